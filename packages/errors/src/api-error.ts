@@ -1,0 +1,141 @@
+/**
+ * The failures this platform speaks of. A class fixes the status; the message is for a person and never holds an
+ * internal or a secret. Where an answer takes a machine's code (OAuth, the AI gateway, S3) it is derived in render-error.ts.
+ * Source: A §7, B §7.
+ */
+export class ApiError extends Error {
+  readonly status: number
+  /** Headers that belong to the refusal itself, in lower case. */
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor(status: number, message: string, options?: { headers?: Record<string, string>; cause?: unknown }) {
+    super(message, options?.cause === undefined ? undefined : { cause: options.cause })
+    this.name = new.target.name
+    this.status = status
+    this.headers = options?.headers ?? {}
+  }
+}
+
+/** 400: a value that a schema cannot judge (A §7, D15). */
+export class BadRequest extends ApiError {
+  constructor(message: string) {
+    super(400, message)
+  }
+}
+
+/** Text as it may stand in a quoted-string of a header: printable ASCII without quote and backslash (RFC 6750 §3). */
+const quotable = (text: string): string => text.replaceAll(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, '?')
+
+/** 401 with the Bearer challenge that names invalid_token; the body repeats the description (A §7). */
+export class InvalidToken extends ApiError {
+  constructor(description: string) {
+    super(401, description, {
+      headers: { 'www-authenticate': `Bearer error="invalid_token", error_description="${quotable(description)}"` },
+    })
+  }
+}
+
+/** 403: the actor is known and may not (A §5, D17). */
+export class Forbidden extends ApiError {
+  /** insufficient_scope where the token lacks a scope, access_denied otherwise. */
+  readonly reason: 'insufficient_scope' | 'access_denied'
+
+  constructor(message = 'Access denied', reason: 'insufficient_scope' | 'access_denied' = 'access_denied') {
+    super(403, message)
+    this.reason = reason
+  }
+}
+
+/** 404: missing, somebody else's, or a malformed id in the path; all three read the same (A §7, D17). */
+export class NotFound extends ApiError {
+  constructor(what: string) {
+    super(404, `${what} not found`)
+  }
+}
+
+/** 409: a duplicate or a state that has to be resolved first (A §7). */
+export class Conflict extends ApiError {
+  constructor(message: string) {
+    super(409, message)
+  }
+}
+
+/** 413: the body is larger than the endpoint takes (D19). */
+export class PayloadTooLarge extends ApiError {
+  constructor(limitBytes: number) {
+    super(413, `The request body is larger than ${limitBytes} bytes`)
+  }
+}
+
+/** One failing field of a 422 (A §7, D14). `property` is a JSON pointer; `expected` and `found` are JSON values. */
+export interface FieldFailure {
+  property: string
+  message: string
+  summary: string
+  expected: unknown
+  found: unknown
+}
+
+/** 422: the request does not have the documented shape. Never empty: the first failure leads the body (A §7, D13, D14). */
+export class ValidationFailed extends ApiError {
+  readonly on: 'body' | 'query' | 'params' | 'headers'
+  readonly failures: readonly [FieldFailure, ...FieldFailure[]]
+
+  constructor(on: 'body' | 'query' | 'params' | 'headers', failures: readonly [FieldFailure, ...FieldFailure[]]) {
+    super(422, failures[0].message)
+    this.on = on
+    this.failures = failures
+  }
+}
+
+/** 429 of a request throttle: the only 429 that waiting clears, always after a full window (A §8, D55). */
+export class Throttled extends ApiError {
+  constructor() {
+    super(429, 'Too many requests; try again in 60 seconds', { headers: { 'retry-after': '60' } })
+  }
+}
+
+/** 429 of a plan quota: waiting does not clear it, so it carries no Retry-After (A §8, D77). */
+export class QuotaExceeded extends ApiError {
+  constructor(quota: string, used: number, limit: number) {
+    super(429, `Plan quota reached: ${quota} (${used} of ${limit} used). Contact support to raise it.`)
+  }
+}
+
+/** 429: one more stream than a resource may have open; waiting does not clear it, so no Retry-After (A §6, §8). */
+export class TooManyStreams extends ApiError {
+  constructor(limit: number) {
+    super(429, `The resource has ${limit} streams open already; close one first`)
+  }
+}
+
+/** 412: what the request made its condition does not hold (RFC 9110 §13). */
+export class PreconditionFailed extends ApiError {
+  constructor(message = 'A precondition of the request does not hold') {
+    super(412, message)
+  }
+}
+
+/** 502: the object store failed; the same request may succeed later (A §7, D22). */
+export class BadGateway extends ApiError {
+  constructor(message: string, cause?: unknown) {
+    super(502, message, { cause })
+  }
+}
+
+/** 503: a dependency is away or too slow; the same request may succeed later (A §7, D22). */
+export class Unavailable extends ApiError {
+  constructor(message = 'A dependency is temporarily unavailable; try again later', cause?: unknown) {
+    super(503, message, { cause })
+  }
+}
+
+/** A failure of an OAuth endpoint: `error` is the code of RFC 6749 or its relatives, the message its description. */
+export class OAuthError extends ApiError {
+  readonly error: string
+
+  constructor(status: number, error: string, description: string, headers?: Record<string, string>) {
+    super(status, description, headers ? { headers } : undefined)
+    this.error = error
+  }
+}
