@@ -1,0 +1,162 @@
+import { Unavailable } from '@platform/errors/api-error'
+import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js'
+import postgres from 'postgres'
+import { Gauge } from 'prom-client'
+
+export type Db = PostgresJsDatabase
+/** The client below drizzle; for LISTEN, and for nothing a query builder can say. */
+export type Sql = postgres.Sql
+
+const STATEMENT_TIMEOUT_MS = 5_000
+const ACQUIRE_TIMEOUT_MS = 5_000
+const IN_FLIGHT_MAX = 5_000
+
+interface Pool {
+  name: string
+  queries: ReadonlyMap<Promise<unknown>, number>
+}
+const pools = new Set<Pool>()
+
+// oxlint-disable-next-line no-new -- it registers itself
+new Gauge({
+  name: 'database_queries',
+  help: 'Queries of a pool that no answer has come to yet, those that wait for a connection included.',
+  labelNames: ['pool'],
+  collect() {
+    this.reset()
+    for (const { name, queries } of pools) this.inc({ pool: name }, queries.size)
+  },
+})
+
+interface DatabaseOptions {
+  /** Shown in pg_stat_activity. */
+  name: string
+  /** Connections of this process. */
+  max: number
+  /** False behind a transaction-mode pooler, which cannot hold named statements. */
+  prepare: boolean
+}
+
+/**
+ * A pool of connections to one database; nothing is connected until the first query. Queries end after 5 s in
+ * Postgres and after 5 s of waiting for a connection, and at 5,000 waiting the next is refused: postgres.js itself
+ * would queue without limit. All three read as `isUnavailable`.
+ */
+export function openDatabase(
+  url: string,
+  { name, max, prepare }: DatabaseOptions,
+): { db: Db; sql: Sql; close(): Promise<void> } {
+  const sql = postgres(url, {
+    max,
+    prepare,
+    connect_timeout: 5,
+    // The default backs off to many seconds, so a database that came back would stay away from us for as long.
+    backoff: () => 0.1 + Math.random() * 0.2,
+    onnotice: () => {},
+    // drizzle reads and writes arrays itself. Asking for their types on every new connection costs a round trip, and when
+    // the connection breaks during it postgres.js leaves the rejection to nobody, which ends the process.
+    fetch_types: false,
+    // Compiling a statement takes 50 ms, which none of ours runs long enough to get back.
+    connection: { application_name: name, statement_timeout: STATEMENT_TIMEOUT_MS, TimeZone: 'UTC', jit: 'off' },
+  })
+
+  // drizzle sends everything through `unsafe`, and postgres.js its own BEGIN, so this is the one place to stand at.
+  const waiting = new Map<Promise<unknown>, number>()
+  const pool = { name, queries: waiting }
+  pools.add(pool)
+  const unsafe = sql.unsafe.bind(sql)
+  const watched: typeof sql.unsafe = (text, args, options) => {
+    if (waiting.size >= IN_FLIGHT_MAX) throw new Unavailable('Too many requests are waiting for the database')
+    const query = unsafe(text, args, { ...options, prepare: prepare && options?.prepare === true })
+    waiting.set(query, Date.now())
+    const settled = () => void waiting.delete(query)
+    // `then` starts a query, but only in the next turn: drizzle's `.values()` still comes first.
+    query.then(settled, settled)
+    return query as never
+  }
+  sql.unsafe = watched
+  const sweep = setInterval(() => {
+    const before = Date.now() - ACQUIRE_TIMEOUT_MS
+    for (const [query, since] of waiting) {
+      if (since > before) break // insertion order is time order
+      if ((query as { state?: unknown }).state === null) (query as postgres.PendingQuery<never>).cancel()
+      waiting.delete(query)
+    }
+  }, 250).unref()
+
+  return {
+    db: drizzle(sql),
+    sql,
+    async close() {
+      clearInterval(sweep)
+      pools.delete(pool)
+      await sql.end({ timeout: 5 })
+    },
+  }
+}
+
+/** The causes of an error, from itself down; drizzle wraps what the driver throws. */
+function* causes(error: unknown): Generator<{ code?: unknown; constraint_name?: unknown }> {
+  for (let at = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++) yield at as never
+}
+
+const unavailableCodes = new Set([
+  'CONNECTION_CLOSED',
+  'CONNECTION_ENDED',
+  'CONNECTION_DESTROYED',
+  'CONNECT_TIMEOUT',
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  '57014', // canceled: statement timeout, or waited too long for a connection
+  '57P01',
+  '57P02',
+  '57P03', // shutting down, crashed, starting up
+  '53300',
+  '53400', // too many connections, limit reached
+  '08000',
+  '08001',
+  '08003',
+  '08004',
+  '08006',
+  '40001',
+  '40P01',
+  '55P03', // serialization failure, deadlock, lock timeout: the same request may succeed
+  '25006', // read-only: a failover is under way
+])
+
+/** True when Postgres could not answer, as opposed to: answered with a refusal. */
+export function isUnavailable(error: unknown): boolean {
+  for (const { code } of causes(error)) if (typeof code === 'string' && unavailableCodes.has(code)) return true
+  return false
+}
+
+/** True when Postgres ended the statement to resolve a deadlock: nothing of it was done. */
+export function isDeadlock(error: unknown): boolean {
+  for (const { code } of causes(error)) if (code === '40P01') return true
+  return false
+}
+
+/** True when an insert or update met the named unique constraint or index. */
+export function isUniqueViolation(error: unknown, constraint: string): boolean {
+  for (const { code, constraint_name } of causes(error))
+    if (code === '23505' && constraint_name === constraint) return true
+  return false
+}
+
+/** True when a row refers to one that does not exist. */
+export function isForeignKeyViolation(error: unknown): boolean {
+  for (const { code } of causes(error)) if (code === '23503') return true
+  return false
+}
+
+/** The single row of a statement that returns exactly one. */
+export function one<T>(rows: readonly T[]): T {
+  const [row] = rows
+  if (row === undefined || rows.length > 1) throw new Error(`Expected one row, got ${rows.length}`)
+  return row
+}

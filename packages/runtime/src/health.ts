@@ -1,0 +1,40 @@
+import { listen } from './http-server.ts'
+import { collectDefaultMetrics, register } from 'prom-client'
+
+interface Health {
+  port: number
+  /** From now on readiness fails, so that a load balancer looks elsewhere before the door closes. */
+  draining(): void
+  stop(): Promise<void>
+}
+
+/**
+ * The internal listener: `/live` (touches nothing), `/ready` (503 while draining or while `isReady` says no) and
+ * `/metrics` (Prometheus). It is never the public port (D12).
+ */
+export async function startHealth(host: string, port: number, isReady: () => Promise<boolean>): Promise<Health> {
+  // Of the process: CPU, memory, event-loop lag, garbage collection. Once, however often a test listens.
+  if (!register.getSingleMetric('process_cpu_seconds_total')) collectDefaultMetrics()
+  let isDraining = false
+  const server = await listen(
+    (req, res) => {
+      const answer = (status: number, body: string, type = 'text/plain') =>
+        void res.writeHead(status, { 'content-type': type }).end(body)
+      if (req.url === '/live') answer(200, 'ok')
+      else if (req.url === '/ready') {
+        isReady().then(
+          (ready) => answer(ready && !isDraining ? 200 : 503, ready && !isDraining ? 'ready' : 'not ready'),
+          () => answer(503, 'not ready'),
+        )
+      } else if (req.url === '/metrics') {
+        register.metrics().then(
+          (text) => answer(200, text, register.contentType),
+          () => answer(500, 'metrics failed'),
+        )
+      } else answer(404, 'not found')
+    },
+    host,
+    port,
+  )
+  return { port: server.port, draining: () => void (isDraining = true), stop: () => server.stop(0) }
+}

@@ -1,0 +1,83 @@
+import { spawn } from 'node:child_process'
+import { Writable } from 'node:stream'
+import { DrizzleQueryError } from 'drizzle-orm'
+import { expect, onTestFinished, test } from 'vitest'
+import { createLogger } from './logger.ts'
+
+function capture() {
+  const lines: string[] = []
+  const destination = new Writable({ write: (chunk: Buffer, _, done) => (lines.push(chunk.toString()), done()) })
+  return { logger: createLogger('test', 'info', destination), lines }
+}
+
+test('a failed query is logged by its cause: neither parameters nor what the driver hangs on its errors', () => {
+  const { logger, lines } = capture()
+  const driver = Object.assign(new Error('duplicate key value violates unique constraint "users_email"'), {
+    code: '23505',
+    detail: 'Key (email)=(ana@example.com) already exists.',
+  })
+  const wrapped = new DrizzleQueryError('insert into users …', ['ana@example.com', 'hash'], driver)
+  logger.error({ err: wrapped }, 'request failed')
+  logger.error({ err: new Error('Unavailable', { cause: wrapped }) }, 'request failed')
+  expect(lines.join('')).not.toMatch(/ana@example\.com|hash/)
+  expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+    { err: { code: '23505', message: expect.stringContaining('users_email') as string } },
+    { err: { message: 'Unavailable', cause: { code: '23505' } } },
+  ])
+})
+
+test('members that hold secrets are redacted', () => {
+  const { logger, lines } = capture()
+  logger.info(
+    { password: 'p1', headers: { authorization: 'Bearer t1', cookie: 'c1' }, body: { client_secret: 's1' } },
+    'x',
+  )
+  expect(lines.join('')).not.toMatch(/p1|t1|c1|s1/)
+})
+
+test.each([
+  ['goes on without another line', 'setInterval(() => {}, 1_000)'],
+  ['runs out of work', ''],
+  ['exits', 'process.exit(0)'],
+  ['fails', "throw new Error('nobody catches it')"],
+])('the last line of a process that %s comes out', async (_, then) => {
+  const script = `import { createLogger } from ${JSON.stringify(import.meta.resolve('./logger.ts'))}
+    createLogger('test', 'info').info('the last line')
+    ${then}`
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', script], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  let written = ''
+  for await (const chunk of child.stdout.setEncoding('utf8')) {
+    written += chunk as string
+    if (written.includes('\n')) break
+  }
+  expect(JSON.parse(written)).toMatchObject({ service: 'test', msg: 'the last line' })
+})
+
+test.each(['process.exit(0)', "throw new Error('nobody catches it')"])(
+  'every line of a busy process comes out once and in order, before it ends by %s',
+  async (end) => {
+    const script = `import { createLogger } from ${JSON.stringify(import.meta.resolve('./logger.ts'))}
+      const logger = createLogger('test', 'info')
+      let n = 0
+      const turn = () => {
+        for (const until = n + 500; n < until; n++) logger.info({ n }, 'é')
+        if (n === 5_000) ${end}
+        setImmediate(turn)
+      }
+      turn()`
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', script], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
+    onTestFinished(() => void child.kill('SIGKILL'))
+    const lines = Buffer.concat(await child.stdout.toArray()).toString()
+    const written = lines
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { n: number; msg: string })
+    expect(written.map(({ n }) => n)).toEqual(Array.from({ length: 5_000 }, (_, n) => n))
+    expect(written.at(-1)?.msg).toBe('é')
+  },
+)

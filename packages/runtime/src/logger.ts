@@ -1,0 +1,57 @@
+import { type DestinationStream, type Logger, pino } from 'pino'
+import { writeTogether } from './write-together.ts'
+
+export type { Logger }
+
+/** Members that never reach a log, at the top or one level down. */
+const secret = ['authorization', 'cookie', 'set-cookie', 'secret', 'password', 'token', 'client_secret', 'value']
+
+interface LoggedError {
+  type: string
+  message: string
+  code?: string
+  stack?: string
+  cause?: LoggedError
+}
+
+/**
+ * What a log says of an error: class, message, code and stack, down its causes. Nothing else of it, because a driver hangs
+ * values on its errors; and nothing at all of drizzle's own, whose message quotes every parameter of the query.
+ */
+export function describeError(error: unknown): LoggedError | undefined {
+  if (!(error instanceof Error))
+    return error === undefined ? undefined : { type: typeof error, message: 'not an Error' }
+  const cause = describeError(error.cause)
+  if (error.constructor.name === 'DrizzleQueryError')
+    return cause ?? { type: 'DrizzleQueryError', message: 'query failed' }
+  const { code } = error as { code?: unknown }
+  return {
+    type: error.constructor.name,
+    message: error.message,
+    ...(typeof code === 'string' && { code }),
+    ...(error.stack !== undefined && { stack: error.stack }),
+    ...(cause && { cause }),
+  }
+}
+
+/** The time of a line, written out once for all lines of a millisecond. */
+let written = { at: 0, text: '' }
+function isoTime(): string {
+  const at = Date.now()
+  if (at !== written.at) written = { at, text: `,"time":"${new Date(at).toISOString()}"` }
+  return written.text
+}
+
+/** Structured JSON lines on stdout. `level` is one of pino's, or `silent`. An error goes under `err`. */
+export function createLogger(service: string, level: string, destination?: DestinationStream): Logger {
+  return pino(
+    {
+      level,
+      base: { service },
+      timestamp: isoTime,
+      serializers: { err: describeError },
+      redact: { paths: secret.flatMap((name) => [`["${name}"]`, `*["${name}"]`]), censor: '[redacted]' },
+    },
+    destination ?? writeTogether(1),
+  )
+}

@@ -1,0 +1,16 @@
+import { v7 } from 'uuid'
+
+/** A UUIDv7: ids of one process ascend in the order they were made, so id order is creation order (D30). */
+export const newId = (): string => v7()
+
+/** A UUIDv7 of a moment of one's choice: its place among other ids is its place in time. */
+export const newIdAt = (at: Date): string => v7({ msecs: at.getTime() })
+
+/** The lowest of the ids of a moment and after: a bound for ranges of ids that are ranges of time. */
+export function firstIdAt(at: Date): string {
+  const hex = at.getTime().toString(16).padStart(12, '0')
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`
+}
+
+/** The moment of an id. */
+export const momentOf = (id: string): Date => new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16))

@@ -1,0 +1,87 @@
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto'
+import { z } from 'zod'
+
+/** Master keys as MASTER_KEYS gives them: the first seals, all of them open. */
+export type MasterKeys = readonly [MasterKey, ...MasterKey[]]
+interface MasterKey {
+  id: string
+  key: Buffer
+}
+
+/** `id:base64` of 32 bytes, comma-separated; the newest first. */
+export const masterKeys = z
+  .string()
+  .regex(/^([\w.-]{1,32}:[A-Za-z0-9+/]{43}=)(,[\w.-]{1,32}:[A-Za-z0-9+/]{43}=)*$/)
+  .transform(
+    (text) =>
+      text.split(',').map((part) => {
+        const [id = '', key = ''] = part.split(':')
+        return { id, key: Buffer.from(key, 'base64') }
+      }) as unknown as MasterKeys,
+  )
+
+/** A sealed value: which master key, and nonce (12 bytes) + tag (16 bytes) + ciphertext. */
+export interface Sealed {
+  kekId: string
+  ciphertext: Buffer
+}
+
+export interface Sealer {
+  /** The id of the key that seals now; rows sealed under another are due for re-encryption. */
+  readonly kekId: string
+  /** `context` is bound as associated data: what was sealed for one row does not open for another. */
+  seal(plaintext: Buffer | string, context: string): Sealed
+  /** Throws when the key is unknown, or the value or its context was changed. */
+  open(sealed: Sealed, context: string): Buffer
+}
+
+/** Seals values at rest with AES-256-GCM under the operator's master keys. */
+export function createSealer(keys: MasterKeys): Sealer {
+  const current = keys[0]
+  const byId = new Map(keys.map((entry) => [entry.id, entry.key]))
+  return {
+    kekId: current.id,
+    seal(plaintext, context) {
+      const nonce = randomBytes(12)
+      const cipher = createCipheriv('aes-256-gcm', current.key, nonce).setAAD(Buffer.from(context))
+      const body = Buffer.concat([
+        typeof plaintext === 'string' ? cipher.update(plaintext, 'utf8') : cipher.update(plaintext),
+        cipher.final(),
+      ])
+      return { kekId: current.id, ciphertext: Buffer.concat([nonce, cipher.getAuthTag(), body]) }
+    },
+    open({ kekId, ciphertext }, context) {
+      const key = byId.get(kekId)
+      if (!key) throw new Error(`A value is sealed under master key ${kekId}, which MASTER_KEYS does not hold`)
+      const decipher = createDecipheriv('aes-256-gcm', key, ciphertext.subarray(0, 12), { authTagLength: 16 })
+      decipher.setAAD(Buffer.from(context)).setAuthTag(ciphertext.subarray(12, 28))
+      return Buffer.concat([decipher.update(ciphertext.subarray(28)), decipher.final()])
+    },
+  }
+}
+
+/** What gives URLs an authority of their own (D12): `keyId.mac`, good as long as its master key is configured. */
+export interface Signer {
+  sign(message: string): string
+  /** In constant time; false for anything that is no signature of this message. */
+  verify(message: string, signature: string): boolean
+}
+
+/** Signs with keys derived from the master keys, one family for each purpose: what is signed for one is none for another. */
+export function createSigner(keys: MasterKeys, purpose: string): Signer {
+  const derived = new Map(
+    keys.map(({ id, key }) => [id, Buffer.from(hkdfSync('sha256', key, '', `sign ${purpose}`, 32))]),
+  )
+  const macOf = (key: Buffer, message: string) => createHmac('sha256', key).update(message).digest('base64url')
+  const current = keys[0].id
+  return {
+    sign: (message) => `${current}.${macOf(derived.get(current) ?? Buffer.alloc(0), message)}`,
+    verify(message, signature) {
+      const dot = signature.lastIndexOf('.')
+      const key = derived.get(signature.slice(0, dot))
+      if (!key) return false
+      const [expected, found] = [macOf(key, message), signature.slice(dot + 1)].map((text) => Buffer.from(text))
+      return expected?.length === found?.length && timingSafeEqual(expected as Buffer, found as Buffer)
+    },
+  }
+}

@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest'
+import { createSemaphore } from './semaphore.ts'
+
+test('at most the given number run at once, as many wait in order, and the next is refused', async () => {
+  const withSlot = createSemaphore({ kind: 'test', slots: 2, queueMax: 2, refuse: () => new Error('full') })
+  const order: number[] = []
+  let running = 0
+  let most = 0
+  const gates = Array.from({ length: 4 }, () => Promise.withResolvers<void>())
+  const work = (n: number) =>
+    withSlot(async () => {
+      most = Math.max(most, ++running)
+      order.push(n)
+      await gates[n]?.promise
+      running--
+    })
+  const all = [0, 1, 2, 3].map(work)
+  await expect(work(4)).rejects.toThrow('full')
+  expect(withSlot.requireRoom).toThrow('full')
+  for (const gate of gates) gate.resolve()
+  await Promise.all(all)
+  expect(order).toEqual([0, 1, 2, 3])
+  expect(most).toBe(2)
+  withSlot.requireRoom()
+})
+
+test('a slot comes back when the work fails', async () => {
+  const withSlot = createSemaphore({ kind: 'test', slots: 1, queueMax: 0, refuse: () => new Error('full') })
+  await expect(withSlot(() => Promise.reject(new Error('broken')))).rejects.toThrow('broken')
+  await expect(withSlot(async () => 'fine')).resolves.toBe('fine')
+})

@@ -1,0 +1,32 @@
+import type { Logger } from './logger.ts'
+
+const HARD_LIMIT_MS = 40_000
+
+/**
+ * Ends the process in order when it is told to: on SIGTERM and SIGINT, and, for a process that a launcher started with
+ * a pipe on stdin and PLATFORM_PARENT_PIPE=1, when that pipe closes, so that nothing outlives a launcher that was
+ * killed. A second signal, or 40 s, ends it at once.
+ */
+export function onShutdown(logger: Logger, stop: () => Promise<void>, withParent: boolean): void {
+  let stopping = false
+  const end = (why: string) => {
+    if (stopping) process.exit(1)
+    stopping = true
+    logger.info({ why }, 'stopping')
+    setTimeout(() => process.exit(1), HARD_LIMIT_MS).unref()
+    stop().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        logger.error({ err: error }, 'stopped with an error')
+        process.exit(1)
+      },
+    )
+  }
+  process.on('SIGTERM', () => end('SIGTERM'))
+  process.on('SIGINT', () => end('SIGINT'))
+  if (withParent)
+    process.stdin
+      .on('end', () => end('parent gone'))
+      .on('error', () => end('parent gone'))
+      .resume()
+}
