@@ -1,0 +1,68 @@
+import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net'
+
+/**
+ * Which address a request counts for (D56): the socket's peer, or, behind trusted proxies, the rightmost hop of
+ * X-Forwarded-For that is none of them. IPv4-mapped IPv6 is unmapped, IPv6 is cut to its /64.
+ */
+export interface ClientAddress {
+  (peer: string | undefined, forwardedFor: string | undefined): string
+}
+
+/** Addresses whose kind is remembered. */
+const ASKED_MAX = 10_000
+
+const unmap = (address: string): string => {
+  if (!address.startsWith('::')) return address
+  const [, v4] = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address) ?? []
+  return v4 ?? address
+}
+
+/** The eight groups of an IPv6 address, without leading zeros. */
+function groups(address: string): string[] {
+  const [head = '', tail] = address.replace(/%.*$/, '').split('::')
+  const left = head === '' ? [] : head.split(':')
+  const right = tail === undefined || tail === '' ? [] : tail.split(':')
+  const zeros = tail === undefined ? 0 : 8 - left.length - right.length
+  return [...left, ...Array<string>(Math.max(zeros, 0)).fill('0'), ...right].map((group) =>
+    group.replace(/^0+(?=.)/, '').toLowerCase(),
+  )
+}
+
+const bucket = (address: string): string =>
+  address.includes(':') && isIPv6(address) ? `${groups(address).slice(0, 4).join(':')}::/64` : address
+
+/** trusted: addresses and CIDR ranges of proxies. Throws on one that is neither. */
+export function createClientAddress(trusted: readonly string[]): ClientAddress {
+  const proxies = new BlockList()
+  for (const entry of trusted) {
+    const [address = '', bits] = entry.split('/')
+    if (!isIP(address) || (bits !== undefined && !/^\d{1,3}$/.test(bits)))
+      throw new Error(`${entry} is not an address or a CIDR range`)
+    const family = isIPv4(address) ? 'ipv4' : 'ipv6'
+    if (bits === undefined) proxies.addAddress(address, family)
+    else proxies.addSubnet(address, Number(bits), family)
+  }
+  // A proxy is asked about at every request, and BlockList takes longer than a Map.
+  const asked = new Map<string, boolean>()
+  const isProxy = (address: string): boolean => {
+    let isOne = asked.get(address)
+    if (isOne === undefined) {
+      isOne = proxies.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
+      if (asked.size >= ASKED_MAX) asked.clear()
+      asked.set(address, isOne)
+    }
+    return isOne
+  }
+
+  return (peer, forwardedFor) => {
+    let address = unmap(peer ?? '')
+    if (trusted.length === 0 || forwardedFor === undefined) return bucket(address)
+    const hops = forwardedFor.split(',').map((hop) => unmap(hop.trim()))
+    while (isIP(address) && isProxy(address)) {
+      const hop = hops.pop()
+      if (hop === undefined || !isIP(hop)) break
+      address = hop
+    }
+    return bucket(address)
+  }
+}
