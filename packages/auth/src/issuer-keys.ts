@@ -1,0 +1,119 @@
+import { InvalidToken, Unavailable } from '@platform/errors/api-error'
+import { type CryptoKey, createRemoteJWKSet, errors, type JWTHeaderParameters } from 'jose'
+import type { KeyObject } from 'node:crypto'
+import type { KeySet } from './key-set.ts'
+
+/** Where a verifier finds an issuer's public keys. */
+export interface IssuerKeys {
+  /** Throws InvalidToken for a kid the issuer does not have, Unavailable when it cannot be asked. */
+  find(header: JWTHeaderParameters): Promise<CryptoKey | KeyObject>
+  /** Changes when the published keys do, so that what was verified by a withdrawn key is verified again. */
+  version(): string
+}
+
+const FETCH_TIMEOUT_MS = 5_000
+/** max-age of the discovery document and the JWKS (B §2). */
+const FRESH_MS = 300_000
+const COOLDOWN_MS = 10_000
+
+const unknownKey = () => new InvalidToken('The token is signed by an unknown key')
+
+/** The keys of this very process. */
+export const ownKeys = (keySet: KeySet): IssuerKeys => ({
+  async find({ kid }) {
+    const key = kid === undefined ? undefined : keySet.publicKey(kid)
+    if (!key) throw unknownKey()
+    return key
+  },
+  version: () => keySet.version(),
+})
+
+/** Another issuer, known through its discovery document and JWKS alone. */
+export interface DiscoveredIssuer extends IssuerKeys {
+  /** Where one of its endpoints is reached from here. Throws Unavailable while the document cannot be had. */
+  endpoint(name: 'userinfo_endpoint'): Promise<URL>
+}
+
+interface Discovery {
+  jwks_uri: string
+  userinfo_endpoint: string
+}
+
+/**
+ * Reads an issuer's discovery document and JWKS, both at first use. The JWKS is read again in the background once it is
+ * 5 minutes old, and at once for an unknown kid, at most every 10 s. While the issuer is away the known keys go on.
+ *
+ * issuer: compared with the document's `issuer`. fetchFrom: the origin to fetch from, where it differs (an internal one).
+ */
+export function discoverIssuer(issuer: string, fetchFrom: string): DiscoveredIssuer {
+  type Remote = ReturnType<typeof createRemoteJWKSet>
+  let found: Promise<{ document: Discovery; remote: Remote }> | undefined
+  let kids = ''
+  let readAt = 0
+
+  /** The issuer's own origin is spelled as clients see it; from here it may be another. */
+  function reachable(url: string): URL {
+    const at = new URL(url)
+    return at.origin === new URL(issuer).origin ? new URL(at.pathname + at.search, fetchFrom) : at
+  }
+
+  async function discover(): Promise<{ document: Discovery; remote: Remote }> {
+    const answer = await fetch(`${fetchFrom}/.well-known/openid-configuration`, {
+      redirect: 'error',
+      signal: AbortSignal.timeout(FETCH_TIMEOUT_MS),
+    })
+    if (!answer.ok) throw new Error(`discovery answered ${answer.status}`)
+    const document = (await answer.json()) as Discovery & { issuer?: unknown }
+    if (document.issuer !== issuer) throw new Error(`discovery names another issuer than ${issuer}`)
+    const remote = createRemoteJWKSet(reachable(document.jwks_uri), {
+      timeoutDuration: FETCH_TIMEOUT_MS,
+      cooldownDuration: COOLDOWN_MS,
+      cacheMaxAge: Number.POSITIVE_INFINITY,
+    })
+    return { document, remote }
+  }
+
+  async function getIssuer(): Promise<{ document: Discovery; remote: Remote }> {
+    found ??= discover()
+    try {
+      return await found
+    } catch (cause) {
+      found = undefined
+      throw new Unavailable('The identity provider cannot be reached; try again later', cause)
+    }
+  }
+
+  function note(keys: Remote): void {
+    kids =
+      keys
+        .jwks()
+        ?.keys.map(({ kid }) => kid)
+        .join() ?? ''
+  }
+
+  return {
+    endpoint: async (name) => reachable((await getIssuer()).document[name]),
+    async find(header) {
+      const { remote: keys } = await getIssuer()
+      if (readAt > 0 && Date.now() - readAt > FRESH_MS) {
+        readAt = Date.now()
+        keys.reload().then(
+          () => note(keys),
+          () => {}, // the issuer is away: what is known stays
+        )
+      }
+      try {
+        const key = await keys(header)
+        readAt ||= Date.now()
+        note(keys)
+        return key
+      } catch (error) {
+        if (error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys)
+          throw unknownKey()
+        if (error instanceof errors.JOSENotSupported) throw unknownKey()
+        throw new Unavailable('The identity provider cannot be reached; try again later', error)
+      }
+    },
+    version: () => kids,
+  }
+}
