@@ -1,0 +1,77 @@
+import { spawnSync } from 'node:child_process'
+import { readFileSync, statSync } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const pollMs = 25
+
+/**
+ * Makes a cluster startable again after its last owner was killed. A server that outlived the owner is shut down
+ * cleanly; a lock file whose process id now belongs to a stranger is made harmless.
+ *
+ * The caller holds the data folder: a server that someone else supervises would be stopped just the same.
+ * Safe to repeat.
+ */
+export async function stopLeftoverServer(clusterFolder: string, log: (line: string) => void): Promise<void> {
+  const lockFile = join(clusterFolder, 'postmaster.pid')
+  const content = await readFile(lockFile, 'utf8').catch(() => undefined)
+  if (content === undefined) return
+  const pid = Number.parseInt(content, 10)
+  if (!(pid > 1) || !isAlive(pid)) return
+
+  if (isServerOf(clusterFolder, pid)) {
+    log(`Stopping the Postgres that an earlier start left behind (process ${pid})`)
+    // Where nobody reaps orphans (most containers) an ended server stays a zombie: alive by its number, but no server.
+    await endServer(pid, () => !isServerOf(clusterFolder, pid))
+    return
+  }
+  // Postgres refuses to start while any process of its account has that number. It does accept a lock that names its
+  // own parent as stale, and then still looks for orphaned backends by the shared memory key further down in the
+  // file, which removing the file would lose.
+  log(`The process id in postmaster.pid (${pid}) belongs to another program now`)
+  await writeFile(lockFile, content.replace(/^\d+/, String(process.pid)))
+}
+
+/** Ends a server: a fast shutdown, after 10 s an immediate one (recovers at next start), after 5 s more the kernel's. */
+export async function endServer(pid: number, hasEnded: () => boolean): Promise<void> {
+  const steps = [
+    ['SIGINT', 10_000],
+    ['SIGQUIT', 5_000],
+    ['SIGKILL', 5_000],
+  ] as const
+  for (const [signal, patienceMs] of steps) {
+    if (hasEnded()) return
+    try {
+      process.kill(pid, signal)
+    } catch {
+      return // ended between the question and the signal
+    }
+    for (let waitedMs = 0; waitedMs < patienceMs && !hasEnded(); waitedMs += pollMs) await sleep(pollMs)
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+/** A postmaster's working folder is its cluster, whatever path led there. Without /proc its arguments must tell. */
+function isServerOf(clusterFolder: string, pid: number): boolean {
+  if (process.platform !== 'linux') {
+    const { stdout } = spawnSync('ps', ['-o', 'command=', '-p', String(pid)], { encoding: 'utf8' })
+    return /\bpostgres\b/.test(stdout) && stdout.includes(clusterFolder)
+  }
+  try {
+    const folder = statSync(`/proc/${pid}/cwd`)
+    const cluster = statSync(clusterFolder)
+    const name = readFileSync(`/proc/${pid}/comm`, 'utf8').trim()
+    return name === 'postgres' && folder.dev === cluster.dev && folder.ino === cluster.ino
+  } catch {
+    return false // gone meanwhile, or a process of another account, which our server never is
+  }
+}

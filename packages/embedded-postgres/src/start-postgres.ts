@@ -1,0 +1,358 @@
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { chown, mkdir, mkdtemp, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { chooseAccount } from './account.ts'
+import type { Account } from './account.ts'
+import { findBinaries } from './binaries.ts'
+import type { Binaries } from './binaries.ts'
+import { endServer, stopLeftoverServer } from './leftover-server.ts'
+import { PostgresRefused } from './postgres-refused.ts'
+
+export type PostgresOptions = {
+  /** Absolute. Holds `cluster/` and the superuser's password; made if missing. */
+  dataFolder: string
+  /** 1–65535; any free port when left out. */
+  port?: number | undefined
+  /** false gives up durability for speed: for data that nobody will miss. */
+  isDurable?: boolean
+  /** Server settings over ours, such as `{ max_connections: '200' }`. */
+  settings?: Record<string, string>
+  /** Receives the server's log and ours, line by line. */
+  log?: (line: string) => void
+}
+
+export type Postgres = {
+  port: number
+  pid: number
+  /** The connection string of a database, as the superuser or as a role with its password. */
+  url(database: string, role?: { name: string; password: string }): string
+  /** Resolves when the server ends, asked to or not. */
+  ended: Promise<void>
+  /** Ends open transactions, writes a checkpoint, ends. Safe to repeat. */
+  stop(): Promise<void>
+}
+
+const startTimeoutMs = 60_000
+const majorVersion = '18'
+
+// One machine, one platform: little memory, no helper processes that nothing here uses.
+const settingsDefault = {
+  listen_addresses: '127.0.0.1',
+  unix_socket_directories: '',
+  max_connections: '60',
+  shared_buffers: '32MB',
+  wal_buffers: '1MB',
+  work_mem: '4MB',
+  maintenance_work_mem: '32MB',
+  max_wal_size: '256MB',
+  min_wal_size: '32MB',
+  huge_pages: 'off',
+  jit: 'off',
+  io_method: 'sync',
+  max_parallel_workers: '0',
+  max_parallel_workers_per_gather: '0',
+  max_logical_replication_workers: '0',
+  max_wal_senders: '0',
+  wal_level: 'minimal',
+  timezone: 'UTC',
+  log_timezone: 'UTC',
+  lc_messages: 'C',
+  log_checkpoints: 'off',
+}
+const settingsForgetful = {
+  fsync: 'off',
+  synchronous_commit: 'off',
+  full_page_writes: 'off',
+}
+
+/**
+ * Starts a Postgres 18 of our own on 127.0.0.1, in a data folder that it makes when missing, and waits until it
+ * answers. A server that a killed owner left in the folder is shut down first, keeping what it had committed. When
+ * this process is killed the server notices and shuts down by itself.
+ *
+ * The caller makes sure that nobody else uses the folder. Root may start it even in a folder that others cannot enter.
+ * Throws PostgresRefused, with a sentence for a person, when it cannot run here or the port is taken.
+ */
+export async function startPostgres(options: PostgresOptions): Promise<Postgres> {
+  const { dataFolder, isDurable = true, log = () => {} } = options
+  const clusterFolder = join(dataFolder, 'cluster')
+  await mkdir(dataFolder, { recursive: true, mode: 0o700 })
+  const account = await chooseAccount(clusterFolder)
+  await stopLeftoverServer(clusterFolder, log)
+  if (options.port !== undefined) await refuseTakenPort(options.port)
+  const binaries = await findBinaries(account)
+  try {
+    const password = await readPassword(dataFolder, account)
+    await createCluster({ clusterFolder, dataFolder, binaries, account, isDurable, log })
+    const settings = { ...settingsDefault, ...(isDurable ? {} : settingsForgetful), ...options.settings }
+    const { server, port } = await startServer({ clusterFolder, binaries, account, settings, port: options.port, log })
+    return supervise({ server, port, password, binaries })
+  } catch (error) {
+    await removeCopy(binaries)
+    throw error
+  }
+}
+
+function supervise({
+  server,
+  port,
+  password,
+  binaries,
+}: {
+  server: ChildProcess
+  port: number
+  password: string
+  binaries: Binaries
+}): Postgres {
+  const pid = server.pid!
+  const ended = (async () => {
+    await waitForEnd(server)
+    await removeCopy(binaries)
+  })()
+  return {
+    port,
+    pid,
+    url: (database, role = { name: 'postgres', password }) =>
+      `postgres://${encodeURIComponent(role.name)}:${encodeURIComponent(role.password)}@127.0.0.1:${port}/${encodeURIComponent(database)}`,
+    ended,
+    async stop() {
+      await endServer(pid, () => hasEnded(server))
+      await ended
+    },
+  }
+}
+
+/**
+ * A shell that waits for our end of a pipe to close, which the kernel does however we die, and then shuts the server
+ * down. It costs a few hundred kilobytes and leaves no server behind after `kill -9`.
+ */
+function guardAgainstOrphan(server: ChildProcess): void {
+  if (server.pid === undefined) return
+  const guard = spawn('/bin/sh', ['-c', `read -r _; kill -INT ${server.pid}`], {
+    cwd: '/',
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  })
+  guard.on('error', () => {}) // no shell, no guard: the next start finds the orphan
+  server.once('exit', () => guard.kill())
+}
+
+async function createCluster({
+  clusterFolder,
+  dataFolder,
+  binaries,
+  account,
+  isDurable,
+  log,
+}: {
+  clusterFolder: string
+  dataFolder: string
+  binaries: Binaries
+  account: Account
+  isDurable: boolean
+  log: (line: string) => void
+}): Promise<void> {
+  const version = await readFile(join(clusterFolder, 'PG_VERSION'), 'utf8').catch(() => undefined)
+  if (version?.trim() === majorVersion) return
+  if (version) {
+    throw new PostgresRefused(
+      `${clusterFolder} was written by Postgres ${version.trim()} and this is ${majorVersion}: move the folder away, or bring the data over with pg_dump`,
+    )
+  }
+  if (await stat(clusterFolder).catch(() => undefined)) {
+    await requireReadable(clusterFolder)
+    throw new PostgresRefused(`${clusterFolder} is not a Postgres data folder: move it away`)
+  }
+
+  // Made aside and renamed, so that a start killed half-way leaves nothing that looks finished. Its initdb may live a
+  // moment longer and still be writing, hence a name of our own and the patience.
+  for (const name of await readdir(dataFolder)) {
+    if (!name.startsWith('cluster.new-')) continue
+    await rm(join(dataFolder, name), { recursive: true, force: true, maxRetries: 10, retryDelay: 50 })
+  }
+  const fresh = await mkdtemp(join(dataFolder, 'cluster.new-'))
+  if (account) await chown(fresh, account.uid >>> 0, account.gid >>> 0)
+  const passwordFile = await open(join(dataFolder, 'password'))
+  try {
+    const initdb = spawnThere(binaries.initdb, fresh, account, {
+      arguments: [
+        '--username=postgres',
+        '--auth=scram-sha-256',
+        '--pwfile=/dev/fd/3',
+        '--encoding=UTF8',
+        '--locale=C',
+        '--locale-provider=builtin',
+        '--builtin-locale=C.UTF-8',
+        ...(isDurable ? [] : ['--no-sync']),
+      ],
+      passwordFd: passwordFile.fd,
+    })
+    const lines = readLines(initdb, () => {})
+    await waitForEnd(initdb)
+    if (initdb.exitCode !== 0) {
+      for (const line of lines) log(line)
+      throw new PostgresRefused(`Postgres could not create its data folder ${clusterFolder}: ${essence(lines)}`)
+    }
+  } finally {
+    await passwordFile.close()
+  }
+  await rename(fresh, clusterFolder)
+}
+
+async function startServer({
+  clusterFolder,
+  binaries,
+  account,
+  settings,
+  port: portWanted,
+  log,
+}: {
+  clusterFolder: string
+  binaries: Binaries
+  account: Account
+  settings: Record<string, string>
+  port: number | undefined
+  log: (line: string) => void
+}): Promise<{ server: ChildProcess; port: number }> {
+  const deadline = Date.now() + startTimeoutMs
+  for (;;) {
+    const port = portWanted ?? (await findFreePort())
+    const server = spawnThere(binaries.postgres, clusterFolder, account, {
+      arguments: [
+        '-p',
+        String(port),
+        ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+      ],
+    })
+    guardAgainstOrphan(server)
+    const isReady = Promise.withResolvers<void>()
+    const lines = readLines(server, (line) => {
+      log(line)
+      if (line.includes('database system is ready to accept connections')) isReady.resolve()
+    })
+    const timeout = setTimeout(() => server.kill('SIGQUIT'), Math.max(1, deadline - Date.now()))
+    await Promise.race([isReady.promise, waitForEnd(server)])
+    clearTimeout(timeout)
+    if (!hasEnded(server)) {
+      lines.length = 0
+      return { server, port }
+    }
+
+    const text = lines.join('\n')
+    // Another program took the free port first, or backends of a killed server are still on their way out.
+    const isPassing =
+      /shared memory block/.test(text) || (portWanted === undefined && /could not (bind|create any TCP)/.test(text))
+    if (!isPassing || Date.now() > deadline)
+      throw new PostgresRefused(`Postgres did not start in ${clusterFolder}: ${essence(lines)}`)
+    await sleep(200)
+  }
+}
+
+/**
+ * Spawns a Postgres program on a data folder. On Linux the folder is entered while we are still who we are and named
+ * by /proc/self/cwd, so that root's account works in it without the right to walk there.
+ */
+function spawnThere(
+  program: string,
+  folder: string,
+  account: Account,
+  how: { arguments: string[]; passwordFd?: number },
+): ChildProcess {
+  const dataFolder = process.platform === 'linux' && account ? '/proc/self/cwd' : folder
+  return spawn(program, ['-D', dataFolder, ...how.arguments], {
+    cwd: folder,
+    // A group of its own: Ctrl-C is for us to hear, and Postgres is stopped last.
+    detached: true,
+    env: { PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' },
+    stdio: ['ignore', 'pipe', 'pipe', how.passwordFd ?? 'ignore'],
+    ...account,
+  })
+}
+
+/** Reads the superuser's password from the data folder; the first time it makes one, readable by the owner alone. */
+async function readPassword(dataFolder: string, account: Account): Promise<string> {
+  const file = join(dataFolder, 'password')
+  const known = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined
+    throw new PostgresRefused(`${file} cannot be read (${error.code}): does the folder belong to another account?`)
+  })
+  if (known?.trim()) return known.trim()
+  const password = randomBytes(24).toString('hex')
+  await writeFile(`${file}.new`, `${password}\n`, { mode: 0o600 })
+  // initdb opens it again through its descriptor, as the account.
+  if (account) await chown(`${file}.new`, account.uid >>> 0, account.gid >>> 0)
+  await rename(`${file}.new`, file)
+  return password
+}
+
+async function requireReadable(folder: string): Promise<void> {
+  const handle = await open(folder).catch((error: NodeJS.ErrnoException) => {
+    throw new PostgresRefused(`${folder} cannot be read (${error.code}): it belongs to another account`)
+  })
+  await handle.close()
+}
+
+async function refuseTakenPort(port: number): Promise<void> {
+  const probe = createServer()
+  probe.listen(port, '127.0.0.1')
+  try {
+    await once(probe, 'listening')
+  } catch (cause) {
+    throw new PostgresRefused(
+      `Port ${port} for Postgres is taken on 127.0.0.1: choose another, or leave it out to get a free one`,
+      { cause },
+    )
+  }
+  probe.close()
+  await once(probe, 'close')
+}
+
+async function findFreePort(): Promise<number> {
+  const probe = createServer()
+  probe.listen(0, '127.0.0.1')
+  await once(probe, 'listening')
+  const { port } = probe.address() as AddressInfo
+  probe.close()
+  await once(probe, 'close')
+  return port
+}
+
+function readLines(child: ChildProcess, onLine: (line: string) => void): string[] {
+  const lines: string[] = []
+  for (const stream of [child.stdout, child.stderr]) {
+    createInterface({ input: stream! }).on('line', (line) => {
+      if (lines.length < 200) lines.push(line)
+      onLine(line)
+    })
+  }
+  return lines
+}
+
+/** The line a person needs from a failed start: the last fatal one, without its prefix. */
+function essence(lines: string[]): string {
+  const telling = lines.findLast((line) => /\b(FATAL|PANIC|error):/i.test(line)) ?? lines.at(-1) ?? 'it said nothing'
+  return telling.replace(/^.*?\b(FATAL|PANIC|error):\s*/i, '')
+}
+
+function hasEnded(child: ChildProcess): boolean {
+  return child.exitCode !== null || child.signalCode !== null || child.pid === undefined
+}
+
+/** Resolves once the child has ended and its output is read; also when it could not be spawned. */
+function waitForEnd(child: ChildProcess): Promise<void> {
+  return new Promise((resolve) => {
+    child.once('close', () => resolve())
+    child.once('error', () => resolve())
+  })
+}
+
+async function removeCopy({ temporaryFolder }: Binaries): Promise<void> {
+  if (temporaryFolder) await rm(temporaryFolder, { recursive: true, force: true })
+}
