@@ -1,0 +1,67 @@
+import { createUser, findUserByEmail } from '../features/accounts/accounts.ts'
+import { ensureClient, type NewClient } from '../features/clients/clients.ts'
+import { makeResetLink } from '../features/password/reset-password.ts'
+import { type Command, requireOption, UsageError } from './command.ts'
+
+const ordinary = {
+  kind: 'public',
+  grants: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
+  scopes: '*',
+  isFirstParty: true,
+} as const
+
+/** The ids are those of the embedded platform, so that a command-line tool knows its own wherever it is pointed at. */
+const commandLine: NewClient & { id: string } = {
+  ...ordinary,
+  id: '0198c0de-0000-7000-8000-0000000000c1',
+  name: 'Platform CLI',
+  // On loopback the port is free (RFC 8252 §7.3).
+  redirectUris: ['http://127.0.0.1/callback'],
+}
+
+const consoleAt = (origin: string): NewClient & { id: string } => ({
+  ...ordinary,
+  id: '0198c0de-0000-7000-8000-0000000000c2',
+  name: 'Platform console',
+  redirectUris: [`${origin}/callback`],
+  postLogoutRedirectUris: [`${origin}/`],
+})
+
+function readConsoleUrl(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (!url || url.pathname !== '/' || url.search !== '' || url.hash !== '')
+    throw new UsageError('--console-url is an origin, such as https://console.example.com')
+  return url.origin
+}
+
+export const initCommand: Command = {
+  name: 'init',
+  usage: 'init --email EMAIL [--given-name NAME] [--family-name NAME] [--console-url ORIGIN]',
+  summary:
+    'the first start in production: make the platform’s own clients and the first user, and print a link with which they set their password, good once and for 30 minutes; safe to repeat',
+  options: { email: 'value', 'given-name': 'value', 'family-name': 'value', 'console-url': 'value' },
+  async run(deps, args) {
+    const email = requireOption(args, 'email')
+    const consoleUrl = readConsoleUrl(args.option('console-url'))
+    const clients = []
+    for (const client of [commandLine, ...(consoleUrl === undefined ? [] : [consoleAt(consoleUrl)])]) {
+      const { isNew } = await ensureClient(deps, client)
+      clients.push({ id: client.id, name: client.name, isNew })
+    }
+    const before = await findUserByEmail(deps, email)
+    const user =
+      before ??
+      (await createUser(deps, { email, givenName: args.option('given-name'), familyName: args.option('family-name') }))
+    const link = user.passwordHash === null ? await makeResetLink(deps, user.id) : null
+    const lines = [
+      ...clients.map(({ id, name, isNew }) => `client  ${id}  ${isNew ? 'made' : 'kept'}  ${name}`),
+      `user    ${user.id}  ${before ? 'kept' : 'made'}  ${user.email}`,
+      link === null ? 'The user has a password; `user reset` makes a link for another' : `link    ${link}`,
+    ]
+    return {
+      json: { clients, user: { id: user.id, email: user.email, isNew: !before }, link },
+      text: lines.join('\n'),
+    }
+  },
+}

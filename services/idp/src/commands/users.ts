@@ -1,0 +1,93 @@
+import { NotFound } from '@platform/errors/api-error'
+import type { Deps } from '../deps.ts'
+import {
+  createUser,
+  deleteUser,
+  findUserByEmail,
+  restoreUser,
+  setProductAccess,
+  suspendUser,
+} from '../features/accounts/accounts.ts'
+import { removeAuthenticator } from '../features/authenticator/authenticator.ts'
+import { removePasskeys } from '../features/passkeys/passkeys.ts'
+import { makeResetLink } from '../features/password/reset-password.ts'
+import { isUuid } from '../features/clients/client.ts'
+import { type Command, requireOption, requireWord } from './command.ts'
+
+/** A user as the operator names one: by id or by email address. */
+async function requireUserId(deps: Deps, name: string): Promise<string> {
+  if (isUuid(name)) return name.toLowerCase()
+  const user = await findUserByEmail(deps, name)
+  if (!user) throw new NotFound(`User ${name}`)
+  return user.id
+}
+
+const change = (verb: string, summary: string, run: (deps: Deps, userId: string) => Promise<void>): Command => ({
+  name: `user ${verb}`,
+  usage: `user ${verb} EMAIL|ID`,
+  summary,
+  async run(deps, args) {
+    const userId = await requireUserId(deps, requireWord(args, 0, 'the email or id of a user'))
+    await run(deps, userId)
+    return { json: { id: userId }, text: `${userId}: ${verb} done` }
+  },
+})
+
+const product = (verb: 'grant' | 'withdraw', summary: string): Command => ({
+  name: `product ${verb}`,
+  usage: `product ${verb} EMAIL|ID PRODUCT`,
+  summary,
+  async run(deps, args) {
+    const userId = await requireUserId(deps, requireWord(args, 0, 'the email or id of a user'))
+    const name = requireWord(args, 1, 'a product')
+    await setProductAccess(deps, { userId, product: name, hasAccess: verb === 'grant' })
+    return { json: { userId, product: name, hasAccess: verb === 'grant' }, text: `${userId}: ${name} ${verb} done` }
+  },
+})
+
+export const userCommands: readonly Command[] = [
+  {
+    name: 'user create',
+    usage: 'user create --email EMAIL [--given-name NAME] [--family-name NAME] [--password-stdin] [--email-unverified]',
+    summary: 'make a user; the password comes on stdin',
+    options: {
+      email: 'value',
+      'given-name': 'value',
+      'family-name': 'value',
+      'password-stdin': 'switch',
+      'email-unverified': 'switch',
+    },
+    async run(deps, args) {
+      const password = args.isSet('password-stdin') ? (await args.readStdin()).replace(/\r?\n$/, '') : undefined
+      const user = await createUser(deps, {
+        email: requireOption(args, 'email'),
+        givenName: args.option('given-name'),
+        familyName: args.option('family-name'),
+        password,
+        emailVerified: !args.isSet('email-unverified'),
+      })
+      return { json: { id: user.id, email: user.email }, text: `${user.id} ${user.email}` }
+    },
+  },
+  change('suspend', 'end all access of a user and let nobody in as them', suspendUser),
+  change('restore', 'let a suspended user sign in again', restoreUser),
+  {
+    name: 'user reset',
+    usage: 'user reset EMAIL|ID [--second-factor]',
+    summary:
+      'print a link with which a user sets a new password; good once and for 30 minutes, and ends all access; --second-factor removes their authenticator app and passkeys as well',
+    options: { 'second-factor': 'switch' },
+    async run(deps, args) {
+      const userId = await requireUserId(deps, requireWord(args, 0, 'the email or id of a user'))
+      if (args.isSet('second-factor')) {
+        await removeAuthenticator(deps, userId, 'operator')
+        await removePasskeys(deps, { userId }, 'operator')
+      }
+      const link = await makeResetLink(deps, userId)
+      return { json: { id: userId, link }, text: `link  ${link}` }
+    },
+  },
+  change('delete', 'delete a user and everything of theirs', deleteUser),
+  product('grant', 'give a user access to a product back'),
+  product('withdraw', 'take a product from a user'),
+]

@@ -1,0 +1,37 @@
+import type { AccessToken } from '@platform/auth/token-verifier'
+import type { KeySet } from '@platform/auth/key-set'
+import type { ClientAddress } from '@platform/ratelimit/client-address'
+import type { RateLimiter } from '@platform/ratelimit/rate-limiter'
+import type { Db } from '@platform/runtime/database'
+import type { Logger } from '@platform/runtime/logger'
+import type { Sealer } from '@platform/runtime/seal'
+import type { AfterAnswer } from './after-answer.ts'
+import type { Passwords } from './features/accounts/passwords.ts'
+import type { Mailer } from './features/mail/mailer.ts'
+import type { RefreshKeys } from './features/refresh/refresh-keys.ts'
+
+/** Everything a feature may ask for; compose.ts makes it, once for each process. */
+export interface Deps {
+  /** `{idp_url}`: every URL that leaves this service begins with it. */
+  issuer: string
+  /** `{account_url}`, without a slash at its end, and its path (empty when it is the issuer itself). */
+  accountUrl: string
+  accountPath: string
+  /** `aud` of access tokens: the configured services and the issuer itself (D5). */
+  audiences: readonly string[]
+  db: Db
+  now: () => Date
+  logger: Logger
+  keySet: KeySet
+  refreshKeys: RefreshKeys
+  passwords: Passwords
+  sealer: Sealer
+  limiter: RateLimiter
+  addressOf: ClientAddress
+  /** Undefined where the operator has set no MAIL_URL: then people turn to the operator. */
+  mailer: Mailer | undefined
+  afterAnswer: AfterAnswer
+  /** Verifies an access token of this issuer (D5). Throws InvalidToken. */
+  verifyAccessToken: (token: string) => Promise<AccessToken>
+  listenOn: { host: string; port: number; healthHost: string; healthPort: number }
+}

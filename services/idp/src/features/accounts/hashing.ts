@@ -1,0 +1,90 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { getCompileCacheDir } from 'node:module'
+import { dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Unavailable } from '@platform/errors/api-error'
+import type { HashAnswer, HashRequest } from './hash-process.ts'
+
+/** Argon2id, in a process of its own at a low priority: a flood of passwords slows itself down first (decision 13). */
+export interface Hashing {
+  hash(password: string): Promise<string>
+  verify(hash: string, password: string): Promise<boolean>
+  /** Ends the process. Whoever still waits is told Unavailable. */
+  close(): void
+}
+
+/** A process with nothing to do takes some 50 MB, and starts again in a tenth of a second. */
+const IDLE_MS = 60_000
+
+const program = fileURLToPath(new URL('./hash-process.ts', import.meta.url))
+
+interface Waiting {
+  resolve(result: string | boolean): void
+  reject(error: Error): void
+}
+
+/**
+ * Starts the process with a password, and ends it after a minute without one. It ends with its service in any case: the
+ * channel between them closes even when that is killed. It inherits nothing of the environment, where the secrets are.
+ */
+export function createHashing(): Hashing {
+  let child: ChildProcess | undefined
+  let lastId = 0
+  let idle: NodeJS.Timeout | undefined
+  const waiting = new Map<number, Waiting>()
+
+  function start(): ChildProcess {
+    const cache = getCompileCacheDir() // with Node's version at its end, which Node adds by itself
+    const env = cache === undefined ? {} : { NODE_COMPILE_CACHE: dirname(cache) }
+    const started = fork(program, { env, execArgv: [], stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+    const ended = (error?: Error) => {
+      if (child !== started) return
+      child = undefined
+      for (const { reject } of waiting.values()) reject(new Unavailable(undefined, error ?? new Error('Hashing ended')))
+      waiting.clear()
+    }
+    started.on('message', (answer: HashAnswer) => {
+      const asked = waiting.get(answer.id)
+      if ('result' in answer) asked?.resolve(answer.result)
+      else asked?.reject(new Error(`Hashing failed: ${answer.failure}`))
+      waiting.delete(answer.id)
+      if (waiting.size > 0) return
+      holdOpen(started, false)
+      idle = setTimeout(end, IDLE_MS).unref()
+    })
+    return started.on('error', ended).on('exit', () => ended())
+  }
+
+  function end(): void {
+    clearTimeout(idle)
+    if (child?.connected) child.disconnect()
+    if (waiting.size === 0) child = undefined
+  }
+
+  const ask = (request: Omit<HashRequest, 'id'>): Promise<string | boolean> =>
+    new Promise((resolve, reject) => {
+      child ??= start()
+      const id = ++lastId
+      clearTimeout(idle)
+      if (waiting.size === 0) holdOpen(child, true)
+      waiting.set(id, { resolve, reject })
+      child.send({ ...request, id } satisfies HashRequest)
+    })
+
+  return {
+    hash: async (password) => (await ask({ password, hash: undefined })) as string,
+    verify: async (hash, password) => (await ask({ password, hash })) as boolean,
+    close: end,
+  }
+}
+
+/** A command that is done ends, whether the process of its hashes still runs or not. */
+function holdOpen(child: ChildProcess, isHeld: boolean): void {
+  if (isHeld) {
+    child.ref()
+    child.channel?.ref()
+  } else {
+    child.unref()
+    child.channel?.unref()
+  }
+}

@@ -1,0 +1,62 @@
+import { availableParallelism } from 'node:os'
+import { BadRequest, Unavailable } from '@platform/errors/api-error'
+import { createSemaphore } from '@platform/runtime/semaphore'
+import { createHashing } from './hashing.ts'
+
+/** Passwords are hashed here and nowhere else (Argon2id, 19 MiB, two passes). */
+export interface Passwords {
+  /** Throws Unavailable when too many wait. */
+  hash(password: string): Promise<string>
+  /**
+   * True when the password fits. Without a hash (no such user, no password set) it takes as long and answers false.
+   * Throws Unavailable when too many wait.
+   */
+  verify(hash: string | undefined, password: string): Promise<boolean>
+  /** Throws Unavailable when too many wait already, so that a flood of guesses costs no more than this question. */
+  requireRoom(): void
+  close(): void
+}
+
+/** Longer input is cut before hashing and never fits: a megabyte of password would be an hour of work. */
+const PASSWORD_BYTES_MAX = 1_024
+export const PASSWORD_LENGTH_MIN = 8
+const WAITING_MAX = 64
+/** The hash of nothing anyone knows; its parameters are those of real ones, so its check takes as long. */
+const DUMMY_HASH = '$argon2id$v=19$m=19456,t=2,p=1$c29tZXRoaW5nIHNhbHR5IQ$q1rZAiSXTx0XybwlbMq6cA1R2vNe2CxG0MUcJLGgWTk'
+
+/** A password that someone wants to have. Throws BadRequest for one that is too short or too long. */
+export function checkedPassword(password: string): string {
+  if (Array.from(password).length < PASSWORD_LENGTH_MIN)
+    throw new BadRequest(`A password has at least ${PASSWORD_LENGTH_MIN} characters`)
+  if (Buffer.byteLength(password) > PASSWORD_BYTES_MAX || password.includes('\0'))
+    throw new BadRequest(`A password has at most ${PASSWORD_BYTES_MAX} bytes and no NUL`)
+  return password
+}
+
+/** True when too many waited for a hash. A database that is away is something else, and has a cause (D66). */
+export const isTooBusy = (error: unknown): error is Unavailable =>
+  error instanceof Unavailable && error.cause === undefined
+
+/** The threads that the process of hashes has for them. */
+const AT_ONCE_MAX = 4
+
+/** Hashing runs beside the rest on all cores but one; who would be the 65th to wait is refused with 503. */
+export function createPasswords(): Passwords {
+  const hashing = createHashing()
+  const inTurn = createSemaphore({
+    kind: 'password_hash',
+    slots: Math.max(1, Math.min(AT_ONCE_MAX, availableParallelism() - 1)),
+    queueMax: WAITING_MAX,
+    refuse: () => new Unavailable('Too many people are signing in; try again in a moment'),
+  })
+  return {
+    requireRoom: inTurn.requireRoom,
+    hash: (password) => inTurn(() => hashing.hash(password)),
+    async verify(hash, password) {
+      const fits = Buffer.byteLength(password) <= PASSWORD_BYTES_MAX
+      const isRight = await inTurn(() => hashing.verify(hash ?? DUMMY_HASH, fits ? password : ''))
+      return isRight && fits && hash !== undefined
+    },
+    close: hashing.close,
+  }
+}

@@ -1,0 +1,156 @@
+import type { Sealer } from '@platform/runtime/seal'
+import { and, eq, lt, ne } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { users } from '../accounts/table.ts'
+import { admitAttempt, attemptKey, forgetAttempts } from '../attempts/attempts.ts'
+import { type AuditActor, recordAudit } from '../audit/audit.ts'
+import { tellOfChange } from '../mail/tell-of-change.ts'
+import { readRecoveryCode, replaceRecoveryCodes, useRecoveryCode } from './recovery-codes.ts'
+import { authenticators, recoveryCodes } from './table.ts'
+import { findTotpStep } from './totp.ts'
+
+/** Guesses count for the account: whoever makes them has its password already. Never a lock (identity.md). */
+const backOff = { free: 5, pauseMaxSeconds: 900 }
+
+const contextOf = (userId: string): string => `authenticator:${userId}`
+
+/** When the user added an authenticator app; undefined without one. */
+export async function findAuthenticator(
+  { db }: Pick<Deps, 'db'>,
+  userId: string,
+): Promise<{ createdAt: Date } | undefined> {
+  const [row] = await db
+    .select({ createdAt: authenticators.createdAt })
+    .from(authenticators)
+    .where(eq(authenticators.userId, userId))
+  return row
+}
+
+/**
+ * Adds an authenticator app, once a code shows that it works, with ten recovery codes, which are returned here and kept
+ * nowhere. The code is taken by it: it does not sign in as well. Of several at once one wins.
+ */
+export async function addAuthenticator(
+  deps: Deps,
+  { userId, secret, code }: { userId: string; secret: Buffer; code: string },
+): Promise<{ kind: 'added'; recoveryCodes: string[] } | { kind: 'wrong' } | { kind: 'present' }> {
+  const { db, now, sealer } = deps
+  const at = now()
+  const step = await findTotpStep(secret, code, at)
+  if (step === undefined) return { kind: 'wrong' }
+  const codes = await db.transaction(async (tx) => {
+    const added = await tx
+      .insert(authenticators)
+      .values({ userId, ...sealer.seal(secret, contextOf(userId)), lastStep: step, createdAt: at })
+      .onConflictDoNothing()
+      .returning({ userId: authenticators.userId })
+    if (added.length === 0) return undefined
+    const made = await replaceRecoveryCodes(tx, at, userId)
+    await recordAudit(tx, at, {
+      actor: `user:${userId}`,
+      action: 'user.authenticator_added',
+      subject: `user:${userId}`,
+    })
+    return made
+  })
+  if (!codes) return { kind: 'present' }
+  tellOfChange(deps, userId, 'authenticator-added')
+  return { kind: 'added', recoveryCodes: codes }
+}
+
+/** True when the code is the app's and of a step that was not taken yet; it is taken by this (RFC 6238 §5.2). */
+async function takeTotpCode(
+  { db, now, sealer }: Pick<Deps, 'db' | 'now' | 'sealer'>,
+  userId: string,
+  code: string,
+): Promise<boolean> {
+  const [row] = await db.select().from(authenticators).where(eq(authenticators.userId, userId))
+  if (!row) return false
+  const step = await findTotpStep(sealer.open(row, contextOf(userId)), code, now())
+  if (step === undefined) return false
+  const taken = await db
+    .update(authenticators)
+    .set({ lastStep: step })
+    .where(
+      and(
+        eq(authenticators.userId, userId),
+        eq(authenticators.ciphertext, row.ciphertext),
+        lt(authenticators.lastStep, step),
+      ),
+    )
+    .returning({ userId: authenticators.userId })
+  return taken.length > 0
+}
+
+/** Checks a code of the user's app, or a recovery code, and uses it up. Guesses are slowed down by account. */
+export async function checkSecondFactor(
+  deps: Pick<Deps, 'db' | 'now' | 'sealer'>,
+  userId: string,
+  text: string,
+): Promise<'right' | 'wrong' | 'paused'> {
+  const key = attemptKey('second-factor', 'account', userId)
+  if (!(await admitAttempt(deps, key, backOff))) return 'paused'
+  const code = text.replaceAll(/\s/g, '')
+  const recoveryCode = readRecoveryCode(text)
+  const isRight = /^\d{6}$/.test(code)
+    ? await takeTotpCode(deps, userId, code)
+    : recoveryCode !== undefined && (await useRecoveryCode(deps, userId, recoveryCode))
+  if (!isRight) return 'wrong'
+  await forgetAttempts(deps, [key])
+  return 'right'
+}
+
+/** Ten new recovery codes in place of the old; undefined when the user has no app that they would stand in for. */
+export async function renewRecoveryCodes(
+  { db, now }: Pick<Deps, 'db' | 'now'>,
+  userId: string,
+): Promise<string[] | undefined> {
+  const at = now()
+  return db.transaction(async (tx) => {
+    const [row] = await tx
+      .select({ userId: authenticators.userId })
+      .from(authenticators)
+      .where(eq(authenticators.userId, userId))
+      .for('update')
+    if (!row) return undefined
+    const codes = await replaceRecoveryCodes(tx, at, userId)
+    await recordAudit(tx, at, {
+      actor: `user:${userId}`,
+      action: 'user.recovery_codes_renewed',
+      subject: `user:${userId}`,
+    })
+    return codes
+  })
+}
+
+/** Takes the app and the recovery codes away: the password alone signs in again. Safe to repeat. */
+export async function removeAuthenticator(deps: Deps, userId: string, actor: AuditActor): Promise<void> {
+  const { db, now } = deps
+  const isRemoved = await db.transaction(async (tx) => {
+    // First the user's row, as everywhere: an app that is being added meanwhile is waited for.
+    await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('update')
+    const removed = await tx
+      .delete(authenticators)
+      .where(eq(authenticators.userId, userId))
+      .returning({ userId: authenticators.userId })
+    if (removed.length === 0) return false
+    await tx.delete(recoveryCodes).where(eq(recoveryCodes.userId, userId))
+    await recordAudit(tx, now(), { actor, action: 'user.authenticator_removed', subject: `user:${userId}` })
+    return true
+  })
+  if (isRemoved) tellOfChange(deps, userId, 'authenticator-removed')
+}
+
+/** Seals every secret anew that is not under the current master key. Returns how many. */
+export async function reencryptAuthenticators({ db, sealer }: Pick<Deps, 'db'> & { sealer: Sealer }): Promise<number> {
+  const rows = await db.select().from(authenticators).where(ne(authenticators.kekId, sealer.kekId))
+  for (const row of rows) {
+    const context = contextOf(row.userId)
+    await db
+      .update(authenticators)
+      .set(sealer.seal(sealer.open(row, context), context))
+      // Not over one that was added anew meanwhile.
+      .where(and(eq(authenticators.userId, row.userId), eq(authenticators.ciphertext, row.ciphertext)))
+  }
+  return rows.length
+}

@@ -1,0 +1,262 @@
+import { html } from 'hono/html'
+import { z } from 'zod'
+import type { Deps } from '../../deps.ts'
+import { addressOf, type Ctx, type Endpoint } from '../../http/app.ts'
+import { readForm } from '../../http/body.ts'
+import { csrfOfSession, requireCsrfOfSession } from '../../http/csrf.ts'
+import { moment } from '../../http/moment.ts'
+import { answerPage, pageEndpoint } from '../../http/page.ts'
+import { readTicket, writeTicket } from '../../http/ticket.ts'
+import { isTooBusy } from '../accounts/passwords.ts'
+import { redirect, redirectToSignIn } from '../authorize/redirects.ts'
+import { returnToPage } from '../authorize/return-to.ts'
+import { requireFreshSession } from '../sessions/fresh-session.ts'
+import { findSession, goOnAs, type Session } from '../sessions/sessions.ts'
+import { checkPassword } from '../sign-in/sign-in.ts'
+import {
+  addAuthenticator,
+  checkSecondFactor,
+  findAuthenticator,
+  removeAuthenticator,
+  renewRecoveryCodes,
+} from './authenticator.ts'
+import { qrCode } from './qr-code.ts'
+import { countRecoveryCodes } from './recovery-codes.ts'
+import { formatTotpSecret, newTotpSecret, totpUri } from './totp.ts'
+
+const ADD = 'add-authenticator'
+const RENEW = 'renew-recovery-codes'
+const REMOVE = 'remove-authenticator'
+const ADD_MS = 30 * 60_000
+const ticketShape = z.object({ secret: z.base64url() })
+/** From here on the page says that it is time for new ones. */
+const CODES_FEW = 3
+
+interface Problem {
+  text: string
+  status: 400 | 401 | 429 | 503
+}
+const PAUSED: Problem = { text: 'Too many attempts. Wait a few minutes and try again.', status: 429 }
+
+const back = ({ accountUrl }: Deps) => html`<p class="back"><a href="${accountUrl}/">Back to your account</a></p>`
+
+function answerAbsent(c: Ctx, deps: Deps): Promise<Response> {
+  return answerPage(c, deps, {
+    title: 'Authenticator app',
+    content: html`
+      <p>With an app on your phone, signing in with your password takes a code from it as well.</p>
+      <p class="empty">You have not set up an app.</p>
+      <p><a class="button" href="${deps.accountUrl}/authenticator/add">Set up an app</a></p>
+      ${back(deps)}
+    `,
+  })
+}
+
+/** The page of a user who has an app. `failed`: which of its forms has a problem. */
+async function answerPresent(
+  c: Ctx,
+  deps: Deps,
+  session: Session,
+  since: Date,
+  failed?: { form: typeof RENEW | typeof REMOVE; problem: Problem },
+): Promise<Response> {
+  const left = await countRecoveryCodes(deps, session.user.id)
+  const form = (purpose: typeof RENEW | typeof REMOVE, path: string, button: string) => {
+    const problem = failed?.form === purpose ? failed.problem : undefined
+    return html`<form method="post" action="${deps.accountUrl}/authenticator/${path}">
+      <input type="hidden" name="csrf" value="${csrfOfSession(session, purpose)}" />
+      ${problem && html`<p class="alert" role="alert" id="problem">${problem.text}</p>`}
+      <label>
+        Your password, or a code
+        <input
+          type="password"
+          name="proof-${path}"
+          autocomplete="current-password"
+          required
+          ${problem && html`aria-describedby="problem" autofocus`}
+        />
+      </label>
+      <button type="submit" class="second">${button}</button>
+    </form>`
+  }
+  return answerPage(c, deps, {
+    title: 'Authenticator app',
+    status: failed?.problem.status ?? 200,
+    content: html`
+      <p>Signing in with your password takes a code from your app as well.</p>
+      <dl>
+        <dt>Set up</dt>
+        <dd>${moment(since)}</dd>
+        <dt>Recovery codes</dt>
+        <dd>${left === 0 ? 'None left' : `${left} left`}</dd>
+      </dl>
+      ${left <= CODES_FEW ? html`<p class="alert">Make new recovery codes before you run out of them.</p>` : ''}
+      <details ${failed?.form === RENEW ? html`open` : ''}>
+        <summary>Make new recovery codes</summary>
+        <p class="soft">Those from before stop working.</p>
+        ${form(RENEW, 'recovery-codes', 'Make new codes')}
+      </details>
+      <details ${failed?.form === REMOVE ? html`open` : ''}>
+        <summary>Remove the app</summary>
+        <p class="soft">Your password alone signs you in again. Applications that ask for more will refuse you.</p>
+        ${form(REMOVE, 'remove', 'Remove the app')}
+      </details>
+      ${back(deps)}
+    `,
+  })
+}
+
+/** GET {account_url}/authenticator. */
+async function showAuthenticator(c: Ctx, deps: Deps): Promise<Response> {
+  const session = await findSession(c, deps)
+  if (!session) return redirectToSignIn(c, deps, returnToPage(deps, 'authenticator'))
+  const present = await findAuthenticator(deps, session.user.id)
+  return present ? answerPresent(c, deps, session, present.createdAt) : answerAbsent(c, deps)
+}
+
+const ticketOf = (session: Session) => ({ purpose: ADD, cookie: session.cookie })
+
+function answerAdd(c: Ctx, deps: Deps, session: Session, secret: Buffer, problem?: Problem): Promise<Response> {
+  const uri = totpUri(secret, { issuer: deps.issuer, email: session.user.email })
+  const ticket = writeTicket(deps, ticketOf(session), { secret: secret.toString('base64url') }, ADD_MS)
+  return answerPage(c, deps, {
+    title: 'Set up an authenticator app',
+    status: problem?.status ?? 200,
+    content: html`
+      <p class="soft">
+        Scan this with an app such as Aegis, 2FAS or Google Authenticator, then enter the code it shows.
+      </p>
+      ${qrCode(uri, 'QR code for your authenticator app')}
+      <details>
+        <summary>No camera at hand?</summary>
+        <p class="soft">
+          On this device, <a href="${uri}">open your app</a>. Or enter this key by hand, as a time-based one:
+        </p>
+        <p class="secret">${formatTotpSecret(secret)}</p>
+      </details>
+      ${problem && html`<p class="alert" role="alert" id="problem">${problem.text}</p>`}
+      <form method="post" action="${deps.accountUrl}/authenticator/add">
+        <input type="hidden" name="csrf" value="${csrfOfSession(session, ADD)}" />
+        <input type="hidden" name="ticket" value="${ticket}" />
+        <label>
+          Code from the app
+          <input
+            class="code-entry"
+            name="code"
+            inputmode="numeric"
+            autocomplete="one-time-code"
+            required
+            maxlength="10"
+            autofocus
+            ${problem && html`aria-describedby="problem"`}
+          />
+        </label>
+        <button type="submit">Turn on</button>
+      </form>
+      <p class="back"><a href="${deps.accountUrl}/authenticator">Cancel</a></p>
+    `,
+  })
+}
+
+/** GET {account_url}/authenticator/add: a new secret at every look; nothing is stored before a code shows that it arrived. */
+async function showAdd(c: Ctx, deps: Deps): Promise<Response> {
+  const fresh = await requireFreshSession(c, deps, 'authenticator/add')
+  if ('redirect' in fresh) return fresh.redirect
+  if (await findAuthenticator(deps, fresh.session.user.id)) return redirect(c, `${deps.accountUrl}/authenticator`)
+  return answerAdd(c, deps, fresh.session, newTotpSecret())
+}
+
+function answerCodes(c: Ctx, deps: Deps, title: string, codes: string[]): Promise<Response> {
+  return answerPage(c, deps, {
+    title,
+    content: html`
+      <p>
+        Keep these recovery codes where you keep what must not get lost, such as a password manager or on paper. Each
+        signs you in once, in place of your app.
+      </p>
+      <ol class="codes" aria-label="Recovery codes">
+        ${codes.map((code) => html`<li>${code}</li>`)}
+      </ol>
+      <p class="alert">They are shown here and never again.</p>
+      <p><a class="button" href="${deps.accountUrl}/">I have saved them</a></p>
+    `,
+  })
+}
+
+/** POST {account_url}/authenticator/add. The session has shown a second factor by it, and goes on as one that has. */
+async function add(c: Ctx, deps: Deps): Promise<Response> {
+  const form = await readForm(c)
+  const fresh = await requireFreshSession(c, deps, 'authenticator/add')
+  if ('redirect' in fresh) return fresh.redirect
+  const { session } = fresh
+  requireCsrfOfSession(c, deps, form, session, ADD)
+  const ticket = readTicket(deps, ticketOf(session), ticketShape, form.get('ticket') ?? '')
+  if (!ticket) return redirect(c, `${deps.accountUrl}/authenticator/add`)
+  const secret = Buffer.from(ticket.secret, 'base64url')
+  const code = (form.get('code') ?? '').replaceAll(/\s/g, '')
+  const added = await addAuthenticator(deps, { userId: session.user.id, secret, code })
+  if (added.kind === 'present') return redirect(c, `${deps.accountUrl}/authenticator`)
+  if (added.kind === 'wrong')
+    return answerAdd(c, deps, session, secret, {
+      text: 'This code is not right. Enter the one that the app shows now; if it stays wrong, check the clock of your phone.',
+      status: 400,
+    })
+  await goOnAs(c, deps, session, [...new Set([...session.amr.split(' '), 'otp', 'mfa'])].join(' '))
+  return answerCodes(c, deps, 'Your app is set up', added.recoveryCodes)
+}
+
+/** Whether what was typed shows once more who this is: a code of the app, a recovery code, or the password. */
+async function prove(c: Ctx, deps: Deps, session: Session, text: string): Promise<Problem | undefined> {
+  const { id, email } = session.user
+  // A password has eight characters at least, so six digits are never one.
+  if (/^\s*\d{3}\s?\d{3}\s*$/.test(text)) {
+    const checked = await checkSecondFactor(deps, id, text)
+    if (checked === 'paused') return PAUSED
+    return checked === 'right' ? undefined : { text: 'This code is not right.', status: 401 }
+  }
+  try {
+    const checked = await checkPassword(deps, { email, password: text, address: addressOf(c, deps) })
+    if (checked.kind === 'paused') return PAUSED
+    return checked.kind === 'proven' && checked.userId === id
+      ? undefined
+      : { text: 'This password is not right.', status: 401 }
+  } catch (error) {
+    if (!isTooBusy(error)) throw error
+    c.header('retry-after', '5')
+    return { text: `${error.message}.`, status: 503 }
+  }
+}
+
+async function renew(c: Ctx, deps: Deps): Promise<Response> {
+  const form = await readForm(c)
+  const session = await findSession(c, deps)
+  if (!session) return redirectToSignIn(c, deps, returnToPage(deps, 'authenticator'))
+  requireCsrfOfSession(c, deps, form, session, RENEW)
+  const present = await findAuthenticator(deps, session.user.id)
+  if (!present) return redirect(c, `${deps.accountUrl}/authenticator`)
+  const problem = await prove(c, deps, session, form.get('proof-recovery-codes') ?? '')
+  if (problem) return answerPresent(c, deps, session, present.createdAt, { form: RENEW, problem })
+  const codes = await renewRecoveryCodes(deps, session.user.id)
+  if (!codes) return redirect(c, `${deps.accountUrl}/authenticator`)
+  return answerCodes(c, deps, 'New recovery codes', codes)
+}
+
+async function remove(c: Ctx, deps: Deps): Promise<Response> {
+  const form = await readForm(c)
+  const session = await findSession(c, deps)
+  if (!session) return redirectToSignIn(c, deps, returnToPage(deps, 'authenticator'))
+  requireCsrfOfSession(c, deps, form, session, REMOVE)
+  const present = await findAuthenticator(deps, session.user.id)
+  if (!present) return redirect(c, `${deps.accountUrl}/authenticator`)
+  const problem = await prove(c, deps, session, form.get('proof-remove') ?? '')
+  if (problem) return answerPresent(c, deps, session, present.createdAt, { form: REMOVE, problem })
+  await removeAuthenticator(deps, session.user.id, `user:${session.user.id}`)
+  return redirect(c, `${deps.accountUrl}/authenticator`)
+}
+
+export const authenticatorEndpoints = ({ accountPath }: Pick<Deps, 'accountPath'>): Endpoint[] => [
+  pageEndpoint(`${accountPath}/authenticator`, { GET: showAuthenticator }),
+  pageEndpoint(`${accountPath}/authenticator/add`, { GET: showAdd, POST: add }),
+  pageEndpoint(`${accountPath}/authenticator/recovery-codes`, { POST: renew }),
+  pageEndpoint(`${accountPath}/authenticator/remove`, { POST: remove }),
+]

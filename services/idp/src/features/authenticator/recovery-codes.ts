@@ -1,0 +1,58 @@
+import { createHash } from 'node:crypto'
+import type { Db } from '@platform/runtime/database'
+import { and, count, eq } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { formatCrockford, randomCrockford, readCrockford } from '../../crockford.ts'
+import { recordAudit } from '../audit/audit.ts'
+import { recoveryCodes } from './table.ts'
+
+const CODES = 10
+const LENGTH = 16
+
+/** A recovery code as it was typed; undefined for what cannot be one. */
+export const readRecoveryCode = (text: string): string | undefined => readCrockford(text, LENGTH)
+
+const hashCode = (userId: string, code: string): Buffer => createHash('sha256').update(`${userId}\n${code}`).digest()
+
+/**
+ * Gives a user ten recovery codes in place of those before, as part of the transaction that had the reason. They are
+ * returned here, as people write them, and kept nowhere.
+ */
+export async function replaceRecoveryCodes(
+  tx: Pick<Db, 'insert' | 'delete'>,
+  at: Date,
+  userId: string,
+): Promise<string[]> {
+  const codes = Array.from({ length: CODES }, () => randomCrockford(LENGTH))
+  await tx.delete(recoveryCodes).where(eq(recoveryCodes.userId, userId))
+  await tx
+    .insert(recoveryCodes)
+    .values(codes.map((code) => ({ codeHash: hashCode(userId, code), userId, createdAt: at })))
+  return codes.map((code) => formatCrockford(code))
+}
+
+export async function countRecoveryCodes({ db }: Pick<Deps, 'db'>, userId: string): Promise<number> {
+  const [row] = await db.select({ left: count() }).from(recoveryCodes).where(eq(recoveryCodes.userId, userId))
+  return row?.left ?? 0
+}
+
+/** Uses a recovery code up; of any number that try, one is right. */
+export async function useRecoveryCode(
+  { db, now }: Pick<Deps, 'db' | 'now'>,
+  userId: string,
+  code: string,
+): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    const used = await tx
+      .delete(recoveryCodes)
+      .where(and(eq(recoveryCodes.codeHash, hashCode(userId, code)), eq(recoveryCodes.userId, userId)))
+      .returning({ userId: recoveryCodes.userId })
+    if (used.length === 0) return false
+    await recordAudit(tx, now(), {
+      actor: `user:${userId}`,
+      action: 'user.recovery_code_used',
+      subject: `user:${userId}`,
+    })
+    return true
+  })
+}

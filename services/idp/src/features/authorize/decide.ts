@@ -1,0 +1,70 @@
+import type { Deps } from '../../deps.ts'
+import { policyRefusal } from '../accounts/admission.ts'
+import { isNativeRedirectUri } from '../clients/redirect-uri.ts'
+import { hasConsent } from '../consents/consents.ts'
+import type { Session } from '../sessions/sessions.ts'
+import { AuthorizeRefusal, type AuthorizeRequest } from './checks.ts'
+import { hashRequest } from './return-to.ts'
+
+/** What has to happen before a code may be issued; `issue` when nothing has. */
+export type Decision =
+  | { next: 'sign-in' }
+  | { next: 'choose-account'; session: Session }
+  | { next: 'consent'; session: Session }
+  | { next: 'issue'; session: Session }
+
+/** How the user answered this very request on the way here; a repeat of the same request is answered anew. */
+function answerTo(request: AuthorizeRequest, session: Session): Session['answer'] {
+  return session.answeredRequest?.equals(hashRequest(request.search)) ? session.answer : null
+}
+
+/** True when the session is too old, or of the wrong kind, for the request. A sign-in made for it is always right, so nothing loops. */
+function needsSignIn(request: AuthorizeRequest, session: Session, now: Date): boolean {
+  if (answerTo(request, session) === 'signed-in') return false
+  const { prompt, maxAgeSeconds, hintedUserId } = request
+  if (prompt.has('login')) return true
+  if (hintedUserId !== undefined && hintedUserId !== session.user.id) return true
+  if (maxAgeSeconds === undefined) return false
+  return maxAgeSeconds === 0 || now.getTime() - session.authTime.getTime() > maxAgeSeconds * 1_000
+}
+
+async function needsConsent(deps: Deps, request: AuthorizeRequest, session: Session): Promise<boolean> {
+  const { client, redirectUri, scopes, prompt } = request
+  if (prompt.has('consent')) return true
+  // Any program of the user's machine may stand behind these, so nothing is granted without a click (RFC 8252 §8.6).
+  if (client.kind === 'public' && isNativeRedirectUri(redirectUri)) return true
+  if (client.isFirstParty) return false
+  return !(await hasConsent(deps, { userId: session.user.id, clientId: client.id, scopes }))
+}
+
+/**
+ * Decides what comes next for a request that passed its checks, by the session and the user's answers so far (B §4).
+ * isConsented: the user has just clicked. Throws AuthorizeRefusal where the client is to be told no.
+ */
+export async function decideAuthorize(
+  deps: Deps,
+  request: AuthorizeRequest,
+  session: Session | undefined,
+  isConsented = false,
+): Promise<Decision> {
+  const refuse = (error: string, description: string) => new AuthorizeRefusal(request, error, description)
+  const isSilent = request.prompt.has('none')
+
+  if (!session || needsSignIn(request, session, deps.now())) {
+    if (isSilent) throw refuse('login_required', 'The user has to sign in')
+    return { next: 'sign-in' }
+  }
+  if (request.hintedUserId !== undefined && request.hintedUserId !== session.user.id)
+    throw refuse('login_required', 'Another user than the hinted one is signed in')
+  if (request.prompt.has('select_account') && answerTo(request, session) === null)
+    return { next: 'choose-account', session }
+
+  const refusal = policyRefusal(request.client, session.user, session.amr)
+  if (refusal !== undefined) throw refuse('access_denied', refusal)
+
+  if (!isConsented && (await needsConsent(deps, request, session))) {
+    if (isSilent) throw refuse('consent_required', 'The user has to consent')
+    return { next: 'consent', session }
+  }
+  return { next: 'issue', session }
+}

@@ -1,0 +1,64 @@
+import { createHash } from 'node:crypto'
+import type { Deps } from '../../deps.ts'
+
+export const AUTHORIZE_PATH = '/oauth2/authorize'
+
+/**
+ * Where a page may lead after it: the authorization request that sent the user here, or an account page. It is rebuilt
+ * from its parts, never followed as it came, so nothing leads to another site.
+ */
+export type ReturnTo = { kind: 'authorize'; url: string; search: string } | { kind: 'account'; url: string }
+
+/** The authorization request of a query string (with its `?`), as a place to return to. */
+export const returnToAuthorize = ({ issuer }: Pick<Deps, 'issuer'>, search: string): ReturnTo => ({
+  kind: 'authorize',
+  url: `${issuer}${AUTHORIZE_PATH}${search}`,
+  search,
+})
+
+/** The device page, with the code that is being entered (D65). */
+export const returnToDevice = ({ accountUrl }: Pick<Deps, 'accountUrl'>, userCode: string | undefined): ReturnTo => ({
+  kind: 'account',
+  url: `${accountUrl}/device${userCode === undefined ? '' : `?user_code=${encodeURIComponent(userCode)}`}`,
+})
+
+export const returnToHome = ({ accountUrl }: Pick<Deps, 'accountUrl'>): ReturnTo => ({
+  kind: 'account',
+  url: `${accountUrl}/`,
+})
+
+/** Account pages of whoever is signed in, by their path. */
+const accountPages = [
+  'email',
+  'password',
+  'authenticator',
+  'authenticator/add',
+  'passkeys',
+  'passkeys/add',
+  'sessions',
+  'applications',
+] as const
+
+/** An account page that shows nothing without a session. */
+export const returnToPage = (
+  { accountUrl }: Pick<Deps, 'accountUrl'>,
+  page: (typeof accountPages)[number],
+): ReturnTo => ({ kind: 'account', url: `${accountUrl}/${page}` })
+
+/** Reads a `returnTo` parameter: absolute or a path, of this origin and on the list; anything else means the account's home. */
+export function readReturnTo(
+  deps: Pick<Deps, 'issuer' | 'accountUrl' | 'accountPath'>,
+  text: string | undefined,
+): ReturnTo {
+  const home = returnToHome(deps)
+  if (text === undefined || !URL.canParse(text, deps.issuer)) return home
+  const { origin, username, password, pathname, search, searchParams } = new URL(text, deps.issuer)
+  if (origin !== deps.issuer || username !== '' || password !== '') return home
+  if (pathname === AUTHORIZE_PATH) return returnToAuthorize(deps, search)
+  if (pathname === `${deps.accountPath}/device`) return returnToDevice(deps, searchParams.get('user_code') ?? undefined)
+  const page = accountPages.find((name) => pathname === `${deps.accountPath}/${name}`)
+  return page === undefined ? home : returnToPage(deps, page)
+}
+
+/** What a session remembers of the request that it answered. */
+export const hashRequest = (search: string): Buffer => createHash('sha256').update(search).digest()

@@ -1,0 +1,104 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { type ClientCredentials, invalidClient } from '@platform/auth/oauth-form'
+import { isScope, type Scope, scopeCatalogue } from '@platform/auth/scopes'
+import { eq, getTableColumns, sql } from 'drizzle-orm'
+import { preparedOnce } from '@platform/runtime/prepared-once'
+import type { Deps } from '../../deps.ts'
+import { clientSecrets, clients } from './table.ts'
+
+/** A client as the flows see it. A disabled one is never loaded, so to everyone it is unknown. */
+export type Client = typeof clients.$inferSelect
+
+/** The client of a request before it has shown who it is; `authenticateClient` and `presentedClient` open it. */
+export interface UnprovenClient {
+  client: Client
+  secretHashes: readonly string[]
+}
+
+/** The three grants of B §4. */
+export const grantTypes = [
+  'authorization_code',
+  'refresh_token',
+  'urn:ietf:params:oauth:grant-type:device_code',
+] as const
+export type GrantType = (typeof grantTypes)[number]
+
+/** True for the shape of a client identifier; anything else would be an error in Postgres. */
+export const isUuid = (text: string): boolean => /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i.test(text)
+
+/**
+ * SHA-256 of the client's live secrets in hex, as JSON: arrays are read from columns alone. For selects that read a
+ * client along with something else. The columns are spelled out with their tables: drizzle drops the table from a column
+ * of a select without joins, and then `id` would be the secret's.
+ */
+export const liveSecretHashes = sql<string[]>`array_to_json(array(
+  select encode(${clientSecrets}.secret_hash, 'hex') from ${clientSecrets}
+  where ${clientSecrets}.client_id = ${clients}.id
+    and (${clientSecrets}.expires_at is null or ${clientSecrets}.expires_at > ${sql.placeholder('now')}::timestamptz)
+))`
+
+export const clientColumns = getTableColumns(clients)
+
+const clientById = preparedOnce((db) =>
+  db
+    .select({ client: clientColumns, secretHashes: liveSecretHashes })
+    .from(clients)
+    .where(sql`${eq(clients.id, sql.placeholder('clientId'))} and ${clients.disabledAt} is null`)
+    .prepare('client_by_id'),
+)
+
+/** The enabled client of this id; undefined for a disabled, unknown or malformed one. */
+export async function findClient(
+  deps: Pick<Deps, 'db' | 'now'>,
+  clientId: string,
+): Promise<UnprovenClient | undefined> {
+  if (!isUuid(clientId)) return undefined
+  const [row] = await clientById(deps.db).execute({ clientId, now: deps.now().toISOString() })
+  return row
+}
+
+function isLiveSecret({ secretHashes }: UnprovenClient, secret: string): boolean {
+  const given = createHash('sha256').update(secret).digest()
+  return secretHashes.some((hash) => timingSafeEqual(Buffer.from(hash, 'hex'), given))
+}
+
+/**
+ * The client, once it has shown its credentials (B §5, D11): a public one shows its id and no secret, a confidential one
+ * its secret. Throws invalid_client otherwise, with the same words for an unknown client and a wrong secret.
+ */
+export function authenticateClient(found: UnprovenClient | undefined, credentials: ClientCredentials): Client {
+  const { secret, method } = credentials
+  if (!found) throw invalidClient(method)
+  const isProven =
+    found.client.kind === 'public' ? secret === undefined : secret !== undefined && isLiveSecret(found, secret)
+  if (!isProven) throw invalidClient(method)
+  return found.client
+}
+
+/** The client of a device authorization: its id is enough, credentials are checked if it sends them (D11). */
+export function presentedClient(found: UnprovenClient | undefined, credentials: ClientCredentials): Client {
+  if (found && credentials.secret === undefined) return found.client
+  return authenticateClient(found, credentials)
+}
+
+/** The client for a request without credentials, such as an authorization request. */
+export const namedClient = (found: UnprovenClient | undefined): Client | undefined => found?.client
+
+/** True when the client may be granted the scope; offline_access needs the grant that uses it (D70). */
+export function mayHoldScope(client: Client, scope: Scope): boolean {
+  if (scope === 'offline_access' && !client.grants.includes('refresh_token')) return false
+  return client.scopes === null || client.scopes.includes(scope)
+}
+
+/**
+ * Scopes of a request, in its order, each once. Returns undefined when it names none, one outside the catalogue or one
+ * that the client may not hold (D70).
+ */
+export function readScopes(client: Client, text: string): Scope[] | undefined {
+  const names = [...new Set(text.split(' ').filter((name) => name !== ''))]
+  const scopes = names.filter((name) => isScope(name) && mayHoldScope(client, name)) as Scope[]
+  return names.length > 0 && scopes.length === names.length ? scopes : undefined
+}
+
+/** The part of the catalogue that the client may be granted. */
+export const allowedScopes = (client: Client): Scope[] => scopeCatalogue.filter((scope) => mayHoldScope(client, scope))

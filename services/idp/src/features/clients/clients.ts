@@ -1,0 +1,244 @@
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { isScope } from '@platform/auth/scopes'
+import { BadRequest, Conflict, NotFound } from '@platform/errors/api-error'
+import { type Db, isUniqueViolation, one } from '@platform/runtime/database'
+import { newId } from '@platform/runtime/new-id'
+import { and, asc, desc, eq, gt, isNull, lte, or } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { type AuditActor, recordAudit } from '../audit/audit.ts'
+import { revokeFamiliesOf } from '../refresh/families.ts'
+import { type Client, grantTypes, isUuid } from './client.ts'
+import { redirectUriFlaw } from './redirect-uri.ts'
+import { clientSecrets, clients } from './table.ts'
+
+type ClientDeps = Pick<Deps, 'db' | 'now'>
+
+/** A client as the operator describes it. */
+export interface NewClient {
+  /** A UUID; made up when absent. */
+  id?: string | undefined
+  name: string
+  requester?: string | undefined
+  kind: 'public' | 'confidential'
+  /** Of a confidential client; made up when absent. At least 16 characters: it is hashed once, not slowly. */
+  secret?: string | undefined
+  redirectUris: readonly string[]
+  postLogoutRedirectUris?: readonly string[] | undefined
+  grants: readonly string[]
+  /** `*`: the whole catalogue. */
+  scopes: '*' | readonly string[]
+  isFirstParty?: boolean | undefined
+  requiredProduct?: string | null | undefined
+}
+
+const SECRET_LENGTH_MIN = 16
+const hashSecret = (secret: string): Buffer => createHash('sha256').update(secret).digest()
+const newSecret = (): string => `idp_secret_${randomBytes(32).toString('base64url')}`
+
+/** The row of a description. Throws BadRequest for what cannot be. */
+function checkedClient(client: NewClient): Omit<typeof clients.$inferInsert, 'createdAt' | 'updatedAt'> {
+  const id = client.id ?? randomUUID()
+  if (!isUuid(id)) throw new BadRequest('A client id is a UUID')
+  const { kind, redirectUris, postLogoutRedirectUris = [], grants, scopes } = client
+  if (client.name.trim() === '' || client.name.includes('\0')) throw new BadRequest('A client has a name')
+  for (const uri of [...redirectUris, ...postLogoutRedirectUris]) {
+    const flaw = redirectUriFlaw(uri, kind)
+    if (flaw !== undefined) throw new BadRequest(`The redirect URI ${JSON.stringify(uri)} ${flaw}`)
+  }
+  const unknownGrant = grants.find((grant) => !(grantTypes as readonly string[]).includes(grant))
+  if (unknownGrant !== undefined)
+    throw new BadRequest(`Unknown grant ${unknownGrant}; there are ${grantTypes.join(', ')}`)
+  const unknownScope = scopes === '*' ? undefined : scopes.find((scope) => !isScope(scope))
+  if (unknownScope !== undefined) throw new BadRequest(`Unknown scope ${unknownScope}`)
+  if (scopes !== '*' && scopes.includes('offline_access') && !grants.includes('refresh_token'))
+    throw new BadRequest('offline_access is for clients with the grant refresh_token')
+  if (kind === 'public' && client.secret !== undefined) throw new BadRequest('A public client has no secret')
+  if (client.secret !== undefined && client.secret.length < SECRET_LENGTH_MIN)
+    throw new BadRequest(`A client secret has at least ${SECRET_LENGTH_MIN} characters`)
+  return {
+    id: id.toLowerCase(),
+    name: client.name.trim(),
+    requester: client.requester ?? null,
+    kind,
+    redirectUris: [...redirectUris],
+    postLogoutRedirectUris: [...postLogoutRedirectUris],
+    grants: [...grants],
+    scopes: scopes === '*' ? null : [...new Set(scopes)],
+    isFirstParty: client.isFirstParty ?? false,
+    requiredProduct: client.requiredProduct ?? null,
+  }
+}
+
+async function insertSecret(tx: Pick<Db, 'insert'>, at: Date, clientId: string, secret: string): Promise<void> {
+  await tx.insert(clientSecrets).values({ id: newId(), clientId, secretHash: hashSecret(secret), createdAt: at })
+}
+
+/** Makes a client. The secret of a confidential one is shown here and nowhere else. Throws BadRequest, Conflict. */
+export async function createClient(
+  { db, now }: ClientDeps,
+  client: NewClient,
+  actor: AuditActor = 'operator',
+): Promise<{ client: Client; secret: string | undefined }> {
+  const at = now()
+  const row = checkedClient(client)
+  const secret = client.kind === 'confidential' ? (client.secret ?? newSecret()) : undefined
+  try {
+    return await db.transaction(async (tx) => {
+      const made = one(
+        await tx
+          .insert(clients)
+          .values({ ...row, createdAt: at, updatedAt: at })
+          .returning(),
+      )
+      if (secret !== undefined) await insertSecret(tx, at, made.id, secret)
+      await recordAudit(tx, at, {
+        actor,
+        action: 'client.created',
+        subject: `client:${made.id}`,
+        details: { name: made.name, kind: made.kind },
+      })
+      return { client: made, secret }
+    })
+  } catch (error) {
+    if (isUniqueViolation(error, 'clients_pkey')) throw new Conflict(`A client with the id ${row.id} exists already`)
+    throw error
+  }
+}
+
+/**
+ * Makes the client of this id as described, or brings the one there is into line; safe to repeat. A secret that is given
+ * is from then on the only one; without one the secrets stay, and so does what the description leaves out. A disabled
+ * client stays disabled.
+ */
+export async function ensureClient(
+  deps: ClientDeps,
+  wanted: NewClient & { id: string },
+): Promise<{ isNew: boolean; secret: string | undefined }> {
+  const { db, now } = deps
+  const id = wanted.id.toLowerCase()
+  const [before] = isUuid(id) ? await db.select().from(clients).where(eq(clients.id, id)) : []
+  if (!before) return { isNew: true, secret: (await createClient(deps, wanted)).secret }
+  const row = {
+    ...checkedClient(wanted),
+    requester: wanted.requester ?? before.requester,
+    requiredProduct: wanted.requiredProduct === undefined ? before.requiredProduct : wanted.requiredProduct,
+    isFirstParty: wanted.isFirstParty ?? before.isFirstParty,
+  }
+  const isSameRow = Object.entries(row).every(
+    ([name, value]) => JSON.stringify(before[name as keyof Client]) === JSON.stringify(value),
+  )
+  const held = await db.select().from(clientSecrets).where(eq(clientSecrets.clientId, id))
+  const secretHash = wanted.secret === undefined ? undefined : hashSecret(wanted.secret)
+  const isSameSecret =
+    wanted.kind === 'public'
+      ? held.length === 0
+      : secretHash === undefined || (held.length === 1 && held[0]?.secretHash.equals(secretHash))
+  if (isSameRow && isSameSecret) return { isNew: false, secret: undefined }
+  const at = now()
+  await db.transaction(async (tx) => {
+    await tx
+      .update(clients)
+      .set({ ...row, updatedAt: at })
+      .where(eq(clients.id, id))
+    if (!isSameSecret) await tx.delete(clientSecrets).where(eq(clientSecrets.clientId, id))
+    if (!isSameSecret && wanted.secret !== undefined) await insertSecret(tx, at, id, wanted.secret)
+    await recordAudit(tx, at, { actor: 'operator', action: 'client.changed', subject: `client:${id}` })
+  })
+  return { isNew: false, secret: undefined }
+}
+
+/** All clients, oldest first, disabled ones too. */
+export const listClients = ({ db }: Pick<Deps, 'db'>): Promise<Client[]> =>
+  db.select().from(clients).orderBy(asc(clients.createdAt), asc(clients.id))
+
+/** Shuts a client out, and ends every grant it holds. Throws NotFound. Safe to repeat. */
+export async function disableClient(
+  { db, now }: ClientDeps,
+  clientId: string,
+  actor: AuditActor = 'operator',
+): Promise<void> {
+  const at = now()
+  await db.transaction(async (tx) => {
+    const [client] = await tx.select().from(clients).where(eq(clients.id, clientId)).for('update')
+    if (!client) throw new NotFound('Client')
+    if (client.disabledAt === null) {
+      await tx.update(clients).set({ disabledAt: at, updatedAt: at }).where(eq(clients.id, clientId))
+      await recordAudit(tx, at, { actor, action: 'client.disabled', subject: `client:${clientId}` })
+    }
+    await revokeFamiliesOf(tx, at, { clientId })
+  })
+}
+
+/**
+ * Gives a confidential client a new secret. The newest old one works for `overlapMs` more, the rest end at once, so two
+ * at most are valid. Returns the secret, which is kept nowhere. Throws NotFound, BadRequest for a public client.
+ */
+export async function rotateClientSecret(
+  { db, now }: ClientDeps,
+  { clientId, overlapMs }: { clientId: string; overlapMs: number },
+  actor: AuditActor = 'operator',
+): Promise<string> {
+  const at = now()
+  const secret = newSecret()
+  await db.transaction(async (tx) => {
+    const [client] = await tx.select().from(clients).where(eq(clients.id, clientId)).for('update')
+    if (!client) throw new NotFound('Client')
+    if (client.kind === 'public') throw new BadRequest('A public client has no secret')
+    const live = await tx
+      .select({ id: clientSecrets.id })
+      .from(clientSecrets)
+      .where(
+        and(eq(clientSecrets.clientId, clientId), or(isNull(clientSecrets.expiresAt), gt(clientSecrets.expiresAt, at))),
+      )
+      .orderBy(desc(clientSecrets.createdAt), desc(clientSecrets.id))
+    const until = new Date(at.getTime() + overlapMs)
+    for (const [place, { id }] of live.entries())
+      await tx
+        .update(clientSecrets)
+        .set({ expiresAt: place === 0 ? until : at })
+        .where(eq(clientSecrets.id, id))
+    await tx.delete(clientSecrets).where(and(eq(clientSecrets.clientId, clientId), lte(clientSecrets.expiresAt, at)))
+    await insertSecret(tx, at, clientId, secret)
+    await recordAudit(tx, at, { actor, action: 'client.secret_rotated', subject: `client:${clientId}` })
+  })
+  return secret
+}
+
+interface Policy {
+  /** Exact domains of a verified email. */
+  domains?: readonly string[] | undefined
+  userIds?: readonly string[] | undefined
+  requiresSecondFactor?: boolean | undefined
+  requiredProduct?: string | null | undefined
+}
+
+/** Says who may sign in to a client (B §5). What is undefined stays. Throws NotFound, BadRequest. */
+export async function setClientPolicy(
+  { db, now }: ClientDeps,
+  { clientId, policy }: { clientId: string; policy: Policy },
+  actor: AuditActor = 'operator',
+): Promise<void> {
+  const at = now()
+  const userIds = policy.userIds?.map((id) => id.toLowerCase())
+  if (userIds?.some((id) => !isUuid(id))) throw new BadRequest('A user id is a UUID')
+  await db.transaction(async (tx) => {
+    const changed = await tx
+      .update(clients)
+      .set({
+        policyDomains: policy.domains?.map((domain) => domain.toLowerCase()),
+        policyUserIds: userIds,
+        requiresSecondFactor: policy.requiresSecondFactor,
+        requiredProduct: policy.requiredProduct,
+        updatedAt: at,
+      })
+      .where(eq(clients.id, clientId))
+      .returning({ id: clients.id })
+    if (changed.length === 0) throw new NotFound('Client')
+    await recordAudit(tx, at, {
+      actor,
+      action: 'client.policy_set',
+      subject: `client:${clientId}`,
+      details: { ...policy },
+    })
+  })
+}

@@ -1,0 +1,48 @@
+import { and, eq, sql } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { preparedOnce } from '@platform/runtime/prepared-once'
+import { recordAudit } from '../audit/audit.ts'
+import { consents } from './table.ts'
+
+const consentOf = preparedOnce((db) =>
+  db
+    .select({ scopes: consents.scopes })
+    .from(consents)
+    .where(and(eq(consents.userId, sql.placeholder('userId')), eq(consents.clientId, sql.placeholder('clientId'))))
+    .prepare('consent_of'),
+)
+
+/** True when the user has let the client have all of these scopes before. */
+export async function hasConsent(
+  { db }: Pick<Deps, 'db'>,
+  { userId, clientId, scopes }: { userId: string; clientId: string; scopes: readonly string[] },
+): Promise<boolean> {
+  const [row] = await consentOf(db).execute({ userId, clientId })
+  return row !== undefined && scopes.every((scope) => row.scopes.includes(scope))
+}
+
+/** Adds scopes to what the user lets the client have. Safe to repeat. */
+export async function grantConsent(
+  { db, now }: Pick<Deps, 'db' | 'now'>,
+  { userId, clientId, scopes }: { userId: string; clientId: string; scopes: readonly string[] },
+): Promise<void> {
+  const at = now()
+  await db.transaction(async (tx) => {
+    await tx
+      .insert(consents)
+      .values({ userId, clientId, scopes: [...scopes], createdAt: at, updatedAt: at })
+      .onConflictDoUpdate({
+        target: [consents.userId, consents.clientId],
+        set: {
+          scopes: sql`array(select distinct unnest(${consents.scopes} || excluded.scopes))`,
+          updatedAt: at,
+        },
+      })
+    await recordAudit(tx, at, {
+      actor: `user:${userId}`,
+      action: 'consent.granted',
+      subject: `client:${clientId}`,
+      details: { scopes },
+    })
+  })
+}

@@ -1,0 +1,31 @@
+import type { Scope } from '@platform/auth/scopes'
+
+/** What a scope lets a client do, in words for the person who is asked. */
+export const scopeWords: Record<Scope, string> = {
+  openid: 'Know which account is yours',
+  profile: 'See your name and picture',
+  email: 'See your email address',
+  offline_access: 'Stay connected while you are away, until you disconnect it',
+  'platform:organizations:read': 'See your organizations and their members',
+  'platform:organizations:write': 'Create organizations',
+  'platform:api_keys:read': 'See API keys',
+  'platform:api_keys:write': 'Create and revoke API keys',
+  'platform:api_keys:delete': 'Revoke API keys',
+  'network:applications:read': 'See applications, hostnames, requests and activity',
+  'network:applications:write': 'Create applications and change their hostnames',
+  'network:env_vars:read': 'Read environment variables',
+  'network:env_vars:write': 'Create and change environment variables',
+  'network:env_vars:delete': 'Delete environment variables',
+  'network:deployments:read': 'See deployments and their logs',
+  'network:deployments:trigger': 'Deploy applications',
+  'network:deployments:write': 'Change deployments',
+  'network:storage:read': 'Read stored files',
+  'network:storage:write': 'Store and change files',
+  'network:storage:delete': 'Delete stored files',
+  'network:sticky_sessions:write': 'Pin visitors to a Function',
+  'network:ai_gateway:chat': 'Use AI models at the cost of your organization',
+  'network:ai_gateway:models': 'See which AI models there are',
+  'network:ai_gateway:usage': 'See the AI usage of your organizations',
+  'network:ai_gateway:budgets': 'Change the AI budgets of your organizations',
+  'network:ai_gateway:policies': 'Change the AI policies of your organizations',
+}

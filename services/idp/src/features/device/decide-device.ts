@@ -1,0 +1,79 @@
+import { Throttled } from '@platform/errors/api-error'
+import { and, eq, gt, isNull } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { attemptKey, countInWindow, takeBackAttempt } from '../attempts/attempts.ts'
+import { recordAudit } from '../audit/audit.ts'
+import { clients } from '../clients/table.ts'
+import type { Client } from '../clients/client.ts'
+import type { Session } from '../sessions/sessions.ts'
+import { deviceAuthorizations } from './table.ts'
+
+const GUESS_WINDOW_MS = 600_000
+const GUESSES_OF_ACCOUNT = 5
+const GUESSES_OF_NETWORK = 20
+
+/** A device that waits for someone's decision. */
+export interface PendingDevice {
+  userCode: string
+  client: Client
+  scopes: string[]
+  address: string
+}
+
+/**
+ * The pending device of a user code, as readUserCode gives it. Wrong codes are counted before they are looked up: five
+ * in ten minutes for an account, twenty for a network. Throws Throttled beyond.
+ */
+export async function findPendingDevice(
+  deps: Deps,
+  { userCode, session, address }: { userCode: string; session: Session; address: string },
+): Promise<PendingDevice | undefined> {
+  const byAccount = attemptKey('user-code', 'account', session.user.id)
+  const byNetwork = attemptKey('user-code', 'network', address)
+  if ((await countInWindow(deps, byAccount, GUESS_WINDOW_MS)) > GUESSES_OF_ACCOUNT) throw new Throttled()
+  if ((await countInWindow(deps, byNetwork, GUESS_WINDOW_MS)) > GUESSES_OF_NETWORK) throw new Throttled()
+  const [row] = await deps.db
+    .select({ client: clients, scope: deviceAuthorizations.scope, address: deviceAuthorizations.address })
+    .from(deviceAuthorizations)
+    .innerJoin(clients, and(eq(clients.id, deviceAuthorizations.clientId), isNull(clients.disabledAt)))
+    .where(
+      and(
+        eq(deviceAuthorizations.userCode, userCode),
+        isNull(deviceAuthorizations.decision),
+        gt(deviceAuthorizations.expiresAt, deps.now()),
+      ),
+    )
+  if (!row) return undefined
+  await takeBackAttempt(deps, byAccount)
+  await takeBackAttempt(deps, byNetwork)
+  return { userCode, client: row.client, scopes: row.scope.split(' '), address: row.address }
+}
+
+/** Writes the user's decision, with its audit row; the first one stands. Answers false when it came too late. */
+export async function decideDevice(
+  { db, now }: Pick<Deps, 'db' | 'now'>,
+  { device, session, decision }: { device: PendingDevice; session: Session; decision: 'approved' | 'denied' },
+): Promise<boolean> {
+  const at = now()
+  return db.transaction(async (tx) => {
+    const decided = await tx
+      .update(deviceAuthorizations)
+      .set({ decision, userId: session.user.id, authTime: session.authTime, amr: session.amr, sid: session.id })
+      .where(
+        and(
+          eq(deviceAuthorizations.userCode, device.userCode),
+          isNull(deviceAuthorizations.decision),
+          gt(deviceAuthorizations.expiresAt, at),
+        ),
+      )
+      .returning({ userCode: deviceAuthorizations.userCode })
+    if (decided.length === 0) return false
+    await recordAudit(tx, at, {
+      actor: `user:${session.user.id}`,
+      action: `device.${decision}`,
+      subject: `client:${device.client.id}`,
+      details: { scopes: device.scopes, address: device.address },
+    })
+    return true
+  })
+}

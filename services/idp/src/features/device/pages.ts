@@ -1,0 +1,117 @@
+import { Forbidden } from '@platform/errors/api-error'
+import { html } from 'hono/html'
+import type { Deps } from '../../deps.ts'
+import { addressOf, type Ctx, type Endpoint } from '../../http/app.ts'
+import { readForm } from '../../http/body.ts'
+import { csrfOfSession, requireCsrfOfSession } from '../../http/csrf.ts'
+import { answerPage, pageEndpoint } from '../../http/page.ts'
+import { policyRefusal } from '../accounts/admission.ts'
+import { redirectToSignIn } from '../authorize/redirects.ts'
+import { returnToDevice } from '../authorize/return-to.ts'
+import { scopeList } from '../consents/scope-list.ts'
+import { findSession, type Session } from '../sessions/sessions.ts'
+import { decideDevice, findPendingDevice, type PendingDevice } from './decide-device.ts'
+import { formatUserCode, readUserCode } from './user-code.ts'
+
+const purposeOf = (userCode: string): string => `device\n${userCode}`
+
+const WRONG_CODE = 'This code is not known, or its time is over. Compare it with your device, or start again there.'
+
+function answerEntry(c: Ctx, deps: Deps, typed: string, problem?: string): Promise<Response> {
+  return answerPage(c, deps, {
+    title: 'Connect a device',
+    status: problem === undefined ? 200 : 400,
+    content: html`
+      <p class="soft" id="how">Enter the code that your device shows.</p>
+      ${problem === undefined ? '' : html`<p class="alert" role="alert" id="problem">${problem}</p>`}
+      <form method="get" action="${deps.accountUrl}/device">
+        <label>
+          Code
+          <input
+            class="code-entry"
+            name="user_code"
+            value="${typed}"
+            placeholder="XXXX-XXXX"
+            autocomplete="off"
+            autocapitalize="characters"
+            spellcheck="false"
+            maxlength="20"
+            required
+            autofocus
+            aria-describedby="${problem === undefined ? 'how' : 'problem'}"
+          />
+        </label>
+        <button type="submit">Continue</button>
+      </form>
+    `,
+  })
+}
+
+function answerApproval(c: Ctx, deps: Deps, session: Session, device: PendingDevice): Promise<Response> {
+  return answerPage(c, deps, {
+    title: `Connect ${device.client.name}?`,
+    content: html`
+      <p>A device asks to use your account <strong>${session.user.email}</strong>. Is this the code it shows?</p>
+      <p class="code">${formatUserCode(device.userCode)}</p>
+      <dl>
+        <dt>Application</dt>
+        <dd>${device.client.name}</dd>
+        <dt>Asked from</dt>
+        <dd>${device.address}</dd>
+      </dl>
+      <h2>It would be able to</h2>
+      ${scopeList(device.scopes)}
+      <form method="post" action="${deps.accountUrl}/device/decision">
+        <input type="hidden" name="csrf" value="${csrfOfSession(session, purposeOf(device.userCode))}" />
+        <input type="hidden" name="user_code" value="${formatUserCode(device.userCode)}" />
+        <p class="soft">Allow it only if you started this yourself, just now.</p>
+        <div class="buttons">
+          <button type="submit" name="decision" value="deny" class="second">Deny</button>
+          <button type="submit" name="decision" value="approve">Allow</button>
+        </div>
+      </form>
+    `,
+  })
+}
+
+/** GET {account_url}/device: enter a code, or see who asks with the one in the query (B §2). Nothing is approved by looking. */
+async function showDevice(c: Ctx, deps: Deps): Promise<Response> {
+  const typed = c.req.query('user_code') ?? ''
+  const session = await findSession(c, deps)
+  if (!session) return redirectToSignIn(c, deps, returnToDevice(deps, typed === '' ? undefined : typed.slice(0, 20)))
+  if (typed === '') return answerEntry(c, deps, '')
+  const userCode = readUserCode(typed)
+  const device = userCode && (await findPendingDevice(deps, { userCode, session, address: addressOf(c, deps) }))
+  return device ? answerApproval(c, deps, session, device) : answerEntry(c, deps, typed.slice(0, 20), WRONG_CODE)
+}
+
+/** POST {account_url}/device/decision: the click. The account has to be one that the client's policy permits (B §5). */
+async function decide(c: Ctx, deps: Deps): Promise<Response> {
+  const form = await readForm(c)
+  const userCode = readUserCode(form.get('user_code') ?? '')
+  const session = await findSession(c, deps)
+  if (!session) return redirectToSignIn(c, deps, returnToDevice(deps, userCode))
+  requireCsrfOfSession(c, deps, form, session, purposeOf(userCode ?? ''))
+  const device = userCode && (await findPendingDevice(deps, { userCode, session, address: addressOf(c, deps) }))
+  if (!device) return answerEntry(c, deps, '', WRONG_CODE)
+  c.set('clientId', device.client.id)
+
+  const isApproved = form.get('decision') === 'approve'
+  const refusal = policyRefusal(device.client, session.user, session.amr)
+  if (isApproved && refusal !== undefined) throw new Forbidden(`Your account cannot be connected: ${refusal}`)
+  const decision = isApproved ? 'approved' : 'denied'
+  if (!(await decideDevice(deps, { device, session, decision }))) return answerEntry(c, deps, '', WRONG_CODE)
+  return answerPage(c, deps, {
+    title: isApproved ? 'Device connected' : 'Request denied',
+    content: isApproved
+      ? html`<p>
+          <strong>${device.client.name}</strong> is connected. You can close this page and go back to your device.
+        </p>`
+      : html`<p><strong>${device.client.name}</strong> was not connected. You can close this page.</p>`,
+  })
+}
+
+export const deviceEndpoints = ({ accountPath }: Pick<Deps, 'accountPath'>): Endpoint[] => [
+  pageEndpoint(`${accountPath}/device`, { GET: showDevice }),
+  pageEndpoint(`${accountPath}/device/decision`, { POST: decide }),
+]

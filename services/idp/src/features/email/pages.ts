@@ -1,0 +1,112 @@
+import { html } from 'hono/html'
+import type { Deps } from '../../deps.ts'
+import type { Ctx, Endpoint } from '../../http/app.ts'
+import { readForm } from '../../http/body.ts'
+import { csrfBeforeSession, csrfOfSession, requireCsrfBeforeSession, requireCsrfOfSession } from '../../http/csrf.ts'
+import { answerPage, pageEndpoint } from '../../http/page.ts'
+import { redirect, redirectToSignIn } from '../authorize/redirects.ts'
+import { returnToPage } from '../authorize/return-to.ts'
+import { findLinkOwner } from '../links/one-time-links.ts'
+import { findSession } from '../sessions/sessions.ts'
+import { mailVerification, verifyEmail } from './verify-email.ts'
+
+const ASK = 'verify-email'
+const purposeOf = (token: string): string => `verify-email\n${token}`
+
+/** GET {account_url}/email: whether the address is confirmed, and a way to have it so. */
+async function showEmail(c: Ctx, deps: Deps): Promise<Response> {
+  const session = await findSession(c, deps)
+  if (!session) return redirectToSignIn(c, deps, returnToPage(deps, 'email'))
+  const { email, emailVerified } = session.user
+  const back = html`<p class="back"><a href="${deps.accountUrl}/">Back to your account</a></p>`
+  if (emailVerified)
+    return answerPage(c, deps, {
+      title: 'Email address confirmed',
+      content: html`<p><strong>${email}</strong> is confirmed to be yours. There is nothing left to do.</p>
+        ${back}`,
+    })
+  return answerPage(c, deps, {
+    title: 'Confirm your email address',
+    content: html`
+      <p><strong>${email}</strong> is not confirmed yet. Some applications let you in only once it is.</p>
+      ${
+        deps.mailer
+          ? html`<form method="post" action="${deps.accountUrl}/email">
+              <input type="hidden" name="csrf" value="${csrfOfSession(session, ASK)}" />
+              <button type="submit">Mail me a link</button>
+            </form>`
+          : html`<p class="empty">This service sends no mail. Ask whoever runs it to confirm your address.</p>`
+      }
+      ${back}
+    `,
+  })
+}
+
+/** POST {account_url}/email: mails a link. */
+async function ask(c: Ctx, deps: Deps): Promise<Response> {
+  const form = await readForm(c)
+  const session = await findSession(c, deps)
+  if (!session) return redirectToSignIn(c, deps, returnToPage(deps, 'email'))
+  requireCsrfOfSession(c, deps, form, session, ASK)
+  if (session.user.emailVerified || !deps.mailer) return redirect(c, returnToPage(deps, 'email').url)
+  if (!(await mailVerification(deps, deps.mailer, session.user)))
+    return answerPage(c, deps, {
+      title: 'That is enough for now',
+      status: 429,
+      content: html`<p>You have asked for several links within an hour. Use one of those, or come back later.</p>
+        <p class="back"><a href="${deps.accountUrl}/">Back to your account</a></p>`,
+    })
+  return answerPage(c, deps, {
+    title: 'Look into your inbox',
+    content: html`<p>
+        A link is on its way to <strong>${session.user.email}</strong>. It works once, and for 24 hours.
+      </p>
+      <p class="soft">Nothing there after a few minutes? Look among unwanted mail, then ask for another.</p>
+      <p class="back"><a href="${deps.accountUrl}/email">Ask for another link</a></p>`,
+  })
+}
+
+function answerGone(c: Ctx, deps: Deps): Promise<Response> {
+  return answerPage(c, deps, {
+    title: 'This link no longer works',
+    status: 400,
+    content: html`<p>It was used already, or its 24 hours are over.</p>
+      <p><a href="${deps.accountUrl}/email">Look at your address, or ask for another link</a></p>`,
+  })
+}
+
+/** GET {account_url}/verify-email: where a mailed link leads. It only asks, since mail scanners open links too. */
+async function showVerify(c: Ctx, deps: Deps): Promise<Response> {
+  const token = c.req.query('token') ?? ''
+  const owner = await findLinkOwner(deps, 'verify-email', token)
+  if (!owner) return answerGone(c, deps)
+  return answerPage(c, deps, {
+    title: 'Confirm your email address',
+    content: html`
+      <p>Is <strong>${owner.email}</strong> your address?</p>
+      <form method="post" action="${deps.accountUrl}/verify-email">
+        <input type="hidden" name="csrf" value="${csrfBeforeSession(c, deps, purposeOf(token))}" />
+        <input type="hidden" name="token" value="${token}" />
+        <button type="submit">Confirm</button>
+      </form>
+    `,
+  })
+}
+
+/** POST {account_url}/verify-email: no session is needed, the link alone shows that the mail arrived. */
+async function verify(c: Ctx, deps: Deps): Promise<Response> {
+  const form = await readForm(c)
+  const token = form.get('token') ?? ''
+  requireCsrfBeforeSession(c, deps, form, purposeOf(token))
+  if (!(await verifyEmail(deps, token))) return answerGone(c, deps)
+  return answerPage(c, deps, {
+    title: 'Email address confirmed',
+    content: html`<p>Thank you. You can close this page.</p>
+      <p><a href="${deps.accountUrl}/">Go to your account</a></p>`,
+  })
+}
+
+export const emailEndpoints = ({ accountPath }: Pick<Deps, 'accountPath'>): Endpoint[] => [
+  pageEndpoint(`${accountPath}/email`, { GET: showEmail, POST: ask }),
+  pageEndpoint(`${accountPath}/verify-email`, { GET: showVerify, POST: verify }),
+]

@@ -1,0 +1,60 @@
+import { and, eq } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { users } from '../accounts/table.ts'
+import { attemptKey, countInWindow } from '../attempts/attempts.ts'
+import { recordAudit } from '../audit/audit.ts'
+import type { Mailer } from '../mail/mailer.ts'
+import { makeLink, useLink } from '../links/one-time-links.ts'
+
+const HOUR_MS = 3_600_000
+const LINKS_IN_HOUR = 5
+
+/** Mails a link that confirms the user's address; answers false beyond five in an hour. */
+export async function mailVerification(
+  deps: Deps,
+  mailer: Mailer,
+  user: { id: string; email: string },
+): Promise<boolean> {
+  const { afterAnswer, db } = deps
+  const asked = await countInWindow(deps, attemptKey('verify-email', 'account', user.id), HOUR_MS)
+  if (asked > LINKS_IN_HOUR) return false
+  const link = await makeLink(db, deps, { purpose: 'verify-email', userId: user.id, mailedTo: user.email })
+  afterAnswer.run('mail to confirm an address', () =>
+    mailer.send({
+      to: user.email,
+      subject: 'Confirm your email address',
+      text: `Hello,
+
+open this page to confirm that ${user.email} is your address:
+
+${link}
+
+The link works once, and for 24 hours. If you did not ask for it, do nothing.
+`,
+    }),
+  )
+  return true
+}
+
+/**
+ * Confirms the address that a link was mailed to, if it still is the user's. Answers false for a link that is unknown,
+ * used or too old.
+ */
+export async function verifyEmail({ db, now }: Pick<Deps, 'db' | 'now'>, token: string): Promise<boolean> {
+  const at = now()
+  return db.transaction(async (tx) => {
+    const used = await useLink(tx, at, 'verify-email', token)
+    if (!used || used.mailedTo === null) return false
+    const { userId, mailedTo } = used
+    const [user] = await tx
+      .select({ emailVerified: users.emailVerified })
+      .from(users)
+      .where(and(eq(users.id, userId), eq(users.email, mailedTo)))
+      .for('update')
+    if (!user) return false
+    if (user.emailVerified) return true
+    await tx.update(users).set({ emailVerified: true, updatedAt: at }).where(eq(users.id, userId))
+    await recordAudit(tx, at, { actor: `user:${userId}`, action: 'user.email_verified', subject: `user:${userId}` })
+    return true
+  })
+}

@@ -1,0 +1,40 @@
+import { html } from 'hono/html'
+import type { Deps } from '../../deps.ts'
+import type { Ctx, Endpoint } from '../../http/app.ts'
+import { moment } from '../../http/moment.ts'
+import { answerPage, pageEndpoint } from '../../http/page.ts'
+import { redirect } from '../authorize/redirects.ts'
+import { findSession } from '../sessions/sessions.ts'
+
+async function showHome(c: Ctx, deps: Deps): Promise<Response> {
+  const session = await findSession(c, deps)
+  if (!session) return redirect(c, `${deps.accountUrl}/sign-in`)
+  const { user } = session
+  const name = [user.givenName, user.familyName].filter((part) => part !== null).join(' ')
+  return answerPage(c, deps, {
+    title: name === '' ? 'Your account' : name,
+    content: html`<dl>
+        <dt>Email</dt>
+        <dd>
+          ${user.email}
+          ${user.emailVerified ? '' : html`<a class="mark" href="${deps.accountUrl}/email">Not confirmed yet</a>`}
+        </dd>
+        <dt>Signed in</dt>
+        <dd>${moment(session.authTime)}</dd>
+      </dl>
+      <nav aria-label="Your account">
+        <ul class="links">
+          <li><a href="${deps.accountUrl}/sessions">Active sessions</a></li>
+          <li><a href="${deps.accountUrl}/applications">Connected applications</a></li>
+          <li><a href="${deps.accountUrl}/password">Change your password</a></li>
+          <li><a href="${deps.accountUrl}/passkeys">Passkeys</a></li>
+          <li><a href="${deps.accountUrl}/authenticator">Authenticator app</a></li>
+          <li><a href="${deps.accountUrl}/device">Connect a device</a></li>
+          <li><a href="${deps.accountUrl}/sign-out">Sign out</a></li>
+        </ul>
+      </nav>`,
+  })
+}
+
+export const homeEndpoint = ({ accountPath }: Pick<Deps, 'accountPath'>): Endpoint =>
+  pageEndpoint(`${accountPath}/`, { GET: showHome })

@@ -1,0 +1,85 @@
+import { createHash, randomBytes } from 'node:crypto'
+import type { Db } from '@platform/runtime/database'
+import { and, eq, gt } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { users } from '../accounts/table.ts'
+import { oneTimeLinks } from './table.ts'
+
+type Purpose = (typeof oneTimeLinks.$inferSelect)['purpose']
+
+/** How long a link of each purpose works. */
+const lifetimeMs: Record<Purpose, number> = { 'verify-email': 24 * 3_600_000, 'set-password': 30 * 60_000 }
+
+const hashToken = (token: string): Buffer => createHash('sha256').update(token).digest()
+
+interface NewLink {
+  purpose: Purpose
+  userId: string
+  /** Null when it is shown to the operator instead. */
+  mailedTo: string | null
+}
+
+/**
+ * Makes a link: `{account_url}/<purpose>?token=…`. It is returned here and kept nowhere; earlier ones go on until one of
+ * them is used, so that asking again does not break the link that is already in somebody's mail.
+ */
+export async function makeLink(
+  tx: Pick<Db, 'insert'>,
+  { accountUrl, now }: Pick<Deps, 'accountUrl' | 'now'>,
+  { purpose, userId, mailedTo }: NewLink,
+): Promise<string> {
+  const token = randomBytes(32).toString('base64url')
+  const at = now()
+  await tx.insert(oneTimeLinks).values({
+    tokenHash: hashToken(token),
+    purpose,
+    userId,
+    mailedTo,
+    createdAt: at,
+    expiresAt: new Date(at.getTime() + lifetimeMs[purpose]),
+  })
+  return `${accountUrl}/${purpose}?token=${token}`
+}
+
+const isLive = (purpose: Purpose, token: string, at: Date) =>
+  and(eq(oneTimeLinks.tokenHash, hashToken(token)), eq(oneTimeLinks.purpose, purpose), gt(oneTimeLinks.expiresAt, at))
+
+/** Whose link it is, while it works. Looking does not use it up: mail scanners look first. */
+export async function findLinkOwner(
+  { db, now }: Pick<Deps, 'db' | 'now'>,
+  purpose: Purpose,
+  token: string,
+): Promise<{ id: string; email: string } | undefined> {
+  const [owner] = await db
+    .select({ id: users.id, email: users.email })
+    .from(oneTimeLinks)
+    .innerJoin(users, eq(users.id, oneTimeLinks.userId))
+    .where(isLive(purpose, token, now()))
+  return owner
+}
+
+/**
+ * Uses a link up, and with it all others of its kind that the user has: of any number that try, one gets it back. Part of
+ * the transaction that does what the link is for.
+ */
+export async function useLink(
+  tx: Pick<Db, 'select' | 'delete'>,
+  at: Date,
+  purpose: Purpose,
+  token: string,
+): Promise<{ userId: string; mailedTo: string | null } | undefined> {
+  // First the user's row: two links of one user would otherwise wait for each other.
+  await tx
+    .select({ id: users.id })
+    .from(oneTimeLinks)
+    .innerJoin(users, eq(users.id, oneTimeLinks.userId))
+    .where(isLive(purpose, token, at))
+    .for('update', { of: users })
+  const [used] = await tx
+    .delete(oneTimeLinks)
+    .where(isLive(purpose, token, at))
+    .returning({ userId: oneTimeLinks.userId, mailedTo: oneTimeLinks.mailedTo })
+  if (used)
+    await tx.delete(oneTimeLinks).where(and(eq(oneTimeLinks.userId, used.userId), eq(oneTimeLinks.purpose, purpose)))
+  return used
+}

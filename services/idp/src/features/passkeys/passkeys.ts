@@ -1,0 +1,286 @@
+import type {
+  AuthenticatorTransport,
+  PublicKeyCredentialCreationOptionsJSON,
+  PublicKeyCredentialRequestOptionsJSON,
+} from '@simplewebauthn/server'
+import { isUniqueViolation } from '@platform/runtime/database'
+import { newId } from '@platform/runtime/new-id'
+import { and, count, desc, eq } from 'drizzle-orm'
+import { z } from 'zod'
+import type { Deps } from '../../deps.ts'
+import { users } from '../accounts/table.ts'
+import { type AuditActor, recordAudit } from '../audit/audit.ts'
+import { tellOfChange } from '../mail/tell-of-change.ts'
+import type { Session } from '../sessions/sessions.ts'
+import { isOurChallenge, newChallenge, useChallenge } from './challenge.ts'
+import { passkeys } from './table.ts'
+import type { Assertion } from './take-assertion.ts'
+
+const PASSKEYS_MAX = 20
+const TIMEOUT_MS = 300_000
+const NAME_LENGTH_MAX = 64
+/** EdDSA, ES256 and RS256. The library's own list begins with an algorithm that Node calls experimental. */
+const supportedAlgorithmIDs = [-8, -7, -257]
+
+type PasskeyDeps = Pick<Deps, 'db' | 'now' | 'sealer' | 'issuer'>
+
+/** Loaded when a passkey is first checked: with all that it needs for attestations it is 0.24 s of a start. */
+const library = () => import('@simplewebauthn/server')
+
+/** The domain that passkeys are for: the issuer's host, which no port belongs to. */
+const rpIdOf = (issuer: string): string => new URL(issuer).hostname
+/** What the authenticator keeps beside a passkey, and hands back: the user, without a word about them. */
+const userHandleOf = (userId: string): Buffer<ArrayBuffer> => Buffer.from(userId.replaceAll('-', ''), 'hex')
+
+const asBytes = (challenge: string): string => Buffer.from(challenge).toString('base64url')
+
+const transports = ['ble', 'hybrid', 'internal', 'nfc', 'usb'] as const
+const asTransports = (names: readonly string[]): AuthenticatorTransport[] =>
+  transports.filter((name) => names.includes(name))
+
+const credential = <R extends z.ZodType>(response: R) =>
+  z.object({
+    id: z.base64url(),
+    rawId: z.base64url(),
+    type: z.literal('public-key'),
+    clientExtensionResults: z.object({}).default({}),
+    response,
+  })
+const createdCredential = credential(
+  z.object({
+    clientDataJSON: z.base64url(),
+    attestationObject: z.base64url(),
+    transports: z.array(z.string()).default([]),
+  }),
+)
+const usedCredential = credential(
+  z.object({
+    clientDataJSON: z.base64url(),
+    authenticatorData: z.base64url(),
+    signature: z.base64url(),
+    userHandle: z.base64url(),
+  }),
+)
+
+/** What the browser sent, in the given shape; undefined for anything else. */
+function parse<T>(shape: z.ZodType<T>, text: string): T | undefined {
+  try {
+    return shape.safeParse(JSON.parse(text)).data
+  } catch {
+    return undefined // not JSON
+  }
+}
+
+/** What was signed for, as the browser says it; the library has checked that it was. */
+const challengeOf = (clientDataJson: string): string =>
+  z.object({ challenge: z.string() }).parse(JSON.parse(Buffer.from(clientDataJson, 'base64url').toString())).challenge
+
+export type Passkey = Pick<typeof passkeys.$inferSelect, 'id' | 'name' | 'isSynced' | 'createdAt' | 'lastUsedAt'>
+
+/** The user's passkeys, the newest first. */
+export function listPasskeys({ db }: Pick<Deps, 'db'>, userId: string): Promise<Passkey[]> {
+  return db
+    .select({
+      id: passkeys.id,
+      name: passkeys.name,
+      isSynced: passkeys.isSynced,
+      createdAt: passkeys.createdAt,
+      lastUsedAt: passkeys.lastUsedAt,
+    })
+    .from(passkeys)
+    .where(eq(passkeys.userId, userId))
+    .orderBy(desc(passkeys.id))
+}
+
+/** What `navigator.credentials.create` needs to make a passkey for this user in this session, as JSON. */
+export async function describeNewPasskey(deps: PasskeyDeps, session: Session): Promise<string> {
+  const { user, cookie } = session
+  const held = await deps.db
+    .select({ credentialId: passkeys.credentialId, transports: passkeys.transports })
+    .from(passkeys)
+    .where(eq(passkeys.userId, user.id))
+  const name = [user.givenName, user.familyName].filter((part) => part !== null).join(' ')
+  const options: PublicKeyCredentialCreationOptionsJSON = {
+    rp: { id: rpIdOf(deps.issuer), name: 'Platform account' },
+    user: {
+      id: userHandleOf(user.id).toString('base64url'),
+      name: user.email,
+      displayName: name === '' ? user.email : name,
+    },
+    challenge: asBytes(newChallenge(deps, 'passkey-add', cookie)),
+    pubKeyCredParams: supportedAlgorithmIDs.map((alg) => ({ type: 'public-key', alg })),
+    timeout: TIMEOUT_MS,
+    attestation: 'none',
+    authenticatorSelection: { residentKey: 'required', requireResidentKey: true, userVerification: 'required' },
+    excludeCredentials: held.map((passkey) => ({
+      id: passkey.credentialId.toString('base64url'),
+      type: 'public-key',
+      transports: asTransports(passkey.transports),
+    })),
+  }
+  return JSON.stringify(options)
+}
+
+const readName = (text: string, otherwise: string): string => {
+  // oxlint-disable-next-line no-control-regex -- they are what is taken out
+  const name = text.replaceAll(/[\0-\x1f\x7f]/g, ' ').trim()
+  return Array.from(name === '' ? otherwise : name)
+    .slice(0, NAME_LENGTH_MAX)
+    .join('')
+}
+
+interface NewPasskey {
+  /** The credential as the browser's script sent it. */
+  answer: string
+  name: string
+  /** For a passkey that was given none. */
+  nameOtherwise: string
+}
+
+/** Adds a passkey to the user of the session. Answers how it went: one is not taken twice, and twenty are the most. */
+export async function addPasskey(
+  deps: Deps,
+  { user, cookie }: Session,
+  { answer, name, nameOtherwise }: NewPasskey,
+): Promise<'added' | 'refused' | 'present' | 'full'> {
+  const { db, now, issuer } = deps
+  const response = parse(createdCredential, answer)
+  if (!response) return 'refused'
+  const { verifyRegistrationResponse } = await library()
+  const verified = await verifyRegistrationResponse({
+    response: {
+      ...response,
+      response: { ...response.response, transports: asTransports(response.response.transports) },
+    },
+    expectedChallenge: (challenge) => isOurChallenge(deps, 'passkey-add', cookie, challenge),
+    expectedOrigin: issuer,
+    expectedRPID: rpIdOf(issuer),
+    requireUserVerification: true,
+    supportedAlgorithmIDs,
+  }).catch(() => undefined) // whatever the library objects to
+  if (!verified?.verified) return 'refused'
+  const { credential: made, credentialDeviceType } = verified.registrationInfo
+  const at = now()
+  try {
+    const outcome = await db.transaction(async (tx) => {
+      await tx.select({ id: users.id }).from(users).where(eq(users.id, user.id)).for('update')
+      const [held] = await tx.select({ count: count() }).from(passkeys).where(eq(passkeys.userId, user.id))
+      if ((held?.count ?? 0) >= PASSKEYS_MAX) return 'full'
+      if (!(await useChallenge(tx, at, challengeOf(response.response.clientDataJSON)))) return 'refused'
+      const id = newId()
+      await tx.insert(passkeys).values({
+        id,
+        userId: user.id,
+        credentialId: Buffer.from(made.id, 'base64url'),
+        publicKey: Buffer.from(made.publicKey),
+        counter: made.counter,
+        transports: asTransports(response.response.transports),
+        isSynced: credentialDeviceType === 'multiDevice',
+        name: readName(name, nameOtherwise),
+        createdAt: at,
+      })
+      await recordAudit(tx, at, {
+        actor: `user:${user.id}`,
+        action: 'user.passkey_added',
+        subject: `user:${user.id}`,
+        details: { passkeyId: id },
+      })
+      return 'added'
+    })
+    if (outcome === 'added') tellOfChange(deps, user.id, 'passkey-added')
+    return outcome
+  } catch (error) {
+    if (isUniqueViolation(error, 'passkeys_credential')) return 'present'
+    throw error
+  }
+}
+
+/** Gives one of the user's passkeys another name; an empty one leaves it. Safe to repeat. */
+export async function renamePasskey(
+  { db }: Pick<Deps, 'db'>,
+  { userId, passkeyId, name }: { userId: string; passkeyId: string; name: string },
+): Promise<void> {
+  const wanted = readName(name, '')
+  if (wanted === '') return
+  await db
+    .update(passkeys)
+    .set({ name: wanted })
+    .where(and(eq(passkeys.id, passkeyId), eq(passkeys.userId, userId)))
+}
+
+/** Takes passkeys from a user, one or all: they sign nobody in from here on. Safe to repeat. */
+export async function removePasskeys(
+  deps: Deps,
+  { userId, passkeyId }: { userId: string; passkeyId?: string },
+  actor: AuditActor,
+): Promise<void> {
+  const { db, now } = deps
+  const removed = await db.transaction(async (tx) => {
+    const gone = await tx
+      .delete(passkeys)
+      .where(and(eq(passkeys.userId, userId), passkeyId === undefined ? undefined : eq(passkeys.id, passkeyId)))
+      .returning({ id: passkeys.id })
+    for (const { id } of gone)
+      await recordAudit(tx, now(), {
+        actor,
+        action: 'user.passkey_removed',
+        subject: `user:${userId}`,
+        details: { passkeyId: id },
+      })
+    return gone
+  })
+  if (removed.length > 0) tellOfChange(deps, userId, 'passkey-removed')
+}
+
+/** What `navigator.credentials.get` needs to sign in with any passkey of ours, as JSON. cookie: of a browser without session. */
+export function describeSignIn(deps: Pick<Deps, 'sealer' | 'now' | 'issuer'>, cookie: string): string {
+  const options: PublicKeyCredentialRequestOptionsJSON = {
+    rpId: rpIdOf(deps.issuer),
+    challenge: asBytes(newChallenge(deps, 'passkey-sign-in', cookie)),
+    timeout: TIMEOUT_MS,
+    userVerification: 'required',
+  }
+  return JSON.stringify(options)
+}
+
+/**
+ * Who signed in with a passkey, from what the browser's script sent; undefined for a passkey that is unknown, another
+ * browser's challenge, or any flaw. Whether it was used before shows when the session starts (takeAssertion).
+ *
+ * amr (RFC 8176): a key that was proven, in hardware or copied between devices, and someone who was verified to its
+ * device: two factors.
+ */
+export async function findPasskeyUser(
+  deps: PasskeyDeps,
+  cookie: string,
+  answer: string,
+): Promise<{ userId: string; amr: string; assertion: Assertion } | undefined> {
+  const { db, issuer } = deps
+  const response = parse(usedCredential, answer)
+  if (!response) return undefined
+  const [row] = await db
+    .select()
+    .from(passkeys)
+    .where(eq(passkeys.credentialId, Buffer.from(response.id, 'base64url')))
+  if (!row || !userHandleOf(row.userId).equals(Buffer.from(response.response.userHandle, 'base64url'))) return undefined
+  const { verifyAuthenticationResponse } = await library()
+  const verified = await verifyAuthenticationResponse({
+    response,
+    expectedChallenge: (challenge) => isOurChallenge(deps, 'passkey-sign-in', cookie, challenge),
+    expectedOrigin: issuer,
+    expectedRPID: rpIdOf(issuer),
+    requireUserVerification: true,
+    // The counter is compared where the session starts, together with everything that must happen once.
+    credential: { id: response.id, publicKey: new Uint8Array(row.publicKey), counter: 0 },
+  }).catch(() => undefined) // whatever the library objects to
+  if (!verified?.verified) return undefined
+  return {
+    userId: row.userId,
+    amr: `${row.isSynced ? 'swk' : 'hwk'} user mfa`,
+    assertion: {
+      passkeyId: row.id,
+      counter: verified.authenticationInfo.newCounter,
+      challenge: challengeOf(response.response.clientDataJSON),
+    },
+  }
+}

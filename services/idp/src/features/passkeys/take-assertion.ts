@@ -1,0 +1,48 @@
+import type { Db } from '@platform/runtime/database'
+import { and, eq, lt, sql } from 'drizzle-orm'
+import { recordAudit } from '../audit/audit.ts'
+import { useChallenge } from './challenge.ts'
+import { passkeys } from './table.ts'
+
+/** A signature by a passkey that was found right. */
+export interface Assertion {
+  passkeyId: string
+  /** Of the authenticator, with this signature. */
+  counter: number
+  /** In base64url, as it was signed. */
+  challenge: string
+}
+
+/**
+ * Takes an assertion, as part of the transaction that starts the session: its challenge is used up, the passkey has to be
+ * there still, and its counter to go on. One that goes back comes from a copy: that is refused, and written down.
+ */
+export async function takeAssertion(
+  tx: Pick<Db, 'insert' | 'update'>,
+  at: Date,
+  userId: string,
+  { passkeyId, counter, challenge }: Assertion,
+): Promise<boolean> {
+  if (!(await useChallenge(tx, at, challenge))) return false
+  const isOwn = and(eq(passkeys.id, passkeyId), eq(passkeys.userId, userId))
+  const goesOn = counter === 0 ? eq(passkeys.counter, 0) : lt(passkeys.counter, counter)
+  const taken = await tx
+    .update(passkeys)
+    .set({ counter, lastUsedAt: at })
+    .where(and(isOwn, goesOn))
+    .returning({ id: passkeys.id })
+  if (taken.length > 0) return true
+  const present = await tx
+    .update(passkeys)
+    .set({ counter: sql`${passkeys.counter}` })
+    .where(isOwn)
+    .returning({ id: passkeys.id })
+  if (present.length > 0)
+    await recordAudit(tx, at, {
+      actor: 'system',
+      action: 'passkey.counter_went_back',
+      subject: `user:${userId}`,
+      details: { passkeyId },
+    })
+  return false
+}

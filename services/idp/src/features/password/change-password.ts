@@ -1,0 +1,59 @@
+import { BadRequest } from '@platform/errors/api-error'
+import { and, eq } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { users } from '../accounts/table.ts'
+import { recordAudit } from '../audit/audit.ts'
+import { tellOfChange } from '../mail/tell-of-change.ts'
+import { endAllAccess } from '../sessions/sessions.ts'
+import { checkPassword } from '../sign-in/sign-in.ts'
+import { checkedNewPassword } from './new-password.ts'
+
+/** passwordHash: the new one. */
+type Changed = { kind: 'changed'; passwordHash: string } | { kind: 'refused' } | { kind: 'paused' }
+
+interface Change {
+  user: { id: string; email: string }
+  currentPassword: string
+  newPassword: string
+  /** The network that guesses at the current password are counted for. */
+  address: string
+}
+
+/**
+ * Gives a user another password, for the current one. Every session, pending code and grant of the user ends with it;
+ * the caller starts the session that goes on. Guesses at the current password count like those at sign-in. Of several
+ * changes at once one stands, and the others are refused.
+ *
+ * Throws BadRequest for a new password that is against the rules, Unavailable when too many wait for a hash.
+ */
+export async function changePassword(
+  deps: Deps,
+  { user, currentPassword, newPassword, address }: Change,
+): Promise<Changed> {
+  checkedNewPassword(newPassword, user)
+  if (newPassword === currentPassword) throw new BadRequest('The new password is the current one')
+  const checked = await checkPassword(deps, { email: user.email, password: currentPassword, address })
+  if (checked.kind === 'paused') return { kind: 'paused' }
+  if (checked.kind !== 'proven' || checked.userId !== user.id) return { kind: 'refused' }
+
+  const passwordHash = await deps.passwords.hash(newPassword)
+  const at = deps.now()
+  const changed = await deps.db.transaction(async (tx): Promise<Changed> => {
+    // Only in place of the very hash that was proven. The row stays locked, so a sign-in that is under way waits.
+    const changed = await tx
+      .update(users)
+      .set({ passwordHash, updatedAt: at })
+      .where(and(eq(users.id, user.id), eq(users.passwordHash, checked.passwordHash)))
+      .returning({ id: users.id })
+    if (changed.length === 0) return { kind: 'refused' }
+    await endAllAccess(tx, at, user.id)
+    await recordAudit(tx, at, {
+      actor: `user:${user.id}`,
+      action: 'user.password_changed',
+      subject: `user:${user.id}`,
+    })
+    return { kind: 'changed', passwordHash }
+  })
+  if (changed.kind === 'changed') tellOfChange(deps, user.id, 'password-changed')
+  return changed
+}

@@ -1,0 +1,25 @@
+import { html } from 'hono/html'
+import type { Markup } from '../../http/page.ts'
+import { PASSWORD_LENGTH_MIN } from '../accounts/passwords.ts'
+
+/** The fields `new` and `again` of a form that sets a password. Without scripts nothing can be shown, so it is typed twice. */
+export const newPasswordFields = (): Markup => html`
+  <label>
+    New password
+    <input
+      type="password"
+      name="new"
+      autocomplete="new-password"
+      minlength="${PASSWORD_LENGTH_MIN}"
+      required
+      aria-describedby="rules"
+    />
+  </label>
+  <p class="soft" id="rules">
+    At least ${PASSWORD_LENGTH_MIN} characters. A few words in a row are easy to remember and hard to guess.
+  </p>
+  <label>
+    New password, once more
+    <input type="password" name="again" autocomplete="new-password" minlength="${PASSWORD_LENGTH_MIN}" required />
+  </label>
+`

@@ -1,0 +1,106 @@
+import { BadRequest } from '@platform/errors/api-error'
+import { html } from 'hono/html'
+import type { Deps } from '../../deps.ts'
+import { addressOf, type Ctx, type Endpoint } from '../../http/app.ts'
+import { readForm } from '../../http/body.ts'
+import { csrfOfSession, requireCsrfOfSession } from '../../http/csrf.ts'
+import { answerPage, pageEndpoint } from '../../http/page.ts'
+import { isTooBusy } from '../accounts/passwords.ts'
+import { redirectToSignIn } from '../authorize/redirects.ts'
+import { returnToPage } from '../authorize/return-to.ts'
+import { findSession, passwordStampOf, type Session, startSession } from '../sessions/sessions.ts'
+import { changePassword } from './change-password.ts'
+import { newPasswordFields } from './new-password-fields.ts'
+
+const PURPOSE = 'password'
+
+function answerForm(
+  c: Ctx,
+  deps: Deps,
+  session: Session,
+  problem?: { text: string; status: 400 | 401 | 429 | 503 },
+): Promise<Response> {
+  return answerPage(c, deps, {
+    title: 'Change your password',
+    status: problem?.status ?? 200,
+    content: html`
+      <p class="soft">Every other session ends with it, and applications have to ask you to sign in again.</p>
+      ${problem && html`<p class="alert" role="alert" id="problem">${problem.text}</p>`}
+      <form method="post" action="${deps.accountUrl}/password">
+        <input type="hidden" name="csrf" value="${csrfOfSession(session, PURPOSE)}" />
+        <input type="hidden" name="username" value="${session.user.email}" autocomplete="username" />
+        <label>
+          Current password
+          <input
+            type="password"
+            name="current"
+            autocomplete="current-password"
+            required
+            autofocus
+            ${problem && html`aria-describedby="problem"`}
+          />
+        </label>
+        ${newPasswordFields()}
+        <button type="submit">Change password</button>
+      </form>
+      <p class="back"><a href="${deps.accountUrl}/">Back to your account</a></p>
+    `,
+  })
+}
+
+/** GET {account_url}/password. */
+async function showPassword(c: Ctx, deps: Deps): Promise<Response> {
+  const session = await findSession(c, deps)
+  return session ? answerForm(c, deps, session) : redirectToSignIn(c, deps, returnToPage(deps, 'password'))
+}
+
+/** POST {account_url}/password: the one session that goes on is a new one, under a new cookie. */
+async function change(c: Ctx, deps: Deps): Promise<Response> {
+  const form = await readForm(c)
+  const session = await findSession(c, deps)
+  if (!session) return redirectToSignIn(c, deps, returnToPage(deps, 'password'))
+  requireCsrfOfSession(c, deps, form, session, PURPOSE)
+  const wanted = form.get('new') ?? ''
+  if (wanted !== (form.get('again') ?? ''))
+    return answerForm(c, deps, session, { text: 'The new password and its repetition are not the same.', status: 400 })
+
+  let changed
+  try {
+    changed = await changePassword(deps, {
+      user: session.user,
+      currentPassword: form.get('current') ?? '',
+      newPassword: wanted,
+      address: addressOf(c, deps),
+    })
+  } catch (error) {
+    if (error instanceof BadRequest) return answerForm(c, deps, session, { text: `${error.message}.`, status: 400 })
+    if (!isTooBusy(error)) throw error
+    c.header('retry-after', '5')
+    return answerForm(c, deps, session, { text: `${error.message}.`, status: 503 })
+  }
+  if (changed.kind === 'paused')
+    return answerForm(c, deps, session, {
+      text: 'Too many attempts. Wait a few minutes and try again.',
+      status: 429,
+    })
+  if (changed.kind === 'refused')
+    return answerForm(c, deps, session, { text: 'The current password is not right.', status: 401 })
+  const { passwordHash } = changed
+  const started = await startSession(c, deps, {
+    userId: session.user.id,
+    proof: { kind: 'password', passwordStamp: passwordStampOf(passwordHash) },
+    // A second factor that was shown at sign-in was shown then, not now.
+    amr: session.amr,
+    authTime: session.authTime,
+    answeredRequest: null,
+  })
+  if (started !== 'started') return redirectToSignIn(c, deps, returnToPage(deps, 'password'))
+  return answerPage(c, deps, {
+    title: 'Password changed',
+    content: html`<p>You are signed in here with the new one. Every other session has ended.</p>
+      <p><a href="${deps.accountUrl}/">Go to your account</a></p>`,
+  })
+}
+
+export const passwordEndpoint = ({ accountPath }: Pick<Deps, 'accountPath'>): Endpoint =>
+  pageEndpoint(`${accountPath}/password`, { GET: showPassword, POST: change })

@@ -1,0 +1,135 @@
+import { BadRequest } from '@platform/errors/api-error'
+import { html } from 'hono/html'
+import type { Deps } from '../../deps.ts'
+import { addressOf, type Ctx, type Endpoint } from '../../http/app.ts'
+import { readForm } from '../../http/body.ts'
+import { csrfBeforeSession, requireCsrfBeforeSession } from '../../http/csrf.ts'
+import { answerPage, pageEndpoint } from '../../http/page.ts'
+import { isTooBusy } from '../accounts/passwords.ts'
+import { findLinkOwner } from '../links/one-time-links.ts'
+import { newPasswordFields } from './new-password-fields.ts'
+import { askForReset, resetPassword } from './reset-password.ts'
+
+const ASK = 'forgot-password'
+const purposeOf = (token: string): string => `set-password\n${token}`
+
+/** GET {account_url}/forgot-password. */
+function showForgot(c: Ctx, deps: Deps): Promise<Response> {
+  const back = html`<p class="back"><a href="${deps.accountUrl}/sign-in">Back to sign-in</a></p>`
+  return answerPage(c, deps, {
+    title: 'Forgot your password?',
+    content: deps.mailer
+      ? html`
+          <p class="soft">Tell us your email address, and we mail you a link to choose a new one.</p>
+          <form method="post" action="${deps.accountUrl}/forgot-password">
+            <input type="hidden" name="csrf" value="${csrfBeforeSession(c, deps, ASK)}" />
+            <label>
+              Email
+              <input type="email" name="email" autocomplete="username" required maxlength="320" autofocus />
+            </label>
+            <button type="submit">Mail me a link</button>
+          </form>
+          ${back}
+        `
+      : html`<p>This service sends no mail. Ask whoever runs it for a link to choose a new password.</p>
+          ${back}`,
+  })
+}
+
+/** POST {account_url}/forgot-password: the same answer to everyone, before anything has been looked up. */
+async function ask(c: Ctx, deps: Deps): Promise<Response> {
+  const form = await readForm(c)
+  requireCsrfBeforeSession(c, deps, form, ASK)
+  if (!deps.mailer) return showForgot(c, deps)
+  const email = form.get('email') ?? ''
+  if (!(await askForReset(deps, deps.mailer, { email, address: addressOf(c, deps) })))
+    return answerPage(c, deps, {
+      title: 'Too many attempts',
+      status: 429,
+      content: html`<p>Many links were asked for from your network. Wait a while and try again.</p>
+        <p><a href="${deps.accountUrl}/sign-in">Back to sign-in</a></p>`,
+    })
+  return answerPage(c, deps, {
+    title: 'Look into your inbox',
+    content: html`<p>If there is an account for <strong>${email}</strong>, a link is on its way there.</p>
+      <p class="soft">
+        It works once, and for 30 minutes. Nothing there after a few minutes? Look among unwanted mail, and check that
+        this is the address of your account.
+      </p>
+      <p class="back"><a href="${deps.accountUrl}/sign-in">Back to sign-in</a></p>`,
+  })
+}
+
+function answerGone(c: Ctx, deps: Deps): Promise<Response> {
+  return answerPage(c, deps, {
+    title: 'This link no longer works',
+    status: 400,
+    content: html`<p>It was used already, or its 30 minutes are over.</p>
+      <p><a href="${deps.accountUrl}/forgot-password">Ask for another link</a></p>`,
+  })
+}
+
+function answerForm(
+  c: Ctx,
+  deps: Deps,
+  { token, email }: { token: string; email: string },
+  problem?: { text: string; status: 400 | 503 },
+): Promise<Response> {
+  return answerPage(c, deps, {
+    title: 'Choose a new password',
+    status: problem?.status ?? 200,
+    content: html`
+      <p class="soft">For <strong>${email}</strong>. Every session ends with it, here and elsewhere.</p>
+      ${problem && html`<p class="alert" role="alert" id="problem">${problem.text}</p>`}
+      <form method="post" action="${deps.accountUrl}/set-password">
+        <input type="hidden" name="csrf" value="${csrfBeforeSession(c, deps, purposeOf(token))}" />
+        <input type="hidden" name="token" value="${token}" />
+        <input type="hidden" name="username" value="${email}" autocomplete="username" />
+        ${newPasswordFields()}
+        <button type="submit">Save password</button>
+      </form>
+    `,
+  })
+}
+
+/** GET {account_url}/set-password: where a link leads, mailed or handed over by the operator. */
+async function showSetPassword(c: Ctx, deps: Deps): Promise<Response> {
+  const token = c.req.query('token') ?? ''
+  const owner = await findLinkOwner(deps, 'set-password', token)
+  return owner ? answerForm(c, deps, { token, email: owner.email }) : answerGone(c, deps)
+}
+
+/** POST {account_url}/set-password. Nobody is signed in by it: a second factor is asked for where there is one. */
+async function setPassword(c: Ctx, deps: Deps): Promise<Response> {
+  const form = await readForm(c)
+  const token = form.get('token') ?? ''
+  requireCsrfBeforeSession(c, deps, form, purposeOf(token))
+  const owner = await findLinkOwner(deps, 'set-password', token)
+  if (!owner) return answerGone(c, deps)
+  const again = (text: string, status: 400 | 503) =>
+    answerForm(c, deps, { token, email: owner.email }, { text, status })
+
+  const wanted = form.get('new') ?? ''
+  if (wanted !== (form.get('again') ?? '')) return again('The new password and its repetition are not the same.', 400)
+  let isSet
+  try {
+    isSet = await resetPassword(deps, token, wanted)
+  } catch (error) {
+    if (error instanceof BadRequest) return again(`${error.message}.`, 400)
+    if (!isTooBusy(error)) throw error
+    c.header('retry-after', '5')
+    return again(`${error.message}.`, 503)
+  }
+  if (!isSet) return answerGone(c, deps)
+  return answerPage(c, deps, {
+    title: 'Password saved',
+    content: html`<p>From now on you sign in with the new one. Every session from before has ended.</p>
+      <p class="soft">Passkeys of your account work on. If somebody else may have added one, look through them.</p>
+      <p><a href="${deps.accountUrl}/sign-in">Sign in</a></p>`,
+  })
+}
+
+export const resetEndpoints = ({ accountPath }: Pick<Deps, 'accountPath'>): Endpoint[] => [
+  pageEndpoint(`${accountPath}/forgot-password`, { GET: showForgot, POST: ask }),
+  pageEndpoint(`${accountPath}/set-password`, { GET: showSetPassword, POST: setPassword }),
+]

@@ -1,0 +1,90 @@
+import { eq } from 'drizzle-orm'
+import { NotFound } from '@platform/errors/api-error'
+import type { Deps } from '../../deps.ts'
+import { findUserByEmail } from '../accounts/accounts.ts'
+import { users } from '../accounts/table.ts'
+import { attemptKey, countInWindow } from '../attempts/attempts.ts'
+import { recordAudit } from '../audit/audit.ts'
+import { findLinkOwner, makeLink, useLink } from '../links/one-time-links.ts'
+import type { Mailer } from '../mail/mailer.ts'
+import { tellOfChange } from '../mail/tell-of-change.ts'
+import { endAllAccess } from '../sessions/sessions.ts'
+import { checkedNewPassword } from './new-password.ts'
+
+const HOUR_MS = 3_600_000
+const LETTERS_IN_HOUR = 5
+const ASKED_BY_NETWORK_MAX = 30
+
+/**
+ * Mails a link to whoever has this email address, if anyone does. All that depends on it happens after the answer, so
+ * neither its words nor its time tell who has an account. Beyond five letters in an hour an address gets no more, while
+ * those that it got work on. Answers false only for a network that asks for too many.
+ */
+export async function askForReset(
+  deps: Deps,
+  mailer: Mailer,
+  { email, address }: { email: string; address: string },
+): Promise<boolean> {
+  const byNetwork = attemptKey('reset-password', 'network', address)
+  if ((await countInWindow(deps, byNetwork, HOUR_MS)) > ASKED_BY_NETWORK_MAX) return false
+  deps.afterAnswer.run('mail to reset a password', async () => {
+    const byAccount = attemptKey('reset-password', 'account', email.trim().normalize('NFC').toLowerCase())
+    if ((await countInWindow(deps, byAccount, HOUR_MS)) > LETTERS_IN_HOUR) return
+    const user = await findUserByEmail(deps, email)
+    if (!user || user.suspendedAt) return
+    const link = await makeLink(deps.db, deps, { purpose: 'set-password', userId: user.id, mailedTo: user.email })
+    await mailer.send({
+      to: user.email,
+      subject: 'Choose a new password',
+      text: `Hello,
+
+somebody, hopefully you, forgot the password of ${user.email}. Choose a new one here:
+
+${link}
+
+The link works once, and for 30 minutes. If you did not ask for it, do nothing: your password stays as it is.
+`,
+    })
+  })
+  return true
+}
+
+/** A link with which a user sets a password, for the operator to hand over. Throws NotFound. */
+export async function makeResetLink(deps: Pick<Deps, 'db' | 'now' | 'accountUrl'>, userId: string): Promise<string> {
+  const at = deps.now()
+  return deps.db.transaction(async (tx) => {
+    const [user] = await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('share')
+    if (!user) throw new NotFound('User')
+    const link = await makeLink(tx, deps, { purpose: 'set-password', userId, mailedTo: null })
+    await recordAudit(tx, at, { actor: 'operator', action: 'user.reset_link_made', subject: `user:${userId}` })
+    return link
+  })
+}
+
+/**
+ * Gives the owner of a link a new password. The link is used up, and every session, pending code and grant of the user
+ * ends. Answers false for a link that is unknown, used or too old.
+ *
+ * Throws BadRequest for a password that is against the rules, which leaves the link as it is, and Unavailable when too
+ * many wait for a hash.
+ */
+export async function resetPassword(deps: Deps, token: string, newPassword: string): Promise<boolean> {
+  const { db, now, passwords } = deps
+  // Only who holds a link makes us hash.
+  const owner = await findLinkOwner(deps, 'set-password', token)
+  if (!owner) return false
+  const passwordHash = await passwords.hash(checkedNewPassword(newPassword, owner))
+  const at = now()
+  const ownerId = await db.transaction(async (tx) => {
+    const used = await useLink(tx, at, 'set-password', token)
+    if (!used) return undefined
+    const { userId } = used
+    await tx.update(users).set({ passwordHash, updatedAt: at }).where(eq(users.id, userId))
+    await endAllAccess(tx, at, userId)
+    await recordAudit(tx, at, { actor: `user:${userId}`, action: 'user.password_reset', subject: `user:${userId}` })
+    return userId
+  })
+  if (ownerId === undefined) return false
+  tellOfChange(deps, ownerId, 'password-changed')
+  return true
+}

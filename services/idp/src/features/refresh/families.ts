@@ -1,0 +1,97 @@
+import type { Db } from '@platform/runtime/database'
+import { and, eq, isNull, sql, type SQLWrapper } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { type AuditActor, recordAudit } from '../audit/audit.ts'
+import { refreshFamilies } from './table.ts'
+
+/** Who comes second within this time lost a race; who comes later replays (D61). */
+const RACE_MS = 10_000
+
+/** True when what was retired at `retiredAt` comes again so late that it must have been copied (D61). */
+export const isReplay = (retiredAt: Date, at: Date): boolean => at.getTime() - retiredAt.getTime() > RACE_MS
+
+/**
+ * When the token of an old generation was retired: exactly for the last two, and for older ones no later than the
+ * answer. Undefined for the generation that is valid.
+ */
+export function retiredAt(
+  family: Pick<typeof refreshFamilies.$inferSelect, 'generation' | 'rotatedAt' | 'rotatedBeforeAt'>,
+  generation: number,
+): Date | undefined {
+  if (generation >= family.generation) return undefined
+  return (generation === family.generation - 1 ? family.rotatedAt : family.rotatedBeforeAt) ?? undefined
+}
+
+type FoundingColumn = 'familyId' | 'clientId' | 'userId' | 'scope' | 'authTime' | 'amr' | 'sid'
+
+/**
+ * The first row of a family, selected from the code or device code that the same statement consumes. Takes the
+ * placeholders `now` and `refreshExpiresAt`.
+ */
+export const foundedFamily = (consumed: Record<FoundingColumn, SQLWrapper>) => ({
+  id: sql<string>`${consumed.familyId}`.as('id'),
+  clientId: sql<string>`${consumed.clientId}`.as('client_id'),
+  userId: sql<string>`${consumed.userId}`.as('user_id'),
+  scope: sql<string>`${consumed.scope}`.as('scope'),
+  authTime: sql<Date>`${consumed.authTime}`.as('auth_time'),
+  amr: sql<string>`${consumed.amr}`.as('amr'),
+  sid: sql<string>`${consumed.sid}`.as('sid'),
+  createdAt: sql<Date>`${sql.placeholder('now')}::timestamptz`.as('created_at'),
+  generation: sql<number>`1`.as('generation'),
+  expiresAt: sql<Date>`${sql.placeholder('refreshExpiresAt')}::timestamptz`.as('expires_at'),
+  rotatedAt: sql<null>`null::timestamptz`.as('rotated_at'),
+  rotatedBeforeAt: sql<null>`null::timestamptz`.as('rotated_before_at'),
+  revokedAt: sql<null>`null::timestamptz`.as('revoked_at'),
+})
+
+/** Ends one grant of offline access, if it is this client's. Safe to repeat. */
+export async function revokeFamily(
+  { db, now }: Pick<Deps, 'db' | 'now'>,
+  { familyId, clientId }: { familyId: string; clientId: string },
+  actor: AuditActor,
+  reason: string,
+): Promise<void> {
+  await db.transaction(async (tx) => {
+    const revoked = await tx
+      .update(refreshFamilies)
+      .set({ revokedAt: now() })
+      .where(
+        and(
+          eq(refreshFamilies.id, familyId),
+          eq(refreshFamilies.clientId, clientId),
+          isNull(refreshFamilies.revokedAt),
+        ),
+      )
+      .returning({ id: refreshFamilies.id })
+    if (revoked.length === 0) return
+    await recordAudit(tx, now(), {
+      actor,
+      action: 'family.revoked',
+      subject: `family:${familyId}`,
+      details: { reason },
+    })
+  })
+}
+
+/**
+ * Ends every grant of a user, of a client, or of a user to a client, as part of the transaction that had the reason.
+ * Returns how many there were.
+ */
+export async function revokeFamiliesOf(
+  tx: Pick<Db, 'update'>,
+  at: Date,
+  owner: { userId: string; clientId?: string | undefined } | { clientId: string },
+): Promise<number> {
+  const revoked = await tx
+    .update(refreshFamilies)
+    .set({ revokedAt: at })
+    .where(
+      and(
+        'userId' in owner ? eq(refreshFamilies.userId, owner.userId) : undefined,
+        owner.clientId === undefined ? undefined : eq(refreshFamilies.clientId, owner.clientId),
+        isNull(refreshFamilies.revokedAt),
+      ),
+    )
+    .returning({ id: refreshFamilies.id })
+  return revoked.length
+}

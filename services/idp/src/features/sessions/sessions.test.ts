@@ -1,0 +1,191 @@
+import { Browser, type Visit } from '@platform/testkit/browser'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { DEVICE_GRANT, startTestIdp, type TestClient, type TestIdp, type TestPerson } from '../../../test/start.ts'
+import { describeBrowser } from './describe-browser.ts'
+
+let idp: TestIdp
+let client: TestClient
+beforeAll(async () => {
+  idp = await startTestIdp()
+  client = await idp.client({ name: 'Notes' })
+})
+afterAll(() => idp.close())
+
+const FIREFOX = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
+const IPHONE =
+  'Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Mobile/15E148 Safari/604.1'
+
+async function signedIn(person: TestPerson, userAgent: string, address: string): Promise<Browser> {
+  const browser = new Browser({ 'user-agent': userAgent, 'x-forwarded-for': address })
+  await idp.signIn(browser, await browser.visit(`${idp.url}/sign-in`), person)
+  return browser
+}
+const visit = (browser: Browser, path: string) => browser.visit(`${idp.url}${path}`)
+const isSignedIn = async (browser: Browser) => (await visit(browser, '/')).status === 200
+const itemsOf = (page: Visit) => page.body.split('<li>').slice(1)
+const hiddenOf = (html: string, name: string) => new RegExp(`name="${name}" value="([^"]+)"`).exec(html)?.[1] ?? ''
+const auditOf = async (userId: string) => {
+  const rows = await idp.deps.db.execute<{ actor: string; action: string }>(
+    `select actor, action from audit_events where subject = 'user:${userId}' order by id`,
+  )
+  return rows.map(({ actor, action }) => `${actor === `user:${userId}` ? 'self' : actor} ${action}`)
+}
+const refresh = (token = '') => idp.token({ grant_type: 'refresh_token', client_id: client.id, refresh_token: token })
+
+describe('the list of sessions', () => {
+  test('shows device, address and times of each, this browser first, and is reached from home', async () => {
+    const ana = await idp.person()
+    const here = await signedIn(ana, FIREFOX, '198.51.100.7')
+    idp.advance(3 * 3_600_000)
+    await signedIn(ana, IPHONE, '2001:db8:1:2:3:4:5:6')
+    expect((await visit(here, '/')).body).toContain(`href="${idp.url}/sessions"`)
+    const page = await visit(here, '/sessions')
+    const [own = '', other = '', ...rest] = itemsOf(page)
+    expect(rest).toEqual([])
+    expect(own).toContain('Firefox on Linux')
+    expect(own).toContain('198.51.100.7')
+    expect(own).toContain('This browser')
+    expect(own).toMatch(/Last seen<\/dt>\s*<dd>Now/)
+    expect(own.slice(0, own.indexOf('</li>'))).not.toContain('<form')
+    expect(other).toContain('Safari on iPhone')
+    expect(other).toContain('2001:db8:1:2')
+    expect(other).not.toContain('This browser')
+    expect(other.match(/<time datetime="\d{4}-\d\d-\d\dT[\d:.]+Z">\d+ \w+ \d{4}, \d\d:\d\d UTC<\/time>/g)).toHaveLength(
+      2,
+    )
+    expect(page.body).not.toMatch(/<script|style=|onclick/)
+  })
+
+  test('alone it says so; ended, idle and other people’s sessions are not in it', async () => {
+    const [ana, bob] = [await idp.person(), await idp.person()]
+    const left = await idp.signedIn(ana)
+    await left.submit(await visit(left, '/sign-out'), {})
+    await idp.signedIn(ana)
+    idp.advance(14 * 86_400_000)
+    await idp.signedIn(bob)
+    const page = await visit(await idp.signedIn(ana), '/sessions')
+    expect(itemsOf(page)).toHaveLength(1)
+    expect(page.body).toContain('nowhere else')
+  })
+
+  test('what a browser calls itself is text, cut at 512 characters, and may be missing', async () => {
+    const ana = await idp.person()
+    const here = await signedIn(ana, `<b onmouseover="alert(1)">${'x'.repeat(2_000)}`, '198.51.100.8')
+    const page = await visit(here, '/sessions')
+    expect(page.body).toContain('Unknown browser')
+    expect(page.body).toContain('title="&lt;b onmouseover=&quot;alert(1)&quot;&gt;x')
+    expect(page.body).not.toContain('x'.repeat(512))
+    await idp.deps.db.execute(`update sessions set user_agent = null, address = null where user_id = '${ana.userId}'`)
+    expect((await visit(here, '/sessions')).body).toContain('Not known')
+  })
+
+  test('without a session it leads to sign-in and back', async () => {
+    const browser = new Browser()
+    const page = await browser.follow(await visit(browser, '/sessions'), idp.url)
+    const done = await idp.signIn(browser, page, await idp.person())
+    expect(done.location).toBe(`${idp.url}/sessions`)
+  })
+})
+
+describe('ending one session', () => {
+  test('ends that one and no other, with an audit row; what clients hold goes on', async () => {
+    const ana = await idp.person()
+    const [here, there, third] = [
+      await signedIn(ana, FIREFOX, '198.51.100.9'),
+      await signedIn(ana, IPHONE, '198.51.100.10'),
+      await idp.signedIn(ana),
+    ]
+    const { refresh_token } = await idp.tokens(client, ana)
+    const page = await visit(here, '/sessions')
+    const item = itemsOf(page).find((text) => text.includes('iPhone')) ?? ''
+    const form = { csrf: hiddenOf(item, 'csrf'), session: hiddenOf(item, 'session') }
+    expect(await here.visit(`${idp.url}/sessions/end`, form)).toMatchObject({
+      status: 303,
+      location: `${idp.url}/sessions`,
+    })
+    expect([await isSignedIn(here), await isSignedIn(there), await isSignedIn(third)]).toEqual([true, false, true])
+    expect((await refresh(refresh_token)).status).toBe(200)
+    // Again, on a page that was left open: nothing happens, nothing is recorded.
+    expect((await here.visit(`${idp.url}/sessions/end`, form)).status).toBe(303)
+    expect(await auditOf(ana.userId)).toEqual(['operator user.created', 'self session.ended'])
+  })
+
+  test("another user's session cannot be named, nor one without the token of its form (CSRF)", async () => {
+    const [ana, bob] = [await idp.person(), await idp.person()]
+    const [hers, his, hersToo] = [await idp.signedIn(ana), await idp.signedIn(bob), await idp.signedIn(ana)]
+    await idp.signedIn(bob)
+    const page = await visit(his, '/sessions')
+    const csrf = hiddenOf(itemsOf(page)[1] ?? '', 'csrf')
+    const session = hiddenOf(itemsOf(await visit(hers, '/sessions'))[1] ?? '', 'session')
+    for (const form of [
+      { csrf, session },
+      { csrf: 'x', session },
+      { csrf, session: 'x' },
+    ])
+      expect((await his.visit(`${idp.url}/sessions/end`, form)).status).toBe(403)
+    expect(await isSignedIn(hersToo)).toBe(true)
+  })
+
+  test('without a session the form leads to sign-in', async () => {
+    const browser = new Browser()
+    for (const path of ['/sessions/end', '/sessions/end-all'])
+      expect((await browser.visit(`${idp.url}${path}`, { csrf: 'x' })).location).toContain('/sign-in?returnTo=')
+  })
+})
+
+describe('sign out everywhere', () => {
+  test('ends all sessions, refresh families, pending codes and device approvals of the user, and nobody else’s', async () => {
+    const [ana, bob] = [await idp.person(), await idp.person()]
+    const [here, there, his] = [await idp.signedIn(ana), await idp.signedIn(ana), await idp.signedIn(bob)]
+    const [tokens, hisTokens] = [await idp.tokens(client, ana), await idp.tokens(client, bob)]
+    const code = await idp.code(client, ana, { scope: 'openid offline_access' })
+    const device = await idp.send(
+      'POST /oauth2/device_authorization',
+      { client_id: client.id, scope: 'openid' },
+      { 'content-type': 'application/json' },
+    )
+    const approval = await here.visit(device.body.verification_uri_complete as string)
+    await here.submit(approval, {}, { name: 'decision', value: 'approve' })
+
+    const page = await visit(here, '/sessions')
+    const csrf = hiddenOf(page.body.slice(page.body.indexOf('sessions/end-all')), 'csrf')
+    expect((await here.visit(`${idp.url}/sessions/end-all`, { csrf: 'x' })).status).toBe(403)
+    expect(await isSignedIn(here)).toBe(true)
+    const done = await here.visit(`${idp.url}/sessions/end-all`, { csrf })
+    expect(done.status).toBe(200)
+    expect(done.body).toContain('signed out everywhere')
+    expect(done.headers.getSetCookie()[0]).toContain('Max-Age=0')
+
+    expect([await isSignedIn(here), await isSignedIn(there), await isSignedIn(his)]).toEqual([false, false, true])
+    const refused = { status: 400, body: { error: 'invalid_grant' } }
+    expect(await refresh(tokens.refresh_token)).toMatchObject(refused)
+    expect(await idp.token(idp.codeForm(client, code))).toMatchObject(refused)
+    const poll = { grant_type: DEVICE_GRANT, client_id: client.id, device_code: device.body.device_code as string }
+    expect(await idp.token(poll)).toMatchObject(refused)
+    expect((await refresh(hisTokens.refresh_token)).status).toBe(200)
+    expect(await auditOf(ana.userId)).toEqual(['operator user.created', 'self user.signed_out_everywhere'])
+    await idp.signedIn(ana)
+  })
+})
+
+test.each([
+  [FIREFOX, 'Firefox on Linux'],
+  [IPHONE, 'Safari on iPhone'],
+  [
+    'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36 Edg/140.0.0.0',
+    'Edge on Windows',
+  ],
+  [
+    'Mozilla/5.0 (Linux; Android 15; Pixel 9) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Mobile Safari/537.36',
+    'Chrome on Android',
+  ],
+  [
+    'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.0 Safari/605.1.15',
+    'Safari on Mac',
+  ],
+  ['Mozilla/5.0 (X11; Linux x86_64)', 'Browser on Linux'],
+  ['curl/8.5.0', 'Unknown browser'],
+  [null, 'Unknown browser'],
+])('%s is %s', (userAgent, words) => {
+  expect(describeBrowser(userAgent)).toBe(words)
+})

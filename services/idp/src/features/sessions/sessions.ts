@@ -1,0 +1,295 @@
+import { createHash } from 'node:crypto'
+import type { Db } from '@platform/runtime/database'
+import { newId } from '@platform/runtime/new-id'
+import { and, desc, eq, gt, isNull, sql } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { addressOf, type Ctx } from '../../http/app.ts'
+import { newCookieValue, readCookie, setCookie } from '../../http/cookies.ts'
+import { preparedOnce } from '@platform/runtime/prepared-once'
+import { users } from '../accounts/table.ts'
+import { recordAudit } from '../audit/audit.ts'
+import { authorizationCodes } from '../authorize/table.ts'
+import { deviceAuthorizations } from '../device/table.ts'
+import { revokeFamiliesOf } from '../refresh/families.ts'
+import { type Assertion, takeAssertion } from '../passkeys/take-assertion.ts'
+import { sessions } from './table.ts'
+
+const DAY_MS = 86_400_000
+const IDLE_MS = 14 * DAY_MS
+const ABSOLUTE_MS = 90 * DAY_MS
+/** How old `last_seen_at` may be before a page is worth a write. */
+const TOUCH_MS = 3_600_000
+const USER_AGENT_LENGTH_MAX = 512
+/** More than this many sessions are not listed; all of them end together. */
+export const SESSIONS_LISTED_MAX = 100
+
+const hashCookie = (cookie: string): Buffer => createHash('sha256').update(cookie).digest()
+
+const liveSession = preparedOnce((db) =>
+  db
+    .select({
+      id: sessions.id,
+      authTime: sessions.authTime,
+      amr: sessions.amr,
+      lastSeenAt: sessions.lastSeenAt,
+      answeredRequest: sessions.answeredRequest,
+      answer: sessions.answer,
+      user: {
+        id: users.id,
+        email: users.email,
+        emailVerified: users.emailVerified,
+        givenName: users.givenName,
+        familyName: users.familyName,
+        suspendedAt: users.suspendedAt,
+      },
+    })
+    .from(sessions)
+    .innerJoin(users, and(eq(users.id, sessions.userId), isNull(users.suspendedAt)))
+    .where(
+      and(
+        eq(sessions.cookieHash, sql.placeholder('cookieHash')),
+        gt(sessions.expiresAt, sql`${sql.placeholder('now')}::timestamptz`),
+        gt(sessions.lastSeenAt, sql`${sql.placeholder('idleSince')}::timestamptz`),
+      ),
+    )
+    .prepare('live_session'),
+)
+
+/** A browser that is signed in: its row, its user, and the cookie's value, to which CSRF tokens are bound. */
+export type Session = Awaited<ReturnType<ReturnType<typeof liveSession>['execute']>>[number] & { cookie: string }
+
+/** The session of a request's cookie; undefined without one that is live, or when its user is suspended. */
+export async function findSession(c: Ctx, deps: Deps): Promise<Session | undefined> {
+  const cookie = readCookie(c, deps, 'session')
+  if (cookie === undefined) return undefined
+  const at = deps.now()
+  const [row] = await liveSession(deps.db).execute({
+    cookieHash: hashCookie(cookie),
+    now: at.toISOString(),
+    idleSince: new Date(at.getTime() - IDLE_MS).toISOString(),
+  })
+  if (!row) return undefined
+  if (at.getTime() - row.lastSeenAt.getTime() > TOUCH_MS)
+    await deps.db.update(sessions).set({ lastSeenAt: at }).where(eq(sessions.id, row.id))
+  return { ...row, cookie }
+}
+
+/** What a sign-in rests on. Whether it still holds is looked at in the transaction that starts the session. */
+type Proof =
+  /** passwordStampOf what the password was held against. */
+  | { kind: 'password'; passwordStamp: string }
+  | { kind: 'passkey'; assertion: Assertion }
+  /** The session that this one takes the place of. */
+  | { kind: 'session'; sessionId: string }
+
+interface NewSession {
+  userId: string
+  proof: Proof
+  /** When the user signed in; now, unless another session goes on in this one. */
+  authTime?: Date
+  /** RFC 8176 names with spaces between them. */
+  amr: string
+  /** The authorization request that this sign-in answers, hashed. */
+  answeredRequest: Buffer | null
+}
+
+/** What stands for a password hash outside of the database. */
+export const passwordStampOf = (passwordHash: string): string =>
+  createHash('sha256').update(passwordHash).digest('base64url')
+
+async function stillHolds(
+  tx: Pick<Db, 'insert' | 'update' | 'delete'>,
+  at: Date,
+  user: { id: string; passwordHash: string | null },
+  proof: Proof,
+): Promise<boolean> {
+  const { passwordHash } = user
+  switch (proof.kind) {
+    case 'passkey':
+      return takeAssertion(tx, at, user.id, proof.assertion)
+    case 'password':
+      return passwordHash !== null && passwordStampOf(passwordHash) === proof.passwordStamp
+    case 'session': {
+      const ended = await tx.delete(sessions).where(eq(sessions.id, proof.sessionId)).returning({ id: sessions.id })
+      return ended.length > 0
+    }
+  }
+}
+
+/**
+ * Signs a browser in under a new cookie; the session that it had is gone. Answers otherwise when the user was suspended
+ * or got another password meanwhile: the row lock makes one of the two see the other.
+ */
+export async function startSession(
+  c: Ctx,
+  deps: Deps,
+  { userId, proof, amr, authTime, answeredRequest }: NewSession,
+): Promise<'started' | 'suspended' | 'outdated'> {
+  const { db, now } = deps
+  const at = now()
+  const cookie = newCookieValue()
+  const before = readCookie(c, deps, 'session')
+  const started = await db.transaction(async (tx) => {
+    const [user] = await tx
+      .select({ id: users.id, suspendedAt: users.suspendedAt, passwordHash: users.passwordHash })
+      .from(users)
+      .where(eq(users.id, userId))
+      .for('share')
+    if (!user || !(await stillHolds(tx, at, user, proof))) return 'outdated'
+    if (user.suspendedAt) return 'suspended'
+    if (before !== undefined) await tx.delete(sessions).where(eq(sessions.cookieHash, hashCookie(before)))
+    await tx.insert(sessions).values({
+      id: newId(),
+      cookieHash: hashCookie(cookie),
+      userId,
+      authTime: authTime ?? at,
+      amr,
+      createdAt: at,
+      lastSeenAt: at,
+      expiresAt: new Date(at.getTime() + ABSOLUTE_MS),
+      userAgent: c.req.header('user-agent')?.slice(0, USER_AGENT_LENGTH_MAX) ?? null,
+      address: addressOf(c, deps),
+      answeredRequest,
+      answer: answeredRequest && 'signed-in',
+    })
+    return 'started'
+  })
+  if (started === 'started') setCookie(c, deps, 'session', cookie, ABSOLUTE_MS / 1_000)
+  return started
+}
+
+/** Lets a session that has shown more go on as one that has, under another cookie: a copy of the old one is left behind. */
+export async function goOnAs(c: Ctx, deps: Deps, session: Session, amr: string): Promise<void> {
+  await startSession(c, deps, {
+    userId: session.user.id,
+    proof: { kind: 'session', sessionId: session.id },
+    amr,
+    authTime: session.authTime,
+    answeredRequest: null,
+  })
+}
+
+/** Notes that the user chose this account for an authorization request, hashed. */
+export async function noteAccountChosen({ db }: Pick<Deps, 'db'>, sessionId: string, request: Buffer): Promise<void> {
+  await db.update(sessions).set({ answeredRequest: request, answer: 'chose-account' }).where(eq(sessions.id, sessionId))
+}
+
+/** Ends the session of this browser, if there is one. What clients hold goes on until it expires. */
+export async function endSession(c: Ctx, deps: Deps): Promise<void> {
+  const cookie = readCookie(c, deps, 'session')
+  if (cookie === undefined) return
+  await deps.db.delete(sessions).where(eq(sessions.cookieHash, hashCookie(cookie)))
+  setCookie(c, deps, 'session', '', 0)
+}
+
+/** A session as its owner sees it. */
+export interface ListedSession {
+  id: string
+  userAgent: string | null
+  address: string | null
+  createdAt: Date
+  /** To the hour. */
+  lastSeenAt: Date
+}
+
+/** The user's live sessions, those used last first; SESSIONS_LISTED_MAX at most. */
+export async function listSessions({ db, now }: Pick<Deps, 'db' | 'now'>, userId: string): Promise<ListedSession[]> {
+  const at = now()
+  return db
+    .select({
+      id: sessions.id,
+      userAgent: sessions.userAgent,
+      address: sessions.address,
+      createdAt: sessions.createdAt,
+      lastSeenAt: sessions.lastSeenAt,
+    })
+    .from(sessions)
+    .where(
+      and(
+        eq(sessions.userId, userId),
+        gt(sessions.expiresAt, at),
+        gt(sessions.lastSeenAt, new Date(at.getTime() - IDLE_MS)),
+      ),
+    )
+    .orderBy(desc(sessions.lastSeenAt), desc(sessions.id))
+    .limit(SESSIONS_LISTED_MAX)
+}
+
+/** Ends one session of a user from another. What clients hold goes on, as after signing out there. Safe to repeat. */
+export async function endSessionOf(
+  { db, now }: Pick<Deps, 'db' | 'now'>,
+  { userId, sessionId }: { userId: string; sessionId: string },
+): Promise<void> {
+  await db.transaction(async (tx) => {
+    const ended = await tx
+      .delete(sessions)
+      .where(and(eq(sessions.id, sessionId), eq(sessions.userId, userId)))
+      .returning({ id: sessions.id })
+    if (ended.length === 0) return
+    await recordAudit(tx, now(), {
+      actor: `user:${userId}`,
+      action: 'session.ended',
+      subject: `user:${userId}`,
+      details: { sessionId },
+    })
+  })
+}
+
+/** Ends everything that lets someone in as this user, at the user's own wish. What clients may have stays agreed to. */
+export async function signOutEverywhere({ db, now }: Pick<Deps, 'db' | 'now'>, userId: string): Promise<void> {
+  const at = now()
+  await db.transaction(async (tx) => {
+    // First the user's row: a sign-in that is under way waits for it, or is waited for.
+    await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('update')
+    await endAllAccess(tx, at, userId)
+    await recordAudit(tx, at, {
+      actor: `user:${userId}`,
+      action: 'user.signed_out_everywhere',
+      subject: `user:${userId}`,
+    })
+  })
+}
+
+/**
+ * Ends everything that lets someone in as this user: sessions, and what was granted to clients. Part of the transaction
+ * that had the reason.
+ */
+export async function endAllAccess(tx: Pick<Db, 'update' | 'delete'>, at: Date, userId: string): Promise<void> {
+  await tx.delete(sessions).where(eq(sessions.userId, userId))
+  await endGrants(tx, at, { userId })
+}
+
+/**
+ * Ends what a user granted to clients, or to one: pending codes, device approvals, refresh families. Part of the
+ * transaction that had the reason. The families come last: a code that is being redeemed meanwhile holds its row, and the
+ * family it founds is seen by the statement after. Returns how many there were.
+ */
+export async function endGrants(
+  tx: Pick<Db, 'update'>,
+  at: Date,
+  { userId, clientId }: { userId: string; clientId?: string | undefined },
+): Promise<number> {
+  const codes = await tx
+    .update(authorizationCodes)
+    .set({ consumedAt: at })
+    .where(
+      and(
+        eq(authorizationCodes.userId, userId),
+        clientId === undefined ? undefined : eq(authorizationCodes.clientId, clientId),
+        isNull(authorizationCodes.consumedAt),
+      ),
+    )
+    .returning({ clientId: authorizationCodes.clientId })
+  const devices = await tx
+    .update(deviceAuthorizations)
+    .set({ consumedAt: at })
+    .where(
+      and(
+        eq(deviceAuthorizations.userId, userId),
+        clientId === undefined ? undefined : eq(deviceAuthorizations.clientId, clientId),
+        isNull(deviceAuthorizations.consumedAt),
+      ),
+    )
+    .returning({ clientId: deviceAuthorizations.clientId })
+  return codes.length + devices.length + (await revokeFamiliesOf(tx, at, { userId, clientId }))
+}

@@ -1,0 +1,32 @@
+import { index, pgTable, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core'
+import { bytea, instant } from '@platform/runtime/columns'
+import { users } from '../accounts/table.ts'
+
+/** A browser that is signed in. The id is the `sid` of tokens; the cookie holds another value, kept here as its hash. */
+export const sessions = pgTable(
+  'sessions',
+  {
+    id: uuid().primaryKey(),
+    cookieHash: bytea('cookie_hash').notNull(),
+    userId: uuid('user_id')
+      .notNull()
+      .references(() => users.id, { onDelete: 'cascade' }),
+    authTime: instant('auth_time').notNull(),
+    /** Authentication methods (RFC 8176), with spaces between them. */
+    amr: text().notNull(),
+    createdAt: instant('created_at').notNull(),
+    lastSeenAt: instant('last_seen_at').notNull(),
+    expiresAt: instant('expires_at').notNull(),
+    /** What the browser called itself at sign-in, and the network it came from; null in rows older than the columns. */
+    userAgent: text('user_agent'),
+    address: text(),
+    /** The authorization request (SHA-256 of its query) that the user last answered here, and what the answer was. */
+    answeredRequest: bytea('answered_request'),
+    answer: text().$type<'signed-in' | 'chose-account'>(),
+  },
+  (t) => [
+    uniqueIndex('sessions_cookie').on(t.cookieHash),
+    index('sessions_by_user').on(t.userId),
+    index('sessions_by_expiry').on(t.expiresAt),
+  ],
+)

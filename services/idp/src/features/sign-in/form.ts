@@ -1,0 +1,95 @@
+import { html } from 'hono/html'
+import type { Deps } from '../../deps.ts'
+import type { Ctx } from '../../http/app.ts'
+import { cookieBeforeSession, csrfBeforeSession } from '../../http/csrf.ts'
+import { answerPage } from '../../http/page.ts'
+import type { ReturnTo } from '../authorize/return-to.ts'
+import { formActionSource } from '../clients/redirect-uri.ts'
+import { describeSignIn } from '../passkeys/passkeys.ts'
+import { findSession } from '../sessions/sessions.ts'
+import { findWaitingClient } from './waiting-client.ts'
+
+export interface Form {
+  email: string
+  /** What went wrong the last time. */
+  problem?: string
+  status?: 200 | 401 | 403 | 429 | 503
+}
+
+/** What the CSRF tokens of the page's forms are for. */
+export const signInPurpose = (returnTo: ReturnTo): string => `sign-in\n${returnTo.url}`
+
+export const SUSPENDED = 'This account is suspended. Ask whoever runs this service.'
+
+/** The sign-in page: a password, or a passkey, which the script offers where the browser knows them. */
+export async function answerSignIn(
+  c: Ctx,
+  deps: Deps,
+  returnTo: ReturnTo,
+  { email, problem, status = 200 }: Form,
+): Promise<Response> {
+  const waiting = await findWaitingClient(deps, returnTo)
+  // Pages that add a way to sign in ask for it, of someone who is signed in.
+  const isAgain = !waiting && (await findSession(c, deps)) !== undefined
+  const csrf = csrfBeforeSession(c, deps, signInPurpose(returnTo))
+  const options = describeSignIn(deps, cookieBeforeSession(c, deps))
+  return answerPage(c, deps, {
+    title: 'Sign in',
+    status,
+    hasScript: true,
+    formAction: waiting && formActionSource(waiting.redirectUri),
+    content: html`
+      ${
+        waiting
+          ? html`<p class="soft">to continue to <strong>${waiting.client.name}</strong></p>`
+          : html`<p class="soft">
+              ${isAgain ? 'once more, so that nobody else changes how you sign in' : 'to your account'}
+            </p>`
+      }
+      ${problem === undefined ? '' : html`<p class="alert" role="alert" id="problem">${problem}</p>`}
+      <form method="post" action="${deps.accountUrl}/sign-in">
+        <input type="hidden" name="csrf" value="${csrf}" />
+        <input type="hidden" name="returnTo" value="${returnTo.url}" />
+        <label>
+          Email
+          <input
+            type="email"
+            name="email"
+            value="${email}"
+            autocomplete="username webauthn"
+            required
+            maxlength="320"
+            ${problem === undefined ? '' : html`aria-describedby="problem"`}
+            ${email === '' ? html`autofocus` : ''}
+          />
+        </label>
+        <label>
+          Password
+          <input
+            type="password"
+            name="password"
+            autocomplete="current-password"
+            required
+            ${problem === undefined ? '' : html`aria-describedby="problem"`}
+            ${email === '' ? '' : html`autofocus`}
+          />
+        </label>
+        <button type="submit">Sign in</button>
+      </form>
+      <form
+        method="post"
+        action="${deps.accountUrl}/sign-in/passkey"
+        data-passkey="get"
+        data-options="${options}"
+        hidden
+      >
+        <input type="hidden" name="csrf" value="${csrf}" />
+        <input type="hidden" name="returnTo" value="${returnTo.url}" />
+        <input type="hidden" name="credential" value="" />
+        <p class="alert" role="alert" data-problem hidden></p>
+        <button type="submit" class="second">Sign in with a passkey</button>
+      </form>
+      <p class="after"><a href="${deps.accountUrl}/forgot-password">Forgot your password?</a></p>
+    `,
+  })
+}

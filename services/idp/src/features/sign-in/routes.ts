@@ -1,0 +1,60 @@
+import type { Deps } from '../../deps.ts'
+import { addressOf, type Ctx, type Endpoint } from '../../http/app.ts'
+import { readForm } from '../../http/body.ts'
+import { requireCsrfBeforeSession } from '../../http/csrf.ts'
+import { pageEndpoint } from '../../http/page.ts'
+import { isTooBusy } from '../accounts/passwords.ts'
+import { findAuthenticator } from '../authenticator/authenticator.ts'
+import { readAuthorizeParameters } from '../authorize/parameters.ts'
+import { redirect } from '../authorize/redirects.ts'
+import { readReturnTo } from '../authorize/return-to.ts'
+import { passwordStampOf, startSession } from '../sessions/sessions.ts'
+import { answerSignIn, type Form, signInPurpose, SUSPENDED } from './form.ts'
+import { askForSecondFactor } from './second-factor.ts'
+import { checkPassword } from './sign-in.ts'
+import { answeredRequestOf } from './waiting-client.ts'
+
+async function showSignIn(c: Ctx, deps: Deps): Promise<Response> {
+  const returnTo = readReturnTo(deps, c.req.query('returnTo'))
+  const hint = returnTo.kind === 'authorize' ? readAuthorizeParameters(returnTo.search).get('login_hint') : undefined
+  return answerSignIn(c, deps, returnTo, { email: (hint ?? '').slice(0, 320) })
+}
+
+const REFUSED = 'The email address or the password is not right.'
+
+async function signIn(c: Ctx, deps: Deps): Promise<Response> {
+  const form = await readForm(c)
+  const returnTo = readReturnTo(deps, form.get('returnTo'))
+  requireCsrfBeforeSession(c, deps, form, signInPurpose(returnTo))
+  const email = form.get('email') ?? ''
+  const password = form.get('password') ?? ''
+  const again = (problem: string, status: NonNullable<Form['status']>) =>
+    answerSignIn(c, deps, returnTo, { email, problem, status })
+
+  let checked
+  try {
+    checked = await checkPassword(deps, { email, password, address: addressOf(c, deps) })
+  } catch (error) {
+    if (!isTooBusy(error)) throw error
+    c.header('retry-after', '5')
+    return again(`${error.message}.`, 503)
+  }
+  if (checked.kind === 'paused') return again('Too many attempts. Wait a few minutes and try again.', 429)
+  if (checked.kind === 'refused') return again(REFUSED, 401)
+  if (checked.kind === 'suspended') return again(SUSPENDED, 403)
+  const { userId } = checked
+  const passwordStamp = passwordStampOf(checked.passwordHash)
+  if (await findAuthenticator(deps, userId)) return askForSecondFactor(c, deps, returnTo, { userId, passwordStamp })
+  const started = await startSession(c, deps, {
+    userId,
+    proof: { kind: 'password', passwordStamp },
+    amr: 'pwd',
+    answeredRequest: answeredRequestOf(returnTo),
+  })
+  if (started === 'suspended') return again(SUSPENDED, 403)
+  if (started === 'outdated') return again(REFUSED, 401)
+  return redirect(c, returnTo.url)
+}
+
+export const signInEndpoint = ({ accountPath }: Pick<Deps, 'accountPath'>): Endpoint =>
+  pageEndpoint(`${accountPath}/sign-in`, { GET: showSignIn, POST: signIn })

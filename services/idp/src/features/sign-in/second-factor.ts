@@ -1,0 +1,136 @@
+import { html } from 'hono/html'
+import { z } from 'zod'
+import type { Deps } from '../../deps.ts'
+import type { Ctx, Endpoint } from '../../http/app.ts'
+import { readForm } from '../../http/body.ts'
+import { readCookie } from '../../http/cookies.ts'
+import { csrfBeforeSession, requireCsrfBeforeSession } from '../../http/csrf.ts'
+import { answerPage, pageEndpoint } from '../../http/page.ts'
+import { readTicket, writeTicket } from '../../http/ticket.ts'
+import { checkSecondFactor } from '../authenticator/authenticator.ts'
+import { redirect, redirectToSignIn } from '../authorize/redirects.ts'
+import { readReturnTo, type ReturnTo } from '../authorize/return-to.ts'
+import { startSession } from '../sessions/sessions.ts'
+import { answeredRequestOf, formActionOf } from './waiting-client.ts'
+
+/** Whose password was proven, and which: another one set meanwhile makes it worth nothing. */
+const passwordProven = z.object({ userId: z.string(), passwordStamp: z.string() })
+
+/** How long after the password the code may come. */
+const CODE_MS = 10 * 60_000
+const purposeOf = (returnTo: ReturnTo): string => `second-factor\n${returnTo.url}`
+
+const ticketOf = (c: Ctx, deps: Deps, returnTo: ReturnTo) => ({
+  purpose: purposeOf(returnTo),
+  cookie: readCookie(c, deps, 'before') ?? '',
+})
+
+interface Form {
+  ticket: string
+  problem?: string
+  status?: 200 | 401 | 403 | 429
+}
+
+async function answerForm(
+  c: Ctx,
+  deps: Deps,
+  returnTo: ReturnTo,
+  { ticket, problem, status = 200 }: Form,
+): Promise<Response> {
+  const hidden = html`<input type="hidden" name="csrf" value="${csrfBeforeSession(c, deps, purposeOf(returnTo))}" />
+    <input type="hidden" name="returnTo" value="${returnTo.url}" />
+    <input type="hidden" name="ticket" value="${ticket}" />`
+  const described = problem === undefined ? '' : html`aria-describedby="problem"`
+  return answerPage(c, deps, {
+    title: 'Enter your code',
+    status,
+    formAction: await formActionOf(deps, returnTo),
+    content: html`
+      <p class="soft">Your password is right. Now enter the code that your authenticator app shows.</p>
+      ${problem === undefined ? '' : html`<p class="alert" role="alert" id="problem">${problem}</p>`}
+      <form method="post" action="${deps.accountUrl}/sign-in/code">
+        ${hidden}
+        <label>
+          Code
+          <input
+            class="code-entry"
+            name="code"
+            inputmode="numeric"
+            autocomplete="one-time-code"
+            required
+            maxlength="10"
+            autofocus
+            ${described}
+          />
+        </label>
+        <button type="submit">Continue</button>
+      </form>
+      <details>
+        <summary>Your app is not at hand?</summary>
+        <form method="post" action="${deps.accountUrl}/sign-in/code">
+          ${hidden}
+          <label>
+            Recovery code
+            <input
+              class="code-entry"
+              name="code"
+              autocomplete="off"
+              autocapitalize="characters"
+              spellcheck="false"
+              required
+              maxlength="40"
+            />
+          </label>
+          <p class="soft">One of those you saved when you set up the app. Each works once.</p>
+          <button type="submit" class="second">Use a recovery code</button>
+        </form>
+      </details>
+      <p class="back">
+        <a href="${deps.accountUrl}/sign-in?returnTo=${encodeURIComponent(returnTo.url)}">Start again</a>
+      </p>
+    `,
+  })
+}
+
+/** Asks for the second factor of someone whose password was proven. No session yet: what was proven is in the form, sealed. */
+export function askForSecondFactor(
+  c: Ctx,
+  deps: Deps,
+  returnTo: ReturnTo,
+  proven: z.output<typeof passwordProven>,
+): Promise<Response> {
+  const ticket = writeTicket(deps, ticketOf(c, deps, returnTo), proven, CODE_MS)
+  return answerForm(c, deps, returnTo, { ticket })
+}
+
+/** POST {account_url}/sign-in/code: the session starts here, once both are shown. */
+async function checkCode(c: Ctx, deps: Deps): Promise<Response> {
+  const form = await readForm(c)
+  const returnTo = readReturnTo(deps, form.get('returnTo'))
+  requireCsrfBeforeSession(c, deps, form, purposeOf(returnTo))
+  const ticket = form.get('ticket') ?? ''
+  const proven = readTicket(deps, ticketOf(c, deps, returnTo), passwordProven, ticket)
+  if (!proven) return redirectToSignIn(c, deps, returnTo)
+  const again = (problem: string, status: NonNullable<Form['status']>) =>
+    answerForm(c, deps, returnTo, { ticket, problem, status })
+
+  const checked = await checkSecondFactor(deps, proven.userId, form.get('code') ?? '')
+  if (checked === 'paused') return again('Too many attempts. Wait a few minutes and try again.', 429)
+  if (checked === 'wrong')
+    return again('This code is not right, or was used already. Wait for the next one and try again.', 401)
+  const { userId, passwordStamp } = proven
+  const started = await startSession(c, deps, {
+    userId,
+    proof: { kind: 'password', passwordStamp },
+    amr: 'pwd otp mfa',
+    answeredRequest: answeredRequestOf(returnTo),
+  })
+  if (started === 'suspended') return again('This account is suspended. Ask whoever runs this service.', 403)
+  return started === 'started' ? redirect(c, returnTo.url) : redirectToSignIn(c, deps, returnTo)
+}
+
+/** GET leads to the beginning: without a password there is nothing to add a code to. */
+const showBeginning = (c: Ctx, deps: Deps): Response => redirectToSignIn(c, deps, readReturnTo(deps, undefined))
+
+export const secondFactorEndpoint = ({ accountPath }: Pick<Deps, 'accountPath'>): Endpoint =>
+  pageEndpoint(`${accountPath}/sign-in/code`, { GET: showBeginning, POST: checkCode })

@@ -1,0 +1,29 @@
+import type { Deps } from '../../deps.ts'
+import { readAuthorizeParameters } from '../authorize/parameters.ts'
+import { hashRequest, type ReturnTo } from '../authorize/return-to.ts'
+import { type Client, findClient, namedClient } from '../clients/client.ts'
+import { formActionSource, isRegisteredRedirectUri } from '../clients/redirect-uri.ts'
+
+/** The client that waits behind the sign-in, where the request names a real one and its URI. */
+export async function findWaitingClient(
+  deps: Deps,
+  returnTo: ReturnTo,
+): Promise<{ client: Client; redirectUri: string } | undefined> {
+  if (returnTo.kind !== 'authorize') return undefined
+  const parameters = readAuthorizeParameters(returnTo.search)
+  const redirectUri = parameters.get('redirect_uri')
+  const client = namedClient(await findClient(deps, parameters.get('client_id') ?? ''))
+  if (!client || redirectUri === undefined || !isRegisteredRedirectUri(client.redirectUris, redirectUri))
+    return undefined
+  return { client, redirectUri }
+}
+
+/** Where the redirects after a form of the sign-in may end, as a source of CSP. */
+export async function formActionOf(deps: Deps, returnTo: ReturnTo): Promise<string | undefined> {
+  const waiting = await findWaitingClient(deps, returnTo)
+  return waiting && formActionSource(waiting.redirectUri)
+}
+
+/** The authorization request that a sign-in answers, as the session remembers it. */
+export const answeredRequestOf = (returnTo: ReturnTo): Buffer | null =>
+  returnTo.kind === 'authorize' ? hashRequest(returnTo.search) : null

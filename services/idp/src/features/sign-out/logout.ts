@@ -1,0 +1,28 @@
+import type { Deps } from '../../deps.ts'
+import type { Ctx } from '../../http/app.ts'
+import { pageEndpoint } from '../../http/page.ts'
+import { redirectPostAsGet } from '../authorize/post-as-get.ts'
+import { endSession, findSession, type Session } from '../sessions/sessions.ts'
+import { checkLogoutRequest, type LogoutRequest } from './logout-request.ts'
+import { answerQuestion, answerSignedOut } from './routes.ts'
+
+const LOGOUT_PATH = '/oauth2/logout'
+
+/** True when the client shows that it holds the user's sign-in in this very session: then nobody has to be asked. */
+const isOfSession = ({ hint }: LogoutRequest, session: Session): boolean =>
+  hint?.userId === session.user.id && hint.sid === session.id
+
+/** GET /oauth2/logout: a client's user leaves (OpenID Connect RP-Initiated Logout 1.0). Refusals are pages, never redirects. */
+async function logout(c: Ctx, deps: Deps): Promise<Response> {
+  const request = await checkLogoutRequest(deps, new URL(c.req.url).search)
+  c.set('clientId', request.client?.id)
+  const session = await findSession(c, deps)
+  if (session && !isOfSession(request, session)) return answerQuestion(c, deps, session, request)
+  await endSession(c, deps)
+  return answerSignedOut(c, deps, request)
+}
+
+export const logoutEndpoint = pageEndpoint(LOGOUT_PATH, {
+  GET: logout,
+  POST: (c, deps) => redirectPostAsGet(c, deps, LOGOUT_PATH),
+})

@@ -1,0 +1,129 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { and, eq, getTableColumns, gt, isNull, sql } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { requireParameter } from '../../http/body.ts'
+import { preparedOnce } from '@platform/runtime/prepared-once'
+import { productWithdrawals, users } from '../accounts/table.ts'
+import { authorizationCodes } from '../authorize/table.ts'
+import { clientColumns, liveSecretHashes } from '../clients/client.ts'
+import { clients } from '../clients/table.ts'
+import { foundedFamily, isReplay, revokeFamily } from '../refresh/families.ts'
+import { refreshFamilies } from '../refresh/table.ts'
+import type { RedeemGrant } from './grant-request.ts'
+import { invalidGrant, issueTokens, REFRESH_MS, requireRedeemable } from './issue-tokens.ts'
+import { accountColumns, isClientOfRequest, isWithdrawn } from './redeemable.ts'
+
+type Code = typeof authorizationCodes.$inferSelect
+
+const codeOfClient = preparedOnce((db) =>
+  db
+    .select({
+      client: clientColumns,
+      secretHashes: liveSecretHashes,
+      code: getTableColumns(authorizationCodes),
+      user: accountColumns,
+      withdrawnProduct: productWithdrawals.product,
+    })
+    .from(clients)
+    .leftJoin(
+      authorizationCodes,
+      and(eq(authorizationCodes.clientId, clients.id), eq(authorizationCodes.codeHash, sql.placeholder('codeHash'))),
+    )
+    .leftJoin(users, eq(users.id, authorizationCodes.userId))
+    .leftJoin(productWithdrawals, isWithdrawn)
+    .where(isClientOfRequest)
+    .prepare('code_of_client'),
+)
+
+const isLive = and(
+  eq(authorizationCodes.codeHash, sql.placeholder('codeHash')),
+  isNull(authorizationCodes.consumedAt),
+  gt(authorizationCodes.expiresAt, sql`${sql.placeholder('now')}::timestamptz`),
+)
+const consumedNow = { consumedAt: sql`${sql.placeholder('now')}::timestamptz` }
+
+/** Of any number that try to consume a code, one gets the row back (B §2). */
+const consumeCode = preparedOnce((db) =>
+  db
+    .update(authorizationCodes)
+    .set(consumedNow)
+    .where(isLive)
+    .returning({ codeHash: authorizationCodes.codeHash })
+    .prepare('consume_code'),
+)
+
+/** The same, and the refresh family that was promised is founded by the same statement. */
+const consumeCodeForFamily = preparedOnce((db) => {
+  const consumed = db.$with('consumed').as(
+    db.update(authorizationCodes).set(consumedNow).where(isLive).returning({
+      familyId: authorizationCodes.familyId,
+      clientId: authorizationCodes.clientId,
+      userId: authorizationCodes.userId,
+      scope: authorizationCodes.scope,
+      authTime: authorizationCodes.authTime,
+      amr: authorizationCodes.amr,
+      sid: authorizationCodes.sid,
+    }),
+  )
+  return db
+    .with(consumed)
+    .insert(refreshFamilies)
+    .select(db.select(foundedFamily(consumed)).from(consumed))
+    .returning({ id: refreshFamilies.id })
+    .prepare('consume_code_for_family')
+})
+
+/** PKCE (RFC 7636 §4.6): with a challenge the right verifier, without one none. */
+function isVerified({ codeChallenge }: Code, verifier: string | undefined): boolean {
+  if (codeChallenge === null || verifier === undefined) return codeChallenge === null && verifier === undefined
+  if (!/^[\w.~-]{43,128}$/.test(verifier)) return false
+  const derived = createHash('sha256').update(verifier).digest('base64url')
+  return derived.length === codeChallenge.length && timingSafeEqual(Buffer.from(derived), Buffer.from(codeChallenge))
+}
+
+/** Ends what a code founded when it comes again after so long that somebody must have copied it (D61). */
+async function punishReplay(deps: Deps, code: Code): Promise<void> {
+  if (code.familyId === null || code.consumedAt === null || !isReplay(code.consumedAt, deps.now())) return
+  await revokeFamily(
+    deps,
+    { familyId: code.familyId, clientId: code.clientId },
+    'system',
+    'authorization code replayed',
+  )
+}
+
+/**
+ * Redeems an authorization code. Everything is checked first and consumed last: a request that is refused leaves the
+ * code as it was (B §3, D60).
+ */
+export const redeemAuthorizationCode: RedeemGrant = async ({ deps, form, clientId, admit }) => {
+  const at = deps.now()
+  const codeHash = createHash('sha256')
+    .update(form.get('code') ?? '')
+    .digest()
+  const [found] = await codeOfClient(deps.db).execute({ clientId, codeHash, now: at.toISOString() })
+  const client = admit(found)
+  requireParameter(form, 'code')
+  const redirectUri = requireParameter(form, 'redirect_uri')
+
+  const { code, user, withdrawnProduct } = found ?? {}
+  if (!code || !user || code.redirectUri !== redirectUri || !isVerified(code, form.get('code_verifier')))
+    throw invalidGrant('The code is not valid for this request')
+  requireRedeemable(client, user, code.amr, withdrawnProduct ?? null)
+
+  const now = at.toISOString()
+  const consumed =
+    code.familyId === null
+      ? await consumeCode(deps.db).execute({ codeHash, now })
+      : await consumeCodeForFamily(deps.db).execute({
+          codeHash,
+          now,
+          refreshExpiresAt: new Date(at.getTime() + REFRESH_MS).toISOString(),
+        })
+  if (consumed.length === 0) {
+    await punishReplay(deps, code)
+    throw invalidGrant('The code is expired or was used')
+  }
+  const refresh = code.familyId === null ? undefined : { familyId: code.familyId, generation: 1 }
+  return issueTokens(deps, client, code, { nonce: code.nonce, refresh })
+}

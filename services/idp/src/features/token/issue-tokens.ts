@@ -1,0 +1,111 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { OAuthError } from '@platform/errors/api-error'
+import type { Deps } from '../../deps.ts'
+import { type Admissible, redemptionRefusal } from '../accounts/admission.ts'
+import { type Client, mayHoldScope } from '../clients/client.ts'
+import { type RefreshTokenId, writeRefreshToken } from '../refresh/refresh-token.ts'
+import type { Scope } from '@platform/auth/scopes'
+
+/** Lifetime of access and ID tokens (B §2). */
+const TOKEN_SECONDS = 300
+/** Lifetime of each refresh token of a grant (B §2). */
+export const REFRESH_MS = 30 * 86_400_000
+
+/** What was granted, to whom, and how they were signed in. `scope` is the granted list as text. */
+export interface Grant {
+  userId: string
+  scope: string
+  authTime: Date
+  amr: string
+  sid: string
+}
+
+/** The body of a successful answer (B §2). */
+export interface TokenResponse {
+  access_token: string
+  token_type: 'Bearer'
+  expires_in: number
+  scope: string
+  refresh_token?: string
+  id_token?: string
+}
+
+/** A code, device code or refresh token that is not good, for whatever reason: which one is nobody's business. */
+export const invalidGrant = (description: string): OAuthError => new OAuthError(400, 'invalid_grant', description)
+
+/** Throws `invalid_request` carrying access_denied when the account may not be redeemed for (B §3, D60). */
+export function requireRedeemable(
+  client: Client,
+  user: Admissible,
+  amr: string,
+  withdrawnProduct: string | null,
+): void {
+  const refusal = redemptionRefusal(client, user, amr, withdrawnProduct)
+  if (refusal !== undefined) throw new OAuthError(400, 'invalid_request', `access_denied: ${refusal}`)
+}
+
+const hasScope = (scope: string, wanted: Scope): boolean => scope.split(' ').includes(wanted)
+
+/** `aal2` once a second factor was used, else `aal1` (the levels of NIST SP 800-63). */
+const acrOf = (amr: readonly string[]): string => (amr.includes('mfa') ? 'aal2' : 'aal1')
+
+/**
+ * Signs the tokens of one answer: an access token always, an ID token with `openid`, a refresh token for `refresh`
+ * (B §2). What the operator has taken from the client since the grant is left out. Nothing is stored.
+ *
+ * nonce: of the authorization request; a refreshed ID token has none.
+ */
+export function issueTokens(
+  {
+    issuer,
+    audiences,
+    keySet,
+    refreshKeys,
+    now,
+  }: Pick<Deps, 'issuer' | 'audiences' | 'keySet' | 'refreshKeys' | 'now'>,
+  client: Client,
+  grant: Grant,
+  { nonce, refresh }: { nonce?: string | null; refresh?: RefreshTokenId | undefined },
+): TokenResponse {
+  const iat = Math.floor(now().getTime() / 1_000)
+  const exp = iat + TOKEN_SECONDS
+  const amr = grant.amr.split(' ')
+  const acr = acrOf(amr)
+  const authTime = Math.floor(grant.authTime.getTime() / 1_000)
+  const scope = grant.scope
+    .split(' ')
+    .filter((name) => mayHoldScope(client, name as Scope))
+    .join(' ')
+  const accessToken = keySet.sign('at+jwt', {
+    iss: issuer,
+    sub: grant.userId,
+    aud: audiences,
+    client_id: client.id,
+    scope,
+    jti: randomUUID(),
+    iat,
+    exp,
+    auth_time: authTime,
+    acr,
+    amr,
+    sid: grant.sid,
+  })
+  const response: TokenResponse = { access_token: accessToken, token_type: 'Bearer', expires_in: TOKEN_SECONDS, scope }
+  if (refresh) response.refresh_token = writeRefreshToken(refreshKeys, refresh)
+  if (hasScope(scope, 'openid')) {
+    response.id_token = keySet.sign('JWT', {
+      iss: issuer,
+      sub: grant.userId,
+      aud: client.id,
+      iat,
+      exp,
+      auth_time: authTime,
+      ...(typeof nonce === 'string' ? { nonce } : {}),
+      at_hash: createHash('sha256').update(accessToken).digest().subarray(0, 16).toString('base64url'),
+      acr,
+      amr,
+      sid: grant.sid,
+    })
+  }
+  return response
+}

@@ -1,0 +1,20 @@
+import { and, eq, isNull, sql } from 'drizzle-orm'
+import { productWithdrawals, users } from '../accounts/table.ts'
+import { clients } from '../clients/table.ts'
+
+/** What redemption asks of the account (B §5); read along with the grant. */
+export const accountColumns = {
+  id: users.id,
+  email: users.email,
+  emailVerified: users.emailVerified,
+  suspendedAt: users.suspendedAt,
+}
+
+/** Joins the withdrawal of the client's required product, if there is one. */
+export const isWithdrawn = and(
+  eq(productWithdrawals.userId, users.id),
+  eq(productWithdrawals.product, clients.requiredProduct),
+)
+
+/** The enabled client of the request. */
+export const isClientOfRequest = and(eq(clients.id, sql.placeholder('clientId')), isNull(clients.disabledAt))

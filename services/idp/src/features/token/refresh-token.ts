@@ -1,0 +1,163 @@
+import { and, eq, gt, isNull, sql } from 'drizzle-orm'
+import { OAuthError } from '@platform/errors/api-error'
+import type { Deps } from '../../deps.ts'
+import { requireParameter } from '../../http/body.ts'
+import { askedRows, batchByTurn } from '@platform/runtime/batch-by-turn'
+import { preparedOnce } from '@platform/runtime/prepared-once'
+import { productWithdrawals, users } from '../accounts/table.ts'
+import { clientColumns, liveSecretHashes } from '../clients/client.ts'
+import { clients } from '../clients/table.ts'
+import { isReplay, retiredAt, revokeFamily } from '../refresh/families.ts'
+import { readRefreshToken } from '../refresh/refresh-token.ts'
+import { refreshFamilies } from '../refresh/table.ts'
+import type { RedeemGrant } from './grant-request.ts'
+import { invalidGrant, issueTokens, REFRESH_MS, requireRedeemable } from './issue-tokens.ts'
+import { accountColumns, isWithdrawn } from './redeemable.ts'
+
+/** What a refresh needs of its family. Each column costs something to decode, at the endpoint that is asked most. */
+const familyColumns = {
+  id: refreshFamilies.id,
+  clientId: refreshFamilies.clientId,
+  userId: refreshFamilies.userId,
+  scope: refreshFamilies.scope,
+  authTime: refreshFamilies.authTime,
+  amr: refreshFamilies.amr,
+  sid: refreshFamilies.sid,
+  generation: refreshFamilies.generation,
+  expiresAt: refreshFamilies.expiresAt,
+  rotatedAt: refreshFamilies.rotatedAt,
+  rotatedBeforeAt: refreshFamilies.rotatedBeforeAt,
+  revokedAt: refreshFamilies.revokedAt,
+}
+type Family = Pick<typeof refreshFamilies.$inferSelect, keyof typeof familyColumns>
+
+/** Small, so that some are signed for while the database works on the next. */
+const BATCH_MAX = 16
+
+interface Asked {
+  clientId: string
+  familyId: string | null
+  /** ISO text. */
+  now: string
+}
+
+const asked = askedRows({ clientId: 'uuid', familyId: 'uuid' })
+
+/** What the refreshes of one turn of the event loop are about, in the order they came. */
+const findFamily = preparedOnce((db) => {
+  const query = db
+    .select({
+      n: asked.n,
+      client: clientColumns,
+      secretHashes: liveSecretHashes,
+      family: familyColumns,
+      user: accountColumns,
+      withdrawnProduct: productWithdrawals.product,
+    })
+    .from(asked.from)
+    .innerJoin(clients, and(eq(clients.id, asked.columns.clientId), isNull(clients.disabledAt)))
+    .leftJoin(
+      refreshFamilies,
+      and(eq(refreshFamilies.clientId, clients.id), eq(refreshFamilies.id, asked.columns.familyId)),
+    )
+    .leftJoin(users, eq(users.id, refreshFamilies.userId))
+    .leftJoin(productWithdrawals, isWithdrawn)
+    .prepare('families_of_clients')
+  return batchByTurn(
+    async (keys: readonly Asked[]) =>
+      asked.inOrder(keys, await query.execute({ ...asked.parameters(keys), now: keys[0]?.now ?? '' })),
+    BATCH_MAX,
+  )
+})
+
+interface Rotation {
+  familyId: string
+  generation: number
+  at: Date
+}
+
+const rotated = askedRows({ familyId: 'uuid', generation: 'int' })
+
+/**
+ * Compare-and-swap on the generation: of any number that hold the same token, one moves the family on (B §2). Of two in one
+ * turn, too: the statement updates a row once, and says for which of them.
+ */
+const rotate = preparedOnce((db) => {
+  const query = db
+    .update(refreshFamilies)
+    .set({
+      generation: sql`${refreshFamilies.generation} + 1`,
+      expiresAt: sql`${sql.placeholder('expiresAt')}::timestamptz`,
+      rotatedAt: sql`${sql.placeholder('now')}::timestamptz`,
+      rotatedBeforeAt: sql`${refreshFamilies.rotatedAt}`,
+    })
+    .from(rotated.from)
+    .where(
+      and(
+        eq(refreshFamilies.id, rotated.columns.familyId),
+        eq(refreshFamilies.generation, rotated.columns.generation),
+        isNull(refreshFamilies.revokedAt),
+        gt(refreshFamilies.expiresAt, sql`${sql.placeholder('now')}::timestamptz`),
+      ),
+    )
+    .returning({ n: rotated.n, generation: refreshFamilies.generation })
+    .prepare('rotate_families')
+  return batchByTurn(async (rotations: readonly Rotation[]) => {
+    const at = rotations[0]?.at ?? new Date()
+    // In the order of their ids, so that two batches never wait for each other in a circle.
+    const order = rotations.toSorted((a, b) => (a.familyId < b.familyId ? -1 : 1))
+    const rows = await query.execute({
+      ...rotated.parameters(order),
+      now: at.toISOString(),
+      expiresAt: new Date(at.getTime() + REFRESH_MS).toISOString(),
+    })
+    const found = new Map(rotated.inOrder(order, rows).map((row, i) => [order[i], row?.generation]))
+    return rotations.map((rotation) => found.get(rotation))
+  }, BATCH_MAX)
+})
+
+/** Ends the family when a token of it comes again after so long that somebody must have copied it (D61). */
+async function punishReplay(deps: Deps, family: Family, generation: number): Promise<void> {
+  const retired = retiredAt(family, generation)
+  if (retired && family.revokedAt === null && isReplay(retired, deps.now()))
+    await revokeFamily(deps, { familyId: family.id, clientId: family.clientId }, 'system', 'refresh token replayed')
+}
+
+/** The scope of the answer: the granted one, or a part of it that the request names (D67). */
+function narrowedScope(family: Family, requested: string | undefined): string {
+  if (requested === undefined) return family.scope
+  const granted = family.scope.split(' ')
+  const wanted = new Set(requested.split(' ').filter((name) => name !== ''))
+  if (wanted.size === 0) throw new OAuthError(400, 'invalid_scope', 'The scope names nothing')
+  for (const name of wanted)
+    if (!granted.includes(name)) throw new OAuthError(400, 'invalid_scope', 'The scope is wider than what was granted')
+  return granted.filter((name) => wanted.has(name)).join(' ')
+}
+
+/**
+ * Rotates a refresh token. Only what this service wrote gets as far as the database, and everything is checked before
+ * the one statement that retires the token (B §3, D60, D61, D67).
+ */
+export const redeemRefreshToken: RedeemGrant = async ({ deps, form, clientId, admit }) => {
+  const at = deps.now()
+  const token = readRefreshToken(deps.refreshKeys, form.get('refresh_token') ?? '')
+  const familyId = token?.familyId ?? null
+  const found = await findFamily(deps.db)({ clientId, familyId, now: at.toISOString() })
+  const client = admit(found)
+  requireParameter(form, 'refresh_token')
+
+  const { family, user, withdrawnProduct } = found ?? {}
+  if (!token || !family || !user) throw invalidGrant('The refresh token is not valid')
+  requireRedeemable(client, user, family.amr, withdrawnProduct ?? null)
+  if (family.revokedAt !== null || family.expiresAt <= at) throw invalidGrant('The refresh token is expired or revoked')
+  if (token.generation !== family.generation) {
+    await punishReplay(deps, family, token.generation)
+    throw invalidGrant('The refresh token was used')
+  }
+  const scope = narrowedScope(family, form.get('scope'))
+
+  const generation = await rotate(deps.db)({ familyId: family.id, generation: token.generation, at })
+  if (generation === undefined) throw invalidGrant('The refresh token was used')
+  const refresh = { familyId: family.id, generation }
+  return issueTokens(deps, client, { ...family, scope }, { refresh })
+}

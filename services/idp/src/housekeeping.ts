@@ -1,0 +1,69 @@
+import { DISCARDED_AT_ONCE, discardBefore, inBatch } from '@platform/runtime/discard-rows'
+import { and, asc, gt, lt, lte, or } from 'drizzle-orm'
+import type { Deps } from './deps.ts'
+import { attempts } from './features/attempts/table.ts'
+import { authorizationCodes } from './features/authorize/table.ts'
+import { deviceAuthorizations } from './features/device/table.ts'
+import { oneTimeLinks } from './features/links/table.ts'
+import { usedChallenges } from './features/passkeys/table.ts'
+import { refreshFamilies } from './features/refresh/table.ts'
+import { sessions } from './features/sessions/table.ts'
+
+const EVERY_MS = 600_000
+const DAY_MS = 86_400_000
+
+/**
+ * Deletes refresh families a day after they expired or were revoked. No index leads to them, since a rotation would pay
+ * for it: this walks all of them by id, a thousand at a time. Answers false when another process cleans up.
+ */
+async function discardFamilies(db: Deps['db'], before: Date): Promise<boolean> {
+  for (let after: string | undefined, isDone = false; !isDone;) {
+    const page = await inBatch(db, async (tx) => {
+      const beyond = after === undefined ? undefined : gt(refreshFamilies.id, after)
+      const [last] = await tx
+        .select({ id: refreshFamilies.id })
+        .from(refreshFamilies)
+        .where(beyond)
+        .orderBy(asc(refreshFamilies.id))
+        .offset(DISCARDED_AT_ONCE - 1)
+        .limit(1)
+      const upTo = last && lte(refreshFamilies.id, last.id)
+      const isOver = or(lt(refreshFamilies.expiresAt, before), lt(refreshFamilies.revokedAt, before))
+      await tx.delete(refreshFamilies).where(and(beyond, upTo, isOver))
+      return { last: last?.id }
+    })
+    if (!page) return false
+    isDone = page.last === undefined
+    after = page.last
+  }
+  return true
+}
+
+/**
+ * Deletes what nobody can ask for any more: sessions, links and challenges at once, codes and device codes a day after their end
+ * (D64). Of several processes one works at a time; another that comes meanwhile leaves it to that one.
+ */
+export async function discardExpired({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
+  const at = now()
+  const dayAgo = new Date(at.getTime() - DAY_MS)
+  const steps = [
+    () => discardBefore(db, sessions.expiresAt, at),
+    () => discardBefore(db, oneTimeLinks.expiresAt, at),
+    () => discardBefore(db, usedChallenges.expiresAt, at),
+    () => discardBefore(db, authorizationCodes.expiresAt, dayAgo),
+    () => discardBefore(db, deviceAuthorizations.expiresAt, dayAgo),
+    () => discardBefore(db, attempts.updatedAt, dayAgo),
+    () => discardFamilies(db, dayAgo),
+  ]
+  for (const step of steps) if (!(await step())) return
+}
+
+/** Runs discardExpired every ten minutes; a failure is logged and the next round tries again. */
+export function startHousekeeping(deps: Deps): { stop(): void } {
+  const timer = setInterval(() => {
+    discardExpired(deps).catch((error: unknown) =>
+      deps.logger.warn({ err: error }, 'expired rows could not be deleted'),
+    )
+  }, EVERY_MS).unref()
+  return { stop: () => clearInterval(timer) }
+}

@@ -1,0 +1,141 @@
+import { randomUUID } from 'node:crypto'
+import type { HttpBindings } from '@hono/node-server'
+import { ApiError, NotFound, OAuthError, Unavailable } from '@platform/errors/api-error'
+import { renderError } from '@platform/errors/render-error'
+import { isUnavailable } from '@platform/runtime/database'
+import { withDeadline } from '@platform/runtime/deadline'
+import { type Context, Hono } from 'hono'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import type { Deps } from '../deps.ts'
+import { answerTo, type Document } from './document.ts'
+import { commonHeaders, createRecord } from './envelope.ts'
+
+const DEADLINE_MS = 30_000
+
+interface Env {
+  Bindings: HttpBindings
+  Variables: { requestId: string; clientId: string | undefined; cookieBefore: string | undefined }
+}
+
+/** One request; `clientId` is set once a client is known, for the log, `cookieBefore` by the first form that needs one. */
+export type Ctx = Context<Env>
+type Handle = (c: Ctx, deps: Deps) => Response | Promise<Response>
+
+/** One path of this service and what its methods do; every other method is 405 with Allow (D19). */
+export interface Endpoint {
+  path: string
+  /** Browsers of any origin may call it, without credentials (D71). Never authorize, never a page. */
+  cors: boolean
+  GET?: Handle
+  POST?: Handle
+  /** In the place of GET: what it answers is ready and the same for everybody. Only reads memory, so it never throws. */
+  document?: () => Document
+}
+
+/** The client's address as limits count it (D56). */
+export const addressOf = (c: Ctx, deps: Deps): string =>
+  deps.addressOf(c.env.incoming.socket.remoteAddress, c.req.header('x-forwarded-for'))
+
+const methodsOf = (endpoint: Endpoint): string[] => [
+  ...(endpoint.GET || endpoint.document ? ['GET', 'HEAD'] : []),
+  ...(endpoint.POST ? ['POST'] : []),
+  ...(endpoint.cors ? ['OPTIONS'] : []),
+]
+
+function preflight(c: Ctx, allow: string): Response {
+  return c.body(null, 204, {
+    'access-control-allow-methods': allow,
+    'access-control-allow-headers': 'authorization, content-type',
+    'access-control-max-age': '86400',
+  })
+}
+
+/** A database that hangs is as far away as one that refuses (D66). */
+const tooLate = () => new Unavailable('The request took too long; try again later')
+
+/** The failure behind what was thrown: a database that is away is 503 wherever it was asked (D66). */
+const failureOf = (thrown: unknown): unknown => (isUnavailable(thrown) ? new Unavailable(undefined, thrown) : thrown)
+
+function answerFailure(c: Ctx, deps: Deps, thrown: unknown): Response {
+  const failure = failureOf(thrown)
+  const requestId = c.get('requestId')
+  if (!(failure instanceof ApiError)) deps.logger.error({ err: failure, requestId }, 'request failed')
+  else if (failure.status === 503) deps.logger.warn({ err: failure.cause, requestId }, failure.message)
+  const { status, headers, body } = renderError('oauth', failure, { path: c.req.path, requestId })
+  return c.body(body, status as ContentfulStatusCode, headers)
+}
+
+/** A document for whoever spells its path in another way, with a query for example; documents-first.ts answers the rest. */
+function answerDocument(c: Ctx, document: Document): Response {
+  const { status, headers, body } = answerTo(document, c.req.header('if-none-match'))
+  const pairs = Array.from({ length: headers.length / 2 }, (_, i) => [headers[2 * i] ?? '', headers[2 * i + 1] ?? ''])
+  return new Response(body, { status, headers: Object.fromEntries(pairs) as Record<string, string> })
+}
+
+/**
+ * The service as one function from Request to Response. Each request runs through one composed handler: request id and
+ * CORS headers, the endpoint, its failure in the shape of RFC 6749, the metrics, a line in the log. Queries and bodies are never logged.
+ */
+export function createApp(deps: Deps, endpoints: readonly Endpoint[]): Hono<Env> {
+  const app = new Hono<Env>()
+  const record = createRecord(deps)
+
+  const run = (operation: string, handle: Handle, cors: boolean) => {
+    const common = commonHeaders(cors)
+    return async (c: Ctx): Promise<Response> => {
+      const startedAt = performance.now()
+      const requestId = randomUUID() // nothing is sorted by it, and a UUIDv7 costs 8 µs
+      c.set('requestId', requestId)
+      // Not by c.header: that makes a Headers of them, which costs more than all the rest of this function.
+      const { outgoing } = c.env
+      outgoing.setHeader('x-request-id', requestId)
+      for (const [name, value] of common) outgoing.setHeader(name, value)
+      let response: Response
+      try {
+        response = await withDeadline(DEADLINE_MS, tooLate, Promise.resolve(handle(c, deps)))
+      } catch (thrown) {
+        response = answerFailure(c, deps, thrown)
+      }
+      record({
+        operation,
+        requestId,
+        traceparent: c.req.header('traceparent'),
+        method: c.req.method,
+        path: c.req.path,
+        status: response.status,
+        clientId: c.get('clientId'),
+        startedAt,
+      })
+      return response
+    }
+  }
+
+  for (const endpoint of endpoints) {
+    const { path, cors, document } = endpoint
+    const allow = methodsOf(endpoint).join(', ')
+    const GET = document ? (c: Ctx) => answerDocument(c, document()) : endpoint.GET
+    const refuse = () => {
+      throw new OAuthError(405, 'invalid_request', 'This method is not allowed here', { allow })
+    }
+    const get = GET && run(`GET ${path}`, GET, cors)
+    const answers: Record<string, ReturnType<typeof run> | undefined> = {
+      GET: get,
+      HEAD: get,
+      POST: endpoint.POST && run(`POST ${path}`, endpoint.POST, cors),
+      OPTIONS: cors ? run(`OPTIONS ${path}`, (c) => preflight(c, allow), cors) : undefined,
+    }
+    const otherwise = run('unknown', refuse, cors)
+    // One handler for a path: where several match, Hono composes them anew for every request.
+    app.all(path, (c) => (answers[c.req.method] ?? otherwise)(c))
+  }
+  app.notFound(
+    run(
+      'unknown',
+      () => {
+        throw new NotFound('Page')
+      },
+      false,
+    ),
+  )
+  return app
+}

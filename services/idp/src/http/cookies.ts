@@ -1,0 +1,45 @@
+import { randomBytes } from 'node:crypto'
+import type { Deps } from '../deps.ts'
+import type { Ctx } from './app.ts'
+
+/**
+ * `session`: a browser that is signed in. `before`: one that may be about to; CSRF tokens of pages without a session are
+ * bound to it.
+ */
+type CookieName = 'session' | 'before'
+
+/** `__Host-` keeps subdomains from planting one; it needs https, so on plain http the port sets services apart. */
+function fullName(deps: Pick<Deps, 'issuer'>, name: CookieName): string {
+  const { protocol, port } = new URL(deps.issuer)
+  return protocol === 'https:' ? `__Host-${name}` : `${name}_${port || '80'}`
+}
+
+/** 256 random bits, as text. */
+export const newCookieValue = (): string => randomBytes(32).toString('base64url')
+
+/** The value of a cookie; undefined when it is absent or not of our making. */
+export function readCookie(c: Ctx, deps: Pick<Deps, 'issuer'>, name: CookieName): string | undefined {
+  const wanted = fullName(deps, name)
+  for (const part of (c.req.header('cookie') ?? '').split(';')) {
+    const equals = part.indexOf('=')
+    if (part.slice(0, equals).trim() !== wanted) continue
+    const value = part.slice(equals + 1).trim()
+    if (/^[\w-]{43}$/.test(value)) return value
+  }
+  return undefined
+}
+
+/** Sets a cookie that scripts and other sites do not get. maxAgeSeconds: undefined lasts as long as the browser, 0 deletes. */
+export function setCookie(
+  c: Ctx,
+  deps: Pick<Deps, 'issuer'>,
+  name: CookieName,
+  value: string,
+  maxAgeSeconds: number | undefined,
+): void {
+  const secure = deps.issuer.startsWith('https:') ? '; Secure' : ''
+  const age = maxAgeSeconds === undefined ? '' : `; Max-Age=${maxAgeSeconds}`
+  c.header('set-cookie', `${fullName(deps, name)}=${value}; Path=/; HttpOnly; SameSite=Lax${secure}${age}`, {
+    append: true,
+  })
+}

@@ -1,0 +1,90 @@
+import { ApiError } from '@platform/errors/api-error'
+import { html } from 'hono/html'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import type { Deps } from '../deps.ts'
+import type { Ctx, Endpoint } from './app.ts'
+import { scriptPath } from './script.ts'
+import { stylePath } from './style.ts'
+
+/** Text that `html` has escaped. */
+export type Markup = ReturnType<typeof html>
+
+interface Page {
+  title: string
+  content: Markup
+  status?: ContentfulStatusCode
+  /** Where a form of this page may end up by redirects, besides this site (a source of CSP). */
+  formAction?: string | undefined
+  /** The page offers passkeys, which take the script. */
+  hasScript?: boolean
+}
+
+/** Answers with a page. It works without scripts (but for what passkeys need), is never framed, never cached, and tells other sites nothing of itself. */
+export async function answerPage(
+  c: Ctx,
+  deps: Deps,
+  { title, content, status = 200, formAction, hasScript = false }: Page,
+): Promise<Response> {
+  const csp = [
+    "default-src 'none'",
+    "style-src 'self'",
+    ...(hasScript ? ["script-src 'self'"] : []),
+    `form-action 'self'${formAction === undefined ? '' : ` ${formAction}`}`,
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+  ]
+  c.header('content-security-policy', csp.join('; '))
+  c.header('referrer-policy', 'same-origin')
+  c.header('cache-control', 'no-store')
+  if (deps.issuer.startsWith('https:')) c.header('strict-transport-security', 'max-age=31536000')
+  return c.html(
+    await html`<!doctype html>
+      <html lang="en">
+        <head>
+          <meta charset="utf-8" />
+          <meta name="viewport" content="width=device-width, initial-scale=1" />
+          <title>${title} – Platform account</title>
+          <link rel="stylesheet" href="${stylePath(deps)}" />
+          ${hasScript ? html`<script type="module" src="${scriptPath(deps)}"></script>` : ''}
+        </head>
+        <body>
+          <main>
+            <p class="brand">Platform account</p>
+            <h1>${title}</h1>
+            ${content}
+          </main>
+          <footer>${new URL(deps.issuer).host}</footer>
+        </body>
+      </html>`,
+    status,
+  )
+}
+
+/**
+ * The handlers of a page: what they refuse is shown as a page too. A 503 stays the JSON that clients of this service
+ * expect wherever the database is away (D66).
+ */
+export function pageEndpoint(path: string, handlers: Pick<Endpoint, 'GET' | 'POST'>): Endpoint {
+  const asPage =
+    (handle: NonNullable<Endpoint['GET']>): NonNullable<Endpoint['GET']> =>
+    async (c, deps) => {
+      try {
+        return await handle(c, deps)
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.status >= 500) throw error
+        for (const [name, value] of Object.entries(error.headers)) c.header(name, value)
+        return answerPage(c, deps, {
+          title: error.status === 429 ? 'Too many attempts' : 'That did not work',
+          content: html`<p>${error.message}.</p>
+            <p><a href="${deps.accountUrl}/">Go to your account</a></p>`,
+          status: error.status as ContentfulStatusCode,
+        })
+      }
+    }
+  return {
+    path,
+    cors: false,
+    ...(handlers.GET && { GET: asPage(handlers.GET) }),
+    ...(handlers.POST && { POST: asPage(handlers.POST) }),
+  }
+}

@@ -1,0 +1,112 @@
+import { createHash } from 'node:crypto'
+import type { Deps } from '../deps.ts'
+import type { Endpoint } from './app.ts'
+import { documentOf } from './document.ts'
+
+/**
+ * The one script, for passkeys, which a page cannot do without. It asks the browser for a credential and sends it with an
+ * ordinary form; everything else works without it. Forms that need it are hidden until it is there.
+ *
+ * `form[data-passkey]` is `get` or `create`; `data-options` holds what the browser is asked for, in WebAuthn's JSON.
+ */
+const js = `
+const toBytes = (text) => Uint8Array.from(atob(text.replace(/-/g, '+').replace(/_/g, '/')), (c) => c.charCodeAt(0))
+const toText = (buffer) =>
+  btoa(String.fromCharCode(...new Uint8Array(buffer))).replace(/\\+/g, '-').replace(/\\//g, '_').replace(/=+$/, '')
+
+const withBytes = (list) => (list ?? []).map((entry) => ({ ...entry, id: toBytes(entry.id) }))
+function readOptions(form) {
+  const options = JSON.parse(form.dataset.options)
+  return {
+    ...options,
+    challenge: toBytes(options.challenge),
+    ...(options.user && { user: { ...options.user, id: toBytes(options.user.id) } }),
+    ...(options.excludeCredentials && { excludeCredentials: withBytes(options.excludeCredentials) }),
+    ...(options.allowCredentials && { allowCredentials: withBytes(options.allowCredentials) }),
+  }
+}
+
+function describe({ id, rawId, type, response }) {
+  const fields = ['clientDataJSON', 'attestationObject', 'authenticatorData', 'signature', 'userHandle']
+  const said = Object.fromEntries(
+    fields.filter((name) => response[name]).map((name) => [name, toText(response[name])]),
+  )
+  if (response.attestationObject) {
+    delete said.authenticatorData
+    said.transports = response.getTransports?.() ?? []
+  }
+  return JSON.stringify({ id, rawId: toText(rawId), type, clientExtensionResults: {}, response: said })
+}
+
+const words = {
+  NotAllowedError: { get: 'No passkey was used. Try again, or sign in with your password.', create: 'No passkey was made. Try again when you are ready.' },
+  InvalidStateError: { create: 'This device holds a passkey for your account already.' },
+  SecurityError: { get: 'Passkeys do not work at this address.', create: 'Passkeys do not work at this address.' },
+}
+function explain(form, error) {
+  const kind = form.dataset.passkey
+  const place = form.querySelector('[data-problem]')
+  place.textContent = words[error.name]?.[kind] ?? 'Your browser could not do this. Try again, or use another browser.'
+  place.hidden = false
+}
+
+function send(form, credential) {
+  form.elements.credential.value = describe(credential)
+  form.submit()
+}
+
+let waiting
+/** Offers passkeys in the list that the email field opens, as long as the page is open. */
+async function offerInField(form) {
+  if (!(await PublicKeyCredential.isConditionalMediationAvailable?.())) return
+  waiting = new AbortController()
+  try {
+    const publicKey = readOptions(form)
+    send(form, await navigator.credentials.get({ publicKey, mediation: 'conditional', signal: waiting.signal }))
+  } catch {
+    // Withdrawn in favour of the button, or nobody took it up. The form is still there.
+  }
+}
+
+async function ask(form) {
+  waiting?.abort()
+  form.querySelector('[data-problem]').hidden = true
+  const publicKey = readOptions(form)
+  try {
+    const credentials = navigator.credentials
+    send(form, await (form.dataset.passkey === 'get' ? credentials.get({ publicKey }) : credentials.create({ publicKey })))
+  } catch (error) {
+    explain(form, error)
+  }
+}
+
+for (const place of document.querySelectorAll('[data-without-script]')) place.hidden = true
+for (const form of document.querySelectorAll('form[data-passkey]')) {
+  if (!globalThis.PublicKeyCredential) {
+    for (const place of document.querySelectorAll('[data-without-passkeys]')) place.hidden = false
+    continue
+  }
+  form.hidden = false
+  form.addEventListener('submit', (event) => {
+    event.preventDefault()
+    void ask(form)
+  })
+  if (form.dataset.passkey === 'get') void offerInField(form)
+}
+`
+
+const name = createHash('sha256').update(js).digest('hex').slice(0, 16)
+
+/** Where the script is; the name changes with its content, so it may be kept for ever. */
+export const scriptPath = ({ accountPath }: Pick<Deps, 'accountPath'>): string => `${accountPath}/passkeys.${name}.js`
+
+const script = documentOf(js, {
+  type: 'text/javascript; charset=utf-8',
+  cacheControl: 'public, max-age=31536000, immutable',
+})
+
+export const scriptEndpoint = (deps: Pick<Deps, 'accountPath'>): Endpoint => ({
+  path: scriptPath(deps),
+  cors: false,
+  document: () => script,
+})

@@ -1,0 +1,26 @@
+import { env, exit, stderr } from 'node:process'
+import { onShutdown } from '@platform/runtime/shutdown'
+import { compose } from './compose.ts'
+import { readIdpConfig } from './config.ts'
+import { startIdp } from './server.ts'
+import { startupFailure } from '@platform/runtime/startup-failure'
+
+try {
+  const config = readIdpConfig(env)
+  const { deps, close } = await compose(config)
+  const idp = await startIdp(deps)
+  const hasLauncher = config.PLATFORM_PARENT_PIPE === '1'
+  onShutdown(
+    deps.logger,
+    async () => {
+      // Under a launcher there is no load balancer that would have to notice.
+      await idp.stop(hasLauncher ? 0 : undefined)
+      await close()
+    },
+    hasLauncher,
+  )
+  deps.logger.info({ issuer: deps.issuer, port: idp.port, healthPort: idp.healthPort }, 'ready')
+} catch (error) {
+  stderr.write(`${startupFailure(error)}\n`)
+  exit(1)
+}

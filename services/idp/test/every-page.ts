@@ -1,0 +1,192 @@
+import { base32 } from 'oslo/encoding'
+import { generateHOTP } from 'oslo/otp'
+import type { BrowserContext, Page } from 'playwright-core'
+import { addVirtualAuthenticator } from './chromium.ts'
+import { linkIn, type TestIdp, type TestPerson } from './start.ts'
+
+/** A walk through the account site: `look` is called on every page, in every state that looks different. */
+type Look = (name: string, page: Page) => Promise<void>
+
+interface Walk {
+  idp: TestIdp
+  context: BrowserContext
+  page: Page
+  look: Look
+}
+
+const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
+
+async function signIn({ idp, page }: Walk, { email, password }: TestPerson): Promise<void> {
+  await page.goto(`${idp.url}/sign-in`)
+  await page.getByLabel('Email').fill(email)
+  await page.getByLabel('Password', { exact: true }).fill(password)
+  await button(page, 'Sign in').click()
+  await page.waitForURL((url) => !url.pathname.endsWith('/sign-in'))
+}
+
+/** What somebody sees who is not signed in. */
+export async function walkSignedOut({ idp, page, look }: Walk): Promise<void> {
+  const ana = await idp.person()
+  await page.goto(`${idp.url}/sign-in`)
+  await look('sign-in', page)
+  await page.getByLabel('Email').fill(ana.email)
+  await page.getByLabel('Password', { exact: true }).fill('not the password')
+  await button(page, 'Sign in').click()
+  await page.getByRole('alert').filter({ hasText: 'not right' }).waitFor()
+  await look('sign-in, refused', page)
+  await page.goto(idp.authorizeUrl(await idp.client({ name: 'An application with a rather long name' })))
+  await look('sign-in, for a client', page)
+
+  await page.goto(`${idp.url}/forgot-password`)
+  await look('forgot-password', page)
+  await page.getByLabel('Email').fill(ana.email)
+  await button(page, 'Mail me a link').click()
+  await page.getByText('a link is on its way').waitFor()
+  await look('forgot-password, asked', page)
+  const link = linkIn((await idp.letters(ana)).at(-1))
+  await page.goto(link)
+  await look('set-password', page)
+  await page.getByLabel('New password', { exact: true }).fill('a new and longer password')
+  await page.getByLabel('New password, once more').fill('another than that')
+  await button(page, 'Save password').click()
+  await page.getByRole('alert').waitFor()
+  await look('set-password, refused', page)
+  await page.getByLabel('New password', { exact: true }).fill('a new and longer password')
+  await page.getByLabel('New password, once more').fill('a new and longer password')
+  await button(page, 'Save password').click()
+  await page.getByText('Every session from before').waitFor()
+  await look('set-password, done', page)
+  await page.goto(link)
+  await look('set-password, gone', page)
+  await page.goto(`${idp.url}/verify-email?token=x`)
+  await look('verify-email, gone', page)
+  await page.goto(`${idp.url}/sign-out`)
+  await look('sign-out, nobody', page)
+}
+
+/** The account and its lists, empty and full. */
+export async function walkAccount(walk: Walk): Promise<void> {
+  const { idp, page, look } = walk
+  const ana = await idp.person({ emailVerified: false })
+  await signIn(walk, ana)
+  await look('home', page)
+  await page.goto(`${idp.url}/email`)
+  await look('email, not confirmed', page)
+  await button(page, 'Mail me a link').click()
+  await page.getByText('A link is on its way').waitFor()
+  await look('email, asked', page)
+  await page.goto(linkIn((await idp.letters(ana)).at(-1)))
+  await look('verify-email', page)
+  await button(page, 'Confirm').click()
+  await page.getByText('Thank you').waitFor()
+  await look('verify-email, done', page)
+  await page.goto(`${idp.url}/email`)
+  await look('email, confirmed', page)
+
+  await page.goto(`${idp.url}/password`)
+  await look('password', page)
+  await page.getByLabel('Current password').fill('not the password')
+  await page.getByLabel('New password', { exact: true }).fill('a new and longer password')
+  await page.getByLabel('New password, once more').fill('a new and longer password')
+  await button(page, 'Change password').click()
+  await page.getByRole('alert').waitFor()
+  await look('password, refused', page)
+
+  await page.goto(`${idp.url}/applications`)
+  await look('applications, none', page)
+  const client = await idp.client({ isFirstParty: false, name: 'A third party' })
+  await page.goto(idp.authorizeUrl(client, { scope: 'openid profile email offline_access' }))
+  await look('consent', page)
+  // The same click elsewhere: here it would lead to the client, and nobody is there.
+  await idp.tokens(client, ana)
+  await page.goto(`${idp.url}/applications`)
+  await look('applications', page)
+  await page.goto(idp.authorizeUrl(client, { prompt: 'select_account' }))
+  await look('choose-account', page)
+
+  await idp.signedIn(ana)
+  await page.goto(`${idp.url}/sessions`)
+  await look('sessions', page)
+
+  await page.goto(`${idp.url}/device`)
+  await look('device', page)
+  await page.goto(`${idp.url}/device?user_code=0000-0000`)
+  await look('device, wrong code', page)
+  const started = await idp.send(
+    'POST /oauth2/device_authorization',
+    { client_id: client.id, scope: 'openid profile email' },
+    { 'content-type': 'application/json' },
+  )
+  await page.goto((started.body as { verification_uri_complete: string }).verification_uri_complete)
+  await look('device, asked', page)
+  await button(page, 'Allow').click()
+  await page.getByText('You can close this page').waitFor()
+  await look('device, connected', page)
+
+  await page.goto(`${idp.url}/sign-out`)
+  await look('sign-out', page)
+  await button(page, 'Sign out').click()
+  await page.getByText('no longer knows you').waitFor()
+  await look('sign-out, done', page)
+}
+
+/** Passkeys, the authenticator app, and signing in with it. */
+export async function walkFactors(walk: Walk): Promise<void> {
+  const { idp, context, page, look } = walk
+  const ana = await idp.person()
+  const authenticator = await addVirtualAuthenticator(context, page)
+  await signIn(walk, ana)
+  await page.goto(`${idp.url}/passkeys`)
+  await look('passkeys, none', page)
+  await page.goto(`${idp.url}/passkeys/add`)
+  await look('passkeys, add', page)
+  await page.getByLabel('Name').fill('Phone in my pocket')
+  await button(page, 'Add a passkey').click()
+  await page.getByRole('heading', { name: 'Phone in my pocket' }).waitFor()
+  await look('passkeys', page)
+  await page.getByText('Rename or remove').click()
+  await look('passkeys, open', page)
+  await page.goto(`${idp.url}/passkeys/add`)
+  await button(page, 'Add a passkey').click()
+  await page.getByRole('alert').filter({ hasText: 'already' }).waitFor()
+  await look('passkeys, add refused', page)
+
+  await page.goto(`${idp.url}/authenticator`)
+  await look('authenticator, none', page)
+  await page.goto(`${idp.url}/authenticator/add`)
+  await look('authenticator, add', page)
+  await page.getByText('No camera at hand?').click()
+  await look('authenticator, add by hand', page)
+  const text = (await page.locator('.secret').textContent()) ?? ''
+  const secret = base32.decode(text.replaceAll(' ', ''), { strict: false })
+  const code = (steps: number) => generateHOTP(secret, Math.floor(idp.now().getTime() / 30_000) + steps)
+  await page.getByLabel('Code from the app').fill('000000')
+  await button(page, 'Turn on').click()
+  await page.getByRole('alert').waitFor()
+  await look('authenticator, add refused', page)
+  await page.getByLabel('Code from the app').fill(await code(0))
+  await button(page, 'Turn on').click()
+  await page.getByRole('list', { name: 'Recovery codes' }).waitFor()
+  await look('authenticator, recovery codes', page)
+  await page.goto(`${idp.url}/authenticator`)
+  await look('authenticator', page)
+  await page.getByText('Remove the app').first().click()
+  await page.locator('[name=proof-remove]').fill('not the password')
+  await button(page, 'Remove the app').click()
+  await page.getByRole('alert').filter({ hasText: 'not right' }).waitFor()
+  await look('authenticator, remove refused', page)
+
+  await context.clearCookies()
+  await authenticator.answerAtOnce(false)
+  await signIn(walk, ana).catch(() => undefined)
+  await page.getByText('Enter your code').waitFor()
+  await look('sign-in/code', page)
+  await page.getByText('Your app is not at hand?').click()
+  await look('sign-in/code, recovery', page)
+  await page.getByLabel('Code', { exact: true }).fill('000000')
+  await button(page, 'Continue').click()
+  await page.getByRole('alert').waitFor()
+  await look('sign-in/code, refused', page)
+  await page.goto(`${idp.url}/oauth2/logout?id_token_hint=none`)
+  await look('refusal', page)
+}

@@ -1,0 +1,107 @@
+import axe from 'axe-core'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { listEndpoints } from '../src/endpoints.ts'
+import { describeInChromium } from './chromium.ts'
+import { walkAccount, walkFactors, walkSignedOut } from './every-page.ts'
+import { startTestIdp, type TestIdp } from './start.ts'
+
+const DESKTOP = { width: 1_280, height: 800 }
+/** The narrowest that WCAG 2.2 asks for (1.4.10). */
+const PHONE = { width: 320, height: 640 }
+
+let idp: TestIdp
+beforeAll(async () => {
+  idp = await startTestIdp()
+})
+afterAll(() => idp.close())
+
+/** What axe finds, as rule and place. */
+async function flawsOf(page: Page, rules?: string[]): Promise<string[]> {
+  await page.evaluate(axe.source)
+  const options = rules ? { runOnly: rules } : {}
+  const { violations } = await page.evaluate(
+    (options) => (globalThis as unknown as { axe: typeof axe }).axe.run(options),
+    options,
+  )
+  return violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => `${id}: ${target.join(' ')}`))
+}
+
+/** How much wider the page is than the window. */
+const overflowOf = (page: Page): Promise<number> =>
+  page.evaluate<number>('document.documentElement.scrollWidth - document.documentElement.clientWidth')
+
+/** What the keyboard does not reach, and what does not show that it is reached. */
+async function keyboardFlawsOf(page: Page): Promise<string[]> {
+  // Text for the browser: this package has no types of the DOM.
+  const wanted = await page.evaluate<number>(`{
+    document.activeElement?.blur?.()
+    globalThis.reached = new Set()
+    const all = [...document.querySelectorAll('a[href], button, input:not([type=hidden]), summary')]
+    all.filter((element) => element.checkVisibility()).length
+  }`)
+  const flaws: string[] = []
+  // One more: between the last and the first the focus leaves the page.
+  for (let i = 0; i <= wanted; i++) {
+    await page.keyboard.press('Tab')
+    const flaw = await page.evaluate<string>(`{
+      const element = document.activeElement
+      if (element !== document.body) reached.add(element)
+      const { outlineStyle, outlineWidth } = getComputedStyle(element)
+      element !== document.body && (outlineStyle === 'none' || outlineWidth === '0px') ? 'no focus on ' + element.outerHTML.slice(0, 80) : ''
+    }`)
+    if (flaw !== '') flaws.push(flaw)
+  }
+  const reached = await page.evaluate<number>('reached.size')
+  return reached === wanted ? flaws : [...flaws, `${reached} of ${wanted} are reached`]
+}
+
+describeInChromium(
+  'every page of the account site (identity.md: keyboard and screen reader, light and dark)',
+  (open) => {
+    const seen = new Set<string>()
+
+    test.each([
+      ['signed out', walkSignedOut],
+      ['the account', walkAccount],
+      ['passkeys and codes', walkFactors],
+    ])(
+      '%s: nothing that axe finds in either colour scheme, nothing wider than a phone, all within reach of Tab',
+      async (_, walk) => {
+        const { context, page } = await open({ viewport: DESKTOP, reducedMotion: 'reduce' })
+        const flaws: Record<string, string[]> = {}
+        await walk({
+          idp,
+          context,
+          page,
+          async look(name, page) {
+            seen.add(new URL(page.url()).pathname)
+            const found: string[] = []
+            await page.emulateMedia({ colorScheme: 'light' })
+            found.push(...(await flawsOf(page)))
+            // Nothing but colours differs.
+            await page.emulateMedia({ colorScheme: 'dark' })
+            found.push(...(await flawsOf(page, ['color-contrast'])).map((flaw) => `dark: ${flaw}`))
+            await page.setViewportSize(PHONE)
+            const overflow = await overflowOf(page)
+            if (overflow > 0) found.push(`${overflow} px wider than a phone`)
+            await page.setViewportSize(DESKTOP)
+            found.push(...(await keyboardFlawsOf(page)))
+            if (found.length > 0) flaws[name] = found
+          },
+        })
+        expect(flaws).toEqual({})
+      },
+      120_000,
+    )
+
+    test('none was left out', () => {
+      const pages = listEndpoints(idp.deps)
+        .filter(({ path, GET }) => GET && !/^\/(?:oauth2|\.well-known)\/|\.(?:css|js)$/.test(path))
+        .map(({ path }) => path)
+      // GET of this one only leads to the beginning.
+      const alsoPosts = ['/sign-in/passkey']
+      expect(pages.filter((path) => !seen.has(path) && !alsoPosts.includes(path))).toEqual([])
+    })
+  },
+)

@@ -1,0 +1,219 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { createLogger } from '@platform/runtime/logger'
+import { Browser, type Visit } from '@platform/testkit/browser'
+import { createDatabase } from '@platform/testkit/databases'
+import { freePort } from '@platform/testkit/free-port'
+import request from 'supertest'
+import { compose } from '../src/compose.ts'
+import { readIdpConfig } from '../src/config.ts'
+import type { Deps } from '../src/deps.ts'
+import { createUser } from '../src/features/accounts/accounts.ts'
+import { createClient, type NewClient } from '../src/features/clients/clients.ts'
+import { startIdp } from '../src/server.ts'
+
+export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
+/** First-party over https, so nothing stands between signing in and a code. */
+export const REDIRECT_URI = 'https://app.example.com/callback'
+const VERIFIER = 'a-verifier-of-at-least-forty-three-characters-1'
+export const CHALLENGE = createHash('sha256').update(VERIFIER).digest('base64url')
+
+/** An answer, as tests look at it. */
+interface Answer {
+  status: number
+  headers: Record<string, string>
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers of every shape
+  body: any
+  text: string
+}
+
+export interface TestClient {
+  id: string
+  secret: string | undefined
+}
+
+export interface TestPerson {
+  userId: string
+  email: string
+  password: string
+}
+
+type Form = Record<string, string> | string
+
+export interface TestIdp {
+  url: string
+  deps: Deps
+  databaseUrl: string
+  /** Moves the service's clock. */
+  advance(ms: number): void
+  now(): Date
+  client(description?: Partial<NewClient>): Promise<TestClient>
+  person(description?: { emailVerified?: boolean }): Promise<TestPerson>
+  /** The letters that someone got, oldest first; what is on its way arrives first. */
+  letters(to: { email: string }): Promise<string[]>
+  /** An authorization request that is right in every way, with what is given on top; undefined takes a parameter out. */
+  authorizeUrl(client: TestClient, parameters?: Record<string, string | undefined>): string
+  /** Any request; a string goes as the body it is. */
+  send(on: string, body?: Form | object, headers?: Record<string, string>): Promise<Answer>
+  token(form: Form, headers?: Record<string, string>): Promise<Answer>
+  /** Signs in on the page that a visit ended at. */
+  signIn(browser: Browser, page: Visit, person: TestPerson): Promise<Visit>
+  /** A browser in which the person is signed in. */
+  signedIn(person: TestPerson): Promise<Browser>
+  /** A code for the client, through the pages. */
+  code(client: TestClient, person: TestPerson, parameters?: Record<string, string | undefined>): Promise<string>
+  /** The form that redeems a code of `code`. */
+  codeForm(client: TestClient, code: string): Record<string, string>
+  /** Tokens for the client, through the pages. */
+  tokens(client: TestClient, person: TestPerson, scope?: string): Promise<Record<string, string>>
+  close(): Promise<void>
+}
+
+/** Starts the real service on a free port, with a database of its own and a clock that the test moves. */
+export async function startTestIdp(
+  env: Record<string, string> = {},
+  { accountPath = '', logTo }: { accountPath?: string; logTo?: { write(line: string): void } } = {},
+): Promise<TestIdp> {
+  let offset = 0
+  const now = () => new Date(Date.now() + offset)
+  const port = await freePort()
+  const url = `http://localhost:${port}`
+  const database = env.DATABASE_URL ?? (await createDatabase('idp')).url
+  const mailFolder = await mkdtemp(join(tmpdir(), 'platform-test-mail-'))
+  const config = readIdpConfig({
+    PUBLIC_URL: url,
+    ACCOUNT_URL: `${url}${accountPath}`,
+    HOST: 'localhost',
+    PORT: String(port),
+    HEALTH_PORT: '0',
+    DATABASE_URL: database,
+    MASTER_KEYS: `test:${randomBytes(32).toString('base64')}`,
+    AUDIENCES: 'https://api.example.com',
+    TRUSTED_PROXIES: '127.0.0.1,::1',
+    MAIL_URL: pathToFileURL(mailFolder).href,
+    ...env,
+  })
+  const { deps, close } = await compose(config, { now, logger: createLogger('idp', logTo ? 'info' : 'silent', logTo) })
+  const server = await startIdp(deps)
+
+  const send: TestIdp['send'] = async (on, body, headers = {}) => {
+    const [method = 'GET', path = '/'] = on.split(' ')
+    const agent = request(url)
+    const ask = agent[method.toLowerCase() as 'get'].bind(agent)
+    const sent = ask(path)
+      .redirects(0)
+      .ok(() => true)
+      .set(headers)
+    const answer = await (body === undefined ? sent : sent.send(body))
+    return { status: answer.status, headers: answer.headers, body: answer.body as unknown, text: answer.text }
+  }
+  const idp: TestIdp = {
+    url,
+    deps,
+    databaseUrl: database,
+    advance: (ms) => void (offset += ms),
+    now,
+    send,
+    async client(description = {}) {
+      const { client, secret } = await createClient(deps, {
+        name: 'Test client',
+        kind: 'public',
+        redirectUris: [REDIRECT_URI],
+        grants: ['authorization_code', 'refresh_token', DEVICE_GRANT],
+        scopes: '*',
+        isFirstParty: true,
+        ...description,
+      })
+      return { id: client.id, secret }
+    },
+    async person(description = {}) {
+      const email = `${randomBytes(6).toString('hex')}@example.com`
+      const password = randomBytes(12).toString('base64url')
+      const user = await createUser(deps, { email, password, givenName: 'Ana', familyName: 'Silva', ...description })
+      return { userId: user.id, email, password }
+    },
+    async letters({ email }) {
+      await deps.afterAnswer.settled()
+      const names = (await readdir(mailFolder)).toSorted()
+      const all = await Promise.all(names.map((name) => readFile(join(mailFolder, name), 'utf8')))
+      return all.filter((letter) => letter.includes(`\r\nTo: ${email}\r\n`))
+    },
+    authorizeUrl(client, parameters = {}) {
+      const all: Record<string, string | undefined> = {
+        client_id: client.id,
+        redirect_uri: REDIRECT_URI,
+        response_type: 'code',
+        scope: 'openid',
+        state: 'a state & more',
+        code_challenge: CHALLENGE,
+        code_challenge_method: 'S256',
+        ...parameters,
+      }
+      const given = Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined)
+      return `${url}/oauth2/authorize?${new URLSearchParams(given).toString()}`
+    },
+    token: (form, headers = {}) =>
+      send('POST /oauth2/token', typeof form === 'string' ? form : new URLSearchParams(form).toString(), {
+        'content-type': 'application/x-www-form-urlencoded',
+        ...headers,
+      }),
+    signIn: (browser, page, { email, password }) => browser.submit(page, { email, password }),
+    async signedIn(person) {
+      const browser = new Browser()
+      const done = await idp.signIn(browser, await browser.visit(`${url}/sign-in`), person)
+      if (done.status !== 303) throw new Error(`Sign-in answered ${done.status}`)
+      return browser
+    },
+    async code(client, person, parameters = {}) {
+      const browser = await idp.signedIn(person)
+      let at = await browser.follow(await browser.visit(idp.authorizeUrl(client, parameters)), url)
+      if (at.body.includes('name="decision"'))
+        at = await browser.follow(await browser.submit(at, {}, { name: 'decision', value: 'approve' }), url)
+      const code = at.location === undefined ? null : new URL(at.location).searchParams.get('code')
+      if (code === null) throw new Error(`No code: ${at.status} ${at.location} ${at.body}`)
+      return code
+    },
+    codeForm: (client, code) => ({
+      grant_type: 'authorization_code',
+      client_id: client.id,
+      ...(client.secret === undefined ? {} : { client_secret: client.secret }),
+      code,
+      redirect_uri: REDIRECT_URI,
+      code_verifier: VERIFIER,
+    }),
+    async tokens(client, person, scope = 'openid profile email offline_access') {
+      const answer = await idp.token(idp.codeForm(client, await idp.code(client, person, { scope })))
+      if (answer.status !== 200) throw new Error(`No tokens: ${answer.status} ${answer.text}`)
+      return answer.body as Record<string, string>
+    },
+    async close() {
+      await server.stop(0)
+      await close()
+      await rm(mailFolder, { recursive: true, force: true })
+    },
+  }
+  return idp
+}
+
+/** The claims of a JWT, unverified. */
+export function claimsOf(token: string | undefined): Record<string, unknown> {
+  return JSON.parse(Buffer.from(token?.split('.')[1] ?? '', 'base64url').toString()) as Record<string, unknown>
+}
+
+/** The header of a JWT. */
+export function headerOf(token: string | undefined): Record<string, unknown> {
+  return JSON.parse(Buffer.from(token?.split('.')[0] ?? '', 'base64url').toString()) as Record<string, unknown>
+}
+
+export const basic = (id: string, secret: string): string =>
+  `Basic ${Buffer.from(`${encodeURIComponent(id)}:${encodeURIComponent(secret)}`).toString('base64')}`
+
+/** The only link of a letter. */
+export function linkIn(letter: string | undefined): string {
+  const [link, another] = letter?.match(/https?:\/\/\S+/g) ?? []
+  if (link === undefined || another !== undefined) throw new Error(`Not one link: ${letter}`)
+  return link
+}

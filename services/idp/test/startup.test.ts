@@ -1,0 +1,75 @@
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createDatabase } from '@platform/testkit/databases'
+import { serviceEnvironment, startServiceProcess, statusOf, untilStatus } from '@platform/testkit/service-process'
+import { expect, onTestFinished, test } from 'vitest'
+
+const main = new URL('../src/main.ts', import.meta.url)
+const environment = (more?: Record<string, string>) => serviceEnvironment('idp', more)
+const start = (env: Record<string, string>) => startServiceProcess(main, env)
+
+test.each([
+  [{ PUBLIC_URL: '' }, 'PUBLIC_URL is missing: expected the issuer, an origin such as https://id.example.com'],
+  [{ PUBLIC_URL: 'https://id.example.com/path' }, 'PUBLIC_URL is not valid'],
+  [{ PORT: 'http' }, 'PORT is not valid'],
+  [{ MASTER_KEYS: 'short' }, 'MASTER_KEYS is not valid'],
+  [{ ACCOUNT_URL: 'https://elsewhere.example.com' }, 'ACCOUNT_URL is not valid'],
+  [{ MAIL_URL: 'https://mail.example.com' }, 'MAIL_URL is not valid'],
+  [{ MAIL_FROM: 'nobody' }, 'MAIL_FROM is not valid'],
+  [{ TRUSTED_PROXIES: 'nonsense' }, 'nonsense is not an address or a CIDR range'],
+  [{ DATABASE_URL: 'postgres://localhost:1/idp' }, 'The database of DATABASE_URL cannot be reached'],
+])('a start with %j ends with a sentence and exit code 1', async (wrong, sentence) => {
+  const { ended } = start(await environment(wrong))
+  const { code, stderr } = await ended
+  expect(code).toBe(1)
+  expect(stderr).toContain(sentence)
+  expect(stderr.trimEnd().split('\n')).toHaveLength(1)
+})
+
+test('a taken port is named in a sentence', async () => {
+  const taken = createServer()
+  await once(taken.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => void taken.close())
+  const { port } = taken.address() as AddressInfo
+  const { ended } = start(await environment({ PORT: String(port) }))
+  expect(await ended).toEqual({ code: 1, stderr: expect.stringContaining(`Port ${port} is taken`) })
+  const health = start(await environment({ HEALTH_PORT: String(port) }))
+  expect(await health.ended).toEqual({ code: 1, stderr: expect.stringContaining(`Port ${port} is taken`) })
+})
+
+test('SIGTERM: readiness fails first while requests are still answered, then the process ends with 0', async () => {
+  const env = await environment()
+  const { child, ended } = start(env)
+  const ready = `http://127.0.0.1:${env.HEALTH_PORT}/ready`
+  await untilStatus(ready, 200)
+  child.kill('SIGTERM')
+  await untilStatus(ready, 503)
+  expect(await statusOf(`http://127.0.0.1:${env.PORT}/.well-known/openid-configuration`)).toBe(200)
+  expect((await ended).code).toBe(0)
+})
+
+test('a process whose launcher is gone ends by itself', async () => {
+  const env = await environment({ PLATFORM_PARENT_PIPE: '1' })
+  const { child, ended } = start(env)
+  await untilStatus(`http://127.0.0.1:${env.HEALTH_PORT}/ready`, 200)
+  child.stdin.end()
+  expect((await ended).code).toBe(0)
+})
+
+test('two processes that start together on an empty database share one signing key', async () => {
+  const { url } = await createDatabase('empty')
+  const MASTER_KEYS = `test:${randomBytes(32).toString('base64')}`
+  const kids = await Promise.all(
+    [1, 2].map(async () => {
+      const env = await environment({ DATABASE_URL: url, MASTER_KEYS })
+      start(env)
+      await untilStatus(`http://127.0.0.1:${env.HEALTH_PORT}/ready`, 200)
+      const jwks = await fetch(`http://127.0.0.1:${env.PORT}/.well-known/jwks.json`)
+      return ((await jwks.json()) as { keys: { kid: string }[] }).keys.map(({ kid }) => kid)
+    }),
+  )
+  expect(kids[0]).toHaveLength(1)
+  expect(kids[1]).toEqual(kids[0])
+})
