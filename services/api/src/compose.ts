@@ -1,0 +1,124 @@
+import { fileURLToPath } from 'node:url'
+import { discoverIssuer, ownKeys } from '@platform/auth/issuer-keys'
+import { openKeySet } from '@platform/auth/key-set'
+import { createTokenVerifier } from '@platform/auth/token-verifier'
+import { createClientAddress } from '@platform/ratelimit/client-address'
+import { openLimiter } from '@platform/ratelimit/open-limiter'
+import { openDatabase } from '@platform/runtime/database'
+import { createLogger, type Logger } from '@platform/runtime/logger'
+import { limiterFallbacks } from '@platform/runtime/metrics'
+import { runMigrations } from '@platform/runtime/migrate'
+import { createSealer, createSigner } from '@platform/runtime/seal'
+import type { Config } from './config.ts'
+import type { Deps } from './deps.ts'
+import { openBlobs } from './drivers/objects/open-blobs.ts'
+import { endpoints } from './endpoints.ts'
+import { openActivityFeed } from './features/activity/feed.ts'
+import { openRequestLog } from './features/request-logs/write.ts'
+import { openLeases } from './features/uploads/leases.ts'
+import { createProfileLearner } from './features/profiles/profiles.ts'
+import { createDocument } from './http/document.ts'
+
+const migrations = fileURLToPath(new URL('../migrations', import.meta.url))
+
+/** What a test may choose for itself. */
+export interface Overrides {
+  now?: () => Date
+  logger?: Logger
+}
+
+interface Composed {
+  deps: Deps
+  /** True while the database answers. */
+  isReady(): Promise<boolean>
+  close(): Promise<void>
+}
+
+/** Brings the database to the schema of this code. */
+export const migrate = (config: Config): Promise<void> => runMigrations(config.DATABASE_URL, migrations)
+
+/** Builds everything the roles use from the configuration. The only place that knows which driver is behind what. */
+export async function compose(config: Config, overrides: Overrides = {}): Promise<Composed> {
+  const now = overrides.now ?? (() => new Date())
+  const logger = overrides.logger ?? createLogger('api', config.LOG_LEVEL)
+  const {
+    db,
+    sql,
+    close: closeDatabase,
+  } = openDatabase(config.DATABASE_URL, {
+    name: 'platform-api',
+    max: config.DATABASE_POOL,
+    prepare: config.DATABASE_PREPARE,
+  })
+  const sealer = createSealer(config.MASTER_KEYS)
+  const keySet = await openKeySet({ db, alg: 'ES256', sealer, now, logger })
+  const limiter = await openLimiter({
+    redisUrl: config.REDIS_URL,
+    prefix: 'api:limit:',
+    now,
+    logger,
+    onFallback: () => limiterFallbacks.inc(),
+  })
+  const blobs = await openBlobs(config.OBJECTS_URL)
+  const activityFeed = openActivityFeed({ db, logger, databaseUrl: config.DATABASE_URL })
+  const requestLog = openRequestLog({ db, logger })
+  const uploadLeases = openLeases({ db, logger, databaseUrl: config.DATABASE_URL })
+  const { PUBLIC_URL: publicUrl, IDP_URL: idpUrl } = config
+  const idp = discoverIssuer(idpUrl, config.IDP_INTERNAL_URL ?? idpUrl)
+  const tokens = createTokenVerifier(
+    [
+      {
+        issuer: idpUrl,
+        audience: publicUrl,
+        alg: 'RS256',
+        keys: idp,
+      },
+      { issuer: publicUrl, audience: publicUrl, alg: 'ES256', keys: ownKeys(keySet) },
+    ],
+    now,
+  )
+  return {
+    deps: {
+      db,
+      now,
+      logger,
+      sealer,
+      keySet,
+      tokens,
+      limiter,
+      activityFeed,
+      requestLog,
+      blobs,
+      uploadLeases,
+      accessSigner: createSigner(config.MASTER_KEYS, 'object access'),
+      learnProfile: createProfileLearner({
+        db,
+        now,
+        logger,
+        userinfoEndpoint: () => idp.endpoint('userinfo_endpoint'),
+      }),
+      clientAddress: createClientAddress(config.TRUSTED_PROXIES),
+      publicUrl,
+      idpUrl,
+      appsDomain: config.APPS_DOMAIN ?? `localhost:${config.EDGE_PORT}`,
+      objectsDomain: config.OBJECTS_DOMAIN ?? `objects.localhost:${config.EDGE_PORT}`,
+      s3Region: config.S3_REGION,
+      consoleClientIds: new Set(config.CONSOLE_CLIENT_IDS),
+      corsOrigins: new Set(config.CORS_ORIGINS),
+      document: JSON.stringify(createDocument(endpoints, publicUrl, idpUrl)),
+    },
+    async isReady() {
+      await sql`select 1`
+      return true
+    },
+    async close() {
+      keySet.close()
+      await requestLog.close()
+      await activityFeed.close()
+      await uploadLeases.close()
+      await limiter.close()
+      blobs.close()
+      await closeDatabase()
+    },
+  }
+}

@@ -1,0 +1,115 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { pathToFileURL } from 'node:url'
+import { newObjectsUrl } from '@platform/testkit/objects'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import type { Blobs } from '../../features/storage/blobs.ts'
+import { openBlobs } from './open-blobs.ts'
+
+const folders: string[] = []
+afterAll(async () => {
+  for (const folder of folders) await rm(folder, { recursive: true, force: true })
+})
+async function newFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'platform-blobs-'))
+  folders.push(folder)
+  return folder
+}
+async function* chunksOf(bytes: Buffer, size = 65_536): AsyncGenerator<Buffer> {
+  for (let n = 0; n < bytes.length; n += size) yield bytes.subarray(n, n + size)
+}
+const whole = (bytes: Buffer) => ({ start: 0, end: bytes.length - 1 })
+
+const drivers: Record<string, () => Promise<string>> = {
+  folder: async () => pathToFileURL(await newFolder()).href,
+  ...(inject('testServers').s3Url !== undefined && { s3: async () => (await newObjectsUrl()).url }),
+}
+
+describe.each(Object.entries(drivers))('blobs on the driver %s', (_, urlOf) => {
+  let blobs: Blobs
+  beforeAll(async () => {
+    blobs = await openBlobs(await urlOf())
+  })
+  afterAll(() => blobs.close())
+
+  test.each([1, 65_536, 3_000_000])('of %i bytes read back whole and in part', async (length) => {
+    for (const declared of [length, undefined]) {
+      const [id, bytes] = [randomUUID(), randomBytes(length)]
+      await blobs.write(id, chunksOf(bytes), declared)
+      expect((await buffer(blobs.read(id, whole(bytes)))).equals(bytes)).toBe(true)
+      const range = { start: Math.floor(length / 3), end: Math.floor(length / 2) }
+      expect((await buffer(blobs.read(id, range))).equals(bytes.subarray(range.start, range.end + 1))).toBe(true)
+    }
+  })
+
+  test('whose source fails are not there, and the failure is the source’s own', async () => {
+    for (const declared of [200_000, undefined]) {
+      const id = randomUUID()
+      async function* failing() {
+        yield randomBytes(100_000)
+        throw new Error('the client left')
+      }
+      await expect(blobs.write(id, failing(), declared)).rejects.toThrow('the client left')
+      await expect(buffer(blobs.read(id, { start: 0, end: 9 }))).rejects.toBeInstanceOf(Error)
+    }
+  })
+
+  test('are removed, and again without complaint', async () => {
+    const ids = [randomUUID(), randomUUID()]
+    for (const id of ids) await blobs.write(id, chunksOf(Buffer.from('x')), 1)
+    await blobs.remove(ids)
+    await blobs.remove([...ids, randomUUID()])
+    for (const id of ids) await expect(buffer(blobs.read(id, { start: 0, end: 0 }))).rejects.toBeInstanceOf(Error)
+  })
+
+  test('a reader who stops reading ends it', async () => {
+    const [id, bytes] = [randomUUID(), randomBytes(2_000_000)]
+    await blobs.write(id, chunksOf(bytes), bytes.length)
+    const stream = blobs.read(id, whole(bytes))
+    for await (const chunk of stream) {
+      expect((chunk as Buffer).length).toBeGreaterThan(0)
+      break
+    }
+    expect(stream.destroyed).toBe(true)
+  })
+
+  test('many at once do not mix', async () => {
+    const all = Array.from({ length: 30 }, () => [randomUUID(), randomBytes(100_000)] as const)
+    await Promise.all(all.map(([id, bytes]) => blobs.write(id, chunksOf(bytes), bytes.length)))
+    const read = await Promise.all(all.map(([id, bytes]) => buffer(blobs.read(id, whole(bytes)))))
+    expect(read.every((bytes, n) => all[n]?.[1].equals(bytes))).toBe(true)
+  })
+})
+
+describe('a store that fails', () => {
+  test('a folder that cannot be written is a BadGateway, and leaves nothing', async () => {
+    const folder = await newFolder()
+    const blobs = await openBlobs(pathToFileURL(join(folder, 'file', 'below')).href)
+    await writeFile(join(folder, 'file'), '')
+    await expect(blobs.write(randomUUID(), chunksOf(Buffer.from('x')), 1)).rejects.toMatchObject({ status: 502 })
+    expect(await readdir(folder)).toEqual(['file'])
+  })
+
+  test('an S3 server that is away, refuses or hangs is a BadGateway (D22)', async () => {
+    const away = await openBlobs('s3://key:secret@bucket?endpoint=http://127.0.0.1:1')
+    await expect(away.write(randomUUID(), chunksOf(Buffer.from('x')), 1)).rejects.toMatchObject({ status: 502 })
+    const server = createServer((incoming, outgoing) => {
+      incoming.resume()
+      outgoing.writeHead(403).end()
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const refusing = await openBlobs(`s3://key:secret@bucket?endpoint=http://127.0.0.1:${port}`)
+    await expect(refusing.write(randomUUID(), chunksOf(Buffer.from('x')), 1)).rejects.toMatchObject({ status: 502 })
+    await expect(refusing.remove([randomUUID()])).rejects.toMatchObject({ status: 502 })
+    await expect(buffer(refusing.read(randomUUID(), { start: 0, end: 0 }))).rejects.toMatchObject({ status: 502 })
+    server.close()
+    for (const blobs of [away, refusing]) blobs.close()
+  })
+})

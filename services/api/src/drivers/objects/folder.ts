@@ -1,0 +1,118 @@
+import { createReadStream } from 'node:fs'
+import { type FileHandle, mkdir, open, rm, rmdir } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { ApiError, BadGateway } from '@platform/errors/api-error'
+import type { Blobs } from '../../features/storage/blobs.ts'
+
+/** Chunks of a socket are some 64 KiB; this many bytes go to the disk in one call. */
+const WRITTEN_AT_ONCE = 262_144
+const READ_AT_ONCE = 65_536
+
+const failed = (cause: unknown): unknown =>
+  cause instanceof ApiError ? cause : new BadGateway('The object store failed; try again later', cause)
+
+/** Makes a folder's entries survive a loss of power. */
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, 'r')
+  try {
+    await folder.sync()
+  } finally {
+    await folder.close()
+  }
+}
+
+async function writeBatch(file: FileHandle, chunks: Buffer[], length: number): Promise<void> {
+  const { bytesWritten } = await file.writev(chunks)
+  // A disk that is full takes a part and only refuses the next.
+  if (bytesWritten !== length) await file.writeFile(Buffer.concat(chunks).subarray(bytesWritten))
+}
+
+/** Writes the chunks while the next ones arrive: at most one write is under way. */
+async function writeAll(file: FileHandle, source: AsyncIterable<Buffer>): Promise<void> {
+  let chunks: Buffer[] = []
+  let length = 0
+  let writing: Promise<unknown> = Promise.resolve()
+  const write = async () => {
+    const [batch, bytes] = [chunks, length]
+    ;[chunks, length] = [[], 0]
+    await writing
+    writing = writeBatch(file, batch, bytes)
+    writing.catch(() => {}) // awaited later, by whoever writes next
+  }
+  for await (const chunk of source) {
+    chunks.push(chunk)
+    length += chunk.length
+    if (length >= WRITTEN_AT_ONCE) await write()
+  }
+  if (length > 0) await write()
+  await writing
+}
+
+/**
+ * Keeps blobs in a folder, two levels deep by the last digits of their ids, which are random. A blob gets its name at
+ * once: what a crash leaves half written belongs to a row that is still pending, and goes with it.
+ */
+export function openFolder(root: string): Blobs {
+  const pathOf = (id: string): string => join(root, id.slice(-2), id.slice(-4, -2), id)
+  const known = new Set<string>()
+
+  /** Makes the folder of a file, and durable whatever had to be made for it. */
+  async function makeFolder(folder: string): Promise<void> {
+    if (known.has(folder)) return
+    const first = await mkdir(folder, { recursive: true, mode: 0o700 })
+    if (first !== undefined) {
+      for (let made = folder; ; made = dirname(made)) {
+        await syncFolder(dirname(made))
+        if (made === first) break
+      }
+    }
+    known.add(folder)
+  }
+
+  return {
+    lengthMax: () => Number.MAX_SAFE_INTEGER,
+    async write(id, source) {
+      const path = pathOf(id)
+      const folder = dirname(path)
+      let file: FileHandle
+      try {
+        await makeFolder(folder)
+        file = await open(path, 'wx', 0o600)
+      } catch (error) {
+        known.delete(folder)
+        throw failed(error)
+      }
+      try {
+        await writeAll(file, source)
+        await file.datasync()
+        await file.close()
+        await syncFolder(folder)
+      } catch (error) {
+        await file.close().catch(() => {})
+        await rm(path, { force: true }).catch(() => {})
+        throw isOfDisk(error) ? failed(error) : error
+      }
+    },
+    read: (id, { start, end }) => createReadStream(pathOf(id), { start, end, highWaterMark: READ_AT_ONCE }),
+    async remove(ids) {
+      for (const id of ids) {
+        const path = pathOf(id)
+        try {
+          await rm(path, { force: true })
+        } catch (error) {
+          throw failed(error)
+        }
+        known.delete(dirname(path))
+        await rmdir(dirname(path)).catch(() => {}) // while others are in it, it stays
+      }
+    },
+    close() {},
+  }
+}
+
+/** True for what the system says of files; what the source throws is the client's. */
+const isOfDisk = (error: unknown): boolean =>
+  error instanceof Error &&
+  ['ENOSPC', 'EDQUOT', 'EIO', 'EROFS', 'EMFILE', 'ENFILE', 'EFBIG'].includes(
+    (error as NodeJS.ErrnoException).code ?? '',
+  )

@@ -1,0 +1,29 @@
+import { fileURLToPath } from 'node:url'
+import { ConfigError } from '@platform/runtime/config'
+import type { Blobs } from '../../features/storage/blobs.ts'
+import { openFolder } from './folder.ts'
+
+/**
+ * Opens the blob driver that a URL asks for: `file:///folder`, or
+ * `s3://[accessKeyId:secretAccessKey@]bucket?endpoint=https://…&region=…` for a server that speaks S3. Without credentials in
+ * it the AWS SDK looks for them where it always does.
+ */
+export async function openBlobs(url: string): Promise<Blobs> {
+  const parsed = new URL(url)
+  if (parsed.protocol === 'file:') return openFolder(fileURLToPath(parsed))
+  const { hostname, username, password, searchParams } = parsed
+  const endpoint = searchParams.get('endpoint') ?? undefined
+  if (hostname === '' || (endpoint !== undefined && !/^https?:\/\/[^/]/.test(endpoint)))
+    throw new ConfigError('OBJECTS_URL is not valid: expected s3://bucket?endpoint=https://s3.example.com')
+  // Loaded only where it is used: the client takes 30 MB.
+  const { openS3 } = await import('./s3.ts')
+  return openS3({
+    bucket: hostname,
+    endpoint,
+    region: searchParams.get('region') ?? 'us-east-1',
+    credentials:
+      username === ''
+        ? undefined
+        : { accessKeyId: decodeURIComponent(username), secretAccessKey: decodeURIComponent(password) },
+  })
+}

@@ -1,0 +1,119 @@
+import { Readable } from 'node:stream'
+import {
+  CreateBucketCommand,
+  DeleteObjectsCommand,
+  GetObjectCommand,
+  PutObjectCommand,
+  S3Client,
+} from '@aws-sdk/client-s3'
+import { BadGateway } from '@platform/errors/api-error'
+import type { Blobs } from '../../features/storage/blobs.ts'
+
+/** A blob whose length is not known beforehand is gathered in memory, since S3 asks for the length first. */
+const GATHERED_BYTES_MAX = 8 * 1_048_576
+const PUT_BYTES_MAX = 5 * 1_024 ** 3
+const DELETED_AT_ONCE = 1_000
+
+interface S3Options {
+  bucket: string
+  /** undefined: Amazon's own. */
+  endpoint: string | undefined
+  region: string
+  /** undefined: where the SDK finds some. */
+  credentials: { accessKeyId: string; secretAccessKey: string } | undefined
+}
+
+const failed = (cause: unknown): BadGateway => new BadGateway('The object store failed; try again later', cause)
+
+/** Keeps blobs in a bucket of an S3 server, under their ids. */
+export function openS3({ bucket, endpoint, region, credentials }: S3Options): Blobs {
+  const client = new S3Client({
+    region,
+    ...(endpoint !== undefined && { endpoint, forcePathStyle: true }),
+    ...(credentials && { credentials }),
+    maxAttempts: 3,
+    // What goes wrong is thrown; the client would print it as well.
+    logger: { trace() {}, debug() {}, info() {}, warn() {}, error() {} },
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    requestStreamBufferSize: 65_536,
+    requestHandler: {
+      connectionTimeout: 2_000,
+      // Between two bytes, not for all of them.
+      socketTimeout: 10_000,
+      requestTimeout: 0,
+      throwOnRequestTimeout: true,
+      httpAgent: { maxSockets: 200 },
+      httpsAgent: { maxSockets: 200 },
+    },
+  })
+
+  let made: Promise<unknown> | undefined
+  /** Makes the bucket where it is missing; who may not make one has one, and learns of its want by the first write. */
+  const makeBucket = (): Promise<unknown> =>
+    (made ??= client.send(new CreateBucketCommand({ Bucket: bucket })).catch(() => {}))
+
+  async function put(id: string, body: Buffer | Readable, length: number, signal: AbortSignal): Promise<void> {
+    await makeBucket()
+    const command = new PutObjectCommand({ Bucket: bucket, Key: id, Body: body, ContentLength: length })
+    await client.send(command, { abortSignal: signal })
+  }
+
+  return {
+    lengthMax: (length) => (length === undefined ? GATHERED_BYTES_MAX : PUT_BYTES_MAX),
+    async write(id, source, length) {
+      let broken: { error: unknown } | undefined
+      const over = new AbortController()
+      async function* watched(): AsyncGenerator<Buffer> {
+        try {
+          yield* source
+        } catch (error) {
+          broken = { error }
+          over.abort()
+          throw error
+        }
+      }
+      try {
+        if (length === undefined) {
+          const whole = Buffer.concat(await Array.fromAsync(watched()))
+          await put(id, whole, whole.length, over.signal)
+        } else {
+          const body = Readable.from(watched(), { objectMode: false })
+          body.on('error', () => {}) // it is thrown below, and may come after the request was given up
+          await put(id, body, length, over.signal)
+        }
+      } catch (error) {
+        throw broken ? broken.error : failed(error)
+      }
+      if (broken) throw broken.error
+    },
+    read(id, { start, end }) {
+      async function* bytes(): AsyncGenerator<Buffer> {
+        let body: Readable
+        try {
+          const range = `bytes=${start}-${end}`
+          const { Body } = await client.send(new GetObjectCommand({ Bucket: bucket, Key: id, Range: range }))
+          body = Body as Readable
+        } catch (error) {
+          throw failed(error)
+        }
+        yield* body as AsyncIterable<Buffer>
+      }
+      return Readable.from(bytes(), { objectMode: false })
+    },
+    async remove(ids) {
+      for (let n = 0; n < ids.length; n += DELETED_AT_ONCE) {
+        const Objects = ids.slice(n, n + DELETED_AT_ONCE).map((Key) => ({ Key }))
+        try {
+          const { Errors = [] } = await client.send(
+            new DeleteObjectsCommand({ Bucket: bucket, Delete: { Objects, Quiet: true } }),
+          )
+          if (Errors[0]) throw new Error(`${Errors.length} blobs were not removed: ${Errors[0].Code}`)
+        } catch (error) {
+          throw failed(error)
+        }
+      }
+    },
+    close: () => client.destroy(),
+  }
+}

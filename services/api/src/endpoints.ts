@@ -1,0 +1,31 @@
+import { activityEndpoints } from './features/activity/routes.ts'
+import { apiKeyEndpoints } from './features/api-keys/routes.ts'
+import { applicationEndpoints } from './features/applications/routes.ts'
+import { referenceEndpoints } from './features/documents/reference.ts'
+import { wellKnownEndpoints } from './features/documents/well-known.ts'
+import { envVarEndpoints } from './features/env-vars/routes.ts'
+import { hostnameEndpoints } from './features/hostnames/routes.ts'
+import { organizationEndpoints } from './features/organizations/routes.ts'
+import { productEndpoints } from './features/products/routes.ts'
+import { requestLogEndpoints } from './features/request-logs/routes.ts'
+import { storageEndpoints } from './features/storage/routes.ts'
+import { uploadEndpoints } from './features/uploads/routes.ts'
+import { tokenEndpoints } from './features/tokens/routes.ts'
+import type { Endpoint } from './http/endpoint.ts'
+
+/** The whole API. Start here. */
+export const endpoints: readonly Endpoint[] = [
+  ...organizationEndpoints,
+  ...productEndpoints,
+  ...applicationEndpoints,
+  ...hostnameEndpoints,
+  ...envVarEndpoints,
+  ...apiKeyEndpoints,
+  ...storageEndpoints,
+  ...uploadEndpoints,
+  ...requestLogEndpoints,
+  ...activityEndpoints,
+  ...tokenEndpoints,
+  ...wellKnownEndpoints,
+  ...referenceEndpoints,
+]

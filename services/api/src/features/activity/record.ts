@@ -1,0 +1,44 @@
+import type { Db } from '@platform/runtime/database'
+import { discardBefore } from '@platform/runtime/discard-rows'
+import { eq, sql } from 'drizzle-orm'
+import type { Actor, Deps } from '../../deps.ts'
+import { applications } from '../applications/table.ts'
+import { activities, type ActivityType } from './table.ts'
+
+export const CHANNEL = 'activity'
+const KEPT_MS = 30 * 86_400_000
+
+/** Something that was done to an application. */
+interface Done {
+  applicationId: string
+  type: ActivityType
+  by: Actor
+  /** What it was done to: its id and what it is called. Never a value, never a secret. */
+  subject: Record<string, string | boolean | null>
+}
+
+/**
+ * Notes what was done, in the transaction that does it, and tells those who watch once that commits. The application's row
+ * is locked from here on, so numbers are given in the order of commits and none can appear behind one that was sent.
+ */
+export async function recordActivity(
+  tx: Pick<Db, 'update' | 'insert' | 'execute'>,
+  at: Date,
+  { applicationId, type, by, subject }: Done,
+): Promise<void> {
+  const [next] = await tx
+    .update(applications)
+    .set({ activityNumber: sql`${applications.activityNumber} + 1` })
+    .where(eq(applications.id, applicationId))
+    .returning({ number: applications.activityNumber })
+  if (!next) return // the application went meanwhile, and its feed with it
+  const actor =
+    by.kind === 'user' ? { type: 'user' as const, id: by.userId } : { type: 'api_key' as const, id: by.keyId }
+  await tx.insert(activities).values({ applicationId, number: next.number, type, actor, subject, createdAt: at })
+  await tx.execute(sql`select pg_notify(${CHANNEL}, ${applicationId})`)
+}
+
+/** Deletes what is older than 30 days. */
+export async function discardActivities({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
+  await discardBefore(db, activities.createdAt, new Date(now().getTime() - KEPT_MS))
+}

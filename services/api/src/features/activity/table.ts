@@ -1,0 +1,28 @@
+import { instant } from '@platform/runtime/columns'
+import { bigint, index, jsonb, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core'
+import { applications } from '../applications/table.ts'
+
+export type ActivityType =
+  | 'variable.created'
+  | 'variable.updated'
+  | 'variable.deleted'
+  | 'hostname.set'
+  | 'api_key.created'
+  | 'api_key.deleted'
+
+/** What happened to an application. Never a value and never a secret. */
+export const activities = pgTable(
+  'activities',
+  {
+    applicationId: uuid('application_id')
+      .notNull()
+      .references(() => applications.id, { onDelete: 'cascade' }),
+    /** 1, 2, 3 … in each application, in the order of commits. */
+    number: bigint({ mode: 'number' }).notNull(),
+    type: text().$type<ActivityType>().notNull(),
+    actor: jsonb().$type<{ type: 'user' | 'api_key'; id: string }>().notNull(),
+    subject: jsonb().$type<Record<string, string | boolean | null>>().notNull(),
+    createdAt: instant('created_at').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.applicationId, t.number] }), index('activities_by_age').on(t.createdAt)],
+)

@@ -1,0 +1,181 @@
+import { hash, randomBytes } from 'node:crypto'
+import { type ApiScope, apiScopes } from '@platform/auth/scopes'
+import { BadRequest, Forbidden, NotFound } from '@platform/errors/api-error'
+import { one } from '@platform/runtime/database'
+import { newId } from '@platform/runtime/new-id'
+import { and, desc, eq, isNull, ne } from 'drizzle-orm'
+import type { Deps, UserActor } from '../../deps.ts'
+import { recordActivity } from '../activity/record.ts'
+import type { Application } from '../applications/reach.ts'
+import { createSigningState } from './signing-state.ts'
+import { apiKeys } from './table.ts'
+
+const LIFETIME_DEFAULT_MS = 90 * 86_400_000
+const PROVEN_WITHIN_MS = 15 * 60_000
+const SECRET_PREFIX = 'svc_secret_'
+export const SCOPE_DEFAULT: ApiScope = 'network:env_vars:read'
+
+/** What may be shown of a key: everything but what its secret could be tried against. */
+const visible = {
+  id: apiKeys.id,
+  name: apiKeys.name,
+  applicationId: apiKeys.applicationId,
+  scopes: apiKeys.scopes,
+  expiresAt: apiKeys.expiresAt,
+  createdAt: apiKeys.createdAt,
+  updatedAt: apiKeys.updatedAt,
+}
+
+/** A key as the API shows it. Keys of applications that are gone are never shown. */
+interface ShownKey {
+  id: string
+  name: string
+  applicationId: string
+  scopes: string[]
+  expiresAt: Date | null
+  createdAt: Date
+  updatedAt: Date
+}
+
+const shown = (row: Omit<ShownKey, 'applicationId'>, applicationId: string): ShownKey => ({ ...row, applicationId })
+
+/** Storage scopes let a key sign S3 requests, so such a key needs a signing state (D42). */
+const reachesStorage = (scopes: readonly string[]): boolean =>
+  scopes.some((scope) => scope.startsWith('network:storage:'))
+
+export const hashSecret = (secret: string): Buffer => hash('sha256', secret, 'buffer')
+
+const known: ReadonlySet<string> = new Set(apiScopes)
+
+/** Refuses, each over the whole list: unknown 400, never a key's 400, beyond the caller's own 403 (A §4 rules 2 to 4, D7). */
+function refuseScopes(scopes: readonly string[], by: UserActor): void {
+  const unknown = scopes.find((scope) => !known.has(scope))
+  if (unknown !== undefined) throw new BadRequest(`Unknown scope ${JSON.stringify(unknown.slice(0, 100))}`)
+  const barred = scopes.find((scope) => scope.startsWith('platform:api_keys:'))
+  if (barred !== undefined) throw new BadRequest(`An API key can never hold the scope ${barred}`)
+  const beyond = scopes.find((scope) => !by.scopes.has(scope))
+  if (beyond !== undefined) throw new Forbidden(`The requested scope ${beyond} exceeds your own access`)
+}
+
+/** In the console, managing keys needs credentials proven within 15 minutes (A §4 rule 6, D6). Throws Forbidden. */
+export function demandFreshSignIn(
+  { consoleClientIds, now }: Pick<Deps, 'consoleClientIds' | 'now'>,
+  by: UserActor,
+): void {
+  if (!consoleClientIds.has(by.clientId)) return
+  const provenAt = by.authenticatedAt?.getTime() ?? 0
+  if (now().getTime() - provenAt > PROVEN_WITHIN_MS)
+    throw new Forbidden('Sign in again: managing API keys needs credentials proven within the last 15 minutes')
+}
+
+type Expiry = Date | null | undefined
+
+/** When a new key expires: 90 days from now unless said; never, only in the console; the past, never (A §4 rule 5, D6, D8). */
+function expiryOf(
+  asked: Expiry,
+  { consoleClientIds, now }: Pick<Deps, 'consoleClientIds' | 'now'>,
+  by: UserActor,
+): Date | null {
+  const at = now().getTime()
+  if (asked === undefined) return new Date(at + LIFETIME_DEFAULT_MS)
+  if (asked === null && !consoleClientIds.has(by.clientId))
+    throw new BadRequest('A key without expiry can only be created in the console')
+  if (asked !== null && asked.getTime() <= at) throw new BadRequest('expiresAt is in the past')
+  return asked
+}
+
+interface NewKey {
+  name: string
+  scopes: readonly string[]
+  expiresAt?: Expiry
+}
+
+/**
+ * Creates a key for an application. Its secret is in the answer and nowhere else, ever (A §2). No scopes mean the default,
+ * which the caller must hold like any other (D7).
+ */
+export async function createApiKey(
+  deps: Deps,
+  by: UserActor,
+  application: Application,
+  given: NewKey,
+): Promise<ShownKey & { secret: string }> {
+  demandFreshSignIn(deps, by)
+  const scopes = given.scopes.length === 0 ? [SCOPE_DEFAULT] : [...new Set(given.scopes)]
+  refuseScopes(scopes, by)
+  const expiresAt = expiryOf(given.expiresAt, deps, by)
+
+  const id = newId()
+  const at = deps.now()
+  const secret = `${SECRET_PREFIX}${randomBytes(32).toString('base64url')}`
+  const sealed = reachesStorage(scopes)
+    ? deps.sealer.seal(await createSigningState(secret), `api_key:${id}`)
+    : undefined
+  return deps.db.transaction(async (tx) => {
+    const rows = await tx
+      .insert(apiKeys)
+      .values({
+        id,
+        applicationId: application.id,
+        name: given.name,
+        scopes,
+        secretHash: hashSecret(secret),
+        signingState: sealed?.ciphertext,
+        signingKekId: sealed?.kekId,
+        expiresAt,
+        createdByUserId: by.userId,
+        createdAt: at,
+        updatedAt: at,
+      })
+      .returning(visible)
+    const subject = { type: 'api_key', id, name: given.name }
+    await recordActivity(tx, at, { applicationId: application.id, type: 'api_key.created', by, subject })
+    return { ...shown(one(rows), application.id), secret }
+  })
+}
+
+/** The keys of an application, newest first; metadata only (A §4). Expired ones stay listed until they are deleted. */
+export async function listApiKeys({ db }: Pick<Deps, 'db'>, application: Application): Promise<ShownKey[]> {
+  const rows = await db
+    .select(visible)
+    .from(apiKeys)
+    .where(and(eq(apiKeys.applicationId, application.id), isNull(apiKeys.deletedAt)))
+    .orderBy(desc(apiKeys.id))
+  return rows.map((row) => shown(row, application.id))
+}
+
+/** Revokes a key: exchanges fail from now on (A §3). Its row stays as a tombstone (D1). Throws NotFound when it is gone already. */
+export async function deleteApiKey(deps: Deps, by: UserActor, id: string): Promise<void> {
+  demandFreshSignIn(deps, by)
+  const at = deps.now()
+  await deps.db.transaction(async (tx) => {
+    const [gone] = await tx
+      .update(apiKeys)
+      .set({ deletedAt: at, updatedAt: at, signingState: null, signingKekId: null })
+      .where(and(eq(apiKeys.id, id), isNull(apiKeys.deletedAt)))
+      .returning({ applicationId: apiKeys.applicationId, name: apiKeys.name })
+    if (!gone) throw new NotFound('API key')
+    const { applicationId, name } = gone
+    if (applicationId === null) return
+    const subject = { type: 'api_key', id, name }
+    await recordActivity(tx, at, { applicationId, type: 'api_key.deleted', by, subject })
+  })
+}
+
+/** Seals every signing state anew that is not under the current master key. Returns how many. Safe to repeat. */
+export async function resealSigningStates({ db, sealer }: Pick<Deps, 'db' | 'sealer'>): Promise<number> {
+  const rows = await db
+    .select({ id: apiKeys.id, ciphertext: apiKeys.signingState, kekId: apiKeys.signingKekId })
+    .from(apiKeys)
+    .where(ne(apiKeys.signingKekId, sealer.kekId))
+  for (const { id, ciphertext, kekId } of rows) {
+    if (!ciphertext || kekId === null) continue
+    const context = `api_key:${id}`
+    const sealed = sealer.seal(sealer.open({ ciphertext, kekId }, context), context)
+    await db
+      .update(apiKeys)
+      .set({ signingState: sealed.ciphertext, signingKekId: sealed.kekId })
+      .where(and(eq(apiKeys.id, id), isNull(apiKeys.deletedAt)))
+  }
+  return rows.length
+}

@@ -1,0 +1,24 @@
+import { NotFound } from '@platform/errors/api-error'
+import { and, eq, isNull } from 'drizzle-orm'
+import type { Deps, UserActor } from '../../deps.ts'
+import { applications } from '../applications/table.ts'
+import { demandRole, type Need } from '../organizations/reach.ts'
+import { members } from '../organizations/table.ts'
+import { apiKeys } from './table.ts'
+
+/** The id of a live key, if the user reaches its application; 404 alike for missing, deleted and foreign (D17). */
+export async function reachApiKey(
+  { deps, actor }: { deps: Pick<Deps, 'db'>; actor: UserActor },
+  id: string,
+  need: Need,
+): Promise<string> {
+  const [row] = await deps.db
+    .select({ id: apiKeys.id, role: members.role })
+    .from(apiKeys)
+    .innerJoin(applications, eq(applications.id, apiKeys.applicationId))
+    .innerJoin(members, and(eq(members.organizationId, applications.organizationId), eq(members.userId, actor.userId)))
+    .where(and(eq(apiKeys.id, id), isNull(apiKeys.deletedAt)))
+  if (!row) throw new NotFound('API key')
+  demandRole(row.role, need)
+  return row.id
+}

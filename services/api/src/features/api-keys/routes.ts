@@ -1,0 +1,89 @@
+import { z } from '@hono/zod-openapi'
+import { endpoint } from '../../http/endpoint.ts'
+import { id, instant, name, pathId } from '../../http/fields.ts'
+import { asWholeSet, page } from '../../http/pages.ts'
+import { reachApplication } from '../applications/reach.ts'
+import { createApiKey, deleteApiKey, listApiKeys, SCOPE_DEFAULT } from './api-keys.ts'
+import { reachApiKey } from './reach.ts'
+
+const tag = 'API keys'
+const spec = 'A §4 API keys'
+const SCOPES_MAX = 100
+
+const scopes = z
+  .array(z.string())
+  .max(SCOPES_MAX)
+  .openapi({ example: [SCOPE_DEFAULT] })
+
+const ApiKey = z
+  .object({
+    id,
+    name,
+    applicationId: id,
+    scopes,
+    expiresAt: instant.nullable(),
+    createdAt: instant,
+    updatedAt: instant,
+  })
+  .openapi('ApiKey')
+
+const NewApiKey = z
+  .object({
+    ...ApiKey.shape,
+    secret: z.string().openapi({ description: 'Shown here and never again.', example: `svc_secret_${'A'.repeat(43)}` }),
+  })
+  .openapi('NewApiKey')
+
+export const apiKeyEndpoints = [
+  endpoint({
+    operation: 'createApiKey',
+    on: 'POST /api-keys',
+    spec,
+    tag,
+    summary: 'Create an API key for an application',
+    description:
+      "The secret is in this answer and nowhere else, ever. Without `scopes` the key may read variables, without `expiresAt` it lives 90 days. It can hold no scope that the caller's token lacks, and none that manages keys. Needs the role OWNER or ADMIN.",
+    actor: 'user',
+    scope: 'platform:api_keys:write',
+    body: z.strictObject({
+      name,
+      applicationId: id,
+      scopes: scopes.default([]),
+      expiresAt: instant.nullable().optional(),
+    }),
+    reach: (call) => reachApplication(call, call.body.applicationId, 'admin'),
+    returns: [201, NewApiKey],
+    isShownOnce: true,
+    fails: [404],
+    handle: ({ deps, actor, target, body }) => createApiKey(deps, actor, target, body),
+  }),
+  endpoint({
+    operation: 'listApiKeys',
+    on: 'GET /api-keys',
+    spec,
+    tag,
+    summary: 'List the API keys of an application',
+    description: 'All keys that were not revoked, expired ones included, newest first; never a secret.',
+    actor: 'user',
+    scope: ['platform:api_keys:read', 'platform:api_keys:write'],
+    query: z.object({ applicationId: id.openapi({ description: 'The application whose keys to list.' }) }),
+    reach: (call) => reachApplication(call, call.query.applicationId),
+    returns: [200, page(ApiKey)],
+    handle: async ({ deps, target }) => asWholeSet(await listApiKeys(deps, target)),
+  }),
+  endpoint({
+    operation: 'deleteApiKey',
+    on: 'DELETE /api-keys/{apiKeyId}',
+    spec,
+    tag,
+    summary: 'Revoke an API key',
+    description:
+      'The key can be exchanged no more at once; tokens it was exchanged for before live out their 300 seconds. Needs the role OWNER or ADMIN.',
+    actor: 'user',
+    scope: ['platform:api_keys:delete', 'platform:api_keys:write'],
+    params: { apiKeyId: pathId('API key') },
+    reach: (call) => reachApiKey(call, call.params.apiKeyId, 'admin'),
+    returns: [204],
+    handle: ({ deps, actor, target }) => deleteApiKey(deps, actor, target),
+  }),
+]

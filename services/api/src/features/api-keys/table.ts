@@ -1,0 +1,29 @@
+import { bytea, instant } from '@platform/runtime/columns'
+import { index, pgTable, text, uuid, varchar } from 'drizzle-orm/pg-core'
+import { applications } from '../applications/table.ts'
+
+/**
+ * An API key (A §2). The secret is kept nowhere: its SHA-256 serves the exchange, and for keys that may reach storage the
+ * sealed states of their SigV4 hash serve `/s3` (D42). A deleted key, and one whose application is gone, stays as a
+ * tombstone, so that its holder learns what happened (D1, D3).
+ */
+export const apiKeys = pgTable(
+  'api_keys',
+  {
+    id: uuid().primaryKey(),
+    /** null: the application is gone. */
+    applicationId: uuid('application_id').references(() => applications.id, { onDelete: 'set null' }),
+    name: varchar({ length: 255 }).notNull(),
+    scopes: text().array().notNull(),
+    secretHash: bytea('secret_hash').notNull(),
+    signingState: bytea('signing_state'),
+    signingKekId: text('signing_kek_id'),
+    /** null: made in the console, never expires. */
+    expiresAt: instant('expires_at'),
+    createdByUserId: text('created_by_user_id').notNull(),
+    createdAt: instant('created_at').notNull(),
+    updatedAt: instant('updated_at').notNull(),
+    deletedAt: instant('deleted_at'),
+  },
+  (t) => [index('api_keys_by_application').on(t.applicationId, t.id)],
+)

@@ -1,0 +1,67 @@
+import { Forbidden, InvalidToken, NotFound } from '@platform/errors/api-error'
+import { one } from '@platform/runtime/database'
+import { batchByTurn } from '@platform/runtime/batch-by-turn'
+import { preparedOnce } from '@platform/runtime/prepared-once'
+import { and, eq, getTableColumns } from 'drizzle-orm'
+import type { Actor, Deps } from '../../deps.ts'
+import { asked, type AskedFor, demandRole, type Need, type Organization } from '../organizations/reach.ts'
+import { members, organizations } from '../organizations/table.ts'
+import { applications, environments } from './table.ts'
+
+export type Application = typeof applications.$inferSelect
+export type Environment = typeof environments.$inferSelect
+
+/** The application and the caller's role above it: one statement for all requests of a turn. */
+const findWithRole = preparedOnce((db) => {
+  const query = db
+    .select({ ...getTableColumns(applications), role: members.role, n: asked.n })
+    .from(asked.from)
+    .innerJoin(applications, eq(applications.id, asked.columns.id))
+    .leftJoin(
+      members,
+      and(eq(members.organizationId, applications.organizationId), eq(members.userId, asked.columns.userId)),
+    )
+    .prepare('applications_with_roles')
+  return batchByTurn(async (keys: readonly AskedFor[]) =>
+    asked.inOrder(keys, await query.execute(asked.parameters(keys))),
+  )
+})
+
+/**
+ * The application, if the actor reaches it (D17). A user outside its organization gets the 404 of a genuine miss; an API
+ * key bound to another application gets 403, and one whose own is gone is a key whose actor no longer exists: 401 (D3).
+ */
+export async function reachApplication(
+  { deps, actor }: { deps: Pick<Deps, 'db'>; actor: Actor },
+  id: string,
+  need: Need = 'member',
+): Promise<Application> {
+  const row = await findWithRole(deps.db)({ id, userId: actor.kind === 'user' ? actor.userId : null })
+  if (actor.kind === 'key') {
+    if (!row && actor.applicationId === id) throw new InvalidToken('The application of this API key no longer exists')
+    if (row && actor.applicationId !== id) throw new Forbidden()
+  }
+  if (!row) throw new NotFound('Application')
+  if (actor.kind === 'user') {
+    if (!row.role) throw new NotFound('Application')
+    demandRole(row.role, need)
+  }
+  return row
+}
+
+/** An environment of the application by slug or UUID (D74). Throws NotFound. */
+export async function getEnvironment(
+  { db }: Pick<Deps, 'db'>,
+  application: Application,
+  reference: string,
+): Promise<Environment> {
+  const rows = await db.select().from(environments).where(eq(environments.applicationId, application.id))
+  const found = rows.find(({ id, slug }) => slug === reference || id === reference.toLowerCase())
+  if (!found) throw new NotFound('Environment')
+  return found
+}
+
+/** The organization above an application that was reached. */
+export async function organizationOf({ db }: Pick<Deps, 'db'>, application: Application): Promise<Organization> {
+  return one(await db.select().from(organizations).where(eq(organizations.id, application.organizationId)))
+}

@@ -1,0 +1,86 @@
+import { z } from '@hono/zod-openapi'
+import type { Actor, Deps } from '../../deps.ts'
+import { endpoint } from '../../http/endpoint.ts'
+import { id, imageUrl, instant, name, shown, text } from '../../http/fields.ts'
+import { keysetQuery, page } from '../../http/pages.ts'
+import { slug } from '../organizations/labels.ts'
+import { reachOrganization } from '../organizations/reach.ts'
+import { Organization } from '../organizations/routes.ts'
+import { applicationsPage, createApplication, type ListReach } from './applications.ts'
+import { organizationOf, reachApplication } from './reach.ts'
+
+const tag = 'Applications'
+const ROOT_DIRECTORY_BYTES_MAX = 1_024
+
+const Application = z
+  .object({
+    id,
+    organization: Organization,
+    organizationId: id,
+    name,
+    slug: shown('shop'),
+    imageUrl: imageUrl.nullable(),
+    rootDirectory: shown('apps/shop').nullable(),
+    defaultEnvironmentSlug: z.string().openapi({ example: 'production' }),
+    createdAt: instant,
+    updatedAt: instant,
+  })
+  .openapi('Application')
+
+/**
+ * What a list holds: for a user the applications of their organizations, for an API key its own. A filter names an
+ * organization in reach, and for an API key the one of its application (D17).
+ */
+async function reachList(call: { deps: Deps; actor: Actor }, organizationId: string | undefined): Promise<ListReach> {
+  const { actor } = call
+  if (actor.kind === 'key') {
+    const application = await reachApplication(call, actor.applicationId)
+    if (organizationId !== undefined && organizationId !== application.organizationId)
+      await reachOrganization(call, organizationId)
+    return { kind: 'application', application, organization: await organizationOf(call.deps, application) }
+  }
+  if (organizationId === undefined) return { kind: 'user', userId: actor.userId }
+  return { kind: 'organization', organization: await reachOrganization(call, organizationId) }
+}
+
+export const applicationEndpoints = [
+  endpoint({
+    operation: 'listApplications',
+    on: 'GET /applications',
+    spec: 'A §4 Applications',
+    tag,
+    summary: 'List applications',
+    description:
+      'Those of every organization that the caller belongs to, or of one of them, newest first, a page at a time. An API key sees its own application.',
+    actor: 'any',
+    scope: 'network:applications:read',
+    query: z.object({
+      ...keysetQuery,
+      organizationId: id.optional().openapi({ description: 'Applications of this organization.' }),
+    }),
+    reach: (call) => reachList(call, call.query.organizationId),
+    returns: [200, page(Application)],
+    handle: ({ deps, target, query }) => applicationsPage(deps, target, query),
+  }),
+  endpoint({
+    operation: 'createApplication',
+    on: 'POST /applications',
+    spec: 'A §4 Applications',
+    tag,
+    summary: 'Create an application',
+    description:
+      'With its environments `production` and `preview`. The name must be new in the organization, otherwise 409. Refused with 429 and without `Retry-After` when the quota of the plan is used up.',
+    actor: 'any',
+    scope: 'network:applications:write',
+    body: z.strictObject({
+      organizationId: id,
+      name,
+      slug: slug.optional(),
+      rootDirectory: text(ROOT_DIRECTORY_BYTES_MAX).optional().openapi({ example: 'apps/shop' }),
+    }),
+    reach: (call) => reachOrganization(call, call.body.organizationId),
+    returns: [201, Application],
+    fails: [404, 409],
+    handle: ({ deps, target, body }) => createApplication(deps, target, body),
+  }),
+]

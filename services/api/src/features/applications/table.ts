@@ -1,0 +1,46 @@
+import { instant } from '@platform/runtime/columns'
+import { sql } from 'drizzle-orm'
+import { bigint, check, index, pgTable, text, unique, uuid, varchar } from 'drizzle-orm/pg-core'
+import { organizations } from '../organizations/table.ts'
+
+export const applications = pgTable(
+  'applications',
+  {
+    id: uuid().primaryKey(),
+    organizationId: uuid('organization_id')
+      .notNull()
+      .references(() => organizations.id, { onDelete: 'cascade' }),
+    name: varchar({ length: 255 }).notNull(),
+    slug: varchar({ length: 50 }).notNull(),
+    imageUrl: text('image_url'),
+    rootDirectory: text('root_directory'),
+    /** The number of the latest activity; whoever does something raises it and so has the row to itself. */
+    activityNumber: bigint('activity_number', { mode: 'number' }).notNull().default(0),
+    createdAt: instant('created_at').notNull(),
+    updatedAt: instant('updated_at').notNull(),
+  },
+  (t) => [
+    unique('applications_name').on(t.organizationId, t.name),
+    unique('applications_slug').on(t.organizationId, t.slug),
+    index('applications_by_organization').on(t.organizationId, t.id),
+  ],
+)
+
+export type EnvironmentSlug = 'production' | 'preview'
+
+/** Exactly two in every application (D74). */
+export const environments = pgTable(
+  'environments',
+  {
+    id: uuid().primaryKey(),
+    applicationId: uuid('application_id')
+      .notNull()
+      .references(() => applications.id, { onDelete: 'cascade' }),
+    slug: text().$type<EnvironmentSlug>().notNull(),
+    name: text().notNull(),
+  },
+  (t) => [
+    unique('environments_slug').on(t.applicationId, t.slug),
+    check('environments_known', sql`${t.slug} in ('production', 'preview')`),
+  ],
+)

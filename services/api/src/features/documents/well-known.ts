@@ -1,0 +1,75 @@
+import { z } from '@hono/zod-openapi'
+import { apiScopes } from '@platform/auth/scopes'
+import type { Deps } from '../../deps.ts'
+import { openEndpoint } from '../../http/endpoint.ts'
+import { admitAnyone } from '../../http/exchange.ts'
+
+const CACHED = 'public, max-age=300, stale-while-revalidate=600'
+const AnyObject = z.record(z.string(), z.unknown())
+
+const document = (
+  operation: string,
+  path: `/${string}`,
+  summary: string,
+  description: string,
+  write: (deps: Deps) => object,
+) =>
+  openEndpoint({
+    operation,
+    on: `GET ${path}`,
+    tag: 'Discovery',
+    summary,
+    description,
+    responses: { 200: { description: 'The document', content: { 'application/json': { schema: AnyObject } } } },
+    fails: [429, 503],
+    async run(exchange) {
+      await admitAnyone(exchange)
+      // Public documents that any page may read.
+      const headers = {
+        'content-type': 'application/json; charset=UTF-8',
+        'cache-control': CACHED,
+        'access-control-allow-origin': '*',
+      }
+      return { status: 200, headers, body: JSON.stringify(write(exchange.deps)) }
+    },
+  })
+
+export const wellKnownEndpoints = [
+  document(
+    'getJwks',
+    '/.well-known/jwks.json',
+    'Keys that verify tokens of API keys',
+    'RFC 7517. Select by kid.',
+    ({ keySet }) => keySet.jwks(),
+  ),
+  document(
+    'getAuthorizationServer',
+    '/.well-known/oauth-authorization-server',
+    'Metadata of the token endpoint for API keys',
+    'RFC 8414.',
+    ({ publicUrl }) => ({
+      issuer: publicUrl,
+      token_endpoint: `${publicUrl}/oauth2/token`,
+      jwks_uri: `${publicUrl}/.well-known/jwks.json`,
+      scopes_supported: apiScopes.filter((scope) => !scope.startsWith('platform:api_keys:')),
+      response_types_supported: [],
+      grant_types_supported: ['client_credentials'],
+      token_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post'],
+      service_documentation: `${publicUrl}/docs`,
+    }),
+  ),
+  document(
+    'getProtectedResource',
+    '/.well-known/oauth-protected-resource',
+    'Metadata of this API as a protected resource',
+    'RFC 9728: who issues the tokens that it accepts.',
+    ({ publicUrl, idpUrl }) => ({
+      resource: publicUrl,
+      authorization_servers: [idpUrl, publicUrl],
+      scopes_supported: apiScopes,
+      bearer_methods_supported: ['header'],
+      resource_name: 'Platform API',
+      resource_documentation: `${publicUrl}/docs`,
+    }),
+  ),
+]

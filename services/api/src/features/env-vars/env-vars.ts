@@ -1,0 +1,290 @@
+import { BadRequest, Conflict, NotFound } from '@platform/errors/api-error'
+import { isUniqueViolation, one } from '@platform/runtime/database'
+import { newId } from '@platform/runtime/new-id'
+import { and, asc, eq, getTableColumns, inArray, ne, or, type SQL } from 'drizzle-orm'
+import type { Actor, Deps } from '../../deps.ts'
+import { recordActivity } from '../activity/record.ts'
+import { type Application, type Environment, getEnvironment } from '../applications/reach.ts'
+import { environments } from '../applications/table.ts'
+import type { Organization } from '../organizations/reach.ts'
+import { envVars, type Layer } from './table.ts'
+
+/** A variable as the API shows it: the value of a sensitive one never (A §2, D49). */
+export interface ShownVariable {
+  id: string
+  key: string
+  value: string | null
+  sensitive: boolean
+  scope: Layer
+  source: Layer
+  environmentId: string | null
+  environmentName: string | null
+  createdAt: Date
+  updatedAt: Date
+}
+
+/** Where variables live: an organization's own layer, or the application and environment layers of an application (D49). */
+export type Owner =
+  | { kind: 'organization'; organization: Organization }
+  | { kind: 'application'; application: Application }
+
+type Row = typeof envVars.$inferSelect & { environmentName: string | null }
+type Store = Pick<Deps, 'db' | 'sealer'>
+
+const RESEALED_AT_ONCE = 500
+const uniqueKeys = ['env_vars_organization_key', 'env_vars_application_key', 'env_vars_environment_key']
+const columns = { ...getTableColumns(envVars), environmentName: environments.name }
+
+const ownedBy = (owner: Owner): SQL =>
+  owner.kind === 'organization'
+    ? eq(envVars.organizationId, owner.organization.id) // only the organization layer has one
+    : eq(envVars.applicationId, owner.application.id)
+
+function show({ sealer }: Pick<Deps, 'sealer'>, row: Row): ShownVariable {
+  const { id, key, sensitive, layer, environmentId, environmentName, createdAt, updatedAt } = row
+  const value = sensitive ? null : sealer.open(row, row.id).toString('utf8')
+  return {
+    id,
+    key,
+    value,
+    sensitive,
+    scope: layer,
+    source: layer,
+    environmentId,
+    environmentName,
+    createdAt,
+    updatedAt,
+  }
+}
+
+/** PLATFORM_ is what the platform itself injects (D49). Throws BadRequest. */
+function refuseReservedKey(key: string): void {
+  if (key.startsWith('PLATFORM_')) throw new BadRequest('Keys that begin with PLATFORM_ are reserved')
+}
+
+/** A duplicate key of one layer is a 409, whichever of the three indexes found it (D29). */
+async function refusingDuplicates<T>(key: string, write: () => Promise<T>): Promise<T> {
+  try {
+    return await write()
+  } catch (error) {
+    if (uniqueKeys.some((name) => isUniqueViolation(error, name)))
+      throw new Conflict(`A variable ${key} exists in this layer`)
+    throw error
+  }
+}
+
+/** Every variable of the owner, by key and then by layer (A §1 Whole set). */
+export async function listVariables({ db, sealer }: Store, owner: Owner): Promise<ShownVariable[]> {
+  const rows = await db
+    .select(columns)
+    .from(envVars)
+    .leftJoin(environments, eq(environments.id, envVars.environmentId))
+    .where(ownedBy(owner))
+    .orderBy(asc(envVars.key), asc(envVars.layer), asc(environments.slug))
+  return rows.map((row) => show({ sealer }, row))
+}
+
+/** Tells the feed of the application; an organization's own layer has none. */
+async function recordChange(
+  tx: Parameters<typeof recordActivity>[0],
+  at: Date,
+  type: 'variable.created' | 'variable.updated' | 'variable.deleted',
+  by: Actor,
+  { applicationId, id, key, layer, environmentId, sensitive }: typeof envVars.$inferSelect,
+): Promise<void> {
+  if (applicationId === null) return
+  const subject = { type: 'variable', id, key, layer, environmentId, sensitive }
+  await recordActivity(tx, at, { applicationId, type, by, subject })
+}
+
+interface NewVariable {
+  key: string
+  value: string
+  sensitive: boolean
+}
+
+async function insertVariable(
+  { db, sealer, now }: Store & Pick<Deps, 'now'>,
+  by: Actor,
+  place: Pick<typeof envVars.$inferInsert, 'layer' | 'organizationId' | 'applicationId' | 'environmentId'>,
+  environmentName: string | null,
+  { key, value, sensitive }: NewVariable,
+): Promise<ShownVariable> {
+  refuseReservedKey(key)
+  const id = newId()
+  const at = now()
+  const row = await refusingDuplicates(key, () =>
+    db.transaction(async (tx) => {
+      const rows = await tx
+        .insert(envVars)
+        .values({ id, ...place, key, sensitive, ...sealer.seal(value, id), createdAt: at, updatedAt: at })
+        .returning()
+      await recordChange(tx, at, 'variable.created', by, one(rows))
+      return one(rows)
+    }),
+  )
+  return show({ sealer }, { ...row, environmentName })
+}
+
+/** Creates a variable of the organization layer. */
+export const createOrganizationVariable = (
+  deps: Store & Pick<Deps, 'now'>,
+  by: Actor,
+  organization: Organization,
+  variable: NewVariable,
+): Promise<ShownVariable> =>
+  insertVariable(deps, by, { layer: 'organization', organizationId: organization.id }, null, variable)
+
+/** Which layer a new variable of an application goes to: an environment names the environment layer (wire.md). */
+interface Placement {
+  environment?: string | undefined
+  environmentId?: string | undefined
+  scope?: 'application' | 'environment' | undefined
+}
+
+async function placeIn(
+  deps: Pick<Deps, 'db'>,
+  application: Application,
+  { environment, environmentId, scope }: Placement,
+): Promise<Environment | undefined> {
+  const references = [environment, environmentId].filter((reference) => reference !== undefined)
+  const named = await Promise.all(references.map((reference) => getEnvironment(deps, application, reference)))
+  const [first, second] = named
+  if (second && first?.id !== second.id)
+    throw new BadRequest('environment and environmentId name different environments')
+  if (scope === 'environment' && !first) throw new BadRequest('scope environment needs an environment')
+  if (scope === 'application' && first) throw new BadRequest('scope application does not go with an environment')
+  return first
+}
+
+/** Creates a variable of the application layer or of one of its environments. */
+export async function createApplicationVariable(
+  deps: Store & Pick<Deps, 'now'>,
+  by: Actor,
+  application: Application,
+  variable: NewVariable & Placement,
+): Promise<ShownVariable> {
+  const environment = await placeIn(deps, application, variable)
+  const place = environment
+    ? { layer: 'environment' as const, applicationId: application.id, environmentId: environment.id }
+    : { layer: 'application' as const, applicationId: application.id }
+  return insertVariable(deps, by, place, environment?.name ?? null, variable)
+}
+
+interface VariableChange {
+  key?: string | undefined
+  value?: string | undefined
+  sensitive?: boolean | undefined
+}
+
+/**
+ * Changes a variable, holding its row's lock so that two changes cannot mix. Sensitive is one way: what was sensitive may
+ * become readable only together with a new value, so the old one stays unknown (wire.md).
+ */
+export async function updateVariable(
+  { db, sealer, now }: Store & Pick<Deps, 'now'>,
+  by: Actor,
+  owner: Owner,
+  id: string,
+  change: VariableChange,
+): Promise<ShownVariable> {
+  return db.transaction(async (tx) => {
+    const [row] = await tx
+      .select()
+      .from(envVars)
+      .where(and(eq(envVars.id, id), ownedBy(owner)))
+      .for('no key update')
+    if (!row) throw new NotFound('Variable')
+    if (change.key !== undefined) refuseReservedKey(change.key)
+    if (row.sensitive && change.sensitive === false && change.value === undefined) {
+      throw new BadRequest('A sensitive variable becomes readable only together with a new value')
+    }
+    const key = change.key ?? row.key
+    const sealed = change.value === undefined ? {} : sealer.seal(change.value, id)
+    const at = now()
+    const rows = await refusingDuplicates(key, () =>
+      tx
+        .update(envVars)
+        .set({ key, sensitive: change.sensitive ?? row.sensitive, ...sealed, updatedAt: at })
+        .where(eq(envVars.id, id))
+        .returning(),
+    )
+    await recordChange(tx, at, 'variable.updated', by, one(rows))
+    const environment =
+      row.environmentId === null
+        ? []
+        : await tx.select({ name: environments.name }).from(environments).where(eq(environments.id, row.environmentId))
+    return show({ sealer }, { ...one(rows), environmentName: environment[0]?.name ?? null })
+  })
+}
+
+/** Throws NotFound for a variable of another path (D49). */
+export async function deleteVariable(
+  { db, now }: Pick<Deps, 'db' | 'now'>,
+  by: Actor,
+  owner: Owner,
+  id: string,
+): Promise<void> {
+  await db.transaction(async (tx) => {
+    const [gone] = await tx
+      .delete(envVars)
+      .where(and(eq(envVars.id, id), ownedBy(owner)))
+      .returning()
+    if (!gone) throw new NotFound('Variable')
+    await recordChange(tx, now(), 'variable.deleted', by, gone)
+  })
+}
+
+const precedence: Record<Layer, number> = { organization: 0, application: 1, environment: 2 }
+
+interface Pulled {
+  items: { key: string; value: string; source: Layer }[]
+  total: number
+  omittedSensitive: number
+}
+
+/**
+ * Merges the layers for one application: environment over application over organization; without an environment the
+ * upper two. Merging comes first: where the winner is sensitive the key is left out and counted, and nothing of a lower
+ * layer shows through (A §4, D49).
+ */
+export async function pullVariables(
+  { db, sealer }: Store,
+  application: Application,
+  reference: string | undefined,
+): Promise<Pulled> {
+  const environment = reference === undefined ? undefined : await getEnvironment({ db }, application, reference)
+  const layers: Layer[] = environment ? ['application', 'environment'] : ['application']
+  const ofApplication = and(
+    eq(envVars.applicationId, application.id),
+    inArray(envVars.layer, layers),
+    environment && or(eq(envVars.layer, 'application'), eq(envVars.environmentId, environment.id)),
+  )
+  const rows = await db
+    .select()
+    .from(envVars)
+    .where(or(eq(envVars.organizationId, application.organizationId), ofApplication))
+  const winners = new Map<string, (typeof rows)[number]>()
+  for (const row of rows.toSorted((a, b) => precedence[a.layer] - precedence[b.layer])) winners.set(row.key, row)
+
+  const merged = [...winners.values()].toSorted((a, b) => (a.key < b.key ? -1 : 1))
+  const items = merged
+    .filter(({ sensitive }) => !sensitive)
+    .map((row) => ({ key: row.key, value: sealer.open(row, row.id).toString('utf8'), source: row.layer }))
+  return { items, total: items.length, omittedSensitive: merged.length - items.length }
+}
+
+/** Seals every value anew that is not under the current master key, some at a time. Returns how many. Safe to repeat. */
+export async function resealVariables({ db, sealer }: Store): Promise<number> {
+  for (let resealed = 0; ;) {
+    const rows = await db.select().from(envVars).where(ne(envVars.kekId, sealer.kekId)).limit(RESEALED_AT_ONCE)
+    for (const row of rows)
+      await db
+        .update(envVars)
+        .set(sealer.seal(sealer.open(row, row.id), row.id))
+        // A value that was written meanwhile is another, and under the current key already.
+        .where(and(eq(envVars.id, row.id), eq(envVars.ciphertext, row.ciphertext)))
+    resealed += rows.length
+    if (rows.length < RESEALED_AT_ONCE) return resealed
+  }
+}

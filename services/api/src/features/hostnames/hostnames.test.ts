@@ -1,0 +1,96 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { everyScope, startPlatform, type TestPlatform } from '@platform/testkit/platform'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { newKey, newOwner, type Owner } from '../../../test/scenario.ts'
+import { setMember } from '../organizations/members.ts'
+
+let platform: TestPlatform
+let ana: Owner
+beforeAll(async () => {
+  platform = await startPlatform()
+  ana = await newOwner(platform)
+})
+afterAll(() => platform.close())
+
+const newLabel = () => `shop-${randomBytes(4).toString('hex')}x`
+const put = (label: unknown, owner: Pick<Owner, 'token' | 'applicationId'> = ana) =>
+  platform.call(owner.token, `PUT /applications/${owner.applicationId}/hostname`, { label })
+const availability = async (label: string, owner: Pick<Owner, 'token' | 'applicationId'> = ana) =>
+  platform.call(owner.token, `GET /applications/${owner.applicationId}/hostname/availability?label=${label}`)
+const list = async (owner = ana) =>
+  (await platform.call(owner.token, `GET /applications/${owner.applicationId}/hostnames`)).body as {
+    items: object[]
+    total: number
+    label: string | null
+  }
+
+test('there is no hostname by default; one can be set before any deployment, and changed (A §4, D76)', async () => {
+  const owner = await newOwner(platform)
+  expect(await list(owner)).toEqual({ items: [], total: 0, label: null })
+  const [first, second] = [newLabel(), newLabel()]
+  const set = await put(first, owner)
+  expect([set.status, set.body]).toEqual([
+    200,
+    { label: first, hostname: `${first}.${platform.api.appsDomain}`, live: false },
+  ])
+  await put(second, owner)
+  expect(await list(owner)).toEqual({
+    items: [
+      {
+        id: expect.any(String) as string,
+        hostname: `${second}.${platform.api.appsDomain}`,
+        type: 'APP',
+        active: false,
+        deploymentId: null,
+        branchId: null,
+        source: 'user',
+        createdAt: expect.stringMatching(/Z$/) as string,
+      },
+    ],
+    total: 1,
+    label: second,
+  })
+  expect((await availability(first)).body).toEqual({ available: true }) // what was given up is free
+})
+
+test('of racing applications one has the label, the others 409 (A §4, D76)', async () => {
+  const label = newLabel()
+  const owners = await Promise.all(Array.from({ length: 6 }, () => newOwner(platform)))
+  const racers = await Promise.all(owners.map((owner) => put(label, owner)))
+  expect(racers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 409, 409, 409, 409, 409])
+  const winner = owners[racers.findIndex(({ status }) => status === 200)] as Owner
+  expect((await availability(label, winner)).body).toEqual({ available: true })
+  expect((await put(label, winner)).status).toBe(200)
+  expect((await availability(label)).body).toEqual({ available: false, reason: 'The hostname is taken' })
+})
+
+test.each(['admin', 'www', 'shop-0a1b2c3d'])('%s is reserved: 400, and not available (D76)', async (label) => {
+  expect((await put(label)).status).toBe(400)
+  const { status, body } = await availability(label)
+  expect([status, body]).toEqual([200, { available: false, reason: expect.any(String) as string }])
+})
+
+test.each(['ab', 'a'.repeat(64), 'Shop', 'a--b', '-ab', 'ab-', 'a.b', 'a_b', 'ümlaut', ''])(
+  '%j is no label: 422 (D76)',
+  async (label) => {
+    expect(await put(label)).toMatchObject({ status: 422, body: { on: 'body', property: '/label' } })
+    expect(await availability(encodeURIComponent(label))).toMatchObject({
+      status: 422,
+      body: { on: 'query', property: '/label' },
+    })
+  },
+)
+
+test('a label of 63 characters is one', async () => {
+  expect((await put(`x${randomBytes(31).toString('hex')}`.replace(/-?[0-9a-f]{8}$/, 'zzzzzzzz'))).status).toBe(200)
+})
+
+test('a member may look and not set; a key of the application may set with the scope (wire.md roles)', async () => {
+  const mia = await platform.person()
+  await setMember(platform.api, ana.organizationId, mia.userId, 'MEMBER')
+  const member = { token: await mia.token(everyScope), applicationId: ana.applicationId }
+  expect([(await put(newLabel(), member)).status, (await availability(newLabel(), member)).status]).toEqual([403, 200])
+  const key = await newKey(platform, ana, ['network:applications:write'])
+  expect((await put(newLabel(), { token: key.token, applicationId: ana.applicationId })).status).toBe(200)
+  expect((await put(newLabel(), { token: key.token, applicationId: randomUUID() })).status).toBe(404)
+})

@@ -1,0 +1,30 @@
+import { instant } from '@platform/runtime/columns'
+import { sql } from 'drizzle-orm'
+import { check, index, pgTable, text, uniqueIndex, uuid, varchar } from 'drizzle-orm/pg-core'
+import { applications } from '../applications/table.ts'
+
+/** What an application answers at. The label is the hostname's first; the domain behind it is configuration. */
+export const hostnames = pgTable(
+  'hostnames',
+  {
+    id: uuid().primaryKey(),
+    applicationId: uuid('application_id')
+      .notNull()
+      .references(() => applications.id, { onDelete: 'cascade' }),
+    type: text().$type<'DEPLOYMENT' | 'BRANCH' | 'APP'>().notNull(),
+    label: varchar({ length: 63 }).notNull(),
+    source: text().$type<'system' | 'user'>().notNull(),
+    deploymentId: uuid('deployment_id'),
+    branchId: uuid('branch_id'),
+    createdAt: instant('created_at').notNull(),
+  },
+  (t) => [
+    uniqueIndex('hostnames_label').on(t.label),
+    uniqueIndex('hostnames_production')
+      .on(t.applicationId)
+      .where(sql`${t.type} = 'APP'`),
+    index('hostnames_by_application').on(t.applicationId, t.id),
+    check('hostnames_type', sql`${t.type} in ('DEPLOYMENT', 'BRANCH', 'APP')`),
+    check('hostnames_source', sql`${t.source} in ('system', 'user')`),
+  ],
+)

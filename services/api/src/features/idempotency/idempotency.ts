@@ -1,0 +1,105 @@
+import { hash } from 'node:crypto'
+import { Conflict, ValidationFailed } from '@platform/errors/api-error'
+import type { Db } from '@platform/runtime/database'
+import { discardBefore } from '@platform/runtime/discard-rows'
+import { and, eq, gt, sql } from 'drizzle-orm'
+import type { Actor, Deps } from '../../deps.ts'
+import { idempotentRequests } from './table.ts'
+
+const KEPT_MS = 86_400_000
+
+/** A creation that its caller gave a name, so that a repeat does not create twice. */
+export interface IdempotentRequest {
+  actor: Actor
+  operation: string
+  /** The header's value: 1 to 255 characters of printable ASCII. */
+  key: string
+  /** What was asked: path and parsed body. A repeat must ask the same. */
+  asked: unknown
+  /** False where the answer holds what is shown once: then a repeat is refused rather than answered (D79). */
+  isAnswerKept: boolean
+}
+
+/** Reads the header. Throws ValidationFailed for one that is empty, too long or not printable ASCII. */
+export function readIdempotencyKey(header: string | undefined): string | undefined {
+  if (header === undefined || /^[\x21-\x7e]{1,255}$/.test(header)) return header
+  const message = 'Expected 1 to 255 characters of printable ASCII without spaces'
+  throw new ValidationFailed('headers', [
+    { property: '/idempotency-key', message, summary: message, expected: '1 to 255 characters', found: null },
+  ])
+}
+
+const callerOf = (actor: Actor): string => (actor.kind === 'user' ? `user:${actor.userId}` : `key:${actor.keyId}`)
+
+/**
+ * Runs a creation once for its key: the answer is stored in the transaction of what it created, for 24 hours. A repeat gets
+ * that answer; one that asks something else a 422, one that comes while the first is under way a 409. What failed left
+ * nothing, so its repeat is tried anew.
+ */
+export async function createOnce(
+  { db, now, sealer }: Pick<Deps, 'db' | 'now' | 'sealer'>,
+  { actor, operation, key, asked, isAnswerKept }: IdempotentRequest,
+  create: (db: Db) => Promise<string>,
+): Promise<{ answer: string; isRepeat: boolean }> {
+  const callerId = callerOf(actor)
+  const context = JSON.stringify(['idempotent_request', callerId, operation, key])
+  const askedHash = hash('sha256', JSON.stringify(asked), 'base64url')
+  return db.transaction(async (tx) => {
+    // A lock rather than the row's own: whoever comes second is told at once, and never waits for the first.
+    const [lock] = await tx.execute<{ got: boolean }>(
+      sql`select pg_try_advisory_xact_lock(hashtextextended(${context}, 0)) as got`,
+    )
+    if (!lock?.got) throw new Conflict('A request with this Idempotency-Key is under way')
+
+    const same = and(
+      eq(idempotentRequests.callerId, callerId),
+      eq(idempotentRequests.operation, operation),
+      eq(idempotentRequests.key, key),
+    )
+    const [earlier] = await tx
+      .select()
+      .from(idempotentRequests)
+      .where(and(same, gt(idempotentRequests.createdAt, new Date(now().getTime() - KEPT_MS))))
+    if (earlier) {
+      const { ciphertext, kekId } = earlier
+      if (!ciphertext || kekId === null)
+        throw new Conflict('This Idempotency-Key was used, and what it created is shown once')
+      const kept = JSON.parse(sealer.open({ ciphertext, kekId }, context).toString()) as Kept
+      if (kept.askedHash !== askedHash) throw askedOtherwise()
+      return { answer: kept.answer, isRepeat: true }
+    }
+
+    // A transaction inside of this one is a savepoint, so what creates does not notice.
+    const answer = await create(tx)
+    const kept: Kept = { askedHash, answer }
+    const row = {
+      createdAt: now(),
+      ...(isAnswerKept ? sealer.seal(JSON.stringify(kept), context) : { ciphertext: null, kekId: null }),
+    }
+    await tx
+      .insert(idempotentRequests)
+      .values({ callerId, operation, key, ...row })
+      .onConflictDoUpdate({
+        target: [idempotentRequests.callerId, idempotentRequests.operation, idempotentRequests.key],
+        set: row, // one that was older than a day
+      })
+    return { answer, isRepeat: false }
+  })
+}
+
+interface Kept {
+  askedHash: string
+  answer: string
+}
+
+function askedOtherwise(): ValidationFailed {
+  const message = 'This Idempotency-Key was used for another request'
+  return new ValidationFailed('headers', [
+    { property: '/idempotency-key', message, summary: message, expected: 'the same path and body', found: null },
+  ])
+}
+
+/** Deletes what is older than a day. */
+export async function discardIdempotentRequests({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
+  await discardBefore(db, idempotentRequests.createdAt, new Date(now().getTime() - KEPT_MS))
+}

@@ -1,0 +1,92 @@
+import { randomInt } from 'node:crypto'
+import { z } from '@hono/zod-openapi'
+import { BadRequest } from '@platform/errors/api-error'
+
+const SLUG_LENGTH_MAX = 50
+const LABEL_LENGTH_MIN = 3
+const LABEL_LENGTH_MAX = 63
+
+/** Labels that would stand for the platform itself. */
+const reserved = new Set([
+  'about',
+  'account',
+  'admin',
+  'api',
+  'app',
+  'apps',
+  'assets',
+  'auth',
+  'billing',
+  'blog',
+  'cdn',
+  'console',
+  'dashboard',
+  'docs',
+  'edge',
+  'files',
+  'help',
+  'id',
+  'idp',
+  'internal',
+  'login',
+  'mail',
+  'objects',
+  'platform',
+  'root',
+  'security',
+  'static',
+  'status',
+  'storage',
+  'support',
+  'system',
+  'www',
+])
+
+/** Deployment hostnames end so; a label that did could be mistaken for one (D76). */
+const endsLikeDeployment = (label: string): boolean => /-[0-9a-f]{8}$/.test(label)
+
+/** A DNS label without `--`, of 3 to `lengthMax` characters (D76). */
+const labelOf = (lengthMax: number) =>
+  z
+    .string()
+    .min(LABEL_LENGTH_MIN)
+    .max(lengthMax)
+    .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, 'Expected lower-case letters, digits and single hyphens between them')
+    .openapi({ example: 'acme' })
+
+/** A slug as a caller may give it (D75). */
+export const slug = labelOf(SLUG_LENGTH_MAX)
+/** The first label of a hostname as a caller may give it (D76). */
+export const label = labelOf(LABEL_LENGTH_MAX)
+
+/** Why a well-formed label cannot be had by anybody; undefined when it can (D76). */
+export function whyReserved(name: string): string | undefined {
+  if (reserved.has(name)) return `The name ${name} is reserved`
+  if (endsLikeDeployment(name)) return 'A name cannot end with a hyphen and eight hexadecimal digits'
+  return undefined
+}
+
+/** Refuses what no schema can say: reserved names and the endings of deployment hostnames (D76). Throws BadRequest. */
+export function refuseReservedLabel(name: string): void {
+  const why = whyReserved(name)
+  if (why !== undefined) throw new BadRequest(why)
+}
+
+const suffix = (): string => Array.from({ length: 5 }, () => 'bcdfghjkmnpqrstvwxz'[randomInt(19)]).join('')
+
+/**
+ * Slugs to try for a name, best first: the name itself where it makes a label, then with random endings. Endless; the
+ * caller stops at the first that is free.
+ */
+export function* slugsFor(name: string, fallback: string): Generator<string> {
+  const plain = name
+    .normalize('NFKD')
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, ' ')
+    .trim()
+    .replaceAll(/ +/g, '-')
+    .slice(0, SLUG_LENGTH_MAX - 6)
+    .replace(/-$/, '')
+  if (plain.length >= LABEL_LENGTH_MIN && !reserved.has(plain) && !endsLikeDeployment(plain)) yield plain
+  for (;;) yield `${plain || fallback}-${suffix()}`
+}

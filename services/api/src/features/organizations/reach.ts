@@ -1,0 +1,55 @@
+import { Forbidden, NotFound } from '@platform/errors/api-error'
+import { askedRows, batchByTurn } from '@platform/runtime/batch-by-turn'
+import { preparedOnce } from '@platform/runtime/prepared-once'
+import { and, eq, getTableColumns } from 'drizzle-orm'
+import type { Actor, Deps } from '../../deps.ts'
+import { members, organizations, type Role } from './table.ts'
+
+export type Organization = typeof organizations.$inferSelect
+
+/** An id, and the user whose role is wanted with what it names; null for an API key, which has none. */
+export interface AskedFor {
+  id: string
+  userId: string | null
+}
+
+/** What a turn of the event loop asks for, to be answered with the caller's role in its organization. */
+export const asked = askedRows({ id: 'uuid', userId: 'text' })
+
+/** The organization and the caller's role in it: one statement for all requests of a turn. */
+const findWithRole = preparedOnce((db) => {
+  const query = db
+    .select({ ...getTableColumns(organizations), role: members.role, n: asked.n })
+    .from(asked.from)
+    .innerJoin(organizations, eq(organizations.id, asked.columns.id))
+    .leftJoin(members, and(eq(members.organizationId, organizations.id), eq(members.userId, asked.columns.userId)))
+    .prepare('organizations_with_roles')
+  return batchByTurn(async (keys: readonly AskedFor[]) =>
+    asked.inOrder(keys, await query.execute(asked.parameters(keys))),
+  )
+})
+
+/** What a role must be to do something: any member, or one who may administer. */
+export type Need = 'member' | 'admin'
+
+/** Refuses a member whose role does not suffice (D17, wire.md roles). */
+export function demandRole(role: Role, need: Need): void {
+  if (need === 'admin' && role === 'MEMBER') throw new Forbidden('Your role in this organization does not allow this')
+}
+
+/**
+ * The organization, if the actor reaches it. A user outside of it gets the 404 of a genuine miss; an API key gets 403 for
+ * every one that exists, its own included, since it reaches one application and nothing above it (D17).
+ */
+export async function reachOrganization(
+  { deps, actor }: { deps: Pick<Deps, 'db'>; actor: Actor },
+  id: string,
+  need: Need = 'member',
+): Promise<Organization> {
+  const row = await findWithRole(deps.db)({ id, userId: actor.kind === 'user' ? actor.userId : null })
+  if (!row) throw new NotFound('Organization')
+  if (actor.kind === 'key') throw new Forbidden()
+  if (!row.role) throw new NotFound('Organization')
+  demandRole(row.role, need)
+  return row
+}

@@ -1,0 +1,46 @@
+import { instant } from '@platform/runtime/columns'
+import { sql } from 'drizzle-orm'
+import { check, index, integer, pgTable, text, unique, uuid, varchar } from 'drizzle-orm/pg-core'
+
+export type Role = 'OWNER' | 'ADMIN' | 'MEMBER'
+
+export const organizations = pgTable(
+  'organizations',
+  {
+    id: uuid().primaryKey(),
+    name: varchar({ length: 255 }).notNull(),
+    /** Global (D75). */
+    slug: varchar({ length: 50 }).notNull(),
+    imageUrl: text('image_url'),
+    /** Kept by a trigger of applications, so that no list has to count. */
+    applicationCount: integer('application_count').notNull().default(0),
+    createdAt: instant('created_at').notNull(),
+    updatedAt: instant('updated_at').notNull(),
+  },
+  (t) => [unique('organizations_slug').on(t.slug)],
+)
+
+export const members = pgTable(
+  'organization_members',
+  {
+    id: uuid().primaryKey(),
+    organizationId: uuid('organization_id')
+      .notNull()
+      .references(() => organizations.id, { onDelete: 'cascade' }),
+    /** `sub` of the identity provider. */
+    userId: text('user_id').notNull(),
+    role: text().$type<Role>().notNull(),
+    joinedAt: instant('joined_at').notNull(),
+  },
+  (t) => [
+    unique('organization_members_user').on(t.organizationId, t.userId),
+    index('organization_members_by_user').on(t.userId, t.organizationId),
+    check('organization_members_role', sql`${t.role} in ('OWNER', 'ADMIN', 'MEMBER')`),
+  ],
+)
+
+/** How many organizations each user belongs to, kept by a trigger of organization_members. */
+export const memberships = pgTable('membership_counts', {
+  userId: text('user_id').primaryKey(),
+  organizations: integer().notNull(),
+})

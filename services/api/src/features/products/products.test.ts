@@ -1,0 +1,117 @@
+import { randomUUID } from 'node:crypto'
+import { startPlatform, type TestPlatform } from '@platform/testkit/platform'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { newOwner } from '../../../test/scenario.ts'
+import { setMember } from '../organizations/members.ts'
+import { setQuota } from './quotas.ts'
+import { activatePlan, setEntitlement } from './products.ts'
+
+let platform: TestPlatform
+beforeAll(async () => {
+  platform = await startPlatform()
+})
+afterAll(() => platform.close())
+
+test('every product is listed with the default that nobody decided over (A §4)', async () => {
+  const owner = await newOwner(platform)
+  const { body } = await platform.call(owner.token, `GET /organizations/${owner.organizationId}/products`)
+  expect(body.total).toBe(3)
+  expect(body.items.map(({ product }: { product: { slug: string } }) => product.slug)).toEqual([
+    'network',
+    'storage',
+    'ai-gateway',
+  ])
+  expect(body.items[0]).toEqual({
+    product: {
+      slug: 'network',
+      displayName: 'Network',
+      accessMode: 'organization',
+      defaultAccessPolicy: 'granted',
+      plans: [expect.objectContaining({ slug: 'free' }), expect.objectContaining({ slug: 'pro' })],
+    },
+    hasAccess: true,
+    resolutionSource: 'default',
+    explicitEntitlement: null,
+    subscription: null,
+  })
+  const one = await platform.call(owner.token, `GET /organizations/${owner.organizationId}/products/network`)
+  expect(one.body).toEqual(body.items[0])
+})
+
+test('an entitlement decides over the default, and the check says so (A §4, D50)', async () => {
+  const owner = await newOwner(platform)
+  const check = async () =>
+    (await platform.call(owner.token, `GET /organizations/${owner.organizationId}/products/storage/entitlement`))
+      .body as object
+  expect(await check()).toEqual({ organizationId: owner.organizationId, product: 'storage', hasAccess: true })
+  for (const [status, hasAccess] of [
+    ['SUSPENDED', false],
+    ['ACTIVE', true],
+    ['REVOKED', false],
+  ] as const) {
+    await setEntitlement(platform.api, owner.organizationId, 'storage', status)
+    expect(await check()).toMatchObject({ hasAccess })
+    const { body } = await platform.call(owner.token, `GET /organizations/${owner.organizationId}/products/storage`)
+    expect(body).toMatchObject({
+      hasAccess,
+      resolutionSource: 'explicit',
+      explicitEntitlement: {
+        product: 'storage',
+        status,
+        revokedAt: status === 'REVOKED' ? expect.stringMatching(/Z$/) : null,
+      },
+    })
+  }
+})
+
+test.each(['nope', 'Network', '%00', '__proto__', 'network%2f'])('%s is no product: 404 (D50)', async (name) => {
+  const owner = await newOwner(platform)
+  for (const path of [name, `${name}/entitlement`]) {
+    expect(
+      await platform.call(owner.token, `GET /organizations/${owner.organizationId}/products/${path}`),
+    ).toMatchObject({ status: 404, body: { error: 'Product not found' } })
+  }
+})
+
+test('an activated plan raises the quotas of the organization (D77)', async () => {
+  const owner = await newOwner(platform)
+  const create = (i: number) =>
+    platform.call(owner.token, 'POST /applications', { organizationId: owner.organizationId, name: `App ${i}` })
+  await Promise.all(Array.from({ length: 24 }, (_, i) => create(i)))
+  expect((await create(24)).status).toBe(429)
+  await activatePlan(platform.api, owner.organizationId, 'network', 'pro')
+  expect((await create(24)).status).toBe(201)
+  const { body } = await platform.call(owner.token, `GET /organizations/${owner.organizationId}/products/network`)
+  expect(body.subscription).toMatchObject({
+    product: 'network',
+    plan: 'pro',
+    status: 'ACTIVE',
+    activatedByUserId: null,
+  })
+})
+
+test("an operator's quota holds instead of the plan's, until it is given back", async () => {
+  const owner = await newOwner(platform)
+  const create = async (name: string) =>
+    platform.call(owner.token, 'POST /applications', { organizationId: owner.organizationId, name })
+  await setQuota(platform.api, owner.organizationId, 'applications', 1)
+  expect(await create('Two')).toMatchObject({
+    status: 429,
+    body: { error: expect.stringContaining('applications (1 of 1 used)') as string },
+  })
+  await setQuota(platform.api, owner.organizationId, 'applications', 2)
+  expect((await create('Two')).status).toBe(201)
+  expect((await create('Three')).status).toBe(429)
+  await setQuota(platform.api, owner.organizationId, 'applications', null)
+  expect((await create('Three')).status).toBe(201)
+})
+
+test('setting a member again changes the role', async () => {
+  const owner = await newOwner(platform)
+  const userId = randomUUID()
+  for (const role of ['MEMBER', 'ADMIN'] as const) {
+    await setMember(platform.api, owner.organizationId, userId, role)
+    const { body } = await platform.call(owner.token, `GET /organizations/${owner.organizationId}/members`)
+    expect(body.items.filter((member: { userId: string }) => member.userId === userId)).toMatchObject([{ role }])
+  }
+})

@@ -1,0 +1,84 @@
+import { createSemaphore } from '@platform/runtime/semaphore'
+import { type Trace, traceHeaders } from '@platform/runtime/trace'
+import { sql } from 'drizzle-orm'
+import { z } from 'zod'
+import type { Deps } from '../../deps.ts'
+import { profiles } from './table.ts'
+
+/** How long a profile counts as fresh: a changed name shows after this, with the user's next token. */
+const FRESH_MS = 10 * 60_000
+const FETCH_TIMEOUT_MS = 5_000
+const USERS_MAX = 50_000
+const AT_ONCE = 4
+const WAITING_MAX = 1_000
+
+const text = z
+  .string()
+  .max(2_048)
+  .refine((value) => !value.includes('\0'))
+  .optional()
+const Userinfo = z.object({ sub: z.string(), email: text, given_name: text, family_name: text, picture: text })
+
+interface LearnerOptions extends Pick<Deps, 'db' | 'now' | 'logger'> {
+  userinfoEndpoint: () => Promise<URL>
+}
+
+/**
+ * Learns who users are from the identity provider's userinfo, with their own tokens and behind the requests that brought
+ * these (D73). A token without `openid` cannot ask; what a token's scopes do not show stays as it is known. Failures are
+ * forgotten: the next token tries again.
+ */
+export function createProfileLearner({ db, now, logger, userinfoEndpoint }: LearnerOptions): Deps['learnProfile'] {
+  const freshUntil = new Map<string, number>()
+  const withSlot = createSemaphore({
+    kind: 'profile',
+    slots: AT_ONCE,
+    queueMax: WAITING_MAX,
+    refuse: () => new Error('too many profiles to learn'),
+  })
+
+  async function learn(userId: string, token: string, trace: Trace | undefined): Promise<void> {
+    const answer = await fetch(await userinfoEndpoint(), {
+      headers: { authorization: `Bearer ${token}`, ...traceHeaders(trace) },
+      redirect: 'error',
+      signal: AbortSignal.timeout(FETCH_TIMEOUT_MS),
+    })
+    if (!answer.ok) throw new Error(`userinfo answered ${answer.status}`)
+    const known = Userinfo.parse(await answer.json())
+    if (known.sub !== userId) throw new Error('userinfo speaks of another user')
+    const seen = {
+      email: known.email ?? null,
+      givenName: known.given_name ?? null,
+      familyName: known.family_name ?? null,
+      imageUrl: known.picture ?? null,
+    }
+    await db
+      .insert(profiles)
+      .values({ userId, ...seen, learnedAt: now() })
+      .onConflictDoUpdate({
+        target: profiles.userId,
+        set: {
+          email: sql`coalesce(excluded.email, ${profiles.email})`,
+          givenName: sql`coalesce(excluded.given_name, ${profiles.givenName})`,
+          familyName: sql`coalesce(excluded.family_name, ${profiles.familyName})`,
+          imageUrl: sql`coalesce(excluded.image_url, ${profiles.imageUrl})`,
+          learnedAt: sql`excluded.learned_at`,
+        },
+      })
+  }
+
+  return (userId, token, scopes, trace) => {
+    if (!scopes.has('openid')) return
+    // A token that shows more than the last one is asked with again, however fresh what is known.
+    const shows = ['email', 'profile'].filter((scope) => scopes.has(scope)).join()
+    const key = `${userId} ${shows}`
+    const at = now().getTime()
+    if ((freshUntil.get(key) ?? 0) > at) return
+    if (freshUntil.size >= USERS_MAX) freshUntil.clear()
+    freshUntil.set(key, at + FRESH_MS)
+    withSlot(() => learn(userId, token, trace)).catch((error: unknown) => {
+      freshUntil.delete(key)
+      logger.debug({ err: error }, 'a profile was not learned')
+    })
+  }
+}

@@ -1,0 +1,62 @@
+import { eq, inArray, isNull, notInArray, or, type SQL, sql } from 'drizzle-orm'
+import { type CacheStatus, type requestCounts, requestLogs } from './table.ts'
+
+/** What a list may be narrowed to (A §2 Request log record). */
+export interface RequestFilters {
+  /** The first moment. */
+  from?: Date | undefined
+  /** The first moment that is left out. */
+  to?: Date | undefined
+  method?: string | undefined
+  status?: number | undefined
+  /** 1 to 5. */
+  statusFamily?: number | undefined
+  hostname?: string | undefined
+  pathPrefix?: string | undefined
+  country?: string | undefined
+  cacheStatus?: CacheStatus | undefined
+  cacheHit?: boolean | undefined
+  deploymentId?: string | undefined
+}
+
+/** What the cache answered by itself. */
+const hits: readonly CacheStatus[] = ['hit', 'stale', 'updating', 'revalidated']
+export const isHit = (status: CacheStatus | null): boolean => status !== null && hits.includes(status)
+
+export const hasPathPrefix = ({ pathPrefix = '' }: RequestFilters): boolean => pathPrefix !== '' && pathPrefix !== '/'
+
+/** The filters that rows and their hourly counts have columns for. */
+export function matching(t: typeof requestLogs | typeof requestCounts, filters: RequestFilters): (SQL | undefined)[] {
+  const { method, status, statusFamily, hostname, country, cacheStatus, cacheHit, deploymentId } = filters
+  return [
+    method === undefined ? undefined : eq(t.method, method),
+    status === undefined ? undefined : eq(t.status, status),
+    // Twice what it says, for the index of failures, whose condition Postgres does not derive from the family.
+    statusFamily === undefined ? undefined : sql`${t.status} / 100 = ${sql.raw(String(statusFamily))}`,
+    (status ?? (statusFamily ?? 0) * 100) >= 400 ? sql`${t.status} >= 400` : undefined,
+    hostname === undefined ? undefined : eq(t.hostname, hostname),
+    country === undefined ? undefined : eq(t.country, country),
+    cacheStatus === undefined ? undefined : eq(t.cacheStatus, cacheStatus),
+    cacheHit === true ? inArray(t.cacheStatus, [...hits]) : undefined,
+    cacheHit === false ? or(isNull(t.cacheStatus), notInArray(t.cacheStatus, [...hits])) : undefined,
+    deploymentId === undefined ? undefined : eq(t.deploymentId, deploymentId),
+  ]
+}
+
+const likePrefix = (prefix: string): string => `${prefix.replaceAll(/[\\%_]/g, '\\$&')}%`
+
+/** What rows have to pass. */
+export const passing = (filters: RequestFilters): (SQL | undefined)[] => [
+  hasPathPrefix(filters) ? sql`${requestLogs.path} like ${likePrefix(filters.pathPrefix ?? '')}` : undefined,
+  ...matching(requestLogs, filters),
+]
+
+/** As `passing`, but rows are read in the order of time whatever the path: what has no index is no reason to take another. */
+export const passingByTime = (filters: RequestFilters): (SQL | undefined)[] => {
+  const prefix = sql`${filters.pathPrefix ?? ''}::text`
+  return [sql`left(${requestLogs.path}, length(${prefix})) = ${prefix}`, ...matching(requestLogs, filters)]
+}
+
+/** True when some requests of the span do not match. */
+export const isNarrowed = (filters: RequestFilters): boolean =>
+  passing(filters).some((condition) => condition !== undefined)

@@ -1,0 +1,127 @@
+import { and, asc, count, eq, gte, lt, sum } from 'drizzle-orm'
+import { firstIdAt } from '@platform/runtime/new-id'
+import type { Deps } from '../../deps.ts'
+import { hasPathPrefix, matching, passing, passingByTime, type RequestFilters } from './filters.ts'
+import { hourAfter, type Span, wholeHoursOf } from './hours.ts'
+import { countRankedHours } from './path-ranks.ts'
+import { requestCounts, requestLogs } from './table.ts'
+
+type ReadDeps = Pick<Deps, 'db'>
+
+/** More of all requests than these are read faster in the order of time than by their path. */
+const WIDE_SHARE = 0.1
+/** So little that reading all of it is quick. */
+const SHORT_MS = 7_200_000
+
+/** A part of a span, and how many of its requests match; undefined where that is not kept. */
+export interface Part extends Span {
+  total: number | undefined
+  /** How many there are, where that is known. */
+  requests?: number
+}
+
+/**
+ * A span in parts, oldest first: its whole hours, of which the number of requests that match is kept, and the rest of an
+ * hour at either end. Under a path it is kept of the hours that are ranked.
+ */
+export async function partsOf(
+  deps: ReadDeps,
+  applicationId: string,
+  span: Span,
+  filters: RequestFilters,
+): Promise<Part[]> {
+  const { from, to } = span
+  const hours = wholeHoursOf(span)
+  if (hours.to && hours.to <= hours.from) return [{ from, to, total: undefined }]
+  const count = hasPathPrefix(filters) ? countRankedHours : countHours
+  const parts = [
+    { from, to: hours.from, total: undefined },
+    ...(await count(deps, applicationId, hours, filters)),
+    ...(hours.to ? [{ from: hours.to, to, total: undefined }] : []),
+  ]
+  return parts.filter((part) => !part.to || part.from < part.to)
+}
+
+async function countHours(
+  { db }: ReadDeps,
+  applicationId: string,
+  hours: Span,
+  filters: RequestFilters,
+): Promise<Part[]> {
+  const rows = await db
+    .select({ hour: requestCounts.hour, total: sum(requestCounts.requests).mapWith(Number) })
+    .from(requestCounts)
+    .where(
+      and(
+        eq(requestCounts.applicationId, applicationId),
+        gte(requestCounts.hour, hours.from),
+        hours.to && lt(requestCounts.hour, hours.to),
+        ...matching(requestCounts, filters),
+      ),
+    )
+    .groupBy(requestCounts.hour)
+    .orderBy(asc(requestCounts.hour))
+  return rows.map(({ hour, total }) => ({ from: hour, to: hourAfter(hour), total }))
+}
+
+/** Parts that touch each other, as one. Any order, as long as it is one of time. */
+function joined(parts: readonly Span[]): Span[] {
+  const spans: Span[] = []
+  for (const { from, to } of parts) {
+    const last = spans.at(-1)
+    if (last?.to && last.to.getTime() === from.getTime()) last.to = to
+    else if (to && last?.from.getTime() === to.getTime()) last.from = from
+    else spans.push({ from, to })
+  }
+  return spans
+}
+
+/** True when so many requests match that their paths are no short way to them. */
+function isWide(parts: readonly Part[]): boolean {
+  const ranked = parts.filter(({ requests, total }) => requests !== undefined && total !== undefined)
+  const sum = (member: 'requests' | 'total') => ranked.reduce((all, part) => all + (part[member] ?? 0), 0)
+  return sum('total') > sum('requests') * WIDE_SHARE
+}
+
+/**
+ * How many requests of all parts match. Rows are counted where nothing is kept: by an index, except for short parts of which
+ * many rows match.
+ */
+export async function totalOf(
+  { db, now }: Pick<Deps, 'db' | 'now'>,
+  applicationId: string,
+  parts: readonly Part[],
+  filters: RequestFilters,
+): Promise<number> {
+  const byTime = isWide(parts)
+  async function countRows({ from, to }: Span): Promise<number> {
+    const isShort = (to ?? now()).getTime() - from.getTime() <= SHORT_MS
+    const [row] = await db
+      .select({ total: count() })
+      .from(requestLogs)
+      .where(
+        and(
+          eq(requestLogs.applicationId, applicationId),
+          gte(requestLogs.id, firstIdAt(from)),
+          to && lt(requestLogs.id, firstIdAt(to)),
+          ...(byTime && isShort ? passingByTime(filters) : passing(filters)),
+        ),
+      )
+    return row?.total ?? 0
+  }
+  const known = parts.reduce((all, { total }) => all + (total ?? 0), 0)
+  const counted = await Promise.all(joined(parts.filter(({ total }) => total === undefined)).map(countRows))
+  return counted.reduce((all, each) => all + each, known)
+}
+
+/** Where to look for the newest requests that match, newest first: the parts that hold so many. */
+export function placesOf(parts: readonly Part[], wanted: number): Span[] {
+  const places: Span[] = []
+  let found = 0
+  for (const part of parts.toReversed()) {
+    if (found >= wanted) break
+    if (part.total !== 0) places.push(part)
+    found += part.total ?? 0
+  }
+  return joined(places)
+}

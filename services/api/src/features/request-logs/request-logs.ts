@@ -1,0 +1,151 @@
+import { z } from '@hono/zod-openapi'
+import { NotFound } from '@platform/errors/api-error'
+import { arrayLiteral } from '@platform/runtime/batch-by-turn'
+import { firstIdAt, momentOf } from '@platform/runtime/new-id'
+import { and, desc, eq, getTableColumns, gte, lt, sql } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { readCursor, writeCursor } from '../../http/pages.ts'
+import type { Application } from '../applications/reach.ts'
+import { quotaOf } from '../products/quotas.ts'
+import { isHit, isNarrowed, passing, type RequestFilters } from './filters.ts'
+import { hourOf, type Span } from './hours.ts'
+import { partsOf, placesOf, totalOf } from './parts.ts'
+import { requestLogs } from './table.ts'
+
+const DAY_MS = 86_400_000
+const ID_MAX = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+
+type Row = typeof requestLogs.$inferSelect
+type ReadDeps = Pick<Deps, 'db' | 'now'>
+
+/** A request as a list shows it (wire.md). */
+function shown(row: Row, application: Application) {
+  const { servedBy, deploymentId } = row
+  return {
+    id: row.id,
+    application: { id: application.id, name: application.name },
+    deployment: deploymentId === null ? null : { id: deploymentId, status: servedBy.deploymentStatus ?? 'ACTIVE' },
+    deploymentFunction: servedBy.deploymentFunction ?? null,
+    deploymentAsset: servedBy.deploymentAsset ?? null,
+    storageBucket: servedBy.storageBucket ?? null,
+    storageObject: servedBy.storageObject ?? null,
+    request: {
+      method: row.method,
+      hostname: row.hostname,
+      path: row.path,
+      query: row.query,
+      protocol: row.protocol,
+      country: row.country,
+      userAgent: row.userAgent,
+      referer: row.referer,
+    },
+    response: {
+      status: row.status,
+      cacheStatus: row.cacheStatus,
+      cacheHit: isHit(row.cacheStatus),
+      region: row.region,
+      edgeLocation: row.edgeLocation,
+    },
+    metrics: {
+      requestBodyBytes: row.requestBodyBytes,
+      responseBodyBytes: row.responseBodyBytes,
+      bytesSent: row.bytesSent,
+      durationMs: row.durationMs,
+    },
+    startedAt: new Date(row.completedAt.getTime() - row.durationMs),
+    completedAt: row.completedAt,
+  }
+}
+export type ShownRequest = ReturnType<typeof shown>
+
+/** The first moment that the application's organization may look back to: whole hours, as its plan allows (D77). */
+async function keptSince({ db, now }: ReadDeps, application: Application): Promise<Date> {
+  const days = await quotaOf({ db }, application.organizationId, 'log_retention_days')
+  return hourOf(new Date(now().getTime() - days * DAY_MS))
+}
+
+/** The newest rows of some spans that pass the filters: each span is searched for as many, from its end. */
+async function newestRows(
+  { db }: ReadDeps,
+  applicationId: string,
+  spans: readonly Span[],
+  filters: RequestFilters,
+  before: string | undefined,
+  limit: number,
+): Promise<Row[]> {
+  if (spans.length === 0) return []
+  const lows = arrayLiteral(spans.map(({ from }) => firstIdAt(from)))
+  const highs = arrayLiteral(spans.map(({ to }) => (to ? firstIdAt(to) : ID_MAX)))
+  const range = db
+    .select({ low: sql<string>`low`.as('low'), high: sql<string>`high`.as('high') })
+    .from(sql`unnest(${lows}::uuid[], ${highs}::uuid[]) as ranges(low, high)`)
+    .as('range')
+  const found = db
+    .select()
+    .from(requestLogs)
+    .where(
+      and(
+        eq(requestLogs.applicationId, applicationId),
+        gte(requestLogs.id, range.low),
+        lt(requestLogs.id, range.high),
+        before === undefined ? undefined : lt(requestLogs.id, before),
+        ...passing(filters),
+      ),
+    )
+    .orderBy(desc(requestLogs.id))
+    .limit(limit)
+    .as('found')
+  const rows = await db.select().from(range).crossJoinLateral(found).orderBy(desc(found.id)).limit(limit)
+  return rows.map((row) => row.found)
+}
+
+const Position = z.object({ id: z.guid(), total: z.number() })
+
+/**
+ * A page of the requests of an application, those that started last first, as far back as its plan keeps them (A §4, D77).
+ * `total` is counted with the first page and travels in the cursor (D31). What few requests match is looked for where the
+ * counts say that it is.
+ */
+export async function requestLogsPage(
+  deps: ReadDeps & Pick<Deps, 'sealer'>,
+  application: Application,
+  { cursor, limit, ...asked }: RequestFilters & { cursor?: string | undefined; limit: number },
+): Promise<{ items: ShownRequest[]; total: number; nextCursor: string | null }> {
+  const of = { operation: 'listRequests', ownerId: application.id, filters: { ...asked } }
+  const at = cursor === undefined ? undefined : readCursor(deps.sealer, of, Position, cursor)
+  const kept = await keptSince(deps, application)
+  // Nothing lies outside; and ids and Postgres end before the years that a caller may name do.
+  const latest = new Date(deps.now().getTime() + DAY_MS)
+  const within = (at: Date) => (at < kept ? kept : at > latest ? latest : at)
+  const from = within(asked.from ?? kept)
+  const filters = { ...asked, to: asked.to && within(asked.to) }
+  const span = { from, to: at ? new Date(momentOf(at.id).getTime() + 1) : filters.to }
+  // Where everything matches, the rows after a cursor are the next ones.
+  const isPlain = at !== undefined && !isNarrowed(filters)
+  const parts = isPlain ? [{ ...span, total: undefined }] : await partsOf(deps, application.id, span, filters)
+  const [rows, total] = await Promise.all([
+    newestRows(deps, application.id, placesOf(parts, limit + 1), filters, at?.id, limit + 1),
+    at?.total ?? totalOf(deps, application.id, parts, filters),
+  ])
+  const items = rows.slice(0, limit)
+  const last = items.at(-1)
+  const nextCursor = rows.length > limit && last ? writeCursor(deps.sealer, of, { id: last.id, total }) : null
+  return { items: items.map((row) => shown(row, application)), total, nextCursor }
+}
+
+/** One request with its headers, which were sanitized before they were stored (A §2). Throws NotFound. */
+export async function getRequestLog(deps: ReadDeps, application: Application, id: string) {
+  const [row] = await deps.db
+    .select(getTableColumns(requestLogs))
+    .from(requestLogs)
+    .where(
+      and(
+        eq(requestLogs.applicationId, application.id),
+        eq(requestLogs.id, id),
+        gte(requestLogs.id, firstIdAt(await keptSince(deps, application))),
+      ),
+    )
+  if (!row) throw new NotFound('Request')
+  const { requestHeaders, responseHeaders } = row
+  return { ...shown(row, application), requestHeaders, responseHeaders }
+}

@@ -1,0 +1,121 @@
+import { z } from '@hono/zod-openapi'
+import { endpoint } from '../../http/endpoint.ts'
+import { id, instant, pathId, shown, text } from '../../http/fields.ts'
+import { cursorPage, cursorQuery } from '../../http/pages.ts'
+import { reachApplication } from '../applications/reach.ts'
+import { getRequestLog, requestLogsPage } from './request-logs.ts'
+
+const tag = 'Request logs'
+const spec = 'A §4 Applications'
+
+const cacheStatus = z.enum(['hit', 'miss', 'bypass', 'revalidated', 'stale', 'updating'])
+const bytes = z.number().int().min(0).openapi({ example: 512 })
+const country = z.string().openapi({ description: 'ISO 3166-1 alpha-2.', example: 'DE' })
+
+const RequestLog = z
+  .object({
+    id,
+    application: z.object({ id, name: shown('Shop') }),
+    deployment: z.object({ id, status: shown('ACTIVE') }).nullable(),
+    deploymentFunction: z
+      .object({ id, name: shown('checkout'), path: shown('/api/checkout'), region: shown('local').nullable() })
+      .nullable(),
+    deploymentAsset: z.object({ id, path: shown('/logo.svg'), objectKey: shown('assets/logo.svg') }).nullable(),
+    storageBucket: z.object({ id, name: shown('media'), slug: shown('media-x') }).nullable(),
+    storageObject: z.object({ id, key: shown('photos/cat.jpg'), contentType: shown('image/jpeg') }).nullable(),
+    request: z.object({
+      method: z.string().openapi({ example: 'GET' }),
+      hostname: z.string().openapi({ example: 'shop.apps.example.com' }),
+      path: z.string().openapi({ example: '/products' }),
+      query: shown('page=2').openapi({
+        description: 'Without the question mark; values that carry authority are redacted.',
+      }),
+      protocol: z.string().openapi({ example: 'HTTP/1.1' }),
+      country: country.nullable(),
+      userAgent: shown('curl/8.9.1').nullable(),
+      referer: shown('https://www.example.com/').nullable(),
+    }),
+    response: z.object({
+      status: z.number().int().openapi({ example: 200 }),
+      cacheStatus: cacheStatus.nullable(),
+      cacheHit: z.boolean().openapi({ description: 'Whether the cache answered by itself.' }),
+      region: shown('local').nullable(),
+      edgeLocation: shown('local').nullable(),
+    }),
+    metrics: z.object({
+      requestBodyBytes: bytes,
+      responseBodyBytes: bytes,
+      bytesSent: bytes,
+      durationMs: z.number().int().min(0).openapi({ example: 12 }),
+    }),
+    startedAt: instant,
+    completedAt: instant,
+  })
+  .openapi('RequestLog')
+
+const headers = z.record(z.string(), z.string()).openapi({ description: 'Values that carry authority are redacted.' })
+const RequestLogDetail = z
+  .object({ ...RequestLog.shape, requestHeaders: headers, responseHeaders: headers })
+  .openapi('RequestLogDetail')
+
+const status = z
+  .string()
+  .regex(/^[1-5]\d\d$/, 'Expected a status from 100 to 599')
+  .transform(Number)
+  .openapi({ type: 'integer', minimum: 100, maximum: 599, example: 404 })
+const statusFamily = z.enum(['1xx', '2xx', '3xx', '4xx', '5xx']).transform((family) => Number(family[0]))
+const method = z
+  .string()
+  .regex(/^[A-Z]{1,16}$/, 'Expected a method in capitals')
+  .openapi({ example: 'GET' })
+const flag = z.enum(['true', 'false']).transform((given) => given === 'true')
+const ofApplication = { id: pathId('Application') }
+
+export const requestLogEndpoints = [
+  endpoint({
+    operation: 'listRequests',
+    on: 'GET /applications/{id}/requests',
+    spec,
+    tag,
+    summary: 'List the requests that an application was sent',
+    description:
+      'Newest first, as far back as the plan keeps them, a page at a time: send `nextCursor` as `cursor`, with the same filters. All filters that are sent must match.',
+    actor: 'any',
+    scope: 'network:applications:read',
+    params: ofApplication,
+    query: z.object({
+      ...cursorQuery(),
+      from: instant.optional().openapi({ description: 'The first moment.' }),
+      to: instant.optional().openapi({ description: 'The first moment that is left out.' }),
+      method: method.optional().openapi({ description: 'Requests of this method.' }),
+      status: status.optional().openapi({ description: 'Requests answered with this status.' }),
+      statusFamily: statusFamily.optional().openapi({ description: 'Requests answered with a status of this family.' }),
+      hostname: text(253)
+        .optional()
+        .openapi({ description: 'Requests of this hostname.', example: 'shop.apps.example.com' }),
+      pathPrefix: text(2_048).optional().openapi({ description: 'Requests of paths that begin so.', example: '/api/' }),
+      country: country.regex(/^[A-Z]{2}$/, 'Expected two capital letters').optional(),
+      cacheStatus: cacheStatus.optional().openapi({ description: 'Requests that met the cache so.' }),
+      cacheHit: flag.optional().openapi({ description: 'Whether the cache answered by itself.' }),
+      deploymentId: id.optional().openapi({ description: 'Requests that this deployment served.' }),
+    }),
+    reach: (call) => reachApplication(call, call.params.id),
+    returns: [200, cursorPage(RequestLog)],
+    fails: [400],
+    handle: ({ deps, target, query }) => requestLogsPage(deps, target, query),
+  }),
+  endpoint({
+    operation: 'getRequest',
+    on: 'GET /applications/{id}/requests/{requestId}',
+    spec,
+    tag,
+    summary: 'Get one request with its sanitized headers',
+    description: 'With its headers, from which whatever carries authority was removed.',
+    actor: 'any',
+    scope: 'network:applications:read',
+    params: { ...ofApplication, requestId: pathId('Request') },
+    reach: (call) => reachApplication(call, call.params.id),
+    returns: [200, RequestLogDetail],
+    handle: ({ deps, target, params }) => getRequestLog(deps, target, params.requestId),
+  }),
+]

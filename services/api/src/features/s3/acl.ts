@@ -1,0 +1,26 @@
+import type { Bucket } from '../storage/buckets.ts'
+import { type BucketCall, type S3Reply, xmlReply } from './s3-call.ts'
+import { XML_DECLARATION, xmlText } from './write-xml.ts'
+
+const grant = (type: string, grantee: string, permission: string): string =>
+  `<Grant><Grantee xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:type="${type}">${grantee}</Grantee><Permission>${permission}</Permission></Grant>`
+
+/** Who owns what is in a bucket: its application. */
+export const ownerOf = ({ applicationId }: Pick<Bucket, 'applicationId'>) => ({
+  ID: applicationId,
+  DisplayName: applicationId,
+})
+
+/** GetBucketAcl and GetObjectAcl: the owner may everything, and anyone may read what is public. */
+export async function getAcl({ bucket }: BucketCall): Promise<S3Reply> {
+  const id = xmlText(bucket.applicationId)
+  const owner = `<ID>${id}</ID><DisplayName>${id}</DisplayName>`
+  const anyone = '<URI>http://acs.amazonaws.com/groups/global/AllUsers</URI>'
+  const grants = [
+    grant('CanonicalUser', owner, 'FULL_CONTROL'),
+    ...(bucket.visibility === 'public' ? [grant('Group', anyone, 'READ')] : []),
+  ]
+  return xmlReply(
+    `${XML_DECLARATION}<AccessControlPolicy xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Owner>${owner}</Owner><AccessControlList>${grants.join('')}</AccessControlList></AccessControlPolicy>`,
+  )
+}

@@ -1,0 +1,216 @@
+import type { ApiScope } from '@platform/auth/scopes'
+import type { Sealer } from '@platform/runtime/seal'
+import { type Deps, grants } from '../../deps.ts'
+import type { DoorExchange } from '../../http/door.ts'
+import { admitAnyone, authenticate } from '../../http/exchange.ts'
+import type { Bucket } from '../storage/buckets.ts'
+import { readBucketName } from './bucket-name.ts'
+import {
+  type Asked,
+  findBelowApplication,
+  findPublic,
+  findSigner,
+  type Named,
+  type SigningApiKey,
+} from './find-access.ts'
+import type { RawTarget } from './raw-target.ts'
+import type { Caller } from './s3-call.ts'
+import { s3Failure } from './s3-failure.ts'
+import { readAuthClaim, readCredential, type SignatureClaim } from './signature-claim.ts'
+import { createSigningKeys, hmac, type SealedState, type SigningKeys } from './signing-key.ts'
+import {
+  checkSignedHeaders,
+  checkTime,
+  payloadHashOf,
+  sameSignature,
+  type StreamSeed,
+  verifySignature,
+} from './verify-signature.ts'
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+/** From the range for documentation (RFC 5737): nobody's address, so whoever yields it believed a header. */
+const PROBE = '192.0.2.255'
+
+/** Who asks, what they named, and what their signature leaves for the body. */
+interface Authorized {
+  caller: Caller
+  named: Named
+  payloadHash: string
+  seed: StreamSeed | undefined
+}
+
+interface Request {
+  target: RawTarget
+  headers: ReadonlyMap<string, string>
+  /** Whether the object is needed as well. */
+  isObjectAsked: boolean
+  /** undefined: an operation that is not there. */
+  scope: ApiScope | undefined
+  /** True for what anyone may do in a public bucket. */
+  isOpen: boolean
+  /** By `admit`. */
+  admitted: Promise<void>
+}
+
+/**
+ * Counts the request on its address, before anything of it is looked at: a refused one counts too (D55). A bearer is counted
+ * with its key, by `authorize`.
+ */
+export const admit = async (exchange: DoorExchange): Promise<void> => {
+  if (!/^bearer /i.test(exchange.incoming.headers.authorization ?? '')) await admitAnyone(exchange)
+}
+
+const signingKeysOf = new WeakMap<Pick<Sealer, 'open'>, SigningKeys>()
+function signingKeys(sealer: Sealer): SigningKeys {
+  let keys = signingKeysOf.get(sealer)
+  if (!keys) {
+    keys = createSigningKeys(sealer)
+    signingKeysOf.set(sealer, keys)
+  }
+  return keys
+}
+
+const publicHosts = new Map<string, string>()
+function hostOf(url: string): string {
+  let host = publicHosts.get(url)
+  if (host === undefined) {
+    host = new URL(url).host
+    publicHosts.set(url, host)
+  }
+  return host
+}
+
+/** The names a client may have signed: Host as it came, what a trusted proxy says it was, the configured one. */
+function hostsOf({ deps, incoming }: DoorExchange, headers: ReadonlyMap<string, string>): string[] {
+  const hosts = [headers.get('host') ?? '']
+  const forwarded = headers.get('x-forwarded-host')?.split(',', 1)[0]?.trim()
+  if (forwarded !== undefined && deps.clientAddress(incoming.socket.remoteAddress, PROBE) === PROBE)
+    hosts.push(forwarded)
+  hosts.push(hostOf(deps.publicUrl))
+  return [...new Set(hosts)]
+}
+
+/** The bucket and key of a path, for whoever has an application. */
+function askedOf({ target, isObjectAsked }: Request): Asked {
+  return {
+    bucket: target.bucket === undefined ? undefined : readBucketName(target.bucket),
+    key: isObjectAsked ? target.key : undefined,
+  }
+}
+
+function demandScope(scopes: ReadonlySet<string>, scope: ApiScope | undefined): void {
+  if (scope !== undefined && !grants(scopes, scope))
+    throw s3Failure('AccessDenied', `The API key lacks the scope ${scope}`)
+}
+
+type UsableKey = SigningApiKey & { applicationId: string; state: SealedState }
+
+/** Throws InvalidAccessKeyId for a key that cannot sign: unknown, deleted, or without a storage scope. */
+function usableKey(key: SigningApiKey | undefined): UsableKey {
+  if (!key?.signingState || key.signingKekId === null || key.applicationId === null)
+    throw s3Failure('InvalidAccessKeyId')
+  const { applicationId, signingState: ciphertext, signingKekId: kekId } = key
+  return { ...key, applicationId, state: { keyId: key.id, ciphertext, kekId } }
+}
+
+/** The caller behind a signature that is right. That its key has expired is said only to whoever has the secret (D2). */
+function callerOf({ now }: Pick<Deps, 'now'>, key: UsableKey): Extract<Caller, { kind: 'key' }> {
+  if (key.expiresAt && key.expiresAt <= now()) throw s3Failure('InvalidAccessKeyId', 'The API key has expired')
+  return { kind: 'key', keyId: key.id, applicationId: key.applicationId, scopes: new Set(key.scopes) }
+}
+
+async function authorizeSigned(exchange: DoorExchange, request: Request, claim: SignatureClaim): Promise<Authorized> {
+  const { deps } = exchange
+  const { target, headers } = request
+  const signed = { method: exchange.incoming.method ?? '', target, headers, hosts: hostsOf(exchange, headers) }
+  checkTime(claim, deps.now())
+  checkSignedHeaders(claim, headers)
+  const payloadHash = payloadHashOf(signed, claim)
+  if (!UUID.test(claim.keyId)) throw s3Failure('InvalidAccessKeyId')
+  const [found] = await Promise.all([findSigner(deps.db, claim.keyId, askedOf(request)), request.admitted])
+  const key = usableKey(found?.key)
+  const seed = verifySignature(signed, claim, await signingKeys(deps.sealer)(key.state, claim))
+  const caller = callerOf(deps, key)
+  exchange.actor = caller
+  demandScope(caller.scopes, request.scope)
+  return { caller, named: found?.named ?? { bucket: null, found: null }, payloadHash, seed }
+}
+
+/** A key's token acts for its application as the key does, and lives out its 300 seconds (D44, A §3). */
+async function authorizeBearer(exchange: DoorExchange, request: Request): Promise<Authorized> {
+  const actor = await authenticate(exchange)
+  if (actor.kind !== 'key') throw s3Failure('AccessDenied', 'Only tokens of API keys are taken here')
+  demandScope(actor.scopes, request.scope)
+  const named = await findBelowApplication(exchange.deps.db, actor.applicationId, askedOf(request))
+  const payloadHash = request.headers.get('x-amz-content-sha256') ?? 'UNSIGNED-PAYLOAD'
+  return { caller: actor, named, payloadHash, seed: undefined }
+}
+
+/**
+ * Anyone may read objects of public buckets, which they name by the slug; to list what is there is not to read it, and
+ * everything else is denied alike.
+ */
+async function authorizeAnyone(
+  { deps }: DoorExchange,
+  { target, isObjectAsked, isOpen, admitted }: Request,
+): Promise<Authorized> {
+  await admitted
+  if (!isOpen || target.bucket === undefined) throw s3Failure('AccessDenied')
+  const named = await findPublic(deps.db, target.bucket, isObjectAsked ? target.key : undefined)
+  if (!named.bucket) throw s3Failure('AccessDenied')
+  return { caller: { kind: 'anonymous' }, named, payloadHash: 'UNSIGNED-PAYLOAD', seed: undefined }
+}
+
+/**
+ * Finds out who asks and what they named, in one statement, and refuses who may not: first the claim itself, then the
+ * address throttle, the signature, the scope. A key that was deleted or has expired is refused from then on.
+ *
+ * Throws what `readAuthClaim`, `checkTime`, `checkSignedHeaders` and `verifySignature` throw; InvalidAccessKeyId,
+ * InvalidBucketName, AccessDenied; Throttled; for a bearer InvalidToken.
+ */
+export async function authorize(exchange: DoorExchange, request: Request): Promise<Authorized> {
+  const claim = readAuthClaim(request.target, request.headers)
+  switch (claim.kind) {
+    case 'signature':
+      return authorizeSigned(exchange, request, claim.claim)
+    case 'bearer':
+      return authorizeBearer(exchange, request)
+    case 'anonymous':
+      return authorizeAnyone(exchange, request)
+  }
+}
+
+/**
+ * Finds out who signed the policy of a form, and the bucket that it is sent to (S3 API POST object).
+ * Throws AccessDenied, InvalidAccessKeyId, SignatureDoesNotMatch, NoSuchBucket.
+ */
+export async function authorizeForm(
+  exchange: DoorExchange,
+  target: RawTarget,
+  fields: ReadonlyMap<string, string>,
+  policy: string,
+): Promise<{ caller: Extract<Caller, { kind: 'key' }>; bucket: Bucket }> {
+  const { deps } = exchange
+  const get = (name: string): string => {
+    const value = fields.get(name)
+    if (value === undefined) throw s3Failure('AccessDenied', `The form must hold ${name}`)
+    return value
+  }
+  if (get('x-amz-algorithm') !== 'AWS4-HMAC-SHA256')
+    throw s3Failure('InvalidArgument', 'x-amz-algorithm must be AWS4-HMAC-SHA256')
+  const scope = readCredential(get('x-amz-credential'), 'AuthorizationHeaderMalformed')
+  if (!get('x-amz-date').startsWith(scope.day))
+    throw s3Failure('AccessDenied', 'The date of the credential is not that of x-amz-date')
+  const signature = get('x-amz-signature')
+  if (!UUID.test(scope.keyId)) throw s3Failure('InvalidAccessKeyId')
+  const asked = { bucket: readBucketName(target.bucket ?? ''), key: undefined }
+  const found = await findSigner(deps.db, scope.keyId, asked)
+  const key = usableKey(found?.key)
+  if (!sameSignature(hmac(await signingKeys(deps.sealer)(key.state, scope), policy), signature))
+    throw s3Failure('SignatureDoesNotMatch')
+  const caller = callerOf(deps, key)
+  exchange.actor = caller
+  demandScope(caller.scopes, 'network:storage:write')
+  if (!found?.named.bucket) throw s3Failure('NoSuchBucket')
+  return { caller, bucket: found.named.bucket }
+}

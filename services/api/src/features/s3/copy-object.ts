@@ -1,0 +1,92 @@
+import { Readable } from 'node:stream'
+import { finished } from 'node:stream/promises'
+import type { StoredObject } from '../storage/commit-object.ts'
+import { quotedEtag } from '../storage/conditions.ts'
+import { findObject, openObject } from '../storage/read-object.ts'
+import type { ObjectChecksum } from '../storage/table.ts'
+import { checkWriteCondition, readWriteCondition } from './check-conditions.ts'
+import { type ChecksumAlgorithm, readAlgorithm, startSum } from './checksum.ts'
+import { getCopySource, listBlobs } from './copy-source.ts'
+import { readDescription } from './object-headers.ts'
+import { readTagHeader } from './object-tags.ts'
+import { putIntoStore } from './put-object.ts'
+import { refuseHeaders } from './refuse-headers.ts'
+import type { KeyedCall, S3Call, S3Reply } from './s3-call.ts'
+import { s3Failure } from './s3-failure.ts'
+import { stayAwake } from './stay-awake.ts'
+import { writeXml } from './write-xml.ts'
+
+/** COPY or REPLACE. Throws InvalidArgument. */
+function readDirective(headers: ReadonlyMap<string, string>, name: string): 'COPY' | 'REPLACE' {
+  const value = headers.get(name) ?? 'COPY'
+  if (value !== 'COPY' && value !== 'REPLACE') throw s3Failure('InvalidArgument', `Unknown ${name}`)
+  return value
+}
+
+/** Reads an object once more for a sum that it has not got. */
+async function sumOf({ deps }: S3Call, object: StoredObject, algorithm: ChecksumAlgorithm): Promise<ObjectChecksum> {
+  const sum = await startSum(algorithm)
+  const content = openObject(deps, object, null)
+  if (content instanceof Readable) {
+    for await (const chunk of content as AsyncIterable<Buffer>) sum.update(chunk)
+    await finished(content)
+  } else sum.update(content)
+  return { algorithm, type: 'FULL_OBJECT', value: sum.digest().toString('base64') }
+}
+
+async function checksumOf(call: S3Call, source: StoredObject): Promise<ObjectChecksum | null> {
+  const asked = call.headers.get('x-amz-checksum-algorithm')
+  if (asked === undefined) return source.checksum
+  const algorithm = readAlgorithm(asked)
+  return source.checksum?.algorithm === algorithm ? source.checksum : sumOf(call, source, algorithm)
+}
+
+/** The elements of CopyObjectResult and CopyPartResult. */
+export const copyResult = (root: string, made: Pick<StoredObject, 'etag' | 'uploadedAt' | 'checksum'>): string =>
+  writeXml(root, {
+    LastModified: made.uploadedAt,
+    ETag: quotedEtag(made.etag),
+    ...(made.checksum && {
+      [`Checksum${made.checksum.algorithm}`]: made.checksum.value,
+      ChecksumType: made.checksum.type,
+    }),
+  })
+
+/**
+ * CopyObject: rows that refer to the source's blobs, whatever the size; bytes are read only for a checksum that the source
+ * has not got. The ETag stays the source's.
+ *
+ * Throws InvalidRequest for a copy onto itself that changes nothing, NoSuchKey, PreconditionFailed.
+ */
+export async function copyObject(call: KeyedCall): Promise<S3Reply> {
+  const { deps, bucket, key, headers } = call
+  refuseHeaders(headers, bucket.visibility)
+  const metadata = readDirective(headers, 'x-amz-metadata-directive')
+  const tagging = readDirective(headers, 'x-amz-tagging-directive')
+  const condition = readWriteCondition(headers)
+  const replacement = metadata === 'REPLACE' ? readDescription(headers) : undefined
+  const newTags = tagging === 'REPLACE' ? readTagHeader(headers.get('x-amz-tagging')) : undefined
+  const source = await getCopySource(call)
+  if (source.bucketId === bucket.id && source.key === key && !replacement && !newTags)
+    throw s3Failure(
+      'InvalidRequest',
+      'This copy request is illegal because it is trying to copy an object to itself without changing its metadata or tags',
+    )
+  if (condition) checkWriteCondition(condition, await findObject(deps, bucket.id, key))
+  return stayAwake(call, async () => {
+    const made = await putIntoStore(call, {
+      key,
+      ...(replacement ?? { contentType: source.contentType, headers: source.headers, metadata: source.metadata }),
+      tags: newTags ?? source.tags,
+      contentLength: source.contentLength,
+      etag: source.etag,
+      md5: source.checksumMd5,
+      sha1: source.checksumSha1,
+      sha256: source.checksumSha256,
+      checksum: await checksumOf(call, source),
+      blobs: await listBlobs(deps, source),
+      condition,
+    })
+    return copyResult('CopyObjectResult', made)
+  })
+}

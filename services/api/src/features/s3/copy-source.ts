@@ -1,0 +1,71 @@
+import { asc, eq } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { findBucket } from '../storage/buckets.ts'
+import type { LiveBlob, StoredObject } from '../storage/commit-object.ts'
+import { findObject } from '../storage/read-object.ts'
+import { objectBlobs } from '../storage/table.ts'
+import { readBucketName } from './bucket-name.ts'
+import { checkCopySource } from './check-conditions.ts'
+import { checkKey, decodeOnce } from './raw-target.ts'
+import type { Caller } from './s3-call.ts'
+import { s3Failure } from './s3-failure.ts'
+
+const malformed = () => s3Failure('InvalidArgument', 'x-amz-copy-source must be /bucket/key, as in a URL')
+
+/** Reads x-amz-copy-source: decoded once, and `+` is a plus. Throws InvalidArgument. */
+export function readCopySource(header: string): { bucket: string; key: string } {
+  const [path = '', query] = header.split('?', 2)
+  const version = query === undefined ? undefined : /^versionId=(.*)$/.exec(query)?.[1]
+  if (query !== undefined && version === undefined) throw malformed()
+  if (version !== undefined && version !== 'null') throw s3Failure('NoSuchVersion')
+  const text = decodeOnce(path.startsWith('/') ? path.slice(1) : path, 'x-amz-copy-source')
+  const slash = text.indexOf('/')
+  if (slash < 1 || slash === text.length - 1) throw malformed()
+  return { bucket: text.slice(0, slash), key: checkKey(text.slice(slash + 1)) }
+}
+
+/**
+ * The object that a copy is made of: of the caller's application, its conditions met.
+ * Throws NoSuchBucket, NoSuchKey, PreconditionFailed, InvalidArgument, InvalidBucketName.
+ */
+export async function getCopySource({
+  deps,
+  caller,
+  headers,
+}: {
+  deps: Pick<Deps, 'db'>
+  caller: Caller
+  headers: ReadonlyMap<string, string>
+}): Promise<StoredObject> {
+  if (caller.kind !== 'key') throw s3Failure('AccessDenied')
+  const source = readCopySource(headers.get('x-amz-copy-source') ?? '')
+  const { environment, name } = readBucketName(source.bucket)
+  const bucket = await findBucket(deps, caller.applicationId, environment, name)
+  if (!bucket) throw s3Failure('NoSuchBucket', undefined, { BucketName: source.bucket })
+  const object = await findObject(deps, bucket.id, source.key)
+  if (!object) throw s3Failure('NoSuchKey', undefined, { Key: source.key })
+  checkCopySource(headers, object)
+  return object
+}
+
+/** The blobs of an object in their order, to be referred to once more. */
+export async function listBlobs(
+  { db }: Pick<Deps, 'db'>,
+  { id }: Pick<StoredObject, 'id'>,
+): Promise<(LiveBlob & { part?: number; partChecksum?: string })[]> {
+  const rows = await db
+    .select({
+      id: objectBlobs.blobId,
+      length: objectBlobs.length,
+      part: objectBlobs.part,
+      partChecksum: objectBlobs.partChecksum,
+    })
+    .from(objectBlobs)
+    .where(eq(objectBlobs.objectId, id))
+    .orderBy(asc(objectBlobs.n))
+  return rows.map(({ part, partChecksum, ...blob }) => ({
+    ...blob,
+    ...(part !== null && { part }),
+    ...(partChecksum !== null && { partChecksum }),
+  }))
+}

@@ -1,0 +1,134 @@
+import { and, asc, eq, isNotNull, sql } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import type { StoredObject } from '../storage/commit-object.ts'
+import { isRangeCurrent, quotedEtag } from '../storage/conditions.ts'
+import { headerValue } from '../storage/object-headers.ts'
+import { type ByteRange, openObject } from '../storage/read-object.ts'
+import { objectBlobs } from '../storage/table.ts'
+import { isNotModified } from './check-conditions.ts'
+import { checksumHeader } from './checksum.ts'
+import { writeDescription } from './object-headers.ts'
+import { readPartNumber } from './part-number.ts'
+import { demandRange } from './read-range.ts'
+import type { ObjectCall, S3Reply } from './s3-call.ts'
+import { s3Failure } from './s3-failure.ts'
+
+/** What a signed request may have the answer say instead, by its parameter (S3 API GetObject). */
+const overrides = {
+  'response-cache-control': 'cache-control',
+  'response-content-disposition': 'content-disposition',
+  'response-content-encoding': 'content-encoding',
+  'response-content-language': 'content-language',
+  'response-content-type': 'content-type',
+  'response-expires': 'expires',
+} as const
+
+/** Throws InvalidRequest for an anonymous request, InvalidArgument for what no header can hold. */
+function readOverrides({ caller, target }: ObjectCall): Record<string, string> {
+  const headers: Record<string, string> = {}
+  if (target.parameters.length === 0) return headers
+  for (const [parameter, header] of Object.entries(overrides)) {
+    const value = target.query.get(parameter)
+    if (value === undefined) continue
+    if (caller.kind === 'anonymous')
+      throw s3Failure('InvalidRequest', 'Response headers cannot be chosen in an anonymous request')
+    // oxlint-disable-next-line no-control-regex -- what would end a header
+    if (/[\x00-\x1f\x7f]/.test(value)) throw s3Failure('InvalidArgument', `${parameter} holds a control character`)
+    headers[header] = headerValue(value)
+  }
+  return headers
+}
+
+/** Where a part of a multipart upload lies in its object, and how many there are. An object of one piece is part 1. */
+async function findPart(
+  { db }: Pick<Deps, 'db'>,
+  { id, contentLength }: StoredObject,
+  partNumber: number,
+): Promise<{ range: ByteRange | undefined; count: number | undefined }> {
+  const parts = await db
+    .select({ part: objectBlobs.part, length: sql<number>`sum(${objectBlobs.length})`.mapWith(Number) })
+    .from(objectBlobs)
+    .where(and(eq(objectBlobs.objectId, id), isNotNull(objectBlobs.part)))
+    .groupBy(objectBlobs.part)
+    .orderBy(asc(objectBlobs.part))
+  if (parts.length === 0 && partNumber === 1)
+    return { range: contentLength === 0 ? undefined : { start: 0, end: contentLength - 1 }, count: undefined }
+  let start = 0
+  for (const { part, length } of parts) {
+    if (part === partNumber)
+      return { range: length === 0 ? undefined : { start, end: start + length - 1 }, count: parts.length }
+    start += length
+  }
+  throw s3Failure('InvalidPartNumber')
+}
+
+function checksumHeaders({ headers }: ObjectCall, { checksum }: StoredObject): Record<string, string> {
+  if (!checksum || headers.get('x-amz-checksum-mode')?.toUpperCase() !== 'ENABLED') return {}
+  return { [checksumHeader(checksum.algorithm)]: checksum.value, 'x-amz-checksum-type': checksum.type }
+}
+
+/** What every answer about the object says of it. */
+function describe(object: StoredObject): Record<string, string> {
+  const headers = writeDescription(object)
+  headers.etag = quotedEtag(object.etag)
+  headers['last-modified'] = object.uploadedAt.toUTCString()
+  headers['accept-ranges'] = 'bytes'
+  // What was uploaded never runs as a page of this origin (D51).
+  headers['content-security-policy'] = 'sandbox'
+  const tagCount = Object.keys(object.tags).length
+  if (tagCount > 0) headers['x-amz-tagging-count'] = String(tagCount)
+  return headers
+}
+
+/** The bytes asked for: by part, by range, or all. */
+async function readAsked(
+  { deps, headers, target }: ObjectCall,
+  object: StoredObject,
+): Promise<{ range: ByteRange | undefined; more: Record<string, string> }> {
+  const part = target.query.get('partNumber')
+  const rangeHeader = headers.get('range')
+  if (part !== undefined) {
+    if (rangeHeader !== undefined) throw s3Failure('InvalidRequest', 'Cannot specify both Range header and partNumber')
+    const { range, count } = await findPart(deps, object, readPartNumber(part))
+    return { range, more: count === undefined ? {} : { 'x-amz-mp-parts-count': String(count) } }
+  }
+  const isCurrent = rangeHeader === undefined || isRangeCurrent(headers.get('if-range'), object)
+  return { range: isCurrent ? demandRange(rangeHeader, object.contentLength) : undefined, more: {} }
+}
+
+/**
+ * GetObject and HeadObject: conditions, ranges, parts, chosen response headers (S3 API). A small object's bytes came with
+ * its row; of others a stream is answered.
+ *
+ * Throws PreconditionFailed, InvalidRange, InvalidPartNumber, InvalidRequest, InvalidArgument.
+ */
+export async function getObject(call: ObjectCall): Promise<S3Reply> {
+  const { deps, exchange, found, headers: given } = call
+  const { object, first } = found
+  const chosen = readOverrides(call)
+  const headers = describe(object)
+  if (isNotModified(given, object)) {
+    const { etag, 'last-modified': lastModified, 'cache-control': cacheControl } = headers
+    return {
+      status: 304,
+      headers: {
+        ...(etag !== undefined && { etag }),
+        ...(lastModified !== undefined && { 'last-modified': lastModified }),
+        ...(cacheControl !== undefined && { 'cache-control': cacheControl }),
+      },
+    }
+  }
+  const { range, more } = await readAsked(call, object)
+  Object.assign(headers, chosen, more)
+  const { contentLength } = object
+  if (range) {
+    headers['content-range'] = `bytes ${range.start}-${range.end}/${contentLength}`
+    headers['content-length'] = String(range.end - range.start + 1)
+  } else {
+    headers['content-length'] = String(contentLength)
+    Object.assign(headers, checksumHeaders(call, object))
+  }
+  const status = range ? 206 : 200
+  if (exchange.incoming.method === 'HEAD') return { status, headers }
+  return { status, headers, body: openObject(deps, object, first, range) }
+}

@@ -1,0 +1,68 @@
+import { abortUpload } from './abort-upload.ts'
+import { getAcl } from './acl.ts'
+import {
+  createOneBucket,
+  deleteOneBucket,
+  getBucketLocation,
+  getBucketVersioning,
+  headBucket,
+  listAllBuckets,
+} from './bucket-operations.ts'
+import { completeUpload } from './complete-upload.ts'
+import { copyObject } from './copy-object.ts'
+import { createUpload } from './create-upload.ts'
+import { deleteObject, deleteObjects } from './delete-objects.ts'
+import { getObject } from './get-object.ts'
+import { listObjects, listObjectsV2 } from './list-objects.ts'
+import { listParts } from './list-parts.ts'
+import { listUploads } from './list-uploads.ts'
+import { getObjectAttributes } from './object-attributes.ts'
+import { deleteObjectTagging, getObjectTagging, putObjectTagging } from './object-tags.ts'
+import type { OperationName } from './operations.ts'
+import { putObject } from './put-object.ts'
+import type { BucketCall, KeyCall, KeyedCall, ObjectCall, S3Reply } from './s3-call.ts'
+import { uploadPartCopy } from './upload-part-copy.ts'
+import { uploadPart } from './upload-part.ts'
+
+/** What an operation needs to be there before it is called, and the call. */
+export type S3Handler =
+  | { needs: 'key holder'; handle: (call: KeyCall) => Promise<S3Reply> }
+  | { needs: 'bucket'; handle: (call: BucketCall) => Promise<S3Reply> }
+  | { needs: 'key'; handle: (call: KeyedCall) => Promise<S3Reply> }
+  | { needs: 'object'; handle: (call: ObjectCall) => Promise<S3Reply> }
+
+const forKeyHolder = (handle: (call: KeyCall) => Promise<S3Reply>): S3Handler => ({ needs: 'key holder', handle })
+const inBucket = (handle: (call: BucketCall) => Promise<S3Reply>): S3Handler => ({ needs: 'bucket', handle })
+const atKey = (handle: (call: KeyedCall) => Promise<S3Reply>): S3Handler => ({ needs: 'key', handle })
+const ofObject = (handle: (call: ObjectCall) => Promise<S3Reply>): S3Handler => ({ needs: 'object', handle })
+
+/** Who answers which operation. A form is not here: who sends it is not known before it is read. */
+export const handlers: Readonly<Record<Exclude<OperationName, 'PostObject'>, S3Handler>> = {
+  ListBuckets: forKeyHolder(listAllBuckets),
+  CreateBucket: forKeyHolder(createOneBucket),
+  HeadBucket: inBucket(headBucket),
+  DeleteBucket: inBucket(deleteOneBucket),
+  GetBucketLocation: inBucket(getBucketLocation),
+  GetBucketVersioning: inBucket(getBucketVersioning),
+  GetBucketAcl: inBucket(getAcl),
+  ListMultipartUploads: inBucket(listUploads),
+  ListObjectsV2: inBucket(listObjectsV2),
+  ListObjects: inBucket(listObjects),
+  DeleteObjects: inBucket(deleteObjects),
+  GetObjectAcl: ofObject(getAcl),
+  GetObjectAttributes: ofObject(getObjectAttributes),
+  GetObjectTagging: ofObject(getObjectTagging),
+  ListParts: atKey(listParts),
+  GetObject: ofObject(getObject),
+  HeadObject: ofObject(getObject),
+  PutObjectTagging: atKey(putObjectTagging),
+  UploadPartCopy: atKey(uploadPartCopy),
+  UploadPart: atKey(uploadPart),
+  CopyObject: atKey(copyObject),
+  PutObject: atKey(putObject),
+  CreateMultipartUpload: atKey(createUpload),
+  CompleteMultipartUpload: atKey(completeUpload),
+  AbortMultipartUpload: atKey(abortUpload),
+  DeleteObjectTagging: atKey(deleteObjectTagging),
+  DeleteObject: atKey(deleteObject),
+}

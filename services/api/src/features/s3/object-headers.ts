@@ -1,0 +1,57 @@
+import { headersOf, headerValue, systemHeaders } from '../storage/object-headers.ts'
+import type { ObjectHeaders } from '../storage/table.ts'
+import { headerText } from './raw-headers.ts'
+import { s3Failure } from './s3-failure.ts'
+
+const METADATA_BYTES_MAX = 2_048
+const META = 'x-amz-meta-'
+const CONTENT_TYPE_DEFAULT = 'application/octet-stream'
+
+/** What a client says of an object beside its bytes. */
+export interface Description {
+  contentType: string
+  headers: ObjectHeaders
+  metadata: Record<string, string>
+}
+
+/** `aws-chunked` describes the body on the wire and not the object. */
+const withoutChunked = (encoding: string): string =>
+  encoding
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '' && part.toLowerCase() !== 'aws-chunked')
+    .join(',')
+
+/** Reads content type, system metadata and metadata. Throws MetadataTooLarge beyond 2 KB of names and values. */
+export function readDescription(given: ReadonlyMap<string, string>): Description {
+  const headers: ObjectHeaders = {}
+  for (const [header, name] of systemHeaders) {
+    const value = given.get(header)
+    if (value === undefined) continue
+    const text = header === 'content-encoding' ? withoutChunked(value) : headerText(value)
+    if (text !== '') headers[name] = text
+  }
+  const metadata: Record<string, string> = {}
+  let bytes = 0
+  for (const [header, value] of given) {
+    if (!header.startsWith(META)) continue
+    const name = header.slice(META.length)
+    const text = headerText(value)
+    bytes += name.length + Buffer.byteLength(text)
+    metadata[name] = text
+  }
+  if (bytes > METADATA_BYTES_MAX) throw s3Failure('MetadataTooLarge')
+  const contentType = given.get('content-type')
+  return {
+    contentType: contentType === undefined || contentType === '' ? CONTENT_TYPE_DEFAULT : headerText(contentType),
+    headers,
+    metadata,
+  }
+}
+
+/** The same as headers of an answer. */
+export function writeDescription({ contentType, headers, metadata }: Description): Record<string, string> {
+  const written = headersOf({ contentType, headers })
+  for (const name in metadata) written[`${META}${name}`] = headerValue(metadata[name] as string)
+  return written
+}

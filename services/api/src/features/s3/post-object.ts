@@ -1,0 +1,116 @@
+import { bodyOf } from '../../http/door.ts'
+import type { DoorExchange } from '../../http/door.ts'
+import type { StoredObject } from '../storage/commit-object.ts'
+import { quotedEtag } from '../storage/conditions.ts'
+import { authorizeForm } from './authorize.ts'
+import { writeBucketName } from './bucket-name.ts'
+import { uriEncode } from './canonical-request.ts'
+import { readDescription } from './object-headers.ts'
+import { readTagDocument } from './object-tags.ts'
+import { checkPolicy } from './post-policy.ts'
+import { madeHeaders, putIntoStore } from './put-object.ts'
+import { checkKey, PREFIX, type RawTarget } from './raw-target.ts'
+import { readForm } from './read-form.ts'
+import { readChecksumClaim, readMd5, readRequestBody } from './read-request-body.ts'
+import { adoptOrDiscard, PUT_BYTES_MAX, settleBody } from './receive-object.ts'
+import { refuseHeaders } from './refuse-headers.ts'
+import { type S3Reply, xmlReply } from './s3-call.ts'
+import { s3Failure } from './s3-failure.ts'
+import { writeXml } from './write-xml.ts'
+
+/** Where the form wants its sender to go, or how to be answered (S3 API POST object). */
+function answer(
+  fields: ReadonlyMap<string, string>,
+  made: { object: StoredObject; bucket: string; location: string },
+): S3Reply {
+  const { object, bucket, location } = made
+  const headers = { ...madeHeaders(object), location }
+  const redirect = fields.get('success_action_redirect') ?? fields.get('redirect')
+  if (redirect !== undefined && URL.canParse(redirect) && /^https?:/i.test(redirect)) {
+    const url = new URL(redirect)
+    for (const [name, value] of [
+      ['bucket', bucket],
+      ['key', object.key],
+      ['etag', quotedEtag(object.etag)],
+    ] as const)
+      url.searchParams.set(name, value)
+    return { status: 303, headers: { ...headers, location: url.href } }
+  }
+  const status = fields.get('success_action_status')
+  if (status === '201') {
+    const document = { Location: location, Bucket: bucket, Key: object.key, ETag: quotedEtag(object.etag) }
+    return { ...xmlReply(writeXml('PostResponse', document), headers), status: 201 }
+  }
+  return { status: status === '200' ? 200 : 204, headers }
+}
+
+/**
+ * PostObject: a browser's form, with a policy that its maker signed. Everything in front of the file is read and judged
+ * before a byte of the file is.
+ *
+ * Throws AccessDenied, EntityTooLarge, EntityTooSmall, InvalidArgument, MalformedPOSTRequest, what `putObject` throws.
+ */
+export async function postObject(
+  exchange: DoorExchange,
+  target: RawTarget,
+  given: ReadonlyMap<string, string>,
+): Promise<S3Reply> {
+  const { deps } = exchange
+  const bucketText = target.bucket ?? ''
+  const { fields, file } = await readForm(given.get('content-type') ?? '', bodyOf(exchange))
+  const policy = fields.get('policy')
+  if (policy === undefined) throw s3Failure('AccessDenied', 'The form must hold a policy')
+  const { caller, bucket } = await authorizeForm(exchange, target, fields, policy)
+  const range = checkPolicy(policy, new Map([...fields, ['bucket', bucketText]]), deps.now())
+  if (!file) throw s3Failure('InvalidArgument', 'POST requires exactly one file upload per request.')
+  const name = fields.get('key')
+  if (name === undefined || name === '') throw s3Failure('InvalidArgument', 'The form must hold a key')
+  const key = checkKey(name.replaceAll('${filename}', () => file.name))
+  if (key.includes('\0')) throw s3Failure('InvalidArgument', 'The key holds a NUL')
+
+  // Fields say what headers say elsewhere, but for a few that are named otherwise. Headers are latin1.
+  const headers = new Map([...fields].map(([field, value]) => [field, Buffer.from(value).toString('latin1')]))
+  const acl = fields.get('acl')
+  if (acl !== undefined) headers.set('x-amz-acl', acl)
+  if (!headers.has('content-type') && file.contentType !== undefined) headers.set('content-type', file.contentType)
+  refuseHeaders(headers, bucket.visibility)
+  const description = readDescription(headers)
+  const tagging = fields.get('tagging')
+  const tags = tagging === undefined ? {} : readTagDocument(Buffer.from(tagging))
+
+  const claim = {
+    form: { kind: 'unsigned' as const },
+    length: undefined,
+    md5: readMd5(fields.get('content-md5')),
+    checksum: readChecksumClaim(headers),
+  }
+  const call = { deps, exchange, target, headers, caller, bucket, payloadHash: 'UNSIGNED-PAYLOAD', seed: undefined }
+  const body = await readRequestBody(within(file.bytes, Math.min(range.max, PUT_BYTES_MAX)), claim, undefined)
+  const settled = await settleBody(call, body, undefined)
+  const object = await adoptOrDiscard(call, settled, ({ received, checksum }) => {
+    if (received.length < range.min) throw s3Failure('EntityTooSmall', 'The file is smaller than the policy allows')
+    return putIntoStore(call, {
+      key,
+      ...description,
+      tags,
+      contentLength: received.length,
+      etag: received.md5.toString('hex'),
+      md5: received.md5,
+      sha256: received.sha256,
+      checksum: checksum ? { ...checksum, type: 'FULL_OBJECT' } : null,
+      blobs: received.blobs,
+    })
+  })
+  const location = `${deps.publicUrl}${PREFIX}/${uriEncode(bucketText)}/${key.split('/').map(uriEncode).join('/')}`
+  return answer(fields, { object, bucket: writeBucketName(bucket), location })
+}
+
+/** Throws EntityTooLarge as soon as there are more bytes. */
+async function* within(source: AsyncIterable<Buffer>, bytesMax: number): AsyncGenerator<Buffer> {
+  let length = 0
+  for await (const chunk of source) {
+    length += chunk.length
+    if (length > bytesMax) throw s3Failure('EntityTooLarge', 'The file is larger than the policy allows')
+    yield chunk
+  }
+}

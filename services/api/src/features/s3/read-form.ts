@@ -1,0 +1,105 @@
+import { s3Failure } from './s3-failure.ts'
+
+/** All fields in front of the file together, as S3 has it. */
+const FIELDS_BYTES_MAX = 20 * 1_024
+const FIELDS_MAX = 100
+
+const malformed = () => s3Failure('MalformedPOSTRequest')
+
+/** The text fields of a form, names in lower case, and the file behind them, which is read after them or not at all. */
+export interface UploadForm {
+  fields: ReadonlyMap<string, string>
+  /** undefined: the form has no file. */
+  file: { name: string; contentType: string | undefined; bytes: AsyncIterable<Buffer> } | undefined
+}
+
+/** The bytes of a source up to a mark, some at a time. */
+class Reader {
+  readonly #source: AsyncIterator<Buffer>
+  #rest: Buffer = Buffer.alloc(0)
+
+  constructor(source: AsyncIterable<Buffer>) {
+    this.#source = source[Symbol.asyncIterator]()
+  }
+
+  async #more(): Promise<void> {
+    const { value, done } = await this.#source.next()
+    if (done) throw malformed()
+    this.#rest = this.#rest.length === 0 ? value : Buffer.concat([this.#rest, value])
+  }
+
+  /** Everything in front of the mark, which is passed. Throws when that is more than `bytesMax`. */
+  async until(mark: Buffer, bytesMax: number): Promise<Buffer> {
+    for (;;) {
+      const at = this.#rest.indexOf(mark)
+      if (Math.max(at, this.#rest.length - mark.length) > bytesMax) throw s3Failure('MaxPostPreDataLengthExceededError')
+      if (at >= 0) {
+        const found = this.#rest.subarray(0, at)
+        this.#rest = this.#rest.subarray(at + mark.length)
+        return found
+      }
+      await this.#more()
+    }
+  }
+
+  /** The same as a stream of any length. What could be the beginning of the mark is held back until that is known. */
+  async *stream(mark: Buffer): AsyncGenerator<Buffer> {
+    for (;;) {
+      const at = this.#rest.indexOf(mark)
+      const end = at >= 0 ? at : Math.max(this.#rest.length - mark.length + 1, 0)
+      if (end > 0) yield this.#rest.subarray(0, end)
+      this.#rest = this.#rest.subarray(at >= 0 ? at + mark.length : end)
+      if (at >= 0) return
+      await this.#more()
+    }
+  }
+}
+
+const boundaryOf = (contentType: string): string | undefined => {
+  const [, quotedOne, bare] =
+    /^multipart\/form-data\s*;.*?\bboundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))/i.exec(contentType) ?? []
+  return quotedOne ?? bare
+}
+
+/** The name, file name and type that a part's headers give. Throws MalformedPOSTRequest. */
+function readPartHead(head: string): { name: string; fileName: string | undefined; contentType: string | undefined } {
+  const lines = head.split('\r\n').map((line) => line.split(/:(.*)/s))
+  const valueOf = (header: string) => lines.find(([name]) => name?.trim().toLowerCase() === header)?.[1]?.trim()
+  const disposition = valueOf('content-disposition') ?? ''
+  const parameter = (name: string) => {
+    const found = new RegExp(`;\\s*${name}="((?:[^"\\\\]|\\\\.)*)"`, 'i').exec(disposition)?.[1]
+    return found?.replaceAll(/\\(["\\])/g, '$1').replaceAll('%22', '"')
+  }
+  const name = parameter('name')
+  if (!/^form-data/i.test(disposition) || name === undefined) throw malformed()
+  return { name: name.toLowerCase(), fileName: parameter('filename'), contentType: valueOf('content-type') }
+}
+
+/**
+ * Reads a form as browsers send it (RFC 7578) up to its file: fields first, bounded, then the file as a stream.
+ * Throws MalformedPOSTRequest, MaxPostPreDataLengthExceededError.
+ */
+export async function readForm(contentType: string, source: AsyncIterable<Buffer>): Promise<UploadForm> {
+  const boundary = boundaryOf(contentType)
+  if (boundary === undefined) throw s3Failure('MalformedPOSTRequest', 'The body must be multipart/form-data')
+  const reader = new Reader(source)
+  const opening = await reader.until(Buffer.from(`--${boundary}`), FIELDS_BYTES_MAX)
+  if (opening.length > 0) throw malformed()
+  const mark = Buffer.from(`\r\n--${boundary}`)
+  const headEnd = Buffer.from('\r\n\r\n')
+  const fields = new Map<string, string>()
+  for (let left = FIELDS_BYTES_MAX; ;) {
+    // Behind a boundary a line ends, or `--` ends the form: its headers begin behind the line, or are none.
+    const head = (await reader.until(headEnd, left).catch(() => undefined))?.toString()
+    if (head === undefined) throw malformed()
+    if (head.startsWith('--')) return { fields, file: undefined }
+    if (!head.startsWith('\r\n')) throw malformed()
+    const { name, fileName, contentType: type } = readPartHead(head.slice(2))
+    if (name === 'file')
+      return { fields, file: { name: fileName ?? '', contentType: type, bytes: reader.stream(mark) } }
+    const value = await reader.until(mark, left)
+    left -= head.length + value.length
+    if (left < 0 || fields.size >= FIELDS_MAX) throw s3Failure('MaxPostPreDataLengthExceededError')
+    fields.set(name, value.toString())
+  }
+}

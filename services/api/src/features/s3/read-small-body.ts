@@ -1,0 +1,22 @@
+import { hash } from 'node:crypto'
+import { bodyOf } from '../../http/door.ts'
+import { readBodyClaim, readRequestBody } from './read-request-body.ts'
+import type { S3Call } from './s3-call.ts'
+import { s3Failure } from './s3-failure.ts'
+
+/**
+ * A body that is read whole: a document. It is held against what was promised of it like any other.
+ * Throws MaxMessageLengthExceeded beyond `bytesMax`, what `readBodyClaim` and `readRequestBody` throw.
+ */
+export async function readSmallBody(call: S3Call, bytesMax: number): Promise<Buffer> {
+  const claim = readBodyClaim(call.headers, call.payloadHash)
+  if (claim.length > bytesMax) throw s3Failure('MaxMessageLengthExceeded')
+  const body = await readRequestBody(bodyOf(call.exchange), claim, call.seed)
+  const chunks: Buffer[] = []
+  call.exchange.isWorking = false
+  for await (const chunk of body.bytes) chunks.push(chunk)
+  call.exchange.isWorking = true
+  const bytes = Buffer.concat(chunks)
+  body.settle({ md5: hash('md5', bytes, 'buffer'), sha256: hash('sha256', bytes, 'buffer'), length: bytes.length })
+  return bytes
+}

@@ -1,0 +1,36 @@
+import type { Bucket } from '../storage/buckets.ts'
+import { s3Failure } from './s3-failure.ts'
+
+/** Headers that ask for what is not there; answering 200 would let a client believe it has it. */
+const ABSENT = [
+  'x-amz-server-side-encryption',
+  'x-amz-copy-source-server-side-encryption',
+  'x-amz-object-lock-',
+  'x-amz-website-redirect-location',
+  'x-amz-write-offset-bytes',
+  'x-amz-if-match-',
+]
+
+/**
+ * Refuses headers of a write that ask for something this API does not do (S3 API common request headers). Of the ACLs,
+ * those that say what is so anyway are taken: a private object, and a public one in a public bucket.
+ *
+ * Throws NotImplemented, InvalidStorageClass, AccessControlListNotSupported.
+ */
+export function refuseHeaders(headers: ReadonlyMap<string, string>, visibility: Bucket['visibility']): void {
+  for (const [name, value] of headers) {
+    if (!name.startsWith('x-amz-')) continue
+    if (ABSENT.some((prefix) => name.startsWith(prefix)))
+      throw s3Failure('NotImplemented', `The header ${name} asks for something that is not implemented`)
+    if (name === 'x-amz-storage-class' && value !== 'STANDARD') throw s3Failure('InvalidStorageClass')
+    if (name.startsWith('x-amz-grant-')) throw s3Failure('AccessControlListNotSupported')
+    if (name === 'x-amz-acl' && !isAsItIs(value, visibility)) throw s3Failure('AccessControlListNotSupported')
+  }
+}
+
+const isAsItIs = (acl: string, visibility: Bucket['visibility']): boolean =>
+  acl === 'bucket-owner-full-control' ||
+  acl === 'bucket-owner-read' ||
+  acl === (visibility === 'public' ? 'public-read' : 'private') ||
+  // rclone sends it with every write, and an object of a public bucket is no more private for it.
+  acl === 'private'

@@ -1,0 +1,58 @@
+import type { Readable } from 'node:stream'
+import type { Deps } from '../../deps.ts'
+import type { DoorExchange } from '../../http/door.ts'
+import type { Bucket } from '../storage/buckets.ts'
+import type { FoundObject } from './find-access.ts'
+import type { RawTarget } from './raw-target.ts'
+import type { StreamSeed } from './verify-signature.ts'
+
+/** Who a request is from, verified. */
+export type Caller =
+  | { kind: 'key'; keyId: string; applicationId: string; scopes: ReadonlySet<string> }
+  | { kind: 'anonymous' }
+
+/** A request that was let in. */
+export interface S3Call {
+  deps: Deps
+  exchange: DoorExchange
+  target: RawTarget
+  /** Names in lower case, values as latin1; what a presigned URL carries in its query is among them. */
+  headers: ReadonlyMap<string, string>
+  caller: Caller
+  /** x-amz-content-sha256, or what stands for it. */
+  payloadHash: string
+  /** Where the signatures of a streaming body go on; undefined for a request that is not signed. */
+  seed: StreamSeed | undefined
+}
+
+/** One of a key, which acts for its application. */
+export interface KeyCall extends S3Call {
+  caller: Extract<Caller, { kind: 'key' }>
+}
+
+export interface BucketCall extends S3Call {
+  bucket: Bucket
+}
+
+export interface KeyedCall extends BucketCall {
+  key: string
+  /** The live object under the key, where the operation asks for it. */
+  found: FoundObject | null
+}
+
+export interface ObjectCall extends KeyedCall {
+  found: FoundObject
+}
+
+/** An answer, but for the headers that every answer has. */
+export interface S3Reply {
+  status: number
+  headers?: Record<string, string>
+  body?: string | Buffer | Readable
+}
+
+export const xmlReply = (body: string, headers: Record<string, string> = {}): S3Reply => ({
+  status: 200,
+  headers: { 'content-type': 'application/xml', ...headers },
+  body,
+})

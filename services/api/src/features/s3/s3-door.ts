@@ -1,0 +1,158 @@
+import type { RequestListener } from 'node:http'
+import type { S3Error } from '@platform/errors/s3-error'
+import type { Deps } from '../../deps.ts'
+import { type DoorExchange, openDoor } from '../../http/door.ts'
+import type { Bucket } from '../storage/buckets.ts'
+import { sendContent } from '../storage/read-object.ts'
+import { admit, authorize } from './authorize.ts'
+import { handlers } from './handlers.ts'
+import { type OperationName, operations, readOperation } from './operations.ts'
+import { postObject } from './post-object.ts'
+import { readRawHeaders } from './raw-headers.ts'
+import { type RawTarget, readTarget } from './raw-target.ts'
+import type { S3Reply } from './s3-call.ts'
+import { s3Failure } from './s3-failure.ts'
+
+/** What anyone may do in a public bucket. */
+const open: ReadonlySet<OperationName> = new Set(['GetObject', 'HeadObject'])
+
+/** Of a presigned URL, parameters that are about its signature or, like a presigner's CRC of no body, mean nothing. */
+const isNoHeader = (name: string): boolean =>
+  name.startsWith('x-amz-checksum-') ||
+  [
+    'x-amz-algorithm',
+    'x-amz-credential',
+    'x-amz-date',
+    'x-amz-expires',
+    'x-amz-signedheaders',
+    'x-amz-signature',
+    'x-amz-security-token',
+    'x-amz-content-sha256',
+    'x-amz-sdk-checksum-algorithm',
+  ].includes(name)
+
+/** Presigners move x-amz-* headers into the query, where they mean the same. */
+function withHoisted(
+  headers: ReadonlyMap<string, string>,
+  { parameters, query }: RawTarget,
+): ReadonlyMap<string, string> {
+  if (!query.has('X-Amz-Signature')) return headers
+  const all = new Map(headers)
+  for (const { name, value } of parameters) {
+    const lower = name.toLowerCase()
+    if (lower.startsWith('x-amz-') && !isNoHeader(lower) && !all.has(lower))
+      all.set(lower, Buffer.from(value).toString('latin1'))
+  }
+  return all
+}
+
+/** The operation, or the refusal that is held back until it is known who asks. */
+function tryReadOperation(
+  method: string,
+  target: RawTarget,
+  headers: ReadonlyMap<string, string>,
+): { name: OperationName } | { refusal: S3Error } {
+  try {
+    return { name: readOperation(method, target, headers) }
+  } catch (error) {
+    return { refusal: error as S3Error }
+  }
+}
+
+function checkVersion({ query }: RawTarget): void {
+  const version = query.get('versionId')
+  if (version !== undefined && version !== '' && version !== 'null')
+    throw s3Failure('InvalidArgument', 'Invalid version id specified')
+}
+
+/** Whoever names an owner is told where it is another: an application's id (S3 API x-amz-expected-bucket-owner). */
+function checkOwner(headers: ReadonlyMap<string, string>, { applicationId }: Bucket): void {
+  const expected = headers.get('x-amz-expected-bucket-owner')
+  if (expected !== undefined && expected !== applicationId) throw s3Failure('AccessDenied')
+}
+
+/** A request that was read, and nothing of it believed yet. */
+interface Read {
+  target: RawTarget
+  /** As they were sent. */
+  sent: ReadonlyMap<string, string>
+  /** With those that a presigned URL carries. */
+  headers: ReadonlyMap<string, string>
+  found: { name: OperationName } | { refusal: S3Error }
+}
+
+function read({ incoming, url }: DoorExchange): Read {
+  const target = readTarget(url)
+  const sent = readRawHeaders(incoming.rawHeaders)
+  const headers = withHoisted(sent, target)
+  return { target, sent, headers, found: tryReadOperation(incoming.method ?? '', target, headers) }
+}
+
+async function answer(exchange: DoorExchange, admitted: Promise<void>): Promise<S3Reply> {
+  const { deps } = exchange
+  const { target, sent, headers, found } = read(exchange)
+  const name = 'name' in found ? found.name : undefined
+  if (name) exchange.operation = `s3:${name}`
+  if (name === 'PostObject') {
+    await admitted
+    return postObject(exchange, target, sent)
+  }
+  const handler = name && handlers[name]
+  const { caller, named, payloadHash, seed } = await authorize(exchange, {
+    target,
+    headers: sent,
+    isObjectAsked: handler?.needs === 'object',
+    scope: name && operations[name].scope,
+    isOpen: name !== undefined && open.has(name),
+    admitted,
+  })
+  if ('refusal' in found) throw found.refusal
+  if (!handler) throw s3Failure('NotImplemented')
+  const { bucket, found: object } = named
+  const { key = '' } = target
+  exchange.isWorking = true
+  const call = { deps, exchange, target, headers, caller, payloadHash, seed }
+  if (handler.needs === 'key holder') {
+    if (caller.kind !== 'key') throw s3Failure('AccessDenied')
+    return handler.handle({ ...call, caller })
+  }
+  if (!bucket) throw s3Failure('NoSuchBucket', undefined, { BucketName: target.bucket ?? '' })
+  checkOwner(headers, bucket)
+  if (handler.needs === 'bucket') return handler.handle({ ...call, bucket })
+  checkVersion(target)
+  if (handler.needs === 'key') return handler.handle({ ...call, bucket, key, found: object })
+  if (!object) throw s3Failure('NoSuchKey', undefined, { Key: key })
+  return handler.handle({ ...call, bucket, key, found: object })
+}
+
+async function handle(exchange: DoorExchange): Promise<void> {
+  const { outgoing, requestId } = exchange
+  outgoing.setHeader('x-amz-request-id', requestId)
+  const admitted = admit(exchange)
+  const { status, headers, body } = await answer(exchange, admitted).catch(async (error: unknown) => {
+    // Too many requests is what is said first, whatever else is wrong with this one (D18).
+    await admitted
+    throw error
+  })
+  exchange.isWorking = false
+  if (!outgoing.headersSent) {
+    const length = typeof body === 'string' ? { 'content-length': String(Buffer.byteLength(body)) } : {}
+    const none = body === undefined && exchange.incoming.method !== 'HEAD' && status !== 204 && status !== 304
+    outgoing.writeHead(status, { ...(none && { 'content-length': '0' }), ...length, ...headers })
+  }
+  if (body === undefined || typeof body === 'string') outgoing.end(body)
+  else await sendContent(outgoing, body)
+}
+
+/** Serves everything below `/s3`: path style, by SigV4, a key's token, or to anyone what is public (D42, D44). */
+export const createS3Door = (deps: Deps): RequestListener =>
+  openDoor(deps, {
+    name: 's3',
+    exposedHeaders:
+      'ETag, Content-Range, Content-Length, Accept-Ranges, Last-Modified, Location, Retry-After, x-amz-request-id, x-amz-mp-parts-count, x-amz-checksum-crc32, x-amz-checksum-crc32c, x-amz-checksum-crc64nvme, x-amz-checksum-sha1, x-amz-checksum-sha256, x-amz-checksum-type, X-Request-Id, *',
+    allow: {
+      methods: 'GET, HEAD, PUT, POST, DELETE',
+      headers: '*, Authorization',
+    },
+    handle,
+  })

@@ -1,0 +1,37 @@
+import { renderError } from '@platform/errors/render-error'
+import { asApiError } from '../../http/exchange.ts'
+import type { S3Call, S3Reply } from './s3-call.ts'
+import { XML_DECLARATION } from './write-xml.ts'
+
+/** Between signs of life; clients and proxies give up on a silent server after some ten seconds. */
+const SIGN_OF_LIFE_MS = 5_000
+
+/**
+ * Answers with a document that may take its time: after 5 s the answer begins with 200 and white space, which stands in
+ * front of the document that comes in the end. A failure after that is a document too, as clients of S3 expect of
+ * CompleteMultipartUpload and CopyObject (S3 API).
+ */
+export async function stayAwake(
+  { exchange }: Pick<S3Call, 'exchange'>,
+  work: () => Promise<string>,
+  everyMs = SIGN_OF_LIFE_MS,
+): Promise<S3Reply> {
+  const { outgoing, path, requestId, deps } = exchange
+  const headers = { 'content-type': 'application/xml' }
+  const timer = setInterval(() => {
+    if (!outgoing.headersSent) outgoing.writeHead(200, headers).write(XML_DECLARATION)
+    outgoing.write(' ')
+  }, everyMs)
+  try {
+    const document = await work()
+    if (!outgoing.headersSent) return { status: 200, headers, body: document }
+    return { status: 200, body: document.slice(XML_DECLARATION.length) }
+  } catch (error) {
+    if (!outgoing.headersSent) throw error
+    const rendered = renderError('s3', asApiError(error), { path, requestId })
+    deps.logger.warn({ err: error, requestId, status: rendered.status }, 'a failure was answered behind a 200')
+    return { status: 200, body: rendered.body.slice(rendered.body.indexOf('?>') + 2) }
+  } finally {
+    clearInterval(timer)
+  }
+}

@@ -1,0 +1,130 @@
+import { createHash } from 'node:crypto'
+import type { Readable } from 'node:stream'
+import type { LiveBlob, StoredObject } from '../storage/commit-object.ts'
+import { type ByteRange, openObject } from '../storage/read-object.ts'
+import { type ChecksumAlgorithm, startSum, type Summing } from './checksum.ts'
+import { copyResult } from './copy-object.ts'
+import { getCopySource, listBlobs } from './copy-source.ts'
+import { getUpload, type PartChecksum } from './find-upload.ts'
+import { readPartNumber } from './part-number.ts'
+import { readCopyRange } from './read-range.ts'
+import { adoptOrDiscard, PUT_BYTES_MAX, settleBody } from './receive-object.ts'
+import type { KeyedCall, S3Call, S3Reply } from './s3-call.ts'
+import { s3Failure } from './s3-failure.ts'
+import { stayAwake } from './stay-awake.ts'
+import { commitPart } from './upload-part.ts'
+
+/** The blobs that make up exactly these bytes; undefined where the range begins or ends within one. */
+function blobsOf(pieces: readonly LiveBlob[], { start, end }: ByteRange): LiveBlob[] | undefined {
+  const within: LiveBlob[] = []
+  let offset = 0
+  for (const { id, length } of pieces) {
+    const [first, last] = [offset, offset + length - 1]
+    offset += length
+    if (length === 0 || last < start || first > end) continue
+    if (first < start || last > end) return undefined
+    within.push({ id, length })
+  }
+  return within
+}
+
+async function* chunksOf(content: Buffer | Readable): AsyncGenerator<Buffer> {
+  if (Buffer.isBuffer(content)) yield content
+  else yield* content as AsyncIterable<Buffer>
+}
+
+interface Facts {
+  etag: string
+  checksum: PartChecksum | undefined
+}
+
+const digestOf = (sum: Summing | undefined, algorithm: ChecksumAlgorithm | undefined): PartChecksum | undefined =>
+  sum && algorithm ? { algorithm, value: sum.digest().toString('base64') } : undefined
+
+/** What the source knows of itself, where that is all that is wanted: then not a byte is read. */
+function knownFacts(source: StoredObject, algorithm: ChecksumAlgorithm | undefined): Facts | undefined {
+  const { checksumMd5, checksum } = source
+  if (!checksumMd5) return undefined
+  if (!algorithm) return { etag: checksumMd5.toString('hex'), checksum: undefined }
+  if (checksum?.algorithm !== algorithm || checksum.type !== 'FULL_OBJECT') return undefined
+  return { etag: checksumMd5.toString('hex'), checksum: { algorithm, value: checksum.value } }
+}
+
+async function readFacts(
+  { deps }: S3Call,
+  source: StoredObject,
+  range: ByteRange,
+  algorithm: ChecksumAlgorithm | undefined,
+): Promise<Facts> {
+  const md5 = createHash('md5')
+  const sum = algorithm && (await startSum(algorithm))
+  for await (const chunk of chunksOf(openObject(deps, source, null, range))) {
+    md5.update(chunk)
+    sum?.update(chunk)
+  }
+  return { etag: md5.digest('hex'), checksum: digestOf(sum, algorithm) }
+}
+
+/** Writes a range that no blobs make up as blobs of its own, and commits it as a part. */
+async function copyBytes(
+  call: KeyedCall,
+  source: StoredObject,
+  range: ByteRange,
+  number: number,
+  algorithm: ChecksumAlgorithm | undefined,
+): Promise<Facts & { uploadedAt: Date }> {
+  const sum = algorithm && (await startSum(algorithm))
+  async function* bytes(): AsyncGenerator<Buffer> {
+    for await (const chunk of chunksOf(openObject(call.deps, source, null, range))) {
+      sum?.update(chunk)
+      yield chunk
+    }
+  }
+  const settled = await settleBody(
+    call,
+    { bytes: bytes(), settle: () => digestOf(sum, algorithm) },
+    range.end - range.start + 1,
+  )
+  return adoptOrDiscard(call, settled, async ({ received, checksum }) => {
+    const etag = received.md5.toString('hex')
+    return { etag, checksum, uploadedAt: await commitPart(call, { number, blobs: received.blobs, etag, checksum }) }
+  })
+}
+
+/**
+ * UploadPartCopy: rows only where the range is made of whole blobs, which are read for their sums at most; elsewhere the
+ * bytes are written once more.
+ *
+ * Throws NoSuchUpload, NoSuchKey, InvalidArgument, InvalidRange, EntityTooLarge.
+ */
+export async function uploadPartCopy(call: KeyedCall): Promise<S3Reply> {
+  const { deps, headers, target } = call
+  const number = readPartNumber(target.query.get('partNumber') ?? '')
+  const upload = await getUpload(call)
+  const source = await getCopySource(call)
+  const rangeHeader = headers.get('x-amz-copy-source-range')
+  const range = rangeHeader === undefined ? undefined : readCopyRange(rangeHeader, source.contentLength)
+  const asked = range ?? { start: 0, end: source.contentLength - 1 }
+  if (asked.end - asked.start + 1 > PUT_BYTES_MAX) throw s3Failure('EntityTooLarge')
+  const algorithm = upload.checksumAlgorithm ?? undefined
+  return stayAwake(call, async () => {
+    const pieces = blobsOf(await listBlobs(deps, source), asked)
+    if (!pieces) {
+      const { etag, checksum, uploadedAt } = await copyBytes(call, source, asked, number, algorithm)
+      return copyResult('CopyPartResult', {
+        etag,
+        uploadedAt,
+        checksum: checksum ? { ...checksum, type: 'FULL_OBJECT' } : null,
+      })
+    }
+    const isWhole = asked.end - asked.start + 1 === source.contentLength
+    const known = isWhole ? knownFacts(source, algorithm) : undefined
+    const { etag, checksum } = known ?? (await readFacts(call, source, asked, algorithm))
+    const uploadedAt = await commitPart(call, { number, blobs: pieces, etag, checksum })
+    return copyResult('CopyPartResult', {
+      etag,
+      uploadedAt,
+      checksum: checksum ? { ...checksum, type: 'FULL_OBJECT' } : null,
+    })
+  })
+}

@@ -1,0 +1,53 @@
+import type { Deps } from '../../deps.ts'
+import type { Bucket } from './buckets.ts'
+import type { StoredObject } from './commit-object.ts'
+
+type SignerDeps = Pick<Deps, 'accessSigner' | 'now'>
+type UrlDeps = SignerDeps & Pick<Deps, 'objectsDomain' | 'publicUrl'>
+
+/** Where the objects of a bucket are delivered: an origin of its own (D51). */
+export const cdnHostnameOf = ({ objectsDomain }: Pick<Deps, 'objectsDomain'>, { slug }: Pick<Bucket, 'slug'>): string =>
+  `${slug}.${objectsDomain}`
+
+/** The lasting URL of an object; it answers as long as the bucket is public. */
+export function publicUrlOf(deps: Pick<Deps, 'objectsDomain' | 'publicUrl'>, bucket: Bucket, key: string): string {
+  // A key is any text: dot segments and empty ones would otherwise be folded away by whoever reads the URL.
+  const path = key
+    .split('/')
+    .map((part) => encodeURIComponent(part).replace(/^\.{1,2}$/, (dots) => dots.replaceAll('.', '%2E')))
+  return `${new URL(deps.publicUrl).protocol}//${cdnHostnameOf(deps, bucket)}/${path.join('/')}`
+}
+
+const messageOf = (bucketId: string, objectId: string, expires: number): string =>
+  JSON.stringify([bucketId, objectId, expires])
+
+/** `{expires}.{kid}.{mac}`: lets its holder read this one object until then (D40). */
+function accessOf({ accessSigner }: SignerDeps, bucketId: string, objectId: string, expires: number): string {
+  return `${expires}.${accessSigner.sign(messageOf(bucketId, objectId, expires))}`
+}
+
+/** Seconds that an access is still good for; undefined for one that is none, of another object, or over. */
+export function secondsLeft(
+  { accessSigner, now }: SignerDeps,
+  { id, bucketId }: Pick<StoredObject, 'id' | 'bucketId'>,
+  access: string,
+): number | undefined {
+  const [, expires = '', signature = ''] = /^(\d{1,12})\.(.+)$/.exec(access) ?? []
+  const left = Number(expires) - now().getTime() / 1_000
+  if (expires === '' || left <= 0) return undefined
+  return accessSigner.verify(messageOf(bucketId, id, Number(expires)), signature) ? left : undefined
+}
+
+/** How an object may be read from a browser (wire.md Access): a public one by its lasting URL, a private one by a signed one. */
+export function accessTo(
+  deps: UrlDeps,
+  bucket: Bucket,
+  object: StoredObject,
+  expiresInSeconds: number,
+): { accessType: 'public' | 'signed'; url: string; expiresAt: Date | null } {
+  const url = publicUrlOf(deps, bucket, object.key)
+  if (bucket.visibility === 'public') return { accessType: 'public', url, expiresAt: null }
+  const expires = Math.floor(deps.now().getTime() / 1_000) + expiresInSeconds
+  const access = accessOf(deps, bucket.id, object.id, expires)
+  return { accessType: 'signed', url: `${url}?access=${access}`, expiresAt: new Date(expires * 1_000) }
+}

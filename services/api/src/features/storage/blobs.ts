@@ -1,0 +1,20 @@
+import type { Readable } from 'node:stream'
+
+/**
+ * Where runs of bytes live, under random names: no driver ever sees a key or a file name of a user. A blob is written once
+ * and never changed. Failures of the store itself are thrown as BadGateway (D22).
+ */
+export interface Blobs {
+  /** How long a blob may get; `undefined` for one whose length is not known before it ends. */
+  lengthMax(length: number | undefined): number
+  /**
+   * Stores what the source yields, durably: resolves when it would survive a loss of power. What the source throws is
+   * thrown, and then nothing is left behind. length: bytes, where they are known beforehand.
+   */
+  write(id: string, source: AsyncIterable<Buffer>, length?: number): Promise<void>
+  /** The bytes from `start` to `end`, both included. A blob that is not there fails the stream. */
+  read(id: string, range: { start: number; end: number }): Readable
+  /** Removes blobs; one that is gone already is no failure. */
+  remove(ids: readonly string[]): Promise<void>
+  close(): void
+}

@@ -1,0 +1,66 @@
+/** Hands on the bytes of one source in several turns, each with a bound. */
+export class BodyCutter {
+  readonly #source: AsyncIterator<Buffer>
+  readonly #seen: (chunk: Buffer) => void
+  #left: Buffer | undefined
+
+  /** seen: told of every chunk of the source, in order, as it arrives. */
+  constructor(source: AsyncIterable<Buffer>, seen: (chunk: Buffer) => void) {
+    this.#source = source[Symbol.asyncIterator]()
+    this.#seen = seen
+  }
+
+  async #next(): Promise<Buffer | undefined> {
+    if (this.#left) {
+      const left = this.#left
+      this.#left = undefined
+      return left
+    }
+    for (;;) {
+      const { value, done } = await this.#source.next()
+      if (done) return undefined
+      if (value.length === 0) continue
+      this.#seen(value)
+      return value
+    }
+  }
+
+  /** True if not one byte is left. */
+  async hasEnded(): Promise<boolean> {
+    this.#left = await this.#next()
+    return this.#left === undefined
+  }
+
+  /** The next bytes, all at once: more than `bytesMax` only by the rest of a chunk. */
+  async gather(bytesMax: number): Promise<Buffer[]> {
+    const chunks: Buffer[] = []
+    for (let length = 0; length <= bytesMax;) {
+      const chunk = await this.#next()
+      if (chunk === undefined) break
+      chunks.push(chunk)
+      length += chunk.length
+    }
+    return chunks
+  }
+
+  putBack(chunks: Buffer[]): void {
+    this.#left = chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)
+  }
+
+  async *take(bytesMax: number, tally: (chunk: Buffer) => void): AsyncGenerator<Buffer> {
+    for (let left = bytesMax; left > 0;) {
+      const chunk = await this.#next()
+      if (chunk === undefined) return
+      const part = chunk.length <= left ? chunk : chunk.subarray(0, left)
+      if (part.length < chunk.length) this.#left = chunk.subarray(left)
+      left -= part.length
+      tally(part)
+      yield part
+    }
+  }
+
+  /** Tells the source that nobody reads on. */
+  async abandon(): Promise<void> {
+    await this.#source.return?.().catch(() => {})
+  }
+}

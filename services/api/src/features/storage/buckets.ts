@@ -1,0 +1,136 @@
+import { Conflict, NotFound } from '@platform/errors/api-error'
+import { isUniqueViolation } from '@platform/runtime/database'
+import { newId } from '@platform/runtime/new-id'
+import { preparedOnce } from '@platform/runtime/prepared-once'
+import { and, asc, eq, getTableColumns, isNull, sql } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import type { Application, Environment } from '../applications/reach.ts'
+import { environments, type EnvironmentSlug } from '../applications/table.ts'
+import { refuseReservedLabel, slugsFor } from '../organizations/labels.ts'
+import { trashBelow } from './trash.ts'
+import { buckets, objects, type Visibility } from './table.ts'
+
+const SLUG_ATTEMPTS = 6
+
+/** A bucket with the slug of the environment that it is in. */
+export type Bucket = typeof buckets.$inferSelect & { environment: EnvironmentSlug }
+
+const columns = { ...getTableColumns(buckets), environment: environments.slug }
+
+/** All buckets of an environment, or of an application, by name. */
+export async function listBuckets(
+  { db }: Pick<Deps, 'db'>,
+  applicationId: string,
+  environmentId?: string,
+): Promise<Bucket[]> {
+  return db
+    .select(columns)
+    .from(buckets)
+    .innerJoin(environments, eq(environments.id, buckets.environmentId))
+    .where(
+      and(
+        eq(buckets.applicationId, applicationId),
+        environmentId === undefined ? undefined : eq(buckets.environmentId, environmentId),
+        isNull(buckets.deletedAt),
+      ),
+    )
+    .orderBy(asc(environments.slug), asc(buckets.name))
+}
+
+const bucketByName = preparedOnce((db) =>
+  db
+    .select(columns)
+    .from(buckets)
+    .innerJoin(environments, eq(environments.id, buckets.environmentId))
+    .where(
+      and(
+        eq(environments.applicationId, sql.placeholder('applicationId')),
+        eq(environments.slug, sql.placeholder('environment')),
+        eq(buckets.name, sql.placeholder('name')),
+        isNull(buckets.deletedAt),
+      ),
+    )
+    .prepare('bucket_by_name'),
+)
+
+/** The bucket of a name in an application's environment. */
+export async function findBucket(
+  { db }: Pick<Deps, 'db'>,
+  applicationId: string,
+  environment: EnvironmentSlug,
+  name: string,
+): Promise<Bucket | undefined> {
+  const [bucket] = await bucketByName(db).execute({ applicationId, environment, name })
+  return bucket
+}
+
+interface NewBucket {
+  /** By D34; the caller validates. */
+  name: string
+  visibility?: Visibility | undefined
+  slug?: string | undefined
+}
+
+/**
+ * Creates a bucket, private unless said otherwise. Its slug is global and made from its name; a given one has to be free.
+ * Throws Conflict (D29, D75).
+ */
+export async function createBucket(
+  { db, now }: Pick<Deps, 'db' | 'now'>,
+  application: Pick<Application, 'id'>,
+  environment: Environment,
+  { name, visibility = 'private', slug }: NewBucket,
+): Promise<Bucket> {
+  if (slug !== undefined) refuseReservedLabel(slug)
+  const at = now()
+  const row = {
+    applicationId: application.id,
+    environmentId: environment.id,
+    name,
+    visibility,
+    createdAt: at,
+    updatedAt: at,
+  }
+  const candidates = slug === undefined ? slugsFor(name, 'bucket').take(SLUG_ATTEMPTS) : [slug]
+  try {
+    for (const candidate of candidates) {
+      const [made] = await db
+        .insert(buckets)
+        .values({ id: newId(), slug: candidate, ...row })
+        .onConflictDoNothing({ target: buckets.slug })
+        .returning()
+      if (made) return { ...made, environment: environment.slug }
+    }
+  } catch (error) {
+    if (isUniqueViolation(error, 'buckets_name'))
+      throw new Conflict('A bucket with this name exists in the environment')
+    throw error
+  }
+  throw new Conflict('A bucket with this slug exists')
+}
+
+/**
+ * Deletes a bucket with its trash (A §3, D36). Live objects are a Conflict, unless `force` lets them go along. The bucket
+ * is gone at once; the worker removes what was in it.
+ */
+export async function deleteBucket(deps: Pick<Deps, 'db' | 'now'>, bucket: Bucket, force = false): Promise<void> {
+  if (force) await trashBelow(deps, bucket.id, '')
+  const at = deps.now()
+  await deps.db.transaction(async (tx) => {
+    // The name and the slug are free from now on. Changing them waits for whoever is writing into the bucket, and whoever
+    // comes later finds it deleted.
+    const [gone] = await tx
+      .update(buckets)
+      .set({ name: sql`'~' || ${buckets.id}`, slug: sql`'~' || ${buckets.id}`, deletedAt: at, updatedAt: at })
+      .where(and(eq(buckets.id, bucket.id), isNull(buckets.deletedAt)))
+      .returning({ id: buckets.id })
+    if (!gone) throw new NotFound('Bucket')
+    // A statement of its own, for it has to see what was committed while the one before waited.
+    const [left] = await tx
+      .select({ id: objects.id })
+      .from(objects)
+      .where(and(eq(objects.bucketId, bucket.id), isNull(objects.deletedAt)))
+      .limit(1)
+    if (left) throw new Conflict('Bucket still holds objects')
+  })
+}

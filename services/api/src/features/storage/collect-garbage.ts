@@ -1,0 +1,112 @@
+import { inBatch } from '@platform/runtime/discard-rows'
+import { and, asc, eq, inArray, isNotNull, lt, notExists, sql } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { blobCandidates, blobs, bucketCounts, buckets, objectBlobs, objects, uploadBlobs, uploads } from './table.ts'
+
+/** How long a body may take to arrive and be committed. */
+const PENDING_MS = 86_400_000
+/** How long a reader who had begun may go on reading what is gone by now. */
+const DEAD_MS = 3_600_000
+const AT_ONCE = 500
+
+type CollectDeps = Pick<Deps, 'db' | 'now' | 'blobs'>
+
+/** Removes blobs that are dead, first in the driver and then their rows, so that nothing is ever left without a row. */
+export async function removeDeadBlobs(
+  { db, blobs: driver }: Pick<Deps, 'db' | 'blobs'>,
+  ids: readonly string[],
+): Promise<void> {
+  if (ids.length === 0) return
+  await driver.remove(ids)
+  await db.delete(blobs).where(and(inArray(blobs.id, [...ids]), eq(blobs.state, 'dead')))
+}
+
+/** Repeats a batch until one comes back that was not full, or another process is collecting. */
+async function inBatches(deps: CollectDeps, batch: (db: Deps['db']) => Promise<number>): Promise<void> {
+  while (((await inBatch(deps.db, batch)) ?? 0) >= AT_ONCE);
+}
+
+/** What a deleted bucket held goes, some hundreds of rows at a time, and in the end its row (D36). */
+async function emptyDeletedBuckets(deps: CollectDeps): Promise<void> {
+  const deleted = await deps.db.select({ id: buckets.id }).from(buckets).where(isNotNull(buckets.deletedAt))
+  for (const { id } of deleted) {
+    for (const table of [objects, uploads])
+      await inBatches(deps, async (db) => {
+        const next = db.select({ id: table.id }).from(table).where(eq(table.bucketId, id)).limit(AT_ONCE)
+        const { count } = await db.delete(table).where(inArray(table.id, next))
+        return count
+      })
+    await inBatch(deps.db, async (db) => {
+      const left = [objects, uploads].map((table) =>
+        notExists(db.select({ id: table.id }).from(table).where(eq(table.bucketId, buckets.id))),
+      )
+      await db.delete(bucketCounts).where(eq(bucketCounts.bucketId, id))
+      await db.delete(buckets).where(and(eq(buckets.id, id), ...left))
+    })
+  }
+}
+
+/** True for blobs that no object and no upload refers to. */
+export const isUnreferenced = (db: Deps['db']) =>
+  and(
+    notExists(
+      db
+        .select({ n: sql`1` })
+        .from(objectBlobs)
+        .where(eq(objectBlobs.blobId, blobs.id)),
+    ),
+    notExists(
+      db
+        .select({ n: sql`1` })
+        .from(uploadBlobs)
+        .where(eq(uploadBlobs.blobId, blobs.id)),
+    ),
+  )
+
+/** Of the blobs that lost a reference, those that have none left die. A dead one can never be referenced again. */
+async function markUnreferenced(deps: CollectDeps): Promise<void> {
+  await inBatches(deps, async (db) => {
+    const candidates = await db.select({ id: blobCandidates.blobId }).from(blobCandidates).limit(AT_ONCE)
+    const ids = candidates.map(({ id }) => id)
+    if (ids.length === 0) return 0
+    // Against those who are about to refer to one: they hold its row, or wait here and find it dead.
+    await db.select({ id: blobs.id }).from(blobs).where(inArray(blobs.id, ids)).orderBy(asc(blobs.id)).for('update')
+    await db
+      .update(blobs)
+      .set({ state: 'dead', diedAt: deps.now() })
+      .where(and(inArray(blobs.id, ids), eq(blobs.state, 'live'), isUnreferenced(db)))
+    await db.delete(blobCandidates).where(inArray(blobCandidates.blobId, ids))
+    return ids.length
+  })
+}
+
+/** Blobs that nobody committed within a day die, and what has been dead for an hour goes. */
+async function removeLeftBlobs(deps: CollectDeps): Promise<void> {
+  const at = deps.now()
+  await deps.db
+    .update(blobs)
+    .set({ state: 'dead', diedAt: at })
+    .where(and(eq(blobs.state, 'pending'), lt(blobs.createdAt, new Date(at.getTime() - PENDING_MS))))
+  for (;;) {
+    const dead = await deps.db
+      .select({ id: blobs.id })
+      .from(blobs)
+      .where(and(eq(blobs.state, 'dead'), lt(blobs.diedAt, new Date(at.getTime() - DEAD_MS))))
+      .limit(AT_ONCE)
+    await removeDeadBlobs(
+      deps,
+      dead.map(({ id }) => id),
+    )
+    if (dead.length < AT_ONCE) return
+  }
+}
+
+/**
+ * Removes the bytes of what is gone: of purged objects, replaced parts, uploads that were given up, deleted buckets, and of
+ * bodies that never became anything. Safe to repeat, and in several processes at once.
+ */
+export async function collectGarbage(deps: CollectDeps): Promise<void> {
+  await emptyDeletedBuckets(deps)
+  await markUnreferenced(deps)
+  await removeLeftBlobs(deps)
+}

@@ -1,0 +1,289 @@
+import { randomInt } from 'node:crypto'
+import { NotFound, PreconditionFailed, Unavailable } from '@platform/errors/api-error'
+import { type Db, isDeadlock, isUniqueViolation, one } from '@platform/runtime/database'
+import { newId } from '@platform/runtime/new-id'
+import { preparedOnce } from '@platform/runtime/prepared-once'
+import { sql } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { commitTogether } from './commit-together.ts'
+import { COUNT_SHARDS } from './counts.ts'
+import type { NewBlob } from './receive-body.ts'
+import { bucketCounts, blobs, buckets, objectBlobs, type ObjectChecksum, type ObjectHeaders, objects } from './table.ts'
+
+/** Writers of one key that meet try again; of a hundred at once each loses ninety-nine times at most. */
+const ATTEMPTS_MAX = 200
+
+export type StoredObject = typeof objects.$inferSelect
+
+/** A blob that is live already, because something refers to it: an upload, or the object that is copied. */
+export interface LiveBlob {
+  id: string
+  length: number
+}
+
+/** A piece of an object's content, in order. part, partChecksum: where it came in a multipart upload. */
+export type ObjectBlob = (NewBlob | LiveBlob) & { part?: number; partChecksum?: string | undefined }
+
+/** What an object will be. */
+export interface NewObject {
+  key: string
+  contentType: string
+  contentLength: number
+  /** Without quotes. */
+  etag: string
+  md5?: Buffer | null
+  sha1?: Buffer | null
+  sha256?: Buffer | null
+  checksum?: ObjectChecksum | null
+  headers?: ObjectHeaders
+  metadata?: Record<string, string>
+  tags?: Record<string, string>
+  uploadSessionId?: string | null
+  blobs: readonly ObjectBlob[]
+  /** Met in the same statement that writes. ifMatch: the etag of the live object without quotes, or `*` for any. */
+  condition?: { ifNoneMatch: true } | { ifMatch: string } | undefined
+}
+
+const isNew = (blob: ObjectBlob): blob is NewBlob => 'crc32' in blob
+
+const given = sql.raw('given')
+const pieces = sql.raw('pieces')
+
+/**
+ * One statement that sends the object that had the key to the trash, inserts the new one, makes its blobs live and keeps the
+ * counts: it happens whole or not at all. What comes back says which of its steps found what they needed.
+ *
+ * The bucket's row is locked against its deletion, and blobs that others refer to against their collection.
+ */
+const commitStatement = preparedOnce((db) => {
+  const step = (name: string, query: ReturnType<typeof sql>) => db.$with(name, {}).as(query)
+  return db
+    .with(
+      step(
+        'given',
+        sql`select * from json_to_record(${sql.placeholder('object')}::json) as g(
+          id uuid, bucket_id uuid, key text, content_type text, content_length bigint, etag text, md5 text, sha1 text,
+          sha256 text, checksum jsonb, headers jsonb, metadata jsonb, tags jsonb, upload_session_id uuid, at timestamptz,
+          if_none_match boolean, if_match text, shard smallint)`,
+      ),
+      step(
+        'pieces',
+        sql`select * from json_to_recordset(${sql.placeholder('blobs')}::json) as p(
+          n integer, blob_id uuid, length bigint, crc32 bigint, content text, part integer, part_checksum text)`,
+      ),
+      step(
+        'bucket',
+        sql`select ${buckets.id} from ${buckets}
+          where ${buckets.id} = (select bucket_id from ${given}) and ${buckets.deletedAt} is null for key share`,
+      ),
+      step(
+        'pending',
+        sql`select id from ${blobs} where id in (select blob_id from ${pieces} where content is null and crc32 is not null)
+          and state = 'pending' for update`,
+      ),
+      step(
+        'held',
+        sql`select id from ${blobs} where id in (select blob_id from ${pieces} where crc32 is null)
+          and state = 'live' for key share`,
+      ),
+      step(
+        'ready',
+        sql`select true as is_ready where exists (select from bucket) and not exists (
+          select from ${pieces} where content is null and blob_id not in
+            (select id from pending union all select id from held))`,
+      ),
+      // By scalars, so that both columns of the index are used whatever the planner believes: as a join it read all live
+      // objects there are, while the table had not been analysed.
+      step(
+        'old',
+        sql`update ${objects} o set deleted_at = g.at, updated_at = g.at from ${given} g
+          where exists (select from ready) and o.bucket_id = (select bucket_id from ${given})
+            and o.key = (select key from ${given}) and o.deleted_at is null and not g.if_none_match
+            and (g.if_match is null or g.if_match = '*' or o.etag = g.if_match)
+          returning o.id, o.content_length`,
+      ),
+      // Counting what `old` did puts it before the insert, whose key it sets free.
+      step('freed', sql`select count(*) as objects, coalesce(sum(content_length), 0) as bytes from old`),
+      step(
+        'made',
+        sql`insert into ${objects} (id, bucket_id, key, content_type, content_length, etag, checksum_md5, checksum_sha1,
+            checksum_sha256, checksum, headers, metadata, tags, blob_count, upload_session_id, uploaded_at, created_at,
+            updated_at)
+          select g.id, g.bucket_id, g.key, g.content_type, g.content_length, g.etag, decode(g.md5, 'hex'),
+            decode(g.sha1, 'hex'), decode(g.sha256, 'hex'), g.checksum, g.headers, g.metadata, g.tags,
+            (select count(*) from ${pieces}), g.upload_session_id, g.at, g.at, g.at
+          from ${given} g, freed
+          where exists (select from ready) and (g.if_match is null or freed.objects > 0)
+            and not (g.if_none_match and exists (
+              select from ${objects} o where o.bucket_id = g.bucket_id and o.key = g.key and o.deleted_at is null))
+          returning bucket_id, content_length`,
+      ),
+      // Only what an object refers to lives: whatever else is given stays pending, for the caller to discard.
+      step(
+        'inserted',
+        sql`insert into ${blobs} (id, state, length, crc32, content, created_at)
+          select blob_id, 'live', length, crc32, decode(content, 'hex'), (select at from ${given})
+          from ${pieces} where content is not null and exists (select from made)`,
+      ),
+      step(
+        'enlivened',
+        sql`update ${blobs} b set state = 'live', length = p.length, crc32 = p.crc32 from ${pieces} p
+          where b.id = p.blob_id and p.content is null and p.crc32 is not null and exists (select from made)`,
+      ),
+      step(
+        'linked',
+        sql`insert into ${objectBlobs} (object_id, n, blob_id, length, part, part_checksum)
+          select g.id, p.n, p.blob_id, p.length, p.part, p.part_checksum from ${pieces} p, ${given} g
+          where exists (select from made)`,
+      ),
+      step(
+        'counted',
+        sql`insert into ${bucketCounts} as c (bucket_id, shard, objects, bytes, trashed, trashed_bytes)
+          select made.bucket_id, g.shard, 1 - freed.objects, made.content_length - freed.bytes, freed.objects, freed.bytes
+          from made, freed, ${given} g
+          on conflict (bucket_id, shard) do update set objects = c.objects + excluded.objects,
+            bytes = c.bytes + excluded.bytes, trashed = c.trashed + excluded.trashed,
+            trashed_bytes = c.trashed_bytes + excluded.trashed_bytes`,
+      ),
+    )
+    .select({
+      hasBucket: sql<boolean>`exists (select from bucket)`,
+      isReady: sql<boolean>`exists (select from ready)`,
+      isMade: sql<boolean>`exists (select from made)`,
+    })
+    .from(given)
+    .prepare('commit_object')
+})
+
+const hex = (bytes: Buffer | null | undefined): string | null => bytes?.toString('hex') ?? null
+
+/** The columns of a new object that are not told by bytes. */
+const rowOf = (bucketId: string, object: NewObject) => ({
+  id: newId(),
+  bucketId,
+  key: object.key,
+  contentType: object.contentType,
+  contentLength: object.contentLength,
+  etag: object.etag,
+  checksum: object.checksum ?? null,
+  headers: object.headers ?? {},
+  metadata: object.metadata ?? {},
+  tags: object.tags ?? {},
+  uploadSessionId: object.uploadSessionId ?? null,
+})
+type NewRow = ReturnType<typeof rowOf>
+
+/** The same as the statements take it. */
+const asGiven = (row: NewRow, at: Date, object: NewObject) => ({
+  id: row.id,
+  bucket_id: row.bucketId,
+  key: row.key,
+  content_type: row.contentType,
+  content_length: row.contentLength,
+  etag: row.etag,
+  md5: hex(object.md5),
+  sha1: hex(object.sha1),
+  sha256: hex(object.sha256),
+  checksum: row.checksum,
+  headers: row.headers,
+  metadata: row.metadata,
+  tags: row.tags,
+  upload_session_id: row.uploadSessionId,
+  at,
+})
+
+const asStored = (row: NewRow, at: Date, object: NewObject): StoredObject => ({
+  ...row,
+  checksumMd5: object.md5 ?? null,
+  checksumSha1: object.sha1 ?? null,
+  checksumSha256: object.sha256 ?? null,
+  blobCount: object.blobs.length,
+  uploadedAt: at,
+  createdAt: at,
+  updatedAt: at,
+  deletedAt: null,
+})
+
+async function commitOnce(db: Db, at: Date, bucketId: string, object: NewObject): Promise<StoredObject> {
+  const { condition } = object
+  const row = rowOf(bucketId, object)
+  const rows = await commitStatement(db).execute({
+    object: JSON.stringify({
+      ...asGiven(row, at, object),
+      if_none_match: condition !== undefined && 'ifNoneMatch' in condition,
+      if_match: condition && 'ifMatch' in condition ? condition.ifMatch : null,
+      shard: randomInt(COUNT_SHARDS),
+    }),
+    blobs: JSON.stringify(
+      object.blobs.map((blob, n) => ({
+        n,
+        blob_id: blob.id,
+        length: blob.length,
+        crc32: isNew(blob) ? blob.crc32 : null,
+        content: isNew(blob) ? hex(blob.content) : null,
+        part: blob.part,
+        part_checksum: blob.partChecksum,
+      })),
+    ),
+  })
+  const { hasBucket, isReady, isMade } = one(rows)
+  if (!hasBucket) throw new NotFound('Bucket')
+  if (!isReady) throw new NotFound('Object') // what was to be copied is gone, or its upload took over a day
+  if (!isMade) throw new PreconditionFailed()
+  return asStored(row, at, object)
+}
+
+/** The one blob of a small object, null for an object of no bytes; undefined where it is not that simple. */
+function onlyContent({ blobs: given, condition }: NewObject): NewBlob | null | undefined {
+  const [blob, ...more] = given
+  if (condition || more.length > 0) return undefined
+  if (!blob) return null
+  return isNew(blob) && blob.content && blob.part === undefined ? blob : undefined
+}
+
+/** Commits a small object with others of the moment. Returns undefined where it has to be committed by itself. */
+async function tryTogether(db: Db, at: Date, bucketId: string, object: NewObject): Promise<StoredObject | undefined> {
+  const blob = onlyContent(object)
+  if (blob === undefined) return undefined
+  const row = rowOf(bucketId, object)
+  const outcome = await commitTogether(db, {
+    ...asGiven(row, at, object),
+    blob_id: blob?.id ?? null,
+    crc32: blob?.crc32 ?? null,
+    content: hex(blob?.content),
+  })
+  if (outcome === 'alone') return undefined
+  if (!outcome) throw new NotFound('Bucket')
+  return asStored(row, at, object)
+}
+
+async function untilNobodyIsInTheWay<T>(attempt: () => Promise<T>): Promise<T> {
+  for (let attempts = 1; ; attempts++) {
+    try {
+      return await attempt()
+    } catch (error) {
+      if (!isUniqueViolation(error, 'objects_live') && !isDeadlock(error)) throw error
+      if (attempts === ATTEMPTS_MAX) throw new Unavailable('Too many writers of one key; try again later', error)
+    }
+  }
+}
+
+/**
+ * Makes an object of blobs, in one transaction with the move of the key's old object to the trash (D37), and with other small
+ * objects that are committed at the time. When this resolves the object is durable and readable; when it throws there is
+ * none, unless the connection broke meanwhile.
+ *
+ * Throws PreconditionFailed, NotFound when the bucket was deleted meanwhile.
+ */
+export async function commitObject(
+  { db, now }: Pick<Deps, 'db' | 'now'>,
+  bucketId: string,
+  object: NewObject,
+): Promise<StoredObject> {
+  const committed = await tryTogether(db, now(), bucketId, object)
+  return committed ?? untilNobodyIsInTheWay(() => commitOnce(db, now(), bucketId, object))
+}
+
+/** The same as a part of a transaction that does more: what a multipart or resumable upload holds becomes an object. */
+export const commitObjectWithin = (tx: Db, at: Date, bucketId: string, object: NewObject): Promise<StoredObject> =>
+  untilNobodyIsInTheWay(() => tx.transaction((savepoint) => commitOnce(savepoint, at, bucketId, object)))

@@ -1,0 +1,82 @@
+import { and, asc, eq, exists, gt, isNotNull, notExists, sql } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { enlivenBlobs } from './enliven-blobs.ts'
+import { openObject } from './read-object.ts'
+import { discardBlobs, receiveBlobs } from './receive-body.ts'
+import { objectBlobs, objects } from './table.ts'
+
+/** More pieces than this, of less than a mebibyte each, are worth being put together. */
+const PIECES_MAX = 64
+const MEAN_BYTES_MIN = 1_048_576
+const MERGED_AT_ONCE = 100
+
+type MergeDeps = Pick<Deps, 'db' | 'now' | 'blobs' | 'logger'>
+
+/**
+ * Objects that are made of many tiny pieces: uploads that came in small steps. Multipart uploads keep theirs, since clients
+ * may ask for one part.
+ */
+const findScattered = ({ db }: Pick<Deps, 'db'>) =>
+  db
+    .select({ id: objects.id, contentLength: objects.contentLength, blobCount: objects.blobCount })
+    .from(objects)
+    .where(
+      and(
+        gt(objects.blobCount, PIECES_MAX),
+        sql`${objects.contentLength} < ${objects.blobCount}::bigint * ${MEAN_BYTES_MIN}`,
+        notExists(
+          db
+            .select({ n: sql`1` })
+            .from(objectBlobs)
+            .where(and(eq(objectBlobs.objectId, objects.id), isNotNull(objectBlobs.part))),
+        ),
+      ),
+    )
+    .orderBy(asc(objects.id))
+    .limit(MERGED_AT_ONCE)
+
+async function mergeOne(
+  deps: MergeDeps,
+  object: { id: string; contentLength: number; blobCount: number },
+): Promise<void> {
+  const content = openObject(deps, object, null)
+  const { blobs } = await receiveBlobs(
+    deps,
+    content as AsyncIterable<Buffer>,
+    { length: object.contentLength, bytesMax: object.contentLength },
+    () => {},
+  )
+  const isDone = await deps.db.transaction(async (tx) => {
+    // Pieces of an object are replaced only here, so its row is lock enough.
+    const [still] = await tx
+      .select({ id: objects.id })
+      .from(objects)
+      .where(
+        and(
+          eq(objects.id, object.id),
+          eq(objects.blobCount, object.blobCount),
+          exists(
+            tx
+              .select({ n: sql`1` })
+              .from(objectBlobs)
+              .where(eq(objectBlobs.objectId, objects.id)),
+          ),
+        ),
+      )
+      .for('update')
+    if (!still) return false
+    await enlivenBlobs(tx, deps.now(), blobs)
+    await tx.delete(objectBlobs).where(eq(objectBlobs.objectId, object.id))
+    await tx
+      .insert(objectBlobs)
+      .values(blobs.map(({ id, length }, n) => ({ objectId: object.id, n, blobId: id, length })))
+    await tx.update(objects).set({ blobCount: blobs.length }).where(eq(objects.id, object.id))
+    return true
+  })
+  if (!isDone) await discardBlobs(deps, blobs) // purged meanwhile
+}
+
+/** Puts the pieces of scattered objects together, so that reading them opens few blobs. Nothing that shows is changed. */
+export async function mergeBlobs(deps: MergeDeps): Promise<void> {
+  for (const object of await findScattered(deps)) await mergeOne(deps, object)
+}

@@ -1,0 +1,138 @@
+import { createHash } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+import { PayloadTooLarge } from '@platform/errors/api-error'
+import { newId } from '@platform/runtime/new-id'
+import { and, eq, inArray } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { BodyCutter } from './body-cutter.ts'
+import { removeDeadBlobs } from './collect-garbage.ts'
+import { blobs } from './table.ts'
+
+/** Runs of bytes up to this long live in the blob's row: one commit and one read, and no file. */
+const INLINE_BYTES_MAX = 16_384
+
+/** A run of bytes that is durable, or will be with the row that it is in. */
+export interface NewBlob {
+  id: string
+  length: number
+  crc32: number
+  /** The bytes themselves, where the row holds them; undefined: the driver does. */
+  content?: Buffer
+}
+
+/** A body that arrived whole. Nothing refers to it yet: commit it or discard it. */
+export interface Received {
+  blobs: NewBlob[]
+  length: number
+  md5: Buffer
+  sha256: Buffer
+}
+
+interface ReceiveOptions {
+  /** Bytes, where the client said so beforehand. */
+  length?: number | undefined
+  /** Longer bodies are refused with PayloadTooLarge. */
+  bytesMax: number
+}
+
+type StoreDeps = Pick<Deps, 'db' | 'now' | 'blobs' | 'logger'>
+
+/** Takes in bytes without hashing them as a whole; see `receiveBody`. */
+export async function receiveBlobs(
+  deps: StoreDeps,
+  source: AsyncIterable<Buffer>,
+  { length: declared, bytesMax }: ReceiveOptions,
+  hashing: (chunk: Buffer) => void,
+): Promise<{ blobs: NewBlob[]; length: number }> {
+  if (declared !== undefined && declared > bytesMax) throw new PayloadTooLarge(bytesMax)
+  let length = 0
+  let stored = 0
+  const body = new BodyCutter(source, (chunk) => {
+    length += chunk.length
+    if (length > bytesMax) throw new PayloadTooLarge(bytesMax)
+    hashing(chunk)
+  })
+  const made: NewBlob[] = []
+  try {
+    const head = await body.gather(INLINE_BYTES_MAX)
+    if (length > INLINE_BYTES_MAX) {
+      body.putBack(head)
+      while (!(await body.hasEnded())) {
+        const blob = await writeBlob(deps, body, declared === undefined ? undefined : declared - stored)
+        made.push(blob)
+        stored += blob.length
+      }
+    } else if (length > 0) {
+      const content = head.length === 1 && head[0] ? head[0] : Buffer.concat(head)
+      made.push({ id: newId(), length, crc32: crc32(content), content })
+    }
+  } catch (error) {
+    await body.abandon()
+    await discardBlobs(deps, made)
+    throw error
+  }
+  return { blobs: made, length }
+}
+
+/**
+ * Takes in a body: hashes it while it passes and makes it durable. What the source throws (a client that left, a signature
+ * that is wrong) is thrown, and nothing of the body stays. A body of no bytes has no blobs.
+ *
+ * Throws PayloadTooLarge, BadGateway (D22).
+ */
+export async function receiveBody(
+  deps: StoreDeps,
+  source: AsyncIterable<Buffer>,
+  options: ReceiveOptions,
+): Promise<Received> {
+  const md5 = createHash('md5')
+  const sha256 = createHash('sha256')
+  const received = await receiveBlobs(deps, source, options, (chunk) => {
+    md5.update(chunk)
+    sha256.update(chunk)
+  })
+  return { ...received, md5: md5.digest(), sha256: sha256.digest() }
+}
+
+/** Writes the next bytes as one blob of the driver; rest: how many are left, if that is known. */
+async function writeBlob(deps: StoreDeps, body: BodyCutter, rest: number | undefined): Promise<NewBlob> {
+  const id = newId()
+  const max = deps.blobs.lengthMax(rest)
+  let crc = 0
+  let length = 0
+  const bytes = body.take(max, (chunk) => {
+    crc = crc32(chunk, crc)
+    length += chunk.length
+  })
+  // The row comes first: bytes without a row nobody would ever find.
+  await deps.db.insert(blobs).values({ id, state: 'pending', length: 0, createdAt: deps.now() })
+  try {
+    await deps.blobs.write(id, bytes, rest === undefined ? undefined : Math.min(rest, max))
+  } catch (error) {
+    await discardBlobs(deps, [{ id, length, crc32: crc }])
+    throw error
+  }
+  return { id, length, crc32: crc }
+}
+
+/**
+ * Gives up blobs that nothing refers to. Only what is still pending goes: where a commit broke off, what it made may stand.
+ * Where even this fails they stay pending, and the collector finds them after a day.
+ */
+export async function discardBlobs(deps: StoreDeps, given: readonly NewBlob[]): Promise<void> {
+  const ids = given.filter(({ content }) => !content).map(({ id }) => id)
+  if (ids.length === 0) return
+  try {
+    const dead = await deps.db
+      .update(blobs)
+      .set({ state: 'dead', diedAt: deps.now() })
+      .where(and(inArray(blobs.id, ids), eq(blobs.state, 'pending')))
+      .returning({ id: blobs.id })
+    await removeDeadBlobs(
+      deps,
+      dead.map(({ id }) => id),
+    )
+  } catch (error) {
+    deps.logger.warn({ err: error, count: ids.length }, 'blobs that nobody wants are left to the collector')
+  }
+}

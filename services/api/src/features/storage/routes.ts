@@ -1,0 +1,425 @@
+import { z } from '@hono/zod-openapi'
+import { BadRequest } from '@platform/errors/api-error'
+import type { Deps } from '../../deps.ts'
+import { endpoint } from '../../http/endpoint.ts'
+import { id, instant, type PathParam, pathId, shown, text } from '../../http/fields.ts'
+import { asWholeSet, cursorPage, cursorQuery, page } from '../../http/pages.ts'
+import type { Environment } from '../applications/reach.ts'
+import { slug } from '../organizations/labels.ts'
+import { accessTo, cdnHostnameOf } from './access-url.ts'
+import { type Bucket as StoredBucket, createBucket, deleteBucket, listBuckets } from './buckets.ts'
+import type { StoredObject } from './commit-object.ts'
+import { objectsPage, trashPage } from './list-objects.ts'
+import { type ReachedBucket, reachBucket, reachEnvironment, reachObject, reachTrashedObject } from './reach.ts'
+import { emptyTrash, purgeObject, restoreBelow, restoreObject, trashBelow, trashObject } from './trash.ts'
+
+const tag = 'Storage'
+const spec = 'A §4 Storage'
+const KEY_BYTES_MAX = 1_024
+
+const uuidShape = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+/** D34; what is shaped like a UUID would be read as one (D39). */
+const bucketName = z
+  .string()
+  .regex(
+    /^[a-z0-9]([a-z0-9-]{1,61}[a-z0-9])$/,
+    'Expected 3 to 63 lower-case letters, digits and hyphens, with no hyphen at either end',
+  )
+  .refine((name) => !uuidShape.test(name), 'Expected a name that is not shaped like a UUID')
+  .openapi({ example: 'media' })
+const visibility = z.enum(['private', 'public'])
+const environmentRef = text(64).openapi({ example: 'production', description: 'Slug or UUID of an environment.' })
+const hexDigest = (example: string) =>
+  z.string().nullable().openapi({ example, description: 'In hex, where it is known.' })
+
+export const Bucket = z
+  .object({
+    id,
+    applicationId: id,
+    name: bucketName,
+    slug: shown('media'),
+    visibility,
+    cdnHostname: shown('media.objects.example.com'),
+    environment: z.enum(['production', 'preview']),
+    environmentId: id,
+    createdAt: instant,
+    updatedAt: instant,
+  })
+  .openapi('Bucket')
+
+export const StorageObject = z
+  .object({
+    id,
+    bucketId: id,
+    applicationId: id,
+    uploadSessionId: id.nullable(),
+    key: shown('photos/cat.jpg'),
+    contentType: shown('image/jpeg'),
+    contentLength: z.number().int().min(0).openapi({ example: 48_213 }),
+    checksumSha1: hexDigest('0beec7b5ea3f0fdbc95d0dd47f3c5bc275da8a33'),
+    checksumSha256: hexDigest('2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae'),
+    checksumMd5: hexDigest('acbd18db4cc2f85cedef654fccc4a4d8'),
+    uploadedAt: instant,
+    createdAt: instant,
+    updatedAt: instant,
+  })
+  .openapi('StorageObject')
+const TrashedObject = z.object({ ...StorageObject.shape, deletedAt: instant }).openapi('TrashedObject')
+
+const ObjectAccess = z
+  .object({
+    accessType: z.enum(['public', 'signed']),
+    url: z.url().openapi({ format: 'uri', example: 'https://media.objects.example.com/photos/cat.jpg' }),
+    expiresAt: instant.nullable(),
+  })
+  .openapi('ObjectAccess')
+
+const counted = (description: string) => z.number().int().min(0).openapi({ example: 3, description })
+
+/** A bucket as the API shows it (wire.md). */
+const shownBucket = (deps: Pick<Deps, 'objectsDomain'>, bucket: StoredBucket) => ({
+  ...bucket,
+  cdnHostname: cdnHostnameOf(deps, bucket),
+})
+
+const hex = (bytes: Buffer | null): string | null => bytes?.toString('hex') ?? null
+/** An object as the API shows it (wire.md). */
+export const shownObject = (object: StoredObject, { applicationId }: Pick<StoredBucket, 'applicationId'>) => ({
+  ...object,
+  applicationId,
+  checksumMd5: hex(object.checksumMd5),
+  checksumSha1: hex(object.checksumSha1),
+  checksumSha256: hex(object.checksumSha256),
+})
+const shownTrashed = (object: StoredObject, bucket: StoredBucket) => ({
+  ...shownObject(object, bucket),
+  deletedAt: object.deletedAt ?? object.updatedAt, // in the trash it is never null
+})
+
+/** What no bucket or environment can be called is missing, like one that nobody made (D16). */
+const reference = (resource: string, description: string): PathParam => ({
+  schema: z
+    .string()
+    .regex(/^[A-Za-z0-9-]{1,64}$/)
+    .openapi({ description, example: resource === 'Bucket' ? 'media' : 'production' }),
+  resource,
+})
+export const inEnvironment = {
+  applicationId: pathId('Application'),
+  environment: {
+    ...reference('Environment', 'The slug or UUID of the environment.'),
+    orQuery: { name: 'environment', byDefault: 'production' },
+  },
+}
+export const ofBucket = { ...inEnvironment, bucket: reference('Bucket', 'The name of the bucket.') }
+/** The bucket stands in the flat paths only. */
+const ofObject = { ...ofBucket, objectId: pathId('Object') }
+
+const nested = '/applications/{applicationId}/environments/{environment}' as const
+const flat = '/applications/{applicationId}/storage/buckets' as const
+
+/** A UUID in the place of a bucket's name works still (A §2, D39). */
+export const deprecation = ({ isNamedById }: Pick<ReachedBucket, 'isNamedById'>): Record<string, string> =>
+  isNamedById ? { deprecation: '@1767225600' } : {}
+
+/** What a body says of the environment has to agree with the path (D35). Throws BadRequest. */
+function refuseOtherEnvironment(
+  { id: environmentId, slug: environmentSlug }: Environment,
+  body: { environment?: string | undefined; environmentId?: string | undefined },
+): void {
+  const { environment } = body
+  const agrees =
+    (environment === undefined || environment === environmentSlug || environment.toLowerCase() === environmentId) &&
+    (body.environmentId === undefined || body.environmentId === environmentId)
+  if (!agrees) throw new BadRequest('The environment of the body is another than that of the path')
+}
+
+export const storageEndpoints = [
+  endpoint({
+    operation: 'listBuckets',
+    on: `GET ${nested}/storage/buckets`,
+    also: [`${nested}/buckets`, flat],
+    spec,
+    tag,
+    summary: 'List the buckets of an environment',
+    description: 'All of them, by name.',
+    actor: 'any',
+    scope: 'network:storage:read',
+    params: inEnvironment,
+    reach: reachEnvironment,
+    returns: [200, page(Bucket)],
+    handle: async ({ deps, target: { application, environment } }) => {
+      const found = await listBuckets(deps, application.id, environment.id)
+      return asWholeSet(found.map((bucket) => shownBucket(deps, bucket)))
+    },
+  }),
+  endpoint({
+    operation: 'createBucket',
+    on: `POST ${nested}/storage/buckets`,
+    also: [`${nested}/buckets`, flat],
+    spec,
+    tag,
+    summary: 'Create a bucket',
+    description:
+      'Private unless `visibility` says otherwise. The name is unique in the environment and never changes. The slug, made from the name unless given, is unique everywhere: it is the first label of `cdnHostname`.',
+    actor: 'any',
+    scope: 'network:storage:write',
+    params: inEnvironment,
+    body: z.strictObject({
+      name: bucketName,
+      environment: environmentRef.optional(),
+      environmentId: id.optional(),
+      visibility: visibility.optional(),
+      slug: slug.optional(),
+    }),
+    reach: reachEnvironment,
+    returns: [201, Bucket],
+    fails: [409],
+    handle: async ({ deps, target: { application, environment }, body }) => {
+      refuseOtherEnvironment(environment, body)
+      return shownBucket(deps, await createBucket(deps, application, environment, body))
+    },
+  }),
+  endpoint({
+    operation: 'getBucket',
+    on: `GET ${nested}/buckets/{bucket}`,
+    also: [`${nested}/storage/buckets/{bucket}`, `${flat}/{bucket}`],
+    spec,
+    tag,
+    summary: 'Get a bucket',
+    description: 'By its name; by its UUID too, which is deprecated and answered with a `Deprecation` header.',
+    actor: 'any',
+    scope: 'network:storage:read',
+    params: ofBucket,
+    reach: reachBucket,
+    returns: [200, Bucket],
+    headersFor: deprecation,
+    handle: ({ deps, target }) => shownBucket(deps, target),
+  }),
+  endpoint({
+    operation: 'deleteBucket',
+    on: `DELETE ${nested}/buckets/{bucket}`,
+    also: [`${nested}/storage/buckets/{bucket}`, `${flat}/{bucket}`],
+    spec,
+    tag,
+    summary: 'Delete a bucket with its trash',
+    description: 'Refused with 409 while it holds live objects, unless `force=true` lets them go along.',
+    actor: 'any',
+    scope: 'network:storage:delete',
+    params: ofBucket,
+    query: z.object({
+      force: z
+        .enum(['true', 'false'])
+        .transform((given) => given === 'true')
+        .optional()
+        .openapi({ description: 'Removes live objects as well.' }),
+    }),
+    reach: reachBucket,
+    returns: [204],
+    fails: [409],
+    headersFor: deprecation,
+    handle: ({ deps, target, query }) => deleteBucket(deps, target, query.force),
+  }),
+  endpoint({
+    operation: 'listObjects',
+    on: `GET ${nested}/buckets/{bucket}/objects`,
+    also: [`${nested}/storage/buckets/{bucket}/objects`, `${flat}/{bucket}/objects`],
+    spec,
+    tag,
+    summary: 'List the objects of a bucket',
+    description:
+      'In the order of the bytes of their keys, a page at a time. With a `delimiter`, keys that have it behind the prefix are grouped into `commonPrefixes`; `total` counts objects all the same.',
+    actor: 'any',
+    scope: 'network:storage:read',
+    params: ofBucket,
+    query: z.object({
+      ...cursorQuery(),
+      prefix: text(KEY_BYTES_MAX).optional().openapi({ description: 'Keys that begin so.', example: 'photos/' }),
+      delimiter: text(16).optional().openapi({ description: 'Groups keys up to it.', example: '/' }),
+    }),
+    reach: reachBucket,
+    returns: [
+      200,
+      z.object({
+        ...cursorPage(StorageObject).shape,
+        commonPrefixes: z.array(shown('photos/')),
+      }),
+    ],
+    fails: [400],
+    headersFor: deprecation,
+    handle: async ({ deps, target, query }) => {
+      const listed = await objectsPage(deps, target.id, query)
+      return { ...listed, items: listed.items.map((object) => shownObject(object, target)) }
+    },
+  }),
+  endpoint({
+    operation: 'trashObjects',
+    on: `DELETE ${nested}/buckets/{bucket}/objects`,
+    also: [`${nested}/storage/buckets/{bucket}/objects`, `${flat}/{bucket}/objects`],
+    spec,
+    tag,
+    summary: 'Send everything below a prefix to the trash',
+    description: 'In steps of some thousand objects; what a step moved stays moved if a later one fails.',
+    actor: 'any',
+    scope: 'network:storage:delete',
+    params: ofBucket,
+    query: z.object({
+      prefix: text(KEY_BYTES_MAX).min(1).openapi({ description: 'Keys that begin so.', example: 'photos/2025/' }),
+    }),
+    reach: reachBucket,
+    returns: [200, z.object({ trashedCount: counted('How many objects went to the trash.') }).openapi('TrashedCount')],
+    headersFor: deprecation,
+    handle: async ({ deps, target, query }) => ({ trashedCount: await trashBelow(deps, target.id, query.prefix) }),
+  }),
+  endpoint({
+    operation: 'getObject',
+    on: `GET ${nested}/objects/{objectId}`,
+    also: [`${nested}/storage/objects/{objectId}`, `${flat}/{bucket}/objects/{objectId}`],
+    spec,
+    tag,
+    summary: 'Get what is known of an object',
+    description: 'Not its bytes: those are behind its access URL. One in the trash reads as missing.',
+    actor: 'any',
+    scope: 'network:storage:read',
+    params: ofObject,
+    reach: reachObject,
+    returns: [200, StorageObject],
+    handle: ({ target: { object, bucket } }) => shownObject(object, bucket),
+  }),
+  endpoint({
+    operation: 'trashObject',
+    on: `DELETE ${nested}/objects/{objectId}`,
+    also: [`${nested}/storage/objects/{objectId}`, `${flat}/{bucket}/objects/{objectId}`],
+    spec,
+    tag,
+    summary: 'Send an object to the trash',
+    description: 'Its key is free at once, and its URLs stop answering. It can be restored until it is purged.',
+    actor: 'any',
+    scope: 'network:storage:delete',
+    params: ofObject,
+    reach: reachObject,
+    returns: [204],
+    handle: ({ deps, target: { object, bucket } }) => trashObject(deps, bucket.id, object.id),
+  }),
+  endpoint({
+    operation: 'getObjectAccessUrl',
+    on: `GET ${nested}/objects/{objectId}/access-url`,
+    also: [`${nested}/storage/objects/{objectId}/access-url`, `${flat}/{bucket}/objects/{objectId}/access-url`],
+    spec,
+    tag,
+    summary: 'Get a URL that an object can be read by',
+    description:
+      'Of a private object a signed URL that ends with `expiresInSeconds`, or when the object goes to the trash; of a public one its lasting URL, with `expiresAt: null`.',
+    actor: 'any',
+    scope: 'network:storage:read',
+    params: ofObject,
+    query: z.object({
+      expiresInSeconds: z
+        .string()
+        .regex(/^\d{1,5}$/, 'Expected an integer from 60 to 86400')
+        .transform(Number)
+        .pipe(z.number().int().min(60).max(86_400))
+        .default(3_600)
+        .openapi({
+          type: 'integer',
+          minimum: 60,
+          maximum: 86_400,
+          default: 3_600,
+          description: 'How long the URL is good.',
+        }),
+    }),
+    reach: reachObject,
+    returns: [200, ObjectAccess],
+    handle: ({ deps, target: { object, bucket }, query }) => accessTo(deps, bucket, object, query.expiresInSeconds),
+  }),
+  endpoint({
+    operation: 'listTrash',
+    on: `GET ${nested}/buckets/{bucket}/trash`,
+    also: [`${nested}/storage/buckets/{bucket}/trash`, `${flat}/{bucket}/trash`],
+    spec,
+    tag,
+    summary: 'List the trash of a bucket',
+    description: 'What was deleted last comes first.',
+    actor: 'any',
+    scope: 'network:storage:read',
+    params: ofBucket,
+    query: z.object(cursorQuery()),
+    reach: reachBucket,
+    returns: [200, cursorPage(TrashedObject)],
+    fails: [400],
+    headersFor: deprecation,
+    handle: async ({ deps, target, query }) => {
+      const listed = await trashPage(deps, target.id, query)
+      return { ...listed, items: listed.items.map((object) => shownTrashed(object, target)) }
+    },
+  }),
+  endpoint({
+    operation: 'restoreObject',
+    on: `POST ${nested}/trash/{objectId}/restore`,
+    also: [`${nested}/storage/trash/{objectId}/restore`, `${flat}/{bucket}/trash/{objectId}/restore`],
+    spec,
+    tag,
+    summary: 'Restore an object from the trash',
+    description: 'Under its key; refused with 409 while another object has that.',
+    actor: 'any',
+    scope: 'network:storage:write',
+    params: ofObject,
+    reach: reachTrashedObject,
+    returns: [200, StorageObject],
+    fails: [409],
+    handle: async ({ deps, target: { object, bucket } }) =>
+      shownObject(await restoreObject(deps, bucket.id, object.id), bucket),
+  }),
+  endpoint({
+    operation: 'restoreObjects',
+    on: `POST ${nested}/buckets/{bucket}/trash/restore`,
+    also: [`${nested}/storage/buckets/{bucket}/trash/restore`, `${flat}/{bucket}/trash/restore`],
+    spec,
+    tag,
+    summary: 'Restore what lies in the trash below a prefix',
+    description:
+      'Of each key the object that was deleted last. A key that is in use stays as it is. `deletedAfter` restores only what was deleted later.',
+    actor: 'any',
+    scope: 'network:storage:write',
+    params: ofBucket,
+    body: z.strictObject({
+      prefix: text(KEY_BYTES_MAX).optional().openapi({ example: 'photos/2025/' }),
+      deletedAfter: instant.optional(),
+    }),
+    reach: reachBucket,
+    returns: [200, z.object({ restoredCount: counted('How many objects came back.') }).openapi('RestoredCount')],
+    headersFor: deprecation,
+    handle: async ({ deps, target, body }) => ({ restoredCount: await restoreBelow(deps, target.id, body) }),
+  }),
+  endpoint({
+    operation: 'purgeObject',
+    on: `DELETE ${nested}/trash/{objectId}`,
+    also: [`${nested}/storage/trash/{objectId}`, `${flat}/{bucket}/trash/{objectId}`],
+    spec,
+    tag,
+    summary: 'Remove an object from the trash for good',
+    description: 'Nothing brings it back.',
+    actor: 'any',
+    scope: 'network:storage:delete',
+    params: ofObject,
+    reach: reachTrashedObject,
+    returns: [204],
+    handle: ({ deps, target: { object, bucket } }) => purgeObject(deps, bucket.id, object.id),
+  }),
+  endpoint({
+    operation: 'emptyTrash',
+    on: `DELETE ${nested}/buckets/{bucket}/trash`,
+    also: [`${nested}/storage/buckets/{bucket}/trash`, `${flat}/{bucket}/trash`],
+    spec,
+    tag,
+    summary: 'Empty the trash of a bucket',
+    description: 'Nothing brings it back.',
+    actor: 'any',
+    scope: 'network:storage:delete',
+    params: ofBucket,
+    reach: reachBucket,
+    returns: [200, z.object({ purgedCount: counted('How many objects were removed.') }).openapi('PurgedCount')],
+    headersFor: deprecation,
+    handle: async ({ deps, target }) => ({ purgedCount: await emptyTrash(deps, target.id) }),
+  }),
+]

@@ -1,0 +1,180 @@
+import { Conflict, NotFound } from '@platform/errors/api-error'
+import { type Db, isUniqueViolation } from '@platform/runtime/database'
+import { and, eq, getTableColumns, gt, isNotNull, isNull, type SQL, sql } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import type { StoredObject } from './commit-object.ts'
+import { addToCounts } from './counts.ts'
+import { withinPrefix } from './key-range.ts'
+import { buckets, objects } from './table.ts'
+
+/** Few enough that a statement is over in a fraction of its 5 s. */
+const MOVED_AT_ONCE = 5_000
+
+type WriteDeps = Pick<Deps, 'db' | 'now'>
+const count = sql`count(*)`
+const length = sql`coalesce(sum(content_length), 0)`
+const intoTrash = { objects: sql`-${count}`, bytes: sql`-${length}`, trashed: count, trashedBytes: length }
+const outOfTrash = { objects: count, bytes: length, trashed: sql`-${count}`, trashedBytes: sql`-${length}` }
+const outOfBucket = { objects: sql`0`, bytes: sql`0`, trashed: sql`-${count}`, trashedBytes: sql`-${length}` }
+
+const changed = sql.raw('changed')
+/** The columns of an object as they come back from a step named `changed`. */
+const whole = Object.fromEntries(
+  Object.entries(getTableColumns(objects)).map(([key, column]) => [
+    key,
+    sql`${changed}.${sql.identifier(column.name)}`.mapWith(column),
+  ]),
+)
+
+/** Changes objects of a bucket and keeps its counts, in one statement. Answers what was changed. */
+async function change(
+  db: Db,
+  bucketId: string,
+  step: SQL,
+  counts: Parameters<typeof addToCounts>[1],
+): Promise<StoredObject[]> {
+  const rows = await db
+    .with(
+      db.$with('changed', {}).as(step),
+      db.$with('counted', {}).as(addToCounts(bucketId, counts, sql`${changed} having count(*) > 0`)),
+    )
+    .select(whole)
+    .from(changed)
+  return rows as StoredObject[]
+}
+
+/** The same where only their number is wanted. */
+async function changeMany(
+  db: Db,
+  bucketId: string,
+  step: SQL,
+  counts: Parameters<typeof addToCounts>[1],
+): Promise<number> {
+  const [row] = await db
+    .with(
+      db.$with('changed', {}).as(step),
+      db.$with('counted', {}).as(addToCounts(bucketId, counts, sql`${changed} having count(*) > 0`)),
+    )
+    .select({ count: sql`count(*)`.mapWith(Number) })
+    .from(changed)
+  return row?.count ?? 0
+}
+
+/** Repeats a step until it finds nothing more. Answers how many objects all of them changed. */
+async function inSteps(step: () => Promise<number>): Promise<number> {
+  for (let total = 0; ;) {
+    const moved = await step()
+    total += moved
+    if (moved < MOVED_AT_ONCE) return total
+  }
+}
+
+const live = (bucketId: string, more: SQL | undefined): SQL | undefined =>
+  and(eq(objects.bucketId, bucketId), isNull(objects.deletedAt), more)
+const trashed = (bucketId: string, more: SQL | undefined): SQL | undefined =>
+  and(eq(objects.bucketId, bucketId), isNotNull(objects.deletedAt), more)
+
+/**
+ * What a query of ids finds, looked up by primary key. As `in (…)`, and with conditions that an index knows beside it, Postgres
+ * compared each id with all that is live or trashed, where its statistics were older than the objects.
+ */
+const found = (ids: SQL, is: 'live' | 'trashed'): SQL =>
+  sql`${objects.id} = any(array(${ids})) and num_nulls(${objects.deletedAt}) = ${is === 'live' ? 1 : 0}`
+
+const moveToTrash = (at: Date, which: SQL | undefined): SQL =>
+  sql`update ${objects} set deleted_at = ${at.toISOString()}, updated_at = ${at.toISOString()} where ${which}
+    returning ${objects}.*`
+
+/** Sends live objects to the trash by their keys. Answers those that there were. */
+export function trashObjects(
+  { db, now }: WriteDeps,
+  bucketId: string,
+  keys: readonly string[],
+): Promise<StoredObject[]> {
+  const named = sql`${objects.key} in (select jsonb_array_elements_text(${JSON.stringify(keys)}::jsonb))`
+  // In the order in which writers of several keys take them, so that neither waits for the other in a circle.
+  const inOrder = sql`${objects.id} in (select ${objects.id} from ${objects} where ${live(bucketId, named)}
+    order by ${objects.key} for update)`
+  return change(db, bucketId, moveToTrash(now(), and(isNull(objects.deletedAt), inOrder)), intoTrash)
+}
+
+/** Sends a live object to the trash (A §3). Throws NotFound. */
+export async function trashObject({ db, now }: WriteDeps, bucketId: string, id: string): Promise<void> {
+  const moved = await change(db, bucketId, moveToTrash(now(), live(bucketId, eq(objects.id, id))), intoTrash)
+  if (moved.length === 0) throw new NotFound('Object')
+}
+
+/** Sends everything below a prefix to the trash, some thousands at a time. Answers how many. */
+export function trashBelow({ db, now }: WriteDeps, bucketId: string, prefix: string): Promise<number> {
+  return inSteps(() => {
+    const next = sql`select ${objects.id} from ${objects}
+      where ${live(bucketId, withinPrefix(objects.key, prefix))} order by ${objects.key} limit ${MOVED_AT_ONCE}`
+    return changeMany(db, bucketId, moveToTrash(now(), found(next, 'live')), intoTrash)
+  })
+}
+
+/** Restores need the bucket to stay: its row is locked against deletion. */
+const restore = (at: Date, bucketId: string, which: SQL | undefined): SQL =>
+  sql`update ${objects} set deleted_at = null, updated_at = ${at.toISOString()}
+    where ${which} and exists (
+      select from ${buckets} where ${buckets.id} = ${bucketId} and ${buckets.deletedAt} is null for key share)
+    returning ${objects}.*`
+
+/** Brings an object back under its key. Throws NotFound; Conflict when the key is in use (A §3). */
+export async function restoreObject({ db, now }: WriteDeps, bucketId: string, id: string): Promise<StoredObject> {
+  try {
+    const step = restore(now(), bucketId, trashed(bucketId, eq(objects.id, id)))
+    const [restored] = await change(db, bucketId, step, outOfTrash)
+    if (!restored) throw new NotFound('Object')
+    return restored
+  } catch (error) {
+    if (isUniqueViolation(error, 'objects_live')) throw new Conflict('The key is in use by another object')
+    throw error
+  }
+}
+
+/**
+ * Brings back what lies in the trash below a prefix, of each key the object that was deleted last; a key that is in use
+ * stays as it is. deletedAfter: only what was deleted later. Answers how many came back.
+ */
+export function restoreBelow(
+  { db, now }: WriteDeps,
+  bucketId: string,
+  { prefix, deletedAfter }: { prefix?: string | undefined; deletedAfter?: Date | undefined },
+): Promise<number> {
+  return inSteps(async () => {
+    const candidates = trashed(
+      bucketId,
+      and(withinPrefix(objects.key, prefix ?? ''), deletedAfter && gt(objects.deletedAt, deletedAfter)),
+    )
+    const next = sql`select id from (
+      select distinct on (${objects.key}) ${objects.id} as id, ${objects.key} as key from ${objects} where ${candidates}
+      order by ${objects.key}, ${objects.deletedAt} desc, ${objects.id} desc) latest
+      where not exists (select from ${objects} o where o.bucket_id = ${bucketId} and o.key = latest.key and o.deleted_at is null)
+      limit ${MOVED_AT_ONCE}`
+    for (;;) {
+      try {
+        return await changeMany(db, bucketId, restore(now(), bucketId, found(next, 'trashed')), outOfTrash)
+      } catch (error) {
+        // Somebody took one of the keys in between: look again.
+        if (!isUniqueViolation(error, 'objects_live')) throw error
+      }
+    }
+  })
+}
+
+const purge = (which: SQL | undefined): SQL => sql`delete from ${objects} where ${which} returning ${objects}.*`
+
+/** Removes a trashed object for good; its bytes go with the next collection. Throws NotFound. */
+export async function purgeObject({ db }: Pick<Deps, 'db'>, bucketId: string, id: string): Promise<void> {
+  const gone = await changeMany(db, bucketId, purge(trashed(bucketId, eq(objects.id, id))), outOfBucket)
+  if (gone === 0) throw new NotFound('Object')
+}
+
+/** Removes everything in a bucket's trash, some thousands at a time. Answers how many (wire.md). */
+export function emptyTrash({ db }: Pick<Deps, 'db'>, bucketId: string): Promise<number> {
+  return inSteps(() => {
+    const next = sql`select ${objects.id} from ${objects} where ${trashed(bucketId, undefined)} limit ${MOVED_AT_ONCE}`
+    return changeMany(db, bucketId, purge(found(next, 'trashed')), outOfBucket)
+  })
+}

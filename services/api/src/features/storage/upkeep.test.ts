@@ -1,0 +1,215 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { readdir, rm, truncate } from 'node:fs/promises'
+import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import { newObjectsUrl } from '@platform/testkit/objects'
+import { startPlatform, type TestPlatform } from '@platform/testkit/platform'
+import { eq, sql } from 'drizzle-orm'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { newOwner, type Owner, storeObject, unique } from '../../../test/scenario.ts'
+import { commitObject } from './commit-object.ts'
+import { collectGarbage } from './collect-garbage.ts'
+import { mergeBlobs } from './merge-blobs.ts'
+import { findObjectWithContent, openObject } from './read-object.ts'
+import { discardBlobs, type NewBlob, receiveBlobs } from './receive-body.ts'
+import { blobs, bucketCounts, objectBlobs, objects } from './table.ts'
+import { purgeObject, trashObject } from './trash.ts'
+import { verifyStorage } from './verify-storage.ts'
+
+let platform: TestPlatform
+let ana: Owner
+/** A folder, whatever the run has: what is stored is looked at from below. */
+let objectsFolder: string
+beforeAll(async () => {
+  const { url } = await newObjectsUrl('folder')
+  objectsFolder = fileURLToPath(url)
+  platform = await startPlatform({ objectsUrl: url })
+  ana = await newOwner(platform)
+})
+afterAll(async () => {
+  await platform.close()
+  await rm(objectsFolder, { recursive: true, force: true })
+})
+
+async function newBucket(): Promise<{ id: string; path: string }> {
+  const name = `b-${unique()}`
+  const made = await platform.call(ana.token, `POST /applications/${ana.applicationId}/storage/buckets`, { name })
+  return { id: made.body.id as string, path: `/applications/${ana.applicationId}/storage/buckets/${name}` }
+}
+const large = () => randomBytes(40_000)
+async function* chunksOf(bytes: Buffer) {
+  yield bytes
+}
+
+/** The files of blobs, wherever they lie. */
+const files = async (): Promise<string[]> =>
+  (await readdir(objectsFolder, { recursive: true, withFileTypes: true })).flatMap((entry) =>
+    entry.isFile() ? [entry.name] : [],
+  )
+/** The same once those that died are old enough. */
+async function filesAfterCollection(): Promise<string[]> {
+  await collectGarbage(platform.api)
+  platform.clock.advance(3_600_001)
+  await collectGarbage(platform.api)
+  platform.clock.advance(-3_600_001)
+  return files()
+}
+async function read(bucketId: string, key: string): Promise<Buffer> {
+  const found = await findObjectWithContent(platform.api, bucketId, key)
+  if (!found) throw new Error(`There is no ${key}`)
+  const content = openObject(platform.api, found.object, found.first)
+  return Buffer.isBuffer(content) ? content : buffer(content)
+}
+const blobOf = async (objectId: string): Promise<string> =>
+  (await platform.api.db.select().from(objectBlobs).where(eq(objectBlobs.objectId, objectId)))[0]?.blobId ?? ''
+
+/** Stores an object of many pieces, as an upload in small steps leaves it. */
+async function storeScattered(bucketId: string, key: string, pieces: Buffer[]) {
+  const received: NewBlob[] = []
+  for (const piece of pieces)
+    received.push(...(await receiveBlobs(platform.api, chunksOf(piece), { bytesMax: 1e6 }, () => {})).blobs)
+  const whole = Buffer.concat(pieces)
+  const etag = createHash('md5').update(whole).digest('hex')
+  const facts = { key, contentType: 'text/plain', contentLength: whole.length, etag }
+  return commitObject(platform.api, bucketId, { ...facts, blobs: received })
+}
+
+test('bytes go when nothing refers to them any more, an hour after that', async () => {
+  const { id, path } = await newBucket()
+  const object = await storeObject(platform, id, 'k', large())
+  const blob = await blobOf(object.id)
+  expect(await files()).toContain(blob)
+  const environment = `/applications/${ana.applicationId}/environments/production`
+  await platform.call(ana.token, `DELETE ${environment}/objects/${object.id}`)
+  expect(await filesAfterCollection()).toContain(blob)
+  await platform.call(ana.token, `DELETE ${path}/trash`)
+  await collectGarbage(platform.api)
+  expect(await files()).toContain(blob) // somebody may be reading it
+  expect(await filesAfterCollection()).not.toContain(blob)
+  expect(await platform.api.db.select().from(blobs).where(eq(blobs.id, blob))).toEqual([])
+})
+
+test('what a deleted bucket held goes with it (D36)', async () => {
+  const { id, path } = await newBucket()
+  const object = await storeObject(platform, id, 'k', large())
+  const blob = await blobOf(object.id)
+  expect((await platform.call(ana.token, `DELETE ${path}?force=true`)).status).toBe(204)
+  expect(await filesAfterCollection()).not.toContain(blob)
+  expect(await platform.api.db.select().from(objects).where(eq(objects.bucketId, id))).toEqual([])
+  expect(await platform.api.db.select().from(bucketCounts).where(eq(bucketCounts.bucketId, id))).toEqual([])
+})
+
+test('a body that never became anything goes after a day, and at once where it was refused', async () => {
+  const { blobs: kept } = await receiveBlobs(platform.api, chunksOf(large()), { bytesMax: 1e6 }, () => {})
+  const [forgotten = { id: '' }] = kept
+  expect(await filesAfterCollection()).toContain(forgotten.id)
+  platform.clock.advance(86_400_000)
+  expect(await filesAfterCollection()).not.toContain(forgotten.id)
+  platform.clock.advance(-86_400_000)
+  const { blobs: refused } = await receiveBlobs(platform.api, chunksOf(large()), { bytesMax: 1e6 }, () => {})
+  await discardBlobs(platform.api, refused)
+  expect(await files()).not.toContain(refused[0]?.id)
+})
+
+test('a copy that is made while its source is collected is whole or not at all', async () => {
+  const { id } = await newBucket()
+  for (let round = 0; round < 20; round++) {
+    const source = await storeObject(platform, id, 'source', large())
+    const blob = { id: await blobOf(source.id), length: 40_000 }
+    await trashObject(platform.api, id, source.id)
+    await purgeObject(platform.api, id, source.id)
+    const facts = { key: 'copy', contentType: 'text/plain', contentLength: 40_000, etag: source.etag }
+    const [copied] = await Promise.allSettled([
+      commitObject(platform.api, id, { ...facts, blobs: [blob] }),
+      collectGarbage(platform.api),
+    ])
+    const found = await filesAfterCollection()
+    expect([copied.status, found.includes(blob.id)]).toEqual(
+      copied.status === 'fulfilled' ? ['fulfilled', true] : ['rejected', false],
+    )
+    if (copied.status === 'fulfilled') expect((await read(id, 'copy')).length).toBe(40_000)
+  }
+})
+
+test('the pieces of a scattered object are put together, and nothing that shows is changed', async () => {
+  const { id } = await newBucket()
+  const pieces = Array.from({ length: 100 }, (_, n) => randomBytes(n % 3 === 0 ? 20_000 : 100))
+  const before = await storeScattered(id, 'k', pieces)
+  const few = await storeScattered(id, 'few', pieces.slice(0, 10))
+  expect(before.blobCount).toBe(100)
+  await mergeBlobs(platform.api)
+  const { object: after } = (await findObjectWithContent(platform.api, id, 'k')) ?? {}
+  expect(after).toEqual({ ...before, blobCount: 1 })
+  expect((await read(id, 'k')).equals(Buffer.concat(pieces))).toBe(true)
+  expect((await findObjectWithContent(platform.api, id, 'few'))?.object).toEqual(few)
+  await filesAfterCollection()
+  expect((await read(id, 'k')).equals(Buffer.concat(pieces))).toBe(true)
+  expect((await verifyStorage(platform.api)).damaged).toEqual([])
+})
+
+test('verify names what is damaged and repairs counts, and removes nothing', async () => {
+  const { id, path } = await newBucket()
+  const [sound, cut, gone, small] = await Promise.all(
+    ['sound', 'cut', 'gone', 'small'].map((key) => storeObject(platform, id, key, key === 'small' ? 'x' : large())),
+  )
+  expect(sound && cut && gone && small).toBeDefined()
+  const pathOf = (blob: string) => join(objectsFolder, blob.slice(-2), blob.slice(-4, -2), blob)
+  await truncate(pathOf(await blobOf(cut?.id ?? '')), 39_999)
+  await rm(pathOf(await blobOf(gone?.id ?? '')))
+  await platform.api.db
+    .update(blobs)
+    .set({ content: Buffer.from('y') })
+    .where(eq(blobs.id, await blobOf(small?.id ?? '')))
+  await platform.api.db
+    .update(bucketCounts)
+    .set({ objects: sql`${bucketCounts.objects} + 5` })
+    .where(eq(bucketCounts.bucketId, id))
+  const report = await verifyStorage(platform.api, { isRepaired: true })
+  expect(report.damaged.map(({ key, fault }) => `${key} is ${fault}`).toSorted()).toEqual([
+    'cut is corrupt',
+    'gone is missing',
+    'small is corrupt',
+  ])
+  expect([report.damagedCount, report.miscounted]).toEqual([3, [id]])
+  expect((await platform.call(ana.token, `GET ${path}/objects`)).body.total).toBe(4)
+  const again = await verifyStorage(platform.api)
+  expect([again.damagedCount, again.miscounted]).toEqual([3, []])
+})
+
+test('bytes that a refused commit came with are not kept', async () => {
+  const { id } = await newBucket()
+  await storeObject(platform, id, 'k', 'first')
+  for (const bytes of [Buffer.from('small'), large()]) {
+    const { blobs: received } = await receiveBlobs(platform.api, chunksOf(bytes), { bytesMax: 1e6 }, () => {})
+    const facts = { key: 'k', contentType: 'text/plain', contentLength: bytes.length, etag: 'e' }
+    const refused = { ...facts, blobs: received, condition: { ifNoneMatch: true } } as const
+    await expect(commitObject(platform.api, id, refused)).rejects.toThrow('condition')
+    await discardBlobs(platform.api, received)
+    const [blob = { id: '' }] = received
+    expect(await platform.api.db.select().from(blobs).where(eq(blobs.id, blob.id))).toEqual([])
+  }
+})
+
+test('objects that are committed at once are counted, whatever becomes of the others among them', async () => {
+  const [one, two] = [await newBucket(), await newBucket()]
+  const commit = (bucketId: string, key: string) => storeObject(platform, bucketId, key, key)
+  const [outcomes] = await Promise.all([
+    Promise.allSettled(Array.from({ length: 20 }, (_, n) => commit('00000000-0000-4000-8000-000000000000', `${n}`))),
+    ...Array.from({ length: 60 }, (_, n) => commit(one.id, `k${n % 40}`)),
+    ...Array.from({ length: 40 }, (_, n) => commit(two.id, n === 0 ? '\u{1f600}' : `k${n}`)),
+  ])
+  expect(outcomes.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 'rejected'))
+  const counts = async (bucketId: string) =>
+    platform.api.db
+      .select({
+        objects: sql<number>`sum(objects)`.mapWith(Number),
+        trashed: sql<number>`sum(trashed)`.mapWith(Number),
+      })
+      .from(bucketCounts)
+      .where(eq(bucketCounts.bucketId, bucketId))
+  expect(await counts(one.id)).toEqual([{ objects: 40, trashed: 20 }])
+  expect(await counts(two.id)).toEqual([{ objects: 40, trashed: 0 }])
+  expect((await verifyStorage(platform.api)).miscounted).toEqual([])
+  expect((await read(two.id, '\u{1f600}')).toString()).toBe('\u{1f600}')
+})

@@ -1,0 +1,86 @@
+import { randomUUID, timingSafeEqual } from 'node:crypto'
+import { type ClientCredentials, invalidClient } from '@platform/auth/oauth-form'
+import { InvalidToken, OAuthError } from '@platform/errors/api-error'
+import { preparedOnce } from '@platform/runtime/prepared-once'
+import { eq, sql } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { hashSecret } from '../api-keys/api-keys.ts'
+import { apiKeys } from '../api-keys/table.ts'
+
+/** Seconds an access token lives (A §5). */
+const LIFETIME_SECONDS = 300
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+/** Stands in for a key that does not exist, so that both take the same path and the same time (D2). */
+const nobody = { id: '00000000-0000-0000-0000-000000000000', secretHash: Buffer.alloc(32) }
+
+const keyById = preparedOnce((db) =>
+  db
+    .select({
+      id: apiKeys.id,
+      applicationId: apiKeys.applicationId,
+      scopes: apiKeys.scopes,
+      secretHash: apiKeys.secretHash,
+      expiresAt: apiKeys.expiresAt,
+      deletedAt: apiKeys.deletedAt,
+    })
+    .from(apiKeys)
+    .where(eq(apiKeys.id, sql.placeholder('id')))
+    .prepare('key_by_id'),
+)
+
+interface KeyToken {
+  access_token: string
+  token_type: 'Bearer'
+  expires_in: number
+  scope: string
+}
+
+/** The scopes of the token: the key's, or the narrower ones asked for (RFC 6749 §3.3). Throws invalid_scope. */
+function narrowed(held: readonly string[], asked: string | undefined): string {
+  if (asked === undefined) return held.join(' ')
+  const scopes = [...new Set(asked.split(' ').filter((scope) => scope !== ''))]
+  const beyond = scopes.find((scope) => !held.includes(scope))
+  if (beyond !== undefined || scopes.length === 0)
+    throw new OAuthError(400, 'invalid_scope', 'The API key does not hold a requested scope')
+  return scopes.join(' ')
+}
+
+/**
+ * Exchanges a key's id and secret for an access token that acts as the key's application (A §4). The token never
+ * outlives the key.
+ *
+ * Unknown key or wrong secret: invalid_client. With the right secret, a key that is deleted, expired, or whose
+ * application is gone: invalid_token with the Bearer challenge (D1 to D3). Without the secret nothing can be learned.
+ */
+export async function exchangeApiKey(
+  { db, keySet, now, publicUrl }: Deps,
+  { clientId, secret, method }: ClientCredentials,
+  scope: string | undefined,
+): Promise<KeyToken> {
+  const [found] = await keyById(db).execute({ id: UUID.test(clientId) ? clientId : nobody.id })
+  const isRight = timingSafeEqual(hashSecret(secret ?? ''), (found ?? nobody).secretHash)
+  if (!found || !isRight) throw invalidClient(method)
+  if (found.deletedAt) throw new InvalidToken('API key deleted')
+
+  const iat = Math.floor(now().getTime() / 1_000)
+  const exp = Math.min(
+    iat + LIFETIME_SECONDS,
+    Math.floor((found.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY) / 1_000),
+  )
+  if (exp <= iat) throw new InvalidToken('API key expired')
+  if (found.applicationId === null) throw new InvalidToken('The application of this API key no longer exists')
+
+  const granted = narrowed(found.scopes, scope)
+  const claims = {
+    iss: publicUrl,
+    aud: publicUrl,
+    sub: found.applicationId,
+    client_id: found.id,
+    scope: granted,
+    jti: randomUUID(),
+    iat,
+    exp,
+  }
+  return { access_token: keySet.sign('at+jwt', claims), token_type: 'Bearer', expires_in: exp - iat, scope: granted }
+}

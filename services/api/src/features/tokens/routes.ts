@@ -1,0 +1,80 @@
+import { z } from '@hono/zod-openapi'
+import { parseOAuthForm, readClientCredentials } from '@platform/auth/oauth-form'
+import { OAuthError } from '@platform/errors/api-error'
+import { shown } from '../../http/fields.ts'
+import { openEndpoint } from '../../http/endpoint.ts'
+import { admitAnyone } from '../../http/exchange.ts'
+import { mediaType, readText } from '../../http/read-body.ts'
+import { exchangeApiKey } from './exchange-api-key.ts'
+
+const OAuthErrorBody = z
+  .object({ error: shown('invalid_client'), error_description: shown('Unknown client or wrong secret') })
+  .openapi('OAuthError')
+const KeyToken = z
+  .object({
+    access_token: shown('eyJhbGciOiJFUzI1NiIsInR5cCI6ImF0K2p3dCJ9.e30.c2lnbmF0dXJl'),
+    token_type: z.literal('Bearer'),
+    expires_in: z.number().int().openapi({ example: 300 }),
+    scope: shown('network:env_vars:read'),
+  })
+  .openapi('KeyToken')
+const TokenRequest = z
+  .object({
+    grant_type: z.literal('client_credentials'),
+    client_id: shown('0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a10').openapi({
+      description: 'The id of the API key; with HTTP Basic it stands there.',
+    }),
+    client_secret: shown(`svc_secret_${'A'.repeat(43)}`).openapi({ description: 'The secret of the API key.' }),
+    scope: shown('network:env_vars:read').openapi({ description: 'Fewer scopes than the key holds.' }),
+  })
+  .partial()
+  .required({ grant_type: true })
+
+const failure = (description: string) => ({ description, content: { 'application/json': { schema: OAuthErrorBody } } })
+
+export const tokenEndpoints = [
+  openEndpoint({
+    operation: 'exchangeApiKey',
+    on: 'POST /oauth2/token',
+    tag: 'Tokens',
+    summary: 'Exchange an API key for an access token',
+    description:
+      'OAuth 2.0 client credentials (RFC 6749 §4.4). The token lives 300 seconds; there is no refresh token.',
+    request: { body: { required: true, content: { 'application/x-www-form-urlencoded': { schema: TokenRequest } } } },
+    responses: {
+      200: { description: 'The access token', content: { 'application/json': { schema: KeyToken } } },
+      400: failure('The request is not one, or names a grant or scope that is not to be had'),
+      401: failure(
+        'The key is unknown or its secret wrong (invalid_client), or it is deleted or expired (invalid_token)',
+      ),
+      413: failure('The body is too large'),
+      503: failure('A dependency is temporarily unavailable'),
+    },
+    fails: [429],
+    async run(exchange) {
+      await admitAnyone(exchange)
+      const { incoming, deps } = exchange
+      const body = await readText(incoming)
+      // A form and nothing else (A §1, D23).
+      if (mediaType(incoming) !== 'application/x-www-form-urlencoded')
+        throw new OAuthError(400, 'invalid_request', 'Expected Content-Type: application/x-www-form-urlencoded')
+      const form = parseOAuthForm(body)
+      const grant = form.get('grant_type')
+      if (grant === undefined) throw new OAuthError(400, 'invalid_request', 'grant_type is missing')
+      if (grant !== 'client_credentials')
+        throw new OAuthError(
+          400,
+          'unsupported_grant_type',
+          'This endpoint exchanges API keys: grant_type must be client_credentials',
+        )
+      const credentials = readClientCredentials(incoming.headers.authorization, form)
+      const token = await exchangeApiKey(deps, credentials, form.get('scope'))
+      const headers = {
+        'content-type': 'application/json; charset=UTF-8',
+        'cache-control': 'no-store',
+        pragma: 'no-cache',
+      }
+      return { status: 200, headers, body: JSON.stringify(token) }
+    },
+  }),
+]

@@ -1,0 +1,68 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { listenTo } from '@platform/runtime/listen-to'
+import { and, eq, isNull, sql } from 'drizzle-orm'
+import type { Deps, Lease, UploadLeases } from '../../deps.ts'
+import { uploads } from '../storage/table.ts'
+
+const CHANNEL = 'upload_leases'
+/** How long a holder gets to put away what it has received. */
+const PATIENCE_MS = 900
+const ASKED_EVERY_MS = 50
+
+/**
+ * Who may append to an upload: one request at a time, in whichever process. Somebody who comes later asks the holder to let
+ * go, gives it a second to put away what it has, and then takes over: whatever the holder still does then is refused by its
+ * lease, which is checked with every append. So neither a lost connection nor a killed process keeps an upload locked.
+ */
+export function openLeases(
+  deps: Pick<Deps, 'db' | 'logger'> & { databaseUrl: string },
+): UploadLeases & { close(): Promise<void> } {
+  const { db, logger } = deps
+  const held = new Map<string, AbortController>()
+  let listener: ReturnType<typeof listenTo> | undefined
+  const letGo = (uploadId: string) => held.get(uploadId)?.abort()
+  const listen = () =>
+    (listener ??= listenTo(deps.databaseUrl, CHANNEL, { onMessage: letGo, onListening: () => {}, logger }))
+
+  async function tryTake(uploadId: string, holder: string, isForced: boolean): Promise<boolean> {
+    const taken = await db
+      .update(uploads)
+      .set({ leaseHolder: holder })
+      .where(and(eq(uploads.id, uploadId), isForced ? undefined : isNull(uploads.leaseHolder)))
+      .returning({ id: uploads.id })
+    return taken.length > 0
+  }
+
+  return {
+    async take(uploadId): Promise<Lease> {
+      const holder = randomUUID()
+      if (!(await tryTake(uploadId, holder, false))) {
+        letGo(uploadId)
+        await db.execute(sql`select pg_notify(${CHANNEL}, ${uploadId})`)
+        const deadline = Date.now() + PATIENCE_MS
+        while (!(await tryTake(uploadId, holder, Date.now() > deadline))) {
+          if (Date.now() > deadline + ASKED_EVERY_MS) break // the upload itself is gone
+          await sleep(ASKED_EVERY_MS)
+        }
+      }
+      listen()
+      const wanted = new AbortController()
+      held.set(uploadId, wanted)
+      return {
+        holder,
+        wanted: wanted.signal,
+        async release() {
+          if (held.get(uploadId) === wanted) held.delete(uploadId)
+          await db
+            .update(uploads)
+            .set({ leaseHolder: null })
+            .where(and(eq(uploads.id, uploadId), eq(uploads.leaseHolder, holder)))
+        },
+      }
+    },
+    async close() {
+      await listener?.close()
+    },
+  }
+}

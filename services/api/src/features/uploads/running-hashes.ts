@@ -1,0 +1,43 @@
+import { createMD5, createSHA1, createSHA256, type IHasher } from 'hash-wasm'
+
+/** The digests of an upload's bytes so far, over any number of requests and processes. */
+export interface RunningHashes {
+  update(chunk: Buffer): void
+  /** The state, to go on from with `resumeHashes`. */
+  save(): Buffer
+  /** Ends it. */
+  digest(): { md5: Buffer; sha256: Buffer; sha1: Buffer | null }
+}
+
+/**
+ * Starts hashing, or goes on where `state` was saved: for each hash its length (2 bytes, big-endian) and what it saved. SHA-1
+ * only where it is asked for, the same way each time.
+ */
+export async function resumeHashes(state: Buffer | null, withSha1: boolean): Promise<RunningHashes> {
+  const [md5, sha256, sha1] = await Promise.all([createMD5(), createSHA256(), withSha1 ? createSHA1() : undefined])
+  const hashers: IHasher[] = [md5, sha256, ...(sha1 ? [sha1] : [])]
+  let offset = 0
+  for (const hasher of hashers) {
+    hasher.init()
+    if (!state) continue
+    const length = state.readUInt16BE(offset)
+    hasher.load(new Uint8Array(state.subarray(offset + 2, offset + 2 + length)))
+    offset += 2 + length
+  }
+  const ended = (hasher: IHasher): Buffer => Buffer.from(hasher.digest('binary'))
+  return {
+    update(chunk) {
+      for (const hasher of hashers) hasher.update(chunk)
+    },
+    save() {
+      const pieces = hashers.flatMap((hasher) => {
+        const saved = hasher.save()
+        const length = Buffer.alloc(2)
+        length.writeUInt16BE(saved.length)
+        return [length, saved]
+      })
+      return Buffer.concat(pieces)
+    },
+    digest: () => ({ md5: ended(md5), sha256: ended(sha256), sha1: sha1 ? ended(sha1) : null }),
+  }
+}

@@ -1,0 +1,33 @@
+import type { HttpBindings } from '@hono/node-server'
+import { NotFound, OAuthError } from '@platform/errors/api-error'
+import { Hono } from 'hono'
+import type { Deps } from '../deps.ts'
+import type { Endpoint } from './endpoint.ts'
+import { admitAnyone, authenticate, exchange, type Exchange, type Reply } from './exchange.ts'
+
+const honoPath = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ':$1')
+
+/**
+ * What answers where no operation does: documents that need no credential are missing without one, everything else asks
+ * for a token first (A §5).
+ */
+async function answerUnknown(current: Exchange): Promise<Reply> {
+  const { path } = current.c.req
+  if (path === '/oauth2/token') {
+    await admitAnyone(current)
+    throw new OAuthError(405, 'invalid_request', 'The token endpoint takes POST', { allow: 'POST' })
+  }
+  const isOpen = path.startsWith('/.well-known/') || path.startsWith('/docs')
+  await (isOpen ? admitAnyone(current) : authenticate(current))
+  throw new NotFound('Resource')
+}
+
+/** Mounts the operations. One composed handler each; there is no middleware. */
+export function createApp(deps: Deps, endpoints: readonly Endpoint[]): Hono<{ Bindings: HttpBindings }> {
+  const app = new Hono<{ Bindings: HttpBindings }>()
+  for (const { method, path, aliases, operation, run } of endpoints) {
+    app.on(method, [path, ...aliases].map(honoPath), exchange(deps, operation, run))
+  }
+  app.notFound(exchange(deps, 'unknown', answerUnknown))
+  return app
+}

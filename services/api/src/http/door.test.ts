@@ -1,0 +1,102 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { listen } from '@platform/runtime/http-server'
+import { startPlatform, type TestPlatform } from '@platform/testkit/platform'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { bodyOf, type DoorExchange, openDoor } from './door.ts'
+
+let platform: TestPlatform
+beforeAll(async () => {
+  platform = await startPlatform()
+})
+afterAll(() => platform.close())
+
+/** A door that watches ten times a second, and a connection to it. */
+async function open(handle: (exchange: DoorExchange) => Promise<void>): Promise<Socket> {
+  const allow = { methods: 'PUT', headers: 'Content-Type' }
+  const listener = openDoor(platform.api, { name: 'test', exposedHeaders: '', allow, watchMs: 100, handle })
+  const server = await listen(listener, '127.0.0.1', 0, undefined, { requestTimeoutMs: 0, isBodyInvited: true })
+  onTestFinished(() => server.stop(0))
+  const socket = connect(server.port, '127.0.0.1')
+  onTestFinished(() => void socket.destroy())
+  await once(socket, 'connect')
+  return socket
+}
+const head = (length: number, more = '') =>
+  `PUT /files/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${length}\r\n${more}\r\n`
+
+test('a client that stops in the middle of its body is let go, and what waited for it is freed', async () => {
+  const freed = Promise.withResolvers<unknown>()
+  const socket = await open(async (exchange) => {
+    try {
+      for await (const chunk of bodyOf(exchange)) expect(chunk.length).toBeGreaterThan(0)
+    } catch (error) {
+      freed.resolve(error)
+      throw error
+    }
+  })
+  socket.write(`${head(1_000_000)}some bytes`)
+  await once(socket, 'close')
+  expect(await freed.promise).toMatchObject({ status: 400, message: 'The body ended early' })
+})
+
+test('a client that sends a byte now and then is let go as well', async () => {
+  const socket = await open(async (exchange) => {
+    for await (const chunk of bodyOf(exchange)) expect(chunk.length).toBeGreaterThan(0)
+  })
+  socket.write(head(1_000_000))
+  const dripping = setInterval(() => socket.write('x'), 20)
+  onTestFinished(() => clearInterval(dripping))
+  socket.on('error', () => {})
+  await once(socket, 'close')
+})
+
+test('a client that stops reading is let go, and the reading for it ends', async () => {
+  const ended = Promise.withResolvers<boolean>()
+  const socket = await open(async ({ outgoing }) => {
+    const endless = new Readable({ read: () => void endless.push(Buffer.alloc(65_536)) })
+    endless.on('close', () => ended.resolve(true))
+    outgoing.writeHead(200)
+    await pipeline(endless, outgoing)
+  })
+  socket.on('error', () => {})
+  socket.write(head(0))
+  socket.pause()
+  expect(await ended.promise).toBe(true)
+})
+
+test('a client that keeps up is not, nor one that the platform is busy for', async () => {
+  const socket = await open(async (exchange) => {
+    let length = 0
+    for await (const chunk of bodyOf(exchange)) length += chunk.length
+    exchange.isWorking = true
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    exchange.outgoing.end(String(length))
+  })
+  const answered = once(socket, 'data') as Promise<[Buffer]>
+  socket.write(head(100_000))
+  for (let n = 0; n < 5; n++) {
+    socket.write(Buffer.alloc(20_000))
+    await new Promise((resolve) => setTimeout(resolve, 60))
+  }
+  expect((await answered)[0].toString()).toContain('200 OK')
+})
+
+test('a body is asked for when it is wanted, and not before a refusal (RFC 9110 §10.1.1)', async () => {
+  const expecting = head(4, 'Expect: 100-continue\r\n')
+  const refused = await open(async (exchange) => {
+    exchange.outgoing.writeHead(403).end()
+  })
+  refused.write(expecting)
+  expect(((await once(refused, 'data')) as [Buffer])[0].toString()).toMatch(/^HTTP\/1\.1 403 /)
+  const taken = await open(async (exchange) => {
+    for await (const chunk of bodyOf(exchange)) expect(chunk.toString()).toBe('body')
+    exchange.outgoing.end()
+  })
+  taken.write(expecting)
+  expect(((await once(taken, 'data')) as [Buffer])[0].toString()).toMatch(/^HTTP\/1\.1 100 /)
+  taken.write('body')
+  expect(((await once(taken, 'data')) as [Buffer])[0].toString()).toMatch(/^HTTP\/1\.1 200 /)
+})

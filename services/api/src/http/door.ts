@@ -1,0 +1,136 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { ApiError, BadRequest } from '@platform/errors/api-error'
+import { renderError } from '@platform/errors/render-error'
+import { inviteBody } from '@platform/runtime/http-server'
+import { readTrace } from '@platform/runtime/trace'
+import type { Deps } from '../deps.ts'
+import { type Arrival, asApiError, corsHeaders, header, preflight, record, requestIdOf, shapeAt } from './exchange.ts'
+
+const WATCH_MS = 30_000
+const WATCHED_BYTES_MIN = 16_384
+/** How long a refused client may go on sending before the connection is closed under it. */
+const LINGER_MS = 2_000
+
+/** A request through a door: raw, since its path and its bytes are what is signed. */
+export interface DoorExchange extends Arrival {
+  readonly outgoing: ServerResponse
+  /** Path and query as they came. */
+  readonly url: string
+  /** For the log and the metrics; set as soon as it is known. */
+  operation: string
+  /** True while the platform is busy and no byte is expected of anybody. */
+  isWorking: boolean
+}
+
+interface Door {
+  /** Names what is not known better yet. */
+  name: string
+  /** Headers of answers that a page may read, and what it may send (CORS). */
+  exposedHeaders: string
+  allow: { methods: string; headers: string }
+  /** Who may read answers from a browser: pages of the configured origins unless 'any', where the URL is all authority. */
+  origins?: 'any'
+  /** Headers that every answer has. */
+  headers?: Record<string, string>
+  /** Over each of these a client has to take or send some bytes, or it is let go; 30 s unless said. */
+  watchMs?: number
+  /** Answers the request, or throws. */
+  handle(exchange: DoorExchange): Promise<void>
+}
+
+/**
+ * The request's body. Only now a client that waits for it is told to send. Throws BadRequest when the client leaves in the
+ * middle of it.
+ */
+export async function* bodyOf({ incoming }: Pick<Arrival, 'incoming'>): AsyncGenerator<Buffer> {
+  inviteBody(incoming)
+  try {
+    yield* incoming as AsyncIterable<Buffer>
+  } catch {
+    // Nothing but the client breaks a body: its reset is no failure of ours.
+    throw new BadRequest('The body ended early')
+  }
+}
+
+/** Closes the connection of a client that moves hardly a byte while it is waited for. */
+function watch(exchange: DoorExchange, everyMs: number): NodeJS.Timeout {
+  const { socket } = exchange.incoming
+  let moved = socket.bytesRead + socket.bytesWritten
+  return setInterval(() => {
+    const now = socket.bytesRead + socket.bytesWritten
+    if (!exchange.isWorking && now - moved < WATCHED_BYTES_MIN) socket.destroy()
+    moved = now
+  }, everyMs).unref()
+}
+
+/** A client that is refused may be in the middle of a large body: it can read why, and then has to go. */
+function dismiss(incoming: IncomingMessage, outgoing: ServerResponse): void {
+  if (incoming.complete) return
+  outgoing.setHeader('connection', 'close')
+  outgoing.once('finish', () => {
+    incoming.resume()
+    const cut = setTimeout(() => incoming.socket.destroy(), LINGER_MS).unref()
+    incoming.once('close', () => clearTimeout(cut))
+  })
+}
+
+/**
+ * Wraps a door into a whole exchange: request id, CORS, failures in the shape of its path, log and metrics. There is no
+ * deadline for the whole, but for silence.
+ */
+export function openDoor(
+  deps: Deps,
+  { name, origins, exposedHeaders, allow, headers = {}, watchMs = WATCH_MS, handle }: Door,
+): RequestListener {
+  const anybody = { 'access-control-allow-origin': '*', 'access-control-expose-headers': exposedHeaders }
+  async function run(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const startedAt = performance.now()
+    const url = incoming.url ?? '/'
+    const requestId = requestIdOf(incoming)
+    const exchange: DoorExchange = {
+      deps,
+      incoming,
+      outgoing,
+      url,
+      path: url.split('?', 1)[0] ?? url,
+      requestId,
+      trace: readTrace(header(incoming, 'traceparent'), header(incoming, 'tracestate')),
+      operation: name,
+      isWorking: false,
+    }
+    const watching = watch(exchange, watchMs)
+    for (const [key, value] of Object.entries({
+      'x-content-type-options': 'nosniff',
+      'x-request-id': requestId,
+      ...headers,
+      ...(origins === 'any' ? anybody : corsHeaders(exchange, exposedHeaders)),
+    }))
+      outgoing.setHeader(key, value)
+    let failure: unknown
+    try {
+      const preflighted = await preflight(exchange, allow)
+      if (preflighted) outgoing.writeHead(preflighted.status, preflighted.headers).end()
+      else await handle(exchange)
+    } catch (error) {
+      failure = asApiError(error)
+      fail(exchange, failure)
+    } finally {
+      clearInterval(watching)
+    }
+    const hasLeft = failure !== undefined && !(failure instanceof ApiError) && outgoing.destroyed
+    record(exchange, exchange.operation, hasLeft ? 499 : outgoing.statusCode, startedAt, failure)
+  }
+  return (incoming, outgoing) => void run(incoming, outgoing)
+}
+
+/** Answers with a failure; what had begun to be answered is cut off, so that nobody takes it for whole. */
+function fail({ incoming, outgoing, path, requestId }: DoorExchange, error: unknown): void {
+  if (outgoing.headersSent) {
+    outgoing.destroy()
+    return
+  }
+  const { status, headers, body } = renderError(shapeAt(path), error, { path, requestId })
+  dismiss(incoming, outgoing)
+  outgoing.writeHead(status, headers)
+  outgoing.end(incoming.method === 'HEAD' ? undefined : body)
+}

@@ -1,0 +1,280 @@
+import type { IncomingMessage } from 'node:http'
+import { createRoute, type RouteConfig, z } from '@hono/zod-openapi'
+import type { ApiScope } from '@platform/auth/scopes'
+import { Forbidden, NotFound } from '@platform/errors/api-error'
+import { type Actor, type Deps, grants, type UserActor } from '../deps.ts'
+import { createOnce, readIdempotencyKey } from '../features/idempotency/idempotency.ts'
+import { answerWithEtag } from './conditional.ts'
+import { failureResponses } from './error-schemas.ts'
+import { authenticate, type Exchange, type Reply } from './exchange.ts'
+import type { PathParam } from './fields.ts'
+import { readJson } from './read-body.ts'
+import { parseInput } from './validate.ts'
+
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+type Schema = z.ZodType | undefined
+type Out<S> = S extends z.ZodType ? z.output<S> : undefined
+type ActorFor<A> = A extends 'user' ? UserActor : Actor
+
+/** What `reach` and `handle` are given: parsed, and nothing of HTTP. */
+interface Call<A, P, Q, B, H> {
+  deps: Deps
+  actor: ActorFor<A>
+  params: { [name in keyof P]: string }
+  query: Out<Q>
+  body: Out<B>
+  headers: Out<H>
+}
+
+/** One operation of the API: its shape on the wire, who may call it, what it reaches, what it does. */
+interface Spec<
+  A extends 'user' | 'any',
+  P extends Record<string, PathParam>,
+  Q extends Schema,
+  B extends Schema,
+  H extends Schema,
+  R extends Schema,
+  T,
+> {
+  /** operationId of the OpenAPI document. */
+  operation: string
+  /** 'METHOD /path' as the source's tables write it. */
+  on: `${Method} /${string}`
+  /** Paths that answer just the same; the document lists the one above only. */
+  also?: readonly `/${string}`[]
+  /** Section of the source document. */
+  spec: string
+  tag: string
+  summary: string
+  /** What a caller cannot tell from the shapes: order, defaults, who may, what becomes of it. For people; Markdown. */
+  description: string
+  /** 'user': only a user-backed token may call it. */
+  actor: A
+  /** The scope it needs, or any one of several. `:write` stands for the `:read` of the same resource (D70). */
+  scope: ApiScope | readonly ApiScope[]
+  params?: P
+  query?: Q
+  body?: B
+  /** Headers that mean something to this operation, as they are written. */
+  headers?: H
+  /** Finds what the call acts on and decides whether this actor may; throws NotFound or Forbidden (D17). */
+  reach: (call: Call<A, P, Q, B, H>) => Promise<T>
+  /** 201 is a creation: it takes an Idempotency-Key. */
+  returns: readonly [200 | 201, R] | readonly [204]
+  /** True where the answer holds what is never shown again, so that a repeat of a creation is refused (D79). */
+  isShownOnce?: true
+  /** Statuses beyond those that follow from the rest. */
+  fails?: readonly (400 | 404 | 409 | 402)[]
+  /** Headers of the answer that depend on what was reached. */
+  headersFor?: (target: T) => Record<string, string>
+  handle: (call: Call<A, P, Q, B, H> & { target: T }) => Result<R> | Promise<Result<R>>
+}
+type Result<R extends Schema> = R extends z.ZodType ? z.input<ReturnShape<R>> : void
+/** What a handler returns is the schema's inside: dates are Dates. */
+type ReturnShape<R extends z.ZodType> = z.ZodType<z.input<R>, z.output<R>>
+
+/** An operation, ready to be listed and mounted. */
+export interface Endpoint {
+  readonly operation: string
+  readonly method: Method
+  /** As in the OpenAPI document: `/organizations/{id}`. */
+  readonly path: string
+  /** Further paths that it answers at. */
+  readonly aliases: readonly string[]
+  readonly route: RouteConfig
+  /** undefined: needs no credential. */
+  readonly guard: { actor: 'user' | 'any'; scope: readonly ApiScope[] } | undefined
+  /** False for what is no part of the API. */
+  readonly isListed: boolean
+  run(exchange: Exchange): Promise<Reply>
+}
+
+const idempotencyKey = z.string().optional().openapi({
+  description: 'Names this creation for 24 hours: a repeat of the same request gets the first answer.',
+  example: '0b6f0a52-6f5e-4b0e-9a51-4a2f8a0c6e11',
+})
+const notModified = { description: 'Not modified: If-None-Match names the present ETag' }
+const eventStreamType = 'text/event-stream'
+/** What a stream of server-sent events returns: its bytes. They are passed on as they are. */
+export const eventStream = z
+  .custom<ReadableStream<Uint8Array>>((value) => value instanceof ReadableStream)
+  .openapi({ type: 'string', description: 'Server-sent events. Comments in between keep the connection open.' })
+const streamHeaders = {
+  'content-type': eventStreamType,
+  'cache-control': 'no-store',
+  // For nginx and its like: an event that waits in a buffer is none.
+  'x-accel-buffering': 'no',
+}
+
+/** The named headers of a request. Throws the 422 of one that has not the documented shape. */
+function readHeaders<S extends z.ZodType>(schema: S, incoming: IncomingMessage): z.output<S> {
+  const names = Object.keys((schema as unknown as z.ZodObject).shape)
+  return parseInput(
+    schema,
+    Object.fromEntries(names.map((name) => [name, incoming.headers[name.toLowerCase()]])),
+    'headers',
+  )
+}
+
+const jsonHeaders = { 'content-type': 'application/json; charset=UTF-8' }
+
+/** Decides D18's third step: the kind of actor, then the scope, before anything is looked up. */
+function admitActor(actor: Actor, kind: 'user' | 'any', scopes: readonly ApiScope[]): void {
+  if (kind === 'user' && actor.kind !== 'user') throw new Forbidden('This operation needs a user-backed token')
+  if (scopes.some((scope) => grants(actor.scopes, scope))) return
+  throw new Forbidden(`The token lacks the scope ${scopes.join(' or ')}`, 'insufficient_scope')
+}
+
+/** Those of the path that was asked; an alias may have more or fewer of them than the path that is listed. */
+function readParams(exchange: Exchange, params: readonly [name: string, PathParam][]): Record<string, string> {
+  const read: Record<string, string> = {}
+  for (const [name, { schema, resource, orQuery }] of params) {
+    const given = exchange.c.req.param(name) ?? (orQuery && (exchange.c.req.query(orQuery.name) ?? orQuery.byDefault))
+    if (given === undefined) continue
+    const parsed = schema.safeParse(given)
+    if (!parsed.success) throw new NotFound(resource)
+    read[name] = parsed.data
+  }
+  return read
+}
+
+/**
+ * Declares an operation. The request passes, in this order (D18): address throttle, token, key throttle, kind of actor
+ * and scope, path, body, query, `reach`, `handle`. `scope` and `reach` are required, so that an operation without a
+ * guard does not compile. The response is encoded by its schema: a member that it does not name never leaves.
+ */
+export function endpoint<
+  const A extends 'user' | 'any',
+  T,
+  P extends Record<string, PathParam> = Record<string, never>,
+  Q extends Schema = undefined,
+  B extends Schema = undefined,
+  H extends Schema = undefined,
+  R extends Schema = undefined,
+>(spec: Spec<A, P, Q, B, H, R, T>): Endpoint {
+  const [method, path] = spec.on.split(' ') as [Method, string]
+  const scopes = [spec.scope].flat() as readonly ApiScope[]
+  const params = Object.entries(spec.params ?? {})
+  const [status, schema] = spec.returns
+  const isCreation = status === 201
+  const isStream = (schema as unknown) === eventStream
+
+  const fails = new Set([401, 403, 429, 500, 503, ...(spec.fails ?? [])])
+  if (spec.params || spec.query) fails.add(404)
+  if (spec.query || spec.body || spec.headers) fails.add(422)
+  if (spec.body) for (const more of [400, 413]) fails.add(more)
+  if (isCreation) fails.add(409)
+
+  const route = createRoute({
+    method: method.toLowerCase() as Lowercase<Method>,
+    path,
+    operationId: spec.operation,
+    tags: [spec.tag],
+    summary: spec.summary,
+    description: `${spec.description}\n\nNeeds ${spec.actor === 'user' ? 'a user-backed token' : 'a token'} with the scope \`${scopes.join('` or `')}\`.`,
+    'x-source': spec.spec,
+    security: [{ bearer: [] }, ...scopes.map((scope): Record<string, string[]> => ({ oauth2: [scope] }))],
+    request: {
+      ...(spec.params && {
+        params: z.object(
+          Object.fromEntries(
+            params.filter(([name]) => path.includes(`{${name}}`)).map(([name, { schema }]) => [name, schema]),
+          ),
+        ),
+      }),
+      ...(spec.query && { query: spec.query as never }),
+      ...(spec.headers && { headers: spec.headers as never }),
+      ...(isCreation && { headers: z.object({ 'Idempotency-Key': idempotencyKey }) }),
+      ...(spec.body && { body: { required: true, content: { 'application/json': { schema: spec.body } } } }),
+    },
+    responses: {
+      [status]: schema
+        ? {
+            description: status === 201 ? 'Created' : 'OK',
+            content: { [isStream ? eventStreamType : 'application/json']: { schema } },
+          }
+        : { description: 'Done; nothing to return' },
+      ...(method === 'GET' && !isStream && { 304: notModified }),
+      ...failureResponses([...fails]),
+    },
+  })
+
+  return {
+    operation: spec.operation,
+    method,
+    path,
+    aliases: spec.also ?? [],
+    route,
+    guard: { actor: spec.actor, scope: scopes },
+    isListed: true,
+    async run(exchange) {
+      const actor = await authenticate(exchange)
+      admitActor(actor, spec.actor, scopes)
+      const call = {
+        deps: exchange.deps,
+        actor,
+        params: readParams(exchange, params),
+        body: spec.body && parseInput(spec.body, await readJson(exchange.incoming), 'body'),
+        query: spec.query && parseInput(spec.query, exchange.c.req.query(), 'query'),
+        headers: spec.headers && readHeaders(spec.headers, exchange.incoming),
+      } as Call<A, P, Q, B, H>
+      const key = isCreation ? readIdempotencyKey(exchange.incoming.headers['idempotency-key'] as string) : undefined
+      const target = await spec.reach(call)
+      const more = spec.headersFor?.(target) ?? {}
+      if (isStream) {
+        const stream = await spec.handle({ ...call, target })
+        return { status, headers: streamHeaders, body: stream as ReadableStream<Uint8Array> }
+      }
+      const answer = async (deps: Deps): Promise<string> => {
+        const result: unknown = await spec.handle({ ...call, deps, target })
+        return schema ? JSON.stringify(z.encode(schema, result)) : ''
+      }
+      if (key !== undefined) {
+        // What a query may name instead of the path belongs to what was asked.
+        const named = spec.also && { params: call.params }
+        const asked = { path: exchange.path, ...named, body: call.body }
+        const request = { actor, operation: spec.operation, key, asked, isAnswerKept: !spec.isShownOnce }
+        const once = await createOnce(exchange.deps, request, (db) => answer({ ...exchange.deps, db }))
+        const replayed = once.isRepeat ? { 'idempotency-replayed': 'true' } : {}
+        return { status, headers: { ...jsonHeaders, ...more, ...replayed }, body: once.answer }
+      }
+      const body = await answer(exchange.deps)
+      if (!schema) return { status, headers: more, body: null }
+      const headers = { ...jsonHeaders, ...more }
+      return method === 'GET' ? answerWithEtag(exchange.incoming, headers, body) : { status, headers, body }
+    },
+  }
+}
+
+/**
+ * Declares an operation that needs no credential (A §5): the token endpoint, the documents below /.well-known and /docs.
+ * It answers for itself; admission of the address is the caller's first step, by `admitAnyone`.
+ */
+export function openEndpoint(spec: {
+  operation: string
+  on: `${Method} /${string}`
+  tag: string
+  summary: string
+  description: string
+  /** True for what is no part of the API, such as the files of a page. */
+  hide?: boolean
+  request?: RouteConfig['request']
+  responses: RouteConfig['responses']
+  fails: readonly number[]
+  run: (exchange: Exchange) => Promise<Reply>
+}): Endpoint {
+  const [method, path] = spec.on.split(' ') as [Method, string]
+  const route = createRoute({
+    method: method.toLowerCase() as Lowercase<Method>,
+    path,
+    operationId: spec.operation,
+    tags: [spec.tag],
+    summary: spec.summary,
+    description: spec.description,
+    security: [],
+    ...(spec.request && { request: spec.request }),
+    responses: { ...spec.responses, ...failureResponses(spec.fails) },
+  })
+  const { operation, run } = spec
+  return { operation, method, path, aliases: [], route, guard: undefined, isListed: !spec.hide, run }
+}

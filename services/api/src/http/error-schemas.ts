@@ -1,0 +1,90 @@
+import { z } from '@hono/zod-openapi'
+import type { RouteConfig } from '@hono/zod-openapi'
+import { shown } from './fields.ts'
+
+const ErrorBody = z
+  .object({
+    error: shown('Application not found').openapi({
+      description: 'A message for a person; there is no machine-readable code.',
+    }),
+  })
+  .openapi('Error')
+
+const anyJson = z.unknown().openapi({ description: 'A JSON value.' })
+const NAME_FAILURE = 'Expected 1 to 255 characters'
+const failing = {
+  type: z.literal('validation'),
+  on: z.enum(['body', 'query', 'params', 'headers']),
+  property: z.string().openapi({ description: 'JSON pointer to the field.', example: '/name' }),
+  message: shown(`/name: ${NAME_FAILURE}`),
+  summary: shown(NAME_FAILURE),
+  expected: anyJson.openapi({ example: NAME_FAILURE }),
+  found: anyJson.openapi({ example: '' }),
+}
+const ValidationBody = z
+  .object({
+    error: shown(`/name: ${NAME_FAILURE}`),
+    ...failing,
+    errors: z.array(z.object(failing)).openapi({ description: 'One entry per failing field.' }),
+  })
+  .openapi('ValidationError')
+
+const ThrottleBody = z
+  .object({
+    error: shown('rate_limit_exceeded'),
+    message: shown('Too many requests; try again in 60 seconds').optional(),
+  })
+  .openapi('ThrottleError')
+
+const descriptions: Record<number, string> = {
+  400: 'A value that the schema cannot judge was refused, or the body is malformed',
+  401: 'The token is missing, expired or not recognised',
+  402: 'Refused for billing reasons',
+  403: 'The token lacks the scope, or the actor may not reach the resource',
+  404: 'The resource is missing or out of reach',
+  409: 'Conflict with what exists',
+  413: 'The body is too large',
+  422: 'The request does not have the documented shape',
+  429: 'Throttled; retry only when Retry-After is present',
+  500: 'Unhandled failure',
+  503: 'A dependency is temporarily unavailable',
+}
+
+/** What the body of a status says, where the schema's own example would mislead. */
+const examples: Record<number, string> = {
+  400: 'The body is not valid JSON',
+  401: 'The token has expired',
+  402: 'The organization has reached its billing cap',
+  403: 'Access denied',
+  409: 'An application with this name exists in the organization',
+  413: 'The request body is larger than 524288 bytes',
+  500: 'Internal error',
+  503: 'A dependency is temporarily unavailable; try again later',
+}
+
+const header = (description: string) => ({ description, schema: { type: 'string' as const } })
+const headers: Record<number, Record<string, ReturnType<typeof header>>> = {
+  401: { 'WWW-Authenticate': header('Bearer challenge that names invalid_token') },
+  429: { 'Retry-After': header('60: a full window; absent where waiting does not help') },
+}
+const bodies: Record<number, z.ZodType> = { 422: ValidationBody, 429: ThrottleBody }
+
+/** The documented failures of an operation, by status (A §7). */
+export function failureResponses(statuses: readonly number[]): RouteConfig['responses'] {
+  const ordered = statuses.toSorted((a, b) => a - b)
+  return Object.fromEntries(
+    ordered.map((status) => [
+      status,
+      {
+        description: descriptions[status] ?? 'Failure',
+        ...(headers[status] && { headers: headers[status] }),
+        content: {
+          'application/json': {
+            schema: bodies[status] ?? ErrorBody,
+            ...(examples[status] !== undefined && { example: { error: examples[status] } }),
+          },
+        },
+      },
+    ]),
+  )
+}

@@ -1,0 +1,222 @@
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import type { HttpBindings } from '@hono/node-server'
+import { ApiError, InvalidToken, Throttled, Unavailable } from '@platform/errors/api-error'
+import { type ErrorShape, renderError } from '@platform/errors/render-error'
+import { isUnavailable } from '@platform/runtime/database'
+import { withDeadline } from '@platform/runtime/deadline'
+import { observeRequest } from '@platform/runtime/metrics'
+import { readTrace, type Trace } from '@platform/runtime/trace'
+import type { Context } from 'hono'
+import type { Actor, Deps } from '../deps.ts'
+
+export type HonoContext = Context<{ Bindings: HttpBindings }>
+
+/** An answer before the headers that every answer has. */
+export interface Reply {
+  status: number
+  headers?: Record<string, string>
+  body: string | Buffer | ReadableStream<Uint8Array> | null
+}
+
+/** A request, whichever door it came through. */
+export interface Arrival {
+  readonly deps: Deps
+  readonly incoming: IncomingMessage
+  /** Without the query. */
+  readonly path: string
+  readonly requestId: string
+  /** The trace it belongs to, if its caller keeps one. */
+  readonly trace: Trace | undefined
+  /** Set by whoever found out; for the log. */
+  actor?: Actor
+}
+
+/** A request for one of the operations. */
+export interface Exchange extends Arrival {
+  readonly c: HonoContext
+}
+
+const DEADLINE_MS = 30_000
+/** Requests an address may send in 60 s, without and with a bearer header, and on the object paths (A §8). */
+const ADDRESS_MAX = 600
+const ADDRESS_WITH_BEARER_MAX = 6_000
+const ADDRESS_OBJECTS_MAX = 24_000
+const KEY_MAX = 3_000
+
+const isBelow = (path: string, prefix: string): boolean => path === prefix || path.startsWith(`${prefix}/`)
+
+/** Which of the four shapes a failure at this path takes (A §7, D21). */
+export function shapeAt(path: string): ErrorShape {
+  if (isBelow(path, '/ai/v1')) return 'ai-gateway'
+  if (isBelow(path, '/s3')) return 's3'
+  return path === '/oauth2/token' ? 'oauth' : 'resource'
+}
+
+const bearerOf = (incoming: IncomingMessage): string | undefined =>
+  /^bearer +([^ ]+) *$/i.exec(incoming.headers.authorization ?? '')?.[1]
+
+/** D54: only `Bearer` counts as a bearer header, whatever stands behind it. */
+const hasBearer = (incoming: IncomingMessage): boolean => /^bearer( |$)/i.test(incoming.headers.authorization ?? '')
+
+export function header(incoming: IncomingMessage, name: string): string | undefined {
+  const value = incoming.headers[name]
+  return Array.isArray(value) ? value.join(',') : value
+}
+
+/**
+ * The counter of the caller's address: one for both caps, and one of its own for `/s3` and `/files`, chosen by path
+ * before any header is looked at (A §8, D53, D55).
+ */
+function addressBudget({ deps, incoming, path }: Arrival): { key: string; max: number } {
+  const address = deps.clientAddress(incoming.socket.remoteAddress, header(incoming, 'x-forwarded-for'))
+  if (isBelow(path, '/s3') || isBelow(path, '/files')) return { key: `objects:${address}`, max: ADDRESS_OBJECTS_MAX }
+  return { key: `address:${address}`, max: hasBearer(incoming) ? ADDRESS_WITH_BEARER_MAX : ADDRESS_MAX }
+}
+
+function actorOf(deps: Deps, token: Awaited<ReturnType<Deps['tokens']['verify']>>): Actor {
+  const { clientId, scopes, subject } = token
+  if (token.issuer === deps.publicUrl) return { kind: 'key', keyId: clientId, applicationId: subject, scopes }
+  const authenticatedAt = token.authTime === undefined ? undefined : new Date(token.authTime * 1_000)
+  return { kind: 'user', userId: subject, clientId, scopes, authenticatedAt }
+}
+
+/** Counts a request that needs no credential. Throws Throttled. */
+export async function admitAnyone(arrival: Arrival): Promise<void> {
+  const address = addressBudget(arrival)
+  const [count = 0] = await arrival.deps.limiter.hit([address.key])
+  if (count > address.max) throw new Throttled()
+}
+
+/**
+ * Address throttle → 401 → key throttle (D18). A token that was verified before is counted on both in one step; an
+ * unknown one only after its address was let in, so a flood of garbage costs no signatures.
+ */
+export async function authenticate(arrival: Arrival): Promise<Actor> {
+  const { deps, incoming } = arrival
+  const address = addressBudget(arrival)
+  const raw = bearerOf(incoming)
+  const known = raw === undefined ? undefined : deps.tokens.peek(raw)
+  if (known) {
+    const actor = actorOf(deps, known)
+    const keys = actor.kind === 'key' ? [address.key, `key:${actor.keyId}`] : [address.key]
+    const [addressCount = 0, keyCount = 0] = await deps.limiter.hit(keys)
+    if (addressCount > address.max || keyCount > KEY_MAX) throw new Throttled()
+    return (arrival.actor = actor)
+  }
+  const [addressCount = 0] = await deps.limiter.hit([address.key])
+  if (addressCount > address.max) throw new Throttled()
+  if (raw === undefined) throw new InvalidToken('A bearer access token is required')
+  const actor = actorOf(deps, await deps.tokens.verify(raw))
+  if (actor.kind === 'key') {
+    const [keyCount = 0] = await deps.limiter.hit([`key:${actor.keyId}`])
+    if (keyCount > KEY_MAX) throw new Throttled()
+  }
+  if (actor.kind === 'user') deps.learnProfile(actor.userId, raw, actor.scopes, arrival.trace)
+  return (arrival.actor = actor)
+}
+
+/** Anything Postgres could not answer is a 503, whoever asked (D22). */
+export const asApiError = (error: unknown): unknown =>
+  !(error instanceof ApiError) && isUnavailable(error) ? new Unavailable(undefined, error) : error
+
+export const requestIdOf = (incoming: IncomingMessage): string => {
+  const given = header(incoming, 'x-request-id')
+  return given !== undefined && /^[\w.-]{1,128}$/.test(given) ? given : randomUUID()
+}
+
+/** Headers of answers that a page may read. */
+const exposed = 'ETag, Idempotency-Replayed, Retry-After, WWW-Authenticate, X-Request-Id'
+const allowedMethods = 'GET, POST, PUT, PATCH, DELETE'
+const allowedHeaders = 'Authorization, Content-Type, Idempotency-Key, If-None-Match, X-Organization-Id, X-Request-Id'
+
+/** Lets a browser on a configured origin read the answer. No cookies are ever used, so no credentials either. */
+export function corsHeaders({ deps, incoming }: Arrival, exposedHeaders = exposed): Record<string, string> {
+  const { origin } = incoming.headers
+  if (deps.corsOrigins.size === 0) return {}
+  if (origin === undefined || !deps.corsOrigins.has(origin)) return { vary: 'Origin' }
+  return { vary: 'Origin', 'access-control-allow-origin': origin, 'access-control-expose-headers': exposedHeaders }
+}
+
+/** The answer to a CORS preflight, which carries no credential but counts (D12, D18); undefined for any other request. */
+export async function preflight(
+  arrival: Arrival,
+  allow = { methods: allowedMethods, headers: allowedHeaders },
+): Promise<Reply | undefined> {
+  const { incoming } = arrival
+  if (incoming.method !== 'OPTIONS' || !incoming.headers.origin || !incoming.headers['access-control-request-method'])
+    return undefined
+  await admitAnyone(arrival)
+  return {
+    status: 204,
+    headers: {
+      'access-control-allow-methods': allow.methods,
+      'access-control-allow-headers': allow.headers,
+      'access-control-max-age': '7200',
+    },
+    body: null,
+  }
+}
+
+const tooLate = () => new Unavailable('The request took too long; try again later')
+
+/** Counts and logs a request that was answered. */
+export function record(
+  { deps, actor, requestId, trace, incoming }: Arrival,
+  operation: string,
+  status: number,
+  startedAt: number,
+  error: unknown,
+): void {
+  const durationMs = performance.now() - startedAt
+  observeRequest(operation, status, durationMs)
+  const line = {
+    requestId,
+    traceId: trace?.traceId,
+    operation,
+    method: incoming.method,
+    status,
+    durationMs: Math.round(durationMs * 10) / 10,
+    actor: actor && (actor.kind === 'user' ? actor.userId : actor.keyId),
+  }
+  if (status === 500) deps.logger.error({ ...line, err: error }, 'request failed')
+  else if (status > 500) deps.logger.warn({ ...line, err: error }, 'a dependency is away')
+  else deps.logger.info(line, 'request')
+}
+
+const answer = async (current: Exchange, work: (exchange: Exchange) => Promise<Reply>): Promise<Reply> =>
+  (await preflight(current)) ?? work(current)
+
+/**
+ * Wraps the work of a route into a whole exchange: request id, deadline, errors in the shape of the path, CORS, log and
+ * metrics. Headers are put together once, as one plain object.
+ */
+export function exchange(
+  deps: Deps,
+  operation: string,
+  work: (exchange: Exchange) => Promise<Reply>,
+): (c: HonoContext) => Promise<Response> {
+  return async (c) => {
+    const startedAt = performance.now()
+    const { incoming } = c.env
+    const trace = readTrace(header(incoming, 'traceparent'), header(incoming, 'tracestate'))
+    const { path } = c.req
+    const current: Exchange = { deps, c, incoming, path, requestId: requestIdOf(incoming), trace }
+    let failure: unknown
+    let reply: Reply
+    try {
+      reply = await withDeadline(DEADLINE_MS, tooLate, answer(current, work))
+    } catch (error) {
+      failure = error
+      reply = renderError(shapeAt(path), asApiError(error), { path, requestId: current.requestId })
+    }
+    record(current, operation, reply.status, startedAt, failure)
+    const headers = {
+      ...corsHeaders(current),
+      'x-content-type-options': 'nosniff',
+      'x-request-id': current.requestId,
+      ...reply.headers,
+    }
+    return new Response(reply.body as ConstructorParameters<typeof Response>[0], { status: reply.status, headers })
+  }
+}

@@ -1,0 +1,71 @@
+import { z } from '@hono/zod-openapi'
+
+const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+
+/** A UUID of any version, in any case (D16). Inside it is in lower case, as Postgres writes it. */
+export const id = z
+  .guid()
+  .overwrite((text) => text.toLowerCase())
+  .openapi({ example: '0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a10' })
+
+/**
+ * ISO 8601 in UTC with milliseconds on the wire, in both directions; a Date inside (A §1, D26). Checked on the way in
+ * only: what goes out was a Date.
+ */
+export const instant = z.codec(
+  z.string().openapi({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }),
+  z.date(),
+  {
+    decode(text, { issues }) {
+      const date = new Date(INSTANT.test(text) ? text : Number.NaN)
+      // A day that does not exist would roll over to one that does.
+      if (!Number.isNaN(date.getTime()) && date.toISOString() === text) return date
+      issues.push({
+        code: 'invalid_format',
+        format: 'datetime',
+        input: text,
+        message: 'Expected YYYY-MM-DDTHH:MM:SS.mmmZ',
+      })
+      return z.NEVER
+    },
+    encode: (date) => date.toISOString(),
+  },
+)
+
+/** True for text that Postgres and JSON carry unchanged: no NUL, no lone surrogate. */
+const isText = (text: string): boolean => text.isWellFormed() && !text.includes('\0')
+
+/** A name: 1 to 255 code points after NFC, no control characters (D28). */
+export const name = z
+  .string()
+  .overwrite((text) => text.normalize('NFC'))
+  .refine((text) => text !== '' && Array.from(text).length <= 255, 'Expected 1 to 255 characters')
+  .refine((text) => text.isWellFormed() && !/\p{Cc}/u.test(text), 'Expected text without control characters')
+  .openapi({ minLength: 1, maxLength: 255, example: 'Acme' })
+
+/** Free text of at most `bytesMax` bytes of UTF-8. */
+export const text = (bytesMax: number) =>
+  z
+    .string()
+    .refine(isText, 'Expected text without NUL and lone surrogates')
+    .refine((value) => Buffer.byteLength(value) <= bytesMax, `Expected at most ${bytesMax} bytes`)
+    .openapi({ maxLength: bytesMax })
+
+/** Text of an answer, with an example of it. */
+export const shown = (example: string) => z.string().openapi({ example })
+
+export const imageUrl = shown('https://images.example.com/acme.png')
+
+/** A UUID in the path. What is none is answered as the missing `resource` would be (A §7, D16). */
+export function pathId(resource: string): PathParam {
+  const named = resource.startsWith('API') ? resource : resource.toLowerCase()
+  return { schema: id.openapi({ description: `The id of the ${named}.` }), resource }
+}
+
+export interface PathParam {
+  schema: z.ZodType<string>
+  /** Where a path of the operation does not have it: the query member that says it, and what none means. */
+  orQuery?: { name: string; byDefault: string }
+  /** Named by the 404. */
+  resource: string
+}

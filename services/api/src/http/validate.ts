@@ -1,0 +1,97 @@
+import type { z } from '@hono/zod-openapi'
+import { type FieldFailure, ValidationFailed } from '@platform/errors/api-error'
+
+/** Members whose values never stand in an answer (D14). */
+const secretNames = new Set(['value', 'secret', 'client_secret', 'password', 'token'])
+const FOUND_LENGTH_MAX = 1_024
+const FOUND_DEPTH_MAX = 4
+const FAILURES_MAX = 100
+
+type Issue = z.core.$ZodIssue
+
+/** The value as it may be shown: no secrets, not deep (JSON of any depth must not end us), and cut at 1 kB. */
+function shown(value: unknown, name: PropertyKey | undefined): unknown {
+  if (value === undefined) return null
+  if (typeof name === 'string' && secretNames.has(name)) return '[redacted]'
+  const shallow = bounded(value, FOUND_DEPTH_MAX)
+  const json = JSON.stringify(shallow)
+  return json.length <= FOUND_LENGTH_MAX ? shallow : `${json.slice(0, FOUND_LENGTH_MAX)}…`
+}
+
+function bounded(value: unknown, depth: number): unknown {
+  if (typeof value === 'string') return value.length > FOUND_LENGTH_MAX ? `${value.slice(0, FOUND_LENGTH_MAX)}…` : value
+  if (typeof value !== 'object' || value === null) return value
+  if (depth === 0) return Array.isArray(value) ? '[…]' : '{…}'
+  if (Array.isArray(value)) return value.slice(0, 20).map((item) => bounded(item, depth - 1))
+  const entries = Object.entries(value).slice(0, 20)
+  return Object.fromEntries(
+    entries.map(([key, item]) => [key, secretNames.has(key) ? '[redacted]' : bounded(item, depth - 1)]),
+  )
+}
+
+function expectation(issue: Issue): unknown {
+  switch (issue.code) {
+    case 'invalid_type':
+      return issue.expected
+    case 'too_small':
+      return { minimum: Number(issue.minimum) }
+    case 'too_big':
+      return { maximum: Number(issue.maximum) }
+    case 'invalid_format':
+      return issue.format === 'regex' ? issue.pattern : issue.format
+    case 'invalid_value':
+      return issue.values
+    case 'unrecognized_keys':
+      return 'no such member'
+    default:
+      return issue.message
+  }
+}
+
+const pointer = (path: readonly PropertyKey[]): string =>
+  path.map((part) => `/${String(part).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
+
+const at = (input: unknown, path: readonly PropertyKey[]): unknown =>
+  path.reduce<unknown>(
+    (value, part) =>
+      typeof value === 'object' && value !== null && Object.hasOwn(value, part)
+        ? (value as Record<PropertyKey, unknown>)[part]
+        : undefined,
+    input,
+  )
+
+function failure(input: unknown, path: readonly PropertyKey[], issue: Issue, message: string): FieldFailure {
+  const property = pointer(path)
+  return {
+    property,
+    message: `${property === '' ? 'The value' : property}: ${message}`,
+    summary: message,
+    expected: expectation(issue),
+    found: shown(at(input, path), path.at(-1)),
+  }
+}
+
+function failures(input: unknown, issue: Issue): FieldFailure[] {
+  if (issue.code !== 'unrecognized_keys') {
+    const isMissing = issue.code === 'invalid_type' && at(input, issue.path) === undefined
+    return [failure(input, issue.path, issue, isMissing ? 'Required' : issue.message)]
+  }
+  return issue.keys.map((key) => failure(input, [...issue.path, key], issue, 'Unknown member'))
+}
+
+/** Parses what came in, or throws the 422 with one entry per failing field (A §7 Validation failure, D14). */
+export function parseInput<S extends z.ZodType>(
+  schema: S,
+  input: unknown,
+  on: 'body' | 'query' | 'headers',
+): z.output<S> {
+  const parsed = schema.safeParse(input)
+  if (parsed.success) return parsed.data
+  // One entry a field (A §7): what a value fails first tells enough.
+  const byField = new Map<string, FieldFailure>()
+  for (const found of parsed.error.issues.flatMap((issue) => failures(input, issue)))
+    if (!byField.has(found.property)) byField.set(found.property, found)
+  const [first, ...rest] = [...byField.values()].slice(0, FAILURES_MAX)
+  if (!first) throw parsed.error
+  throw new ValidationFailed(on, [first, ...rest])
+}

@@ -1,0 +1,80 @@
+import { getRequestListener } from '@hono/node-server'
+import { type IncomingMessage, type RequestListener, STATUS_CODES } from 'node:http'
+import { listen } from '@platform/runtime/http-server'
+import type { Deps } from '../deps.ts'
+import { endpoints } from '../endpoints.ts'
+import { createS3Door } from '../features/s3/s3-door.ts'
+import { createFilesDoor } from '../features/uploads/files-door.ts'
+import { createApp } from '../http/app.ts'
+
+/**
+ * Keeps dot segments what they are, characters of an id that is none: as a URL they would be folded away, and a request
+ * for `/organizations/%2e%2e` be answered as one for `/`.
+ */
+const keepDotSegments = (url: string): string => {
+  if (!/\.|%2e/i.test(url)) return url
+  const [path = '', ...query] = url.split('?')
+  if (!/\/(?:\.|%2e){1,2}(?:\/|$)/i.test(path)) return url
+  const kept = path.replaceAll(/(?<=\/)(?:\.|%2e){1,2}(?=\/|$)/gi, (dots) =>
+    '%252e'.repeat(dots.replaceAll(/%2e/gi, '.').length),
+  )
+  return [kept, ...query].join('?')
+}
+
+const jsonType = 'application/json; charset=UTF-8'
+const unreadable = JSON.stringify({ error: 'The request is not valid HTTP' })
+/** What has no URL, such as a request for `*` or one without a host, reaches no operation. */
+const refuseUnreadable = () => new Response(unreadable, { status: 400, headers: { 'content-type': jsonType } })
+
+const BODY_MS = 30_000
+
+/** A body that takes longer than this to arrive is not waited for; there is none that large. */
+function limitBody(incoming: IncomingMessage): void {
+  const { 'content-length': length, 'transfer-encoding': encoding } = incoming.headers
+  if (encoding === undefined && (length === undefined || length === '0')) return
+  const late = setTimeout(() => {
+    const head = `HTTP/1.1 408 ${STATUS_CODES[408]}\r\nConnection: close\r\nContent-Type: ${jsonType}`
+    incoming.socket.end(`${head}\r\nContent-Length: ${unreadable.length}\r\n\r\n${unreadable}`)
+  }, BODY_MS).unref()
+  incoming.once('close', () => clearTimeout(late))
+}
+
+const isAt = (url: string, prefix: string): boolean =>
+  url.startsWith(prefix) && (url.length === prefix.length || '/?'.includes(url.charAt(prefix.length)))
+
+/** Serves the HTTP API. */
+export async function startApi(
+  deps: Deps,
+  at: { host: string; port: number },
+): Promise<{ port: number; stop(drainMs?: number): Promise<void> }> {
+  const app = createApp(deps, endpoints)
+  const handle = getRequestListener(app.fetch, { errorHandler: refuseUnreadable })
+  const doors: readonly [prefix: string, RequestListener][] = [
+    ['/s3', createS3Door(deps)],
+    ['/files', createFilesDoor(deps)],
+  ]
+  const server = await listen(
+    (incoming, outgoing) => {
+      const { url = '/' } = incoming
+      const door = doors.find(([prefix]) => isAt(url, prefix))
+      if (door) {
+        door[1](incoming, outgoing)
+        return
+      }
+      limitBody(incoming)
+      incoming.url = keepDotSegments(url)
+      void handle(incoming, outgoing)
+    },
+    at.host,
+    at.port,
+    () => ({ type: jsonType, body: unreadable }),
+    { requestTimeoutMs: 0, isBodyInvited: true },
+  )
+  return {
+    port: server.port,
+    stop(drainMs) {
+      deps.activityFeed.endStreams()
+      return server.stop(drainMs)
+    },
+  }
+}

@@ -1,0 +1,54 @@
+import { argv, env, exit, stderr } from 'node:process'
+import { ConfigError } from '@platform/runtime/config'
+import { startHealth } from '@platform/runtime/health'
+import { onShutdown } from '@platform/runtime/shutdown'
+import { startupFailure } from '@platform/runtime/startup-failure'
+import { compose, migrate } from './compose.ts'
+import { type Config, loadConfig } from './config.ts'
+import type { Deps } from './deps.ts'
+import { startApi } from './roles/api.ts'
+import { startEdge } from './roles/edge.ts'
+import { startWorker } from './roles/worker.ts'
+
+/** How long a load balancer gets to see that this process is leaving, before the door closes. */
+const UNREADY_MS = 5_000
+const roles = ['all', 'api', 'worker', 'edge'] as const
+type Role = (typeof roles)[number]
+
+/** What runs in a role. A worker listens to nobody. */
+async function startRole(role: Role, deps: Deps, config: Config): Promise<{ port?: number; stop(): Promise<void> }[]> {
+  const servers = []
+  if (role === 'all' || role === 'worker') servers.push(startWorker(deps))
+  if (role === 'all' || role === 'api') servers.push(await startApi(deps, { host: config.HOST, port: config.PORT }))
+  if (role === 'all' || role === 'edge')
+    servers.push(await startEdge(deps, { host: config.HOST, port: config.EDGE_PORT }))
+  return servers
+}
+
+async function run(role: Role, config: Config): Promise<void> {
+  if (config.MIGRATE_ON_START) await migrate(config)
+  const { deps, isReady, close } = await compose(config)
+  const servers = await startRole(role, deps, config)
+  const health = await startHealth(config.HEALTH_HOST, config.HEALTH_PORT, isReady)
+  deps.logger.info({ role, ports: servers.flatMap(({ port }) => port ?? []), healthPort: health.port }, 'started')
+  const hasLauncher = config.PLATFORM_PARENT_PIPE === '1'
+  const stop = async () => {
+    health.draining()
+    // Under a launcher nobody balances between processes, so there is nobody to wait for.
+    if (!hasLauncher) await new Promise((resolve) => setTimeout(resolve, UNREADY_MS))
+    await Promise.all(servers.map((server) => server.stop()))
+    await health.stop()
+    await close()
+  }
+  onShutdown(deps.logger, stop, hasLauncher)
+}
+
+const isRole = (name: string): name is Role => (roles as readonly string[]).includes(name)
+try {
+  const role = argv[2] ?? 'all'
+  if (!isRole(role)) throw new ConfigError(`There is no role ${role}; choose one of ${roles.join(', ')}`)
+  await run(role, loadConfig(env))
+} catch (error) {
+  stderr.write(`${startupFailure(error)}\n`)
+  exit(1)
+}

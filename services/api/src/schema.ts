@@ -1,0 +1,22 @@
+/** Every table of the API's database, for drizzle-kit. */
+export { signingKeys } from '@platform/auth/signing-keys-table'
+export { apiKeys } from './features/api-keys/table.ts'
+export { applications, environments } from './features/applications/table.ts'
+export { envVars } from './features/env-vars/table.ts'
+export { members, memberships, organizations } from './features/organizations/table.ts'
+export { profiles } from './features/profiles/table.ts'
+export { billingCaps, entitlements, quotaOverrides, subscriptions } from './features/products/table.ts'
+export { hostnames } from './features/hostnames/table.ts'
+export { idempotentRequests } from './features/idempotency/table.ts'
+export { requestCounts, requestLogs, requestPathRanks } from './features/request-logs/table.ts'
+export { activities } from './features/activity/table.ts'
+export {
+  blobCandidates,
+  blobs,
+  bucketCounts,
+  buckets,
+  objectBlobs,
+  objects,
+  uploadBlobs,
+  uploads,
+} from './features/storage/table.ts'

@@ -1,0 +1,118 @@
+import type { Operation } from './operations.ts'
+import type { Reference } from './recipes.ts'
+
+/** The row of an operation in a table: the first that matches `METHOD /path`. */
+type Table<T> = readonly (readonly [RegExp, T])[]
+
+const rowOf = <T>(table: Table<T>, { method, path }: Operation): T | undefined =>
+  table.find(([pattern]) => pattern.test(`${method} ${path}`))?.[1]
+
+/** wire.md, Scopes: any one of them will do. Written out once more, so that a wrong guard is not its own measure. */
+const scopes: Table<readonly string[]> = [
+  [/^GET .*\/env-vars/, ['network:env_vars:read']],
+  [/^(POST|PATCH) .*\/env-vars/, ['network:env_vars:write']],
+  [/^DELETE .*\/env-vars/, ['network:env_vars:delete']],
+  [/^GET \/organizations/, ['platform:organizations:read']],
+  [/^POST \/organizations$/, ['platform:organizations:write']],
+  [/^GET .*\/environments\//, ['network:storage:read']],
+  [/^POST .*\/environments\//, ['network:storage:write']],
+  [/^DELETE .*\/environments\//, ['network:storage:delete']],
+  [/^GET \/applications/, ['network:applications:read']],
+  [/^(POST|PUT) \/applications/, ['network:applications:write']],
+  [/^POST \/api-keys$/, ['platform:api_keys:write']],
+  [/^GET \/api-keys$/, ['platform:api_keys:read', 'platform:api_keys:write']],
+  [/^DELETE \/api-keys/, ['platform:api_keys:delete', 'platform:api_keys:write']],
+]
+
+/** A §4: an API key never founds an organization and never manages keys. */
+const usersOnly: Table<true> = [
+  [/^POST \/organizations$/, true],
+  [/\/api-keys/, true],
+]
+
+/** wire.md, roles: what a MEMBER may not. */
+const notForMembers: Table<true> = [
+  [/^(POST|PATCH|DELETE) \/organizations\/\{id\}\/env-vars/, true],
+  [/^(POST|DELETE) \/api-keys/, true],
+  [/^PUT \/applications\/\{id\}\/hostname$/, true],
+]
+
+/** The scopes of which a token needs one. Throws with a sentence on what to add. */
+export function scopesFor(operation: Operation): readonly string[] {
+  const found = rowOf(scopes, operation)
+  if (found) return found
+  throw new Error(
+    `${operation.operationId} (${operation.method} ${operation.path}) has no scope in test/access-rules.ts: add its row of wire.md to \`scopes\`; see also \`usersOnly\` and \`notForMembers\``,
+  )
+}
+
+/** True where the token must be a person's (A §4). */
+export const isForUsersOnly = (operation: Operation): boolean => rowOf(usersOnly, operation) ?? false
+
+/** D70: `:write` stands for the `:read` of the same resource. */
+export const satisfying = (needed: readonly string[]): string[] =>
+  needed.flatMap((scope) => (scope.endsWith(':read') ? [scope, scope.replace(/:read$/, ':write')] : [scope]))
+
+/** Whose something is; `nobody`: it does not exist; `malformed`: nor could it. */
+export type Whose = 'ana' | "ana's other" | 'ben' | 'nobody' | 'malformed'
+
+/** Who asks, as far as the rules look. */
+export type Asker =
+  /** No token, or one that is none. */
+  | { kind: 'unknown' }
+  | { kind: 'user'; scopes: readonly string[]; roles: Partial<Record<Whose, 'OWNER' | 'ADMIN' | 'MEMBER'>> }
+  /** of: whose application it is bound to; organization: whose that stands in. */
+  | { kind: 'key'; scopes: readonly string[]; of: Whose; organization: Whose }
+
+export type Expected = 'done' | { status: 401 | 422 } | { status: 403 | 404; error: string }
+
+const missing = (title: string): Expected => ({ status: 404, error: `${title} not found` })
+const denied: Expected = { status: 403, error: 'Access denied' }
+
+/** D17, for the organization or application that a request names, or a thing that it names without its parent. */
+function reach(operation: Operation, asker: Asker, { thing, on }: Reference, whose: Whose): Expected {
+  if (whose === 'nobody' || whose === 'malformed' || asker.kind === 'unknown') return missing(thing.title)
+  if (asker.kind === 'user') {
+    const role = asker.roles[whose]
+    if (!role) return missing(thing.title)
+    if (role === 'MEMBER' && rowOf(notForMembers, operation))
+      return { status: 403, error: 'Your role in this organization does not allow this' }
+    return 'done'
+  }
+  switch (thing.rank) {
+    case 'application':
+      return asker.of === whose ? 'done' : denied
+    case 'organization':
+      // wire.md, roles: no path of an organization is a key's, not even of its own; as a filter it is in reach.
+      return operation.method === 'GET' && on === 'query' && asker.organization === whose ? 'done' : denied
+    case 'child':
+      return asker.of === whose ? 'done' : missing(thing.title)
+  }
+}
+
+/** The answer that D16 to D18 and wire.md's tables give, for a request that is right but for who asks and what it names. */
+export function expectedAnswer(
+  operation: Operation,
+  asker: Asker,
+  named: readonly { reference: Reference; whose: Whose }[],
+): Expected {
+  if (asker.kind === 'unknown') return { status: 401 }
+  if (asker.kind === 'key' && isForUsersOnly(operation))
+    return { status: 403, error: 'This operation needs a user-backed token' }
+  const needed = scopesFor(operation)
+  if (!satisfying(needed).some((scope) => asker.scopes.includes(scope)))
+    return { status: 403, error: `The token lacks the scope ${needed.join(' or ')}` }
+  const malformed = named.filter(({ reference, whose }) => reference.isUuid && whose === 'malformed')
+  for (const { reference } of malformed) if (reference.on === 'path') return missing(reference.thing.title)
+  if (malformed.length > 0) return { status: 422 }
+
+  const [first, ...below] = named
+  if (!first) return 'done'
+  const reached = reach(operation, asker, first.reference, first.whose)
+  if (reached !== 'done') return reached
+  for (const { reference, whose } of below) {
+    const isThere = reference.thing.isShared ? whose !== 'nobody' && whose !== 'malformed' : whose === first.whose
+    if (!isThere) return missing(reference.thing.title)
+  }
+  return 'done'
+}

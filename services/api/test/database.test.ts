@@ -1,0 +1,186 @@
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isUnavailable, openDatabase } from '@platform/runtime/database'
+import { createDatabase } from '@platform/testkit/databases'
+import { sql } from 'drizzle-orm'
+import postgres from 'postgres'
+import { expect, onTestFinished, test } from 'vitest'
+
+async function open(max: number) {
+  const { url } = await createDatabase('empty')
+  const database = openDatabase(url, { name: 'test', max, prepare: true })
+  onTestFinished(() => database.close())
+  return database
+}
+
+const outcome = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => 'done',
+    (error: unknown) => (isUnavailable(error) ? 'unavailable' : error),
+  )
+
+test('a statement ends after 5 s, and that reads as unavailable', async () => {
+  const { db } = await open(1)
+  const startedAt = Date.now()
+  expect(await outcome(db.execute(sql`select pg_sleep(20)`))).toBe('unavailable')
+  expect(Date.now() - startedAt).toBeLessThan(9_000)
+  expect(await outcome(db.execute(sql`select 1`))).toBe('done')
+})
+
+test('whoever waits 5 s for a connection is refused, a transaction too, and the pool goes on', async () => {
+  const { db } = await open(1)
+  const held = db.transaction(async (tx) => {
+    await tx.execute(sql`select 1`)
+    await sleep(7_000)
+  })
+  await sleep(50)
+  const startedAt = Date.now()
+  const waiting = [db.execute(sql`select 1`), db.transaction((tx) => tx.execute(sql`select 1`))].map((work) =>
+    outcome(work),
+  )
+  expect(await Promise.all(waiting)).toEqual(['unavailable', 'unavailable'])
+  expect(Date.now() - startedAt).toBeLessThan(6_500)
+  await held
+  expect(await outcome(db.execute(sql`select 1`))).toBe('done')
+})
+
+test.each(['between two of its queries', 'during a query'])(
+  'a transaction whose connection breaks %s is unavailable, and process and pool go on',
+  async (when) => {
+    const { url } = await createDatabase('empty')
+    const { db, close } = openDatabase(url, { name: 'test', max: 1, prepare: true })
+    const administrator = postgres(url, { max: 1 })
+    onTestFinished(close)
+    onTestFinished(() => administrator.end())
+    const broken = db.transaction(async (tx) => {
+      const [row] = await tx.execute<{ pid: number }>(sql`select pg_backend_pid() as pid`)
+      const underWay = when === 'during a query' && outcome(tx.execute(sql`select pg_sleep(4)`))
+      const backend = row?.pid ?? 0
+      await administrator`select pg_terminate_backend(${backend})`
+      while ((await administrator`select from pg_stat_activity where pid = ${backend}`).length > 0);
+      await underWay
+      await tx.execute(sql`select 1`)
+    })
+    expect(await outcome(broken)).toBe('unavailable')
+    expect(await outcome(db.execute(sql`select 1`))).toBe('done')
+    const closingAt = Date.now()
+    await close()
+    expect(Date.now() - closingAt).toBeLessThan(2_000) // of the 5 s that it gives to what is under way
+  },
+)
+
+test('what a broken transaction still asks for never reaches the connection that replaced its own', async () => {
+  const { url } = await createDatabase('empty')
+  const { db, close } = openDatabase(url, { name: 'test', max: 1, prepare: true })
+  const administrator = postgres(url, { max: 1 })
+  onTestFinished(close)
+  onTestFinished(() => administrator.end())
+  await administrator`create table written (by_whom text)`
+
+  const firstIsGone = Promise.withResolvers<void>()
+  const otherHasBegun = Promise.withResolvers<void>()
+  const firstIsOver = Promise.withResolvers<void>()
+  let late: unknown
+  const first = db.transaction(async (tx) => {
+    const [row] = await tx.execute<{ pid: number }>(sql`select pg_backend_pid() as pid`)
+    await administrator`select pg_terminate_backend(${row?.pid ?? 0})`
+    firstIsGone.resolve()
+    await otherHasBegun.promise
+    late = await outcome(tx.execute(sql`insert into written values ('first')`))
+    firstIsOver.resolve()
+    throw new Error('The transaction fails, so it is rolled back')
+  })
+  const isUnavailable = outcome(first)
+  await firstIsGone.promise
+  const other = db.transaction(async (tx) => {
+    await tx.execute(sql`insert into written values ('other')`)
+    otherHasBegun.resolve()
+    await firstIsOver.promise
+    await tx.execute(sql`select 1`) // a round trip, in which a rollback that was sent would have arrived
+    await tx.execute(sql`insert into written values ('other, later')`)
+  })
+  expect(await outcome(other)).toBe('done')
+  expect([await isUnavailable, late]).toEqual(['unavailable', 'unavailable'])
+  expect(await administrator`select by_whom from written order by by_whom`).toEqual([
+    { by_whom: 'other' },
+    { by_whom: 'other, later' },
+  ])
+})
+
+/** Stands before the server of a database: can break what passes, and turn away who comes. */
+async function startDoor(databaseUrl: string) {
+  const to = new URL(databaseUrl)
+  const passing = new Set<Socket>()
+  let isShut = false
+  const server = createServer((near) => {
+    if (isShut) return void near.on('error', () => {}).end()
+    const far = connect(Number(to.port || 5432), to.hostname)
+    passing.add(near.on('error', () => {}).on('close', () => far.destroy()))
+    far.on('error', () => {}).on('close', () => near.destroy())
+    near.pipe(far).pipe(near)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  const url = new URL(databaseUrl)
+  url.host = `127.0.0.1:${(server.address() as AddressInfo).port}`
+  return {
+    url: url.href,
+    reset: () => passing.forEach((socket) => socket.resetAndDestroy()),
+    setShut: (value: boolean) => void (isShut = value),
+  }
+}
+
+test('after a reset during a transaction all of its statements are unavailable, and later ones get their own answers', async () => {
+  const { url } = await createDatabase('empty')
+  const door = await startDoor(url)
+  const { db, close } = openDatabase(door.url, { name: 'test', max: 1, prepare: true })
+  const administrator = postgres(url, { max: 1 })
+  onTestFinished(close)
+  onTestFinished(() => administrator.end())
+  let statements: Promise<unknown>[] = []
+  const broken = db.transaction(async (tx) => {
+    const [row] = await tx.execute<{ pid: number }>(sql`select pg_backend_pid() as pid`)
+    statements = [1, 2, 3].map((n) => outcome(tx.execute(sql`select pg_sleep(4), ${n}::int`)))
+    const isSleeping = () =>
+      administrator`select from pg_stat_activity where pid = ${row?.pid ?? 0} and wait_event = 'PgSleep'`
+    while ((await isSleeping()).length === 0);
+    door.reset()
+    await Promise.all(statements)
+    await tx.execute(sql`select 1`)
+  })
+  expect(await outcome(broken)).toBe('unavailable')
+  expect(await Promise.all(statements)).toEqual(['unavailable', 'unavailable', 'unavailable'])
+  for (const n of [1, 2, 3]) expect(await db.execute(sql`select ${n}::int as n`)).toEqual([{ n }])
+  const closingAt = Date.now()
+  await close()
+  expect(Date.now() - closingAt).toBeLessThan(2_000)
+})
+
+test('who is turned away while connecting is unavailable at once, and the pool goes on when the door opens', async () => {
+  const door = await startDoor((await createDatabase('empty')).url)
+  const { db, close } = openDatabase(door.url, { name: 'test', max: 1, prepare: true })
+  onTestFinished(close)
+  door.setShut(true)
+  const startedAt = Date.now()
+  expect(await outcome(db.execute(sql`select 1`))).toBe('unavailable')
+  expect(Date.now() - startedAt).toBeLessThan(4_000) // sooner than whoever waits in vain for a connection
+  door.setShut(false)
+  expect(await outcome(db.execute(sql`select 1`))).toBe('done')
+})
+
+test.each([97, 98, 99, 100, 101, 102])(
+  'a transaction that begins behind %i statements on their way has its connection to itself',
+  async (n) => {
+    const { db } = await open(1)
+    await db.execute(sql`create table written (n int)`)
+    const others = Array.from({ length: n }, () => outcome(db.execute(sql`select 1`)))
+    const transaction = db.transaction(async (tx) => {
+      await tx.execute(sql`insert into written values (1)`)
+      throw new Error('rolled back')
+    })
+    others.push(outcome(db.execute(sql`insert into written values (2)`)))
+    await expect(transaction).rejects.toThrow('rolled back')
+    expect(new Set(await Promise.all(others))).toEqual(new Set(['done']))
+    expect(await db.execute(sql`select n from written`)).toEqual([{ n: 2 }])
+  },
+)

@@ -1,0 +1,161 @@
+import { startPlatform, type TestPlatform } from '@platform/testkit/platform'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createConfig, lintFromString } from '@redocly/openapi-core'
+import { endpoints } from '../src/endpoints.ts'
+import { createDocument } from '../src/http/document.ts'
+import { faultsOf } from './answer-check.ts'
+import { exampleOf } from './example-of.ts'
+import { currentDocument, goldenDocument } from './golden-document.ts'
+import { document, operations, type Schema } from './operations.ts'
+
+let platform: TestPlatform
+beforeAll(async () => {
+  platform = await startPlatform()
+})
+afterAll(() => platform.close())
+
+test('the document is valid OpenAPI 3.0.3, needs no credential and names its servers (A §1, §9)', async () => {
+  const answer = await platform.call(null, 'GET /docs/json')
+  expect(answer.status).toBe(200)
+  const validator = new Validator()
+  const result = await validator.validate(structuredClone(answer.body) as Record<string, unknown>)
+  expect(result.errors ?? []).toEqual([])
+  expect([result.valid, validator.version]).toEqual([true, '3.0'])
+  expect(answer.body).toMatchObject({
+    openapi: '3.0.3',
+    info: { version: expect.stringMatching(/^\d+\.\d+\.\d+$/) as string },
+    servers: [{ url: platform.apiUrl }],
+  })
+})
+
+test('the document is the one last agreed on; a new one has a new version (A §9): `pnpm golden` writes it', () => {
+  expect(currentDocument()).toEqual(goldenDocument())
+})
+
+test('every operation has an id of its own, a tag, a summary and its failures', async () => {
+  const { body } = await platform.call(null, 'GET /docs/json')
+  type Operation = {
+    operationId: string
+    tags: string[]
+    summary: string
+    description: string
+    security: object[]
+    responses: Record<string, object>
+  }
+  const operations = Object.values(body.paths as Record<string, Record<string, Operation>>).flatMap((methods) =>
+    Object.values(methods),
+  )
+  const ids = operations.map(({ operationId }) => operationId)
+  expect(new Set(ids).size).toBe(ids.length)
+  for (const { operationId, tags, summary, description, security, responses } of operations) {
+    expect([operationId, tags.length, summary.length > 5]).toEqual([operationId, 1, true])
+    expect([operationId, security.length === 0 || description.indexOf('\n\nNeeds a') > 5]).toEqual([operationId, true])
+    const failures = Object.keys(responses)
+    if (security.length > 0)
+      expect(failures, operationId).toEqual(expect.arrayContaining(['401', '403', '429', '500', '503']))
+  }
+})
+
+test('a linter finds nothing to say about the document, in its strictest recommendation and more', async () => {
+  const more = [
+    'operation-description',
+    'operation-singular-tag',
+    'operation-tag-defined',
+    'tag-description',
+    'parameter-description',
+    'no-duplicated-tag-names',
+    'no-invalid-schema-examples',
+    'no-invalid-media-type-examples',
+    'no-invalid-parameter-examples',
+    'no-schema-type-mismatch',
+    'no-required-schema-properties-undefined',
+    'paths-kebab-case',
+    'no-http-verbs-in-paths',
+  ]
+  const rules = {
+    ...Object.fromEntries(more.map((rule) => [rule, 'error' as const])),
+    'info-license': 'off' as const, // of a service; whoever runs it says on what terms
+  }
+  const config = await createConfig({ extends: ['recommended-strict'], rules })
+  const source = JSON.stringify(createDocument(endpoints, 'https://api.platform.test', 'https://id.platform.test'))
+  const problems = await lintFromString({ source, absoluteRef: 'openapi.json', config })
+  expect(problems.map(({ ruleId, message, location }) => `${ruleId}: ${message} ${location[0]?.pointer}`)).toEqual([])
+})
+
+/** Every schema and media type that stands anywhere in the document with an example of its own. */
+function* withExamples(value: unknown, at: string): Generator<{ at: string; schema: Schema; example: unknown }> {
+  if (typeof value !== 'object' || value === null) return
+  if ('example' in value) {
+    const schema = 'schema' in value ? (value.schema as Schema) : (value as Schema)
+    yield { at, schema, example: value.example }
+  }
+  for (const [key, inner] of Object.entries(value)) if (key !== 'example') yield* withExamples(inner, `${at}/${key}`)
+}
+
+test('every example in the document is right by the schema that it stands beside', () => {
+  const examples = [...withExamples(document.components.schemas, '#/components/schemas')].concat(
+    ...operations.map((operation) => [...withExamples(operation, operation.operationId)]),
+  )
+  expect(examples.length).toBeGreaterThan(operations.length)
+  expect(
+    examples.flatMap(({ at, schema, example }) => faultsOf(schema, example).map((fault) => `${at}: ${fault}`)),
+  ).toEqual([])
+})
+
+test('every body, asked or answered, has an example down to its last text and number', () => {
+  const bodies = operations.flatMap(({ operationId, requestBody, responses }) =>
+    Object.entries({ asked: requestBody, ...responses }).flatMap(([status, body]) =>
+      Object.entries(body?.content ?? {})
+        .filter(([type]) => !type.startsWith('text/'))
+        .map(([, { schema }]) => ({ at: `${operationId} ${status}`, schema })),
+    ),
+  )
+  expect(
+    bodies.flatMap(({ at, schema }) => faultsOf(schema, exampleOf(schema, at)).map((fault) => `${at}: ${fault}`)),
+  ).toEqual([])
+})
+
+test('nullable fields and instants are what they say (the generator drops them easily)', async () => {
+  const { body } = await platform.call(null, 'GET /docs/json')
+  expect(body.components.schemas.ApiKey.properties.expiresAt).toMatchObject({
+    type: 'string',
+    format: 'date-time',
+    nullable: true,
+  })
+  expect(body.components.schemas.EnvironmentVariable.properties.environmentId).toMatchObject({
+    type: 'string',
+    format: 'uuid',
+    nullable: true,
+  })
+  expect(body.components.schemas.ApiKey.properties.createdAt).toMatchObject({ type: 'string', format: 'date-time' })
+  expect(body.components.schemas.ApiKey.properties.createdAt.nullable).toBeUndefined()
+})
+
+test('the reference is a page that loads everything from here, under a policy that says so (A §1)', async () => {
+  const page = await platform.call(null, 'GET /docs')
+  expect(page.headers['content-type']).toBe('text/html; charset=UTF-8')
+  expect(page.headers['content-security-policy']).toMatch(/default-src 'none'; script-src 'self';/)
+  const references = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, url]) => url ?? '')
+  expect(references.every((url) => url.startsWith('/docs'))).toBe(true)
+  for (const url of references) expect([url, (await platform.call(null, `GET ${url}`)).status]).toEqual([url, 200])
+})
+
+test('the API publishes its keys and metadata (D5, RFC 8414, RFC 9728)', async () => {
+  const jwks = await platform.call(null, 'GET /.well-known/jwks.json')
+  expect(jwks.headers['cache-control']).toBe('public, max-age=300, stale-while-revalidate=600')
+  expect(jwks.body.keys.length).toBeGreaterThan(0)
+  for (const key of jwks.body.keys)
+    expect(Object.keys(key as object).toSorted()).toEqual(['alg', 'crv', 'kid', 'kty', 'use', 'x', 'y'])
+  expect((await platform.call(null, 'GET /.well-known/oauth-authorization-server')).body).toMatchObject({
+    issuer: platform.apiUrl,
+    token_endpoint: `${platform.apiUrl}/oauth2/token`,
+    jwks_uri: `${platform.apiUrl}/.well-known/jwks.json`,
+    grant_types_supported: ['client_credentials'],
+    response_types_supported: [],
+  })
+  expect((await platform.call(null, 'GET /.well-known/oauth-protected-resource')).body).toMatchObject({
+    resource: platform.apiUrl,
+    authorization_servers: [platform.idpUrl, platform.apiUrl],
+  })
+})

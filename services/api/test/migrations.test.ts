@@ -1,0 +1,131 @@
+import { fileURLToPath } from 'node:url'
+import { runMigrations } from '@platform/runtime/migrate'
+import { createDatabase } from '@platform/testkit/databases'
+import { countStatements, migrationTags, withMigrationsUpTo } from '@platform/testkit/migration-folder'
+import { type Exceptions, fillTables, startWorkload } from '@platform/testkit/release-workload'
+import { schemaText } from '@platform/testkit/schema-text'
+import postgres from 'postgres'
+import { describe, expect, test } from 'vitest'
+
+const folder = fileURLToPath(new URL('../migrations', import.meta.url))
+const tags = await migrationTags(folder)
+/** Each migration with the one before it: what the release before expects. */
+const steps = tags.slice(1).map((tag, n) => [tag, tags[n] ?? ''] as const)
+
+/** What ties columns to each other, and a catalog does not say in a way that can be followed. */
+const exceptions: Exceptions = {
+  env_vars: { layer: 'application', application_id: { of: 'applications', column: 'id' } },
+}
+/** What the service makes while it runs and its tables need to take rows, once they are there. */
+const preparations = [
+  `do $$ begin if to_regclass('request_logs') is not null then
+    create table if not exists request_logs_any partition of request_logs default; end if; end $$`,
+]
+
+const ROWS = 30
+/** Holds a migration where a test wants to look at it. */
+const PAUSE = 4_711
+
+const migrateTo = (url: string, tag: string): Promise<void> =>
+  withMigrationsUpTo(folder, tag, (upTo) => runMigrations(url, upTo))
+
+/** A database of its own as the release before left it: its schema, and rows in every table. */
+const databaseAt = (tag: string) =>
+  createDatabase({
+    name: `api_at_${tag.slice(0, 4)}`,
+    async migrate(url) {
+      await migrateTo(url, tag)
+      await withClient(url, async (sql) => {
+        for (const statement of preparations) await sql.unsafe(statement)
+      })
+      await fillTables(url, exceptions, ROWS)
+    },
+  })
+
+async function withClient<T>(url: string, work: (sql: postgres.Sql) => Promise<T>): Promise<T> {
+  const sql = postgres(url, { max: 1, onnotice: () => {} })
+  try {
+    return await work(sql)
+  } finally {
+    await sql.end({ timeout: 5 })
+  }
+}
+
+/** The schema after a migration that nothing happened to. */
+const schemas = new Map<string, Promise<string>>()
+function schemaAt(tag: string): Promise<string> {
+  const known = schemas.get(tag) ?? databaseAt(tag).then(({ url }) => schemaText(url))
+  schemas.set(tag, known)
+  return known
+}
+
+test('the schema that all migrations make is the one last agreed on: `pnpm schema` writes it', async () => {
+  const { url } = await createDatabase('api')
+  await expect(await schemaText(url)).toMatchFileSnapshot('schema.golden.sql')
+})
+
+describe.each(steps)('%s', { timeout: 120_000 }, (tag, before) => {
+  test('runs while the release before it works, and nothing of that fails', async () => {
+    const { url } = await databaseAt(before)
+    const workload = await startWorkload(url, exceptions)
+    await workload.rounds()
+    await migrateTo(url, tag)
+    await workload.rounds()
+    expect(await workload.stop()).toMatchObject({ failures: [] })
+    expect(await schemaText(url)).toBe(await schemaAt(tag))
+  })
+
+  test('gives way where it would hold up the release behind a backup, and runs afterwards', async () => {
+    const { url } = await databaseAt(before)
+    const workload = await startWorkload(url, exceptions)
+    await workload.rounds()
+    await withClient(url, (sql) =>
+      sql.begin(async (tx) => {
+        // As pg_dump does, for as long as it takes.
+        const tables = await tx<{ name: string }[]>`
+          select oid::regclass::text as name from pg_class
+          where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')`
+        await tx.unsafe(`lock table ${tables.map(({ name }) => name).join(', ')} in access share mode`)
+        await migrateTo(url, tag).catch((error: Error) => expect(String(error.cause)).toMatch(/lock timeout/))
+        await workload.rounds()
+      }),
+    )
+    await migrateTo(url, tag)
+    await workload.rounds()
+    expect(await workload.stop()).toMatchObject({ failures: [] })
+    expect(await schemaText(url)).toBe(await schemaAt(tag))
+  })
+
+  test('is killed after each of its statements, disturbs nobody, and is completed by the next run', async () => {
+    const count = await countStatements(folder, tag)
+    expect(count).toBeGreaterThan(0)
+    for (let statement = 1; statement <= count; statement++) {
+      const { url, drop } = await databaseAt(before)
+      await withClient(url, async (sql) => {
+        await sql`select pg_advisory_lock(${PAUSE})`
+        const run = withMigrationsUpTo(folder, tag, (upTo) => runMigrations(url, upTo), {
+          statement,
+          run: `select pg_advisory_xact_lock(${PAUSE})`,
+        })
+        const outcome = run.then(
+          () => 'completed',
+          () => 'failed',
+        )
+        let killed: readonly unknown[] = []
+        while (killed.length === 0)
+          killed = await sql`
+            select pg_terminate_backend(pid) from pg_locks
+            where locktype = 'advisory' and objid = ${PAUSE} and not granted
+              and database = (select oid from pg_database where datname = current_database())`
+        expect([statement, await outcome]).toEqual([statement, 'failed'])
+      })
+      const workload = await startWorkload(url, exceptions, 1)
+      await workload.rounds()
+      await migrateTo(url, tag)
+      await workload.rounds()
+      expect(await workload.stop()).toMatchObject({ failures: [] })
+      expect([statement, await schemaText(url)]).toEqual([statement, await schemaAt(tag)])
+      await drop()
+    }
+  })
+})

@@ -1,0 +1,266 @@
+import type { TestPlatform } from '@platform/testkit/platform'
+import { desc, eq } from 'drizzle-orm'
+import { requestLogs } from '../src/features/request-logs/table.ts'
+import { openRequestLog } from '../src/features/request-logs/write.ts'
+import { type Operation, resolved } from './operations.ts'
+import { type Owner, servedRequest, storeObject, unique } from './scenario.ts'
+
+/** Something that a request may name by its id. */
+interface Thing {
+  /** As its 404 calls it. */
+  title: string
+  /** An API key may learn of an organization or application that it exists elsewhere, of anything below not (D17). */
+  rank: 'organization' | 'application' | 'child'
+  /** The id of one that this owner has; of a child, a new one. parent: what the same request names of another thing. */
+  make: (platform: TestPlatform, owner: Owner, parent?: (thing: Thing) => Promise<string>) => Promise<string>
+  /** True for names out of a list that is the same for everybody: there is no foreign one. */
+  isShared?: boolean
+  /** True where the path takes a name, of which none is malformed. */
+  isNamed?: boolean
+}
+
+async function made(platform: TestPlatform, token: string, on: string, body: object, member = 'id'): Promise<string> {
+  const answer = await platform.call(token, on, body)
+  if (answer.status !== 201) throw new Error(`${on} made nothing: ${answer.status} ${answer.text}`)
+  return (answer.body as Record<string, string>)[member] ?? ''
+}
+const variable = () => ({ key: `KEY_${unique()}`, value: 'x' })
+
+const organization: Thing = {
+  title: 'Organization',
+  rank: 'organization',
+  make: async (_, { organizationId }) => organizationId,
+}
+const application: Thing = {
+  title: 'Application',
+  rank: 'application',
+  make: async (_, { applicationId }) => applicationId,
+}
+/** An application has its environments for good, so each is looked up once. */
+const environments = new Map<string, Promise<string>>()
+const environment: Thing = {
+  title: 'Environment',
+  rank: 'child',
+  isNamed: true,
+  make(platform, { token, applicationId }) {
+    const variables = `POST /applications/${applicationId}/env-vars`
+    const inProduction = { ...variable(), environment: 'production' }
+    const found = environments.get(applicationId) ?? made(platform, token, variables, inProduction, 'environmentId')
+    environments.set(applicationId, found)
+    return found
+  },
+}
+
+const bucketsOf = ({ applicationId }: Owner) => `/applications/${applicationId}/storage/buckets`
+const newSession = () => ({ key: 'photos/cat.jpg', contentLength: 1, checksumSha256: '0'.repeat(64) })
+const bucket: Thing = {
+  title: 'Bucket',
+  rank: 'child',
+  isNamed: true,
+  make: (platform, owner) => made(platform, owner.token, `POST ${bucketsOf(owner)}`, { name: `b-${unique()}` }, 'name'),
+}
+const object: Thing = {
+  title: 'Object',
+  rank: 'child',
+  async make(platform, owner) {
+    const bucketId = await made(platform, owner.token, `POST ${bucketsOf(owner)}`, { name: `b-${unique()}` })
+    return (await storeObject(platform, bucketId, 'photos/cat.jpg', 'x')).id
+  },
+}
+const trashedObject: Thing = {
+  ...object,
+  async make(platform, owner) {
+    const id = await object.make(platform, owner)
+    const path = `/applications/${owner.applicationId}/environments/production/objects/${id}`
+    await platform.call(owner.token, `DELETE ${path}`)
+    return id
+  },
+}
+const uploadSession: Thing = {
+  title: 'Upload session',
+  rank: 'child',
+  async make(platform, owner, parent = (thing) => thing.make(platform, owner)) {
+    const name = await parent(bucket)
+    const begun = await platform.call(owner.token, `POST ${bucketsOf(owner)}/${name}/uploads`, newSession())
+    return begun.body.session.id as string
+  },
+}
+const inEnvironment = '/applications/{applicationId}/environments/{environment}'
+
+/** What each parameter of a path names, by the path up to it. */
+const namedInPath: Record<string, Thing> = {
+  '/organizations/{id}': organization,
+  '/organizations/{id}/products/{product}': {
+    title: 'Product',
+    rank: 'child',
+    make: async () => 'network',
+    isShared: true,
+  },
+  '/organizations/{id}/env-vars/{varId}': {
+    title: 'Variable',
+    rank: 'child',
+    make: (platform, { token, organizationId }) =>
+      made(platform, token, `POST /organizations/${organizationId}/env-vars`, variable()),
+  },
+  '/applications/{id}': application,
+  '/applications/{id}/env-vars/{varId}': {
+    title: 'Variable',
+    rank: 'child',
+    make: (platform, { token, applicationId }) =>
+      made(platform, token, `POST /applications/${applicationId}/env-vars`, variable()),
+  },
+  '/applications/{id}/requests/{requestId}': {
+    title: 'Request',
+    rank: 'child',
+    async make(platform, { applicationId }) {
+      const log = openRequestLog(platform.api)
+      log.write(servedRequest({ applicationId, path: `/${unique()}` }))
+      await log.close()
+      const [row] = await platform.api.db
+        .select({ id: requestLogs.id })
+        .from(requestLogs)
+        .where(eq(requestLogs.applicationId, applicationId))
+        .orderBy(desc(requestLogs.id))
+        .limit(1)
+      return row?.id ?? ''
+    },
+  },
+  '/applications/{applicationId}': application,
+  [inEnvironment]: environment,
+  [`${inEnvironment}/buckets/{bucket}`]: bucket,
+  [`${inEnvironment}/buckets/{bucket}/uploads/{sessionId}`]: uploadSession,
+  [`${inEnvironment}/objects/{objectId}`]: object,
+  [`${inEnvironment}/trash/{objectId}`]: trashedObject,
+  '/api-keys/{apiKeyId}': {
+    title: 'API key',
+    rank: 'child',
+    make: (platform, { token, applicationId }) =>
+      made(platform, token, 'POST /api-keys', { name: 'ci', applicationId }),
+  },
+}
+
+/** What members of a query or body name, wherever they stand. */
+const namedElsewhere: Record<string, Thing> = {
+  organizationId: organization,
+  applicationId: application,
+  environment,
+  environmentId: environment,
+}
+
+/** A right request. `ids` holds the ids it shall name, by the member's name; whatever else must differ is made up anew. */
+export interface Recipe {
+  query?: (ids: Record<string, string>) => Record<string, string>
+  body?: (ids: Record<string, string>) => Record<string, unknown>
+  /** Ids that narrow a list or have to agree with the path, and are never looked up. */
+  filters?: readonly string[]
+  /** What the caller must hold besides the scope of the operation (D7). */
+  alsoNeeds?: readonly string[]
+}
+
+/** For each operation that takes a query or a body, a right one. Every id that it may name stands in it. */
+const recipes: Record<string, Recipe> = {
+  listOrganizations: { query: () => ({ limit: '5' }) },
+  createOrganization: { body: () => ({ name: `Org ${unique()}` }) },
+  createOrganizationVariable: { body: () => variable() },
+  updateOrganizationVariable: { body: () => ({ value: 'c' }) },
+  listApplications: { query: ({ organizationId = '' }) => ({ organizationId }) },
+  createApplication: { body: ({ organizationId }) => ({ organizationId, name: `App ${unique()}` }) },
+  getHostnameAvailability: { query: () => ({ label: `my-shop-${unique()}` }) },
+  setHostname: { body: () => ({ label: `my-shop-${unique()}` }) },
+  createApplicationVariable: { body: ({ environmentId }) => ({ ...variable(), environmentId }) },
+  updateApplicationVariable: { body: () => ({ value: 'c' }) },
+  pullVariables: { query: ({ environment = '' }) => ({ environment }) },
+  createApiKey: {
+    body: ({ applicationId }) => ({ name: 'ci', applicationId, scopes: ['network:env_vars:read'] }),
+    alsoNeeds: ['network:env_vars:read'],
+  },
+  listRequests: { query: () => ({ limit: '5', statusFamily: '2xx' }), filters: ['deploymentId'] },
+  createBucket: { body: () => ({ name: `b-${unique()}` }), filters: ['environmentId'] },
+  deleteBucket: { query: () => ({ force: 'true' }) },
+  listObjects: { query: () => ({ limit: '5', prefix: 'photos/', delimiter: '/' }) },
+  trashObjects: { query: () => ({ prefix: 'photos/' }) },
+  listTrash: { query: () => ({ limit: '5' }) },
+  createUploadSession: { body: newSession },
+  restoreObjects: { body: () => ({ prefix: 'photos/' }) },
+  getObjectAccessUrl: { query: () => ({ expiresInSeconds: '60' }) },
+  listApiKeys: { query: ({ applicationId = '' }) => ({ applicationId }) },
+}
+
+/** An id in a request. */
+export interface Reference {
+  on: 'path' | 'query' | 'body'
+  name: string
+  thing: Thing
+  /** Its shape is the schema's: a malformed one in a query or body is a 422 (D16). */
+  isUuid: boolean
+}
+
+const membersOf = (operation: Operation) => {
+  const body = resolved(operation.requestBody?.content['application/json']?.schema ?? {}).properties ?? {}
+  const query = (operation.parameters ?? []).filter((parameter) => parameter.in === 'query')
+  return { query: Object.fromEntries(query.map(({ name, schema }) => [name, schema])), body }
+}
+
+/** How to ask for the operation. Throws with a sentence on what to add where this file does not know. */
+export function recipeOf(operation: Operation): Recipe {
+  const { operationId, parameters = [], requestBody } = operation
+  const recipe = recipes[operationId] ?? {}
+  const line = `${operationId} (${operation.method} ${operation.path})`
+  if (requestBody && !recipe.body)
+    throw new Error(
+      `${line} takes a body: add a right one to \`recipes\` in test/recipes.ts, { ${operationId}: { body: … } }`,
+    )
+  if (parameters.some((parameter) => parameter.in === 'query') && !recipe.query)
+    throw new Error(
+      `${line} takes a query: add a right one to \`recipes\` in test/recipes.ts, { ${operationId}: { query: … } }`,
+    )
+  const { query, body } = membersOf(operation)
+  const sent = { ...recipe.query?.({}), ...recipe.body?.({}) }
+  for (const [name, schema] of Object.entries({ ...query, ...body })) {
+    if (resolved(schema).format !== 'uuid' || name === 'from') continue // a `from` that is gone still works (D30)
+    if (recipe.filters?.includes(name)) continue
+    if (!namedElsewhere[name])
+      throw new Error(`${line} names something by ${name}: say what in \`namedElsewhere\` in test/recipes.ts`)
+    if (!(name in sent))
+      throw new Error(`${line} may name something by ${name}: let its recipe in test/recipes.ts do so`)
+  }
+  return recipe
+}
+
+/** The ids that a request for the operation names, in the order they are looked up: path, query, body. */
+export function referencesOf(operation: Operation): Reference[] {
+  const recipe = recipeOf(operation)
+  const { query, body } = membersOf(operation)
+  const references = [...operation.path.matchAll(/\{(\w+)\}/g)].map(({ 0: braced, 1: name = '', index }): Reference => {
+    const at = operation.path.slice(0, index + braced.length)
+    const thing = namedInPath[at]
+    if (!thing)
+      throw new Error(
+        `${operation.operationId} has ${at} in its path: say in \`namedInPath\` in test/recipes.ts what that names and how one is made`,
+      )
+    return { on: 'path', name, thing, isUuid: !thing.isShared && !thing.isNamed }
+  })
+  const more = (on: 'query' | 'body', sent: object, schemas: typeof query) => {
+    for (const name of Object.keys(sent)) {
+      const thing = namedElsewhere[name]
+      if (thing) references.push({ on, name, thing, isUuid: resolved(schemas[name] ?? {}).format === 'uuid' })
+    }
+  }
+  more('query', recipe.query?.({}) ?? {}, query)
+  more('body', recipe.body?.({}) ?? {}, body)
+  return references
+}
+
+/** The request for an operation with these ids, one for each of its references. */
+export function requestFor(
+  operation: Operation,
+  ids: readonly string[],
+): { method: string; path: string; body?: Record<string, unknown> } {
+  const recipe = recipeOf(operation)
+  const named = referencesOf(operation).map((reference, n) => ({ ...reference, id: ids[n] ?? '' }))
+  const of = (on: Reference['on']) =>
+    Object.fromEntries(named.filter((reference) => reference.on === on).map(({ name, id }) => [name, id]))
+  const path = operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => of('path')[name] ?? '')
+  const query = recipe.query ? `?${new URLSearchParams(recipe.query(of('query'))).toString()}` : ''
+  return { method: operation.method, path: `${path}${query}`, ...(recipe.body && { body: recipe.body(of('body')) }) }
+}

@@ -1,0 +1,77 @@
+"""Does with boto3 what its guide shows; stops with an error at the first thing that is not as it should be."""
+
+import io
+import os
+import urllib.request
+
+import boto3
+from boto3.s3.transfer import TransferConfig
+from botocore.client import Config
+from botocore.exceptions import ClientError
+
+settings = dict(
+    endpoint_url=os.environ["URL"],
+    aws_access_key_id=os.environ["KEY"],
+    aws_secret_access_key=os.environ["SECRET"],
+    region_name="us-east-1",
+)
+s3 = boto3.client("s3", **settings)
+signing = boto3.client("s3", config=Config(signature_version="s3v4"), **settings)
+bucket = os.environ["BUCKET"]
+
+
+def refused(code, call, **arguments):
+    try:
+        call(**arguments)
+    except ClientError as error:
+        assert error.response["Error"]["Code"] == code, error
+    else:
+        raise AssertionError(f"{code} was expected")
+
+
+s3.create_bucket(Bucket=bucket)
+assert bucket in [b["Name"] for b in s3.list_buckets()["Buckets"]]
+s3.head_bucket(Bucket=bucket)
+
+s3.put_object(Bucket=bucket, Key="a b+ü.txt", Body=b"hello", Metadata={"one": "1"}, ContentType="text/plain")
+found = s3.get_object(Bucket=bucket, Key="a b+ü.txt")
+assert found["Body"].read() == b"hello" and found["Metadata"] == {"one": "1"}
+assert s3.get_object(Bucket=bucket, Key="a b+ü.txt", Range="bytes=1-2")["Body"].read() == b"el"
+refused("NoSuchKey", s3.get_object, Bucket=bucket, Key="none")
+refused("NoSuchBucket", s3.list_objects_v2, Bucket="no-such-bucket")
+
+data = os.urandom(30_000_000)
+parts = TransferConfig(multipart_threshold=5_242_880, multipart_chunksize=5_242_880)
+s3.upload_fileobj(io.BytesIO(data), bucket, "large", Config=parts)
+back = io.BytesIO()
+s3.download_fileobj(bucket, "large", back, Config=parts)
+assert back.getvalue() == data
+s3.copy({"Bucket": bucket, "Key": "large"}, bucket, "copied", Config=parts)
+assert s3.head_object(Bucket=bucket, Key="copied")["ContentLength"] == len(data)
+
+for n in range(25):
+    s3.put_object(Bucket=bucket, Key=f"many/{n:02}", Body=b"")
+pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix="many/", PaginationConfig={"PageSize": 10})
+assert [o["Key"] for page in pages for o in page["Contents"]] == [f"many/{n:02}" for n in range(25)]
+grouped = s3.list_objects_v2(Bucket=bucket, Delimiter="/")
+assert [p["Prefix"] for p in grouped["CommonPrefixes"]] == ["many/"]
+assert "a b+ü.txt" in [o["Key"] for o in grouped["Contents"]]
+
+url = signing.generate_presigned_url("get_object", Params={"Bucket": bucket, "Key": "a b+ü.txt"}, ExpiresIn=60)
+assert urllib.request.urlopen(url).read() == b"hello"
+old = boto3.client("s3", config=Config(signature_version="s3"), **settings)
+try:
+    urllib.request.urlopen(old.generate_presigned_url("get_object", Params={"Bucket": bucket, "Key": "large"}))
+except urllib.error.HTTPError as error:
+    assert b"Signature version 2 is not supported" in error.read()
+else:
+    raise AssertionError("a URL of signature version 2 was taken")
+
+s3.put_object_tagging(Bucket=bucket, Key="large", Tagging={"TagSet": [{"Key": "k", "Value": "v"}]})
+assert s3.get_object_tagging(Bucket=bucket, Key="large")["TagSet"] == [{"Key": "k", "Value": "v"}]
+assert s3.get_bucket_acl(Bucket=bucket)["Grants"][0]["Permission"] == "FULL_CONTROL"
+refused("BucketNotEmpty", s3.delete_bucket, Bucket=bucket)
+everything = boto3.resource("s3", **settings).Bucket(bucket)
+everything.objects.all().delete()
+s3.delete_bucket(Bucket=bucket)
+print("all done")

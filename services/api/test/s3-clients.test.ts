@@ -1,0 +1,235 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { Readable } from 'node:stream'
+import { CreateBucketCommand, GetObjectCommand, HeadObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3'
+import { Upload } from '@aws-sdk/lib-storage'
+import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
+import { startPlatform, type TestPlatform } from '@platform/testkit/platform'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { demandClient, findClients, runClient } from './client-process.ts'
+import { bucketName, newS3User, type S3User, startS3, type TestS3 } from './s3.ts'
+
+const MIB = 1_024 ** 2
+const LONG = 600_000
+let platform: TestPlatform
+let s3: TestS3
+let ana: S3User
+let folder: string
+beforeAll(async () => {
+  platform = await startPlatform()
+  s3 = await startS3(platform)
+  ana = await newS3User(s3)
+  folder = await mkdtemp(join(tmpdir(), 'platform-s3-clients-'))
+})
+afterAll(async () => {
+  await s3.close()
+  await platform.close()
+  await rm(folder, { recursive: true, force: true })
+})
+
+const md5 = (bytes: Buffer): string => createHash('md5').update(bytes).digest('hex')
+
+/** A file of random bytes, and their hash. */
+async function newFile(name: string, size: number): Promise<{ path: string; hash: string }> {
+  const path = join(folder, name)
+  const bytes = randomBytes(size)
+  await mkdir(dirname(path), { recursive: true })
+  await writeFile(path, bytes)
+  return { path, hash: md5(bytes) }
+}
+const hashOf = async (path: string): Promise<string> => md5(await readFile(path))
+
+/** A tree with the names that are awkward: spaces, plus, percent, not ASCII, an empty file. */
+async function newTree(name: string): Promise<string> {
+  for (const file of ['a.txt', 'sub/b c.txt', 'sub/deep/plus+.txt', 'sub/100%.txt', 'ü/ключ.txt', 'sub/deep/z.bin'])
+    await newFile(join(name, file), 1_000)
+  await newFile(join(name, 'empty'), 0)
+  return join(folder, name)
+}
+
+async function newBucket(): Promise<string> {
+  const Bucket = bucketName()
+  await ana.client.send(new CreateBucketCommand({ Bucket }))
+  return Bucket
+}
+
+test('the SDK’s lib-storage uploads a stream of unknown length in parts, and its presigner shares it', async () => {
+  const Bucket = await newBucket()
+  const bytes = randomBytes(17 * MIB)
+  const pieces = Array.from({ length: 17 }, (_, i) => bytes.subarray(i * MIB, (i + 1) * MIB))
+  const upload = new Upload({ client: ana.client, params: { Bucket, Key: 'large', Body: Readable.from(pieces) } })
+  const made = await upload.done()
+  expect(made.ETag).toMatch(/^"[0-9a-f]{32}-4"$/)
+  const url = await getSignedUrl(ana.client, new GetObjectCommand({ Bucket, Key: 'large' }))
+  expect(md5(Buffer.from(await (await fetch(url)).arrayBuffer()))).toBe(md5(bytes))
+  const put = await getSignedUrl(ana.client, new PutObjectCommand({ Bucket, Key: 'shared', ContentType: 'a/b' }))
+  expect((await fetch(put, { method: 'PUT', body: 'x', headers: { 'content-type': 'a/b' } })).status).toBe(200)
+  expect((await ana.client.send(new HeadObjectCommand({ Bucket, Key: 'shared' }))).ContentLength).toBe(1)
+})
+
+const awsCommands = await findClients(['aws', '/usr/bin/aws'], ['--version'])
+
+test.for(awsCommands.length > 0 ? awsCommands : ['aws'])(
+  '%s copies 200 MB, syncs a tree, presigns and removes',
+  { timeout: LONG },
+  async (command, context) => {
+    demandClient(context, 'awscli', awsCommands)
+    const env = {
+      AWS_ACCESS_KEY_ID: ana.key.id,
+      AWS_SECRET_ACCESS_KEY: ana.key.secret,
+      // In us-east-1 older ones presign by version 2, which is refused.
+      AWS_DEFAULT_REGION: 'eu-central-1',
+      AWS_CONFIG_FILE: join(folder, 'none'),
+      AWS_SHARED_CREDENTIALS_FILE: join(folder, 'none'),
+      AWS_EC2_METADATA_DISABLED: 'true',
+      AWS_PAGER: '',
+    }
+    const aws = (...args: string[]) => runClient(command, ['--endpoint-url', s3.url, ...args], env)
+    const bucket = bucketName()
+    await aws('s3', 'mb', `s3://${bucket}`)
+    expect(await aws('s3', 'ls')).toContain(bucket)
+
+    const { path, hash } = await newFile(`aws-${bucket}.bin`, 200_000_000)
+    await aws('s3', 'cp', '--no-progress', path, `s3://${bucket}/large.bin`)
+    await aws('s3', 'cp', '--no-progress', `s3://${bucket}/large.bin`, `${path}.back`)
+    expect(await hashOf(`${path}.back`)).toBe(hash)
+    await aws('s3', 'cp', '--no-progress', `s3://${bucket}/large.bin`, `s3://${bucket}/copied.bin`)
+    await aws('s3', 'mv', '--no-progress', `s3://${bucket}/copied.bin`, `s3://${bucket}/moved.bin`)
+
+    const tree = await newTree(`aws-tree-${bucket}`)
+    expect((await aws('s3', 'sync', '--no-progress', tree, `s3://${bucket}/tree`)).match(/^upload/gm)).toHaveLength(7)
+    expect(await aws('s3', 'sync', '--no-progress', tree, `s3://${bucket}/tree`)).toBe('')
+    await aws('s3', 'sync', '--no-progress', `s3://${bucket}/tree`, `${tree}-back`)
+    for (const name of ['sub/b c.txt', 'ü/ключ.txt', 'empty', 'sub/deep/plus+.txt'])
+      expect(await hashOf(join(`${tree}-back`, name))).toBe(await hashOf(join(tree, name)))
+
+    const url = (await aws('s3', 'presign', `s3://${bucket}/tree/a.txt`, '--expires-in', '60')).trim()
+    expect(md5(Buffer.from(await (await fetch(url)).arrayBuffer()))).toBe(await hashOf(join(tree, 'a.txt')))
+
+    const tags = ['--bucket', bucket, '--key', 'tree/a.txt']
+    await aws('s3api', 'put-object-tagging', ...tags, '--tagging', 'TagSet=[{Key=a,Value=b}]')
+    expect(await aws('s3api', 'get-object-tagging', ...tags)).toContain('"Key": "a"')
+    await expect(aws('s3api', 'get-bucket-policy', '--bucket', bucket)).rejects.toThrow('NotImplemented')
+    await expect(aws('s3', 'rb', `s3://${bucket}`)).rejects.toThrow('BucketNotEmpty')
+    await aws('s3', 'rb', '--force', `s3://${bucket}`)
+  },
+)
+
+const rclones = await findClients(['rclone'], ['version'])
+
+test(
+  'rclone syncs 10,000 files, finds them the same, copies on the server and streams',
+  { timeout: LONG },
+  async (context) => {
+    demandClient(context, 'rclone', rclones)
+    const env = {
+      RCLONE_CONFIG: join(folder, 'none'),
+      RCLONE_CONFIG_OURS_TYPE: 's3',
+      RCLONE_CONFIG_OURS_PROVIDER: 'Other',
+      RCLONE_CONFIG_OURS_ACCESS_KEY_ID: ana.key.id,
+      RCLONE_CONFIG_OURS_SECRET_ACCESS_KEY: ana.key.secret,
+      RCLONE_CONFIG_OURS_ENDPOINT: s3.url,
+      RCLONE_RETRIES: '1',
+    }
+    const rclone = (...args: string[]) => runClient('rclone', args, env)
+    const bucket = bucketName()
+    const many = join(folder, 'many')
+    for (let d = 0; d < 100; d++) {
+      await mkdir(join(many, `dir-${d}`), { recursive: true })
+      await Promise.all(
+        Array.from({ length: 100 }, (_, i) =>
+          writeFile(join(many, `dir-${d}`, `file ${i}.txt`), `${d} ${i} `.repeat(10)),
+        ),
+      )
+    }
+    await rclone('mkdir', `ours:${bucket}`)
+    await rclone('sync', '--transfers', '16', '--checkers', '16', many, `ours:${bucket}/many`)
+    await rclone('check', '--one-way', many, `ours:${bucket}/many`)
+    expect(JSON.parse(await rclone('size', '--json', `ours:${bucket}/many`))).toMatchObject({ count: 10_000 })
+    await rclone('sync', `ours:${bucket}/many/dir-1`, `ours:${bucket}/copied`)
+    await rclone('check', join(many, 'dir-1'), `ours:${bucket}/copied`)
+
+    const tree = await newTree('rclone-tree')
+    await rclone('sync', tree, `ours:${bucket}/tree`)
+    await rclone('check', '--download', tree, `ours:${bucket}/tree`)
+    const { path, hash } = await newFile('rclone.bin', 30 * MIB)
+    await rclone('copyto', '--s3-upload-cutoff', '10M', '--s3-chunk-size', '5M', path, `ours:${bucket}/large.bin`)
+    // A time that was changed is set by a copy of the object onto itself.
+    await rclone('touch', '--no-create', '--timestamp', '2020-01-01T00:00:00', `ours:${bucket}/large.bin`)
+    await rclone('moveto', `ours:${bucket}/large.bin`, `ours:${bucket}/moved.bin`)
+    await rclone('copyto', `ours:${bucket}/moved.bin`, `${path}.back`)
+    expect(await hashOf(`${path}.back`)).toBe(hash)
+    await rclone('purge', `ours:${bucket}/copied`)
+    expect(await rclone('lsf', `ours:${bucket}`)).not.toContain('copied')
+  },
+)
+
+const s3cmds = await findClients(['s3cmd'], ['--version'])
+
+test('s3cmd, told a host with a path, puts, lists, syncs, copies and deletes', { timeout: LONG }, async (context) => {
+  demandClient(context, 's3cmd', s3cmds)
+  const config = join(folder, `s3cfg-${bucketName()}`)
+  await writeFile(
+    config,
+    `[default]\naccess_key = ${ana.key.id}\nsecret_key = ${ana.key.secret}\nhost_base = ${s3.host}/s3\nhost_bucket = ${s3.host}/s3\nuse_https = False\nsignature_v2 = False\n`,
+  )
+  const s3cmd = (...args: string[]) => runClient('s3cmd', ['-c', config, '--no-progress', ...args], {})
+  const bucket = bucketName()
+  await s3cmd('mb', `s3://${bucket}`)
+  expect(await s3cmd('ls')).toContain(`s3://${bucket}`)
+  const { path, hash } = await newFile(`${bucket}.bin`, 17 * MIB)
+  await s3cmd('put', '--multipart-chunk-size-mb=5', path, `s3://${bucket}/large file.bin`)
+  await s3cmd('get', `s3://${bucket}/large file.bin`, `${path}.back`)
+  expect(await hashOf(`${path}.back`)).toBe(hash)
+  const tree = await newTree(`${bucket}-tree`)
+  await s3cmd('sync', `${tree}/`, `s3://${bucket}/tree/`)
+  expect((await s3cmd('ls', '-r', `s3://${bucket}/tree/`)).trim().split('\n')).toHaveLength(7)
+  await s3cmd('sync', `s3://${bucket}/tree/`, `${tree}-back/`)
+  expect(await hashOf(join(`${tree}-back`, 'ü/ключ.txt'))).toBe(await hashOf(join(tree, 'ü/ключ.txt')))
+  await s3cmd('cp', `s3://${bucket}/tree/a.txt`, `s3://${bucket}/copy.txt`)
+  await s3cmd('mv', `s3://${bucket}/copy.txt`, `s3://${bucket}/moved.txt`)
+  expect(await s3cmd('info', `s3://${bucket}/moved.txt`)).toContain('MD5 sum')
+  await s3cmd('del', '-r', '--force', `s3://${bucket}`)
+  await s3cmd('rb', `s3://${bucket}`)
+})
+
+const pythons = await findClients(['python3', '/usr/bin/python3'], ['-c', 'import boto3; print(boto3.__version__)'])
+
+test.for(pythons.length > 0 ? pythons : ['python3'])(
+  'boto3 of %s does what its guide shows',
+  { timeout: LONG },
+  async (python, context) => {
+    demandClient(context, 'boto3', pythons)
+    const env = {
+      URL: s3.url,
+      KEY: ana.key.id,
+      SECRET: ana.key.secret,
+      BUCKET: bucketName(),
+      AWS_EC2_METADATA_DISABLED: 'true',
+    }
+    const script = new URL('s3-boto3.py', import.meta.url).pathname
+    expect(await runClient(python, [script], env)).toContain('all done')
+  },
+)
+
+const curls = await findClients(['curl'], ['--version'])
+
+test('curl signs what it sends and reads, as the guide shows', async (context) => {
+  demandClient(context, 'curl', curls)
+  const bucket = await newBucket()
+  const { path, hash } = await newFile('by curl.bin', 300_000)
+  const curl = (...args: string[]) =>
+    runClient(
+      'curl',
+      ['-sSf', '--aws-sigv4', 'aws:amz:local:s3', '--user', `${ana.key.id}:${ana.key.secret}`, ...args],
+      {},
+    )
+  // Before version 8 it signs the hash of no body, unless it is told another.
+  await curl('-H', 'x-amz-content-sha256: UNSIGNED-PAYLOAD', '-T', path, `${s3.url}/${bucket}/sub/file.bin`)
+  await curl('-o', `${path}.back`, `${s3.url}/${bucket}/sub/file.bin`)
+  expect(await hashOf(`${path}.back`)).toBe(hash)
+  expect(await curl(`${s3.url}/${bucket}?list-type=2`)).toContain('<Key>sub/file.bin</Key>')
+  await curl('-X', 'DELETE', `${s3.url}/${bucket}/sub/file.bin`)
+})

@@ -1,0 +1,495 @@
+create table activities (
+  actor jsonb not null,
+  application_id uuid not null,
+  created_at timestamp(3) with time zone not null,
+  number bigint not null,
+  subject jsonb not null,
+  type text not null,
+  constraint activities_application_id_applications_id_fk FOREIGN KEY (application_id) REFERENCES applications(id) ON DELETE CASCADE,
+  constraint activities_application_id_number_pk PRIMARY KEY (application_id, number)
+);
+
+create table api_keys (
+  application_id uuid,
+  created_at timestamp(3) with time zone not null,
+  created_by_user_id text not null,
+  deleted_at timestamp(3) with time zone,
+  expires_at timestamp(3) with time zone,
+  id uuid not null,
+  name character varying(255) not null,
+  scopes text[] not null,
+  secret_hash bytea not null,
+  signing_kek_id text,
+  signing_state bytea,
+  updated_at timestamp(3) with time zone not null,
+  constraint api_keys_application_id_applications_id_fk FOREIGN KEY (application_id) REFERENCES applications(id) ON DELETE SET NULL,
+  constraint api_keys_pkey PRIMARY KEY (id)
+);
+
+create table applications (
+  activity_number bigint not null default 0,
+  created_at timestamp(3) with time zone not null,
+  id uuid not null,
+  image_url text,
+  name character varying(255) not null,
+  organization_id uuid not null,
+  root_directory text,
+  slug character varying(50) not null,
+  updated_at timestamp(3) with time zone not null,
+  constraint applications_name UNIQUE (organization_id, name),
+  constraint applications_organization_id_organizations_id_fk FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint applications_pkey PRIMARY KEY (id),
+  constraint applications_slug UNIQUE (organization_id, slug)
+);
+
+create table billing_caps (
+  cap_micros bigint not null,
+  organization_id uuid not null,
+  updated_at timestamp(3) with time zone not null,
+  constraint billing_caps_cap CHECK ((cap_micros >= 0)),
+  constraint billing_caps_organization_id_organizations_id_fk FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint billing_caps_pkey PRIMARY KEY (organization_id)
+);
+
+create table blob_candidates (
+  blob_id uuid not null,
+  constraint blob_candidates_pkey PRIMARY KEY (blob_id)
+);
+
+create table blobs (
+  content bytea,
+  crc32 bigint,
+  created_at timestamp(3) with time zone not null,
+  died_at timestamp(3) with time zone,
+  id uuid not null,
+  length bigint not null,
+  state text not null,
+  constraint blobs_pkey PRIMARY KEY (id),
+  constraint blobs_state CHECK ((state = ANY (ARRAY['pending'::text, 'live'::text, 'dead'::text])))
+);
+
+create table bucket_counts (
+  bucket_id uuid not null,
+  bytes bigint not null,
+  objects bigint not null,
+  shard smallint not null,
+  trashed bigint not null,
+  trashed_bytes bigint not null,
+  constraint bucket_counts_bucket_id_buckets_id_fk FOREIGN KEY (bucket_id) REFERENCES buckets(id) ON DELETE CASCADE,
+  constraint bucket_counts_bucket_id_shard_pk PRIMARY KEY (bucket_id, shard)
+);
+
+create table buckets (
+  application_id uuid not null,
+  created_at timestamp(3) with time zone not null,
+  deleted_at timestamp(3) with time zone,
+  environment_id uuid not null,
+  id uuid not null,
+  name character varying(63) not null,
+  slug character varying(63) not null,
+  updated_at timestamp(3) with time zone not null,
+  visibility text not null,
+  constraint buckets_application_id_applications_id_fk FOREIGN KEY (application_id) REFERENCES applications(id) ON DELETE RESTRICT,
+  constraint buckets_environment_id_environments_id_fk FOREIGN KEY (environment_id) REFERENCES environments(id) ON DELETE RESTRICT,
+  constraint buckets_name UNIQUE (environment_id, name),
+  constraint buckets_pkey PRIMARY KEY (id),
+  constraint buckets_slug UNIQUE (slug),
+  constraint buckets_visibility CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text])))
+);
+
+create table env_vars (
+  application_id uuid,
+  ciphertext bytea not null,
+  created_at timestamp(3) with time zone not null,
+  environment_id uuid,
+  id uuid not null,
+  kek_id text not null,
+  key character varying(255) not null,
+  layer text not null,
+  organization_id uuid,
+  sensitive boolean not null,
+  updated_at timestamp(3) with time zone not null,
+  constraint env_vars_application_id_applications_id_fk FOREIGN KEY (application_id) REFERENCES applications(id) ON DELETE CASCADE,
+  constraint env_vars_environment_id_environments_id_fk FOREIGN KEY (environment_id) REFERENCES environments(id) ON DELETE CASCADE,
+  constraint env_vars_layer CHECK (
+CASE layer
+    WHEN 'organization'::text THEN ((organization_id IS NOT NULL) AND (application_id IS NULL) AND (environment_id IS NULL))
+    WHEN 'application'::text THEN ((organization_id IS NULL) AND (application_id IS NOT NULL) AND (environment_id IS NULL))
+    WHEN 'environment'::text THEN ((organization_id IS NULL) AND (application_id IS NOT NULL) AND (environment_id IS NOT NULL))
+    ELSE false
+END),
+  constraint env_vars_organization_id_organizations_id_fk FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint env_vars_pkey PRIMARY KEY (id)
+);
+
+create table environments (
+  application_id uuid not null,
+  id uuid not null,
+  name text not null,
+  slug text not null,
+  constraint environments_application_id_applications_id_fk FOREIGN KEY (application_id) REFERENCES applications(id) ON DELETE CASCADE,
+  constraint environments_known CHECK ((slug = ANY (ARRAY['production'::text, 'preview'::text]))),
+  constraint environments_pkey PRIMARY KEY (id),
+  constraint environments_slug UNIQUE (application_id, slug)
+);
+
+create table hostnames (
+  application_id uuid not null,
+  branch_id uuid,
+  created_at timestamp(3) with time zone not null,
+  deployment_id uuid,
+  id uuid not null,
+  label character varying(63) not null,
+  source text not null,
+  type text not null,
+  constraint hostnames_application_id_applications_id_fk FOREIGN KEY (application_id) REFERENCES applications(id) ON DELETE CASCADE,
+  constraint hostnames_pkey PRIMARY KEY (id),
+  constraint hostnames_source CHECK ((source = ANY (ARRAY['system'::text, 'user'::text]))),
+  constraint hostnames_type CHECK ((type = ANY (ARRAY['DEPLOYMENT'::text, 'BRANCH'::text, 'APP'::text])))
+);
+
+create table idempotent_requests (
+  caller_id text not null,
+  ciphertext bytea,
+  created_at timestamp(3) with time zone not null,
+  kek_id text,
+  key text not null,
+  operation text not null,
+  constraint idempotent_requests_caller_id_operation_key_pk PRIMARY KEY (caller_id, operation, key)
+);
+
+create table membership_counts (
+  organizations integer not null,
+  user_id text not null,
+  constraint membership_counts_pkey PRIMARY KEY (user_id)
+);
+
+create table object_blobs (
+  blob_id uuid not null,
+  length bigint not null,
+  n integer not null,
+  object_id uuid not null,
+  part integer,
+  part_checksum text,
+  constraint object_blobs_blob_id_blobs_id_fk FOREIGN KEY (blob_id) REFERENCES blobs(id),
+  constraint object_blobs_object_id_n_pk PRIMARY KEY (object_id, n),
+  constraint object_blobs_object_id_objects_id_fk FOREIGN KEY (object_id) REFERENCES objects(id) ON DELETE CASCADE
+);
+
+create table objects (
+  blob_count integer not null,
+  bucket_id uuid not null,
+  checksum jsonb,
+  checksum_md5 bytea,
+  checksum_sha1 bytea,
+  checksum_sha256 bytea,
+  content_length bigint not null,
+  content_type text not null,
+  created_at timestamp(3) with time zone not null,
+  deleted_at timestamp(3) with time zone,
+  etag text not null,
+  headers jsonb not null,
+  id uuid not null,
+  key text not null,
+  metadata jsonb not null,
+  tags jsonb not null,
+  updated_at timestamp(3) with time zone not null,
+  upload_session_id uuid,
+  uploaded_at timestamp(3) with time zone not null,
+  constraint objects_bucket_id_buckets_id_fk FOREIGN KEY (bucket_id) REFERENCES buckets(id),
+  constraint objects_pkey PRIMARY KEY (id)
+);
+
+create table organization_members (
+  id uuid not null,
+  joined_at timestamp(3) with time zone not null,
+  organization_id uuid not null,
+  role text not null,
+  user_id text not null,
+  constraint organization_members_organization_id_organizations_id_fk FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint organization_members_pkey PRIMARY KEY (id),
+  constraint organization_members_role CHECK ((role = ANY (ARRAY['OWNER'::text, 'ADMIN'::text, 'MEMBER'::text]))),
+  constraint organization_members_user UNIQUE (organization_id, user_id)
+);
+
+create table organizations (
+  application_count integer not null default 0,
+  created_at timestamp(3) with time zone not null,
+  id uuid not null,
+  image_url text,
+  name character varying(255) not null,
+  slug character varying(50) not null,
+  updated_at timestamp(3) with time zone not null,
+  constraint organizations_pkey PRIMARY KEY (id),
+  constraint organizations_slug UNIQUE (slug)
+);
+
+create table product_entitlements (
+  created_at timestamp(3) with time zone not null,
+  granted_by_user_id text,
+  id uuid not null,
+  organization_id uuid not null,
+  product text not null,
+  revoked_at timestamp(3) with time zone,
+  status text not null,
+  updated_at timestamp(3) with time zone not null,
+  constraint product_entitlements_organization_id_organizations_id_fk FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint product_entitlements_pkey PRIMARY KEY (id),
+  constraint product_entitlements_product UNIQUE (organization_id, product),
+  constraint product_entitlements_status CHECK ((status = ANY (ARRAY['ACTIVE'::text, 'SUSPENDED'::text, 'REVOKED'::text])))
+);
+
+create table product_subscriptions (
+  activated_by_user_id text,
+  created_at timestamp(3) with time zone not null,
+  id uuid not null,
+  organization_id uuid not null,
+  plan text not null,
+  product text not null,
+  status text not null,
+  updated_at timestamp(3) with time zone not null,
+  constraint product_subscriptions_organization_id_organizations_id_fk FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint product_subscriptions_pkey PRIMARY KEY (id),
+  constraint product_subscriptions_plan CHECK ((plan = ANY (ARRAY['free'::text, 'pro'::text]))),
+  constraint product_subscriptions_product UNIQUE (organization_id, product),
+  constraint product_subscriptions_status CHECK ((status = ANY (ARRAY['ACTIVE'::text, 'CANCELED'::text])))
+);
+
+create table profiles (
+  email text,
+  family_name text,
+  given_name text,
+  image_url text,
+  learned_at timestamp(3) with time zone not null,
+  user_id text not null,
+  constraint profiles_pkey PRIMARY KEY (user_id)
+);
+
+create table quota_overrides (
+  "limit" bigint not null,
+  organization_id uuid not null,
+  quota text not null,
+  updated_at timestamp(3) with time zone not null,
+  constraint quota_overrides_limit CHECK (("limit" >= 0)),
+  constraint quota_overrides_organization_id_organizations_id_fk FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint quota_overrides_organization_id_quota_pk PRIMARY KEY (organization_id, quota)
+);
+
+create table request_counts (
+  application_id uuid not null,
+  cache_status text,
+  country text,
+  deployment_id uuid,
+  hostname text not null,
+  hour timestamp(3) with time zone not null,
+  kind bytea not null,
+  method text not null,
+  requests bigint not null,
+  status smallint not null
+);
+
+create table request_logs (
+  application_id uuid not null,
+  bytes_sent bigint not null,
+  cache_status text,
+  completed_at timestamp(3) with time zone not null,
+  country text,
+  deployment_id uuid,
+  duration_ms integer not null,
+  edge_location text,
+  hostname text not null,
+  id uuid not null,
+  method text not null,
+  path text not null,
+  protocol text not null,
+  query text not null,
+  referer text,
+  region text,
+  request_body_bytes bigint not null,
+  request_headers jsonb not null,
+  response_body_bytes bigint not null,
+  response_headers jsonb not null,
+  served_by jsonb not null,
+  status smallint not null,
+  user_agent text,
+  constraint request_logs_application_id_id_pk PRIMARY KEY (application_id, id)
+) partition by RANGE (id);
+
+create table request_path_ranks (
+  application_id uuid not null,
+  first_path bytea not null,
+  hour timestamp(3) with time zone not null,
+  kind bytea not null,
+  paths bytea[] not null,
+  running integer[] not null,
+  constraint request_path_ranks_hour_application_id_kind_first_path_pk PRIMARY KEY (hour, application_id, kind, first_path)
+);
+
+create table signing_keys (
+  activates_at timestamp(3) with time zone not null,
+  alg text not null,
+  ciphertext bytea not null,
+  created_at timestamp(3) with time zone not null default now(),
+  kek_id text not null,
+  kid text not null,
+  public_jwk text not null,
+  publish_at timestamp(3) with time zone not null,
+  retires_at timestamp(3) with time zone,
+  constraint signing_keys_pkey PRIMARY KEY (kid)
+);
+
+create table upload_blobs (
+  blob_id uuid not null,
+  checksum text,
+  etag text,
+  length bigint not null,
+  n integer not null,
+  part integer not null,
+  upload_id uuid not null,
+  uploaded_at timestamp(3) with time zone not null,
+  constraint upload_blobs_blob_id_blobs_id_fk FOREIGN KEY (blob_id) REFERENCES blobs(id),
+  constraint upload_blobs_upload_id_part_n_pk PRIMARY KEY (upload_id, part, n),
+  constraint upload_blobs_upload_id_uploads_id_fk FOREIGN KEY (upload_id) REFERENCES uploads(id) ON DELETE CASCADE
+);
+
+create table uploads (
+  bucket_id uuid,
+  checksum_algorithm text,
+  checksum_md5 bytea,
+  checksum_sha1 bytea,
+  checksum_sha256 bytea,
+  checksum_type text,
+  concatenates text,
+  content_length bigint,
+  content_type text not null,
+  created_at timestamp(3) with time zone not null,
+  created_by text,
+  expires_at timestamp(3) with time zone not null,
+  failure_reason text,
+  hash_state bytea,
+  headers jsonb not null,
+  id uuid not null,
+  is_new_only boolean not null default false,
+  is_partial boolean not null default false,
+  key text not null,
+  kind text not null,
+  lease_holder uuid,
+  metadata jsonb not null,
+  object_id uuid,
+  "offset" bigint not null default 0,
+  state text not null,
+  tags jsonb not null,
+  token_hash bytea,
+  updated_at timestamp(3) with time zone not null,
+  upload_metadata text,
+  uploaded_at timestamp(3) with time zone,
+  constraint uploads_bucket_id_buckets_id_fk FOREIGN KEY (bucket_id) REFERENCES buckets(id),
+  constraint uploads_pkey PRIMARY KEY (id),
+  constraint uploads_state CHECK ((state = ANY (ARRAY['pending'::text, 'ready'::text, 'completed'::text, 'failed'::text, 'expired'::text])))
+);
+
+CREATE INDEX activities_by_age ON public.activities USING btree (created_at);
+
+CREATE INDEX api_keys_by_application ON public.api_keys USING btree (application_id, id);
+
+CREATE INDEX applications_by_organization ON public.applications USING btree (organization_id, id);
+
+CREATE INDEX blobs_not_live ON public.blobs USING btree (created_at) WHERE (state <> 'live'::text);
+
+CREATE INDEX buckets_deleted ON public.buckets USING btree (deleted_at) WHERE (deleted_at IS NOT NULL);
+
+CREATE UNIQUE INDEX env_vars_application_key ON public.env_vars USING btree (application_id, key) WHERE (layer = 'application'::text);
+
+CREATE INDEX env_vars_by_application ON public.env_vars USING btree (application_id, id);
+
+CREATE UNIQUE INDEX env_vars_environment_key ON public.env_vars USING btree (environment_id, key) WHERE (layer = 'environment'::text);
+
+CREATE UNIQUE INDEX env_vars_organization_key ON public.env_vars USING btree (organization_id, key) WHERE (layer = 'organization'::text);
+
+CREATE INDEX hostnames_by_application ON public.hostnames USING btree (application_id, id);
+
+CREATE UNIQUE INDEX hostnames_label ON public.hostnames USING btree (label);
+
+CREATE UNIQUE INDEX hostnames_production ON public.hostnames USING btree (application_id) WHERE (type = 'APP'::text);
+
+CREATE INDEX idempotent_requests_by_age ON public.idempotent_requests USING btree (created_at);
+
+CREATE INDEX object_blobs_by_blob ON public.object_blobs USING btree (blob_id);
+
+CREATE UNIQUE INDEX objects_live ON public.objects USING btree (bucket_id, key) WHERE (deleted_at IS NULL);
+
+CREATE INDEX objects_trash ON public.objects USING btree (bucket_id, deleted_at DESC, id DESC) WHERE (deleted_at IS NOT NULL);
+
+CREATE INDEX organization_members_by_user ON public.organization_members USING btree (user_id, organization_id);
+
+CREATE UNIQUE INDEX request_counts_kind ON public.request_counts USING btree (application_id, hour, kind);
+
+CREATE INDEX request_logs_failures ON ONLY public.request_logs USING btree (application_id, ((status / 100)), id) WHERE (status >= 400);
+
+CREATE INDEX request_logs_paths ON ONLY public.request_logs USING btree (application_id, path text_pattern_ops, id);
+
+CREATE UNIQUE INDEX signing_keys_activates_at ON public.signing_keys USING btree (activates_at);
+
+CREATE INDEX signing_keys_retires_at ON public.signing_keys USING btree (retires_at);
+
+CREATE INDEX upload_blobs_by_blob ON public.upload_blobs USING btree (blob_id);
+
+CREATE INDEX uploads_by_bucket ON public.uploads USING btree (bucket_id, kind, key, id);
+
+CREATE INDEX uploads_by_expiry ON public.uploads USING btree (expires_at);
+
+CREATE OR REPLACE FUNCTION public.count_applications()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+	IF TG_OP = 'INSERT' THEN
+		UPDATE organizations o SET application_count = o.application_count + n.more
+		FROM (SELECT organization_id, count(*) AS more FROM changed GROUP BY organization_id) n
+		WHERE o.id = n.organization_id;
+	ELSE
+		UPDATE organizations o SET application_count = o.application_count - n.less
+		FROM (SELECT organization_id, count(*) AS less FROM changed GROUP BY organization_id) n
+		WHERE o.id = n.organization_id;
+	END IF;
+	RETURN NULL;
+END $function$;
+
+CREATE OR REPLACE FUNCTION public.count_memberships()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+	IF TG_OP = 'INSERT' THEN
+		INSERT INTO membership_counts AS m (user_id, organizations)
+		SELECT user_id, count(*) FROM changed GROUP BY user_id ORDER BY user_id
+		ON CONFLICT (user_id) DO UPDATE SET organizations = m.organizations + excluded.organizations;
+	ELSE
+		UPDATE membership_counts m SET organizations = m.organizations - n.less
+		FROM (SELECT user_id, count(*) AS less FROM changed GROUP BY user_id) n
+		WHERE m.user_id = n.user_id;
+	END IF;
+	RETURN NULL;
+END $function$;
+
+CREATE OR REPLACE FUNCTION public.note_blob_candidates()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  INSERT INTO blob_candidates (blob_id) SELECT DISTINCT blob_id FROM unlinked ORDER BY blob_id ON CONFLICT DO NOTHING;
+  RETURN NULL;
+END
+$function$;
+
+CREATE TRIGGER applications_counted_in AFTER INSERT ON public.applications REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_applications();
+
+CREATE TRIGGER applications_counted_out AFTER DELETE ON public.applications REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_applications();
+
+CREATE TRIGGER members_counted_in AFTER INSERT ON public.organization_members REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_memberships();
+
+CREATE TRIGGER members_counted_out AFTER DELETE ON public.organization_members REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_memberships();
+
+CREATE TRIGGER object_blobs_unlinked AFTER DELETE ON public.object_blobs REFERENCING OLD TABLE AS unlinked FOR EACH STATEMENT EXECUTE FUNCTION note_blob_candidates();
+
+CREATE TRIGGER upload_blobs_unlinked AFTER DELETE ON public.upload_blobs REFERENCING OLD TABLE AS unlinked FOR EACH STATEMENT EXECUTE FUNCTION note_blob_candidates();

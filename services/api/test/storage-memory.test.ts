@@ -1,0 +1,83 @@
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { type IncomingMessage, request } from 'node:http'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { fileURLToPath } from 'node:url'
+import { GetObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3'
+import { newObjectsUrl } from '@platform/testkit/objects'
+import { expect, onTestFinished, test } from 'vitest'
+import { storageProcess } from './storage-process.ts'
+
+// oxlint-disable-next-line node/no-process-env -- a little in CI, 5 GB by `pnpm memory`
+const BYTES = Number(process.env.MEMORY_BYTES ?? 300_000_000)
+const RSS_BYTES_MAX = 200_000_000
+const CHUNK = Buffer.alloc(1_000_000, 'flat memory ')
+
+function* bytes(): Generator<Buffer> {
+  for (let left = BYTES; left > 0; left -= CHUNK.length) yield CHUNK.subarray(0, Math.min(left, CHUNK.length))
+}
+async function lengthOf(stream: AsyncIterable<Uint8Array>): Promise<number> {
+  let length = 0
+  for await (const chunk of stream) length += chunk.length
+  return length
+}
+/** The most that a process has held. */
+const peakOf = (pid: number): number =>
+  Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) * 1_024
+
+test(
+  `${BYTES} bytes go up and down through each door in flat memory`,
+  { timeout: 1_800_000, skip: process.platform !== 'linux' },
+  async () => {
+    const { url } = await newObjectsUrl()
+    if (url.startsWith('file:')) onTestFinished(() => rm(fileURLToPath(url), { recursive: true, force: true }))
+    const { bucket, s3, start, origin, token, deliveredAt } = await storageProcess(url)
+    const { child } = await start()
+    const peak = () => peakOf(child.pid ?? 0)
+    const Bucket = bucket.name
+
+    await s3.send(
+      new PutObjectCommand({
+        Bucket,
+        Key: 's3',
+        Body: Readable.from(bytes(), { objectMode: false }),
+        ContentLength: BYTES,
+      }),
+    )
+    expect(peak()).toBeLessThan(RSS_BYTES_MAX)
+
+    const encoded = (text: string) => Buffer.from(text).toString('base64')
+    const headers = { 'tus-resumable': '1.0.0', authorization: `Bearer ${await token()}` }
+    const made = await fetch(`${origin}/files`, {
+      method: 'POST',
+      headers: {
+        ...headers,
+        'upload-length': String(BYTES),
+        'upload-metadata': `bucket ${encoded(Bucket)},key ${encoded('tus')}`,
+      },
+    })
+    const patch = request(made.headers.get('location') ?? '', {
+      method: 'PATCH',
+      headers: {
+        'tus-resumable': '1.0.0',
+        'content-type': 'application/offset+octet-stream',
+        'content-length': BYTES,
+        'upload-offset': 0,
+      },
+    })
+    const answered = once(patch, 'response') as Promise<[IncomingMessage]>
+    await pipeline(Readable.from(bytes(), { objectMode: false }), patch)
+    expect((await answered)[0].statusCode).toBe(204)
+    expect(peak()).toBeLessThan(RSS_BYTES_MAX)
+
+    for (const Key of ['s3', 'tus']) {
+      const { Body } = await s3.send(new GetObjectCommand({ Bucket, Key }))
+      expect(await lengthOf(Body as Readable)).toBe(BYTES)
+      const delivered = await fetch(`${deliveredAt}/${Key}`)
+      expect(await lengthOf(delivered.body as AsyncIterable<Uint8Array>)).toBe(BYTES)
+    }
+    expect(peak()).toBeLessThan(RSS_BYTES_MAX)
+  },
+)
