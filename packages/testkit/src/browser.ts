@@ -1,0 +1,100 @@
+/** A page or redirect that a browser got. */
+export interface Visit {
+  status: number
+  url: string
+  headers: Headers
+  body: string
+  /** Absolute target of a redirect. */
+  location: string | undefined
+}
+
+const attribute = (tag: string, name: string): string | undefined => {
+  const found = new RegExp(`\\s${name}\\s*=\\s*(?:"([^"]*)"|'([^']*)'|([^\\s>]+))`, 'i').exec(tag)
+  return found ? decode(found[1] ?? found[2] ?? found[3] ?? '') : undefined
+}
+
+const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
+const decode = (text: string): string =>
+  text.replaceAll(/&(?:#x([0-9a-f]+)|#(\d+)|(\w+));/gi, (whole, hex?: string, decimal?: string, named?: string) => {
+    if (hex) return String.fromCodePoint(Number.parseInt(hex, 16))
+    if (decimal) return String.fromCodePoint(Number(decimal))
+    return entities[named ?? ''] ?? whole
+  })
+
+/**
+ * What a browser does without JavaScript: keeps cookies, follows redirects one at a time, fills in forms. Enough to walk
+ * server-rendered pages as a person would, hidden fields and cookies included.
+ */
+export class Browser {
+  readonly #cookies = new Map<string, Map<string, string>>()
+  /** Sent with every request. */
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor(headers: Readonly<Record<string, string>> = {}) {
+    this.headers = headers
+  }
+
+  async visit(url: string, form?: Record<string, string>): Promise<Visit> {
+    const target = new URL(url)
+    const jar = this.#cookies.get(target.host) ?? new Map<string, string>()
+    this.#cookies.set(target.host, jar)
+    const headers = new Headers({ accept: 'text/html', ...this.headers })
+    if (jar.size > 0) headers.set('cookie', [...jar].map(([name, value]) => `${name}=${value}`).join('; '))
+    if (form) headers.set('origin', target.origin)
+    const init = form ? { method: 'POST', body: new URLSearchParams(form) } : {}
+    const answer = await fetch(url, { ...init, headers, redirect: 'manual' })
+    for (const line of answer.headers.getSetCookie()) {
+      const [pair = '', ...attributes] = line.split(';')
+      const [name = '', ...value] = pair.split('=')
+      const isGone = attributes.some((part) => /^\s*max-age\s*=\s*(0|-\d+)\s*$/i.test(part))
+      if (isGone) jar.delete(name.trim())
+      else jar.set(name.trim(), value.join('=').trim())
+    }
+    const location = answer.headers.get('location')
+    return {
+      status: answer.status,
+      url,
+      headers: answer.headers,
+      body: await answer.text(),
+      location: location === null ? undefined : new URL(location, url).href,
+    }
+  }
+
+  /** Follows redirects while they stay within `origin`. Answers the page, or the redirect that leaves. */
+  async follow(from: Visit, origin: string): Promise<Visit> {
+    let at = from
+    for (let hops = 0; hops < 10; hops++) {
+      if (at.location === undefined || new URL(at.location).origin !== origin) return at
+      at = await this.visit(at.location)
+    }
+    throw new Error(`Redirected more than 10 times, last to ${at.location ?? at.url}`)
+  }
+
+  /**
+   * Submits the page's form that has the given fields, with its hidden ones. `button`: the name and value of the button
+   * that is pressed. Throws when no form has them.
+   */
+  async submit(page: Visit, fields: Record<string, string>, button?: { name: string; value: string }): Promise<Visit> {
+    for (const [, opening = '', inner = ''] of page.body.matchAll(/<form\b([^>]*)>([\s\S]*?)<\/form>/gi)) {
+      const inputs = [...inner.matchAll(/<(?:input|button|select|textarea)\b[^>]*>/gi)].map(([tag]) => tag)
+      const names = new Set(inputs.map((tag) => attribute(tag, 'name')))
+      const wanted = [...Object.keys(fields), ...(button ? [button.name] : [])]
+      if (!wanted.every((name) => names.has(name))) continue
+      const hidden = inputs
+        .filter((tag) => attribute(tag, 'type') === 'hidden' || attribute(tag, 'value') !== undefined)
+        .filter(
+          (tag) => !/^<button/i.test(tag) && !['checkbox', 'radio', 'submit'].includes(attribute(tag, 'type') ?? ''),
+        )
+        .map((tag) => [attribute(tag, 'name') ?? '', attribute(tag, 'value') ?? ''])
+      const form = {
+        ...(Object.fromEntries(hidden) as Record<string, string>),
+        ...fields,
+        ...(button && { [button.name]: button.value }),
+      }
+      return this.visit(new URL(attribute(opening, 'action') ?? page.url, page.url).href, form)
+    }
+    throw new Error(
+      `No form with ${Object.keys(fields).join(', ')} on ${page.url} (${page.status}):\n${page.body.slice(0, 2_000)}`,
+    )
+  }
+}

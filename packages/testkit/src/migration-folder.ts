@@ -1,0 +1,53 @@
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+interface Journal {
+  entries: { idx: number; tag: string }[]
+}
+
+const BREAKPOINT = '--> statement-breakpoint'
+
+const readJournal = async (folder: string): Promise<Journal> =>
+  JSON.parse(await readFile(join(folder, 'meta/_journal.json'), 'utf8')) as Journal
+
+/** The names of a service's migrations, in order. */
+export const migrationTags = async (folder: string): Promise<string[]> =>
+  (await readJournal(folder)).entries.map(({ tag }) => tag)
+
+const statementsOf = (text: string): string[] => text.split(BREAKPOINT)
+
+/** How many statements the runner sends for a migration. */
+export const countStatements = async (folder: string, tag: string): Promise<number> =>
+  statementsOf(await readFile(join(folder, `${tag}.sql`), 'utf8')).length
+
+/**
+ * Calls `work` with a copy of a migrations folder that ends with the given one, so that the real runner stops there.
+ *
+ * after: a statement to put behind one of the last migration's own, counted from 1.
+ */
+export async function withMigrationsUpTo<T>(
+  folder: string,
+  tag: string,
+  work: (folder: string) => Promise<T>,
+  after?: { statement: number; run: string },
+): Promise<T> {
+  const copy = await mkdtemp(join(tmpdir(), 'platform-test-migrations-'))
+  try {
+    await cp(folder, copy, { recursive: true })
+    const journal = await readJournal(folder)
+    const end = journal.entries.findIndex((entry) => entry.tag === tag) + 1
+    await writeFile(
+      join(copy, 'meta/_journal.json'),
+      JSON.stringify({ ...journal, entries: journal.entries.slice(0, end) }),
+    )
+    if (after) {
+      const file = join(copy, `${tag}.sql`)
+      const statements = statementsOf(await readFile(file, 'utf8'))
+      await writeFile(file, statements.toSpliced(after.statement, 0, after.run).join(BREAKPOINT))
+    }
+    return await work(copy)
+  } finally {
+    await rm(copy, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,200 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { createLogger } from '@platform/runtime/logger'
+import request from 'supertest'
+// The one package that may know the services: it starts them. By path, so that the workspace has no cycle.
+import { scopeCatalogue } from '../../auth/src/scopes.ts'
+import { compose as composeApi, migrate as migrateApi } from '../../../services/api/src/compose.ts'
+import { loadConfig as loadApiConfig } from '../../../services/api/src/config.ts'
+import { startApi } from '../../../services/api/src/roles/api.ts'
+import { startEdge } from '../../../services/api/src/roles/edge.ts'
+import { compose as composeIdp } from '../../../services/idp/src/compose.ts'
+import { readIdpConfig } from '../../../services/idp/src/config.ts'
+import { createUser } from '../../../services/idp/src/features/accounts/accounts.ts'
+import { createClient } from '../../../services/idp/src/features/clients/clients.ts'
+import { startIdp } from '../../../services/idp/src/server.ts'
+import { Browser } from './browser.ts'
+import { createDatabase, testRedisUrl } from './databases.ts'
+import { newObjectsUrl } from './objects.ts'
+import { freePort } from './free-port.ts'
+import { signIn } from './oauth-flow.ts'
+
+/** A clock that goes on by itself and can be moved. */
+export interface TestClock {
+  now: () => Date
+  advance: (ms: number) => void
+}
+
+function startClock(): TestClock {
+  let offset = 0
+  return { now: () => new Date(Date.now() + offset), advance: (ms) => void (offset += ms) }
+}
+
+/** An answer, as tests look at it. */
+export interface Answer {
+  status: number
+  headers: Record<string, string>
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers of every shape
+  body: any
+  text: string
+}
+
+type ApiDeps = Awaited<ReturnType<typeof composeApi>>['deps']
+type IdpDeps = Awaited<ReturnType<typeof composeIdp>>['deps']
+
+/** Somebody with an account, who signs in through the real pages. */
+export interface Person {
+  userId: string
+  email: string
+  /** A fresh access token of exactly these scopes; of the console's client with `console`. */
+  token: (scopes: readonly string[], options?: { console?: boolean; signInAgain?: boolean }) => Promise<string>
+  /** A fresh ID token of the test client. */
+  idToken: () => Promise<string>
+}
+
+export interface TestPlatform {
+  apiUrl: string
+  idpUrl: string
+  edgeUrl: string
+  clock: TestClock
+  /** For what no endpoint does: changing a role, a plan, or time-travelling rows. */
+  api: ApiDeps
+  idp: IdpDeps
+  publicClientId: string
+  person: () => Promise<Person>
+  /** `'POST /path'`; a body that is not undefined is sent as JSON. */
+  call: (token: string | null, on: string, body?: unknown, headers?: Record<string, string>) => Promise<Answer>
+  close: () => Promise<void>
+}
+
+const REDIRECT_URI = 'http://localhost:3000/callback'
+export const everyScope: readonly string[] = scopeCatalogue
+
+/**
+ * Starts the two real services on free ports, each on a database of its own, with one clock. Limits are counted in Redis
+ * where the run has one. Both can be given instead.
+ */
+export async function startPlatform(
+  options: {
+    corsOrigins?: string[]
+    databases?: { api: string; idp: string }
+    redisUrl?: string
+    objectsUrl?: string
+  } = {},
+): Promise<TestPlatform> {
+  const clock = startClock()
+  const [apiDatabase, idpDatabase, apiPort, idpPort, edgePort, objects] = await Promise.all([
+    options.databases?.api ?? createDatabase('api').then(({ url }) => url),
+    options.databases?.idp ?? createDatabase('idp').then(({ url }) => url),
+    freePort(),
+    freePort(),
+    freePort(),
+    options.objectsUrl === undefined ? newObjectsUrl() : { url: options.objectsUrl, remove: async () => {} },
+  ])
+  const apiUrl = `http://localhost:${apiPort}`
+  const idpUrl = `http://localhost:${idpPort}`
+  const consoleClientId = randomUUID()
+  // Suites that run at the same time share one Redis; an address of one's own keeps their counts apart.
+  const headers = { 'x-forwarded-for': `100.${[...randomBytes(3)].join('.')}` }
+  const shared = {
+    HOST: 'localhost',
+    HEALTH_PORT: '0',
+    MASTER_KEYS: `test:${randomBytes(32).toString('base64')}`,
+    REDIS_URL: options.redisUrl ?? testRedisUrl(),
+    TRUSTED_PROXIES: '127.0.0.1,::1',
+  }
+
+  const idpConfig = readIdpConfig({
+    ...shared,
+    PUBLIC_URL: idpUrl,
+    PORT: String(idpPort),
+    DATABASE_URL: idpDatabase,
+    AUDIENCES: apiUrl,
+  })
+  const idp = await composeIdp(idpConfig, { now: clock.now, logger: createLogger('idp', 'silent') })
+  const idpServer = await startIdp(idp.deps)
+
+  const apiConfig = loadApiConfig({
+    ...shared,
+    PUBLIC_URL: apiUrl,
+    PORT: String(apiPort),
+    DATABASE_URL: apiDatabase,
+    IDP_URL: idpUrl,
+    OBJECTS_URL: objects.url,
+    EDGE_PORT: String(edgePort),
+    CONSOLE_CLIENT_IDS: consoleClientId,
+    CORS_ORIGINS: options.corsOrigins?.join(','),
+  })
+  await migrateApi(apiConfig)
+  const api = await composeApi(apiConfig, { now: clock.now, logger: createLogger('api', 'silent') })
+  const edgeServer = await startEdge(api.deps, { host: 'localhost', port: edgePort })
+  const apiServer = await startApi(api.deps, { host: 'localhost', port: apiPort })
+
+  const grants = ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code']
+  const client = { kind: 'public', redirectUris: [REDIRECT_URI], grants, scopes: '*', isFirstParty: true } as const
+  const { client: publicClient } = await createClient(idp.deps, { ...client, name: 'Test client' })
+  await createClient(idp.deps, { ...client, id: consoleClientId, name: 'Console' })
+
+  async function person(): Promise<Person> {
+    const email = `${randomBytes(6).toString('hex')}@example.com`
+    const password = randomBytes(12).toString('base64url')
+    const { id: userId } = await createUser(idp.deps, {
+      email,
+      password,
+      givenName: 'Ana',
+      familyName: 'Test',
+      emailVerified: true,
+    })
+    let browser = new Browser(headers)
+    const tokensFor = (clientId: string, scopes: readonly string[]) =>
+      signIn(browser, { idpUrl, clientId, redirectUri: REDIRECT_URI, scopes }, { email, password })
+    return {
+      userId,
+      email,
+      async token(scopes, { console: ofConsole = false, signInAgain = false } = {}) {
+        if (signInAgain) browser = new Browser(headers)
+        return (await tokensFor(ofConsole ? consoleClientId : publicClient.id, scopes)).access_token
+      },
+      async idToken() {
+        const { id_token: idToken } = await tokensFor(publicClient.id, ['openid'])
+        if (idToken === undefined) throw new Error('The token endpoint answered no ID token')
+        return idToken
+      },
+    }
+  }
+
+  async function call(
+    token: string | null,
+    on: string,
+    body?: unknown,
+    more: Record<string, string> = {},
+  ): Promise<Answer> {
+    const [method = 'GET', path = '/'] = on.split(' ')
+    const agent = request(apiUrl)
+    let sent = agent[method.toLowerCase() as 'get'](path).redirects(0)
+    sent = sent.ok(() => true)
+    if (token !== null) sent = sent.set('authorization', `Bearer ${token}`)
+    sent = sent.set({ ...headers, ...more })
+    const answer = await (body === undefined ? sent : sent.send(body as object))
+    return { status: answer.status, headers: answer.headers, body: answer.body as unknown, text: answer.text }
+  }
+
+  return {
+    apiUrl,
+    idpUrl,
+    edgeUrl: `http://localhost:${edgePort}`,
+    clock,
+    api: api.deps,
+    idp: idp.deps,
+    publicClientId: publicClient.id,
+    person,
+    call,
+    async close() {
+      await apiServer.stop(0)
+      await edgeServer.stop(0)
+      await idpServer.stop(0)
+      await api.close()
+      await idp.close()
+      await objects.remove()
+    },
+  }
+}

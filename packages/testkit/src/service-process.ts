@@ -1,0 +1,63 @@
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterEach } from 'vitest'
+import { createDatabase } from './databases.ts'
+import { freePort } from './free-port.ts'
+
+const started: ChildProcessWithoutNullStreams[] = []
+afterEach(() => {
+  for (const child of started.splice(0)) child.kill('SIGKILL')
+})
+
+/** A working environment for a service as a process of its own, on a database of its own. */
+export async function serviceEnvironment(
+  template: string,
+  more: Record<string, string> = {},
+): Promise<Record<string, string>> {
+  const port = await freePort()
+  return {
+    PATH: process.env.PATH ?? '', // oxlint-disable-line node/no-process-env -- a child needs to be found
+    PUBLIC_URL: `http://localhost:${port}`,
+    PORT: String(port),
+    HEALTH_PORT: String(await freePort()),
+    DATABASE_URL: (await createDatabase(template)).url,
+    MASTER_KEYS: `test:${randomBytes(32).toString('base64')}`,
+    LOG_LEVEL: 'silent',
+    ...more,
+  }
+}
+
+/** Starts `main` with this environment and no other; what still runs after a test is killed. */
+export function startServiceProcess(main: URL, env: Record<string, string>, argument?: string) {
+  const child = spawn(process.execPath, [main.pathname, ...(argument ? [argument] : [])], {
+    env,
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
+  started.push(child)
+  child.stdout.resume()
+  const ended = Promise.all([once(child, 'exit'), text(child.stderr)]).then(([[code], stderr]) => ({
+    code: code as number | null,
+    stderr,
+  }))
+  return { child, ended }
+}
+
+/** The status of a GET; 0 where nobody answers. */
+export const statusOf = (url: string): Promise<number> =>
+  fetch(url).then(
+    ({ status }) => status,
+    () => 0,
+  )
+
+/** Asks until the status comes, for at most 20 s. */
+export async function untilStatus(url: string, status: number): Promise<void> {
+  let last = 0
+  for (const deadline = Date.now() + 20_000; Date.now() < deadline; await sleep(50)) {
+    last = await statusOf(url)
+    if (last === status) return
+  }
+  throw new Error(`${url} did not come to answer ${status}; at last it answered ${last || 'nothing'}`)
+}
