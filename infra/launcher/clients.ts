@@ -1,0 +1,24 @@
+/**
+ * The clients of the embedded platform. Their ids are the same on every machine, so a script or a document may name
+ * them; the one secret among them is random and belongs to the data folder.
+ */
+export const clients = {
+  cli: {
+    id: '0198c0de-0000-7000-8000-0000000000c1',
+    name: 'Platform CLI',
+    // On loopback the port is free (RFC 8252 §7.3).
+    redirectUri: 'http://127.0.0.1/callback',
+  },
+  console: {
+    id: '0198c0de-0000-7000-8000-0000000000c2',
+    name: 'Platform console',
+    redirectUri: 'http://localhost:3000/callback',
+  },
+  confidential: {
+    id: '0198c0de-0000-7000-8000-0000000000c3',
+    name: 'Demo server application',
+    redirectUri: 'http://localhost:3001/callback',
+  },
+} as const
+
+export const demoEmail = 'demo@example.com'

@@ -1,0 +1,58 @@
+import { ConfigError, port, readConfig } from '@platform/runtime/config'
+import { resolve } from 'node:path'
+import { z } from 'zod'
+import { StartProblem } from './start-problem.ts'
+
+const schema = z.object({
+  API_PORT: port.default(4000).describe('the port of the API, such as 4000 (0: any free one)'),
+  IDP_PORT: port.default(4001).describe('the port of the identity provider, such as 4001 (0: any free one)'),
+  EDGE_PORT: port.default(4002).describe('the port that deployments are served on, such as 4002 (0: any free one)'),
+  DATA_DIR: z.string().default('.data').describe('the folder for everything that is kept, such as /var/lib/platform'),
+  POSTGRES_PORT: port
+    .default(0)
+    .describe('the port of the embedded Postgres, such as 5433 (0 or left out: any free one)'),
+  LOG_LEVEL: z
+    .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
+    .default('info')
+    .describe('trace, debug, info, warn, error, fatal or silent'),
+})
+
+/** Ports are as given: 0 where any free one will do. */
+export type LauncherConfig = {
+  ports: { api: number; idp: number; edge: number; postgres: number }
+  /** Absolute. */
+  dataFolder: string
+  logLevel: string
+}
+
+/**
+ * Reads what the launcher is told by its environment, the only place that does. A relative DATA_DIR counts from the
+ * repository. Throws StartProblem with what to write instead.
+ */
+export function readLauncherConfig(env: Record<string, string | undefined>, repository: string): LauncherConfig {
+  const given = parse(env)
+  const named = {
+    API_PORT: given.API_PORT,
+    IDP_PORT: given.IDP_PORT,
+    EDGE_PORT: given.EDGE_PORT,
+    POSTGRES_PORT: given.POSTGRES_PORT,
+  }
+  for (const [name, value] of Object.entries(named)) {
+    const twin = Object.entries(named).find(([other, port]) => other !== name && port === value && port !== 0)
+    if (twin) throw new StartProblem(`${name} and ${twin[0]} are both ${value}: give each its own port.`)
+  }
+  return {
+    ports: { api: given.API_PORT, idp: given.IDP_PORT, edge: given.EDGE_PORT, postgres: given.POSTGRES_PORT },
+    dataFolder: resolve(repository, given.DATA_DIR),
+    logLevel: given.LOG_LEVEL,
+  }
+}
+
+function parse(env: Record<string, string | undefined>): z.output<typeof schema> {
+  try {
+    return readConfig(schema, env)
+  } catch (error) {
+    if (error instanceof ConfigError) throw new StartProblem(`${error.message}.`, { cause: error })
+    throw error
+  }
+}

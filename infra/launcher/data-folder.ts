@@ -1,0 +1,57 @@
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { StartProblem } from './start-problem.ts'
+
+/**
+ * Makes the data folder, readable by its owner alone, and takes it for this process. The hold is a lock of the
+ * operating system on a file (SQLite asks for it), so it ends with the process however that ends.
+ *
+ * Throws StartProblem when the folder cannot be written or another launcher holds it.
+ */
+export function holdDataFolder(folder: string): void {
+  const pidFile = join(folder, 'launcher.pid')
+  try {
+    makeFolder(folder)
+    accessSync(folder, constants.R_OK | constants.W_OK | constants.X_OK)
+    for (const name of ['logs', 'mail', 'objects']) makeFolder(join(folder, name))
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw new StartProblem(
+      `DATA_DIR ${folder} cannot be written (${code}): name a folder that belongs to you, such as DATA_DIR=$HOME/platform.`,
+      { cause: error },
+    )
+  }
+  try {
+    held = new DatabaseSync(join(folder, 'launcher.lock'), { timeout: 0 })
+    held.exec('pragma locking_mode = exclusive; begin exclusive')
+  } catch (error) {
+    const { errcode, message } = error as { errcode?: number; message: string }
+    const sqliteBusy = 5
+    throw new StartProblem(
+      errcode === sqliteBusy
+        ? `The platform already runs in ${folder} (process ${readPid(pidFile)}): stop it, or start another with its own DATA_DIR, API_PORT, IDP_PORT and EDGE_PORT.`
+        : `${join(folder, 'launcher.lock')} cannot be locked (${message}): put DATA_DIR on a local disk.`,
+      { cause: error },
+    )
+  }
+  writeFileSync(pidFile, `${process.pid}\n`, { mode: 0o600 })
+}
+
+/** mkdirSync's own `recursive` never returns where a file system makes no folders and says ENOENT, as /proc does. */
+function makeFolder(folder: string): void {
+  if (existsSync(folder)) return
+  if (!existsSync(dirname(folder))) makeFolder(dirname(folder))
+  mkdirSync(folder, { mode: 0o700 })
+}
+
+// Kept from the garbage collector, which would close the file and with it the lock.
+let held: DatabaseSync | undefined
+
+function readPid(file: string): string {
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch {
+    return 'unknown' // it has only just started
+  }
+}

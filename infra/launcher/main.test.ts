@@ -1,0 +1,186 @@
+import { spawn, spawnSync } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { clients, demoEmail } from './clients.ts'
+
+let dataFolder: string
+const launchers: ChildProcess[] = []
+
+beforeEach(async () => {
+  dataFolder = await mkdtemp(join(tmpdir(), 'platform-launcher-test-'))
+})
+
+afterEach(async () => {
+  for (const launcher of launchers.splice(0)) {
+    launcher.kill('SIGTERM')
+    if (launcher.exitCode === null && launcher.signalCode === null) await once(launcher, 'exit')
+  }
+  await rm(dataFolder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
+})
+
+const anyPorts = { API_PORT: '0', IDP_PORT: '0', EDGE_PORT: '0' }
+
+function launch(env: Record<string, string> = {}, ...options: string[]) {
+  const launcher = spawn(process.execPath, [join(import.meta.dirname, 'main.ts'), ...options], {
+    env: { PATH: '/usr/bin:/bin:/usr/sbin:/sbin', HOME: dataFolder, DATA_DIR: dataFolder, ...anyPorts, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  launchers.push(launcher)
+  return launcher
+}
+
+/** Runs a launcher that ends by itself, and answers with its exit code and what it wrote. */
+async function runToEnd(env: Record<string, string> = {}, ...options: string[]) {
+  const launcher = launch(env, ...options)
+  const [out, err, [code]] = await Promise.all([
+    launcher.stdout.toArray(),
+    launcher.stderr.toArray(),
+    once(launcher, 'exit'),
+  ])
+  return { code: code as number, out: out.join(''), err: err.join('') }
+}
+
+async function takePort(): Promise<{ port: string; free: () => void }> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return { port: String((server.address() as AddressInfo).port), free: () => server.close() }
+}
+
+describe('a start that cannot work says why in one sentence', () => {
+  test.each([
+    [{ API_PORT: '4oo0' }, /^API_PORT is not valid .*: expected the port of the API, such as 4000.*\.\n$/],
+    [{ EDGE_PORT: '70000' }, /^EDGE_PORT is not valid/],
+    [{ API_PORT: '4100', IDP_PORT: '4100' }, /^API_PORT and IDP_PORT are both 4100: give each its own port\.\n$/],
+    [{ LOG_LEVEL: 'loud' }, /^LOG_LEVEL is not valid .*: expected trace, debug/],
+    [{ DATA_DIR: '/dev/null/platform' }, /^DATA_DIR \/dev\/null\/platform cannot be written \(ENOTDIR\): .*\.\n$/],
+    [{ DATA_DIR: '/proc/platform' }, /^DATA_DIR \/proc\/platform cannot be written \(\w+\): .*\.\n$/],
+  ])('%j', async (env, message) => {
+    const { code, out, err } = await runToEnd(env)
+    expect(err).toMatch(message)
+    expect({ code, out }).toEqual({ code: 1, out: '' })
+  })
+
+  test('an unknown option', async () => {
+    const { code, err } = await runToEnd({}, '--jsno')
+    expect(err).toMatch(/^Unknown option '--jsno'.* The only option is --json/)
+    expect(code).toBe(1)
+  })
+
+  test.each(['API_PORT', 'IDP_PORT', 'EDGE_PORT'])('a taken %s', async (name) => {
+    const { port, free } = await takePort()
+    const { code, err } = await runToEnd({ [name]: port })
+    free()
+    expect(err).toBe(`Port ${port} is taken by another program: stop it, or set ${name} to a free port.\n`)
+    expect(code).toBe(1)
+  })
+
+  test('a taken POSTGRES_PORT', async () => {
+    const { port, free } = await takePort()
+    const { code, err } = await runToEnd({ POSTGRES_PORT: port })
+    free()
+    expect(err).toContain(`Port ${port} for Postgres is taken`)
+    expect(code).toBe(1)
+  })
+
+  test('a data folder that another launcher holds, until that one is gone', async () => {
+    const script = `import { holdDataFolder } from ${JSON.stringify(join(import.meta.dirname, 'data-folder.ts'))}
+      holdDataFolder(process.argv[1]); console.log('held'); setInterval(() => {}, 1000)`
+    const holder = spawn(process.execPath, ['--input-type=module', '-e', script, dataFolder], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    await once(holder.stdout, 'data')
+    const second = await runToEnd()
+    expect(second.err).toMatch(new RegExp(`^The platform already runs in ${dataFolder} \\(process ${holder.pid}\\): `))
+    expect(second.code).toBe(1)
+
+    holder.kill('SIGKILL')
+    await once(holder, 'exit')
+    // Past the lock, on to the next refusal.
+    await writeFile(join(dataFolder, 'secrets.json'), '{')
+    expect((await runToEnd()).err).toMatch(/secrets\.json is damaged/)
+  })
+
+  test.skipIf(process.getuid?.() === 0)('a data folder that may not be written', async () => {
+    await chmod(dataFolder, 0o500)
+    const { code, err } = await runToEnd()
+    expect(err).toContain(`DATA_DIR ${dataFolder} cannot be written (EACCES)`)
+    expect(code).toBe(1)
+  })
+})
+
+describe('a start that works', () => {
+  async function start(env?: Record<string, string>) {
+    const launcher = launch(env, '--json')
+    let err = ''
+    launcher.stderr.on('data', (chunk) => (err += chunk))
+    const lines = createInterface({ input: launcher.stdout })
+    const line = await Promise.race([
+      once(lines, 'line').then(([line]) => line as string),
+      once(launcher, 'exit').then(() => Promise.reject(new Error(`The launcher ended: ${err}`))),
+    ])
+    const platform = JSON.parse(line) as { baseUrl: string; idpUrl: string; demo: { email: string; password: string } }
+    return { launcher, platform, readErr: () => err }
+  }
+
+  async function stop(launcher: ChildProcess): Promise<number> {
+    launcher.kill('SIGTERM')
+    const [code] = (await once(launcher, 'exit')) as [number]
+    return code
+  }
+
+  test('tells programs in one line what they need, and stops without a trace', async () => {
+    const { launcher, platform } = await start()
+    expect(platform).toMatchObject({
+      demo: { email: demoEmail },
+      clients: { cli: { id: clients.cli.id, redirectUri: 'http://127.0.0.1/callback' } },
+    })
+    const discovery = await fetch(`${platform.idpUrl}/.well-known/openid-configuration`)
+    expect(await discovery.json()).toMatchObject({ issuer: platform.idpUrl })
+    expect((await stat(join(dataFolder, 'secrets.json'))).mode & 0o777).toBe(0o600)
+    expect(await stop(launcher)).toBe(0)
+    await expect(fetch(platform.baseUrl)).rejects.toThrow('fetch failed')
+    await expect(stat(join(dataFolder, 'postgres', 'cluster', 'postmaster.pid'))).rejects.toThrow('ENOENT')
+  })
+
+  test('keeps its secrets, data and ports over kill -9, and leaves no process behind', async () => {
+    const first = await start()
+    const { port: API_PORT } = new URL(first.platform.baseUrl)
+    const { port: IDP_PORT } = new URL(first.platform.idpUrl)
+    const serverPid = Number.parseInt(
+      await readFile(join(dataFolder, 'postgres', 'cluster', 'postmaster.pid'), 'utf8'),
+      10,
+    )
+    first.launcher.kill('SIGKILL')
+    await once(first.launcher, 'exit')
+    const second = await start({ API_PORT, IDP_PORT })
+    expect(second.platform.demo).toEqual(first.platform.demo)
+    expect(isAlive(serverPid)).toBe(false)
+    expect(await stop(second.launcher)).toBe(0)
+  })
+
+  test('stops everything when a part dies', async () => {
+    const { launcher, platform, readErr } = await start()
+    const serverPid = Number.parseInt(
+      await readFile(join(dataFolder, 'postgres', 'cluster', 'postmaster.pid'), 'utf8'),
+      10,
+    )
+    process.kill(serverPid, 'SIGKILL')
+    const [code] = (await once(launcher, 'exit')) as [number]
+    expect(code).toBe(1)
+    expect(readErr()).toContain('Postgres ended.')
+    await expect(fetch(platform.baseUrl)).rejects.toThrow('fetch failed')
+  })
+})
+
+/** A zombie that nobody reaps, as in most containers, has ended all the same. */
+function isAlive(pid: number): boolean {
+  const state = spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' }).stdout.trim()
+  return state !== '' && !state.startsWith('Z')
+}

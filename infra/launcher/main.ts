@@ -1,0 +1,221 @@
+import { PostgresRefused } from '@platform/embedded-postgres/postgres-refused'
+import { startPostgres } from '@platform/embedded-postgres/start-postgres'
+import type { Postgres } from '@platform/embedded-postgres/start-postgres'
+import { createWriteStream } from 'node:fs'
+import { flushCompileCache } from 'node:module'
+import { join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { parseArgs } from 'node:util'
+import { clients } from './clients.ts'
+import { readLauncherConfig } from './config.ts'
+import { holdDataFolder } from './data-folder.ts'
+import { createDatabases } from './databases.ts'
+import { endLeftoverServices, rememberServices } from './leftover-services.ts'
+import { claimPort } from './ports.ts'
+import { readSecrets } from './secrets.ts'
+import { seedOnce } from './seed.ts'
+import { startService } from './service.ts'
+import type { Service } from './service.ts'
+import { StartProblem } from './start-problem.ts'
+import { summarizeForPeople, summarizeForPrograms } from './summary.ts'
+
+const repository = resolve(import.meta.dirname, '../..')
+const running: { services: Service[]; postgres: Promise<Postgres> | undefined; dataFolder: string | undefined } = {
+  services: [],
+  postgres: undefined,
+  dataFolder: undefined,
+}
+let stopRequestedAt: number | undefined
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void stopOnRequest())
+// A closed terminal must not keep us from stopping in order.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+
+// npm hands a SIGTERM to the shell it started us from, and that shell keeps it to itself: a parent that is gone is the
+// only sign. Started in another way, we may well be meant to outlive the parent.
+// oxlint-disable-next-line node/no-process-env -- see above; not a setting
+if (process.env['npm_lifecycle_event'] !== undefined) {
+  const parent = process.ppid
+  setInterval(() => {
+    if (process.ppid !== parent && stopRequestedAt === undefined) void stopOnRequest()
+  }, 250).unref()
+}
+
+try {
+  await start()
+} catch (error) {
+  if (stopRequestedAt === undefined) await fail(error)
+}
+
+/** Starts everything, says where it is, and returns; what runs then keeps the process alive. */
+async function start(): Promise<void> {
+  const { json: isForPrograms } = readArguments()
+  // oxlint-disable-next-line node/no-process-env -- the launcher's one read of its environment
+  const env = process.env
+  const { ports: wanted, dataFolder, logLevel } = readLauncherConfig(env, repository)
+  holdDataFolder(dataFolder)
+  running.dataFolder = dataFolder
+  endLeftoverServices(dataFolder)
+  const ports = {
+    api: await claimPort('API_PORT', wanted.api),
+    idp: await claimPort('IDP_PORT', wanted.idp),
+    edge: await claimPort('EDGE_PORT', wanted.edge),
+  }
+  const secrets = await readSecrets(dataFolder)
+
+  report('Starting Postgres…')
+  const postgresLogFile = join(dataFolder, 'logs', 'postgres.log')
+  const postgresLog = createWriteStream(postgresLogFile, { flags: 'a', mode: 0o600 })
+  running.postgres = startPostgres({
+    dataFolder: join(dataFolder, 'postgres'),
+    port: wanted.postgres || undefined,
+    log: (line) => postgresLog.write(`${line}\n`),
+  })
+  const postgres = await running.postgres
+  if (stopRequestedAt !== undefined) return
+  stopWhenItEnds(postgres.ended.then(() => `Postgres ended. Its log is ${postgresLogFile}.`))
+  await createDatabases(postgres.url('postgres'), secrets.databasePasswords)
+  if (stopRequestedAt !== undefined) return
+
+  const urls = {
+    baseUrl: `http://localhost:${ports.api}`,
+    idpUrl: `http://localhost:${ports.idp}`,
+    edgeUrl: `http://localhost:${ports.edge}`,
+  }
+  const environment = describeEnvironments({ env, ports, urls, postgres, dataFolder, logLevel, ...secrets })
+
+  report('Starting the identity provider and the API…')
+  const idp = startService({
+    name: 'identity provider',
+    script: 'services/idp/src/main.ts',
+    arguments: [],
+    cwd: repository,
+    env: environment.idp,
+    logFile: join(dataFolder, 'logs', 'idp.log'),
+  })
+  const api = startService({
+    name: 'API',
+    script: 'services/api/src/main.ts',
+    arguments: ['all'],
+    cwd: repository,
+    env: environment.api,
+    logFile: join(dataFolder, 'logs', 'api.log'),
+  })
+  running.services.push(idp, api)
+  rememberServices(dataFolder, running.services)
+  await Promise.all([api.waitUntilAnswers(`${urls.baseUrl}/.well-known/jwks.json`), seedWhenReady()])
+  if (stopRequestedAt !== undefined) return
+  for (const service of running.services) stopWhenItEnds(service.ended)
+  flushCompileCache() // otherwise written at our end, which may be a kill
+  process.stdout.write(
+    isForPrograms ? `${summarizeForPrograms(urls, secrets)}\n` : summarizeForPeople(urls, secrets, dataFolder),
+  )
+
+  async function seedWhenReady() {
+    await idp.waitUntilAnswers(`${urls.idpUrl}/.well-known/openid-configuration`)
+    const command = ['services/idp/src/cli.ts', 'apply', '-']
+    await seedOnce({ dataFolder, secrets, command, cwd: repository, env: environment.idp })
+  }
+}
+
+function readArguments(): { json: boolean } {
+  try {
+    return { json: parseArgs({ options: { json: { type: 'boolean' } } }).values.json ?? false }
+  } catch (error) {
+    throw new StartProblem(`${(error as Error).message}. The only option is --json: npm start --silent -- --json`)
+  }
+}
+
+/** The services see these variables and no others, so what they do does not depend on the shell of whoever starts. */
+function describeEnvironments({
+  env,
+  ports,
+  urls,
+  postgres,
+  dataFolder,
+  logLevel,
+  masterKeys,
+  databasePasswords,
+}: {
+  env: Record<string, string | undefined>
+  ports: { api: number; idp: number; edge: number }
+  urls: { baseUrl: string; idpUrl: string; edgeUrl: string }
+  postgres: Postgres
+  dataFolder: string
+  logLevel: string
+  masterKeys: string
+  databasePasswords: { api: string; idp: string }
+}): { idp: Record<string, string>; api: Record<string, string> } {
+  const both = {
+    ...Object.fromEntries(
+      ['PATH', 'HOME', 'TZ', 'LANG', 'NODE_COMPILE_CACHE'].flatMap((name) => (env[name] ? [[name, env[name]]] : [])),
+    ),
+    NODE_ENV: 'production',
+    HOST: '127.0.0.1',
+    HEALTH_PORT: '0',
+    MASTER_KEYS: masterKeys,
+    LOG_LEVEL: logLevel,
+  }
+  const databaseUrl = (name: 'api' | 'idp') => postgres.url(name, { name, password: databasePasswords[name] })
+  return {
+    idp: {
+      ...both,
+      PUBLIC_URL: urls.idpUrl,
+      PORT: String(ports.idp),
+      DATABASE_URL: databaseUrl('idp'),
+      AUDIENCES: urls.baseUrl,
+      MAIL_URL: pathToFileURL(join(dataFolder, 'mail')).href,
+    },
+    api: {
+      ...both,
+      PUBLIC_URL: urls.baseUrl,
+      PORT: String(ports.api),
+      DATABASE_URL: databaseUrl('api'),
+      IDP_URL: urls.idpUrl,
+      EDGE_PORT: String(ports.edge),
+      CONSOLE_CLIENT_IDS: clients.console.id,
+      CORS_ORIGINS: new URL(clients.console.redirectUri).origin,
+      OBJECTS_URL: pathToFileURL(join(dataFolder, 'objects')).href,
+    },
+  }
+}
+
+/** Half a platform helps nobody and a restarted one may lose again what it lost: everything stops, and says why. */
+function stopWhenItEnds(ended: Promise<string>): void {
+  void (async () => {
+    const why = await ended
+    if (stopRequestedAt === undefined) await fail(new StartProblem(why))
+  })()
+}
+
+async function stopOnRequest(): Promise<void> {
+  // npm passes on the Ctrl-C that the terminal has sent us already; only a later one is a second.
+  if (stopRequestedAt !== undefined) {
+    if (Date.now() - stopRequestedAt > 1000) for (const service of running.services) service.kill()
+    return
+  }
+  stopRequestedAt = Date.now()
+  report('Stopping (Ctrl-C again to hurry)…')
+  await stopAll()
+  process.exit(0)
+}
+
+async function fail(error: unknown): Promise<void> {
+  stopRequestedAt = Date.now()
+  const isForPeople = error instanceof StartProblem || error instanceof PostgresRefused
+  report(isForPeople ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error))
+  await stopAll()
+  process.exit(1)
+}
+
+/** The services first: they still write to Postgres while they finish. */
+async function stopAll(): Promise<void> {
+  await Promise.all(running.services.map((service) => service.stop()))
+  if (running.dataFolder) rememberServices(running.dataFolder, [])
+  const postgres = await running.postgres?.catch(() => undefined)
+  await postgres?.stop()
+}
+
+function report(line: string): void {
+  process.stderr.write(`${line}\n`)
+}

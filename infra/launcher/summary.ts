@@ -1,0 +1,51 @@
+import { join } from 'node:path'
+import { clients, demoEmail } from './clients.ts'
+import type { Secrets } from './secrets.ts'
+
+export type Urls = { baseUrl: string; idpUrl: string; edgeUrl: string }
+
+/** One line of JSON with all that a program needs to use the platform. */
+export function summarizeForPrograms({ baseUrl, idpUrl, edgeUrl }: Urls, secrets: Secrets): string {
+  const { cli, console, confidential } = clients
+  return JSON.stringify({
+    baseUrl,
+    idpUrl,
+    edgeUrl,
+    demo: { email: demoEmail, password: secrets.demoPassword },
+    clients: {
+      cli: { id: cli.id, redirectUri: cli.redirectUri },
+      console: { id: console.id, redirectUri: console.redirectUri },
+      confidential: {
+        id: confidential.id,
+        secret: secrets.confidentialClientSecret,
+        redirectUri: confidential.redirectUri,
+      },
+    },
+  })
+}
+
+/** The same for a person: where things are, how to get in, what to try, how to stop. */
+export function summarizeForPeople({ baseUrl, idpUrl, edgeUrl }: Urls, secrets: Secrets, dataFolder: string): string {
+  return `
+The platform is running.
+
+  API                ${baseUrl}
+  API reference      ${baseUrl}/docs
+  Identity provider  ${idpUrl}
+  Deployments        ${edgeUrl}
+  Data and logs      ${dataFolder}
+  Mail               ${join(dataFolder, 'mail')}
+
+  Demo account       ${demoEmail}
+  Password           ${secrets.demoPassword}
+
+Try next:
+
+  npm run demo       a tour through the API, in a second terminal
+  Sign in as a command-line tool does, then open the address it answers with:
+    curl ${idpUrl}/oauth2/device_authorization \\
+      -d client_id=${clients.cli.id} -d 'scope=openid profile email offline_access'
+
+Ctrl-C stops everything; the data stays for the next start.
+`
+}
