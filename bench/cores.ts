@@ -1,0 +1,23 @@
+import { spawnSync } from 'node:child_process'
+import { availableParallelism } from 'node:os'
+
+const pin = 'taskset'
+const canPin = availableParallelism() > 1 && spawnSync(pin, ['-c', '0', 'true']).status === 0
+
+/** How the cores are shared, for the report. */
+export const pinning = canPin
+  ? 'server on core 0, load on core 1'
+  : 'nothing is pinned: taskset or a second core is missing'
+
+/** That of the measured server, that of everything else, or whichever the system gives. */
+export type Core = 'server' | 'load' | 'any'
+
+/** The command that runs Node on a core. */
+export function onCore(core: Core, nodeArguments: readonly string[]): [string, string[]] {
+  if (!canPin || core === 'any') return [process.execPath, [...nodeArguments]]
+  return [pin, ['-c', core === 'server' ? '0' : '1', process.execPath, ...nodeArguments]]
+}
+
+/** The command that runs a program that is not ours on the core of the measured server. */
+export const programOnServerCore = (program: string, args: readonly string[]): [string, string[]] =>
+  canPin ? [pin, ['-c', '0', program, ...args]] : [program, [...args]]

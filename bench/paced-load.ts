@@ -1,0 +1,62 @@
+import { Agent, request } from 'node:http'
+import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { PacedOrder, PacedResult } from './send-paced-load.ts'
+
+// A program of its own. Sends each of its loads at a steady pace, whatever the answers take: reads a PacedOrder from stdin,
+// writes a PacedResult for each load to stdout.
+
+const { seconds, loads } = JSON.parse(await text(process.stdin)) as { seconds: number; loads: PacedOrder[] }
+/** Then it was not this pace that was measured. */
+const BEHIND_MAX_MS = 250
+
+const agent = new Agent({ keepAlive: true, maxSockets: 1_024 })
+
+function send(url: string, headers: Record<string, string>, body: string): Promise<{ status: number; answer: string }> {
+  const byte = () => Math.floor(Math.random() * 256)
+  const from = `10.${100 + (byte() % 100)}.${byte()}.${byte()}`
+  return new Promise((resolve, reject) => {
+    const sent = request(
+      url,
+      { method: 'POST', agent, headers: { ...headers, 'x-forwarded-for': from } },
+      (incoming) => {
+        text(incoming).then((answer) => resolve({ status: incoming.statusCode ?? 0, answer }), reject)
+      },
+    )
+    sent.on('error', reject).end(body)
+  })
+}
+
+async function run({ url, headers, forms, perSecond }: PacedOrder): Promise<PacedResult> {
+  const free = forms.map((form) => new URLSearchParams(form))
+  const startedAt = performance.now()
+  const took: number[] = []
+  const statuses: Record<string, number> = {}
+  let behindMs = 0
+  const sendOne = async (form: URLSearchParams): Promise<void> => {
+    const sentAt = performance.now()
+    const { status, answer } = await send(url, headers, form.toString().replaceAll('RANDOM', crypto.randomUUID()))
+    took.push(performance.now() - sentAt)
+    statuses[status] = (statuses[status] ?? 0) + 1
+    if (form.has('refresh_token'))
+      form.set('refresh_token', (JSON.parse(answer) as { refresh_token: string }).refresh_token)
+    free.push(form)
+  }
+  const sent: Promise<void>[] = []
+  for (let n = 0; n < perSecond * seconds; n++) {
+    const dueIn = startedAt + (n * 1_000) / perSecond - performance.now()
+    if (dueIn > 0) await sleep(dueIn)
+    behindMs = Math.max(behindMs, -dueIn)
+    const form = free.shift()
+    if (!form) throw new Error(`${url} has not answered ${forms.length} requests`)
+    sent.push(sendOne(form))
+  }
+  await Promise.all(sent)
+  if (behindMs > BEHIND_MAX_MS) throw new Error(`The load maker fell behind by ${behindMs.toFixed(0)} ms`)
+  const sorted = took.toSorted((a, b) => a - b)
+  const at = (share: number) => sorted[Math.floor(share * (sorted.length - 1))] ?? 0
+  return { perSecond: took.length / seconds, p50Ms: at(0.5), p99Ms: at(0.99), statuses }
+}
+
+process.stdout.write(JSON.stringify(await Promise.all(loads.map(run))))
+agent.destroy()

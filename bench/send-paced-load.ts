@@ -1,0 +1,40 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { onCore } from './cores.ts'
+
+/** POST requests at a steady pace. */
+export interface PacedOrder {
+  url: string
+  headers: Record<string, string>
+  /** As many as may be under way. RANDOM in one is a UUID at each use; its refresh_token becomes the one of its answer. */
+  forms: string[]
+  perSecond: number
+}
+
+export interface PacedResult {
+  perSecond: number
+  p50Ms: number
+  p99Ms: number
+  /** How many answers had which status. */
+  statuses: Record<string, number>
+}
+
+const program = fileURLToPath(import.meta.resolve('./paced-load.ts'))
+
+/** Sends loads side by side for some seconds. Throws when it cannot keep the pace. Answers in the order of `loads`. */
+export async function sendPacedLoad(
+  loads: readonly PacedOrder[],
+  seconds: number,
+  env: Record<string, string>,
+): Promise<PacedResult[]> {
+  const [command, args] = onCore('any', [program])
+  const child = spawn(command, args, { env, stdio: ['pipe', 'pipe', 'inherit'] })
+  child.stdin.end(JSON.stringify({ seconds, loads }))
+  const [output, [code]] = await Promise.all([
+    child.stdout.toArray(),
+    once(child, 'exit') as Promise<[number | null, string | null]>,
+  ])
+  if (code !== 0) throw new Error(`The load maker ended with exit code ${code}`)
+  return JSON.parse(Buffer.concat(output as Buffer[]).toString('utf8')) as PacedResult[]
+}
