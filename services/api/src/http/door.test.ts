@@ -1,10 +1,9 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import { listen } from '@platform/runtime/http-server'
 import { startPlatform, type TestPlatform } from '@platform/testkit/platform'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { sendContent } from '../features/storage/read-object.ts'
 import { bodyOf, type DoorExchange, openDoor } from './door.ts'
 
 let platform: TestPlatform
@@ -53,18 +52,26 @@ test('a client that sends a byte now and then is let go as well', async () => {
   await once(socket, 'close')
 })
 
-test('a client that stops reading is let go, and the reading for it ends', async () => {
-  const ended = Promise.withResolvers<boolean>()
-  const socket = await open(async ({ outgoing }) => {
-    const endless = new Readable({ read: () => void endless.push(Buffer.alloc(65_536)) })
-    endless.on('close', () => ended.resolve(true))
+test('a client that stops reading is let go, and the reading for it ends, in its turn or behind another', async () => {
+  const ended: string[] = []
+  const bothEnded = Promise.withResolvers<void>()
+  const socket = await open(async ({ outgoing, requestId }) => {
+    async function* endless(): AsyncGenerator<Buffer> {
+      try {
+        for (;;) yield Buffer.alloc(65_536)
+      } finally {
+        ended.push(requestId)
+        if (ended.length === 2) bothEnded.resolve()
+      }
+    }
     outgoing.writeHead(200)
-    await pipeline(endless, outgoing)
+    await sendContent(outgoing, endless())
   })
   socket.on('error', () => {})
-  socket.write(head(0))
+  socket.write(head(0, 'X-Request-Id: first-one\r\n') + head(0, 'X-Request-Id: second-one\r\n'))
   socket.pause()
-  expect(await ended.promise).toBe(true)
+  await bothEnded.promise
+  expect(ended.toSorted()).toEqual(['first-one', 'second-one'])
 })
 
 test('a client that keeps up is not, nor one that the platform is busy for', async () => {

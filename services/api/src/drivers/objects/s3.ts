@@ -87,19 +87,16 @@ export function openS3({ bucket, endpoint, region, credentials }: S3Options): Bl
       }
       if (broken) throw broken.error
     },
-    read(id, { start, end }) {
-      async function* bytes(): AsyncGenerator<Buffer> {
-        let body: Readable
-        try {
-          const range = `bytes=${start}-${end}`
-          const { Body } = await client.send(new GetObjectCommand({ Bucket: bucket, Key: id, Range: range }))
-          body = Body as Readable
-        } catch (error) {
-          throw failed(error)
-        }
-        yield* body as AsyncIterable<Buffer>
+    async *read(id, { start, end }) {
+      let body: Readable
+      try {
+        const range = `bytes=${start}-${end}`
+        const { Body } = await client.send(new GetObjectCommand({ Bucket: bucket, Key: id, Range: range }))
+        body = Body as Readable
+      } catch (error) {
+        throw failed(error)
       }
-      return Readable.from(bytes(), { objectMode: false })
+      yield* body as AsyncIterable<Buffer>
     },
     async remove(ids) {
       for (let n = 0; n < ids.length; n += DELETED_AT_ONCE) {

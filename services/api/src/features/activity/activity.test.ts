@@ -59,8 +59,9 @@ async function follow(owner: Pick<Owner, 'token' | 'applicationId'>, headers: Re
   const events = answer.status === 200 && answer.body ? eventsIn(answer.body) : undefined
   const next = async (count: number): Promise<Event[]> => {
     const taken: Event[] = []
+    if (!events) throw new Error(`The stream was refused with ${answer.status}`)
     while (taken.length < count) {
-      const value = (await events?.next())?.value
+      const { value } = await events.next()
       if (value === undefined) break
       taken.push(value)
     }

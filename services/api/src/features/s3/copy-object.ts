@@ -1,8 +1,6 @@
-import { Readable } from 'node:stream'
-import { finished } from 'node:stream/promises'
 import type { StoredObject } from '../storage/commit-object.ts'
 import { quotedEtag } from '../storage/conditions.ts'
-import { findObject, openObject } from '../storage/read-object.ts'
+import { chunksOf, findObject, openObject } from '../storage/read-object.ts'
 import type { ObjectChecksum } from '../storage/table.ts'
 import { checkWriteCondition, readWriteCondition } from './check-conditions.ts'
 import { type ChecksumAlgorithm, readAlgorithm, startSum } from './checksum.ts'
@@ -26,11 +24,7 @@ function readDirective(headers: ReadonlyMap<string, string>, name: string): 'COP
 /** Reads an object once more for a sum that it has not got. */
 async function sumOf({ deps }: S3Call, object: StoredObject, algorithm: ChecksumAlgorithm): Promise<ObjectChecksum> {
   const sum = await startSum(algorithm)
-  const content = openObject(deps, object, null)
-  if (content instanceof Readable) {
-    for await (const chunk of content as AsyncIterable<Buffer>) sum.update(chunk)
-    await finished(content)
-  } else sum.update(content)
+  for await (const chunk of chunksOf(openObject(deps, object, null, { chunks: 'lent' }))) sum.update(chunk)
   return { algorithm, type: 'FULL_OBJECT', value: sum.digest().toString('base64') }
 }
 

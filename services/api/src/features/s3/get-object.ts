@@ -3,7 +3,8 @@ import type { Deps } from '../../deps.ts'
 import type { StoredObject } from '../storage/commit-object.ts'
 import { isRangeCurrent, quotedEtag } from '../storage/conditions.ts'
 import { headerValue } from '../storage/object-headers.ts'
-import { type ByteRange, openObject } from '../storage/read-object.ts'
+import type { ByteRange } from '../storage/blobs.ts'
+import { openObject } from '../storage/read-object.ts'
 import { objectBlobs } from '../storage/table.ts'
 import { isNotModified } from './check-conditions.ts'
 import { checksumHeader } from './checksum.ts'
@@ -98,7 +99,7 @@ async function readAsked(
 
 /**
  * GetObject and HeadObject: conditions, ranges, parts, chosen response headers (S3 API). A small object's bytes came with
- * its row; of others a stream is answered.
+ * its row; others are read while they are sent.
  *
  * Throws PreconditionFailed, InvalidRange, InvalidPartNumber, InvalidRequest, InvalidArgument.
  */
@@ -130,5 +131,5 @@ export async function getObject(call: ObjectCall): Promise<S3Reply> {
   }
   const status = range ? 206 : 200
   if (exchange.incoming.method === 'HEAD') return { status, headers }
-  return { status, headers, body: openObject(deps, object, first, range) }
+  return { status, headers, body: openObject(deps, object, first, { ...(range && { range }), chunks: 'lent' }) }
 }

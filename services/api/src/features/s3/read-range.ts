@@ -1,4 +1,4 @@
-import type { ByteRange } from '../storage/read-object.ts'
+import type { ByteRange } from '../storage/blobs.ts'
 import { readRange } from '../storage/read-range.ts'
 import { s3Failure } from './s3-failure.ts'
 

@@ -1,4 +1,4 @@
-import type { Readable } from 'node:stream'
+import type { Content } from '../storage/read-object.ts'
 import type { Deps } from '../../deps.ts'
 import type { DoorExchange } from '../../http/door.ts'
 import type { Bucket } from '../storage/buckets.ts'
@@ -48,7 +48,7 @@ export interface ObjectCall extends KeyedCall {
 export interface S3Reply {
   status: number
   headers?: Record<string, string>
-  body?: string | Buffer | Readable
+  body?: string | Content
 }
 
 export const xmlReply = (body: string, headers: Record<string, string> = {}): S3Reply => ({

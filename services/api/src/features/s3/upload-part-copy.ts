@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import type { Readable } from 'node:stream'
+import type { ByteRange } from '../storage/blobs.ts'
 import type { LiveBlob, StoredObject } from '../storage/commit-object.ts'
-import { type ByteRange, openObject } from '../storage/read-object.ts'
+import { chunksOf, openObject } from '../storage/read-object.ts'
 import { type ChecksumAlgorithm, startSum, type Summing } from './checksum.ts'
 import { copyResult } from './copy-object.ts'
 import { getCopySource, listBlobs } from './copy-source.ts'
@@ -26,11 +26,6 @@ function blobsOf(pieces: readonly LiveBlob[], { start, end }: ByteRange): LiveBl
     within.push({ id, length })
   }
   return within
-}
-
-async function* chunksOf(content: Buffer | Readable): AsyncGenerator<Buffer> {
-  if (Buffer.isBuffer(content)) yield content
-  else yield* content as AsyncIterable<Buffer>
 }
 
 interface Facts {
@@ -58,7 +53,7 @@ async function readFacts(
 ): Promise<Facts> {
   const md5 = createHash('md5')
   const sum = algorithm && (await startSum(algorithm))
-  for await (const chunk of chunksOf(openObject(deps, source, null, range))) {
+  for await (const chunk of chunksOf(openObject(deps, source, null, { range, chunks: 'lent' }))) {
     md5.update(chunk)
     sum?.update(chunk)
   }
@@ -75,7 +70,7 @@ async function copyBytes(
 ): Promise<Facts & { uploadedAt: Date }> {
   const sum = algorithm && (await startSum(algorithm))
   async function* bytes(): AsyncGenerator<Buffer> {
-    for await (const chunk of chunksOf(openObject(call.deps, source, null, range))) {
+    for await (const chunk of chunksOf(openObject(call.deps, source, null, { range }))) {
       sum?.update(chunk)
       yield chunk
     }

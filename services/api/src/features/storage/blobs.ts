@@ -1,4 +1,11 @@
-import type { Readable } from 'node:stream'
+/** Bytes of an object or a blob, the first and the last one included. */
+export interface ByteRange {
+  start: number
+  end: number
+}
+
+/** Whose a chunk is that was read: the reader's for good, or only until it asks for the next. */
+export type ChunkOwner = 'given' | 'lent'
 
 /**
  * Where runs of bytes live, under random names: no driver ever sees a key or a file name of a user. A blob is written once
@@ -12,8 +19,8 @@ export interface Blobs {
    * thrown, and then nothing is left behind. length: bytes, where they are known beforehand.
    */
   write(id: string, source: AsyncIterable<Buffer>, length?: number): Promise<void>
-  /** The bytes from `start` to `end`, both included. A blob that is not there fails the stream. */
-  read(id: string, range: { start: number; end: number }): Readable
+  /** Reads no further than its reader. Throws where the blob is not there, or is shorter than the range. */
+  read(id: string, range: ByteRange, chunks: ChunkOwner): AsyncIterable<Buffer>
   /** Removes blobs; one that is gone already is no failure. */
   remove(ids: readonly string[]): Promise<void>
   close(): void

@@ -9,7 +9,8 @@ import { secondsLeft } from './access-url.ts'
 import type { StoredObject } from './commit-object.ts'
 import { isRangeCurrent, judge, quotedEtag } from './conditions.ts'
 import { headersOf, headerValue } from './object-headers.ts'
-import { type ByteRange, openObject, sendContent } from './read-object.ts'
+import type { ByteRange } from './blobs.ts'
+import { openObject, sendContent } from './read-object.ts'
 import { readRange } from './read-range.ts'
 import { blobs, buckets, objectBlobs, objects } from './table.ts'
 
@@ -172,5 +173,5 @@ export async function deliverObject(
   if (asked) headers['content-range'] = `bytes ${range.start}-${range.end}/${contentLength}`
   outgoing.writeHead(asked ? 206 : 200, headers)
   if (incoming.method === 'HEAD') outgoing.end()
-  else await sendContent(outgoing, openObject(deps, object, first, range))
+  else await sendContent(outgoing, openObject(deps, object, first, { range, chunks: 'lent' }))
 }

@@ -1,7 +1,7 @@
 import { and, asc, eq, exists, gt, isNotNull, notExists, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { enlivenBlobs } from './enliven-blobs.ts'
-import { openObject } from './read-object.ts'
+import { chunksOf, openObject } from './read-object.ts'
 import { discardBlobs, receiveBlobs } from './receive-body.ts'
 import { objectBlobs, objects } from './table.ts'
 
@@ -42,7 +42,7 @@ async function mergeOne(
   const content = openObject(deps, object, null)
   const { blobs } = await receiveBlobs(
     deps,
-    content as AsyncIterable<Buffer>,
+    chunksOf(content),
     { length: object.contentLength, bytesMax: object.contentLength },
     () => {},
   )

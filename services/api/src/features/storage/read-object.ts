@@ -1,17 +1,10 @@
 import type { ServerResponse } from 'node:http'
-import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import { preparedOnce } from '@platform/runtime/prepared-once'
 import { and, asc, eq, getTableColumns, isNull, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
+import type { ByteRange, ChunkOwner } from './blobs.ts'
 import type { StoredObject } from './commit-object.ts'
 import { blobs, objectBlobs, objects, uploadBlobs } from './table.ts'
-
-/** Bytes of an object, the first and the last one included. */
-export interface ByteRange {
-  start: number
-  end: number
-}
 
 const liveByKey = and(
   eq(objects.bucketId, sql.placeholder('bucketId')),
@@ -85,6 +78,7 @@ async function* readPieces(
   deps: Pick<Deps, 'db' | 'blobs'>,
   pieces: Promise<Piece[]>,
   { start, end }: ByteRange,
+  chunks: ChunkOwner,
 ): AsyncGenerator<Buffer> {
   let offset = 0
   for (const { id, length, isInline } of await pieces) {
@@ -96,32 +90,71 @@ async function* readPieces(
       const [row] = await deps.db.select({ content: blobs.content }).from(blobs).where(eq(blobs.id, id))
       if (!row?.content) throw new Error(`Blob ${id} is gone while it was read`)
       yield row.content.subarray(from, to + 1)
-    } else yield* deps.blobs.read(id, { start: from, end: to }) as AsyncIterable<Buffer>
+    } else yield* deps.blobs.read(id, { start: from, end: to }, chunks)
   }
 }
 
+/** Bytes that were asked for: all of them where a row holds them, else chunk by chunk. */
+export type Content = Buffer | AsyncIterable<Buffer>
+
+interface Reading {
+  /** All of the object unless said. */
+  range?: ByteRange
+  /** Whose the chunks are; the reader's unless said. */
+  chunks?: ChunkOwner
+}
+
 /**
- * An object's bytes, or a range of them: at once where a row holds them, else as a stream that reads no further than its
- * reader. first: from `findObjectWithContent`, where that was asked.
+ * An object's bytes, or a range of them, read no further than by its reader. first: from `findObjectWithContent`, where that
+ * was asked.
  */
 export function openObject(
   deps: Pick<Deps, 'db' | 'blobs'>,
   { id, contentLength, blobCount }: Pick<StoredObject, 'id' | 'contentLength' | 'blobCount'>,
   first: FirstBlob | null,
-  range: ByteRange = { start: 0, end: contentLength - 1 },
-): Buffer | Readable {
+  { range = { start: 0, end: contentLength - 1 }, chunks = 'given' }: Reading = {},
+): Content {
   if (contentLength === 0) return Buffer.alloc(0)
   if (blobCount === 1 && first)
-    return first.content ? first.content.subarray(range.start, range.end + 1) : deps.blobs.read(first.id, range)
-  return Readable.from(readPieces(deps, piecesOfObject(deps, id), range), { objectMode: false })
+    return first.content ? first.content.subarray(range.start, range.end + 1) : deps.blobs.read(first.id, range, chunks)
+  return readPieces(deps, piecesOfObject(deps, id), range, chunks)
 }
 
-/** The bytes that an upload holds so far. */
+/** The bytes that an upload holds so far; a chunk is the reader's until it asks for the next. */
 export const openUpload = (deps: Pick<Deps, 'db' | 'blobs'>, id: string): AsyncIterable<Buffer> =>
-  readPieces(deps, piecesOfUpload(deps, id), { start: 0, end: Number.MAX_SAFE_INTEGER })
+  readPieces(deps, piecesOfUpload(deps, id), { start: 0, end: Number.MAX_SAFE_INTEGER }, 'lent')
 
-/** Sends what `openObject` opened behind a head that was written. A reader who leaves ends the reading. */
-export async function sendContent(outgoing: ServerResponse, content: Buffer | Readable): Promise<void> {
-  if (Buffer.isBuffer(content)) outgoing.end(content)
-  else await pipeline(content, outgoing)
+/** Content as chunks, whichever form it has. */
+export async function* chunksOf(content: Content): AsyncGenerator<Buffer> {
+  if (Buffer.isBuffer(content)) yield content
+  else yield* content
+}
+
+/** Resolves once a chunk has been handed to the system, so that its memory can be used again. Rejects when the reader left. */
+function sendChunk(outgoing: ServerResponse, chunk: Buffer): Promise<void> {
+  const { socket } = outgoing.req
+  return new Promise((resolve, reject) => {
+    // An answer that waits behind another on its connection is not told of the end of that connection.
+    const leave = () => reject(new Error('The reader left'))
+    if (socket.destroyed) leave()
+    socket.once('close', leave)
+    outgoing.write(chunk, (error) => {
+      socket.off('close', leave)
+      if (error) reject(error)
+      else resolve()
+    })
+  })
+}
+
+/**
+ * Sends what `openObject` opened behind a head that was written; chunks may be lent. A reader who leaves ends the reading, and
+ * is thrown.
+ */
+export async function sendContent(outgoing: ServerResponse, content: Content): Promise<void> {
+  if (Buffer.isBuffer(content)) {
+    outgoing.end(content)
+    return
+  }
+  for await (const chunk of content) await sendChunk(outgoing, chunk)
+  outgoing.end()
 }

@@ -1,4 +1,4 @@
-import type { ByteRange } from './read-object.ts'
+import type { ByteRange } from './blobs.ts'
 
 /**
  * Reads a Range header against a length (RFC 9110 §14.2); undefined where the whole is to be sent: no range, another unit,

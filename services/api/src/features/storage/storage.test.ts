@@ -36,7 +36,7 @@ async function read(
 ): Promise<Buffer | undefined> {
   const found = await findObjectWithContent(platform.api, bucketId, key)
   if (!found) return undefined
-  const content = openObject(platform.api, found.object, found.first, range)
+  const content = openObject(platform.api, found.object, found.first, range && { range })
   return Buffer.isBuffer(content) ? content : buffer(content)
 }
 const keysOf = (answer: { body: { items: { key: string }[] } }) => answer.body.items.map(({ key }) => key)

@@ -42,12 +42,12 @@ async function faultOf(
   try {
     if (content) [found, read] = [crc32(content), content.length]
     else
-      for await (const chunk of driver.read(id, { start: 0, end: length - 1 }) as AsyncIterable<Buffer>) {
+      for await (const chunk of driver.read(id, { start: 0, end: length - 1 }, 'lent')) {
         found = crc32(chunk, found)
         read += chunk.length
       }
   } catch {
-    return 'missing'
+    return read === 0 ? 'missing' : 'corrupt'
   }
   return read === length && found === expected ? undefined : 'corrupt'
 }
