@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { Writable } from 'node:stream'
 import { DrizzleQueryError } from 'drizzle-orm'
 import { expect, onTestFinished, test } from 'vitest'
@@ -81,3 +82,21 @@ test.each(['process.exit(0)', "throw new Error('nobody catches it')"])(
     expect(written.at(-1)?.msg).toBe('é')
   },
 )
+
+test('nobody waits for a reader who is behind, and nothing is lost for him', async () => {
+  const script = `import { createLogger } from ${JSON.stringify(import.meta.resolve('./logger.ts'))}
+    const logger = createLogger('test', 'info')
+    for (let n = 0; n < 5_000; n++) logger.info({ n }, 'é')
+    process.stderr.write('all are logged')`
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', script], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const [said] = (await once(child.stderr, 'data')) as [Buffer]
+  expect(said.toString()).toBe('all are logged')
+  const lines = Buffer.concat(await child.stdout.toArray())
+    .toString()
+    .trimEnd()
+    .split('\n')
+  expect(lines.map((line) => (JSON.parse(line) as { n: number }).n)).toEqual(Array.from({ length: 5_000 }, (_, n) => n))
+})
