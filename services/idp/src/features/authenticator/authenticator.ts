@@ -89,7 +89,7 @@ export async function checkSecondFactor(
   text: string,
 ): Promise<'right' | 'wrong' | 'paused'> {
   const key = attemptKey('second-factor', 'account', userId)
-  if (!(await admitAttempt(deps, key, backOff))) return 'paused'
+  if (!(await admitAttempt(deps, [{ key, backOff }]))) return 'paused'
   const code = text.replaceAll(/\s/g, '')
   const recoveryCode = readRecoveryCode(text)
   const isRight = /^\d{6}$/.test(code)

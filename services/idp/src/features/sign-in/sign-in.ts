@@ -33,10 +33,11 @@ export async function checkPassword(
   const pair = attemptKey('sign-in', 'pair', account, address)
   const network = attemptKey('sign-in', 'network', address)
   const byAccount = attemptKey('sign-in', 'account', account)
-  const isAdmitted =
-    (await admitAttempt(deps, pair, pairBackOff)) &&
-    (await admitAttempt(deps, network, networkBackOff)) &&
-    (await admitAttempt(deps, byAccount, accountBackOff))
+  const isAdmitted = await admitAttempt(deps, [
+    { key: pair, backOff: pairBackOff },
+    { key: network, backOff: networkBackOff },
+    { key: byAccount, backOff: accountBackOff },
+  ])
   if (!isAdmitted) return { kind: 'paused' }
 
   const user = await findUserByEmail(deps, email)
