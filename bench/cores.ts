@@ -18,6 +18,6 @@ export function onCore(core: Core, nodeArguments: readonly string[]): [string, s
   return [pin, ['-c', core === 'server' ? '0' : '1', process.execPath, ...nodeArguments]]
 }
 
-/** The command that runs a program that is not ours on the core of the measured server. */
-export const programOnServerCore = (program: string, args: readonly string[]): [string, string[]] =>
-  canPin ? [pin, ['-c', '0', program, ...args]] : [program, [...args]]
+/** The command that runs a program that is not ours on a core. */
+export const programOn = (core: 'server' | 'load', program: string, args: readonly string[]): [string, string[]] =>
+  canPin ? [pin, ['-c', core === 'server' ? '0' : '1', program, ...args]] : [program, [...args]]

@@ -14,6 +14,7 @@ import { objectLists } from './suites/object-lists.ts'
 import { getSmall, putSmall } from './suites/objects.ts'
 import { discovery, jwks, rotate, rotateOnce, userinfo } from './suites/oidc.ts'
 import { passwordFlood } from './suites/password-flood.ts'
+import { rcloneSync } from './suites/rclone.ts'
 import { read } from './suites/read.ts'
 import { requestLogs } from './suites/request-logs.ts'
 import { getLarge, putLarge, tus } from './suites/transfers.ts'
@@ -39,6 +40,7 @@ const suites: readonly Suite[] = [
   putLarge,
   tus,
   objectLists,
+  rcloneSync,
 ]
 
 const ROUNDS_MIN = 1

@@ -1,12 +1,12 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import { programOnServerCore } from './cores.ts'
+import { programOn } from './cores.ts'
 
 const run = promisify(execFile)
 
 /** RSA-2048 signatures a second on the measured core, by `openssl speed`: no token endpoint signs more. */
 export async function measureRsaSignatures(seconds: number): Promise<number> {
-  const [command, args] = programOnServerCore('openssl', ['speed', '-mr', '-seconds', String(seconds), 'rsa2048'])
+  const [command, args] = programOn('server', 'openssl', ['speed', '-mr', '-seconds', String(seconds), 'rsa2048'])
   const { stdout, stderr } = await run(command, args)
   // `+R1:<signatures>:2048:<seconds of CPU>`
   const [, signatures, took] = /^\+R1:(\d+):2048:([\d.]+)$/m.exec(`${stdout}\n${stderr}`) ?? []

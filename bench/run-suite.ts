@@ -32,7 +32,7 @@ export interface SuiteResult {
   seconds: number
   /** Of the load; undefined where each row has its own. */
   connections: number | undefined
-  unit: 'requests' | 'MiB'
+  unit: 'requests' | 'MiB' | 'files'
   rows: Row[]
 }
 
@@ -106,11 +106,11 @@ function loadOf({ load }: Prepared): Load {
 }
 
 const resultOf = (
-  { perSecond, p50Ms, p99Ms, loadMakerBusy }: Awaited<ReturnType<Trial['measure']>>,
-  seconds: number,
+  { perSecond, seconds: took, p50Ms, p99Ms, loadMakerBusy }: Awaited<ReturnType<Trial['measure']>>,
+  asked: number,
 ): LoadResult => ({
-  requests: perSecond * seconds,
-  seconds,
+  requests: perSecond * (took ?? asked),
+  seconds: took ?? asked,
   failures: 0,
   p50Ms,
   p99Ms,

@@ -21,6 +21,7 @@ export interface TransferOrder {
 export interface TransferResult {
   /** Mebibytes. */
   perSecond: number
+  seconds: number
   p50Ms: number
   p99Ms: number
   /** Share of its core that the load maker used. */

@@ -41,7 +41,14 @@ export interface Trial {
   name: string
   /** Of the server whose CPU time and memory count; undefined where there is none. */
   pid?: number | undefined
-  measure(seconds: number): Promise<{ perSecond: number; p50Ms?: number; p99Ms?: number; loadMakerBusy?: number }>
+  measure(seconds: number): Promise<{
+    perSecond: number
+    /** How long it took, where it ends only with a whole piece of work; as asked unless said. */
+    seconds?: number
+    p50Ms?: number
+    p99Ms?: number
+    loadMakerBusy?: number
+  }>
 }
 
 /** The part of a comparison that the design promises. Ratios are ours to theirs, of one run. */
@@ -58,7 +65,7 @@ export interface Prepared {
   /** For all but trials. */
   load?: Load
   /** What is counted; requests unless it says otherwise. */
-  unit?: 'MiB'
+  unit?: 'MiB' | 'files'
   ours: Contender | Trial
   peers: readonly ((Contender | Trial) & { aim: Aim })[]
   /** What ours is to reach by itself. */

@@ -86,6 +86,7 @@ const sorted = took.toSorted((a, b) => a - b)
 const at = (share: number) => sorted[Math.floor(share * (sorted.length - 1))] ?? 0
 const result: TransferResult = {
   perSecond: (took.length * mebibytes) / tookSeconds,
+  seconds: tookSeconds,
   p50Ms: at(0.5),
   p99Ms: at(0.99),
   loadMakerBusy: (cpu.user + cpu.system) / 1_000_000 / tookSeconds,

@@ -9,6 +9,8 @@ import { buckets, objects } from './table.ts'
 
 /** Few enough that a statement is over in a fraction of its 5 s. */
 const MOVED_AT_ONCE = 5_000
+/** As many ids take some megabytes. */
+const FOUND_AT_ONCE = 100_000
 
 type WriteDeps = Pick<Deps, 'db' | 'now'>
 const count = sql`count(*)`
@@ -133,34 +135,53 @@ export async function restoreObject({ db, now }: WriteDeps, bucketId: string, id
   }
 }
 
+/** Brings back those of some trashed objects whose keys are free. */
+async function restoreSome({ db, now }: WriteDeps, bucketId: string, ids: readonly string[]): Promise<number> {
+  const isFree = sql`not exists (
+    select from ${objects} o where o.bucket_id = ${bucketId} and o.key = ${objects.key} and o.deleted_at is null)`
+  const given = sql`select jsonb_array_elements_text(${JSON.stringify(ids)}::jsonb)::uuid`
+  for (;;) {
+    try {
+      return await changeMany(
+        db,
+        bucketId,
+        restore(now(), bucketId, sql`${found(given, 'trashed')} and ${isFree}`),
+        outOfTrash,
+      )
+    } catch (error) {
+      // Somebody took one of the keys in between: look again.
+      if (!isUniqueViolation(error, 'objects_live')) throw error
+    }
+  }
+}
+
 /**
  * Brings back what lies in the trash below a prefix, of each key the object that was deleted last; a key that is in use
  * stays as it is. deletedAfter: only what was deleted later. Answers how many came back.
  */
-export function restoreBelow(
-  { db, now }: WriteDeps,
+export async function restoreBelow(
+  deps: WriteDeps,
   bucketId: string,
   { prefix, deletedAfter }: { prefix?: string | undefined; deletedAfter?: Date | undefined },
 ): Promise<number> {
-  return inSteps(async () => {
-    const candidates = trashed(
-      bucketId,
-      and(withinPrefix(objects.key, prefix ?? ''), deletedAfter && gt(objects.deletedAt, deletedAfter)),
-    )
-    const next = sql`select id from (
-      select distinct on (${objects.key}) ${objects.id} as id, ${objects.key} as key from ${objects} where ${candidates}
-      order by ${objects.key}, ${objects.deletedAt} desc, ${objects.id} desc) latest
-      where not exists (select from ${objects} o where o.bucket_id = ${bucketId} and o.key = latest.key and o.deleted_at is null)
-      limit ${MOVED_AT_ONCE}`
-    for (;;) {
-      try {
-        return await changeMany(db, bucketId, restore(now(), bucketId, found(next, 'trashed')), outOfTrash)
-      } catch (error) {
-        // Somebody took one of the keys in between: look again.
-        if (!isUniqueViolation(error, 'objects_live')) throw error
-      }
-    }
-  })
+  const candidates = trashed(
+    bucketId,
+    and(withinPrefix(objects.key, prefix ?? ''), deletedAfter && gt(objects.deletedAt, deletedAfter)),
+  )
+  // No index has the trash by key, so each of these sorts all of it: it is asked for far more than a step restores.
+  const latest = sql<{ id: string }>`select id from (
+    select distinct on (${objects.key}) ${objects.id} as id, ${objects.key} as key from ${objects} where ${candidates}
+    order by ${objects.key}, ${objects.deletedAt} desc, ${objects.id} desc) latest
+    where not exists (select from ${objects} o where o.bucket_id = ${bucketId} and o.key = latest.key and o.deleted_at is null)
+    limit ${FOUND_AT_ONCE}`
+  for (let total = 0; ;) {
+    const ids = (await deps.db.execute<{ id: string }>(latest)).map(({ id }) => id)
+    let restored = 0
+    for (let n = 0; n < ids.length; n += MOVED_AT_ONCE)
+      restored += await restoreSome(deps, bucketId, ids.slice(n, n + MOVED_AT_ONCE))
+    total += restored
+    if (restored === 0 || ids.length < FOUND_AT_ONCE) return total
+  }
 }
 
 const purge = (which: SQL | undefined): SQL => sql`delete from ${objects} where ${which} returning ${objects}.*`
