@@ -13,6 +13,8 @@ import { storageProcess } from './storage-process.ts'
 // oxlint-disable-next-line node/no-process-env -- a little in CI, 5 GB by `pnpm memory`
 const BYTES = Number(process.env.MEMORY_BYTES ?? 300_000_000)
 const RSS_BYTES_MAX = 200_000_000
+/** Where bytes cross a second socket, to or from an S3 server, V8 lets more of its buffers wait for the collector. */
+const RSS_BYTES_MAX_BY_S3 = 280_000_000
 const CHUNK = Buffer.alloc(1_000_000, 'flat memory ')
 
 function* bytes(): Generator<Buffer> {
@@ -32,7 +34,9 @@ test(
   { timeout: 1_800_000, skip: process.platform !== 'linux' },
   async () => {
     const { url } = await newObjectsUrl()
-    if (url.startsWith('file:')) onTestFinished(() => rm(fileURLToPath(url), { recursive: true, force: true }))
+    const isFolder = url.startsWith('file:')
+    const rssMax = isFolder ? RSS_BYTES_MAX : RSS_BYTES_MAX_BY_S3
+    if (isFolder) onTestFinished(() => rm(fileURLToPath(url), { recursive: true, force: true }))
     const { bucket, s3, start, origin, token, deliveredAt } = await storageProcess(url)
     const { child } = await start()
     const peak = () => peakOf(child.pid ?? 0)
@@ -46,7 +50,7 @@ test(
         ContentLength: BYTES,
       }),
     )
-    expect(peak()).toBeLessThan(RSS_BYTES_MAX)
+    expect(peak()).toBeLessThan(rssMax)
 
     const encoded = (text: string) => Buffer.from(text).toString('base64')
     const headers = { 'tus-resumable': '1.0.0', authorization: `Bearer ${await token()}` }
@@ -70,7 +74,7 @@ test(
     const answered = once(patch, 'response') as Promise<[IncomingMessage]>
     await pipeline(Readable.from(bytes(), { objectMode: false }), patch)
     expect((await answered)[0].statusCode).toBe(204)
-    expect(peak()).toBeLessThan(RSS_BYTES_MAX)
+    expect(peak()).toBeLessThan(rssMax)
 
     for (const Key of ['s3', 'tus']) {
       const { Body } = await s3.send(new GetObjectCommand({ Bucket, Key }))
@@ -78,6 +82,6 @@ test(
       const delivered = await fetch(`${deliveredAt}/${Key}`)
       expect(await lengthOf(delivered.body as AsyncIterable<Uint8Array>)).toBe(BYTES)
     }
-    expect(peak()).toBeLessThan(RSS_BYTES_MAX)
+    expect(peak()).toBeLessThan(rssMax)
   },
 )
