@@ -82,6 +82,7 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       db,
       now,
       logger,
+      requestLogger: logger.child({}, { redact: [] }),
       sealer,
       keySet,
       tokens,

@@ -61,6 +61,8 @@ export interface Deps {
   db: Db
   now: () => Date
   logger: Logger
+  /** For the line of each request: no member of it is a secret, and to look for some costs 10 µs. */
+  requestLogger: Pick<Logger, 'info'>
   sealer: Sealer
   keySet: KeySet
   tokens: TokenVerifier

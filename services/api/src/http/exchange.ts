@@ -181,7 +181,7 @@ export function record(
   }
   if (status === 500) deps.logger.error({ ...line, err: error }, 'request failed')
   else if (status > 500) deps.logger.warn({ ...line, err: error }, 'a dependency is away')
-  else deps.logger.info(line, 'request')
+  else deps.requestLogger.info(line, 'request')
 }
 
 const answer = async (current: Exchange, work: (exchange: Exchange) => Promise<Reply>): Promise<Reply> =>
