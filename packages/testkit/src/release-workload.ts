@@ -139,7 +139,9 @@ async function useFamily(sql: postgres.Sql, family: ReadonlyMap<Table, Row>, exc
       await sql.unsafe(`select ${columns} from ${quoted(table.name)} limit 10`, [], { prepare: true })
       continue
     }
-    const where = table.key.map((name, n) => `${quoted(name)} = $${n + 1}`).join(' and ')
+    const typeOf = (name: string) => table.columns.find((column) => column.name === name)?.type ?? 'text'
+    // As text, since the driver would make other bytes of what stands for bytes.
+    const where = table.key.map((name, n) => `${quoted(name)} = $${n + 1}::text::${typeOf(name)}`).join(' and ')
     const key = table.key.map((name) => row.get(name) ?? null)
     const found = await sql.unsafe(`select ${columns} from ${quoted(table.name)} where ${where}`, key, {
       prepare: true,
