@@ -4,7 +4,8 @@ import type { Deps, Lease } from '../../deps.ts'
 import { bodyOf, type DoorExchange } from '../../http/door.ts'
 import { BodyCutter } from '../storage/body-cutter.ts'
 import { discardBlobs, receiveBlobs } from '../storage/receive-body.ts'
-import { type RunningHashes, resumeHashes } from './running-hashes.ts'
+import { openUpload } from '../storage/read-object.ts'
+import { type RunningHashes, resumeHashes, startHashes } from './running-hashes.ts'
 import { appendToUpload, ChecksumMismatch, OBJECT_BYTES_MAX, type Upload } from './uploads.ts'
 
 /** Every so many bytes an offset is committed, so that a lost process costs a client no more than these. */
@@ -54,6 +55,23 @@ async function appendPiece(
 }
 
 /**
+ * The hashes of what an upload holds, to go on with. A request that brings all of it has no state to save; where it broke off,
+ * the one that goes on reads what was stored once more, and from then on states are saved.
+ */
+async function hashesFor(deps: AppendDeps, exchange: DoorExchange, upload: Upload): Promise<RunningHashes> {
+  const withSha1 = upload.checksumSha1 !== null
+  const { offset, contentLength, hashState } = upload
+  if (offset === 0 && Number(exchange.incoming.headers['content-length']) === contentLength)
+    return startHashes(withSha1)
+  const hashes = await resumeHashes(hashState, withSha1)
+  if (offset === 0 || hashState) return hashes
+  exchange.isWorking = true
+  for await (const chunk of openUpload(deps, upload.id)) hashes.update(chunk)
+  exchange.isWorking = false
+  return hashes
+}
+
+/**
  * Appends the body of a request to an upload, as far as it comes: what arrived before a client left is kept, piece by piece.
  * With a checksum it is kept whole or not at all. Answers the upload as it is then.
  *
@@ -76,8 +94,9 @@ export async function appendBody(
     const hash: Hash | undefined = checksum && createHash(checksum.algorithm)
     const body = new BodyCutter(bytes, (chunk) => void hash?.update(chunk))
     let current = upload
+    let hashes: RunningHashes | undefined
     while (!(await body.hasEnded())) {
-      const hashes = await resumeHashes(current.hashState, current.checksumSha1 !== null)
+      hashes ??= await hashesFor(deps, exchange, upload)
       const source = body.take(checksum ? Number.MAX_SAFE_INTEGER : PIECE_BYTES, () => {})
       current = await appendPiece(deps, lease, current, source, hashes, () => {
         if (!checksum) return

@@ -293,6 +293,25 @@ describe('appending', () => {
     expect((await stored(key))?.equals(content)).toBe(true)
   })
 
+  test('goes on with right hashes, though the request that was to bring all left no state of them', async () => {
+    const key = unique()
+    const content = randomBytes(300_000)
+    const url = await begin(key, content.length)
+    const cut = stall(url, 0, content.length, content.subarray(0, 100_000))
+    await until(async () => (await rowOf(url))?.leaseHolder !== null)
+    cut.socket?.end()
+    await until(async () => (await rowOf(url))?.offset === 100_000)
+    expect((await rowOf(url))?.hashState).toBeNull()
+    expect((await patch(url, 100_000, content.subarray(100_000, 250_000))).status).toBe(204)
+    expect((await rowOf(url))?.hashState).not.toBeNull()
+    expect((await patch(url, 250_000, content.subarray(250_000))).status).toBe(204)
+    const found = await findObjectWithContent(platform.api, bucket.id, key)
+    expect(found?.object).toMatchObject({
+      etag: createHash('md5').update(content).digest('hex'),
+      checksumSha256: createHash('sha256').update(content).digest(),
+    })
+  })
+
   test('keeps nothing of what a client left in the middle of under a checksum', async () => {
     const content = randomBytes(200_000)
     const url = await begin(unique(), content.length)
