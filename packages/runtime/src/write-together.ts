@@ -55,10 +55,13 @@ export function writeTogether(given: 1 | 2): { write(text: string): void } {
   let isPausing = false
 
   function send(): void {
-    if (isPausing || (waiting === '' && refused.length === 0)) return
-    const bytes = refused.length === 0 ? Buffer.from(waiting) : Buffer.concat([refused, Buffer.from(waiting)])
-    waiting = ''
-    refused = writeSome(fd, bytes)
+    if (isPausing) return
+    refused = writeSome(fd, refused)
+    if (refused.length === 0 && waiting !== '') {
+      const bytes = Buffer.from(waiting)
+      waiting = ''
+      refused = writeSome(fd, bytes)
+    }
     if (refused.length === 0) return
     isPausing = true
     setTimeout(() => {

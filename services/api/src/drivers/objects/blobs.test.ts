@@ -94,6 +94,17 @@ describe.each(Object.entries(drivers))('blobs on the driver %s', (_, urlOf) => {
     expect(Buffer.concat(kept).equals(bytes.subarray(1, -1))).toBe(true)
   })
 
+  test('that are shorter than the range are a BadGateway, after what there is', async () => {
+    const [id, bytes] = [randomUUID(), randomBytes(300_000)]
+    await blobs.write(id, chunksOf(bytes), bytes.length)
+    let read = 0
+    const reading = async () => {
+      for await (const chunk of blobs.read(id, { start: 0, end: bytes.length }, 'lent')) read += chunk.length
+    }
+    await expect(reading()).rejects.toMatchObject({ status: 502 })
+    expect(read).toBe(bytes.length)
+  })
+
   test('many at once do not mix', async () => {
     const all = Array.from({ length: 30 }, () => [randomUUID(), randomBytes(100_000)] as const)
     await Promise.all(all.map(([id, bytes]) => blobs.write(id, chunksOf(bytes), bytes.length)))

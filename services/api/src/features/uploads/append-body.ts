@@ -58,7 +58,12 @@ async function appendPiece(
  * The hashes of what an upload holds, to go on with. A request that brings all of it has no state to save; where it broke off,
  * the one that goes on reads what was stored once more, and from then on states are saved.
  */
-async function hashesFor(deps: AppendDeps, exchange: DoorExchange, upload: Upload): Promise<RunningHashes> {
+async function hashesFor(
+  deps: AppendDeps,
+  exchange: DoorExchange,
+  lease: Lease,
+  upload: Upload,
+): Promise<RunningHashes> {
   const withSha1 = upload.checksumSha1 !== null
   const { offset, contentLength, hashState } = upload
   if (offset === 0 && Number(exchange.incoming.headers['content-length']) === contentLength)
@@ -66,7 +71,10 @@ async function hashesFor(deps: AppendDeps, exchange: DoorExchange, upload: Uploa
   const hashes = await resumeHashes(hashState, withSha1)
   if (offset === 0 || hashState) return hashes
   exchange.isWorking = true
-  for await (const chunk of openUpload(deps, upload.id)) hashes.update(chunk)
+  for await (const chunk of openUpload(deps, upload.id)) {
+    if (lease.wanted.aborted) throw new BadRequest('The body ended early')
+    hashes.update(chunk)
+  }
   exchange.isWorking = false
   return hashes
 }
@@ -96,7 +104,7 @@ export async function appendBody(
     let current = upload
     let hashes: RunningHashes | undefined
     while (!(await body.hasEnded())) {
-      hashes ??= await hashesFor(deps, exchange, upload)
+      hashes ??= await hashesFor(deps, exchange, lease, upload)
       const source = body.take(checksum ? Number.MAX_SAFE_INTEGER : PIECE_BYTES, () => {})
       current = await appendPiece(deps, lease, current, source, hashes, () => {
         if (!checksum) return
