@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { buffer } from 'node:stream/consumers'
 import { startPlatform, type TestPlatform } from '@platform/testkit/platform'
+import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newOwner, type Owner, storeObject, unique } from '../../../test/scenario.ts'
 import type { NewObject } from './commit-object.ts'
@@ -317,6 +318,29 @@ describe('the trash', () => {
     const later = new Date(Date.now() + 60_000).toISOString()
     expect((await call(`POST ${path}/trash/restore`, { deletedAfter: later })).body).toEqual({ restoredCount: 0 })
     expect((await call(`DELETE ${path}/objects?prefix=`)).status).toBe(422)
+  })
+
+  test('gives back more than one step takes, and counts it right', async () => {
+    const { id, path } = await newBucket()
+    const many = 11_000
+    // Of each key one that was deleted before, which stays where it is.
+    await platform.api.db.execute(sql`
+      insert into objects (id, bucket_id, key, content_type, content_length, etag, headers, metadata, tags, blob_count,
+        uploaded_at, created_at, updated_at, deleted_at)
+      select gen_random_uuid(), ${id}, 'many/' || n, 'text/plain', 0, age, '{}', '{}', '{}', 0, now(), now(), now(),
+        now() - age * interval '1 minute'
+      from generate_series(1, ${many}::int) n, generate_series(0, 1) age`)
+    await platform.api.db.execute(sql`
+      insert into bucket_counts (bucket_id, shard, objects, bytes, trashed, trashed_bytes)
+      values (${id}, 0, 0, 0, ${2 * many}::int, 0) on conflict (bucket_id, shard) do update set trashed = excluded.trashed`)
+    await put(id, 'many/7', 'taken')
+    expect((await call(`POST ${path}/trash/restore`, {})).body).toEqual({ restoredCount: many - 1 })
+    expect((await call(`GET ${path}/objects?limit=1`)).body.total).toBe(many)
+    expect((await call(`GET ${path}/trash?limit=1`)).body.total).toBe(many + 1)
+    expect((await read(id, 'many/7'))?.toString()).toBe('taken')
+    const old = await findObjectWithContent(platform.api, id, 'many/8')
+    expect(old?.object.etag).toBe('0')
+    expect((await call(`POST ${path}/trash/restore`, {})).body).toEqual({ restoredCount: 0 })
   })
 
   test('is emptied one by one or at once, and its bytes are collected (A §3)', async () => {

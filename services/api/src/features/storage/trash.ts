@@ -135,17 +135,22 @@ export async function restoreObject({ db, now }: WriteDeps, bucketId: string, id
   }
 }
 
+/**
+ * True where no live object has the key. A scalar, which Postgres looks up for each key: as `not exists` it compared each with
+ * all that is live in the bucket, where its statistics were older than the objects.
+ */
+const isFree = (bucketId: string, key: SQL): SQL =>
+  sql`(select o.id from ${objects} o where o.bucket_id = ${bucketId} and o.key = ${key} and o.deleted_at is null) is null`
+
 /** Brings back those of some trashed objects whose keys are free. */
 async function restoreSome({ db, now }: WriteDeps, bucketId: string, ids: readonly string[]): Promise<number> {
-  const isFree = sql`not exists (
-    select from ${objects} o where o.bucket_id = ${bucketId} and o.key = ${objects.key} and o.deleted_at is null)`
   const given = sql`select jsonb_array_elements_text(${JSON.stringify(ids)}::jsonb)::uuid`
   for (;;) {
     try {
       return await changeMany(
         db,
         bucketId,
-        restore(now(), bucketId, sql`${found(given, 'trashed')} and ${isFree}`),
+        restore(now(), bucketId, sql`${found(given, 'trashed')} and ${isFree(bucketId, sql`${objects.key}`)}`),
         outOfTrash,
       )
     } catch (error) {
@@ -172,7 +177,7 @@ export async function restoreBelow(
   const latest = sql<{ id: string }>`select id from (
     select distinct on (${objects.key}) ${objects.id} as id, ${objects.key} as key from ${objects} where ${candidates}
     order by ${objects.key}, ${objects.deletedAt} desc, ${objects.id} desc) latest
-    where not exists (select from ${objects} o where o.bucket_id = ${bucketId} and o.key = latest.key and o.deleted_at is null)
+    where ${isFree(bucketId, sql`latest.key`)}
     limit ${FOUND_AT_ONCE}`
   for (let total = 0; ;) {
     const ids = (await deps.db.execute<{ id: string }>(latest)).map(({ id }) => id)

@@ -1,7 +1,10 @@
 import { Browser } from '@platform/testkit/browser'
+import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startTestIdp, type TestIdp, type TestPerson } from '../../../test/start.ts'
 import { deleteUser, restoreUser, suspendUser } from '../accounts/accounts.ts'
+import { attemptKey } from '../attempts/attempts.ts'
+import { attempts } from '../attempts/table.ts'
 
 let idp: TestIdp
 let ana: TestPerson
@@ -90,6 +93,21 @@ describe('guessing is slowed down, by account and network', () => {
     expect(paused.status).toBe(429)
     expect(paused.body).toContain('Too many attempts')
     expect((await guess('10.5.0.2', bob.password)).status).toBe(303)
+  })
+
+  test('an attempt that one back-off refuses counts on none behind it', async () => {
+    const bob = await idp.person()
+    const countOf = async (...parts: string[]) => {
+      const [row] = await idp.deps.db
+        .select()
+        .from(attempts)
+        .where(eq(attempts.key, attemptKey('sign-in', ...parts)))
+      return row?.count
+    }
+    const guess = () => tryIn(from('10.5.3.1'), { ...bob, password: 'wrong password' })
+    for (let i = 0; i < 5; i++) expect((await guess()).status).toBe(401)
+    for (let i = 0; i < 3; i++) expect((await guess()).status).toBe(429)
+    expect(await countOf('account', bob.email.toLowerCase())).toBe(5)
   })
 
   test('it is never a lock: the pause ends by itself, and success forgets the rest', async () => {
