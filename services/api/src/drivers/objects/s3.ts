@@ -13,6 +13,7 @@ import type { Blobs } from '../../features/storage/blobs.ts'
 const GATHERED_BYTES_MAX = 8 * 1_048_576
 const PUT_BYTES_MAX = 5 * 1_024 ** 3
 const DELETED_AT_ONCE = 1_000
+const SPARES_MAX = 4
 
 interface S3Options {
   bucket: string
@@ -24,6 +25,14 @@ interface S3Options {
 }
 
 const failed = (cause: unknown): BadGateway => new BadGateway('The object store failed; try again later', cause)
+
+/**
+ * Gives back the memory of a chunk that was used, where nothing else lies in it. Left to the collector, up to 64 MB of such
+ * chunks wait: V8 looks when its young heap is full of objects, and each of these is a small one, whatever it holds.
+ */
+function free({ buffer, byteLength }: Buffer): void {
+  if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0)
+}
 
 /** Keeps blobs in a bucket of an S3 server, under their ids. */
 export function openS3({ bucket, endpoint, region, credentials }: S3Options): Blobs {
@@ -59,6 +68,17 @@ export function openS3({ bucket, endpoint, region, credentials }: S3Options): Bl
     await client.send(command, { abortSignal: signal })
   }
 
+  const spares: Buffer[] = []
+  /** Stores bytes whose length is not known. Their buffer is used again: a new one each time would wait for the collector. */
+  async function putGathered(id: string, source: AsyncIterable<Buffer>, signal: AbortSignal): Promise<void> {
+    const gathered = spares.pop() ?? Buffer.allocUnsafeSlow(GATHERED_BYTES_MAX)
+    let length = 0
+    for await (const chunk of source) length += chunk.copy(gathered, length)
+    await put(id, gathered.subarray(0, length), length, signal)
+    // After a failure some of it may still be on its way out.
+    if (spares.length < SPARES_MAX) spares.push(gathered)
+  }
+
   return {
     lengthMax: (length) => (length === undefined ? GATHERED_BYTES_MAX : PUT_BYTES_MAX),
     async write(id, source, length) {
@@ -74,10 +94,8 @@ export function openS3({ bucket, endpoint, region, credentials }: S3Options): Bl
         }
       }
       try {
-        if (length === undefined) {
-          const whole = Buffer.concat(await Array.fromAsync(watched()))
-          await put(id, whole, whole.length, over.signal)
-        } else {
+        if (length === undefined) await putGathered(id, watched(), over.signal)
+        else {
           const body = Readable.from(watched(), { objectMode: false })
           body.on('error', () => {}) // it is thrown below, and may come after the request was given up
           await put(id, body, length, over.signal)
@@ -87,7 +105,7 @@ export function openS3({ bucket, endpoint, region, credentials }: S3Options): Bl
       }
       if (broken) throw broken.error
     },
-    async *read(id, { start, end }) {
+    async *read(id, { start, end }, chunks) {
       let body: Readable
       try {
         const range = `bytes=${start}-${end}`
@@ -100,6 +118,7 @@ export function openS3({ bucket, endpoint, region, credentials }: S3Options): Bl
       for await (const chunk of body as AsyncIterable<Buffer>) {
         left -= chunk.length
         yield chunk
+        if (chunks === 'lent') free(chunk)
       }
       // S3 cuts a range to what is there, and a reader was promised all of it.
       if (left > 0) throw failed(new Error(`A blob ended ${left} bytes early`))
