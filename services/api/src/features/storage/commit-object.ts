@@ -246,12 +246,11 @@ async function tryTogether(db: Db, at: Date, bucketId: string, object: NewObject
   const blob = onlyContent(object)
   if (blob === undefined) return undefined
   const row = rowOf(bucketId, object)
-  const outcome = await commitTogether(db, {
-    ...asGiven(row, at, object),
-    blob_id: blob?.id ?? null,
-    crc32: blob?.crc32 ?? null,
-    content: hex(blob?.content),
-  })
+  const outcome = await commitTogether(
+    db,
+    { ...asGiven(row, at, object), blob_id: blob?.id ?? null, crc32: blob?.crc32 ?? null },
+    blob?.content,
+  )
   if (outcome === 'alone') return undefined
   if (!outcome) throw new NotFound('Bucket')
   return asStored(row, at, object)
