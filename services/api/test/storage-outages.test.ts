@@ -138,7 +138,7 @@ test.runIf(inject('testServers').s3Url !== undefined)(
     const url = new URL((await newObjectsUrl()).url)
     const way = await cuttable(new URL(url.searchParams.get('endpoint') ?? ''))
     url.searchParams.set('endpoint', way.url)
-    const { deps, bucket, s3, start } = await storageProcess(url.href)
+    const { deps, bucket, s3, start, deliveredAt } = await storageProcess(url.href)
     await start()
     const Bucket = bucket.name
     const kept = new Map<string, Buffer>()
@@ -163,7 +163,8 @@ test.runIf(inject('testServers').s3Url !== undefined)(
     await until(() => seen.has(502))
     const [known] = kept
     const getKnown = () => s3.send(new GetObjectCommand({ Bucket, Key: known?.[0] }))
-    expect(await statusOf(getKnown())).not.toBe(200)
+    expect(await statusOf(getKnown())).toBe(502)
+    expect((await fetch(`${deliveredAt}/${known?.[0]}`)).status).toBe(502)
     way.cut(false)
     const before = kept.size
     await until(() => kept.size > before + 20)

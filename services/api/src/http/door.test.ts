@@ -65,8 +65,7 @@ test('a client that stops reading is let go, and the reading for it ends, in its
         if (ended.length === 2) bothEnded.resolve()
       }
     }
-    outgoing.writeHead(200)
-    await sendContent(outgoing, endless())
+    await sendContent(outgoing, { status: 200 }, endless())
   })
   socket.write(head(0, 'X-Request-Id: first-one\r\n') + head(0, 'X-Request-Id: second-one\r\n'))
   socket.pause()

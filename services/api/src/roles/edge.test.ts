@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
 import { startPlatform, type TestPlatform } from '@platform/testkit/platform'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { findObjectWithContent } from '../features/storage/read-object.ts'
 import { newOwner, type Owner, storeObject, unique } from '../../test/scenario.ts'
 
 let platform: TestPlatform
@@ -55,6 +56,16 @@ test('a hostname that belongs to nothing is a 404 page that runs nothing', async
 })
 
 describe('objects of public buckets', () => {
+  test('whose bytes the store does not give are a 502, not an answer that breaks off (D22)', async () => {
+    const bucket = await newBucket('public')
+    const object = await storeObject(platform, bucket.id, 'lost', 'x'.repeat(100_000))
+    const found = await findObjectWithContent(platform.api, bucket.id, 'lost')
+    await platform.api.blobs.remove([found?.first?.id ?? ''])
+    const { url } = await accessTo(object.id)
+    expect((await follow(url)).status).toBe(502)
+    expect((await follow(url, { range: 'bytes=5-9' })).status).toBe(502)
+  })
+
   test('answer at the hostname of their bucket, and sandboxed at the path form (storage.md Delivery)', async () => {
     const bucket = await newBucket('public')
     const object = await storeObject(platform, bucket.id, 'dir/ä b.txt', 'content')

@@ -135,13 +135,16 @@ async function handle(exchange: DoorExchange): Promise<void> {
     throw error
   })
   exchange.isWorking = false
+  if (body !== undefined && typeof body !== 'string') {
+    await sendContent(outgoing, { status, headers }, body)
+    return
+  }
   if (!outgoing.headersSent) {
     const length = typeof body === 'string' ? { 'content-length': String(Buffer.byteLength(body)) } : {}
     const none = body === undefined && exchange.incoming.method !== 'HEAD' && status !== 204 && status !== 304
     outgoing.writeHead(status, { ...(none && { 'content-length': '0' }), ...length, ...headers })
   }
-  if (body === undefined || typeof body === 'string') outgoing.end(body)
-  else await sendContent(outgoing, body)
+  outgoing.end(body)
 }
 
 /** Serves everything below `/s3`: path style, by SigV4, a key's token, or to anyone what is public (D42, D44). */

@@ -13,7 +13,10 @@ import {
   PutObjectTaggingCommand,
 } from '@aws-sdk/client-s3'
 import { startPlatform, type TestPlatform } from '@platform/testkit/platform'
+import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { findObjectWithContent } from '../storage/read-object.ts'
+import { buckets } from '../storage/table.ts'
 import { bucketName, newS3User, type S3User, sendSigned, startS3, type TestS3 } from '../../../test/s3.ts'
 
 let platform: TestPlatform
@@ -40,6 +43,15 @@ const get = async (Key: string, more: object = {}) => {
   const answer = await ana.client.send(new GetObjectCommand({ Bucket, Key, ...more }))
   return { ...answer, bytes: Buffer.from((await answer.Body?.transformToByteArray()) ?? []) }
 }
+
+test('an object whose bytes the store does not give is a 502, not an answer that breaks off (D22)', async () => {
+  await put('lost', randomBytes(100_000))
+  const [bucket] = await platform.api.db.select({ id: buckets.id }).from(buckets).where(eq(buckets.name, Bucket))
+  const found = await findObjectWithContent(platform.api, bucket?.id ?? '', 'lost')
+  await platform.api.blobs.remove([found?.first?.id ?? ''])
+  await expect(get('lost')).rejects.toEqual(failure('InternalError', 502))
+  await expect(get('lost', { Range: 'bytes=5-9' })).rejects.toEqual(failure('InternalError', 502))
+})
 
 test.each([0, 1, 4_096, 16_384, 16_385, 1_000_000])('an object of %s bytes reads back as it was put', async (size) => {
   const body = randomBytes(size)

@@ -171,7 +171,7 @@ export async function deliverObject(
   const range: ByteRange = asked ?? { start: 0, end: contentLength - 1 }
   headers['content-length'] = String(range.end - range.start + 1)
   if (asked) headers['content-range'] = `bytes ${range.start}-${range.end}/${contentLength}`
-  outgoing.writeHead(asked ? 206 : 200, headers)
-  if (incoming.method === 'HEAD') outgoing.end()
-  else await sendContent(outgoing, openObject(deps, object, first, { range, chunks: 'lent' }))
+  const head = { status: asked ? 206 : 200, headers }
+  if (incoming.method === 'HEAD') outgoing.writeHead(head.status, headers).end()
+  else await sendContent(outgoing, head, openObject(deps, object, first, { range, chunks: 'lent' }))
 }

@@ -1,3 +1,4 @@
+import { NotFound } from '@platform/errors/api-error'
 import { and, asc, eq, exists, gt, isNotNull, notExists, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { enlivenBlobs } from './enliven-blobs.ts'
@@ -40,12 +41,17 @@ async function mergeOne(
   object: { id: string; contentLength: number; blobCount: number },
 ): Promise<void> {
   const content = openObject(deps, object, null)
-  const { blobs } = await receiveBlobs(
+  const received = await receiveBlobs(
     deps,
     chunksOf(content),
     { length: object.contentLength, bytesMax: object.contentLength },
     () => {},
-  )
+  ).catch((error: unknown) => {
+    if (error instanceof NotFound) return undefined // purged since it was found
+    throw error
+  })
+  if (!received) return
+  const { blobs } = received
   const isDone = await deps.db.transaction(async (tx) => {
     // Pieces of an object are replaced only here, so its row is lock enough.
     const [still] = await tx

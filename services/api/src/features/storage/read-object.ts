@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import { NotFound } from '@platform/errors/api-error'
 import { preparedOnce } from '@platform/runtime/prepared-once'
 import { and, asc, eq, getTableColumns, isNull, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
@@ -76,12 +77,12 @@ const piecesOfUpload = ({ db }: Pick<Deps, 'db'>, uploadId: string): Promise<Pie
 
 async function* readPieces(
   deps: Pick<Deps, 'db' | 'blobs'>,
-  pieces: Promise<Piece[]>,
+  pieces: readonly Piece[],
   { start, end }: ByteRange,
   chunks: ChunkOwner,
 ): AsyncGenerator<Buffer> {
   let offset = 0
-  for (const { id, length, isInline } of await pieces) {
+  for (const { id, length, isInline } of pieces) {
     const from = Math.max(start - offset, 0)
     const to = Math.min(end - offset, length - 1)
     offset += length
@@ -92,6 +93,18 @@ async function* readPieces(
       yield row.content.subarray(from, to + 1)
     } else yield* deps.blobs.read(id, { start: from, end: to }, chunks)
   }
+}
+
+/** Throws NotFound where the object was purged after it was found: its pieces go with it, all at once. */
+async function* readObject(
+  deps: Pick<Deps, 'db' | 'blobs'>,
+  id: string,
+  range: ByteRange,
+  chunks: ChunkOwner,
+): AsyncGenerator<Buffer> {
+  const pieces = await piecesOfObject(deps, id)
+  if (pieces.length === 0) throw new NotFound('Object')
+  yield* readPieces(deps, pieces, range, chunks)
 }
 
 /** Bytes that were asked for: all of them where a row holds them, else chunk by chunk. */
@@ -117,12 +130,13 @@ export function openObject(
   if (contentLength === 0) return Buffer.alloc(0)
   if (blobCount === 1 && first)
     return first.content ? first.content.subarray(range.start, range.end + 1) : deps.blobs.read(first.id, range, chunks)
-  return readPieces(deps, piecesOfObject(deps, id), range, chunks)
+  return readObject(deps, id, range, chunks)
 }
 
 /** The bytes that an upload holds so far; a chunk is the reader's until it asks for the next. */
-export const openUpload = (deps: Pick<Deps, 'db' | 'blobs'>, id: string): AsyncIterable<Buffer> =>
-  readPieces(deps, piecesOfUpload(deps, id), { start: 0, end: Number.MAX_SAFE_INTEGER }, 'lent')
+export async function* openUpload(deps: Pick<Deps, 'db' | 'blobs'>, id: string): AsyncGenerator<Buffer> {
+  yield* readPieces(deps, await piecesOfUpload(deps, id), { start: 0, end: Number.MAX_SAFE_INTEGER }, 'lent')
+}
 
 /** Content as chunks, whichever form it has. */
 export async function* chunksOf(content: Content): AsyncGenerator<Buffer> {
@@ -147,14 +161,21 @@ function sendChunk(outgoing: ServerResponse, chunk: Buffer): Promise<void> {
 }
 
 /**
- * Sends what `openObject` opened behind a head that was written; chunks may be lent. A reader who leaves ends the reading, and
- * is thrown.
+ * Answers with what `openObject` opened; chunks may be lent. The head goes out with the first of them, so that a store that
+ * fails at once is told of by a status. Rejects with that failure; later ones and a reader who leaves end the reading, too.
  */
-export async function sendContent(outgoing: ServerResponse, content: Content): Promise<void> {
+export async function sendContent(
+  outgoing: ServerResponse,
+  { status, headers }: { status: number; headers?: Record<string, string> | undefined },
+  content: Content,
+): Promise<void> {
   if (Buffer.isBuffer(content)) {
-    outgoing.end(content)
+    outgoing.writeHead(status, headers).end(content)
     return
   }
-  for await (const chunk of content) await sendChunk(outgoing, chunk)
+  for await (const chunk of content) {
+    if (!outgoing.headersSent) outgoing.writeHead(status, headers)
+    await sendChunk(outgoing, chunk)
+  }
   outgoing.end()
 }

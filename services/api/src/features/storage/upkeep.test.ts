@@ -148,6 +148,26 @@ test('the pieces of a scattered object are put together, and nothing that shows 
   expect((await verifyStorage(platform.api)).damaged).toEqual([])
 })
 
+test('an object that is purged between its being found and read is not found, rather than empty', async () => {
+  const { id } = await newBucket()
+  const object = await storeScattered(id, 'k', [randomBytes(20_000), randomBytes(20_000)])
+  await trashObject(platform.api, id, object.id)
+  await purgeObject(platform.api, id, object.id)
+  const content = openObject(platform.api, object, null)
+  await expect(buffer(content as AsyncIterable<Buffer>)).rejects.toMatchObject({ status: 404 })
+})
+
+test('pieces are put together beside a purge of what they belong to', async () => {
+  const { id } = await newBucket()
+  for (let round = 0; round < 5; round++) {
+    const pieces = Array.from({ length: 70 }, () => randomBytes(20_000))
+    const object = await storeScattered(id, 'k', pieces)
+    await trashObject(platform.api, id, object.id)
+    await Promise.all([mergeBlobs(platform.api), purgeObject(platform.api, id, object.id)])
+  }
+  expect((await verifyStorage(platform.api)).damaged).toEqual([])
+})
+
 test('verify names what is damaged and repairs counts, and removes nothing', async () => {
   const { id, path } = await newBucket()
   const [sound, cut, gone, small] = await Promise.all(
