@@ -58,6 +58,8 @@ export async function keepDays(deps: Pick<Deps, 'db' | 'now'>): Promise<void> {
   )
   for (const { name } of partitions)
     await db.transaction(async (tx) => {
+      // Two that drop one at once: the second may find the partition and no longer its parent, which is an error of Postgres.
+      await tx.execute(sql`select pg_advisory_xact_lock(${LOCK})`)
       await tx.execute(sql`set local lock_timeout = '1s'`)
       await tx.execute(sql`drop table if exists ${sql.identifier(name)}`)
     })
