@@ -33,31 +33,31 @@ export async function answerPage(
     "frame-ancestors 'none'",
     "base-uri 'none'",
   ]
-  c.header('content-security-policy', csp.join('; '))
-  c.header('referrer-policy', 'same-origin')
-  c.header('cache-control', 'no-store')
-  if (deps.issuer.startsWith('https:')) c.header('strict-transport-security', 'max-age=31536000')
-  return c.html(
-    await html`<!doctype html>
-      <html lang="en">
-        <head>
-          <meta charset="utf-8" />
-          <meta name="viewport" content="width=device-width, initial-scale=1" />
-          <title>${title} – Platform account</title>
-          <link rel="stylesheet" href="${stylePath(deps)}" />
-          ${hasScript ? html`<script type="module" src="${scriptPath(deps)}"></script>` : ''}
-        </head>
-        <body>
-          <main>
-            <p class="brand">Platform account</p>
-            <h1>${title}</h1>
-            ${content}
-          </main>
-          <footer>${new URL(deps.issuer).host}</footer>
-        </body>
-      </html>`,
-    status,
-  )
+  const page = await html`<!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <title>${title} – Platform account</title>
+        <link rel="stylesheet" href="${stylePath(deps)}" />
+        ${hasScript ? html`<script type="module" src="${scriptPath(deps)}"></script>` : ''}
+      </head>
+      <body>
+        <main>
+          <p class="brand">Platform account</p>
+          <h1>${title}</h1>
+          ${content}
+        </main>
+        <footer>${new URL(deps.issuer).host}</footer>
+      </body>
+    </html>`
+  // As in app.ts, not by c.header; and as a plain string, since what `html` makes would become a stream.
+  const { outgoing } = c.env
+  outgoing.setHeader('content-security-policy', csp.join('; '))
+  outgoing.setHeader('referrer-policy', 'same-origin')
+  outgoing.setHeader('cache-control', 'no-store')
+  if (deps.issuer.startsWith('https:')) outgoing.setHeader('strict-transport-security', 'max-age=31536000')
+  return c.html(String(page), status)
 }
 
 /**

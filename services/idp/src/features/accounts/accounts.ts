@@ -1,6 +1,7 @@
 import { BadRequest, Conflict, NotFound } from '@platform/errors/api-error'
 import { isUniqueViolation, one } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
+import { preparedOnce } from '@platform/runtime/prepared-once'
 import { and, eq, isNotNull, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { type AuditActor, recordAudit } from '../audit/audit.ts'
@@ -31,14 +32,17 @@ function checkedEmail(email: string): string {
 }
 
 /** Case does not tell addresses apart. */
-const hasEmail = (email: string) => sql`lower(${users.email}) = lower(${email})`
+const userByEmail = preparedOnce((db) =>
+  db
+    .select()
+    .from(users)
+    .where(sql`lower(${users.email}) = lower(${sql.placeholder('email')})`)
+    .prepare('user_by_email'),
+)
 
 /** The user of an email address, whatever its case. */
 export async function findUserByEmail({ db }: Pick<Deps, 'db'>, email: string): Promise<User | undefined> {
-  const [user] = await db
-    .select()
-    .from(users)
-    .where(hasEmail(email.trim().normalize('NFC')))
+  const [user] = await userByEmail(db).execute({ email: email.trim().normalize('NFC') })
   return user
 }
 

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { preparedOnce } from '@platform/runtime/prepared-once'
 import { and, eq, inArray, type SQL, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { attempts } from './table.ts'
@@ -16,7 +17,7 @@ interface BackOff {
   pauseMaxSeconds: number
 }
 
-const FORGOTTEN_MS = 86_400_000
+const HURDLES_MAX = 3
 /** No pause. Not the moment of the attempt: one that was made a millisecond before it but arrives later would wait. */
 const NO_PAUSE = new Date(0)
 
@@ -26,38 +27,64 @@ interface Hurdle {
   backOff: BackOff
 }
 
-/** Counts on one of the hurdles, if those before it let the attempt through; answers with a row where it does so itself. */
-function upsert({ key, backOff: { free, pauseMaxSeconds } }: Hurdle, at: Date, before: SQL | undefined): SQL {
-  const now = sql`${at.toISOString()}::timestamptz`
-  const noPause = sql`${NO_PAUSE.toISOString()}::timestamptz`
-  const forgottenBefore = sql`${new Date(at.getTime() - FORGOTTEN_MS).toISOString()}::timestamptz`
-  const count = sql`case when ${attempts.updatedAt} < ${forgottenBefore} then 1 else ${attempts.count} + 1 end`
-  const pause = sql`least(${pauseMaxSeconds}::float8, power(2::float8, least(${count} - ${free}::int, 30)))`
+const stepAt = (place: number) => sql.identifier(`hurdle_${place}`)
+
+/**
+ * The commit is not waited for until it is on disk: a crash of Postgres forgets the attempts of its last half second, and a
+ * flood of them does not queue before the commits of others. The first step says so for the statement's own transaction.
+ */
+const hasNoWait = sql`set_config('synchronous_commit', 'off', true) = 'off'`
+
+/** Counts on the hurdle of this place, if the one before it let the attempt through; has a row where it does so itself. */
+function upsert(place: number): SQL {
+  const given = (name: string) => sql.placeholder(`${name}${place}`)
+  const now = sql`${sql.placeholder('now')}::timestamptz`
+  const noPause = sql.raw(`'${NO_PAUSE.toISOString()}'::timestamptz`)
+  const count = sql`case when ${attempts.updatedAt} < ${now} - interval '1 day' then 1 else ${attempts.count} + 1 end`
+  const pause = sql`least(${given('pauseMax')}::float8, power(2::float8, least(${count} - ${given('free')}::int, 30)))`
   return sql`insert into ${attempts} (key, count, since, blocked_until, updated_at)
-    select ${key}::text, 1, ${now}, ${noPause}, ${now} ${before && sql`where exists (select from ${before})`}
+    select ${given('key')}::text, 1, ${now}, ${noPause}, ${now}
+      where ${place === 0 ? hasNoWait : sql`exists (select from ${stepAt(place - 1)})`}
     on conflict (key) do update set
       count = ${count},
       updated_at = ${now},
-      blocked_until = case when ${count} >= ${free}::int then ${now} + make_interval(secs => ${pause}) else ${noPause} end
+      blocked_until = case when ${count} >= ${given('free')}::int then ${now} + make_interval(secs => ${pause}) else ${noPause} end
       where ${attempts.blockedUntil} <= ${now}
-    returning 1`
+    returning 1 as passed`
 }
+
+const passed = { passed: sql<number>`passed` }
+/** Statements for one hurdle, two, and so on. */
+const admissions = Array.from({ length: HURDLES_MAX }, (_, last) =>
+  preparedOnce((db) => {
+    const steps = Array.from({ length: last + 1 }, (_step, place) =>
+      db.$with(`hurdle_${place}`, passed).as(upsert(place)),
+    )
+    return db
+      .with(...steps)
+      .select(passed)
+      .from(sql`${stepAt(last)}`)
+      .prepare(`admit_attempt_${last + 1}`)
+  }),
+)
 
 /**
  * Counts an attempt before it is made, so that a thousand at once are not a thousand free ones. Answers false during
  * the pause after earlier ones; such an attempt does not prolong it, and is not counted on the hurdles behind the one that
  * stopped it. A day without attempts forgets them.
  *
- * One statement and one commit for all hurdles. Whoever shares several with another has to give them in the same order.
+ * One statement and one commit for all hurdles, of which there are three at most. Whoever shares several with another has to
+ * give them in the same order.
  */
 export async function admitAttempt({ db, now }: AttemptDeps, hurdles: readonly Hurdle[]): Promise<boolean> {
-  const at = now()
-  const names = hurdles.map((_, n) => sql.identifier(`hurdle_${n}`))
-  const steps = hurdles.map((hurdle, n) => {
-    const before = names[n - 1]
-    return sql`${names[n]} as (${upsert(hurdle, at, before && sql`${before}`)})`
-  })
-  const rows = await db.execute(sql`with ${sql.join(steps, sql`, `)} select 1 from ${names.at(-1)}`)
+  const admission = admissions[hurdles.length - 1]
+  if (!admission) throw new Error(`An attempt has 1 to ${HURDLES_MAX} hurdles, not ${hurdles.length}`)
+  const given = hurdles.map(({ key, backOff: { free, pauseMaxSeconds } }, place) => ({
+    [`key${place}`]: key,
+    [`free${place}`]: free,
+    [`pauseMax${place}`]: pauseMaxSeconds,
+  }))
+  const rows = await admission(db).execute(Object.assign({ now: now().toISOString() }, ...given))
   return rows.length > 0
 }
 
