@@ -14,6 +14,8 @@ export interface PacedOrder {
 
 export interface PacedResult {
   perSecond: number
+  /** How long it was sent, the time that is not timed included. */
+  seconds: number
   p50Ms: number
   p99Ms: number
   /** How many answers had which status. */
@@ -22,19 +24,22 @@ export interface PacedResult {
 
 const program = fileURLToPath(import.meta.resolve('./paced-load.ts'))
 
-/** Sends loads side by side for some seconds. Throws when it cannot keep the pace. Answers in the order of `loads`. */
-export async function sendPacedLoad(
+/** Sends loads side by side for some seconds, each from a process of its own: who measures one is not kept busy by another. */
+export const sendPacedLoad = (
   loads: readonly PacedOrder[],
   seconds: number,
   env: Record<string, string>,
-): Promise<PacedResult[]> {
+): Promise<PacedResult[]> => Promise.all(loads.map((load) => sendOne(load, seconds, env)))
+
+/** Throws when it cannot keep the pace. */
+async function sendOne(load: PacedOrder, seconds: number, env: Record<string, string>): Promise<PacedResult> {
   const [command, args] = onCore('any', [program])
   const child = spawn(command, args, { env, stdio: ['pipe', 'pipe', 'inherit'] })
-  child.stdin.end(JSON.stringify({ seconds, loads }))
+  child.stdin.end(JSON.stringify({ seconds, ...load }))
   const [output, [code]] = await Promise.all([
     child.stdout.toArray(),
     once(child, 'exit') as Promise<[number | null, string | null]>,
   ])
   if (code !== 0) throw new Error(`The load maker ended with exit code ${code}`)
-  return JSON.parse(Buffer.concat(output as Buffer[]).toString('utf8')) as PacedResult[]
+  return JSON.parse(Buffer.concat(output as Buffer[]).toString('utf8')) as PacedResult
 }
