@@ -7,6 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { compileCache } from '@platform/testkit/test-environment'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { clients, demoEmail } from './clients.ts'
 
@@ -29,7 +30,14 @@ const anyPorts = { API_PORT: '0', IDP_PORT: '0', EDGE_PORT: '0' }
 
 function launch(env: Record<string, string> = {}, ...options: string[]) {
   const launcher = spawn(process.execPath, [join(import.meta.dirname, 'main.ts'), ...options], {
-    env: { PATH: '/usr/bin:/bin:/usr/sbin:/sbin', HOME: dataFolder, DATA_DIR: dataFolder, ...anyPorts, ...env },
+    env: {
+      ...compileCache,
+      PATH: '/usr/bin:/bin:/usr/sbin:/sbin',
+      HOME: dataFolder,
+      DATA_DIR: dataFolder,
+      ...anyPorts,
+      ...env,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   launchers.push(launcher)

@@ -1,16 +1,12 @@
-import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterEach } from 'vitest'
+import { onTestFinished } from 'vitest'
 import { createDatabase } from './databases.ts'
 import { freePort } from './free-port.ts'
-
-const started: ChildProcessWithoutNullStreams[] = []
-afterEach(() => {
-  for (const child of started.splice(0)) child.kill('SIGKILL')
-})
+import { compileCache } from './test-environment.ts'
 
 /** A working environment for a service as a process of its own, on a database of its own. */
 export async function serviceEnvironment(
@@ -19,6 +15,7 @@ export async function serviceEnvironment(
 ): Promise<Record<string, string>> {
   const port = await freePort()
   return {
+    ...compileCache,
     PATH: process.env.PATH ?? '', // oxlint-disable-line node/no-process-env -- a child needs to be found
     PUBLIC_URL: `http://localhost:${port}`,
     PORT: String(port),
@@ -30,13 +27,13 @@ export async function serviceEnvironment(
   }
 }
 
-/** Starts `main` with this environment and no other; what still runs after a test is killed. */
+/** Starts `main` with this environment and no other, for one test: if it still runs after that it is killed. */
 export function startServiceProcess(main: URL, env: Record<string, string>, argument?: string) {
   const child = spawn(process.execPath, [main.pathname, ...(argument ? [argument] : [])], {
     env,
     stdio: ['pipe', 'pipe', 'pipe'],
   })
-  started.push(child)
+  onTestFinished(() => void child.kill('SIGKILL'))
   child.stdout.resume()
   const ended = Promise.all([once(child, 'exit'), text(child.stderr)]).then(([[code], stderr]) => ({
     code: code as number | null,

@@ -1,11 +1,12 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
+import { isCi } from '@platform/testkit/test-environment'
 import type { TestContext } from 'vitest'
 
 const run = promisify(execFile)
 
-// oxlint-disable-next-line node/no-process-env -- a client needs to be found, and CI must have all of them
-const { PATH = '', HOME = '', CI } = process.env
+// oxlint-disable-next-line node/no-process-env -- a client needs to be found
+const { PATH = '', HOME = '' } = process.env
 const OUTPUT_BYTES_MAX = 64 * 1_024 ** 2
 
 /** A client of another make, as a process with this environment and no other. Rejects with what it wrote to stderr. */
@@ -39,6 +40,6 @@ export async function findClients(commands: readonly string[], args: readonly st
 /** Skips a test whose client is not installed, and says so; in CI it has to be. */
 export function demandClient(context: TestContext, name: string, found: readonly string[]): void {
   if (found.length > 0) return
-  if (CI) throw new Error(`${name} is not installed, and in CI it has to be`)
+  if (isCi) throw new Error(`${name} is not installed, and in CI it has to be`)
   context.skip(`${name} is not installed`)
 }

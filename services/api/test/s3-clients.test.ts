@@ -7,12 +7,17 @@ import { CreateBucketCommand, GetObjectCommand, HeadObjectCommand, PutObjectComm
 import { Upload } from '@aws-sdk/lib-storage'
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
 import { startPlatform, type TestPlatform } from '@platform/testkit/platform'
+import { isCi } from '@platform/testkit/test-environment'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { demandClient, findClients, runClient } from './client-process.ts'
 import { bucketName, newS3User, type S3User, startS3, type TestS3 } from './s3.ts'
 
 const MIB = 1_024 ** 2
 const LONG = 600_000
+const LARGE_MB = isCi ? 200 : 40
+const FOLDERS = isCi ? 100 : 10
+const FILES_EACH = 100
+const FILES = FOLDERS * FILES_EACH
 let platform: TestPlatform
 let s3: TestS3
 let ana: S3User
@@ -72,7 +77,7 @@ test('the SDK’s lib-storage uploads a stream of unknown length in parts, and i
 const awsCommands = await findClients(['aws', '/usr/bin/aws'], ['--version'])
 
 test.for(awsCommands.length > 0 ? awsCommands : ['aws'])(
-  '%s copies 200 MB, syncs a tree, presigns and removes',
+  `%s copies ${LARGE_MB} MB, syncs a tree, presigns and removes`,
   { timeout: LONG },
   async (command, context) => {
     demandClient(context, 'awscli', awsCommands)
@@ -91,7 +96,7 @@ test.for(awsCommands.length > 0 ? awsCommands : ['aws'])(
     await aws('s3', 'mb', `s3://${bucket}`)
     expect(await aws('s3', 'ls')).toContain(bucket)
 
-    const { path, hash } = await newFile(`aws-${bucket}.bin`, 200_000_000)
+    const { path, hash } = await newFile(`aws-${bucket}.bin`, LARGE_MB * 1_000_000)
     await aws('s3', 'cp', '--no-progress', path, `s3://${bucket}/large.bin`)
     await aws('s3', 'cp', '--no-progress', `s3://${bucket}/large.bin`, `${path}.back`)
     expect(await hashOf(`${path}.back`)).toBe(hash)
@@ -120,7 +125,7 @@ test.for(awsCommands.length > 0 ? awsCommands : ['aws'])(
 const rclones = await findClients(['rclone'], ['version'])
 
 test(
-  'rclone syncs 10,000 files, finds them the same, copies on the server and streams',
+  `rclone syncs ${FILES} files, finds them the same, copies on the server and streams`,
   { timeout: LONG },
   async (context) => {
     demandClient(context, 'rclone', rclones)
@@ -136,10 +141,10 @@ test(
     const rclone = (...args: string[]) => runClient('rclone', args, env)
     const bucket = bucketName()
     const many = join(folder, 'many')
-    for (let d = 0; d < 100; d++) {
+    for (let d = 0; d < FOLDERS; d++) {
       await mkdir(join(many, `dir-${d}`), { recursive: true })
       await Promise.all(
-        Array.from({ length: 100 }, (_, i) =>
+        Array.from({ length: FILES_EACH }, (_, i) =>
           writeFile(join(many, `dir-${d}`, `file ${i}.txt`), `${d} ${i} `.repeat(10)),
         ),
       )
@@ -147,7 +152,7 @@ test(
     await rclone('mkdir', `ours:${bucket}`)
     await rclone('sync', '--transfers', '16', '--checkers', '16', many, `ours:${bucket}/many`)
     await rclone('check', '--one-way', many, `ours:${bucket}/many`)
-    expect(JSON.parse(await rclone('size', '--json', `ours:${bucket}/many`))).toMatchObject({ count: 10_000 })
+    expect(JSON.parse(await rclone('size', '--json', `ours:${bucket}/many`))).toMatchObject({ count: FILES })
     await rclone('sync', `ours:${bucket}/many/dir-1`, `ours:${bucket}/copied`)
     await rclone('check', join(many, 'dir-1'), `ours:${bucket}/copied`)
 

@@ -24,10 +24,8 @@ export async function storageProcess(objectsUrl: string, { now = () => new Date(
     IDP_URL: 'http://localhost:1',
     EDGE_PORT: String(edgePort),
     OBJECTS_URL: objectsUrl,
-    // As the launcher starts it: a small young heap, and modules that were compiled before.
+    // As the launcher starts it.
     NODE_OPTIONS: '--max-semi-space-size=2',
-    // oxlint-disable-next-line node/no-process-env -- the launcher hands it on as well
-    ...(process.env.NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }),
   })
   const { deps, close } = await compose(loadConfig({ ...env, PORT: '1' }), { now })
   onTestFinished(close)

@@ -2,6 +2,7 @@ import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { env } from 'node:process'
 import { type Browser, type BrowserContext, type CDPSession, chromium, type Page } from 'playwright-core'
+import { isCi } from '@platform/testkit/test-environment'
 import { afterAll, beforeAll, describe } from 'vitest'
 
 const names = ['chromium', 'chromium-browser', 'google-chrome']
@@ -21,8 +22,6 @@ const executablePath = (env['PATH'] ?? '')
   .flatMap((folder) => names.map((name) => join(folder, name)))
   .find((file) => isExecutable(file))
 
-const isRequired = !['', '0', 'false'].includes(env['CI'] ?? '')
-
 type ContextOptions = Parameters<Browser['newContext']>[0]
 
 /** Opens a browser of its own, with cookies of its own, on a page that goes nowhere yet. */
@@ -35,7 +34,7 @@ export type OpenPage = (options?: ContextOptions) => Promise<{ context: BrowserC
 export function describeInChromium(name: string, body: (open: OpenPage) => void): void {
   const isMissing = executablePath === undefined
   const where = isMissing ? `needs ${names.join(' or ')} in the PATH` : 'in Chromium'
-  describe.skipIf(isMissing && !isRequired)(`${name} (${where})`, () => {
+  describe.skipIf(isMissing && !isCi)(`${name} (${where})`, () => {
     let browser: Browser | undefined
     beforeAll(async () => {
       if (isMissing) throw new Error(`CI is set, and there is no ${names.join(' or ')} in the PATH`)

@@ -1,11 +1,10 @@
 import { spawn } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { Browser } from '@platform/testkit/browser'
 import { createDatabase } from '@platform/testkit/databases'
+import { compileCache } from '@platform/testkit/test-environment'
 import { base32 } from 'oslo/encoding'
 import { generateHOTP } from 'oslo/otp'
 import postgres from 'postgres'
@@ -13,7 +12,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startTestIdp, type TestIdp } from './start.ts'
 
 const cli = new URL('../src/cli.ts', import.meta.url).pathname
-const NODE_COMPILE_CACHE = join(tmpdir(), 'platform-idp-tests')
 const MASTER_KEYS = `test:${randomBytes(32).toString('base64')}`
 let idp: TestIdp
 let sql: postgres.Sql
@@ -27,7 +25,7 @@ afterAll(async () => {
 })
 
 async function run(words: string, stdin = '', more: Record<string, string> = {}) {
-  const env = { PUBLIC_URL: idp.url, DATABASE_URL: idp.databaseUrl, MASTER_KEYS, NODE_COMPILE_CACHE, ...more }
+  const env = { ...compileCache, PUBLIC_URL: idp.url, DATABASE_URL: idp.databaseUrl, MASTER_KEYS, ...more }
   const child = spawn(process.execPath, [cli, ...words.split(' ').filter((word) => word !== '')], { env })
   child.stdin.end(stdin)
   const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
