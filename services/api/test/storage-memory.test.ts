@@ -12,7 +12,8 @@ import { storageProcess } from './storage-process.ts'
 
 // oxlint-disable-next-line node/no-process-env -- a little in CI, 5 GB by `pnpm memory`
 const BYTES = Number(process.env.MEMORY_BYTES ?? 300_000_000)
-const RSS_BYTES_MAX = 200_000_000
+/** With the 58 MB that Node's file mostly takes besides, 200 MB of RSS. */
+const HELD_BYTES_MAX = 140_000_000
 const CHUNK = Buffer.alloc(1_000_000, 'flat memory ')
 
 function* bytes(): Generator<Buffer> {
@@ -23,9 +24,15 @@ async function lengthOf(stream: AsyncIterable<Uint8Array>): Promise<number> {
   for await (const chunk of stream) length += chunk.length
   return length
 }
-/** The most that a process has held. */
-const peakOf = (pid: number): number =>
-  Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) * 1_024
+/**
+ * The most that a process has held in memory, without what the kernel maps of Node's own file: 58 MB or 84, as that lies in its
+ * cache, shared by all processes and given back when it is wanted.
+ */
+function peakOf(pid: number): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  const told = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+) kB`).exec(status)?.[1] ?? Number.NaN) * 1_024
+  return told('VmHWM') - told('RssFile')
+}
 
 test(
   `${BYTES} bytes go up and down through each door in flat memory`,
@@ -46,7 +53,7 @@ test(
         ContentLength: BYTES,
       }),
     )
-    expect(peak()).toBeLessThan(RSS_BYTES_MAX)
+    expect(peak()).toBeLessThan(HELD_BYTES_MAX)
 
     const encoded = (text: string) => Buffer.from(text).toString('base64')
     const headers = { 'tus-resumable': '1.0.0', authorization: `Bearer ${await token()}` }
@@ -70,7 +77,7 @@ test(
     const answered = once(patch, 'response') as Promise<[IncomingMessage]>
     await pipeline(Readable.from(bytes(), { objectMode: false }), patch)
     expect((await answered)[0].statusCode).toBe(204)
-    expect(peak()).toBeLessThan(RSS_BYTES_MAX)
+    expect(peak()).toBeLessThan(HELD_BYTES_MAX)
 
     for (const Key of ['s3', 'tus']) {
       const { Body } = await s3.send(new GetObjectCommand({ Bucket, Key }))
@@ -78,6 +85,6 @@ test(
       const delivered = await fetch(`${deliveredAt}/${Key}`)
       expect(await lengthOf(delivered.body as AsyncIterable<Uint8Array>)).toBe(BYTES)
     }
-    expect(peak()).toBeLessThan(RSS_BYTES_MAX)
+    expect(peak()).toBeLessThan(HELD_BYTES_MAX)
   },
 )

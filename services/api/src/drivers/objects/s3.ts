@@ -1,3 +1,4 @@
+import { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import {
   CreateBucketCommand,
@@ -114,11 +115,18 @@ export function openS3({ bucket, endpoint, region, credentials }: S3Options): Bl
       } catch (error) {
         throw failed(error)
       }
+      // Node's parser copies what came through the socket, before we hear of it: the original is of no more use.
+      const socket = chunks === 'lent' && body instanceof IncomingMessage ? body.socket : undefined
+      socket?.on('data', free)
       let left = end - start + 1
-      for await (const chunk of body as AsyncIterable<Buffer>) {
-        left -= chunk.length
-        yield chunk
-        if (chunks === 'lent') free(chunk)
+      try {
+        for await (const chunk of body as AsyncIterable<Buffer>) {
+          left -= chunk.length
+          yield chunk
+          if (chunks === 'lent') free(chunk)
+        }
+      } finally {
+        socket?.off('data', free)
       }
       // S3 cuts a range to what is there, and a reader was promised all of it.
       if (left > 0) throw failed(new Error(`A blob ended ${left} bytes early`))
