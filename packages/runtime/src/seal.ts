@@ -17,7 +17,7 @@ interface MasterKey {
   key: Buffer
 }
 
-/** `id:base64` of 32 bytes, comma-separated; the newest first. */
+/** `id:base64` of 32 bytes, comma-separated; the newest first; each id once. */
 export const masterKeys = z
   .string()
   .regex(/^([\w.-]{1,32}:[A-Za-z0-9+/]{43}=)(,[\w.-]{1,32}:[A-Za-z0-9+/]{43}=)*$/)
@@ -28,6 +28,8 @@ export const masterKeys = z
         return { id, key: Buffer.from(key, 'base64') }
       }) as unknown as MasterKeys,
   )
+  // What the first of two seals, the second would be asked to open.
+  .refine((keys) => new Set(keys.map(({ id }) => id)).size === keys.length, 'two keys have the same id')
 
 /** A sealed value: which master key, and nonce (12 bytes) + tag (16 bytes) + ciphertext. */
 export interface Sealed {
