@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { newObjectsUrl } from '@platform/testkit/objects'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
@@ -48,6 +49,28 @@ describe.each(Object.entries(drivers))('blobs on the driver %s', (_, urlOf) => {
         true,
       )
     }
+  })
+
+  test('of which the last chunk is still in use leave the next read its bytes', async () => {
+    const [slow, next] = [randomBytes(300_000), randomBytes(300_000)]
+    const ids = { slow: randomUUID(), next: randomUUID() }
+    await blobs.write(ids.slow, chunksOf(slow), slow.length)
+    await blobs.write(ids.next, chunksOf(next), next.length)
+    const read = async (id: string, bytes: Buffer, atLast: () => Promise<unknown>) => {
+      const parts: Buffer[] = []
+      let left = bytes.length
+      for await (const chunk of blobs.read(id, whole(bytes), 'lent')) {
+        parts.push(Buffer.from(chunk))
+        left -= chunk.length
+        if (left === 0) await atLast()
+      }
+      expect(Buffer.concat(parts).equals(bytes)).toBe(true)
+    }
+    for (let round = 0; round < 3; round++)
+      await read(ids.slow, slow, async () => {
+        await sleep(20) // nothing more is to come, so the connection is free for the next
+        await read(ids.next, next, async () => {})
+      })
   })
 
   test('whose source fails are not there, and the failure is the source’s own', async () => {

@@ -32,8 +32,14 @@ const failed = (cause: unknown): BadGateway => new BadGateway('The object store 
  * chunks wait: V8 looks when its young heap is full of objects, and each of these is a small one, whatever it holds.
  */
 function free({ buffer, byteLength }: Buffer): void {
-  if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0)
+  if (buffer instanceof ArrayBuffer && !buffer.detached && buffer.byteLength === byteLength) buffer.transfer(0)
 }
+
+/**
+ * The same for what a socket has read, of which Node's HTTP parser makes copies. In the next tick: a connection that is kept alive may have
+ * gone on to another answer, whose parser then listens behind us.
+ */
+const freeRead = (read: Buffer): void => process.nextTick(free, read)
 
 /** Keeps blobs in a bucket of an S3 server, under their ids. */
 export function openS3({ bucket, endpoint, region, credentials }: S3Options): Blobs {
@@ -115,9 +121,8 @@ export function openS3({ bucket, endpoint, region, credentials }: S3Options): Bl
       } catch (error) {
         throw failed(error)
       }
-      // Node's parser copies what came through the socket, before we hear of it: the original is of no more use.
       const socket = chunks === 'lent' && body instanceof IncomingMessage ? body.socket : undefined
-      socket?.on('data', free)
+      socket?.on('data', freeRead)
       let left = end - start + 1
       try {
         for await (const chunk of body as AsyncIterable<Buffer>) {
@@ -126,7 +131,7 @@ export function openS3({ bucket, endpoint, region, credentials }: S3Options): Bl
           if (chunks === 'lent') free(chunk)
         }
       } finally {
-        socket?.off('data', free)
+        socket?.off('data', freeRead)
       }
       // S3 cuts a range to what is there, and a reader was promised all of it.
       if (left > 0) throw failed(new Error(`A blob ended ${left} bytes early`))
