@@ -9,12 +9,19 @@ export interface IssuerKeys {
   find(header: JWTHeaderParameters): Promise<CryptoKey | KeyObject>
   /** Changes when the published keys do, so that what was verified by a withdrawn key is verified again. */
   version(): string
+  /** False once the keys are older than their issuer lets them be kept: then `find`, which reads them again, decides. */
+  isFresh(): boolean
 }
 
 const FETCH_TIMEOUT_MS = 5_000
-/** max-age of the discovery document and the JWKS (B §2). */
+/** max-age of the discovery document and the JWKS (B §2). A key that was withdrawn is taken no longer than this. */
 const FRESH_MS = 300_000
-const COOLDOWN_MS = 10_000
+/** From this age on the JWKS is read again in the background, so that no request waits for it. */
+const RENEWED_FROM_MS = 240_000
+/** How long an issuer that could not be read is left alone. */
+const RETRY_MS = 10_000
+/** How soon an unknown kid may ask again: the first token of a new key should not wait, a flood of forged ones may. */
+const COOLDOWN_MS = 1_000
 
 const unknownKey = () => new InvalidToken('The token is signed by an unknown key')
 
@@ -26,6 +33,7 @@ export const ownKeys = (keySet: KeySet): IssuerKeys => ({
     return key
   },
   version: () => keySet.version(),
+  isFresh: () => true,
 })
 
 /** Another issuer, known through its discovery document and JWKS alone. */
@@ -40,16 +48,21 @@ interface Discovery {
 }
 
 /**
- * Reads an issuer's discovery document and JWKS, both at first use. The JWKS is read again in the background once it is
- * 5 minutes old, and at once for an unknown kid, at most every 10 s. While the issuer is away the known keys go on.
+ * Reads an issuer's discovery document and JWKS, both at first use. The JWKS is read again in the background from an age of
+ * 4 minutes on, before anything else at 5 minutes, and at once for an unknown kid, at most every second. While the issuer is
+ * away the known keys go on.
  *
  * issuer: compared with the document's `issuer`. fetchFrom: the origin to fetch from, where it differs (an internal one).
  */
-export function discoverIssuer(issuer: string, fetchFrom: string): DiscoveredIssuer {
+export function discoverIssuer(issuer: string, fetchFrom: string, now: () => Date): DiscoveredIssuer {
   type Remote = ReturnType<typeof createRemoteJWKSet>
   let found: Promise<{ document: Discovery; remote: Remote }> | undefined
   let kids = ''
+  /** When the JWKS was last read; 0 before that. */
   let readAt = 0
+  /** When the last attempt to read it failed; 0 if it succeeded. */
+  let failedAt = 0
+  let renewing: Promise<void> | undefined
 
   /** The issuer's own origin is spelled as clients see it; from here it may be another. */
   function reachable(url: string): URL {
@@ -69,6 +82,8 @@ export function discoverIssuer(issuer: string, fetchFrom: string): DiscoveredIss
       timeoutDuration: FETCH_TIMEOUT_MS,
       cooldownDuration: COOLDOWN_MS,
       cacheMaxAge: Number.POSITIVE_INFINITY,
+      // A cache on the way would add its own 300 s to ours.
+      headers: { 'cache-control': 'no-cache' },
     })
     return { document, remote }
   }
@@ -91,20 +106,39 @@ export function discoverIssuer(issuer: string, fetchFrom: string): DiscoveredIss
         .join() ?? ''
   }
 
+  async function readAgain(): Promise<void> {
+    try {
+      const { remote } = await getIssuer()
+      await remote.reload()
+      note(remote)
+      readAt = now().getTime()
+      failedAt = 0
+    } catch {
+      failedAt = now().getTime() // the issuer is away: what is known stays
+    }
+  }
+  /** Reads the JWKS again. Requests that come meanwhile share the reading. */
+  const renew = (): Promise<void> => (renewing ??= readAgain().finally(() => (renewing = undefined)))
+
+  const age = (): number => now().getTime() - readAt
+  const isRetryDue = (): boolean => now().getTime() - failedAt >= RETRY_MS
+  // While the issuer is away nobody waits for it: the known keys count as fresh until the next attempt is due.
+  const isFresh = (): boolean => readAt === 0 || age() < FRESH_MS || !isRetryDue()
+
+  async function refresh(): Promise<void> {
+    if (!isFresh()) await renew()
+    else if (readAt > 0 && age() >= RENEWED_FROM_MS && isRetryDue()) void renew()
+  }
+
   return {
     endpoint: async (name) => reachable((await getIssuer()).document[name]),
+    isFresh,
     async find(header) {
       const { remote: keys } = await getIssuer()
-      if (readAt > 0 && Date.now() - readAt > FRESH_MS) {
-        readAt = Date.now()
-        keys.reload().then(
-          () => note(keys),
-          () => {}, // the issuer is away: what is known stays
-        )
-      }
+      await refresh()
       try {
         const key = await keys(header)
-        readAt ||= Date.now()
+        readAt ||= now().getTime()
         note(keys)
         return key
       } catch (error) {

@@ -1,10 +1,11 @@
 import { createPrivateKey, randomBytes } from 'node:crypto'
 import { type Db, openDatabase } from '@platform/runtime/database'
 import { createLogger } from '@platform/runtime/logger'
+import { type Notifications, openNotifications } from '@platform/runtime/notifications'
 import { createSealer, masterKeys } from '@platform/runtime/seal'
 import { createDatabase } from '@platform/testkit/databases'
 import { createLocalJWKSet, jwtVerify } from 'jose'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { type KeySet, openKeySet, rotationBoundaries } from './key-set.ts'
 import { signingKeys } from './signing-keys-table.ts'
 
@@ -13,12 +14,13 @@ const k1 = `k1:${randomBytes(32).toString('base64')}`
 const sealer = createSealer(masterKeys.parse(k1))
 const logger = createLogger('test', 'silent')
 let database: { db: Db; close(): Promise<void> }
+let databaseUrl = ''
 let at = new Date()
 let opened: KeySet[] = []
 
 beforeAll(async () => {
-  const { url } = await createDatabase('idp')
-  database = openDatabase(url, { name: 'test', max: 5, prepare: true })
+  databaseUrl = (await createDatabase('idp')).url
+  database = openDatabase(databaseUrl, { name: 'test', max: 5, prepare: true })
 })
 afterAll(() => database.close())
 beforeEach(async () => {
@@ -27,8 +29,8 @@ beforeEach(async () => {
   await database.db.delete(signingKeys)
 })
 
-const open = async (): Promise<KeySet> => {
-  const keySet = await openKeySet({ db: database.db, alg: 'RS256', sealer, now: () => at, logger })
+const open = async (more: { notifications?: Notifications } = {}): Promise<KeySet> => {
+  const keySet = await openKeySet({ db: database.db, alg: 'RS256', sealer, now: () => at, logger, ...more })
   opened.push(keySet)
   return keySet
 }
@@ -152,6 +154,19 @@ test('an emergency rotation signs with the new key at once and withdraws the oth
   at = new Date('2027-01-01T00:00:01.000Z')
   await keySet.maintain()
   expect(keySet.jwks().keys.map((key) => key.kid)).toContain(kidOf(sign(keySet)))
+})
+
+test('an emergency rotation in one process is known to the others at once', async () => {
+  at = new Date('2026-12-25T00:00:00.000Z')
+  const notifications = openNotifications(databaseUrl, logger)
+  onTestFinished(() => notifications.close())
+  const [rotating, listening] = [await open(), await open({ notifications })]
+  const leaked = kidOf(sign(listening))
+  at = new Date(at.getTime() + DAY)
+  const kid = await rotating.rotateNow()
+  // Without the notification it would be a minute, until the keys are read again.
+  await expect.poll(() => kidOf(sign(listening)), { timeout: 10_000 }).toBe(kid)
+  expect(listening.publicKey(leaked)).toBeUndefined()
 })
 
 test('keys are sealed at rest and can be sealed anew under another master key', async () => {

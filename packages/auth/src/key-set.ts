@@ -2,6 +2,7 @@ import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject, sig
 import { promisify } from 'node:util'
 import type { Db } from '@platform/runtime/database'
 import type { Logger } from '@platform/runtime/logger'
+import type { Notifications } from '@platform/runtime/notifications'
 import type { Sealer } from '@platform/runtime/seal'
 import { and, asc, desc, eq, gt, isNull, ne, or, sql } from 'drizzle-orm'
 import { calculateJwkThumbprint, type JWK } from 'jose'
@@ -20,6 +21,8 @@ const RELOAD_MS = 60_000
 /** How long a late key waits: until every process has read it, and then until every JWKS without it has run out. */
 const LATE_KEY_WAITS_MS = 2 * RELOAD_MS + JWKS_CACHED_MS
 const LOCK = 7_150_110_472
+/** Where a rotation that takes effect at once is announced to the other processes of the service. */
+const CHANNEL = 'signing_keys'
 
 interface LoadedKey {
   kid: string
@@ -44,7 +47,8 @@ export interface KeySet {
   /** Makes the key that is due, if any, and reads what other processes made. Runs by itself every 60 s. */
   maintain(): Promise<void>
   /**
-   * A new key that signs at once, and every other out of the JWKS: for a key that leaked. Returns the new kid.
+   * A new key that signs at once, and every other out of the JWKS: for a key that leaked. Every process of the service
+   * that listens signs with it as soon as the rotation commits. Returns the new kid.
    * record: runs in the same transaction, for the issuer's audit.
    */
   rotateNow(record?: (tx: Pick<Db, 'insert'>, kid: string) => Promise<void>): Promise<string>
@@ -96,6 +100,8 @@ interface KeySetOptions {
   sealer: Sealer
   now: () => Date
   logger: Logger
+  /** Tells of rotations in other processes; without it they are noticed by the reading every 60 s. */
+  notifications?: Notifications
 }
 
 /**
@@ -104,11 +110,15 @@ interface KeySetOptions {
  * The signer is the newest key whose time has come, asked anew for every signature, so replicas switch at the same
  * instant without talking to each other (B §5). Keys are made under an advisory lock; `activates_at` is unique besides.
  */
-export async function openKeySet({ db, alg, sealer, now, logger }: KeySetOptions): Promise<KeySet> {
+export async function openKeySet({ db, alg, sealer, now, logger, notifications }: KeySetOptions): Promise<KeySet> {
   let keys: LoadedKey[] = []
+  /** The last reading of the keys. One at a time: an older answer must never come after a newer one. */
+  let loading: Promise<void> = Promise.resolve()
   const headers = new Map<string, string>()
 
-  async function load(): Promise<void> {
+  const load = (): Promise<void> => (loading = loading.then(readKeys, readKeys))
+
+  async function readKeys(): Promise<void> {
     const rows = await db
       .select()
       .from(signingKeys)
@@ -201,12 +211,13 @@ export async function openKeySet({ db, alg, sealer, now, logger }: KeySetOptions
     return keys.filter(({ retiresAt }) => retiresAt > at)
   }
 
+  const goOnWithKnown = (error: unknown) =>
+    logger.warn({ err: error }, 'signing keys could not be read; the known ones go on')
+
   await maintain()
-  const timer = setInterval(() => {
-    maintain().catch((error: unknown) =>
-      logger.warn({ err: error }, 'signing keys could not be read; the known ones go on'),
-    )
-  }, RELOAD_MS).unref()
+  const timer = setInterval(() => void maintain().catch(goOnWithKnown), RELOAD_MS).unref()
+  const reload = () => void load().catch(goOnWithKnown)
+  notifications?.listen(CHANNEL, { onMessage: reload, onListening: reload })
 
   return {
     alg,
@@ -239,6 +250,7 @@ export async function openKeySet({ db, alg, sealer, now, logger }: KeySetOptions
         await tx.delete(signingKeys).where(and(eq(signingKeys.alg, alg), gt(signingKeys.activatesAt, now())))
         const made = await insertKey(tx, now(), now())
         await record?.(tx, made)
+        await tx.execute(sql`select pg_notify(${CHANNEL}, '')`)
         return made
       })
       await load()

@@ -33,6 +33,11 @@ export interface TokenVerifier {
 }
 
 const CACHED_MAX = 20_000
+/**
+ * `exp` is 300 s after an `iat` that was rounded down, because verifiers that others wrote refuse an `iat` in the future. The
+ * second that rounding took is given back here, so that a token lives as long as `expires_in` says (D93).
+ */
+const ROUNDED_SECONDS = 1
 /** A JWT of ours has about 1,000 characters; what is far longer is not one. */
 const TOKEN_LENGTH_MAX = 8_192
 
@@ -82,6 +87,7 @@ export function createTokenVerifier(issuers: readonly TrustedIssuer[], now: () =
         audience: trusted.audience,
         requiredClaims: ['exp', 'iat', 'sub', 'client_id'],
         currentDate: now(),
+        clockTolerance: ROUNDED_SECONDS,
       },
     ).catch((error: unknown) => {
       throw refusal(error)
@@ -108,8 +114,8 @@ export function createTokenVerifier(issuers: readonly TrustedIssuer[], now: () =
 
   function peek(raw: string): AccessToken | undefined {
     const entry = verified.get(hash('sha256', raw, 'base64url'))
-    if (!entry || entry.version !== entry.keys.version()) return undefined
-    return entry.token.expiresAt * 1_000 > now().getTime() ? entry.token : undefined
+    if (!entry || entry.version !== entry.keys.version() || !entry.keys.isFresh()) return undefined
+    return (entry.token.expiresAt + ROUNDED_SECONDS) * 1_000 > now().getTime() ? entry.token : undefined
   }
 
   return {

@@ -79,6 +79,8 @@ export async function startPlatform(
     databases?: { api: string; idp: string }
     redisUrl?: string
     objectsUrl?: string
+    /** How often streams of the API beat, where a test cannot wait for it. */
+    heartbeatMs?: number
   } = {},
 ): Promise<TestPlatform> {
   const clock = startClock()
@@ -125,7 +127,11 @@ export async function startPlatform(
     CORS_ORIGINS: options.corsOrigins?.join(','),
   })
   await migrateApi(apiConfig)
-  const api = await composeApi(apiConfig, { now: clock.now, logger: createLogger('api', 'silent') })
+  const api = await composeApi(apiConfig, {
+    now: clock.now,
+    logger: createLogger('api', 'silent'),
+    ...(options.heartbeatMs !== undefined && { heartbeatMs: options.heartbeatMs }),
+  })
   const edgeServer = await startEdge(api.deps, { host: 'localhost', port: edgePort })
   const apiServer = await startApi(api.deps, { host: 'localhost', port: apiPort })
 

@@ -8,12 +8,14 @@ import { openDatabase } from '@platform/runtime/database'
 import { createLogger, type Logger } from '@platform/runtime/logger'
 import { limiterFallbacks } from '@platform/runtime/metrics'
 import { runMigrations } from '@platform/runtime/migrate'
+import { openNotifications } from '@platform/runtime/notifications'
 import { createSealer, createSigner } from '@platform/runtime/seal'
 import type { Config } from './config.ts'
 import type { Deps } from './deps.ts'
 import { openBlobs } from './drivers/objects/open-blobs.ts'
 import { endpoints } from './endpoints.ts'
 import { openActivityFeed } from './features/activity/feed.ts'
+import { openStreamSlots } from './features/streams/stream-slots.ts'
 import { openRequestLog } from './features/request-logs/write.ts'
 import { openLeases } from './features/uploads/leases.ts'
 import { createProfileLearner } from './features/profiles/profiles.ts'
@@ -25,6 +27,8 @@ const migrations = fileURLToPath(new URL('../migrations', import.meta.url))
 export interface Overrides {
   now?: () => Date
   logger?: Logger
+  /** How often streams beat; everything else about their time is counted in beats. */
+  heartbeatMs?: number
 }
 
 interface Composed {
@@ -51,7 +55,8 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
     prepare: config.DATABASE_PREPARE,
   })
   const sealer = createSealer(config.MASTER_KEYS)
-  const keySet = await openKeySet({ db, alg: 'ES256', sealer, now, logger })
+  const notifications = openNotifications(config.DATABASE_URL, logger)
+  const keySet = await openKeySet({ db, alg: 'ES256', sealer, now, logger, notifications })
   const limiter = await openLimiter({
     redisUrl: config.REDIS_URL,
     prefix: 'api:limit:',
@@ -60,11 +65,12 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
     onFallback: () => limiterFallbacks.inc(),
   })
   const blobs = await openBlobs(config.OBJECTS_URL)
-  const activityFeed = openActivityFeed({ db, logger, databaseUrl: config.DATABASE_URL })
+  const streamSlots = openStreamSlots({ db, now, logger })
+  const activityFeed = openActivityFeed({ db, logger, streamSlots, notifications }, overrides.heartbeatMs)
   const requestLog = openRequestLog({ db, logger })
-  const uploadLeases = openLeases({ db, logger, databaseUrl: config.DATABASE_URL })
+  const uploadLeases = openLeases({ db, notifications })
   const { PUBLIC_URL: publicUrl, IDP_URL: idpUrl } = config
-  const idp = discoverIssuer(idpUrl, config.IDP_INTERNAL_URL ?? idpUrl)
+  const idp = discoverIssuer(idpUrl, config.IDP_INTERNAL_URL ?? idpUrl, now)
   const tokens = createTokenVerifier(
     [
       {
@@ -88,6 +94,7 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       tokens,
       limiter,
       activityFeed,
+      streamSlots,
       requestLog,
       blobs,
       uploadLeases,
@@ -115,8 +122,9 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
     async close() {
       keySet.close()
       await requestLog.close()
-      await activityFeed.close()
-      await uploadLeases.close()
+      activityFeed.close()
+      await streamSlots.close()
+      await notifications.close()
       await limiter.close()
       blobs.close()
       await closeDatabase()

@@ -13,12 +13,27 @@ import type { Blobs } from './features/storage/blobs.ts'
 /** The streams of what is done to applications. */
 export interface ActivityFeed {
   /**
-   * Opens a stream of what is done to an application, after activity number `after`. mayStill: asked every minute; what it
-   * throws ends the stream. Throws TooManyStreams (A §6).
+   * Opens a stream of what is done to an application, after activity number `after`. requireAuthority: called every minute;
+   * an ApiError below 500 ends the stream. Throws TooManyStreams (A §6), and Unavailable once the process is stopping.
    */
-  watch(applicationId: string, after: number, mayStill: () => Promise<unknown>): ReadableStream<Uint8Array>
+  watch(
+    applicationId: string,
+    after: number,
+    requireAuthority: () => Promise<unknown>,
+  ): Promise<ReadableStream<Uint8Array>>
   /** Ends every stream, telling clients when to come back. */
   endStreams(): void
+}
+
+/** The cap on open streams, over all processes. */
+export interface StreamSlots {
+  /**
+   * Takes one of the slots of a resource, such as `activity:<application id>`. Returns what gives it back; safe to repeat.
+   * Throws TooManyStreams when all are taken, Unavailable after `refuseNew`.
+   */
+  take(resource: string): Promise<() => void>
+  /** From now on no stream opens in this process: it is stopping. */
+  refuseNew(): void
 }
 
 /** The right of one request to append to an upload. */
@@ -42,6 +57,8 @@ export interface UserActor {
   /** The OAuth client that the token was issued to. */
   clientId: string
   scopes: ReadonlySet<string>
+  /** `exp` of the token. */
+  tokenExpiresAt?: Date
   /** When the person last proved who they are; undefined if the token does not say. */
   authenticatedAt: Date | undefined
 }
@@ -52,6 +69,8 @@ export interface KeyActor {
   keyId: string
   applicationId: string
   scopes: ReadonlySet<string>
+  /** `exp` of the token; undefined where the key itself signed the request. */
+  tokenExpiresAt?: Date
 }
 
 export type Actor = UserActor | KeyActor
@@ -68,6 +87,7 @@ export interface Deps {
   tokens: TokenVerifier
   limiter: RateLimiter
   activityFeed: ActivityFeed
+  streamSlots: StreamSlots
   requestLog: RequestLogWriter
   blobs: Blobs
   uploadLeases: UploadLeases

@@ -10,6 +10,7 @@ export { hostnames } from './features/hostnames/table.ts'
 export { idempotentRequests } from './features/idempotency/table.ts'
 export { requestCounts, requestLogs, requestPathRanks } from './features/request-logs/table.ts'
 export { activities } from './features/activity/table.ts'
+export { openStreams } from './features/streams/table.ts'
 export {
   blobCandidates,
   blobs,

@@ -1,12 +1,15 @@
+import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { freePort } from '@platform/testkit/free-port'
 import { serviceEnvironment, startServiceProcess, statusOf, untilStatus } from '@platform/testkit/service-process'
 import { expect, onTestFinished, test } from 'vitest'
 
 const main = new URL('../src/main.ts', import.meta.url)
+const cli = new URL('../src/cli.ts', import.meta.url).pathname
 const start = (env: Record<string, string>, role?: string) => startServiceProcess(main, env, role)
 const environment = async (more: Record<string, string> = {}) =>
   serviceEnvironment('api', {
@@ -68,6 +71,25 @@ test.each([
     ['/live', '/metrics', '/nope'].map((path) => statusOf(`http://127.0.0.1:${env.HEALTH_PORT}${path}`)),
   )
   expect(internal).toEqual([200, 200, 404])
+})
+
+test('a key that the CLI rotates is what running processes publish at once, and nothing else', async () => {
+  const env = await environment()
+  start(env, 'api')
+  await untilStatus(`http://127.0.0.1:${env.HEALTH_PORT}/ready`, 200)
+  const published = async () => {
+    const { keys } = (await (await fetch(`${env.PUBLIC_URL}/.well-known/jwks.json`)).json()) as {
+      keys: { kid: string }[]
+    }
+    return keys.map(({ kid }) => kid)
+  }
+  const [before] = await published()
+  const { stdout } = await promisify(execFile)(process.execPath, [cli, 'keys', 'rotate'], { env })
+  const { kid, note } = JSON.parse(stdout) as { kid: string; note: string }
+  expect(note).toContain('Within 2 seconds')
+  expect(kid).not.toBe(before)
+  // By itself the process would read its keys again within a minute.
+  await expect.poll(published, { timeout: 10_000 }).toEqual([kid])
 })
 
 test('SIGTERM: readiness fails while requests are still answered, what is under way finishes, then the process ends with 0', async () => {

@@ -200,6 +200,14 @@ create table objects (
   constraint objects_pkey PRIMARY KEY (id)
 );
 
+create table open_streams (
+  expires_at timestamp(3) with time zone not null,
+  id uuid not null,
+  process_id uuid not null,
+  resource text not null,
+  constraint open_streams_pkey PRIMARY KEY (id)
+);
+
 create table organization_members (
   id uuid not null,
   joined_at timestamp(3) with time zone not null,
@@ -419,6 +427,8 @@ CREATE INDEX object_blobs_by_blob ON public.object_blobs USING btree (blob_id);
 CREATE UNIQUE INDEX objects_live ON public.objects USING btree (bucket_id, key) WHERE (deleted_at IS NULL);
 
 CREATE INDEX objects_trash ON public.objects USING btree (bucket_id, deleted_at DESC, id DESC) WHERE (deleted_at IS NOT NULL);
+
+CREATE INDEX open_streams_by_resource ON public.open_streams USING btree (resource);
 
 CREATE INDEX organization_members_by_user ON public.organization_members USING btree (user_id, organization_id);
 

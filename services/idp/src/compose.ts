@@ -8,6 +8,7 @@ import { openDatabase } from '@platform/runtime/database'
 import { createLogger, type Logger } from '@platform/runtime/logger'
 import { limiterFallbacks } from '@platform/runtime/metrics'
 import { runMigrations } from '@platform/runtime/migrate'
+import { openNotifications } from '@platform/runtime/notifications'
 import { createSealer } from '@platform/runtime/seal'
 import { createAfterAnswer } from './after-answer.ts'
 import type { Config } from './config.ts'
@@ -51,8 +52,9 @@ export async function compose(
     prepare: config.DATABASE_PREPARE,
   })
   const sealer = createSealer(config.MASTER_KEYS)
-  const keySet = await openKeySet({ db, alg: 'RS256', sealer, now, logger })
-  const refreshKeys = await openRefreshKeys({ db, sealer, now, logger })
+  const notifications = openNotifications(config.DATABASE_URL, logger)
+  const keySet = await openKeySet({ db, alg: 'RS256', sealer, now, logger, notifications })
+  const refreshKeys = await openRefreshKeys({ db, sealer, now, logger, notifications })
   const limiter = await openLimiter({
     redisUrl: config.REDIS_URL,
     prefix: 'idp:',
@@ -95,6 +97,7 @@ export async function compose(
       passwords.close()
       keySet.close()
       refreshKeys.close()
+      await notifications.close()
       await limiter.close()
       await closeDatabase()
     },

@@ -306,6 +306,12 @@ test('keys are listed, rotated in an emergency, and sealed anew under another ma
   expect(before.map(({ use }: { use: string }) => use)).toEqual(['sign', 'refresh'])
   const { kid } = await runJson('keys rotate --emergency')
   expect(await actionsOf(`key:${kid}`)).toEqual(['key.rotated'])
+  // The running service hears of it; by itself it would read its keys again within a minute.
+  const published = async () => {
+    const { body } = await idp.send('GET /.well-known/jwks.json')
+    return (body as { keys: { kid: string }[] }).keys.map((key) => key.kid)
+  }
+  await expect.poll(published, { timeout: 10_000 }).toEqual([kid])
   const newer = `next:${randomBytes(32).toString('base64')},${MASTER_KEYS}`
   const sealed = await run('keys reencrypt --json', '', { MASTER_KEYS: newer })
   expect(JSON.parse(sealed.stdout)).toEqual({ reencrypted: 3 })
@@ -315,6 +321,15 @@ test('keys are listed, rotated in an emergency, and sealed anew under another ma
   expect(old.code).toBe(1)
   expect(old.stderr).toContain('master key next')
   await run('keys reencrypt', '', { MASTER_KEYS: `${MASTER_KEYS},${newer.split(',')[0]}` })
+})
+
+test('keys rotate --emergency says what other verifiers do, and ends every refresh token where asked to', async () => {
+  const makesRefreshTokensBy = () => idp.deps.refreshKeys.current().id
+  const before = makesRefreshTokensBy()
+  const { stdout } = await run('keys rotate --emergency --refresh-tokens')
+  expect(stdout).toContain('within 2 seconds')
+  expect(stdout).toContain('at the latest in 5 minutes')
+  await expect.poll(makesRefreshTokensBy, { timeout: 10_000 }).not.toBe(before)
 })
 
 test('called wrongly it says so with exit code 2, and --help lists every command', async () => {

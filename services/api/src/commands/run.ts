@@ -37,7 +37,8 @@ const help = `Usage: node src/cli.ts <command> [arguments]
                                                  --repair sets counts right, and never removes anything
 
   keys list                                      the signing keys
-  keys rotate                                    a new signing key at once, the others withdrawn: for one that leaked
+  keys rotate                                    a new signing key, for one that leaked: within 2 seconds every process signs
+                                                 with it and refuses the tokens of the others
   keys reencrypt                                 seal everything that is sealed under the first of MASTER_KEYS
 
 Products are network, storage and ai-gateway; plans are free and pro; quotas are ${quotaNames.join(', ')}.
@@ -135,7 +136,13 @@ const commands: Record<string, { takes: number; run: Command }> = {
     },
   },
   'keys list': { takes: 0, run: async ({ keySet }) => keySet.jwks() },
-  'keys rotate': { takes: 0, run: async ({ keySet }) => ({ kid: await keySet.rotateNow() }) },
+  'keys rotate': {
+    takes: 0,
+    run: async ({ keySet }) => ({
+      kid: await keySet.rotateNow(),
+      note: 'Within 2 seconds every process signs with this key and refuses the tokens of the others.',
+    }),
+  },
   'keys reencrypt': {
     takes: 0,
     async run(deps) {

@@ -104,6 +104,8 @@ const streamHeaders = {
   'cache-control': 'no-store',
   // For nginx and its like: an event that waits in a buffer is none.
   'x-accel-buffering': 'no',
+  // Who comes again opens a connection: on the one of the stream that ended it would meet the process that is stopping.
+  connection: 'close',
 }
 
 /** The named headers of a request. Throws the 422 of one that has not the documented shape. */

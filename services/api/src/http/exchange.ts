@@ -76,9 +76,11 @@ function addressBudget({ deps, incoming, path }: Arrival): { key: string; max: n
 
 function actorOf(deps: Deps, token: Awaited<ReturnType<Deps['tokens']['verify']>>): Actor {
   const { clientId, scopes, subject } = token
-  if (token.issuer === deps.publicUrl) return { kind: 'key', keyId: clientId, applicationId: subject, scopes }
+  const tokenExpiresAt = new Date(token.expiresAt * 1_000)
+  if (token.issuer === deps.publicUrl)
+    return { kind: 'key', keyId: clientId, applicationId: subject, scopes, tokenExpiresAt }
   const authenticatedAt = token.authTime === undefined ? undefined : new Date(token.authTime * 1_000)
-  return { kind: 'user', userId: subject, clientId, scopes, authenticatedAt }
+  return { kind: 'user', userId: subject, clientId, scopes, tokenExpiresAt, authenticatedAt }
 }
 
 /** Counts a request that needs no credential. Throws Throttled. */

@@ -1,6 +1,7 @@
 import type { Deps } from '../deps.ts'
 import { discardActivities } from '../features/activity/record.ts'
 import { discardIdempotentRequests } from '../features/idempotency/idempotency.ts'
+import { discardLostStreams } from '../features/streams/stream-slots.ts'
 import { keepDays } from '../features/request-logs/days.ts'
 import { openPathRanker } from '../features/request-logs/path-ranks.ts'
 import { expireUploads } from '../features/uploads/uploads.ts'
@@ -13,6 +14,7 @@ const EVERY_MS = 600_000
 const openChores = (): Record<string, (deps: Deps) => Promise<void>> => ({
   'discard idempotent requests': discardIdempotentRequests,
   'discard activities': discardActivities,
+  'discard the streams of killed processes': discardLostStreams,
   'keep the days of request logs': keepDays,
   'expire uploads': expireUploads,
   'merge the pieces of scattered objects': mergeBlobs,

@@ -46,7 +46,7 @@ export const keyCommands: readonly Command[] = [
     name: 'keys rotate',
     usage: 'keys rotate [--emergency [--refresh-tokens]]',
     summary:
-      'make the key that is due; with --emergency a new one at once and the old ones void, for up to 15 minutes of failures at verifiers; --refresh-tokens ends every refresh token as well',
+      'make the key that is due; with --emergency every process signs with a new one within 2 seconds and the old ones are withdrawn; --refresh-tokens ends every refresh token as well',
     options: { emergency: 'switch', 'refresh-tokens': 'switch' },
     async run(deps, args) {
       if (!args.isSet('emergency')) {
@@ -65,7 +65,11 @@ export const keyCommands: readonly Command[] = [
         : null
       return {
         json: { kid, refreshKeyId },
-        text: `Signing with ${kid} from now on. Verifiers that keep the old key set may refuse tokens for up to 15 minutes.`,
+        text: [
+          `Every process of this service signs with ${kid} within 2 seconds.`,
+          'The API refuses the withdrawn keys at the first token of the new one, at the latest in 5 minutes.',
+          'Verifiers that keep the JWKS as long as its Cache-Control lets them may accept a withdrawn key, and refuse the new one, for up to 15 minutes.',
+        ].join('\n'),
       }
     },
   },

@@ -3,11 +3,14 @@ import { connect } from 'node:net'
 import { NotFound } from '@platform/errors/api-error'
 import { openDatabase } from '@platform/runtime/database'
 import { createLogger } from '@platform/runtime/logger'
+import { openNotifications } from '@platform/runtime/notifications'
 import { createDatabase } from '@platform/testkit/databases'
+import { holding } from '@platform/testkit/holding'
 import { startPlatform, type TestPlatform } from '@platform/testkit/platform'
 import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { newKey, newOwner, type Owner } from '../../../test/scenario.ts'
+import { discardLostStreams, openStreamSlots } from '../streams/stream-slots.ts'
 import { openActivityFeed } from './feed.ts'
 import { discardActivities } from './record.ts'
 
@@ -20,6 +23,20 @@ beforeAll(async () => {
   ana = await newOwner(platform)
 })
 afterAll(() => platform.close())
+
+/** The feed of another process; it is closed at the end of the test. */
+function anotherFeed(db: TestPlatform['api']['db'] = platform.api.db, heartbeatMs?: number) {
+  const logger = createLogger('test', 'silent')
+  const notifications = openNotifications(databaseUrl, logger)
+  const streamSlots = openStreamSlots({ db, logger, now: platform.clock.now })
+  const feed = openActivityFeed({ db, logger, notifications, streamSlots }, heartbeatMs)
+  onTestFinished(async () => {
+    feed.close()
+    await streamSlots.close()
+    await notifications.close()
+  })
+  return { watch: feed.watch, streamSlots }
+}
 
 interface Event {
   id: string
@@ -169,17 +186,87 @@ test('what failed or was rolled back is never told', async () => {
 })
 
 test('several processes tell the same, whichever did the work', async () => {
-  const logger = createLogger('test', 'silent')
   const { db, close } = openDatabase(databaseUrl, { name: 'other', max: 2, prepare: true })
-  const other = openActivityFeed({ db, logger, databaseUrl })
+  onTestFinished(close)
+  const other = anotherFeed(db)
   const owner = await newOwner(platform)
   const here = await follow(owner)
-  const there = eventsIn(other.watch(owner.applicationId, 0, async () => {}))
+  const there = eventsIn(await other.watch(owner.applicationId, 0, async () => {}))
   await setVariable(owner, 'A')
   expect((await here.next(1))[0]?.data.subject.key).toBe('A')
   expect((await there.next()).value?.data.subject.key).toBe('A')
-  await other.close()
-  await close()
+})
+
+test('the cap of 20 holds over all processes, and of two at once for the last place one has it (D86)', async () => {
+  const owner = await newOwner(platform)
+  const [here, there] = [anotherFeed(), anotherFeed()]
+  const watch = (feed: typeof here) => () =>
+    feed
+      .watch(owner.applicationId, 0, async () => {})
+      .then(
+        () => 'open',
+        (error: Error) => error.message,
+      )
+  for (let n = 0; n < 19; n++) expect(await watch(n % 2 ? here : there)()).toBe('open')
+  const racers = await holding(
+    databaseUrl,
+    (held) => held`select pg_advisory_xact_lock(${7_150_110}, hashtext(${`activity:${owner.applicationId}`}))`,
+    [watch(here), watch(there)],
+  )
+  expect(racers.toSorted()).toEqual(['The resource has 20 streams open already; close one first', 'open'])
+  expect((await follow(owner)).answer.status).toBe(429)
+})
+
+test('the streams of a process that was killed stop counting once its lease is over (D86)', async () => {
+  const owner = await newOwner(platform)
+  await platform.api.db.execute(sql`
+    insert into open_streams (id, resource, process_id, expires_at)
+    select gen_random_uuid(), ${`activity:${owner.applicationId}`}, gen_random_uuid(), ${new Date(platform.clock.now().getTime() + 30_000).toISOString()}
+    from generate_series(1, 20)`)
+  expect((await follow(owner)).answer.status).toBe(429)
+  platform.clock.advance(31_000)
+  expect((await follow(owner)).answer.status).toBe(200)
+  await discardLostStreams(platform.api)
+  const left = await platform.api.db.execute(
+    sql`select 1 from open_streams where resource = ${`activity:${owner.applicationId}`}`,
+  )
+  expect(left).toHaveLength(1)
+})
+
+test('a deleted key keeps its stream until its token expires, and loses it within a minute after that (D1, D86)', async () => {
+  const quick = await startPlatform({ heartbeatMs: 50 })
+  onTestFinished(() => quick.close())
+  const owner = await newOwner(quick)
+  const key = await newKey(quick, owner, ['network:applications:read'])
+  const answer = await fetch(`${quick.apiUrl}/applications/${owner.applicationId}/activity/stream`, {
+    headers: { authorization: `Bearer ${key.token}` },
+  })
+  let beats = 0
+  const over = (async () => {
+    for await (const chunk of answer.body as unknown as AsyncIterable<Uint8Array>)
+      beats += Buffer.from(chunk).toString().split(': \n\n').length - 1
+  })()
+  await quick.call(owner.token, `DELETE /api-keys/${key.id}`)
+  const atDeletion = beats
+  // Its authority is checked at every fourth beat.
+  await expect.poll(() => beats, { timeout: 10_000 }).toBeGreaterThan(atDeletion + 8)
+  quick.clock.advance(301_000)
+  const atExpiry = beats
+  await over
+  expect(beats).toBeLessThan(atExpiry + 8)
+})
+
+test('a stream ends after 15 minutes of beats, and says when to come back (D86)', async () => {
+  const feed = anotherFeed(platform.api.db, 5)
+  const stream = await feed.watch(ana.applicationId, 1_000_000, async () => {})
+  const chunks = await Array.fromAsync(stream as unknown as AsyncIterable<Uint8Array>)
+  expect(Buffer.concat(chunks).toString()).toMatch(/^retry: \d+\n\n(: \n\n){59}retry: \d+\n\n$/)
+})
+
+test('a process that is stopping opens no stream: 503 (D86)', async () => {
+  const feed = anotherFeed()
+  feed.streamSlots.refuseNew()
+  await expect(feed.watch(ana.applicationId, 0, async () => {})).rejects.toMatchObject({ status: 503 })
 })
 
 test('one stream too many is a 429 that waiting does not clear; a closed one makes room (A §6, §8)', async () => {
@@ -207,7 +294,7 @@ test('a broken connection to the database is mended, and nothing is missed', asy
   await setVariable(owner, 'A')
   await next(1)
   await platform.api.db.execute(
-    sql`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'listen activity'`,
+    sql`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'notifications'`,
   )
   await setVariable(owner, 'B')
   await setVariable(owner, 'C')
@@ -215,22 +302,21 @@ test('a broken connection to the database is mended, and nothing is missed', asy
 })
 
 test('heartbeats keep a quiet stream open, and it ends once its reader may no longer read', async () => {
-  const feed = openActivityFeed({ ...platform.api, logger: createLogger('test', 'silent'), databaseUrl }, 5)
+  const feed = anotherFeed(platform.api.db, 5)
   let asked = 0
-  const stream = feed.watch(ana.applicationId, 1_000_000, async () => {
+  const stream = await feed.watch(ana.applicationId, 1_000_000, async () => {
     if (++asked === 3) throw new NotFound('Application')
   })
   const chunks = await Array.fromAsync(stream as unknown as AsyncIterable<Uint8Array>)
   const text = Buffer.concat(chunks).toString()
   expect(text).toMatch(/^retry: \d+\n\n(: \n\n){12,13}retry: \d+\n\n$/)
-  await feed.close()
 })
 
 test('a reader that stopped reading is dropped, and the others go on', async () => {
   const owner = await newOwner(platform)
-  const feed = openActivityFeed({ ...platform.api, logger: createLogger('test', 'silent'), databaseUrl }, 100)
-  const slow = feed.watch(owner.applicationId, 0, async () => {}).getReader()
-  const fast = eventsIn(feed.watch(owner.applicationId, 0, async () => {}))
+  const feed = anotherFeed(platform.api.db, 100)
+  const slow = (await feed.watch(owner.applicationId, 0, async () => {})).getReader()
+  const fast = eventsIn(await feed.watch(owner.applicationId, 0, async () => {}))
   const subject = { type: 'variable', note: 'x'.repeat(10_000) }
   await platform.api.db.execute(
     sql`insert into activities (application_id, number, type, actor, subject, created_at)
@@ -239,7 +325,6 @@ test('a reader that stopped reading is dropped, and the others go on', async () 
   await platform.api.db.execute(sql`select pg_notify('activity', ${owner.applicationId})`)
   for (let number = 1; number <= 300; number++) expect((await fast.next()).value?.id).toBe(String(number))
   await expect.poll(() => slow.closed.catch((error: Error) => error.message), { timeout: 3_000 }).toMatch('too slow')
-  await feed.close()
 })
 
 test('a client that goes away frees its place; a shutdown ends streams and says when to come back', async () => {

@@ -1,21 +1,20 @@
-import { ApiError, TooManyStreams } from '@platform/errors/api-error'
-import { listenTo } from '@platform/runtime/listen-to'
+import { ApiError } from '@platform/errors/api-error'
+import type { Notifications } from '@platform/runtime/notifications'
 import { and, asc, eq, gt } from 'drizzle-orm'
 import { Gauge } from 'prom-client'
 import type { ActivityFeed, Deps } from '../../deps.ts'
 import { CHANNEL } from './record.ts'
 import { activities } from './table.ts'
 
-const STREAMS_MAX = 20
 const BATCH_MAX = 200
 /** What may wait for a reader. One that is behind is sent no more until it has read, and dropped at the second heartbeat. */
 const UNREAD_BYTES_MAX = 65_536
 const BEATS_STALLED_MAX = 2
 const HEARTBEAT_MS = 15_000
-/** Every fourth heartbeat asks whether the watcher still may. */
-const ASKED_EVERY = 4
-/** A stream ends after an hour; its client comes back with a fresh token and the last id. */
-const BEATS_MAX = 3_600_000 / HEARTBEAT_MS
+/** Every fourth heartbeat, once a minute, the watcher's authority is checked (D86). */
+const BEATS_BETWEEN_CHECKS = 4
+/** A stream ends after 15 minutes; its client comes back with a fresh token and the last id (D86). */
+const BEATS_MAX = 900_000 / HEARTBEAT_MS
 const RETRY_MS = 2_000
 /** A notification can be lost; nobody waits longer than this. */
 const POLL_MS = 5_000
@@ -45,14 +44,17 @@ const eventOf = (row: Row): string => {
  * application. Any number of processes serve streams side by side, because each reads what the database holds.
  */
 export function openActivityFeed(
-  deps: Pick<Deps, 'db' | 'logger'> & { databaseUrl: string },
+  {
+    db,
+    logger,
+    streamSlots,
+    notifications,
+  }: Pick<Deps, 'db' | 'logger' | 'streamSlots'> & { notifications: Notifications },
   heartbeatMs = HEARTBEAT_MS,
-): ActivityFeed & { close(): Promise<void> } {
-  const { db, logger } = deps
+): ActivityFeed & { close(): void } {
   const watchers = new Map<string, Set<Watcher>>()
   /** Applications that are being read; true when there was news meanwhile. */
   const reading = new Map<string, boolean>()
-  let listener: ReturnType<typeof listenTo> | undefined
   let poll: NodeJS.Timeout | undefined
 
   async function readOnce(applicationId: string): Promise<boolean> {
@@ -96,15 +98,8 @@ export function openActivityFeed(
 
   function add(watcher: Watcher): void {
     const of = watchers.get(watcher.applicationId) ?? new Set()
-    if (of.size >= STREAMS_MAX) throw new TooManyStreams(STREAMS_MAX)
     watchers.set(watcher.applicationId, of.add(watcher))
     open.inc()
-    // The first to watch pays for the connection.
-    listener ??= listenTo(deps.databaseUrl, CHANNEL, {
-      onMessage: (applicationId) => void (watchers.has(applicationId) && read(applicationId)),
-      onListening: readAll,
-      logger,
-    })
     poll ??= setInterval(readAll, POLL_MS).unref()
   }
   function remove(watcher: Watcher): void {
@@ -114,8 +109,14 @@ export function openActivityFeed(
     if (of.size === 0) watchers.delete(watcher.applicationId)
   }
 
+  notifications.listen(CHANNEL, {
+    onMessage: (applicationId) => void (watchers.has(applicationId) && read(applicationId)),
+    onListening: readAll,
+  })
+
   return {
-    watch(applicationId, after, mayStill) {
+    async watch(applicationId, after, requireAuthority) {
+      const releaseSlot = await streamSlots.take(`activity:${applicationId}`)
       let controller!: ReadableStreamDefaultController<Uint8Array>
       let beats = 0
       let stalled = 0
@@ -124,6 +125,7 @@ export function openActivityFeed(
         isOpen = false
         clearInterval(heart)
         remove(watcher)
+        releaseSlot()
       }
       const watcher: Watcher = {
         applicationId,
@@ -152,8 +154,8 @@ export function openActivityFeed(
           controller.error(new Error('The reader is too slow'))
         } else if (beats >= BEATS_MAX) watcher.end()
         else if (stalled === 0) watcher.send(': \n\n')
-        if (beats % ASKED_EVERY === 0)
-          mayStill().catch((error: unknown) => {
+        if (beats % BEATS_BETWEEN_CHECKS === 0)
+          requireAuthority().catch((error: unknown) => {
             if (error instanceof ApiError && error.status < 500) watcher.end()
           })
       }, heartbeatMs).unref()
@@ -163,10 +165,9 @@ export function openActivityFeed(
     endStreams() {
       for (const of of watchers.values()) for (const watcher of of) watcher.end()
     },
-    async close() {
+    close() {
       clearInterval(poll)
       this.endStreams()
-      await listener?.close()
     },
   }
 }

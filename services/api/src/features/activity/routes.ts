@@ -2,6 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { endpoint, eventStream } from '../../http/endpoint.ts'
 import { pathId } from '../../http/fields.ts'
 import { reachApplication } from '../applications/reach.ts'
+import { requireStreamAuthority } from '../streams/stream-authority.ts'
 
 const lastEventId = z
   .string()
@@ -22,7 +23,7 @@ export const activityEndpoints = [
     tag: 'Activity',
     summary: 'Follow what is done to an application',
     description:
-      'Server-sent events, for as long as the connection is held; `Last-Event-ID` goes on where another ended. 429 with `too_many_concurrent_streams` when too many are open.',
+      'Server-sent events. A stream ends after 15 minutes, or within a minute once its reader may no longer read; connect again with `Last-Event-ID`, which goes on where another ended. 429 with `too_many_concurrent_streams` when 20 streams of the application are open.',
     actor: 'any',
     scope: 'network:applications:read',
     params: { id: pathId('Application') },
@@ -31,7 +32,7 @@ export const activityEndpoints = [
     returns: [200, eventStream],
     handle: ({ deps, actor, target, headers }) =>
       deps.activityFeed.watch(target.id, headers['Last-Event-ID'] ?? target.activityNumber, () =>
-        reachApplication({ deps, actor }, target.id),
+        requireStreamAuthority({ deps, actor }, () => reachApplication({ deps, actor }, target.id)),
       ),
   }),
 ]

@@ -1,5 +1,5 @@
-import { NotFound } from '@platform/errors/api-error'
-import { and, eq, isNull } from 'drizzle-orm'
+import { InvalidToken, NotFound } from '@platform/errors/api-error'
+import { and, eq, gt, isNull, or } from 'drizzle-orm'
 import type { Deps, UserActor } from '../../deps.ts'
 import { applications } from '../applications/table.ts'
 import { demandRole, type Need } from '../organizations/reach.ts'
@@ -21,4 +21,14 @@ export async function reachApiKey(
   if (!row) throw new NotFound('API key')
   demandRole(row.role, need)
   return row.id
+}
+
+/** Throws InvalidToken for a key that was deleted or has expired. */
+export async function requireLiveKey({ db, now }: Pick<Deps, 'db' | 'now'>, id: string): Promise<void> {
+  const isUnexpired = or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, now()))
+  const [row] = await db
+    .select({ id: apiKeys.id })
+    .from(apiKeys)
+    .where(and(eq(apiKeys.id, id), isNull(apiKeys.deletedAt), isUnexpired))
+  if (!row) throw new InvalidToken('The API key was deleted or has expired')
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { listenTo } from '@platform/runtime/listen-to'
+import type { Notifications } from '@platform/runtime/notifications'
 import { and, eq, isNull, sql } from 'drizzle-orm'
 import type { Deps, Lease, UploadLeases } from '../../deps.ts'
 import { uploads } from '../storage/table.ts'
@@ -15,15 +15,11 @@ const ASKED_EVERY_MS = 50
  * go, gives it a second to put away what it has, and then takes over: whatever the holder still does then is refused by its
  * lease, which is checked with every append. So neither a lost connection nor a killed process keeps an upload locked.
  */
-export function openLeases(
-  deps: Pick<Deps, 'db' | 'logger'> & { databaseUrl: string },
-): UploadLeases & { close(): Promise<void> } {
-  const { db, logger } = deps
+export function openLeases({ db, notifications }: Pick<Deps, 'db'> & { notifications: Notifications }): UploadLeases {
   const held = new Map<string, AbortController>()
-  let listener: ReturnType<typeof listenTo> | undefined
   const letGo = (uploadId: string) => held.get(uploadId)?.abort()
-  const listen = () =>
-    (listener ??= listenTo(deps.databaseUrl, CHANNEL, { onMessage: letGo, onListening: () => {}, logger }))
+  // What was missed is not looked up: whoever asked in vain takes over after PATIENCE_MS.
+  notifications.listen(CHANNEL, { onMessage: letGo, onListening: () => {} })
 
   async function tryTake(uploadId: string, holder: string, isForced: boolean): Promise<boolean> {
     const taken = await db
@@ -46,7 +42,6 @@ export function openLeases(
           await sleep(ASKED_EVERY_MS)
         }
       }
-      listen()
       const wanted = new AbortController()
       held.set(uploadId, wanted)
       return {
@@ -60,9 +55,6 @@ export function openLeases(
             .where(and(eq(uploads.id, uploadId), eq(uploads.leaseHolder, holder)))
         },
       }
-    },
-    async close() {
-      await listener?.close()
     },
   }
 }

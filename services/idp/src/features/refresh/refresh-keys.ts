@@ -2,6 +2,7 @@ import { createHmac, createSecretKey, type KeyObject, randomBytes } from 'node:c
 import { rotationBoundaries } from '@platform/auth/key-set'
 import type { Db } from '@platform/runtime/database'
 import type { Logger } from '@platform/runtime/logger'
+import type { Notifications } from '@platform/runtime/notifications'
 import type { Sealer } from '@platform/runtime/seal'
 import { and, asc, eq, gt, isNull, ne, or, sql } from 'drizzle-orm'
 import { refreshKeys } from './table.ts'
@@ -13,6 +14,8 @@ const MADE_AHEAD_MS = 14 * DAY_MS
 const KEPT_MS = 31 * DAY_MS
 const RELOAD_MS = 60_000
 const LOCK = 7_150_110_473
+/** Where a rotation that takes effect at once is announced to the other processes. */
+const CHANNEL = 'refresh_keys'
 
 interface LoadedKey {
   id: string
@@ -44,15 +47,26 @@ interface RefreshKeysOptions {
   sealer: Sealer
   now: () => Date
   logger: Logger
+  notifications: Notifications
 }
 
 const contextOf = (id: string): string => `refresh-key:${id}`
 
 /** Opens the keys of refresh tokens; makes the first where there is none. Reads what other processes made every 60 s. */
-export async function openRefreshKeys({ db, sealer, now, logger }: RefreshKeysOptions): Promise<RefreshKeys> {
+export async function openRefreshKeys({
+  db,
+  sealer,
+  now,
+  logger,
+  notifications,
+}: RefreshKeysOptions): Promise<RefreshKeys> {
   let keys: LoadedKey[] = []
+  /** The last reading of the keys. One at a time: an older answer must never come after a newer one. */
+  let loading: Promise<void> = Promise.resolve()
 
-  async function load(): Promise<void> {
+  const load = (): Promise<void> => (loading = loading.then(readKeys, readKeys))
+
+  async function readKeys(): Promise<void> {
     const rows = await db.select().from(refreshKeys).orderBy(asc(refreshKeys.activatesAt))
     const known = new Map(keys.map((key) => [key.id, key.secret]))
     keys = rows.map((row) => ({
@@ -105,12 +119,13 @@ export async function openRefreshKeys({ db, sealer, now, logger }: RefreshKeysOp
   const macBy = (key: LoadedKey, text: string): string =>
     createHmac('sha256', key.secret).update(text).digest('base64url')
 
+  const goOnWithKnown = (error: unknown) =>
+    logger.warn({ err: error }, 'refresh keys could not be read; the known ones go on')
+
   await maintain()
-  const timer = setInterval(() => {
-    maintain().catch((error: unknown) =>
-      logger.warn({ err: error }, 'refresh keys could not be read; the known ones go on'),
-    )
-  }, RELOAD_MS).unref()
+  const timer = setInterval(() => void maintain().catch(goOnWithKnown), RELOAD_MS).unref()
+  const reload = () => void load().catch(goOnWithKnown)
+  notifications.listen(CHANNEL, { onMessage: reload, onListening: reload })
 
   return {
     current() {
@@ -130,6 +145,7 @@ export async function openRefreshKeys({ db, sealer, now, logger }: RefreshKeysOp
         await tx.execute(sql`select pg_advisory_xact_lock(${LOCK})`)
         const made = await insertKey(tx, now(), now())
         await record(tx, made)
+        await tx.execute(sql`select pg_notify(${CHANNEL}, '')`)
         return made
       })
       await load()

@@ -1,0 +1,117 @@
+import { generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { exportJWK, SignJWT } from 'jose'
+import { expect, onTestFinished, test } from 'vitest'
+import { discoverIssuer } from './issuer-keys.ts'
+import { createTokenVerifier } from './token-verifier.ts'
+
+const AUDIENCE = 'https://api.example.com'
+
+interface SigningKey {
+  kid: string
+  privateKey: KeyObject
+  publicKey: KeyObject
+}
+const newKey = (): SigningKey => ({ kid: randomUUID(), ...generateKeyPairSync('rsa', { modulusLength: 2048 }) })
+
+/** An issuer whose published keys can be changed, and that can go away; and a verifier of its tokens with a clock. */
+async function startIssuer(published: SigningKey[]) {
+  let at = Date.now()
+  let isAway = false
+  let reads = 0
+  const server = createServer((request, response) => {
+    if (isAway) return void request.socket.destroy()
+    const answer = (body: object) => response.setHeader('content-type', 'application/json').end(JSON.stringify(body))
+    if (request.url !== '/jwks') return answer({ issuer, jwks_uri: `${issuer}/jwks`, userinfo_endpoint: issuer })
+    reads++
+    Promise.all(
+      published.map(async ({ kid, publicKey }) => ({ kid, alg: 'RS256', ...(await exportJWK(publicKey)) })),
+    ).then(
+      (keys) => answer({ keys }),
+      () => response.destroy(),
+    )
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const now = () => new Date(at)
+  const keys = discoverIssuer(issuer, issuer, now)
+  const verifier = createTokenVerifier([{ issuer, audience: AUDIENCE, alg: 'RS256', keys }], now)
+  return {
+    verify: (token: string) =>
+      verifier.verify(token).then(
+        () => 'accepted',
+        (error: Error) => error.message,
+      ),
+    /** A token that is still good in an hour, as whoever stole the key would make it. */
+    sign: (key: SigningKey) =>
+      new SignJWT({ client_id: 'c', scope: '' })
+        .setProtectedHeader({ alg: 'RS256', typ: 'at+jwt', kid: key.kid })
+        .setIssuer(issuer)
+        .setAudience(AUDIENCE)
+        .setSubject('s')
+        .setJti(randomUUID())
+        .setIssuedAt(now())
+        .setExpirationTime(new Date(at + 3_600_000))
+        .sign(key.privateKey),
+    publish: (...keysNow: SigningKey[]) => void (published = keysNow),
+    away: (state: boolean) => void (isAway = state),
+    advance: (ms: number) => void (at += ms),
+    reads: () => reads,
+  }
+}
+
+test('a withdrawn key is refused when the JWKS is 300 s old, though nobody brought a token of the new one (B §2)', async () => {
+  const leaked = newKey()
+  const issuer = await startIssuer([leaked])
+  const token = await issuer.sign(leaked)
+  expect(await issuer.verify(token)).toBe('accepted')
+  issuer.publish(newKey())
+  issuer.advance(299_999)
+  expect(await issuer.verify(token)).toBe('accepted')
+  expect(issuer.reads()).toBe(1)
+  issuer.advance(1)
+  expect(await issuer.verify(token)).toBe('The token is signed by an unknown key')
+  expect(issuer.reads()).toBe(2)
+})
+
+test('the first token of a new key is accepted, and ends the trust in the withdrawn one', async () => {
+  const [leaked, next] = [newKey(), newKey()]
+  const issuer = await startIssuer([leaked])
+  const token = await issuer.sign(leaked)
+  expect(await issuer.verify(token)).toBe('accepted')
+  issuer.publish(next)
+  // An unknown kid may ask once a second, by the clock of the machine.
+  const fresh = await issuer.sign(next)
+  await expect.poll(() => issuer.verify(fresh), { timeout: 5_000 }).toBe('accepted')
+  expect(await issuer.verify(token)).toBe('The token is signed by an unknown key')
+})
+
+test('while the issuer is away the known keys go on, and it is asked again every 10 s', async () => {
+  const key = newKey()
+  const issuer = await startIssuer([key])
+  const token = await issuer.sign(key)
+  expect(await issuer.verify(token)).toBe('accepted')
+  issuer.away(true)
+  issuer.advance(300_000)
+  for (let n = 0; n < 3; n++) expect(await issuer.verify(token)).toBe('accepted')
+  issuer.away(false)
+  issuer.publish(newKey())
+  expect(await issuer.verify(token)).toBe('accepted') // not asked again yet
+  issuer.advance(10_000)
+  expect(await issuer.verify(token)).toBe('The token is signed by an unknown key')
+})
+
+test('a token lives as long as expires_in said, whatever its issue lost by rounding down (D93)', async () => {
+  const key = newKey()
+  const issuer = await startIssuer([key])
+  const token = await issuer.sign(key)
+  expect(await issuer.verify(token)).toBe('accepted')
+  issuer.advance(3_600_000 - 1)
+  expect(await issuer.verify(token)).toBe('accepted')
+  issuer.advance(1_001)
+  expect(await issuer.verify(token)).toBe('The token has expired')
+  expect(await issuer.verify(await issuer.sign(key))).toBe('accepted')
+})

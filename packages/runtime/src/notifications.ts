@@ -1,0 +1,79 @@
+import postgres from 'postgres'
+import type { Logger } from './logger.ts'
+
+const AGAIN_MS = 1_000
+
+interface Subscriber {
+  onMessage: (payload: string) => void
+  /** Called each time that listening begins, which is when to look for what was missed. */
+  onListening: () => void
+}
+
+/** What other processes say through Postgres (NOTIFY). */
+export interface Notifications {
+  /** Hears what is sent to a channel from now on. Each channel has one subscriber. */
+  listen(channel: string, subscriber: Subscriber): void
+  close(): Promise<void>
+}
+
+/**
+ * Listens to channels of Postgres on one connection of its own, which opens with the first channel, and again whenever
+ * it breaks. What is sent in between is lost: a notification says that there is something to read, and must not be the
+ * only one to say so.
+ */
+export function openNotifications(url: string, logger: Logger): Notifications {
+  const subscribers = new Map<string, Subscriber>()
+  const starting = new Set<Promise<void>>()
+  let isClosed = false
+  let timer: NodeJS.Timeout | undefined
+  const options = {
+    max: 1,
+    fetch_types: false,
+    idle_timeout: 0,
+    connect_timeout: 5,
+    max_lifetime: null,
+    onnotice: () => {},
+    connection: { application_name: 'notifications' },
+    // Options of the driver that its types leave out; its own listen() gives up when it cannot reconnect at once.
+    onnotify: (channel: string, payload: string) => subscribers.get(channel)?.onMessage(payload),
+    onclose: () => startAllAgain(),
+  }
+  const sql = postgres(url, options)
+
+  function startAllAgain(): void {
+    if (isClosed) return
+    clearTimeout(timer)
+    timer = setTimeout(() => {
+      for (const [channel, subscriber] of subscribers) start(channel, subscriber)
+    }, AGAIN_MS).unref()
+  }
+  async function tryToStart(channel: string, { onListening }: Subscriber): Promise<void> {
+    try {
+      await sql.unsafe(`listen "${channel}"`)
+    } catch (error) {
+      if (!isClosed) logger.warn({ err: error, channel }, 'listening failed')
+      startAllAgain()
+      return
+    }
+    if (!isClosed) onListening()
+  }
+  function start(channel: string, subscriber: Subscriber): void {
+    const started = tryToStart(channel, subscriber)
+    starting.add(started)
+    void started.finally(() => starting.delete(started))
+  }
+
+  return {
+    listen(channel, subscriber) {
+      subscribers.set(channel, subscriber)
+      start(channel, subscriber)
+    },
+    async close() {
+      isClosed = true
+      clearTimeout(timer)
+      // postgres.js leaves a connection open that was being made when it was told to end.
+      await Promise.all(starting)
+      await sql.end({ timeout: 1 })
+    },
+  }
+}

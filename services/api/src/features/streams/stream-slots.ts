@@ -1,0 +1,78 @@
+import { TooManyStreams, Unavailable } from '@platform/errors/api-error'
+import { newId } from '@platform/runtime/new-id'
+import { and, count, eq, gt, lt, sql } from 'drizzle-orm'
+import type { Deps, StreamSlots } from '../../deps.ts'
+import { openStreams } from './table.ts'
+
+/** Streams of one resource that may be open at once, over all processes (D86). */
+export const STREAMS_MAX = 20
+const RENEWED_EVERY_MS = 15_000
+/** Two renewals may fail. The streams of a process that was killed count for this long. */
+const LEASE_MS = 3 * RENEWED_EVERY_MS
+/** The class of the advisory locks under which streams of one resource are counted. */
+const LOCKS = 7_150_110
+
+/**
+ * Counts the open streams of each resource in Postgres, so that the cap holds over all processes. A process renews its
+ * rows together every 15 s; rows that were not renewed no longer count.
+ */
+export function openStreamSlots({
+  db,
+  now,
+  logger,
+}: Pick<Deps, 'db' | 'now' | 'logger'>): StreamSlots & { close(): Promise<void> } {
+  const processId = newId()
+  const held = new Set<string>()
+  let isClosing = false
+  const leaseEnd = () => new Date(now().getTime() + LEASE_MS)
+
+  const renewing = setInterval(() => {
+    if (held.size === 0) return
+    db.update(openStreams)
+      .set({ expiresAt: leaseEnd() })
+      .where(eq(openStreams.processId, processId))
+      .catch((error: unknown) => logger.warn({ err: error }, 'open streams could not be renewed; tried again soon'))
+  }, RENEWED_EVERY_MS).unref()
+
+  async function release(id: string): Promise<void> {
+    held.delete(id)
+    await db
+      .delete(openStreams)
+      .where(eq(openStreams.id, id))
+      .catch((error: unknown) => logger.warn({ err: error }, 'a closed stream counts until its lease is over'))
+  }
+
+  return {
+    async take(resource) {
+      if (isClosing) throw new Unavailable('This process is stopping; connect again')
+      const id = newId()
+      await db.transaction(async (tx) => {
+        // Counting and inserting is one step for each resource: of two at once the second counts the first.
+        await tx.execute(sql`select pg_advisory_xact_lock(${LOCKS}, hashtext(${resource}))`)
+        const of = and(eq(openStreams.resource, resource), gt(openStreams.expiresAt, now()))
+        const [open] = await tx.select({ count: count() }).from(openStreams).where(of)
+        if ((open?.count ?? 0) >= STREAMS_MAX) throw new TooManyStreams(STREAMS_MAX)
+        await tx.insert(openStreams).values({ id, resource, processId, expiresAt: leaseEnd() })
+      })
+      held.add(id)
+      let isReleased = false
+      return () => {
+        if (isReleased) return
+        isReleased = true
+        void release(id)
+      }
+    },
+    refuseNew() {
+      isClosing = true
+    },
+    async close() {
+      clearInterval(renewing)
+      if (held.size > 0) await db.delete(openStreams).where(eq(openStreams.processId, processId))
+    },
+  }
+}
+
+/** Deletes the rows of processes that were killed. */
+export async function discardLostStreams({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
+  await db.delete(openStreams).where(lt(openStreams.expiresAt, now()))
+}
