@@ -2,6 +2,7 @@ import { Unavailable } from '@platform/errors/api-error'
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import postgres from 'postgres'
 import { Gauge } from 'prom-client'
+import { withDeadline } from './deadline.ts'
 
 export type Db = PostgresJsDatabase
 /** The client below drizzle; for LISTEN, and for nothing a query builder can say. */
@@ -9,7 +10,11 @@ export type Sql = postgres.Sql
 
 const STATEMENT_TIMEOUT_MS = 5_000
 const ACQUIRE_TIMEOUT_MS = 5_000
+/** Waiting for a connection, the statement's own limit, and some: whoever has no answer by then will have none. */
+const ANSWER_TIMEOUT_MS = 12_000
 const IN_FLIGHT_MAX = 5_000
+/** A load balancer that asks for readiness gets its answer within a second, whatever Postgres does. */
+const PROBE_TIMEOUT_MS = 800
 
 interface Pool {
   name: string
@@ -37,10 +42,21 @@ interface DatabaseOptions {
   prepare: boolean
 }
 
+/** What a server that hangs is answered by: its connections stay open, so nothing else would end the wait. */
+const notAnswering = () =>
+  Object.assign(new Error(`The database has not answered for ${ANSWER_TIMEOUT_MS} ms`), { code: 'ETIMEDOUT' })
+
+/** Members of the driver's queries that its types leave out. */
+interface DriverQuery {
+  /** null until it has been given to a connection. */
+  state: unknown
+  reject(error: Error): void
+}
+
 /**
  * A pool of connections to one database; nothing is connected until the first query. Queries end after 5 s in
- * Postgres and after 5 s of waiting for a connection, and at 5,000 waiting the next is refused: postgres.js itself
- * would queue without limit. All three read as `isUnavailable`.
+ * Postgres, after 5 s of waiting for a connection, and after 12 s without any answer; at 5,000 waiting the next is refused:
+ * postgres.js itself would queue without limit and wait for ever. All four read as `isUnavailable`.
  */
 export function openDatabase(
   url: string,
@@ -64,22 +80,43 @@ export function openDatabase(
   const waiting = new Map<Promise<unknown>, number>()
   const pool = { name, queries: waiting }
   pools.add(pool)
-  const unsafe = sql.unsafe.bind(sql)
-  const watched: typeof sql.unsafe = (text, args, options) => {
-    if (waiting.size >= IN_FLIGHT_MAX) throw new Unavailable('Too many requests are waiting for the database')
-    const query = unsafe(text, args, { ...options, prepare: prepare && options?.prepare === true })
-    waiting.set(query, Date.now())
-    const settled = () => void waiting.delete(query)
-    // `then` starts a query, but only in the next turn: drizzle's `.values()` still comes first.
-    query.then(settled, settled)
-    return query as never
+  const watch =
+    (unsafe: typeof sql.unsafe): typeof sql.unsafe =>
+    (text, args, options) => {
+      if (waiting.size >= IN_FLIGHT_MAX) throw new Unavailable('Too many requests are waiting for the database')
+      const query = unsafe(text, args, { ...options, prepare: prepare && options?.prepare === true })
+      waiting.set(query, Date.now())
+      const settled = () => void waiting.delete(query)
+      // `then` starts a query, but only in the next turn: drizzle's `.values()` still comes first.
+      query.then(settled, settled)
+      return query as never
+    }
+  sql.unsafe = watch(sql.unsafe.bind(sql))
+  const begin = sql.begin.bind(sql)
+  // drizzle begins without options, and so does everybody here.
+  const watchedBegin = async (work: (tx: postgres.TransactionSql) => unknown): Promise<unknown> => {
+    const worked = Promise.withResolvers<void>()
+    const whole = begin(async (tx) => {
+      tx.unsafe = watch(tx.unsafe.bind(tx))
+      try {
+        return await work(tx)
+      } finally {
+        worked.resolve()
+      }
+    })
+    await Promise.race([worked.promise, whole])
+    // COMMIT and ROLLBACK are sent by the driver itself, past `unsafe`.
+    return withDeadline(ANSWER_TIMEOUT_MS, notAnswering, whole)
   }
-  sql.unsafe = watched
+  sql.begin = watchedBegin as typeof sql.begin
   const sweep = setInterval(() => {
-    const before = Date.now() - ACQUIRE_TIMEOUT_MS
+    const now = Date.now()
     for (const [query, since] of waiting) {
-      if (since > before) break // insertion order is time order
-      if ((query as { state?: unknown }).state === null) (query as postgres.PendingQuery<never>).cancel()
+      if (now - since < ACQUIRE_TIMEOUT_MS) break // insertion order is time order
+      const driverQuery = query as unknown as DriverQuery
+      if (driverQuery.state === null) (query as postgres.PendingQuery<never>).cancel()
+      else if (now - since >= ANSWER_TIMEOUT_MS) driverQuery.reject(notAnswering())
+      else continue
       waiting.delete(query)
     }
   }, 250).unref()
@@ -91,6 +128,46 @@ export function openDatabase(
       clearInterval(sweep)
       pools.delete(pool)
       await sql.end({ timeout: 5 })
+    },
+  }
+}
+
+/**
+ * Asks a database whether it answers, on a connection of its own, so that neither a full pool nor a server that hangs delays
+ * the reply: it comes within `limitMs`.
+ */
+export function openDatabaseProbe(
+  url: string,
+  limitMs = PROBE_TIMEOUT_MS,
+): { isAnswering(): Promise<boolean>; close(): Promise<void> } {
+  const connect = () =>
+    postgres(url, {
+      max: 1,
+      fetch_types: false,
+      connect_timeout: 5,
+      onnotice: () => {},
+      connection: { application_name: 'probe' },
+    })
+  let sql = connect()
+  let asking: Promise<boolean> | undefined
+
+  async function ask(): Promise<boolean> {
+    try {
+      await withDeadline(limitMs, notAnswering, sql`select 1`)
+      return true
+    } catch {
+      // Whatever it still waits for, the next question is asked on a new connection.
+      const silent = sql
+      sql = connect()
+      void silent.end({ timeout: 0 })
+      return false
+    }
+  }
+  return {
+    isAnswering: () => (asking ??= ask().finally(() => (asking = undefined))),
+    async close() {
+      await asking
+      await sql.end({ timeout: 1 })
     },
   }
 }

@@ -3,14 +3,14 @@ import { collectDefaultMetrics, register } from 'prom-client'
 
 interface Health {
   port: number
-  /** From now on readiness fails, so that a load balancer looks elsewhere before the door closes. */
+  /** From now on readiness fails, so that a load balancer looks elsewhere before the listener closes. */
   draining(): void
   stop(): Promise<void>
 }
 
 /**
- * The internal listener: `/live` (touches nothing), `/ready` (503 while draining or while `isReady` says no) and
- * `/metrics` (Prometheus). It is never the public port (D12).
+ * The internal listener: `/live` (touches nothing), `/ready` (503 while draining or while `isReady` says no; it takes as long
+ * as `isReady` does) and `/metrics` (Prometheus). It is never the public port (D12).
  */
 export async function startHealth(host: string, port: number, isReady: () => Promise<boolean>): Promise<Health> {
   // Of the process: CPU, memory, event-loop lag, garbage collection. Once, however often a test listens.

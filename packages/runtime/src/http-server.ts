@@ -1,16 +1,17 @@
-import {
-  createServer,
-  type IncomingMessage,
-  type RequestListener,
-  type Server,
-  type ServerResponse,
-  STATUS_CODES,
-} from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 
-interface Listening {
+export interface Listening {
   port: number
+  /**
+   * From now on every answer closes its connection, so that the pools of proxies empty themselves before `stop`: a proxy that
+   * sends a POST on a connection just as it is closed cannot know whether it may send it again.
+   */
+  drain(): void
+  /** Accepts no connection any more; those that are open are still answered. Safe to repeat. */
+  refuseConnections(): Promise<void>
   /** Stops accepting, lets what is under way finish for at most `drainMs`, then cuts it. */
   stop(drainMs?: number): Promise<void>
 }
@@ -25,6 +26,13 @@ interface ListenOptions {
   isBodyInvited?: boolean
 }
 
+/** Requests that come while a drained listener closes are held until none has come for this long, or for so long at most. */
+const QUIET_MS = 50
+const HELD_MS_MAX = 500
+/** A turn of the event loop that took no longer than this had nothing to do: no connection waits to be accepted. */
+const IDLE_TURN_MS = 0.1
+const TURNS_MAX = 1_000
+
 const waiting = new WeakMap<IncomingMessage, ServerResponse>()
 
 /** Tells a client that asked first (`Expect: 100-continue`) to send its body. Safe to repeat. */
@@ -35,8 +43,9 @@ export function inviteBody(incoming: IncomingMessage): void {
 
 /**
  * Listens on host:port (0: any free port). Rejects with the system's error when the port is taken.
- * Headers must arrive within 10 s and the whole request within 30 s; 16 KiB of headers is Node's own limit (431). A header
- * that may come once and came twice reads as one that is wrong: a proxy might have looked at the other.
+ * Headers must arrive within 10 s, give or take the second between two checks, and the whole request within 30 s; 16 KiB of
+ * headers is Node's own limit (431). A header that may come once and came twice reads as one that is wrong: a proxy might
+ * have looked at the other.
  */
 export async function listen(
   listener: RequestListener,
@@ -45,8 +54,24 @@ export async function listen(
   refusal?: Refusal,
   { requestTimeoutMs = 30_000, isBodyInvited = false }: ListenOptions = {},
 ): Promise<Listening> {
-  const limits = { requestTimeout: requestTimeoutMs, headersTimeout: 10_000, keepAliveTimeout: 65_000 }
-  const server = createServer({ ...limits, joinDuplicateHeaders: true }, listener)
+  const limits = {
+    requestTimeout: requestTimeoutMs,
+    headersTimeout: 10_000,
+    connectionsCheckingInterval: 1_000,
+    keepAliveTimeout: 65_000,
+  }
+  let isDraining = false
+  let arrivedAt = 0
+  let held: (() => void)[] | undefined
+  let closing: Promise<void> | undefined
+  /** When the last connection of the closed server is gone. */
+  let ended: Promise<void> | undefined
+  const server = createServer({ ...limits, joinDuplicateHeaders: true }, (incoming, outgoing) => {
+    if (isDraining) outgoing.shouldKeepAlive = false
+    if (!held) return listener(incoming, outgoing)
+    arrivedAt = performance.now()
+    held.push(() => listener(incoming, outgoing))
+  })
   if (isBodyInvited)
     server.on('checkContinue', (incoming: IncomingMessage, outgoing: ServerResponse) => {
       waiting.set(incoming, outgoing)
@@ -66,7 +91,39 @@ export async function listen(
       resolve()
     })
   })
-  return { port: (server.address() as AddressInfo).port, stop: (drainMs = 25_000) => drain(server, drainMs) }
+
+  /**
+   * The kernel resets connections that it has accepted for us and we have not: a request in them is lost. So a drained
+   * listener first holds what comes, which sends a proxy that looks for the least busy server elsewhere, and closes in a turn
+   * of the event loop in which nobody came.
+   */
+  async function closeQuietly(): Promise<void> {
+    if (isDraining) {
+      held = []
+      const until = (arrivedAt = performance.now()) + HELD_MS_MAX
+      const isQuiet = () => performance.now() - arrivedAt >= QUIET_MS || performance.now() >= until
+      while (!isQuiet()) await sleep(QUIET_MS / 10)
+      for (let turns = 0, before = performance.now(); turns < TURNS_MAX; turns++, before = performance.now()) {
+        await setImmediate()
+        if (performance.now() - before <= IDLE_TURN_MS) break
+      }
+    }
+    ended = new Promise((resolve) => server.close(() => resolve()))
+    for (const serve of held?.splice(0) ?? []) serve()
+    held = undefined
+  }
+
+  return {
+    port: (server.address() as AddressInfo).port,
+    drain: () => void (isDraining = true),
+    refuseConnections: () => (closing ??= closeQuietly()),
+    async stop(drainMs = 25_000) {
+      await (closing ??= closeQuietly())
+      const cut = setTimeout(() => server.closeAllConnections(), drainMs)
+      await ended
+      clearTimeout(cut)
+    },
+  }
 }
 
 /** Answers what Node could not read as a request, as it does by itself, but with a body. */
@@ -84,15 +141,4 @@ function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex, refusal:
     `Content-Length: ${Buffer.byteLength(body)}`,
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
-}
-
-function drain(server: Server, drainMs: number): Promise<void> {
-  return new Promise((resolve) => {
-    const cut = setTimeout(() => server.closeAllConnections(), drainMs)
-    server.close(() => {
-      clearTimeout(cut)
-      resolve()
-    })
-    server.closeIdleConnections()
-  })
 }

@@ -4,7 +4,7 @@ import { openKeySet } from '@platform/auth/key-set'
 import { createTokenVerifier } from '@platform/auth/token-verifier'
 import { createClientAddress } from '@platform/ratelimit/client-address'
 import { openLimiter } from '@platform/ratelimit/open-limiter'
-import { openDatabase } from '@platform/runtime/database'
+import { openDatabase, openDatabaseProbe } from '@platform/runtime/database'
 import { createLogger, type Logger } from '@platform/runtime/logger'
 import { limiterFallbacks } from '@platform/runtime/metrics'
 import { runMigrations } from '@platform/runtime/migrate'
@@ -33,7 +33,7 @@ export interface Overrides {
 
 interface Composed {
   deps: Deps
-  /** True while the database answers. */
+  /** True while the database answers; says so within a second. */
   isReady(): Promise<boolean>
   close(): Promise<void>
 }
@@ -45,15 +45,12 @@ export const migrate = (config: Config): Promise<void> => runMigrations(config.D
 export async function compose(config: Config, overrides: Overrides = {}): Promise<Composed> {
   const now = overrides.now ?? (() => new Date())
   const logger = overrides.logger ?? createLogger('api', config.LOG_LEVEL)
-  const {
-    db,
-    sql,
-    close: closeDatabase,
-  } = openDatabase(config.DATABASE_URL, {
+  const { db, close: closeDatabase } = openDatabase(config.DATABASE_URL, {
     name: 'platform-api',
     max: config.DATABASE_POOL,
     prepare: config.DATABASE_PREPARE,
   })
+  const probe = openDatabaseProbe(config.DATABASE_URL)
   const sealer = createSealer(config.MASTER_KEYS)
   const notifications = openNotifications(config.DATABASE_URL, logger)
   const keySet = await openKeySet({ db, alg: 'ES256', sealer, now, logger, notifications })
@@ -115,10 +112,7 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       corsOrigins: new Set(config.CORS_ORIGINS),
       document: JSON.stringify(createDocument(endpoints, publicUrl, idpUrl)),
     },
-    async isReady() {
-      await sql`select 1`
-      return true
-    },
+    isReady: () => probe.isAnswering(),
     async close() {
       keySet.close()
       await requestLog.close()
@@ -127,6 +121,7 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       await notifications.close()
       await limiter.close()
       blobs.close()
+      await probe.close()
       await closeDatabase()
     },
   }

@@ -34,6 +34,9 @@ const schema = z.object({
     .regex(/^[a-z0-9-]{1,64}$/)
     .default('us-east-1')
     .describe('the region that S3 clients are told, such as eu-central-1; they may sign for any'),
+  STOP_NOTICE_MS: count
+    .default(5_000)
+    .describe('for how many milliseconds a process that stops says so before it accepts no more, such as 5000'),
   MIGRATE_ON_START: flag.default(true).describe('true, or false where `cli.ts migrate` runs before the services'),
   REDIS_URL: z
     .url({ protocol: /^rediss?$/ })

@@ -10,13 +10,17 @@ import { startApi } from './roles/api.ts'
 import { startEdge } from './roles/edge.ts'
 import { startWorker } from './roles/worker.ts'
 
-/** How long a load balancer gets to see that this process is leaving, before the door closes. */
-const UNREADY_MS = 5_000
 const roles = ['all', 'api', 'worker', 'edge'] as const
 type Role = (typeof roles)[number]
 
-/** What runs in a role. A worker listens to nobody. */
-async function startRole(role: Role, deps: Deps, config: Config): Promise<{ port?: number; stop(): Promise<void> }[]> {
+/** What runs in a role. A worker listens to nobody, so it has nobody to turn away first. */
+interface Running {
+  port?: number
+  drain?(): void
+  stop(): Promise<void>
+}
+
+async function startRole(role: Role, deps: Deps, config: Config): Promise<Running[]> {
   const servers = []
   if (role === 'all' || role === 'worker') servers.push(startWorker(deps))
   if (role === 'all' || role === 'api') servers.push(await startApi(deps, { host: config.HOST, port: config.PORT }))
@@ -35,7 +39,10 @@ async function run(role: Role, config: Config): Promise<void> {
   const stop = async () => {
     health.draining()
     // Under a launcher nobody balances between processes, so there is nobody to wait for.
-    if (!hasLauncher) await new Promise((resolve) => setTimeout(resolve, UNREADY_MS))
+    if (!hasLauncher) {
+      for (const server of servers) server.drain?.()
+      await new Promise((resolve) => setTimeout(resolve, config.STOP_NOTICE_MS))
+    }
     await Promise.all(servers.map((server) => server.stop()))
     await health.stop()
     await close()

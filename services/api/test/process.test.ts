@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { startCable } from '@platform/testkit/cable'
 import { freePort } from '@platform/testkit/free-port'
 import { serviceEnvironment, startServiceProcess, statusOf, untilStatus } from '@platform/testkit/service-process'
 import { expect, onTestFinished, test } from 'vitest'
@@ -92,6 +93,22 @@ test('a key that the CLI rotates is what running processes publish at once, and 
   await expect.poll(published, { timeout: 10_000 }).toEqual([kid])
 })
 
+test('readiness says no within a second or so while Postgres hangs, and yes again afterwards', async () => {
+  const env = await environment()
+  const cable = await startCable(new URL(env.DATABASE_URL ?? ''))
+  onTestFinished(() => cable.close())
+  start({ ...env, DATABASE_URL: cable.url }, 'api')
+  const ready = `http://127.0.0.1:${env.HEALTH_PORT}/ready`
+  await untilStatus(ready, 200)
+  cable.hang()
+  // Far more than it takes, and far less than the statement and connection limits of the pool.
+  const answer = await fetch(ready, { signal: AbortSignal.timeout(4_500) })
+  expect(answer.status).toBe(503)
+  expect(await statusOf(`http://127.0.0.1:${env.HEALTH_PORT}/live`)).toBe(200)
+  cable.wake()
+  await untilStatus(ready, 200)
+})
+
 test('SIGTERM: readiness fails while requests are still answered, what is under way finishes, then the process ends with 0', async () => {
   const env = await environment()
   const { child, ended } = start(env)
@@ -106,7 +123,9 @@ test('SIGTERM: readiness fails while requests are still answered, what is under 
   )
   child.kill('SIGTERM')
   await untilStatus(ready, 503)
-  expect(await statusOf(`http://127.0.0.1:${env.PORT}/.well-known/jwks.json`)).toBe(200)
+  // From the first second on every answer closes its connection, and no stream is opened.
+  const last = await fetch(`http://127.0.0.1:${env.PORT}/.well-known/jwks.json`)
+  expect([last.status, last.headers.get('connection')]).toEqual([200, 'close'])
   for (const deadline = Date.now() + 10_000; Date.now() < deadline; await sleep(100)) {
     if ((await statusOf(`http://127.0.0.1:${env.PORT}/.well-known/jwks.json`)) === 0) break
   }

@@ -4,7 +4,7 @@ import { openKeySet } from '@platform/auth/key-set'
 import { createTokenVerifier } from '@platform/auth/token-verifier'
 import { createClientAddress } from '@platform/ratelimit/client-address'
 import { openLimiter } from '@platform/ratelimit/open-limiter'
-import { openDatabase } from '@platform/runtime/database'
+import { openDatabase, openDatabaseProbe } from '@platform/runtime/database'
 import { createLogger, type Logger } from '@platform/runtime/logger'
 import { limiterFallbacks } from '@platform/runtime/metrics'
 import { runMigrations } from '@platform/runtime/migrate'
@@ -51,6 +51,7 @@ export async function compose(
     max: config.DATABASE_POOL,
     prepare: config.DATABASE_PREPARE,
   })
+  const probe = openDatabaseProbe(config.DATABASE_URL)
   const sealer = createSealer(config.MASTER_KEYS)
   const notifications = openNotifications(config.DATABASE_URL, logger)
   const keySet = await openKeySet({ db, alg: 'RS256', sealer, now, logger, notifications })
@@ -85,6 +86,7 @@ export async function compose(
       afterAnswer,
       verifyAccessToken: createTokenVerifier([{ issuer, audience: issuer, alg: 'RS256', keys: ownKeys(keySet) }], now)
         .verify,
+      isDatabaseAnswering: () => probe.isAnswering(),
       listenOn: {
         host: config.HOST,
         port: config.PORT,
@@ -99,6 +101,7 @@ export async function compose(
       refreshKeys.close()
       await notifications.close()
       await limiter.close()
+      await probe.close()
       await closeDatabase()
     },
   }

@@ -33,6 +33,9 @@ const schema = z.object({
     .optional()
     .describe('the sender of mail, such as Accounts <no-reply@example.com>'),
   TRUSTED_PROXIES: list.describe('addresses or CIDR ranges of proxies, such as 10.0.0.0/8'),
+  STOP_NOTICE_MS: count
+    .default(5_000)
+    .describe('for how many milliseconds a process that stops says so before it accepts no more, such as 5000'),
   LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
     .default('info')

@@ -14,7 +14,7 @@ try {
     deps.logger,
     async () => {
       // Under a launcher there is no load balancer that would have to notice.
-      await idp.stop(hasLauncher ? 0 : undefined)
+      await idp.stop(hasLauncher ? 0 : config.STOP_NOTICE_MS)
       await close()
     },
     hasLauncher,

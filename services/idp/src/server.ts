@@ -1,21 +1,20 @@
 import { getRequestListener } from '@hono/node-server'
 import { startHealth } from '@platform/runtime/health'
 import { listen } from '@platform/runtime/http-server'
-import { sql } from 'drizzle-orm'
 import type { Deps } from './deps.ts'
 import { listEndpoints } from './endpoints.ts'
 import { createApp } from './http/app.ts'
 import { documentsFirst } from './http/documents-first.ts'
 import { startHousekeeping } from './housekeeping.ts'
 
-/** How long readiness says no before the door closes, so that a load balancer has looked. */
-const NOTICE_MS = 5_000
-
 interface Idp {
   port: number
   healthPort: number
-  /** Readiness fails, then no new connection, then what is under way ends. noticeMs: how long readiness fails first. */
-  stop(noticeMs?: number): Promise<void>
+  /**
+   * Readiness fails and answers close their connections; after noticeMs no new connection is accepted, and what is under way
+   * ends. 0: at once, where nobody has to be told.
+   */
+  stop(noticeMs: number): Promise<void>
 }
 
 const jsonType = 'application/json; charset=UTF-8'
@@ -35,10 +34,7 @@ export async function startIdp(deps: Deps): Promise<Idp> {
     port,
     () => ({ type: jsonType, body: unreadable }),
   )
-  const health = await startHealth(healthHost, healthPort, async () => {
-    await deps.db.execute(sql`select 1`)
-    return true
-  }).catch(async (error: unknown) => {
+  const health = await startHealth(healthHost, healthPort, deps.isDatabaseAnswering).catch(async (error: unknown) => {
     await server.stop(0)
     throw error
   })
@@ -46,10 +42,13 @@ export async function startIdp(deps: Deps): Promise<Idp> {
   return {
     port: server.port,
     healthPort: health.port,
-    async stop(noticeMs = NOTICE_MS) {
+    async stop(noticeMs) {
       health.draining()
       housekeeping.stop()
-      await new Promise((resolve) => setTimeout(resolve, noticeMs))
+      if (noticeMs > 0) {
+        server.drain()
+        await new Promise((resolve) => setTimeout(resolve, noticeMs))
+      }
       await server.stop()
       await health.stop()
     },

@@ -1,53 +1,10 @@
-import { connect, createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { type Cable, startCable } from '@platform/testkit/cable'
 import { createDatabase } from '@platform/testkit/databases'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { basic, DEVICE_GRANT, startTestIdp, type TestClient, type TestIdp, type TestPerson } from './start.ts'
 
-/** A way to the database that can be cut and mended. */
-async function startCable(to: URL) {
-  const open = new Set<Socket>()
-  let isHanging = false
-  const server = createServer((socket) => {
-    const far = connect(Number(to.port || 5432), to.hostname)
-    far.on('error', () => socket.destroy()).on('close', () => socket.destroy())
-    open.add(socket)
-    socket
-      .on('error', () => {})
-      .on('close', () => {
-        open.delete(socket)
-        far.destroy()
-      })
-    socket.pipe(far).pipe(socket)
-    if (isHanging) socket.pause()
-  })
-  const listen = (port: number) => new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
-  await listen(0)
-  const { port } = server.address() as { port: number }
-  const url = new URL(to)
-  url.hostname = '127.0.0.1'
-  url.port = String(port)
-  return {
-    url: url.href,
-    cut() {
-      server.close()
-      for (const socket of open) socket.destroy()
-    },
-    mend: () => listen(port),
-    /** Keeps the connections and passes nothing on, as a database that was stopped in its tracks does. */
-    hang() {
-      isHanging = true
-      for (const socket of open) socket.pause()
-    },
-    wake() {
-      isHanging = false
-      for (const socket of open) socket.resume()
-    },
-    close: () => server.close(),
-  }
-}
-
-let cable: Awaited<ReturnType<typeof startCable>>
+let cable: Cable
 let idp: TestIdp
 let client: TestClient
 let ana: TestPerson

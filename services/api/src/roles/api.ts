@@ -1,6 +1,6 @@
 import { getRequestListener } from '@hono/node-server'
 import { type IncomingMessage, type RequestListener, STATUS_CODES } from 'node:http'
-import { listen } from '@platform/runtime/http-server'
+import { listen, type Listening } from '@platform/runtime/http-server'
 import type { Deps } from '../deps.ts'
 import { endpoints } from '../endpoints.ts'
 import { createS3Door } from '../features/s3/s3-door.ts'
@@ -46,7 +46,7 @@ const isAt = (url: string, prefix: string): boolean =>
 export async function startApi(
   deps: Deps,
   at: { host: string; port: number },
-): Promise<{ port: number; stop(drainMs?: number): Promise<void> }> {
+): Promise<Pick<Listening, 'port' | 'drain' | 'stop'>> {
   const app = createApp(deps, endpoints)
   const handle = getRequestListener(app.fetch, { errorHandler: refuseUnreadable })
   const doors: readonly [prefix: string, RequestListener][] = [
@@ -72,9 +72,16 @@ export async function startApi(
   )
   return {
     port: server.port,
-    stop(drainMs) {
+    drain() {
+      deps.streamSlots.refuseNew()
+      server.drain()
+    },
+    async stop(drainMs) {
+      deps.streamSlots.refuseNew()
+      // Whoever is told to come back must not find this process again.
+      await server.refuseConnections()
       deps.activityFeed.endStreams()
-      return server.stop(drainMs)
+      await server.stop(drainMs)
     },
   }
 }

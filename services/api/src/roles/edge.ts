@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { listen } from '@platform/runtime/http-server'
+import { listen, type Listening } from '@platform/runtime/http-server'
 import type { Deps } from '../deps.ts'
 import { type DoorExchange, openDoor } from '../http/door.ts'
 import { type Delivered, deliverObject, type DeliveryTarget, keyOfPath } from '../features/storage/deliver-object.ts'
@@ -96,10 +96,7 @@ async function handle(exchange: DoorExchange): Promise<void> {
  * Serves hostnames on a port of its own, an origin that the API's never is: the objects of buckets below OBJECTS_DOMAIN. A
  * hostname that belongs to nothing is a 404.
  */
-export async function startEdge(
-  deps: Deps,
-  at: { host: string; port: number },
-): Promise<{ port: number; stop(drainMs?: number): Promise<void> }> {
+export async function startEdge(deps: Deps, at: { host: string; port: number }): Promise<Listening> {
   const listener = openDoor(deps, {
     name: 'edge',
     origins: 'any',

@@ -1,0 +1,56 @@
+import { connect, createServer, type Socket } from 'node:net'
+
+/** The way to a server, for tests to break. */
+export interface Cable {
+  /** Where the server is reached through it. */
+  url: string
+  /** Breaks what is connected and lets nobody in. */
+  cut(): void
+  mend(): Promise<void>
+  /** Keeps the connections and passes nothing on, as a server that was stopped in its tracks does. */
+  hang(): void
+  wake(): void
+  close(): void
+}
+
+/** Lays a cable to the host and port of a URL; in place of them it answers on 127.0.0.1. */
+export async function startCable(to: URL): Promise<Cable> {
+  const open = new Set<Socket>()
+  let isHanging = false
+  const server = createServer((socket) => {
+    const far = connect(Number(to.port || 5432), to.hostname)
+    far.on('error', () => socket.destroy()).on('close', () => socket.destroy())
+    open.add(socket)
+    socket
+      .on('error', () => {})
+      .on('close', () => {
+        open.delete(socket)
+        far.destroy()
+      })
+    socket.pipe(far).pipe(socket)
+    if (isHanging) socket.pause()
+  })
+  const listen = (port: number) => new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+  await listen(0)
+  const { port } = server.address() as { port: number }
+  const url = new URL(to)
+  url.hostname = '127.0.0.1'
+  url.port = String(port)
+  return {
+    url: url.href,
+    cut() {
+      server.close()
+      for (const socket of open) socket.destroy()
+    },
+    mend: () => listen(port),
+    hang() {
+      isHanging = true
+      for (const socket of open) socket.pause()
+    },
+    wake() {
+      isHanging = false
+      for (const socket of open) socket.resume()
+    },
+    close: () => server.close(),
+  }
+}
