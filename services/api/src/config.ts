@@ -1,5 +1,6 @@
-import { count, flag, list, origin, port, readConfig } from '@platform/runtime/config'
+import { ConfigError, count, flag, list, origin, port, readConfig } from '@platform/runtime/config'
 import { masterKeys } from '@platform/runtime/seal'
+import { getDomain } from 'tldts'
 import { z } from 'zod'
 
 const schema = z.object({
@@ -11,7 +12,9 @@ const schema = z.object({
     .string()
     .regex(/^[a-z0-9.-]+(:\d{1,5})?$/)
     .optional()
-    .describe('the domain that hostnames of applications end in, such as apps.example.com'),
+    .describe(
+      'the domain that hostnames of applications end in, such as apps.example.net; not one that the API or sign-in share',
+    ),
   HEALTH_HOST: z.string().default('127.0.0.1').describe('an address for health and metrics, such as 0.0.0.0'),
   HEALTH_PORT: port.default(9400).describe('a TCP port for health and metrics, such as 9400; 0 for any'),
   DATABASE_URL: z
@@ -28,7 +31,9 @@ const schema = z.object({
     .string()
     .regex(/^[a-z0-9.-]+(:\d{1,5})?$/)
     .optional()
-    .describe('the domain that objects are delivered below, such as objects.example.com'),
+    .describe(
+      'the domain that objects are delivered below, such as objects.example.net; not one that the API or sign-in share',
+    ),
   S3_REGION: z
     .string()
     .regex(/^[a-z0-9-]{1,64}$/)
@@ -48,6 +53,10 @@ const schema = z.object({
     .describe('an origin to fetch the issuer’s documents from, such as http://idp:4001'),
   MASTER_KEYS: masterKeys.describe('id:base64 of 32 bytes, newest first, such as k1:…= (openssl rand -base64 32)'),
   CONSOLE_CLIENT_IDS: list.describe('client ids of the console, with commas'),
+  CONSOLE_URL: origin.optional().describe('the origin of the web console, such as https://console.example.com'),
+  ALLOW_SHARED_DOMAIN: flag
+    .default(false)
+    .describe('true to serve what tenants upload below the domain that the platform itself is on'),
   CORS_ORIGINS: list
     .pipe(z.array(origin))
     .describe('origins of pages that may call this API, with commas, such as https://console.example.com'),
@@ -61,5 +70,38 @@ const schema = z.object({
 
 export type Config = z.output<typeof schema>
 
+/** The domain that browsers count as one site with this host: cookies can be set for all of it. */
+function siteOf(host: string): string {
+  const hostname = host.replace(/:\d+$/, '')
+  return getDomain(hostname, { allowPrivateDomains: true }) ?? hostname
+}
+
+const isLocal = (host: string): boolean => /(^|\.)localhost(:\d+)?$/.test(host)
+
+/**
+ * Tenants' pages on a sibling of the platform's own host could set cookies for it and count as the same site (D98). Throws
+ * ConfigError.
+ */
+function refuseSharedSites(config: Config): void {
+  if (config.ALLOW_SHARED_DOMAIN) return
+  const { PUBLIC_URL, IDP_URL, CONSOLE_URL } = config
+  for (const [name, domain] of Object.entries({
+    APPS_DOMAIN: config.APPS_DOMAIN,
+    OBJECTS_DOMAIN: config.OBJECTS_DOMAIN,
+  })) {
+    if (domain === undefined || isLocal(domain)) continue
+    for (const [own, url] of Object.entries({ PUBLIC_URL, IDP_URL, CONSOLE_URL }))
+      if (url !== undefined && siteOf(new URL(url).hostname) === siteOf(domain))
+        throw new ConfigError(
+          `${name} and ${own} share the domain ${siteOf(domain)}, so pages of tenants could set cookies for the platform: ` +
+            `choose a domain of its own for ${name}, or set ALLOW_SHARED_DOMAIN=true`,
+        )
+  }
+}
+
 /** Reads the environment, once. Throws ConfigError. */
-export const loadConfig = (env: Record<string, string | undefined>): Config => readConfig(schema, env)
+export function loadConfig(env: Record<string, string | undefined>): Config {
+  const config = readConfig(schema, env)
+  refuseSharedSites(config)
+  return config
+}

@@ -6,7 +6,7 @@ import { profiles } from '../src/features/profiles/table.ts'
 import { register } from 'prom-client'
 import { decodeJwt, type JSONWebKeySet } from 'jose'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { newKey, newOwner, type Owner } from './scenario.ts'
+import { newKey, newOwner, type Owner, unique } from './scenario.ts'
 
 const ORIGIN = 'https://console.example.com'
 let platform: TestPlatform
@@ -199,6 +199,61 @@ test('a preflight needs no credential, but counts on the address (A §8, D12, D1
   const statuses = await Promise.all(Array.from({ length: 601 }, preflight))
   expect(statuses.filter(({ status }) => status === 204)).toHaveLength(600)
   expect((await preflight()).status).toBe(429)
+})
+
+test('a preflight for a request with a bearer is judged by 6,000, as that request is (D53)', async () => {
+  const from = address(nextAddress++)
+  const count = (hits: number) =>
+    Promise.all(Array.from({ length: hits }, () => platform.api.limiter.hit([`address:${from['x-forwarded-for']}`])))
+  const preflight = async (headers: string) =>
+    (
+      await platform.call(null, 'OPTIONS /organizations', undefined, {
+        ...from,
+        origin: ORIGIN,
+        'access-control-request-method': 'GET',
+        'access-control-request-headers': headers,
+      })
+    ).status
+  await count(600)
+  expect(await preflight('content-type')).toBe(429)
+  expect(await preflight('x-authorization')).toBe(429)
+  expect(await preflight('Authorization')).toBe(204)
+  expect(await preflight('content-type, authorization')).toBe(204)
+  await count(6_000)
+  expect(await preflight('authorization')).toBe(429)
+})
+
+test('a page may send what clients of every kind send, and read the id of a service request (D53)', async () => {
+  const { headers } = await platform.call(null, 'OPTIONS /organizations', undefined, {
+    origin: ORIGIN,
+    'access-control-request-method': 'GET',
+  })
+  const allowed = (headers['access-control-allow-headers'] ?? '').toLowerCase().split(', ')
+  for (const name of 'last-event-id x-application-id x-organization-id x-end-user-id idempotency-key traceparent'.split(
+    ' ',
+  ))
+    expect(allowed).toContain(name)
+  const answer = await platform.call(null, 'GET /organizations', undefined, { origin: ORIGIN })
+  expect(answer.headers['access-control-expose-headers']).toContain('X-Service-Request-Id')
+})
+
+test('year 0 is no year, in any timestamp (D26)', async () => {
+  const bucket = await platform.call(ana.token, `POST /applications/${ana.applicationId}/storage/buckets`, {
+    name: `b-${unique()}`,
+  })
+  const restore = (deletedAfter: string) =>
+    platform.call(
+      ana.token,
+      `POST /applications/${ana.applicationId}/environments/production/buckets/${bucket.body.name}/trash/restore`,
+      { deletedAfter },
+    )
+  expect(await restore('0000-01-01T00:00:00.000Z')).toMatchObject({ status: 422, body: { property: '/deletedAfter' } })
+  expect((await restore('0001-01-01T00:00:00.000Z')).status).toBe(200)
+  const logs = await platform.call(
+    ana.token,
+    `GET /applications/${ana.applicationId}/requests?from=0000-12-31T23:59:59.999Z`,
+  )
+  expect(logs).toMatchObject({ status: 422, body: { property: '/from' } })
 })
 
 test('a field that fails in two ways is one entry (A §7, D14)', async () => {

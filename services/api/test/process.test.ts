@@ -8,10 +8,18 @@ import { startCable } from '@platform/testkit/cable'
 import { freePort } from '@platform/testkit/free-port'
 import { serviceEnvironment, startServiceProcess, statusOf, untilStatus } from '@platform/testkit/service-process'
 import { expect, onTestFinished, test } from 'vitest'
+import { loadConfig } from '../src/config.ts'
 
 const main = new URL('../src/main.ts', import.meta.url)
 const cli = new URL('../src/cli.ts', import.meta.url).pathname
 const start = (env: Record<string, string>, role?: string) => startServiceProcess(main, env, role)
+const required = {
+  PUBLIC_URL: 'http://localhost:4000',
+  IDP_URL: 'http://localhost:4001',
+  DATABASE_URL: 'postgres://localhost/api',
+  MASTER_KEYS: `k1:${Buffer.alloc(32).toString('base64')}`,
+  OBJECTS_URL: 'file:///tmp/platform-no-objects',
+}
 const environment = async (more: Record<string, string> = {}) =>
   serviceEnvironment('api', {
     IDP_URL: 'http://localhost:1',
@@ -30,12 +38,35 @@ test.each([
   [{ OBJECTS_URL: 's3://objects?endpoint=nowhere' }, 'OBJECTS_URL is not valid'],
   [{ CORS_ORIGINS: 'https://a.example.com,nonsense' }, 'CORS_ORIGINS is not valid'],
   [{ TRUSTED_PROXIES: 'nonsense' }, 'nonsense is not an address or a CIDR range'],
+  [
+    { PUBLIC_URL: 'https://api.example.com', APPS_DOMAIN: 'apps.example.com' },
+    'APPS_DOMAIN and PUBLIC_URL share the domain example.com',
+  ],
+  [
+    { IDP_URL: 'https://id.example.co.uk', OBJECTS_DOMAIN: 'example.co.uk:8080' },
+    'OBJECTS_DOMAIN and IDP_URL share the domain example.co.uk',
+  ],
+  [
+    { CONSOLE_URL: 'https://console.example.com', APPS_DOMAIN: 'apps.example.com' },
+    'APPS_DOMAIN and CONSOLE_URL share the domain example.com',
+  ],
   [{ DATABASE_URL: 'postgres://localhost:1/api' }, 'The database of DATABASE_URL cannot be reached'],
 ])('a start with %j ends with a sentence and exit code 1', async (wrong, sentence) => {
   const { code, stderr } = await start(await environment(wrong)).ended
   expect([code, stderr]).toEqual([1, expect.stringContaining(sentence)])
   expect(stderr.trimEnd().split('\n')).toHaveLength(1)
   expect(stderr).not.toContain('hunter2')
+})
+
+test.each([
+  [{ PUBLIC_URL: 'https://api.example.com', APPS_DOMAIN: 'apps.example.net', OBJECTS_DOMAIN: 'objects.example.net' }],
+  // Siblings below a public suffix are sites of their own.
+  [{ PUBLIC_URL: 'https://api.example.co.uk', APPS_DOMAIN: 'apps.co.uk' }],
+  [{ PUBLIC_URL: 'https://mine.github.io', APPS_DOMAIN: 'apps.github.io' }],
+  [{ PUBLIC_URL: 'https://api.example.com', APPS_DOMAIN: 'apps.example.com', ALLOW_SHARED_DOMAIN: 'true' }],
+  [{ APPS_DOMAIN: 'apps.localhost:4002' }],
+])('%j keeps pages of tenants off the sites of the platform, or says that it need not be (D98)', async (more) => {
+  expect(() => loadConfig({ ...required, ...more })).not.toThrow()
 })
 
 test('a role that there is none of is named, with those there are', async () => {

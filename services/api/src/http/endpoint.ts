@@ -131,7 +131,7 @@ function admitActor(actor: Actor, kind: 'user' | 'any', scopes: readonly ApiScop
 function readParams(exchange: Exchange, params: readonly [name: string, PathParam][]): Record<string, string> {
   const read: Record<string, string> = {}
   for (const [name, { schema, resource, orQuery }] of params) {
-    const given = exchange.c.req.param(name) ?? (orQuery && (exchange.c.req.query(orQuery.name) ?? orQuery.byDefault))
+    const given = exchange.c.req.param(name) ?? (orQuery === undefined ? undefined : exchange.c.req.query(orQuery))
     if (given === undefined) continue
     const parsed = schema.safeParse(given)
     if (!parsed.success) throw new NotFound(resource)

@@ -56,8 +56,13 @@ export function shapeAt(path: string): ErrorShape {
 const bearerOf = (incoming: IncomingMessage): string | undefined =>
   /^bearer +([^ ]+) *$/i.exec(incoming.headers.authorization ?? '')?.[1]
 
-/** D54: only `Bearer` counts as a bearer header, whatever stands behind it. */
-const hasBearer = (incoming: IncomingMessage): boolean => /^bearer( |$)/i.test(incoming.headers.authorization ?? '')
+/**
+ * D54: only `Bearer` counts as a bearer header, whatever stands behind it. A preflight that asks to send `Authorization`
+ * announces one, and is judged as the request that follows it (D53).
+ */
+const hasBearer = ({ method, headers }: IncomingMessage): boolean =>
+  /^bearer( |$)/i.test(headers.authorization ?? '') ||
+  (method === 'OPTIONS' && /(^|,)\s*authorization\s*(,|$)/i.test(headers['access-control-request-headers'] ?? ''))
 
 export function header(incoming: IncomingMessage, name: string): string | undefined {
   const value = incoming.headers[name]
@@ -128,9 +133,10 @@ export const requestIdOf = (incoming: IncomingMessage): string => {
 }
 
 /** Headers of answers that a page may read. */
-const exposed = 'ETag, Idempotency-Replayed, Retry-After, WWW-Authenticate, X-Request-Id'
+const exposed = 'ETag, Idempotency-Replayed, Retry-After, WWW-Authenticate, X-Request-Id, X-Service-Request-Id'
 const allowedMethods = 'GET, POST, PUT, PATCH, DELETE'
-const allowedHeaders = 'Authorization, Content-Type, Idempotency-Key, If-None-Match, X-Organization-Id, X-Request-Id'
+const allowedHeaders =
+  'Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, Traceparent, Tracestate, X-Application-Id, X-End-User-Id, X-Organization-Id, X-Request-Id'
 
 /** Lets a browser on a configured origin read the answer. No cookies are ever used, so no credentials either. */
 export function corsHeaders({ deps, incoming }: Arrival, exposedHeaders = exposed): Record<string, string> {

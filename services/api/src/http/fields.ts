@@ -18,8 +18,8 @@ export const instant = z.codec(
   {
     decode(text, { issues }) {
       const date = new Date(INSTANT.test(text) ? text : Number.NaN)
-      // A day that does not exist would roll over to one that does.
-      if (!Number.isNaN(date.getTime()) && date.toISOString() === text) return date
+      // A day that does not exist would roll over to one that does; Postgres knows no year 0.
+      if (!Number.isNaN(date.getTime()) && date.toISOString() === text && date.getUTCFullYear() >= 1) return date
       issues.push({
         code: 'invalid_format',
         format: 'datetime',
@@ -64,8 +64,8 @@ export function pathId(resource: string): PathParam {
 
 export interface PathParam {
   schema: z.ZodType<string>
-  /** Where a path of the operation does not have it: the query member that says it, and what none means. */
-  orQuery?: { name: string; byDefault: string }
+  /** The query member that says it where a path of the operation does not have it. */
+  orQuery?: string
   /** Named by the 404. */
   resource: string
 }

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { listen, type Listening } from '@platform/runtime/http-server'
 import type { Deps } from '../deps.ts'
 import { type DoorExchange, openDoor } from '../http/door.ts'
+import { OBJECTS_PATH } from '../features/storage/access-url.ts'
 import { type Delivered, deliverObject, type DeliveryTarget, keyOfPath } from '../features/storage/deliver-object.ts'
 
 const nothingHere = `<!doctype html>
@@ -18,9 +19,6 @@ const nothingHere = `<!doctype html>
 <p>No application answers at this address.</p>
 </html>
 `
-
-/** Where the edge's own origin answers for objects, since not every client finds hosts below localhost. */
-const OBJECTS_PATH = '/_objects/'
 
 const hostOf = (incoming: IncomingMessage): string => (incoming.headers.host ?? '').toLowerCase()
 const withoutPort = (host: string): string => host.replace(/:\d+$/, '')

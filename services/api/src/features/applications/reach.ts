@@ -1,4 +1,4 @@
-import { Forbidden, InvalidToken, NotFound } from '@platform/errors/api-error'
+import { BadRequest, Forbidden, InvalidToken, NotFound } from '@platform/errors/api-error'
 import { one } from '@platform/runtime/database'
 import { batchByTurn } from '@platform/runtime/batch-by-turn'
 import { preparedOnce } from '@platform/runtime/prepared-once'
@@ -59,6 +59,22 @@ export async function getEnvironment(
   const found = rows.find(({ id, slug }) => slug === reference || id === reference.toLowerCase())
   if (!found) throw new NotFound('Environment')
   return found
+}
+
+/**
+ * The environment that a body names, by `environment`, `environmentId` or both; each takes a slug or a UUID (D35). undefined
+ * where it names none. Throws NotFound, and BadRequest where the two name different ones.
+ */
+export async function findNamedEnvironment(
+  deps: Pick<Deps, 'db'>,
+  application: Application,
+  { environment, environmentId }: { environment?: string | undefined; environmentId?: string | undefined },
+): Promise<Environment | undefined> {
+  const references = [environment, environmentId].filter((reference) => reference !== undefined)
+  const [first, second] = await Promise.all(references.map((reference) => getEnvironment(deps, application, reference)))
+  if (first && second && first.id !== second.id)
+    throw new BadRequest('environment and environmentId name different environments')
+  return first
 }
 
 /** The organization above an application that was reached. */

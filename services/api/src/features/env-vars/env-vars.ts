@@ -4,7 +4,7 @@ import { newId } from '@platform/runtime/new-id'
 import { and, asc, eq, getTableColumns, inArray, ne, or, type SQL } from 'drizzle-orm'
 import type { Actor, Deps } from '../../deps.ts'
 import { recordActivity } from '../activity/record.ts'
-import { type Application, type Environment, getEnvironment } from '../applications/reach.ts'
+import { type Application, type Environment, findNamedEnvironment, getEnvironment } from '../applications/reach.ts'
 import { environments } from '../applications/table.ts'
 import type { Organization } from '../organizations/reach.ts'
 import { envVars, type Layer } from './table.ts'
@@ -145,16 +145,12 @@ interface Placement {
 async function placeIn(
   deps: Pick<Deps, 'db'>,
   application: Application,
-  { environment, environmentId, scope }: Placement,
+  { scope, ...body }: Placement,
 ): Promise<Environment | undefined> {
-  const references = [environment, environmentId].filter((reference) => reference !== undefined)
-  const named = await Promise.all(references.map((reference) => getEnvironment(deps, application, reference)))
-  const [first, second] = named
-  if (second && first?.id !== second.id)
-    throw new BadRequest('environment and environmentId name different environments')
-  if (scope === 'environment' && !first) throw new BadRequest('scope environment needs an environment')
-  if (scope === 'application' && first) throw new BadRequest('scope application does not go with an environment')
-  return first
+  const named = await findNamedEnvironment(deps, application, body)
+  if (scope === 'environment' && !named) throw new BadRequest('scope environment needs an environment')
+  if (scope === 'application' && named) throw new BadRequest('scope application does not go with an environment')
+  return named
 }
 
 /** Creates a variable of the application layer or of one of its environments. */

@@ -58,7 +58,7 @@ const CreateOrganizationVariable = z.strictObject({ ...variable, scope: z.litera
 const CreateApplicationVariable = z.strictObject({
   ...variable,
   environment: environment.optional(),
-  environmentId: id.optional(),
+  environmentId: environment.optional(),
   scope: z.enum(['application', 'environment']).optional(),
 })
 const UpdateVariable = z.strictObject({

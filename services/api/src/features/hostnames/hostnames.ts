@@ -17,6 +17,8 @@ interface ShownHostname {
   deploymentId: string | null
   branchId: string | null
   source: 'system' | 'user'
+  /** With scheme and port, as a browser opens it (D92). */
+  url: string
   createdAt: Date
 }
 
@@ -27,13 +29,13 @@ interface HostnameList {
   label: string | null
 }
 
-type Domain = Pick<Deps, 'appsDomain'>
+type Domain = Pick<Deps, 'appsDomain' | 'publicUrl'>
 
-const hostnameOf = ({ appsDomain }: Domain, label: string): string => `${label}.${appsDomain}`
+const hostnameOf = ({ appsDomain }: Pick<Domain, 'appsDomain'>, label: string): string => `${label}.${appsDomain}`
 
 /** Every hostname of the application, newest first (A §4, D32). */
 export async function listHostnames(
-  { db, appsDomain }: Pick<Deps, 'db'> & Domain,
+  { db, appsDomain, publicUrl }: Pick<Deps, 'db'> & Domain,
   application: Application,
 ): Promise<HostnameList> {
   const rows = await db
@@ -41,16 +43,12 @@ export async function listHostnames(
     .from(hostnames)
     .where(eq(hostnames.applicationId, application.id))
     .orderBy(desc(hostnames.id))
-  const items = rows.map(({ id, label, type, deploymentId, branchId, source, createdAt }) => ({
-    id,
-    hostname: hostnameOf({ appsDomain }, label),
-    type,
-    active: deploymentId !== null,
-    deploymentId,
-    branchId,
-    source,
-    createdAt,
-  }))
+  const { protocol } = new URL(publicUrl)
+  const items = rows.map(({ id, label, type, deploymentId, branchId, source, createdAt }) => {
+    const hostname = hostnameOf({ appsDomain }, label)
+    const url = `${protocol}//${hostname}`
+    return { id, hostname, type, active: deploymentId !== null, deploymentId, branchId, source, url, createdAt }
+  })
   return { items, total: items.length, label: rows.find(({ type }) => type === 'APP')?.label ?? null }
 }
 
@@ -74,7 +72,7 @@ export async function checkAvailability(
  * index lets one have it (A §4, D76). Throws BadRequest for a reserved label, Conflict for a taken one.
  */
 export async function setHostname(
-  { db, now, appsDomain }: Pick<Deps, 'db' | 'now'> & Domain,
+  { db, now, appsDomain }: Pick<Deps, 'db' | 'now' | 'appsDomain'>,
   by: Actor,
   application: Application,
   label: string,

@@ -20,6 +20,7 @@ const Hostname = z
     deploymentId: id.nullable(),
     branchId: id.nullable(),
     source: z.enum(['system', 'user']),
+    url: z.url().openapi({ format: 'uri', example: 'https://acme.apps.example.net' }),
     createdAt: instant,
   })
   .openapi('Hostname')

@@ -4,7 +4,8 @@ import { BadRequest } from '@platform/errors/api-error'
 
 const SLUG_LENGTH_MAX = 50
 const LABEL_LENGTH_MIN = 3
-const LABEL_LENGTH_MAX = 63
+/** A deployment's hostname adds a hyphen and eight digits, and a label of DNS has 63 characters. */
+const LABEL_LENGTH_MAX = 54
 
 /** Labels that would stand for the platform itself. */
 const reserved = new Set([
@@ -21,6 +22,7 @@ const reserved = new Set([
   'cdn',
   'console',
   'dashboard',
+  'demo',
   'docs',
   'edge',
   'files',
@@ -30,15 +32,20 @@ const reserved = new Set([
   'internal',
   'login',
   'mail',
+  'mcp',
+  'metrics',
   'objects',
   'platform',
+  'preview',
   'root',
+  's3',
   'security',
   'static',
   'status',
   'storage',
   'support',
   'system',
+  'ws',
   'www',
 ])
 

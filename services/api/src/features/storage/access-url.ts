@@ -9,13 +9,31 @@ type UrlDeps = SignerDeps & Pick<Deps, 'objectsDomain' | 'publicUrl'>
 export const cdnHostnameOf = ({ objectsDomain }: Pick<Deps, 'objectsDomain'>, { slug }: Pick<Bucket, 'slug'>): string =>
   `${slug}.${objectsDomain}`
 
+/** Where the edge's own origin answers for objects. */
+export const OBJECTS_PATH = '/_objects/'
+
+/**
+ * The origin and the beginning of the path that objects of a bucket are read at. Names below localhost are found by browsers
+ * and curl alone, so there it is the path form on the edge's own origin, where everything is sandboxed (D92).
+ */
+function baseUrlOf(deps: Pick<Deps, 'objectsDomain' | 'publicUrl'>, bucket: Pick<Bucket, 'slug'>): string {
+  const { protocol } = new URL(deps.publicUrl)
+  const local = /^(?:.*\.)?localhost(?<port>:\d+)?$/.exec(deps.objectsDomain)
+  if (!local) return `${protocol}//${cdnHostnameOf(deps, bucket)}`
+  return `${protocol}//localhost${local.groups?.port ?? ''}${OBJECTS_PATH}${bucket.slug}`
+}
+
 /** The lasting URL of an object; it answers as long as the bucket is public. */
-export function publicUrlOf(deps: Pick<Deps, 'objectsDomain' | 'publicUrl'>, bucket: Bucket, key: string): string {
+export function publicUrlOf(
+  deps: Pick<Deps, 'objectsDomain' | 'publicUrl'>,
+  bucket: Pick<Bucket, 'slug'>,
+  key: string,
+): string {
   // A key is any text: dot segments and empty ones would otherwise be folded away by whoever reads the URL.
   const path = key
     .split('/')
     .map((part) => encodeURIComponent(part).replace(/^\.{1,2}$/, (dots) => dots.replaceAll('.', '%2E')))
-  return `${new URL(deps.publicUrl).protocol}//${cdnHostnameOf(deps, bucket)}/${path.join('/')}`
+  return `${baseUrlOf(deps, bucket)}/${path.join('/')}`
 }
 
 const messageOf = (bucketId: string, objectId: string, expires: number): string =>

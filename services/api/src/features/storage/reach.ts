@@ -1,7 +1,14 @@
-import { NotFound } from '@platform/errors/api-error'
-import { and, eq, isNotNull, isNull } from 'drizzle-orm'
+import { BadRequest, NotFound } from '@platform/errors/api-error'
+import { and, eq, isNotNull, isNull, type SQL } from 'drizzle-orm'
 import type { Actor, Deps } from '../../deps.ts'
-import { type Application, type Environment, getEnvironment, reachApplication } from '../applications/reach.ts'
+import {
+  type Application,
+  type Environment,
+  findNamedEnvironment,
+  getEnvironment,
+  reachApplication,
+} from '../applications/reach.ts'
+import { environments } from '../applications/table.ts'
 import type { Bucket } from './buckets.ts'
 import type { StoredObject } from './commit-object.ts'
 import { buckets, objects } from './table.ts'
@@ -11,13 +18,58 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 interface Call {
   deps: Pick<Deps, 'db'>
   actor: Actor
-  params: { applicationId: string; environment: string }
+  /** environment: of the path, or of the query of the flat form; undefined where that names none. */
+  params: { applicationId: string; environment?: string }
 }
+
+/** What the flat form means where it names no environment (wire.md). */
+const DEFAULT_ENVIRONMENT = 'production'
 
 /** The environment below an application that the actor reaches. */
 export async function reachEnvironment(call: Call): Promise<{ application: Application; environment: Environment }> {
-  const application = await reachApplication(call, call.params.applicationId)
-  return { application, environment: await getEnvironment(call.deps, application, call.params.environment) }
+  const { applicationId, environment = DEFAULT_ENVIRONMENT } = call.params
+  const application = await reachApplication(call, applicationId)
+  return { application, environment: await getEnvironment(call.deps, application, environment) }
+}
+
+/** Where a bucket is looked for. Named by its UUID it needs no environment: without one any of the application's will do (D35). */
+async function reachBucketScope(call: Call, bucket: string | undefined): Promise<SQL> {
+  if (bucket !== undefined && UUID.test(bucket) && call.params.environment === undefined) {
+    const application = await reachApplication(call, call.params.applicationId)
+    return eq(buckets.applicationId, application.id)
+  }
+  const { environment } = await reachEnvironment(call)
+  return eq(buckets.environmentId, environment.id)
+}
+
+/** What a body says of the environment that a path or query names has to agree with it (D35). Throws BadRequest. */
+function refuseOtherEnvironment({ id, slug }: Environment, body: EnvironmentOfBody): void {
+  for (const reference of [body.environment, body.environmentId])
+    if (reference !== undefined && reference !== slug && reference.toLowerCase() !== id)
+      throw new BadRequest('The environment of the body is another than that of the path or query')
+}
+
+interface EnvironmentOfBody {
+  environment?: string | undefined
+  environmentId?: string | undefined
+}
+
+/**
+ * Where a new bucket goes: the environment that path or query names, else the one of the body, else production (D35).
+ * Throws BadRequest where they disagree.
+ */
+export async function reachNewBucketPlace(
+  call: Call & { body: EnvironmentOfBody },
+): Promise<{ application: Application; environment: Environment }> {
+  const { deps, params, body } = call
+  const application = await reachApplication(call, params.applicationId)
+  if (params.environment === undefined) {
+    const named = await findNamedEnvironment(deps, application, body)
+    return { application, environment: named ?? (await getEnvironment(deps, application, DEFAULT_ENVIRONMENT)) }
+  }
+  const environment = await getEnvironment(deps, application, params.environment)
+  refuseOtherEnvironment(environment, body)
+  return { application, environment }
 }
 
 export interface ReachedBucket extends Bucket {
@@ -27,21 +79,21 @@ export interface ReachedBucket extends Bucket {
 
 /** The bucket of the path: a name first, then a UUID (D39). */
 export async function reachBucket(call: Call & { params: { bucket: string } }): Promise<ReachedBucket> {
-  const { environment } = await reachEnvironment(call)
   const reference = call.params.bucket
   const isNamedById = UUID.test(reference)
   const [found] = await call.deps.db
-    .select()
+    .select({ bucket: buckets, environment: environments.slug })
     .from(buckets)
+    .innerJoin(environments, eq(environments.id, buckets.environmentId))
     .where(
       and(
-        eq(buckets.environmentId, environment.id),
+        await reachBucketScope(call, reference),
         isNamedById ? eq(buckets.id, reference) : eq(buckets.name, reference),
         isNull(buckets.deletedAt),
       ),
     )
   if (!found) throw new NotFound('Bucket')
-  return { ...found, environment: environment.slug, isNamedById }
+  return { ...found.bucket, environment: found.environment, isNamedById }
 }
 
 /** An object of the environment, live or in the trash; where the path names a bucket too, one of that. */
@@ -49,25 +101,25 @@ async function reachObjectIn(
   call: Call & { params: { objectId: string; bucket?: string } },
   isTrashed: boolean,
 ): Promise<{ bucket: Bucket; object: StoredObject }> {
-  const { environment } = await reachEnvironment(call)
   const { objectId, bucket: reference } = call.params
   const [found] = await call.deps.db
-    .select({ bucket: buckets, object: objects })
+    .select({ bucket: buckets, environment: environments.slug, object: objects })
     .from(objects)
     .innerJoin(buckets, eq(buckets.id, objects.bucketId))
+    .innerJoin(environments, eq(environments.id, buckets.environmentId))
     .where(
       and(
         eq(objects.id, objectId),
         isTrashed ? isNotNull(objects.deletedAt) : isNull(objects.deletedAt),
-        eq(buckets.environmentId, environment.id),
+        await reachBucketScope(call, reference),
         isNull(buckets.deletedAt),
       ),
     )
   if (!found) throw new NotFound('Object')
-  const { bucket, object } = found
+  const { bucket, environment, object } = found
   if (reference !== undefined && reference !== bucket.name && reference.toLowerCase() !== bucket.id)
     throw new NotFound('Object')
-  return { bucket: { ...bucket, environment: environment.slug }, object }
+  return { bucket: { ...bucket, environment }, object }
 }
 
 /** A live object: one in the trash reads as missing (D40). */

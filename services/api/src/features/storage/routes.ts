@@ -1,16 +1,21 @@
 import { z } from '@hono/zod-openapi'
-import { BadRequest } from '@platform/errors/api-error'
 import type { Deps } from '../../deps.ts'
 import { endpoint } from '../../http/endpoint.ts'
 import { id, instant, type PathParam, pathId, shown, text } from '../../http/fields.ts'
 import { asWholeSet, cursorPage, cursorQuery, page } from '../../http/pages.ts'
-import type { Environment } from '../applications/reach.ts'
 import { slug } from '../organizations/labels.ts'
 import { accessTo, cdnHostnameOf } from './access-url.ts'
 import { type Bucket as StoredBucket, createBucket, deleteBucket, listBuckets } from './buckets.ts'
 import type { StoredObject } from './commit-object.ts'
 import { objectsPage, trashPage } from './list-objects.ts'
-import { type ReachedBucket, reachBucket, reachEnvironment, reachObject, reachTrashedObject } from './reach.ts'
+import {
+  type ReachedBucket,
+  reachBucket,
+  reachEnvironment,
+  reachNewBucketPlace,
+  reachObject,
+  reachTrashedObject,
+} from './reach.ts'
 import { emptyTrash, purgeObject, restoreBelow, restoreObject, trashBelow, trashObject } from './trash.ts'
 
 const tag = 'Storage'
@@ -108,7 +113,7 @@ export const inEnvironment = {
   applicationId: pathId('Application'),
   environment: {
     ...reference('Environment', 'The slug or UUID of the environment.'),
-    orQuery: { name: 'environment', byDefault: 'production' },
+    orQuery: 'environment',
   },
 }
 export const ofBucket = { ...inEnvironment, bucket: reference('Bucket', 'The name of the bucket.') }
@@ -121,18 +126,6 @@ const flat = '/applications/{applicationId}/storage/buckets' as const
 /** A UUID in the place of a bucket's name works still (A §2, D39). */
 export const deprecation = ({ isNamedById }: Pick<ReachedBucket, 'isNamedById'>): Record<string, string> =>
   isNamedById ? { deprecation: '@1767225600' } : {}
-
-/** What a body says of the environment has to agree with the path (D35). Throws BadRequest. */
-function refuseOtherEnvironment(
-  { id: environmentId, slug: environmentSlug }: Environment,
-  body: { environment?: string | undefined; environmentId?: string | undefined },
-): void {
-  const { environment } = body
-  const agrees =
-    (environment === undefined || environment === environmentSlug || environment.toLowerCase() === environmentId) &&
-    (body.environmentId === undefined || body.environmentId === environmentId)
-  if (!agrees) throw new BadRequest('The environment of the body is another than that of the path')
-}
 
 export const storageEndpoints = [
   endpoint({
@@ -161,24 +154,22 @@ export const storageEndpoints = [
     tag,
     summary: 'Create a bucket',
     description:
-      'Private unless `visibility` says otherwise. The name is unique in the environment and never changes. The slug, made from the name unless given, is unique everywhere: it is the first label of `cdnHostname`.',
+      'Private unless `visibility` says otherwise. The environment is that of the path or query, where they name none that of the body, else `production`; one of the body that disagrees is a 400. The name is unique in the environment and never changes. The slug, made from the name unless given, is unique everywhere: it is the first label of `cdnHostname`.',
     actor: 'any',
     scope: 'network:storage:write',
     params: inEnvironment,
     body: z.strictObject({
       name: bucketName,
       environment: environmentRef.optional(),
-      environmentId: id.optional(),
+      environmentId: environmentRef.optional(),
       visibility: visibility.optional(),
       slug: slug.optional(),
     }),
-    reach: reachEnvironment,
+    reach: reachNewBucketPlace,
     returns: [201, Bucket],
-    fails: [409],
-    handle: async ({ deps, target: { application, environment }, body }) => {
-      refuseOtherEnvironment(environment, body)
-      return shownBucket(deps, await createBucket(deps, application, environment, body))
-    },
+    fails: [400, 409],
+    handle: async ({ deps, target: { application, environment }, body }) =>
+      shownBucket(deps, await createBucket(deps, application, environment, body)),
   }),
   endpoint({
     operation: 'getBucket',

@@ -4,6 +4,7 @@ import { startPlatform, type TestPlatform } from '@platform/testkit/platform'
 import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newOwner, type Owner, storeObject, unique } from '../../../test/scenario.ts'
+import { publicUrlOf } from './access-url.ts'
 import type { NewObject } from './commit-object.ts'
 import { findObjectWithContent, openObject } from './read-object.ts'
 import { trashObjects } from './trash.ts'
@@ -76,6 +77,41 @@ describe('buckets', () => {
     expect(byId.body).toEqual(first?.body)
     expect(byId.headers.deprecation).toMatch(/^@\d+$/)
     expect((await call(`GET ${prefix()}/buckets/${first?.body.slug}x`)).status).toBe(404)
+  })
+
+  test('named by UUID need no environment, on the flat path (D35)', async () => {
+    const { body: preview } = await call(`POST ${prefix('preview')}/buckets`, { name: `b-${unique()}` })
+    const flat = `/applications/${ana.applicationId}/storage/buckets/${preview.id}`
+    expect(await call(`GET ${flat}`)).toMatchObject({ status: 200, body: { id: preview.id, environment: 'preview' } })
+    const object = await put(preview.id, 'k')
+    expect(await call(`GET ${flat}/objects/${object.id}`)).toMatchObject({ status: 200, body: { key: 'k' } })
+    expect((await call(`GET ${flat}?environment=production`)).status).toBe(404)
+    expect((await call(`GET ${prefix()}/buckets/${preview.id}`)).status).toBe(404)
+    const foreign = `/applications/${(await newOwner(platform)).applicationId}/storage/buckets/${preview.id}`
+    expect((await call(`GET ${foreign}`)).status).toBe(404)
+  })
+
+  test('go to the environment of the body where neither path nor query names one (D35)', async () => {
+    const flat = `/applications/${ana.applicationId}/storage/buckets`
+    const { body: other } = await call(`POST ${prefix('preview')}/buckets`, { name: `b-${unique()}` })
+    const create = (query: string, body: object) => call(`POST ${flat}${query}`, { name: `b-${unique()}`, ...body })
+    for (const body of [
+      { environment: 'preview' },
+      { environmentId: 'preview' },
+      { environment: other.environmentId },
+      { environmentId: other.environmentId.toUpperCase() },
+      { environment: 'preview', environmentId: other.environmentId },
+    ])
+      expect(await create('', body)).toMatchObject({ status: 201, body: { environment: 'preview' } })
+    expect(await create('', {})).toMatchObject({ status: 201, body: { environment: 'production' } })
+    expect(await create('?environment=preview', {})).toMatchObject({ status: 201, body: { environment: 'preview' } })
+    for (const [query, body] of [
+      ['?environment=production', { environment: 'preview' }],
+      ['?environment=preview', { environmentId: 'production' }],
+      ['', { environment: 'production', environmentId: 'preview' }],
+    ] as const)
+      expect((await create(query, body)).status).toBe(400)
+    expect((await create('', { environment: 'nowhere' })).body).toEqual({ error: 'Environment not found' })
   })
 
   test('have names that are new in their environment, and slugs that are new everywhere (D29, D75)', async () => {
@@ -366,7 +402,7 @@ describe('access URLs', () => {
     const signed = await call(`GET ${prefix()}/objects/${object.id}/access-url?expiresInSeconds=60`)
     expect(signed).toMatchObject({ status: 200, body: { accessType: 'signed' } })
     expect(signed.body.url).toMatch(
-      new RegExp(`^http://${hidden.name}\\.${platform.api.objectsDomain}/dir/file%20name\\.txt\\?access=\\d+\\.`),
+      new RegExp(`^${platform.edgeUrl}/_objects/${hidden.name}/dir/file%20name\\.txt\\?access=\\d+\\.`),
     )
     expect(Math.abs(Date.parse(signed.body.expiresAt as string) - before - 60_000)).toBeLessThan(2_000)
     const open = await newBucket({ visibility: 'public' })
@@ -375,10 +411,32 @@ describe('access URLs', () => {
       status: 200,
       body: {
         accessType: 'public',
-        url: `http://${open.name}.${platform.api.objectsDomain}/%2E%2E/x`,
+        url: `${platform.edgeUrl}/_objects/${open.name}/%2E%2E/x`,
         expiresAt: null,
       },
     })
+  })
+
+  test('open in every program below localhost, and at the bucket’s own hostname anywhere else (D92)', async () => {
+    const open = await newBucket({ visibility: 'public' })
+    const { id } = await put(open.id, 'a.txt')
+    const { body } = await call(`GET ${prefix()}/objects/${id}/access-url`)
+    // Node finds no host below localhost; that is the point.
+    const answer = await fetch(body.url as string)
+    expect([answer.status, answer.headers.get('content-security-policy')]).toEqual([200, 'sandbox'])
+    const urlAt = (objectsDomain: string, publicUrl: string) =>
+      publicUrlOf({ objectsDomain, publicUrl }, { slug: 'media' }, 'a.txt')
+    expect([
+      urlAt('objects.localhost:4002', 'http://localhost:4000'),
+      urlAt('localhost:4002', 'http://localhost:4000'),
+      urlAt('objects.example.net', 'https://api.example.com'),
+      urlAt('notlocalhost', 'https://api.example.com'),
+    ]).toEqual([
+      'http://localhost:4002/_objects/media/a.txt',
+      'http://localhost:4002/_objects/media/a.txt',
+      'https://media.objects.example.net/a.txt',
+      'https://media.notlocalhost/a.txt',
+    ])
   })
 
   test.each(['59', '86401', '1e3', ''])('cannot last %s seconds', async (expiresInSeconds) => {

@@ -124,10 +124,11 @@ async function reachTarget(deps: Deps, actor: Actor, metadata: ReadonlyMap<strin
   if (applicationId === undefined || bucket === undefined)
     throw new BadRequest('Upload-Metadata has to name applicationId and bucket')
   if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(applicationId)) throw new NotFound('Application')
+  const environment = metadata.get('environment')
   const params = {
     applicationId: applicationId.toLowerCase(),
-    environment: metadata.get('environment') ?? 'production',
     bucket,
+    ...(environment !== undefined && { environment }),
   }
   return reachBucket({ deps, actor, params })
 }

@@ -156,7 +156,7 @@ describe('upload sessions (wire.md, D38)', () => {
       contentLength: 1,
       checksumSha256: sha256('x'),
     })
-    expect(made.body.upload.publicObjectUrl).toBe(`http://${open.name}.${platform.api.objectsDomain}/a%20b`)
+    expect(made.body.upload.publicObjectUrl).toBe(`${platform.edgeUrl}/_objects/${open.name}/a%20b`)
   })
 })
 
