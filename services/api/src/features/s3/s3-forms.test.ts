@@ -2,7 +2,7 @@ import { createHash, randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { text } from 'node:stream/consumers'
-import { CreateBucketCommand, HeadObjectCommand } from '@aws-sdk/client-s3'
+import { CreateBucketCommand, GetObjectCommand, HeadObjectCommand } from '@aws-sdk/client-s3'
 import { createPresignedPost, type PresignedPostOptions } from '@aws-sdk/s3-presigned-post'
 import { startPlatform, type TestPlatform } from '@platform/testkit/platform'
 import { isCi } from '@platform/testkit/test-environment'
@@ -138,4 +138,19 @@ test('fields of more than 20 KiB are refused, however much of the file has come 
     const answer = await postForm({ fields, file: [Buffer.alloc(size)], sizeOf: () => 65_536 })
     expect(answer).toMatchObject({ status: 400, text: expect.stringContaining('MaxPostPreDataLengthExceededError') })
   }
+})
+
+test('the name of the file stands in the key before the policy is held against it', async () => {
+  const policy = (prefix: string) =>
+    ({ Conditions: [['starts-with', '$key', prefix]] }) as Partial<PresignedPostOptions>
+  const post = async (prefix: string, fileName: string) => {
+    const fields = await fieldsOf('${filename}', policy(prefix))
+    return (await postForm({ fields, fileName, file: [Buffer.from(fileName)], sizeOf: () => 65_536 })).status
+  }
+  expect(await post('foo', 'foo.txt')).toBe(204)
+  expect(await post('foo', 'bar.txt')).toBe(403)
+  expect(await post('${filename}', 'baz.txt')).toBe(403)
+  expect(await post('foo', 'some/folder/foo2.txt')).toBe(204)
+  for (const Key of ['foo.txt', 'foo2.txt'])
+    expect(await (await ana.client.send(new GetObjectCommand({ Bucket, Key }))).Body?.transformToString()).toMatch(Key)
 })
