@@ -29,6 +29,12 @@ const schema = z.object({
     .regex(/^[a-z0-9.-]+(:\d{1,5})?$/)
     .optional()
     .describe('the domain that objects are delivered below, such as objects.example.com'),
+  S3_PORT: port.default(4004).describe('a TCP port that has S3 at its root, such as 4004; 0 for any'),
+  S3_DOMAIN: z
+    .string()
+    .regex(/^[a-z0-9.-]+(:\d{1,5})?$/)
+    .optional()
+    .describe('the domain of S3, whose buckets are hosts below it, such as s3.example.com'),
   S3_REGION: z
     .string()
     .regex(/^[a-z0-9-]{1,64}$/)

@@ -4,12 +4,12 @@ import type { StoredObject } from '../storage/commit-object.ts'
 import { quotedEtag } from '../storage/conditions.ts'
 import { authorizeForm } from './authorize.ts'
 import { writeBucketName } from './bucket-name.ts'
-import { uriEncode } from './canonical-request.ts'
 import { readDescription } from './object-headers.ts'
+import { objectLocation } from './object-location.ts'
 import { readTagDocument } from './object-tags.ts'
 import { checkPolicy } from './post-policy.ts'
 import { madeHeaders, putIntoStore } from './put-object.ts'
-import { checkKey, PREFIX, type RawTarget } from './raw-target.ts'
+import { checkKey, type RawTarget } from './raw-target.ts'
 import { readForm } from './read-form.ts'
 import { readChecksumClaim, readMd5, readRequestBody } from './read-request-body.ts'
 import { adoptOrDiscard, PUT_BYTES_MAX, settleBody } from './receive-object.ts'
@@ -111,7 +111,7 @@ export async function postObject(
       blobs: received.blobs,
     })
   })
-  const location = `${deps.publicUrl}${PREFIX}/${uriEncode(bucketText)}/${key.split('/').map(uriEncode).join('/')}`
+  const location = objectLocation(exchange, target, { bucket: bucketText, key })
   return answer(fields, { object, bucket: writeBucketName(bucket), location })
 }
 
