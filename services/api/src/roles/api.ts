@@ -45,7 +45,10 @@ function limitBody(incoming: IncomingMessage): void {
 const isAt = (url: string, prefix: string): boolean =>
   url.startsWith(prefix) && (url.length === prefix.length || '/?'.includes(url.charAt(prefix.length)))
 
-/** The same in the words of S3. */
+/** Bodies are watched over by what reads them. */
+const longBodies = { requestTimeoutMs: 0, isBodyInvited: true }
+
+/** What S3's own port answers to what is not HTTP. */
 const unreadableXml = renderError('s3', s3Failure('InvalidRequest', 'The request is not valid HTTP'), {
   path: '',
   requestId: '',
@@ -66,6 +69,9 @@ export async function startApi(
     ['/files', createFilesDoor(deps)],
   ]
   const s3AtRoot = createS3Door(deps, 'root')
+  // First, so that S3 is there once the API answers.
+  const refuseInXml = () => ({ type: 'application/xml', body: unreadableXml.body })
+  const s3Server = await listen(s3AtRoot, at.host, at.s3Port, refuseInXml, longBodies)
   const server = await listen(
     (incoming, outgoing) => {
       const { url = '/' } = incoming
@@ -85,17 +91,7 @@ export async function startApi(
     at.host,
     at.port,
     () => ({ type: jsonType, body: unreadable }),
-    { requestTimeoutMs: 0, isBodyInvited: true },
-  )
-  const s3Server = await listen(
-    s3AtRoot,
-    at.host,
-    at.s3Port,
-    () => ({ type: 'application/xml', body: unreadableXml.body }),
-    {
-      requestTimeoutMs: 0,
-      isBodyInvited: true,
-    },
+    longBodies,
   )
   return {
     port: server.port,
