@@ -25,6 +25,7 @@ test.each([
   [{ MASTER_KEYS: 'hunter2' }, 'MASTER_KEYS is not valid'],
   [{ OBJECTS_URL: 'ftp://objects' }, 'OBJECTS_URL is not valid'],
   [{ OBJECTS_URL: 's3://objects?endpoint=nowhere' }, 'OBJECTS_URL is not valid'],
+  [{ S3_DOMAIN: 'https://s3.example.com' }, 'S3_DOMAIN is not valid'],
   [{ CORS_ORIGINS: 'https://a.example.com,nonsense' }, 'CORS_ORIGINS is not valid'],
   [{ TRUSTED_PROXIES: 'nonsense' }, 'nonsense is not an address or a CIDR range'],
   [{ DATABASE_URL: 'postgres://localhost:1/api' }, 'The database of DATABASE_URL cannot be reached'],
