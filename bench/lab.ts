@@ -213,6 +213,7 @@ async function startPlatform({
         PUBLIC_URL: apiUrl,
         PORT: String(port),
         EDGE_PORT: String(edgePort),
+        S3_PORT: '0',
         DATABASE_URL: databases.api,
         IDP_URL: issuer,
         OBJECTS_URL: pathToFileURL(objects).href,

@@ -7,6 +7,7 @@ const schema = z.object({
   API_PORT: port.default(4000).describe('the port of the API, such as 4000 (0: any free one)'),
   IDP_PORT: port.default(4001).describe('the port of the identity provider, such as 4001 (0: any free one)'),
   EDGE_PORT: port.default(4002).describe('the port that deployments are served on, such as 4002 (0: any free one)'),
+  S3_PORT: port.default(4004).describe('the port that has S3 at its root, such as 4004 (0: any free one)'),
   DATA_DIR: z.string().default('.data').describe('the folder for everything that is kept, such as /var/lib/platform'),
   POSTGRES_PORT: port
     .default(0)
@@ -19,7 +20,7 @@ const schema = z.object({
 
 /** Ports are as given: 0 where any free one will do. */
 export type LauncherConfig = {
-  ports: { api: number; idp: number; edge: number; postgres: number }
+  ports: { api: number; idp: number; edge: number; s3: number; postgres: number }
   /** Absolute. */
   dataFolder: string
   logLevel: string
@@ -35,6 +36,7 @@ export function readLauncherConfig(env: Record<string, string | undefined>, repo
     API_PORT: given.API_PORT,
     IDP_PORT: given.IDP_PORT,
     EDGE_PORT: given.EDGE_PORT,
+    S3_PORT: given.S3_PORT,
     POSTGRES_PORT: given.POSTGRES_PORT,
   }
   for (const [name, value] of Object.entries(named)) {
@@ -42,7 +44,13 @@ export function readLauncherConfig(env: Record<string, string | undefined>, repo
     if (twin) throw new StartProblem(`${name} and ${twin[0]} are both ${value}: give each its own port.`)
   }
   return {
-    ports: { api: given.API_PORT, idp: given.IDP_PORT, edge: given.EDGE_PORT, postgres: given.POSTGRES_PORT },
+    ports: {
+      api: given.API_PORT,
+      idp: given.IDP_PORT,
+      edge: given.EDGE_PORT,
+      s3: given.S3_PORT,
+      postgres: given.POSTGRES_PORT,
+    },
     dataFolder: resolve(repository, given.DATA_DIR),
     logLevel: given.LOG_LEVEL,
   }

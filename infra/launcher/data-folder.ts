@@ -30,7 +30,7 @@ export function holdDataFolder(folder: string): void {
     const sqliteBusy = 5
     throw new StartProblem(
       errcode === sqliteBusy
-        ? `The platform already runs in ${folder} (process ${readPid(pidFile)}): stop it, or start another with its own DATA_DIR, API_PORT, IDP_PORT and EDGE_PORT.`
+        ? `The platform already runs in ${folder} (process ${readPid(pidFile)}): stop it, or start another with its own DATA_DIR, API_PORT, IDP_PORT, EDGE_PORT and S3_PORT.`
         : `${join(folder, 'launcher.lock')} cannot be locked (${message}): put DATA_DIR on a local disk.`,
       { cause: error },
     )

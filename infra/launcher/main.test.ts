@@ -26,7 +26,7 @@ afterEach(async () => {
   await rm(dataFolder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
 })
 
-const anyPorts = { API_PORT: '0', IDP_PORT: '0', EDGE_PORT: '0' }
+const anyPorts = { API_PORT: '0', IDP_PORT: '0', EDGE_PORT: '0', S3_PORT: '0' }
 
 function launch(env: Record<string, string> = {}, ...options: string[]) {
   const launcher = spawn(process.execPath, [join(import.meta.dirname, 'main.ts'), ...options], {
@@ -65,6 +65,7 @@ describe('a start that cannot work says why in one sentence', () => {
   test.each([
     [{ API_PORT: '4oo0' }, /^API_PORT is not valid .*: expected the port of the API, such as 4000.*\.\n$/],
     [{ EDGE_PORT: '70000' }, /^EDGE_PORT is not valid/],
+    [{ S3_PORT: '4100', EDGE_PORT: '4100' }, /^EDGE_PORT and S3_PORT are both 4100: give each its own port\.\n$/],
     [{ API_PORT: '4100', IDP_PORT: '4100' }, /^API_PORT and IDP_PORT are both 4100: give each its own port\.\n$/],
     [{ LOG_LEVEL: 'loud' }, /^LOG_LEVEL is not valid .*: expected trace, debug/],
     [{ DATA_DIR: '/dev/null/platform' }, /^DATA_DIR \/dev\/null\/platform cannot be written \(ENOTDIR\): .*\.\n$/],
@@ -81,7 +82,7 @@ describe('a start that cannot work says why in one sentence', () => {
     expect(code).toBe(1)
   })
 
-  test.each(['API_PORT', 'IDP_PORT', 'EDGE_PORT'])('a taken %s', async (name) => {
+  test.each(['API_PORT', 'IDP_PORT', 'EDGE_PORT', 'S3_PORT'])('a taken %s', async (name) => {
     const { port, free } = await takePort()
     const { code, err } = await runToEnd({ [name]: port })
     free()
@@ -133,7 +134,12 @@ describe('a start that works', () => {
       once(lines, 'line').then(([line]) => line as string),
       once(launcher, 'exit').then(() => Promise.reject(new Error(`The launcher ended: ${err}`))),
     ])
-    const platform = JSON.parse(line) as { baseUrl: string; idpUrl: string; demo: { email: string; password: string } }
+    const platform = JSON.parse(line) as {
+      baseUrl: string
+      idpUrl: string
+      s3Url: string
+      demo: { email: string; password: string }
+    }
     return { launcher, platform, readErr: () => err }
   }
 
@@ -151,6 +157,7 @@ describe('a start that works', () => {
     })
     const discovery = await fetch(`${platform.idpUrl}/.well-known/openid-configuration`)
     expect(await discovery.json()).toMatchObject({ issuer: platform.idpUrl })
+    expect(await (await fetch(platform.s3Url)).text()).toContain('<Code>AccessDenied</Code>')
     expect((await stat(join(dataFolder, 'secrets.json'))).mode & 0o777).toBe(0o600)
     expect(await stop(launcher)).toBe(0)
     await expect(fetch(platform.baseUrl)).rejects.toThrow('fetch failed')

@@ -60,6 +60,7 @@ async function start(): Promise<void> {
     api: await claimPort('API_PORT', wanted.api),
     idp: await claimPort('IDP_PORT', wanted.idp),
     edge: await claimPort('EDGE_PORT', wanted.edge),
+    s3: await claimPort('S3_PORT', wanted.s3),
   }
   const secrets = await readSecrets(dataFolder)
 
@@ -81,6 +82,7 @@ async function start(): Promise<void> {
     baseUrl: `http://localhost:${ports.api}`,
     idpUrl: `http://localhost:${ports.idp}`,
     edgeUrl: `http://localhost:${ports.edge}`,
+    s3Url: `http://localhost:${ports.s3}`,
   }
   const environment = describeEnvironments({ env, ports, urls, postgres, dataFolder, logLevel, ...secrets })
 
@@ -138,8 +140,8 @@ function describeEnvironments({
   databasePasswords,
 }: {
   env: Record<string, string | undefined>
-  ports: { api: number; idp: number; edge: number }
-  urls: { baseUrl: string; idpUrl: string; edgeUrl: string }
+  ports: { api: number; idp: number; edge: number; s3: number }
+  urls: { baseUrl: string; idpUrl: string }
   postgres: Postgres
   dataFolder: string
   logLevel: string
@@ -173,6 +175,8 @@ function describeEnvironments({
       DATABASE_URL: databaseUrl('api'),
       IDP_URL: urls.idpUrl,
       EDGE_PORT: String(ports.edge),
+      S3_PORT: String(ports.s3),
+      S3_DOMAIN: `s3.localhost:${ports.s3}`,
       CONSOLE_CLIENT_IDS: clients.console.id,
       CORS_ORIGINS: new URL(clients.console.redirectUri).origin,
       OBJECTS_URL: pathToFileURL(join(dataFolder, 'objects')).href,

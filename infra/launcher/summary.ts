@@ -2,15 +2,16 @@ import { join } from 'node:path'
 import { clients, demoEmail } from './clients.ts'
 import type { Secrets } from './secrets.ts'
 
-export type Urls = { baseUrl: string; idpUrl: string; edgeUrl: string }
+export type Urls = { baseUrl: string; idpUrl: string; edgeUrl: string; s3Url: string }
 
 /** One line of JSON with all that a program needs to use the platform. */
-export function summarizeForPrograms({ baseUrl, idpUrl, edgeUrl }: Urls, secrets: Secrets): string {
+export function summarizeForPrograms({ baseUrl, idpUrl, edgeUrl, s3Url }: Urls, secrets: Secrets): string {
   const { cli, console, confidential } = clients
   return JSON.stringify({
     baseUrl,
     idpUrl,
     edgeUrl,
+    s3Url,
     demo: { email: demoEmail, password: secrets.demoPassword },
     clients: {
       cli: { id: cli.id, redirectUri: cli.redirectUri },
@@ -25,7 +26,11 @@ export function summarizeForPrograms({ baseUrl, idpUrl, edgeUrl }: Urls, secrets
 }
 
 /** The same for a person: where things are, how to get in, what to try, how to stop. */
-export function summarizeForPeople({ baseUrl, idpUrl, edgeUrl }: Urls, secrets: Secrets, dataFolder: string): string {
+export function summarizeForPeople(
+  { baseUrl, idpUrl, edgeUrl, s3Url }: Urls,
+  secrets: Secrets,
+  dataFolder: string,
+): string {
   return `
 The platform is running.
 
@@ -33,6 +38,7 @@ The platform is running.
   API reference      ${baseUrl}/docs
   Identity provider  ${idpUrl}
   Deployments        ${edgeUrl}
+  S3                 ${s3Url}
   Data and logs      ${dataFolder}
   Mail               ${join(dataFolder, 'mail')}
 

@@ -77,13 +77,10 @@ export async function listen(
       waiting.set(incoming, outgoing)
       server.emit('request', incoming, outgoing)
     })
-  if (refusal) {
+  // Nobody knows another expectation, and RFC 9110 §10.1.1 lets a server ignore it; Node would answer 417 unseen by the log.
+  server.on('checkExpectation', (incoming, outgoing) => server.emit('request', incoming, outgoing))
+  if (refusal)
     server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => refuseUnreadable(error, socket, refusal))
-    server.on('checkExpectation', (_, outgoing: ServerResponse) => {
-      const { type, body } = refusal(417)
-      outgoing.writeHead(417, { 'content-type': type }).end(body)
-    })
-  }
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(port, host, () => {

@@ -55,6 +55,8 @@ export interface TestPlatform {
   apiUrl: string
   idpUrl: string
   edgeUrl: string
+  /** S3 at its root. */
+  s3Url: string
   clock: TestClock
   /** For what no endpoint does: changing a role, a plan, or time-travelling rows. */
   api: ApiDeps
@@ -81,6 +83,7 @@ export async function startPlatform(
     objectsUrl?: string
     /** How often streams of the API beat, where a test cannot wait for it. */
     heartbeatMs?: number
+    s3Domain?: string
   } = {},
 ): Promise<TestPlatform> {
   const clock = startClock()
@@ -123,6 +126,8 @@ export async function startPlatform(
     IDP_URL: idpUrl,
     OBJECTS_URL: objects.url,
     EDGE_PORT: String(edgePort),
+    S3_PORT: '0',
+    S3_DOMAIN: options.s3Domain,
     CONSOLE_CLIENT_IDS: consoleClientId,
     CORS_ORIGINS: options.corsOrigins?.join(','),
   })
@@ -133,7 +138,7 @@ export async function startPlatform(
     ...(options.heartbeatMs !== undefined && { heartbeatMs: options.heartbeatMs }),
   })
   const edgeServer = await startEdge(api.deps, { host: 'localhost', port: edgePort })
-  const apiServer = await startApi(api.deps, { host: 'localhost', port: apiPort })
+  const apiServer = await startApi(api.deps, { host: 'localhost', port: apiPort, s3Port: 0 })
 
   const grants = ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code']
   const client = { kind: 'public', redirectUris: [REDIRECT_URI], grants, scopes: '*', isFirstParty: true } as const
@@ -188,6 +193,7 @@ export async function startPlatform(
     apiUrl,
     idpUrl,
     edgeUrl: `http://localhost:${edgePort}`,
+    s3Url: `http://localhost:${apiServer.s3Port}`,
     clock,
     api: api.deps,
     idp: idp.deps,

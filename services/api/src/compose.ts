@@ -107,6 +107,7 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       idpUrl,
       appsDomain: config.APPS_DOMAIN ?? `localhost:${config.EDGE_PORT}`,
       objectsDomain: config.OBJECTS_DOMAIN ?? `objects.localhost:${config.EDGE_PORT}`,
+      s3Domain: config.S3_DOMAIN,
       s3Region: config.S3_REGION,
       consoleClientIds: new Set(config.CONSOLE_CLIENT_IDS),
       corsOrigins: new Set(config.CORS_ORIGINS),

@@ -34,6 +34,12 @@ const schema = z.object({
     .describe(
       'the domain that objects are delivered below, such as objects.example.net; not one that the API or sign-in share',
     ),
+  S3_PORT: port.default(4004).describe('a TCP port that has S3 at its root, such as 4004; 0 for any'),
+  S3_DOMAIN: z
+    .string()
+    .regex(/^[a-z0-9.-]+(:\d{1,5})?$/)
+    .optional()
+    .describe('the domain of S3, whose buckets are hosts below it, such as s3.example.net'),
   S3_REGION: z
     .string()
     .regex(/^[a-z0-9-]{1,64}$/)
@@ -84,11 +90,8 @@ const isLocal = (host: string): boolean => /(^|\.)localhost(:\d+)?$/.test(host)
  */
 function refuseSharedSites(config: Config): void {
   if (config.ALLOW_SHARED_DOMAIN) return
-  const { PUBLIC_URL, IDP_URL, CONSOLE_URL } = config
-  for (const [name, domain] of Object.entries({
-    APPS_DOMAIN: config.APPS_DOMAIN,
-    OBJECTS_DOMAIN: config.OBJECTS_DOMAIN,
-  })) {
+  const { APPS_DOMAIN, OBJECTS_DOMAIN, S3_DOMAIN, PUBLIC_URL, IDP_URL, CONSOLE_URL } = config
+  for (const [name, domain] of Object.entries({ APPS_DOMAIN, OBJECTS_DOMAIN, S3_DOMAIN })) {
     if (domain === undefined || isLocal(domain)) continue
     for (const [own, url] of Object.entries({ PUBLIC_URL, IDP_URL, CONSOLE_URL }))
       if (url !== undefined && siteOf(new URL(url).hostname) === siteOf(domain))

@@ -103,6 +103,8 @@ export interface Deps {
   appsDomain: string
   /** What hostnames of buckets end in, with the port where it is not the scheme's. */
   objectsDomain: string
+  /** What S3 has for its own, with the port where it is not the scheme's; buckets are hosts below it. */
+  s3Domain: string | undefined
   /** The region that S3 clients are told. */
   s3Region: string
   /** The OpenAPI document, as text. */

@@ -16,6 +16,7 @@ type Role = (typeof roles)[number]
 /** What runs in a role. A worker listens to nobody, so it has nobody to turn away first. */
 interface Running {
   port?: number
+  s3Port?: number
   drain?(): void
   stop(): Promise<void>
 }
@@ -23,7 +24,8 @@ interface Running {
 async function startRole(role: Role, deps: Deps, config: Config): Promise<Running[]> {
   const servers = []
   if (role === 'all' || role === 'worker') servers.push(startWorker(deps))
-  if (role === 'all' || role === 'api') servers.push(await startApi(deps, { host: config.HOST, port: config.PORT }))
+  if (role === 'all' || role === 'api')
+    servers.push(await startApi(deps, { host: config.HOST, port: config.PORT, s3Port: config.S3_PORT }))
   if (role === 'all' || role === 'edge')
     servers.push(await startEdge(deps, { host: config.HOST, port: config.EDGE_PORT }))
   return servers
@@ -34,7 +36,10 @@ async function run(role: Role, config: Config): Promise<void> {
   const { deps, isReady, close } = await compose(config)
   const servers = await startRole(role, deps, config)
   const health = await startHealth(config.HEALTH_HOST, config.HEALTH_PORT, isReady)
-  deps.logger.info({ role, ports: servers.flatMap(({ port }) => port ?? []), healthPort: health.port }, 'started')
+  deps.logger.info(
+    { role, ports: servers.flatMap(({ port, s3Port }) => [port ?? [], s3Port ?? []].flat()), healthPort: health.port },
+    'started',
+  )
   const hasLauncher = config.PLATFORM_PARENT_PIPE === '1'
   const stop = async () => {
     health.draining()

@@ -262,8 +262,8 @@ test('a field that fails in two ways is one entry (A §7, D14)', async () => {
 })
 
 /** Sends bytes as they are and answers with all that comes back. */
-async function raw(text: string): Promise<string> {
-  const socket = connect(Number(new URL(platform.apiUrl).port), 'localhost')
+async function raw(text: string, to = platform.apiUrl): Promise<string> {
+  const socket = connect(Number(new URL(to).port), 'localhost')
   socket.write(text)
   return (await socket.setEncoding('utf8').toArray()).join('')
 }
@@ -276,11 +276,26 @@ test.each([
   ['a host that is none', 'GET /docs HTTP/1.1\r\nHost: a b\r\nConnection: close\r\n\r\n', 400],
   ['two hosts', 'GET /docs HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n', 400],
   ['headers of 20 kB', `GET /docs HTTP/1.1\r\nHost: a\r\nX-A: ${'a'.repeat(20_000)}\r\n\r\n`, 431],
-  ['an expectation', 'GET /docs HTTP/1.1\r\nHost: a\r\nExpect: zz\r\nConnection: close\r\n\r\n', 417],
 ])('%s: even what is not HTTP gets a sentence (A §7)', async (_, text, status) => {
   const answer = await raw(text)
   expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
   expect(answer).toContain('{"error":"The request is not valid HTTP"}')
+})
+
+test.each([
+  ['apiUrl', '/docs', 200],
+  ['apiUrl', '/s3/', 403],
+  ['idpUrl', '/.well-known/openid-configuration', 200],
+  ['edgeUrl', '/', 404],
+] as const)('an expectation that %s does not know is ignored (RFC 9110 §10.1.1)', async (service, path, status) => {
+  let answer = ''
+  const { api, idp } = await loggedBy(async () => {
+    const request = `GET ${path} HTTP/1.1\r\nHost: a\r\nExpect: zz\r\nConnection: close\r\n\r\n`
+    answer = await raw(request, platform[service])
+  })
+  expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+  const id = /^x-request-id: (.+)\r$/im.exec(answer)?.[1] ?? 'none'
+  expect([...api, ...idp].filter((line) => line.includes(`"${id}"`))).toHaveLength(1)
 })
 
 test('of two Authorization headers neither is taken', async () => {

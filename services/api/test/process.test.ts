@@ -24,6 +24,7 @@ const environment = async (more: Record<string, string> = {}) =>
   serviceEnvironment('api', {
     IDP_URL: 'http://localhost:1',
     EDGE_PORT: String(await freePort()),
+    S3_PORT: String(await freePort()),
     OBJECTS_URL: 'file:///tmp/platform-no-objects',
     ...more,
   })
@@ -36,6 +37,7 @@ test.each([
   [{ MASTER_KEYS: 'hunter2' }, 'MASTER_KEYS is not valid'],
   [{ OBJECTS_URL: 'ftp://objects' }, 'OBJECTS_URL is not valid'],
   [{ OBJECTS_URL: 's3://objects?endpoint=nowhere' }, 'OBJECTS_URL is not valid'],
+  [{ S3_DOMAIN: 'https://s3.example.com' }, 'S3_DOMAIN is not valid'],
   [{ CORS_ORIGINS: 'https://a.example.com,nonsense' }, 'CORS_ORIGINS is not valid'],
   [{ TRUSTED_PROXIES: 'nonsense' }, 'nonsense is not an address or a CIDR range'],
   [
@@ -79,7 +81,7 @@ test('a taken port is named in a sentence, whichever it is', async () => {
   await once(taken.listen(0, '127.0.0.1'), 'listening')
   onTestFinished(() => void taken.close())
   const { port } = taken.address() as AddressInfo
-  for (const name of ['PORT', 'EDGE_PORT', 'HEALTH_PORT']) {
+  for (const name of ['PORT', 'EDGE_PORT', 'S3_PORT', 'HEALTH_PORT']) {
     const { ended } = start(await environment({ [name]: String(port) }))
     expect([name, await ended]).toEqual([
       name,
@@ -89,15 +91,16 @@ test('a taken port is named in a sentence, whichever it is', async () => {
 })
 
 test.each([
-  ['all', 200, 404],
-  ['api', 200, 0],
-  ['edge', 0, 404],
-  ['worker', 0, 0],
-])('the role %s answers on its own ports and no others, and is live and ready', async (role, api, edge) => {
+  ['all', 200, 403, 404],
+  ['api', 200, 403, 0],
+  ['edge', 0, 0, 404],
+  ['worker', 0, 0, 0],
+])('the role %s answers on its own ports and no others, and is live and ready', async (role, api, s3, edge) => {
   const env = await environment()
   start(env, role)
   await untilStatus(`http://127.0.0.1:${env.HEALTH_PORT}/ready`, 200)
   expect(await statusOf(`http://127.0.0.1:${env.PORT}/.well-known/jwks.json`)).toBe(api)
+  expect(await statusOf(`http://127.0.0.1:${env.S3_PORT}/`)).toBe(s3)
   expect(await statusOf(`http://127.0.0.1:${env.EDGE_PORT}/`)).toBe(edge)
   const internal = await Promise.all(
     ['/live', '/metrics', '/nope'].map((path) => statusOf(`http://127.0.0.1:${env.HEALTH_PORT}${path}`)),

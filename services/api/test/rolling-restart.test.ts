@@ -85,6 +85,7 @@ async function startTwo() {
     IDP_URL: 'http://localhost:1',
     OBJECTS_URL: 'file:///tmp/platform-no-objects',
     PUBLIC_URL: `http://127.0.0.1:${port}`,
+    S3_PORT: '0',
     TRUSTED_PROXIES: '127.0.0.1',
     STOP_NOTICE_MS: String(NOTICE_MS),
   })

@@ -3,9 +3,11 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
+import { text as textOf } from 'node:stream/consumers'
 import { CreateBucketCommand, GetObjectCommand, HeadObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3'
 import { Upload } from '@aws-sdk/lib-storage'
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
+import { Client } from 'minio'
 import { startPlatform, type TestPlatform } from '@platform/testkit/platform'
 import { isCi } from '@platform/testkit/test-environment'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -20,16 +22,20 @@ const FILES_EACH = 100
 const FILES = FOLDERS * FILES_EACH
 let platform: TestPlatform
 let s3: TestS3
+/** The same at the root, for clients whose endpoint takes no path. */
+let root: TestS3
 let ana: S3User
 let folder: string
 beforeAll(async () => {
-  platform = await startPlatform()
+  platform = await startPlatform({ s3Domain: 's3.localhost' })
   s3 = await startS3(platform)
+  root = await startS3(platform, 'root')
   ana = await newS3User(s3)
   folder = await mkdtemp(join(tmpdir(), 'platform-s3-clients-'))
 })
 afterAll(async () => {
   await s3.close()
+  await root.close()
   await platform.close()
   await rm(folder, { recursive: true, force: true })
 })
@@ -202,20 +208,111 @@ test('s3cmd, told a host with a path, puts, lists, syncs, copies and deletes', {
 
 const pythons = await findClients(['python3', '/usr/bin/python3'], ['-c', 'import boto3; print(boto3.__version__)'])
 
-test.for(pythons.length > 0 ? pythons : ['python3'])(
-  'boto3 of %s does what its guide shows',
+/** Where S3 is, and how boto3 is told to name a bucket there. */
+const places = [
+  ['below /s3', () => s3.url, 'auto'],
+  ['at the root', () => root.url, 'path'],
+  ['with buckets as hosts', () => root.url.replace('localhost', 's3.localhost'), 'virtual'],
+] as const
+
+test.for(
+  (pythons.length > 0 ? pythons : ['python3']).flatMap((python) => places.map((place) => [python, ...place] as const)),
+)('boto3 of %s does what its guide shows, %s', { timeout: LONG }, async ([python, , urlOf, style], context) => {
+  demandClient(context, 'boto3', pythons)
+  const env = {
+    URL: urlOf(),
+    STYLE: style,
+    KEY: ana.key.id,
+    SECRET: ana.key.secret,
+    BUCKET: bucketName(),
+    AWS_EC2_METADATA_DISABLED: 'true',
+  }
+  const script = new URL('s3-boto3.py', import.meta.url).pathname
+  expect(await runClient(python, [script], env)).toContain('all done')
+})
+
+test('MinIO’s client, which knows host and port alone, does what its guide shows', { timeout: LONG }, async () => {
+  const { port } = new URL(root.url)
+  const client = new Client({
+    endPoint: 'localhost',
+    port: Number(port),
+    useSSL: false,
+    accessKey: ana.key.id,
+    secretKey: ana.key.secret,
+    partSize: 5 * MIB,
+  })
+  const bucket = bucketName()
+  await client.makeBucket(bucket)
+  expect(await client.bucketExists(bucket)).toBe(true)
+  expect(await client.bucketExists(bucketName())).toBe(false)
+  expect((await client.listBuckets()).map(({ name }) => name)).toContain(bucket)
+
+  await client.putObject(bucket, 'a b/ü+.txt', 'hello', 5, { 'Content-Type': 'text/plain', 'X-Amz-Meta-One': '1' })
+  expect(await client.statObject(bucket, 'a b/ü+.txt')).toMatchObject({ size: 5, metaData: { one: '1' } })
+  const { path, hash } = await newFile(`minio-${bucket}.bin`, 12 * MIB)
+  await client.fPutObject(bucket, 'large.bin', path)
+  expect((await client.statObject(bucket, 'large.bin')).etag).toMatch(/-3$/)
+  await client.fGetObject(bucket, 'large.bin', `${path}.back`)
+  expect(await hashOf(`${path}.back`)).toBe(hash)
+  expect(await textOf(await client.getPartialObject(bucket, 'a b/ü+.txt', 1, 2))).toBe('el')
+  const names = async (prefix: string, recursive: boolean) =>
+    (await client.listObjectsV2(bucket, prefix, recursive).toArray()).map(({ name, prefix: common }) => name ?? common)
+  expect(await names('', false)).toEqual(['large.bin', 'a b/'])
+  expect(await names('', true)).toEqual(['a b/ü+.txt', 'large.bin'])
+
+  const get = await client.presignedGetObject(bucket, 'a b/ü+.txt', 60)
+  expect(await (await fetch(get)).text()).toBe('hello')
+  const put = await client.presignedPutObject(bucket, 'shared', 60)
+  expect((await fetch(put, { method: 'PUT', body: 'by URL' })).status).toBe(200)
+  const policy = client.newPostPolicy()
+  policy.setBucket(bucket)
+  policy.setKeyStartsWith('posted/')
+  policy.setExpires(new Date(platform.clock.now().getTime() + 60_000))
+  policy.setContentLengthRange(1, 100_000)
+  const { postURL, formData } = await client.presignedPostPolicy(policy)
+  const form = new FormData()
+  for (const [name, value] of Object.entries({ ...formData, key: 'posted/${filename}' })) form.append(name, value)
+  form.append('file', new File(['x'.repeat(60_000)], 'cat.txt'))
+  expect((await fetch(postURL, { method: 'POST', body: form })).status).toBe(204)
+  expect((await client.statObject(bucket, 'posted/cat.txt')).size).toBe(60_000)
+
+  await client.removeObjects(bucket, ['large.bin', 'shared', 'posted/cat.txt'])
+  await expect(client.removeBucket(bucket)).rejects.toMatchObject({ code: 'BucketNotEmpty' })
+  await client.removeObject(bucket, 'a b/ü+.txt')
+  await client.removeBucket(bucket)
+})
+
+const restics = await findClients(['restic'], ['version'])
+
+test(
+  'restic, which takes the first segment for the bucket, keeps backups and restores them',
   { timeout: LONG },
-  async (python, context) => {
-    demandClient(context, 'boto3', pythons)
+  async (context) => {
+    demandClient(context, 'restic', restics)
+    const bucket = bucketName()
     const env = {
-      URL: s3.url,
-      KEY: ana.key.id,
-      SECRET: ana.key.secret,
-      BUCKET: bucketName(),
-      AWS_EC2_METADATA_DISABLED: 'true',
+      RESTIC_REPOSITORY: `s3:${root.url}/${bucket}/backups`,
+      RESTIC_PASSWORD: 'correct horse',
+      AWS_ACCESS_KEY_ID: ana.key.id,
+      AWS_SECRET_ACCESS_KEY: ana.key.secret,
     }
-    const script = new URL('s3-boto3.py', import.meta.url).pathname
-    expect(await runClient(python, [script], env)).toContain('all done')
+    const restic = (...args: string[]) => runClient('restic', ['--no-cache', ...args], env)
+    const tree = await newTree(`restic-${bucket}`)
+    const { hash } = await newFile(`restic-${bucket}/large.bin`, 20 * MIB)
+    await restic('init')
+    await restic('backup', tree)
+    await newFile(`restic-${bucket}/later.txt`, 2_000)
+    await restic('backup', tree)
+    expect(JSON.parse(await restic('snapshots', '--json'))).toHaveLength(2)
+    expect(await restic('check', '--read-data')).toContain('no errors were found')
+    const back = `${tree}-back`
+    await restic('restore', 'latest', '--target', back)
+    expect(await hashOf(join(back, tree, 'large.bin'))).toBe(hash)
+    for (const name of ['later.txt', 'sub/b c.txt', 'ü/ключ.txt', 'empty', 'sub/100%.txt'])
+      expect(await hashOf(join(back, tree, name))).toBe(await hashOf(join(tree, name)))
+    await restic('forget', '--keep-last', '1', '--prune')
+    expect(JSON.parse(await restic('snapshots', '--json'))).toHaveLength(1)
+    expect(await restic('check', '--read-data')).toContain('no errors were found')
   },
 )
 

@@ -11,7 +11,7 @@ const storageScopes = ['network:storage:read', 'network:storage:write', 'network
 
 /** The S3 API of a started platform. */
 export interface TestS3 {
-  /** With `/s3`. */
+  /** With `/s3`, unless it stands at the root. */
   url: string
   host: string
   platform: TestPlatform
@@ -22,8 +22,8 @@ export interface TestS3 {
 const REQUESTS_PER_ADDRESS = 20_000
 
 /** Requests come from addresses of their own, which other suites do not count on and clients cannot name. */
-export async function startS3(platform: TestPlatform): Promise<TestS3> {
-  const door = createS3Door(platform.api)
+export async function startS3(platform: TestPlatform, place: 'prefix' | 'root' = 'prefix'): Promise<TestS3> {
+  const door = createS3Door(platform.api, place)
   const network = randomBytes(2)
   let sent = 0
   const listener: RequestListener = (incoming, outgoing) => {
@@ -33,7 +33,7 @@ export async function startS3(platform: TestPlatform): Promise<TestS3> {
   }
   const server = await listen(listener, 'localhost', 0, undefined, { requestTimeoutMs: 0, isBodyInvited: true })
   const host = `localhost:${server.port}`
-  return { url: `http://${host}/s3`, host, platform, close: () => server.stop(0) }
+  return { url: `http://${host}${place === 'prefix' ? '/s3' : ''}`, host, platform, close: () => server.stop(0) }
 }
 
 /** Somebody with a key of every storage scope, and a client of the SDK with nothing set but what it needs. */
@@ -59,7 +59,11 @@ export function s3Client(
   })
 }
 
-export async function newS3User(s3: TestS3, scopes: readonly string[] = storageScopes, of?: Owner): Promise<S3User> {
+export async function newS3User(
+  s3: Pick<TestS3, 'url' | 'platform'>,
+  scopes: readonly string[] = storageScopes,
+  of?: Owner,
+): Promise<S3User> {
   const owner = of ?? (await newOwner(s3.platform))
   const key = await newKey(s3.platform, owner, scopes)
   return { owner, key, client: s3Client(s3, key) }

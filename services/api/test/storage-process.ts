@@ -23,6 +23,7 @@ export async function storageProcess(objectsUrl: string, { now = () => new Date(
   const env = await serviceEnvironment('api', {
     IDP_URL: 'http://localhost:1',
     EDGE_PORT: String(edgePort),
+    S3_PORT: '0',
     OBJECTS_URL: objectsUrl,
     // As the launcher starts it.
     NODE_OPTIONS: '--max-semi-space-size=2',

@@ -4,7 +4,7 @@ import { renderError } from '@platform/errors/render-error'
 import { inviteBody } from '@platform/runtime/http-server'
 import { readTrace } from '@platform/runtime/trace'
 import type { Deps } from '../deps.ts'
-import { type Arrival, asApiError, corsHeaders, header, preflight, record, requestIdOf, shapeAt } from './exchange.ts'
+import { type Arrival, asApiError, corsHeaders, header, preflight, record, requestIdOf, shapeOf } from './exchange.ts'
 
 const WATCH_MS = 30_000
 const WATCHED_BYTES_MIN = 16_384
@@ -25,6 +25,8 @@ export interface DoorExchange extends Arrival {
 interface Door {
   /** Names what is not known better yet. */
   name: string
+  /** True for S3. */
+  isS3?: boolean
   /** Headers of answers that a page may read, and what it may send (CORS). */
   exposedHeaders: string
   allow: { methods: string; headers: string }
@@ -80,7 +82,7 @@ function dismiss(incoming: IncomingMessage, outgoing: ServerResponse): void {
  */
 export function openDoor(
   deps: Deps,
-  { name, origins, exposedHeaders, allow, headers = {}, watchMs = WATCH_MS, handle }: Door,
+  { name, isS3 = false, origins, exposedHeaders, allow, headers = {}, watchMs = WATCH_MS, handle }: Door,
 ): RequestListener {
   const anybody = { 'access-control-allow-origin': '*', 'access-control-expose-headers': exposedHeaders }
   async function run(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
@@ -93,6 +95,7 @@ export function openDoor(
       outgoing,
       url,
       path: url.split('?', 1)[0] ?? url,
+      isS3,
       requestId,
       trace: readTrace(header(incoming, 'traceparent'), header(incoming, 'tracestate')),
       operation: name,
@@ -124,12 +127,13 @@ export function openDoor(
 }
 
 /** Answers with a failure; what had begun to be answered is cut off, so that nobody takes it for whole. */
-function fail({ incoming, outgoing, path, requestId }: DoorExchange, error: unknown): void {
+function fail(exchange: DoorExchange, error: unknown): void {
+  const { incoming, outgoing, path, requestId } = exchange
   if (outgoing.headersSent) {
     outgoing.destroy()
     return
   }
-  const { status, headers, body } = renderError(shapeAt(path), error, { path, requestId })
+  const { status, headers, body } = renderError(shapeOf(exchange), error, { path, requestId })
   dismiss(incoming, outgoing)
   outgoing.writeHead(status, headers)
   outgoing.end(incoming.method === 'HEAD' ? undefined : body)

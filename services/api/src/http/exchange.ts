@@ -25,6 +25,8 @@ export interface Arrival {
   readonly incoming: IncomingMessage
   /** Without the query. */
   readonly path: string
+  /** True for S3, which has paths and hosts of its own. */
+  readonly isS3: boolean
   readonly requestId: string
   /** The trace it belongs to, if its caller keeps one. */
   readonly trace: Trace | undefined
@@ -46,10 +48,10 @@ const KEY_MAX = 3_000
 
 const isBelow = (path: string, prefix: string): boolean => path === prefix || path.startsWith(`${prefix}/`)
 
-/** Which of the four shapes a failure at this path takes (A §7, D21). */
-export function shapeAt(path: string): ErrorShape {
+/** Which of the four shapes a failure of this request takes (A §7, D21). */
+export function shapeOf({ path, isS3 }: Pick<Arrival, 'path' | 'isS3'>): ErrorShape {
+  if (isS3) return 's3'
   if (isBelow(path, '/ai/v1')) return 'ai-gateway'
-  if (isBelow(path, '/s3')) return 's3'
   return path === '/oauth2/token' ? 'oauth' : 'resource'
 }
 
@@ -70,12 +72,12 @@ export function header(incoming: IncomingMessage, name: string): string | undefi
 }
 
 /**
- * The counter of the caller's address: one for both caps, and one of its own for `/s3` and `/files`, chosen by path
- * before any header is looked at (A §8, D53, D55).
+ * The counter of the caller's address: one for both caps, and one of its own for S3 and `/files`, chosen by where the
+ * request goes before any credential is looked at (A §8, D53, D55).
  */
-function addressBudget({ deps, incoming, path }: Arrival): { key: string; max: number } {
+function addressBudget({ deps, incoming, path, isS3 }: Arrival): { key: string; max: number } {
   const address = deps.clientAddress(incoming.socket.remoteAddress, header(incoming, 'x-forwarded-for'))
-  if (isBelow(path, '/s3') || isBelow(path, '/files')) return { key: `objects:${address}`, max: ADDRESS_OBJECTS_MAX }
+  if (isS3 || isBelow(path, '/files')) return { key: `objects:${address}`, max: ADDRESS_OBJECTS_MAX }
   return { key: `address:${address}`, max: hasBearer(incoming) ? ADDRESS_WITH_BEARER_MAX : ADDRESS_MAX }
 }
 
@@ -209,14 +211,14 @@ export function exchange(
     const { incoming } = c.env
     const trace = readTrace(header(incoming, 'traceparent'), header(incoming, 'tracestate'))
     const { path } = c.req
-    const current: Exchange = { deps, c, incoming, path, requestId: requestIdOf(incoming), trace }
+    const current: Exchange = { deps, c, incoming, path, isS3: false, requestId: requestIdOf(incoming), trace }
     let failure: unknown
     let reply: Reply
     try {
       reply = await withDeadline(DEADLINE_MS, tooLate, answer(current, work))
     } catch (error) {
       failure = error
-      reply = renderError(shapeAt(path), asApiError(error), { path, requestId: current.requestId })
+      reply = renderError(shapeOf(current), asApiError(error), { path, requestId: current.requestId })
     }
     record(current, operation, reply.status, startedAt, failure)
     const headers = {

@@ -1,9 +1,12 @@
 import { getRequestListener } from '@hono/node-server'
 import { type IncomingMessage, type RequestListener, STATUS_CODES } from 'node:http'
+import { renderError } from '@platform/errors/render-error'
 import { listen, type Listening } from '@platform/runtime/http-server'
 import type { Deps } from '../deps.ts'
 import { endpoints } from '../endpoints.ts'
+import { isS3Host } from '../features/s3/addressing.ts'
 import { createS3Door } from '../features/s3/s3-door.ts'
+import { s3Failure } from '../features/s3/s3-failure.ts'
 import { createFilesDoor } from '../features/uploads/files-door.ts'
 import { createApp } from '../http/app.ts'
 
@@ -42,20 +45,40 @@ function limitBody(incoming: IncomingMessage): void {
 const isAt = (url: string, prefix: string): boolean =>
   url.startsWith(prefix) && (url.length === prefix.length || '/?'.includes(url.charAt(prefix.length)))
 
-/** Serves the HTTP API. */
+/** Bodies are watched over by what reads them. */
+const longBodies = { requestTimeoutMs: 0, isBodyInvited: true }
+
+/** What S3's own port answers to what is not HTTP. */
+const unreadableXml = renderError('s3', s3Failure('InvalidRequest', 'The request is not valid HTTP'), {
+  path: '',
+  requestId: '',
+})
+
+/**
+ * Serves the HTTP API, with S3 below `/s3`; and S3 at the root of a port of its own, for clients whose endpoint takes no path,
+ * and of S3_DOMAIN, whichever of the two ports a proxy sends that to.
+ */
 export async function startApi(
   deps: Deps,
-  at: { host: string; port: number },
-): Promise<Pick<Listening, 'port' | 'drain' | 'stop'>> {
+  at: { host: string; port: number; s3Port: number },
+): Promise<Pick<Listening, 'port' | 'drain' | 'stop'> & { s3Port: number }> {
   const app = createApp(deps, endpoints)
   const handle = getRequestListener(app.fetch, { errorHandler: refuseUnreadable })
   const doors: readonly [prefix: string, RequestListener][] = [
-    ['/s3', createS3Door(deps)],
+    ['/s3', createS3Door(deps, 'prefix')],
     ['/files', createFilesDoor(deps)],
   ]
+  const s3AtRoot = createS3Door(deps, 'root')
+  // First, so that S3 is there once the API answers.
+  const refuseInXml = () => ({ type: 'application/xml', body: unreadableXml.body })
+  const s3Server = await listen(s3AtRoot, at.host, at.s3Port, refuseInXml, longBodies)
   const server = await listen(
     (incoming, outgoing) => {
       const { url = '/' } = incoming
+      if (isS3Host(deps, incoming.headers.host ?? '')) {
+        s3AtRoot(incoming, outgoing)
+        return
+      }
       const door = doors.find(([prefix]) => isAt(url, prefix))
       if (door) {
         door[1](incoming, outgoing)
@@ -68,20 +91,21 @@ export async function startApi(
     at.host,
     at.port,
     () => ({ type: jsonType, body: unreadable }),
-    { requestTimeoutMs: 0, isBodyInvited: true },
+    longBodies,
   )
   return {
     port: server.port,
+    s3Port: s3Server.port,
     drain() {
       deps.streamSlots.refuseNew()
-      server.drain()
+      for (const each of [server, s3Server]) each.drain()
     },
     async stop(drainMs) {
       deps.streamSlots.refuseNew()
       // Whoever is told to come back must not find this process again.
       await server.refuseConnections()
       deps.activityFeed.endStreams()
-      await server.stop(drainMs)
+      await Promise.all([server.stop(drainMs), s3Server.stop(drainMs)])
     },
   }
 }

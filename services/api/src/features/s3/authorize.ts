@@ -4,6 +4,7 @@ import { type Deps, grants } from '../../deps.ts'
 import type { DoorExchange } from '../../http/door.ts'
 import { admitAnyone, authenticate } from '../../http/exchange.ts'
 import type { Bucket } from '../storage/buckets.ts'
+import { signedHosts } from './addressing.ts'
 import { readBucketName } from './bucket-name.ts'
 import {
   type Asked,
@@ -28,8 +29,6 @@ import {
 } from './verify-signature.ts'
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-/** From the range for documentation (RFC 5737): nobody's address, so whoever yields it believed a header. */
-const PROBE = '192.0.2.255'
 
 /** Who asks, what they named, and what their signature leaves for the body. */
 interface Authorized {
@@ -70,26 +69,6 @@ function signingKeys(sealer: Sealer): SigningKeys {
   return keys
 }
 
-const publicHosts = new Map<string, string>()
-function hostOf(url: string): string {
-  let host = publicHosts.get(url)
-  if (host === undefined) {
-    host = new URL(url).host
-    publicHosts.set(url, host)
-  }
-  return host
-}
-
-/** The names a client may have signed: Host as it came, what a trusted proxy says it was, the configured one. */
-function hostsOf({ deps, incoming }: DoorExchange, headers: ReadonlyMap<string, string>): string[] {
-  const hosts = [headers.get('host') ?? '']
-  const forwarded = headers.get('x-forwarded-host')?.split(',', 1)[0]?.trim()
-  if (forwarded !== undefined && deps.clientAddress(incoming.socket.remoteAddress, PROBE) === PROBE)
-    hosts.push(forwarded)
-  hosts.push(hostOf(deps.publicUrl))
-  return [...new Set(hosts)]
-}
-
 /** The bucket and key of a path, for whoever has an application. */
 function askedOf({ target, isObjectAsked }: Request): Asked {
   return {
@@ -122,7 +101,12 @@ function callerOf({ now }: Pick<Deps, 'now'>, key: UsableKey): Extract<Caller, {
 async function authorizeSigned(exchange: DoorExchange, request: Request, claim: SignatureClaim): Promise<Authorized> {
   const { deps } = exchange
   const { target, headers } = request
-  const signed = { method: exchange.incoming.method ?? '', target, headers, hosts: hostsOf(exchange, headers) }
+  const signed = {
+    method: exchange.incoming.method ?? '',
+    target,
+    headers,
+    hosts: signedHosts(exchange, target.addressing),
+  }
   checkTime(claim, deps.now())
   checkSignedHeaders(claim, headers)
   const payloadHash = payloadHashOf(signed, claim)

@@ -5,9 +5,8 @@ import { createBucket, deleteBucket, findBucket, listBuckets } from '../storage/
 import type { Visibility } from '../storage/table.ts'
 import { ownerOf } from './acl.ts'
 import { readBucketName, writeBucketName } from './bucket-name.ts'
-import { uriEncode } from './canonical-request.ts'
 import { readCount } from './list-parameters.ts'
-import { PREFIX } from './raw-target.ts'
+import { bucketPath } from './object-location.ts'
 import { readSmallBody } from './read-small-body.ts'
 import { readXml } from './read-xml.ts'
 import { type BucketCall, type KeyCall, type S3Reply, xmlReply } from './s3-call.ts'
@@ -75,7 +74,7 @@ export async function createOneBucket(call: KeyCall): Promise<S3Reply> {
     const isOurs = await findBucket(deps, caller.applicationId, slug, name)
     throw s3Failure(isOurs ? 'BucketAlreadyOwnedByYou' : 'BucketAlreadyExists')
   }
-  return { status: 200, headers: { location: `${PREFIX}/${uriEncode(target.bucket ?? '')}` } }
+  return { status: 200, headers: { location: bucketPath(target.addressing, target.bucket ?? '') || '/' } }
 }
 
 /** HeadBucket: it is there, and in reach. */

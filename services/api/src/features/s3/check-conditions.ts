@@ -1,3 +1,4 @@
+import type { StoredObject } from '../storage/commit-object.ts'
 import { bareEtag, type Conditions, judge, type Subject } from '../storage/conditions.ts'
 import { s3Failure } from './s3-failure.ts'
 
@@ -52,4 +53,61 @@ export function checkWriteCondition(condition: WriteCondition, present: Subject 
   }
   if (!present) throw s3Failure('NoSuchKey')
   if (condition.ifMatch !== '*' && condition.ifMatch !== present.etag) throw s3Failure('PreconditionFailed')
+}
+
+/** What an object has to be for a deletion to take it; undefined: may be anything. */
+export interface DeleteCondition {
+  /** `*`: any. */
+  ifMatch: string | undefined
+  size: number | undefined
+  /** unitMs: 1,000 where only whole seconds were given. */
+  lastModified: { ms: number; unitMs: 1 | 1_000 } | undefined
+}
+
+const HTTP_DATE = /^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/
+const ISO_DATE = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(?:Z|[+-]\d\d:\d\d)$/
+
+/** A time as SDKs write it, or as lists show it, which is to the millisecond. */
+function readLastModified(text: string): DeleteCondition['lastModified'] {
+  const iso = ISO_DATE.exec(text)
+  const ms = Date.parse(text)
+  if ((!iso && !HTTP_DATE.test(text)) || Number.isNaN(ms))
+    throw s3Failure('InvalidArgument', 'The last modified time must be an HTTP date or an ISO 8601 time')
+  return { ms, unitMs: iso?.[1] === undefined ? 1_000 : 1 }
+}
+
+function readSize(text: string): number {
+  if (!/^\d{1,15}$/.test(text)) throw s3Failure('InvalidArgument', 'The size must be a number of bytes')
+  return Number(text)
+}
+
+/**
+ * The conditions of a deletion as they were sent, undefined where there are none (S3 API DeleteObject, DeleteObjects).
+ * Throws InvalidArgument for one that cannot be read, since what is not understood must not be deleted past.
+ */
+export function readDeleteCondition(sent: {
+  ifMatch: string | undefined
+  size: string | undefined
+  lastModified: string | undefined
+}): DeleteCondition | undefined {
+  const { ifMatch, size, lastModified } = sent
+  if (ifMatch === undefined && size === undefined && lastModified === undefined) return undefined
+  return {
+    ifMatch: ifMatch === undefined ? undefined : bareEtag(ifMatch),
+    size: size === undefined ? undefined : readSize(size),
+    lastModified: lastModified === undefined ? undefined : readLastModified(lastModified),
+  }
+}
+
+/** Holds the conditions of a deletion against an object. Throws PreconditionFailed. */
+export function checkDeleteCondition(
+  { ifMatch, size, lastModified }: DeleteCondition,
+  { etag, contentLength, uploadedAt }: Pick<StoredObject, 'etag' | 'contentLength' | 'uploadedAt'>,
+): void {
+  const isSame =
+    (ifMatch === undefined || ifMatch === '*' || ifMatch === etag) &&
+    (size === undefined || size === contentLength) &&
+    (lastModified === undefined ||
+      Math.floor(uploadedAt.getTime() / lastModified.unitMs) === Math.floor(lastModified.ms / lastModified.unitMs))
+  if (!isSame) throw s3Failure('PreconditionFailed')
 }

@@ -6,7 +6,6 @@ import { bareEtag, quotedEtag } from '../storage/conditions.ts'
 import { findObject } from '../storage/read-object.ts'
 import { type ObjectChecksum, objects, uploadBlobs, uploads } from '../storage/table.ts'
 import { writeBucketName } from './bucket-name.ts'
-import { uriEncode } from './canonical-request.ts'
 import { checkWriteCondition, readWriteCondition, type WriteCondition } from './check-conditions.ts'
 import { checksumAlgorithms, checksumHeader, startSum } from './checksum.ts'
 import { combineCrcs } from './combine-crcs.ts'
@@ -18,9 +17,9 @@ import {
   type PartChecksum,
   type StoredPart,
 } from './find-upload.ts'
+import { objectLocation } from './object-location.ts'
 import { readPartNumber } from './part-number.ts'
 import { asMissing } from './put-object.ts'
-import { PREFIX } from './raw-target.ts'
 import { readSmallBody } from './read-small-body.ts'
 import { childText, readXml, type XmlNode } from './read-xml.ts'
 import type { KeyedCall, S3Reply } from './s3-call.ts'
@@ -212,7 +211,7 @@ async function complete(
  * Throws MalformedXML, InvalidPart, InvalidPartOrder, EntityTooSmall, NoSuchUpload, PreconditionFailed, BadDigest.
  */
 export async function completeUpload(call: KeyedCall): Promise<S3Reply> {
-  const { deps, bucket, key, headers } = call
+  const { exchange, target, bucket, key, headers } = call
   const condition = readWriteCondition(headers)
   const listed = readPartList(await readSmallBody(withoutChecksum(call), BODY_BYTES_MAX))
   return stayAwake(call, async () => {
@@ -220,7 +219,7 @@ export async function completeUpload(call: KeyedCall): Promise<S3Reply> {
       throw asMissing(error)
     })
     return writeXml('CompleteMultipartUploadResult', {
-      Location: `${deps.publicUrl}${PREFIX}/${uriEncode(writeBucketName(bucket))}/${key.split('/').map(uriEncode).join('/')}`,
+      Location: objectLocation(exchange, target, { bucket: writeBucketName(bucket), key }),
       Bucket: writeBucketName(bucket),
       Key: key,
       ETag: quotedEtag(etag),

@@ -68,6 +68,8 @@ export async function copyObject(call: KeyedCall): Promise<S3Reply> {
     )
   if (condition) checkWriteCondition(condition, await findObject(deps, bucket.id, key))
   return stayAwake(call, async () => {
+    const checksum = await checksumOf(call, source)
+    const blobs = await listBlobs(deps, source)
     const made = await putIntoStore(call, {
       key,
       ...(replacement ?? { contentType: source.contentType, headers: source.headers, metadata: source.metadata }),
@@ -77,8 +79,9 @@ export async function copyObject(call: KeyedCall): Promise<S3Reply> {
       md5: source.checksumMd5,
       sha1: source.checksumSha1,
       sha256: source.checksumSha256,
-      checksum: await checksumOf(call, source),
-      blobs: await listBlobs(deps, source),
+      checksum,
+      // Parts have checksums of the object's algorithm or none.
+      blobs: checksum === source.checksum ? blobs : blobs.map(({ partChecksum: _partChecksum, ...blob }) => blob),
       condition,
     })
     return copyResult('CopyObjectResult', made)

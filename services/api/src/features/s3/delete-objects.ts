@@ -1,9 +1,8 @@
-import { NotFound } from '@platform/errors/api-error'
+import { NotFound, Unavailable } from '@platform/errors/api-error'
 import { S3Error } from '@platform/errors/s3-error'
-import { bareEtag } from '../storage/conditions.ts'
 import { findObject } from '../storage/read-object.ts'
 import { trashObject, trashObjects } from '../storage/trash.ts'
-import { checkWriteCondition } from './check-conditions.ts'
+import { checkDeleteCondition, type DeleteCondition, readDeleteCondition } from './check-conditions.ts'
 import { checkKey } from './raw-target.ts'
 import { readSmallBody } from './read-small-body.ts'
 import { childText, readXml, type XmlNode } from './read-xml.ts'
@@ -18,41 +17,71 @@ const ELEMENTS_MAX = KEYS_MAX * 12
 /** A thousand keys of 1,024 bytes, each of them a reference. */
 const BODY_BYTES_MAX = 8 * 1_024 ** 2
 
+/** How often a key may be written between a look at it and its deletion. */
+const LOOKS_MAX = 100
+
 /**
- * Sends the object of a key to the trash if it still is the one that was meant.
+ * Sends the object of a key to the trash if it is the one that was meant. Length, ETag and time of an object never change,
+ * so it is looked at first; the statement that deletes takes that one or none, and where it was replaced in between, its
+ * successor is looked at.
+ *
  * Throws PreconditionFailed; NoSuchKey where there is none.
  */
-async function trashMatching({ deps, bucket }: BucketCall, key: string, ifMatch: string): Promise<void> {
-  const present = await findObject(deps, bucket.id, key)
-  checkWriteCondition({ ifMatch }, present)
-  try {
-    if (present) await trashObject(deps, bucket.id, present.id)
-  } catch (error) {
-    // Replaced or deleted since it was looked at.
-    throw error instanceof NotFound ? s3Failure('PreconditionFailed') : error
+async function trashMatching({ deps, bucket }: BucketCall, key: string, condition: DeleteCondition): Promise<void> {
+  for (let looks = 1; ; looks++) {
+    const present = await findObject(deps, bucket.id, key)
+    if (!present) throw s3Failure('NoSuchKey')
+    checkDeleteCondition(condition, present)
+    try {
+      return await trashObject(deps, bucket.id, present.id)
+    } catch (error) {
+      if (!(error instanceof NotFound)) throw error
+      if (looks === LOOKS_MAX) throw new Unavailable('Too many writers of one key; try again later', error)
+    }
   }
 }
 
-/** DeleteObject: to the trash (D37). A key that is not there is as good as deleted. */
+const CONDITION_HEADERS = ['x-amz-if-match-size', 'x-amz-if-match-last-modified-time']
+/** Conditions of a GET. A client that sends one with a deletion must not find it ignored. */
+const READING_HEADERS = ['if-none-match', 'if-modified-since', 'if-unmodified-since']
+
+/**
+ * DeleteObject: to the trash (D37). A key that is not there is as good as deleted, unless there are conditions.
+ * Throws PreconditionFailed, NoSuchKey, InvalidArgument, NotImplemented.
+ */
 export async function deleteObject(call: KeyedCall): Promise<S3Reply> {
   const { deps, bucket, key, headers } = call
-  refuseHeaders(headers, bucket.visibility)
-  const ifMatch = headers.get('if-match')
-  if (ifMatch === undefined) await trashObjects(deps, bucket.id, [key])
-  else await trashMatching(call, key, bareEtag(ifMatch))
+  refuseHeaders(new Map([...headers].filter(([name]) => !CONDITION_HEADERS.includes(name))), bucket.visibility)
+  const reading = READING_HEADERS.find((name) => headers.has(name))
+  if (reading !== undefined) throw s3Failure('NotImplemented', `A deletion takes no ${reading}; use If-Match`)
+  const [size, lastModified] = CONDITION_HEADERS.map((name) => headers.get(name))
+  const condition = readDeleteCondition({ ifMatch: headers.get('if-match'), size, lastModified })
+  if (condition) await trashMatching(call, key, condition)
+  else await trashObjects(deps, bucket.id, [key])
   return { status: 204 }
 }
 
+/** What an object of the document may hold, each once. */
+const ELEMENTS = ['Key', 'VersionId', 'ETag', 'LastModifiedTime', 'Size']
+
 interface Wanted {
   key: string
-  ifMatch: string | undefined
+  condition: DeleteCondition | undefined
 }
 
-/** What the document says of one object, or why it cannot be deleted. */
+/** What the document says of one object, or why it cannot be deleted. Throws MalformedXML, InvalidArgument. */
 function readWanted(node: XmlNode): Wanted | { key: string; failure: S3Error } {
   // White space is a part of a key like any other character.
   const key = node.children.find(({ name }) => name === 'Key')?.text
-  if (node.name !== 'Object' || key === undefined || key === '') throw s3Failure('MalformedXML')
+  const names = node.children.map(({ name }) => name)
+  // An element that is not understood, or comes twice, could be a condition that is then not met.
+  const isUnclear = new Set(names).size < names.length || names.some((name) => !ELEMENTS.includes(name))
+  if (node.name !== 'Object' || key === undefined || key === '' || isUnclear) throw s3Failure('MalformedXML')
+  const condition = readDeleteCondition({
+    ifMatch: childText(node, 'ETag'),
+    size: childText(node, 'Size'),
+    lastModified: childText(node, 'LastModifiedTime'),
+  })
   const version = childText(node, 'VersionId')
   if (version !== undefined && version !== '' && version !== 'null') return { key, failure: s3Failure('NoSuchVersion') }
   try {
@@ -61,13 +90,12 @@ function readWanted(node: XmlNode): Wanted | { key: string; failure: S3Error } {
     if (error instanceof S3Error) return { key, failure: error }
     throw error
   }
-  const etag = childText(node, 'ETag')
-  return { key, ifMatch: etag === undefined ? undefined : bareEtag(etag) }
+  return { key, condition }
 }
 
 /**
- * DeleteObjects: up to 1,000 keys go to the trash in one statement; those with an ETag one by one.
- * Throws MalformedXML for none or more.
+ * DeleteObjects: up to 1,000 keys go to the trash in one statement; those with conditions one by one.
+ * Throws MalformedXML for none or more, InvalidArgument for a condition that cannot be read.
  */
 export async function deleteObjects(call: BucketCall): Promise<S3Reply> {
   const { deps, bucket } = call
@@ -78,14 +106,14 @@ export async function deleteObjects(call: BucketCall): Promise<S3Reply> {
     throw s3Failure('MalformedXML', `The document must hold 1 to ${KEYS_MAX} objects`)
   const wanted = nodes.map(readWanted)
 
-  const plain = wanted.flatMap((one) => ('failure' in one || one.ifMatch !== undefined ? [] : [one.key]))
+  const plain = wanted.flatMap((one) => ('failure' in one || one.condition ? [] : [one.key]))
   if (plain.length > 0) await trashObjects(deps, bucket.id, plain)
   const deleted: XmlElements[] = []
   const failed: XmlElements[] = []
   for (const one of wanted) {
     try {
       if ('failure' in one) throw one.failure
-      if (one.ifMatch !== undefined) await trashMatching(call, one.key, one.ifMatch)
+      if (one.condition) await trashMatching(call, one.key, one.condition)
       deleted.push({ Key: one.key })
     } catch (error) {
       if (!(error instanceof S3Error)) throw error

@@ -40,32 +40,57 @@ function readOverrides({ caller, target }: ObjectCall): Record<string, string> {
   return headers
 }
 
-/** Where a part of a multipart upload lies in its object, and how many there are. An object of one piece is part 1. */
+/** What a request reads of an object. */
+interface Selection {
+  /** undefined: all of it. */
+  range: ByteRange | undefined
+  /** Set where what is read is a part of a multipart upload. */
+  part?: { count: number; checksum: string | null }
+}
+
+/**
+ * Where a part of a multipart upload lies in its object, how many there are, and its checksum, by the object's algorithm. An
+ * object of one piece is part 1.
+ */
 async function findPart(
   { db }: Pick<Deps, 'db'>,
   { id, contentLength }: StoredObject,
   partNumber: number,
-): Promise<{ range: ByteRange | undefined; count: number | undefined }> {
+): Promise<Selection> {
   const parts = await db
-    .select({ part: objectBlobs.part, length: sql<number>`sum(${objectBlobs.length})`.mapWith(Number) })
+    .select({
+      part: objectBlobs.part,
+      length: sql<number>`sum(${objectBlobs.length})`.mapWith(Number),
+      checksum: sql<string | null>`min(${objectBlobs.partChecksum})`,
+    })
     .from(objectBlobs)
     .where(and(eq(objectBlobs.objectId, id), isNotNull(objectBlobs.part)))
     .groupBy(objectBlobs.part)
     .orderBy(asc(objectBlobs.part))
-  if (parts.length === 0 && partNumber === 1)
-    return { range: contentLength === 0 ? undefined : { start: 0, end: contentLength - 1 }, count: undefined }
+  const rangeOf = (start: number, length: number): ByteRange | undefined =>
+    contentLength === 0 ? undefined : { start, end: start + length - 1 }
+  if (parts.length === 0 && partNumber === 1) return { range: rangeOf(0, contentLength) }
   let start = 0
-  for (const { part, length } of parts) {
-    if (part === partNumber)
-      return { range: length === 0 ? undefined : { start, end: start + length - 1 }, count: parts.length }
+  for (const { part, length, checksum } of parts) {
+    if (part === partNumber) return { range: rangeOf(start, length), part: { count: parts.length, checksum } }
     start += length
   }
   throw s3Failure('InvalidPartNumber')
 }
 
-function checksumHeaders({ headers }: ObjectCall, { checksum }: StoredObject): Record<string, string> {
+/**
+ * The checksum of what is sent, where a client wants to check it: the object's, or that of one part, with the type of the
+ * object's. Of a range there is none.
+ */
+function checksumHeaders(
+  { headers }: ObjectCall,
+  { checksum, contentLength }: StoredObject,
+  { range, part }: Selection,
+): Record<string, string> {
   if (!checksum || headers.get('x-amz-checksum-mode')?.toUpperCase() !== 'ENABLED') return {}
-  return { [checksumHeader(checksum.algorithm)]: checksum.value, 'x-amz-checksum-type': checksum.type }
+  const isWhole = range === undefined || range.end - range.start + 1 === contentLength
+  const value = part ? part.checksum : isWhole ? checksum.value : null
+  return value === null ? {} : { [checksumHeader(checksum.algorithm)]: value, 'x-amz-checksum-type': checksum.type }
 }
 
 /** What every answer about the object says of it. */
@@ -82,19 +107,15 @@ function describe(object: StoredObject): Record<string, string> {
 }
 
 /** The bytes asked for: by part, by range, or all. */
-async function readAsked(
-  { deps, headers, target }: ObjectCall,
-  object: StoredObject,
-): Promise<{ range: ByteRange | undefined; more: Record<string, string> }> {
+async function readAsked({ deps, headers, target }: ObjectCall, object: StoredObject): Promise<Selection> {
   const part = target.query.get('partNumber')
   const rangeHeader = headers.get('range')
   if (part !== undefined) {
     if (rangeHeader !== undefined) throw s3Failure('InvalidRequest', 'Cannot specify both Range header and partNumber')
-    const { range, count } = await findPart(deps, object, readPartNumber(part))
-    return { range, more: count === undefined ? {} : { 'x-amz-mp-parts-count': String(count) } }
+    return findPart(deps, object, readPartNumber(part))
   }
   const isCurrent = rangeHeader === undefined || isRangeCurrent(headers.get('if-range'), object)
-  return { range: isCurrent ? demandRange(rangeHeader, object.contentLength) : undefined, more: {} }
+  return { range: isCurrent ? demandRange(rangeHeader, object.contentLength) : undefined }
 }
 
 /**
@@ -119,17 +140,17 @@ export async function getObject(call: ObjectCall): Promise<S3Reply> {
       },
     }
   }
-  const { range, more } = await readAsked(call, object)
-  Object.assign(headers, chosen, more)
+  const asked = await readAsked(call, object)
+  const { range, part } = asked
+  Object.assign(headers, chosen, checksumHeaders(call, object, asked))
+  if (part) headers['x-amz-mp-parts-count'] = String(part.count)
   const { contentLength } = object
-  if (range) {
-    headers['content-range'] = `bytes ${range.start}-${range.end}/${contentLength}`
-    headers['content-length'] = String(range.end - range.start + 1)
-  } else {
-    headers['content-length'] = String(contentLength)
-    Object.assign(headers, checksumHeaders(call, object))
-  }
+  const length = range ? range.end - range.start + 1 : contentLength
+  headers['content-length'] = String(length)
+  // An empty part lies in no range.
+  if (range && length > 0) headers['content-range'] = `bytes ${range.start}-${range.end}/${contentLength}`
   const status = range ? 206 : 200
   if (exchange.incoming.method === 'HEAD') return { status, headers }
+  if (length === 0) return { status, headers, body: Buffer.alloc(0) }
   return { status, headers, body: openObject(deps, object, first, { ...(range && { range }), chunks: 'lent' }) }
 }

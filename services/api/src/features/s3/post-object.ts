@@ -4,12 +4,12 @@ import type { StoredObject } from '../storage/commit-object.ts'
 import { quotedEtag } from '../storage/conditions.ts'
 import { authorizeForm } from './authorize.ts'
 import { writeBucketName } from './bucket-name.ts'
-import { uriEncode } from './canonical-request.ts'
 import { readDescription } from './object-headers.ts'
+import { objectLocation } from './object-location.ts'
 import { readTagDocument } from './object-tags.ts'
 import { checkPolicy } from './post-policy.ts'
 import { madeHeaders, putIntoStore } from './put-object.ts'
-import { checkKey, PREFIX, type RawTarget } from './raw-target.ts'
+import { checkKey, type RawTarget } from './raw-target.ts'
 import { readForm } from './read-form.ts'
 import { readChecksumClaim, readMd5, readRequestBody } from './read-request-body.ts'
 import { adoptOrDiscard, PUT_BYTES_MAX, settleBody } from './receive-object.ts'
@@ -45,6 +45,13 @@ function answer(
 }
 
 /**
+ * A key with `${filename}` filled in, before the policy is held against it: of a path, only what stands behind its last
+ * slash (S3 API POST object, "Condition matching").
+ */
+const withFileName = (key: string, fileName: string): string =>
+  key.replaceAll('${filename}', () => fileName.replace(/^.*[/\\]/s, ''))
+
+/**
  * PostObject: a browser's form, with a policy that its maker signed. Everything in front of the file is read and judged
  * before a byte of the file is.
  *
@@ -61,11 +68,14 @@ export async function postObject(
   const policy = fields.get('policy')
   if (policy === undefined) throw s3Failure('AccessDenied', 'The form must hold a policy')
   const { caller, bucket } = await authorizeForm(exchange, target, fields, policy)
-  const range = checkPolicy(policy, new Map([...fields, ['bucket', bucketText]]), deps.now())
+  const named = fields.get('key')
+  const name = named === undefined ? undefined : withFileName(named, file?.name ?? '')
+  const judged = new Map([...fields, ['bucket', bucketText]])
+  if (name !== undefined) judged.set('key', name)
+  const range = checkPolicy(policy, judged, deps.now())
   if (!file) throw s3Failure('InvalidArgument', 'POST requires exactly one file upload per request.')
-  const name = fields.get('key')
   if (name === undefined || name === '') throw s3Failure('InvalidArgument', 'The form must hold a key')
-  const key = checkKey(name.replaceAll('${filename}', () => file.name))
+  const key = checkKey(name)
   if (key.includes('\0')) throw s3Failure('InvalidArgument', 'The key holds a NUL')
 
   // Fields say what headers say elsewhere, but for a few that are named otherwise. Headers are latin1.
@@ -101,7 +111,7 @@ export async function postObject(
       blobs: received.blobs,
     })
   })
-  const location = `${deps.publicUrl}${PREFIX}/${uriEncode(bucketText)}/${key.split('/').map(uriEncode).join('/')}`
+  const location = objectLocation(exchange, target, { bucket: bucketText, key })
   return answer(fields, { object, bucket: writeBucketName(bucket), location })
 }
 

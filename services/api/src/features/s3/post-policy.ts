@@ -28,7 +28,7 @@ const isFree = (name: string): boolean =>
 
 /**
  * Holds a form against its policy (S3 API "POST policy"): it is not over, every condition holds, and every field is named
- * by one. fields: names in lower case, with `bucket` among them; `key` as it was sent.
+ * by one. fields: names in lower case, with `bucket` among them; `key` with the file's name filled in.
  *
  * Throws AccessDenied; InvalidArgument for what is no policy.
  */

@@ -1,5 +1,7 @@
+import type { Addressing } from './addressing.ts'
 import { s3Failure } from './s3-failure.ts'
 
+/** Where the API's own origin has S3. */
 export const PREFIX = '/s3'
 const KEY_BYTES_MAX = 1_024
 
@@ -14,7 +16,8 @@ export interface QueryParameter {
 
 /** What a request is about, read from its URL to the byte: nothing is folded, collapsed or decoded twice. */
 export interface RawTarget {
-  /** With `/s3`, without the query, as it came. */
+  addressing: Addressing
+  /** With `/s3` where that is its prefix, without the query, as it came. */
   rawPath: string
   parameters: readonly QueryParameter[]
   /** The first parameter of a name. */
@@ -65,24 +68,31 @@ function readQuery(text: string): QueryParameter[] {
   return parameters
 }
 
+/** What stands in front of the key in a path, split off: the bucket, unless the host has named it. */
+function readPath(below: string, addressing: Addressing): { bucket: string | undefined; rawKey: string } {
+  if (addressing.kind === 'host') return { bucket: addressing.bucket, rawKey: below }
+  if (below === '') return { bucket: undefined, rawKey: '' }
+  const slash = below.indexOf('/')
+  const bucket = decodeOnce(slash < 0 ? below : below.slice(0, slash), 'bucket name')
+  return { bucket, rawKey: slash < 0 ? '' : below.slice(slash + 1) }
+}
+
 /**
- * Reads `incoming.url` of a request below `/s3`. A key is what stands behind the bucket's slash, decoded once: `..`, `//`,
+ * Reads `incoming.url` of an S3 request. A key is what stands behind the bucket's slash, decoded once: `..`, `//`,
  * `%2F` and `+` are bytes of it like any others and never a path. In the query `+` is a space, as forms write it.
  *
- * Throws InvalidArgument for what is no UTF-8 or holds a NUL, KeyTooLongError beyond 1,024 bytes.
+ * Throws InvalidArgument for what is no UTF-8 or holds a NUL, KeyTooLongError beyond 1,024 bytes, InvalidURI for no path.
  */
-export function readTarget(url: string): RawTarget {
+export function readTarget(url: string, addressing: Addressing): RawTarget {
   const at = url.indexOf('?')
   const rawPath = at < 0 ? url : url.slice(0, at)
   const parameters = at < 0 ? [] : readQuery(url.slice(at + 1))
   const query = new Map<string, string>()
   for (const { name, value } of parameters) if (!query.has(name)) query.set(name, value)
 
-  const below = rawPath.slice(PREFIX.length + 1)
-  if (below === '') return { rawPath, parameters, query, bucket: undefined, key: undefined }
-  const slash = below.indexOf('/')
-  const bucket = decodeOnce(slash < 0 ? below : below.slice(0, slash), 'bucket name')
-  const rawKey = slash < 0 ? '' : below.slice(slash + 1)
+  if (!rawPath.startsWith('/')) throw s3Failure('InvalidURI')
+  const prefix = addressing.kind === 'prefix' ? PREFIX : ''
+  const { bucket, rawKey } = readPath(rawPath.slice(prefix.length + 1), addressing)
   const key = rawKey === '' ? undefined : checkKey(decodeOnce(rawKey, 'key'))
-  return { rawPath, parameters, query, bucket, key }
+  return { addressing, rawPath, parameters, query, bucket, key }
 }

@@ -28,11 +28,16 @@ class Reader {
     this.#rest = this.#rest.length === 0 ? value : Buffer.concat([this.#rest, value])
   }
 
-  /** Everything in front of the mark, which is passed. Throws when that is more than `bytesMax`. */
+  /**
+   * Everything in front of the mark, which is passed. Throws when that is more than `bytesMax`; what has arrived behind the
+   * mark does not count.
+   */
   async until(mark: Buffer, bytesMax: number): Promise<Buffer> {
     for (;;) {
       const at = this.#rest.indexOf(mark)
-      if (Math.max(at, this.#rest.length - mark.length) > bytesMax) throw s3Failure('MaxPostPreDataLengthExceededError')
+      // Without a mark so far, it begins behind these bytes at the earliest.
+      const lengthMin = at >= 0 ? at : this.#rest.length - mark.length + 1
+      if (lengthMin > bytesMax) throw s3Failure('MaxPostPreDataLengthExceededError')
       if (at >= 0) {
         const found = this.#rest.subarray(0, at)
         this.#rest = this.#rest.subarray(at + mark.length)

@@ -4,6 +4,7 @@ import type { Deps } from '../../deps.ts'
 import { type DoorExchange, openDoor } from '../../http/door.ts'
 import type { Bucket } from '../storage/buckets.ts'
 import { sendContent } from '../storage/read-object.ts'
+import { addressingOf } from './addressing.ts'
 import { admit, authorize } from './authorize.ts'
 import { handlers } from './handlers.ts'
 import { type OperationName, operations, readOperation } from './operations.ts'
@@ -81,16 +82,20 @@ interface Read {
   found: { name: OperationName } | { refusal: S3Error }
 }
 
-function read({ incoming, url }: DoorExchange): Read {
-  const target = readTarget(url)
+/** Where this door is: below `/s3` of the API's own origin, or at the root of another, which may have buckets for hosts. */
+type Place = 'prefix' | 'root'
+
+function read({ deps, incoming, url }: DoorExchange, place: Place): Read {
+  const asked = addressingOf(deps, incoming.headers.host ?? '')
+  const target = readTarget(url, place === 'root' && asked?.kind === 'host' ? asked : { kind: place })
   const sent = readRawHeaders(incoming.rawHeaders)
   const headers = withHoisted(sent, target)
   return { target, sent, headers, found: tryReadOperation(incoming.method ?? '', target, headers) }
 }
 
-async function answer(exchange: DoorExchange, admitted: Promise<void>): Promise<S3Reply> {
+async function answer(exchange: DoorExchange, place: Place, admitted: Promise<void>): Promise<S3Reply> {
   const { deps } = exchange
-  const { target, sent, headers, found } = read(exchange)
+  const { target, sent, headers, found } = read(exchange, place)
   const name = 'name' in found ? found.name : undefined
   if (name) exchange.operation = `s3:${name}`
   if (name === 'PostObject') {
@@ -125,11 +130,11 @@ async function answer(exchange: DoorExchange, admitted: Promise<void>): Promise<
   return handler.handle({ ...call, bucket, key, found: object })
 }
 
-async function handle(exchange: DoorExchange): Promise<void> {
+async function handle(exchange: DoorExchange, place: Place): Promise<void> {
   const { outgoing, requestId } = exchange
   outgoing.setHeader('x-amz-request-id', requestId)
   const admitted = admit(exchange)
-  const { status, headers, body } = await answer(exchange, admitted).catch(async (error: unknown) => {
+  const { status, headers, body } = await answer(exchange, place, admitted).catch(async (error: unknown) => {
     // Too many requests is what is said first, whatever else is wrong with this one (D18).
     await admitted
     throw error
@@ -147,15 +152,16 @@ async function handle(exchange: DoorExchange): Promise<void> {
   outgoing.end(body)
 }
 
-/** Serves everything below `/s3`: path style, by SigV4, a key's token, or to anyone what is public (D42, D44). */
-export const createS3Door = (deps: Deps): RequestListener =>
+/** Serves S3: by SigV4, a key's token, or to anyone what is public (D42, D44). */
+export const createS3Door = (deps: Deps, place: Place): RequestListener =>
   openDoor(deps, {
     name: 's3',
+    isS3: true,
     exposedHeaders:
       'ETag, Content-Range, Content-Length, Accept-Ranges, Last-Modified, Location, Retry-After, x-amz-request-id, x-amz-mp-parts-count, x-amz-checksum-crc32, x-amz-checksum-crc32c, x-amz-checksum-crc64nvme, x-amz-checksum-sha1, x-amz-checksum-sha256, x-amz-checksum-type, X-Request-Id, *',
     allow: {
       methods: 'GET, HEAD, PUT, POST, DELETE',
       headers: '*, Authorization',
     },
-    handle,
+    handle: (exchange) => handle(exchange, place),
   })

@@ -8,6 +8,7 @@ import {
   CreateMultipartUploadCommand,
   GetObjectAttributesCommand,
   GetObjectCommand,
+  HeadObjectCommand,
   ListMultipartUploadsCommand,
   ListPartsCommand,
   PutObjectCommand,
@@ -15,11 +16,11 @@ import {
   UploadPartCopyCommand,
 } from '@aws-sdk/client-s3'
 import { startPlatform, type TestPlatform } from '@platform/testkit/platform'
-import { eq, sql } from 'drizzle-orm'
+import { and, eq, sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { bucketName, newS3User, type S3User, sendSigned, startS3, type TestS3 } from '../../../test/s3.ts'
 import { collectGarbage } from '../storage/collect-garbage.ts'
-import { blobs, uploads } from '../storage/table.ts'
+import { blobs, objectBlobs, objects, uploads } from '../storage/table.ts'
 
 const MIB = 1_024 ** 2
 let platform: TestPlatform
@@ -341,6 +342,15 @@ test.each([
   if (type === 'FULL_OBJECT') expect(made[name]).toBe(whole[name])
   else expect(made[name]).toMatch(/-2$/)
   expect(await get(of.Key, { ChecksumMode: 'ENABLED' })).toMatchObject({ [name]: made[name], ChecksumType: type })
+  for (const [i, bytes] of [large, rest].entries()) {
+    const told = { [name]: parts[i]?.[name], ChecksumType: type, PartsCount: 2, ContentLength: bytes.length }
+    const asked = { PartNumber: i + 1, ChecksumMode: 'ENABLED' } as const
+    // The SDK compares the bytes with what it was told.
+    const { bytes: read, ...found } = await get(of.Key, asked)
+    expect(read.equals(bytes)).toBe(true)
+    expect(found).toMatchObject(told)
+    expect(await ana.client.send(new HeadObjectCommand({ Bucket, Key: of.Key, ...asked }))).toMatchObject(told)
+  }
   const { ObjectParts, Checksum } = await ana.client.send(
     new GetObjectAttributesCommand({ Bucket, Key: of.Key, ObjectAttributes: ['ObjectParts', 'Checksum'] }),
   )
@@ -352,6 +362,44 @@ test.each([
       { PartNumber: 2, Size: 1_000, [name]: parts[1]?.[name] },
     ],
   })
+})
+
+test('the SDK finds out that a part is not what was uploaded', async () => {
+  const of = await begin({ ChecksumAlgorithm: 'CRC32' })
+  await complete(of, [await part(of, 1, large), await part(of, 2, rest)])
+  const { db } = platform.api
+  const [object] = await db.select({ id: objects.id }).from(objects).where(eq(objects.key, of.Key))
+  await db
+    .update(objectBlobs)
+    .set({ partChecksum: 'AAAAAA==' })
+    .where(and(eq(objectBlobs.objectId, object?.id ?? ''), eq(objectBlobs.part, 2)))
+  await expect(get(of.Key, { PartNumber: 2 })).rejects.toThrow(/checksum mismatch/i)
+  expect((await get(of.Key, { PartNumber: 1 })).bytes.equals(large)).toBe(true)
+})
+
+test('an object of one piece is a part with its own checksum, and an empty part has no bytes', async () => {
+  const { ChecksumCRC32 } = await ana.client.send(new PutObjectCommand({ Bucket, Key: 'one-piece', Body: rest }))
+  expect(await get('one-piece', { PartNumber: 1 })).toMatchObject({ bytes: rest, ChecksumCRC32 })
+  expect((await get('one-piece', { Range: 'bytes=0-4' })).ChecksumCRC32).toBeUndefined()
+  const of = await begin({ ChecksumAlgorithm: 'CRC32' })
+  const empty = await part(of, 2, Buffer.alloc(0))
+  await complete(of, [await part(of, 1, large), empty])
+  expect(await get(of.Key, { PartNumber: 2 })).toMatchObject({
+    bytes: Buffer.alloc(0),
+    ContentLength: 0,
+    PartsCount: 2,
+    ChecksumCRC32: empty.ChecksumCRC32,
+  })
+})
+
+test('a copy with a checksum of another algorithm keeps its parts without theirs', async () => {
+  const of = await begin({ ChecksumAlgorithm: 'CRC32' })
+  await complete(of, [await part(of, 1, large), await part(of, 2, rest)])
+  const copy = { Bucket, Key: 'summed-anew', CopySource: `${Bucket}/${of.Key}`, ChecksumAlgorithm: 'SHA256' } as const
+  await ana.client.send(new CopyObjectCommand(copy))
+  const found = await get('summed-anew', { PartNumber: 2 })
+  expect(found).toMatchObject({ bytes: rest, PartsCount: 2 })
+  expect([found.ChecksumSHA256, found.ChecksumCRC32]).toEqual([undefined, undefined])
 })
 
 test('a whole checksum that a completion declares is held to', async () => {

@@ -91,14 +91,20 @@ interface Reading {
 }
 
 /**
- * The ways this request may have been signed. s3cmd, told `host_base = H/s3`, signs `host:H/s3` and the path below it, so
- * that reading comes after the plain ones.
+ * The ways this request may have been signed: as it came, and below `/s3` also without that. s3cmd, told `host_base = H/s3`,
+ * signs `host:H/s3` and the path below it; where a proxy has mapped the root of an origin onto `/s3`, clients sign that
+ * origin and the path below.
  */
 function* readings({ target, hosts }: SignedRequest): Generator<Reading> {
   for (const uri of canonicalUris(target)) for (const host of hosts) yield { uri, host }
-  for (const uri of canonicalUris(target))
-    for (const host of hosts)
-      yield { uri: { ...uri, path: uri.path.slice(PREFIX.length) || '/' }, host: `${host}${PREFIX}` }
+  if (target.addressing.kind !== 'prefix') return
+  for (const { path, query } of canonicalUris(target)) {
+    const uri = { path: path.slice(PREFIX.length) || '/', query }
+    for (const host of hosts) {
+      yield { uri, host: `${host}${PREFIX}` }
+      yield { uri, host }
+    }
+  }
 }
 
 /**

@@ -1,0 +1,79 @@
+import type { Deps } from '../../deps.ts'
+import type { DoorExchange } from '../../http/door.ts'
+
+/**
+ * How a request names its bucket: `prefix`, by the path below `/s3`; `root`, by the whole path; `host`, by the first labels of
+ * its host, and then the whole path is the key (S3 API "Virtual hosting of buckets").
+ */
+export type Addressing = { kind: 'prefix' } | { kind: 'root' } | { kind: 'host'; bucket: string }
+
+/** From the range for documentation (RFC 5737): nobody's address, so whoever yields it believed a header. */
+const PROBE = '192.0.2.255'
+
+const withoutPort = (host: string): string => host.replace(/:\d*$/, '')
+
+const publicHosts = new Map<string, string>()
+function hostOf(url: string): string {
+  let host = publicHosts.get(url)
+  if (host === undefined) {
+    host = new URL(url).host
+    publicHosts.set(url, host)
+  }
+  return host
+}
+
+type Names = Pick<Deps, 'publicUrl' | 's3Domain'>
+
+/**
+ * What a host says by itself: S3_DOMAIN has S3 at its root and buckets below it; the API's own origin, which may lie below
+ * it too, has S3 by its prefix. undefined for any other host, where the port that was reached decides.
+ */
+export function addressingOf({ publicUrl, s3Domain }: Names, host: string): Addressing | undefined {
+  if (s3Domain === undefined) return undefined
+  const asked = host.toLowerCase()
+  if (asked === hostOf(publicUrl)) return { kind: 'prefix' }
+  const name = withoutPort(asked)
+  const domain = withoutPort(s3Domain)
+  if (name === domain) return { kind: 'root' }
+  return name.endsWith(`.${domain}`) ? { kind: 'host', bucket: name.slice(0, -domain.length - 1) } : undefined
+}
+
+/** True for S3_DOMAIN and what is below it, which the API's port serves as S3's own does. */
+export const isS3Host = (names: Names, host: string): boolean =>
+  (addressingOf(names, host)?.kind ?? 'prefix') !== 'prefix'
+
+/** The first value of a header that a trusted proxy has set; undefined where none did. */
+function forwarded({ deps, incoming }: DoorExchange, name: string): string | undefined {
+  const value = incoming.headers[name]
+  if (typeof value !== 'string' || deps.clientAddress(incoming.socket.remoteAddress, PROBE) !== PROBE) return undefined
+  return value.split(',', 1)[0]?.trim()
+}
+
+/**
+ * The hosts a client may have signed, likeliest first: Host as it came, what a trusted proxy says it was, on the API's own
+ * origin the configured one. A host that names a bucket counts only where that is the bucket: else a signature for an object
+ * of one bucket would hold for an object of another. Of the two other kinds nothing is mixed up, since no bucket can have
+ * the name `s3`: it is too short (D34).
+ */
+export function signedHosts(exchange: DoorExchange, addressing: Addressing): string[] {
+  const { deps, incoming } = exchange
+  const hosts = [incoming.headers.host ?? '', forwarded(exchange, 'x-forwarded-host') ?? '']
+  if (addressing.kind === 'prefix') hosts.push(hostOf(deps.publicUrl))
+  const bucket = addressing.kind === 'host' ? addressing.bucket : undefined
+  return [...new Set(hosts)].filter((host) => {
+    const named = addressingOf(deps, host)
+    return host !== '' && (named?.kind === 'host' ? named.bucket : undefined) === bucket
+  })
+}
+
+/**
+ * The origin a client asked: the configured one for `/s3`; elsewhere by its Host, or by what a trusted proxy says it was. Its
+ * scheme is that of PUBLIC_URL unless such a proxy says another.
+ */
+export function askedOrigin(exchange: DoorExchange, addressing: Addressing): string {
+  const { publicUrl } = exchange.deps
+  if (addressing.kind === 'prefix') return publicUrl
+  const scheme = forwarded(exchange, 'x-forwarded-proto') ?? ''
+  const protocol = /^https?$/i.test(scheme) ? `${scheme.toLowerCase()}:` : new URL(publicUrl).protocol
+  return `${protocol}//${signedHosts(exchange, addressing).at(-1) ?? exchange.incoming.headers.host}`
+}

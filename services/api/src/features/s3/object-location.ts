@@ -1,0 +1,18 @@
+import type { DoorExchange } from '../../http/door.ts'
+import { type Addressing, askedOrigin } from './addressing.ts'
+import { uriEncode } from './canonical-request.ts'
+import { PREFIX, type RawTarget } from './raw-target.ts'
+
+/** The path of a bucket on the origin that was asked, without a slash at its end. bucket: as S3 clients name it (D34). */
+export function bucketPath({ kind }: Addressing, bucket: string): string {
+  if (kind === 'host') return ''
+  return `${kind === 'prefix' ? PREFIX : ''}/${uriEncode(bucket)}`
+}
+
+/** The URL of an object, at the origin and in the style of addressing that its client uses. */
+export const objectLocation = (
+  exchange: DoorExchange,
+  { addressing }: RawTarget,
+  { bucket, key }: { bucket: string; key: string },
+): string =>
+  `${askedOrigin(exchange, addressing)}${bucketPath(addressing, bucket)}/${key.split('/').map(uriEncode).join('/')}`

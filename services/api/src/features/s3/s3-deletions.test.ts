@@ -1,0 +1,212 @@
+import { CreateBucketCommand, PutObjectCommand } from '@aws-sdk/client-s3'
+import type { Db } from '@platform/runtime/database'
+import { startPlatform, type TestPlatform } from '@platform/testkit/platform'
+import { and, eq, isNull, sql } from 'drizzle-orm'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import {
+  bucketName,
+  newS3User,
+  type S3Answer,
+  type S3User,
+  sendSigned,
+  startS3,
+  type TestS3,
+} from '../../../test/s3.ts'
+import { commitObjectWithin } from '../storage/commit-object.ts'
+import { buckets, objects } from '../storage/table.ts'
+
+let platform: TestPlatform
+let s3: TestS3
+let ana: S3User
+const Bucket = bucketName()
+beforeAll(async () => {
+  platform = await startPlatform()
+  s3 = await startS3(platform)
+  ana = await newS3User(s3)
+  await ana.client.send(new CreateBucketCommand({ Bucket }))
+})
+afterAll(async () => {
+  await s3.close()
+  await platform.close()
+})
+
+interface Facts {
+  etag: string
+  size: number
+  uploadedAt: Date
+}
+
+async function put(Key: string, Body: string): Promise<Facts> {
+  const { ETag = '' } = await ana.client.send(new PutObjectCommand({ Bucket, Key, Body }))
+  const { uploadedAt } = await liveObject(Key)
+  return { etag: ETag, size: Body.length, uploadedAt }
+}
+
+const liveObjects = (key: string) =>
+  platform.api.db
+    .select({ id: objects.id, bucketId: objects.bucketId, uploadedAt: objects.uploadedAt })
+    .from(objects)
+    .innerJoin(buckets, eq(buckets.id, objects.bucketId))
+    .where(and(eq(buckets.name, Bucket), eq(objects.key, key), isNull(objects.deletedAt)))
+/** The one live object of a key. */
+async function liveObject(key: string) {
+  const [object] = await liveObjects(key)
+  if (!object) throw new Error(`There is no ${key}`)
+  return object
+}
+const exists = async (key: string): Promise<boolean> => (await liveObjects(key)).length > 0
+
+const deleteOne = (key: string, headers: Record<string, string>): Promise<S3Answer> =>
+  sendSigned(s3, { method: 'DELETE', path: `/s3/${Bucket}/${key}`, headers }, ana)
+const deleteListed = (...listed: string[]): Promise<S3Answer> => {
+  const body = `<Delete>${listed.map((elements) => `<Object>${elements}</Object>`).join('')}</Delete>`
+  return sendSigned(s3, { method: 'POST', path: `/s3/${Bucket}?delete`, body }, ana)
+}
+
+/** What may be said of an object, where it holds, and where it does not. */
+const conditions = [
+  ['a size', ({ size }: Facts) => ['x-amz-if-match-size', 'Size', String(size), '9999']],
+  [
+    'a time in whole seconds',
+    ({ uploadedAt }: Facts) => [
+      'x-amz-if-match-last-modified-time',
+      'LastModifiedTime',
+      uploadedAt.toUTCString(),
+      'Mon, 01 Jan 2001 00:00:00 GMT',
+    ],
+  ],
+  [
+    'a time in milliseconds',
+    ({ uploadedAt }: Facts) => [
+      'x-amz-if-match-last-modified-time',
+      'LastModifiedTime',
+      uploadedAt.toISOString(),
+      new Date(uploadedAt.getTime() + 1).toISOString(),
+    ],
+  ],
+  ['an ETag', ({ etag }: Facts) => ['if-match', 'ETag', etag, '"0cc175b9c0f1b6a831c399e269772661"']],
+] as const
+
+test.each(conditions)('a deletion with %s takes that object and no other', async (_, of) => {
+  const [header = '', , holds = '', fails = ''] = of(await put('one', 'hello'))
+  expect(await deleteOne('one', { [header]: fails })).toMatchObject({ status: 412, code: 'PreconditionFailed' })
+  expect(await exists('one')).toBe(true)
+  expect((await deleteOne('one', { [header]: holds })).status).toBe(204)
+  expect(await exists('one')).toBe(false)
+  expect(await deleteOne('one', { [header]: holds })).toMatchObject({ status: 404, code: 'NoSuchKey' })
+})
+
+test.each(conditions)('of a list of deletions, one with %s takes that object and no other', async (_, of) => {
+  const [, element, holds, fails] = of(await put('one', 'hello'))
+  await put('two', 'x')
+  const refused = await deleteListed(`<Key>one</Key><${element}>${fails}</${element}>`, '<Key>two</Key>')
+  expect(refused.text).toMatch(
+    /<Deleted><Key>two<\/Key><\/Deleted><Error><Key>one<\/Key><Code>PreconditionFailed<\/Code>/,
+  )
+  expect([await exists('one'), await exists('two')]).toEqual([true, false])
+  const taken = await deleteListed(`<Key>one</Key><${element}>${holds}</${element}>`)
+  expect(taken.text).toContain('<Deleted><Key>one</Key></Deleted></DeleteResult>')
+  expect(await exists('one')).toBe(false)
+})
+
+test('every condition has to hold', async () => {
+  const { etag, size } = await put('one', 'hello')
+  const both = (n: number) => deleteOne('one', { 'if-match': etag, 'x-amz-if-match-size': String(n) })
+  expect((await both(size + 1)).status).toBe(412)
+  expect((await both(size)).status).toBe(204)
+})
+
+test.each([
+  ['x-amz-if-match-size', 'five', 400],
+  ['x-amz-if-match-last-modified-time', 'yesterday', 400],
+  ['x-amz-if-match-last-modified-time', '2001-02-30T00:00:99Z', 400],
+  ['x-amz-if-match-other', '1', 501],
+  ['if-none-match', '*', 501],
+  ['if-unmodified-since', 'Mon, 01 Jan 2001 00:00:00 GMT', 501],
+])('a deletion with %s: %s is refused, and deletes nothing', async (header, value, status) => {
+  await put('one', 'hello')
+  expect((await deleteOne('one', { [header]: value })).status).toBe(status)
+  expect(await exists('one')).toBe(true)
+})
+
+test.each([
+  '<Size>five</Size>',
+  '<Size/>',
+  '<Size>5</Size><Size>6</Size>',
+  '<LastModifiedTime>yesterday</LastModifiedTime>',
+  '<SizeGreaterThan>9</SizeGreaterThan>',
+])('a list of deletions with %s is refused, and deletes nothing', async (elements) => {
+  await put('one', 'hello')
+  expect((await deleteListed('<Key>one</Key>', `<Key>one</Key>${elements}`)).status).toBe(400)
+  expect(await exists('one')).toBe(true)
+})
+
+/** Commits what `change` does once `count` statements of others wait for it. */
+async function holdUntil(count: number, change: (tx: Db) => Promise<unknown>, race: () => void): Promise<void> {
+  const { db } = platform.api
+  const waiting = async () => {
+    const rows = await db.execute(sql`select from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock'`)
+    return rows.length
+  }
+  await db.transaction(async (tx) => {
+    await change(tx)
+    race()
+    await expect.poll(waiting, { interval: 5, timeout: 4_000 }).toBeGreaterThanOrEqual(count)
+  })
+}
+
+/** Another object in the place of the live one. */
+const replace =
+  (key: string, bucketId: string, etag: string) =>
+  (tx: Db): Promise<unknown> =>
+    commitObjectWithin(tx, new Date(platform.clock.now().getTime() + 60_000), bucketId, {
+      key,
+      contentType: 'a/b',
+      contentLength: 0,
+      etag: etag.replaceAll('"', ''),
+      blobs: [],
+    })
+
+test('what replaces an object while its deletions wait is spared by every one of them', async () => {
+  const { etag, size, uploadedAt } = await put('raced', 'hello')
+  const { bucketId, id } = await liveObject('raced')
+  const racing: Promise<S3Answer>[] = []
+  await holdUntil(6, replace('raced', bucketId, 'f'.repeat(32)), () => {
+    racing.push(
+      deleteOne('raced', { 'x-amz-if-match-size': String(size) }),
+      deleteOne('raced', { 'x-amz-if-match-last-modified-time': uploadedAt.toISOString() }),
+      deleteOne('raced', { 'if-match': etag }),
+      deleteListed(`<Key>raced</Key><Size>${size}</Size>`),
+      deleteListed(`<Key>raced</Key><LastModifiedTime>${uploadedAt.toUTCString()}</LastModifiedTime>`),
+      deleteListed(`<Key>raced</Key><ETag>${etag}</ETag>`),
+    )
+  })
+  for (const { text } of await Promise.all(racing)) expect(text).toContain('<Code>PreconditionFailed</Code>')
+  expect((await liveObject('raced')).id).not.toBe(id)
+})
+
+test('what replaces an object and is the same to the condition is deleted, by one', async () => {
+  const { etag } = await put('same', '')
+  const { bucketId } = await liveObject('same')
+  const racing: Promise<S3Answer>[] = []
+  await holdUntil(6, replace('same', bucketId, etag), () => {
+    for (const ifMatch of [etag, '*', etag, '*', etag, '*']) racing.push(deleteOne('same', { 'if-match': ifMatch }))
+  })
+  const statuses = (await Promise.all(racing)).map(({ status }) => status)
+  expect(statuses.toSorted((a, b) => a - b)).toEqual([204, 404, 404, 404, 404, 404])
+  expect(await exists('same')).toBe(false)
+})
+
+test('of deletions of one object, with conditions that hold, one takes it', async () => {
+  const { size } = await put('held', 'hello')
+  const { id } = await liveObject('held')
+  const racing: Promise<S3Answer>[] = []
+  const lock = (tx: Db) => tx.select({ id: objects.id }).from(objects).where(eq(objects.id, id)).for('update')
+  await holdUntil(6, lock, () => {
+    for (let n = 0; n < 6; n++) racing.push(deleteOne('held', { 'x-amz-if-match-size': String(size) }))
+  })
+  const answers = await Promise.all(racing)
+  expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([204, 404, 404, 404, 404, 404])
+  expect(await exists('held')).toBe(false)
+})
