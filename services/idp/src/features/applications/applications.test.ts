@@ -53,8 +53,8 @@ describe('the list of connected applications', () => {
     expect(item).toMatch(new RegExp(`Connected</dt>\\s*<dd><time datetime="${since.toISOString().slice(0, 13)}`))
     expect(item).toMatch(new RegExp(`Last used</dt>\\s*<dd><time datetime="${used.toISOString().slice(0, 13)}`))
     const words = [...item.matchAll(/<li title="([^"]+)">/g)].map(([, scope]) => scope)
-    expect(words).toEqual(['openid', 'profile', 'email', 'offline_access'])
-    expect(item).toContain('See your email address')
+    expect(words).toEqual(['offline_access', 'openid profile email'])
+    expect(item).toContain('and your email address')
     expect(page.body).not.toMatch(/<script|style=|onclick/)
   })
 
