@@ -102,6 +102,7 @@ create table device_authorizations (
   polled_at timestamp(3) with time zone,
   scope text not null,
   sid uuid,
+  user_agent text,
   user_code text not null,
   user_id uuid,
   constraint device_authorizations_client_id_clients_id_fk FOREIGN KEY (client_id) REFERENCES clients(id) ON DELETE CASCADE,

@@ -17,7 +17,10 @@ export interface PendingDevice {
   userCode: string
   client: Client
   scopes: string[]
+  /** Where it asked from, as limits count addresses, and what it calls itself. */
   address: string
+  userAgent: string | null
+  createdAt: Date
 }
 
 /**
@@ -33,7 +36,13 @@ export async function findPendingDevice(
   if ((await countInWindow(deps, byAccount, GUESS_WINDOW_MS)) > GUESSES_OF_ACCOUNT) throw new Throttled()
   if ((await countInWindow(deps, byNetwork, GUESS_WINDOW_MS)) > GUESSES_OF_NETWORK) throw new Throttled()
   const [row] = await deps.db
-    .select({ client: clients, scope: deviceAuthorizations.scope, address: deviceAuthorizations.address })
+    .select({
+      client: clients,
+      scope: deviceAuthorizations.scope,
+      address: deviceAuthorizations.address,
+      userAgent: deviceAuthorizations.userAgent,
+      createdAt: deviceAuthorizations.createdAt,
+    })
     .from(deviceAuthorizations)
     .innerJoin(clients, and(eq(clients.id, deviceAuthorizations.clientId), isNull(clients.disabledAt)))
     .where(
@@ -46,7 +55,8 @@ export async function findPendingDevice(
   if (!row) return undefined
   await takeBackAttempt(deps, byAccount)
   await takeBackAttempt(deps, byNetwork)
-  return { userCode, client: row.client, scopes: row.scope.split(' '), address: row.address }
+  const { scope, ...device } = row
+  return { userCode, ...device, scopes: scope.split(' ') }
 }
 
 /** Writes the user's decision, with its audit row; the first one stands. Answers false when it came too late. */

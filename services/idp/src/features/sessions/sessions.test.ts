@@ -184,7 +184,13 @@ test.each([
     'Safari on Mac',
   ],
   ['Mozilla/5.0 (X11; Linux x86_64)', 'Browser on Linux'],
-  ['curl/8.5.0', 'Unknown browser'],
+  ['curl/8.5.0', 'curl'],
+  ['platform-cli/1.4.0 (linux x64)', 'platform-cli'],
+  ['Go-http-client/1.1', 'Go-http-client'],
+  ['node', 'node'],
+  [`${'x'.repeat(41)}/1.0`, 'Unknown browser'],
+  ['<b>bold</b>', 'Unknown browser'],
+  ['', 'Unknown browser'],
   [null, 'Unknown browser'],
 ])('%s is %s', (userAgent, words) => {
   expect(describeBrowser(userAgent)).toBe(words)

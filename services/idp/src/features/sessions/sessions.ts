@@ -3,7 +3,7 @@ import type { Db } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
 import { and, desc, eq, gt, isNull, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
-import { addressOf, type Ctx } from '../../http/app.ts'
+import { addressOf, type Ctx, userAgentOf } from '../../http/app.ts'
 import { newCookieValue, readCookie, setCookie } from '../../http/cookies.ts'
 import { preparedOnce } from '@platform/runtime/prepared-once'
 import { users } from '../accounts/table.ts'
@@ -19,7 +19,6 @@ const IDLE_MS = 14 * DAY_MS
 const ABSOLUTE_MS = 90 * DAY_MS
 /** How old `last_seen_at` may be before a page is worth a write. */
 const TOUCH_MS = 3_600_000
-const USER_AGENT_LENGTH_MAX = 512
 /** More than this many sessions are not listed; all of them end together. */
 export const SESSIONS_LISTED_MAX = 100
 
@@ -147,7 +146,7 @@ export async function startSession(
       createdAt: at,
       lastSeenAt: at,
       expiresAt: new Date(at.getTime() + ABSOLUTE_MS),
-      userAgent: c.req.header('user-agent')?.slice(0, USER_AGENT_LENGTH_MAX) ?? null,
+      userAgent: userAgentOf(c),
       address: addressOf(c, deps),
       answeredRequest,
       answer: answeredRequest && 'signed-in',
