@@ -6,6 +6,7 @@ import { recordAudit } from '../audit/audit.ts'
 import { clients } from '../clients/table.ts'
 import type { Client } from '../clients/client.ts'
 import type { Session } from '../sessions/sessions.ts'
+import { sessions } from '../sessions/table.ts'
 import { deviceAuthorizations } from './table.ts'
 
 const GUESS_WINDOW_MS = 600_000
@@ -59,16 +60,26 @@ export async function findPendingDevice(
   return { userCode, ...device, scopes: scope.split(' ') }
 }
 
-/** Writes the user's decision, with its audit row; the first one stands. Answers false when it came too late. */
+/**
+ * Writes the user's decision, with its audit row; the first one stands. `too-late` after another decision or the end of
+ * the code's time, `signed-out` when the session has ended meanwhile. Whoever ends a session deletes its row first, so an
+ * approval either waits for that and is not given, or is there to be ended too.
+ */
 export async function decideDevice(
   { db, now }: Pick<Deps, 'db' | 'now'>,
   { device, session, decision }: { device: PendingDevice; session: Session; decision: 'approved' | 'denied' },
-): Promise<boolean> {
+): Promise<'decided' | 'too-late' | 'signed-out'> {
   const at = now()
   return db.transaction(async (tx) => {
+    const [live] = await tx
+      .select({ id: sessions.id })
+      .from(sessions)
+      .where(eq(sessions.id, session.id))
+      .for('key share')
+    if (!live) return 'signed-out'
     const decided = await tx
       .update(deviceAuthorizations)
-      .set({ decision, userId: session.user.id, authTime: session.authTime, amr: session.amr, sid: session.id })
+      .set({ decision, userId: session.user.id, authTime: session.authTime, amr: session.amr, sid: live.id })
       .where(
         and(
           eq(deviceAuthorizations.userCode, device.userCode),
@@ -77,13 +88,13 @@ export async function decideDevice(
         ),
       )
       .returning({ userCode: deviceAuthorizations.userCode })
-    if (decided.length === 0) return false
+    if (decided.length === 0) return 'too-late'
     await recordAudit(tx, at, {
       actor: `user:${session.user.id}`,
       action: `device.${decision}`,
       subject: `client:${device.client.id}`,
       details: { scopes: device.scopes, address: device.address },
     })
-    return true
+    return 'decided'
   })
 }

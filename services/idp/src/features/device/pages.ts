@@ -131,7 +131,9 @@ async function decide(c: Ctx, deps: Deps): Promise<Response> {
   const refusal = policyRefusal(device.client, session.user, session.amr)
   if (isApproved && refusal !== undefined) throw new Forbidden(`Your account cannot be connected: ${refusal}`)
   const decision = isApproved ? 'approved' : 'denied'
-  if (!(await decideDevice(deps, { device, session, decision }))) return answerEntry(c, deps, '', WRONG_CODE)
+  const outcome = await decideDevice(deps, { device, session, decision })
+  if (outcome === 'signed-out') return redirectToSignIn(c, deps, returnToDevice(deps, userCode))
+  if (outcome === 'too-late') return answerEntry(c, deps, '', WRONG_CODE)
   return answerPage(c, deps, {
     title: isApproved ? 'Device connected' : 'Request denied',
     content: isApproved

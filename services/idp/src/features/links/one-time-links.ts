@@ -74,7 +74,7 @@ export async function useLink(
     .from(oneTimeLinks)
     .innerJoin(users, eq(users.id, oneTimeLinks.userId))
     .where(isLive(purpose, token, at))
-    .for('update', { of: users })
+    .for('no key update', { of: users })
   const [used] = await tx
     .delete(oneTimeLinks)
     .where(isLive(purpose, token, at))

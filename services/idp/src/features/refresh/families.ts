@@ -44,10 +44,17 @@ export const foundedFamily = (consumed: Record<FoundingColumn, SQLWrapper>) => (
   revokedAt: sql<null>`null::timestamptz`.as('revoked_at'),
 })
 
-/** Ends one grant of offline access, if it is this client's. Safe to repeat. */
+/** What a user granted: everything, to one client, or in one session. */
+export interface UserGrants {
+  userId: string
+  clientId?: string | undefined
+  sid?: string | undefined
+}
+
+/** Ends one grant of offline access, if it is this client's or this user's. Safe to repeat. */
 export async function revokeFamily(
   { db, now }: Pick<Deps, 'db' | 'now'>,
-  { familyId, clientId }: { familyId: string; clientId: string },
+  { familyId, ...owner }: { familyId: string } & ({ clientId: string } | { userId: string }),
   actor: AuditActor,
   reason: string,
 ): Promise<void> {
@@ -58,7 +65,7 @@ export async function revokeFamily(
       .where(
         and(
           eq(refreshFamilies.id, familyId),
-          eq(refreshFamilies.clientId, clientId),
+          'userId' in owner ? eq(refreshFamilies.userId, owner.userId) : eq(refreshFamilies.clientId, owner.clientId),
           isNull(refreshFamilies.revokedAt),
         ),
       )
@@ -74,13 +81,13 @@ export async function revokeFamily(
 }
 
 /**
- * Ends every grant of a user, of a client, or of a user to a client, as part of the transaction that had the reason.
- * Returns how many there were.
+ * Ends every grant of a client, or of a user: all of them, those to one client, or those of one session. Part of the
+ * transaction that had the reason. Returns how many there were.
  */
 export async function revokeFamiliesOf(
   tx: Pick<Db, 'update'>,
   at: Date,
-  owner: { userId: string; clientId?: string | undefined } | { clientId: string },
+  owner: UserGrants | { clientId: string },
 ): Promise<number> {
   const revoked = await tx
     .update(refreshFamilies)
@@ -89,6 +96,7 @@ export async function revokeFamiliesOf(
       and(
         'userId' in owner ? eq(refreshFamilies.userId, owner.userId) : undefined,
         owner.clientId === undefined ? undefined : eq(refreshFamilies.clientId, owner.clientId),
+        'sid' in owner && owner.sid !== undefined ? eq(refreshFamilies.sid, owner.sid) : undefined,
         isNull(refreshFamilies.revokedAt),
       ),
     )

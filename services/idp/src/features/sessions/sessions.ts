@@ -10,7 +10,7 @@ import { users } from '../accounts/table.ts'
 import { recordAudit } from '../audit/audit.ts'
 import { authorizationCodes } from '../authorize/table.ts'
 import { deviceAuthorizations } from '../device/table.ts'
-import { revokeFamiliesOf } from '../refresh/families.ts'
+import { revokeFamiliesOf, type UserGrants } from '../refresh/families.ts'
 import { type Assertion, takeAssertion } from '../passkeys/take-assertion.ts'
 import { sessions } from './table.ts'
 
@@ -214,22 +214,28 @@ export async function listSessions({ db, now }: Pick<Deps, 'db' | 'now'>, userId
     .limit(SESSIONS_LISTED_MAX)
 }
 
-/** Ends one session of a user from another. What clients hold goes on, as after signing out there. Safe to repeat. */
+/**
+ * Ends one session of a user from another, and what was granted in it: the machine may be in the wrong hands, and with it
+ * what its programs hold. Signing out in a browser leaves that alone (endSession). Safe to repeat.
+ */
 export async function endSessionOf(
   { db, now }: Pick<Deps, 'db' | 'now'>,
   { userId, sessionId }: { userId: string; sessionId: string },
 ): Promise<void> {
+  const at = now()
   await db.transaction(async (tx) => {
+    // First the session's row: a code or an approval that is under way waits for it, or is waited for.
     const ended = await tx
       .delete(sessions)
       .where(and(eq(sessions.id, sessionId), eq(sessions.userId, userId)))
       .returning({ id: sessions.id })
     if (ended.length === 0) return
-    await recordAudit(tx, now(), {
+    const grants = await endGrants(tx, at, { userId, sid: sessionId })
+    await recordAudit(tx, at, {
       actor: `user:${userId}`,
       action: 'session.ended',
       subject: `user:${userId}`,
-      details: { sessionId },
+      details: { sessionId, grants },
     })
   })
 }
@@ -239,7 +245,7 @@ export async function signOutEverywhere({ db, now }: Pick<Deps, 'db' | 'now'>, u
   const at = now()
   await db.transaction(async (tx) => {
     // First the user's row: a sign-in that is under way waits for it, or is waited for.
-    await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('update')
+    await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('no key update')
     await endAllAccess(tx, at, userId)
     await recordAudit(tx, at, {
       actor: `user:${userId}`,
@@ -259,15 +265,12 @@ export async function endAllAccess(tx: Pick<Db, 'update' | 'delete'>, at: Date, 
 }
 
 /**
- * Ends what a user granted to clients, or to one: pending codes, device approvals, refresh families. Part of the
- * transaction that had the reason. The families come last: a code that is being redeemed meanwhile holds its row, and the
- * family it founds is seen by the statement after. Returns how many there were.
+ * Ends what a user granted to clients: pending codes, device approvals, refresh families. Part of the transaction that
+ * had the reason. The families come last: a code that is being redeemed meanwhile holds its row, and the family it founds
+ * is seen by the statement after. Returns how many there were.
  */
-export async function endGrants(
-  tx: Pick<Db, 'update'>,
-  at: Date,
-  { userId, clientId }: { userId: string; clientId?: string | undefined },
-): Promise<number> {
+export async function endGrants(tx: Pick<Db, 'update'>, at: Date, grants: UserGrants): Promise<number> {
+  const { userId, clientId, sid } = grants
   const codes = await tx
     .update(authorizationCodes)
     .set({ consumedAt: at })
@@ -275,6 +278,7 @@ export async function endGrants(
       and(
         eq(authorizationCodes.userId, userId),
         clientId === undefined ? undefined : eq(authorizationCodes.clientId, clientId),
+        sid === undefined ? undefined : eq(authorizationCodes.sid, sid),
         isNull(authorizationCodes.consumedAt),
       ),
     )
@@ -286,9 +290,10 @@ export async function endGrants(
       and(
         eq(deviceAuthorizations.userId, userId),
         clientId === undefined ? undefined : eq(deviceAuthorizations.clientId, clientId),
+        sid === undefined ? undefined : eq(deviceAuthorizations.sid, sid),
         isNull(deviceAuthorizations.consumedAt),
       ),
     )
     .returning({ clientId: deviceAuthorizations.clientId })
-  return codes.length + devices.length + (await revokeFamiliesOf(tx, at, { userId, clientId }))
+  return codes.length + devices.length + (await revokeFamiliesOf(tx, at, grants))
 }
