@@ -126,6 +126,11 @@ ul.items h2 { margin: 0; display: flex; flex-wrap: wrap; align-items: center; ga
 ul.items dl { margin: 0.5rem 0 0; gap: 0.125rem 0.875rem; }
 ul.items form { margin: 0.875rem 0 0; }
 ul.items + form { padding-top: 1.25rem; border-top: 1px solid var(--line); }
+ul.machines { margin: 0.375rem 0 0; padding: 0; list-style: none; border-bottom: 1px solid var(--line); }
+ul.machines > li { padding: 0.625rem 0 0.875rem; font-size: 0.9375rem; overflow-wrap: anywhere; border-top: 1px solid var(--line); }
+ul.machines + p { margin: 0.5rem 0 0; font-size: 0.9375rem; }
+ul.items ul.machines form { margin: 0.625rem 0 0; }
+ul.items ul.machines dl { margin: 0.25rem 0 0; }
 form > p { margin: 0; }
 .mark { display: inline-block; white-space: nowrap; padding: 0.0625rem 0.5rem; font-size: 0.8125rem; font-weight: 600; color: var(--accent); border: 1px solid currentColor; border-radius: 1rem; }
 .mark.danger { color: var(--alert); }

@@ -22,7 +22,16 @@ export function retiredAt(
   return (generation === family.generation - 1 ? family.rotatedAt : family.rotatedBeforeAt) ?? undefined
 }
 
-type FoundingColumn = 'familyId' | 'clientId' | 'userId' | 'scope' | 'authTime' | 'amr' | 'sid'
+type FoundingColumn =
+  | 'familyId'
+  | 'clientId'
+  | 'userId'
+  | 'scope'
+  | 'authTime'
+  | 'amr'
+  | 'sid'
+  | 'userAgent'
+  | 'address'
 
 /**
  * The first row of a family, selected from the code or device code that the same statement consumes. Takes the
@@ -37,6 +46,8 @@ export const foundedFamily = (consumed: Record<FoundingColumn, SQLWrapper>) => (
   amr: sql<string>`${consumed.amr}`.as('amr'),
   sid: sql<string>`${consumed.sid}`.as('sid'),
   createdAt: sql<Date>`${sql.placeholder('now')}::timestamptz`.as('created_at'),
+  userAgent: sql<string | null>`${consumed.userAgent}`.as('user_agent'),
+  address: sql<string | null>`${consumed.address}`.as('address'),
   generation: sql<number>`1`.as('generation'),
   expiresAt: sql<Date>`${sql.placeholder('refreshExpiresAt')}::timestamptz`.as('expires_at'),
   rotatedAt: sql<null>`null::timestamptz`.as('rotated_at'),
