@@ -1,5 +1,7 @@
 import { Browser, type Visit } from '@platform/testkit/browser'
 import { sql } from 'drizzle-orm'
+import { base32 } from 'oslo/encoding'
+import { generateHOTP } from 'oslo/otp'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { DEVICE_GRANT, startTestIdp, type TestClient, type TestIdp, type TestPerson } from '../../../test/start.ts'
 import { describeBrowser } from './describe-browser.ts'
@@ -181,6 +183,40 @@ describe('ending one session', () => {
       sql`select details from audit_events where subject = ${`user:${ana.userId}`} and action = 'session.ended'`,
     )
     expect(rows.map(({ details }) => details)).toEqual([{ sessionId: form.session, grants: 3 }])
+  })
+
+  test('ends what was granted before its user signed in again in the same browser, or set up a second factor there', async () => {
+    const ana = await idp.person()
+    const here = await signedIn(ana, FIREFOX, '198.51.100.15')
+    const there = await signedIn(ana, IPHONE, '198.51.100.16')
+    const first = await tokensIn(there)
+    const [code, device] = [await codeIn(there), await deviceIn(there)]
+    await approve(there, device.page)
+    await idp.signIn(there, await visit(there, '/sign-in'), ana)
+    const second = await tokensIn(there)
+    const add = await visit(there, '/authenticator/add')
+    const secret = /class="secret">([^<]+)</.exec(add.body)?.[1]?.replaceAll(' ', '') ?? ''
+    const step = Math.floor(idp.now().getTime() / 30_000)
+    const done = await there.submit(add, { code: await generateHOTP(base32.decode(secret, { strict: false }), step) })
+    expect(done.status).toBe(200)
+
+    await here.visit(`${idp.url}/sessions/end`, await formToEnd(here))
+    const refused = { status: 400, body: { error: 'invalid_grant' } }
+    expect(await isSignedIn(there)).toBe(false)
+    for (const { refresh_token } of [first, second]) expect(await refresh(refresh_token)).toMatchObject(refused)
+    expect(await idp.token(idp.codeForm(client, code))).toMatchObject(refused)
+    expect(await idp.token(device.poll)).toMatchObject(refused)
+  })
+
+  test('leaves alone what somebody else granted before in the same browser', async () => {
+    const [ana, bob] = [await idp.person(), await idp.person()]
+    const shared = await signedIn(ana, IPHONE, '198.51.100.17')
+    const { refresh_token } = await tokensIn(shared)
+    await idp.signIn(shared, await visit(shared, '/sign-in'), bob)
+    const his = await signedIn(bob, FIREFOX, '198.51.100.18')
+    await his.visit(`${idp.url}/sessions/end`, await formToEnd(his))
+    expect(await isSignedIn(shared)).toBe(false)
+    expect((await refresh(refresh_token)).status).toBe(200)
   })
 
   test('signing out leaves what was granted alone', async () => {

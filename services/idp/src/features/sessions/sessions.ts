@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Db } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
-import { and, desc, eq, gt, isNull, sql } from 'drizzle-orm'
+import { and, desc, eq, gt, inArray, isNull, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { addressOf, type Ctx, userAgentOf } from '../../http/app.ts'
 import { newCookieValue, readCookie, setCookie } from '../../http/cookies.ts'
@@ -11,6 +11,7 @@ import { recordAudit } from '../audit/audit.ts'
 import { authorizationCodes } from '../authorize/table.ts'
 import { deviceAuthorizations } from '../device/table.ts'
 import { revokeFamiliesOf, type UserGrants } from '../refresh/families.ts'
+import { refreshFamilies } from '../refresh/table.ts'
 import { type Assertion, takeAssertion } from '../passkeys/take-assertion.ts'
 import { sessions } from './table.ts'
 
@@ -116,8 +117,25 @@ async function stillHolds(
 }
 
 /**
- * Signs a browser in under a new cookie; the session that it had is gone. Answers otherwise when the user was suspended
- * or got another password meanwhile: the row lock makes one of the two see the other.
+ * Makes what a user granted in sessions that are gone part of the one that took their place in the same browser, so that
+ * ending it ends that too. In the order of endGrants, for the same reason.
+ */
+async function carryGrants(
+  tx: Pick<Db, 'update'>,
+  { userId, from, to }: { userId: string; from: readonly string[]; to: string },
+): Promise<void> {
+  if (from.length === 0) return
+  for (const grants of [authorizationCodes, deviceAuthorizations, refreshFamilies])
+    await tx
+      .update(grants)
+      .set({ sid: to })
+      .where(and(eq(grants.userId, userId), inArray(grants.sid, from)))
+}
+
+/**
+ * Signs a browser in under a new cookie; the session that it had is gone, and what the same user granted in it belongs to
+ * the new one. Answers otherwise when the user was suspended or got another password meanwhile: the row lock makes one of
+ * the two see the other.
  */
 export async function startSession(
   c: Ctx,
@@ -128,6 +146,7 @@ export async function startSession(
   const at = now()
   const cookie = newCookieValue()
   const before = readCookie(c, deps, 'session')
+  const id = newId()
   const started = await db.transaction(async (tx) => {
     const [user] = await tx
       .select({ id: users.id, suspendedAt: users.suspendedAt, passwordHash: users.passwordHash })
@@ -136,9 +155,16 @@ export async function startSession(
       .for('share')
     if (!user || !(await stillHolds(tx, at, user, proof))) return 'outdated'
     if (user.suspendedAt) return 'suspended'
-    if (before !== undefined) await tx.delete(sessions).where(eq(sessions.cookieHash, hashCookie(before)))
+    const replaced = proof.kind === 'session' ? [{ id: proof.sessionId, userId }] : []
+    if (before !== undefined)
+      replaced.push(
+        ...(await tx
+          .delete(sessions)
+          .where(eq(sessions.cookieHash, hashCookie(before)))
+          .returning({ id: sessions.id, userId: sessions.userId })),
+      )
     await tx.insert(sessions).values({
-      id: newId(),
+      id,
       cookieHash: hashCookie(cookie),
       userId,
       authTime: authTime ?? at,
@@ -151,6 +177,8 @@ export async function startSession(
       answeredRequest,
       answer: answeredRequest && 'signed-in',
     })
+    const own = replaced.filter((session) => session.userId === userId)
+    await carryGrants(tx, { userId, from: own.map((session) => session.id), to: id })
     return 'started'
   })
   if (started === 'started') setCookie(c, deps, 'session', cookie, ABSOLUTE_MS / 1_000)
