@@ -3,7 +3,14 @@ import { sql } from 'drizzle-orm'
 import { base32 } from 'oslo/encoding'
 import { generateHOTP } from 'oslo/otp'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { DEVICE_GRANT, startTestIdp, type TestClient, type TestIdp, type TestPerson } from '../../../test/start.ts'
+import {
+  claimsOf,
+  DEVICE_GRANT,
+  startTestIdp,
+  type TestClient,
+  type TestIdp,
+  type TestPerson,
+} from '../../../test/start.ts'
 import { describeBrowser } from './describe-browser.ts'
 
 let idp: TestIdp
@@ -211,12 +218,14 @@ describe('ending one session', () => {
   test('leaves alone what somebody else granted before in the same browser', async () => {
     const [ana, bob] = [await idp.person(), await idp.person()]
     const shared = await signedIn(ana, IPHONE, '198.51.100.17')
-    const { refresh_token } = await tokensIn(shared)
+    const { refresh_token, id_token } = await tokensIn(shared)
     await idp.signIn(shared, await visit(shared, '/sign-in'), bob)
     const his = await signedIn(bob, FIREFOX, '198.51.100.18')
     await his.visit(`${idp.url}/sessions/end`, await formToEnd(his))
     expect(await isSignedIn(shared)).toBe(false)
-    expect((await refresh(refresh_token)).status).toBe(200)
+    const { status, body } = await refresh(refresh_token)
+    expect(status).toBe(200)
+    expect(claimsOf(body.id_token as string).sid).toBe(claimsOf(id_token).sid)
   })
 
   test('signing out leaves what was granted alone', async () => {

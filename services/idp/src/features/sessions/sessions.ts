@@ -118,7 +118,7 @@ async function stillHolds(
 
 /**
  * Makes what a user granted in sessions that are gone part of the one that took their place in the same browser, so that
- * ending it ends that too. In the order of endGrants, for the same reason.
+ * ending it ends that too; what others granted in them stays theirs. In the order of endGrants, for the same reason.
  */
 async function carryGrants(
   tx: Pick<Db, 'update'>,
@@ -155,14 +155,14 @@ export async function startSession(
       .for('share')
     if (!user || !(await stillHolds(tx, at, user, proof))) return 'outdated'
     if (user.suspendedAt) return 'suspended'
-    const replaced = proof.kind === 'session' ? [{ id: proof.sessionId, userId }] : []
-    if (before !== undefined)
-      replaced.push(
-        ...(await tx
-          .delete(sessions)
-          .where(eq(sessions.cookieHash, hashCookie(before)))
-          .returning({ id: sessions.id, userId: sessions.userId })),
-      )
+    const replaced = proof.kind === 'session' ? [proof.sessionId] : []
+    if (before !== undefined) {
+      const ended = await tx
+        .delete(sessions)
+        .where(eq(sessions.cookieHash, hashCookie(before)))
+        .returning({ id: sessions.id })
+      replaced.push(...ended.map((session) => session.id))
+    }
     await tx.insert(sessions).values({
       id,
       cookieHash: hashCookie(cookie),
@@ -177,8 +177,7 @@ export async function startSession(
       answeredRequest,
       answer: answeredRequest && 'signed-in',
     })
-    const own = replaced.filter((session) => session.userId === userId)
-    await carryGrants(tx, { userId, from: own.map((session) => session.id), to: id })
+    await carryGrants(tx, { userId, from: replaced, to: id })
     return 'started'
   })
   if (started === 'started') setCookie(c, deps, 'session', cookie, ABSOLUTE_MS / 1_000)
