@@ -1,3 +1,4 @@
+import { scopeCatalogue } from '@platform/auth/scopes'
 import { base32 } from 'oslo/encoding'
 import { generateHOTP } from 'oslo/otp'
 import type { BrowserContext, Page } from 'playwright-core'
@@ -13,6 +14,9 @@ interface Walk {
   page: Page
   look: Look
 }
+
+/** The longest list that a page can be asked to show. */
+const EVERY_SCOPE = scopeCatalogue.join(' ')
 
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
 
@@ -94,11 +98,13 @@ export async function walkAccount(walk: Walk): Promise<void> {
 
   await page.goto(`${idp.url}/applications`)
   await look('applications, none', page)
-  const client = await idp.client({ isFirstParty: false, name: 'A third party' })
+  const client = await idp.client({ isFirstParty: false, name: 'A third party', requester: 'Somebody else' })
   await page.goto(idp.authorizeUrl(client, { scope: 'openid profile email offline_access' }))
   await look('consent', page)
+  await page.goto(idp.authorizeUrl(client, { scope: EVERY_SCOPE }))
+  await look('consent, to everything', page)
   // The same click elsewhere: here it would lead to the client, and nobody is there.
-  await idp.tokens(client, ana)
+  await idp.tokens(client, ana, EVERY_SCOPE)
   await page.goto(`${idp.url}/applications`)
   await look('applications', page)
   await page.goto(idp.authorizeUrl(client, { prompt: 'select_account' }))
@@ -112,12 +118,15 @@ export async function walkAccount(walk: Walk): Promise<void> {
   await look('device', page)
   await page.goto(`${idp.url}/device?user_code=0000-0000`)
   await look('device, wrong code', page)
-  const started = await idp.send(
-    'POST /oauth2/device_authorization',
-    { client_id: client.id, scope: 'openid profile email' },
-    { 'content-type': 'application/json' },
-  )
-  await page.goto((started.body as { verification_uri_complete: string }).verification_uri_complete)
+  const start = async (scope: string, headers: Record<string, string> = {}): Promise<string> => {
+    const asked = { client_id: client.id, scope }
+    const json = { 'content-type': 'application/json', ...headers }
+    const { body } = await idp.send('POST /oauth2/device_authorization', asked, json)
+    return (body as { verification_uri_complete: string }).verification_uri_complete
+  }
+  await page.goto(await start(EVERY_SCOPE, { 'x-forwarded-for': '2001:db8::7', 'user-agent': 'curl/8.5.0' }))
+  await look('device, asked for everything from another network', page)
+  await page.goto(await start('openid profile email'))
   await look('device, asked', page)
   await button(page, 'Allow').click()
   await page.getByText('You can close this page').waitFor()

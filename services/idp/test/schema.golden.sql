@@ -28,6 +28,7 @@ create table authenticators (
 );
 
 create table authorization_codes (
+  address text,
   amr text not null,
   auth_time timestamp(3) with time zone not null,
   client_id uuid not null,
@@ -40,6 +41,7 @@ create table authorization_codes (
   redirect_uri text not null,
   scope text not null,
   sid uuid not null,
+  user_agent text,
   user_id uuid not null,
   constraint authorization_codes_client_id_clients_id_fk FOREIGN KEY (client_id) REFERENCES clients(id) ON DELETE CASCADE,
   constraint authorization_codes_pkey PRIMARY KEY (code_hash),
@@ -102,6 +104,7 @@ create table device_authorizations (
   polled_at timestamp(3) with time zone,
   scope text not null,
   sid uuid,
+  user_agent text,
   user_code text not null,
   user_id uuid,
   constraint device_authorizations_client_id_clients_id_fk FOREIGN KEY (client_id) REFERENCES clients(id) ON DELETE CASCADE,
@@ -152,6 +155,7 @@ create table recovery_codes (
 );
 
 create table refresh_families (
+  address text,
   amr text not null,
   auth_time timestamp(3) with time zone not null,
   client_id uuid not null,
@@ -164,6 +168,7 @@ create table refresh_families (
   rotated_before_at timestamp(3) with time zone,
   scope text not null,
   sid uuid not null,
+  user_agent text,
   user_id uuid not null,
   constraint refresh_families_client_id_clients_id_fk FOREIGN KEY (client_id) REFERENCES clients(id) ON DELETE CASCADE,
   constraint refresh_families_pkey PRIMARY KEY (id),

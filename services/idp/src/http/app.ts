@@ -36,6 +36,13 @@ export interface Endpoint {
 export const addressOf = (c: Ctx, deps: Deps): string =>
   deps.addressOf(c.env.incoming.socket.remoteAddress, c.req.header('x-forwarded-for'))
 
+/** A longer name than this is cut. */
+const USER_AGENT_LENGTH_MAX = 512
+
+/** What the caller calls itself (User-Agent), for its owner to recognise it by. It says what it likes. */
+export const userAgentOf = (c: Ctx): string | null =>
+  c.req.header('user-agent')?.slice(0, USER_AGENT_LENGTH_MAX) ?? null
+
 const methodsOf = (endpoint: Endpoint): string[] => [
   ...(endpoint.GET || endpoint.document ? ['GET', 'HEAD'] : []),
   ...(endpoint.POST ? ['POST'] : []),

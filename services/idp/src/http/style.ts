@@ -93,6 +93,9 @@ a.button:hover { filter: brightness(1.08); }
 }
 .alert + p { margin-top: 1rem; }
 form > .alert { margin: 0; }
+form > .alert + p { margin-top: 0; }
+.alert > p { margin: 0 0 0.5rem; }
+.alert > :last-child { margin: 0; }
 .code {
   margin: 1rem 0;
   padding: 0.75rem;
@@ -106,10 +109,11 @@ form > .alert { margin: 0; }
 dl { margin: 1rem 0; display: grid; grid-template-columns: auto minmax(0, 1fr); gap: 0.25rem 1rem; font-size: 0.9375rem; }
 dt { color: var(--soft); white-space: nowrap; }
 dd { margin: 0; overflow-wrap: anywhere; }
-ul.scopes { margin: 0.5rem 0 0; padding: 0; list-style: none; border: 1px solid var(--line); border-radius: 0.5rem; max-height: 18rem; overflow: auto; }
-ul.scopes li { padding: 0.5rem 0.75rem; font-size: 0.9375rem; }
+ul.scopes { margin: 0.5rem 0 0; padding: 0; list-style: none; border: 1px solid var(--line); border-radius: 0.5rem; }
+ul.scopes li { display: flex; justify-content: space-between; align-items: baseline; gap: 0.75rem; padding: 0.5rem 0.75rem; font-size: 0.9375rem; overflow-wrap: anywhere; }
 ul.scopes li + li { border-top: 1px solid var(--line); }
 h2 { margin: 1.25rem 0 0; font-size: 0.9375rem; }
+h3 { margin: 0.875rem 0 0; font-size: 0.875rem; font-weight: 550; color: var(--soft); }
 ul.links { margin: 1.5rem 0 0; padding: 0; list-style: none; border: 1px solid var(--line); border-radius: 0.5rem; overflow: hidden; }
 ul.links li + li { border-top: 1px solid var(--line); }
 ul.links a { display: flex; justify-content: space-between; gap: 1rem; padding: 0.6875rem 0.875rem; color: inherit; text-decoration: none; font-weight: 550; }
@@ -122,8 +126,14 @@ ul.items h2 { margin: 0; display: flex; flex-wrap: wrap; align-items: center; ga
 ul.items dl { margin: 0.5rem 0 0; gap: 0.125rem 0.875rem; }
 ul.items form { margin: 0.875rem 0 0; }
 ul.items + form { padding-top: 1.25rem; border-top: 1px solid var(--line); }
+ul.machines { margin: 0.375rem 0 0; padding: 0; list-style: none; border-bottom: 1px solid var(--line); }
+ul.machines > li { padding: 0.625rem 0 0.875rem; font-size: 0.9375rem; overflow-wrap: anywhere; border-top: 1px solid var(--line); }
+ul.machines + p { margin: 0.5rem 0 0; font-size: 0.9375rem; }
+ul.items ul.machines form { margin: 0.625rem 0 0; }
+ul.items ul.machines dl { margin: 0.25rem 0 0; }
 form > p { margin: 0; }
 .mark { display: inline-block; white-space: nowrap; padding: 0.0625rem 0.5rem; font-size: 0.8125rem; font-weight: 600; color: var(--accent); border: 1px solid currentColor; border-radius: 1rem; }
+.mark.danger { color: var(--alert); }
 .empty { margin: 1.25rem 0; padding: 1.25rem 1rem; text-align: center; color: var(--soft); border: 1px dashed light-dark(#8b92a1, #626978); border-radius: 0.625rem; }
 details { margin: 0.625rem 0 0; }
 summary { font-size: 0.9375rem; font-weight: 550; cursor: pointer; }

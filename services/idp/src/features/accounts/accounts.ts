@@ -129,7 +129,7 @@ export async function suspendUser(
       .select({ suspendedAt: users.suspendedAt })
       .from(users)
       .where(eq(users.id, userId))
-      .for('update')
+      .for('no key update')
     if (!user) throw new NotFound('User')
     if (user.suspendedAt === null) {
       await tx.update(users).set({ suspendedAt: at, updatedAt: at }).where(eq(users.id, userId))

@@ -1,6 +1,15 @@
+import { createHmac, randomUUID } from 'node:crypto'
 import { Browser, type Visit } from '@platform/testkit/browser'
+import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { REDIRECT_URI, startTestIdp, type TestClient, type TestIdp, type TestPerson } from '../../../test/start.ts'
+import {
+  DEVICE_GRANT,
+  REDIRECT_URI,
+  startTestIdp,
+  type TestClient,
+  type TestIdp,
+  type TestPerson,
+} from '../../../test/start.ts'
 
 let idp: TestIdp
 beforeAll(async () => {
@@ -11,12 +20,15 @@ afterAll(() => idp.close())
 const open = (browser: Browser) => browser.visit(`${idp.url}/applications`)
 const itemOf = (page: Visit, name: string) => page.body.split('<h2>').find((item) => item.startsWith(name)) ?? ''
 const hiddenOf = (html: string, name: string) => new RegExp(`name="${name}" value="([^"]+)"`).exec(html)?.[1] ?? ''
+const formToDisconnect = (page: Visit, name: string) => {
+  const form = itemOf(page, name)
+    .split('action="')
+    .find((part) => part.startsWith(`${idp.url}/applications/disconnect"`))
+  return { csrf: hiddenOf(form ?? '', 'csrf'), client_id: hiddenOf(form ?? '', 'client_id') }
+}
 const disconnect = async (browser: Browser, name: string) => {
-  const item = itemOf(await open(browser), name)
-  return browser.visit(`${idp.url}/applications/disconnect`, {
-    csrf: hiddenOf(item, 'csrf'),
-    client_id: hiddenOf(item, 'client_id'),
-  })
+  const form = formToDisconnect(await open(browser), name)
+  return browser.visit(`${idp.url}/applications/disconnect`, form)
 }
 const refresh = (client: TestClient, token = '') =>
   idp.token({ grant_type: 'refresh_token', client_id: client.id, refresh_token: token })
@@ -53,8 +65,8 @@ describe('the list of connected applications', () => {
     expect(item).toMatch(new RegExp(`Connected</dt>\\s*<dd><time datetime="${since.toISOString().slice(0, 13)}`))
     expect(item).toMatch(new RegExp(`Last used</dt>\\s*<dd><time datetime="${used.toISOString().slice(0, 13)}`))
     const words = [...item.matchAll(/<li title="([^"]+)">/g)].map(([, scope]) => scope)
-    expect(words).toEqual(['openid', 'profile', 'email', 'offline_access'])
-    expect(item).toContain('See your email address')
+    expect(words).toEqual(['offline_access', 'openid profile email'])
+    expect(item).toContain('and your email address')
     expect(page.body).not.toMatch(/<script|style=|onclick/)
   })
 
@@ -110,8 +122,7 @@ describe('disconnecting', () => {
     const client = await thirdParty('Reader')
     await idp.tokens(client, ana)
     const browser = await idp.signedIn(ana)
-    const item = itemOf(await open(browser), 'Reader')
-    const form = { csrf: hiddenOf(item, 'csrf'), client_id: client.id }
+    const form = formToDisconnect(await open(browser), 'Reader')
     const answers = await Promise.all([1, 2, 3].map(() => browser.visit(`${idp.url}/applications/disconnect`, form)))
     expect(answers.map(({ status }) => status)).toEqual([303, 303, 303])
     expect((await auditOf(ana, client)).filter((action) => action === 'client.disconnected')).toHaveLength(1)
@@ -123,12 +134,171 @@ describe('disconnecting', () => {
     const { refresh_token } = await idp.tokens(reader, ana)
     await idp.tokens(writer, ana)
     const browser = await idp.signedIn(ana)
-    const csrf = hiddenOf(itemOf(await open(browser), 'Writer'), 'csrf')
+    const { csrf } = formToDisconnect(await open(browser), 'Writer')
     for (const form of [
       { csrf, client_id: reader.id },
       { csrf: 'x', client_id: reader.id },
     ])
       expect((await browser.visit(`${idp.url}/applications/disconnect`, form)).status).toBe(403)
     expect((await refresh(reader, refresh_token)).status).toBe(200)
+  })
+})
+
+describe('each machine that stays connected', () => {
+  const FIREFOX = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
+  const words = (markup = '') =>
+    markup
+      .replaceAll(/<[^>]*>/g, '')
+      .replaceAll(/\s+/g, ' ')
+      .trim()
+  const machinesOf = (page: Visit, name: string) => {
+    const list = /<ul class="machines">(.*?)<\/ul>/s.exec(itemOf(page, name))?.[1] ?? ''
+    return list
+      .split('<li>')
+      .slice(1)
+      .map((markup) => ({
+        text: words(markup),
+        form: { csrf: hiddenOf(markup, 'csrf'), connection: hiddenOf(markup, 'connection') },
+      }))
+  }
+  const cutOff = (browser: Browser, form: Record<string, string>) =>
+    browser.visit(`${idp.url}/applications/cut-off`, form)
+  const signedInWith = async (person: TestPerson, headers: Record<string, string>) => {
+    const browser = new Browser(headers)
+    await idp.signIn(browser, await browser.visit(`${idp.url}/sign-in`), person)
+    return browser
+  }
+  /** Tokens by a code that this browser gets, which another program redeems from elsewhere. */
+  const tokensIn = async (browser: Browser, client: TestClient) => {
+    const asked = idp.authorizeUrl(client, { scope: 'openid offline_access' })
+    const { location } = await browser.follow(await browser.visit(asked), idp.url)
+    const code = new URL(location ?? '').searchParams.get('code') ?? ''
+    const server = { 'user-agent': 'node', 'x-forwarded-for': '203.0.113.200' }
+    const form = new URLSearchParams(idp.codeForm(client, code)).toString()
+    return (await idp.token(form, server)).body as Record<string, string>
+  }
+  /** Tokens of a device that a person approves in this browser. */
+  const tokensOfDevice = async (browser: Browser, client: TestClient, headers: Record<string, string>) => {
+    const asked = { client_id: client.id, scope: 'openid offline_access' }
+    const json = { 'content-type': 'application/json', ...headers }
+    const { body } = await idp.send('POST /oauth2/device_authorization', asked, json)
+    const page = await browser.visit(body.verification_uri_complete as string)
+    await browser.submit(page, {}, { name: 'decision', value: 'approve' })
+    const poll = { grant_type: DEVICE_GRANT, client_id: client.id, device_code: body.device_code as string }
+    return (await idp.token(poll)).body as Record<string, string>
+  }
+
+  test('has a line of its own: what asked for it and from where, since when, and last used', async () => {
+    const ana = await idp.person()
+    const client = await idp.client({ name: 'Tool' })
+    const browser = await signedInWith(ana, { 'user-agent': FIREFOX, 'x-forwarded-for': '198.51.100.20' })
+    const first = idp.now()
+    await tokensIn(browser, client)
+    idp.advance(86_400_000)
+    const second = idp.now()
+    const ofDevice = { 'user-agent': 'tool/1.2 (<b>linux</b>)', 'x-forwarded-for': '2001:db8:7:7::1' }
+    const { refresh_token } = await tokensOfDevice(browser, client, ofDevice)
+    idp.advance(86_400_000)
+    const third = idp.now()
+    await refresh(client, refresh_token)
+    const page = await open(browser)
+    const day = (at: Date) => `${at.getUTCDate()} \\w+ ${at.getUTCFullYear()}, [\\d:]+ UTC`
+    expect(machinesOf(page, 'Tool').map(({ text }) => text)).toEqual([
+      expect.stringMatching(
+        new RegExp(`^tool Address 2001:db8:7:7::/64 Connected ${day(second)} Last used ${day(third)} Cut off$`),
+      ),
+      expect.stringMatching(
+        new RegExp(`^Firefox on Linux Address 198.51.100.20 Connected ${day(first)} Last used ${day(first)} Cut off$`),
+      ),
+    ])
+    expect(page.body).toContain('title="tool/1.2 (&lt;b&gt;linux&lt;/b&gt;)"')
+  })
+
+  test('can be cut off alone, with an audit row; the others and the application stay', async () => {
+    const ana = await idp.person()
+    const client = await thirdParty('Tool')
+    const [one, two] = [await idp.tokens(client, ana), await idp.tokens(client, ana)]
+    const browser = await idp.signedIn(ana)
+    const [newest, oldest] = machinesOf(await open(browser), 'Tool')
+    expect(await cutOff(browser, oldest?.form ?? {})).toMatchObject({
+      status: 303,
+      location: `${idp.url}/applications`,
+    })
+    expect((await refresh(client, one.refresh_token)).status).toBe(400)
+    expect((await refresh(client, two.refresh_token)).status).toBe(200)
+    const [left, ...others] = machinesOf(await open(browser), 'Tool')
+    expect([left?.form.connection, others]).toEqual([newest?.form.connection, []])
+    // Again, on a page that was left open.
+    expect((await cutOff(browser, oldest?.form ?? {})).status).toBe(303)
+    const rows = await idp.deps.db.execute<{ actor: string; action: string }>(
+      `select actor, action from audit_events where subject = 'family:${oldest?.form.connection}'`,
+    )
+    expect(rows).toEqual([{ actor: `user:${ana.userId}`, action: 'family.revoked' }])
+    await cutOff(browser, left?.form ?? {})
+    expect(itemOf(await open(browser), 'Tool')).not.toContain('Stays connected with')
+    expect(await auditOf(ana, client)).toEqual(['consent.granted'])
+  })
+
+  test('of somebody else is answered like one that nobody has, and goes on', async () => {
+    const [ana, bob] = [await idp.person(), await idp.person()]
+    const client = await idp.client({ name: 'Tool' })
+    const { refresh_token } = await idp.tokens(client, ana)
+    const [hers] = machinesOf(await open(await idp.signedIn(ana)), 'Tool')
+    const his = new Browser()
+    const signedIn = await idp.signIn(his, await his.visit(`${idp.url}/sign-in`), bob)
+    // Whoever reads their own cookie can write the token of any form.
+    const cookie = /session_\d+=([\w-]{43})/.exec(signedIn.headers.getSetCookie().join())?.[1] ?? ''
+    const answers = []
+    for (const connection of [hers?.form.connection ?? '', randomUUID(), 'x']) {
+      const csrf = createHmac('sha256', cookie).update(`cut-off\n${connection}`).digest('base64url')
+      const { status, body, location } = await cutOff(his, { csrf, connection })
+      answers.push({ status, body, location })
+    }
+    for (const answer of answers) expect(answer).toEqual({ status: 303, body: '', location: `${idp.url}/applications` })
+    expect((await refresh(client, refresh_token)).status).toBe(200)
+  })
+
+  test('is cut off only by the form of its own line (CSRF), and by nobody without a session', async () => {
+    const ana = await idp.person()
+    const client = await idp.client({ name: 'Tool' })
+    await idp.tokens(client, ana)
+    const { refresh_token } = await idp.tokens(client, ana)
+    const browser = await idp.signedIn(ana)
+    const [newest, oldest] = machinesOf(await open(browser), 'Tool')
+    const connection = newest?.form.connection ?? ''
+    for (const csrf of ['x', oldest?.form.csrf ?? '', formToDisconnect(await open(browser), 'Tool').csrf])
+      expect((await cutOff(browser, { csrf, connection })).status).toBe(403)
+    expect((await cutOff(new Browser(), { csrf: 'x', connection })).location).toContain('/sign-in?returnTo=')
+    expect((await refresh(client, refresh_token)).status).toBe(200)
+  })
+
+  test('is listed while it is live; twenty at most, those used last, and how many there are in all', async () => {
+    const ana = await idp.person()
+    const [client, other] = [await idp.client({ name: 'Tool' }), await idp.client({ name: 'Other' })]
+    const { refresh_token: revoked = '' } = await idp.tokens(client, ana)
+    const revocation = { client_id: client.id, token: revoked }
+    await idp.send('POST /oauth2/revoke', new URLSearchParams(revocation).toString(), {
+      'content-type': 'application/x-www-form-urlencoded',
+    })
+    await idp.tokens(client, ana)
+    idp.advance(31 * 86_400_000) // that one has expired
+    await idp.tokens(other, ana)
+    const { refresh_token } = await idp.tokens(client, ana)
+    await idp.deps.db.execute(sql`
+      insert into refresh_families (id, client_id, user_id, scope, auth_time, amr, sid, created_at, generation, expires_at)
+      select gen_random_uuid(), client_id, user_id, scope, auth_time, amr, sid, created_at + n * interval '1 ms', 1, expires_at
+      from refresh_families, generate_series(1, 22) as n
+      where user_id = ${ana.userId} and client_id = ${client.id} and revoked_at is null and expires_at > ${idp.now().toISOString()}`)
+    const browser = await idp.signedIn(ana)
+    idp.advance(60_000)
+    await refresh(client, refresh_token) // the oldest, which is now the one used last
+    const page = await open(browser)
+    const machines = machinesOf(page, 'Tool')
+    expect(machines).toHaveLength(20)
+    expect(machines[0]?.form.connection).toBe(refresh_token?.split('.')[2])
+    expect(machines[1]?.text).toMatch(/^A machine Address Not known /) // of rows older than the columns
+    expect(words(itemOf(page, 'Tool'))).toContain('of 23 in all')
+    expect(machinesOf(page, 'Other')).toHaveLength(1)
+    expect(itemOf(page, 'Other')).not.toContain('in all')
   })
 })

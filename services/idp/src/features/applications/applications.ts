@@ -1,5 +1,5 @@
 import { scopeCatalogue } from '@platform/auth/scopes'
-import { and, eq, gt, isNull } from 'drizzle-orm'
+import { and, asc, eq, gt, isNull, lte, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { recordAudit } from '../audit/audit.ts'
 import { clients } from '../clients/table.ts'
@@ -9,7 +9,20 @@ import { endGrants } from '../sessions/sessions.ts'
 
 type ApplicationDeps = Pick<Deps, 'db' | 'now'>
 
-/** A client that the user lets in: by consent, by a refresh family, or both. */
+/** More than this many connections of a client are not listed; all of them end together. */
+const CONNECTIONS_LISTED_MAX = 20
+
+/** One machine or browser in which a client stays connected: a refresh family. */
+export interface Connection {
+  familyId: string
+  /** What the browser or device called itself that asked for it, and its network; null in rows older than the columns. */
+  userAgent: string | null
+  address: string | null
+  since: Date
+  lastUsedAt: Date
+}
+
+/** A client that the user lets in: by consent, by refresh families, or both. */
 export interface Application {
   clientId: string
   name: string
@@ -18,48 +31,87 @@ export interface Application {
   since: Date
   /** When it last fetched tokens on its own; undefined for one that cannot. */
   lastUsedAt: Date | undefined
+  /** Those used last, the newest first. */
+  connections: Connection[]
+  /** How many there are, listed or not. */
+  connectionCount: number
 }
 
 const earlier = (a: Date, b: Date): Date => (a < b ? a : b)
-const later = (a: Date | undefined, b: Date): Date => (a === undefined || a < b ? b : a)
 
 function order(scopes: Iterable<string>): string[] {
   const held = new Set(scopes)
   return scopeCatalogue.filter((scope) => held.has(scope))
 }
 
+const usedAt = sql`coalesce(${refreshFamilies.rotatedAt}, ${refreshFamilies.createdAt})`
+
+const isLiveFamilyOf = (userId: string, at: Date) =>
+  and(eq(refreshFamilies.userId, userId), isNull(refreshFamilies.revokedAt), gt(refreshFamilies.expiresAt, at))
+
+/** The live families of a user by client, the CONNECTIONS_LISTED_MAX of each that were used last. */
+async function listConnections({ db, now }: ApplicationDeps, userId: string): Promise<Map<string, Connection[]>> {
+  const ranked = db
+    .select({
+      clientId: refreshFamilies.clientId,
+      familyId: refreshFamilies.id,
+      userAgent: refreshFamilies.userAgent,
+      address: refreshFamilies.address,
+      since: refreshFamilies.createdAt,
+      lastUsedAt: usedAt.mapWith(refreshFamilies.createdAt).as('last_used_at'),
+      place: sql<number>`row_number() over (
+        partition by ${refreshFamilies.clientId} order by ${usedAt} desc, ${refreshFamilies.id} desc)`.as('place'),
+    })
+    .from(refreshFamilies)
+    .where(isLiveFamilyOf(userId, now()))
+    .as('ranked')
+  const rows = await db
+    .select()
+    .from(ranked)
+    .where(lte(ranked.place, CONNECTIONS_LISTED_MAX))
+    .orderBy(asc(ranked.place))
+  return Map.groupBy(rows, ({ clientId }) => clientId)
+}
+
 /** What is connected to a user's account, the newest first. */
-export async function listApplications({ db, now }: ApplicationDeps, userId: string): Promise<Application[]> {
+export async function listApplications(deps: ApplicationDeps, userId: string): Promise<Application[]> {
+  const { db, now } = deps
   const client = { clientId: clients.id, name: clients.name }
   const agreed = await db
     .select({ ...client, scopes: consents.scopes, since: consents.createdAt })
     .from(consents)
     .innerJoin(clients, eq(clients.id, consents.clientId))
     .where(eq(consents.userId, userId))
-  const families = await db
+  const connected = await db
     .select({
       ...client,
-      scope: refreshFamilies.scope,
-      since: refreshFamilies.createdAt,
-      rotatedAt: refreshFamilies.rotatedAt,
+      scope: sql<string>`string_agg(distinct ${refreshFamilies.scope}, ' ')`,
+      since: sql<Date>`min(${refreshFamilies.createdAt})`.mapWith(refreshFamilies.createdAt),
+      lastUsedAt: sql<Date>`max(${usedAt})`.mapWith(refreshFamilies.createdAt),
+      connectionCount: sql<number>`count(*)::int`,
     })
     .from(refreshFamilies)
     .innerJoin(clients, eq(clients.id, refreshFamilies.clientId))
-    .where(
-      and(eq(refreshFamilies.userId, userId), isNull(refreshFamilies.revokedAt), gt(refreshFamilies.expiresAt, now())),
-    )
+    .where(isLiveFamilyOf(userId, now()))
+    .groupBy(clients.id)
+  const connections = await listConnections(deps, userId)
 
   const found = new Map<string, Application>()
-  for (const { clientId, name, scopes, since } of agreed)
-    found.set(clientId, { clientId, name, scopes: order(scopes), since, lastUsedAt: undefined })
-  for (const { clientId, name, scope, since, rotatedAt } of families) {
-    const before = found.get(clientId)
-    found.set(clientId, {
-      clientId,
-      name,
+  for (const { scopes, ...consent } of agreed)
+    found.set(consent.clientId, {
+      ...consent,
+      scopes: order(scopes),
+      lastUsedAt: undefined,
+      connections: [],
+      connectionCount: 0,
+    })
+  for (const { scope, ...families } of connected) {
+    const before = found.get(families.clientId)
+    found.set(families.clientId, {
+      ...families,
       scopes: order([...(before?.scopes ?? []), ...scope.split(' ')]),
-      since: before ? earlier(before.since, since) : since,
-      lastUsedAt: later(before?.lastUsedAt, rotatedAt ?? since),
+      since: before ? earlier(before.since, families.since) : families.since,
+      connections: connections.get(families.clientId) ?? [],
     })
   }
   return [...found.values()].toSorted((a, b) => b.since.getTime() - a.since.getTime())

@@ -9,13 +9,59 @@ import { redirect, redirectToSignIn } from '../authorize/redirects.ts'
 import { returnToPage } from '../authorize/return-to.ts'
 import { isUuid } from '../clients/client.ts'
 import { scopeList } from '../consents/scope-list.ts'
+import { revokeFamily } from '../refresh/families.ts'
+import { describeBrowser } from '../sessions/describe-browser.ts'
 import { findSession, type Session } from '../sessions/sessions.ts'
-import { type Application, disconnectApplication, listApplications } from './applications.ts'
+import { type Application, type Connection, disconnectApplication, listApplications } from './applications.ts'
 
 /** A list of more than so many scopes is folded up at first. */
 const SCOPES_OPEN_MAX = 6
 
 const purposeOf = (clientId: string): string => `disconnect\n${clientId}`
+const purposeOfCut = (familyId: string): string => `cut-off\n${familyId}`
+
+function connectionItem(deps: Deps, session: Session, name: string, connection: Connection): Markup {
+  const { familyId, userAgent, address, since, lastUsedAt } = connection
+  const machine = userAgent === null ? 'A machine' : describeBrowser(userAgent)
+  return html`<li>
+    <strong title="${userAgent ?? ''}">${machine}</strong>
+    <dl>
+      <dt>Address</dt>
+      <dd>${address ?? 'Not known'}</dd>
+      <dt>Connected</dt>
+      <dd>${moment(since)}</dd>
+      <dt>Last used</dt>
+      <dd>${moment(lastUsedAt)}</dd>
+    </dl>
+    <form method="post" action="${deps.accountUrl}/applications/cut-off">
+      <input type="hidden" name="csrf" value="${csrfOfSession(session, purposeOfCut(familyId))}" />
+      <input type="hidden" name="connection" value="${familyId}" />
+      <button
+        type="submit"
+        class="second small"
+        aria-label="Cut off ${machine}${address === null ? '' : `, ${address}`}, from ${name}"
+      >
+        Cut off
+      </button>
+    </form>
+  </li>`
+}
+
+function connectionList(deps: Deps, session: Session, application: Application): Markup | '' {
+  const { name, connections, connectionCount } = application
+  if (connectionCount === 0) return ''
+  return html`<h3>Stays connected with</h3>
+    <ul class="machines">
+      ${connections.map((connection) => connectionItem(deps, session, name, connection))}
+    </ul>
+    ${
+      connectionCount > connections.length
+        ? html`<p class="soft">
+            These were used last, of ${connectionCount} in all. Disconnecting the application ends every one.
+          </p>`
+        : ''
+    }`
+}
 
 function applicationItem(deps: Deps, session: Session, application: Application): Markup {
   const { clientId, name, scopes, since, lastUsedAt } = application
@@ -34,10 +80,11 @@ function applicationItem(deps: Deps, session: Session, application: Application)
       <summary>What it is able to do</summary>
       ${scopeList(scopes)}
     </details>
+    ${connectionList(deps, session, application)}
     <form method="post" action="${deps.accountUrl}/applications/disconnect">
       <input type="hidden" name="csrf" value="${csrfOfSession(session, purposeOf(clientId))}" />
       <input type="hidden" name="client_id" value="${clientId}" />
-      <button type="submit" class="second small" aria-label="Disconnect ${name}">Disconnect</button>
+      <button type="submit" class="second small">Disconnect ${name}</button>
     </form>
   </li>`
 }
@@ -55,7 +102,7 @@ async function showApplications(c: Ctx, deps: Deps): Promise<Response> {
           ? html`<p class="empty">No application is connected to your account.</p>`
           : html`<p class="soft">
                 These may use your account. One that you disconnect notices within five minutes, and has to ask you
-                again.
+                again. What stays connected on several machines can be cut off from one of them alone.
               </p>
               <ul class="items">
                 ${applications.map((application) => applicationItem(deps, session, application))}
@@ -76,7 +123,20 @@ async function disconnect(c: Ctx, deps: Deps): Promise<Response> {
   return redirect(c, `${deps.accountUrl}/applications`)
 }
 
+/** POST {account_url}/applications/cut-off: ends one connection of the user. Any other id leads to the list just the same. */
+async function cutOff(c: Ctx, deps: Deps): Promise<Response> {
+  const form = await readForm(c)
+  const session = await findSession(c, deps)
+  if (!session) return redirectToSignIn(c, deps, returnToPage(deps, 'applications'))
+  const familyId = form.get('connection') ?? ''
+  requireCsrfOfSession(c, deps, form, session, purposeOfCut(familyId))
+  const userId = session.user.id
+  if (isUuid(familyId)) await revokeFamily(deps, { familyId, userId }, `user:${userId}`, 'cut off by its user')
+  return redirect(c, `${deps.accountUrl}/applications`)
+}
+
 export const applicationsEndpoints = ({ accountPath }: Pick<Deps, 'accountPath'>): Endpoint[] => [
   pageEndpoint(`${accountPath}/applications`, { GET: showApplications }),
   pageEndpoint(`${accountPath}/applications/disconnect`, { POST: disconnect }),
+  pageEndpoint(`${accountPath}/applications/cut-off`, { POST: cutOff }),
 ]

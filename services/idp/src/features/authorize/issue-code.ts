@@ -39,6 +39,8 @@ const insertCode = preparedOnce((db) => {
           amr: sql<string>`${sql.placeholder('amr')}::text`.as('amr'),
           sid: sql<string>`${live.id}`.as('sid'),
           familyId: sql<string | null>`${sql.placeholder('familyId')}::uuid`.as('family_id'),
+          userAgent: sql<string | null>`${sql.placeholder('userAgent')}::text`.as('user_agent'),
+          address: sql<string>`${sql.placeholder('address')}::text`.as('address'),
           expiresAt: sql<Date>`${sql.placeholder('expiresAt')}::timestamptz`.as('expires_at'),
           consumedAt: sql<Date | null>`null::timestamptz`.as('consumed_at'),
         })
@@ -56,6 +58,7 @@ export async function issueCode(
   { db, now }: Deps,
   request: AuthorizeRequest,
   session: Session,
+  browser: { userAgent: string | null; address: string },
 ): Promise<string | undefined> {
   const code = randomBytes(32).toString('base64url')
   if (session.answeredRequest !== null)
@@ -72,6 +75,7 @@ export async function issueCode(
     amr: session.amr,
     sid: session.id,
     familyId: request.scopes.includes('offline_access') ? newId() : null,
+    ...browser,
     expiresAt: new Date(now().getTime() + CODE_MS).toISOString(),
   })
   return inserted.length > 0 ? code : undefined

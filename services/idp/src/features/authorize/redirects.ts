@@ -1,5 +1,5 @@
 import type { Deps } from '../../deps.ts'
-import type { Ctx } from '../../http/app.ts'
+import { addressOf, type Ctx, userAgentOf } from '../../http/app.ts'
 import { AuthorizeRefusal, type AuthorizeRequest } from './checks.ts'
 import { issueCode } from './issue-code.ts'
 import { type ReturnTo, returnToAuthorize } from './return-to.ts'
@@ -40,7 +40,8 @@ export async function redirectWithCode(
   request: AuthorizeRequest,
   session: Session,
 ): Promise<Response> {
-  const code = await issueCode(deps, request, session)
+  const browser = { userAgent: userAgentOf(c), address: addressOf(c, deps) }
+  const code = await issueCode(deps, request, session, browser)
   if (code !== undefined) return redirectToClient(c, deps, request, { code })
   if (request.prompt.has('none')) throw new AuthorizeRefusal(request, 'login_required', 'The user has to sign in')
   return redirectToSignIn(c, deps, returnToAuthorize(deps, request.search))

@@ -24,6 +24,9 @@ export const authorizationCodes = pgTable(
     sid: uuid().notNull(),
     /** The refresh family that redemption founds; null without offline_access. */
     familyId: uuid('family_id'),
+    /** The browser that asked, as in sessions; what the code founds is known to the user by it. Null in older rows. */
+    userAgent: text('user_agent'),
+    address: text(),
     expiresAt: instant('expires_at').notNull(),
     consumedAt: instant('consumed_at'),
   },

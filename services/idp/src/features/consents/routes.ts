@@ -8,10 +8,11 @@ import { AuthorizeRefusal, checkAuthorizeRequest } from '../authorize/checks.ts'
 import { decideAuthorize } from '../authorize/decide.ts'
 import { redirect, redirectRefusal, redirectWithCode } from '../authorize/redirects.ts'
 import { readReturnTo, type ReturnTo } from '../authorize/return-to.ts'
-import { formActionSource } from '../clients/redirect-uri.ts'
+import { formActionSource, isNativeRedirectUri } from '../clients/redirect-uri.ts'
 import { findSession } from '../sessions/sessions.ts'
 import { grantConsent } from './consents.ts'
 import { scopeList } from './scope-list.ts'
+import { whoAsks } from './who-asks.ts'
 
 const purposeOf = (returnTo: ReturnTo): string => `consent\n${returnTo.url}`
 
@@ -30,7 +31,12 @@ async function showConsent(c: Ctx, deps: Deps): Promise<Response> {
     formAction: formActionSource(redirectUri),
     content: html`
       <p><strong>${client.name}</strong> wants to use your account <strong>${session.user.email}</strong>.</p>
-      <h2 id="wants">It would be able to</h2>
+      <dl>
+        ${whoAsks(client)}
+        <dt>Leads to</dt>
+        <dd>${isNativeRedirectUri(redirectUri) ? 'A program on this machine' : new URL(redirectUri).host}</dd>
+      </dl>
+      <h2>It would be able to</h2>
       ${scopeList(scopes)}
       <form method="post" action="${deps.accountUrl}/consent">
         <input type="hidden" name="csrf" value="${csrfOfSession(session, purposeOf(returnTo))}" />
@@ -40,6 +46,7 @@ async function showConsent(c: Ctx, deps: Deps): Promise<Response> {
           <button type="submit" name="decision" value="approve">Allow</button>
         </div>
       </form>
+      <p><a href="${deps.accountUrl}/sign-in?returnTo=${encodeURIComponent(returnTo.url)}">Use another account</a></p>
     `,
   })
 }

@@ -1,11 +1,76 @@
-import { isScope } from '@platform/auth/scopes'
+import { apiScopes, isScope, scopeCatalogue } from '@platform/auth/scopes'
 import { html } from 'hono/html'
 import type { Markup } from '../../http/page.ts'
-import { scopeWords } from './scope-words.ts'
+import { type ScopeEffect, scopeWords } from './scope-words.ts'
 
-/** The scopes of a request as a list for people; each also carries its name, for who knows it. */
-export const scopeList = (scopes: readonly string[]): Markup => html`
-  <ul class="scopes">
-    ${scopes.map((scope) => html`<li title="${scope}">${isScope(scope) ? scopeWords[scope] : scope}</li>`)}
-  </ul>
+const marks: Partial<Record<ScopeEffect, string>> = {
+  deletes: 'Deletes',
+  changes: 'Changes',
+  spends: 'Costs money',
+  stays: 'Lasting',
+}
+
+interface Line {
+  scope: string
+  effect: ScopeEffect
+  words: string
+}
+
+/** A scope that has left the catalogue counts as one that changes something: nobody knows what it does. */
+const lineOf = (scope: string): Line => {
+  const [effect, words] = isScope(scope) ? scopeWords[scope] : (['changes', scope] as const)
+  return { scope, effect, words }
+}
+
+const resourceOf = (scope: string): string => scope.slice(0, scope.lastIndexOf(':') + 1)
+/** In the order of the catalogue; what OpenID Connect names is of no resource and comes last. */
+const resources = [...new Set([...apiScopes.map(resourceOf), ''])]
+const effects: readonly ScopeEffect[] = ['deletes', 'changes', 'spends', 'stays', 'reads', 'identity']
+
+const compareLines = (a: Line, b: Line): number =>
+  resources.indexOf(resourceOf(a.scope)) - resources.indexOf(resourceOf(b.scope)) ||
+  effects.indexOf(a.effect) - effects.indexOf(b.effect)
+
+const row = ({ scope, effect, words }: Line): Markup => html`
+  <li title="${scope}">
+    <span>${words}</span>
+    ${marks[effect] && html`<span class="mark${effect === 'deletes' ? ' danger' : ''}">${marks[effect]}</span>`}
+  </li>
 `
+
+function inOneSentence(lines: readonly Line[]): Line {
+  const words = lines.map((line) => line.words)
+  const last = words.pop() ?? ''
+  return {
+    scope: lines.map(({ scope }) => scope).join(' '),
+    effect: 'identity',
+    words: `See ${words.length === 0 ? '' : `${words.join(', ')}, and `}${last}`,
+  }
+}
+
+const section = (heading: string, lines: readonly Line[]): Markup | '' =>
+  lines.length === 0
+    ? ''
+    : html`<h3>${heading}</h3>
+        <ul class="scopes">
+          ${lines.map(row)}
+        </ul>`
+
+/**
+ * Scopes as a list for people, in an order of our own, whoever wrote the request: first what changes or deletes
+ * something, each line marked, then what only reads, and who the user is in one line at the end. Nothing is folded up or
+ * scrolled away. Each line carries the scope's name, for who knows it.
+ */
+export function scopeList(scopes: readonly string[]): Markup {
+  const held = new Set(scopes)
+  const known = scopeCatalogue.filter((scope) => held.has(scope))
+  const unknown = scopes.filter((scope) => !isScope(scope))
+  const lines = [...unknown, ...known].map(lineOf).toSorted(compareLines)
+  const identity = lines.filter(({ effect }) => effect === 'identity')
+  const reading = lines.filter(({ effect }) => effect === 'reads')
+  const acting = lines.filter(({ effect }) => effect !== 'reads' && effect !== 'identity')
+  return html`
+    ${section('Act for you', acting)} ${section('Read', reading)}
+    ${section('Know who you are', identity.length === 0 ? [] : [inOneSentence(identity)])}
+  `
+}

@@ -6,6 +6,7 @@ import { recordAudit } from '../audit/audit.ts'
 import { clients } from '../clients/table.ts'
 import type { Client } from '../clients/client.ts'
 import type { Session } from '../sessions/sessions.ts'
+import { sessions } from '../sessions/table.ts'
 import { deviceAuthorizations } from './table.ts'
 
 const GUESS_WINDOW_MS = 600_000
@@ -17,7 +18,10 @@ export interface PendingDevice {
   userCode: string
   client: Client
   scopes: string[]
+  /** Where it asked from, as limits count addresses, and what it calls itself. */
   address: string
+  userAgent: string | null
+  createdAt: Date
 }
 
 /**
@@ -33,7 +37,13 @@ export async function findPendingDevice(
   if ((await countInWindow(deps, byAccount, GUESS_WINDOW_MS)) > GUESSES_OF_ACCOUNT) throw new Throttled()
   if ((await countInWindow(deps, byNetwork, GUESS_WINDOW_MS)) > GUESSES_OF_NETWORK) throw new Throttled()
   const [row] = await deps.db
-    .select({ client: clients, scope: deviceAuthorizations.scope, address: deviceAuthorizations.address })
+    .select({
+      client: clients,
+      scope: deviceAuthorizations.scope,
+      address: deviceAuthorizations.address,
+      userAgent: deviceAuthorizations.userAgent,
+      createdAt: deviceAuthorizations.createdAt,
+    })
     .from(deviceAuthorizations)
     .innerJoin(clients, and(eq(clients.id, deviceAuthorizations.clientId), isNull(clients.disabledAt)))
     .where(
@@ -46,19 +56,30 @@ export async function findPendingDevice(
   if (!row) return undefined
   await takeBackAttempt(deps, byAccount)
   await takeBackAttempt(deps, byNetwork)
-  return { userCode, client: row.client, scopes: row.scope.split(' '), address: row.address }
+  const { scope, ...device } = row
+  return { userCode, ...device, scopes: scope.split(' ') }
 }
 
-/** Writes the user's decision, with its audit row; the first one stands. Answers false when it came too late. */
+/**
+ * Writes the user's decision, with its audit row; the first one stands. `too-late` after another decision or the end of
+ * the code's time, `signed-out` when the session has ended meanwhile. Whoever ends a session deletes its row first, so an
+ * approval either waits for that and is not given, or is there to be ended too.
+ */
 export async function decideDevice(
   { db, now }: Pick<Deps, 'db' | 'now'>,
   { device, session, decision }: { device: PendingDevice; session: Session; decision: 'approved' | 'denied' },
-): Promise<boolean> {
+): Promise<'decided' | 'too-late' | 'signed-out'> {
   const at = now()
   return db.transaction(async (tx) => {
+    const [live] = await tx
+      .select({ id: sessions.id })
+      .from(sessions)
+      .where(eq(sessions.id, session.id))
+      .for('key share')
+    if (!live) return 'signed-out'
     const decided = await tx
       .update(deviceAuthorizations)
-      .set({ decision, userId: session.user.id, authTime: session.authTime, amr: session.amr, sid: session.id })
+      .set({ decision, userId: session.user.id, authTime: session.authTime, amr: session.amr, sid: live.id })
       .where(
         and(
           eq(deviceAuthorizations.userCode, device.userCode),
@@ -67,13 +88,13 @@ export async function decideDevice(
         ),
       )
       .returning({ userCode: deviceAuthorizations.userCode })
-    if (decided.length === 0) return false
+    if (decided.length === 0) return 'too-late'
     await recordAudit(tx, at, {
       actor: `user:${session.user.id}`,
       action: `device.${decision}`,
       subject: `client:${device.client.id}`,
       details: { scopes: device.scopes, address: device.address },
     })
-    return true
+    return 'decided'
   })
 }

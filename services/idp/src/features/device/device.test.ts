@@ -1,5 +1,5 @@
 import { Browser } from '@platform/testkit/browser'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import {
   basic,
   claimsOf,
@@ -285,6 +285,85 @@ describe('approval', () => {
     const page = await browser.visit(verification_uri_complete)
     for (const text of ['Command line', user_code, address, 'Read environment variables', ana.email])
       expect(page.body).toContain(text)
+  })
+
+  describe('tells who asks, from where, with what and since when (RFC 8628 §5.4)', () => {
+    const words = (markup = '') =>
+      markup
+        .replaceAll(/<[^>]*>/g, '')
+        .replaceAll(/\s+/g, ' ')
+        .trim()
+    const termsOf = (body: string) =>
+      Object.fromEntries(
+        [...body.matchAll(/<dt>(.*?)<\/dt>\s*<dd>(.*?)<\/dd>/gs)].map(([, term, text]) => [words(term), words(text)]),
+      )
+    const WARNING = 'started from another network'
+    /** The page that somebody at `here` sees of a device that asked from `there`. */
+    const seen = async (here: string, there: string, headers: Record<string, string> = {}, by = client) => {
+      const asked = { client_id: by.id, scope: 'openid' }
+      const from = { ...JSON_BODY, 'x-forwarded-for': there, ...headers }
+      const { body } = await idp.send('POST /oauth2/device_authorization', asked, from)
+      const browser = new Browser({ 'x-forwarded-for': here })
+      await idp.signIn(browser, await browser.visit(`${idp.url}/sign-in`), ana)
+      return async () => (await browser.visit(body.verification_uri_complete as string)).body
+    }
+
+    test('client, requester, address, program and time, all of them as text', async () => {
+      const by = await idp.client({ name: '<i>Tool</i>', requester: 'Smith & Sons' })
+      const look = await seen(address, address, { 'user-agent': `tool/2.1 <b>${'x'.repeat(1_000)}` }, by)
+      expect(termsOf(await look())).toEqual({
+        Application: '&lt;i&gt;Tool&lt;/i&gt;',
+        'Made for': 'Smith &amp; Sons',
+        'Started from': address,
+        'Started with': 'tool, as it says itself',
+        Started: expect.stringMatching(/^Just now, \d+ \w+ \d{4}, \d\d:\d\d UTC$/),
+      })
+      expect(await look()).toContain('title="tool/2.1 &lt;b&gt;xxx')
+      expect(await look()).not.toContain('x'.repeat(512))
+      idp.advance(60_000)
+      expect(termsOf(await look()).Started).toMatch(/^1 minute ago, /)
+      idp.advance(240_000)
+      expect(termsOf(await look()).Started).toMatch(/^5 minutes ago, /)
+    })
+
+    test('a device that does not say what it is has no such line', async () => {
+      const look = await seen(address, address, { 'user-agent': '' })
+      expect(Object.keys(termsOf(await look()))).toEqual(['Application', 'Started from', 'Started'])
+    })
+
+    test('the same network is no reason for a warning: the same IPv4 address, or the same /64 of IPv6', async () => {
+      for (const [here, there] of [
+        [address, address],
+        [address, `::ffff:${address}`],
+        ['2001:db8:0:1::1', '2001:db8:0:1:ffff::2'],
+      ] as const)
+        expect(await (await seen(here, there))()).not.toContain(WARNING)
+    })
+
+    test('another network is one, before the buttons, with both addresses', async () => {
+      for (const [here, there, shownHere, shownThere] of [
+        [address, '203.0.113.9', address, '203.0.113.9'],
+        ['2001:db8:0:2::1', '2001:db8:0:3::1', '2001:db8:0:2::/64', '2001:db8:0:3::/64'],
+      ] as const) {
+        const body = await (await seen(here, there))()
+        const warning = words(body.slice(body.indexOf('<div class="alert">'), body.indexOf('name="decision"')))
+        expect(warning).toContain(`${WARNING} than yours: from ${shownThere}, and you are at ${shownHere}.`)
+        expect(warning).toContain('If someone sent you this code or link, deny.')
+        expect(warning).not.toContain('IPv4')
+      }
+      expect(words(await (await seen(address, '2001:db8:0:4::1'))())).toContain('different ways (IPv4 and IPv6)')
+    })
+
+    test('whoever is no trusted proxy cannot say that they come from the network of their victim', async () => {
+      const other = await startTestIdp({ TRUSTED_PROXIES: '10.0.0.0/8' })
+      onTestFinished(() => other.close())
+      const asked = { client_id: (await other.client()).id, scope: 'openid' }
+      const forged = { ...JSON_BODY, 'x-forwarded-for': address }
+      const { body } = await other.send('POST /oauth2/device_authorization', asked, forged)
+      const browser = await other.signedIn(await other.person())
+      const page = await browser.visit(body.verification_uri_complete as string)
+      expect(termsOf(page.body)['Started from']).toMatch(/^(?:127\.0\.0\.1|0:0:0:0::\/64)$/)
+    })
   })
 
   test('looking approves nothing, however the code comes', async () => {

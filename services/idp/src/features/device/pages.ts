@@ -4,11 +4,14 @@ import type { Deps } from '../../deps.ts'
 import { addressOf, type Ctx, type Endpoint } from '../../http/app.ts'
 import { readForm } from '../../http/body.ts'
 import { csrfOfSession, requireCsrfOfSession } from '../../http/csrf.ts'
-import { answerPage, pageEndpoint } from '../../http/page.ts'
+import { minutesAgo, moment } from '../../http/moment.ts'
+import { answerPage, type Markup, pageEndpoint } from '../../http/page.ts'
 import { policyRefusal } from '../accounts/admission.ts'
 import { redirectToSignIn } from '../authorize/redirects.ts'
 import { returnToDevice } from '../authorize/return-to.ts'
 import { scopeList } from '../consents/scope-list.ts'
+import { whoAsks } from '../consents/who-asks.ts'
+import { describeBrowser } from '../sessions/describe-browser.ts'
 import { findSession, type Session } from '../sessions/sessions.ts'
 import { decideDevice, findPendingDevice, type PendingDevice } from './decide-device.ts'
 import { formatUserCode, readUserCode } from './user-code.ts'
@@ -47,23 +50,51 @@ function answerEntry(c: Ctx, deps: Deps, typed: string, problem?: string): Promi
   })
 }
 
+/**
+ * What to think of a device that asked from another network than the one that is to approve it: somebody else may have
+ * sent the code (RFC 8628 §5.4). Addresses are compared as limits count them, IPv6 by its /64.
+ */
+function otherNetwork({ address }: PendingDevice, here: string): Markup | '' {
+  if (address === here) return ''
+  const isOtherFamily = address.includes(':') !== here.includes(':')
+  return html`<div class="alert">
+    <p>
+      <strong>This was started from another network than yours:</strong> from ${address}, and you are at ${here}. If
+      someone sent you this code or link, deny.
+    </p>
+    <p>
+      It can be right if the device is somewhere else, such as a server that you are signed in
+      to${isOtherFamily ? ', or if the two reach the Internet in different ways (IPv4 and IPv6)' : ''}.
+    </p>
+  </div>`
+}
+
 function answerApproval(c: Ctx, deps: Deps, session: Session, device: PendingDevice): Promise<Response> {
+  const { client, address, userAgent, createdAt } = device
+  const here = addressOf(c, deps)
   return answerPage(c, deps, {
-    title: `Connect ${device.client.name}?`,
+    title: `Connect ${client.name}?`,
     content: html`
       <p>A device asks to use your account <strong>${session.user.email}</strong>. Is this the code it shows?</p>
       <p class="code">${formatUserCode(device.userCode)}</p>
       <dl>
-        <dt>Application</dt>
-        <dd>${device.client.name}</dd>
-        <dt>Asked from</dt>
-        <dd>${device.address}</dd>
+        ${whoAsks(client)}
+        <dt>Started from</dt>
+        <dd>${address}${address === here ? '' : html` <span class="mark danger">Another network</span>`}</dd>
+        ${
+          userAgent &&
+          html`<dt>Started with</dt>
+            <dd><span title="${userAgent}">${describeBrowser(userAgent)}</span>, as it says itself</dd>`
+        }
+        <dt>Started</dt>
+        <dd>${minutesAgo(createdAt, deps.now())}, ${moment(createdAt)}</dd>
       </dl>
       <h2>It would be able to</h2>
       ${scopeList(device.scopes)}
       <form method="post" action="${deps.accountUrl}/device/decision">
         <input type="hidden" name="csrf" value="${csrfOfSession(session, purposeOf(device.userCode))}" />
         <input type="hidden" name="user_code" value="${formatUserCode(device.userCode)}" />
+        ${otherNetwork(device, here)}
         <p class="soft">Allow it only if you started this yourself, just now.</p>
         <div class="buttons">
           <button type="submit" name="decision" value="deny" class="second">Deny</button>
@@ -100,7 +131,9 @@ async function decide(c: Ctx, deps: Deps): Promise<Response> {
   const refusal = policyRefusal(device.client, session.user, session.amr)
   if (isApproved && refusal !== undefined) throw new Forbidden(`Your account cannot be connected: ${refusal}`)
   const decision = isApproved ? 'approved' : 'denied'
-  if (!(await decideDevice(deps, { device, session, decision }))) return answerEntry(c, deps, '', WRONG_CODE)
+  const outcome = await decideDevice(deps, { device, session, decision })
+  if (outcome === 'signed-out') return redirectToSignIn(c, deps, returnToDevice(deps, userCode))
+  if (outcome === 'too-late') return answerEntry(c, deps, '', WRONG_CODE)
   return answerPage(c, deps, {
     title: isApproved ? 'Device connected' : 'Request denied',
     content: isApproved

@@ -2,7 +2,7 @@ import { type OAuthForm, readClientCredentials } from '@platform/auth/oauth-form
 import { OAuthError, Throttled } from '@platform/errors/api-error'
 import type { Deps } from '../../deps.ts'
 import { answerJson } from '../../http/answer-json.ts'
-import { addressOf, type Ctx, type Endpoint } from '../../http/app.ts'
+import { addressOf, type Ctx, type Endpoint, userAgentOf } from '../../http/app.ts'
 import { readFormOrJson, requireParameter } from '../../http/body.ts'
 import { type Client, findClient, presentedClient, readScopes } from '../clients/client.ts'
 import { startDevice } from './start-device.ts'
@@ -30,7 +30,7 @@ async function deviceAuthorization(c: Ctx, deps: Deps): Promise<Response> {
   const scopes = readScopes(client, form.get('scope') ?? '')
   if (!scopes)
     throw new OAuthError(400, 'invalid_scope', 'The scope is missing, unknown or not allowed for this client')
-  return answerJson(await startDevice(deps, { client, scopes, address }))
+  return answerJson(await startDevice(deps, { client, scopes, address, userAgent: userAgentOf(c) }))
 }
 
 export const deviceAuthorizationEndpoint: Endpoint = {

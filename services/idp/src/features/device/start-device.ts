@@ -15,7 +15,12 @@ const TRIES = 3
 /** Starts a device authorization (B §2). The device code has 256 random bits and is kept as a hash. */
 export async function startDevice(
   { db, now, accountUrl }: Pick<Deps, 'db' | 'now' | 'accountUrl'>,
-  { client, scopes, address }: { client: Client; scopes: readonly Scope[]; address: string },
+  {
+    client,
+    scopes,
+    address,
+    userAgent,
+  }: { client: Client; scopes: readonly Scope[]; address: string; userAgent: string | null },
 ): Promise<Record<string, string | number>> {
   const at = now()
   const deviceCode = randomBytes(32).toString('base64url')
@@ -28,6 +33,7 @@ export async function startDevice(
         clientId: client.id,
         scope: scopes.join(' '),
         address,
+        userAgent,
         familyId: scopes.includes('offline_access') ? newId() : null,
         createdAt: at,
         expiresAt: new Date(at.getTime() + LIFETIME_SECONDS * 1_000),

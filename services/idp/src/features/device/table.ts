@@ -16,6 +16,8 @@ export const deviceAuthorizations = pgTable(
     scope: text().notNull(),
     /** Where the request came from; the approval page shows it. */
     address: text().notNull(),
+    /** What the program that asked calls itself; null when it does not say, and in rows older than the column. */
+    userAgent: text('user_agent'),
     decision: text().$type<'approved' | 'denied'>(),
     /** Who decided, and how they were signed in; null while nobody has. */
     userId: uuid('user_id').references(() => users.id, { onDelete: 'cascade' }),

@@ -49,9 +49,9 @@ export async function findLinkOwner(
   { db, now }: Pick<Deps, 'db' | 'now'>,
   purpose: Purpose,
   token: string,
-): Promise<{ id: string; email: string } | undefined> {
+): Promise<{ id: string; email: string; givenName: string | null; familyName: string | null } | undefined> {
   const [owner] = await db
-    .select({ id: users.id, email: users.email })
+    .select({ id: users.id, email: users.email, givenName: users.givenName, familyName: users.familyName })
     .from(oneTimeLinks)
     .innerJoin(users, eq(users.id, oneTimeLinks.userId))
     .where(isLive(purpose, token, now()))
@@ -74,7 +74,7 @@ export async function useLink(
     .from(oneTimeLinks)
     .innerJoin(users, eq(users.id, oneTimeLinks.userId))
     .where(isLive(purpose, token, at))
-    .for('update', { of: users })
+    .for('no key update', { of: users })
   const [used] = await tx
     .delete(oneTimeLinks)
     .where(isLive(purpose, token, at))

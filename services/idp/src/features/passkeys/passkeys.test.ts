@@ -172,7 +172,7 @@ describe('passkeys of an account', () => {
     const [first, second] = [new SoftAuthenticator(idp.url), new SoftAuthenticator(idp.url, { isSynced: true })]
     await add(browser, first, 'Key ring')
     await add(browser, second, ' ')
-    expect(await listed(browser)).toEqual(['Unknown browser', 'Key ring'])
+    expect(await listed(browser)).toEqual(['node', 'Key ring'])
     expect((await signIn(first)).status).toBe(303)
     expect((await signIn(second)).status).toBe(303)
     const id = await idOf(ana)

@@ -12,7 +12,7 @@ import { checkedNewPassword } from './new-password.ts'
 type Changed = { kind: 'changed'; passwordHash: string } | { kind: 'refused' } | { kind: 'paused' }
 
 interface Change {
-  user: { id: string; email: string }
+  user: { id: string; email: string; givenName: string | null; familyName: string | null }
   currentPassword: string
   newPassword: string
   /** The network that guesses at the current password are counted for. */
@@ -30,7 +30,7 @@ export async function changePassword(
   deps: Deps,
   { user, currentPassword, newPassword, address }: Change,
 ): Promise<Changed> {
-  checkedNewPassword(newPassword, user)
+  await checkedNewPassword(deps, newPassword, user)
   if (newPassword === currentPassword) throw new BadRequest('The new password is the current one')
   const checked = await checkPassword(deps, { email: user.email, password: currentPassword, address })
   if (checked.kind === 'paused') return { kind: 'paused' }

@@ -16,7 +16,8 @@ export const newPasswordFields = (): Markup => html`
     />
   </label>
   <p class="soft" id="rules">
-    At least ${PASSWORD_LENGTH_MIN} characters. A few words in a row are easy to remember and hard to guess.
+    At least ${PASSWORD_LENGTH_MIN} characters. A few words in a row are easy to remember and hard to guess. Passwords
+    that many people use are refused, and your name is no password.
   </p>
   <label>
     New password, once more

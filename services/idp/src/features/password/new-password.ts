@@ -1,10 +1,98 @@
 import { BadRequest } from '@platform/errors/api-error'
-import { checkedPassword } from '../accounts/passwords.ts'
+import type { Deps } from '../../deps.ts'
+import { checkedPassword, PASSWORD_LENGTH_MIN } from '../accounts/passwords.ts'
+import { commonPasswords } from './common-passwords.ts'
 
-/** A password that this user may have from now on. Throws BadRequest for one that is against the rules. */
-export function checkedNewPassword(password: string, user: { email: string }): string {
+/** The name that pages and mail give this service. */
+const PRODUCT = 'Platform account'
+/** A word with up to this many digits and signs around it is still that word: a year and an exclamation mark. */
+const DECORATION_MAX = 5
+const WORD_LENGTH_MIN = 3
+
+// Read in circles, forwards and backwards: the alphabet, the digits, and the rows of the usual keyboards.
+const rows = [
+  'abcdefghijklmnopqrstuvwxyz',
+  '1234567890',
+  'qwertyuiop',
+  'qwertzuiop',
+  'azertyuiop',
+  'asdfghjkl',
+  'zxcvbnm',
+]
+const keyboard = 'qwertyuiopasdfghjklzxcvbnm'
+
+interface Owner {
+  email: string
+  givenName: string | null
+  familyName: string | null
+}
+
+/** As passwords are compared: neither case nor the way a character is written tells two apart. */
+const fold = (text: string): string => text.normalize('NFKC').toLowerCase()
+
+/** The part whose repetition makes up the text, such as `victim` of `victimvictim`; the text itself where nothing repeats. */
+function repeatedPart(text: string): string {
+  for (let length = 1; length <= text.length / 2; length++) {
+    const part = text.slice(0, length)
+    if (part.repeat(Math.ceil(text.length / length)).startsWith(text)) return part
+  }
+  return text
+}
+
+function isSequence(text: string): boolean {
+  const circles = [...rows, keyboard].map((row) => row.repeat(Math.ceil(text.length / row.length) + 1))
+  const backwards = Array.from(text).toReversed().join('')
+  return circles.some((circle) => circle.includes(text) || circle.includes(backwards))
+}
+
+/** The words that somebody would try first for this user here: of their names and email address, and of this site. */
+function wordsOf({ email, givenName, familyName }: Owner, issuer: string): string[] {
+  const at = email.lastIndexOf('@')
+  const hosts = [email.slice(at + 1), new URL(issuer).hostname]
+  // Without the last label, which half of the world shares.
+  const labels = hosts.flatMap((host) => (host.includes('.') ? host.split('.').slice(0, -1) : [host]))
+  return [email.slice(0, at), givenName ?? '', familyName ?? '', PRODUCT, ...labels]
+    .flatMap((text) => [fold(text), ...(fold(text).match(/\p{L}+/gu) ?? [])])
+    .filter((word) => word.length >= WORD_LENGTH_MIN)
+    .toSorted((a, b) => b.length - a.length)
+}
+
+/** True when nothing is left of the password without the words but a few digits and signs. */
+function isMadeOf(words: readonly string[], text: string): boolean {
+  const left = words.reduce((left, word) => left.replaceAll(word, ''), text)
+  return left !== text && left.length <= DECORATION_MAX && !/\p{L}/u.test(left)
+}
+
+/** Why the password is guessed early, whoever guesses; undefined for one that is not. */
+async function weaknessOf(text: string, words: readonly string[]): Promise<string | undefined> {
+  if ((await commonPasswords()).has(text)) return 'is one of those that many people use and attackers try first'
+  if (isSequence(text)) return 'follows the alphabet, the digits or the keyboard'
+  if (isMadeOf(words, text)) return 'is made of your name, your email address or the name of this site'
+  const part = repeatedPart(text)
+  if (part === text) return undefined
+  if (Array.from(part).length < PASSWORD_LENGTH_MIN) return 'repeats the same few characters'
+  return weaknessOf(part, words)
+}
+
+/**
+ * A password that this user may have from now on. The whole of it is held against what attackers try first, in the way of
+ * NIST SP 800-63B-4 §3.1.1.2: common passwords, and words of this user and site with a little around them. What the
+ * operator sets at the command line is not: that may be the known password of a demonstration.
+ *
+ * Throws BadRequest, which says what is wrong and what to do, for one that is against the rules.
+ */
+export async function checkedNewPassword(
+  { issuer }: Pick<Deps, 'issuer'>,
+  password: string,
+  owner: Owner,
+): Promise<string> {
   checkedPassword(password)
-  if (password.toLowerCase() === user.email.toLowerCase())
+  if (password.toLowerCase() === owner.email.toLowerCase())
     throw new BadRequest('The new password is your email address')
+  const weakness = await weaknessOf(fold(password), wordsOf(owner, issuer))
+  if (weakness !== undefined)
+    throw new BadRequest(
+      `This password ${weakness}. Choose another one: a few words that do not belong together are easy to remember and hard to guess`,
+    )
   return password
 }

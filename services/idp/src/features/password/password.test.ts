@@ -1,6 +1,8 @@
+import { randomBytes } from 'node:crypto'
 import { Browser } from '@platform/testkit/browser'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { claimsOf, startTestIdp, type TestClient, type TestIdp, type TestPerson } from '../../../test/start.ts'
+import { createUser } from '../accounts/accounts.ts'
 
 const NEW = 'a new and longer password'
 
@@ -102,6 +104,26 @@ describe('changing the password', () => {
     ['the same again', ({ password }) => [password, password], 400, 'is the current one'],
     ['the email address', ({ password, email }) => [password, email.toUpperCase()], 400, 'your email address'],
     ['nothing', () => ['', ''], 400, 'at least 8 characters'],
+    ['one that many use', ({ password }) => [password, 'password'], 400, 'attackers try first'],
+    ['the same in capitals', ({ password }) => [password, 'PassWord'], 400, 'attackers try first'],
+    ['the same in wide letters', ({ password }) => [password, 'ｐａｓｓｗｏｒｄ'], 400, 'attackers try first'],
+    ['digits in a row', ({ password }) => [password, '12345678'], 400, 'attackers try first'],
+    ['a row of the keyboard', ({ password }) => [password, 'qwertyui'], 400, 'attackers try first'],
+    ['one that nobody else uses', ({ password }) => [password, 'rewqpoiuytrewq'], 400, 'the keyboard'],
+    ['the alphabet backwards', ({ password }) => [password, 'ZYXWVUTSR'], 400, 'the alphabet'],
+    ['one character', ({ password }) => [password, 'aaaaaaaa'], 400, 'the same few characters'],
+    ['eight spaces', ({ password }) => [password, ' '.repeat(8)], 400, 'the same few characters'],
+    ['three characters, again and again', ({ password }) => [password, 'x!7x!7x!7x'], 400, 'the same few characters'],
+    ['a common one, twice', ({ password }) => [password, 'baseballbaseball'], 400, 'attackers try first'],
+    [
+      'the name of the address, twice',
+      ({ password, email }) => [password, `${email.split('@')[0]}`.repeat(2)],
+      400,
+      'your email address',
+    ],
+    ['given and family name', ({ password }) => [password, 'Silva.Ana99'], 400, 'your name'],
+    ['the name of the site', ({ password }) => [password, 'Platform2026!'], 400, 'the name of this site'],
+    ['the host of the site', ({ password }) => [password, '!localhost1'], 400, 'the name of this site'],
   ])('refuses %s and says why; nothing ends', async (_, formOf, status, words) => {
     const ana = await idp.person()
     const [here, there] = [await signedIn(ana), await signedIn(ana)]
@@ -112,6 +134,41 @@ describe('changing the password', () => {
     expect(refused.body).not.toContain(NEW)
     expect([await isSignedIn(here), await isSignedIn(there)]).toEqual([true, true])
     expect(await auditOf(ana)).toEqual([])
+  })
+
+  test('the name of an address, doubled or with a year, is refused for its owner and taken from somebody else', async () => {
+    const email = `victim@${randomBytes(6).toString('hex')}.example.com`
+    const password = randomBytes(12).toString('base64url')
+    const victim = { userId: (await createUser(idp.deps, { email, password })).id, email, password }
+    const browser = await signedIn(victim)
+    for (const wanted of ['victimvictim', 'Victim2026!']) {
+      const refused = await change(browser, password, wanted)
+      expect(refused.status).toBe(400)
+      expect(refused.body).toContain('made of your name, your email address or the name of this site')
+    }
+    expect(await isSignedIn(browser)).toBe(true)
+    expect(await auditOf(victim)).toEqual([])
+    const ana = await idp.person()
+    expect((await change(await signedIn(ana), ana.password, 'Victim2026!')).status).toBe(200)
+  })
+
+  test('what the operator sets is the business of the operator', async () => {
+    const email = `${randomBytes(6).toString('hex')}@example.com`
+    const { id } = await createUser(idp.deps, { email, password: 'password' })
+    expect(await trySignIn({ userId: id, email, password: '' }, 'password')).toBe(true)
+  })
+
+  test.each([
+    'correct horse battery staple',
+    'my password is platform nine', // a phrase may hold any word
+    'Ana Silva likes rain', // and a name
+    '83920174650275', // digits that follow nothing
+    'qwertyuiop and so on',
+    'дом река лампа',
+  ])('takes %j', async (wanted) => {
+    const ana = await idp.person()
+    expect((await change(await signedIn(ana), ana.password, wanted)).status).toBe(200)
+    expect(await trySignIn(ana, wanted)).toBe(true)
   })
 
   test('guesses at the current password are slowed down like those at sign-in', async () => {

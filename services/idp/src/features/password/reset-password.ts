@@ -73,7 +73,7 @@ export async function resetPassword(deps: Deps, token: string, newPassword: stri
   // Only who holds a link makes us hash.
   const owner = await findLinkOwner(deps, 'set-password', token)
   if (!owner) return false
-  const passwordHash = await passwords.hash(checkedNewPassword(newPassword, owner))
+  const passwordHash = await passwords.hash(await checkedNewPassword(deps, newPassword, owner))
   const at = now()
   const ownerId = await db.transaction(async (tx) => {
     const used = await useLink(tx, at, 'set-password', token)

@@ -22,7 +22,16 @@ export function retiredAt(
   return (generation === family.generation - 1 ? family.rotatedAt : family.rotatedBeforeAt) ?? undefined
 }
 
-type FoundingColumn = 'familyId' | 'clientId' | 'userId' | 'scope' | 'authTime' | 'amr' | 'sid'
+type FoundingColumn =
+  | 'familyId'
+  | 'clientId'
+  | 'userId'
+  | 'scope'
+  | 'authTime'
+  | 'amr'
+  | 'sid'
+  | 'userAgent'
+  | 'address'
 
 /**
  * The first row of a family, selected from the code or device code that the same statement consumes. Takes the
@@ -37,6 +46,8 @@ export const foundedFamily = (consumed: Record<FoundingColumn, SQLWrapper>) => (
   amr: sql<string>`${consumed.amr}`.as('amr'),
   sid: sql<string>`${consumed.sid}`.as('sid'),
   createdAt: sql<Date>`${sql.placeholder('now')}::timestamptz`.as('created_at'),
+  userAgent: sql<string | null>`${consumed.userAgent}`.as('user_agent'),
+  address: sql<string | null>`${consumed.address}`.as('address'),
   generation: sql<number>`1`.as('generation'),
   expiresAt: sql<Date>`${sql.placeholder('refreshExpiresAt')}::timestamptz`.as('expires_at'),
   rotatedAt: sql<null>`null::timestamptz`.as('rotated_at'),
@@ -44,10 +55,17 @@ export const foundedFamily = (consumed: Record<FoundingColumn, SQLWrapper>) => (
   revokedAt: sql<null>`null::timestamptz`.as('revoked_at'),
 })
 
-/** Ends one grant of offline access, if it is this client's. Safe to repeat. */
+/** What a user granted: everything, to one client, or in one session. */
+export interface UserGrants {
+  userId: string
+  clientId?: string | undefined
+  sid?: string | undefined
+}
+
+/** Ends one grant of offline access, if it is this client's or this user's. Safe to repeat. */
 export async function revokeFamily(
   { db, now }: Pick<Deps, 'db' | 'now'>,
-  { familyId, clientId }: { familyId: string; clientId: string },
+  { familyId, ...owner }: { familyId: string } & ({ clientId: string } | { userId: string }),
   actor: AuditActor,
   reason: string,
 ): Promise<void> {
@@ -58,7 +76,7 @@ export async function revokeFamily(
       .where(
         and(
           eq(refreshFamilies.id, familyId),
-          eq(refreshFamilies.clientId, clientId),
+          'userId' in owner ? eq(refreshFamilies.userId, owner.userId) : eq(refreshFamilies.clientId, owner.clientId),
           isNull(refreshFamilies.revokedAt),
         ),
       )
@@ -74,13 +92,13 @@ export async function revokeFamily(
 }
 
 /**
- * Ends every grant of a user, of a client, or of a user to a client, as part of the transaction that had the reason.
- * Returns how many there were.
+ * Ends every grant of a client, or of a user: all of them, those to one client, or those of one session. Part of the
+ * transaction that had the reason. Returns how many there were.
  */
 export async function revokeFamiliesOf(
   tx: Pick<Db, 'update'>,
   at: Date,
-  owner: { userId: string; clientId?: string | undefined } | { clientId: string },
+  owner: UserGrants | { clientId: string },
 ): Promise<number> {
   const revoked = await tx
     .update(refreshFamilies)
@@ -89,6 +107,7 @@ export async function revokeFamiliesOf(
       and(
         'userId' in owner ? eq(refreshFamilies.userId, owner.userId) : undefined,
         owner.clientId === undefined ? undefined : eq(refreshFamilies.clientId, owner.clientId),
+        'sid' in owner && owner.sid !== undefined ? eq(refreshFamilies.sid, owner.sid) : undefined,
         isNull(refreshFamilies.revokedAt),
       ),
     )

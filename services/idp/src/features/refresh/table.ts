@@ -22,6 +22,9 @@ export const refreshFamilies = pgTable(
     amr: text().notNull(),
     sid: uuid().notNull(),
     createdAt: instant('created_at').notNull(),
+    /** Who asked for the grant, a browser or a device, and from which network; null in rows older than the columns. */
+    userAgent: text('user_agent'),
+    address: text(),
     /** Number of the token that is valid now. */
     generation: integer().notNull(),
     expiresAt: instant('expires_at').notNull(),

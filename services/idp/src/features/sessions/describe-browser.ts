@@ -21,10 +21,16 @@ const systems: Names = [
 
 const nameIn = (names: Names, text: string): string | undefined => names.find(([pattern]) => pattern.test(text))?.[1]
 
-/** A User-Agent header in the words of its owner, such as `Firefox on Linux`. A guess: browsers say what they like. */
+/** The product that a program other than a browser begins with: `curl/8.5.0` is curl. */
+const PROGRAM = /^(?!Mozilla\b)([A-Za-z][\w.-]{0,39})(?:\/|\s|$)/
+
+/**
+ * A User-Agent header in the words of its owner, such as `Firefox on Linux`, or the name of a program, such as `curl`. A
+ * guess: everybody calls themselves what they like.
+ */
 export function describeBrowser(userAgent: string | null): string {
-  const browser = nameIn(browsers, userAgent ?? '')
+  const name = nameIn(browsers, userAgent ?? '') ?? PROGRAM.exec(userAgent ?? '')?.[1]
   const system = nameIn(systems, userAgent ?? '')
-  if (browser !== undefined && system !== undefined) return `${browser} on ${system}`
-  return browser ?? (system === undefined ? 'Unknown browser' : `Browser on ${system}`)
+  if (name !== undefined && system !== undefined) return `${name} on ${system}`
+  return name ?? (system === undefined ? 'Unknown browser' : `Browser on ${system}`)
 }

@@ -63,6 +63,11 @@ async function showSessions(c: Ctx, deps: Deps): Promise<Response> {
     content: html`
       <p class="soft">
         ${others.length === 0 ? 'You are signed in here and nowhere else.' : 'You are signed in with these browsers.'}
+        ${
+          others.length === 0
+            ? ''
+            : 'Ending a session also disconnects the applications and devices that were connected in it.'
+        }
         ${listed.length === SESSIONS_LISTED_MAX ? `Only the ${SESSIONS_LISTED_MAX} that were used last are shown.` : ''}
       </p>
       <ul class="items">

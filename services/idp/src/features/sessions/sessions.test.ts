@@ -1,6 +1,16 @@
 import { Browser, type Visit } from '@platform/testkit/browser'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { DEVICE_GRANT, startTestIdp, type TestClient, type TestIdp, type TestPerson } from '../../../test/start.ts'
+import { sql } from 'drizzle-orm'
+import { base32 } from 'oslo/encoding'
+import { generateHOTP } from 'oslo/otp'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import {
+  claimsOf,
+  DEVICE_GRANT,
+  startTestIdp,
+  type TestClient,
+  type TestIdp,
+  type TestPerson,
+} from '../../../test/start.ts'
 import { describeBrowser } from './describe-browser.ts'
 
 let idp: TestIdp
@@ -30,6 +40,52 @@ const auditOf = async (userId: string) => {
   )
   return rows.map(({ actor, action }) => `${actor === `user:${userId}` ? 'self' : actor} ${action}`)
 }
+/** A code for the client, and tokens, of the session that this browser has. */
+async function codeIn(browser: Browser, of = client): Promise<string> {
+  const asked = idp.authorizeUrl(of, { scope: 'openid offline_access' })
+  const { location } = await browser.follow(await browser.visit(asked), idp.url)
+  return new URL(location ?? '').searchParams.get('code') ?? ''
+}
+async function tokensIn(browser: Browser): Promise<Record<string, string>> {
+  return (await idp.token(idp.codeForm(client, await codeIn(browser)))).body as Record<string, string>
+}
+/** A device authorization and the page on which this browser decides it. */
+async function deviceIn(browser: Browser): Promise<{ page: Visit; userCode: string; poll: Record<string, string> }> {
+  const asked = { client_id: client.id, scope: 'openid offline_access' }
+  const json = { 'content-type': 'application/json' }
+  const { body } = await idp.send('POST /oauth2/device_authorization', asked, json)
+  const page = await browser.visit(body.verification_uri_complete as string)
+  return {
+    page,
+    userCode: (body.user_code as string).replace('-', ''),
+    poll: { grant_type: DEVICE_GRANT, client_id: client.id, device_code: body.device_code as string },
+  }
+}
+const approve = (browser: Browser, page: Visit) => browser.submit(page, {}, { name: 'decision', value: 'approve' })
+/** The form that ends the session of an iPhone from another browser. */
+async function formToEnd(browser: Browser): Promise<Record<string, string>> {
+  const item = itemsOf(await visit(browser, '/sessions')).find((text) => text.includes('iPhone')) ?? ''
+  return { csrf: hiddenOf(item, 'csrf'), session: hiddenOf(item, 'session') }
+}
+const untilWaiting = (count: number) =>
+  vi.waitFor(async () => {
+    const waiting = await idp.deps.db.execute(
+      "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+    )
+    expect(waiting).toHaveLength(count)
+  }, 10_000)
+/** Lets two requests queue for a row, the first in front, and answers what came of them. */
+const inLine = <A, B>(row: ReturnType<typeof sql>, first: () => Promise<A>, second: () => Promise<B>) =>
+  idp.deps.db
+    .transaction(async (tx) => {
+      expect(await tx.execute(row)).toHaveLength(1)
+      const one = first()
+      await untilWaiting(1)
+      const two = second()
+      await untilWaiting(2)
+      return [one, two] as const
+    })
+    .then((both) => Promise.all(both))
 const refresh = (token = '') => idp.token({ grant_type: 'refresh_token', client_id: client.id, refresh_token: token })
 
 describe('the list of sessions', () => {
@@ -88,7 +144,7 @@ describe('the list of sessions', () => {
 })
 
 describe('ending one session', () => {
-  test('ends that one and no other, with an audit row; what clients hold goes on', async () => {
+  test('ends that one and no other, with an audit row; what was granted in others goes on', async () => {
     const ana = await idp.person()
     const [here, there, third] = [
       await signedIn(ana, FIREFOX, '198.51.100.9'),
@@ -108,6 +164,135 @@ describe('ending one session', () => {
     // Again, on a page that was left open: nothing happens, nothing is recorded.
     expect((await here.visit(`${idp.url}/sessions/end`, form)).status).toBe(303)
     expect(await auditOf(ana.userId)).toEqual(['operator user.created', 'self session.ended'])
+  })
+
+  test('ends what was granted in it: refresh tokens, pending codes and approvals, and nothing of other sessions', async () => {
+    const ana = await idp.person()
+    const here = await signedIn(ana, FIREFOX, '198.51.100.11')
+    const there = await signedIn(ana, IPHONE, '198.51.100.12')
+    const [hers, lost] = [await tokensIn(here), await tokensIn(there)]
+    const [herCode, lostCode] = [await codeIn(here), await codeIn(there)]
+    const [herDevice, lostDevice] = [await deviceIn(here), await deviceIn(there)]
+    await approve(here, herDevice.page)
+    await approve(there, lostDevice.page)
+
+    expect((await visit(here, '/sessions')).body).toContain('also disconnects the applications and devices')
+    const form = await formToEnd(here)
+    await here.visit(`${idp.url}/sessions/end`, form)
+    const refused = { status: 400, body: { error: 'invalid_grant' } }
+    expect(await refresh(lost.refresh_token)).toMatchObject(refused)
+    expect(await idp.token(idp.codeForm(client, lostCode))).toMatchObject(refused)
+    expect(await idp.token(lostDevice.poll)).toMatchObject(refused)
+    expect((await refresh(hers.refresh_token)).status).toBe(200)
+    expect((await idp.token(idp.codeForm(client, herCode))).status).toBe(200)
+    expect((await idp.token(herDevice.poll)).status).toBe(200)
+    const rows = await idp.deps.db.execute<{ details: unknown }>(
+      sql`select details from audit_events where subject = ${`user:${ana.userId}`} and action = 'session.ended'`,
+    )
+    expect(rows.map(({ details }) => details)).toEqual([{ sessionId: form.session, grants: 3 }])
+  })
+
+  test('ends what was granted before its user signed in again in the same browser, or set up a second factor there', async () => {
+    const ana = await idp.person()
+    const here = await signedIn(ana, FIREFOX, '198.51.100.15')
+    const there = await signedIn(ana, IPHONE, '198.51.100.16')
+    const first = await tokensIn(there)
+    const [code, device] = [await codeIn(there), await deviceIn(there)]
+    await approve(there, device.page)
+    await idp.signIn(there, await visit(there, '/sign-in'), ana)
+    const second = await tokensIn(there)
+    const add = await visit(there, '/authenticator/add')
+    const secret = /class="secret">([^<]+)</.exec(add.body)?.[1]?.replaceAll(' ', '') ?? ''
+    const step = Math.floor(idp.now().getTime() / 30_000)
+    const done = await there.submit(add, { code: await generateHOTP(base32.decode(secret, { strict: false }), step) })
+    expect(done.status).toBe(200)
+
+    await here.visit(`${idp.url}/sessions/end`, await formToEnd(here))
+    const refused = { status: 400, body: { error: 'invalid_grant' } }
+    expect(await isSignedIn(there)).toBe(false)
+    for (const { refresh_token } of [first, second]) expect(await refresh(refresh_token)).toMatchObject(refused)
+    expect(await idp.token(idp.codeForm(client, code))).toMatchObject(refused)
+    expect(await idp.token(device.poll)).toMatchObject(refused)
+  })
+
+  test('leaves alone what somebody else granted before in the same browser', async () => {
+    const [ana, bob] = [await idp.person(), await idp.person()]
+    const shared = await signedIn(ana, IPHONE, '198.51.100.17')
+    const { refresh_token, id_token } = await tokensIn(shared)
+    await idp.signIn(shared, await visit(shared, '/sign-in'), bob)
+    const his = await signedIn(bob, FIREFOX, '198.51.100.18')
+    await his.visit(`${idp.url}/sessions/end`, await formToEnd(his))
+    expect(await isSignedIn(shared)).toBe(false)
+    const { status, body } = await refresh(refresh_token)
+    expect(status).toBe(200)
+    expect(claimsOf(body.id_token as string).sid).toBe(claimsOf(id_token).sid)
+  })
+
+  test('signing out leaves what was granted alone', async () => {
+    const browser = await idp.signedIn(await idp.person())
+    const { refresh_token } = await tokensIn(browser)
+    await browser.submit(await visit(browser, '/sign-out'), {})
+    expect((await refresh(refresh_token)).status).toBe(200)
+  })
+
+  describe('while something is under way in it', () => {
+    const scene = async () => {
+      const ana = await idp.person()
+      const [here, there] = [
+        await signedIn(ana, FIREFOX, '198.51.100.13'),
+        await signedIn(ana, IPHONE, '198.51.100.14'),
+      ]
+      const end = async () => {
+        const form = await formToEnd(here)
+        return () => here.visit(`${idp.url}/sessions/end`, form)
+      }
+      const sid = async () => (await formToEnd(here)).session ?? ''
+      return { there, end: await end(), sid: await sid() }
+    }
+    const refused = { status: 400, body: { error: 'invalid_grant' } }
+
+    test('a refresh that comes first gets a token that is dead, one that comes second none', async () => {
+      const one = await scene()
+      const { refresh_token } = await tokensIn(one.there)
+      const family = (sid: string) => sql`select 1 from refresh_families where sid = ${sid} for update`
+      const [rotated, ended] = await inLine(family(one.sid), () => refresh(refresh_token), one.end)
+      expect([rotated.status, ended.status]).toEqual([200, 303])
+      expect(await refresh(rotated.body.refresh_token as string)).toMatchObject(refused)
+
+      const two = await scene()
+      const held = await tokensIn(two.there)
+      const [, late] = await inLine(family(two.sid), two.end, () => refresh(held.refresh_token))
+      expect(late).toMatchObject(refused)
+    })
+
+    test('a code that is redeemed first founds a family that is dead, one that comes second none', async () => {
+      const one = await scene()
+      const codeOf = (sid: string) => sql`select 1 from authorization_codes where sid = ${sid} for update`
+      const form = idp.codeForm(client, await codeIn(one.there))
+      const [redeemed, ended] = await inLine(codeOf(one.sid), () => idp.token(form), one.end)
+      expect([redeemed.status, ended.status]).toEqual([200, 303])
+      expect(await refresh(redeemed.body.refresh_token as string)).toMatchObject(refused)
+
+      const two = await scene()
+      const late = idp.codeForm(client, await codeIn(two.there))
+      const [, answer] = await inLine(codeOf(two.sid), two.end, () => idp.token(late))
+      expect(answer).toMatchObject(refused)
+    })
+
+    test('an approval that comes first is worth nothing, one that comes second is none', async () => {
+      const one = await scene()
+      const session = (sid: string) => sql`select 1 from sessions where id = ${sid} for update`
+      const device = await deviceIn(one.there)
+      const [approved] = await inLine(session(one.sid), () => approve(one.there, device.page), one.end)
+      expect(approved.body).toContain('Device connected')
+      expect(await idp.token(device.poll)).toMatchObject(refused)
+
+      const two = await scene()
+      const pending = await deviceIn(two.there)
+      const [, late] = await inLine(session(two.sid), two.end, () => approve(two.there, pending.page))
+      expect(late.location).toContain('/sign-in?returnTo=')
+      expect(await idp.token(pending.poll)).toMatchObject({ status: 400, body: { error: 'authorization_pending' } })
+    })
   })
 
   test("another user's session cannot be named, nor one without the token of its form (CSRF)", async () => {
@@ -166,6 +351,29 @@ describe('sign out everywhere', () => {
     expect(await auditOf(ana.userId)).toEqual(['operator user.created', 'self user.signed_out_everywhere'])
     await idp.signedIn(ana)
   })
+
+  test('waits for an approval and a redemption that are under way, ends both, and none of them fails', async () => {
+    const everywhere = async (browser: Browser) => {
+      const { body } = await visit(browser, '/sessions')
+      const csrf = hiddenOf(body.slice(body.indexOf('sessions/end-all')), 'csrf')
+      return () => browser.visit(`${idp.url}/sessions/end-all`, { csrf })
+    }
+    const refused = { status: 400, body: { error: 'invalid_grant' } }
+    // What each of the two holds is what signing out waits for, with the user's row in its hands.
+    const one = await idp.signedIn(await idp.person())
+    const device = await deviceIn(one)
+    const pending = sql`select 1 from device_authorizations where user_code = ${device.userCode} for update`
+    const [approved, done] = await inLine(pending, () => approve(one, device.page), await everywhere(one))
+    expect([approved.status, done.status]).toEqual([200, 200])
+    expect(await idp.token(device.poll)).toMatchObject(refused)
+
+    const two = await idp.signedIn(await idp.person())
+    const form = idp.codeForm(client, await codeIn(two))
+    const row = sql`select 1 from clients where id = ${client.id} for update`
+    const [redeemed, after] = await inLine(row, () => idp.token(form), await everywhere(two))
+    expect([redeemed.status, after.status]).toEqual([200, 200])
+    expect(await refresh(redeemed.body.refresh_token as string)).toMatchObject(refused)
+  })
 })
 
 test.each([
@@ -184,7 +392,13 @@ test.each([
     'Safari on Mac',
   ],
   ['Mozilla/5.0 (X11; Linux x86_64)', 'Browser on Linux'],
-  ['curl/8.5.0', 'Unknown browser'],
+  ['curl/8.5.0', 'curl'],
+  ['platform-cli/1.4.0 (linux x64)', 'platform-cli'],
+  ['Go-http-client/1.1', 'Go-http-client'],
+  ['node', 'node'],
+  [`${'x'.repeat(41)}/1.0`, 'Unknown browser'],
+  ['<b>bold</b>', 'Unknown browser'],
+  ['', 'Unknown browser'],
   [null, 'Unknown browser'],
 ])('%s is %s', (userAgent, words) => {
   expect(describeBrowser(userAgent)).toBe(words)

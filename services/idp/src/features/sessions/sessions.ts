@@ -1,16 +1,17 @@
 import { createHash } from 'node:crypto'
 import type { Db } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
-import { and, desc, eq, gt, isNull, sql } from 'drizzle-orm'
+import { and, desc, eq, gt, inArray, isNull, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
-import { addressOf, type Ctx } from '../../http/app.ts'
+import { addressOf, type Ctx, userAgentOf } from '../../http/app.ts'
 import { newCookieValue, readCookie, setCookie } from '../../http/cookies.ts'
 import { preparedOnce } from '@platform/runtime/prepared-once'
 import { users } from '../accounts/table.ts'
 import { recordAudit } from '../audit/audit.ts'
 import { authorizationCodes } from '../authorize/table.ts'
 import { deviceAuthorizations } from '../device/table.ts'
-import { revokeFamiliesOf } from '../refresh/families.ts'
+import { revokeFamiliesOf, type UserGrants } from '../refresh/families.ts'
+import { refreshFamilies } from '../refresh/table.ts'
 import { type Assertion, takeAssertion } from '../passkeys/take-assertion.ts'
 import { sessions } from './table.ts'
 
@@ -19,7 +20,6 @@ const IDLE_MS = 14 * DAY_MS
 const ABSOLUTE_MS = 90 * DAY_MS
 /** How old `last_seen_at` may be before a page is worth a write. */
 const TOUCH_MS = 3_600_000
-const USER_AGENT_LENGTH_MAX = 512
 /** More than this many sessions are not listed; all of them end together. */
 export const SESSIONS_LISTED_MAX = 100
 
@@ -117,8 +117,25 @@ async function stillHolds(
 }
 
 /**
- * Signs a browser in under a new cookie; the session that it had is gone. Answers otherwise when the user was suspended
- * or got another password meanwhile: the row lock makes one of the two see the other.
+ * Makes what a user granted in sessions that are gone part of the one that took their place in the same browser, so that
+ * ending it ends that too; what others granted in them stays theirs. In the order of endGrants, for the same reason.
+ */
+async function carryGrants(
+  tx: Pick<Db, 'update'>,
+  { userId, from, to }: { userId: string; from: readonly string[]; to: string },
+): Promise<void> {
+  if (from.length === 0) return
+  for (const grants of [authorizationCodes, deviceAuthorizations, refreshFamilies])
+    await tx
+      .update(grants)
+      .set({ sid: to })
+      .where(and(eq(grants.userId, userId), inArray(grants.sid, from)))
+}
+
+/**
+ * Signs a browser in under a new cookie; the session that it had is gone, and what the same user granted in it belongs to
+ * the new one. Answers otherwise when the user was suspended or got another password meanwhile: the row lock makes one of
+ * the two see the other.
  */
 export async function startSession(
   c: Ctx,
@@ -129,6 +146,7 @@ export async function startSession(
   const at = now()
   const cookie = newCookieValue()
   const before = readCookie(c, deps, 'session')
+  const id = newId()
   const started = await db.transaction(async (tx) => {
     const [user] = await tx
       .select({ id: users.id, suspendedAt: users.suspendedAt, passwordHash: users.passwordHash })
@@ -137,9 +155,16 @@ export async function startSession(
       .for('share')
     if (!user || !(await stillHolds(tx, at, user, proof))) return 'outdated'
     if (user.suspendedAt) return 'suspended'
-    if (before !== undefined) await tx.delete(sessions).where(eq(sessions.cookieHash, hashCookie(before)))
+    const replaced = proof.kind === 'session' ? [proof.sessionId] : []
+    if (before !== undefined) {
+      const ended = await tx
+        .delete(sessions)
+        .where(eq(sessions.cookieHash, hashCookie(before)))
+        .returning({ id: sessions.id })
+      replaced.push(...ended.map((session) => session.id))
+    }
     await tx.insert(sessions).values({
-      id: newId(),
+      id,
       cookieHash: hashCookie(cookie),
       userId,
       authTime: authTime ?? at,
@@ -147,11 +172,12 @@ export async function startSession(
       createdAt: at,
       lastSeenAt: at,
       expiresAt: new Date(at.getTime() + ABSOLUTE_MS),
-      userAgent: c.req.header('user-agent')?.slice(0, USER_AGENT_LENGTH_MAX) ?? null,
+      userAgent: userAgentOf(c),
       address: addressOf(c, deps),
       answeredRequest,
       answer: answeredRequest && 'signed-in',
     })
+    await carryGrants(tx, { userId, from: replaced, to: id })
     return 'started'
   })
   if (started === 'started') setCookie(c, deps, 'session', cookie, ABSOLUTE_MS / 1_000)
@@ -215,22 +241,28 @@ export async function listSessions({ db, now }: Pick<Deps, 'db' | 'now'>, userId
     .limit(SESSIONS_LISTED_MAX)
 }
 
-/** Ends one session of a user from another. What clients hold goes on, as after signing out there. Safe to repeat. */
+/**
+ * Ends one session of a user from another, and what was granted in it: the machine may be in the wrong hands, and with it
+ * what its programs hold. Signing out in a browser leaves that alone (endSession). Safe to repeat.
+ */
 export async function endSessionOf(
   { db, now }: Pick<Deps, 'db' | 'now'>,
   { userId, sessionId }: { userId: string; sessionId: string },
 ): Promise<void> {
+  const at = now()
   await db.transaction(async (tx) => {
+    // First the session's row: a code or an approval that is under way waits for it, or is waited for.
     const ended = await tx
       .delete(sessions)
       .where(and(eq(sessions.id, sessionId), eq(sessions.userId, userId)))
       .returning({ id: sessions.id })
     if (ended.length === 0) return
-    await recordAudit(tx, now(), {
+    const grants = await endGrants(tx, at, { userId, sid: sessionId })
+    await recordAudit(tx, at, {
       actor: `user:${userId}`,
       action: 'session.ended',
       subject: `user:${userId}`,
-      details: { sessionId },
+      details: { sessionId, grants },
     })
   })
 }
@@ -240,7 +272,7 @@ export async function signOutEverywhere({ db, now }: Pick<Deps, 'db' | 'now'>, u
   const at = now()
   await db.transaction(async (tx) => {
     // First the user's row: a sign-in that is under way waits for it, or is waited for.
-    await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('update')
+    await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('no key update')
     await endAllAccess(tx, at, userId)
     await recordAudit(tx, at, {
       actor: `user:${userId}`,
@@ -260,15 +292,12 @@ export async function endAllAccess(tx: Pick<Db, 'update' | 'delete'>, at: Date, 
 }
 
 /**
- * Ends what a user granted to clients, or to one: pending codes, device approvals, refresh families. Part of the
- * transaction that had the reason. The families come last: a code that is being redeemed meanwhile holds its row, and the
- * family it founds is seen by the statement after. Returns how many there were.
+ * Ends what a user granted to clients: pending codes, device approvals, refresh families. Part of the transaction that
+ * had the reason. The families come last: a code that is being redeemed meanwhile holds its row, and the family it founds
+ * is seen by the statement after. Returns how many there were.
  */
-export async function endGrants(
-  tx: Pick<Db, 'update'>,
-  at: Date,
-  { userId, clientId }: { userId: string; clientId?: string | undefined },
-): Promise<number> {
+export async function endGrants(tx: Pick<Db, 'update'>, at: Date, grants: UserGrants): Promise<number> {
+  const { userId, clientId, sid } = grants
   const codes = await tx
     .update(authorizationCodes)
     .set({ consumedAt: at })
@@ -276,6 +305,7 @@ export async function endGrants(
       and(
         eq(authorizationCodes.userId, userId),
         clientId === undefined ? undefined : eq(authorizationCodes.clientId, clientId),
+        sid === undefined ? undefined : eq(authorizationCodes.sid, sid),
         isNull(authorizationCodes.consumedAt),
       ),
     )
@@ -287,9 +317,10 @@ export async function endGrants(
       and(
         eq(deviceAuthorizations.userId, userId),
         clientId === undefined ? undefined : eq(deviceAuthorizations.clientId, clientId),
+        sid === undefined ? undefined : eq(deviceAuthorizations.sid, sid),
         isNull(deviceAuthorizations.consumedAt),
       ),
     )
     .returning({ clientId: deviceAuthorizations.clientId })
-  return codes.length + devices.length + (await revokeFamiliesOf(tx, at, { userId, clientId }))
+  return codes.length + devices.length + (await revokeFamiliesOf(tx, at, grants))
 }

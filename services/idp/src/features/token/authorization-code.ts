@@ -63,6 +63,8 @@ const consumeCodeForFamily = preparedOnce((db) => {
       authTime: authorizationCodes.authTime,
       amr: authorizationCodes.amr,
       sid: authorizationCodes.sid,
+      userAgent: authorizationCodes.userAgent,
+      address: authorizationCodes.address,
     }),
   )
   return db

@@ -71,6 +71,8 @@ const consumeDeviceCodeForFamily = preparedOnce((db) => {
       authTime: deviceAuthorizations.authTime,
       amr: deviceAuthorizations.amr,
       sid: deviceAuthorizations.sid,
+      userAgent: deviceAuthorizations.userAgent,
+      address: deviceAuthorizations.address,
     }),
   )
   return db

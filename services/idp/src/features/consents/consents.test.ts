@@ -1,0 +1,110 @@
+import { scopeCatalogue } from '@platform/auth/scopes'
+import type { Visit } from '@platform/testkit/browser'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { REDIRECT_URI, startTestIdp, type TestIdp } from '../../../test/start.ts'
+
+let idp: TestIdp
+beforeAll(async () => {
+  idp = await startTestIdp()
+})
+afterAll(() => idp.close())
+
+const words = (markup = '') =>
+  markup
+    .replaceAll(/<[^>]*>/g, '')
+    .replaceAll(/\s+/g, ' ')
+    .trim()
+/** The lines of the scope list: the scope's name and what a person reads. */
+const linesOf = ({ body }: Visit) =>
+  [...body.matchAll(/<li title="([^"]+)">(.*?)<\/li>/gs)].map(([, scope, text]) => [scope, words(text)])
+const termsOf = ({ body }: Visit) =>
+  Object.fromEntries(
+    [...body.matchAll(/<dt>(.*?)<\/dt>\s*<dd>(.*?)<\/dd>/gs)].map(([, term, text]) => [words(term), words(text)]),
+  )
+async function asked(description: Parameters<TestIdp['client']>[0], parameters: Record<string, string>) {
+  const client = await idp.client({ isFirstParty: false, ...description })
+  const browser = await idp.signedIn(await idp.person())
+  const page = await browser.follow(await browser.visit(idp.authorizeUrl(client, parameters)), idp.url)
+  expect(page.url).toContain('/consent?')
+  return { client, browser, page }
+}
+
+describe('what consent is asked for', () => {
+  test.each([
+    ['as the catalogue has them', [...scopeCatalogue]],
+    ['what reads first', scopeCatalogue.toReversed()],
+    ['by name', scopeCatalogue.toSorted()],
+  ])('is shown in one order, whatever the request says (%s)', async (_, scopes) => {
+    const { page } = await asked({}, { scope: scopes.join(' ') })
+    expect(linesOf(page)).toEqual([
+      ['platform:organizations:write', 'Create organizations Changes'],
+      ['platform:api_keys:delete', 'Revoke API keys Deletes'],
+      ['platform:api_keys:write', 'Create and revoke API keys Changes'],
+      ['network:applications:write', 'Create applications and change their hostnames Changes'],
+      ['network:env_vars:delete', 'Delete environment variables Deletes'],
+      ['network:env_vars:write', 'Create and change environment variables Changes'],
+      ['network:deployments:trigger', 'Deploy applications Changes'],
+      ['network:deployments:write', 'Change deployments Changes'],
+      ['network:storage:delete', 'Delete stored files Deletes'],
+      ['network:storage:write', 'Store and change files Changes'],
+      ['network:sticky_sessions:write', 'Pin visitors to a Function Changes'],
+      ['network:ai_gateway:budgets', 'Change the AI budgets of your organizations Changes'],
+      ['network:ai_gateway:policies', 'Change the AI policies of your organizations Changes'],
+      ['network:ai_gateway:chat', 'Use AI models at the cost of your organization Costs money'],
+      ['offline_access', 'Stay connected while you are away, until you disconnect it Lasting'],
+      ['platform:organizations:read', 'See your organizations and their members'],
+      ['platform:api_keys:read', 'See API keys'],
+      ['network:applications:read', 'See applications, hostnames, requests and activity'],
+      ['network:env_vars:read', 'Read environment variables'],
+      ['network:deployments:read', 'See deployments and their logs'],
+      ['network:storage:read', 'Read stored files'],
+      ['network:ai_gateway:models', 'See which AI models there are'],
+      ['network:ai_gateway:usage', 'See the AI usage of your organizations'],
+      ['openid profile email', 'See which account is yours, your name and picture, and your email address'],
+    ])
+  })
+
+  test('sections without a line are left out, and one identity scope is one line', async () => {
+    const { page } = await asked({}, { scope: 'openid network:storage:read' })
+    expect([...page.body.matchAll(/<h3>(.*?)<\/h3>/g)].map(([, heading]) => heading)).toEqual([
+      'Read',
+      'Know who you are',
+    ])
+    expect(linesOf(page).at(-1)).toEqual(['openid', 'See which account is yours'])
+  })
+})
+
+describe('who asks, and where it leads', () => {
+  test('the client, whom it was made for, and the host of its redirect URI, as text', async () => {
+    const { page } = await asked({ name: '<b>Notes</b>', requester: 'Smith & Sons' }, {})
+    expect(termsOf(page)).toEqual({
+      Application: '&lt;b&gt;Notes&lt;/b&gt;',
+      'Made for': 'Smith &amp; Sons',
+      'Leads to': new URL(REDIRECT_URI).host,
+    })
+  })
+
+  test.each(['http://127.0.0.1:4123/callback', 'com.example.notes:/callback'])(
+    'for %s it is a program on this machine; without a requester nothing is said of one',
+    async (redirectUri) => {
+      const { page } = await asked({ redirectUris: [redirectUri] }, { redirect_uri: redirectUri })
+      expect(termsOf(page)).toEqual({ Application: 'Test client', 'Leads to': 'A program on this machine' })
+    },
+  )
+
+  test('another account can be used: signing in as somebody else leads back, and it is they who are asked', async () => {
+    const { client, browser, page } = await asked({}, { scope: 'openid email' })
+    const bob = await idp.person()
+    const link = /href="([^"]+)">Use another account/.exec(page.body)?.[1]?.replaceAll('&amp;', '&') ?? ''
+    const signIn = await browser.visit(link)
+    expect(signIn.body).toContain('to continue to <strong>Test client</strong>')
+    const again = await browser.follow(await idp.signIn(browser, signIn, bob), idp.url)
+    expect(again.url).toContain('/consent?')
+    expect(again.body).toContain(bob.email)
+    const done = await browser.follow(await browser.submit(again, {}, { name: 'decision', value: 'approve' }), idp.url)
+    const code = new URL(done.location ?? '').searchParams.get('code') ?? ''
+    const { body } = await idp.token(idp.codeForm(client, code))
+    const userinfo = { authorization: `Bearer ${body.access_token as string}` }
+    expect((await idp.send('GET /oauth2/userinfo', undefined, userinfo)).body).toMatchObject({ email: bob.email })
+  })
+})

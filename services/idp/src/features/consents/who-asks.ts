@@ -1,0 +1,14 @@
+import { html } from 'hono/html'
+import type { Markup } from '../../http/page.ts'
+import type { Client } from '../clients/client.ts'
+
+/** The first rows of a list that tells the user who asks: the client, and whom the operator made it for. */
+export const whoAsks = ({ name, requester }: Pick<Client, 'name' | 'requester'>): Markup => html`
+  <dt>Application</dt>
+  <dd>${name}</dd>
+  ${
+    requester &&
+    html`<dt>Made for</dt>
+      <dd>${requester}</dd>`
+  }
+`
