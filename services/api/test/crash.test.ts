@@ -19,7 +19,7 @@ import { blobs } from '../src/features/storage/table.ts'
 import { verifyStorage } from '../src/features/storage/verify-storage.ts'
 import { storageProcess } from './storage-process.ts'
 
-// oxlint-disable-next-line node/no-process-env -- a few in CI, 200 by `pnpm crash`
+// oxlint-disable-next-line node/no-process-env -- a few in CI, 200 by `npm run crash`
 const ROUNDS = Number(process.env.CRASH_ROUNDS ?? 6)
 const WORKERS = 6
 

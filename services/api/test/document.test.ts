@@ -29,7 +29,7 @@ test('the document is valid OpenAPI 3.0.3, needs no credential and names its ser
   })
 })
 
-test('the document is the one last agreed on; a new one has a new version (A §9): `pnpm golden` writes it', () => {
+test('the document is the one last agreed on; a new one has a new version (A §9): `npm run golden` writes it', () => {
   expect(currentDocument()).toEqual(goldenDocument())
 })
 

@@ -59,7 +59,7 @@ function schemaAt(tag: string): Promise<string> {
   return known
 }
 
-test('the schema that all migrations make is the one last agreed on: `pnpm schema` writes it', async () => {
+test('the schema that all migrations make is the one last agreed on: `npm run schema` writes it', async () => {
   const { url } = await createDatabase('api')
   await expect(await schemaText(url)).toMatchFileSnapshot('schema.golden.sql')
 })

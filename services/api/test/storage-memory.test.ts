@@ -10,7 +10,7 @@ import { newObjectsUrl } from '@platform/testkit/objects'
 import { expect, onTestFinished, test } from 'vitest'
 import { storageProcess } from './storage-process.ts'
 
-// oxlint-disable-next-line node/no-process-env -- a little in CI, 5 GB by `pnpm memory`
+// oxlint-disable-next-line node/no-process-env -- a little in CI, 5 GB by `npm run memory`
 const BYTES = Number(process.env.MEMORY_BYTES ?? 300_000_000)
 /** Under 200 MB of RSS with the 58 MB that Node's file mostly takes besides. */
 const HELD_BYTES_MAX = 130_000_000

@@ -2,7 +2,7 @@ import { createDatabase } from '@platform/testkit/databases'
 import { schemaText } from '@platform/testkit/schema-text'
 import { expect, test } from 'vitest'
 
-test('the migrations make the schema that test/schema.golden.sql shows (`pnpm schema` writes it)', async () => {
+test('the migrations make the schema that test/schema.golden.sql shows (`npm run schema` writes it)', async () => {
   const { url } = await createDatabase('idp')
   await expect(await schemaText(url)).toMatchFileSnapshot('schema.golden.sql')
 })

@@ -5,6 +5,7 @@ import { id, imageUrl, instant, name, shown, text } from '../../http/fields.ts'
 import { keysetQuery, page } from '../../http/pages.ts'
 import { slug } from '../organizations/labels.ts'
 import { reachOrganization } from '../organizations/reach.ts'
+import { requireProduct } from '../products/require-product.ts'
 import { Organization } from '../organizations/routes.ts'
 import { applicationsPage, createApplication, type ListReach } from './applications.ts'
 import { organizationOf, reachApplication } from './reach.ts'
@@ -69,7 +70,7 @@ export const applicationEndpoints = [
     tag,
     summary: 'Create an application',
     description:
-      'With its environments `production` and `preview`. The name must be new in the organization, otherwise 409. Refused with 429 and without `Retry-After` when the quota of the plan is used up.',
+      'With its environments `production` and `preview`. The name must be new in the organization, otherwise 409. Refused with 403 when the organization has no access to the product `network`, and with 429 and without `Retry-After` when the quota of the plan is used up.',
     actor: 'any',
     scope: 'network:applications:write',
     body: z.strictObject({
@@ -78,7 +79,11 @@ export const applicationEndpoints = [
       slug: slug.optional(),
       rootDirectory: text(ROOT_DIRECTORY_BYTES_MAX).optional().openapi({ example: 'apps/shop' }),
     }),
-    reach: (call) => reachOrganization(call, call.body.organizationId),
+    async reach(call) {
+      const organization = await reachOrganization(call, call.body.organizationId)
+      await requireProduct(call.deps, 'network', { organizationId: organization.id })
+      return organization
+    },
     returns: [201, Application],
     fails: [404, 409],
     handle: ({ deps, target, body }) => createApplication(deps, target, body),

@@ -3,6 +3,7 @@ import type { Sealer } from '@platform/runtime/seal'
 import { type Deps, grants } from '../../deps.ts'
 import type { DoorExchange } from '../../http/door.ts'
 import { admitAnyone, authenticate } from '../../http/exchange.ts'
+import { noAccess } from '../products/require-product.ts'
 import type { Bucket } from '../storage/buckets.ts'
 import { signedHosts } from './addressing.ts'
 import { readBucketName } from './bucket-name.ts'
@@ -117,7 +118,7 @@ async function authorizeSigned(exchange: DoorExchange, request: Request, claim: 
   const caller = callerOf(deps, key)
   exchange.actor = caller
   demandScope(caller.scopes, request.scope)
-  return { caller, named: found?.named ?? { bucket: null, found: null }, payloadHash, seed }
+  return { caller, named: found?.named ?? { bucket: null, found: null, isReadOnly: false }, payloadHash, seed }
 }
 
 /** A key's token acts for its application as the key does, and lives out its 300 seconds (D44, A §3). */
@@ -195,6 +196,7 @@ export async function authorizeForm(
   const caller = callerOf(deps, key)
   exchange.actor = caller
   demandScope(caller.scopes, 'network:storage:write')
+  if (found?.named.isReadOnly) throw s3Failure('AccessDenied', noAccess('storage'))
   if (!found?.named.bucket) throw s3Failure('NoSuchBucket')
   return { caller, bucket: found.named.bucket }
 }

@@ -4,6 +4,7 @@ import { preparedOnce } from '@platform/runtime/prepared-once'
 import { and, eq, getTableColumns, isNull, sql } from 'drizzle-orm'
 import { apiKeys } from '../api-keys/table.ts'
 import { environments } from '../applications/table.ts'
+import { isWithheldBelow } from '../products/require-product.ts'
 import type { Bucket } from '../storage/buckets.ts'
 import type { StoredObject } from '../storage/commit-object.ts'
 import { blobs, buckets, objectBlobs, objects } from '../storage/table.ts'
@@ -19,6 +20,8 @@ export interface FoundObject {
 export interface Named {
   bucket: Bucket | null
   found: FoundObject | null
+  /** True where the organization has no access to storage: it reads, and writes no more (D91). */
+  isReadOnly: boolean
 }
 
 /** An API key, as far as its holder's requests need it. */
@@ -71,7 +74,7 @@ const bySigner = preparedOnce((db) => {
     .limit(1)
     .as('live')
   const query = db
-    .select({ n: asked.n, key, ...named })
+    .select({ n: asked.n, key, ...named, isReadOnly: isWithheldBelow(apiKeys.applicationId, 'storage') })
     .from(asked.from)
     .innerJoin(apiKeys, and(eq(apiKeys.id, columns.keyId), isNull(apiKeys.deletedAt)))
     .leftJoin(
@@ -94,9 +97,9 @@ const bySigner = preparedOnce((db) => {
 
 const byApplication = preparedOnce((db) =>
   db
-    .select(named)
+    .select({ ...named, isReadOnly: isWithheldBelow(environments.applicationId, 'storage') })
     .from(environments)
-    .innerJoin(buckets, bucketNamed)
+    .leftJoin(buckets, bucketNamed)
     .leftJoin(objects, objectNamed)
     .leftJoin(objectBlobs, firstPiece)
     .leftJoin(blobs, eq(blobs.id, objectBlobs.blobId))
@@ -129,13 +132,14 @@ export interface Asked {
 }
 
 /** drizzle types a joined table whose columns are all null as null only where every column may be. */
-function asNamed(row: { bucket: unknown; object: unknown; first: unknown }): Named {
+function asNamed(row: { bucket: unknown; object: unknown; first: unknown; isReadOnly?: boolean }): Named {
   const bucket = row.bucket as Bucket | null
   const object = row.object as StoredObject | null
   // A joined slug would make an object of a bucket that is not there.
   return {
     bucket: bucket?.id ? bucket : null,
     found: object && { object, first: row.first as FoundObject['first'] },
+    isReadOnly: row.isReadOnly ?? true, // whoever has no key writes nothing
   }
 }
 
@@ -154,7 +158,7 @@ export async function findSigner(
   return row && { key: row.key, named: asNamed(row) }
 }
 
-const NOTHING: Named = { bucket: null, found: null }
+const NOTHING: Named = { bucket: null, found: null, isReadOnly: false }
 
 /** What is asked for below an application. */
 export async function findBelowApplication(db: Db, applicationId: string, { bucket, key }: Asked): Promise<Named> {

@@ -66,6 +66,10 @@ export const operations = {
 
 export type OperationName = keyof typeof operations
 
+/** True for what adds or changes something, as opposed to reading and removing. */
+export const writes = (name: OperationName): boolean =>
+  operations[name].scope === WRITE && name !== 'AbortMultipartUpload'
+
 /** What S3 has and this API has not, by the parameter that asks for it: refused by name, never answered as another. */
 const absent: ReadonlyMap<string, string> = new Map(
   Object.entries({

@@ -2,12 +2,13 @@ import type { RequestListener } from 'node:http'
 import type { S3Error } from '@platform/errors/s3-error'
 import type { Deps } from '../../deps.ts'
 import { type DoorExchange, openDoor } from '../../http/door.ts'
+import { noAccess } from '../products/require-product.ts'
 import type { Bucket } from '../storage/buckets.ts'
 import { sendContent } from '../storage/read-object.ts'
 import { addressingOf } from './addressing.ts'
 import { admit, authorize } from './authorize.ts'
 import { handlers } from './handlers.ts'
-import { type OperationName, operations, readOperation } from './operations.ts'
+import { type OperationName, operations, readOperation, writes } from './operations.ts'
 import { postObject } from './post-object.ts'
 import { readRawHeaders } from './raw-headers.ts'
 import { type RawTarget, readTarget } from './raw-target.ts'
@@ -113,6 +114,7 @@ async function answer(exchange: DoorExchange, place: Place, admitted: Promise<vo
   })
   if ('refusal' in found) throw found.refusal
   if (!handler) throw s3Failure('NotImplemented')
+  if (named.isReadOnly && writes(name)) throw s3Failure('AccessDenied', noAccess('storage'))
   const { bucket, found: object } = named
   const { key = '' } = target
   exchange.isWorking = true

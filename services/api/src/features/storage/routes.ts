@@ -4,6 +4,7 @@ import { endpoint } from '../../http/endpoint.ts'
 import { id, instant, type PathParam, pathId, shown, text } from '../../http/fields.ts'
 import { asWholeSet, cursorPage, cursorQuery, page } from '../../http/pages.ts'
 import { slug } from '../organizations/labels.ts'
+import { requireProduct } from '../products/require-product.ts'
 import { accessTo, cdnHostnameOf } from './access-url.ts'
 import { type Bucket as StoredBucket, createBucket, deleteBucket, listBuckets } from './buckets.ts'
 import type { StoredObject } from './commit-object.ts'
@@ -165,7 +166,11 @@ export const storageEndpoints = [
       visibility: visibility.optional(),
       slug: slug.optional(),
     }),
-    reach: reachNewBucketPlace,
+    async reach(call) {
+      const place = await reachNewBucketPlace(call)
+      await requireProduct(call.deps, 'storage', { applicationId: place.application.id })
+      return place
+    },
     returns: [201, Bucket],
     fails: [400, 409],
     handle: async ({ deps, target: { application, environment }, body }) =>

@@ -1,14 +1,15 @@
 import type { RequestListener } from 'node:http'
 import { ApiError, BadRequest, Conflict, Forbidden, NotFound, PayloadTooLarge } from '@platform/errors/api-error'
-import { inArray } from 'drizzle-orm'
+import { eq, inArray } from 'drizzle-orm'
 import { type Actor, type Deps, grants } from '../../deps.ts'
 import { type DoorExchange, openDoor } from '../../http/door.ts'
 import { admitAnyone, authenticate } from '../../http/exchange.ts'
+import { isWithheldBelow, noAccess, requireProduct } from '../products/require-product.ts'
 import type { Bucket } from '../storage/buckets.ts'
 import { CONTENT_TYPE, whyNoKey } from '../storage/object-key.ts'
 import { openUpload } from '../storage/read-object.ts'
 import { reachBucket } from '../storage/reach.ts'
-import { uploads } from '../storage/table.ts'
+import { buckets, uploads } from '../storage/table.ts'
 import { appendBody, type BodyChecksum } from './append-body.ts'
 import { resumeHashes } from './running-hashes.ts'
 import { readUploadMetadata } from './upload-metadata.ts'
@@ -108,6 +109,16 @@ async function reachUpload(deps: Deps, path: string): Promise<Upload> {
   return upload
 }
 
+/** Throws Forbidden where the organization lost its access to storage after the upload began (D91). */
+async function requireStorage({ db }: Pick<Deps, 'db'>, { bucketId }: Upload): Promise<void> {
+  if (bucketId === null) return // a part of something: its target is named at the end
+  const [bucket] = await db
+    .select({ isWithheld: isWithheldBelow(buckets.applicationId, 'storage') })
+    .from(buckets)
+    .where(eq(buckets.id, bucketId))
+  if (bucket?.isWithheld) throw new Forbidden(noAccess('storage'))
+}
+
 function answer(exchange: DoorExchange, status: number, headers: Record<string, string>): void {
   exchange.outgoing.writeHead(status, { 'cache-control': 'no-store', ...headers }).end()
 }
@@ -130,7 +141,9 @@ async function reachTarget(deps: Deps, actor: Actor, metadata: ReadonlyMap<strin
     bucket,
     ...(environment !== undefined && { environment }),
   }
-  return reachBucket({ deps, actor, params })
+  const reached = await reachBucket({ deps, actor, params })
+  await requireProduct(deps, 'storage', reached)
+  return reached
 }
 
 function keyOf(metadata: ReadonlyMap<string, string>): string {
@@ -270,6 +283,7 @@ async function appendTo(exchange: DoorExchange, upload: Upload): Promise<Upload>
 async function patch(exchange: DoorExchange): Promise<void> {
   await admitAnyone(exchange)
   const upload = await reachUpload(exchange.deps, exchange.path)
+  await requireStorage(exchange.deps, upload)
   if (header(exchange, 'content-type')?.split(';', 1)[0] !== OFFSET_TYPE) throw new UnsupportedType()
   if (upload.concatenates?.startsWith('final;')) throw new Forbidden('A concatenation takes no bytes of its own')
   if (readLength(exchange, 'upload-offset') === undefined) throw new BadRequest('Upload-Offset is missing')

@@ -7,6 +7,7 @@ import { publicUrlOf } from '../storage/access-url.ts'
 import type { Bucket } from '../storage/buckets.ts'
 import { CONTENT_TYPE, whyNoKey } from '../storage/object-key.ts'
 import { reachBucket } from '../storage/reach.ts'
+import { requireProduct } from '../products/require-product.ts'
 import { deprecation, ofBucket } from '../storage/routes.ts'
 import { uploadUrlOf } from './files-door.ts'
 import {
@@ -113,7 +114,11 @@ export const uploadEndpoints = [
       checksumSha1: sha1.optional(),
       checksumMd5: md5.optional(),
     }),
-    reach: reachBucket,
+    async reach(call) {
+      const bucket = await reachBucket(call)
+      await requireProduct(call.deps, 'storage', bucket)
+      return bucket
+    },
     returns: [201, NewUploadSession],
     headersFor: deprecation,
     handle: async ({ deps, actor, target: bucket, body }) => {
