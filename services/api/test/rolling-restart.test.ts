@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { Agent, request } from 'node:http'
@@ -16,7 +16,7 @@ import type { UserActor } from '../src/deps.ts'
 import { createApiKey } from '../src/features/api-keys/api-keys.ts'
 import { createApplication } from '../src/features/applications/applications.ts'
 import { createOrganization } from '../src/features/organizations/organizations.ts'
-import { demandClient } from './client-process.ts'
+import { demandClient, findClients } from './client-process.ts'
 
 const main = new URL('../src/main.ts', import.meta.url)
 const REQUESTS_A_SECOND = 200
@@ -27,14 +27,7 @@ const NOTICE_MS = 500
 const FAIL_TIMEOUT_MS = 1_000
 const KEYS = 8
 
-const nginxFound = (() => {
-  try {
-    execFileSync('nginx', ['-v'], { stdio: 'ignore' })
-    return ['nginx']
-  } catch {
-    return []
-  }
-})()
+const nginxFound = await findClients(['nginx'], ['-v'])
 
 /** nginx as docs/operating.md configures it, before these ports; it ends with the test. */
 async function startNginx(port: number, upstreams: readonly number[]): Promise<void> {

@@ -97,6 +97,8 @@ test('what is done to an application arrives in order, with who did it and never
     'text/event-stream',
     'no-store',
   ])
+  // Who comes again finds another process where this one is stopping.
+  expect(answer.headers.get('connection')).toBe('close')
   const { body: variable } = await setVariable(ana, 'A')
   const line = `/applications/${ana.applicationId}/env-vars/${variable.id}`
   await platform.call(ana.token, `PATCH ${line}`, { sensitive: true })

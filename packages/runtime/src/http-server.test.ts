@@ -1,0 +1,72 @@
+import { once } from 'node:events'
+import { Agent, get, type IncomingMessage } from 'node:http'
+import { connect } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { listen } from './http-server.ts'
+
+/** A listener that answers with the path, `/slow` only when it is told to. */
+async function start() {
+  const mayAnswer = Promise.withResolvers<void>()
+  const slowCame = Promise.withResolvers<void>()
+  const server = await listen(
+    (incoming, outgoing) => {
+      const answer = () => outgoing.end(incoming.url)
+      if (incoming.url === '/slow') {
+        slowCame.resolve()
+        void mayAnswer.promise.then(answer)
+      } else answer()
+    },
+    '127.0.0.1',
+    0,
+  )
+  onTestFinished(() => server.stop(0))
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  onTestFinished(() => agent.destroy())
+  const ask = async (path: string) => {
+    const sent = get({ port: server.port, host: '127.0.0.1', path, agent })
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+    const text = (await answer.setEncoding('utf8').toArray()).join('')
+    return { text, connection: answer.headers.connection, isReused: sent.reusedSocket }
+  }
+  return { server, ask, slowCame: slowCame.promise, letSlowAnswer: mayAnswer.resolve }
+}
+
+test('answers keep their connection, until drain makes each of them close it', async () => {
+  const { server, ask } = await start()
+  expect(await ask('/1')).toEqual({ text: '/1', connection: 'keep-alive', isReused: false })
+  expect(await ask('/2')).toEqual({ text: '/2', connection: 'keep-alive', isReused: true })
+  server.drain()
+  expect(await ask('/3')).toEqual({ text: '/3', connection: 'close', isReused: true })
+  expect(await ask('/4')).toEqual({ text: '/4', connection: 'close', isReused: false })
+})
+
+test('what comes while a drained listener closes is answered, and nobody gets in afterwards', async () => {
+  const { server, ask, slowCame, letSlowAnswer } = await start()
+  server.drain()
+  const slow = ask('/slow')
+  await slowCame
+  const early = connect(server.port, '127.0.0.1')
+  await once(early, 'connect')
+  const closing = server.refuseConnections()
+  early.write('GET /early HTTP/1.1\r\nHost: x\r\n\r\n')
+  await closing
+  expect((await early.setEncoding('utf8').toArray()).join('')).toMatch(
+    /^HTTP\/1\.1 200 OK\r\n[^]*Connection: close[^]*\/early/,
+  )
+  await expect(once(connect(server.port, '127.0.0.1'), 'connect')).rejects.toThrow('ECONNREFUSED')
+  // What was under way finishes, and only then the listener has stopped.
+  let hasStopped = false
+  const stopped = server.stop().then(() => (hasStopped = true))
+  expect(hasStopped).toBe(false)
+  letSlowAnswer()
+  expect((await slow).text).toBe('/slow')
+  await stopped
+})
+
+test('what takes longer than it may is cut', async () => {
+  const { server, ask, slowCame } = await start()
+  const cut = ask('/slow').catch((error: Error) => error.message)
+  await slowCame
+  await server.stop(50)
+  expect(await cut).toBe('socket hang up')
+})
