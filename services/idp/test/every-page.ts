@@ -126,7 +126,7 @@ export async function walkAccount(walk: Walk): Promise<void> {
   await page.goto(`${idp.url}/sign-out`)
   await look('sign-out', page)
   await button(page, 'Sign out').click()
-  await page.getByText('no longer knows you').waitFor()
+  await page.getByText('signed out of this browser').waitFor()
   await look('sign-out, done', page)
 }
 

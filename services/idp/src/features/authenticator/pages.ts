@@ -3,11 +3,13 @@ import { z } from 'zod'
 import type { Deps } from '../../deps.ts'
 import { addressOf, type Ctx, type Endpoint } from '../../http/app.ts'
 import { readForm } from '../../http/body.ts'
+import { readCookie } from '../../http/cookies.ts'
 import { csrfOfSession, requireCsrfOfSession } from '../../http/csrf.ts'
 import { moment } from '../../http/moment.ts'
 import { answerPage, pageEndpoint } from '../../http/page.ts'
 import { readTicket, writeTicket } from '../../http/ticket.ts'
 import { isTooBusy } from '../accounts/passwords.ts'
+import { tellPause } from '../attempts/tell-pause.ts'
 import { redirect, redirectToSignIn } from '../authorize/redirects.ts'
 import { returnToPage } from '../authorize/return-to.ts'
 import { requireFreshSession } from '../sessions/fresh-session.ts'
@@ -36,7 +38,7 @@ interface Problem {
   text: string
   status: 400 | 401 | 429 | 503
 }
-const PAUSED: Problem = { text: 'Too many attempts. Wait a few minutes and try again.', status: 429 }
+const paused = (c: Ctx, waitSeconds: number): Problem => ({ text: tellPause(c, waitSeconds), status: 429 })
 
 const back = ({ accountUrl }: Deps) => html`<p class="back"><a href="${accountUrl}/">Back to your account</a></p>`
 
@@ -211,12 +213,17 @@ async function prove(c: Ctx, deps: Deps, session: Session, text: string): Promis
   // A password has eight characters at least, so six digits are never one.
   if (/^\s*\d{3}\s?\d{3}\s*$/.test(text)) {
     const checked = await checkSecondFactor(deps, id, text)
-    if (checked === 'paused') return PAUSED
-    return checked === 'right' ? undefined : { text: 'This code is not right.', status: 401 }
+    if (checked.kind === 'paused') return paused(c, checked.waitSeconds)
+    return checked.kind === 'right' ? undefined : { text: 'This code is not right.', status: 401 }
   }
   try {
-    const checked = await checkPassword(deps, { email, password: text, address: addressOf(c, deps) })
-    if (checked.kind === 'paused') return PAUSED
+    const checked = await checkPassword(deps, {
+      email,
+      password: text,
+      address: addressOf(c, deps),
+      knownBrowser: readCookie(c, deps, 'known'),
+    })
+    if (checked.kind === 'paused') return paused(c, checked.waitSeconds)
     return checked.kind === 'proven' && checked.userId === id
       ? undefined
       : { text: 'This password is not right.', status: 401 }

@@ -10,6 +10,7 @@ import { users } from '../accounts/table.ts'
 import { recordAudit } from '../audit/audit.ts'
 import { authorizationCodes } from '../authorize/table.ts'
 import { deviceAuthorizations } from '../device/table.ts'
+import { rememberBrowser } from '../known-browsers/known-browser.ts'
 import { revokeFamiliesOf } from '../refresh/families.ts'
 import { type Assertion, takeAssertion } from '../passkeys/take-assertion.ts'
 import { sessions } from './table.ts'
@@ -117,8 +118,9 @@ async function stillHolds(
 }
 
 /**
- * Signs a browser in under a new cookie; the session that it had is gone. Answers otherwise when the user was suspended
- * or got another password meanwhile: the row lock makes one of the two see the other.
+ * Signs a browser in under a new cookie; the session that it had is gone, and the account knows the browser from now on.
+ * Answers otherwise when the user was suspended or got another password meanwhile: the row lock makes one of the two see
+ * the other.
  */
 export async function startSession(
   c: Ctx,
@@ -129,33 +131,42 @@ export async function startSession(
   const at = now()
   const cookie = newCookieValue()
   const before = readCookie(c, deps, 'session')
-  const started = await db.transaction(async (tx) => {
-    const [user] = await tx
-      .select({ id: users.id, suspendedAt: users.suspendedAt, passwordHash: users.passwordHash })
-      .from(users)
-      .where(eq(users.id, userId))
-      .for('share')
-    if (!user || !(await stillHolds(tx, at, user, proof))) return 'outdated'
-    if (user.suspendedAt) return 'suspended'
-    if (before !== undefined) await tx.delete(sessions).where(eq(sessions.cookieHash, hashCookie(before)))
-    await tx.insert(sessions).values({
-      id: newId(),
-      cookieHash: hashCookie(cookie),
-      userId,
-      authTime: authTime ?? at,
-      amr,
-      createdAt: at,
-      lastSeenAt: at,
-      expiresAt: new Date(at.getTime() + ABSOLUTE_MS),
-      userAgent: c.req.header('user-agent')?.slice(0, USER_AGENT_LENGTH_MAX) ?? null,
-      address: addressOf(c, deps),
-      answeredRequest,
-      answer: answeredRequest && 'signed-in',
-    })
-    return 'started'
-  })
-  if (started === 'started') setCookie(c, deps, 'session', cookie, ABSOLUTE_MS / 1_000)
-  return started
+  const started = await db.transaction(
+    async (tx): Promise<'suspended' | 'outdated' | Parameters<typeof rememberBrowser>[2]> => {
+      const [user] = await tx
+        .select({
+          id: users.id,
+          suspendedAt: users.suspendedAt,
+          passwordHash: users.passwordHash,
+          updatedAt: users.updatedAt,
+        })
+        .from(users)
+        .where(eq(users.id, userId))
+        .for('share')
+      if (!user || !(await stillHolds(tx, at, user, proof))) return 'outdated'
+      if (user.suspendedAt) return 'suspended'
+      if (before !== undefined) await tx.delete(sessions).where(eq(sessions.cookieHash, hashCookie(before)))
+      await tx.insert(sessions).values({
+        id: newId(),
+        cookieHash: hashCookie(cookie),
+        userId,
+        authTime: authTime ?? at,
+        amr,
+        createdAt: at,
+        lastSeenAt: at,
+        expiresAt: new Date(at.getTime() + ABSOLUTE_MS),
+        userAgent: c.req.header('user-agent')?.slice(0, USER_AGENT_LENGTH_MAX) ?? null,
+        address: addressOf(c, deps),
+        answeredRequest,
+        answer: answeredRequest && 'signed-in',
+      })
+      return user
+    },
+  )
+  if (started === 'suspended' || started === 'outdated') return started
+  setCookie(c, deps, 'session', cookie, ABSOLUTE_MS / 1_000)
+  rememberBrowser(c, deps, started)
+  return 'started'
 }
 
 /** Lets a session that has shown more go on as one that has, under another cookie: a copy of the old one is left behind. */
@@ -241,6 +252,8 @@ export async function signOutEverywhere({ db, now }: Pick<Deps, 'db' | 'now'>, u
   await db.transaction(async (tx) => {
     // First the user's row: a sign-in that is under way waits for it, or is waited for.
     await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('update')
+    // Browsers that were known to the account are not any more (decision 16).
+    await tx.update(users).set({ updatedAt: at }).where(eq(users.id, userId))
     await endAllAccess(tx, at, userId)
     await recordAudit(tx, at, {
       actor: `user:${userId}`,

@@ -7,6 +7,7 @@ import { readCookie } from '../../http/cookies.ts'
 import { csrfBeforeSession, requireCsrfBeforeSession } from '../../http/csrf.ts'
 import { answerPage, pageEndpoint } from '../../http/page.ts'
 import { readTicket, writeTicket } from '../../http/ticket.ts'
+import { tellPause } from '../attempts/tell-pause.ts'
 import { checkSecondFactor } from '../authenticator/authenticator.ts'
 import { redirect, redirectToSignIn } from '../authorize/redirects.ts'
 import { readReturnTo, type ReturnTo } from '../authorize/return-to.ts'
@@ -115,8 +116,8 @@ async function checkCode(c: Ctx, deps: Deps): Promise<Response> {
     answerForm(c, deps, returnTo, { ticket, problem, status })
 
   const checked = await checkSecondFactor(deps, proven.userId, form.get('code') ?? '')
-  if (checked === 'paused') return again('Too many attempts. Wait a few minutes and try again.', 429)
-  if (checked === 'wrong')
+  if (checked.kind === 'paused') return again(tellPause(c, checked.waitSeconds), 429)
+  if (checked.kind === 'wrong')
     return again('This code is not right, or was used already. Wait for the next one and try again.', 401)
   const { userId, passwordStamp } = proven
   const started = await startSession(c, deps, {
