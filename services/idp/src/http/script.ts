@@ -39,7 +39,7 @@ function describe({ id, rawId, type, response }) {
 }
 
 const words = {
-  NotAllowedError: { get: 'No passkey was used. Try again, or sign in with your password.', create: 'No passkey was made. Try again when you are ready.' },
+  NotAllowedError: { get: 'No passkey was used. Try again, or take another way.', create: 'No passkey was made. Try again when you are ready.' },
   InvalidStateError: { create: 'This device holds a passkey for your account already.' },
   SecurityError: { get: 'Passkeys do not work at this address.', create: 'Passkeys do not work at this address.' },
 }

@@ -5,8 +5,8 @@ import { addressOf, type Ctx, type Endpoint } from '../../http/app.ts'
 import { readForm } from '../../http/body.ts'
 import { csrfOfSession, requireCsrfOfSession } from '../../http/csrf.ts'
 import { answerPage, pageEndpoint } from '../../http/page.ts'
-import { policyRefusal } from '../accounts/admission.ts'
-import { redirectToSignIn } from '../authorize/redirects.ts'
+import { lacksSecondFactor, policyRefusal } from '../accounts/admission.ts'
+import { redirectToSignIn, redirectToStepUp } from '../authorize/redirects.ts'
 import { returnToDevice } from '../authorize/return-to.ts'
 import { scopeList } from '../consents/scope-list.ts'
 import { findSession, type Session } from '../sessions/sessions.ts'
@@ -97,8 +97,10 @@ async function decide(c: Ctx, deps: Deps): Promise<Response> {
   c.set('clientId', device.client.id)
 
   const isApproved = form.get('decision') === 'approve'
-  const refusal = policyRefusal(device.client, session.user, session.amr)
+  const refusal = policyRefusal(device.client, session.user)
   if (isApproved && refusal !== undefined) throw new Forbidden(`Your account cannot be connected: ${refusal}`)
+  if (isApproved && lacksSecondFactor(device.client, session.amr))
+    return redirectToStepUp(c, deps, returnToDevice(deps, formatUserCode(device.userCode)))
   const decision = isApproved ? 'approved' : 'denied'
   if (!(await decideDevice(deps, { device, session, decision }))) return answerEntry(c, deps, '', WRONG_CODE)
   return answerPage(c, deps, {

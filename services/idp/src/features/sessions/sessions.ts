@@ -6,6 +6,7 @@ import type { Deps } from '../../deps.ts'
 import { addressOf, type Ctx } from '../../http/app.ts'
 import { newCookieValue, readCookie, setCookie } from '../../http/cookies.ts'
 import { preparedOnce } from '@platform/runtime/prepared-once'
+import { withMore } from '../accounts/authentication-level.ts'
 import { users } from '../accounts/table.ts'
 import { recordAudit } from '../audit/audit.ts'
 import { authorizationCodes } from '../authorize/table.ts'
@@ -80,8 +81,8 @@ type Proof =
   /** passwordStampOf what the password was held against. */
   | { kind: 'password'; passwordStamp: string }
   | { kind: 'passkey'; assertion: Assertion }
-  /** The session that this one takes the place of. */
-  | { kind: 'session'; sessionId: string }
+  /** The session that this one goes on, under the same id, and a passkey if that was shown besides. */
+  | { kind: 'session'; sessionId: string; assertion?: Assertion | undefined }
 
 interface NewSession {
   userId: string
@@ -92,6 +93,8 @@ interface NewSession {
   amr: string
   /** The authorization request that this sign-in answers, hashed. */
   answeredRequest: Buffer | null
+  /** What the answer was; the sign-in itself unless another session goes on in this one. */
+  answer?: Session['answer']
 }
 
 /** What stands for a password hash outside of the database. */
@@ -111,6 +114,7 @@ async function stillHolds(
     case 'password':
       return passwordHash !== null && passwordStampOf(passwordHash) === proof.passwordStamp
     case 'session': {
+      if (proof.assertion && !(await takeAssertion(tx, at, user.id, proof.assertion))) return false
       const ended = await tx.delete(sessions).where(eq(sessions.id, proof.sessionId)).returning({ id: sessions.id })
       return ended.length > 0
     }
@@ -125,7 +129,7 @@ async function stillHolds(
 export async function startSession(
   c: Ctx,
   deps: Deps,
-  { userId, proof, amr, authTime, answeredRequest }: NewSession,
+  { userId, proof, amr, authTime, answeredRequest, answer = 'signed-in' }: NewSession,
 ): Promise<'started' | 'suspended' | 'outdated'> {
   const { db, now } = deps
   const at = now()
@@ -147,7 +151,7 @@ export async function startSession(
       if (user.suspendedAt) return 'suspended'
       if (before !== undefined) await tx.delete(sessions).where(eq(sessions.cookieHash, hashCookie(before)))
       await tx.insert(sessions).values({
-        id: newId(),
+        id: proof.kind === 'session' ? proof.sessionId : newId(),
         cookieHash: hashCookie(cookie),
         userId,
         authTime: authTime ?? at,
@@ -158,7 +162,7 @@ export async function startSession(
         userAgent: c.req.header('user-agent')?.slice(0, USER_AGENT_LENGTH_MAX) ?? null,
         address: addressOf(c, deps),
         answeredRequest,
-        answer: answeredRequest && 'signed-in',
+        answer: answeredRequest && answer,
       })
       return user
     },
@@ -169,20 +173,41 @@ export async function startSession(
   return 'started'
 }
 
-/** Lets a session that has shown more go on as one that has, under another cookie: a copy of the old one is left behind. */
-export async function goOnAs(c: Ctx, deps: Deps, session: Session, amr: string): Promise<void> {
-  await startSession(c, deps, {
+interface Shown {
+  amr: string
+  /** Now, when it was shown in this moment. */
+  authTime: Date
+  assertion?: Assertion | undefined
+}
+
+/**
+ * Lets a session that has shown more go on as one that has, under another cookie: a copy of the old one is left behind.
+ * Its id and what the user answered in it stay. Answers otherwise when it ended meanwhile or the passkey was used before.
+ */
+export function goOnAs(
+  c: Ctx,
+  deps: Deps,
+  session: Session,
+  { amr, authTime, assertion }: Shown,
+): ReturnType<typeof startSession> {
+  return startSession(c, deps, {
     userId: session.user.id,
-    proof: { kind: 'session', sessionId: session.id },
-    amr,
-    authTime: session.authTime,
-    answeredRequest: null,
+    proof: { kind: 'session', sessionId: session.id, assertion },
+    amr: withMore(session.amr, amr),
+    authTime,
+    answeredRequest: session.answeredRequest,
+    answer: session.answer,
   })
 }
 
-/** Notes that the user chose this account for an authorization request, hashed. */
-export async function noteAccountChosen({ db }: Pick<Deps, 'db'>, sessionId: string, request: Buffer): Promise<void> {
-  await db.update(sessions).set({ answeredRequest: request, answer: 'chose-account' }).where(eq(sessions.id, sessionId))
+/** Notes how the user answered an authorization request, hashed. */
+export async function noteAnswer(
+  { db }: Pick<Deps, 'db'>,
+  sessionId: string,
+  answeredRequest: Buffer,
+  answer: 'chose-account' | 'declined-second-factor',
+): Promise<void> {
+  await db.update(sessions).set({ answeredRequest, answer }).where(eq(sessions.id, sessionId))
 }
 
 /** Ends the session of this browser, if there is one. What clients hold goes on until it expires. */
