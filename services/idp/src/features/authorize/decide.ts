@@ -49,7 +49,7 @@ async function needsConsent(deps: Deps, request: AuthorizeRequest, session: Sess
   const { client, redirectUri, scopes, prompt } = request
   if (prompt.has('consent')) return true
   // Any program of the user's machine may stand behind these, so nothing is granted without a click (RFC 8252 §8.6).
-  if (client.kind === 'public' && isNativeRedirectUri(redirectUri)) return true
+  if (client.kind === 'public' && isNativeRedirectUri(redirectUri, client)) return true
   if (client.isFirstParty) return false
   return !(await hasConsent(deps, { userId: session.user.id, clientId: client.id, scopes }))
 }
