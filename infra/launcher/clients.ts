@@ -12,7 +12,9 @@ export const clients = {
   console: {
     id: '0198c0de-0000-7000-8000-0000000000c2',
     name: 'Platform console',
-    redirectUri: 'http://localhost:3000/callback',
+    // A web page, since its port is written out (D110).
+    redirectUri: 'http://localhost:4003/callback',
+    postLogoutRedirectUri: 'http://localhost:4003/',
   },
   confidential: {
     id: '0198c0de-0000-7000-8000-0000000000c3',

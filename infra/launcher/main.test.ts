@@ -9,7 +9,11 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { compileCache } from '@platform/testkit/test-environment'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import postgres, { type Sql } from 'postgres'
 import { clients, demoEmail } from './clients.ts'
+import { readSecrets } from './secrets.ts'
+
+const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 
 let dataFolder: string
 const launchers: ChildProcess[] = []
@@ -153,7 +157,10 @@ describe('a start that works', () => {
     const { launcher, platform } = await start()
     expect(platform).toMatchObject({
       demo: { email: demoEmail },
-      clients: { cli: { id: clients.cli.id, redirectUri: 'http://127.0.0.1/callback' } },
+      clients: {
+        cli: { id: clients.cli.id, redirectUri: 'http://127.0.0.1/callback' },
+        console: { id: clients.console.id, redirectUri: 'http://localhost:4003/callback' },
+      },
     })
     const discovery = await fetch(`${platform.idpUrl}/.well-known/openid-configuration`)
     expect(await discovery.json()).toMatchObject({ issuer: platform.idpUrl })
@@ -179,6 +186,76 @@ describe('a start that works', () => {
     expect(isAlive(serverPid)).toBe(false)
     expect(await stop(second.launcher)).toBe(0)
   })
+
+  test('gives a folder from before the console of today, once, and leaves alone what a person changed', async () => {
+    const first = await start()
+    const { port: API_PORT } = new URL(first.platform.baseUrl)
+    const { port: IDP_PORT } = new URL(first.platform.idpUrl)
+    expect(await readConsole()).toMatchObject({
+      redirect_uris: ['http://localhost:4003/callback'],
+      post_logout_redirect_uris: ['http://localhost:4003/'],
+      grants: ['authorization_code', 'refresh_token'],
+    })
+    await changeConsole((sql) => {
+      const redirectUris = ['http://localhost:3000/callback', 'https://own.example.com/callback']
+      const grants = ['authorization_code', 'refresh_token', DEVICE_GRANT]
+      return sql`update clients set ${sql({ name: 'My console', redirect_uris: redirectUris, post_logout_redirect_uris: ['https://own.example.com/'], grants, requires_second_factor: true })}
+        where id = ${clients.console.id}`
+    })
+    await stop(first.launcher)
+    await writeFile(join(dataFolder, 'seeded'), `${new Date().toISOString()}\n`)
+
+    const second = await start({ API_PORT, IDP_PORT })
+    expect(await readConsole()).toEqual({
+      name: 'My console',
+      redirect_uris: ['https://own.example.com/callback', 'http://localhost:4003/callback'],
+      post_logout_redirect_uris: ['https://own.example.com/', 'http://localhost:4003/'],
+      grants: ['authorization_code', 'refresh_token'],
+      scopes: null,
+      is_first_party: true,
+      requires_second_factor: true,
+    })
+    const { idpUrl } = second.platform
+    const started = await fetch(`${idpUrl}/oauth2/device_authorization`, {
+      method: 'POST',
+      body: new URLSearchParams({ client_id: clients.console.id, scope: 'openid' }),
+    })
+    expect({ status: started.status, body: await started.json() }).toMatchObject({
+      status: 400,
+      body: { error: 'unauthorized_client' },
+    })
+    // Pages of the console may call the API.
+    const preflight = await fetch(`${second.platform.baseUrl}/organizations`, {
+      method: 'OPTIONS',
+      headers: { origin: 'http://localhost:4003', 'access-control-request-method': 'GET' },
+    })
+    expect(preflight.headers.get('access-control-allow-origin')).toBe('http://localhost:4003')
+
+    await changeConsole((sql) => sql`update clients set redirect_uris = '{}' where id = ${clients.console.id}`)
+    await stop(second.launcher)
+    const third = await start({ API_PORT, IDP_PORT })
+    expect((await readConsole())?.redirect_uris).toEqual([])
+    await stop(third.launcher)
+  })
+
+  /** As the identity provider itself, in the database of the platform that runs. */
+  async function changeConsole<T>(change: (sql: Sql) => PromiseLike<T>): Promise<T> {
+    const lines = (await readFile(join(dataFolder, 'postgres', 'cluster', 'postmaster.pid'), 'utf8')).split('\n')
+    const { databasePasswords } = await readSecrets(dataFolder)
+    const sql = postgres(`postgres://idp:${databasePasswords.idp}@127.0.0.1:${lines[3]}/idp`, { max: 1 })
+    try {
+      return await change(sql)
+    } finally {
+      await sql.end()
+    }
+  }
+  const readConsole = () =>
+    changeConsole(async (sql) => {
+      const [row] =
+        await sql`select name, redirect_uris, post_logout_redirect_uris, grants, scopes, is_first_party, requires_second_factor
+        from clients where id = ${clients.console.id}`
+      return row
+    })
 
   test('stops everything when a part dies', async () => {
     const { launcher, platform, readErr } = await start()

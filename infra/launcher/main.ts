@@ -13,7 +13,7 @@ import { createDatabases } from './databases.ts'
 import { endLeftoverServices, rememberServices } from './leftover-services.ts'
 import { claimPort } from './ports.ts'
 import { readSecrets } from './secrets.ts'
-import { seedOnce } from './seed.ts'
+import { bringSeedIntoLine } from './seed.ts'
 import { startService } from './service.ts'
 import type { Service } from './service.ts'
 import { StartProblem } from './start-problem.ts'
@@ -115,8 +115,8 @@ async function start(): Promise<void> {
 
   async function seedWhenReady() {
     await idp.waitUntilAnswers(`${urls.idpUrl}/.well-known/openid-configuration`)
-    const command = ['services/idp/src/cli.ts', 'apply', '-']
-    await seedOnce({ dataFolder, secrets, command, cwd: repository, env: environment.idp })
+    const cli = 'services/idp/src/cli.ts'
+    await bringSeedIntoLine({ dataFolder, secrets, cli, cwd: repository, env: environment.idp })
   }
 }
 

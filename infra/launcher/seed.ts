@@ -1,40 +1,62 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { z } from 'zod'
 import { clients, demoEmail } from './clients.ts'
 import type { Secrets } from './secrets.ts'
 import { essence } from './service.ts'
 import { StartProblem } from './start-problem.ts'
 
-const grants = ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code']
+const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
+const webGrants = ['authorization_code', 'refresh_token']
 
-/**
- * Gives a new data folder the demo account and the clients, through the identity provider's own command. Once per
- * folder: what a person changes afterwards stays. Safe to repeat after a start that was cut short.
- *
- * command: of Node, the script first. Throws StartProblem when the identity provider refuses.
- */
-export async function seedOnce({
-  dataFolder,
-  secrets,
-  command,
-  cwd,
-  env,
-}: {
-  dataFolder: string
-  secrets: Secrets
-  command: string[]
+/** How far a data folder is; one more for every change that folders from before have to get. */
+const VERSION = 2
+/** Where the console was in version 1, which only said when the folder was seeded. */
+const REDIRECT_URI_OF_VERSION_1 = 'http://localhost:3000/callback'
+
+interface IdentityProvider {
+  /** The script of its own command. */
+  cli: string
   cwd: string
   env: Record<string, string>
-}): Promise<void> {
-  const marker = join(dataFolder, 'seeded')
-  if (existsSync(marker)) return
+}
 
-  const child = spawn(process.execPath, command, { cwd, env, stdio: ['pipe', 'ignore', 'pipe'] })
+/**
+ * Gives a new data folder the demo account and the clients, and one from before what has changed about them since, both
+ * through the identity provider's own command. Each happens once per folder: what a person changes afterwards stays. Safe
+ * to repeat after a start that was cut short.
+ *
+ * Throws StartProblem when the identity provider refuses.
+ */
+export async function bringSeedIntoLine({
+  dataFolder,
+  secrets,
+  ...idp
+}: IdentityProvider & { dataFolder: string; secrets: Secrets }): Promise<void> {
+  const marker = join(dataFolder, 'seeded')
+  const version = readVersion(marker)
+  if (version !== undefined && version >= VERSION) return
+  const wanted = version === undefined ? describeSeed(secrets) : { clients: [await describeConsoleSinceVersion1(idp)] }
+  await run(idp, ['apply', '-'], JSON.stringify(wanted))
+  writeFileSync(marker, `${JSON.stringify({ version: VERSION, at: new Date() })}\n`)
+}
+
+/** Undefined for a folder that nothing was given yet. */
+function readVersion(marker: string): number | undefined {
+  if (!existsSync(marker)) return undefined
+  const [, version = '1'] = /"version":(\d+)/.exec(readFileSync(marker, 'utf8')) ?? []
+  return Number(version)
+}
+
+/** Runs a command of the identity provider and answers what it printed. */
+async function run({ cli, cwd, env }: IdentityProvider, words: string[], stdin = ''): Promise<string> {
+  const child = spawn(process.execPath, [cli, ...words], { cwd, env, stdio: ['pipe', 'pipe', 'pipe'] })
   child.stdin.on('error', () => {}) // it ended without reading, and says why on stderr
-  child.stdin.end(JSON.stringify(describeSeed(secrets)))
-  const [output, [code, signal]] = await Promise.all([
+  child.stdin.end(stdin)
+  const [printed, output, [code, signal]] = await Promise.all([
+    child.stdout.toArray(),
     child.stderr.toArray(),
     once(child, 'exit') as Promise<[number | null, string | null]>,
   ])
@@ -47,11 +69,24 @@ export async function seedOnce({
       `The demo account and clients could not be made (${signal ?? `exit code ${code}`}): ${essence(lines)}`,
     )
   }
-  writeFileSync(marker, `${new Date().toISOString()}\n`)
+  return Buffer.concat(printed as Buffer[]).toString('utf8')
+}
+
+const ordinary = { postLogoutRedirectUris: [], scopes: '*', isFirstParty: true }
+
+/** It asks people to sign in again before they manage keys, which no device can do: it has no device flow (D6). */
+const consoleClient = {
+  ...ordinary,
+  id: clients.console.id,
+  name: clients.console.name,
+  kind: 'public',
+  grants: webGrants,
+  redirectUris: [clients.console.redirectUri],
+  postLogoutRedirectUris: [clients.console.postLogoutRedirectUri],
 }
 
 function describeSeed(secrets: Secrets) {
-  const ordinary = { postLogoutRedirectUris: [], grants, scopes: '*', isFirstParty: true }
+  const grants = [...webGrants, DEVICE_GRANT]
   return {
     users: [{ email: demoEmail, givenName: 'Demo', familyName: 'Account', password: secrets.demoPassword }],
     clients: [
@@ -60,23 +95,52 @@ function describeSeed(secrets: Secrets) {
         id: clients.cli.id,
         name: clients.cli.name,
         kind: 'public',
+        grants,
         redirectUris: [clients.cli.redirectUri],
       },
-      {
-        ...ordinary,
-        id: clients.console.id,
-        name: clients.console.name,
-        kind: 'public',
-        redirectUris: [clients.console.redirectUri],
-      },
+      consoleClient,
       {
         ...ordinary,
         id: clients.confidential.id,
         name: clients.confidential.name,
         kind: 'confidential',
+        grants,
         secret: secrets.confidentialClientSecret,
         redirectUris: [clients.confidential.redirectUri],
       },
     ],
+  }
+}
+
+const listedClients = z.array(
+  z.object({
+    id: z.string(),
+    name: z.string(),
+    kind: z.string(),
+    grants: z.array(z.string()),
+    scopes: z.array(z.string()).nullable(),
+    redirectUris: z.array(z.string()),
+    postLogoutRedirectUris: z.array(z.string()),
+  }),
+)
+
+const withOne = (list: readonly string[], one: string): string[] => [...new Set([...list, one])]
+
+/**
+ * The console's client as the folder has it, with the address of today, and without the device flow (D6, D110). Of its
+ * redirect URIs only our own of before goes: many programs take port 3000 by default, and now that no consent is asked for
+ * there, any of them could let itself in. What a person added stays.
+ */
+async function describeConsoleSinceVersion1(idp: IdentityProvider) {
+  const listed = listedClients.parse(JSON.parse(await run(idp, ['client', 'list', '--json'])))
+  const held = listed.find(({ id }) => id === clients.console.id)
+  if (!held) return consoleClient
+  const others = held.redirectUris.filter((uri) => uri !== REDIRECT_URI_OF_VERSION_1)
+  return {
+    ...held,
+    scopes: held.scopes ?? '*',
+    grants: held.grants.filter((grant) => grant !== DEVICE_GRANT),
+    redirectUris: withOne(others, clients.console.redirectUri),
+    postLogoutRedirectUris: withOne(held.postLogoutRedirectUris, clients.console.postLogoutRedirectUri),
   }
 }

@@ -40,9 +40,25 @@ export class Forbidden extends ApiError {
   /** insufficient_scope where the token lacks a scope, access_denied otherwise. */
   readonly reason: 'insufficient_scope' | 'access_denied'
 
-  constructor(message = 'Access denied', reason: 'insufficient_scope' | 'access_denied' = 'access_denied') {
-    super(403, message)
+  constructor(
+    message = 'Access denied',
+    reason: 'insufficient_scope' | 'access_denied' = 'access_denied',
+    headers: Record<string, string> = {},
+  ) {
+    super(403, message, { headers })
     this.reason = reason
+  }
+}
+
+/**
+ * 403: the user signed in too long ago for this. The challenge of RFC 9470 says so to programs, and how recent a sign-in
+ * has to be, which is the `max_age` of the authorization request that mends it (D6).
+ */
+export class SignInTooOld extends Forbidden {
+  constructor(message: string, maxAgeSeconds: number) {
+    super(message, 'access_denied', {
+      'www-authenticate': `Bearer error="insufficient_user_authentication", error_description="${quotable(message)}", max_age="${maxAgeSeconds}"`,
+    })
   }
 }
 

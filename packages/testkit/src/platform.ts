@@ -140,10 +140,14 @@ export async function startPlatform(
   const edgeServer = await startEdge(api.deps, { host: 'localhost', port: edgePort })
   const apiServer = await startApi(api.deps, { host: 'localhost', port: apiPort, s3Port: 0 })
 
-  const grants = ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code']
-  const client = { kind: 'public', redirectUris: [REDIRECT_URI], grants, scopes: '*', isFirstParty: true } as const
-  const { client: publicClient } = await createClient(idp.deps, { ...client, name: 'Test client' })
-  await createClient(idp.deps, { ...client, id: consoleClientId, name: 'Console' })
+  const grants = ['authorization_code', 'refresh_token']
+  const client = { kind: 'public', redirectUris: [REDIRECT_URI], scopes: '*', isFirstParty: true } as const
+  const { client: publicClient } = await createClient(idp.deps, {
+    ...client,
+    name: 'Test client',
+    grants: [...grants, 'urn:ietf:params:oauth:grant-type:device_code'],
+  })
+  await createClient(idp.deps, { ...client, id: consoleClientId, name: 'Console', grants })
 
   async function person(): Promise<Person> {
     const email = `${randomBytes(6).toString('hex')}@example.com`

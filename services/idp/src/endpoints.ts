@@ -19,6 +19,7 @@ import { passkeySignInEndpoint } from './features/sign-in/passkey.ts'
 import { secondFactorEndpoint } from './features/sign-in/second-factor.ts'
 import { logoutEndpoint } from './features/sign-out/logout.ts'
 import { signOutEndpoint } from './features/sign-out/routes.ts'
+import { stepUpEndpoints } from './features/step-up/pages.ts'
 import { tokenEndpoint } from './features/token/routes.ts'
 import { userinfoEndpoint } from './features/userinfo/routes.ts'
 import type { Endpoint } from './http/app.ts'
@@ -39,6 +40,7 @@ export const listEndpoints = (deps: Deps): Endpoint[] => [
   signInEndpoint(deps),
   secondFactorEndpoint(deps),
   passkeySignInEndpoint(deps),
+  ...stepUpEndpoints(deps),
   chooseAccountEndpoint(deps),
   consentEndpoint(deps),
   signOutEndpoint(deps),

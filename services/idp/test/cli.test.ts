@@ -9,7 +9,7 @@ import { base32 } from 'oslo/encoding'
 import { generateHOTP } from 'oslo/otp'
 import postgres from 'postgres'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startTestIdp, type TestIdp } from './start.ts'
+import { DEVICE_GRANT, startTestIdp, type TestIdp } from './start.ts'
 
 const cli = new URL('../src/cli.ts', import.meta.url).pathname
 const MASTER_KEYS = `test:${randomBytes(32).toString('base64')}`
@@ -221,6 +221,23 @@ describe('init, the first start in production (identity.md, operator)', () => {
       'user.reset_link_made',
       'user.password_reset',
     ])
+  })
+
+  test('takes the device flow from a console that has it from before, and from no other client (D6)', async () => {
+    const words = 'init --email owner@example.org --console-url https://console.example.com'
+    const { clients } = await runJson(words)
+    const [commandLine, console] = clients.map(({ id }: { id: string }) => id) as [string, string]
+    await sql`update clients set grants = ${['authorization_code', 'refresh_token', DEVICE_GRANT]} where id = ${console}`
+    await runJson(words)
+    const start = (client: string) =>
+      idp.send(
+        'POST /oauth2/device_authorization',
+        { client_id: client, scope: 'openid' },
+        { 'content-type': 'application/json' },
+      )
+    expect(await start(console)).toMatchObject({ status: 400, body: { error: 'unauthorized_client' } })
+    expect((await start(commandLine)).status).toBe(200)
+    expect((await actionsOf(`client:${console}`)).at(-1)).toBe('client.changed')
   })
 
   test('makes no console without its address', async () => {

@@ -2,7 +2,9 @@ import { scopeCatalogue } from '@platform/auth/scopes'
 import { base32 } from 'oslo/encoding'
 import { generateHOTP } from 'oslo/otp'
 import type { BrowserContext, Page } from 'playwright-core'
+import { setClientPolicy } from '../src/features/clients/clients.ts'
 import { addVirtualAuthenticator } from './chromium.ts'
+import { passkeyOptionsOn, SoftAuthenticator } from './soft-authenticator.ts'
 import { linkIn, type TestIdp, type TestPerson } from './start.ts'
 
 /** A walk through the account site: `look` is called on every page, in every state that looks different. */
@@ -26,6 +28,17 @@ async function signIn({ idp, page }: Walk, { email, password }: TestPerson): Pro
   await page.getByLabel('Password', { exact: true }).fill(password)
   await button(page, 'Sign in').click()
   await page.waitForURL((url) => !url.pathname.endsWith('/sign-in'))
+}
+
+/** Gives someone a passkey and an app in a browser of their own. */
+async function addFactorsElsewhere(idp: TestIdp, person: TestPerson): Promise<void> {
+  const browser = await idp.signedIn(person)
+  const passkey = await browser.visit(`${idp.url}/passkeys/add`)
+  await browser.submit(passkey, { credential: new SoftAuthenticator(idp.url).create(passkeyOptionsOn(passkey)) })
+  const app = await browser.visit(`${idp.url}/authenticator/add`)
+  const text = /class="secret">([^<]+)</.exec(app.body)?.[1] ?? ''
+  const secret = base32.decode(text.replaceAll(' ', ''), { strict: false })
+  await browser.submit(app, { code: await generateHOTP(secret, Math.floor(idp.now().getTime() / 30_000)) })
 }
 
 /** What somebody sees who is not signed in. */
@@ -110,6 +123,11 @@ export async function walkAccount(walk: Walk): Promise<void> {
   await page.goto(idp.authorizeUrl(client, { prompt: 'select_account' }))
   await look('choose-account', page)
 
+  const strict = await idp.client({ name: 'An application that wants more than a password' })
+  await setClientPolicy(idp.deps, { clientId: strict.id, policy: { requiresSecondFactor: true } })
+  await page.goto(idp.authorizeUrl(strict))
+  await look('second-factor, none', page)
+
   await idp.signedIn(ana)
   await page.goto(`${idp.url}/sessions`)
   await look('sessions', page)
@@ -135,7 +153,7 @@ export async function walkAccount(walk: Walk): Promise<void> {
   await page.goto(`${idp.url}/sign-out`)
   await look('sign-out', page)
   await button(page, 'Sign out').click()
-  await page.getByText('no longer knows you').waitFor()
+  await page.getByText('signed out of this browser').waitFor()
   await look('sign-out, done', page)
 }
 
@@ -196,6 +214,20 @@ export async function walkFactors(walk: Walk): Promise<void> {
   await button(page, 'Continue').click()
   await page.getByRole('alert').waitFor()
   await look('sign-in/code, refused', page)
+
+  const bob = await idp.person()
+  await context.clearCookies()
+  await signIn(walk, bob)
+  await addFactorsElsewhere(idp, bob)
+  await page.goto(idp.authorizeUrl(await idp.client({ name: 'Another application' }), { acr_values: 'aal2' }))
+  await button(page, 'Use a passkey').waitFor()
+  await look('second-factor', page)
+  await page.getByText('Your app is not at hand?').click()
+  await look('second-factor, recovery', page)
+  await page.getByLabel('Code', { exact: true }).fill('000000')
+  await button(page, 'Continue').click()
+  await page.getByRole('alert').filter({ hasText: 'not right' }).waitFor()
+  await look('second-factor, refused', page)
   await page.goto(`${idp.url}/oauth2/logout?id_token_hint=none`)
   await look('refusal', page)
 }

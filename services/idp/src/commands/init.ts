@@ -3,26 +3,25 @@ import { ensureClient, type NewClient } from '../features/clients/clients.ts'
 import { makeResetLink } from '../features/password/reset-password.ts'
 import { type Command, requireOption, UsageError } from './command.ts'
 
-const ordinary = {
-  kind: 'public',
-  grants: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
-  scopes: '*',
-  isFirstParty: true,
-} as const
+const ordinary = { kind: 'public', scopes: '*', isFirstParty: true } as const
+const webGrants = ['authorization_code', 'refresh_token']
 
 /** The ids are those of the embedded platform, so that a command-line tool knows its own wherever it is pointed at. */
 const commandLine: NewClient & { id: string } = {
   ...ordinary,
   id: '0198c0de-0000-7000-8000-0000000000c1',
   name: 'Platform CLI',
+  grants: [...webGrants, 'urn:ietf:params:oauth:grant-type:device_code'],
   // On loopback the port is free (RFC 8252 §7.3).
   redirectUris: ['http://127.0.0.1/callback'],
 }
 
+/** It asks people to sign in again before they manage keys, which no device can do: it has no device flow (D6). */
 const consoleAt = (origin: string): NewClient & { id: string } => ({
   ...ordinary,
   id: '0198c0de-0000-7000-8000-0000000000c2',
   name: 'Platform console',
+  grants: webGrants,
   redirectUris: [`${origin}/callback`],
   postLogoutRedirectUris: [`${origin}/`],
 })

@@ -4,9 +4,15 @@ import type { Ctx } from './app.ts'
 
 /**
  * `session`: a browser that is signed in. `before`: one that may be about to; CSRF tokens of pages without a session are
- * bound to it.
+ * bound to it. `known`: sealed tickets of the accounts that the browser signed in to before (decision 16).
  */
-type CookieName = 'session' | 'before'
+type CookieName = 'session' | 'before' | 'known'
+
+const shapes: Record<CookieName, RegExp> = {
+  session: /^[\w-]{43}$/,
+  before: /^[\w-]{43}$/,
+  known: /^[\w.~-]{1,4000}$/,
+}
 
 /** `__Host-` keeps subdomains from planting one; it needs https, so on plain http the port sets services apart. */
 function fullName(deps: Pick<Deps, 'issuer'>, name: CookieName): string {
@@ -24,7 +30,7 @@ export function readCookie(c: Ctx, deps: Pick<Deps, 'issuer'>, name: CookieName)
     const equals = part.indexOf('=')
     if (part.slice(0, equals).trim() !== wanted) continue
     const value = part.slice(equals + 1).trim()
-    if (/^[\w-]{43}$/.test(value)) return value
+    if (shapes[name].test(value)) return value
   }
   return undefined
 }

@@ -39,7 +39,7 @@ function describe({ id, rawId, type, response }) {
 }
 
 const words = {
-  NotAllowedError: { get: 'No passkey was used. Try again, or sign in with your password.', create: 'No passkey was made. Try again when you are ready.' },
+  NotAllowedError: { get: 'No passkey was used. Try again, or take another way.', create: 'No passkey was made. Try again when you are ready.' },
   InvalidStateError: { create: 'This device holds a passkey for your account already.' },
   SecurityError: { get: 'Passkeys do not work at this address.', create: 'Passkeys do not work at this address.' },
 }
@@ -56,7 +56,7 @@ function send(form, credential) {
 }
 
 let waiting
-/** Offers passkeys in the list that the email field opens, as long as the page is open. */
+/** Offers passkeys in the list that the email field opens, as long as the page is open. A page without one has the button. */
 async function offerInField(form) {
   if (!(await PublicKeyCredential.isConditionalMediationAvailable?.())) return
   waiting = new AbortController()
@@ -91,7 +91,7 @@ for (const form of document.querySelectorAll('form[data-passkey]')) {
     event.preventDefault()
     void ask(form)
   })
-  if (form.dataset.passkey === 'get') void offerInField(form)
+  if (form.dataset.passkey === 'get' && document.querySelector('[autocomplete~=webauthn]')) void offerInField(form)
 }
 `
 

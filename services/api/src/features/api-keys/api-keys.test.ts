@@ -97,11 +97,24 @@ test('in the console a key may never expire, and managing keys needs a sign-in o
 
   platform.clock.advance(16 * 60_000)
   const stale = await ana.person.token(everyScope, { console: true })
-  expect(await create({}, stale)).toMatchObject({
+  // The challenge of RFC 9470, so that a console need not read the text.
+  const signInAgain = {
     status: 403,
     body: { error: expect.stringContaining('Sign in again') as string },
+    headers: {
+      'www-authenticate': expect.stringMatching(
+        /^Bearer error="insufficient_user_authentication", error_description="Sign in again[^"]+", max_age="900"$/,
+      ) as string,
+    },
+  }
+  expect(await create({}, stale)).toMatchObject(signInAgain)
+  expect(await platform.call(stale, `DELETE /api-keys/${made.body.id}`)).toMatchObject(signInAgain)
+  const elsewhere = await platform.call(await ana.person.token(['platform:api_keys:read']), 'POST /api-keys', {
+    name: 'x',
+    applicationId: ana.applicationId,
   })
-  expect(await platform.call(stale, `DELETE /api-keys/${made.body.id}`)).toMatchObject({ status: 403 })
+  expect(elsewhere.status).toBe(403)
+  expect(elsewhere.headers).not.toHaveProperty('www-authenticate')
   const fresh = await ana.person.token(everyScope, { console: true, signInAgain: true })
   expect(await platform.call(fresh, `DELETE /api-keys/${made.body.id}`)).toMatchObject({ status: 204, text: '' })
   ana.token = await ana.person.token(everyScope)

@@ -1,6 +1,6 @@
 import { hash, randomBytes } from 'node:crypto'
 import { type ApiScope, apiScopes } from '@platform/auth/scopes'
-import { BadRequest, Forbidden, NotFound } from '@platform/errors/api-error'
+import { BadRequest, Forbidden, NotFound, SignInTooOld } from '@platform/errors/api-error'
 import { one } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
 import { and, desc, eq, isNull, ne } from 'drizzle-orm'
@@ -57,7 +57,7 @@ function refuseScopes(scopes: readonly string[], by: UserActor): void {
   if (beyond !== undefined) throw new Forbidden(`The requested scope ${beyond} exceeds your own access`)
 }
 
-/** In the console, managing keys needs credentials proven within 15 minutes (A §4 rule 6, D6). Throws Forbidden. */
+/** In the console, managing keys needs credentials proven within 15 minutes (A §4 rule 6, D6). Throws SignInTooOld. */
 export function demandFreshSignIn(
   { consoleClientIds, now }: Pick<Deps, 'consoleClientIds' | 'now'>,
   by: UserActor,
@@ -65,7 +65,10 @@ export function demandFreshSignIn(
   if (!consoleClientIds.has(by.clientId)) return
   const provenAt = by.authenticatedAt?.getTime() ?? 0
   if (now().getTime() - provenAt > PROVEN_WITHIN_MS)
-    throw new Forbidden('Sign in again: managing API keys needs credentials proven within the last 15 minutes')
+    throw new SignInTooOld(
+      'Sign in again: managing API keys needs credentials proven within the last 15 minutes',
+      PROVEN_WITHIN_MS / 1_000,
+    )
 }
 
 type Expiry = Date | null | undefined

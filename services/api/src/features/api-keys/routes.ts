@@ -10,6 +10,9 @@ const tag = 'API keys'
 const spec = 'A §4 API keys'
 const SCOPES_MAX = 100
 
+const freshSignIn =
+  'From the console it takes a sign-in of the last 15 minutes: otherwise the 403 carries `WWW-Authenticate: Bearer error="insufficient_user_authentication", max_age="900"` (RFC 9470), and signing in again with that `max_age` mends it.'
+
 const scopes = z
   .array(z.string())
   .max(SCOPES_MAX)
@@ -41,8 +44,7 @@ export const apiKeyEndpoints = [
     spec,
     tag,
     summary: 'Create an API key for an application',
-    description:
-      "The secret is in this answer and nowhere else, ever. Without `scopes` the key may read variables, without `expiresAt` it lives 90 days. It can hold no scope that the caller's token lacks, and none that manages keys. Needs the role OWNER or ADMIN.",
+    description: `The secret is in this answer and nowhere else, ever. Without \`scopes\` the key may read variables, without \`expiresAt\` it lives 90 days. It can hold no scope that the caller's token lacks, and none that manages keys. Needs the role OWNER or ADMIN. ${freshSignIn}`,
     actor: 'user',
     scope: 'platform:api_keys:write',
     body: z.strictObject({
@@ -77,8 +79,7 @@ export const apiKeyEndpoints = [
     spec,
     tag,
     summary: 'Revoke an API key',
-    description:
-      'The key can be exchanged no more at once; tokens it was exchanged for before live out their 300 seconds. Needs the role OWNER or ADMIN.',
+    description: `The key can be exchanged no more at once; tokens it was exchanged for before live out their 300 seconds. Needs the role OWNER or ADMIN. ${freshSignIn}`,
     actor: 'user',
     scope: ['platform:api_keys:delete', 'platform:api_keys:write'],
     params: { apiKeyId: pathId('API key') },

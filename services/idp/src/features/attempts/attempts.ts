@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { preparedOnce } from '@platform/runtime/prepared-once'
-import { and, eq, inArray, type SQL, sql } from 'drizzle-orm'
+import { and, eq, gt, inArray, type SQL, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { attempts } from './table.ts'
 
@@ -68,15 +68,38 @@ const admissions = Array.from({ length: HURDLES_MAX }, (_, last) =>
   }),
 )
 
+/** What came of counting an attempt. */
+export type Admission =
+  | { kind: 'admitted' }
+  /** waitSeconds: until no hurdle has a pause any more. by: the first that has one; undefined if it ended this instant. */
+  | { kind: 'paused'; waitSeconds: number; by: string | undefined }
+
+/** The pauses that an attempt ran into, by key. */
+const pausesOf = preparedOnce((db) =>
+  db
+    .select({ key: attempts.key, blockedUntil: attempts.blockedUntil })
+    .from(attempts)
+    .where(
+      and(
+        inArray(
+          attempts.key,
+          Array.from({ length: HURDLES_MAX }, (_, place) => sql.placeholder(`key${place}`)),
+        ),
+        gt(attempts.blockedUntil, sql`${sql.placeholder('now')}::timestamptz`),
+      ),
+    )
+    .prepare('pauses_of'),
+)
+
 /**
- * Counts an attempt before it is made, so that a thousand at once are not a thousand free ones. Answers false during
- * the pause after earlier ones; such an attempt does not prolong it, and is not counted on the hurdles behind the one that
+ * Counts an attempt before it is made, so that a thousand at once are not a thousand free ones. Answers `paused`
+ * during the pause after earlier ones, and how long that lasts; such an attempt does not prolong it, and is not counted on the hurdles behind the one that
  * stopped it. A day without attempts forgets them.
  *
- * One statement and one commit for all hurdles, of which there are three at most. Whoever shares several with another has to
+ * One statement and one commit for all hurdles, of which there are three at most; a pause is read by a second one. Whoever shares several with another has to
  * give them in the same order.
  */
-export async function admitAttempt({ db, now }: AttemptDeps, hurdles: readonly Hurdle[]): Promise<boolean> {
+export async function admitAttempt({ db, now }: AttemptDeps, hurdles: readonly Hurdle[]): Promise<Admission> {
   const admission = admissions[hurdles.length - 1]
   if (!admission) throw new Error(`An attempt has 1 to ${HURDLES_MAX} hurdles, not ${hurdles.length}`)
   const given = hurdles.map(({ key, backOff: { free, pauseMaxSeconds } }, place) => ({
@@ -84,8 +107,17 @@ export async function admitAttempt({ db, now }: AttemptDeps, hurdles: readonly H
     [`free${place}`]: free,
     [`pauseMax${place}`]: pauseMaxSeconds,
   }))
-  const rows = await admission(db).execute(Object.assign({ now: now().toISOString() }, ...given))
-  return rows.length > 0
+  const at = now()
+  const rows = await admission(db).execute(Object.assign({ now: at.toISOString() }, ...given))
+  if (rows.length > 0) return { kind: 'admitted' }
+  const keys = Array.from({ length: HURDLES_MAX }, (_, place) => [`key${place}`, hurdles[place]?.key ?? ''])
+  const pauses = await pausesOf(db).execute({ ...Object.fromEntries(keys), now: at.toISOString() })
+  const waitMs = Math.max(...pauses.map(({ blockedUntil }) => blockedUntil.getTime() - at.getTime()), 0)
+  return {
+    kind: 'paused',
+    waitSeconds: Math.max(1, Math.ceil(waitMs / 1_000)),
+    by: hurdles.find(({ key }) => pauses.some((pause) => pause.key === key))?.key,
+  }
 }
 
 /** Counts one more in a window that opens with the first. Returns the count, this one included. */

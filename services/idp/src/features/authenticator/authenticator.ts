@@ -82,22 +82,26 @@ async function takeTotpCode(
   return taken.length > 0
 }
 
+/** What came of a code. waitSeconds: until another one is looked at. */
+export type CheckedCode = { kind: 'right' } | { kind: 'wrong' } | { kind: 'paused'; waitSeconds: number }
+
 /** Checks a code of the user's app, or a recovery code, and uses it up. Guesses are slowed down by account. */
 export async function checkSecondFactor(
   deps: Pick<Deps, 'db' | 'now' | 'sealer'>,
   userId: string,
   text: string,
-): Promise<'right' | 'wrong' | 'paused'> {
+): Promise<CheckedCode> {
   const key = attemptKey('second-factor', 'account', userId)
-  if (!(await admitAttempt(deps, [{ key, backOff }]))) return 'paused'
+  const admission = await admitAttempt(deps, [{ key, backOff }])
+  if (admission.kind === 'paused') return { kind: 'paused', waitSeconds: admission.waitSeconds }
   const code = text.replaceAll(/\s/g, '')
   const recoveryCode = readRecoveryCode(text)
   const isRight = /^\d{6}$/.test(code)
     ? await takeTotpCode(deps, userId, code)
     : recoveryCode !== undefined && (await useRecoveryCode(deps, userId, recoveryCode))
-  if (!isRight) return 'wrong'
+  if (!isRight) return { kind: 'wrong' }
   await forgetAttempts(deps, [key])
-  return 'right'
+  return { kind: 'right' }
 }
 
 /** Ten new recovery codes in place of the old; undefined when the user has no app that they would stand in for. */

@@ -3,14 +3,16 @@ import { z } from 'zod'
 import type { Deps } from '../../deps.ts'
 import { addressOf, type Ctx, type Endpoint } from '../../http/app.ts'
 import { readForm } from '../../http/body.ts'
+import { readCookie } from '../../http/cookies.ts'
 import { csrfOfSession, requireCsrfOfSession } from '../../http/csrf.ts'
 import { moment } from '../../http/moment.ts'
 import { answerPage, pageEndpoint } from '../../http/page.ts'
 import { readTicket, writeTicket } from '../../http/ticket.ts'
 import { isTooBusy } from '../accounts/passwords.ts'
+import { tellPause } from '../attempts/tell-pause.ts'
 import { redirect, redirectToSignIn } from '../authorize/redirects.ts'
-import { returnToPage } from '../authorize/return-to.ts'
-import { requireFreshSession } from '../sessions/fresh-session.ts'
+import { readFlow, type ReturnTo, returnToPage } from '../authorize/return-to.ts'
+import { requireFreshSession, requireProvenSession } from '../sessions/fresh-session.ts'
 import { findSession, goOnAs, type Session } from '../sessions/sessions.ts'
 import { checkPassword } from '../sign-in/sign-in.ts'
 import {
@@ -36,7 +38,7 @@ interface Problem {
   text: string
   status: 400 | 401 | 429 | 503
 }
-const PAUSED: Problem = { text: 'Too many attempts. Wait a few minutes and try again.', status: 429 }
+const paused = (c: Ctx, waitSeconds: number): Problem => ({ text: tellPause(c, waitSeconds), status: 429 })
 
 const back = ({ accountUrl }: Deps) => html`<p class="back"><a href="${accountUrl}/">Back to your account</a></p>`
 
@@ -98,7 +100,10 @@ async function answerPresent(
       </details>
       <details ${failed?.form === REMOVE ? html`open` : ''}>
         <summary>Remove the app</summary>
-        <p class="soft">Your password alone signs you in again. Applications that ask for more will refuse you.</p>
+        <p class="soft">
+          Your password alone signs you in again. Applications that ask for more will not let you in until you set up
+          another.
+        </p>
         ${form(REMOVE, 'remove', 'Remove the app')}
       </details>
       ${back(deps)}
@@ -116,7 +121,15 @@ async function showAuthenticator(c: Ctx, deps: Deps): Promise<Response> {
 
 const ticketOf = (session: Session) => ({ purpose: ADD, cookie: session.cookie })
 
-function answerAdd(c: Ctx, deps: Deps, session: Session, secret: Buffer, problem?: Problem): Promise<Response> {
+interface Adding {
+  session: Session
+  secret: Buffer
+  /** What waits for the app. */
+  flow: ReturnTo | undefined
+  problem?: Problem
+}
+
+function answerAdd(c: Ctx, deps: Deps, { session, secret, flow, problem }: Adding): Promise<Response> {
   const uri = totpUri(secret, { issuer: deps.issuer, email: session.user.email })
   const ticket = writeTicket(deps, ticketOf(session), { secret: secret.toString('base64url') }, ADD_MS)
   return answerPage(c, deps, {
@@ -138,6 +151,7 @@ function answerAdd(c: Ctx, deps: Deps, session: Session, secret: Buffer, problem
       <form method="post" action="${deps.accountUrl}/authenticator/add">
         <input type="hidden" name="csrf" value="${csrfOfSession(session, ADD)}" />
         <input type="hidden" name="ticket" value="${ticket}" />
+        ${flow && html`<input type="hidden" name="returnTo" value="${flow.url}" />`}
         <label>
           Code from the app
           <input
@@ -153,20 +167,23 @@ function answerAdd(c: Ctx, deps: Deps, session: Session, secret: Buffer, problem
         </label>
         <button type="submit">Turn on</button>
       </form>
-      <p class="back"><a href="${deps.accountUrl}/authenticator">Cancel</a></p>
+      <p class="back"><a href="${flow?.url ?? `${deps.accountUrl}/authenticator`}">Cancel</a></p>
     `,
   })
 }
 
 /** GET {account_url}/authenticator/add: a new secret at every look; nothing is stored before a code shows that it arrived. */
 async function showAdd(c: Ctx, deps: Deps): Promise<Response> {
-  const fresh = await requireFreshSession(c, deps, 'authenticator/add')
+  const flow = readFlow(deps, c.req.query('returnTo'))
+  const fresh = await requireFreshSession(c, deps, 'authenticator/add', flow)
   if ('redirect' in fresh) return fresh.redirect
-  if (await findAuthenticator(deps, fresh.session.user.id)) return redirect(c, `${deps.accountUrl}/authenticator`)
-  return answerAdd(c, deps, fresh.session, newTotpSecret())
+  const { session } = fresh
+  if (await findAuthenticator(deps, session.user.id))
+    return redirect(c, flow?.url ?? `${deps.accountUrl}/authenticator`)
+  return answerAdd(c, deps, { session, secret: newTotpSecret(), flow })
 }
 
-function answerCodes(c: Ctx, deps: Deps, title: string, codes: string[]): Promise<Response> {
+function answerCodes(c: Ctx, deps: Deps, title: string, codes: string[], flow?: ReturnTo): Promise<Response> {
   return answerPage(c, deps, {
     title,
     content: html`
@@ -178,7 +195,7 @@ function answerCodes(c: Ctx, deps: Deps, title: string, codes: string[]): Promis
         ${codes.map((code) => html`<li>${code}</li>`)}
       </ol>
       <p class="alert">They are shown here and never again.</p>
-      <p><a class="button" href="${deps.accountUrl}/">I have saved them</a></p>
+      <p><a class="button" href="${flow?.url ?? `${deps.accountUrl}/`}">I have saved them</a></p>
     `,
   })
 }
@@ -186,23 +203,29 @@ function answerCodes(c: Ctx, deps: Deps, title: string, codes: string[]): Promis
 /** POST {account_url}/authenticator/add. The session has shown a second factor by it, and goes on as one that has. */
 async function add(c: Ctx, deps: Deps): Promise<Response> {
   const form = await readForm(c)
-  const fresh = await requireFreshSession(c, deps, 'authenticator/add')
+  const flow = readFlow(deps, form.get('returnTo'))
+  const fresh = await requireFreshSession(c, deps, 'authenticator/add', flow)
   if ('redirect' in fresh) return fresh.redirect
   const { session } = fresh
   requireCsrfOfSession(c, deps, form, session, ADD)
   const ticket = readTicket(deps, ticketOf(session), ticketShape, form.get('ticket') ?? '')
-  if (!ticket) return redirect(c, `${deps.accountUrl}/authenticator/add`)
+  if (!ticket) return redirect(c, returnToPage(deps, 'authenticator/add', flow).url)
   const secret = Buffer.from(ticket.secret, 'base64url')
   const code = (form.get('code') ?? '').replaceAll(/\s/g, '')
   const added = await addAuthenticator(deps, { userId: session.user.id, secret, code })
-  if (added.kind === 'present') return redirect(c, `${deps.accountUrl}/authenticator`)
+  if (added.kind === 'present') return redirect(c, flow?.url ?? `${deps.accountUrl}/authenticator`)
   if (added.kind === 'wrong')
-    return answerAdd(c, deps, session, secret, {
-      text: 'This code is not right. Enter the one that the app shows now; if it stays wrong, check the clock of your phone.',
-      status: 400,
+    return answerAdd(c, deps, {
+      session,
+      secret,
+      flow,
+      problem: {
+        text: 'This code is not right. Enter the one that the app shows now; if it stays wrong, check the clock of your phone.',
+        status: 400,
+      },
     })
-  await goOnAs(c, deps, session, [...new Set([...session.amr.split(' '), 'otp', 'mfa'])].join(' '))
-  return answerCodes(c, deps, 'Your app is set up', added.recoveryCodes)
+  await goOnAs(c, deps, session, { amr: 'otp mfa', authTime: session.authTime })
+  return answerCodes(c, deps, 'Your app is set up', added.recoveryCodes, flow)
 }
 
 /** Whether what was typed shows once more who this is: a code of the app, a recovery code, or the password. */
@@ -211,12 +234,17 @@ async function prove(c: Ctx, deps: Deps, session: Session, text: string): Promis
   // A password has eight characters at least, so six digits are never one.
   if (/^\s*\d{3}\s?\d{3}\s*$/.test(text)) {
     const checked = await checkSecondFactor(deps, id, text)
-    if (checked === 'paused') return PAUSED
-    return checked === 'right' ? undefined : { text: 'This code is not right.', status: 401 }
+    if (checked.kind === 'paused') return paused(c, checked.waitSeconds)
+    return checked.kind === 'right' ? undefined : { text: 'This code is not right.', status: 401 }
   }
   try {
-    const checked = await checkPassword(deps, { email, password: text, address: addressOf(c, deps) })
-    if (checked.kind === 'paused') return PAUSED
+    const checked = await checkPassword(deps, {
+      email,
+      password: text,
+      address: addressOf(c, deps),
+      knownBrowser: readCookie(c, deps, 'known'),
+    })
+    if (checked.kind === 'paused') return paused(c, checked.waitSeconds)
     return checked.kind === 'proven' && checked.userId === id
       ? undefined
       : { text: 'This password is not right.', status: 401 }
@@ -229,8 +257,9 @@ async function prove(c: Ctx, deps: Deps, session: Session, text: string): Promis
 
 async function renew(c: Ctx, deps: Deps): Promise<Response> {
   const form = await readForm(c)
-  const session = await findSession(c, deps)
-  if (!session) return redirectToSignIn(c, deps, returnToPage(deps, 'authenticator'))
+  const found = await requireProvenSession(c, deps, 'authenticator')
+  if ('redirect' in found) return found.redirect
+  const { session } = found
   requireCsrfOfSession(c, deps, form, session, RENEW)
   const present = await findAuthenticator(deps, session.user.id)
   if (!present) return redirect(c, `${deps.accountUrl}/authenticator`)
@@ -243,8 +272,9 @@ async function renew(c: Ctx, deps: Deps): Promise<Response> {
 
 async function remove(c: Ctx, deps: Deps): Promise<Response> {
   const form = await readForm(c)
-  const session = await findSession(c, deps)
-  if (!session) return redirectToSignIn(c, deps, returnToPage(deps, 'authenticator'))
+  const found = await requireProvenSession(c, deps, 'authenticator')
+  if ('redirect' in found) return found.redirect
+  const { session } = found
   requireCsrfOfSession(c, deps, form, session, REMOVE)
   const present = await findAuthenticator(deps, session.user.id)
   if (!present) return redirect(c, `${deps.accountUrl}/authenticator`)

@@ -403,9 +403,28 @@ describe('consent', () => {
     expect(new URL(location ?? '').searchParams.get('error')).toBe('consent_required')
   })
 
-  test('a public client on loopback or a custom scheme asks every time, first-party or not (RFC 8252 §8.6)', async () => {
-    for (const uri of ['http://127.0.0.1:4455/cb', 'com.example.app:/cb']) {
-      const native = await idp.client({ redirectUris: [uri] })
+  test.each([
+    ['http://localhost:4003/cb', { isFirstParty: true }],
+    ['http://localhost:3001/cb', { isFirstParty: true, kind: 'confidential' as const }],
+  ])('a first-party client at %s is a web page, and asks as little as one over https (D110)', async (uri, of) => {
+    const page = await idp.client({ redirectUris: [uri], ...of })
+    const browser = await idp.signedIn(ana)
+    const done = await browser.visit(idp.authorizeUrl(page, { redirect_uri: uri }))
+    expect(done.location?.startsWith(`${uri}?code=`)).toBe(true)
+    // Its port is written out, and no other is good.
+    const elsewhere = await browser.visit(idp.authorizeUrl(page, { redirect_uri: 'http://localhost:4004/cb' }))
+    expect(elsewhere.status).toBe(400)
+  })
+
+  test('a public client on loopback or a custom scheme asks every time, first-party or not (RFC 8252 §8.6, D110)', async () => {
+    for (const [uri, isFirstParty] of [
+      ['http://127.0.0.1:4455/cb', true],
+      ['http://[::1]:4455/cb', true],
+      ['http://localhost/cb', true],
+      ['http://localhost:4455/cb', false],
+      ['com.example.app:/cb', true],
+    ] as const) {
+      const native = await idp.client({ redirectUris: [uri], isFirstParty })
       const { browser, page } = await ask(native, { redirect_uri: uri })
       expect(page.url).toContain('/consent?')
       const done = await browser.submit(page, {}, { name: 'decision', value: 'approve' })

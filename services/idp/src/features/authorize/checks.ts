@@ -1,6 +1,7 @@
 import type { Scope } from '@platform/auth/scopes'
 import { OAuthError } from '@platform/errors/api-error'
 import type { Deps } from '../../deps.ts'
+import { readAcrValues } from '../accounts/authentication-level.ts'
 import { type Client, findClient, namedClient, readScopes } from '../clients/client.ts'
 import { isRegisteredRedirectUri } from '../clients/redirect-uri.ts'
 import { readIdTokenHint } from './id-token-hint.ts'
@@ -21,6 +22,8 @@ export interface AuthorizeRequest {
   nonce: string | undefined
   prompt: ReadonlySet<Prompt>
   maxAgeSeconds: number | undefined
+  /** What `acr_values` prefers, of what there is; a wish, not a condition (OIDC Core §5.5.1.1). */
+  acr: ReturnType<typeof readAcrValues>
   /** The user that id_token_hint names. */
   hintedUserId: string | undefined
 }
@@ -151,6 +154,10 @@ const readMaxAge: Check = ({ request, parameters, refuse }) => {
   request.maxAgeSeconds = Number(maxAge)
 }
 
+const readAcr: Check = ({ request, parameters }) => {
+  request.acr = readAcrValues(parameters.get('acr_values') ?? '')
+}
+
 const readHint: Check = async ({ request, parameters, deps, refuse }) => {
   const hint = parameters.get('id_token_hint')
   if (hint === undefined) return
@@ -171,6 +178,7 @@ const checks: readonly Check[] = [
   readNonce,
   readPrompt,
   readMaxAge,
+  readAcr,
   readHint,
 ]
 
@@ -194,6 +202,7 @@ export async function checkAuthorizeRequest(deps: Deps, search: string): Promise
     nonce: undefined,
     prompt: new Set(),
     maxAgeSeconds: undefined,
+    acr: undefined,
     hintedUserId: undefined,
   }
   const refuse = (error: string, description: string) => new AuthorizeRefusal(request, error, description)

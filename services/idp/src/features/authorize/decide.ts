@@ -1,5 +1,6 @@
 import type { Deps } from '../../deps.ts'
-import { policyRefusal } from '../accounts/admission.ts'
+import { lacksSecondFactor, policyRefusal } from '../accounts/admission.ts'
+import { hasSecondFactor } from '../accounts/authentication-level.ts'
 import { isNativeRedirectUri } from '../clients/redirect-uri.ts'
 import { hasConsent } from '../consents/consents.ts'
 import type { Session } from '../sessions/sessions.ts'
@@ -10,6 +11,8 @@ import { hashRequest } from './return-to.ts'
 export type Decision =
   | { next: 'sign-in' }
   | { next: 'choose-account'; session: Session }
+  /** isRequired: by the client's policy; otherwise the user may go on without. */
+  | { next: 'second-factor'; session: Session; isRequired: boolean }
   | { next: 'consent'; session: Session }
   | { next: 'issue'; session: Session }
 
@@ -20,7 +23,9 @@ function answerTo(request: AuthorizeRequest, session: Session): Session['answer'
 
 /** True when the session is too old, or of the wrong kind, for the request. A sign-in made for it is always right, so nothing loops. */
 function needsSignIn(request: AuthorizeRequest, session: Session, now: Date): boolean {
-  if (answerTo(request, session) === 'signed-in') return false
+  const answer = answerTo(request, session)
+  // A second factor is asked for after the sign-in, so who declined it has signed in.
+  if (answer === 'signed-in' || answer === 'declined-second-factor') return false
   const { prompt, maxAgeSeconds, hintedUserId } = request
   if (prompt.has('login')) return true
   if (hintedUserId !== undefined && hintedUserId !== session.user.id) return true
@@ -28,11 +33,23 @@ function needsSignIn(request: AuthorizeRequest, session: Session, now: Date): bo
   return maxAgeSeconds === 0 || now.getTime() - session.authTime.getTime() > maxAgeSeconds * 1_000
 }
 
+/**
+ * True when the session is to show a second factor first. `prompt=none` is not refused for what `acr_values` wishes, and
+ * neither is anyone who said no to it.
+ */
+function needsSecondFactor(request: AuthorizeRequest, session: Session): boolean {
+  if (hasSecondFactor(session.amr)) return false
+  if (request.client.requiresSecondFactor) return true
+  return (
+    request.acr === 'aal2' && !request.prompt.has('none') && answerTo(request, session) !== 'declined-second-factor'
+  )
+}
+
 async function needsConsent(deps: Deps, request: AuthorizeRequest, session: Session): Promise<boolean> {
   const { client, redirectUri, scopes, prompt } = request
   if (prompt.has('consent')) return true
   // Any program of the user's machine may stand behind these, so nothing is granted without a click (RFC 8252 §8.6).
-  if (client.kind === 'public' && isNativeRedirectUri(redirectUri)) return true
+  if (client.kind === 'public' && isNativeRedirectUri(redirectUri, client)) return true
   if (client.isFirstParty) return false
   return !(await hasConsent(deps, { userId: session.user.id, clientId: client.id, scopes }))
 }
@@ -59,8 +76,14 @@ export async function decideAuthorize(
   if (request.prompt.has('select_account') && answerTo(request, session) === null)
     return { next: 'choose-account', session }
 
-  const refusal = policyRefusal(request.client, session.user, session.amr)
+  const refusal = policyRefusal(request.client, session.user)
   if (refusal !== undefined) throw refuse('access_denied', refusal)
+
+  if (needsSecondFactor(request, session)) {
+    // Not login_required: the user is signed in, and may even have to set the factor up (OIDC Core §3.1.2.6).
+    if (isSilent) throw refuse('interaction_required', 'The user has to show a second factor')
+    return { next: 'second-factor', session, isRequired: lacksSecondFactor(request.client, session.amr) }
+  }
 
   if (!isConsented && (await needsConsent(deps, request, session))) {
     if (isSilent) throw refuse('consent_required', 'The user has to consent')

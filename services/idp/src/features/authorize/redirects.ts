@@ -29,6 +29,10 @@ export function redirect(c: Ctx, location: string): Response {
 export const redirectToSignIn = (c: Ctx, { accountUrl }: Pick<Deps, 'accountUrl'>, returnTo: ReturnTo): Response =>
   redirect(c, `${accountUrl}/sign-in?returnTo=${encodeURIComponent(returnTo.url)}`)
 
+/** To the page that asks for a second factor, which leads back as well. */
+export const redirectToStepUp = (c: Ctx, { accountUrl }: Pick<Deps, 'accountUrl'>, returnTo: ReturnTo): Response =>
+  redirect(c, `${accountUrl}/second-factor?returnTo=${encodeURIComponent(returnTo.url)}`)
+
 /** Sends a refusal to the client (B §4 point 2). */
 export const redirectRefusal = (c: Ctx, deps: Deps, { request, error, message }: AuthorizeRefusal): Response =>
   redirectToClient(c, deps, request, { error, error_description: message })

@@ -39,11 +39,27 @@ const accountPages = [
   'applications',
 ] as const
 
-/** An account page that shows nothing without a session. */
+/** An account page that shows nothing without a session. flow: what the page was opened for, and leads on to. */
 export const returnToPage = (
   { accountUrl }: Pick<Deps, 'accountUrl'>,
   page: (typeof accountPages)[number],
-): ReturnTo => ({ kind: 'account', url: `${accountUrl}/${page}` })
+  flow?: ReturnTo,
+): ReturnTo => ({
+  kind: 'account',
+  url: `${accountUrl}/${page}${flow ? `?returnTo=${encodeURIComponent(flow.url)}` : ''}`,
+})
+
+/** Pages on which somebody sets up what a flow waits for. */
+const pagesWithinFlows: readonly (typeof accountPages)[number][] = ['authenticator/add', 'passkeys/add']
+
+/** Reads the `returnTo` of a page that is part of a flow: an authorization request or a device; undefined for anything else. */
+export function readFlow(
+  deps: Pick<Deps, 'issuer' | 'accountUrl' | 'accountPath'>,
+  text: string | null | undefined,
+): ReturnTo | undefined {
+  const flow = readReturnTo(deps, text ?? undefined)
+  return flow.kind === 'authorize' || flow.url.startsWith(returnToDevice(deps, undefined).url) ? flow : undefined
+}
 
 /** Reads a `returnTo` parameter: absolute or a path, of this origin and on the list; anything else means the account's home. */
 export function readReturnTo(
@@ -57,7 +73,12 @@ export function readReturnTo(
   if (pathname === AUTHORIZE_PATH) return returnToAuthorize(deps, search)
   if (pathname === `${deps.accountPath}/device`) return returnToDevice(deps, searchParams.get('user_code') ?? undefined)
   const page = accountPages.find((name) => pathname === `${deps.accountPath}/${name}`)
-  return page === undefined ? home : returnToPage(deps, page)
+  if (page === undefined) return home
+  return returnToPage(
+    deps,
+    page,
+    pagesWithinFlows.includes(page) ? readFlow(deps, searchParams.get('returnTo')) : undefined,
+  )
 }
 
 /** What a session remembers of the request that it answered. */

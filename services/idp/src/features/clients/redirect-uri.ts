@@ -15,9 +15,13 @@ export function isRegisteredRedirectUri(registered: readonly string[], uri: stri
   return registered.some((entry) => entry.replace(LOOPBACK, '$1') === withoutPort)
 }
 
-/** True for loopback and custom schemes: any program of the machine may stand there (RFC 8252 §8.6). */
-export function isNativeRedirectUri(uri: string): boolean {
+/**
+ * True for loopback and custom schemes: any program of the machine may stand there (RFC 8252 §8.6). Not for
+ * http://localhost with its port written out, of a first-party client: there the operator runs a web page (D110).
+ */
+export function isNativeRedirectUri(uri: string, { isFirstParty }: { isFirstParty: boolean }): boolean {
   const { protocol, hostname } = new URL(uri)
+  if (isFirstParty && /^http:\/\/localhost:\d/.test(uri)) return false
   return protocol !== 'https:' && (protocol !== 'http:' || loopbackHosts.has(hostname))
 }
 

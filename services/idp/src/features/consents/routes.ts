@@ -34,7 +34,7 @@ async function showConsent(c: Ctx, deps: Deps): Promise<Response> {
       <dl>
         ${whoAsks(client)}
         <dt>Leads to</dt>
-        <dd>${isNativeRedirectUri(redirectUri) ? 'A program on this machine' : new URL(redirectUri).host}</dd>
+        <dd>${isNativeRedirectUri(redirectUri, client) ? 'A program on this machine' : new URL(redirectUri).host}</dd>
       </dl>
       <h2>It would be able to</h2>
       ${scopeList(scopes)}

@@ -6,8 +6,8 @@ import { readForm } from '../../http/body.ts'
 import { csrfOfSession, requireCsrfOfSession } from '../../http/csrf.ts'
 import { minutesAgo, moment } from '../../http/moment.ts'
 import { answerPage, type Markup, pageEndpoint } from '../../http/page.ts'
-import { policyRefusal } from '../accounts/admission.ts'
-import { redirectToSignIn } from '../authorize/redirects.ts'
+import { lacksSecondFactor, policyRefusal } from '../accounts/admission.ts'
+import { redirectToSignIn, redirectToStepUp } from '../authorize/redirects.ts'
 import { returnToDevice } from '../authorize/return-to.ts'
 import { scopeList } from '../consents/scope-list.ts'
 import { whoAsks } from '../consents/who-asks.ts'
@@ -128,8 +128,10 @@ async function decide(c: Ctx, deps: Deps): Promise<Response> {
   c.set('clientId', device.client.id)
 
   const isApproved = form.get('decision') === 'approve'
-  const refusal = policyRefusal(device.client, session.user, session.amr)
+  const refusal = policyRefusal(device.client, session.user)
   if (isApproved && refusal !== undefined) throw new Forbidden(`Your account cannot be connected: ${refusal}`)
+  if (isApproved && lacksSecondFactor(device.client, session.amr))
+    return redirectToStepUp(c, deps, returnToDevice(deps, formatUserCode(device.userCode)))
   const decision = isApproved ? 'approved' : 'denied'
   const outcome = await decideDevice(deps, { device, session, decision })
   if (outcome === 'signed-out') return redirectToSignIn(c, deps, returnToDevice(deps, userCode))

@@ -1,5 +1,6 @@
 import { scopeCatalogue } from '@platform/auth/scopes'
 import type { Deps } from '../../deps.ts'
+import { acrValues } from '../accounts/authentication-level.ts'
 import type { Endpoint } from '../../http/app.ts'
 import { type Document, documentOf } from '../../http/document.ts'
 import { grantTypes } from '../clients/client.ts'
@@ -30,7 +31,7 @@ const discoveryDocument = ({ issuer }: Pick<Deps, 'issuer'>) => ({
   token_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post', 'none'],
   revocation_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post', 'none'],
   prompt_values_supported: ['none', 'login', 'consent', 'select_account'],
-  acr_values_supported: ['aal1', 'aal2'],
+  acr_values_supported: acrValues,
   ui_locales_supported: ['en'],
   claims_supported:
     'iss sub aud exp iat auth_time nonce at_hash acr amr sid name given_name family_name preferred_username picture locale zoneinfo updated_at email email_verified'.split(

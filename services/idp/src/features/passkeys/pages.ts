@@ -6,11 +6,12 @@ import { csrfOfSession, requireCsrfOfSession } from '../../http/csrf.ts'
 import { moment } from '../../http/moment.ts'
 import { answerPage, type Markup, pageEndpoint } from '../../http/page.ts'
 import { redirect, redirectToSignIn } from '../authorize/redirects.ts'
-import { returnToPage } from '../authorize/return-to.ts'
+import { readFlow, type ReturnTo, returnToPage } from '../authorize/return-to.ts'
 import { isUuid } from '../clients/client.ts'
 import { describeBrowser } from '../sessions/describe-browser.ts'
-import { requireFreshSession } from '../sessions/fresh-session.ts'
-import { findSession, type Session } from '../sessions/sessions.ts'
+import { requireFreshSession, requireProvenSession, requireSession } from '../sessions/fresh-session.ts'
+import { findSession, goOnAs, type Session } from '../sessions/sessions.ts'
+import { formActionOf } from '../sign-in/waiting-client.ts'
 import {
   addPasskey,
   describeNewPasskey,
@@ -79,12 +80,20 @@ async function showPasskeys(c: Ctx, deps: Deps): Promise<Response> {
   })
 }
 
-async function answerAdd(c: Ctx, deps: Deps, session: Session, problem?: string): Promise<Response> {
+interface Adding {
+  session: Session
+  /** What waits for the passkey. */
+  flow: ReturnTo | undefined
+  problem?: string
+}
+
+async function answerAdd(c: Ctx, deps: Deps, { session, flow, problem }: Adding): Promise<Response> {
   const options = await describeNewPasskey(deps, session)
   return answerPage(c, deps, {
     title: 'Add a passkey',
     status: problem === undefined ? 200 : 400,
     hasScript: true,
+    formAction: flow && (await formActionOf(deps, flow)),
     content: html`
       <p class="soft">Your device asks for your fingerprint, your face or its PIN, and keeps the passkey.</p>
       ${problem === undefined ? '' : html`<p class="alert" role="alert">${problem}</p>`}
@@ -100,6 +109,7 @@ async function answerAdd(c: Ctx, deps: Deps, session: Session, problem?: string)
         hidden
       >
         <input type="hidden" name="csrf" value="${csrfOfSession(session, ADD)}" />
+        ${flow && html`<input type="hidden" name="returnTo" value="${flow.url}" />`}
         <input type="hidden" name="credential" value="" />
         <label>
           Name
@@ -116,15 +126,22 @@ async function answerAdd(c: Ctx, deps: Deps, session: Session, problem?: string)
         <p class="alert" role="alert" data-problem hidden></p>
         <button type="submit">Add a passkey</button>
       </form>
-      <p class="back"><a href="${deps.accountUrl}/passkeys">Back to your passkeys</a></p>
+      <p class="back">
+        ${
+          flow
+            ? html`<a href="${flow.url}">Cancel</a>`
+            : html`<a href="${deps.accountUrl}/passkeys">Back to your passkeys</a>`
+        }
+      </p>
     `,
   })
 }
 
 /** GET {account_url}/passkeys/add. */
 async function showAdd(c: Ctx, deps: Deps): Promise<Response> {
-  const fresh = await requireFreshSession(c, deps, 'passkeys/add')
-  return 'redirect' in fresh ? fresh.redirect : answerAdd(c, deps, fresh.session)
+  const flow = readFlow(deps, c.req.query('returnTo'))
+  const fresh = await requireFreshSession(c, deps, 'passkeys/add', flow)
+  return 'redirect' in fresh ? fresh.redirect : answerAdd(c, deps, { session: fresh.session, flow })
 }
 
 const problems = {
@@ -133,10 +150,14 @@ const problems = {
   full: 'You have as many passkeys as an account can hold. Remove one first.',
 }
 
-/** POST {account_url}/passkeys/add: the credential that the browser made, put into the form by the script. */
+/**
+ * POST {account_url}/passkeys/add: the credential that the browser made, put into the form by the script. The session has
+ * shown a second factor by it, and goes on as one that has.
+ */
 async function add(c: Ctx, deps: Deps): Promise<Response> {
   const form = await readForm(c)
-  const fresh = await requireFreshSession(c, deps, 'passkeys/add')
+  const flow = readFlow(deps, form.get('returnTo'))
+  const fresh = await requireFreshSession(c, deps, 'passkeys/add', flow)
   if ('redirect' in fresh) return fresh.redirect
   const { session } = fresh
   requireCsrfOfSession(c, deps, form, session, ADD)
@@ -145,18 +166,21 @@ async function add(c: Ctx, deps: Deps): Promise<Response> {
     name: form.get('name') ?? '',
     nameOtherwise: describeBrowser(c.req.header('user-agent') ?? null),
   })
-  return added === 'added' ? redirect(c, `${deps.accountUrl}/passkeys`) : answerAdd(c, deps, session, problems[added])
+  if (added.kind !== 'added') return answerAdd(c, deps, { session, flow, problem: problems[added.kind] })
+  await goOnAs(c, deps, session, { amr: added.amr, authTime: session.authTime })
+  return redirect(c, flow?.url ?? `${deps.accountUrl}/passkeys`)
 }
 
 type Change = (deps: Deps, of: { userId: string; passkeyId: string; name: string }) => Promise<void>
 
 /** A form of one passkey; those of other people are left alone, without a word. */
 const changeBy =
-  (change: Change) =>
+  (change: Change, requireSuch: typeof requireSession) =>
   async (c: Ctx, deps: Deps): Promise<Response> => {
     const form = await readForm(c)
-    const session = await findSession(c, deps)
-    if (!session) return redirectToSignIn(c, deps, returnToPage(deps, 'passkeys'))
+    const found = await requireSuch(c, deps, 'passkeys')
+    if ('redirect' in found) return found.redirect
+    const { session } = found
     const passkeyId = form.get('passkey') ?? ''
     requireCsrfOfSession(c, deps, form, session, purposeOf(passkeyId))
     if (isUuid(passkeyId)) await change(deps, { userId: session.user.id, passkeyId, name: form.get('name') ?? '' })
@@ -168,6 +192,6 @@ const remove: Change = (deps, { userId, passkeyId }) => removePasskeys(deps, { u
 export const passkeysEndpoints = ({ accountPath }: Pick<Deps, 'accountPath'>): Endpoint[] => [
   pageEndpoint(`${accountPath}/passkeys`, { GET: showPasskeys }),
   pageEndpoint(`${accountPath}/passkeys/add`, { GET: showAdd, POST: add }),
-  pageEndpoint(`${accountPath}/passkeys/rename`, { POST: changeBy(renamePasskey) }),
-  pageEndpoint(`${accountPath}/passkeys/remove`, { POST: changeBy(remove) }),
+  pageEndpoint(`${accountPath}/passkeys/rename`, { POST: changeBy(renamePasskey, requireSession) }),
+  pageEndpoint(`${accountPath}/passkeys/remove`, { POST: changeBy(remove, requireProvenSession) }),
 ]

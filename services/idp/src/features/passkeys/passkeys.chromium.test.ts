@@ -5,6 +5,7 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { addVirtualAuthenticator, describeInChromium } from '../../../test/chromium.ts'
 import { startTestIdp, type TestIdp, type TestPerson } from '../../../test/start.ts'
+import { setClientPolicy } from '../clients/clients.ts'
 
 let idp: TestIdp
 beforeAll(async () => {
@@ -76,6 +77,36 @@ describeInChromium('passkeys, end to end (identity.md)', (open) => {
     const redirectUri = `http://127.0.0.1:${(callback.address() as AddressInfo).port}/callback`
     const client = await idp.client({ kind: 'confidential', redirectUris: [redirectUri] })
     await page.goto(idp.authorizeUrl(client, { redirect_uri: redirectUri }))
+    await page.waitForURL((url) => url.href.startsWith(redirectUri))
+    expect(new URL(page.url()).searchParams.get('code')).toBeTruthy()
+  })
+
+  test('a client that wants more than the password gets it: a passkey made on the way, and later one that is used', async () => {
+    const { context, page } = await open()
+    const authenticator = await addVirtualAuthenticator(context, page)
+    const ana = await idp.person()
+    const callback = createServer((_, response) => response.end('the client'))
+    await once(callback.listen(0, '127.0.0.1'), 'listening')
+    onTestFinished(() => void callback.close())
+    const redirectUri = `http://127.0.0.1:${(callback.address() as AddressInfo).port}/callback`
+    const client = await idp.client({ kind: 'confidential', redirectUris: [redirectUri] })
+    await setClientPolicy(idp.deps, { clientId: client.id, policy: { requiresSecondFactor: true } })
+    const request = idp.authorizeUrl(client, { redirect_uri: redirectUri })
+
+    await signInByPassword(page, ana)
+    await page.goto(request)
+    await page.getByRole('link', { name: 'Add a passkey' }).click()
+    await page.getByRole('button', { name: 'Add a passkey' }).click()
+    await page.waitForURL((url) => url.href.startsWith(redirectUri))
+    expect(new URL(page.url()).searchParams.get('code')).toBeTruthy()
+
+    await forget(page)
+    await authenticator.answerAtOnce(false)
+    await signInByPassword(page, ana)
+    await page.goto(request)
+    await page.getByRole('heading', { name: 'Confirm that it is you' }).waitFor()
+    await authenticator.answerAtOnce(true)
+    await page.getByRole('button', { name: 'Use a passkey' }).click()
     await page.waitForURL((url) => url.href.startsWith(redirectUri))
     expect(new URL(page.url()).searchParams.get('code')).toBeTruthy()
   })

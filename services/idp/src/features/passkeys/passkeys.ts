@@ -12,7 +12,7 @@ import { users } from '../accounts/table.ts'
 import { type AuditActor, recordAudit } from '../audit/audit.ts'
 import { tellOfChange } from '../mail/tell-of-change.ts'
 import type { Session } from '../sessions/sessions.ts'
-import { isOurChallenge, newChallenge, useChallenge } from './challenge.ts'
+import { isOurChallenge, newChallenge, type Purpose, useChallenge } from './challenge.ts'
 import { passkeys } from './table.ts'
 import type { Assertion } from './take-assertion.ts'
 
@@ -137,15 +137,21 @@ interface NewPasskey {
   nameOtherwise: string
 }
 
-/** Adds a passkey to the user of the session. Answers how it went: one is not taken twice, and twenty are the most. */
+/** RFC 8176: a key that was proven, in hardware or copied between devices, and someone who was verified to its device: two factors. */
+const amrOf = (isSynced: boolean): string => `${isSynced ? 'swk' : 'hwk'} user mfa`
+
+/**
+ * Adds a passkey to the user of the session. Answers how it went: one is not taken twice, and twenty are the most. amr:
+ * what making it has shown.
+ */
 export async function addPasskey(
   deps: Deps,
   { user, cookie }: Session,
   { answer, name, nameOtherwise }: NewPasskey,
-): Promise<'added' | 'refused' | 'present' | 'full'> {
+): Promise<{ kind: 'added'; amr: string } | { kind: 'refused' | 'present' | 'full' }> {
   const { db, now, issuer } = deps
   const response = parse(createdCredential, answer)
-  if (!response) return 'refused'
+  if (!response) return { kind: 'refused' }
   const { verifyRegistrationResponse } = await library()
   const verified = await verifyRegistrationResponse({
     response: {
@@ -158,8 +164,9 @@ export async function addPasskey(
     requireUserVerification: true,
     supportedAlgorithmIDs,
   }).catch(() => undefined) // whatever the library objects to
-  if (!verified?.verified) return 'refused'
+  if (!verified?.verified) return { kind: 'refused' }
   const { credential: made, credentialDeviceType } = verified.registrationInfo
+  const isSynced = credentialDeviceType === 'multiDevice'
   const at = now()
   try {
     const outcome = await db.transaction(async (tx) => {
@@ -175,7 +182,7 @@ export async function addPasskey(
         publicKey: Buffer.from(made.publicKey),
         counter: made.counter,
         transports: asTransports(response.response.transports),
-        isSynced: credentialDeviceType === 'multiDevice',
+        isSynced,
         name: readName(name, nameOtherwise),
         createdAt: at,
       })
@@ -187,10 +194,11 @@ export async function addPasskey(
       })
       return 'added'
     })
-    if (outcome === 'added') tellOfChange(deps, user.id, 'passkey-added')
-    return outcome
+    if (outcome !== 'added') return { kind: outcome }
+    tellOfChange(deps, user.id, 'passkey-added')
+    return { kind: 'added', amr: amrOf(isSynced) }
   } catch (error) {
-    if (isUniqueViolation(error, 'passkeys_credential')) return 'present'
+    if (isUniqueViolation(error, 'passkeys_credential')) return { kind: 'present' }
     throw error
   }
 }
@@ -232,11 +240,20 @@ export async function removePasskeys(
   if (removed.length > 0) tellOfChange(deps, userId, 'passkey-removed')
 }
 
-/** What `navigator.credentials.get` needs to sign in with any passkey of ours, as JSON. cookie: of a browser without session. */
-export function describeSignIn(deps: Pick<Deps, 'sealer' | 'now' | 'issuer'>, cookie: string): string {
+/** What a passkey is asked for, and the cookie of the browser that asks. */
+interface Asked {
+  purpose: Extract<Purpose, 'passkey-sign-in' | 'passkey-step-up'>
+  cookie: string
+}
+
+/** What `navigator.credentials.get` needs to ask for any passkey of ours, as JSON. */
+export function describePasskeyRequest(
+  deps: Pick<Deps, 'sealer' | 'now' | 'issuer'>,
+  { purpose, cookie }: Asked,
+): string {
   const options: PublicKeyCredentialRequestOptionsJSON = {
     rpId: rpIdOf(deps.issuer),
-    challenge: asBytes(newChallenge(deps, 'passkey-sign-in', cookie)),
+    challenge: asBytes(newChallenge(deps, purpose, cookie)),
     timeout: TIMEOUT_MS,
     userVerification: 'required',
   }
@@ -244,15 +261,12 @@ export function describeSignIn(deps: Pick<Deps, 'sealer' | 'now' | 'issuer'>, co
 }
 
 /**
- * Who signed in with a passkey, from what the browser's script sent; undefined for a passkey that is unknown, another
+ * Who used a passkey, from what the browser's script sent; undefined for a passkey that is unknown, another
  * browser's challenge, or any flaw. Whether it was used before shows when the session starts (takeAssertion).
- *
- * amr (RFC 8176): a key that was proven, in hardware or copied between devices, and someone who was verified to its
- * device: two factors.
  */
 export async function findPasskeyUser(
   deps: PasskeyDeps,
-  cookie: string,
+  { purpose, cookie }: Asked,
   answer: string,
 ): Promise<{ userId: string; amr: string; assertion: Assertion } | undefined> {
   const { db, issuer } = deps
@@ -266,7 +280,7 @@ export async function findPasskeyUser(
   const { verifyAuthenticationResponse } = await library()
   const verified = await verifyAuthenticationResponse({
     response,
-    expectedChallenge: (challenge) => isOurChallenge(deps, 'passkey-sign-in', cookie, challenge),
+    expectedChallenge: (challenge) => isOurChallenge(deps, purpose, cookie, challenge),
     expectedOrigin: issuer,
     expectedRPID: rpIdOf(issuer),
     requireUserVerification: true,
@@ -276,7 +290,7 @@ export async function findPasskeyUser(
   if (!verified?.verified) return undefined
   return {
     userId: row.userId,
-    amr: `${row.isSynced ? 'swk' : 'hwk'} user mfa`,
+    amr: amrOf(row.isSynced),
     assertion: {
       passkeyId: row.id,
       counter: verified.authenticationInfo.newCounter,

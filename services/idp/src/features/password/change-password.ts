@@ -9,14 +9,15 @@ import { checkPassword } from '../sign-in/sign-in.ts'
 import { checkedNewPassword } from './new-password.ts'
 
 /** passwordHash: the new one. */
-type Changed = { kind: 'changed'; passwordHash: string } | { kind: 'refused' } | { kind: 'paused' }
+type Changed = { kind: 'changed'; passwordHash: string } | { kind: 'refused' } | { kind: 'paused'; waitSeconds: number }
 
 interface Change {
   user: { id: string; email: string; givenName: string | null; familyName: string | null }
   currentPassword: string
   newPassword: string
-  /** The network that guesses at the current password are counted for. */
+  /** The network and the known browser that guesses at the current password are counted for. */
   address: string
+  knownBrowser: string | undefined
 }
 
 /**
@@ -28,12 +29,12 @@ interface Change {
  */
 export async function changePassword(
   deps: Deps,
-  { user, currentPassword, newPassword, address }: Change,
+  { user, currentPassword, newPassword, address, knownBrowser }: Change,
 ): Promise<Changed> {
   await checkedNewPassword(deps, newPassword, user)
   if (newPassword === currentPassword) throw new BadRequest('The new password is the current one')
-  const checked = await checkPassword(deps, { email: user.email, password: currentPassword, address })
-  if (checked.kind === 'paused') return { kind: 'paused' }
+  const checked = await checkPassword(deps, { email: user.email, password: currentPassword, address, knownBrowser })
+  if (checked.kind === 'paused') return checked
   if (checked.kind !== 'proven' || checked.userId !== user.id) return { kind: 'refused' }
 
   const passwordHash = await deps.passwords.hash(newPassword)

@@ -3,9 +3,11 @@ import { html } from 'hono/html'
 import type { Deps } from '../../deps.ts'
 import { addressOf, type Ctx, type Endpoint } from '../../http/app.ts'
 import { readForm } from '../../http/body.ts'
+import { readCookie } from '../../http/cookies.ts'
 import { csrfOfSession, requireCsrfOfSession } from '../../http/csrf.ts'
 import { answerPage, pageEndpoint } from '../../http/page.ts'
 import { isTooBusy } from '../accounts/passwords.ts'
+import { tellPause } from '../attempts/tell-pause.ts'
 import { redirectToSignIn } from '../authorize/redirects.ts'
 import { returnToPage } from '../authorize/return-to.ts'
 import { findSession, passwordStampOf, type Session, startSession } from '../sessions/sessions.ts'
@@ -71,6 +73,7 @@ async function change(c: Ctx, deps: Deps): Promise<Response> {
       currentPassword: form.get('current') ?? '',
       newPassword: wanted,
       address: addressOf(c, deps),
+      knownBrowser: readCookie(c, deps, 'known'),
     })
   } catch (error) {
     if (error instanceof BadRequest) return answerForm(c, deps, session, { text: `${error.message}.`, status: 400 })
@@ -79,10 +82,7 @@ async function change(c: Ctx, deps: Deps): Promise<Response> {
     return answerForm(c, deps, session, { text: `${error.message}.`, status: 503 })
   }
   if (changed.kind === 'paused')
-    return answerForm(c, deps, session, {
-      text: 'Too many attempts. Wait a few minutes and try again.',
-      status: 429,
-    })
+    return answerForm(c, deps, session, { text: tellPause(c, changed.waitSeconds), status: 429 })
   if (changed.kind === 'refused')
     return answerForm(c, deps, session, { text: 'The current password is not right.', status: 401 })
   const { passwordHash } = changed

@@ -174,9 +174,13 @@ describe('changing the password', () => {
   test('guesses at the current password are slowed down like those at sign-in', async () => {
     const ana = await idp.person()
     const browser = await signedIn(ana)
-    for (let i = 0; i < 5; i++) expect((await change(browser, 'wrong password', NEW)).status).toBe(401)
-    expect((await change(browser, ana.password, NEW)).status).toBe(429)
-    idp.advance(1_100)
+    // Five for the browser, which is known, and five for its network; a slow machine fits one or two more in between.
+    const answers: number[] = []
+    while (answers.at(-1) !== 429 && answers.length < 20)
+      answers.push((await change(browser, 'wrong password', NEW)).status)
+    expect(answers.slice(0, 10)).toEqual(Array(10).fill(401))
+    expect(answers.at(-1)).toBe(429)
+    idp.advance(15 * 60_000)
     expect((await change(browser, ana.password, NEW)).status).toBe(200)
   })
 

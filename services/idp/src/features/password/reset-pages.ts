@@ -6,6 +6,7 @@ import { readForm } from '../../http/body.ts'
 import { csrfBeforeSession, requireCsrfBeforeSession } from '../../http/csrf.ts'
 import { answerPage, pageEndpoint } from '../../http/page.ts'
 import { isTooBusy } from '../accounts/passwords.ts'
+import { rememberBrowser } from '../known-browsers/known-browser.ts'
 import { findLinkOwner } from '../links/one-time-links.ts'
 import { newPasswordFields } from './new-password-fields.ts'
 import { askForReset, resetPassword } from './reset-password.ts'
@@ -111,16 +112,18 @@ async function setPassword(c: Ctx, deps: Deps): Promise<Response> {
 
   const wanted = form.get('new') ?? ''
   if (wanted !== (form.get('again') ?? '')) return again('The new password and its repetition are not the same.', 400)
-  let isSet
+  let account
   try {
-    isSet = await resetPassword(deps, token, wanted)
+    account = await resetPassword(deps, token, wanted)
   } catch (error) {
     if (error instanceof BadRequest) return again(`${error.message}.`, 400)
     if (!isTooBusy(error)) throw error
     c.header('retry-after', '5')
     return again(`${error.message}.`, 503)
   }
-  if (!isSet) return answerGone(c, deps)
+  if (!account) return answerGone(c, deps)
+  // The way in for someone whom the guesses of strangers hold up.
+  rememberBrowser(c, deps, account)
   return answerPage(c, deps, {
     title: 'Password saved',
     content: html`<p>From now on you sign in with the new one. Every session from before has ended.</p>

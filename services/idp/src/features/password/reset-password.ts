@@ -1,7 +1,8 @@
+import { one } from '@platform/runtime/database'
 import { eq } from 'drizzle-orm'
 import { NotFound } from '@platform/errors/api-error'
 import type { Deps } from '../../deps.ts'
-import { findUserByEmail } from '../accounts/accounts.ts'
+import { findUserByEmail, type User } from '../accounts/accounts.ts'
 import { users } from '../accounts/table.ts'
 import { attemptKey, countInWindow } from '../attempts/attempts.ts'
 import { recordAudit } from '../audit/audit.ts'
@@ -63,28 +64,27 @@ export async function makeResetLink(deps: Pick<Deps, 'db' | 'now' | 'accountUrl'
 
 /**
  * Gives the owner of a link a new password. The link is used up, and every session, pending code and grant of the user
- * ends. Answers false for a link that is unknown, used or too old.
+ * ends. Returns the account as it is now, or undefined for a link that is unknown, used or too old.
  *
  * Throws BadRequest for a password that is against the rules, which leaves the link as it is, and Unavailable when too
  * many wait for a hash.
  */
-export async function resetPassword(deps: Deps, token: string, newPassword: string): Promise<boolean> {
+export async function resetPassword(deps: Deps, token: string, newPassword: string): Promise<User | undefined> {
   const { db, now, passwords } = deps
   // Only who holds a link makes us hash.
   const owner = await findLinkOwner(deps, 'set-password', token)
-  if (!owner) return false
+  if (!owner) return undefined
   const passwordHash = await passwords.hash(await checkedNewPassword(deps, newPassword, owner))
   const at = now()
-  const ownerId = await db.transaction(async (tx) => {
+  const account = await db.transaction(async (tx) => {
     const used = await useLink(tx, at, 'set-password', token)
     if (!used) return undefined
     const { userId } = used
-    await tx.update(users).set({ passwordHash, updatedAt: at }).where(eq(users.id, userId))
+    const changed = await tx.update(users).set({ passwordHash, updatedAt: at }).where(eq(users.id, userId)).returning()
     await endAllAccess(tx, at, userId)
     await recordAudit(tx, at, { actor: `user:${userId}`, action: 'user.password_reset', subject: `user:${userId}` })
-    return userId
+    return one(changed)
   })
-  if (ownerId === undefined) return false
-  tellOfChange(deps, ownerId, 'password-changed')
-  return true
+  if (account) tellOfChange(deps, account.id, 'password-changed')
+  return account
 }

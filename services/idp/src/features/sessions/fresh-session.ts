@@ -1,19 +1,55 @@
 import type { Deps } from '../../deps.ts'
 import type { Ctx } from '../../http/app.ts'
-import { redirectToSignIn } from '../authorize/redirects.ts'
-import { returnToPage } from '../authorize/return-to.ts'
+import { hasSecondFactor } from '../accounts/authentication-level.ts'
+import { redirectToSignIn, redirectToStepUp } from '../authorize/redirects.ts'
+import { type ReturnTo, returnToPage } from '../authorize/return-to.ts'
+import { findHeldFactors } from '../step-up/held-factors.ts'
 import { findSession, type Session } from './sessions.ts'
 
 /** How long after signing in a new way to sign in may be added: a browser that was left open is not enough for it. */
 const FRESH_MS = 15 * 60_000
 
-/** The session of a browser that signed in just now, or the way to sign in, which leads back to the page. */
+type Found = { session: Session } | { redirect: Response }
+
+/** The session, or the way to sign in, which leads back to the page. */
+export async function requireSession(
+  c: Ctx,
+  deps: Deps,
+  page: Parameters<typeof returnToPage>[1],
+  flow?: ReturnTo,
+): Promise<Found> {
+  const session = await findSession(c, deps)
+  return session ? { session } : { redirect: redirectToSignIn(c, deps, returnToPage(deps, page, flow)) }
+}
+
+/**
+ * The session, when it may change the second factors of its user, or the way to what is missing, which leads back to the
+ * page. Where there is one it has to be shown: a password alone could put its own in the place of the owner's otherwise,
+ * and pass for two.
+ *
+ * flow: what the page was opened for.
+ */
+export async function requireProvenSession(
+  c: Ctx,
+  deps: Deps,
+  page: Parameters<typeof returnToPage>[1],
+  flow?: ReturnTo,
+): Promise<Found> {
+  const found = await requireSession(c, deps, page, flow)
+  if ('redirect' in found || hasSecondFactor(found.session.amr)) return found
+  const { hasApp, hasPasskey } = await findHeldFactors(deps, found.session.user.id)
+  return hasApp || hasPasskey ? { redirect: redirectToStepUp(c, deps, returnToPage(deps, page, flow)) } : found
+}
+
+/** The same for adding one, which takes a browser that signed in just now besides. */
 export async function requireFreshSession(
   c: Ctx,
   deps: Deps,
   page: Parameters<typeof returnToPage>[1],
-): Promise<{ session: Session } | { redirect: Response }> {
-  const session = await findSession(c, deps)
-  if (session && deps.now().getTime() - session.authTime.getTime() < FRESH_MS) return { session }
-  return { redirect: redirectToSignIn(c, deps, returnToPage(deps, page)) }
+  flow?: ReturnTo,
+): Promise<Found> {
+  const found = await requireProvenSession(c, deps, page, flow)
+  if ('redirect' in found) return found
+  if (deps.now().getTime() - found.session.authTime.getTime() < FRESH_MS) return found
+  return { redirect: redirectToSignIn(c, deps, returnToPage(deps, page, flow)) }
 }

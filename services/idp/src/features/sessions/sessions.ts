@@ -6,10 +6,12 @@ import type { Deps } from '../../deps.ts'
 import { addressOf, type Ctx, userAgentOf } from '../../http/app.ts'
 import { newCookieValue, readCookie, setCookie } from '../../http/cookies.ts'
 import { preparedOnce } from '@platform/runtime/prepared-once'
+import { withMore } from '../accounts/authentication-level.ts'
 import { users } from '../accounts/table.ts'
 import { recordAudit } from '../audit/audit.ts'
 import { authorizationCodes } from '../authorize/table.ts'
 import { deviceAuthorizations } from '../device/table.ts'
+import { rememberBrowser } from '../known-browsers/known-browser.ts'
 import { revokeFamiliesOf, type UserGrants } from '../refresh/families.ts'
 import { refreshFamilies } from '../refresh/table.ts'
 import { type Assertion, takeAssertion } from '../passkeys/take-assertion.ts'
@@ -79,8 +81,8 @@ type Proof =
   /** passwordStampOf what the password was held against. */
   | { kind: 'password'; passwordStamp: string }
   | { kind: 'passkey'; assertion: Assertion }
-  /** The session that this one takes the place of. */
-  | { kind: 'session'; sessionId: string }
+  /** The session that this one goes on, under the same id, and a passkey if that was shown besides. */
+  | { kind: 'session'; sessionId: string; assertion?: Assertion | undefined }
 
 interface NewSession {
   userId: string
@@ -91,6 +93,8 @@ interface NewSession {
   amr: string
   /** The authorization request that this sign-in answers, hashed. */
   answeredRequest: Buffer | null
+  /** What the answer was; the sign-in itself unless another session goes on in this one. */
+  answer?: Session['answer']
 }
 
 /** What stands for a password hash outside of the database. */
@@ -110,6 +114,7 @@ async function stillHolds(
     case 'password':
       return passwordHash !== null && passwordStampOf(passwordHash) === proof.passwordStamp
     case 'session': {
+      if (proof.assertion && !(await takeAssertion(tx, at, user.id, proof.assertion))) return false
       const ended = await tx.delete(sessions).where(eq(sessions.id, proof.sessionId)).returning({ id: sessions.id })
       return ended.length > 0
     }
@@ -133,71 +138,101 @@ async function carryGrants(
 }
 
 /**
- * Signs a browser in under a new cookie; the session that it had is gone, and what the same user granted in it belongs to
- * the new one. Answers otherwise when the user was suspended or got another password meanwhile: the row lock makes one of
- * the two see the other.
+ * Signs a browser in under a new cookie. The session that it had is gone, what the same user granted in it belongs to the
+ * new one, and the account knows the browser from now on. Answers otherwise when the user was suspended or got another
+ * password meanwhile: the row lock makes one of the two see the other.
  */
 export async function startSession(
   c: Ctx,
   deps: Deps,
-  { userId, proof, amr, authTime, answeredRequest }: NewSession,
+  { userId, proof, amr, authTime, answeredRequest, answer = 'signed-in' }: NewSession,
 ): Promise<'started' | 'suspended' | 'outdated'> {
   const { db, now } = deps
   const at = now()
   const cookie = newCookieValue()
   const before = readCookie(c, deps, 'session')
-  const id = newId()
-  const started = await db.transaction(async (tx) => {
-    const [user] = await tx
-      .select({ id: users.id, suspendedAt: users.suspendedAt, passwordHash: users.passwordHash })
-      .from(users)
-      .where(eq(users.id, userId))
-      .for('share')
-    if (!user || !(await stillHolds(tx, at, user, proof))) return 'outdated'
-    if (user.suspendedAt) return 'suspended'
-    const replaced = proof.kind === 'session' ? [proof.sessionId] : []
-    if (before !== undefined) {
-      const ended = await tx
-        .delete(sessions)
-        .where(eq(sessions.cookieHash, hashCookie(before)))
-        .returning({ id: sessions.id })
-      replaced.push(...ended.map((session) => session.id))
-    }
-    await tx.insert(sessions).values({
-      id,
-      cookieHash: hashCookie(cookie),
-      userId,
-      authTime: authTime ?? at,
-      amr,
-      createdAt: at,
-      lastSeenAt: at,
-      expiresAt: new Date(at.getTime() + ABSOLUTE_MS),
-      userAgent: userAgentOf(c),
-      address: addressOf(c, deps),
-      answeredRequest,
-      answer: answeredRequest && 'signed-in',
-    })
-    await carryGrants(tx, { userId, from: replaced, to: id })
-    return 'started'
-  })
-  if (started === 'started') setCookie(c, deps, 'session', cookie, ABSOLUTE_MS / 1_000)
-  return started
+  // A session that goes on keeps its id, and with it what was granted in it.
+  const id = proof.kind === 'session' ? proof.sessionId : newId()
+  const started = await db.transaction(
+    async (tx): Promise<'suspended' | 'outdated' | Parameters<typeof rememberBrowser>[2]> => {
+      const [user] = await tx
+        .select({
+          id: users.id,
+          suspendedAt: users.suspendedAt,
+          passwordHash: users.passwordHash,
+          updatedAt: users.updatedAt,
+        })
+        .from(users)
+        .where(eq(users.id, userId))
+        .for('share')
+      if (!user || !(await stillHolds(tx, at, user, proof))) return 'outdated'
+      if (user.suspendedAt) return 'suspended'
+      const replaced =
+        before === undefined
+          ? []
+          : await tx
+              .delete(sessions)
+              .where(eq(sessions.cookieHash, hashCookie(before)))
+              .returning({ id: sessions.id })
+      await tx.insert(sessions).values({
+        id,
+        cookieHash: hashCookie(cookie),
+        userId,
+        authTime: authTime ?? at,
+        amr,
+        createdAt: at,
+        lastSeenAt: at,
+        expiresAt: new Date(at.getTime() + ABSOLUTE_MS),
+        userAgent: userAgentOf(c),
+        address: addressOf(c, deps),
+        answeredRequest,
+        answer: answeredRequest && answer,
+      })
+      await carryGrants(tx, { userId, from: replaced.map((session) => session.id), to: id })
+      return user
+    },
+  )
+  if (started === 'suspended' || started === 'outdated') return started
+  setCookie(c, deps, 'session', cookie, ABSOLUTE_MS / 1_000)
+  rememberBrowser(c, deps, started)
+  return 'started'
 }
 
-/** Lets a session that has shown more go on as one that has, under another cookie: a copy of the old one is left behind. */
-export async function goOnAs(c: Ctx, deps: Deps, session: Session, amr: string): Promise<void> {
-  await startSession(c, deps, {
+interface Shown {
+  amr: string
+  /** Now, when it was shown in this moment. */
+  authTime: Date
+  assertion?: Assertion | undefined
+}
+
+/**
+ * Lets a session that has shown more go on as one that has, under another cookie: a copy of the old one is left behind.
+ * Its id and what the user answered in it stay. Answers otherwise when it ended meanwhile or the passkey was used before.
+ */
+export function goOnAs(
+  c: Ctx,
+  deps: Deps,
+  session: Session,
+  { amr, authTime, assertion }: Shown,
+): ReturnType<typeof startSession> {
+  return startSession(c, deps, {
     userId: session.user.id,
-    proof: { kind: 'session', sessionId: session.id },
-    amr,
-    authTime: session.authTime,
-    answeredRequest: null,
+    proof: { kind: 'session', sessionId: session.id, assertion },
+    amr: withMore(session.amr, amr),
+    authTime,
+    answeredRequest: session.answeredRequest,
+    answer: session.answer,
   })
 }
 
-/** Notes that the user chose this account for an authorization request, hashed. */
-export async function noteAccountChosen({ db }: Pick<Deps, 'db'>, sessionId: string, request: Buffer): Promise<void> {
-  await db.update(sessions).set({ answeredRequest: request, answer: 'chose-account' }).where(eq(sessions.id, sessionId))
+/** Notes how the user answered an authorization request, hashed. */
+export async function noteAnswer(
+  { db }: Pick<Deps, 'db'>,
+  sessionId: string,
+  answeredRequest: Buffer,
+  answer: 'chose-account' | 'declined-second-factor',
+): Promise<void> {
+  await db.update(sessions).set({ answeredRequest, answer }).where(eq(sessions.id, sessionId))
 }
 
 /** Ends the session of this browser, if there is one. What clients hold goes on until it expires. */
@@ -273,6 +308,8 @@ export async function signOutEverywhere({ db, now }: Pick<Deps, 'db' | 'now'>, u
   await db.transaction(async (tx) => {
     // First the user's row: a sign-in that is under way waits for it, or is waited for.
     await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('no key update')
+    // Browsers that were known to the account are not any more (decision 16).
+    await tx.update(users).set({ updatedAt: at }).where(eq(users.id, userId))
     await endAllAccess(tx, at, userId)
     await recordAudit(tx, at, {
       actor: `user:${userId}`,

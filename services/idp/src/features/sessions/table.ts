@@ -22,7 +22,7 @@ export const sessions = pgTable(
     address: text(),
     /** The authorization request (SHA-256 of its query) that the user last answered here, and what the answer was. */
     answeredRequest: bytea('answered_request'),
-    answer: text().$type<'signed-in' | 'chose-account'>(),
+    answer: text().$type<'signed-in' | 'chose-account' | 'declined-second-factor'>(),
   },
   (t) => [
     uniqueIndex('sessions_cookie').on(t.cookieHash),

@@ -8,7 +8,7 @@ import { AuthorizeRefusal, checkAuthorizeRequest } from '../authorize/checks.ts'
 import { redirect, redirectToSignIn } from '../authorize/redirects.ts'
 import { hashRequest, readReturnTo, type ReturnTo } from '../authorize/return-to.ts'
 import { formActionSource } from '../clients/redirect-uri.ts'
-import { findSession, noteAccountChosen } from '../sessions/sessions.ts'
+import { findSession, noteAnswer } from '../sessions/sessions.ts'
 
 const purposeOf = (returnTo: ReturnTo): string => `choose-account\n${returnTo.url}`
 
@@ -43,7 +43,7 @@ async function choose(c: Ctx, deps: Deps): Promise<Response> {
   if (returnTo.kind !== 'authorize' || !session) return redirect(c, returnTo.url)
   requireCsrfOfSession(c, deps, form, session, purposeOf(returnTo))
   if (form.get('decision') !== 'continue') return redirectToSignIn(c, deps, returnTo)
-  await noteAccountChosen(deps, session.id, hashRequest(returnTo.search))
+  await noteAnswer(deps, session.id, hashRequest(returnTo.search), 'chose-account')
   return redirect(c, returnTo.url)
 }
 

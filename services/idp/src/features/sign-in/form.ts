@@ -5,7 +5,8 @@ import { cookieBeforeSession, csrfBeforeSession } from '../../http/csrf.ts'
 import { answerPage } from '../../http/page.ts'
 import type { ReturnTo } from '../authorize/return-to.ts'
 import { formActionSource } from '../clients/redirect-uri.ts'
-import { describeSignIn } from '../passkeys/passkeys.ts'
+import { passkeyForm } from '../passkeys/passkey-form.ts'
+import { describePasskeyRequest } from '../passkeys/passkeys.ts'
 import { findSession } from '../sessions/sessions.ts'
 import { findWaitingClient } from './waiting-client.ts'
 
@@ -32,7 +33,8 @@ export async function answerSignIn(
   // Pages that add a way to sign in ask for it, of someone who is signed in.
   const isAgain = !waiting && (await findSession(c, deps)) !== undefined
   const csrf = csrfBeforeSession(c, deps, signInPurpose(returnTo))
-  const options = describeSignIn(deps, cookieBeforeSession(c, deps))
+  const hidden = html`<input type="hidden" name="csrf" value="${csrf}" />
+    <input type="hidden" name="returnTo" value="${returnTo.url}" />`
   return answerPage(c, deps, {
     title: 'Sign in',
     status,
@@ -48,8 +50,7 @@ export async function answerSignIn(
       }
       ${problem === undefined ? '' : html`<p class="alert" role="alert" id="problem">${problem}</p>`}
       <form method="post" action="${deps.accountUrl}/sign-in">
-        <input type="hidden" name="csrf" value="${csrf}" />
-        <input type="hidden" name="returnTo" value="${returnTo.url}" />
+        ${hidden}
         <label>
           Email
           <input
@@ -76,19 +77,12 @@ export async function answerSignIn(
         </label>
         <button type="submit">Sign in</button>
       </form>
-      <form
-        method="post"
-        action="${deps.accountUrl}/sign-in/passkey"
-        data-passkey="get"
-        data-options="${options}"
-        hidden
-      >
-        <input type="hidden" name="csrf" value="${csrf}" />
-        <input type="hidden" name="returnTo" value="${returnTo.url}" />
-        <input type="hidden" name="credential" value="" />
-        <p class="alert" role="alert" data-problem hidden></p>
-        <button type="submit" class="second">Sign in with a passkey</button>
-      </form>
+      ${passkeyForm({
+        action: `${deps.accountUrl}/sign-in/passkey`,
+        hidden,
+        options: describePasskeyRequest(deps, { purpose: 'passkey-sign-in', cookie: cookieBeforeSession(c, deps) }),
+        button: 'Sign in with a passkey',
+      })}
       <p class="after"><a href="${deps.accountUrl}/forgot-password">Forgot your password?</a></p>
     `,
   })

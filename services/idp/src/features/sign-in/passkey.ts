@@ -18,7 +18,11 @@ async function signInByPasskey(c: Ctx, deps: Deps): Promise<Response> {
   const form = await readForm(c)
   const returnTo = readReturnTo(deps, form.get('returnTo'))
   requireCsrfBeforeSession(c, deps, form, signInPurpose(returnTo))
-  const found = await findPasskeyUser(deps, cookieBeforeSession(c, deps), form.get('credential') ?? '')
+  const found = await findPasskeyUser(
+    deps,
+    { purpose: 'passkey-sign-in', cookie: cookieBeforeSession(c, deps) },
+    form.get('credential') ?? '',
+  )
   if (!found) return answerSignIn(c, deps, returnTo, { email: '', problem: REFUSED, status: 401 })
   const { userId, amr, assertion } = found
   const started = await startSession(c, deps, {

@@ -1,9 +1,11 @@
 import type { Deps } from '../../deps.ts'
 import { addressOf, type Ctx, type Endpoint } from '../../http/app.ts'
 import { readForm } from '../../http/body.ts'
+import { readCookie } from '../../http/cookies.ts'
 import { requireCsrfBeforeSession } from '../../http/csrf.ts'
 import { pageEndpoint } from '../../http/page.ts'
 import { isTooBusy } from '../accounts/passwords.ts'
+import { tellPause } from '../attempts/tell-pause.ts'
 import { findAuthenticator } from '../authenticator/authenticator.ts'
 import { readAuthorizeParameters } from '../authorize/parameters.ts'
 import { redirect } from '../authorize/redirects.ts'
@@ -20,6 +22,12 @@ async function showSignIn(c: Ctx, deps: Deps): Promise<Response> {
   return answerSignIn(c, deps, returnTo, { email: (hint ?? '').slice(0, 320) })
 }
 
+/** What guesses of strangers do not hold up. Who chose a new password by mail is known by it, whatever browser it was in. */
+const otherWays = ({ mailer }: Pick<Deps, 'mailer'>): string =>
+  mailer
+    ? 'A passkey signs you in at once, and after choosing a new password by mail you can use that at once.'
+    : 'A passkey signs you in at once.'
+
 const REFUSED = 'The email address or the password is not right.'
 
 async function signIn(c: Ctx, deps: Deps): Promise<Response> {
@@ -33,13 +41,18 @@ async function signIn(c: Ctx, deps: Deps): Promise<Response> {
 
   let checked
   try {
-    checked = await checkPassword(deps, { email, password, address: addressOf(c, deps) })
+    checked = await checkPassword(deps, {
+      email,
+      password,
+      address: addressOf(c, deps),
+      knownBrowser: readCookie(c, deps, 'known'),
+    })
   } catch (error) {
     if (!isTooBusy(error)) throw error
     c.header('retry-after', '5')
     return again(`${error.message}.`, 503)
   }
-  if (checked.kind === 'paused') return again('Too many attempts. Wait a few minutes and try again.', 429)
+  if (checked.kind === 'paused') return again(`${tellPause(c, checked.waitSeconds)} ${otherWays(deps)}`, 429)
   if (checked.kind === 'refused') return again(REFUSED, 401)
   if (checked.kind === 'suspended') return again(SUSPENDED, 403)
   const { userId } = checked

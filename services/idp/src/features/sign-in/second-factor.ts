@@ -7,7 +7,9 @@ import { readCookie } from '../../http/cookies.ts'
 import { csrfBeforeSession, requireCsrfBeforeSession } from '../../http/csrf.ts'
 import { answerPage, pageEndpoint } from '../../http/page.ts'
 import { readTicket, writeTicket } from '../../http/ticket.ts'
+import { tellPause } from '../attempts/tell-pause.ts'
 import { checkSecondFactor } from '../authenticator/authenticator.ts'
+import { codeForms } from '../authenticator/code-forms.ts'
 import { redirect, redirectToSignIn } from '../authorize/redirects.ts'
 import { readReturnTo, type ReturnTo } from '../authorize/return-to.ts'
 import { startSession } from '../sessions/sessions.ts'
@@ -40,7 +42,6 @@ async function answerForm(
   const hidden = html`<input type="hidden" name="csrf" value="${csrfBeforeSession(c, deps, purposeOf(returnTo))}" />
     <input type="hidden" name="returnTo" value="${returnTo.url}" />
     <input type="hidden" name="ticket" value="${ticket}" />`
-  const described = problem === undefined ? '' : html`aria-describedby="problem"`
   return answerPage(c, deps, {
     title: 'Enter your code',
     status,
@@ -48,43 +49,7 @@ async function answerForm(
     content: html`
       <p class="soft">Your password is right. Now enter the code that your authenticator app shows.</p>
       ${problem === undefined ? '' : html`<p class="alert" role="alert" id="problem">${problem}</p>`}
-      <form method="post" action="${deps.accountUrl}/sign-in/code">
-        ${hidden}
-        <label>
-          Code
-          <input
-            class="code-entry"
-            name="code"
-            inputmode="numeric"
-            autocomplete="one-time-code"
-            required
-            maxlength="10"
-            autofocus
-            ${described}
-          />
-        </label>
-        <button type="submit">Continue</button>
-      </form>
-      <details>
-        <summary>Your app is not at hand?</summary>
-        <form method="post" action="${deps.accountUrl}/sign-in/code">
-          ${hidden}
-          <label>
-            Recovery code
-            <input
-              class="code-entry"
-              name="code"
-              autocomplete="off"
-              autocapitalize="characters"
-              spellcheck="false"
-              required
-              maxlength="40"
-            />
-          </label>
-          <p class="soft">One of those you saved when you set up the app. Each works once.</p>
-          <button type="submit" class="second">Use a recovery code</button>
-        </form>
-      </details>
+      ${codeForms({ action: `${deps.accountUrl}/sign-in/code`, hidden, hasProblem: problem !== undefined })}
       <p class="back">
         <a href="${deps.accountUrl}/sign-in?returnTo=${encodeURIComponent(returnTo.url)}">Start again</a>
       </p>
@@ -115,8 +80,8 @@ async function checkCode(c: Ctx, deps: Deps): Promise<Response> {
     answerForm(c, deps, returnTo, { ticket, problem, status })
 
   const checked = await checkSecondFactor(deps, proven.userId, form.get('code') ?? '')
-  if (checked === 'paused') return again('Too many attempts. Wait a few minutes and try again.', 429)
-  if (checked === 'wrong')
+  if (checked.kind === 'paused') return again(tellPause(c, checked.waitSeconds), 429)
+  if (checked.kind === 'wrong')
     return again('This code is not right, or was used already. Wait for the next one and try again.', 401)
   const { userId, passwordStamp } = proven
   const started = await startSession(c, deps, {

@@ -1,6 +1,7 @@
 import type { Deps } from '../../deps.ts'
 import { findUserByEmail } from '../accounts/accounts.ts'
 import { admitAttempt, attemptKey, forgetAttempts, takeBackAttempt } from '../attempts/attempts.ts'
+import { nonceOfKnownBrowser, readKnownBrowsers } from '../known-browsers/known-browser.ts'
 
 /** What came of an email address and a password. */
 export type SignIn =
@@ -8,7 +9,8 @@ export type SignIn =
   | { kind: 'proven'; userId: string; passwordHash: string }
   | { kind: 'refused' }
   | { kind: 'suspended' }
-  | { kind: 'paused' }
+  /** waitSeconds: until another attempt is looked at. */
+  | { kind: 'paused'; waitSeconds: number }
 
 /**
  * Guesses from one network at one account are slowed down hardest; a network or an account by itself only mildly, so that
@@ -17,34 +19,67 @@ export type SignIn =
 const pairBackOff = { free: 5, pauseMaxSeconds: 900 }
 const networkBackOff = { free: 50, pauseMaxSeconds: 60 }
 const accountBackOff = { free: 30, pauseMaxSeconds: 60 }
+/** A copied cookie of a known browser gives its holder no more guesses than another network would. */
+const browserBackOff = pairBackOff
+
+export interface PasswordAttempt {
+  email: string
+  password: string
+  /** The network the attempt counts for. */
+  address: string
+  /** The cookie of browsers that signed in before, as it came. */
+  knownBrowser: string | undefined
+}
 
 /**
  * Checks an email address and a password. Whether the user exists shows neither in the answer nor in the time it takes;
  * that an account is suspended is told only to who knows its password.
  *
- * address: the network the attempt counts for. Throws Unavailable when too many wait for a hash.
+ * Attempts of a browser that signed in to the account before are counted by themselves, so guesses that strangers make
+ * elsewhere never hold it up. During its own pause it is a stranger like them (decision 16).
+ *
+ * Throws Unavailable when too many wait for a hash.
  */
 export async function checkPassword(
   deps: Deps,
-  { email, password, address }: { email: string; password: string; address: string },
+  { email, password, address, knownBrowser }: PasswordAttempt,
 ): Promise<SignIn> {
   deps.passwords.requireRoom()
   const account = email.trim().normalize('NFC').toLowerCase()
+  const known = readKnownBrowsers(deps, knownBrowser)
+  // Looked up first for any browser that is known to some account: which one it is known to does not show in the time.
+  const owner = known.length > 0 ? await findUserByEmail(deps, email) : undefined
+  const nonce = nonceOfKnownBrowser(known, owner)
+  const byBrowser = nonce === undefined ? undefined : attemptKey('sign-in', 'browser', nonce)
   const pair = attemptKey('sign-in', 'pair', account, address)
   const network = attemptKey('sign-in', 'network', address)
   const byAccount = attemptKey('sign-in', 'account', account)
-  const isAdmitted = await admitAttempt(deps, [
+  const asStranger = [
     { key: pair, backOff: pairBackOff },
     { key: network, backOff: networkBackOff },
     { key: byAccount, backOff: accountBackOff },
-  ])
-  if (!isAdmitted) return { kind: 'paused' }
+  ]
+  const asKnown = byBrowser !== undefined && [
+    { key: byBrowser, backOff: browserBackOff },
+    { key: network, backOff: networkBackOff },
+  ]
+  let hurdles = asKnown || asStranger
+  let admission = await admitAttempt(deps, hurdles)
+  if (asKnown && admission.kind === 'paused' && admission.by === byBrowser) {
+    const own = admission.waitSeconds
+    hurdles = asStranger
+    admission = await admitAttempt(deps, hurdles)
+    if (admission.kind === 'paused') return { kind: 'paused', waitSeconds: Math.min(own, admission.waitSeconds) }
+  }
+  if (admission.kind === 'paused') return { kind: 'paused', waitSeconds: admission.waitSeconds }
 
-  const user = await findUserByEmail(deps, email)
+  const user = owner ?? (await findUserByEmail(deps, email))
   const passwordHash = user?.passwordHash ?? undefined
   const isRight = await deps.passwords.verify(passwordHash, password)
   if (!isRight || !user || passwordHash === undefined) return { kind: 'refused' }
-  await forgetAttempts(deps, [pair, byAccount])
+  // Where this browser was not held against them, the counts of strangers stay.
+  const own = hurdles.map(({ key }) => key).filter((key) => key !== network)
+  await forgetAttempts(deps, byBrowser === undefined ? own : [...own, byBrowser])
   await takeBackAttempt(deps, network)
   return user.suspendedAt ? { kind: 'suspended' } : { kind: 'proven', userId: user.id, passwordHash }
 }

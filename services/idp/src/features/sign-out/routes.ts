@@ -19,7 +19,7 @@ export async function answerSignedOut(c: Ctx, deps: Deps, { redirectUri }: Logou
   }
   return answerPage(c, deps, {
     title: 'You are signed out',
-    content: html`<p class="soft">This browser no longer knows you.</p>
+    content: html`<p class="soft">You are signed out of this browser.</p>
       <p><a href="${deps.accountUrl}/sign-in">Sign in again</a></p>`,
   })
 }

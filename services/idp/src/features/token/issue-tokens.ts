@@ -2,6 +2,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { OAuthError } from '@platform/errors/api-error'
 import type { Deps } from '../../deps.ts'
 import { type Admissible, redemptionRefusal } from '../accounts/admission.ts'
+import { acrOf } from '../accounts/authentication-level.ts'
 import { type Client, mayHoldScope } from '../clients/client.ts'
 import { type RefreshTokenId, writeRefreshToken } from '../refresh/refresh-token.ts'
 import type { Scope } from '@platform/auth/scopes'
@@ -46,9 +47,6 @@ export function requireRedeemable(
 
 const hasScope = (scope: string, wanted: Scope): boolean => scope.split(' ').includes(wanted)
 
-/** `aal2` once a second factor was used, else `aal1` (the levels of NIST SP 800-63). */
-const acrOf = (amr: readonly string[]): string => (amr.includes('mfa') ? 'aal2' : 'aal1')
-
 /**
  * Signs the tokens of one answer: an access token always, an ID token with `openid`, a refresh token for `refresh`
  * (B §2). What the operator has taken from the client since the grant is left out. Nothing is stored.
@@ -70,7 +68,7 @@ export function issueTokens(
   const iat = Math.floor(now().getTime() / 1_000)
   const exp = iat + TOKEN_SECONDS
   const amr = grant.amr.split(' ')
-  const acr = acrOf(amr)
+  const acr = acrOf(grant.amr)
   const authTime = Math.floor(grant.authTime.getTime() / 1_000)
   const scope = grant.scope
     .split(' ')

@@ -1,0 +1,178 @@
+import { html } from 'hono/html'
+import type { OAuthForm } from '@platform/auth/oauth-form'
+import type { Deps } from '../../deps.ts'
+import type { Ctx, Endpoint } from '../../http/app.ts'
+import { readForm } from '../../http/body.ts'
+import { csrfOfSession, requireCsrfOfSession } from '../../http/csrf.ts'
+import { answerPage, type Markup, pageEndpoint } from '../../http/page.ts'
+import { hasSecondFactor } from '../accounts/authentication-level.ts'
+import { tellPause } from '../attempts/tell-pause.ts'
+import { checkSecondFactor } from '../authenticator/authenticator.ts'
+import { codeForms } from '../authenticator/code-forms.ts'
+import { AuthorizeRefusal, type AuthorizeRequest, checkAuthorizeRequest } from '../authorize/checks.ts'
+import { decideAuthorize } from '../authorize/decide.ts'
+import { redirect, redirectRefusal } from '../authorize/redirects.ts'
+import { hashRequest, readReturnTo, type ReturnTo, returnToPage } from '../authorize/return-to.ts'
+import { formActionSource } from '../clients/redirect-uri.ts'
+import { passkeyForm } from '../passkeys/passkey-form.ts'
+import { describePasskeyRequest, findPasskeyUser } from '../passkeys/passkeys.ts'
+import { findSession, goOnAs, noteAnswer, type Session } from '../sessions/sessions.ts'
+import { findHeldFactors } from './held-factors.ts'
+
+/** A session that is to show a second factor, and for what. */
+interface StepUp {
+  session: Session
+  returnTo: ReturnTo
+  /** The authorization request that waits for it; undefined for a page of the account site, such as a device's. */
+  request: AuthorizeRequest | undefined
+  /** Nothing goes on without it. */
+  isRequired: boolean
+}
+
+const purposeOf = (returnTo: ReturnTo): string => `second-factor\n${returnTo.url}`
+
+/**
+ * What a request of the page is about. Whatever needs no second factor, any more or yet, is led back to where that is
+ * decided: authorize and this page ask the same question, so neither sends anyone back and forth.
+ */
+async function findStepUp(c: Ctx, deps: Deps, text: string | undefined): Promise<StepUp | { back: Response }> {
+  const returnTo = readReturnTo(deps, text)
+  const back = () => ({ back: redirect(c, returnTo.url) })
+  const session = await findSession(c, deps)
+  if (!session || hasSecondFactor(session.amr)) return back()
+  if (returnTo.kind === 'account') return { session, returnTo, request: undefined, isRequired: true }
+  try {
+    const request = await checkAuthorizeRequest(deps, returnTo.search)
+    const decision = await decideAuthorize(deps, request, session)
+    if (decision.next !== 'second-factor') return back()
+    return { session, returnTo, request, isRequired: decision.isRequired }
+  } catch (error) {
+    if (error instanceof AuthorizeRefusal) return back()
+    throw error
+  }
+}
+
+interface Problem {
+  text: string
+  status: 401 | 429
+}
+
+async function answerStepUp(c: Ctx, deps: Deps, stepUp: StepUp, problem?: Problem): Promise<Response> {
+  const { session, returnTo, request, isRequired } = stepUp
+  const { hasApp, hasPasskey } = await findHeldFactors(deps, session.user.id)
+  const action = `${deps.accountUrl}/second-factor`
+  const hidden = html`<input type="hidden" name="csrf" value="${csrfOfSession(session, purposeOf(returnTo))}" />
+    <input type="hidden" name="returnTo" value="${returnTo.url}" />`
+  return answerPage(c, deps, {
+    title: hasApp || hasPasskey ? 'Confirm that it is you' : 'Set up a second factor',
+    status: problem?.status ?? 200,
+    hasScript: hasPasskey,
+    formAction: request && formActionSource(request.redirectUri),
+    content: html`
+      <p>
+        ${request ? html`<strong>${request.client.name}</strong> asks for` : 'What you are about to do takes'} more than
+        the password of
+        <strong>${session.user.email}</strong>${hasApp || hasPasskey ? '.' : ', and your account has nothing more yet.'}
+      </p>
+      ${problem && html`<p class="alert" role="alert" id="problem">${problem.text}</p>`}
+      ${
+        hasPasskey
+          ? passkeyForm({
+              action: `${action}/passkey`,
+              hidden,
+              options: describePasskeyRequest(deps, { purpose: 'passkey-step-up', cookie: session.cookie }),
+              button: 'Use a passkey',
+            })
+          : ''
+      }
+      ${hasApp ? codeForms({ action, hidden, hasProblem: problem !== undefined }) : ''}
+      ${hasPasskey && !hasApp ? withoutScript : ''} ${hasApp || hasPasskey ? lost : setUp(deps, returnTo)}
+      ${
+        request
+          ? html`<form method="post" action="${action}">
+              ${hidden}
+              <button type="submit" name="decision" value="${isRequired ? 'cancel' : 'decline'}" class="second">
+                ${isRequired ? 'Cancel' : 'Go on without'}
+              </button>
+            </form>`
+          : html`<p class="back"><a href="${deps.accountUrl}/">Back to your account</a></p>`
+      }
+    `,
+  })
+}
+
+const withoutScript = html`<p class="empty" data-without-script>
+    A passkey takes JavaScript, which your browser has turned off.
+  </p>
+  <p class="empty" data-without-passkeys hidden>This browser knows no passkeys. Try a newer one, or another device.</p>`
+
+const lost = html`<p class="soft">Lost it? Ask whoever runs this service.</p>`
+
+function setUp(deps: Deps, returnTo: ReturnTo): Markup {
+  const app = returnToPage(deps, 'authenticator/add', returnTo)
+  const passkey = returnToPage(deps, 'passkeys/add', returnTo)
+  return html`<p class="soft">Both take a minute, and lead back here.</p>
+    <p><a class="button" href="${passkey.url}">Add a passkey</a></p>
+    <p><a class="button second" href="${app.url}">Set up an authenticator app</a></p>`
+}
+
+/** GET {account_url}/second-factor: proves more of a session that is there, or sets up what it would prove. */
+async function showStepUp(c: Ctx, deps: Deps): Promise<Response> {
+  const stepUp = await findStepUp(c, deps, c.req.query('returnTo'))
+  return 'back' in stepUp ? stepUp.back : answerStepUp(c, deps, stepUp)
+}
+
+/** The step-up that a form belongs to. Throws Forbidden for a form that is of another session or another place. */
+async function readStepUp(c: Ctx, deps: Deps, form: OAuthForm): Promise<StepUp | { back: Response }> {
+  const stepUp = await findStepUp(c, deps, form.get('returnTo'))
+  if (!('back' in stepUp)) requireCsrfOfSession(c, deps, form, stepUp.session, purposeOf(stepUp.returnTo))
+  return stepUp
+}
+
+/** POST {account_url}/second-factor: a code, or the answer that there will be none. */
+async function takeCode(c: Ctx, deps: Deps): Promise<Response> {
+  const form = await readForm(c)
+  const stepUp = await readStepUp(c, deps, form)
+  if ('back' in stepUp) return stepUp.back
+  const { session, returnTo, request } = stepUp
+  if (request && form.get('decision') === 'cancel')
+    return redirectRefusal(c, deps, new AuthorizeRefusal(request, 'access_denied', 'The user showed no second factor'))
+  if (request && form.get('decision') === 'decline') {
+    // Where a policy wants one, the answer changes nothing: authorize asks again.
+    await noteAnswer(deps, session.id, hashRequest(request.search), 'declined-second-factor')
+    return redirect(c, returnTo.url)
+  }
+  const checked = await checkSecondFactor(deps, session.user.id, form.get('code') ?? '')
+  if (checked.kind === 'paused')
+    return answerStepUp(c, deps, stepUp, { text: tellPause(c, checked.waitSeconds), status: 429 })
+  if (checked.kind === 'wrong')
+    return answerStepUp(c, deps, stepUp, {
+      text: 'This code is not right, or was used already. Wait for the next one and try again.',
+      status: 401,
+    })
+  await goOnAs(c, deps, session, { amr: 'otp mfa', authTime: deps.now() })
+  return redirect(c, returnTo.url)
+}
+
+/** POST {account_url}/second-factor/passkey: one of the very user who is signed in. */
+async function takePasskey(c: Ctx, deps: Deps): Promise<Response> {
+  const form = await readForm(c)
+  const stepUp = await readStepUp(c, deps, form)
+  if ('back' in stepUp) return stepUp.back
+  const { session, returnTo } = stepUp
+  const asked = { purpose: 'passkey-step-up', cookie: session.cookie } as const
+  const found = await findPasskeyUser(deps, asked, form.get('credential') ?? '')
+  const isDone =
+    found?.userId === session.user.id &&
+    (await goOnAs(c, deps, session, { amr: found.amr, authTime: deps.now(), assertion: found.assertion })) === 'started'
+  if (isDone) return redirect(c, returnTo.url)
+  return answerStepUp(c, deps, stepUp, {
+    text: 'This passkey is not one of your account, or the page was open for too long. Try again.',
+    status: 401,
+  })
+}
+
+export const stepUpEndpoints = ({ accountPath }: Pick<Deps, 'accountPath'>): Endpoint[] => [
+  pageEndpoint(`${accountPath}/second-factor`, { GET: showStepUp, POST: takeCode }),
+  pageEndpoint(`${accountPath}/second-factor/passkey`, { POST: takePasskey }),
+]
