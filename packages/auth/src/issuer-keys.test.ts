@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { exportJWK, SignJWT } from 'jose'
 import { expect, onTestFinished, test } from 'vitest'
-import { discoverIssuer } from './issuer-keys.ts'
+import { discoverIssuer, type IssuerKeys } from './issuer-keys.ts'
 import { createTokenVerifier } from './token-verifier.ts'
 
 const AUDIENCE = 'https://api.example.com'
@@ -40,6 +40,7 @@ async function startIssuer(published: SigningKey[]) {
   const keys = discoverIssuer(issuer, issuer, now)
   const verifier = createTokenVerifier([{ issuer, audience: AUDIENCE, alg: 'RS256', keys }], now)
   return {
+    url: issuer,
     verify: (token: string) =>
       verifier.verify(token).then(
         () => 'accepted',
@@ -101,7 +102,30 @@ test('while the issuer is away the known keys go on, and it is asked again every
   issuer.publish(newKey())
   expect(await issuer.verify(token)).toBe('accepted') // not asked again yet
   issuer.advance(10_000)
-  expect(await issuer.verify(token)).toBe('The token is signed by an unknown key')
+  // Read in the background now: nobody waits for an issuer that was away.
+  await expect.poll(() => issuer.verify(token)).toBe('The token is signed by an unknown key')
+})
+
+test('a token whose key is withdrawn while its signature is checked is not remembered', async () => {
+  const leaked = newKey()
+  let version = 'with the leaked key'
+  const keys: IssuerKeys = {
+    async find() {
+      if (version !== 'with the leaked key') throw new Error('unknown')
+      setImmediate(() => (version = 'without it'))
+      return leaked.publicKey
+    },
+    version: () => version,
+    isFresh: () => true,
+  }
+  const issuer = await startIssuer([leaked])
+  const token = await issuer.sign(leaked)
+  const trusted = { issuer: issuer.url, audience: AUDIENCE, alg: 'RS256' as const, keys }
+  const verifier = createTokenVerifier([trusted], () => new Date())
+  await verifier.verify(token)
+  expect(version).toBe('without it')
+  expect(verifier.peek(token)).toBeUndefined()
+  await expect(verifier.verify(token)).rejects.toThrow('not valid')
 })
 
 test('a token lives as long as expires_in said, whatever its issue lost by rounding down (D93)', async () => {

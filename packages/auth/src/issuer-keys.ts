@@ -122,8 +122,13 @@ export function discoverIssuer(issuer: string, fetchFrom: string, now: () => Dat
 
   const age = (): number => now().getTime() - readAt
   const isRetryDue = (): boolean => now().getTime() - failedAt >= RETRY_MS
-  // While the issuer is away nobody waits for it: the known keys count as fresh until the next attempt is due.
-  const isFresh = (): boolean => readAt === 0 || age() < FRESH_MS || !isRetryDue()
+  /** While the issuer is away nobody waits for it: the known keys count as fresh, and it is asked again in the background. */
+  function isFresh(): boolean {
+    if (readAt === 0 || age() < FRESH_MS) return true
+    if (failedAt === 0) return false
+    if (isRetryDue()) void renew()
+    return true
+  }
 
   async function refresh(): Promise<void> {
     if (!isFresh()) await renew()

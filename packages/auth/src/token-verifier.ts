@@ -74,6 +74,8 @@ export function createTokenVerifier(issuers: readonly TrustedIssuer[], now: () =
   async function verify(raw: string): Promise<{ token: AccessToken; keys: IssuerKeys; version: string }> {
     const trusted = byIssuer.get(issuerOf(raw) ?? '')
     if (!trusted) throw new InvalidToken('The token is not valid')
+    // Before the key is looked up: where the keys change while the signature is checked, what is remembered is outdated.
+    const version = trusted.keys.version()
     const { payload, protectedHeader } = await jwtVerify(
       raw,
       (header) => {
@@ -108,7 +110,7 @@ export function createTokenVerifier(issuers: readonly TrustedIssuer[], now: () =
         claims: payload,
       },
       keys: trusted.keys,
-      version: trusted.keys.version(),
+      version,
     }
   }
 

@@ -18,7 +18,13 @@ const PROBE_TIMEOUT_MS = 800
 
 interface Pool {
   name: string
-  queries: ReadonlyMap<Promise<unknown>, number>
+  queries: ReadonlyMap<Promise<unknown>, Waiting>
+}
+
+/** A query without an answer. `isInTransaction`: it has its connection, or will have it. */
+interface Waiting {
+  since: number
+  isInTransaction: boolean
 }
 const pools = new Set<Pool>()
 
@@ -51,6 +57,8 @@ interface DriverQuery {
   /** null until it has been given to a connection. */
   state: unknown
   reject(error: Error): void
+  /** Set for BEGIN alone. */
+  options: { onexecute?: unknown }
 }
 
 /**
@@ -77,33 +85,48 @@ export function openDatabase(
   })
 
   // drizzle sends everything through `unsafe`, and postgres.js its own BEGIN, so this is the one place to stand at.
-  const waiting = new Map<Promise<unknown>, number>()
+  const waiting = new Map<Promise<unknown>, Waiting>()
   const pool = { name, queries: waiting }
   pools.add(pool)
-  const watch =
-    (unsafe: typeof sql.unsafe): typeof sql.unsafe =>
-    (text, args, options) => {
+  const watch = (unsafe: typeof sql.unsafe, isInTransaction: boolean): typeof sql.unsafe => {
+    let isUnhurried = false
+    return (text, args, options) => {
       if (waiting.size >= IN_FLIGHT_MAX) throw new Unavailable('Too many requests are waiting for the database')
       const query = unsafe(text, args, { ...options, prepare: prepare && options?.prepare === true })
-      waiting.set(query, Date.now())
+      // A transaction that gives its statements more time than others is not held to the answer's either.
+      if (/^set local statement_timeout/i.test(text)) isUnhurried = true
+      if (isUnhurried) return query as never
+      waiting.set(query, { since: Date.now(), isInTransaction })
       const settled = () => void waiting.delete(query)
       // `then` starts a query, but only in the next turn: drizzle's `.values()` still comes first.
       query.then(settled, settled)
       return query as never
     }
-  sql.unsafe = watch(sql.unsafe.bind(sql))
+  }
+  sql.unsafe = watch(sql.unsafe.bind(sql), false)
   const begin = sql.begin.bind(sql)
   // drizzle begins without options, and so does everybody here.
   const watchedBegin = async (work: (tx: postgres.TransactionSql) => unknown): Promise<unknown> => {
+    const begun = Promise.withResolvers<void>()
     const worked = Promise.withResolvers<void>()
+    let isTooLate = false
     const whole = begin(async (tx) => {
-      tx.unsafe = watch(tx.unsafe.bind(tx))
+      // The caller was refused long ago: the ROLLBACK that follows gives the connection back.
+      if (isTooLate) throw notAnswering()
+      begun.resolve()
+      tx.unsafe = watch(tx.unsafe.bind(tx), true)
       try {
         return await work(tx)
       } finally {
         worked.resolve()
       }
     })
+    try {
+      await withDeadline(ANSWER_TIMEOUT_MS, notAnswering, Promise.race([begun.promise, whole]))
+    } catch (error) {
+      isTooLate = true
+      throw error
+    }
     await Promise.race([worked.promise, whole])
     // COMMIT and ROLLBACK are sent by the driver itself, past `unsafe`.
     return withDeadline(ANSWER_TIMEOUT_MS, notAnswering, whole)
@@ -111,11 +134,13 @@ export function openDatabase(
   sql.begin = watchedBegin as typeof sql.begin
   const sweep = setInterval(() => {
     const now = Date.now()
-    for (const [query, since] of waiting) {
+    for (const [query, { since, isInTransaction }] of waiting) {
       if (now - since < ACQUIRE_TIMEOUT_MS) break // insertion order is time order
       const driverQuery = query as unknown as DriverQuery
-      if (driverQuery.state === null) (query as postgres.PendingQuery<never>).cancel()
-      else if (now - since >= ANSWER_TIMEOUT_MS) driverQuery.reject(notAnswering())
+      // The driver loses the connection of a transaction whose queued query is cancelled.
+      if (driverQuery.state === null && !isInTransaction) (query as postgres.PendingQuery<never>).cancel()
+      // A BEGIN that was rejected here would begin all the same once the database wakes, and nobody would end it.
+      else if (now - since >= ANSWER_TIMEOUT_MS && !driverQuery.options.onexecute) driverQuery.reject(notAnswering())
       else continue
       waiting.delete(query)
     }
@@ -134,7 +159,8 @@ export function openDatabase(
 
 /**
  * Asks a database whether it answers, on a connection of its own, so that neither a full pool nor a server that hangs delays
- * the reply: it comes within `limitMs`.
+ * the reply: it comes within `limitMs`. A question that is not answered yet is not asked again, so a server that is merely slow
+ * need not let us connect anew each time; after 12 s its connection is given up.
  */
 export function openDatabaseProbe(
   url: string,
@@ -149,26 +175,27 @@ export function openDatabaseProbe(
       connection: { application_name: 'probe' },
     })
   let sql = connect()
-  let asking: Promise<boolean> | undefined
+  let asking: Promise<void> | undefined
 
-  async function ask(): Promise<boolean> {
+  async function ask(): Promise<void> {
     try {
-      await withDeadline(limitMs, notAnswering, sql`select 1`)
-      return true
-    } catch {
-      // Whatever it still waits for, the next question is asked on a new connection.
+      await withDeadline(ANSWER_TIMEOUT_MS, notAnswering, sql`select 1`)
+    } catch (error) {
       const silent = sql
       sql = connect()
       void silent.end({ timeout: 0 })
-      return false
+      throw error
+    } finally {
+      asking = undefined
     }
   }
   return {
-    isAnswering: () => (asking ??= ask().finally(() => (asking = undefined))),
-    async close() {
-      await asking
-      await sql.end({ timeout: 1 })
-    },
+    isAnswering: () =>
+      withDeadline(limitMs, notAnswering, (asking ??= ask())).then(
+        () => true,
+        () => false,
+      ),
+    close: () => sql.end({ timeout: 1 }),
   }
 }
 

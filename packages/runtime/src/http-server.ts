@@ -31,7 +31,6 @@ const QUIET_MS = 50
 const HELD_MS_MAX = 500
 /** A turn of the event loop that took no longer than this had nothing to do: no connection waits to be accepted. */
 const IDLE_TURN_MS = 0.1
-const TURNS_MAX = 1_000
 
 const waiting = new WeakMap<IncomingMessage, ServerResponse>()
 
@@ -100,7 +99,7 @@ export async function listen(
       const until = (arrivedAt = performance.now()) + HELD_MS_MAX
       const isQuiet = () => performance.now() - arrivedAt >= QUIET_MS || performance.now() >= until
       while (!isQuiet()) await sleep(QUIET_MS / 10)
-      for (let turns = 0, before = performance.now(); turns < TURNS_MAX; turns++, before = performance.now()) {
+      for (let before = performance.now(); before < until + HELD_MS_MAX; before = performance.now()) {
         await setImmediate()
         if (performance.now() - before <= IDLE_TURN_MS) break
       }

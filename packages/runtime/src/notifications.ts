@@ -1,7 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import postgres from 'postgres'
 import type { Logger } from './logger.ts'
 
 const AGAIN_MS = 1_000
+const CLOSE_MS = 1_000
 
 interface Subscriber {
   onMessage: (payload: string) => void
@@ -31,6 +33,8 @@ export function openNotifications(url: string, logger: Logger): Notifications {
     fetch_types: false,
     idle_timeout: 0,
     connect_timeout: 5,
+    // The default backs off to many seconds, for which a database that came back would not be heard.
+    backoff: () => 0.1 + Math.random() * 0.2,
     max_lifetime: null,
     onnotice: () => {},
     connection: { application_name: 'notifications' },
@@ -71,8 +75,8 @@ export function openNotifications(url: string, logger: Logger): Notifications {
     async close() {
       isClosed = true
       clearTimeout(timer)
-      // postgres.js leaves a connection open that was being made when it was told to end.
-      await Promise.all(starting)
+      // postgres.js leaves a connection open that was being made when it was told to end; one that hangs is left to it.
+      await Promise.race([Promise.all(starting), sleep(CLOSE_MS, undefined, { ref: false })])
       await sql.end({ timeout: 1 })
     },
   }

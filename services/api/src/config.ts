@@ -79,7 +79,7 @@ export type Config = z.output<typeof schema>
 /** The domain that browsers count as one site with this host: cookies can be set for all of it. */
 function siteOf(host: string): string {
   const hostname = host.replace(/:\d+$/, '')
-  return getDomain(hostname, { allowPrivateDomains: true }) ?? hostname
+  return getDomain(hostname, { allowPrivateDomains: true, validateHostname: false }) ?? hostname
 }
 
 const isLocal = (host: string): boolean => /(^|\.)localhost(:\d+)?$/.test(host)

@@ -1,6 +1,9 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isUnavailable, openDatabase } from '@platform/runtime/database'
+import { isUnavailable, openDatabase, openDatabaseProbe } from '@platform/runtime/database'
+import { createLogger } from '@platform/runtime/logger'
+import { openNotifications } from '@platform/runtime/notifications'
+import { startCable } from '@platform/testkit/cable'
 import { createDatabase } from '@platform/testkit/databases'
 import { sql } from 'drizzle-orm'
 import postgres from 'postgres'
@@ -184,3 +187,139 @@ test.each([97, 98, 99, 100, 101, 102])(
     expect(await db.execute(sql`select n from written`)).toEqual([{ n: 2 }])
   },
 )
+
+/** A pool behind a cable; both end with the test. */
+async function openBehindCable(max: number) {
+  const cable = await startCable(new URL((await createDatabase('empty')).url))
+  const { db, close } = openDatabase(cable.url, { name: 'test', max, prepare: true })
+  onTestFinished(async () => {
+    cable.wake()
+    await close()
+    cable.close()
+  })
+  const works = () => Promise.all(Array.from({ length: 2 * max }, () => outcome(db.execute(sql`select 1`))))
+  expect(new Set(await works())).toEqual(new Set(['done']))
+  return { cable, db, works }
+}
+
+test(
+  'a database that hangs for longer than anybody waits leaves the pool whole once it wakes',
+  { timeout: 90_000 },
+  async () => {
+    const scenarios = {
+      async 'transactions that could not begin, more than there are connections'() {
+        const { cable, db, works } = await openBehindCable(2)
+        cable.hang()
+        const begun = Array.from({ length: 6 }, () => db.transaction((tx) => tx.execute(sql`select 1`)))
+        expect(new Set(await Promise.all(begun.map(outcome)))).toEqual(new Set(['unavailable']))
+        cable.wake()
+        return works
+      },
+      async 'two statements of a transaction at once'() {
+        const { cable, db, works } = await openBehindCable(1)
+        const hung = Promise.withResolvers<void>()
+        const working = db.transaction(async (tx) => {
+          await tx.execute(sql`select 1`)
+          cable.hang()
+          hung.resolve()
+          await Promise.all([tx.execute(sql`select 1`), tx.execute(sql`select 2`)])
+        })
+        await hung.promise
+        expect(await outcome(working)).toBe('unavailable')
+        cable.wake()
+        return works
+      },
+      async 'a commit that is not answered'() {
+        const { cable, db, works } = await openBehindCable(1)
+        expect(
+          await outcome(
+            db.transaction(async (tx) => {
+              await tx.execute(sql`select 1`)
+              cable.hang()
+            }),
+          ),
+        ).toBe('unavailable')
+        cable.wake()
+        return works
+      },
+      async 'a query that gave up before its connection was made'() {
+        const { cable, db, works } = await openBehindCable(1)
+        cable.hang()
+        cable.cut()
+        await cable.mend()
+        expect(await outcome(db.execute(sql`select 1`))).toBe('unavailable')
+        cable.wake()
+        return works
+      },
+    }
+    const ended = await Promise.all(
+      Object.entries(scenarios).map(async ([name, run]) => {
+        const works = await run()
+        await expect.poll(async () => new Set(await works()), { timeout: 20_000 }).toEqual(new Set(['done']))
+        return name
+      }),
+    )
+    expect(ended).toEqual(Object.keys(scenarios))
+  },
+)
+
+test('a transaction that gives its statements more time is not cut off', { timeout: 60_000 }, async () => {
+  const { db } = await open(1)
+  const working = db.transaction(async (tx) => {
+    await tx.execute(sql`set local statement_timeout = 0`)
+    await tx.execute(sql`select pg_sleep(13)`)
+  })
+  expect(await outcome(working)).toBe('done')
+})
+
+test('the probe says no while the database hangs, keeps no connection, and says yes once it wakes', async () => {
+  const { url } = await createDatabase('empty')
+  const cable = await startCable(new URL(url))
+  const probe = openDatabaseProbe(cable.url, 200)
+  onTestFinished(async () => {
+    await probe.close()
+    cable.close()
+  })
+  expect(await probe.isAnswering()).toBe(true)
+  cable.hang()
+  for (let n = 0; n < 5; n++) expect(await probe.isAnswering()).toBe(false)
+  cable.wake()
+  await expect.poll(() => probe.isAnswering()).toBe(true)
+  const administrator = postgres(url, { max: 1 })
+  onTestFinished(() => administrator.end())
+  const connections = () =>
+    administrator`select 1 from pg_stat_activity where datname = current_database() and application_name = 'probe'`
+  await expect.poll(async () => (await connections()).length).toBe(1)
+})
+
+test('whoever listens hears again after the connection broke, and is told to look for what was missed', async () => {
+  const { url } = await createDatabase('empty')
+  const cable = await startCable(new URL(url))
+  const notifications = openNotifications(cable.url, createLogger('test', 'silent'))
+  const administrator = postgres(url, { max: 1 })
+  onTestFinished(async () => {
+    await notifications.close()
+    await administrator.end()
+    cable.close()
+  })
+  const heard: string[] = []
+  let listened = 0
+  notifications.listen('news', { onMessage: (payload) => void heard.push(payload), onListening: () => void listened++ })
+  await expect.poll(() => listened).toBe(1)
+  await administrator`select pg_notify('news', 'first')`
+  await expect.poll(() => heard).toEqual(['first'])
+  cable.cut()
+  await cable.mend()
+  await expect.poll(() => listened, { timeout: 10_000 }).toBe(2)
+  await administrator`select pg_notify('news', 'second')`
+  await expect.poll(() => heard).toEqual(['first', 'second'])
+})
+
+test('closing what listens does not wait for a server that hangs', async () => {
+  const cable = await startCable(new URL((await createDatabase('empty')).url))
+  cable.hang()
+  const notifications = openNotifications(cable.url, createLogger('test', 'silent'))
+  notifications.listen('news', { onMessage: () => {}, onListening: () => {} })
+  await expect(notifications.close()).resolves.toBeUndefined()
+  cable.close()
+})

@@ -52,6 +52,10 @@ test.each([
     { CONSOLE_URL: 'https://console.example.com', APPS_DOMAIN: 'apps.example.com' },
     'APPS_DOMAIN and CONSOLE_URL share the domain example.com',
   ],
+  [
+    { PUBLIC_URL: 'https://api.example.com', S3_DOMAIN: '-s3.example.com' },
+    'S3_DOMAIN and PUBLIC_URL share the domain example.com',
+  ],
   [{ DATABASE_URL: 'postgres://localhost:1/api' }, 'The database of DATABASE_URL cannot be reached'],
 ])('a start with %j ends with a sentence and exit code 1', async (wrong, sentence) => {
   const { code, stderr } = await start(await environment(wrong)).ended

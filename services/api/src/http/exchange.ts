@@ -221,6 +221,11 @@ export function exchange(
       reply = renderError(shapeOf(current), asApiError(error), { path, requestId: current.requestId })
     }
     record(current, operation, reply.status, startedAt, failure)
+    // The answer to HEAD is that of GET without its body, and a stream that nobody reads would stay open.
+    if (incoming.method === 'HEAD' && reply.body instanceof ReadableStream) {
+      await reply.body.cancel()
+      reply = { ...reply, body: null }
+    }
     const headers = {
       ...corsHeaders(current),
       'x-content-type-options': 'nosniff',

@@ -127,6 +127,9 @@ test('an organization without access to storage writes nothing through any door,
     part: () => client.send(new UploadPartCommand({ Bucket, Key: 'parts', UploadId, PartNumber: 1, Body: 'x' })),
   }
 
+  await client.send(new PutObjectCommand({ Bucket, Key: 'trashed', Body: 'content' }))
+  await client.send(new DeleteObjectCommand({ Bucket, Key: 'trashed' }))
+  const trashed = await platform.call(owner.token, `GET ${environment}/buckets/${Bucket}/trash`)
   await setEntitlement(platform.api, owner.organizationId, 'storage', 'SUSPENDED')
   for (const [name, send] of Object.entries(writes))
     expect([name, await outcome(send())]).toEqual([name, [403, noStorage]])
@@ -137,6 +140,8 @@ test('an organization without access to storage writes nothing through any door,
   for (const refused of [
     await platform.call(owner.token, `POST ${environment}/storage/buckets`, { name: bucketName() }),
     await newSession(),
+    await platform.call(owner.token, `POST ${environment}/trash/${trashed.body.items[0].id}/restore`),
+    await platform.call(owner.token, `POST ${environment}/buckets/${Bucket}/trash/restore`, {}),
   ])
     expect(refused).toMatchObject({ status: 403, body: { error: noStorage } })
   for (const refused of [await append(), await beginTus()])

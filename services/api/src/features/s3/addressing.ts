@@ -10,7 +10,8 @@ export type Addressing = { kind: 'prefix' } | { kind: 'root' } | { kind: 'host';
 /** From the range for documentation (RFC 5737): nobody's address, so whoever yields it believed a header. */
 const PROBE = '192.0.2.255'
 
-const withoutPort = (host: string): string => host.replace(/:\d*$/, '')
+/** Also without the dot that ends a fully qualified name. */
+const withoutPort = (host: string): string => host.replace(/\.?(:\d*)?$/, '')
 
 const publicHosts = new Map<string, string>()
 function hostOf(url: string): string {

@@ -16,10 +16,15 @@ export const OBJECTS_PATH = '/_objects/'
  * The origin and the beginning of the path that objects of a bucket are read at. Names below localhost are found by browsers
  * and curl alone, so there it is the path form on the edge's own origin, where everything is sandboxed (D92).
  */
-function baseUrlOf(deps: Pick<Deps, 'objectsDomain' | 'publicUrl'>, bucket: Pick<Bucket, 'slug'>): string {
+function baseUrlOf(
+  deps: Pick<Deps, 'objectsDomain' | 'publicUrl'>,
+  bucket: Pick<Bucket, 'slug'>,
+  hasDotSegments: boolean,
+): string {
   const { protocol } = new URL(deps.publicUrl)
   const local = /^(?:.*\.)?localhost(?<port>:\d+)?$/.exec(deps.objectsDomain)
-  if (!local) return `${protocol}//${cdnHostnameOf(deps, bucket)}`
+  // Browsers fold dot segments away however they are written: at a hostname that leads to another key, by path to another bucket.
+  if (!local || hasDotSegments) return `${protocol}//${cdnHostnameOf(deps, bucket)}`
   return `${protocol}//localhost${local.groups?.port ?? ''}${OBJECTS_PATH}${bucket.slug}`
 }
 
@@ -29,11 +34,11 @@ export function publicUrlOf(
   bucket: Pick<Bucket, 'slug'>,
   key: string,
 ): string {
-  // A key is any text: dot segments and empty ones would otherwise be folded away by whoever reads the URL.
-  const path = key
-    .split('/')
-    .map((part) => encodeURIComponent(part).replace(/^\.{1,2}$/, (dots) => dots.replaceAll('.', '%2E')))
-  return `${baseUrlOf(deps, bucket)}/${path.join('/')}`
+  const parts = key.split('/')
+  const isDots = (part: string): boolean => part === '.' || part === '..'
+  // A key is any text. Clients that do not fold dot segments away once they are written so find the object.
+  const path = parts.map((part) => (isDots(part) ? part.replaceAll('.', '%2E') : encodeURIComponent(part)))
+  return `${baseUrlOf(deps, bucket, parts.some(isDots))}/${path.join('/')}`
 }
 
 const messageOf = (bucketId: string, objectId: string, expires: number): string =>

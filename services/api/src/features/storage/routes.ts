@@ -360,7 +360,11 @@ export const storageEndpoints = [
     actor: 'any',
     scope: 'network:storage:write',
     params: ofObject,
-    reach: reachTrashedObject,
+    async reach(call) {
+      const reached = await reachTrashedObject(call)
+      await requireProduct(call.deps, 'storage', reached.bucket)
+      return reached
+    },
     returns: [200, StorageObject],
     fails: [409],
     handle: async ({ deps, target: { object, bucket } }) =>
@@ -382,7 +386,11 @@ export const storageEndpoints = [
       prefix: text(KEY_BYTES_MAX).optional().openapi({ example: 'photos/2025/' }),
       deletedAfter: instant.optional(),
     }),
-    reach: reachBucket,
+    async reach(call) {
+      const bucket = await reachBucket(call)
+      await requireProduct(call.deps, 'storage', bucket)
+      return bucket
+    },
     returns: [200, z.object({ restoredCount: counted('How many objects came back.') }).openapi('RestoredCount')],
     headersFor: deprecation,
     handle: async ({ deps, target, body }) => ({ restoredCount: await restoreBelow(deps, target.id, body) }),

@@ -13,8 +13,8 @@ const LEASE_MS = 3 * RENEWED_EVERY_MS
 const LOCKS = 7_150_110
 
 /**
- * Counts the open streams of each resource in Postgres, so that the cap holds over all processes. A process renews its
- * rows together every 15 s; rows that were not renewed no longer count.
+ * Counts the open streams of each resource in Postgres, so that the cap holds over all processes. A process renews the rows
+ * of its open streams together every 15 s; rows that were not renewed no longer count.
  */
 export function openStreamSlots({
   db,
@@ -22,15 +22,18 @@ export function openStreamSlots({
   logger,
 }: Pick<Deps, 'db' | 'now' | 'logger'>): StreamSlots & { close(): Promise<void> } {
   const processId = newId()
-  const held = new Set<string>()
+  /** The slots of open streams, by the id of their row: what they are of. */
+  const held = new Map<string, string>()
   let isClosing = false
   const leaseEnd = () => new Date(now().getTime() + LEASE_MS)
 
   const renewing = setInterval(() => {
     if (held.size === 0) return
-    db.update(openStreams)
-      .set({ expiresAt: leaseEnd() })
-      .where(eq(openStreams.processId, processId))
+    // Inserted anew where the database was away for so long that they had run out. What could not be released runs out.
+    const expiresAt = leaseEnd()
+    db.insert(openStreams)
+      .values([...held].map(([id, resource]) => ({ id, resource, processId, expiresAt })))
+      .onConflictDoUpdate({ target: openStreams.id, set: { expiresAt } })
       .catch((error: unknown) => logger.warn({ err: error }, 'open streams could not be renewed; tried again soon'))
   }, RENEWED_EVERY_MS).unref()
 
@@ -54,7 +57,7 @@ export function openStreamSlots({
         if ((open?.count ?? 0) >= STREAMS_MAX) throw new TooManyStreams(STREAMS_MAX)
         await tx.insert(openStreams).values({ id, resource, processId, expiresAt: leaseEnd() })
       })
-      held.add(id)
+      held.set(id, resource)
       let isReleased = false
       return () => {
         if (isReleased) return
@@ -67,7 +70,11 @@ export function openStreamSlots({
     },
     async close() {
       clearInterval(renewing)
-      if (held.size > 0) await db.delete(openStreams).where(eq(openStreams.processId, processId))
+      if (held.size === 0) return
+      await db
+        .delete(openStreams)
+        .where(eq(openStreams.processId, processId))
+        .catch((error: unknown) => logger.warn({ err: error }, 'open streams count until their lease is over'))
     },
   }
 }
