@@ -1,5 +1,5 @@
-import { Browser, type Visit } from '@platform/testkit/browser'
-import { sql } from 'drizzle-orm'
+import { Browser } from '@platform/testkit/browser'
+import { holding } from '@platform/testkit/holding'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   claimsOf,
@@ -341,21 +341,15 @@ describe('a code that is asked for while all access of the user is being ended',
   ])('is not issued: it %s', async (_, prompt, outcome) => {
     const bob = await idp.person()
     const browser = await idp.signedIn(bob)
-    let asked: Promise<Visit> | undefined
-    await idp.deps.db.transaction(async (tx) => {
-      await endAllAccess(tx, idp.now(), bob.userId)
-      asked = browser.visit(idp.authorizeUrl(client, { prompt }))
-      const isWaiting = async () =>
-        (
-          await idp.deps.db.execute(sql`select from pg_stat_activity
-            where wait_event_type = 'Lock' and datname = current_database()`)
-        ).length > 0
-      // Until it waits for this transaction; or, as it must not, is answered without.
-      let isAnswered = false
-      void asked.then(() => (isAnswered = true))
-      await expect.poll(async () => isAnswered || (await isWaiting()), { interval: 5, timeout: 4_000 }).toBe(true)
-    })
-    const { pathname, searchParams } = new URL((await asked)?.location ?? '')
+    const [, answer] = await holding(
+      idp.databaseUrl,
+      (held) => held`select from sessions where user_id = ${bob.userId} for update`,
+      [
+        () => idp.deps.db.transaction((tx) => endAllAccess(tx, idp.now(), bob.userId)),
+        () => browser.visit(idp.authorizeUrl(client, { prompt })),
+      ],
+    )
+    const { pathname, searchParams } = new URL(answer.location ?? '')
     expect(searchParams.get('code')).toBeNull()
     expect(searchParams.get('error') ?? pathname).toBe(outcome)
   })
