@@ -298,6 +298,32 @@ describe('the way through sign-in (B §4 point 4)', () => {
     expect((await browser.visit(url)).location).toContain('/choose-account?')
   })
 
+  test('the account is chosen by a form of this site, of this session and for this request alone (CSRF)', async () => {
+    const [browser, other] = await Promise.all([idp.signedIn(ana), idp.signedIn(ana)])
+    const url = idp.authorizeUrl(client, { prompt: 'select_account' })
+    const csrfOf = async (of: Browser, to: string) => {
+      const { body } = await of.follow(await of.visit(to), idp.url)
+      const [, csrf] = /name="csrf" value="([^"]+)"/.exec(body) ?? []
+      if (csrf === undefined) throw new Error(`No form: ${body}`)
+      return csrf
+    }
+    const choose = (csrf: string | undefined, headers?: Record<string, string>) => {
+      const form = { ...(csrf !== undefined && { csrf }), returnTo: url, decision: 'continue' }
+      return browser.visit(`${idp.url}/choose-account`, form, headers)
+    }
+    const ofAnotherRequest = await csrfOf(
+      browser,
+      idp.authorizeUrl(client, { prompt: 'select_account', state: 'another' }),
+    )
+    for (const csrf of [undefined, '', await csrfOf(other, url), ofAnotherRequest])
+      expect((await choose(csrf)).status).toBe(403)
+    const own = await csrfOf(browser, url)
+    for (const origin of ['https://evil.example.com', 'null']) expect((await choose(own, { origin })).status).toBe(403)
+    expect((await browser.visit(url)).location).toContain('/choose-account?')
+    const done = await browser.follow(await choose(own), idp.url)
+    expect(new URL(done.location ?? '').searchParams.get('code')).toBeTruthy()
+  })
+
   test('login_hint fills the form in, escaped', async () => {
     const browser = new Browser()
     const hint = '"><script>alert(1)</script>@example.com'
