@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { Writable } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { DrizzleQueryError } from 'drizzle-orm'
 import { expect, onTestFinished, test } from 'vitest'
 import { createLogger } from './logger.ts'
@@ -82,6 +83,20 @@ test.each(['process.exit(0)', "throw new Error('nobody catches it')"])(
     expect(written.at(-1)?.msg).toBe('é')
   },
 )
+
+test('lines of all loggers of a process come out in their order, and one writer serves them', async () => {
+  const script = `import { createLogger } from ${JSON.stringify(import.meta.resolve('./logger.ts'))}
+    const loggers = Array.from({ length: 20 }, () => createLogger('test', 'info'))
+    for (let n = 0; n < 2_000; n++) loggers[n % 20].info({ n }, 'é')`
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', script])
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const [lines, warnings] = await Promise.all([text(child.stdout), text(child.stderr)])
+  const written = lines.trimEnd().split('\n')
+  expect(written.map((line) => (JSON.parse(line) as { n: number }).n)).toEqual(
+    Array.from({ length: 2_000 }, (_, n) => n),
+  )
+  expect(warnings).toBe('') // Node warns of many listeners for the end of a process
+})
 
 test('nobody waits for a reader who is behind, and nothing is lost for him', async () => {
   const script = `import { createLogger } from ${JSON.stringify(import.meta.resolve('./logger.ts'))}

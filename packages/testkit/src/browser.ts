@@ -34,13 +34,15 @@ export class Browser {
     this.headers = headers
   }
 
-  async visit(url: string, form?: Record<string, string>): Promise<Visit> {
+  /** more: headers that only this request has, such as the Origin of a page that is not of the site. */
+  async visit(url: string, form?: Record<string, string>, more: Record<string, string> = {}): Promise<Visit> {
     const target = new URL(url)
     const jar = this.#cookies.get(target.host) ?? new Map<string, string>()
     this.#cookies.set(target.host, jar)
     const headers = new Headers({ accept: 'text/html', ...this.headers })
     if (jar.size > 0) headers.set('cookie', [...jar].map(([name, value]) => `${name}=${value}`).join('; '))
     if (form) headers.set('origin', target.origin)
+    for (const [name, value] of Object.entries(more)) headers.set(name, value)
     const init = form ? { method: 'POST', body: new URLSearchParams(form) } : {}
     const answer = await fetch(url, { ...init, headers, redirect: 'manual' })
     for (const line of answer.headers.getSetCookie()) {

@@ -5,51 +5,67 @@ const ASKED_EVERY_MS = 5
 const PATIENCE_MS = 10_000
 
 /**
- * Makes racers overlap, provably: a second connection takes what they need, each is started once the one before it waits for a
- * lock of Postgres, and then the connection lets go. Returns what the racers return, in their order.
+ * Makes racers overlap, provably: a connection of its own takes what they need, each is started once the one before it waits
+ * for a lock of Postgres, and then the connection lets go. Returns what the racers return, in the order of the racers.
  *
- * url: the database, in which nothing else may be waiting for a lock.
- * take: locks what the racers need, such as `(sql) => sql\`select 1 from users where id = ${id} for update\``; what it
- * changes is committed.
- * Throws when a racer ends, or goes on, without having waited: then nothing raced.
+ * The first racer goes on first. The others follow in their order where they wait for an advisory lock, or for a row that
+ * nobody changes; once a row was changed, by `take` or by a racer, Postgres lets all who wait for it go on at once.
+ *
+ * url: the database that the racers use.
+ * take: locks what the racers need, such as `(sql) => sql\`select 1 from users where id = ${id} for update\``. What it
+ * changes is committed when the racers are let go, so it can stand for a rival that was faster than all of them.
+ * racers: each has to come to wait for `take`'s connection, or for a racer that does. Waiting for anything else does not
+ * count. A racer may do other work before it waits.
+ *
+ * Throws when a racer ends without waiting, or does not wait within ten seconds: then nothing raced. Throws what a racer
+ * throws.
  */
-export async function holding<T>(
+export async function holding<T extends readonly unknown[] | []>(
   url: string,
   take: (sql: postgres.TransactionSql) => Promise<unknown>,
-  racers: readonly (() => Promise<T>)[],
-): Promise<T[]> {
+  racers: { readonly [K in keyof T]: () => Promise<T[K]> },
+): Promise<T> {
   const holder = postgres(url, { max: 1, onnotice: () => {} })
   const observer = postgres(url, { max: 1, onnotice: () => {} })
-  const under: Promise<T>[] = []
+  const started: Promise<unknown>[] = []
 
-  async function untilWaiting(count: number, isOver: () => boolean): Promise<void> {
+  async function countWaiting(holderPid: number): Promise<number> {
+    const [row] = await observer<{ waiting: number }[]>`
+      with recursive held(pid) as (
+        select ${holderPid}::int
+        union
+        select a.pid from held, pg_stat_activity a
+        where a.datname = current_database() and a.wait_event_type = 'Lock' and held.pid = any(pg_blocking_pids(a.pid))
+      ) select count(*)::int - 1 as waiting from held`
+    return row?.waiting ?? 0
+  }
+
+  async function untilWaiting(holderPid: number, isOver: () => boolean): Promise<void> {
     for (const deadline = Date.now() + PATIENCE_MS; ; await sleep(ASKED_EVERY_MS)) {
-      const [row] = await observer<{ waiting: number }[]>`
-        select count(*)::int as waiting from pg_stat_activity
-        where datname = current_database() and wait_event_type = 'Lock'`
-      if ((row?.waiting ?? 0) >= count) return
-      if (isOver()) throw new Error(`Racer ${count} ended without waiting for what is held`)
-      if (Date.now() > deadline) throw new Error(`Racer ${count} did not come to wait for what is held`)
+      if ((await countWaiting(holderPid)) >= started.length) return
+      if (isOver()) throw new Error(`Racer ${started.length} ended without waiting for what is held`)
+      if (Date.now() > deadline) throw new Error(`Racer ${started.length} did not come to wait for what is held`)
     }
   }
 
   try {
     await holder.begin(async (sql) => {
       await take(sql)
+      const [self] = await sql<{ pid: number }[]>`select pg_backend_pid() as pid`
       for (const start of racers) {
         let isOver = false
         const racing = start()
+        started.push(racing)
         racing.then(
           () => (isOver = true),
           () => (isOver = true),
         )
-        under.push(racing)
-        await untilWaiting(under.length, () => isOver)
+        await untilWaiting(self?.pid ?? 0, () => isOver)
       }
     })
-    return await Promise.all(under)
+    return (await Promise.all(started)) as unknown as T
   } finally {
-    await Promise.allSettled(under)
+    await Promise.allSettled(started)
     await Promise.all([holder.end({ timeout: 5 }), observer.end({ timeout: 5 })])
   }
 }

@@ -57,6 +57,8 @@ export interface TestPlatform {
   edgeUrl: string
   /** S3 at its root. */
   s3Url: string
+  /** The API's database, for connections of a test's own. */
+  databaseUrl: string
   clock: TestClock
   /** For what no endpoint does: changing a role, a plan, or time-travelling rows. */
   api: ApiDeps
@@ -198,6 +200,7 @@ export async function startPlatform(
     idpUrl,
     edgeUrl: `http://localhost:${edgePort}`,
     s3Url: `http://localhost:${apiServer.s3Port}`,
+    databaseUrl: apiDatabase,
     clock,
     api: api.deps,
     idp: idp.deps,

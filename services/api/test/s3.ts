@@ -1,6 +1,6 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto'
 import { request, type RequestListener } from 'node:http'
-import { S3Client, type S3ClientConfig } from '@aws-sdk/client-s3'
+import { S3Client, type S3ClientConfig, S3ServiceException } from '@aws-sdk/client-s3'
 import { listen } from '@platform/runtime/http-server'
 import type { TestPlatform } from '@platform/testkit/platform'
 import { createS3Door } from '../src/features/s3/s3-door.ts'
@@ -67,6 +67,16 @@ export async function newS3User(
   const owner = of ?? (await newOwner(s3.platform))
   const key = await newKey(s3.platform, owner, scopes)
   return { owner, key, client: s3Client(s3, key) }
+}
+
+/** The status of what a client of the SDK was answered, refusals included. */
+export async function statusOf(sent: Promise<Pick<S3ServiceException, '$metadata'>>): Promise<number | undefined> {
+  try {
+    return (await sent).$metadata.httpStatusCode
+  } catch (error) {
+    if (error instanceof S3ServiceException) return error.$metadata.httpStatusCode
+    throw error
+  }
 }
 
 export const bucketName = (): string => `bucket-${unique()}`

@@ -1,15 +1,15 @@
 import { randomBytes, randomUUID } from 'node:crypto'
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { type FileHandle, mkdtemp, open, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { newObjectsUrl } from '@platform/testkit/objects'
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from 'vitest'
 import type { Blobs } from '../../features/storage/blobs.ts'
 import { openBlobs } from './open-blobs.ts'
 
@@ -133,6 +133,72 @@ describe.each(Object.entries(drivers))('blobs on the driver %s', (_, urlOf) => {
     await Promise.all(all.map(([id, bytes]) => blobs.write(id, chunksOf(bytes), bytes.length)))
     const read = await Promise.all(all.map(([id, bytes]) => buffer(blobs.read(id, whole(bytes), 'given'))))
     expect(read.every((bytes, n) => all[n]?.[1].equals(bytes))).toBe(true)
+  })
+})
+
+describe('blobs of a folder outlast a loss of power', () => {
+  /** Files and folders in the order in which their syncs ended. Syncs are slowed down, so a write that does not wait for one ends first. */
+  async function watchSyncs(): Promise<{ ino: number; size: number }[]> {
+    const synced: { ino: number; size: number }[] = []
+    const handle = await open(tmpdir())
+    const prototype = Object.getPrototypeOf(handle) as FileHandle
+    await handle.close()
+    for (const [name, turns] of [
+      ['sync', 20],
+      ['datasync', 200],
+    ] as const) {
+      const original: () => Promise<void> = Reflect.get(prototype, name)
+      vi.spyOn(prototype, name).mockImplementation(async function (this: FileHandle) {
+        const { ino, size } = await this.stat()
+        await original.call(this)
+        for (let turn = 0; turn < turns; turn++) await setImmediate()
+        synced.push({ ino, size })
+      })
+    }
+    onTestFinished(() => void vi.restoreAllMocks())
+    return synced
+  }
+  /** The folders from the parent of the store's root down to the blob's own. */
+  const foldersOf = (parent: string, id: string) =>
+    ['', 'objects', `objects/${id.slice(-2)}`, `objects/${id.slice(-2)}/${id.slice(-4, -2)}`].map((path) =>
+      join(parent, path),
+    )
+  const inoOf = async (path: string) => (await stat(path)).ino
+  const idLike = (end: string) => randomUUID().slice(0, -end.length) + end
+
+  test('once they are written: their bytes, their name, and the folders that had to be made, each once', async () => {
+    const parent = await newFolder()
+    const blobs = await openBlobs(pathToFileURL(join(parent, 'objects')).href)
+    const synced = await watchSyncs()
+    const write = async (id: string) => {
+      synced.length = 0
+      await blobs.write(id, chunksOf(randomBytes(300_000)), 300_000)
+      return [...synced]
+    }
+    const [first, second] = [idLike('cdab'), idLike('cdab')]
+    const [afterFirst, afterSecond] = [await write(first), await write(second)]
+    const folders = await Promise.all(foldersOf(parent, first).map(inoOf))
+    const leaf = foldersOf(parent, first).at(-1) ?? ''
+    const sorted = (inos: number[]) => inos.toSorted((a, b) => a - b)
+    expect(sorted(afterFirst.map(({ ino }) => ino))).toEqual(sorted([...folders, await inoOf(join(leaf, first))]))
+    const file = await inoOf(join(leaf, second))
+    expect(sorted(afterSecond.map(({ ino }) => ino))).toEqual(sorted([folders.at(-1) ?? 0, file]))
+    expect(afterSecond.find(({ ino }) => ino === file)?.size).toBe(300_000)
+  })
+
+  test('also where another writer is still making the folders that they share', async () => {
+    const parent = await newFolder()
+    const blobs = await openBlobs(pathToFileURL(join(parent, 'objects')).href)
+    const synced = await watchSyncs()
+    const ids = ['cdab', 'cdab', 'efab', '1234'].map(idLike)
+    const durable = await Promise.all(
+      ids.map(async (id) => {
+        await blobs.write(id, chunksOf(Buffer.from('x')), 1)
+        return synced.map(({ ino }) => ino)
+      }),
+    )
+    for (const [n, id] of ids.entries())
+      expect(durable[n]).toEqual(expect.arrayContaining(await Promise.all(foldersOf(parent, id).map(inoOf))))
   })
 })
 

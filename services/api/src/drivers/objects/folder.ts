@@ -76,19 +76,25 @@ async function* readChunks(path: string, { start, end }: ByteRange, chunks: Chun
  */
 export function openFolder(root: string): Blobs {
   const pathOf = (id: string): string => join(root, id.slice(-2), id.slice(-4, -2), id)
-  const known = new Set<string>()
+  /** Folders that are there, or that a writer of this process is making. */
+  const known = new Map<string, Promise<void>>()
 
-  /** Makes the folder of a file, and durable whatever had to be made for it. */
-  async function makeFolder(folder: string): Promise<void> {
-    if (known.has(folder)) return
-    const first = await mkdir(folder, { recursive: true, mode: 0o700 })
-    if (first !== undefined) {
+  /** Makes a folder below the root, and durable whatever had to be made for it. Others who need it wait for the same. */
+  function makeFolder(folder: string): Promise<void> {
+    const before = known.get(folder)
+    if (before) return before
+    const making = (async () => {
+      if (folder !== root) await makeFolder(dirname(folder))
+      const first = await mkdir(folder, { recursive: true, mode: 0o700 })
+      if (first === undefined) return
       for (let made = folder; ; made = dirname(made)) {
         await syncFolder(dirname(made))
         if (made === first) break
       }
-    }
-    known.add(folder)
+    })()
+    known.set(folder, making)
+    making.catch(() => known.delete(folder)) // the next writer tries again
+    return making
   }
 
   return {

@@ -4,7 +4,6 @@ import { NotFound } from '@platform/errors/api-error'
 import { openDatabase } from '@platform/runtime/database'
 import { createLogger } from '@platform/runtime/logger'
 import { openNotifications } from '@platform/runtime/notifications'
-import { createDatabase } from '@platform/testkit/databases'
 import { holding } from '@platform/testkit/holding'
 import { startPlatform, type TestPlatform } from '@platform/testkit/platform'
 import { sql } from 'drizzle-orm'
@@ -15,11 +14,9 @@ import { openActivityFeed } from './feed.ts'
 import { discardActivities } from './record.ts'
 
 let platform: TestPlatform
-let databaseUrl: string
 let ana: Owner
 beforeAll(async () => {
-  databaseUrl = (await createDatabase('api')).url
-  platform = await startPlatform({ databases: { api: databaseUrl, idp: (await createDatabase('idp')).url } })
+  platform = await startPlatform()
   ana = await newOwner(platform)
 })
 afterAll(() => platform.close())
@@ -27,7 +24,7 @@ afterAll(() => platform.close())
 /** The feed of another process; it is closed at the end of the test. */
 function anotherFeed(db: TestPlatform['api']['db'] = platform.api.db, heartbeatMs?: number) {
   const logger = createLogger('test', 'silent')
-  const notifications = openNotifications(databaseUrl, logger)
+  const notifications = openNotifications(platform.databaseUrl, logger)
   const streamSlots = openStreamSlots({ db, logger, now: platform.clock.now })
   const feed = openActivityFeed({ db, logger, notifications, streamSlots }, heartbeatMs)
   onTestFinished(async () => {
@@ -188,7 +185,7 @@ test('what failed or was rolled back is never told', async () => {
 })
 
 test('several processes tell the same, whichever did the work', async () => {
-  const { db, close } = openDatabase(databaseUrl, { name: 'other', max: 2, prepare: true })
+  const { db, close } = openDatabase(platform.databaseUrl, { name: 'other', max: 2, prepare: true })
   onTestFinished(close)
   const other = anotherFeed(db)
   const owner = await newOwner(platform)
@@ -211,7 +208,7 @@ test('the cap of 20 holds over all processes, and of two at once for the last pl
       )
   for (let n = 0; n < 19; n++) expect(await watch(n % 2 ? here : there)()).toBe('open')
   const racers = await holding(
-    databaseUrl,
+    platform.databaseUrl,
     (held) => held`select pg_advisory_xact_lock(${7_150_110}, hashtext(${`activity:${owner.applicationId}`}))`,
     [watch(here), watch(there)],
   )

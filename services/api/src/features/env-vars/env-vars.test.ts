@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { holding } from '@platform/testkit/holding'
 import { everyScope, startPlatform, type TestPlatform } from '@platform/testkit/platform'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -142,6 +143,25 @@ test('sensitive is one way: becoming readable needs a new value (wire.md)', asyn
     value: null,
     sensitive: true,
   })
+})
+
+test('a change that comes while another makes the variable sensitive does not make its value readable again', async () => {
+  await startFresh()
+  const { body } = await create(app(), { key: 'OLD', value: 'plain' })
+  const change = (to: object) => platform.call(ana.token, `PATCH ${app()}/${body.id}`, to)
+  const [hidden, renamed, refused] = await holding(
+    platform.databaseUrl,
+    (held) => held`select from env_vars where id = ${body.id} for update`,
+    [
+      () => change({ value: 'secret', sensitive: true }),
+      () => change({ key: 'NEW' }),
+      () => change({ sensitive: false }),
+    ],
+  )
+  for (const answer of [hidden, renamed]) expect(answer).toMatchObject({ status: 200, body: { value: null } })
+  expect(refused.status).toBe(400)
+  const { body: listed } = await platform.call(ana.token, `GET ${app()}`)
+  expect(listed.items).toMatchObject([{ key: 'NEW', value: null, sensitive: true }])
 })
 
 test('one key once per layer: a duplicate is a 409, also by renaming and by racing (D29)', async () => {

@@ -40,6 +40,23 @@ const list = async (owner: Owner, query = '') =>
 const pathsOf = (answer: { body: { items: { request: { path: string } }[] } }) =>
   answer.body.items.map(({ request }) => request.path)
 
+test('a batch whose counts cannot be stored leaves no rows either, and the next one is stored whole', async () => {
+  const owner = await newOwner(platform)
+  const hostname = 'refused.example.com'
+  const { db } = platform.api
+  await db.execute(sql`create function refuse_count() returns trigger language plpgsql as $$ begin
+    if new.hostname = 'refused.example.com' then raise 'not this one'; end if; return new; end $$`)
+  await db.execute(
+    sql`create trigger refused before insert on request_counts for each row execute function refuse_count()`,
+  )
+  await writeAll([served(owner, 2_000), served(owner, 1_000, { hostname })])
+  await db.execute(sql`drop trigger refused on request_counts`)
+  expect((await list(owner)).body).toMatchObject({ total: 0, items: [] })
+  await writeAll([served(owner, 2_000), served(owner, 1_000, { hostname })])
+  const { body } = await list(owner)
+  expect([body.total, body.items.length]).toEqual([2, 2])
+})
+
 test('a request that was served is listed with the documented fields, and its detail adds sanitized headers (A §2, wire.md)', async () => {
   const owner = await newOwner(platform)
   const deploymentId = randomUUID()

@@ -1,7 +1,7 @@
 import { CreateBucketCommand, PutObjectCommand } from '@aws-sdk/client-s3'
-import type { Db } from '@platform/runtime/database'
+import { holding } from '@platform/testkit/holding'
 import { startPlatform, type TestPlatform } from '@platform/testkit/platform'
-import { and, eq, isNull, sql } from 'drizzle-orm'
+import { and, eq, isNull } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
   bucketName,
@@ -12,7 +12,6 @@ import {
   startS3,
   type TestS3,
 } from '../../../test/s3.ts'
-import { commitObjectWithin } from '../storage/commit-object.ts'
 import { buckets, objects } from '../storage/table.ts'
 
 let platform: TestPlatform
@@ -44,7 +43,7 @@ async function put(Key: string, Body: string): Promise<Facts> {
 
 const liveObjects = (key: string) =>
   platform.api.db
-    .select({ id: objects.id, bucketId: objects.bucketId, uploadedAt: objects.uploadedAt })
+    .select({ id: objects.id, uploadedAt: objects.uploadedAt })
     .from(objects)
     .innerJoin(buckets, eq(buckets.id, objects.bucketId))
     .where(and(eq(buckets.name, Bucket), eq(objects.key, key), isNull(objects.deletedAt)))
@@ -141,72 +140,46 @@ test.each([
   expect(await exists('one')).toBe(true)
 })
 
-/** Commits what `change` does once `count` statements of others wait for it. */
-async function holdUntil(count: number, change: (tx: Db) => Promise<unknown>, race: () => void): Promise<void> {
-  const { db } = platform.api
-  const waiting = async () => {
-    const rows = await db.execute(sql`select from pg_stat_activity
-      where datname = current_database() and wait_event_type = 'Lock'`)
-    return rows.length
-  }
-  await db.transaction(async (tx) => {
-    await change(tx)
-    race()
-    await expect.poll(waiting, { interval: 5, timeout: 4_000 }).toBeGreaterThanOrEqual(count)
-  })
-}
-
-/** Another object in the place of the live one. */
-const replace =
-  (key: string, bucketId: string, etag: string) =>
-  (tx: Db): Promise<unknown> =>
-    commitObjectWithin(tx, new Date(platform.clock.now().getTime() + 60_000), bucketId, {
-      key,
-      contentType: 'a/b',
-      contentLength: 0,
-      etag: etag.replaceAll('"', ''),
-      blobs: [],
-    })
+/** Starts all at once, in effect, while the object cannot be changed; the first goes on first. */
+const race = (id: string, ...racers: (() => Promise<S3Answer>)[]): Promise<S3Answer[]> =>
+  holding(platform.databaseUrl, (held) => held`select from objects where id = ${id} for update`, racers)
+const replace = (key: string, body: string) => () =>
+  sendSigned(s3, { method: 'PUT', path: `/s3/${Bucket}/${key}`, body }, ana)
 
 test('what replaces an object while its deletions wait is spared by every one of them', async () => {
   const { etag, size, uploadedAt } = await put('raced', 'hello')
-  const { bucketId, id } = await liveObject('raced')
-  const racing: Promise<S3Answer>[] = []
-  await holdUntil(6, replace('raced', bucketId, 'f'.repeat(32)), () => {
-    racing.push(
-      deleteOne('raced', { 'x-amz-if-match-size': String(size) }),
-      deleteOne('raced', { 'x-amz-if-match-last-modified-time': uploadedAt.toISOString() }),
-      deleteOne('raced', { 'if-match': etag }),
-      deleteListed(`<Key>raced</Key><Size>${size}</Size>`),
-      deleteListed(`<Key>raced</Key><LastModifiedTime>${uploadedAt.toUTCString()}</LastModifiedTime>`),
-      deleteListed(`<Key>raced</Key><ETag>${etag}</ETag>`),
-    )
-  })
-  for (const { text } of await Promise.all(racing)) expect(text).toContain('<Code>PreconditionFailed</Code>')
+  const { id } = await liveObject('raced')
+  platform.clock.advance(60_000)
+  const [replaced, ...deleted] = await race(
+    id,
+    replace('raced', 'goodbye'),
+    () => deleteOne('raced', { 'x-amz-if-match-size': String(size) }),
+    () => deleteOne('raced', { 'x-amz-if-match-last-modified-time': uploadedAt.toISOString() }),
+    () => deleteOne('raced', { 'if-match': etag }),
+    () => deleteListed(`<Key>raced</Key><Size>${size}</Size>`),
+    () => deleteListed(`<Key>raced</Key><LastModifiedTime>${uploadedAt.toUTCString()}</LastModifiedTime>`),
+    () => deleteListed(`<Key>raced</Key><ETag>${etag}</ETag>`),
+  )
+  expect(replaced?.status).toBe(200)
+  for (const { text } of deleted) expect(text).toContain('<Code>PreconditionFailed</Code>')
   expect((await liveObject('raced')).id).not.toBe(id)
 })
 
 test('what replaces an object and is the same to the condition is deleted, by one', async () => {
-  const { etag } = await put('same', '')
-  const { bucketId } = await liveObject('same')
-  const racing: Promise<S3Answer>[] = []
-  await holdUntil(6, replace('same', bucketId, etag), () => {
-    for (const ifMatch of [etag, '*', etag, '*', etag, '*']) racing.push(deleteOne('same', { 'if-match': ifMatch }))
-  })
-  const statuses = (await Promise.all(racing)).map(({ status }) => status)
-  expect(statuses.toSorted((a, b) => a - b)).toEqual([204, 404, 404, 404, 404, 404])
+  const { etag } = await put('same', 'hello')
+  const { id } = await liveObject('same')
+  const deletions = [etag, '*', etag, '*', etag, '*'].map((ifMatch) => () => deleteOne('same', { 'if-match': ifMatch }))
+  const [replaced, ...deleted] = await race(id, replace('same', 'hello'), ...deletions)
+  expect(replaced?.status).toBe(200)
+  expect(deleted.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([204, 404, 404, 404, 404, 404])
   expect(await exists('same')).toBe(false)
 })
 
 test('of deletions of one object, with conditions that hold, one takes it', async () => {
   const { size } = await put('held', 'hello')
   const { id } = await liveObject('held')
-  const racing: Promise<S3Answer>[] = []
-  const lock = (tx: Db) => tx.select({ id: objects.id }).from(objects).where(eq(objects.id, id)).for('update')
-  await holdUntil(6, lock, () => {
-    for (let n = 0; n < 6; n++) racing.push(deleteOne('held', { 'x-amz-if-match-size': String(size) }))
-  })
-  const answers = await Promise.all(racing)
+  const deletions = Array.from({ length: 6 }, () => () => deleteOne('held', { 'x-amz-if-match-size': String(size) }))
+  const answers = await race(id, ...deletions)
   expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([204, 404, 404, 404, 404, 404])
   expect(await exists('held')).toBe(false)
 })

@@ -3,10 +3,13 @@ import { readdir, rm, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
+import { CopyObjectCommand } from '@aws-sdk/client-s3'
+import { holding } from '@platform/testkit/holding'
 import { newObjectsUrl } from '@platform/testkit/objects'
 import { startPlatform, type TestPlatform } from '@platform/testkit/platform'
 import { eq, sql } from 'drizzle-orm'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { newS3User, statusOf } from '../../../test/s3.ts'
 import { newOwner, type Owner, storeObject, unique } from '../../../test/scenario.ts'
 import { commitObject } from './commit-object.ts'
 import { collectGarbage } from './collect-garbage.ts'
@@ -32,10 +35,10 @@ afterAll(async () => {
   await rm(objectsFolder, { recursive: true, force: true })
 })
 
-async function newBucket(): Promise<{ id: string; path: string }> {
+async function newBucket(): Promise<{ id: string; name: string; path: string }> {
   const name = `b-${unique()}`
   const made = await platform.call(ana.token, `POST /applications/${ana.applicationId}/storage/buckets`, { name })
-  return { id: made.body.id as string, path: `/applications/${ana.applicationId}/storage/buckets/${name}` }
+  return { id: made.body.id as string, name, path: `/applications/${ana.applicationId}/storage/buckets/${name}` }
 }
 const large = () => randomBytes(40_000)
 async function* chunksOf(bytes: Buffer) {
@@ -112,24 +115,59 @@ test('a body that never became anything goes after a day, and at once where it w
   expect(await files()).not.toContain(refused[0]?.id)
 })
 
-test('a copy that is made while its source is collected is whole or not at all', async () => {
-  const { id } = await newBucket()
-  for (let round = 0; round < 20; round++) {
-    const source = await storeObject(platform, id, 'source', large())
-    const blob = { id: await blobOf(source.id), length: 40_000 }
-    await trashObject(platform.api, id, source.id)
-    await purgeObject(platform.api, id, source.id)
-    const facts = { key: 'copy', contentType: 'text/plain', contentLength: 40_000, etag: source.etag }
-    const [copied] = await Promise.allSettled([
-      commitObject(platform.api, id, { ...facts, blobs: [blob] }),
-      collectGarbage(platform.api),
-    ])
-    const found = await filesAfterCollection()
-    expect([copied.status, found.includes(blob.id)]).toEqual(
-      copied.status === 'fulfilled' ? ['fulfilled', true] : ['rejected', false],
-    )
-    if (copied.status === 'fulfilled') expect((await read(id, 'copy')).length).toBe(40_000)
+describe('a copy whose source is collected while it is made', () => {
+  async function newCopy() {
+    const s3 = await newS3User({ url: `${platform.apiUrl}/s3`, platform }, undefined, ana)
+    const { id, name } = await newBucket()
+    const content = large()
+    const source = await storeObject(platform, id, 'source', content)
+    const replaced = await storeObject(platform, id, 'copy', 'replaced')
+    const command = new CopyObjectCommand({ Bucket: name, Key: 'copy', CopySource: `${name}/source` })
+    return {
+      bucketId: id,
+      blobId: await blobOf(source.id),
+      content,
+      replaced,
+      copy: () => statusOf(s3.client.send(command)),
+      async collectSource() {
+        const { status } = await platform.call(
+          ana.token,
+          `DELETE /applications/${ana.applicationId}/environments/production/objects/${source.id}`,
+        )
+        expect(status).toBe(204)
+        await purgeObject(platform.api, id, source.id)
+        await collectGarbage(platform.api)
+      },
+    }
   }
+
+  test('keeps its bytes where it has found them: the collector waits for it', async () => {
+    const { bucketId, blobId, content, replaced, copy, collectSource } = await newCopy()
+    const [status] = await holding(
+      platform.databaseUrl,
+      (held) => held`select from objects where id = ${replaced.id} for update`,
+      [copy, collectSource],
+    )
+    expect(status).toBe(200)
+    expect(await filesAfterCollection()).toContain(blobId)
+    expect((await read(bucketId, 'copy')).equals(content)).toBe(true)
+  })
+
+  test('is refused where they are dead by the time it looks, and what was to be replaced stays', async () => {
+    const { bucketId, blobId, copy, collectSource } = await newCopy()
+    const [status] = await holding(
+      platform.databaseUrl,
+      async (held) => {
+        await held`select from blobs where id = ${blobId} for update`
+        await held`update blobs set state = 'dead', died_at = ${platform.clock.now()} where id = ${blobId}`
+      },
+      [copy],
+    )
+    expect(status).toBe(404)
+    expect((await read(bucketId, 'copy')).toString()).toBe('replaced')
+    await collectSource()
+    expect(await filesAfterCollection()).not.toContain(blobId)
+  })
 })
 
 test('the pieces of a scattered object are put together, and nothing that shows is changed', async () => {

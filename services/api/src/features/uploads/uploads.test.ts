@@ -1,7 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { request } from 'node:http'
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
+import { holding } from '@platform/testkit/holding'
 import { startPlatform, type TestPlatform } from '@platform/testkit/platform'
 import { eq } from 'drizzle-orm'
 import { Upload } from 'tus-js-client'
@@ -9,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newKey, newOwner, type Owner, unique } from '../../../test/scenario.ts'
 import { collectGarbage } from '../storage/collect-garbage.ts'
 import { findObjectWithContent, openObject } from '../storage/read-object.ts'
-import { blobs, uploads } from '../storage/table.ts'
+import { blobs, uploadBlobs, uploads } from '../storage/table.ts'
 import { expireUploads } from './uploads.ts'
 
 let platform: TestPlatform
@@ -335,6 +337,32 @@ describe('appending', () => {
     expect((await patch(url, offset, content.subarray(offset))).status).toBe(204)
     expect((await stored(key))?.equals(content)).toBe(true)
     stuck.destroy()
+  })
+
+  // Each of the two stops a writer by itself, so that a fault in the other loses no byte.
+  test.each([
+    ['was taken over meanwhile, though nothing was appended', 'lease_holder = gen_random_uuid()', 0],
+    ['was appended to meanwhile, though under the same lease', '"offset" = 7', 7],
+  ])('to an upload that %s is refused, and keeps nothing', async (_, change, offset) => {
+    const url = await begin(unique(), 10)
+    const sent = stall(url, 0, 10, Buffer.from('01234'))
+    const answered = once(sent, 'response') as Promise<[IncomingMessage]>
+    await until(async () => typeof (await rowOf(url))?.leaseHolder === 'string')
+    const { id = '' } = (await rowOf(url)) ?? {}
+    const [[answer]] = await holding(
+      platform.databaseUrl,
+      (held) => held`update uploads set ${held.unsafe(change)} where id = ${id}`,
+      [
+        () => {
+          sent.end('56789')
+          return answered
+        },
+      ],
+    )
+    expect(answer.statusCode).toBe(409)
+    expect(await rowOf(url)).toMatchObject({ offset, state: 'pending' })
+    const kept = await platform.api.db.select().from(uploadBlobs).where(eq(uploadBlobs.uploadId, id))
+    expect(kept).toEqual([])
   })
 
   test('by two at once never mixes their bytes', async () => {

@@ -316,6 +316,31 @@ describe('recovery codes', () => {
     expect((await other.submit(asked, { code: codesOn(again)[0] ?? '' })).status).toBe(303)
     expect(await auditOf(person)).toContain(`user:${person.userId} user.recovery_codes_renewed`)
   })
+
+  test('new ones take a form of this site, of this session and for this purpose (CSRF); otherwise the old stay', async () => {
+    const { person, browser, secret, recoveryCodes } = await enrolled()
+    const { browser: other, page: asked } = await afterPassword(person)
+    expect((await other.submit(asked, { code: await codeOf(secret) })).status).toBe(303)
+    const csrfOf = async (of: Browser, form: 'recovery-codes' | 'remove') => {
+      const { body } = await of.visit(`${idp.url}/authenticator`)
+      const [, csrf] =
+        new RegExp(`/authenticator/${form}"[^<]*<input[^>]* name="csrf" value="([^"]+)"`).exec(body) ?? []
+      if (csrf === undefined) throw new Error(`No form ${form}: ${body}`)
+      return csrf
+    }
+    const renew = (csrf: string | undefined, headers?: Record<string, string>) => {
+      const form = { ...(csrf !== undefined && { csrf }), 'proof-recovery-codes': person.password }
+      return browser.visit(`${idp.url}/authenticator/recovery-codes`, form, headers)
+    }
+    const own = await csrfOf(browser, 'recovery-codes')
+    for (const csrf of [undefined, '', await csrfOf(other, 'recovery-codes'), await csrfOf(browser, 'remove')])
+      expect((await renew(csrf)).status).toBe(403)
+    for (const origin of ['https://evil.example.com', 'null']) expect((await renew(own, { origin })).status).toBe(403)
+    expect(await auditOf(person)).not.toContain(`user:${person.userId} user.recovery_codes_renewed`)
+    const { browser: late, page } = await afterPassword(person)
+    expect((await late.submit(page, { code: recoveryCodes[0] ?? '' })).status).toBe(303)
+    expect(codesOn(await renew(own))).toHaveLength(10)
+  })
 })
 
 describe('removing the app', () => {

@@ -1,5 +1,5 @@
-import { Browser, type Visit } from '@platform/testkit/browser'
-import { sql } from 'drizzle-orm'
+import { Browser } from '@platform/testkit/browser'
+import { holding } from '@platform/testkit/holding'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   claimsOf,
@@ -298,6 +298,32 @@ describe('the way through sign-in (B §4 point 4)', () => {
     expect((await browser.visit(url)).location).toContain('/choose-account?')
   })
 
+  test('the account is chosen by a form of this site, of this session and for this request alone (CSRF)', async () => {
+    const [browser, other] = await Promise.all([idp.signedIn(ana), idp.signedIn(ana)])
+    const url = idp.authorizeUrl(client, { prompt: 'select_account' })
+    const csrfOf = async (of: Browser, to: string) => {
+      const { body } = await of.follow(await of.visit(to), idp.url)
+      const [, csrf] = /name="csrf" value="([^"]+)"/.exec(body) ?? []
+      if (csrf === undefined) throw new Error(`No form: ${body}`)
+      return csrf
+    }
+    const choose = (csrf: string | undefined, headers?: Record<string, string>) => {
+      const form = { ...(csrf !== undefined && { csrf }), returnTo: url, decision: 'continue' }
+      return browser.visit(`${idp.url}/choose-account`, form, headers)
+    }
+    const ofAnotherRequest = await csrfOf(
+      browser,
+      idp.authorizeUrl(client, { prompt: 'select_account', state: 'another' }),
+    )
+    for (const csrf of [undefined, '', await csrfOf(other, url), ofAnotherRequest])
+      expect((await choose(csrf)).status).toBe(403)
+    const own = await csrfOf(browser, url)
+    for (const origin of ['https://evil.example.com', 'null']) expect((await choose(own, { origin })).status).toBe(403)
+    expect((await browser.visit(url)).location).toContain('/choose-account?')
+    const done = await browser.follow(await choose(own), idp.url)
+    expect(new URL(done.location ?? '').searchParams.get('code')).toBeTruthy()
+  })
+
   test('login_hint fills the form in, escaped', async () => {
     const browser = new Browser()
     const hint = '"><script>alert(1)</script>@example.com'
@@ -341,21 +367,15 @@ describe('a code that is asked for while all access of the user is being ended',
   ])('is not issued: it %s', async (_, prompt, outcome) => {
     const bob = await idp.person()
     const browser = await idp.signedIn(bob)
-    let asked: Promise<Visit> | undefined
-    await idp.deps.db.transaction(async (tx) => {
-      await endAllAccess(tx, idp.now(), bob.userId)
-      asked = browser.visit(idp.authorizeUrl(client, { prompt }))
-      const isWaiting = async () =>
-        (
-          await idp.deps.db.execute(sql`select from pg_stat_activity
-            where wait_event_type = 'Lock' and datname = current_database()`)
-        ).length > 0
-      // Until it waits for this transaction; or, as it must not, is answered without.
-      let isAnswered = false
-      void asked.then(() => (isAnswered = true))
-      await expect.poll(async () => isAnswered || (await isWaiting()), { interval: 5, timeout: 4_000 }).toBe(true)
-    })
-    const { pathname, searchParams } = new URL((await asked)?.location ?? '')
+    const [, answer] = await holding(
+      idp.databaseUrl,
+      (held) => held`select from sessions where user_id = ${bob.userId} for update`,
+      [
+        () => idp.deps.db.transaction((tx) => endAllAccess(tx, idp.now(), bob.userId)),
+        () => browser.visit(idp.authorizeUrl(client, { prompt })),
+      ],
+    )
+    const { pathname, searchParams } = new URL(answer.location ?? '')
     expect(searchParams.get('code')).toBeNull()
     expect(searchParams.get('error') ?? pathname).toBe(outcome)
   })

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { Browser } from '@platform/testkit/browser'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { holding } from '@platform/testkit/holding'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { claimsOf, startTestIdp, type TestClient, type TestIdp, type TestPerson } from '../../../test/start.ts'
 import { createUser } from '../accounts/accounts.ts'
 
@@ -200,24 +201,17 @@ describe('changing the password', () => {
     const here = await signedIn(ana)
     const [late, page] = [new Browser({ 'x-forwarded-for': '10.21.0.1' }), await open(here)]
     const signInPage = await late.visit(`${idp.url}/sign-in`)
-    const untilWaiting = (count: number) =>
-      vi.waitFor(async () => {
-        const waiting = await idp.deps.db.execute(
-          "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
-        )
-        expect(waiting).toHaveLength(count)
-      }, 10_000)
     // Both have proven the old password and wait for the user's row, the change in front.
-    const [changing, signingIn] = await idp.deps.db.transaction(async (tx) => {
-      await tx.execute(`select 1 from users where id = '${ana.userId}' for update`)
-      const first = here.submit(page, { current: ana.password, new: NEW, again: NEW })
-      await untilWaiting(1)
-      const second = idp.signIn(late, signInPage, ana)
-      await untilWaiting(2)
-      return [first, second] as const
-    })
-    expect((await changing).status).toBe(200)
-    expect((await signingIn).status).toBe(401)
+    const [changing, signingIn] = await holding(
+      idp.databaseUrl,
+      (sql) => sql`select from users where id = ${ana.userId} for update`,
+      [
+        () => here.submit(page, { current: ana.password, new: NEW, again: NEW }),
+        () => idp.signIn(late, signInPage, ana),
+      ],
+    )
+    expect(changing.status).toBe(200)
+    expect(signingIn.status).toBe(401)
     expect([await isSignedIn(here), await isSignedIn(late)]).toEqual([true, false])
   })
 

@@ -1,3 +1,4 @@
+import { holding } from '@platform/testkit/holding'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { claimsOf, startTestIdp, type TestClient, type TestIdp, type TestPerson } from '../../../test/start.ts'
 import { deleteUser, restoreUser, setProductAccess, suspendUser } from '../accounts/accounts.ts'
@@ -139,6 +140,19 @@ describe('replay (D61)', () => {
     const twin = token.slice(0, -1) + alphabet[last ^ 1]
     expect(await refresh(twin)).toMatchObject(refused)
     expect((await refresh(token)).status).toBe(200)
+  })
+
+  test('of two that have both read the family before either rotates it, one wins and nothing is revoked (D61)', async () => {
+    const token = await newToken()
+    const familyId = token.split('.')[2] ?? ''
+    const [won, lost] = await holding(
+      idp.databaseUrl,
+      (held) => held`select from refresh_families where id = ${familyId} for update`,
+      [() => refresh(token), () => refresh(token)],
+    )
+    expect(won.status).toBe(200)
+    expect(lost).toMatchObject(refused)
+    expect((await refresh(won.body.refresh_token)).status).toBe(200)
   })
 
   test('of 1,200 at once, one wins, and what it won is good', async () => {
