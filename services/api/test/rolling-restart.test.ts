@@ -23,7 +23,7 @@ const REQUESTS_A_SECOND = 200
 /** Restarts of each of the two processes. */
 const ROUNDS = isCi ? 10 : 1
 const NOTICE_MS = 500
-/** How long nginx leaves a server alone that refused a connection. */
+/** How long nginx leaves a server alone that refused a connection; it counts whole seconds, so up to twice as long. */
 const FAIL_TIMEOUT_MS = 1_000
 const KEYS = 8
 /** Creations in one application wait for each other; over several a slow machine keeps up with them. */
@@ -111,6 +111,12 @@ async function startTwo() {
     await untilStatus(`http://127.0.0.1:${env.HEALTH_PORT}/ready`, 200)
     return service
   }
+  const untilServing = async (n: number) => {
+    const metrics = `http://127.0.0.1:${environments[n]?.HEALTH_PORT}/metrics`
+    const isServing = async () =>
+      /^http_request_duration_seconds_count\{.*\} [1-9]/m.test(await (await fetch(metrics)).text())
+    await expect.poll(isServing, { timeout: 20_000 }).toBe(true)
+  }
   const processes = [await start(0), await start(1)]
   await startNginx(port, ports)
   return {
@@ -118,13 +124,16 @@ async function startTwo() {
     port,
     applicationOf,
     keys,
-    /** SIGTERM, as any supervisor sends it, and a new process on the same port once that one has ended. */
+    /**
+     * SIGTERM, as any supervisor sends it, and a new process on the same port once that one has ended. Returns when nginx
+     * sends it requests again: until then the other one must not stop.
+     */
     async restart(n: number) {
       const { child, ended } = processes[n] as (typeof processes)[number]
       child.kill('SIGTERM')
       expect(await ended).toMatchObject({ code: 0 })
       processes[n] = await start(n)
-      await sleep(FAIL_TIMEOUT_MS + 200)
+      await untilServing(n)
     },
   }
 }
