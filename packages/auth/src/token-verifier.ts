@@ -74,13 +74,17 @@ export function createTokenVerifier(issuers: readonly TrustedIssuer[], now: () =
   async function verify(raw: string): Promise<{ token: AccessToken; keys: IssuerKeys; version: string }> {
     const trusted = byIssuer.get(issuerOf(raw) ?? '')
     if (!trusted) throw new InvalidToken('The token is not valid')
-    // Before the key is looked up: where the keys change while the signature is checked, what is remembered is outdated.
-    const version = trusted.keys.version()
+    let version = ''
     const { payload, protectedHeader } = await jwtVerify(
       raw,
-      (header) => {
+      async (header) => {
         if (!header.kid) throw new InvalidToken('The token names no key')
-        return trusted.keys.find(header)
+        // As it was before the key was looked up: where the keys change while the signature is checked, what is remembered is
+        // outdated. The first reading of all is that of this very key.
+        const before = trusted.keys.version()
+        const key = await trusted.keys.find(header)
+        version = before === '' ? trusted.keys.version() : before
+        return key
       },
       {
         algorithms: [trusted.alg],

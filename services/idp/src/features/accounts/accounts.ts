@@ -6,6 +6,7 @@ import { and, eq, isNotNull, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { type AuditActor, recordAudit } from '../audit/audit.ts'
 import { endAllAccess } from '../sessions/sessions.ts'
+import { sessions } from '../sessions/table.ts'
 import { checkedPassword } from './passwords.ts'
 import { productWithdrawals, users } from './table.ts'
 
@@ -165,6 +166,8 @@ export async function deleteUser(
   actor: AuditActor = 'operator',
 ): Promise<void> {
   await db.transaction(async (tx) => {
+    // First the sessions: an approval that is under way holds one of them and waits for the user's row.
+    await tx.delete(sessions).where(eq(sessions.userId, userId))
     const deleted = await tx.delete(users).where(eq(users.id, userId)).returning({ id: users.id })
     if (deleted.length === 0) throw new NotFound('User')
     await recordAudit(tx, now(), { actor, action: 'user.deleted', subject: `user:${userId}` })

@@ -228,7 +228,7 @@ async function add(c: Ctx, deps: Deps): Promise<Response> {
   return answerCodes(c, deps, 'Your app is set up', added.recoveryCodes, flow)
 }
 
-/** Whether what was typed shows once more who this is: a code of the app, a recovery code, or the password. */
+/** Whether what was typed shows once more who this is: a code of the app, or the password. */
 async function prove(c: Ctx, deps: Deps, session: Session, text: string): Promise<Problem | undefined> {
   const { id, email } = session.user
   // A password has eight characters at least, so six digits are never one.

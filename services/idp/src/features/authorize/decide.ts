@@ -24,13 +24,15 @@ function answerTo(request: AuthorizeRequest, session: Session): Session['answer'
 /** True when the session is too old, or of the wrong kind, for the request. A sign-in made for it is always right, so nothing loops. */
 function needsSignIn(request: AuthorizeRequest, session: Session, now: Date): boolean {
   const answer = answerTo(request, session)
-  // A second factor is asked for after the sign-in, so who declined it has signed in.
-  if (answer === 'signed-in' || answer === 'declined-second-factor') return false
+  if (answer === 'signed-in') return false
   const { prompt, maxAgeSeconds, hintedUserId } = request
+  const isOlderThan = (seconds: number): boolean => now.getTime() - session.authTime.getTime() > seconds * 1_000
+  // A second factor is asked for after the sign-in, so who declined it has signed in; how long ago still counts.
+  if (answer === 'declined-second-factor') return Boolean(maxAgeSeconds) && isOlderThan(maxAgeSeconds ?? 0)
   if (prompt.has('login')) return true
   if (hintedUserId !== undefined && hintedUserId !== session.user.id) return true
   if (maxAgeSeconds === undefined) return false
-  return maxAgeSeconds === 0 || now.getTime() - session.authTime.getTime() > maxAgeSeconds * 1_000
+  return maxAgeSeconds === 0 || isOlderThan(maxAgeSeconds)
 }
 
 /**

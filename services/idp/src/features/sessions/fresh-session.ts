@@ -41,7 +41,7 @@ export async function requireProvenSession(
   return hasApp || hasPasskey ? { redirect: redirectToStepUp(c, deps, returnToPage(deps, page, flow)) } : found
 }
 
-/** The same for adding one, which takes a browser that signed in just now besides. */
+/** The same for adding one, which takes a browser that signed in, or showed a second factor, just now besides. */
 export async function requireFreshSession(
   c: Ctx,
   deps: Deps,

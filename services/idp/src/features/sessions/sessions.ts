@@ -101,22 +101,36 @@ interface NewSession {
 export const passwordStampOf = (passwordHash: string): string =>
   createHash('sha256').update(passwordHash).digest('base64url')
 
-async function stillHolds(
+/** How long a session lasts in any case. */
+interface Span {
+  createdAt: Date
+  expiresAt: Date
+}
+
+/**
+ * The span of the session that a proof is good for, undefined where the proof holds no more. A session that goes on keeps
+ * its own: to show a second factor prolongs nothing.
+ */
+async function findSpan(
   tx: Pick<Db, 'insert' | 'update' | 'delete'>,
   at: Date,
   user: { id: string; passwordHash: string | null },
   proof: Proof,
-): Promise<boolean> {
+): Promise<Span | undefined> {
   const { passwordHash } = user
+  const whole: Span = { createdAt: at, expiresAt: new Date(at.getTime() + ABSOLUTE_MS) }
   switch (proof.kind) {
     case 'passkey':
-      return takeAssertion(tx, at, user.id, proof.assertion)
+      return (await takeAssertion(tx, at, user.id, proof.assertion)) ? whole : undefined
     case 'password':
-      return passwordHash !== null && passwordStampOf(passwordHash) === proof.passwordStamp
+      return passwordHash !== null && passwordStampOf(passwordHash) === proof.passwordStamp ? whole : undefined
     case 'session': {
-      if (proof.assertion && !(await takeAssertion(tx, at, user.id, proof.assertion))) return false
-      const ended = await tx.delete(sessions).where(eq(sessions.id, proof.sessionId)).returning({ id: sessions.id })
-      return ended.length > 0
+      if (proof.assertion && !(await takeAssertion(tx, at, user.id, proof.assertion))) return undefined
+      const [ended] = await tx
+        .delete(sessions)
+        .where(eq(sessions.id, proof.sessionId))
+        .returning({ createdAt: sessions.createdAt, expiresAt: sessions.expiresAt })
+      return ended
     }
   }
 }
@@ -154,7 +168,7 @@ export async function startSession(
   // A session that goes on keeps its id, and with it what was granted in it.
   const id = proof.kind === 'session' ? proof.sessionId : newId()
   const started = await db.transaction(
-    async (tx): Promise<'suspended' | 'outdated' | Parameters<typeof rememberBrowser>[2]> => {
+    async (tx): Promise<'suspended' | 'outdated' | (Parameters<typeof rememberBrowser>[2] & Span)> => {
       const [user] = await tx
         .select({
           id: users.id,
@@ -165,7 +179,8 @@ export async function startSession(
         .from(users)
         .where(eq(users.id, userId))
         .for('share')
-      if (!user || !(await stillHolds(tx, at, user, proof))) return 'outdated'
+      const span = user && (await findSpan(tx, at, user, proof))
+      if (!span) return 'outdated'
       if (user.suspendedAt) return 'suspended'
       const replaced =
         before === undefined
@@ -180,20 +195,19 @@ export async function startSession(
         userId,
         authTime: authTime ?? at,
         amr,
-        createdAt: at,
+        ...span,
         lastSeenAt: at,
-        expiresAt: new Date(at.getTime() + ABSOLUTE_MS),
         userAgent: userAgentOf(c),
         address: addressOf(c, deps),
         answeredRequest,
         answer: answeredRequest && answer,
       })
       await carryGrants(tx, { userId, from: replaced.map((session) => session.id), to: id })
-      return user
+      return { ...user, ...span }
     },
   )
   if (started === 'suspended' || started === 'outdated') return started
-  setCookie(c, deps, 'session', cookie, ABSOLUTE_MS / 1_000)
+  setCookie(c, deps, 'session', cookie, Math.round((started.expiresAt.getTime() - at.getTime()) / 1_000))
   rememberBrowser(c, deps, started)
   return 'started'
 }
@@ -286,7 +300,9 @@ export async function endSessionOf(
 ): Promise<void> {
   const at = now()
   await db.transaction(async (tx) => {
-    // First the session's row: a code or an approval that is under way waits for it, or is waited for.
+    // First the user's row: a session that goes on under another cookie has a new row, which this would not see.
+    await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('no key update')
+    // Then the session's: a code or an approval that is under way waits for it, or is waited for.
     const ended = await tx
       .delete(sessions)
       .where(and(eq(sessions.id, sessionId), eq(sessions.userId, userId)))

@@ -73,7 +73,7 @@ export async function checkPassword(
   }
   if (admission.kind === 'paused') return { kind: 'paused', waitSeconds: admission.waitSeconds }
 
-  const user = owner ?? (await findUserByEmail(deps, email))
+  const user = known.length > 0 ? owner : await findUserByEmail(deps, email)
   const passwordHash = user?.passwordHash ?? undefined
   const isRight = await deps.passwords.verify(passwordHash, password)
   if (!isRight || !user || passwordHash === undefined) return { kind: 'refused' }

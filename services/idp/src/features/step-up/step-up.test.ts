@@ -1,4 +1,6 @@
 import { Browser, type Visit } from '@platform/testkit/browser'
+import { holding } from '@platform/testkit/holding'
+import { sql } from 'drizzle-orm'
 import { base32 } from 'oslo/encoding'
 import { generateHOTP } from 'oslo/otp'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -12,6 +14,7 @@ import {
   type TestPerson,
 } from '../../../test/start.ts'
 import { setClientPolicy } from '../clients/clients.ts'
+import { endSessionOf } from '../sessions/sessions.ts'
 
 const STEP_MS = 30_000
 const MINUTE_MS = 60_000
@@ -102,6 +105,34 @@ describe('a client whose policy wants a second factor leads to it', () => {
     expect(Number(after.auth_time) - Number(before.auth_time)).toBeGreaterThanOrEqual(300)
     // Shown once: it is not asked for again.
     expect(await claimsAt(await ask(browser, strict), strict)).toMatchObject({ acr: 'aal2' })
+  })
+
+  test('the session lasts no longer for it', async () => {
+    const { person, browser, secret } = await withApp()
+    const { sid } = await claimsAt(await ask(browser, open), open)
+    const span = () =>
+      idp.deps.db.execute(
+        sql`select created_at, expires_at from sessions where id = ${sid} and user_id = ${person.userId}`,
+      )
+    const before = await span()
+    expect(before).toHaveLength(1)
+    idp.advance(13 * 24 * 60 * MINUTE_MS)
+    const proven = await browser.submit(await ask(browser, strict), { code: await codeOf(secret) })
+    expect(await span()).toEqual(before)
+    expect(proven.headers.getSetCookie()[0]).toMatch(/Max-Age=66\d{5}$/) // 77 days of 90
+  })
+
+  test('a session that is ended meanwhile does not go on', async () => {
+    const { person, browser, secret } = await withApp()
+    const sessionId = String((await claimsAt(await ask(browser, open), open)).sid)
+    const page = await ask(browser, strict)
+    const code = await codeOf(secret)
+    await holding(idp.databaseUrl, (held) => held`select from users where id = ${person.userId} for update`, [
+      () => browser.submit(page, { code }),
+      () => endSessionOf(idp.deps, { userId: person.userId, sessionId }),
+    ])
+    expect((await browser.visit(`${idp.url}/`)).location).toContain('/sign-in')
+    expect(await idp.deps.db.execute(sql`select 1 from sessions where id = ${sessionId}`)).toHaveLength(0)
   })
 
   test('the cookie of before is worth nothing afterwards', async () => {
@@ -265,6 +296,15 @@ describe('acr_values wishes for a second factor (OIDC Core §5.5.1.1)', () => {
       expect(await claimsAt(await browser.follow(done, idp.url), strict)).toMatchObject({ acr: 'aal2' })
     },
   )
+
+  test('saying no makes no session younger than the request lets it be', async () => {
+    const { browser } = await withApp()
+    const wish = { acr_values: 'aal2', max_age: '600', prompt: 'consent' }
+    const signIn = await ask(browser, open, wish)
+    expect((await press(browser, signIn, 'decline')).status).toBe(303)
+    idp.advance(11 * MINUTE_MS)
+    expect((await browser.visit(idp.authorizeUrl(open, wish))).location).toContain('/sign-in')
+  })
 
   test('saying no to one request says nothing to another', async () => {
     const browser = await idp.signedIn(await idp.person())
