@@ -6,5 +6,7 @@ export default defineConfig({
     globalSetup: ['@platform/testkit/global-setup'],
     hookTimeout: 60_000,
     testTimeout: 30_000,
+    // Patience, not a bound: a machine that is busy with other suites needs more than the second that is the default.
+    expect: { poll: { timeout: 10_000 } },
   },
 })
