@@ -13,7 +13,7 @@ import { startWorker } from './roles/worker.ts'
 const roles = ['all', 'api', 'worker', 'edge'] as const
 type Role = (typeof roles)[number]
 
-/** What runs in a role. A worker listens to nobody, so it has nobody to turn away first. */
+/** A part of the process: a server, or the worker, which has no port and so nothing to drain. */
 interface Running {
   port?: number
   s3Port?: number

@@ -256,6 +256,36 @@ test('a deleted key keeps its stream until its token expires, and loses it withi
   expect(beats).toBeLessThan(atExpiry + 20)
 })
 
+test('slots of open streams are renewed, also where their rows were lost; one that could not be released runs out (D86)', async () => {
+  const { db } = platform.api
+  const unable = Object.create(db, {
+    delete: { value: () => ({ where: () => Promise.reject(new Error('away')) }) },
+  }) as typeof db
+  const slots = openStreamSlots({ db: unable, logger: createLogger('test', 'silent'), now: platform.clock.now }, 20)
+  onTestFinished(() => slots.close())
+  const resource = `activity:${randomUUID()}`
+  const expiries = async () => {
+    const rows = await db.execute<{ id: string; at: string }>(
+      sql`select id, expires_at::text as at from open_streams where resource = ${resource} order by id`,
+    )
+    return new Map(rows.map(({ id, at }) => [id, at]))
+  }
+  const release = await slots.take(resource)
+  const [released = ''] = [...(await expiries()).keys()]
+  await slots.take(resource)
+  release() // fails
+  const [, open = ''] = [...(await expiries()).keys()]
+  platform.clock.advance(10_000)
+  const before = await expiries()
+  await expect.poll(async () => (await expiries()).get(open)).not.toBe(before.get(open))
+  await db.execute(sql`delete from open_streams where id = ${open}`)
+  await expect.poll(async () => (await expiries()).has(open)).toBe(true)
+  // The renewals since the clock was moved have passed it over.
+  const after = await expiries()
+  const aheadMs = Date.parse(after.get(open) ?? '') - Date.parse(after.get(released) ?? '')
+  expect(aheadMs).toBeGreaterThan(5_000)
+})
+
 test('HEAD opens no stream (D86)', async () => {
   const owner = await newOwner(platform)
   const path = `${platform.apiUrl}/applications/${owner.applicationId}/activity/stream`

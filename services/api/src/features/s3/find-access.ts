@@ -139,7 +139,7 @@ function asNamed(row: { bucket: unknown; object: unknown; first: unknown; isRead
   return {
     bucket: bucket?.id ? bucket : null,
     found: object && { object, first: row.first as FoundObject['first'] },
-    isReadOnly: row.isReadOnly ?? true, // whoever has no key writes nothing
+    isReadOnly: row.isReadOnly ?? true, // without a key nothing is written
   }
 }
 

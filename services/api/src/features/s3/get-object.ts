@@ -80,7 +80,7 @@ async function findPart(
 
 /**
  * The checksum of what is sent, where a client wants to check it: the object's, or that of one part, with the type of the
- * object's. Of a range there is none.
+ * object's. A range has none.
  */
 function checksumHeaders(
   { headers }: ObjectCall,

@@ -5,7 +5,7 @@ import type { Deps, StreamSlots } from '../../deps.ts'
 import { openStreams } from './table.ts'
 
 /** Streams of one resource that may be open at once, over all processes (D86). */
-export const STREAMS_MAX = 20
+const STREAMS_MAX = 20
 const RENEWED_EVERY_MS = 15_000
 /** Two renewals may fail. The streams of a process that was killed count for this long. */
 const LEASE_MS = 3 * RENEWED_EVERY_MS
@@ -16,11 +16,10 @@ const LOCKS = 7_150_110
  * Counts the open streams of each resource in Postgres, so that the cap holds over all processes. A process renews the rows
  * of its open streams together every 15 s; rows that were not renewed no longer count.
  */
-export function openStreamSlots({
-  db,
-  now,
-  logger,
-}: Pick<Deps, 'db' | 'now' | 'logger'>): StreamSlots & { close(): Promise<void> } {
+export function openStreamSlots(
+  { db, now, logger }: Pick<Deps, 'db' | 'now' | 'logger'>,
+  renewedEveryMs = RENEWED_EVERY_MS,
+): StreamSlots & { close(): Promise<void> } {
   const processId = newId()
   /** The slots of open streams, by the id of their row: what they are of. */
   const held = new Map<string, string>()
@@ -35,7 +34,7 @@ export function openStreamSlots({
       .values([...held].map(([id, resource]) => ({ id, resource, processId, expiresAt })))
       .onConflictDoUpdate({ target: openStreams.id, set: { expiresAt } })
       .catch((error: unknown) => logger.warn({ err: error }, 'open streams could not be renewed; tried again soon'))
-  }, RENEWED_EVERY_MS).unref()
+  }, renewedEveryMs).unref()
 
   async function release(id: string): Promise<void> {
     held.delete(id)

@@ -8,9 +8,9 @@ export const openStreams = pgTable(
     id: uuid().primaryKey(),
     /** What is streamed, such as `activity:<application id>`. */
     resource: text().notNull(),
-    /** The process that serves it, which keeps all its rows alive together. */
+    /** The process that serves it. */
     processId: uuid('process_id').notNull(),
-    /** When the row stops counting unless its process says otherwise: one that was killed leaves its rows behind. */
+    /** When the row stops counting, unless its process renews it: a process that was killed leaves its rows behind. */
     expiresAt: instant('expires_at').notNull(),
   },
   (t) => [index('open_streams_by_resource').on(t.resource)],

@@ -18,7 +18,7 @@ const ASKED_EVERY_MS = 50
 export function openLeases({ db, notifications }: Pick<Deps, 'db'> & { notifications: Notifications }): UploadLeases {
   const held = new Map<string, AbortController>()
   const letGo = (uploadId: string) => held.get(uploadId)?.abort()
-  // What was missed is not looked up: whoever asked in vain takes over after PATIENCE_MS.
+  // Missed requests are not looked up: after PATIENCE_MS the requester takes the lease over by itself.
   notifications.listen(CHANNEL, { onMessage: letGo, onListening: () => {} })
 
   async function tryTake(uploadId: string, holder: string, isForced: boolean): Promise<boolean> {

@@ -92,12 +92,12 @@ const pausesOf = preparedOnce((db) =>
 )
 
 /**
- * Counts an attempt before it is made, so that a thousand at once are not a thousand free ones. Answers `paused`
- * during the pause after earlier ones, and how long that lasts; such an attempt does not prolong it, and is not counted on the hurdles behind the one that
- * stopped it. A day without attempts forgets them.
+ * Counts an attempt before it is made, so that a thousand at once are not a thousand free ones. Answers `paused`, and for how
+ * long, during the pause after earlier attempts. Such an attempt does not prolong the pause, and is not counted on the
+ * hurdles behind the one that stopped it. A day without attempts forgets them.
  *
- * One statement and one commit for all hurdles, of which there are three at most; a pause is read by a second one. Whoever shares several with another has to
- * give them in the same order.
+ * hurdles: 1 to 3. Callers that share some of them give those in the same order.
+ * An admitted attempt costs one statement and one commit; a second statement reads how long a pause lasts.
  */
 export async function admitAttempt({ db, now }: AttemptDeps, hurdles: readonly Hurdle[]): Promise<Admission> {
   const admission = admissions[hurdles.length - 1]

@@ -57,9 +57,9 @@ const section = (heading: string, lines: readonly Line[]): Markup | '' =>
         </ul>`
 
 /**
- * Scopes as a list for people, in an order of our own, whoever wrote the request: first what changes or deletes
- * something, each line marked, then what only reads, and who the user is in one line at the end. Nothing is folded up or
- * scrolled away. Each line carries the scope's name, for who knows it.
+ * Scopes as a list for people. The request has no say in the order: first what changes or deletes something, each line marked,
+ * then what only reads, and at the end one line for who the user is. Nothing is folded up or scrolled away. Each line carries
+ * the scope's name.
  */
 export function scopeList(scopes: readonly string[]): Markup {
   const held = new Set(scopes)

@@ -23,9 +23,9 @@ export async function requireSession(
 }
 
 /**
- * The session, when it may change the second factors of its user, or the way to what is missing, which leads back to the
- * page. Where there is one it has to be shown: a password alone could put its own in the place of the owner's otherwise,
- * and pass for two.
+ * The session, if it may change the second factors of its user; otherwise a redirect to what is missing, which leads back to
+ * the page. A user who has a second factor must have shown it: otherwise a stolen password could enrol a factor of its own and
+ * pass for two.
  *
  * flow: what the page was opened for.
  */
