@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { resolve } from 'node:path'
 import { Browser } from '@platform/testkit/browser'
 import { freePort } from '@platform/testkit/free-port'
-import { signIn, type Tokens } from '@platform/testkit/oauth-flow'
+import { signIn, type Tokens } from '@platform/testing/oauth-flow'
 import type { Core } from './cores.ts'
 import { startServer } from './server-process.ts'
 

@@ -1,6 +1,6 @@
 import { deepStrictEqual } from 'node:assert/strict'
 import { fileURLToPath } from 'node:url'
-import type { Tokens } from '@platform/testkit/oauth-flow'
+import type { Tokens } from '@platform/testing/oauth-flow'
 import { client } from '../identity-provider.ts'
 import type { Lab } from '../lab.ts'
 import { measureRsaSignatures } from '../rsa-limit.ts'

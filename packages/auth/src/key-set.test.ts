@@ -4,6 +4,7 @@ import { createLogger } from '@platform/runtime/logger'
 import { type Notifications, openNotifications } from '@platform/runtime/notifications'
 import { createSealer, masterKeys } from '@platform/runtime/seal'
 import { createDatabase } from '@platform/testkit/databases'
+import { sql } from 'drizzle-orm'
 import { createLocalJWKSet, jwtVerify } from 'jose'
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
 import { type KeySet, openKeySet, rotationBoundaries } from './key-set.ts'
@@ -13,13 +14,25 @@ const DAY = 86_400_000
 const k1 = `k1:${randomBytes(32).toString('base64')}`
 const sealer = createSealer(masterKeys.parse(k1))
 const logger = createLogger('test', 'silent')
+/** The table as the services' migrations make it. */
+async function migrate(url: string): Promise<void> {
+  const { db, close } = openDatabase(url, { name: 'test', max: 1, prepare: false })
+  await db.execute(sql`
+    create table signing_keys (
+      kid text primary key, alg text not null, public_jwk text not null, ciphertext bytea not null, kek_id text not null,
+      publish_at timestamp (3) with time zone not null, activates_at timestamp (3) with time zone not null unique,
+      retires_at timestamp (3) with time zone, created_at timestamp (3) with time zone not null default now()
+    )`)
+  await close()
+}
+
 let database: { db: Db; close(): Promise<void> }
 let databaseUrl = ''
 let at = new Date()
 let opened: KeySet[] = []
 
 beforeAll(async () => {
-  databaseUrl = (await createDatabase('idp')).url
+  databaseUrl = (await createDatabase({ name: 'signing_keys', migrate })).url
   database = openDatabase(databaseUrl, { name: 'test', max: 5, prepare: true })
 })
 afterAll(() => database.close())

@@ -47,10 +47,6 @@ test('dropping ends the connections of others and may be repeated', async () => 
   await sql.end()
 })
 
-test('a service without migrations is named', async () => {
-  await expect(createDatabase('nobody')).rejects.toThrow('services/nobody has no migrations')
-})
-
 test('key prefixes differ', () => {
   expect(testKeyPrefix()).not.toBe(testKeyPrefix())
 })

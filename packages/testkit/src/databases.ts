@@ -1,8 +1,5 @@
-import { runMigrations } from '@platform/runtime/migrate'
 import { randomBytes } from 'node:crypto'
-import { access } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import postgres from 'postgres'
 import { inject } from 'vitest'
 import './test-servers.ts'
@@ -12,20 +9,20 @@ export type Template = { name: string; migrate: (url: string) => Promise<void> }
 
 export type TestDatabase = { url: string; drop: () => Promise<void> }
 
+const emptyTemplate: Template = { name: 'empty', migrate: async () => {} }
 const inUse = '55006'
 const patienceMs = 10_000
 
 /**
- * Makes a database of one's own. `'api'` and `'idp'` (any folder of services/ that holds migrations) name a service's
- * current schema, `'empty'` a database without tables; anything else is a Template. The template is migrated by
- * whoever asks first and cloned from then on, in some 50 ms.
+ * Makes a database of one's own: without tables, or as a template has it. The template is migrated by whoever asks first
+ * and cloned from then on, in some 50 ms.
  *
  * Dropping is optional: the run drops what is left. drop() also ends the connections of others, and is safe to repeat.
  * Template names: lower case letters, digits and underscores, at most 20.
  */
-export async function createDatabase(template: string | Template): Promise<TestDatabase> {
+export async function createDatabase(template: 'empty' | Template): Promise<TestDatabase> {
   const { databasePrefix, copyStrategy } = inject('testServers')
-  const { name, migrate } = typeof template === 'string' ? await findTemplate(template) : template
+  const { name, migrate } = template === 'empty' ? emptyTemplate : template
   if (!/^[a-z0-9_]{1,20}$/.test(name)) throw new Error(`"${name}" is no template name`)
 
   const templateDatabase = `${databasePrefix}_template_${name}`
@@ -55,15 +52,6 @@ export function testRedisUrl(): string | undefined {
 /** A prefix for Redis keys that no other test file and no earlier run has, ending in a colon. */
 export function testKeyPrefix(): string {
   return `test:${randomBytes(8).toString('hex')}:`
-}
-
-async function findTemplate(name: string): Promise<Template> {
-  if (name === 'empty') return { name, migrate: async () => {} }
-  const folder = fileURLToPath(new URL(`../../../services/${name}/migrations`, import.meta.url))
-  await access(folder).catch((cause: unknown) => {
-    throw new Error(`services/${name} has no migrations to make a test database from`, { cause })
-  })
-  return { name, migrate: (url) => runMigrations(url, folder) }
 }
 
 /** Files of the run ask at the same time, from processes of their own: the first migrates while the others wait. */

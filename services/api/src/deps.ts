@@ -6,7 +6,7 @@ import type { RateLimiter } from '@platform/ratelimit/rate-limiter'
 import type { Db } from '@platform/runtime/database'
 import type { Logger } from '@platform/runtime/logger'
 import type { Sealer, Signer } from '@platform/runtime/seal'
-import type { Trace } from '@platform/runtime/trace'
+import type { Trace } from '@platform/service/trace'
 import type { RequestLogWriter } from './features/request-logs/write.ts'
 import type { Blobs } from './features/storage/blobs.ts'
 

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { createSealer, masterKeys } from '@platform/runtime/seal'
-import { serviceEnvironment } from '@platform/testkit/service-process'
+import { serviceEnvironment } from '@platform/testing/service-process'
 import postgres from 'postgres'
 import { expect, test } from 'vitest'
 

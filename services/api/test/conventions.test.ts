@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import { createHmac, createPublicKey, randomBytes } from 'node:crypto'
-import { everyScope, startPlatform, type TestPlatform } from '@platform/testkit/platform'
+import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq } from 'drizzle-orm'
 import { profiles } from '../src/features/profiles/table.ts'
 import { register } from 'prom-client'

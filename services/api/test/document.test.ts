@@ -1,4 +1,4 @@
-import { startPlatform, type TestPlatform } from '@platform/testkit/platform'
+import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createConfig, lintFromString } from '@redocly/openapi-core'

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { everyScope, type Person, startPlatform, type TestPlatform } from '@platform/testkit/platform'
+import { everyScope, type Person, startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { endpoints } from '../src/endpoints.ts'

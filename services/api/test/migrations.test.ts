@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { runMigrations } from '@platform/runtime/migrate'
+import { createServiceDatabase } from '@platform/testing/service-databases'
 import { createDatabase } from '@platform/testkit/databases'
 import { countStatements, migrationTags, withMigrationsUpTo } from '@platform/testkit/migration-folder'
 import { type Exceptions, fillTables, startWorkload } from '@platform/testkit/release-workload'
@@ -60,7 +61,7 @@ function schemaAt(tag: string): Promise<string> {
 }
 
 test('the schema that all migrations make is the one last agreed on: `npm run schema` writes it', async () => {
-  const { url } = await createDatabase('api')
+  const { url } = await createServiceDatabase('api')
   await expect(await schemaText(url)).toMatchFileSnapshot('schema.golden.sql')
 })
 

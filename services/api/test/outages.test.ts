@@ -1,10 +1,11 @@
 import { createServer, type Server, type Socket, connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startCable } from '@platform/testkit/cable'
-import { createDatabase, testRedisUrl } from '@platform/testkit/databases'
+import { createServiceDatabase } from '@platform/testing/service-databases'
+import { testRedisUrl } from '@platform/testkit/databases'
 import { freePort } from '@platform/testkit/free-port'
 import { startOwnPostgres } from '@platform/testkit/own-postgres'
-import { everyScope, startPlatform, type TestPlatform } from '@platform/testkit/platform'
+import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { afterEach, expect, test } from 'vitest'
 import { exchange, newKey, newOwner } from './scenario.ts'
 import { bucketName, newS3User, sendRaw, sendSigned, startS3 } from './s3.ts'
@@ -87,9 +88,11 @@ test(
   'with Postgres hanging every listener answers 503, /s3 too, and nobody is cut off (A §7, D22)',
   { timeout: 90_000 },
   async () => {
-    const cable = await startCable(new URL((await createDatabase('api')).url))
+    const cable = await startCable(new URL((await createServiceDatabase('api')).url))
     cleanups.push(async () => cable.close())
-    const platform = await startPlatform({ databases: { api: cable.url, idp: (await createDatabase('idp')).url } })
+    const platform = await startPlatform({
+      databases: { api: cable.url, idp: (await createServiceDatabase('idp')).url },
+    })
     cleanups.push(() => platform.close())
     const s3 = await startS3(platform)
     cleanups.push(() => s3.close())

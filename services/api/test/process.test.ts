@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { startCable } from '@platform/testkit/cable'
 import { freePort } from '@platform/testkit/free-port'
-import { serviceEnvironment, startServiceProcess, statusOf, untilStatus } from '@platform/testkit/service-process'
+import { serviceEnvironment, startServiceProcess, statusOf, untilStatus } from '@platform/testing/service-process'
 import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../src/config.ts'
 

@@ -1,4 +1,4 @@
-import type { TestPlatform } from '@platform/testkit/platform'
+import type { TestPlatform } from '@platform/testing/platform'
 import { desc, eq } from 'drizzle-orm'
 import { requestLogs } from '../src/features/request-logs/table.ts'
 import { openRequestLog } from '../src/features/request-logs/write.ts'

@@ -8,7 +8,7 @@ import { CreateBucketCommand, GetObjectCommand, HeadObjectCommand, PutObjectComm
 import { Upload } from '@aws-sdk/lib-storage'
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
 import { Client } from 'minio'
-import { startPlatform, type TestPlatform } from '@platform/testkit/platform'
+import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { isCi } from '@platform/testkit/test-environment'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { demandClient, findClients, runClient } from './client-process.ts'

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { everyScope, type Person, type TestPlatform } from '@platform/testkit/platform'
+import { everyScope, type Person, type TestPlatform } from '@platform/testing/platform'
 import type { ServedRequest } from '../src/features/request-logs/write.ts'
 import { commitObject, type NewObject, type StoredObject } from '../src/features/storage/commit-object.ts'
 import { receiveBody } from '../src/features/storage/receive-body.ts'

@@ -1,6 +1,6 @@
 import { S3Client } from '@aws-sdk/client-s3'
 import { freePort } from '@platform/testkit/free-port'
-import { serviceEnvironment, startServiceProcess, untilStatus } from '@platform/testkit/service-process'
+import { serviceEnvironment, startServiceProcess, untilStatus } from '@platform/testing/service-process'
 import { onTestFinished } from 'vitest'
 import { compose } from '../src/compose.ts'
 import { loadConfig } from '../src/config.ts'

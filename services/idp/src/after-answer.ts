@@ -1,4 +1,4 @@
-import { createSemaphore } from '@platform/runtime/semaphore'
+import { createSemaphore } from '@platform/service/semaphore'
 import type { Logger } from '@platform/runtime/logger'
 
 const AT_ONCE = 4

@@ -1,4 +1,4 @@
-import { skipPackageLookups } from '@platform/runtime/skip-package-lookups'
+import { skipPackageLookups } from '@platform/service/skip-package-lookups'
 
 // Everything else is imported afterwards, or it would be loaded already.
 skipPackageLookups(['drizzle-orm', 'hono', 'nodemailer'])

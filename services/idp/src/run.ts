@@ -1,9 +1,9 @@
 import { env, exit, stderr } from 'node:process'
-import { onShutdown } from '@platform/runtime/shutdown'
+import { onShutdown } from '@platform/service/shutdown'
 import { compose } from './compose.ts'
 import { readIdpConfig } from './config.ts'
 import { startIdp } from './server.ts'
-import { startupFailure } from '@platform/runtime/startup-failure'
+import { startupFailure } from '@platform/service/startup-failure'
 
 try {
   const config = readIdpConfig(env)

@@ -1,6 +1,6 @@
 import { getRequestListener } from '@hono/node-server'
-import { startHealth } from '@platform/runtime/health'
-import { listen } from '@platform/runtime/http-server'
+import { startHealth } from '@platform/service/health'
+import { listen } from '@platform/service/http-server'
 import type { Deps } from './deps.ts'
 import { listEndpoints } from './endpoints.ts'
 import { createApp } from './http/app.ts'

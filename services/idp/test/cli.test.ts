@@ -3,6 +3,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { Browser } from '@platform/testkit/browser'
+import { createServiceDatabase } from '@platform/testing/service-databases'
 import { createDatabase } from '@platform/testkit/databases'
 import { compileCache } from '@platform/testkit/test-environment'
 import { base32 } from 'oslo/encoding'
@@ -16,7 +17,7 @@ const MASTER_KEYS = `test:${randomBytes(32).toString('base64')}`
 let idp: TestIdp
 let sql: postgres.Sql
 beforeAll(async () => {
-  idp = await startTestIdp({ MASTER_KEYS, DATABASE_URL: (await createDatabase('idp')).url })
+  idp = await startTestIdp({ MASTER_KEYS, DATABASE_URL: (await createServiceDatabase('idp')).url })
   sql = postgres(idp.databaseUrl, { max: 1 })
 })
 afterAll(async () => {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Cable, startCable } from '@platform/testkit/cable'
-import { createDatabase } from '@platform/testkit/databases'
+import { createServiceDatabase } from '@platform/testing/service-databases'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { basic, DEVICE_GRANT, startTestIdp, type TestClient, type TestIdp, type TestPerson } from './start.ts'
 
@@ -9,7 +9,7 @@ let idp: TestIdp
 let client: TestClient
 let ana: TestPerson
 beforeAll(async () => {
-  cable = await startCable(new URL((await createDatabase('idp')).url))
+  cable = await startCable(new URL((await createServiceDatabase('idp')).url))
   idp = await startTestIdp({ DATABASE_URL: cable.url })
   client = await idp.client()
   ana = await idp.person()

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { createLogger } from '@platform/runtime/logger'
 import { Browser, type Visit } from '@platform/testkit/browser'
-import { createDatabase } from '@platform/testkit/databases'
+import { createServiceDatabase } from '@platform/testing/service-databases'
 import { freePort } from '@platform/testkit/free-port'
 import request from 'supertest'
 import { compose } from '../src/compose.ts'
@@ -81,7 +81,7 @@ export async function startTestIdp(
   const now = () => new Date(Date.now() + offset)
   const port = await freePort()
   const url = `http://localhost:${port}`
-  const database = env.DATABASE_URL ?? (await createDatabase('idp')).url
+  const database = env.DATABASE_URL ?? (await createServiceDatabase('idp')).url
   const mailFolder = await mkdtemp(join(tmpdir(), 'platform-test-mail-'))
   const config = readIdpConfig({
     PUBLIC_URL: url,

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createDatabase } from '@platform/testkit/databases'
-import { serviceEnvironment, startServiceProcess, untilStatus } from '@platform/testkit/service-process'
+import { serviceEnvironment, startServiceProcess, untilStatus } from '@platform/testing/service-process'
 import { expect, onTestFinished, test } from 'vitest'
 
 const main = new URL('../src/main.ts', import.meta.url)

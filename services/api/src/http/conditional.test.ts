@@ -1,4 +1,4 @@
-import { startPlatform, type TestPlatform } from '@platform/testkit/platform'
+import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newOwner, type Owner } from '../../test/scenario.ts'
 

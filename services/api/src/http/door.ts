@@ -1,8 +1,8 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { ApiError, BadRequest } from '@platform/errors/api-error'
 import { renderError } from '@platform/errors/render-error'
-import { inviteBody } from '@platform/runtime/http-server'
-import { readTrace } from '@platform/runtime/trace'
+import { inviteBody } from '@platform/service/http-server'
+import { readTrace } from '@platform/service/trace'
 import type { Deps } from '../deps.ts'
 import { type Arrival, asApiError, corsHeaders, header, preflight, record, requestIdOf, shapeOf } from './exchange.ts'
 

@@ -5,8 +5,8 @@ import { ApiError, InvalidToken, Throttled, Unavailable } from '@platform/errors
 import { type ErrorShape, renderError } from '@platform/errors/render-error'
 import { isUnavailable } from '@platform/runtime/database'
 import { withDeadline } from '@platform/runtime/deadline'
-import { observeRequest } from '@platform/runtime/metrics'
-import { readTrace, type Trace } from '@platform/runtime/trace'
+import { observeRequest } from '@platform/service/metrics'
+import { readTrace, type Trace } from '@platform/service/trace'
 import type { Context } from 'hono'
 import type { Actor, Deps } from '../deps.ts'
 

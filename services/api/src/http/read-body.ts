@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { inviteBody } from '@platform/runtime/http-server'
+import { inviteBody } from '@platform/service/http-server'
 import { ApiError, BadRequest, PayloadTooLarge, ValidationFailed } from '@platform/errors/api-error'
 
 /** Enough for the largest JSON of the API: a variable of 64 KiB in which every character is escaped. */

@@ -1,7 +1,7 @@
 import { getRequestListener } from '@hono/node-server'
 import { type IncomingMessage, type RequestListener, STATUS_CODES } from 'node:http'
 import { renderError } from '@platform/errors/render-error'
-import { listen, type Listening } from '@platform/runtime/http-server'
+import { listen, type Listening } from '@platform/service/http-server'
 import type { Deps } from '../deps.ts'
 import { endpoints } from '../endpoints.ts'
 import { isS3Host } from '../features/s3/addressing.ts'

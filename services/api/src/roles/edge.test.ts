@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
-import { startPlatform, type TestPlatform } from '@platform/testkit/platform'
+import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { findObjectWithContent } from '../features/storage/read-object.ts'
 import { newOwner, type Owner, storeObject, unique } from '../../test/scenario.ts'

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { listen, type Listening } from '@platform/runtime/http-server'
+import { listen, type Listening } from '@platform/service/http-server'
 import type { Deps } from '../deps.ts'
 import { type DoorExchange, openDoor } from '../http/door.ts'
 import { OBJECTS_PATH } from '../features/storage/access-url.ts'

@@ -12,7 +12,7 @@ import { keyCommands } from './keys.ts'
 import { userCommands } from './users.ts'
 import { compose } from '../compose.ts'
 import { readIdpConfig } from '../config.ts'
-import { startupFailure } from '@platform/runtime/startup-failure'
+import { startupFailure } from '@platform/service/startup-failure'
 
 const migrate: Command = {
   name: 'migrate',

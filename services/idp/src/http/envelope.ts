@@ -1,5 +1,5 @@
-import { observeRequest } from '@platform/runtime/metrics'
-import { readTrace } from '@platform/runtime/trace'
+import { observeRequest } from '@platform/service/metrics'
+import { readTrace } from '@platform/service/trace'
 import type { Deps } from '../deps.ts'
 
 export type Header = readonly [name: string, value: string]

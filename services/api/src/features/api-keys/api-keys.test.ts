@@ -1,5 +1,5 @@
 import { createHash, createHmac, randomUUID } from 'node:crypto'
-import { everyScope, startPlatform, type TestPlatform } from '@platform/testkit/platform'
+import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { exchange, newKey, newOwner, type Owner } from '../../../test/scenario.ts'

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { everyScope, startPlatform, type TestPlatform } from '@platform/testkit/platform'
+import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { and, eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newKey, newOwner, type Owner } from '../../../test/scenario.ts'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { holding } from '@platform/testkit/holding'
-import { everyScope, startPlatform, type TestPlatform } from '@platform/testkit/platform'
+import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newKey, newOwner, type Owner } from '../../../test/scenario.ts'

@@ -1,4 +1,4 @@
-import { everyScope, startPlatform, type TestPlatform } from '@platform/testkit/platform'
+import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newOwner, type Owner } from '../../../test/scenario.ts'

@@ -12,7 +12,7 @@ import {
   UploadPartCommand,
 } from '@aws-sdk/client-s3'
 import { createPresignedPost } from '@aws-sdk/s3-presigned-post'
-import { startPlatform, type TestPlatform } from '@platform/testkit/platform'
+import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { bucketName, newS3User, startS3, type TestS3 } from '../../../test/s3.ts'
 import { newOwner } from '../../../test/scenario.ts'

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { startPlatform, type TestPlatform } from '@platform/testkit/platform'
+import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newOwner } from '../../../test/scenario.ts'
 import { setMember } from '../organizations/members.ts'

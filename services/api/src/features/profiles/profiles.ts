@@ -1,5 +1,5 @@
-import { createSemaphore } from '@platform/runtime/semaphore'
-import { type Trace, traceHeaders } from '@platform/runtime/trace'
+import { createSemaphore } from '@platform/service/semaphore'
+import { type Trace, traceHeaders } from '@platform/service/trace'
 import { sql } from 'drizzle-orm'
 import { z } from 'zod'
 import type { Deps } from '../../deps.ts'

@@ -1,5 +1,5 @@
 import { startOwnPostgres, type OwnPostgres } from '@platform/testkit/own-postgres'
-import { startPlatform, type TestPlatform } from '@platform/testkit/platform'
+import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { register } from 'prom-client'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newOwner, type Owner, servedRequest } from '../../../test/scenario.ts'

@@ -12,7 +12,7 @@ import {
   ListObjectsV2Command,
   PutObjectCommand,
 } from '@aws-sdk/client-s3'
-import { startPlatform, type TestPlatform } from '@platform/testkit/platform'
+import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { bucketName, newS3User, type S3User, sendSigned, startS3, type TestS3 } from '../../../test/s3.ts'
 

@@ -1,6 +1,6 @@
 import { CreateBucketCommand, PutObjectCommand } from '@aws-sdk/client-s3'
 import { holding } from '@platform/testkit/holding'
-import { startPlatform, type TestPlatform } from '@platform/testkit/platform'
+import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { and, eq, isNull } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {

@@ -15,7 +15,7 @@ import {
   UploadPartCommand,
   UploadPartCopyCommand,
 } from '@aws-sdk/client-s3'
-import { startPlatform, type TestPlatform } from '@platform/testkit/platform'
+import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { and, eq, sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { bucketName, newS3User, type S3User, sendSigned, startS3, type TestS3 } from '../../../test/s3.ts'

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { BadRequest, Unavailable } from '@platform/errors/api-error'
-import { createSemaphore } from '@platform/runtime/semaphore'
+import { createSemaphore } from '@platform/service/semaphore'
 import { createHashing } from './hashing.ts'
 
 /** Passwords are hashed here and nowhere else (Argon2id, 19 MiB, two passes). */

@@ -3,14 +3,14 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { freePort } from '@platform/testkit/free-port'
+import { compileCache } from '@platform/testkit/test-environment'
 import { onTestFinished } from 'vitest'
-import { createDatabase } from './databases.ts'
-import { freePort } from './free-port.ts'
-import { compileCache } from './test-environment.ts'
+import { createServiceDatabase } from './service-databases.ts'
 
 /** A working environment for a service as a process of its own, on a database of its own. */
 export async function serviceEnvironment(
-  template: string,
+  service: 'api' | 'idp',
   more: Record<string, string> = {},
 ): Promise<Record<string, string>> {
   const port = await freePort()
@@ -20,7 +20,7 @@ export async function serviceEnvironment(
     PUBLIC_URL: `http://localhost:${port}`,
     PORT: String(port),
     HEALTH_PORT: String(await freePort()),
-    DATABASE_URL: (await createDatabase(template)).url,
+    DATABASE_URL: (await createServiceDatabase(service)).url,
     MASTER_KEYS: `test:${randomBytes(32).toString('base64')}`,
     LOG_LEVEL: 'silent',
     ...more,

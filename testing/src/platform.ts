@@ -1,22 +1,23 @@
 import { randomBytes, randomUUID } from 'node:crypto'
+import { scopeCatalogue } from '@platform/auth/scopes'
 import { createLogger } from '@platform/runtime/logger'
+import { Browser } from '@platform/testkit/browser'
+import { testRedisUrl } from '@platform/testkit/databases'
+import { freePort } from '@platform/testkit/free-port'
+import { newObjectsUrl } from '@platform/testkit/objects'
 import request from 'supertest'
-// The one package that may know the services: it starts them. By path, so that the workspace has no cycle.
-import { scopeCatalogue } from '../../auth/src/scopes.ts'
-import { compose as composeApi, migrate as migrateApi } from '../../../services/api/src/compose.ts'
-import { loadConfig as loadApiConfig } from '../../../services/api/src/config.ts'
-import { startApi } from '../../../services/api/src/roles/api.ts'
-import { startEdge } from '../../../services/api/src/roles/edge.ts'
-import { compose as composeIdp } from '../../../services/idp/src/compose.ts'
-import { readIdpConfig } from '../../../services/idp/src/config.ts'
-import { createUser } from '../../../services/idp/src/features/accounts/accounts.ts'
-import { createClient } from '../../../services/idp/src/features/clients/clients.ts'
-import { startIdp } from '../../../services/idp/src/server.ts'
-import { Browser } from './browser.ts'
-import { createDatabase, testRedisUrl } from './databases.ts'
-import { newObjectsUrl } from './objects.ts'
-import { freePort } from './free-port.ts'
+// The services are named by path: their own tests use this package, so by name the workspace would have a cycle.
+import { compose as composeApi, migrate as migrateApi } from '../../services/api/src/compose.ts'
+import { loadConfig as loadApiConfig } from '../../services/api/src/config.ts'
+import { startApi } from '../../services/api/src/roles/api.ts'
+import { startEdge } from '../../services/api/src/roles/edge.ts'
+import { compose as composeIdp } from '../../services/idp/src/compose.ts'
+import { readIdpConfig } from '../../services/idp/src/config.ts'
+import { createUser } from '../../services/idp/src/features/accounts/accounts.ts'
+import { createClient } from '../../services/idp/src/features/clients/clients.ts'
+import { startIdp } from '../../services/idp/src/server.ts'
 import { signIn } from './oauth-flow.ts'
+import { createServiceDatabase } from './service-databases.ts'
 
 /** A clock that goes on by itself and can be moved. */
 export interface TestClock {
@@ -90,8 +91,8 @@ export async function startPlatform(
 ): Promise<TestPlatform> {
   const clock = startClock()
   const [apiDatabase, idpDatabase, apiPort, idpPort, edgePort, objects] = await Promise.all([
-    options.databases?.api ?? createDatabase('api').then(({ url }) => url),
-    options.databases?.idp ?? createDatabase('idp').then(({ url }) => url),
+    options.databases?.api ?? createServiceDatabase('api').then(({ url }) => url),
+    options.databases?.idp ?? createServiceDatabase('idp').then(({ url }) => url),
     freePort(),
     freePort(),
     freePort(),

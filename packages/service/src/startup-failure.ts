@@ -1,5 +1,5 @@
-import { ConfigError } from './config.ts'
-import { isUnavailable } from './database.ts'
+import { ConfigError } from '@platform/runtime/config'
+import { isUnavailable } from '@platform/runtime/database'
 
 /** The error below drizzle's and other wrappers. */
 function innermost(error: unknown): unknown {

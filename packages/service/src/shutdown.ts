@@ -1,4 +1,4 @@
-import type { Logger } from './logger.ts'
+import type { Logger } from '@platform/runtime/logger'
 
 const HARD_LIMIT_MS = 40_000
 

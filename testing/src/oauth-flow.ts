@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import type { Browser } from './browser.ts'
+import type { Browser } from '@platform/testkit/browser'
 
 export interface Tokens {
   access_token: string
