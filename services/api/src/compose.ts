@@ -2,14 +2,9 @@ import { fileURLToPath } from 'node:url'
 import { discoverIssuer, ownKeys } from '@platform/auth/issuer-keys'
 import { openKeySet } from '@platform/auth/key-set'
 import { createTokenVerifier } from '@platform/auth/token-verifier'
-import { createClientAddress } from '@platform/ratelimit/client-address'
-import { openLimiter } from '@platform/ratelimit/open-limiter'
-import { openDatabase, openDatabaseProbe } from '@platform/runtime/database'
-import { createLogger, type Logger } from '@platform/runtime/logger'
-import { limiterFallbacks } from '@platform/service/metrics'
 import { runMigrations } from '@platform/runtime/migrate'
-import { openNotifications } from '@platform/runtime/notifications'
-import { createSealer, createSigner } from '@platform/runtime/seal'
+import { openResources, type ResourceOverrides } from '@platform/service/service-resources'
+import { createSigner } from '@platform/runtime/seal'
 import type { Config } from './config.ts'
 import type { Deps } from './deps.ts'
 import { openBlobs } from './drivers/objects/open-blobs.ts'
@@ -24,9 +19,7 @@ import { createDocument } from './http/document.ts'
 const migrations = fileURLToPath(new URL('../migrations', import.meta.url))
 
 /** What a test may choose for itself. */
-export interface Overrides {
-  now?: () => Date
-  logger?: Logger
+interface Overrides extends ResourceOverrides {
   /** How often streams beat; everything else about their time is counted in beats. */
   heartbeatMs?: number
 }
@@ -43,24 +36,13 @@ export const migrate = (config: Config): Promise<void> => runMigrations(config.D
 
 /** Builds everything the roles use from the configuration. The only place that knows which driver is behind what. */
 export async function compose(config: Config, overrides: Overrides = {}): Promise<Composed> {
-  const now = overrides.now ?? (() => new Date())
-  const logger = overrides.logger ?? createLogger('api', config.LOG_LEVEL)
-  const { db, close: closeDatabase } = openDatabase(config.DATABASE_URL, {
-    name: 'platform-api',
-    max: config.DATABASE_POOL,
-    prepare: config.DATABASE_PREPARE,
-  })
-  const probe = openDatabaseProbe(config.DATABASE_URL)
-  const sealer = createSealer(config.MASTER_KEYS)
-  const notifications = openNotifications(config.DATABASE_URL, logger)
+  const resources = await openResources(
+    config,
+    { service: 'api', pool: 'platform-api', limiterPrefix: 'api:limit:' },
+    overrides,
+  )
+  const { now, logger, db, sealer, notifications, limiter } = resources
   const keySet = await openKeySet({ db, alg: 'ES256', sealer, now, logger, notifications })
-  const limiter = await openLimiter({
-    redisUrl: config.REDIS_URL,
-    prefix: 'api:limit:',
-    now,
-    logger,
-    onFallback: () => limiterFallbacks.inc(),
-  })
   const blobs = await openBlobs(config.OBJECTS_URL)
   const streamSlots = openStreamSlots({ db, now, logger })
   const activityFeed = openActivityFeed({ db, logger, streamSlots, notifications }, overrides.heartbeatMs)
@@ -102,7 +84,7 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
         logger,
         userinfoEndpoint: () => idp.endpoint('userinfo_endpoint'),
       }),
-      clientAddress: createClientAddress(config.TRUSTED_PROXIES),
+      clientAddress: resources.clientAddress,
       publicUrl,
       idpUrl,
       appsDomain: config.APPS_DOMAIN ?? `localhost:${config.EDGE_PORT}`,
@@ -113,17 +95,14 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       corsOrigins: new Set(config.CORS_ORIGINS),
       document: JSON.stringify(createDocument(endpoints, publicUrl, idpUrl)),
     },
-    isReady: () => probe.isAnswering(),
+    isReady: resources.isReady,
     async close() {
       keySet.close()
       await requestLog.close()
       activityFeed.close()
       await streamSlots.close()
-      await notifications.close()
-      await limiter.close()
       blobs.close()
-      await probe.close()
-      await closeDatabase()
+      await resources.close()
     },
   }
 }

@@ -33,7 +33,4 @@ export interface Deps {
   afterAnswer: AfterAnswer
   /** Verifies an access token of this issuer (D5). Throws InvalidToken. */
   verifyAccessToken: (token: string) => Promise<AccessToken>
-  /** Within a second, whatever Postgres does. */
-  isDatabaseAnswering: () => Promise<boolean>
-  listenOn: { host: string; port: number; healthHost: string; healthPort: number }
 }

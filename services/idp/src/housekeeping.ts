@@ -59,11 +59,11 @@ export async function discardExpired({ db, now }: Pick<Deps, 'db' | 'now'>): Pro
 }
 
 /** Runs discardExpired every ten minutes; a failure is logged and the next round tries again. */
-export function startHousekeeping(deps: Deps): { stop(): void } {
+export function startHousekeeping(deps: Deps): { stop(): Promise<void> } {
   const timer = setInterval(() => {
     discardExpired(deps).catch((error: unknown) =>
       deps.logger.warn({ err: error }, 'expired rows could not be deleted'),
     )
   }, EVERY_MS).unref()
-  return { stop: () => clearInterval(timer) }
+  return { stop: async () => clearInterval(timer) }
 }

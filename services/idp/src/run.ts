@@ -1,26 +1,17 @@
-import { env, exit, stderr } from 'node:process'
-import { onShutdown } from '@platform/service/shutdown'
-import { compose } from './compose.ts'
-import { readIdpConfig } from './config.ts'
-import { startIdp } from './server.ts'
-import { startupFailure } from '@platform/service/startup-failure'
+import { runService } from '@platform/service/run-service'
+import { compose, migrate } from './compose.ts'
+import { loadConfig } from './config.ts'
+import { startHousekeeping } from './housekeeping.ts'
+import { startIdp } from './roles/idp.ts'
 
-try {
-  const config = readIdpConfig(env)
-  const { deps, close } = await compose(config)
-  const idp = await startIdp(deps)
-  const hasLauncher = config.PLATFORM_PARENT_PIPE === '1'
-  onShutdown(
-    deps.logger,
-    async () => {
-      // Under a launcher there is no load balancer that would have to notice.
-      await idp.stop(hasLauncher ? 0 : config.STOP_NOTICE_MS)
-      await close()
+await runService({
+  loadConfig,
+  migrate,
+  compose,
+  roles: {
+    async all(deps, { HOST: host, PORT: port }) {
+      const server = await startIdp(deps, { host, port })
+      return [{ ...server, ports: [server.port] }, startHousekeeping(deps)]
     },
-    hasLauncher,
-  )
-  deps.logger.info({ issuer: deps.issuer, port: idp.port, healthPort: idp.healthPort }, 'ready')
-} catch (error) {
-  stderr.write(`${startupFailure(error)}\n`)
-  exit(1)
-}
+  },
+})

@@ -8,12 +8,14 @@ import { Browser, type Visit } from '@platform/testkit/browser'
 import { createServiceDatabase } from '@platform/testing/service-databases'
 import { freePort } from '@platform/testkit/free-port'
 import request from 'supertest'
-import { compose } from '../src/compose.ts'
-import { readIdpConfig } from '../src/config.ts'
+import { compose, migrate } from '../src/compose.ts'
+import { superviseParts } from '@platform/service/run-service'
+import { loadConfig } from '../src/config.ts'
 import type { Deps } from '../src/deps.ts'
 import { createUser } from '../src/features/accounts/accounts.ts'
 import { createClient, type NewClient } from '../src/features/clients/clients.ts'
-import { startIdp } from '../src/server.ts'
+import { startHousekeeping } from '../src/housekeeping.ts'
+import { startIdp } from '../src/roles/idp.ts'
 
 export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 /** First-party over https, so nothing stands between signing in and a code. */
@@ -83,7 +85,7 @@ export async function startTestIdp(
   const url = `http://localhost:${port}`
   const database = env.DATABASE_URL ?? (await createServiceDatabase('idp')).url
   const mailFolder = await mkdtemp(join(tmpdir(), 'platform-test-mail-'))
-  const config = readIdpConfig({
+  const config = loadConfig({
     PUBLIC_URL: url,
     ACCOUNT_URL: `${url}${accountPath}`,
     HOST: 'localhost',
@@ -96,8 +98,14 @@ export async function startTestIdp(
     MAIL_URL: pathToFileURL(mailFolder).href,
     ...env,
   })
-  const { deps, close } = await compose(config, { now, logger: createLogger('idp', logTo ? 'info' : 'silent', logTo) })
-  const server = await startIdp(deps)
+  await migrate(config)
+  const { deps, isReady, close } = await compose(config, {
+    now,
+    logger: createLogger('idp', logTo ? 'info' : 'silent', logTo),
+  })
+  const server = await startIdp(deps, { host: config.HOST, port })
+  const health = { host: config.HEALTH_HOST, port: config.HEALTH_PORT, isReady }
+  const running = await superviseParts([server, startHousekeeping(deps)], health)
 
   const send: TestIdp['send'] = async (on, body, headers = {}) => {
     const [method = 'GET', path = '/'] = on.split(' ')
@@ -190,7 +198,7 @@ export async function startTestIdp(
       return answer.body as Record<string, string>
     },
     async close() {
-      await server.stop(0)
+      await running.stop(0)
       await close()
       await rm(mailFolder, { recursive: true, force: true })
     },

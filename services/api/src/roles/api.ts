@@ -1,7 +1,9 @@
 import { getRequestListener } from '@hono/node-server'
 import { type IncomingMessage, type RequestListener, STATUS_CODES } from 'node:http'
 import { renderError } from '@platform/errors/render-error'
-import { listen, type Listening } from '@platform/service/http-server'
+import { listen } from '@platform/service/http-server'
+import type { Part } from '@platform/service/run-service'
+import { unreadableRequest } from '@platform/service/unreadable-request'
 import type { Deps } from '../deps.ts'
 import { endpoints } from '../endpoints.ts'
 import { isS3Host } from '../features/s3/addressing.ts'
@@ -24,10 +26,7 @@ const keepDotSegments = (url: string): string => {
   return [kept, ...query].join('?')
 }
 
-const jsonType = 'application/json; charset=UTF-8'
-const unreadable = JSON.stringify({ error: 'The request is not valid HTTP' })
-/** What has no URL, such as a request for `*` or one without a host, reaches no operation. */
-const refuseUnreadable = () => new Response(unreadable, { status: 400, headers: { 'content-type': jsonType } })
+const unreadable = unreadableRequest({ error: 'The request is not valid HTTP' })
 
 const BODY_MS = 30_000
 
@@ -36,8 +35,8 @@ function limitBody(incoming: IncomingMessage): void {
   const { 'content-length': length, 'transfer-encoding': encoding } = incoming.headers
   if (encoding === undefined && (length === undefined || length === '0')) return
   const late = setTimeout(() => {
-    const head = `HTTP/1.1 408 ${STATUS_CODES[408]}\r\nConnection: close\r\nContent-Type: ${jsonType}`
-    incoming.socket.end(`${head}\r\nContent-Length: ${unreadable.length}\r\n\r\n${unreadable}`)
+    const head = `HTTP/1.1 408 ${STATUS_CODES[408]}\r\nConnection: close\r\nContent-Type: ${unreadable.type}`
+    incoming.socket.end(`${head}\r\nContent-Length: ${unreadable.body.length}\r\n\r\n${unreadable.body}`)
   }, BODY_MS).unref()
   incoming.once('close', () => clearTimeout(late))
 }
@@ -61,9 +60,9 @@ const unreadableXml = renderError('s3', s3Failure('InvalidRequest', 'The request
 export async function startApi(
   deps: Deps,
   at: { host: string; port: number; s3Port: number },
-): Promise<Pick<Listening, 'port' | 'drain' | 'stop'> & { s3Port: number }> {
+): Promise<Part & { s3Port: number }> {
   const app = createApp(deps, endpoints)
-  const handle = getRequestListener(app.fetch, { errorHandler: refuseUnreadable })
+  const handle = getRequestListener(app.fetch, { errorHandler: unreadable.errorHandler })
   const doors: readonly [prefix: string, RequestListener][] = [
     ['/s3', createS3Door(deps, 'prefix')],
     ['/files', createFilesDoor(deps)],
@@ -90,11 +89,11 @@ export async function startApi(
     },
     at.host,
     at.port,
-    () => ({ type: jsonType, body: unreadable }),
+    unreadable.refusal,
     longBodies,
   )
   return {
-    port: server.port,
+    ports: [server.port, s3Server.port],
     s3Port: s3Server.port,
     drain() {
       deps.streamSlots.refuseNew()

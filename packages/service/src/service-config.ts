@@ -1,0 +1,42 @@
+import { count, flag, list, origin, port } from '@platform/runtime/config'
+import { masterKeys } from '@platform/runtime/seal'
+import { z } from 'zod'
+
+/**
+ * The variables that every service reads, for the schema that `readConfig` takes. service: its name, as in an example of its
+ * database; port, healthPort: what it listens on unless it is told otherwise.
+ */
+export const serviceVariables = (service: { name: string; port: number; healthPort: number }) => ({
+  PUBLIC_URL: origin.describe(
+    `the origin that clients reach this service by, such as https://${service.name}.example.com`,
+  ),
+  HOST: z.string().default('127.0.0.1').describe('an address to listen on, such as 0.0.0.0'),
+  PORT: port.default(service.port).describe(`a TCP port, such as ${service.port}; 0 for any`),
+  HEALTH_HOST: z.string().default('127.0.0.1').describe('an address for health and metrics, such as 0.0.0.0'),
+  HEALTH_PORT: port
+    .default(service.healthPort)
+    .describe(`a TCP port for health and metrics, such as ${service.healthPort}; 0 for any`),
+  DATABASE_URL: z
+    .url({ protocol: /^postgres(ql)?$/ })
+    .describe(`a Postgres URL, such as postgres://user:password@host:5432/${service.name}`),
+  DATABASE_POOL: count.default(10).describe('how many connections this process may hold, such as 10'),
+  DATABASE_PREPARE: flag.default(true).describe('true, or false behind a transaction-mode pooler'),
+  MIGRATE_ON_START: flag.default(true).describe('true, or false where `cli.ts migrate` runs before the services'),
+  REDIS_URL: z
+    .url({ protocol: /^rediss?$/ })
+    .optional()
+    .describe('a Redis URL, such as redis://host:6379; without it limits are counted in this process'),
+  MASTER_KEYS: masterKeys.describe('id:base64 of 32 bytes, newest first, such as k1:…= (openssl rand -base64 32)'),
+  TRUSTED_PROXIES: list.describe('addresses or ranges of proxies, with commas, such as 10.0.0.0/8'),
+  STOP_NOTICE_MS: count
+    .default(5_000)
+    .describe('for how many milliseconds a process that stops says so before it accepts no more, such as 5000'),
+  LOG_LEVEL: z
+    .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
+    .default('info')
+    .describe('one of fatal, error, warn, info, debug, trace, silent'),
+  PLATFORM_PARENT_PIPE: z.enum(['0', '1']).default('0').describe('1 where a launcher holds this process by its stdin'),
+})
+
+/** What those variables say. */
+export type ServiceConfig = z.output<z.ZodObject<ReturnType<typeof serviceVariables>>>

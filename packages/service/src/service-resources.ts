@@ -1,0 +1,62 @@
+import { createClientAddress } from '@platform/ratelimit/client-address'
+import { openLimiter } from '@platform/ratelimit/open-limiter'
+import { openDatabase, openDatabaseProbe } from '@platform/runtime/database'
+import { createLogger, type Logger } from '@platform/runtime/logger'
+import { openNotifications } from '@platform/runtime/notifications'
+import { createSealer } from '@platform/runtime/seal'
+import { limiterFallbacks } from './metrics.ts'
+import type { ServiceConfig } from './service-config.ts'
+
+/** What a test may choose for itself. */
+export interface ResourceOverrides {
+  now?: () => Date
+  logger?: Logger
+}
+
+/**
+ * Opens what every service stands on: its database, the limiter, NOTIFY, the sealer of its secrets, log and clock. Nothing
+ * waits for Redis. Close what was built on these before `close`.
+ *
+ * service: its name in log lines; pool: that of its connections, in Postgres and in metrics; limiterPrefix: sets its counters
+ * apart in a shared Redis.
+ */
+export async function openResources(
+  config: ServiceConfig,
+  { service, pool, limiterPrefix }: { service: string; pool: string; limiterPrefix: string },
+  overrides: ResourceOverrides,
+) {
+  const now = overrides.now ?? (() => new Date())
+  const logger = overrides.logger ?? createLogger(service, config.LOG_LEVEL)
+  const clientAddress = createClientAddress(config.TRUSTED_PROXIES)
+  const { db, close: closeDatabase } = openDatabase(config.DATABASE_URL, {
+    name: pool,
+    max: config.DATABASE_POOL,
+    prepare: config.DATABASE_PREPARE,
+  })
+  const probe = openDatabaseProbe(config.DATABASE_URL)
+  const notifications = openNotifications(config.DATABASE_URL, logger)
+  const limiter = await openLimiter({
+    redisUrl: config.REDIS_URL,
+    prefix: limiterPrefix,
+    now,
+    logger,
+    onFallback: () => limiterFallbacks.inc(),
+  })
+  return {
+    now,
+    logger,
+    db,
+    sealer: createSealer(config.MASTER_KEYS),
+    notifications,
+    limiter,
+    clientAddress,
+    /** True while the database answers; says so within a second. */
+    isReady: () => probe.isAnswering(),
+    async close(): Promise<void> {
+      await notifications.close()
+      await limiter.close()
+      await probe.close()
+      await closeDatabase()
+    },
+  }
+}
