@@ -14,8 +14,9 @@ const ZEROS = /^0+$/
 const STATE_LENGTH_MAX = 512
 
 /** Reads `traceparent` and `tracestate`; undefined without one that is sound, as the standard has it. */
-export function readTrace(traceparent: string | undefined, tracestate: string | undefined): Trace | undefined {
-  const parts = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/.exec(traceparent ?? '')
+export function readTrace(traceparent: string | undefined, tracestate?: string): Trace | undefined {
+  if (traceparent === undefined) return undefined
+  const parts = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/.exec(traceparent)
   const [, version = 'ff', traceId = '0', parentId = '0', flags = '00', more] = parts ?? []
   if (version === 'ff' || (version === '00' && more !== undefined)) return undefined
   if (ZEROS.test(traceId) || ZEROS.test(parentId)) return undefined

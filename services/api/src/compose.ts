@@ -3,6 +3,7 @@ import { discoverIssuer, ownKeys } from '@platform/auth/issuer-keys'
 import { openKeySet } from '@platform/auth/key-set'
 import { createTokenVerifier } from '@platform/auth/token-verifier'
 import { runMigrations } from '@platform/runtime/migrate'
+import { createRequestRecord } from '@platform/service/request-record'
 import { openResources, type ResourceOverrides } from '@platform/service/service-resources'
 import { createSigner } from '@platform/runtime/seal'
 import type { Config } from './config.ts'
@@ -67,7 +68,7 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       db,
       now,
       logger,
-      requestLogger: logger.child({}, { redact: [] }),
+      recordRequest: createRequestRecord(logger),
       sealer,
       keySet,
       tokens,

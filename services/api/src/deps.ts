@@ -6,6 +6,7 @@ import type { RateLimiter } from '@platform/ratelimit/rate-limiter'
 import type { Db } from '@platform/runtime/database'
 import type { Logger } from '@platform/runtime/logger'
 import type { Sealer, Signer } from '@platform/runtime/seal'
+import type { AnsweredRequest } from '@platform/service/request-record'
 import type { Trace } from '@platform/service/trace'
 import type { RequestLogWriter } from './features/request-logs/write.ts'
 import type { Blobs } from './features/storage/blobs.ts'
@@ -80,8 +81,8 @@ export interface Deps {
   db: Db
   now: () => Date
   logger: Logger
-  /** For the line of each request: no member of it is a secret, and to look for some costs 10 µs. */
-  requestLogger: Pick<Logger, 'info'>
+  /** Counts each request that was answered and writes its line in the log. */
+  recordRequest: (request: AnsweredRequest) => void
   sealer: Sealer
   keySet: KeySet
   tokens: TokenVerifier

@@ -4,6 +4,7 @@ import { openKeySet } from '@platform/auth/key-set'
 import { createTokenVerifier } from '@platform/auth/token-verifier'
 import type { Logger } from '@platform/runtime/logger'
 import { runMigrations } from '@platform/runtime/migrate'
+import { createRequestRecord } from '@platform/service/request-record'
 import { openResources, type ResourceOverrides } from '@platform/service/service-resources'
 import { createAfterAnswer } from './after-answer.ts'
 import type { Config } from './config.ts'
@@ -48,6 +49,7 @@ export async function compose(
       db,
       now,
       logger,
+      recordRequest: createRequestRecord(logger),
       keySet,
       refreshKeys,
       passwords,

@@ -5,6 +5,7 @@ import type { RateLimiter } from '@platform/ratelimit/rate-limiter'
 import type { Db } from '@platform/runtime/database'
 import type { Logger } from '@platform/runtime/logger'
 import type { Sealer } from '@platform/runtime/seal'
+import type { AnsweredRequest } from '@platform/service/request-record'
 import type { AfterAnswer } from './after-answer.ts'
 import type { Passwords } from './features/accounts/passwords.ts'
 import type { Mailer } from './features/mail/mailer.ts'
@@ -22,6 +23,8 @@ export interface Deps {
   db: Db
   now: () => Date
   logger: Logger
+  /** Counts each request that was answered and writes its line in the log. */
+  recordRequest: (request: AnsweredRequest) => void
   keySet: KeySet
   refreshKeys: RefreshKeys
   passwords: Passwords

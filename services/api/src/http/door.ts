@@ -1,6 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { ApiError, BadRequest } from '@platform/errors/api-error'
 import { renderError } from '@platform/errors/render-error'
+import { anyOriginHeaders } from '@platform/service/cors'
 import { inviteBody } from '@platform/service/http-server'
 import { readTrace } from '@platform/service/trace'
 import type { Deps } from '../deps.ts'
@@ -84,7 +85,6 @@ export function openDoor(
   deps: Deps,
   { name, isS3 = false, origins, exposedHeaders, allow, headers = {}, watchMs = WATCH_MS, handle }: Door,
 ): RequestListener {
-  const anybody = { 'access-control-allow-origin': '*', 'access-control-expose-headers': exposedHeaders }
   async function run(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const startedAt = performance.now()
     const url = incoming.url ?? '/'
@@ -106,7 +106,7 @@ export function openDoor(
       'x-content-type-options': 'nosniff',
       'x-request-id': requestId,
       ...headers,
-      ...(origins === 'any' ? anybody : corsHeaders(exchange, exposedHeaders)),
+      ...(origins === 'any' ? anyOriginHeaders(exposedHeaders) : corsHeaders(exchange, exposedHeaders)),
     }))
       outgoing.setHeader(key, value)
     let failure: unknown

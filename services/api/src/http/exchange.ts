@@ -5,7 +5,7 @@ import { ApiError, InvalidToken, Throttled, Unavailable } from '@platform/errors
 import { type ErrorShape, renderError } from '@platform/errors/render-error'
 import { isUnavailable } from '@platform/runtime/database'
 import { withDeadline } from '@platform/runtime/deadline'
-import { observeRequest } from '@platform/service/metrics'
+import { isPreflight, preflightHeaders } from '@platform/service/cors'
 import { readTrace, type Trace } from '@platform/service/trace'
 import type { Context } from 'hono'
 import type { Actor, Deps } from '../deps.ts'
@@ -153,19 +153,9 @@ export async function preflight(
   arrival: Arrival,
   allow = { methods: allowedMethods, headers: allowedHeaders },
 ): Promise<Reply | undefined> {
-  const { incoming } = arrival
-  if (incoming.method !== 'OPTIONS' || !incoming.headers.origin || !incoming.headers['access-control-request-method'])
-    return undefined
+  if (!isPreflight(arrival.incoming)) return undefined
   await admitAnyone(arrival)
-  return {
-    status: 204,
-    headers: {
-      'access-control-allow-methods': allow.methods,
-      'access-control-allow-headers': allow.headers,
-      'access-control-max-age': '7200',
-    },
-    body: null,
-  }
+  return { status: 204, headers: preflightHeaders({ ...allow, maxAgeSeconds: 7_200 }), body: null }
 }
 
 const tooLate = () => new Unavailable('The request took too long; try again later')
@@ -176,22 +166,18 @@ export function record(
   operation: string,
   status: number,
   startedAt: number,
-  error: unknown,
+  failure: unknown,
 ): void {
-  const durationMs = performance.now() - startedAt
-  observeRequest(operation, status, durationMs)
-  const line = {
+  deps.recordRequest({
+    operation,
     requestId,
     traceId: trace?.traceId,
-    operation,
     method: incoming.method,
     status,
-    durationMs: Math.round(durationMs * 10) / 10,
-    actor: actor && (actor.kind === 'user' ? actor.userId : actor.keyId),
-  }
-  if (status === 500) deps.logger.error({ ...line, err: error }, 'request failed')
-  else if (status > 500) deps.logger.warn({ ...line, err: error }, 'a dependency is away')
-  else deps.requestLogger.info(line, 'request')
+    startedAt,
+    failure,
+    details: { actor: actor && (actor.kind === 'user' ? actor.userId : actor.keyId) },
+  })
 }
 
 const answer = async (current: Exchange, work: (exchange: Exchange) => Promise<Reply>): Promise<Reply> =>

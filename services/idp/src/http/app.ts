@@ -1,14 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import type { HttpBindings } from '@hono/node-server'
-import { ApiError, NotFound, OAuthError, Unavailable } from '@platform/errors/api-error'
+import { NotFound, OAuthError, Unavailable } from '@platform/errors/api-error'
 import { renderError } from '@platform/errors/render-error'
 import { isUnavailable } from '@platform/runtime/database'
 import { withDeadline } from '@platform/runtime/deadline'
+import { preflightHeaders } from '@platform/service/cors'
+import { readTrace } from '@platform/service/trace'
 import { type Context, Hono } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { Deps } from '../deps.ts'
 import { answerTo, type Document } from './document.ts'
-import { commonHeaders, createRecord } from './envelope.ts'
+import { commonHeaders } from './envelope.ts'
 
 const DEADLINE_MS = 30_000
 
@@ -49,13 +51,8 @@ const methodsOf = (endpoint: Endpoint): string[] => [
   ...(endpoint.cors ? ['OPTIONS'] : []),
 ]
 
-function preflight(c: Ctx, allow: string): Response {
-  return c.body(null, 204, {
-    'access-control-allow-methods': allow,
-    'access-control-allow-headers': 'authorization, content-type',
-    'access-control-max-age': '86400',
-  })
-}
+const preflight = (c: Ctx, methods: string): Response =>
+  c.body(null, 204, preflightHeaders({ methods, headers: 'authorization, content-type', maxAgeSeconds: 86_400 }))
 
 /** A database that hangs is as far away as one that refuses (D66). */
 const tooLate = () => new Unavailable('The request took too long; try again later')
@@ -63,12 +60,8 @@ const tooLate = () => new Unavailable('The request took too long; try again late
 /** The failure behind what was thrown: a database that is away is 503 wherever it was asked (D66). */
 const failureOf = (thrown: unknown): unknown => (isUnavailable(thrown) ? new Unavailable(undefined, thrown) : thrown)
 
-function answerFailure(c: Ctx, deps: Deps, thrown: unknown): Response {
-  const failure = failureOf(thrown)
-  const requestId = c.get('requestId')
-  if (!(failure instanceof ApiError)) deps.logger.error({ err: failure, requestId }, 'request failed')
-  else if (failure.status === 503) deps.logger.warn({ err: failure.cause, requestId }, failure.message)
-  const { status, headers, body } = renderError('oauth', failure, { path: c.req.path, requestId })
+function answerFailure(c: Ctx, failure: unknown): Response {
+  const { status, headers, body } = renderError('oauth', failure, { path: c.req.path, requestId: c.get('requestId') })
   return c.body(body, status as ContentfulStatusCode, headers)
 }
 
@@ -85,7 +78,6 @@ function answerDocument(c: Ctx, document: Document): Response {
  */
 export function createApp(deps: Deps, endpoints: readonly Endpoint[]): Hono<Env> {
   const app = new Hono<Env>()
-  const record = createRecord(deps)
 
   const run = (operation: string, handle: Handle, cors: boolean) => {
     const common = commonHeaders(cors)
@@ -98,20 +90,22 @@ export function createApp(deps: Deps, endpoints: readonly Endpoint[]): Hono<Env>
       outgoing.setHeader('x-request-id', requestId)
       for (const [name, value] of common) outgoing.setHeader(name, value)
       let response: Response
+      let failure: unknown
       try {
         response = await withDeadline(DEADLINE_MS, tooLate, Promise.resolve(handle(c, deps)))
       } catch (thrown) {
-        response = answerFailure(c, deps, thrown)
+        failure = failureOf(thrown)
+        response = answerFailure(c, failure)
       }
-      record({
+      deps.recordRequest({
         operation,
         requestId,
-        traceparent: c.req.header('traceparent'),
+        traceId: readTrace(c.req.header('traceparent'))?.traceId,
         method: c.req.method,
-        path: c.req.path,
         status: response.status,
-        clientId: c.get('clientId'),
         startedAt,
+        failure,
+        details: { clientId: c.get('clientId'), path: c.req.path },
       })
       return response
     }

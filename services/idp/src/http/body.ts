@@ -1,38 +1,22 @@
 import { type OAuthForm, parseOAuthForm, parseOAuthJson } from '@platform/auth/oauth-form'
-import { OAuthError } from '@platform/errors/api-error'
+import { ApiError, OAuthError } from '@platform/errors/api-error'
+import { mediaType, readBody } from '@platform/service/read-body'
 import type { Ctx } from './app.ts'
 
 /** No request of this service comes near it (D52). */
 const BODY_BYTES_MAX = 65_536
 
 const invalidRequest = (description: string) => new OAuthError(400, 'invalid_request', description)
-const tooLarge = () => invalidRequest(`The body is larger than ${BODY_BYTES_MAX} bytes`)
-
-async function readChunks(c: Ctx): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let bytes = 0
-  for await (const chunk of (c.req.raw.body ?? []) as AsyncIterable<Uint8Array>) {
-    bytes += chunk.byteLength
-    if (bytes > BODY_BYTES_MAX) throw tooLarge()
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
-}
 
 async function readText(c: Ctx): Promise<string> {
-  const length = c.req.header('content-length')
-  if (length !== undefined && Number(length) > BODY_BYTES_MAX) throw tooLarge()
   try {
-    // Sent in chunks the length is known only by counting.
-    return await (length === undefined ? readChunks(c) : c.req.text())
+    return (await readBody(c.env.incoming, BODY_BYTES_MAX)).toString('utf8')
   } catch (error) {
-    // Nothing but the client breaks a body: its reset is no failure of ours.
-    throw error instanceof OAuthError ? error : invalidRequest('The body ended early')
+    throw error instanceof ApiError ? invalidRequest(error.message) : error
   }
 }
 
-const contentType = (c: Ctx): string =>
-  (c.req.header('content-type') ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? ''
+const contentType = (c: Ctx): string => mediaType(c.env.incoming)
 
 const FORM = 'application/x-www-form-urlencoded'
 

@@ -1,10 +1,10 @@
-import { createHash } from 'node:crypto'
+import { bareEtag, etagOf, namesEtag } from '@platform/service/entity-tag'
 
 interface Answer {
   status: 200 | 304
   /** Names and values in turn, as Node writes them fastest. */
   headers: readonly string[]
-  /** Undefined for one who has it already. */
+  /** Undefined with 304. */
   body: Buffer<ArrayBuffer> | undefined
 }
 
@@ -12,27 +12,22 @@ interface Answer {
 export interface Document {
   etag: string
   whole: Answer
-  known: Answer
+  notModified: Answer
 }
 
 /** Makes a document. type: its media type; cacheControl: how long it may be kept, letter for letter. */
 export function documentOf(text: string, { type, cacheControl }: { type: string; cacheControl: string }): Document {
   const body = Buffer.from(text)
-  const etag = `"${createHash('sha256').update(body).digest('base64url')}"`
+  const etag = etagOf(body)
   const headers = ['cache-control', cacheControl, 'etag', etag]
   const describing = ['content-type', type, 'content-length', String(body.length)]
   return {
     etag,
     whole: { status: 200, headers: [...headers, ...describing], body },
-    known: { status: 304, headers, body: undefined },
+    notModified: { status: 304, headers, body: undefined },
   }
 }
 
-/** The whole document, or 304 where the If-None-Match of the request names it, or anything at all. */
-export function answerTo({ etag, whole, known }: Document, ifNoneMatch: string | undefined): Answer {
-  const isKnown = ifNoneMatch
-    ?.split(',')
-    .map((part) => part.trim().replace(/^W\//, ''))
-    .some((part) => part === etag || part === '*')
-  return isKnown ? known : whole
-}
+/** The whole document, or 304 where the request's If-None-Match names it. */
+export const answerTo = ({ etag, whole, notModified }: Document, ifNoneMatch: string | undefined): Answer =>
+  ifNoneMatch !== undefined && namesEtag(ifNoneMatch, bareEtag(etag)) ? notModified : whole

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { readTrace } from '@platform/service/trace'
 import type { Deps } from '../deps.ts'
 import type { Endpoint } from './app.ts'
 import { answerTo } from './document.ts'
-import { commonHeaders, createRecord } from './envelope.ts'
+import { commonHeaders } from './envelope.ts'
 
 type Answer = (incoming: IncomingMessage, outgoing: ServerResponse) => void
 
@@ -16,12 +17,10 @@ const HOST = /^[\w.-]+(?::\d{1,5})?$/
  * log are those of every endpoint.
  */
 export function documentsFirst(
-  deps: Pick<Deps, 'logger'>,
+  { recordRequest }: Pick<Deps, 'recordRequest'>,
   endpoints: readonly Endpoint[],
   otherwise: RequestListener,
 ): RequestListener {
-  const record = createRecord(deps)
-
   const answerWith = ({ path, cors, document }: Endpoint & Required<Pick<Endpoint, 'document'>>): Answer => {
     const operation = `GET ${path}`
     const common = commonHeaders(cors).flat()
@@ -30,15 +29,15 @@ export function documentsFirst(
       const requestId = randomUUID()
       const { status, headers, body } = answerTo(document(), incoming.headers['if-none-match'])
       outgoing.writeHead(status, ['x-request-id', requestId, ...common, ...headers]).end(body)
-      const { traceparent } = incoming.headers
-      record({
+      const traceparent = typeof incoming.headers.traceparent === 'string' ? incoming.headers.traceparent : undefined
+      recordRequest({
         operation,
         requestId,
-        traceparent: typeof traceparent === 'string' ? traceparent : undefined,
-        method: incoming.method ?? '',
-        path,
+        traceId: readTrace(traceparent)?.traceId,
+        method: incoming.method,
         status,
         startedAt,
+        details: { path },
       })
     }
   }

@@ -1,4 +1,7 @@
+import { bareEtag, namesEtag } from '@platform/service/entity-tag'
 import type { StoredObject } from './commit-object.ts'
+
+export { bareEtag, quotedEtag } from '@platform/service/entity-tag'
 
 /** What a condition is held against. */
 export type Subject = Pick<StoredObject, 'etag' | 'uploadedAt'>
@@ -11,18 +14,6 @@ function dateOf(text: string | undefined): number | undefined {
   const at = new Date(text)
   return Number.isNaN(at.getTime()) ? undefined : seconds(at)
 }
-
-/** An entity tag without weakness and quotes; s3cmd and others send it bare. */
-export const bareEtag = (text: string): string =>
-  text
-    .trim()
-    .replace(/^W\//, '')
-    .replace(/^"(.*)"$/, '$1')
-
-export const quotedEtag = (etag: string): string => `"${etag}"`
-
-const names = (list: string, etag: string): boolean =>
-  list.trim() === '*' || list.split(',').some((one) => bareEtag(one) === etag)
 
 /** The four conditions, by the headers that carry them. */
 export interface Conditions {
@@ -39,12 +30,12 @@ export function judge(
 ): 'holds' | 'failed' | 'not modified' {
   const at = seconds(uploadedAt)
   if (ifMatch !== undefined) {
-    if (!names(ifMatch, etag)) return 'failed'
+    if (!namesEtag(ifMatch, etag)) return 'failed'
   } else {
     const since = dateOf(ifUnmodifiedSince)
     if (since !== undefined && at > since) return 'failed'
   }
-  if (ifNoneMatch !== undefined) return names(ifNoneMatch, etag) ? 'not modified' : 'holds'
+  if (ifNoneMatch !== undefined) return namesEtag(ifNoneMatch, etag) ? 'not modified' : 'holds'
   const since = dateOf(ifModifiedSince)
   return since !== undefined && at <= since ? 'not modified' : 'holds'
 }

@@ -1,10 +1,11 @@
 import { z } from '@hono/zod-openapi'
 import { parseOAuthForm, readClientCredentials } from '@platform/auth/oauth-form'
 import { OAuthError } from '@platform/errors/api-error'
+import { mediaType } from '@platform/service/read-body'
 import { shown } from '../../http/fields.ts'
 import { openEndpoint } from '../../http/endpoint.ts'
 import { admitAnyone } from '../../http/exchange.ts'
-import { mediaType, readText } from '../../http/read-body.ts'
+import { readText } from '../../http/read-body.ts'
 import { exchangeApiKey } from './exchange-api-key.ts'
 
 const OAuthErrorBody = z
