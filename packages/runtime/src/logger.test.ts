@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { Writable } from 'node:stream'
+import { open } from 'node:fs/promises'
+import { type Readable, Writable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { DrizzleQueryError } from 'drizzle-orm'
 import { expect, onTestFinished, test } from 'vitest'
@@ -114,4 +115,27 @@ test('nobody waits for a reader who is behind, and nothing is lost for him', asy
     .trimEnd()
     .split('\n')
   expect(lines.map((line) => (JSON.parse(line) as { n: number }).n)).toEqual(Array.from({ length: 5_000 }, (_, n) => n))
+})
+
+test('a log that nobody can take ends no process: a full disk, a reader who has left', async () => {
+  const script = `import { createLogger } from ${JSON.stringify(import.meta.resolve('./logger.ts'))}
+    const logger = createLogger('test', 'info')
+    let n = 0
+    const log = () => {
+      for (let i = 0; i < 100; i++) logger.info({ n }, 'é')
+      if (++n < 20) setTimeout(log, 20)
+      else process.stderr.write('still there', () => process.exit(7))
+    }
+    log()`
+  const full = await open('/dev/full', 'w')
+  onTestFinished(() => full.close())
+  for (const stdout of [full.fd, 'pipe'] as const) {
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', script], {
+      stdio: ['ignore', stdout, 'pipe'],
+    })
+    onTestFinished(() => void child.kill('SIGKILL'))
+    child.stdout?.destroy()
+    const [said, [code]] = await Promise.all([text(child.stderr as Readable), once(child, 'exit')])
+    expect([said, code]).toEqual(['still there', 7])
+  }
 })
