@@ -1,0 +1,99 @@
+// Imports flow one way: packages → services → testing → tests, and within a service
+// main, cli → run → compose → drivers, and roles → features → http → packages. Tests stand above all of it and are left out.
+
+const feature = '^services/[^/]+/src/features/[^/]+$'
+
+/** Features of the identity provider that still import each other in a circle. The list only gets shorter. */
+const entangled = ['accounts'].map((name) => `^services/idp/src/features/${name}$`)
+
+export default {
+  forbidden: [
+    {
+      name: 'features-in-a-circle',
+      comment: 'Of two features one is built on the other. Subfolders belong to their feature; type imports count.',
+      severity: 'error',
+      scope: 'folder',
+      from: { path: feature, pathNot: entangled },
+      to: { circular: true },
+    },
+    {
+      name: 'package-knows-service',
+      severity: 'error',
+      from: { path: '^packages/' },
+      to: { path: '^(services|testing|infra|bench)/' },
+    },
+    {
+      name: 'package-below-knows-package-above',
+      comment: 'errors, runtime, ratelimit → service → auth',
+      severity: 'error',
+      from: { path: '^packages/(errors|runtime|ratelimit)/' },
+      to: { path: '^packages/(service|auth|[^/]+-protocol)/' },
+    },
+    {
+      name: 'service-package-knows-auth',
+      severity: 'error',
+      from: { path: '^packages/service/' },
+      to: { path: '^packages/(auth|[^/]+-protocol)/' },
+    },
+    {
+      name: 'runtime-knows-http',
+      severity: 'error',
+      from: { path: '^packages/runtime/' },
+      to: { path: '^(node:)?https?$' },
+    },
+    {
+      name: 'protocol-knows-platform',
+      comment: 'A protocol knows neither a database nor a service.',
+      severity: 'error',
+      from: { path: '^packages/[^/]+-protocol/' },
+      to: {
+        path: ['^packages/(service|auth|ratelimit|testkit)/', 'node_modules/(drizzle-orm|postgres|ioredis|hono)/'],
+      },
+    },
+    {
+      name: 'service-knows-service',
+      severity: 'error',
+      from: { path: '^services/([^/]+)/' },
+      to: { path: '^services/', pathNot: '^services/$1/' },
+    },
+    {
+      name: 'product-knows-tests',
+      severity: 'error',
+      from: { path: '^(services|packages)/', pathNot: '^packages/testkit/' },
+      to: { path: '^(testing|packages/testkit)/' },
+    },
+    {
+      name: 'feature-knows-who-starts-it',
+      comment: 'A feature takes what it uses as arguments.',
+      severity: 'error',
+      from: { path: '/src/(features|http)/' },
+      to: { path: ['/src/(drivers|roles|commands)/', '/src/(config|compose|run|main|cli|endpoints)\\.ts$'] },
+    },
+    {
+      name: 'http-knows-feature',
+      severity: 'error',
+      from: { path: '^services/api/src/http/' },
+      to: { path: '/src/features/' },
+    },
+    {
+      name: 'routes-are-imported',
+      comment: 'Only the list of endpoints does so: what two features share has a file of its own.',
+      severity: 'error',
+      from: { pathNot: '/src/endpoints\\.ts$' },
+      to: { path: '/src/features/[^/]+/routes\\.ts$' },
+    },
+    { name: 'unresolved', severity: 'error', from: {}, to: { couldNotResolve: true } },
+  ],
+  options: {
+    // TypeScript 7 has no API yet that a tool could parse with.
+    parser: 'swc',
+    tsPreCompilationDeps: true,
+    doNotFollow: { path: 'node_modules' },
+    exclude: { path: '\\.test\\.ts$|^services/[^/]+/test/|/vitest\\.config\\.ts$|/drizzle\\.config\\.ts$' },
+    enhancedResolveOptions: {
+      extensions: ['.ts', '.mjs', '.js', '.json'],
+      exportsFields: ['exports'],
+      conditionNames: ['import', 'node', 'default', 'types'],
+    },
+  },
+}
