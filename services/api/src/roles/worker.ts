@@ -1,6 +1,6 @@
 import type { Deps } from '../deps.ts'
 import { discardActivities } from '../features/activity/record.ts'
-import { discardIdempotentRequests } from '../features/idempotency/idempotency.ts'
+import { discardIdempotentRequests } from '../http/idempotency.ts'
 import { discardLostStreams } from '../features/streams/stream-slots.ts'
 import { keepDays } from '../features/request-logs/days.ts'
 import { openPathRanker } from '../features/request-logs/path-ranks.ts'
