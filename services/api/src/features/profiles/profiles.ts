@@ -1,8 +1,9 @@
+import type { Db } from '@platform/runtime/database'
+import type { Logger } from '@platform/runtime/logger'
 import { createSemaphore } from '@platform/service/semaphore'
 import { type Trace, traceHeaders } from '@platform/service/trace'
 import { sql } from 'drizzle-orm'
 import { z } from 'zod'
-import type { Deps } from '../../deps.ts'
 import { profiles } from './table.ts'
 
 /** How long a profile counts as fresh: a changed name shows after this, with the user's next token. */
@@ -19,7 +20,18 @@ const text = z
   .optional()
 const Userinfo = z.object({ sub: z.string(), email: text, given_name: text, family_name: text, picture: text })
 
-interface LearnerOptions extends Pick<Deps, 'db' | 'now' | 'logger'> {
+/** Told of each user token that was not verified before. Returns at once: the profile is fetched behind the request. */
+export type LearnProfile = (
+  userId: string,
+  token: string,
+  scopes: ReadonlySet<string>,
+  trace: Trace | undefined,
+) => void
+
+interface LearnerOptions {
+  db: Db
+  now: () => Date
+  logger: Logger
   userinfoEndpoint: () => Promise<URL>
 }
 
@@ -28,7 +40,7 @@ interface LearnerOptions extends Pick<Deps, 'db' | 'now' | 'logger'> {
  * these (D73). A token without `openid` cannot ask; what a token's scopes do not show stays as it is known. Failures are
  * forgotten: the next token tries again.
  */
-export function createProfileLearner({ db, now, logger, userinfoEndpoint }: LearnerOptions): Deps['learnProfile'] {
+export function createProfileLearner({ db, now, logger, userinfoEndpoint }: LearnerOptions): LearnProfile {
   const freshUntil = new Map<string, number>()
   const withSlot = createSemaphore({
     kind: 'profile',

@@ -1,10 +1,11 @@
 import { createHash, type Hash } from 'node:crypto'
 import { BadRequest, PayloadTooLarge } from '@platform/errors/api-error'
-import type { Deps, Lease } from '../../deps.ts'
+import type { Deps } from '../../deps.ts'
 import { bodyOf, type DoorExchange } from '../../http/door.ts'
 import { BodyCutter } from '../storage/body-cutter.ts'
 import { discardBlobs, receiveBlobs } from '../storage/receive-body.ts'
 import { openUpload } from '../storage/read-object.ts'
+import type { Lease } from './leases.ts'
 import { type RunningHashes, resumeHashes, startHashes } from './running-hashes.ts'
 import { appendToUpload, ChecksumMismatch, OBJECT_BYTES_MAX, type Upload } from './uploads.ts'
 
