@@ -7,7 +7,7 @@ import { endpoints } from '../endpoints.ts'
 import { isS3Host } from '../features/s3/addressing.ts'
 import { createS3Door } from '../features/s3/s3-door.ts'
 import { s3Failure } from '../features/s3/s3-failure.ts'
-import { createFilesDoor } from '../features/uploads/files-door.ts'
+import { createFilesDoor } from '../features/tus/server.ts'
 import { createApp } from '../http/app.ts'
 
 /**

@@ -9,7 +9,7 @@ import { CONTENT_TYPE, KEY_BYTES_MAX, whyNoKey } from '../storage/object-key.ts'
 import { reachBucket } from '../storage/reach.ts'
 import { requireProduct } from '../products/require-product.ts'
 import { deprecation, flat, hex, nested, ofBucket } from '../storage/shapes.ts'
-import { uploadUrlOf } from './files-door.ts'
+import { uploadUrlOf } from '../tus/server.ts'
 import {
   completeEmpty,
   createUpload,

@@ -12,7 +12,7 @@ import { newKey, newOwner, type Owner, unique } from '../../../test/scenario.ts'
 import { collectGarbage } from '../storage/collect-garbage.ts'
 import { findObjectWithContent, openObject } from '../storage/read-object.ts'
 import { blobs, uploadBlobs, uploads } from '../storage/table.ts'
-import { expireUploads } from './uploads.ts'
+import { expireUploads } from '../uploads/uploads.ts'
 
 let platform: TestPlatform
 let ana: Owner

@@ -10,8 +10,8 @@ import { CONTENT_TYPE, whyNoKey } from '../storage/object-key.ts'
 import { openUpload } from '../storage/read-object.ts'
 import { reachBucket } from '../storage/reach.ts'
 import { buckets, uploads } from '../storage/table.ts'
-import { appendBody, type BodyChecksum } from './append-body.ts'
-import { resumeHashes } from './running-hashes.ts'
+import { appendBody, type BodyChecksum } from '../uploads/append-body.ts'
+import { resumeHashes } from '../uploads/running-hashes.ts'
 import { readUploadMetadata } from './upload-metadata.ts'
 import {
   callerOf,
@@ -25,7 +25,7 @@ import {
   stateOf,
   terminateUpload,
   type Upload,
-} from './uploads.ts'
+} from '../uploads/uploads.ts'
 
 const VERSION = '1.0.0'
 const EXTENSIONS = 'creation,creation-with-upload,creation-defer-length,checksum,expiration,termination,concatenation'
