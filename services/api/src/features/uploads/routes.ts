@@ -9,16 +9,9 @@ import { CONTENT_TYPE, KEY_BYTES_MAX, whyNoKey } from '../storage/object-key.ts'
 import { reachBucket } from '../storage/reach.ts'
 import { requireProduct } from '../products/require-product.ts'
 import { deprecation, flat, hex, nested, ofBucket } from '../storage/shapes.ts'
-import { uploadUrlOf } from '../tus/server.ts'
-import {
-  completeEmpty,
-  createUpload,
-  getSession,
-  listSessions,
-  OBJECT_BYTES_MAX,
-  stateOf,
-  type Upload,
-} from './uploads.ts'
+import { completeEmpty } from './complete-upload.ts'
+import { uploadUrlOf } from './upload-url.ts'
+import { createUpload, getSession, listSessions, OBJECT_BYTES_MAX, stateOf, type Upload } from './uploads.ts'
 
 const tag = 'Storage'
 const spec = 'A §1 Pagination, D38'
