@@ -24,19 +24,17 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 
-const path = () => `/applications/${ana.applicationId}/environments/production/buckets`
-async function newBucket(more: object = {}): Promise<{ id: string; name: string }> {
+async function newBucket(): Promise<{ id: string; name: string }> {
   const made = await platform.call(ana.token, `POST /applications/${ana.applicationId}/storage/buckets`, {
     name: `b-${unique()}`,
-    ...more,
   })
   expect(made.status).toBe(201)
   return made.body as { id: string; name: string }
 }
 const sha256 = (bytes: Buffer | string) => createHash('sha256').update(bytes).digest('hex')
 
-async function stored(key: string, bucketId = bucket.id): Promise<Buffer | undefined> {
-  const found = await findObjectWithContent(platform.api, bucketId, key)
+async function stored(key: string): Promise<Buffer | undefined> {
+  const found = await findObjectWithContent(platform.api, bucket.id, key)
   if (!found) return undefined
   const content = openObject(platform.api, found.object, found.first)
   return Buffer.isBuffer(content) ? content : buffer(content)
@@ -88,79 +86,6 @@ async function until(what: () => Promise<boolean>): Promise<void> {
   for (const deadline = Date.now() + 5_000; Date.now() < deadline;) if (await what()) return
   throw new Error('It did not come to be so')
 }
-
-describe('upload sessions (wire.md, D38)', () => {
-  const begun = async (content: Buffer, more: object = {}) => {
-    const key = unique()
-    const made = await platform.call(ana.token, `POST ${path()}/${bucket.name}/uploads`, {
-      key,
-      contentLength: content.length,
-      checksumSha256: sha256(content),
-      contentType: 'text/plain',
-      ...more,
-    })
-    return { key, made }
-  }
-
-  test('take the bytes at a URL that needs nothing else, and become the object', async () => {
-    const content = Buffer.from('some bytes')
-    const { key, made } = await begun(content)
-    expect(made).toMatchObject({
-      status: 201,
-      body: {
-        session: { key, state: 'pending', contentLength: 10, checksumSha256: sha256(content), uploadedAt: null },
-        upload: { method: 'PATCH', publicObjectUrl: null },
-      },
-    })
-    const { url, headers } = made.body.upload as { url: string; headers: Record<string, string> }
-    expect((await send('HEAD', url)).headers.get('upload-length')).toBe('10')
-    const session = `GET ${path()}/${bucket.name}/uploads/${made.body.session.id}`
-    const half = await fetch(url, { method: 'PATCH', headers, body: 'some ' })
-    expect([half.status, half.headers.get('upload-offset')]).toEqual([204, '5'])
-    expect((await platform.call(ana.token, session)).body).toMatchObject({ state: 'ready' })
-    expect((await patch(url, 5, content.subarray(5))).status).toBe(204)
-    expect((await platform.call(ana.token, session)).body).toMatchObject({ state: 'completed' })
-    expect((await stored(key))?.toString()).toBe('some bytes')
-    const listed = await platform.call(ana.token, `GET ${path()}/${bucket.name}/objects?prefix=${key}`)
-    expect(listed.body.items[0]).toMatchObject({
-      uploadSessionId: made.body.session.id,
-      contentType: 'text/plain',
-      checksumSha256: sha256(content),
-    })
-    const all = await platform.call(ana.token, `GET ${path()}/${bucket.name}/uploads`)
-    expect(all.body.total).toBe(all.body.items.length)
-    expect(JSON.stringify(all.body)).not.toContain(url.split('.').at(-1))
-  })
-
-  test('that were given other bytes than declared fail and store nothing', async () => {
-    const { key, made } = await begun(Buffer.from('expected'))
-    const answer = await patch(made.body.upload.url as string, 0, Buffer.from('received'))
-    expect([answer.status, await answer.json()]).toEqual([
-      422,
-      { error: 'The SHA-256 of the bytes is not the one that was declared' },
-    ])
-    const session = `GET ${path()}/${bucket.name}/uploads/${made.body.session.id}`
-    expect((await platform.call(ana.token, session)).body).toMatchObject({ state: 'failed' })
-    expect(await stored(key)).toBeUndefined()
-    expect((await send('HEAD', made.body.upload.url as string)).status).toBe(410)
-  })
-
-  test('of no bytes are completed at once', async () => {
-    const { key, made } = await begun(Buffer.alloc(0))
-    expect(made.body.session.state).toBe('completed')
-    expect((await stored(key))?.length).toBe(0)
-  })
-
-  test('in a public bucket name the URL that the object will have', async () => {
-    const open = await newBucket({ visibility: 'public' })
-    const made = await platform.call(ana.token, `POST ${path()}/${open.name}/uploads`, {
-      key: 'a b',
-      contentLength: 1,
-      checksumSha256: sha256('x'),
-    })
-    expect(made.body.upload.publicObjectUrl).toBe(`${platform.edgeUrl}/_objects/${open.name}/a%20b`)
-  })
-})
 
 describe('creation (tus 1.0.0)', () => {
   test('says what is spoken', async () => {
