@@ -3,7 +3,7 @@ import { listen, type Listening } from '@platform/service/http-server'
 import type { Deps } from '../deps.ts'
 import { type DoorExchange, openDoor } from '../http/door.ts'
 import { OBJECTS_PATH } from '../features/storage/access-url.ts'
-import { type Delivered, deliverObject, type DeliveryTarget, keyOfPath } from '../features/storage/deliver-object.ts'
+import { type Delivered, deliverObject, type DeliveryTarget, keyOfPath } from '../features/delivery/deliver-object.ts'
 
 const nothingHere = `<!doctype html>
 <html lang="en">
