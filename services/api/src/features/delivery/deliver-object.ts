@@ -1,9 +1,6 @@
-import type { IncomingHttpHeaders } from 'node:http'
-import { ApiError, BadRequest, Forbidden, NotFound, PreconditionFailed } from '@platform/errors/api-error'
-import { preparedOnce } from '@platform/runtime/prepared-once'
-import { and, eq, getTableColumns, isNull, sql } from 'drizzle-orm'
-import type { Deps } from '../../deps.ts'
+import { ApiError, Forbidden, NotFound, PreconditionFailed } from '@platform/errors/api-error'
 import type { DoorExchange } from '../../http/door.ts'
+import { header } from '../../http/exchange.ts'
 import { sendContent } from '../../http/send-content.ts'
 import type { ServedBy } from '../request-logs/table.ts'
 import { secondsLeft } from '../storage/access-url.ts'
@@ -13,16 +10,9 @@ import { headersOf, headerValue } from '../storage/object-headers.ts'
 import type { ByteRange } from '../storage/blobs.ts'
 import { openObject } from '../storage/read-object.ts'
 import { readRange } from '../storage/read-range.ts'
-import { blobs, buckets, objectBlobs, objects } from '../storage/table.ts'
-
-/** Where an object is asked for: the bucket's slug, and the key as its bytes. */
-export interface DeliveryTarget {
-  slug: string
-  key: string
-  query: URLSearchParams
-  /** True on an origin that is not the bucket's own. */
-  isSandboxed: boolean
-}
+import { findObject } from './find-object.ts'
+import type { Delivered } from './log-delivery.ts'
+import type { ObjectTarget } from './targets.ts'
 
 /** 416: the range does not touch the object. */
 class RangeNotSatisfiable extends ApiError {
@@ -37,46 +27,10 @@ class MethodNotAllowed extends ApiError {
   }
 }
 
-/** The bucket of a slug, and the live object under the key with where its content begins: one statement. */
-const findTarget = preparedOnce((db) =>
-  db
-    .select({
-      bucket: {
-        id: buckets.id,
-        name: buckets.name,
-        slug: buckets.slug,
-        visibility: buckets.visibility,
-        applicationId: buckets.applicationId,
-      },
-      object: getTableColumns(objects),
-      first: { id: blobs.id, length: blobs.length, content: blobs.content },
-    })
-    .from(buckets)
-    .leftJoin(
-      objects,
-      and(eq(objects.bucketId, buckets.id), eq(objects.key, sql.placeholder('key')), isNull(objects.deletedAt)),
-    )
-    .leftJoin(objectBlobs, and(eq(objectBlobs.objectId, objects.id), eq(objectBlobs.n, 0)))
-    .leftJoin(blobs, eq(blobs.id, objectBlobs.blobId))
-    .where(and(eq(buckets.slug, sql.placeholder('slug')), isNull(buckets.deletedAt)))
-    .prepare('delivery_target'),
-)
-
-/** A key as the path of a URL writes it; `/` and whatever else is not escaped stands for itself. Throws BadRequest. */
-export function keyOfPath(path: string): string {
-  try {
-    const key = decodeURIComponent(path)
-    if (key !== '' && !key.includes('\0')) return key
-  } catch {
-    // not UTF-8
-  }
-  throw new BadRequest('The path is not the key of an object')
-}
-
 /**
  * Content-Disposition for a download under a name: once in ASCII for old clients, once in UTF-8 (RFC 6266, RFC 8187).
  */
-export function downloadAs(name: string): string {
+function downloadAs(name: string): string {
   const plain = name.replaceAll(/[^\x20-\x7e]/g, '_').replaceAll(/["\\]/g, '_')
   const encoded = encodeURIComponent(name.toWellFormed()).replaceAll(
     /['()*]/g,
@@ -85,24 +39,19 @@ export function downloadAs(name: string): string {
   return `attachment; filename="${plain}"; filename*=UTF-8''${encoded}`
 }
 
-const one = (headers: IncomingHttpHeaders, name: string): string | undefined => {
-  const value = headers[name]
-  return Array.isArray(value) ? value.join(',') : value
-}
-
-/** What every answer about the object says of it. */
+/** Headers of a response with the object, 304 included. privateForSeconds: until its signed URL expires. */
 function describe(
   object: StoredObject,
-  target: DeliveryTarget,
-  privateFor: number | undefined,
+  target: ObjectTarget,
+  privateForSeconds: number | undefined,
 ): Record<string, string> {
   const headers = headersOf(object)
   headers.etag = quotedEtag(object.etag)
   headers['last-modified'] = object.uploadedAt.toUTCString()
   headers['accept-ranges'] = 'bytes'
   if (target.isSandboxed) headers['content-security-policy'] = 'sandbox'
-  // What a signed URL let through is the reader's own, and for no longer than the URL is good.
-  if (privateFor !== undefined) headers['cache-control'] = `private, max-age=${Math.floor(privateFor)}`
+  // A response to a signed URL may be stored by its reader alone, and no longer than the URL is valid.
+  if (privateForSeconds !== undefined) headers['cache-control'] = `private, max-age=${Math.floor(privateForSeconds)}`
   else headers['cache-control'] ??= 'public, no-cache'
   const download = target.query.get('download')
   if (download !== null)
@@ -110,51 +59,44 @@ function describe(
   return headers
 }
 
-/** What a delivery tells the log of served requests. */
-export interface Delivered {
-  applicationId: string
-  servedBy: ServedBy
-}
-
 /**
- * Answers a GET or HEAD of an object at the edge: a public one as it is, a private one by a signed URL, which is held
- * against the row each time, so that an object in the trash answers nobody (D40, storage.md Delivery).
+ * Answers a GET or HEAD of an object: a public one to anybody, a private one to the holder of a signed URL. The URL is checked
+ * against the row each time, so an object in the trash answers nobody (D40, storage.md Delivery).
  *
- * told: called as soon as it is known whose bucket was asked. Throws NotFound, Forbidden, PreconditionFailed and their like.
+ * onFound: told whose bucket it is, as soon as that is known. Throws NotFound, Forbidden, PreconditionFailed,
+ * MethodNotAllowed, RangeNotSatisfiable, BadGateway.
  */
 export async function deliverObject(
-  deps: Deps,
-  { incoming, outgoing }: DoorExchange,
-  target: DeliveryTarget,
-  told: (delivered: Delivered) => void,
+  { deps, incoming, outgoing }: DoorExchange,
+  target: ObjectTarget,
+  onFound: (delivered: Delivered) => void,
 ): Promise<void> {
-  const [found] = await findTarget(deps.db).execute({ slug: target.slug, key: target.key })
-  if (!found) throw new NotFound('Bucket')
-  const { bucket, object, first } = found
+  const [row] = await findObject(deps.db).execute({ slug: target.slug, key: target.key })
+  if (!row) throw new NotFound('Bucket')
+  const { bucket, object, first } = row
   const storageBucket = { id: bucket.id, name: bucket.name, slug: bucket.slug }
   const servedBy: ServedBy = object
     ? { storageBucket, storageObject: { id: object.id, key: object.key, contentType: object.contentType } }
     : { storageBucket }
-  told({ applicationId: bucket.applicationId, servedBy })
+  onFound({ applicationId: bucket.applicationId, servedBy })
   if (incoming.method !== 'GET' && incoming.method !== 'HEAD') throw new MethodNotAllowed()
 
-  let privateFor: number | undefined
+  let privateForSeconds: number | undefined
   if (bucket.visibility === 'private') {
     const access = target.query.get('access')
-    privateFor = object && access !== null ? secondsLeft(deps, object, access) : undefined
-    // The same for an object that is not there: without authority nothing is to be learned.
-    if (privateFor === undefined) throw new Forbidden('The URL is not signed, or its time is over')
+    privateForSeconds = object && access !== null ? secondsLeft(deps, object, access) : undefined
+    // A missing object answers the same: without authority nothing is to be learned.
+    if (privateForSeconds === undefined) throw new Forbidden('The URL is not signed, or its time is over')
   }
   if (!object) throw new NotFound('Object')
 
-  const given = incoming.headers
-  const headers = describe(object, target, privateFor)
+  const headers = describe(object, target, privateForSeconds)
   const verdict = judge(
     {
-      ifMatch: one(given, 'if-match'),
-      ifNoneMatch: one(given, 'if-none-match'),
-      ifModifiedSince: one(given, 'if-modified-since'),
-      ifUnmodifiedSince: one(given, 'if-unmodified-since'),
+      ifMatch: header(incoming, 'if-match'),
+      ifNoneMatch: header(incoming, 'if-none-match'),
+      ifModifiedSince: header(incoming, 'if-modified-since'),
+      ifUnmodifiedSince: header(incoming, 'if-unmodified-since'),
     },
     object,
   )
@@ -165,14 +107,14 @@ export async function deliverObject(
     return
   }
   const { contentLength } = object
-  const asked = isRangeCurrent(one(given, 'if-range'), object)
-    ? readRange(one(given, 'range'), contentLength)
+  const part = isRangeCurrent(header(incoming, 'if-range'), object)
+    ? readRange(header(incoming, 'range'), contentLength)
     : undefined
-  if (asked === 'unsatisfiable') throw new RangeNotSatisfiable(contentLength)
-  const range: ByteRange = asked ?? { start: 0, end: contentLength - 1 }
+  if (part === 'unsatisfiable') throw new RangeNotSatisfiable(contentLength)
+  const range: ByteRange = part ?? { start: 0, end: contentLength - 1 }
   headers['content-length'] = String(range.end - range.start + 1)
-  if (asked) headers['content-range'] = `bytes ${range.start}-${range.end}/${contentLength}`
-  const head = { status: asked ? 206 : 200, headers }
+  if (part) headers['content-range'] = `bytes ${range.start}-${range.end}/${contentLength}`
+  const head = { status: part ? 206 : 200, headers }
   if (incoming.method === 'HEAD') outgoing.writeHead(head.status, headers).end()
   else await sendContent(outgoing, head, openObject(deps, object, first, { range, chunks: 'lent' }))
 }
