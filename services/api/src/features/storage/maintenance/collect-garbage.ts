@@ -1,7 +1,8 @@
 import { inBatch } from '@platform/runtime/discard-rows'
 import { and, asc, eq, inArray, isNotNull, lt, notExists, sql } from 'drizzle-orm'
-import type { Deps } from '../../deps.ts'
-import { blobCandidates, blobs, bucketCounts, buckets, objectBlobs, objects, uploadBlobs, uploads } from './table.ts'
+import type { Deps } from '../../../deps.ts'
+import { removeDeadBlobs } from '../remove-blobs.ts'
+import { blobCandidates, blobs, bucketCounts, buckets, objectBlobs, objects, uploadBlobs, uploads } from '../table.ts'
 
 /** How long a body may take to arrive and be committed. */
 const PENDING_MS = 86_400_000
@@ -10,16 +11,6 @@ const DEAD_MS = 3_600_000
 const AT_ONCE = 500
 
 type CollectDeps = Pick<Deps, 'db' | 'now' | 'blobs'>
-
-/** Removes blobs that are dead, first in the driver and then their rows, so that nothing is ever left without a row. */
-export async function removeDeadBlobs(
-  { db, blobs: driver }: Pick<Deps, 'db' | 'blobs'>,
-  ids: readonly string[],
-): Promise<void> {
-  if (ids.length === 0) return
-  await driver.remove(ids)
-  await db.delete(blobs).where(and(inArray(blobs.id, [...ids]), eq(blobs.state, 'dead')))
-}
 
 /** Repeats a batch until one comes back that was not full, or another process is collecting. */
 async function inBatches(deps: CollectDeps, batch: (db: Deps['db']) => Promise<number>): Promise<void> {

@@ -1,9 +1,9 @@
 import { crc32 } from 'node:zlib'
 import type { Db } from '@platform/runtime/database'
 import { and, asc, eq, getTableColumns, gt, inArray, isNull, sql } from 'drizzle-orm'
-import type { Deps } from '../../deps.ts'
+import type { Deps } from '../../../deps.ts'
 import { isUnreferenced } from './collect-garbage.ts'
-import { blobCandidates, blobs, bucketCounts, buckets, objectBlobs, objects } from './table.ts'
+import { blobCandidates, blobs, bucketCounts, buckets, objectBlobs, objects } from '../table.ts'
 
 const AT_ONCE = 200
 const REPORTED_MAX = 1_000

@@ -1,10 +1,10 @@
 import { NotFound } from '@platform/errors/api-error'
 import { and, asc, eq, exists, gt, isNotNull, notExists, sql } from 'drizzle-orm'
-import type { Deps } from '../../deps.ts'
-import { enlivenBlobs } from './enliven-blobs.ts'
-import { chunksOf, openObject } from './read-object.ts'
-import { discardBlobs, receiveBlobs } from './receive-body.ts'
-import { objectBlobs, objects } from './table.ts'
+import type { Deps } from '../../../deps.ts'
+import { enlivenBlobs } from '../enliven-blobs.ts'
+import { chunksOf, openObject } from '../read-object.ts'
+import { discardBlobs, receiveBlobs } from '../receive-body.ts'
+import { objectBlobs, objects } from '../table.ts'
 
 /** More pieces than this, of less than a mebibyte each, are worth being put together. */
 const PIECES_MAX = 64
