@@ -127,7 +127,7 @@ function admitActor(actor: Actor, kind: 'user' | 'any', scopes: readonly ApiScop
   throw new Forbidden(`The token lacks the scope ${scopes.join(' or ')}`, 'insufficient_scope')
 }
 
-/** Those of the path that was asked; an alias may have more or fewer of them than the path that is listed. */
+/** Parameters of the matched path; an alias may have more or fewer of them than the path in the document. */
 function readParams(exchange: Exchange, params: readonly [name: string, PathParam][]): Record<string, string> {
   const read: Record<string, string> = {}
   for (const [name, { schema, resource, orQuery }] of params) {
