@@ -7,49 +7,12 @@ import type { Db } from '@platform/runtime/database'
 import type { Logger } from '@platform/runtime/logger'
 import type { Sealer, Signer } from '@platform/runtime/seal'
 import type { AnsweredRequest } from '@platform/service/request-record'
-import type { Trace } from '@platform/service/trace'
+import type { ActivityFeed } from './features/activity/feed.ts'
+import type { LearnProfile } from './features/profiles/profiles.ts'
 import type { RequestLogWriter } from './features/request-logs/write.ts'
 import type { Blobs } from './features/storage/blobs.ts'
-
-/** The streams of what is done to applications. */
-export interface ActivityFeed {
-  /**
-   * Opens a stream of what is done to an application, after activity number `after`. requireAuthority: called every minute;
-   * an ApiError below 500 ends the stream. Throws TooManyStreams (A §6), and Unavailable once the process is stopping.
-   */
-  watch(
-    applicationId: string,
-    after: number,
-    requireAuthority: () => Promise<unknown>,
-  ): Promise<ReadableStream<Uint8Array>>
-  /** Ends every stream, telling clients when to come back. */
-  endStreams(): void
-}
-
-/** The cap on open streams, over all processes. */
-export interface StreamSlots {
-  /**
-   * Takes one of the slots of a resource, such as `activity:<application id>`. Returns what gives it back; safe to repeat.
-   * Throws TooManyStreams when all are taken, Unavailable after `refuseNew`.
-   */
-  take(resource: string): Promise<() => void>
-  /** From now on no stream opens in this process: it is stopping. */
-  refuseNew(): void
-}
-
-/** The right of one request to append to an upload. */
-export interface Lease {
-  /** What every append is checked against. */
-  holder: string
-  /** Aborted when somebody else wants the upload: put away what was received, and let go. */
-  wanted: AbortSignal
-  release(): Promise<void>
-}
-
-export interface UploadLeases {
-  /** Takes an upload over, in a second at most, from whoever has it. */
-  take(uploadId: string): Promise<Lease>
-}
+import type { StreamSlots } from './features/streams/stream-slots.ts'
+import type { UploadLeases } from './features/uploads/leases.ts'
 
 /** A person, through a token of the identity provider. */
 export interface UserActor {
@@ -76,7 +39,10 @@ export interface KeyActor {
 
 export type Actor = UserActor | KeyActor
 
-/** What requests may use. compose.ts alone builds it; a function asks for the members it needs. */
+/**
+ * What requests may use. compose.ts alone builds it; a function asks for the members it needs. A port is declared by the
+ * feature that opens it. Such a file takes explicit types rather than parts of Deps, since it is opened before Deps exists.
+ */
 export interface Deps {
   db: Db
   now: () => Date
@@ -94,8 +60,7 @@ export interface Deps {
   uploadLeases: UploadLeases
   /** Of URLs that objects are read by. */
   accessSigner: Signer
-  /** Told of each user token that is seen for the first time; never in the way of the request. */
-  learnProfile: (userId: string, token: string, scopes: ReadonlySet<string>, trace: Trace | undefined) => void
+  learnProfile: LearnProfile
   clientAddress: ClientAddress
   /** `{base_url}`: the issuer and audience of key tokens. */
   publicUrl: string

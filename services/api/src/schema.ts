@@ -7,7 +7,7 @@ export { members, memberships, organizations } from './features/organizations/ta
 export { profiles } from './features/profiles/table.ts'
 export { billingCaps, entitlements, quotaOverrides, subscriptions } from './features/products/table.ts'
 export { hostnames } from './features/hostnames/table.ts'
-export { idempotentRequests } from './features/idempotency/table.ts'
+export { idempotentRequests } from './http/idempotency-table.ts'
 export { requestCounts, requestLogs, requestPathRanks } from './features/request-logs/table.ts'
 export { activities } from './features/activity/table.ts'
 export { openStreams } from './features/streams/table.ts'

@@ -14,9 +14,9 @@ import {
 } from '@aws-sdk/client-s3'
 import { newObjectsUrl } from '@platform/testkit/objects'
 import { expect, onTestFinished, test } from 'vitest'
-import { collectGarbage } from '../src/features/storage/collect-garbage.ts'
+import { collectGarbage } from '../src/features/storage/maintenance/collect-garbage.ts'
 import { blobs } from '../src/features/storage/table.ts'
-import { verifyStorage } from '../src/features/storage/verify-storage.ts'
+import { verifyStorage } from '../src/features/storage/maintenance/verify-storage.ts'
 import { storageProcess } from './storage-process.ts'
 
 // oxlint-disable-next-line node/no-process-env -- a few in CI, 200 by `npm run crash`

@@ -9,8 +9,8 @@ import { pathToFileURL } from 'node:url'
 import { DeleteObjectsCommand, GetObjectCommand, ListObjectsV2Command, PutObjectCommand } from '@aws-sdk/client-s3'
 import { newObjectsUrl } from '@platform/testkit/objects'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { collectGarbage } from '../src/features/storage/collect-garbage.ts'
-import { verifyStorage } from '../src/features/storage/verify-storage.ts'
+import { collectGarbage } from '../src/features/storage/maintenance/collect-garbage.ts'
+import { verifyStorage } from '../src/features/storage/maintenance/verify-storage.ts'
 import { storageProcess } from './storage-process.ts'
 
 /** A file system of a few mebibytes; undefined where this user may not mount one. */

@@ -3,8 +3,8 @@ import { connect, type Socket } from 'node:net'
 import { listen } from '@platform/service/http-server'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { sendContent } from '../features/storage/read-object.ts'
 import { bodyOf, type DoorExchange, openDoor } from './door.ts'
+import { sendContent } from './send-content.ts'
 
 let platform: TestPlatform
 beforeAll(async () => {

@@ -3,11 +3,11 @@ import { createRoute, type RouteConfig, z } from '@hono/zod-openapi'
 import type { ApiScope } from '@platform/auth/scopes'
 import { Forbidden, NotFound } from '@platform/errors/api-error'
 import { type Actor, type Deps, grants, type UserActor } from '../deps.ts'
-import { createOnce, readIdempotencyKey } from '../features/idempotency/idempotency.ts'
 import { answerWithEtag } from './conditional.ts'
 import { failureResponses } from './error-schemas.ts'
 import { authenticate, type Exchange, type Reply } from './exchange.ts'
 import type { PathParam } from './fields.ts'
+import { createOnce, readIdempotencyKey } from './idempotency.ts'
 import { readJson } from './read-body.ts'
 import { parseInput } from './validate.ts'
 
@@ -127,7 +127,7 @@ function admitActor(actor: Actor, kind: 'user' | 'any', scopes: readonly ApiScop
   throw new Forbidden(`The token lacks the scope ${scopes.join(' or ')}`, 'insufficient_scope')
 }
 
-/** Those of the path that was asked; an alias may have more or fewer of them than the path that is listed. */
+/** Parameters of the matched path; an alias may have more or fewer of them than the path in the document. */
 function readParams(exchange: Exchange, params: readonly [name: string, PathParam][]): Record<string, string> {
   const read: Record<string, string> = {}
   for (const [name, { schema, resource, orQuery }] of params) {

@@ -9,7 +9,7 @@ import { endpoints } from '../endpoints.ts'
 import { isS3Host } from '../features/s3/addressing.ts'
 import { createS3Door } from '../features/s3/s3-door.ts'
 import { s3Failure } from '../features/s3/s3-failure.ts'
-import { createFilesDoor } from '../features/uploads/files-door.ts'
+import { createTusServer } from '../features/tus/server.ts'
 import { createApp } from '../http/app.ts'
 
 /**
@@ -65,7 +65,7 @@ export async function startApi(
   const handle = getRequestListener(app.fetch, { errorHandler: unreadable.errorHandler })
   const doors: readonly [prefix: string, RequestListener][] = [
     ['/s3', createS3Door(deps, 'prefix')],
-    ['/files', createFilesDoor(deps)],
+    ['/files', createTusServer(deps)],
   ]
   const s3AtRoot = createS3Door(deps, 'root')
   // First, so that S3 is there once the API answers.

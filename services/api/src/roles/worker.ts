@@ -1,12 +1,12 @@
 import type { Deps } from '../deps.ts'
 import { discardActivities } from '../features/activity/record.ts'
-import { discardIdempotentRequests } from '../features/idempotency/idempotency.ts'
+import { discardIdempotentRequests } from '../http/idempotency.ts'
 import { discardLostStreams } from '../features/streams/stream-slots.ts'
 import { keepDays } from '../features/request-logs/days.ts'
 import { openPathRanker } from '../features/request-logs/path-ranks.ts'
 import { expireUploads } from '../features/uploads/uploads.ts'
-import { collectGarbage } from '../features/storage/collect-garbage.ts'
-import { mergeBlobs } from '../features/storage/merge-blobs.ts'
+import { collectGarbage } from '../features/storage/maintenance/collect-garbage.ts'
+import { mergeBlobs } from '../features/storage/maintenance/merge-blobs.ts'
 
 const EVERY_MS = 600_000
 

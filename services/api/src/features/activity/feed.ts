@@ -1,11 +1,14 @@
 import { ApiError } from '@platform/errors/api-error'
+import type { Db } from '@platform/runtime/database'
+import type { Logger } from '@platform/runtime/logger'
 import type { Notifications } from '@platform/runtime/notifications'
 import { and, asc, eq, gt } from 'drizzle-orm'
 import { Gauge } from 'prom-client'
-import type { ActivityFeed, Deps } from '../../deps.ts'
-import { CHANNEL } from './record.ts'
+import type { StreamSlots } from '../streams/stream-slots.ts'
 import { activities } from './table.ts'
 
+/** Postgres tells those who listen on it the id of an application that has a new activity. */
+export const ACTIVITY_CHANNEL = 'activity'
 const BATCH_MAX = 200
 /** What may wait for a reader. One that is behind is sent no more until it has read, and dropped at the second heartbeat. */
 const UNREAD_BYTES_MAX = 65_536
@@ -21,6 +24,28 @@ const POLL_MS = 5_000
 
 const open = new Gauge({ name: 'activity_streams', help: 'Activity streams that are open.' })
 const utf8 = new TextEncoder()
+
+/** The streams of what is done to applications. */
+export interface ActivityFeed {
+  /**
+   * Opens a stream of what is done to an application, after activity number `after`. requireAuthority: called every minute;
+   * an ApiError below 500 ends the stream. Throws TooManyStreams (A §6), and Unavailable once the process is stopping.
+   */
+  watch(
+    applicationId: string,
+    after: number,
+    requireAuthority: () => Promise<unknown>,
+  ): Promise<ReadableStream<Uint8Array>>
+  /** Ends every stream, telling clients when to come back. */
+  endStreams(): void
+}
+
+interface FeedDeps {
+  db: Db
+  logger: Logger
+  streamSlots: StreamSlots
+  notifications: Notifications
+}
 
 interface Watcher {
   applicationId: string
@@ -44,12 +69,7 @@ const eventOf = (row: Row): string => {
  * application. Any number of processes serve streams side by side, because each reads what the database holds.
  */
 export function openActivityFeed(
-  {
-    db,
-    logger,
-    streamSlots,
-    notifications,
-  }: Pick<Deps, 'db' | 'logger' | 'streamSlots'> & { notifications: Notifications },
+  { db, logger, streamSlots, notifications }: FeedDeps,
   heartbeatMs = HEARTBEAT_MS,
 ): ActivityFeed & { close(): void } {
   const watchers = new Map<string, Set<Watcher>>()
@@ -109,7 +129,7 @@ export function openActivityFeed(
     if (of.size === 0) watchers.delete(watcher.applicationId)
   }
 
-  notifications.listen(CHANNEL, {
+  notifications.listen(ACTIVITY_CHANNEL, {
     onMessage: (applicationId) => void (watchers.has(applicationId) && read(applicationId)),
     onListening: readAll,
   })

@@ -3,9 +3,9 @@ import { discardBefore } from '@platform/runtime/discard-rows'
 import { eq, sql } from 'drizzle-orm'
 import type { Actor, Deps } from '../../deps.ts'
 import { applications } from '../applications/table.ts'
+import { ACTIVITY_CHANNEL } from './feed.ts'
 import { activities, type ActivityType } from './table.ts'
 
-export const CHANNEL = 'activity'
 const KEPT_MS = 30 * 86_400_000
 
 /** Something that was done to an application. */
@@ -35,7 +35,7 @@ export async function recordActivity(
   const actor =
     by.kind === 'user' ? { type: 'user' as const, id: by.userId } : { type: 'api_key' as const, id: by.keyId }
   await tx.insert(activities).values({ applicationId, number: next.number, type, actor, subject, createdAt: at })
-  await tx.execute(sql`select pg_notify(${CHANNEL}, ${applicationId})`)
+  await tx.execute(sql`select pg_notify(${ACTIVITY_CHANNEL}, ${applicationId})`)
 }
 
 /** Deletes what is older than 30 days. */

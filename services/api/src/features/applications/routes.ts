@@ -6,7 +6,7 @@ import { keysetQuery, page } from '../../http/pages.ts'
 import { slug } from '../organizations/labels.ts'
 import { reachOrganization } from '../organizations/reach.ts'
 import { requireProduct } from '../products/require-product.ts'
-import { Organization } from '../organizations/routes.ts'
+import { Organization } from '../organizations/shapes.ts'
 import { applicationsPage, createApplication, type ListReach } from './applications.ts'
 import { organizationOf, reachApplication } from './reach.ts'
 

@@ -6,12 +6,9 @@ import { slug } from './labels.ts'
 import { listMembers } from './members.ts'
 import { createOrganization, organizationsPage } from './organizations.ts'
 import { reachOrganization } from './reach.ts'
+import { Organization } from './shapes.ts'
 
 const tag = 'Organizations'
-
-export const Organization = z
-  .object({ id, name, slug: shown('acme'), imageUrl: imageUrl.nullable(), createdAt: instant, updatedAt: instant })
-  .openapi('Organization')
 
 const Member = z
   .object({

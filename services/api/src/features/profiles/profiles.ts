@@ -1,8 +1,10 @@
+import type { Db } from '@platform/runtime/database'
+import type { Logger } from '@platform/runtime/logger'
 import { createSemaphore } from '@platform/service/semaphore'
 import { type Trace, traceHeaders } from '@platform/service/trace'
 import { sql } from 'drizzle-orm'
+import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
-import type { Deps } from '../../deps.ts'
 import { profiles } from './table.ts'
 
 /** How long a profile counts as fresh: a changed name shows after this, with the user's next token. */
@@ -19,17 +21,34 @@ const text = z
   .optional()
 const Userinfo = z.object({ sub: z.string(), email: text, given_name: text, family_name: text, picture: text })
 
-interface LearnerOptions extends Pick<Deps, 'db' | 'now' | 'logger'> {
+/** Told of each user token that was not verified before. Returns at once: the profile is fetched behind the request. */
+export type LearnProfile = (
+  userId: string,
+  token: string,
+  scopes: ReadonlySet<string>,
+  trace: Trace | undefined,
+) => void
+
+interface LearnerOptions {
+  db: Db
+  now: () => Date
+  logger: Logger
   userinfoEndpoint: () => Promise<URL>
 }
 
 /**
  * Learns who users are from the identity provider's userinfo, with their own tokens and behind the requests that brought
- * these (D73). A token without `openid` cannot ask; what a token's scopes do not show stays as it is known. Failures are
- * forgotten: the next token tries again.
+ * them (D73). A token without `openid` cannot ask; members that its scopes do not show stay as they are. After a failure the
+ * next token tries again.
  */
-export function createProfileLearner({ db, now, logger, userinfoEndpoint }: LearnerOptions): Deps['learnProfile'] {
-  const freshUntil = new Map<string, number>()
+export function createProfileLearner({ db, now, logger, userinfoEndpoint }: LearnerOptions): LearnProfile {
+  /** Who was asked about less than FRESH_MS ago. ttlResolution 0: the clock is read each time, and no timer is kept. */
+  const fresh = new LRUCache<string, true>({
+    max: USERS_MAX,
+    ttl: FRESH_MS,
+    ttlResolution: 0,
+    perf: { now: () => now().getTime() },
+  })
   const withSlot = createSemaphore({
     kind: 'profile',
     slots: AT_ONCE,
@@ -69,15 +88,13 @@ export function createProfileLearner({ db, now, logger, userinfoEndpoint }: Lear
 
   return (userId, token, scopes, trace) => {
     if (!scopes.has('openid')) return
-    // A token that shows more than the last one is asked with again, however fresh what is known.
+    // A token that shows something else than the last one is asked with at once, however fresh the profile is.
     const shows = ['email', 'profile'].filter((scope) => scopes.has(scope)).join()
     const key = `${userId} ${shows}`
-    const at = now().getTime()
-    if ((freshUntil.get(key) ?? 0) > at) return
-    if (freshUntil.size >= USERS_MAX) freshUntil.clear()
-    freshUntil.set(key, at + FRESH_MS)
+    if (fresh.get(key)) return
+    fresh.set(key, true)
     withSlot(() => learn(userId, token, trace)).catch((error: unknown) => {
-      freshUntil.delete(key)
+      fresh.delete(key)
       logger.debug({ err: error }, 'a profile was not learned')
     })
   }

@@ -1,11 +1,10 @@
-import { sql } from 'drizzle-orm'
+import type { Db } from '@platform/runtime/database'
 import { discardBefore } from '@platform/runtime/discard-rows'
 import { firstIdAt } from '@platform/runtime/new-id'
-import type { Deps } from '../../deps.ts'
+import { and, eq, lt, max, sql } from 'drizzle-orm'
 import { quotas } from '../products/registry.ts'
 import { quotaOverrides } from '../products/table.ts'
 import { requestCounts, requestPathRanks } from './table.ts'
-import { and, eq, lt, max } from 'drizzle-orm'
 
 const DAY_MS = 86_400_000
 const AHEAD_DAYS = 3
@@ -19,7 +18,7 @@ const nameOf = (day: Date): string => `request_logs_${day.toISOString().slice(0,
  * Makes the partition of a day unless it is there. A statement that cannot have its lock within a second gives up, so that
  * it never holds back what reads and writes the table.
  */
-export async function makeDay({ db }: Pick<Deps, 'db'>, at: Date): Promise<void> {
+export async function makeDay({ db }: { db: Db }, at: Date): Promise<void> {
   const day = dayOf(at)
   const [from, to] = [firstIdAt(day), firstIdAt(new Date(day.getTime() + DAY_MS))]
   const [found] = await db.execute(sql`select 1 where to_regclass(${nameOf(day)}) is not null`)
@@ -37,7 +36,7 @@ export async function makeDay({ db }: Pick<Deps, 'db'>, at: Date): Promise<void>
 }
 
 /** The longest that any organization may look back. */
-async function retentionDaysMax({ db }: Pick<Deps, 'db'>): Promise<number> {
+async function retentionDaysMax({ db }: { db: Db }): Promise<number> {
   const [row] = await db
     .select({ days: max(quotaOverrides.limit) })
     .from(quotaOverrides)
@@ -46,7 +45,7 @@ async function retentionDaysMax({ db }: Pick<Deps, 'db'>): Promise<number> {
 }
 
 /** Makes the partitions of the days to come, and drops those that nobody may look at any more. Safe to repeat. */
-export async function keepDays(deps: Pick<Deps, 'db' | 'now'>): Promise<void> {
+export async function keepDays(deps: { db: Db; now: () => Date }): Promise<void> {
   const { db, now } = deps
   const today = dayOf(now())
   for (let ahead = 0; ahead <= AHEAD_DAYS; ahead++) await makeDay(deps, new Date(today.getTime() + ahead * DAY_MS))

@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
-import { isUnavailable } from '@platform/runtime/database'
+import { type Db, isUnavailable } from '@platform/runtime/database'
+import type { Logger } from '@platform/runtime/logger'
 import { newIdAt } from '@platform/runtime/new-id'
 import { getTableColumns, type SQL, sql, type Table } from 'drizzle-orm'
 import { Counter, Gauge } from 'prom-client'
-import type { Deps } from '../../deps.ts'
 import { makeDay } from './days.ts'
 import { hourOf } from './hours.ts'
 import { sanitizeHeaders, sanitizeQuery, storable } from './sanitize.ts'
@@ -142,7 +142,7 @@ function rowsOf(table: Table, rows: readonly object[]): SQL {
 }
 
 /** Stores requests and their counts in one transaction. */
-async function store({ db }: Pick<Deps, 'db'>, batch: readonly { row: Row; startedAt: Date }[]): Promise<void> {
+async function store({ db }: { db: Db }, batch: readonly { row: Row; startedAt: Date }[]): Promise<void> {
   await db.transaction(async (tx) => {
     await tx.execute(
       rowsOf(
@@ -170,7 +170,7 @@ export interface RequestLogWriter {
  * Collects the log of served requests and stores it in batches, every 200 ms or 500 requests. While the database is away
  * they wait; whatever it refuses is dropped, counted and logged without its content.
  */
-export function openRequestLog(deps: Pick<Deps, 'db' | 'logger'>): RequestLogWriter {
+export function openRequestLog(deps: { db: Db; logger: Logger }): RequestLogWriter {
   let waiting: { row: Row; startedAt: Date }[] = []
   let timer: NodeJS.Timeout | undefined
   let flushing: Promise<void> | undefined

@@ -19,7 +19,7 @@ import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { and, eq, sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { bucketName, newS3User, type S3User, sendSigned, startS3, type TestS3 } from '../../../test/s3.ts'
-import { collectGarbage } from '../storage/collect-garbage.ts'
+import { collectGarbage } from '../storage/maintenance/collect-garbage.ts'
 import { blobs, objectBlobs, objects, uploads } from '../storage/table.ts'
 
 const MIB = 1_024 ** 2

@@ -36,7 +36,7 @@ export function publicUrlOf(
 ): string {
   const parts = key.split('/')
   const isDots = (part: string): boolean => part === '.' || part === '..'
-  // A key is any text. Clients that do not fold dot segments away once they are written so find the object.
+  // A key is any text. With dots written so, clients that do not fold dot segments away find the object.
   const path = parts.map((part) => (isDots(part) ? part.replaceAll('.', '%2E') : encodeURIComponent(part)))
   return `${baseUrlOf(deps, bucket, parts.some(isDots))}/${path.join('/')}`
 }
@@ -44,12 +44,12 @@ export function publicUrlOf(
 const messageOf = (bucketId: string, objectId: string, expires: number): string =>
   JSON.stringify([bucketId, objectId, expires])
 
-/** `{expires}.{kid}.{mac}`: lets its holder read this one object until then (D40). */
+/** `{expires}.{kid}.{mac}`, with `expires` in Unix seconds: lets its holder read this one object until then (D40). */
 function accessOf({ accessSigner }: SignerDeps, bucketId: string, objectId: string, expires: number): string {
   return `${expires}.${accessSigner.sign(messageOf(bucketId, objectId, expires))}`
 }
 
-/** Seconds that an access is still good for; undefined for one that is none, of another object, or over. */
+/** Seconds until the access expires; undefined if it is malformed, expired, or for another object. */
 export function secondsLeft(
   { accessSigner, now }: SignerDeps,
   { id, bucketId }: Pick<StoredObject, 'id' | 'bucketId'>,

@@ -1,4 +1,3 @@
-import type { ServerResponse } from 'node:http'
 import { NotFound } from '@platform/errors/api-error'
 import { preparedOnce } from '@platform/runtime/prepared-once'
 import { and, asc, eq, getTableColumns, isNull, sql } from 'drizzle-orm'
@@ -142,40 +141,4 @@ export async function* openUpload(deps: Pick<Deps, 'db' | 'blobs'>, id: string):
 export async function* chunksOf(content: Content): AsyncGenerator<Buffer> {
   if (Buffer.isBuffer(content)) yield content
   else yield* content
-}
-
-/** Resolves once a chunk has been handed to the system, so that its memory can be used again. Rejects when the reader left. */
-function sendChunk(outgoing: ServerResponse, chunk: Buffer): Promise<void> {
-  const { socket } = outgoing.req
-  return new Promise((resolve, reject) => {
-    // An answer that waits behind another on its connection is not told of the end of that connection.
-    const leave = () => reject(new Error('The reader left'))
-    if (socket.destroyed) leave()
-    socket.once('close', leave)
-    outgoing.write(chunk, (error) => {
-      socket.off('close', leave)
-      if (error) reject(error)
-      else resolve()
-    })
-  })
-}
-
-/**
- * Answers with what `openObject` opened; chunks may be lent. The head goes out with the first of them, so that a store that
- * fails at once is told of by a status. Rejects with that failure; later ones and a reader who leaves end the reading, too.
- */
-export async function sendContent(
-  outgoing: ServerResponse,
-  { status, headers }: { status: number; headers?: Record<string, string> | undefined },
-  content: Content,
-): Promise<void> {
-  if (Buffer.isBuffer(content)) {
-    outgoing.writeHead(status, headers).end(content)
-    return
-  }
-  for await (const chunk of content) {
-    if (!outgoing.headersSent) outgoing.writeHead(status, headers)
-    await sendChunk(outgoing, chunk)
-  }
-  outgoing.end()
 }

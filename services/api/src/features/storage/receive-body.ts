@@ -5,7 +5,7 @@ import { newId } from '@platform/runtime/new-id'
 import { and, eq, inArray } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { BodyCutter } from './body-cutter.ts'
-import { removeDeadBlobs } from './collect-garbage.ts'
+import { removeDeadBlobs } from './remove-blobs.ts'
 import { blobs } from './table.ts'
 
 /** Runs of bytes up to this long live in the blob's row: one commit and one read, and no file. */

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import type { Deps } from '../../deps.ts'
 import { endpoint } from '../../http/endpoint.ts'
-import { id, instant, type PathParam, pathId, shown, text } from '../../http/fields.ts'
+import { id, instant, pathId, shown, text } from '../../http/fields.ts'
 import { asWholeSet, cursorPage, cursorQuery, page } from '../../http/pages.ts'
 import { slug } from '../organizations/labels.ts'
 import { requireProduct } from '../products/require-product.ts'
@@ -9,19 +9,13 @@ import { accessTo, cdnHostnameOf } from './access-url.ts'
 import { type Bucket as StoredBucket, createBucket, deleteBucket, listBuckets } from './buckets.ts'
 import type { StoredObject } from './commit-object.ts'
 import { objectsPage, trashPage } from './list-objects.ts'
-import {
-  type ReachedBucket,
-  reachBucket,
-  reachEnvironment,
-  reachNewBucketPlace,
-  reachObject,
-  reachTrashedObject,
-} from './reach.ts'
+import { KEY_BYTES_MAX } from './object-key.ts'
+import { reachBucket, reachEnvironment, reachNewBucketPlace, reachObject, reachTrashedObject } from './reach.ts'
+import { deprecation, flat, hex, inEnvironment, nested, ofBucket } from './shapes.ts'
 import { emptyTrash, purgeObject, restoreBelow, restoreObject, trashBelow, trashObject } from './trash.ts'
 
 const tag = 'Storage'
 const spec = 'A §4 Storage'
-const KEY_BYTES_MAX = 1_024
 
 const uuidShape = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 /** D34; what is shaped like a UUID would be read as one (D39). */
@@ -38,7 +32,7 @@ const environmentRef = text(64).openapi({ example: 'production', description: 'S
 const hexDigest = (example: string) =>
   z.string().nullable().openapi({ example, description: 'In hex, where it is known.' })
 
-export const Bucket = z
+const Bucket = z
   .object({
     id,
     applicationId: id,
@@ -53,7 +47,7 @@ export const Bucket = z
   })
   .openapi('Bucket')
 
-export const StorageObject = z
+const StorageObject = z
   .object({
     id,
     bucketId: id,
@@ -88,9 +82,8 @@ const shownBucket = (deps: Pick<Deps, 'objectsDomain'>, bucket: StoredBucket) =>
   cdnHostname: cdnHostnameOf(deps, bucket),
 })
 
-const hex = (bytes: Buffer | null): string | null => bytes?.toString('hex') ?? null
 /** An object as the API shows it (wire.md). */
-export const shownObject = (object: StoredObject, { applicationId }: Pick<StoredBucket, 'applicationId'>) => ({
+const shownObject = (object: StoredObject, { applicationId }: Pick<StoredBucket, 'applicationId'>) => ({
   ...object,
   applicationId,
   checksumMd5: hex(object.checksumMd5),
@@ -102,31 +95,8 @@ const shownTrashed = (object: StoredObject, bucket: StoredBucket) => ({
   deletedAt: object.deletedAt ?? object.updatedAt, // in the trash it is never null
 })
 
-/** What no bucket or environment can be called is missing, like one that nobody made (D16). */
-const reference = (resource: string, description: string): PathParam => ({
-  schema: z
-    .string()
-    .regex(/^[A-Za-z0-9-]{1,64}$/)
-    .openapi({ description, example: resource === 'Bucket' ? 'media' : 'production' }),
-  resource,
-})
-export const inEnvironment = {
-  applicationId: pathId('Application'),
-  environment: {
-    ...reference('Environment', 'The slug or UUID of the environment.'),
-    orQuery: 'environment',
-  },
-}
-export const ofBucket = { ...inEnvironment, bucket: reference('Bucket', 'The name of the bucket.') }
 /** The bucket stands in the flat paths only. */
 const ofObject = { ...ofBucket, objectId: pathId('Object') }
-
-const nested = '/applications/{applicationId}/environments/{environment}' as const
-const flat = '/applications/{applicationId}/storage/buckets' as const
-
-/** A UUID in the place of a bucket's name works still (A §2, D39). */
-export const deprecation = ({ isNamedById }: Pick<ReachedBucket, 'isNamedById'>): Record<string, string> =>
-  isNamedById ? { deprecation: '@1767225600' } : {}
 
 export const storageEndpoints = [
   endpoint({

@@ -1,7 +1,8 @@
 import { TooManyStreams, Unavailable } from '@platform/errors/api-error'
+import type { Db } from '@platform/runtime/database'
+import type { Logger } from '@platform/runtime/logger'
 import { newId } from '@platform/runtime/new-id'
 import { and, count, eq, gt, lt, sql } from 'drizzle-orm'
-import type { Deps, StreamSlots } from '../../deps.ts'
 import { openStreams } from './table.ts'
 
 /** Streams of one resource that may be open at once, over all processes (D86). */
@@ -12,12 +13,23 @@ const LEASE_MS = 3 * RENEWED_EVERY_MS
 /** The class of the advisory locks under which streams of one resource are counted. */
 const LOCKS = 7_150_110
 
+/** The cap on open streams, over all processes. */
+export interface StreamSlots {
+  /**
+   * Takes one of the slots of a resource, such as `activity:<application id>`. Returns the function that gives it back, which is
+   * safe to call again. Throws TooManyStreams when all are taken, Unavailable after `refuseNew`.
+   */
+  take(resource: string): Promise<() => void>
+  /** From now on no stream opens in this process: it is stopping. */
+  refuseNew(): void
+}
+
 /**
  * Counts the open streams of each resource in Postgres, so that the cap holds over all processes. A process renews the rows
  * of its open streams together every 15 s; rows that were not renewed no longer count.
  */
 export function openStreamSlots(
-  { db, now, logger }: Pick<Deps, 'db' | 'now' | 'logger'>,
+  { db, now, logger }: { db: Db; now: () => Date; logger: Logger },
   renewedEveryMs = RENEWED_EVERY_MS,
 ): StreamSlots & { close(): Promise<void> } {
   const processId = newId()
@@ -79,6 +91,6 @@ export function openStreamSlots(
 }
 
 /** Deletes the rows of processes that were killed. */
-export async function discardLostStreams({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
+export async function discardLostStreams({ db, now }: { db: Db; now: () => Date }): Promise<void> {
   await db.delete(openStreams).where(lt(openStreams.expiresAt, now()))
 }

@@ -1,17 +1,19 @@
-import { createHash, type Hash } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { BadRequest, PayloadTooLarge } from '@platform/errors/api-error'
-import type { Deps, Lease } from '../../deps.ts'
+import type { Deps } from '../../deps.ts'
 import { bodyOf, type DoorExchange } from '../../http/door.ts'
 import { BodyCutter } from '../storage/body-cutter.ts'
-import { discardBlobs, receiveBlobs } from '../storage/receive-body.ts'
 import { openUpload } from '../storage/read-object.ts'
+import { discardBlobs, type NewBlob, receiveBlobs } from '../storage/receive-body.ts'
+import { appendToUpload, ChecksumMismatch } from './complete-upload.ts'
+import type { Lease } from './leases.ts'
 import { type RunningHashes, resumeHashes, startHashes } from './running-hashes.ts'
-import { appendToUpload, ChecksumMismatch, OBJECT_BYTES_MAX, type Upload } from './uploads.ts'
+import { OBJECT_BYTES_MAX, type Upload } from './uploads.ts'
 
-/** Every so many bytes an offset is committed, so that a lost process costs a client no more than these. */
+/** An offset is committed this often, so a lost process costs a client no more bytes than these. */
 const PIECE_BYTES = 64 * 1_048_576
 
-/** What a PATCH says its bytes hash to (tus 1.0.0 Upload-Checksum). */
+/** The checksum of one body (tus 1.0.0 Upload-Checksum). */
 export interface BodyChecksum {
   algorithm: 'sha1' | 'sha256' | 'md5'
   value: Buffer
@@ -19,44 +21,97 @@ export interface BodyChecksum {
 
 type AppendDeps = Pick<Deps, 'db' | 'now' | 'blobs' | 'logger'>
 
-/** A body that ends where its client leaves, and says so. */
-function arriving(exchange: DoorExchange): { bytes: AsyncGenerator<Buffer>; hasBroken(): boolean } {
-  let isBroken = false
+/** A body in pieces. A client that leaves ends the piece under way instead of failing it, so that what arrived is kept. */
+interface Body {
+  /** True if not one byte is left. */
+  hasEnded(): Promise<boolean>
+  nextPiece(): AsyncGenerator<Buffer>
+  /** Throws BadRequest if the client left early. */
+  requireWhole(): void
+  /** Throws BadRequest if the client left early, ChecksumMismatch if it sent other bytes. Without a checksum all is well. */
+  requireChecksum(): void
+}
+
+function openBody(exchange: DoorExchange, checksum: BodyChecksum | undefined): Body {
+  let isCutOff = false
   async function* bytes(): AsyncGenerator<Buffer> {
     try {
       yield* bodyOf(exchange)
     } catch (error) {
       if (!(error instanceof BadRequest)) throw error
-      isBroken = true
+      isCutOff = true
     }
   }
-  return { bytes: bytes(), hasBroken: () => isBroken }
+  const hash = checksum && createHash(checksum.algorithm)
+  const body = new BodyCutter(bytes(), (chunk) => void hash?.update(chunk))
+  const requireWhole = () => {
+    if (isCutOff) throw new BadRequest('The body ended early')
+  }
+  return {
+    hasEnded: () => body.hasEnded(),
+    // A checksum decides about all of a body, so that is one piece.
+    nextPiece: () => body.take(checksum ? Number.MAX_SAFE_INTEGER : PIECE_BYTES, () => {}),
+    requireWhole,
+    requireChecksum() {
+      if (!checksum) return
+      requireWhole()
+      if (!hash?.digest().equals(checksum.value))
+        throw new ChecksumMismatch('The bytes are not what Upload-Checksum says')
+    },
+  }
 }
 
-/** Stores some bytes and appends them; where that is refused they are given up. */
+/** A piece that is durable, and given up when it is disposed of, unless it was kept. */
+interface ReceivedPiece extends AsyncDisposable {
+  readonly blobs: readonly NewBlob[]
+  /** In bytes. */
+  readonly length: number
+  keep(): void
+}
+
+/** Stores the bytes of a piece. Throws PayloadTooLarge for more than `bytesMax`, BadGateway. */
+async function receivePiece(
+  deps: AppendDeps,
+  source: AsyncIterable<Buffer>,
+  bytesMax: number,
+  hashes: RunningHashes,
+): Promise<ReceivedPiece> {
+  const { blobs, length } = await receiveBlobs(deps, source, { bytesMax }, (chunk) => hashes.update(chunk))
+  let isKept = false
+  return {
+    blobs,
+    length,
+    keep() {
+      isKept = true
+    },
+    async [Symbol.asyncDispose]() {
+      if (!isKept) await discardBlobs(deps, blobs)
+    },
+  }
+}
+
+/** How many bytes an upload still takes. */
+const bytesLeft = ({ contentLength, offset }: Upload): number => (contentLength ?? OBJECT_BYTES_MAX) - offset
+
+/** Stores the next piece of a body and appends it. Returns the upload as it is then. */
 async function appendPiece(
   deps: AppendDeps,
   lease: Lease,
   upload: Upload,
-  source: AsyncIterable<Buffer>,
+  body: Body,
   hashes: RunningHashes,
-  check: (length: number) => void,
 ): Promise<Upload> {
-  const left = (upload.contentLength ?? OBJECT_BYTES_MAX) - upload.offset
-  const received = await receiveBlobs(deps, source, { bytesMax: left }, (chunk) => hashes.update(chunk))
-  try {
-    check(received.length)
-    if (received.length === 0) return upload
-    return await appendToUpload(deps, lease, upload, received, hashes)
-  } catch (error) {
-    await discardBlobs(deps, received.blobs)
-    throw error
-  }
+  await using piece = await receivePiece(deps, body.nextPiece(), bytesLeft(upload), hashes)
+  body.requireChecksum()
+  if (piece.length === 0) return upload
+  const appended = await appendToUpload(deps, lease, upload, piece, hashes)
+  piece.keep()
+  return appended
 }
 
 /**
- * The hashes of what an upload holds, to go on with. A request that brings all of it has no state to save; where it broke off,
- * the one that goes on reads what was stored once more, and from then on states are saved.
+ * The running hashes of an upload. A request that brings all of an upload needs no state that can be saved. If it breaks off,
+ * the next request reads the stored bytes once more; from then on states are saved.
  */
 async function hashesFor(
   deps: AppendDeps,
@@ -79,41 +134,41 @@ async function hashesFor(
   return hashes
 }
 
+interface AppendOptions {
+  /** The length of the upload, if this request is the first to say it. Stored with the first piece. */
+  declaredLength?: number | undefined
+  /** With it the body is kept whole or not at all. */
+  checksum?: BodyChecksum | undefined
+}
+
 /**
- * Appends the body of a request to an upload, as far as it comes: what arrived before a client left is kept, piece by piece.
- * With a checksum it is kept whole or not at all. Answers the upload as it is then.
+ * Appends the body of a request to an upload, piece by piece: bytes that arrived before a client left are kept. Returns the
+ * upload as it is then.
  *
- * Throws PayloadTooLarge for more than the upload takes, ChecksumMismatch, what `appendToUpload` throws.
+ * upload: as it is under the lease. Throws PayloadTooLarge for more than the upload takes, ChecksumMismatch, BadRequest if the
+ * client left early, and the errors of `appendToUpload`.
  */
 export async function appendBody(
   deps: AppendDeps,
   exchange: DoorExchange,
   lease: Lease,
   upload: Upload,
-  checksum: BodyChecksum | undefined,
+  { declaredLength, checksum }: AppendOptions,
 ): Promise<Upload> {
   const { incoming } = exchange
-  const left = (upload.contentLength ?? OBJECT_BYTES_MAX) - upload.offset
+  let current: Upload = { ...upload, contentLength: upload.contentLength ?? declaredLength ?? null }
+  const left = bytesLeft(current)
   if (Number(incoming.headers['content-length'] ?? 0) > left) throw new PayloadTooLarge(left)
   const letGo = () => void incoming.destroy()
   lease.wanted.addEventListener('abort', letGo, { once: true })
   try {
-    const { bytes, hasBroken } = arriving(exchange)
-    const hash: Hash | undefined = checksum && createHash(checksum.algorithm)
-    const body = new BodyCutter(bytes, (chunk) => void hash?.update(chunk))
-    let current = upload
+    const body = openBody(exchange, checksum)
     let hashes: RunningHashes | undefined
     while (!(await body.hasEnded())) {
-      hashes ??= await hashesFor(deps, exchange, lease, upload)
-      const source = body.take(checksum ? Number.MAX_SAFE_INTEGER : PIECE_BYTES, () => {})
-      current = await appendPiece(deps, lease, current, source, hashes, () => {
-        if (!checksum) return
-        if (hasBroken()) throw new BadRequest('The body ended early')
-        if (!hash?.digest().equals(checksum.value))
-          throw new ChecksumMismatch('The bytes are not what Upload-Checksum says')
-      })
+      hashes ??= await hashesFor(deps, exchange, lease, current)
+      current = await appendPiece(deps, lease, current, body, hashes)
     }
-    if (hasBroken()) throw new BadRequest('The body ended early')
+    body.requireWhole()
     return current
   } finally {
     lease.wanted.removeEventListener('abort', letGo)

@@ -1,21 +1,35 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Db } from '@platform/runtime/database'
 import type { Notifications } from '@platform/runtime/notifications'
 import { and, eq, isNull, sql } from 'drizzle-orm'
-import type { Deps, Lease, UploadLeases } from '../../deps.ts'
 import { uploads } from '../storage/table.ts'
 
 const CHANNEL = 'upload_leases'
-/** How long a holder gets to put away what it has received. */
+/** How long a holder gets to store what it has received. */
 const PATIENCE_MS = 900
-const ASKED_EVERY_MS = 50
+const RETRY_EVERY_MS = 50
+
+/** The right of one request to append to an upload. */
+export interface Lease {
+  /** Every append is checked against it. */
+  holder: string
+  /** Aborted when another request wants the upload: store what was received, and let go. */
+  wanted: AbortSignal
+  release(): Promise<void>
+}
+
+export interface UploadLeases {
+  /** Takes an upload over, in a second at most, from whoever has it. */
+  take(uploadId: string): Promise<Lease>
+}
 
 /**
- * Who may append to an upload: one request at a time, in whichever process. Somebody who comes later asks the holder to let
- * go, gives it a second to put away what it has, and then takes over: whatever the holder still does then is refused by its
- * lease, which is checked with every append. So neither a lost connection nor a killed process keeps an upload locked.
+ * Lets one request at a time append to an upload, over all processes. A later request asks the holder to let go, gives it a
+ * second to store what it has received, and then takes over. Every append is checked against the lease, so whatever the earlier
+ * holder still does is refused: neither a lost connection nor a killed process keeps an upload locked.
  */
-export function openLeases({ db, notifications }: Pick<Deps, 'db'> & { notifications: Notifications }): UploadLeases {
+export function openLeases({ db, notifications }: { db: Db; notifications: Notifications }): UploadLeases {
   const held = new Map<string, AbortController>()
   const letGo = (uploadId: string) => held.get(uploadId)?.abort()
   // Missed requests are not looked up: after PATIENCE_MS the requester takes the lease over by itself.
@@ -38,8 +52,8 @@ export function openLeases({ db, notifications }: Pick<Deps, 'db'> & { notificat
         await db.execute(sql`select pg_notify(${CHANNEL}, ${uploadId})`)
         const deadline = Date.now() + PATIENCE_MS
         while (!(await tryTake(uploadId, holder, Date.now() > deadline))) {
-          if (Date.now() > deadline + ASKED_EVERY_MS) break // the upload itself is gone
-          await sleep(ASKED_EVERY_MS)
+          if (Date.now() > deadline + RETRY_EVERY_MS) break // the upload itself is gone
+          await sleep(RETRY_EVERY_MS)
         }
       }
       const wanted = new AbortController()

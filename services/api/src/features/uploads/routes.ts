@@ -5,24 +5,16 @@ import { id, instant, pathId, shown, text } from '../../http/fields.ts'
 import { asWholeSet, page } from '../../http/pages.ts'
 import { publicUrlOf } from '../storage/access-url.ts'
 import type { Bucket } from '../storage/buckets.ts'
-import { CONTENT_TYPE, whyNoKey } from '../storage/object-key.ts'
+import { CONTENT_TYPE, KEY_BYTES_MAX, whyNoKey } from '../storage/object-key.ts'
 import { reachBucket } from '../storage/reach.ts'
 import { requireProduct } from '../products/require-product.ts'
-import { deprecation, ofBucket } from '../storage/routes.ts'
-import { uploadUrlOf } from './files-door.ts'
-import {
-  completeEmpty,
-  createUpload,
-  getSession,
-  listSessions,
-  OBJECT_BYTES_MAX,
-  stateOf,
-  type Upload,
-} from './uploads.ts'
+import { deprecation, flat, hex, nested, ofBucket } from '../storage/shapes.ts'
+import { completeEmpty } from './complete-upload.ts'
+import { uploadUrlOf } from './upload-url.ts'
+import { createUpload, getSession, listSessions, OBJECT_BYTES_MAX, stateOf, type Upload } from './uploads.ts'
 
 const tag = 'Storage'
 const spec = 'A §1 Pagination, D38'
-const KEY_BYTES_MAX = 1_024
 
 /** A digest in hex; bytes inside. */
 const digest = (bytes: number, example: string) =>
@@ -73,8 +65,6 @@ const NewUploadSession = z
   })
   .openapi('NewUploadSession')
 
-const hex = (bytes: Buffer | null): string | null => bytes?.toString('hex') ?? null
-
 /** An upload session as the API shows it (wire.md). */
 const shownSession = (upload: Upload, bucket: Bucket, at: Date) => ({
   ...upload,
@@ -87,8 +77,6 @@ const shownSession = (upload: Upload, bucket: Bucket, at: Date) => ({
   state: stateOf(upload, at),
 })
 
-const nested = '/applications/{applicationId}/environments/{environment}' as const
-const flat = '/applications/{applicationId}/storage/buckets' as const
 const at = `${nested}/buckets/{bucket}/uploads` as const
 const also = [`${nested}/storage/buckets/{bucket}/uploads`, `${flat}/{bucket}/uploads`] as const
 const bytesOf = (text: string | undefined): Buffer | null => (text === undefined ? null : Buffer.from(text, 'hex'))

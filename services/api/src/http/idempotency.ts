@@ -3,20 +3,20 @@ import { Conflict, ValidationFailed } from '@platform/errors/api-error'
 import type { Db } from '@platform/runtime/database'
 import { discardBefore } from '@platform/runtime/discard-rows'
 import { and, eq, gt, sql } from 'drizzle-orm'
-import type { Actor, Deps } from '../../deps.ts'
-import { idempotentRequests } from './table.ts'
+import type { Actor, Deps } from '../deps.ts'
+import { idempotentRequests } from './idempotency-table.ts'
 
 const KEPT_MS = 86_400_000
 
-/** A creation that its caller gave a name, so that a repeat does not create twice. */
+/** A creation under an Idempotency-Key, so that a repeat does not create twice. */
 export interface IdempotentRequest {
   actor: Actor
   operation: string
   /** The header's value: 1 to 255 characters of printable ASCII. */
   key: string
-  /** What was asked: path and parsed body. A repeat must ask the same. */
+  /** Path and parsed body; a repeat must have the same. */
   asked: unknown
-  /** False where the answer holds what is shown once: then a repeat is refused rather than answered (D79). */
+  /** False if the answer holds a secret that is shown once: a repeat is then refused (D79). */
   isAnswerKept: boolean
 }
 
@@ -32,9 +32,11 @@ export function readIdempotencyKey(header: string | undefined): string | undefin
 const callerOf = (actor: Actor): string => (actor.kind === 'user' ? `user:${actor.userId}` : `key:${actor.keyId}`)
 
 /**
- * Runs a creation once for its key: the answer is stored in the transaction of what it created, for 24 hours. A repeat gets
- * that answer; one that asks something else a 422, one that comes while the first is under way a 409. What failed left
- * nothing, so its repeat is tried anew.
+ * Runs a creation once for its key: its answer is stored in the transaction of what it creates, for 24 hours. A repeat gets the
+ * stored answer. A creation that failed left nothing, so its repeat is a new attempt.
+ *
+ * create: works on the transaction that it is given. Throws ValidationFailed for a repeat with another path or body, Conflict
+ * while the first is under way or if its answer was not kept.
  */
 export async function createOnce(
   { db, now, sealer }: Pick<Deps, 'db' | 'now' | 'sealer'>,
@@ -45,7 +47,7 @@ export async function createOnce(
   const context = JSON.stringify(['idempotent_request', callerId, operation, key])
   const askedHash = hash('sha256', JSON.stringify(asked), 'base64url')
   return db.transaction(async (tx) => {
-    // A lock rather than the row's own: whoever comes second is told at once, and never waits for the first.
+    // An advisory lock: a second request is refused at once, where the row's lock would make it wait for the first.
     const [lock] = await tx.execute<{ got: boolean }>(
       sql`select pg_try_advisory_xact_lock(hashtextextended(${context}, 0)) as got`,
     )
@@ -69,7 +71,7 @@ export async function createOnce(
       return { answer: kept.answer, isRepeat: true }
     }
 
-    // A transaction inside of this one is a savepoint, so what creates does not notice.
+    // A transaction inside of this one is a savepoint, so `create` may begin one.
     const answer = await create(tx)
     const kept: Kept = { askedHash, answer }
     const row = {
@@ -81,7 +83,7 @@ export async function createOnce(
       .values({ callerId, operation, key, ...row })
       .onConflictDoUpdate({
         target: [idempotentRequests.callerId, idempotentRequests.operation, idempotentRequests.key],
-        set: row, // one that was older than a day
+        set: row, // the earlier one is older than a day
       })
     return { answer, isRepeat: false }
   })
@@ -99,7 +101,7 @@ function askedOtherwise(): ValidationFailed {
   ])
 }
 
-/** Deletes what is older than a day. */
+/** Deletes keys that are older than a day. */
 export async function discardIdempotentRequests({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
   await discardBefore(db, idempotentRequests.createdAt, new Date(now().getTime() - KEPT_MS))
 }

@@ -1,9 +1,9 @@
 import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { newOwner, type Owner } from '../../../test/scenario.ts'
+import { newOwner, type Owner } from '../../test/scenario.ts'
 import { discardIdempotentRequests } from './idempotency.ts'
-import { idempotentRequests } from './table.ts'
+import { idempotentRequests } from './idempotency-table.ts'
 
 let platform: TestPlatform
 let ana: Owner

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { findObjectWithContent } from '../features/storage/read-object.ts'
-import { newOwner, type Owner, storeObject, unique } from '../../test/scenario.ts'
+import { findObjectWithContent } from '../storage/read-object.ts'
+import { newOwner, type Owner, storeObject, unique } from '../../../test/scenario.ts'
 
 let platform: TestPlatform
 let ana: Owner

@@ -1,12 +1,12 @@
 import { NotFound } from '@platform/errors/api-error'
 import { and, asc, eq, exists, gt, isNotNull, notExists, sql } from 'drizzle-orm'
-import type { Deps } from '../../deps.ts'
-import { enlivenBlobs } from './enliven-blobs.ts'
-import { chunksOf, openObject } from './read-object.ts'
-import { discardBlobs, receiveBlobs } from './receive-body.ts'
-import { objectBlobs, objects } from './table.ts'
+import type { Deps } from '../../../deps.ts'
+import { enlivenBlobs } from '../enliven-blobs.ts'
+import { chunksOf, openObject } from '../read-object.ts'
+import { discardBlobs, receiveBlobs } from '../receive-body.ts'
+import { objectBlobs, objects } from '../table.ts'
 
-/** More pieces than this, of less than a mebibyte each, are worth being put together. */
+/** An object of more pieces than this is merged if they are shorter than a mebibyte on average. */
 const PIECES_MAX = 64
 const MEAN_BYTES_MIN = 1_048_576
 const MERGED_AT_ONCE = 100
@@ -14,8 +14,8 @@ const MERGED_AT_ONCE = 100
 type MergeDeps = Pick<Deps, 'db' | 'now' | 'blobs' | 'logger'>
 
 /**
- * Objects that are made of many tiny pieces: uploads that came in small steps. Multipart uploads keep theirs, since clients
- * may ask for one part.
+ * Objects of many tiny pieces, from uploads that came in small steps. Those of multipart uploads are left out: clients may ask
+ * for one part.
  */
 const findScattered = ({ db }: Pick<Deps, 'db'>) =>
   db
@@ -82,7 +82,7 @@ async function mergeOne(
   if (!isDone) await discardBlobs(deps, blobs) // purged meanwhile
 }
 
-/** Puts the pieces of scattered objects together, so that reading them opens few blobs. Nothing that shows is changed. */
+/** Merges the pieces of scattered objects, so that reading one opens few blobs. Clients see no change. Safe to repeat. */
 export async function mergeBlobs(deps: MergeDeps): Promise<void> {
   for (const object of await findScattered(deps)) await mergeOne(deps, object)
 }

@@ -1,32 +1,23 @@
 import { inBatch } from '@platform/runtime/discard-rows'
 import { and, asc, eq, inArray, isNotNull, lt, notExists, sql } from 'drizzle-orm'
-import type { Deps } from '../../deps.ts'
-import { blobCandidates, blobs, bucketCounts, buckets, objectBlobs, objects, uploadBlobs, uploads } from './table.ts'
+import type { Deps } from '../../../deps.ts'
+import { removeDeadBlobs } from '../remove-blobs.ts'
+import { blobCandidates, blobs, bucketCounts, buckets, objectBlobs, objects, uploadBlobs, uploads } from '../table.ts'
 
 /** How long a body may take to arrive and be committed. */
 const PENDING_MS = 86_400_000
-/** How long a reader who had begun may go on reading what is gone by now. */
+/** How long a reader that had begun may go on reading deleted content. */
 const DEAD_MS = 3_600_000
 const AT_ONCE = 500
 
 type CollectDeps = Pick<Deps, 'db' | 'now' | 'blobs'>
-
-/** Removes blobs that are dead, first in the driver and then their rows, so that nothing is ever left without a row. */
-export async function removeDeadBlobs(
-  { db, blobs: driver }: Pick<Deps, 'db' | 'blobs'>,
-  ids: readonly string[],
-): Promise<void> {
-  if (ids.length === 0) return
-  await driver.remove(ids)
-  await db.delete(blobs).where(and(inArray(blobs.id, [...ids]), eq(blobs.state, 'dead')))
-}
 
 /** Repeats a batch until one comes back that was not full, or another process is collecting. */
 async function inBatches(deps: CollectDeps, batch: (db: Deps['db']) => Promise<number>): Promise<void> {
   while (((await inBatch(deps.db, batch)) ?? 0) >= AT_ONCE);
 }
 
-/** What a deleted bucket held goes, some hundreds of rows at a time, and in the end its row (D36). */
+/** Deletes the content of deleted buckets, some hundreds of rows at a time, and in the end their own rows (D36). */
 async function emptyDeletedBuckets(deps: CollectDeps): Promise<void> {
   const deleted = await deps.db.select({ id: buckets.id }).from(buckets).where(isNotNull(buckets.deletedAt))
   for (const { id } of deleted) {
@@ -63,13 +54,13 @@ export const isUnreferenced = (db: Deps['db']) =>
     ),
   )
 
-/** Of the blobs that lost a reference, those that have none left die. A dead one can never be referenced again. */
+/** Marks blobs dead that lost their last reference. A dead blob can never be referenced again. */
 async function markUnreferenced(deps: CollectDeps): Promise<void> {
   await inBatches(deps, async (db) => {
     const candidates = await db.select({ id: blobCandidates.blobId }).from(blobCandidates).limit(AT_ONCE)
     const ids = candidates.map(({ id }) => id)
     if (ids.length === 0) return 0
-    // Against those who are about to refer to one: they hold its row, or wait here and find it dead.
+    // A transaction that is about to refer to a blob holds its row, or waits for this one and finds the blob dead.
     await db.select({ id: blobs.id }).from(blobs).where(inArray(blobs.id, ids)).orderBy(asc(blobs.id)).for('update')
     await db
       .update(blobs)
@@ -80,7 +71,7 @@ async function markUnreferenced(deps: CollectDeps): Promise<void> {
   })
 }
 
-/** Blobs that nobody committed within a day die, and what has been dead for an hour goes. */
+/** Marks blobs dead that nothing committed within a day, and removes those that have been dead for an hour. */
 async function removeLeftBlobs(deps: CollectDeps): Promise<void> {
   const at = deps.now()
   await deps.db
@@ -102,8 +93,8 @@ async function removeLeftBlobs(deps: CollectDeps): Promise<void> {
 }
 
 /**
- * Removes the bytes of what is gone: of purged objects, replaced parts, uploads that were given up, deleted buckets, and of
- * bodies that never became anything. Safe to repeat, and in several processes at once.
+ * Removes bytes that nothing refers to: of purged objects, replaced parts, abandoned uploads, deleted buckets, and bodies that
+ * never became anything. Safe to repeat, and in several processes at once.
  */
 export async function collectGarbage(deps: CollectDeps): Promise<void> {
   await emptyDeletedBuckets(deps)

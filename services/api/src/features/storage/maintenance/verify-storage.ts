@@ -1,17 +1,16 @@
 import { crc32 } from 'node:zlib'
 import type { Db } from '@platform/runtime/database'
 import { and, asc, eq, getTableColumns, gt, inArray, isNull, sql } from 'drizzle-orm'
-import type { Deps } from '../../deps.ts'
+import type { Deps } from '../../../deps.ts'
 import { isUnreferenced } from './collect-garbage.ts'
-import { blobCandidates, blobs, bucketCounts, buckets, objectBlobs, objects } from './table.ts'
+import { blobCandidates, blobs, bucketCounts, buckets, objectBlobs, objects } from '../table.ts'
 
 const AT_ONCE = 200
 const REPORTED_MAX = 1_000
 
-/** What is wrong with the bytes of a blob. */
 type Fault = 'missing' | 'corrupt'
 
-/** An object whose bytes are not what they were. */
+/** An object that has lost bytes, or has other bytes than were stored. */
 interface Damaged {
   objectId: string
   bucket: string
@@ -27,7 +26,7 @@ export interface VerifyReport {
   /** At most a thousand; `damagedCount` counts all. */
   damaged: Damaged[]
   damagedCount: number
-  /** Buckets whose counts are not what they hold. */
+  /** Ids of buckets whose counts are wrong. */
   miscounted: string[]
   /** Live blobs that nothing refers to and that the collector was not told of. */
   unreferenced: number
@@ -73,14 +72,14 @@ async function damagedBy({ db }: Pick<Deps, 'db'>, faults: ReadonlyMap<string, F
   }))
 }
 
-/** Runs what reads whole tables and may take its time. */
+/** Runs work that reads whole tables, without the time limit of statements. */
 const unhurried = <T>({ db }: Pick<Deps, 'db'>, work: (tx: Db) => Promise<T>): Promise<T> =>
   db.transaction(async (tx) => {
     await tx.execute(sql`set local statement_timeout = 0`)
     return work(tx)
   })
 
-/** What buckets hold by their objects, where their counts say otherwise. */
+/** Buckets whose counts are wrong, with what their objects add up to. */
 const findMiscounted = (tx: Db) =>
   tx.execute<{ id: string; objects: number; bytes: number; trashed: number; trashed_bytes: number }>(sql`
     with held as (
@@ -100,7 +99,7 @@ const findMiscounted = (tx: Db) =>
       and (coalesce(h.objects, 0), coalesce(h.bytes, 0), coalesce(h.trashed, 0), coalesce(h.trashed_bytes, 0))
         is distinct from (coalesce(c.objects, 0), coalesce(c.bytes, 0), coalesce(c.trashed, 0), coalesce(c.trashed_bytes, 0))`)
 
-/** Sets the counts of a bucket to what it holds at this moment, while nobody changes it. */
+/** Counts a bucket's objects anew, while nobody can change them. */
 async function recount(deps: Pick<Deps, 'db'>, bucketId: string): Promise<void> {
   await unhurried(deps, async (tx) => {
     await tx.execute(sql`lock table ${bucketCounts} in exclusive mode`)
@@ -114,8 +113,8 @@ async function recount(deps: Pick<Deps, 'db'>, bucketId: string): Promise<void> 
 }
 
 /**
- * Reads every live blob against its checksum and compares what is counted with what is there. With `isRepaired` counts are
- * set right and forgotten blobs are told to the collector; bytes and objects are never touched.
+ * Compares every live blob with its checksum, and the counts of buckets with their objects. isRepaired: corrects counts, and
+ * tells the collector of forgotten blobs; bytes and objects are never touched.
  */
 export async function verifyStorage(
   deps: Pick<Deps, 'db' | 'blobs'>,

@@ -1,0 +1,41 @@
+import type { DoorExchange } from '../../http/door.ts'
+import type { ServedBy } from '../request-logs/table.ts'
+import { hostOf } from './targets.ts'
+
+/** Whose request it was, and what answered it. */
+export interface Delivered {
+  applicationId: string
+  servedBy: ServedBy
+}
+
+/**
+ * Begins to observe a delivery; call it before anything is sent. The function that it returns is told whose request it is, and
+ * writes it to the request log once the response is over, whatever becomes of it.
+ */
+export function observeDelivery({ deps, incoming, outgoing, path, url }: DoorExchange): (delivered: Delivered) => void {
+  const startedAt = new Date()
+  const sentBefore = incoming.socket.bytesWritten
+  const write = (delivered: Delivered) => {
+    const bytesSent = incoming.socket.bytesWritten - sentBefore
+    const length = Number(outgoing.getHeader('content-length') ?? 0)
+    const hasBody = incoming.method !== 'HEAD' && outgoing.statusCode !== 304
+    deps.requestLog.write({
+      ...delivered,
+      method: incoming.method ?? 'GET',
+      hostname: hostOf(incoming),
+      path,
+      query: url.slice(path.length + 1),
+      protocol: `HTTP/${incoming.httpVersion}`,
+      status: outgoing.statusCode,
+      requestBodyBytes: 0,
+      // Of a response that broke off it is not known how many of the sent bytes were its head.
+      responseBodyBytes: hasBody ? Math.min(length || bytesSent, bytesSent) : 0,
+      bytesSent,
+      startedAt,
+      completedAt: new Date(),
+      requestHeaders: incoming.headers,
+      responseHeaders: outgoing.getHeaders() as Record<string, string>,
+    })
+  }
+  return (delivered) => void outgoing.once('close', () => write(delivered))
+}

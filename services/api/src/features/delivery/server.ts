@@ -1,0 +1,38 @@
+import type { RequestListener } from 'node:http'
+import type { Deps } from '../../deps.ts'
+import { type DoorExchange, openDoor } from '../../http/door.ts'
+import { deliverObject } from './deliver-object.ts'
+import { observeDelivery } from './log-delivery.ts'
+import { sendNotFoundPage } from './not-found-page.ts'
+import { readTarget } from './targets.ts'
+
+async function handle(exchange: DoorExchange): Promise<void> {
+  const target = readTarget(exchange.deps, exchange)
+  switch (target.kind) {
+    case 'object':
+      exchange.operation = 'deliverObject'
+      await deliverObject(exchange, target, observeDelivery(exchange))
+      break
+    case 'nothing':
+      exchange.operation = 'nothingHere'
+      sendNotFoundPage(exchange)
+      break
+  }
+}
+
+/**
+ * Serves what people upload, by hostname: the objects of buckets below OBJECTS_DOMAIN. It needs an origin that the API's never
+ * is. A hostname that belongs to nothing is answered with a 404 page.
+ */
+export function createDeliveryServer(deps: Deps): RequestListener {
+  return openDoor(deps, {
+    name: 'edge',
+    origins: 'any',
+    exposedHeaders: 'Accept-Ranges, Content-Disposition, Content-Range, ETag, X-Request-Id',
+    allow: {
+      methods: 'GET, HEAD',
+      headers: 'If-Match, If-Modified-Since, If-None-Match, If-Range, If-Unmodified-Since, Range',
+    },
+    handle,
+  })
+}

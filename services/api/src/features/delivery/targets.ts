@@ -1,0 +1,53 @@
+import type { IncomingMessage } from 'node:http'
+import { BadRequest } from '@platform/errors/api-error'
+import type { Deps } from '../../deps.ts'
+import type { DoorExchange } from '../../http/door.ts'
+import { OBJECTS_PATH } from '../storage/access-url.ts'
+
+/** An object, by the slug of its bucket and its key. */
+export interface ObjectTarget {
+  kind: 'object'
+  slug: string
+  key: string
+  query: URLSearchParams
+  /** True on an origin that is not the bucket's own. */
+  isSandboxed: boolean
+}
+
+/** What a hostname and path name. nothing: no bucket or application has the hostname. */
+export type Target = ObjectTarget | { kind: 'nothing' }
+
+/** The host that a request names, in lower case. */
+export const hostOf = (incoming: IncomingMessage): string => (incoming.headers.host ?? '').toLowerCase()
+const withoutPort = (host: string): string => host.replace(/:\d+$/, '')
+
+/** A key as the path of a URL writes it: percent-encoded or not. Throws BadRequest. */
+function keyOfPath(path: string): string {
+  try {
+    const key = decodeURIComponent(path)
+    if (key !== '' && !key.includes('\0')) return key
+  } catch {
+    // not UTF-8
+  }
+  throw new BadRequest('The path is not the key of an object')
+}
+
+/**
+ * Reads what a request names: an object by its bucket's hostname, or by path on the edge's own origin (D92). Whether it exists
+ * is not looked up. Throws BadRequest for a path that cannot be a key.
+ */
+export function readTarget(
+  { objectsDomain, appsDomain }: Pick<Deps, 'objectsDomain' | 'appsDomain'>,
+  { incoming, path, url }: Pick<DoorExchange, 'incoming' | 'path' | 'url'>,
+): Target {
+  const query = new URLSearchParams(url.slice(path.length + 1))
+  const host = withoutPort(hostOf(incoming))
+  const objectsSuffix = `.${withoutPort(objectsDomain)}`
+  if (host.endsWith(objectsSuffix)) {
+    const slug = host.slice(0, -objectsSuffix.length)
+    return { kind: 'object', slug, key: keyOfPath(path.slice(1)), query, isSandboxed: false }
+  }
+  if (!path.startsWith(OBJECTS_PATH) || host.endsWith(`.${withoutPort(appsDomain)}`)) return { kind: 'nothing' }
+  const [slug = '', ...key] = path.slice(OBJECTS_PATH.length).split('/')
+  return { kind: 'object', slug, key: keyOfPath(key.join('/')), query, isSandboxed: true }
+}

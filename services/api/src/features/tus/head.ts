@@ -1,0 +1,25 @@
+import type { DoorExchange } from '../../http/door.ts'
+import { admitAnyone } from '../../http/exchange.ts'
+import { answer, progressOf } from './answer.ts'
+import { reachUpload } from './reach.ts'
+
+/** HEAD: how far an upload is. */
+export async function head(exchange: DoorExchange): Promise<void> {
+  await admitAnyone(exchange)
+  const { deps, path } = exchange
+  let upload = await reachUpload(deps, path)
+  if (upload.leaseHolder !== null) {
+    // The offset must not move once it is told. Taking the lease makes the writer store what has come, and let go.
+    const lease = await deps.uploadLeases.take(upload.id)
+    await lease.release()
+    upload = await reachUpload(deps, path)
+  }
+  answer(exchange, 200, {
+    ...progressOf(upload), // Upload-Offset MUST be there, even if it is 0 or the upload is complete
+    ...(upload.contentLength === null
+      ? { 'upload-defer-length': '1' } // MUST be there as long as the length is not known
+      : { 'upload-length': String(upload.contentLength) }), // MUST be there once it is known
+    ...(upload.uploadMetadata !== null && { 'upload-metadata': upload.uploadMetadata }), // MUST be there as it was sent
+    ...(upload.concatenates !== null && { 'upload-concat': upload.concatenates }), // MUST be there as it was sent
+  })
+}

@@ -1,0 +1,193 @@
+import { createHash } from 'node:crypto'
+import { BadRequest, Conflict, NotFound, PreconditionFailed } from '@platform/errors/api-error'
+import type { Db } from '@platform/runtime/database'
+import { and, asc, eq, inArray, max, sql } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { commitObjectWithin, type LiveBlob, type NewObject } from '../storage/commit-object.ts'
+import { enlivenBlobs } from '../storage/enliven-blobs.ts'
+import type { NewBlob } from '../storage/receive-body.ts'
+import { uploadBlobs, uploads } from '../storage/table.ts'
+import type { Lease } from './leases.ts'
+import type { RunningHashes } from './running-hashes.ts'
+import type { Upload } from './uploads.ts'
+
+/** 400: the bytes do not have the digest that was declared; none of them is kept. */
+export class ChecksumMismatch extends BadRequest {}
+
+type Digests = ReturnType<RunningHashes['digest']>
+
+/** Throws ChecksumMismatch for bytes that do not have a digest that was declared. */
+function requireDeclared(upload: Upload, digests: Digests): void {
+  const declared = [
+    ['MD5', upload.checksumMd5, digests.md5],
+    ['SHA-1', upload.checksumSha1, digests.sha1],
+    ['SHA-256', upload.checksumSha256, digests.sha256],
+  ] as const
+  for (const [name, expected, actual] of declared)
+    if (expected && !(actual && expected.equals(actual)))
+      throw new ChecksumMismatch(`The ${name} of the bytes is not the one that was declared`)
+}
+
+/** The blobs of an upload in order. */
+const blobsOf = (db: Db, uploadId: string): Promise<LiveBlob[]> =>
+  db
+    .select({ id: uploadBlobs.blobId, length: uploadBlobs.length })
+    .from(uploadBlobs)
+    .where(eq(uploadBlobs.uploadId, uploadId))
+    .orderBy(asc(uploadBlobs.part), asc(uploadBlobs.n))
+
+/** Makes an object of a whole upload, within the transaction that completes it. */
+async function becomeObject(
+  tx: Db,
+  at: Date,
+  upload: Upload,
+  facts: Pick<NewObject, 'etag' | 'md5' | 'sha1' | 'sha256'>,
+): Promise<void> {
+  if (upload.bucketId === null) throw new NotFound('Bucket')
+  const object = await commitObjectWithin(tx, at, upload.bucketId, {
+    key: upload.key,
+    contentType: upload.contentType,
+    contentLength: upload.contentLength ?? 0,
+    uploadSessionId: upload.kind === 'session' ? upload.id : null,
+    blobs: await blobsOf(tx, upload.id),
+    condition: upload.isNewOnly ? { ifNoneMatch: true } : undefined,
+    ...facts,
+  })
+  await tx.delete(uploadBlobs).where(eq(uploadBlobs.uploadId, upload.id))
+  await tx
+    .update(uploads)
+    .set({ state: 'completed', objectId: object.id, uploadedAt: at, updatedAt: at, hashState: null })
+    .where(eq(uploads.id, upload.id))
+}
+
+/** Ends an upload that cannot become an object any more, with the reason; its bytes are given up. */
+async function failUpload({ db, now }: Pick<Deps, 'db' | 'now'>, id: string, reason: string): Promise<void> {
+  await db.transaction(async (tx) => {
+    await tx
+      .update(uploads)
+      .set({ state: 'failed', failureReason: reason, updatedAt: now(), hashState: null })
+      .where(and(eq(uploads.id, id), inArray(uploads.state, ['pending', 'ready'])))
+    await tx.delete(uploadBlobs).where(eq(uploadBlobs.uploadId, id))
+  })
+}
+
+const isFinal = (error: unknown): error is Error =>
+  error instanceof ChecksumMismatch || error instanceof PreconditionFailed || error instanceof NotFound
+
+/** Runs work that completes an upload. An error that no repetition can cure fails the upload, too. */
+async function completeOrFail<T>(deps: Pick<Deps, 'db' | 'now'>, id: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (isFinal(error)) await failUpload(deps, id, error.message)
+    throw error
+  }
+}
+
+const sha256OfNothing = createHash('sha256').digest()
+const md5OfNothing = createHash('md5').digest()
+const sha1OfNothing = createHash('sha1').digest()
+
+/** Completes a new upload of no bytes, which nobody will ever append to. Throws ChecksumMismatch, PreconditionFailed, NotFound. */
+export async function completeEmpty(tx: Db, at: Date, upload: Upload): Promise<void> {
+  const digests = { md5: md5OfNothing, sha1: sha1OfNothing, sha256: sha256OfNothing }
+  requireDeclared(upload, digests)
+  if (upload.isPartial)
+    await tx.update(uploads).set({ state: 'completed', checksumMd5: digests.md5 }).where(eq(uploads.id, upload.id))
+  else await becomeObject(tx, at, upload, { etag: digests.md5.toString('hex'), ...digests })
+}
+
+/** The same in a transaction of its own, for an upload that is stored already: if it cannot become an object, it has failed. */
+export const completeEmptyUpload = (deps: Pick<Deps, 'db' | 'now'>, upload: Upload): Promise<void> =>
+  completeOrFail(deps, upload.id, () => deps.db.transaction((tx) => completeEmpty(tx, deps.now(), upload)))
+
+/**
+ * Appends received blobs and, with the last byte, makes the object, in one transaction: bytes below an acknowledged offset are
+ * durable. A `contentLength` of `upload` that the row lacks is stored along. Returns the upload as it is then.
+ *
+ * Throws Conflict when another request has taken the upload over, ChecksumMismatch, PreconditionFailed, NotFound.
+ */
+export async function appendToUpload(
+  deps: Pick<Deps, 'db' | 'now'>,
+  lease: Lease,
+  upload: Upload,
+  received: { blobs: readonly NewBlob[]; length: number },
+  hashes: RunningHashes,
+): Promise<Upload> {
+  const at = deps.now()
+  const offset = upload.offset + received.length
+  const isWhole = offset === upload.contentLength
+  const hashState = isWhole ? null : hashes.save()
+  const digests = isWhole ? hashes.digest() : undefined
+  return completeOrFail(deps, upload.id, async () => {
+    if (digests) requireDeclared(upload, digests)
+    return deps.db.transaction(async (tx) => {
+      const [moved] = await tx
+        .update(uploads)
+        .set({ offset, hashState, state: 'ready', updatedAt: at, contentLength: upload.contentLength })
+        .where(and(eq(uploads.id, upload.id), eq(uploads.leaseHolder, lease.holder), eq(uploads.offset, upload.offset)))
+        .returning()
+      if (!moved) throw new Conflict('Another request is writing to this upload')
+      await enlivenBlobs(tx, at, received.blobs)
+      const [last] = await tx
+        .select({ part: max(uploadBlobs.part) })
+        .from(uploadBlobs)
+        .where(eq(uploadBlobs.uploadId, upload.id))
+      const part = (last?.part ?? 0) + 1
+      if (received.blobs.length > 0)
+        await tx.insert(uploadBlobs).values(
+          received.blobs.map(({ id, length }, n) => ({
+            uploadId: upload.id,
+            part,
+            n,
+            blobId: id,
+            length,
+            uploadedAt: at,
+          })),
+        )
+      if (!digests) return moved
+      if (upload.isPartial) {
+        // A part of a whole to come keeps its bytes and its MD5, of which the whole's etag is made.
+        await tx
+          .update(uploads)
+          .set({ state: 'completed', uploadedAt: at, checksumMd5: digests.md5 })
+          .where(eq(uploads.id, upload.id))
+        return { ...moved, state: 'completed' }
+      }
+      await becomeObject(tx, at, moved, { etag: digests.md5.toString('hex'), ...digests })
+      return { ...moved, state: 'completed' }
+    })
+  })
+}
+
+/**
+ * Makes an object of finished partial uploads, in the order given. It moves rows and no bytes, whatever their size. digests: of
+ * the whole, if it declared some. Throws ChecksumMismatch, PreconditionFailed, NotFound.
+ */
+export async function concatenateUploads(
+  deps: Pick<Deps, 'db' | 'now'>,
+  whole: Upload,
+  parts: readonly Upload[],
+  digests: Digests | undefined,
+): Promise<void> {
+  const at = deps.now()
+  await completeOrFail(deps, whole.id, async () => {
+    if (digests) requireDeclared(whole, digests)
+    await deps.db.transaction(async (tx) => {
+      await tx.execute(sql`insert into ${uploadBlobs} (upload_id, part, n, blob_id, length, uploaded_at)
+        select ${whole.id}::uuid, row_number() over (order by p.n, b.part, b.n), 0, b.blob_id, b.length, ${at.toISOString()}::timestamptz
+        from json_array_elements_text(${JSON.stringify(parts.map(({ id }) => id))}::json) with ordinality p(id, n)
+        join ${uploadBlobs} b on b.upload_id = p.id::uuid`)
+      const md5s = createHash('md5')
+      for (const { checksumMd5 } of parts) md5s.update(checksumMd5 ?? md5OfNothing)
+      const etag = `${md5s.digest('hex')}-${parts.length}`
+      const length = parts.reduce((sum, part) => sum + part.offset, 0)
+      const [moved] = await tx
+        .update(uploads)
+        .set({ offset: length, contentLength: length })
+        .where(eq(uploads.id, whole.id))
+        .returning()
+      if (moved) await becomeObject(tx, at, moved, { etag, ...digests })
+    })
+  })
+}
