@@ -85,8 +85,6 @@ export default {
     { name: 'unresolved', severity: 'error', from: {}, to: { couldNotResolve: true } },
   ],
   options: {
-    // TypeScript 7 has no API yet that a tool could parse with.
-    parser: 'swc',
     tsPreCompilationDeps: true,
     doNotFollow: { path: 'node_modules' },
     exclude: { path: '\\.test\\.ts$|^services/[^/]+/test/|/vitest\\.config\\.ts$|/drizzle\\.config\\.ts$' },
