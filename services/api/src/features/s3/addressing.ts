@@ -1,13 +1,21 @@
 import type { Deps } from '../../deps.ts'
 import type { DoorExchange } from '../../http/door.ts'
+import type { Addressing } from './raw-target.ts'
 
-/**
- * How a request names its bucket: `prefix`, by the path below `/s3`; `root`, by the whole path; `host`, by the first labels of
- * its host, and then the whole path is the key (S3 API "Virtual hosting of buckets").
- */
-export type Addressing = { kind: 'prefix' } | { kind: 'root' } | { kind: 'host'; bucket: string }
+/** Where the API's own origin has S3. */
+const BELOW_PREFIX: Addressing = { kind: 'prefix', prefix: '/s3' }
 
-/** From the range for documentation (RFC 5737): nobody's address, so whoever yields it believed a header. */
+/** Where a listener serves S3: below `/s3` of the API's own origin, or at the root of another, which may have buckets as hosts. */
+export type Place = 'prefix' | 'root'
+
+/** How a request to a listener names its bucket. */
+export function addressingAt(deps: Names, place: Place, host: string): Addressing {
+  if (place === 'prefix') return BELOW_PREFIX
+  const asked = addressingOf(deps, host)
+  return asked?.kind === 'host' ? asked : { kind: 'root' }
+}
+
+/** An address from the range for documentation (RFC 5737): no client has it, so getting it back shows that a header was trusted. */
 const PROBE = '192.0.2.255'
 
 /** Also without the dot that ends a fully qualified name. */
@@ -26,13 +34,13 @@ function hostOf(url: string): string {
 type Names = Pick<Deps, 'publicUrl' | 's3Domain'>
 
 /**
- * What a host says by itself: S3_DOMAIN has S3 at its root and buckets below it; the API's own origin, which may lie below
- * it too, has S3 by its prefix. undefined for any other host, where the port that was reached decides.
+ * The addressing that a host implies by itself: S3_DOMAIN has S3 at its root and buckets below it; the API's own origin, which
+ * may lie below it too, has S3 by its prefix. undefined for any other host, where the port that was reached decides.
  */
 export function addressingOf({ publicUrl, s3Domain }: Names, host: string): Addressing | undefined {
   if (s3Domain === undefined) return undefined
   const asked = host.toLowerCase()
-  if (asked === hostOf(publicUrl)) return { kind: 'prefix' }
+  if (asked === hostOf(publicUrl)) return BELOW_PREFIX
   const name = withoutPort(asked)
   const domain = withoutPort(s3Domain)
   if (name === domain) return { kind: 'root' }

@@ -18,14 +18,14 @@ import {
 import type { RawTarget } from './raw-target.ts'
 import type { Caller } from './s3-call.ts'
 import { s3Failure } from './s3-failure.ts'
-import { readAuthClaim, readCredential, type SignatureClaim } from './signature-claim.ts'
-import { createSigningKeys, hmac, type SealedState, type SigningKeys } from './signing-key.ts'
+import { readAuthClaim, readFormClaim, type SignatureClaim } from './signature-claim.ts'
+import { createSigningKeys, type SealedState, type SigningKeys } from './signing-key.ts'
 import {
   checkSignedHeaders,
   checkTime,
   payloadHashOf,
-  sameSignature,
   type StreamSeed,
+  verifyPolicy,
   verifySignature,
 } from './verify-signature.ts'
 
@@ -176,23 +176,12 @@ export async function authorizeForm(
   policy: string,
 ): Promise<{ caller: Extract<Caller, { kind: 'key' }>; bucket: Bucket }> {
   const { deps } = exchange
-  const get = (name: string): string => {
-    const value = fields.get(name)
-    if (value === undefined) throw s3Failure('AccessDenied', `The form must hold ${name}`)
-    return value
-  }
-  if (get('x-amz-algorithm') !== 'AWS4-HMAC-SHA256')
-    throw s3Failure('InvalidArgument', 'x-amz-algorithm must be AWS4-HMAC-SHA256')
-  const scope = readCredential(get('x-amz-credential'), 'AuthorizationHeaderMalformed')
-  if (!get('x-amz-date').startsWith(scope.day))
-    throw s3Failure('AccessDenied', 'The date of the credential is not that of x-amz-date')
-  const signature = get('x-amz-signature')
-  if (!UUID.test(scope.keyId)) throw s3Failure('InvalidAccessKeyId')
+  const claim = readFormClaim(fields)
+  if (!UUID.test(claim.keyId)) throw s3Failure('InvalidAccessKeyId')
   const asked = { bucket: readBucketName(target.bucket ?? ''), key: undefined }
-  const found = await findSigner(deps.db, scope.keyId, asked)
+  const found = await findSigner(deps.db, claim.keyId, asked)
   const key = usableKey(found?.key)
-  if (!sameSignature(hmac(await signingKeys(deps.sealer)(key.state, scope), policy), signature))
-    throw s3Failure('SignatureDoesNotMatch')
+  verifyPolicy(policy, claim, await signingKeys(deps.sealer)(key.state, claim))
   const caller = callerOf(deps, key)
   exchange.actor = caller
   demandScope(caller.scopes, 'network:storage:write')

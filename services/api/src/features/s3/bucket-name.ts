@@ -1,7 +1,7 @@
 import type { EnvironmentSlug } from '../applications/table.ts'
+import { isBucketName } from './is-bucket-name.ts'
 import { s3Failure } from './s3-failure.ts'
 
-const NAME = /^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$/
 /** What REST would read as an id (D39). */
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
@@ -18,7 +18,7 @@ export function readBucketName(text: string): BucketName {
   const dot = text.indexOf('.')
   const environment = dot < 0 ? 'production' : text.slice(0, dot)
   const name = text.slice(dot + 1)
-  if ((environment !== 'production' && environment !== 'preview') || !NAME.test(name) || UUID.test(name))
+  if ((environment !== 'production' && environment !== 'preview') || !isBucketName(name) || UUID.test(name))
     throw s3Failure('InvalidBucketName', undefined, { BucketName: text.slice(0, 255) })
   return { environment, name }
 }

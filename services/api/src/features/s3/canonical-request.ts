@@ -1,10 +1,7 @@
 import type { QueryParameter, RawTarget } from './raw-target.ts'
+import { uriEncode } from './uri-encode.ts'
 
-/** Percent-encodes as SigV4 wants it: all but A–Z a–z 0–9 - . _ ~ */
-export const uriEncode = (text: string): string =>
-  encodeURIComponent(text).replaceAll(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`)
-
-/** A raw piece of a URL in SigV4's one way to write it; `keep` holds further characters that stay as they are. */
+/** Rewrites a raw piece of a URL in SigV4's own spelling. */
 function reencode(raw: string): string {
   // Well-formed: readTarget has decoded it already.
   return uriEncode(decodeURIComponent(raw.replaceAll(/[\u0080-\u00ff]/g, (c) => `%${c.charCodeAt(0).toString(16)}`)))

@@ -1,5 +1,4 @@
-import type { StoredObject } from '../storage/commit-object.ts'
-import { bareEtag, type Conditions, judge, type Subject } from '../storage/conditions.ts'
+import { bareEtag, type Conditions, evaluatePreconditions, type Validators } from './preconditions.ts'
 import { s3Failure } from './s3-failure.ts'
 
 const READING = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'] as const
@@ -10,23 +9,23 @@ function readConditions(headers: ReadonlyMap<string, string>, among: readonly st
   return { ifMatch, ifNoneMatch, ifModifiedSince, ifUnmodifiedSince }
 }
 
-/** True where a GET or HEAD is answered by 304. Throws PreconditionFailed. */
-export function isNotModified(headers: ReadonlyMap<string, string>, subject: Subject): boolean {
-  const verdict = judge(readConditions(headers, READING), subject)
+/** True if a GET or HEAD is to be answered by 304. Throws PreconditionFailed. */
+export function isNotModified(headers: ReadonlyMap<string, string>, object: Validators): boolean {
+  const verdict = evaluatePreconditions(readConditions(headers, READING), object)
   if (verdict === 'failed') throw s3Failure('PreconditionFailed')
   return verdict === 'not modified'
 }
 
-/** Holds the conditions on the source of a copy against it. Throws PreconditionFailed (S3 API CopyObject). */
-export function checkCopySource(headers: ReadonlyMap<string, string>, subject: Subject): void {
-  if (judge(readConditions(headers, COPYING), subject) !== 'holds') throw s3Failure('PreconditionFailed')
+/** Evaluates the conditions on the source of a copy (S3 API CopyObject). Throws PreconditionFailed. */
+export function checkCopySource(headers: ReadonlyMap<string, string>, object: Validators): void {
+  if (evaluatePreconditions(readConditions(headers, COPYING), object) !== 'holds') throw s3Failure('PreconditionFailed')
 }
 
 export type WriteCondition = { ifNoneMatch: true } | { ifMatch: string } | undefined
 
 /**
- * The condition of a write, which is met in the statement that writes: `If-None-Match: *` or `If-Match`.
- * Throws NotImplemented for other forms, InvalidRequest for both.
+ * Reads the condition of a write: `If-None-Match: *` or `If-Match`. Only the store can decide it without a race.
+ * Throws NotImplemented for other forms, InvalidRequest for both at once.
  */
 export function readWriteCondition(headers: ReadonlyMap<string, string>): WriteCondition {
   const ifNoneMatch = headers.get('if-none-match')
@@ -42,10 +41,10 @@ export function readWriteCondition(headers: ReadonlyMap<string, string>): WriteC
 }
 
 /**
- * The same, held against what is there now, so that a body whose condition fails already is never sent.
- * Throws PreconditionFailed; NoSuchKey where nothing is there to match.
+ * Checks the condition of a write against the present object, so that a body whose condition fails already is never sent.
+ * Throws PreconditionFailed; NoSuchKey if there is no object to match.
  */
-export function checkWriteCondition(condition: WriteCondition, present: Subject | undefined): void {
+export function checkWriteCondition(condition: WriteCondition, present: Validators | undefined): void {
   if (!condition) return
   if ('ifNoneMatch' in condition) {
     if (present) throw s3Failure('PreconditionFailed')
@@ -55,19 +54,19 @@ export function checkWriteCondition(condition: WriteCondition, present: Subject 
   if (condition.ifMatch !== '*' && condition.ifMatch !== present.etag) throw s3Failure('PreconditionFailed')
 }
 
-/** What an object has to be for a deletion to take it; undefined: may be anything. */
+/** The properties that an object must have to be deleted; undefined: any. */
 export interface DeleteCondition {
   /** `*`: any. */
   ifMatch: string | undefined
   size: number | undefined
-  /** unitMs: 1,000 where only whole seconds were given. */
+  /** unitMs: 1,000 if the client gave whole seconds. */
   lastModified: { ms: number; unitMs: 1 | 1_000 } | undefined
 }
 
 const HTTP_DATE = /^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/
 const ISO_DATE = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(?:Z|[+-]\d\d:\d\d)$/
 
-/** A time as SDKs write it, or as lists show it, which is to the millisecond. */
+/** A time as SDKs write it, or as lists show it, with milliseconds. */
 function readLastModified(text: string): DeleteCondition['lastModified'] {
   const iso = ISO_DATE.exec(text)
   const ms = Date.parse(text)
@@ -82,8 +81,8 @@ function readSize(text: string): number {
 }
 
 /**
- * The conditions of a deletion as they were sent, undefined where there are none (S3 API DeleteObject, DeleteObjects).
- * Throws InvalidArgument for one that cannot be read, since what is not understood must not be deleted past.
+ * Reads the conditions of a deletion; undefined if there are none (S3 API DeleteObject, DeleteObjects).
+ * Throws InvalidArgument for a condition that cannot be read: to ignore it would delete an object that it protects.
  */
 export function readDeleteCondition(sent: {
   ifMatch: string | undefined
@@ -99,10 +98,10 @@ export function readDeleteCondition(sent: {
   }
 }
 
-/** Holds the conditions of a deletion against an object. Throws PreconditionFailed. */
+/** Checks the conditions of a deletion against an object. Throws PreconditionFailed. */
 export function checkDeleteCondition(
   { ifMatch, size, lastModified }: DeleteCondition,
-  { etag, contentLength, uploadedAt }: Pick<StoredObject, 'etag' | 'contentLength' | 'uploadedAt'>,
+  { etag, contentLength, uploadedAt }: Validators & { contentLength: number },
 ): void {
   const isSame =
     (ifMatch === undefined || ifMatch === '*' || ifMatch === etag) &&

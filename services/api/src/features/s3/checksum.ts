@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { createCRC32, createCRC64, type IHasher } from 'hash-wasm'
-import type { ObjectChecksum } from '../storage/table.ts'
 import { s3Failure } from './s3-failure.ts'
 
-export type ChecksumAlgorithm = ObjectChecksum['algorithm']
+export type ChecksumAlgorithm = 'CRC32' | 'CRC32C' | 'CRC64NVME' | 'SHA1' | 'SHA256'
 
 /** CRC-32C and CRC-64/NVME, bits reversed, as both polynomials are used. */
 const CRC32C_POLYNOMIAL = 0x82f63b78

@@ -1,7 +1,7 @@
 import { createHash, type Hash } from 'node:crypto'
+import { EMPTY_SHA256, hmac, sameSignature, sha256Hex } from './hash.ts'
 import { s3Failure } from './s3-failure.ts'
-import { hmac } from './signing-key.ts'
-import { EMPTY_SHA256, sameSignature, sha256Hex, type StreamSeed } from './verify-signature.ts'
+import type { StreamSeed } from './verify-signature.ts'
 
 /** A chunk's line is a length, a semicolon and a signature: about 100 characters. */
 const LINE_BYTES_MAX = 1_024

@@ -1,7 +1,7 @@
 import { and, asc, eq, isNotNull, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import type { StoredObject } from '../storage/commit-object.ts'
-import { isRangeCurrent, quotedEtag } from '../storage/conditions.ts'
+import { isRangeCurrent, quotedEtag } from './preconditions.ts'
 import { headerValue } from '../storage/object-headers.ts'
 import type { ByteRange } from '../storage/blobs.ts'
 import { openObject } from '../storage/read-object.ts'
@@ -10,7 +10,7 @@ import { isNotModified } from './check-conditions.ts'
 import { checksumHeader } from './checksum.ts'
 import { writeDescription } from './object-headers.ts'
 import { readPartNumber } from './part-number.ts'
-import { demandRange } from './read-range.ts'
+import { requireRange } from './read-range.ts'
 import type { ObjectCall, S3Reply } from './s3-call.ts'
 import { s3Failure } from './s3-failure.ts'
 
@@ -115,7 +115,7 @@ async function readAsked({ deps, headers, target }: ObjectCall, object: StoredOb
     return findPart(deps, object, readPartNumber(part))
   }
   const isCurrent = rangeHeader === undefined || isRangeCurrent(headers.get('if-range'), object)
-  return { range: isCurrent ? demandRange(rangeHeader, object.contentLength) : undefined }
+  return { range: isCurrent ? requireRange(rangeHeader, object.contentLength) : undefined }
 }
 
 /**

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { BadRequest } from '@platform/errors/api-error'
 import { readCursor, writeCursor } from '../../http/pages.ts'
-import { quotedEtag } from '../storage/conditions.ts'
+import { quotedEtag } from './preconditions.ts'
 import { justAfter, successor } from '../storage/key-range.ts'
 import { type KeysEntry, keysPage } from '../storage/list-objects.ts'
 import { ownerOf } from './acl.ts'

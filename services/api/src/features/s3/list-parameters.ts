@@ -1,5 +1,5 @@
-import { uriEncode } from './canonical-request.ts'
 import { s3Failure } from './s3-failure.ts'
+import { uriEncode } from './uri-encode.ts'
 
 /** A number of things a page may hold: `most` unless fewer are asked for. Throws InvalidArgument for what is no number. */
 export function readCount(text: string | undefined, name: string, most: number): number {

@@ -1,4 +1,4 @@
-import { quotedEtag } from '../storage/conditions.ts'
+import { quotedEtag } from './preconditions.ts'
 import { ownerOf } from './acl.ts'
 import { writeBucketName } from './bucket-name.ts'
 import { getUpload, listStoredParts } from './find-upload.ts'

@@ -1,18 +1,13 @@
-import type { ApiScope } from '@platform/auth/scopes'
 import type { RawTarget } from './raw-target.ts'
 import { s3Failure } from './s3-failure.ts'
 
-const READ = 'network:storage:read'
-const WRITE = 'network:storage:write'
-const DELETE = 'network:storage:delete'
-
 type Level = 'service' | 'bucket' | 'object'
 
-/** What an operation is told apart by: method, level, and what the query or a header must hold. */
+/** How an operation is recognized: method, level, and a parameter or header that must be present. */
 interface Rule {
   method: string
   level: Level
-  /** A parameter that makes the request this operation; `?uploads` and `?uploads=` alike. */
+  /** A query parameter; `?uploads` and `?uploads=` are alike. */
   marker?: string
   /** A second one. */
   and?: string
@@ -24,53 +19,43 @@ const rule = (on: string, more: Omit<Rule, 'method' | 'level'> = {}): Rule => {
   return { method, level, ...more }
 }
 
-/**
- * The operations of /s3: what each is told apart by and the scope that it needs (wire.md Scopes, D70). Whoever holds no
- * scope for `anyone` may still read a public bucket.
- */
-export const operations = {
-  ListBuckets: { rule: rule('GET service'), scope: READ },
+/** The operations that are implemented, and how each is recognized. The first rule that matches wins. */
+const operations = {
+  ListBuckets: rule('GET service'),
 
-  CreateBucket: { rule: rule('PUT bucket'), scope: WRITE },
-  HeadBucket: { rule: rule('HEAD bucket'), scope: READ },
-  DeleteBucket: { rule: rule('DELETE bucket'), scope: DELETE },
-  GetBucketLocation: { rule: rule('GET bucket', { marker: 'location' }), scope: READ },
-  GetBucketVersioning: { rule: rule('GET bucket', { marker: 'versioning' }), scope: READ },
-  GetBucketAcl: { rule: rule('GET bucket', { marker: 'acl' }), scope: READ },
-  ListMultipartUploads: { rule: rule('GET bucket', { marker: 'uploads' }), scope: READ },
-  ListObjectsV2: { rule: rule('GET bucket', { marker: 'list-type' }), scope: READ },
-  ListObjects: { rule: rule('GET bucket'), scope: READ },
-  DeleteObjects: { rule: rule('POST bucket', { marker: 'delete' }), scope: DELETE },
-  PostObject: { rule: rule('POST bucket'), scope: WRITE },
+  CreateBucket: rule('PUT bucket'),
+  HeadBucket: rule('HEAD bucket'),
+  DeleteBucket: rule('DELETE bucket'),
+  GetBucketLocation: rule('GET bucket', { marker: 'location' }),
+  GetBucketVersioning: rule('GET bucket', { marker: 'versioning' }),
+  GetBucketAcl: rule('GET bucket', { marker: 'acl' }),
+  ListMultipartUploads: rule('GET bucket', { marker: 'uploads' }),
+  ListObjectsV2: rule('GET bucket', { marker: 'list-type' }),
+  ListObjects: rule('GET bucket'),
+  DeleteObjects: rule('POST bucket', { marker: 'delete' }),
+  PostObject: rule('POST bucket'),
 
-  GetObjectAcl: { rule: rule('GET object', { marker: 'acl' }), scope: READ },
-  GetObjectAttributes: { rule: rule('GET object', { marker: 'attributes' }), scope: READ },
-  GetObjectTagging: { rule: rule('GET object', { marker: 'tagging' }), scope: READ },
-  ListParts: { rule: rule('GET object', { marker: 'uploadId' }), scope: READ },
-  GetObject: { rule: rule('GET object'), scope: READ },
-  HeadObject: { rule: rule('HEAD object'), scope: READ },
-  PutObjectTagging: { rule: rule('PUT object', { marker: 'tagging' }), scope: WRITE },
-  UploadPartCopy: {
-    rule: rule('PUT object', { marker: 'partNumber', and: 'uploadId', header: 'x-amz-copy-source' }),
-    scope: WRITE,
-  },
-  UploadPart: { rule: rule('PUT object', { marker: 'partNumber', and: 'uploadId' }), scope: WRITE },
-  CopyObject: { rule: rule('PUT object', { header: 'x-amz-copy-source' }), scope: WRITE },
-  PutObject: { rule: rule('PUT object'), scope: WRITE },
-  CreateMultipartUpload: { rule: rule('POST object', { marker: 'uploads' }), scope: WRITE },
-  CompleteMultipartUpload: { rule: rule('POST object', { marker: 'uploadId' }), scope: WRITE },
-  AbortMultipartUpload: { rule: rule('DELETE object', { marker: 'uploadId' }), scope: WRITE },
-  DeleteObjectTagging: { rule: rule('DELETE object', { marker: 'tagging' }), scope: WRITE },
-  DeleteObject: { rule: rule('DELETE object'), scope: DELETE },
-} as const satisfies Record<string, { rule: Rule; scope: ApiScope }>
+  GetObjectAcl: rule('GET object', { marker: 'acl' }),
+  GetObjectAttributes: rule('GET object', { marker: 'attributes' }),
+  GetObjectTagging: rule('GET object', { marker: 'tagging' }),
+  ListParts: rule('GET object', { marker: 'uploadId' }),
+  GetObject: rule('GET object'),
+  HeadObject: rule('HEAD object'),
+  PutObjectTagging: rule('PUT object', { marker: 'tagging' }),
+  UploadPartCopy: rule('PUT object', { marker: 'partNumber', and: 'uploadId', header: 'x-amz-copy-source' }),
+  UploadPart: rule('PUT object', { marker: 'partNumber', and: 'uploadId' }),
+  CopyObject: rule('PUT object', { header: 'x-amz-copy-source' }),
+  PutObject: rule('PUT object'),
+  CreateMultipartUpload: rule('POST object', { marker: 'uploads' }),
+  CompleteMultipartUpload: rule('POST object', { marker: 'uploadId' }),
+  AbortMultipartUpload: rule('DELETE object', { marker: 'uploadId' }),
+  DeleteObjectTagging: rule('DELETE object', { marker: 'tagging' }),
+  DeleteObject: rule('DELETE object'),
+} satisfies Record<string, Rule>
 
 export type OperationName = keyof typeof operations
 
-/** True for what adds or changes something, as opposed to reading and removing. */
-export const writes = (name: OperationName): boolean =>
-  operations[name].scope === WRITE && name !== 'AbortMultipartUpload'
-
-/** What S3 has and this API has not, by the parameter that asks for it: refused by name, never answered as another. */
+/** Operations of S3 that are not implemented, by their query parameter: refused by name, never answered as another operation. */
 const absent: ReadonlyMap<string, string> = new Map(
   Object.entries({
     accelerate: 'BucketAccelerateConfiguration',
@@ -112,7 +97,7 @@ const absent: ReadonlyMap<string, string> = new Map(
 
 const verbs: Readonly<Record<string, string>> = { GET: 'Get', HEAD: 'Head', PUT: 'Put', POST: 'Post', DELETE: 'Delete' }
 
-/** S3's name of what is not there, as near as the request tells. */
+/** S3's name of an operation that is not implemented, as near as the request tells. */
 function nameOfAbsent(method: string, level: Level, query: ReadonlyMap<string, string>): string | undefined {
   for (const marker of query.keys()) {
     const noun = absent.get(marker)
@@ -126,7 +111,7 @@ function nameOfAbsent(method: string, level: Level, query: ReadonlyMap<string, s
 }
 
 const byPlace = new Map<string, { name: OperationName; rule: Rule }[]>()
-for (const [name, { rule }] of Object.entries(operations) as [OperationName, { rule: Rule }][]) {
+for (const [name, rule] of Object.entries(operations) as [OperationName, Rule][]) {
   const place = `${rule.method} ${rule.level}`
   byPlace.set(place, [...(byPlace.get(place) ?? []), { name, rule }])
 }
@@ -135,10 +120,10 @@ const levelOf = ({ bucket, key }: RawTarget): Level =>
   key !== undefined ? 'object' : bucket !== undefined ? 'bucket' : 'service'
 
 /**
- * Which operation a request is (S3 API reference). Parameters that mean nothing here are ignored; one that makes the
- * request an operation that is not there is refused.
+ * Reads which operation a request is (S3 API reference). Unknown parameters are ignored; a parameter of an operation that is
+ * not implemented is refused.
  *
- * Throws NotImplemented, which names the operation.
+ * Throws NotImplemented, which names the operation; InvalidArgument for a part with only one of its two parameters.
  */
 export function readOperation(method: string, target: RawTarget, headers: ReadonlyMap<string, string>): OperationName {
   const level = levelOf(target)
@@ -151,7 +136,7 @@ export function readOperation(method: string, target: RawTarget, headers: Readon
         (and === undefined || query.has(and)) &&
         (header === undefined || headers.has(header)),
     )
-  // An operation without a marker is what is left, so first see whether the query asks for something else.
+  // An operation without a marker matches any query, so first see whether the query asks for something else.
   if (found?.rule.marker === undefined) {
     const name = nameOfAbsent(method, level, query)
     if (name !== undefined) throw s3Failure('NotImplemented', `${name} is not implemented`)

@@ -1,4 +1,4 @@
-import { z } from '@hono/zod-openapi'
+import { z } from 'zod'
 import { s3Failure } from './s3-failure.ts'
 
 const scalar = z.union([z.string(), z.number()]).transform(String)

@@ -2,6 +2,8 @@ import { expect, test } from 'vitest'
 import { readOperation } from './operations.ts'
 import { readTarget } from './raw-target.ts'
 
+const prefix = { kind: 'prefix', prefix: '/s3' } as const
+
 test.each([
   ['/s3', undefined, undefined],
   ['/s3/', undefined, undefined],
@@ -19,7 +21,7 @@ test.each([
   [`/s3/b/${Buffer.from('ü').toString('latin1')}`, 'b', 'ü'],
   [`/s3/b/${'k'.repeat(1_024)}`, 'b', 'k'.repeat(1_024)],
 ])('%s is bucket %s and key %s', (url, bucket, key) => {
-  expect(readTarget(url, { kind: 'prefix' })).toMatchObject({ bucket, key })
+  expect(readTarget(url, prefix)).toMatchObject({ bucket, key })
 })
 
 test.each([
@@ -31,11 +33,11 @@ test.each([
   ['1,025 bytes', `/s3/b/${'k'.repeat(1_025)}`, 'KeyTooLongError'],
   ['1,026 bytes in 513 characters', `/s3/b/${'%C3%BC'.repeat(513)}`, 'KeyTooLongError'],
 ])('a key with %s is refused', (_, url, code) => {
-  expect(() => readTarget(url, { kind: 'prefix' })).toThrow(expect.objectContaining({ code, status: 400 }))
+  expect(() => readTarget(url, prefix)).toThrow(expect.objectContaining({ code, status: 400 }))
 })
 
 const operation = (method: string, url: string, headers: Record<string, string> = {}) =>
-  readOperation(method, readTarget(url, { kind: 'prefix' }), new Map(Object.entries(headers)))
+  readOperation(method, readTarget(url, prefix), new Map(Object.entries(headers)))
 
 test.each([
   ['GET', '/s3', 'ListBuckets'],

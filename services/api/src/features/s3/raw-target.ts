@@ -1,11 +1,14 @@
-import type { Addressing } from './addressing.ts'
 import { s3Failure } from './s3-failure.ts'
 
-/** Where the API's own origin has S3. */
-export const PREFIX = '/s3'
 const KEY_BYTES_MAX = 1_024
 
-/** One parameter of the query: as it was sent, for the signature, and what it means. */
+/**
+ * How a request names its bucket: `prefix`, by the path below a prefix such as `/s3`; `root`, by the whole path; `host`, by the
+ * first labels of its host, and then the whole path is the key (S3 API "Virtual hosting of buckets").
+ */
+export type Addressing = { kind: 'prefix'; prefix: string } | { kind: 'root' } | { kind: 'host'; bucket: string }
+
+/** One parameter of the query: as it was sent, for the signature, and decoded. */
 export interface QueryParameter {
   rawName: string
   /** undefined without `=`; to a signature that is an empty value. */
@@ -14,10 +17,10 @@ export interface QueryParameter {
   value: string
 }
 
-/** What a request is about, read from its URL to the byte: nothing is folded, collapsed or decoded twice. */
+/** The bucket, key and query of a request, read from its URL byte for byte: nothing is folded, collapsed or decoded twice. */
 export interface RawTarget {
   addressing: Addressing
-  /** With `/s3` where that is its prefix, without the query, as it came. */
+  /** As it came, with its prefix and without the query. */
   rawPath: string
   parameters: readonly QueryParameter[]
   /** The first parameter of a name. */
@@ -28,11 +31,11 @@ export interface RawTarget {
   key: string | undefined
 }
 
-/** Bytes above ASCII come from Node as latin1; in a URL they mean what their escapes mean. */
+/** Node reads bytes above ASCII as latin1; in a URL they mean the same as their escapes. */
 const escapeHighBytes = (text: string): string =>
   text.replaceAll(/[\u0080-\u00ff]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`)
 
-/** Decodes once. Throws InvalidArgument for a NUL and what is no UTF-8, which no key can hold. */
+/** Decodes once. Throws InvalidArgument for a NUL or invalid UTF-8, neither of which a key can hold. */
 export function decodeOnce(text: string, what: string): string {
   let decoded: string
   try {
@@ -68,7 +71,7 @@ function readQuery(text: string): QueryParameter[] {
   return parameters
 }
 
-/** What stands in front of the key in a path, split off: the bucket, unless the host has named it. */
+/** Splits a path into bucket and key; where the host names the bucket, all of it is the key. */
 function readPath(below: string, addressing: Addressing): { bucket: string | undefined; rawKey: string } {
   if (addressing.kind === 'host') return { bucket: addressing.bucket, rawKey: below }
   if (below === '') return { bucket: undefined, rawKey: '' }
@@ -78,10 +81,10 @@ function readPath(below: string, addressing: Addressing): { bucket: string | und
 }
 
 /**
- * Reads `incoming.url` of an S3 request. A key is what stands behind the bucket's slash, decoded once: `..`, `//`,
+ * Reads the URL of a request as Node received it. The key is everything after the bucket's slash, decoded once: `..`, `//`,
  * `%2F` and `+` are bytes of it like any others and never a path. In the query `+` is a space, as forms write it.
  *
- * Throws InvalidArgument for what is no UTF-8 or holds a NUL, KeyTooLongError beyond 1,024 bytes, InvalidURI for no path.
+ * Throws InvalidArgument for invalid UTF-8 or a NUL, KeyTooLongError beyond 1,024 bytes, InvalidURI for a URL without a path.
  */
 export function readTarget(url: string, addressing: Addressing): RawTarget {
   const at = url.indexOf('?')
@@ -91,7 +94,7 @@ export function readTarget(url: string, addressing: Addressing): RawTarget {
   for (const { name, value } of parameters) if (!query.has(name)) query.set(name, value)
 
   if (!rawPath.startsWith('/')) throw s3Failure('InvalidURI')
-  const prefix = addressing.kind === 'prefix' ? PREFIX : ''
+  const prefix = addressing.kind === 'prefix' ? addressing.prefix : ''
   const { bucket, rawKey } = readPath(rawPath.slice(prefix.length + 1), addressing)
   const key = rawKey === '' ? undefined : checkKey(decodeOnce(rawKey, 'key'))
   return { addressing, rawPath, parameters, query, bucket, key }

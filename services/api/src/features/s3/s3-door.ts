@@ -5,48 +5,17 @@ import { type DoorExchange, openDoor } from '../../http/door.ts'
 import { noAccess } from '../products/require-product.ts'
 import type { Bucket } from '../storage/buckets.ts'
 import { sendContent } from '../storage/read-object.ts'
-import { addressingOf } from './addressing.ts'
+import { addressingAt, type Place } from './addressing.ts'
 import { admit, authorize } from './authorize.ts'
 import { handlers } from './handlers.ts'
-import { type OperationName, operations, readOperation, writes } from './operations.ts'
+import { withHoistedHeaders } from './hoisted-headers.ts'
+import { operationScopes, publicOperations, writes } from './operation-scopes.ts'
+import { type OperationName, readOperation } from './operations.ts'
 import { postObject } from './post-object.ts'
 import { readRawHeaders } from './raw-headers.ts'
 import { type RawTarget, readTarget } from './raw-target.ts'
 import type { S3Reply } from './s3-call.ts'
 import { s3Failure } from './s3-failure.ts'
-
-/** What anyone may do in a public bucket. */
-const open: ReadonlySet<OperationName> = new Set(['GetObject', 'HeadObject'])
-
-/** Of a presigned URL, parameters that are about its signature or, like a presigner's CRC of no body, mean nothing. */
-const isNoHeader = (name: string): boolean =>
-  name.startsWith('x-amz-checksum-') ||
-  [
-    'x-amz-algorithm',
-    'x-amz-credential',
-    'x-amz-date',
-    'x-amz-expires',
-    'x-amz-signedheaders',
-    'x-amz-signature',
-    'x-amz-security-token',
-    'x-amz-content-sha256',
-    'x-amz-sdk-checksum-algorithm',
-  ].includes(name)
-
-/** Presigners move x-amz-* headers into the query, where they mean the same. */
-function withHoisted(
-  headers: ReadonlyMap<string, string>,
-  { parameters, query }: RawTarget,
-): ReadonlyMap<string, string> {
-  if (!query.has('X-Amz-Signature')) return headers
-  const all = new Map(headers)
-  for (const { name, value } of parameters) {
-    const lower = name.toLowerCase()
-    if (lower.startsWith('x-amz-') && !isNoHeader(lower) && !all.has(lower))
-      all.set(lower, Buffer.from(value).toString('latin1'))
-  }
-  return all
-}
 
 /** The operation, or the refusal that is held back until it is known who asks. */
 function tryReadOperation(
@@ -83,14 +52,10 @@ interface Read {
   found: { name: OperationName } | { refusal: S3Error }
 }
 
-/** Where this door is: below `/s3` of the API's own origin, or at the root of another, which may have buckets for hosts. */
-type Place = 'prefix' | 'root'
-
 function read({ deps, incoming, url }: DoorExchange, place: Place): Read {
-  const asked = addressingOf(deps, incoming.headers.host ?? '')
-  const target = readTarget(url, place === 'root' && asked?.kind === 'host' ? asked : { kind: place })
+  const target = readTarget(url, addressingAt(deps, place, incoming.headers.host ?? ''))
   const sent = readRawHeaders(incoming.rawHeaders)
-  const headers = withHoisted(sent, target)
+  const headers = withHoistedHeaders(sent, target)
   return { target, sent, headers, found: tryReadOperation(incoming.method ?? '', target, headers) }
 }
 
@@ -108,8 +73,8 @@ async function answer(exchange: DoorExchange, place: Place, admitted: Promise<vo
     target,
     headers: sent,
     isObjectAsked: handler?.needs === 'object',
-    scope: name && operations[name].scope,
-    isOpen: name !== undefined && open.has(name),
+    scope: name && operationScopes[name],
+    isOpen: name !== undefined && publicOperations.has(name),
     admitted,
   })
   if ('refusal' in found) throw found.refusal

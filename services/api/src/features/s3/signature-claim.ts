@@ -4,9 +4,9 @@ import { s3Failure } from './s3-failure.ts'
 const ALGORITHM = 'AWS4-HMAC-SHA256'
 const EXPIRES_MAX_SECONDS = 604_800
 
-/** What a request says of its signature, before anything of it is believed. */
+/** The signature of a request as the request claims it; nothing of it is verified. */
 export interface SignatureClaim {
-  /** The API key's id (D42). */
+  /** The access key id. */
   keyId: string
   /** `YYYYMMDD` of the scope. */
   day: string
@@ -18,7 +18,7 @@ export interface SignatureClaim {
   signedHeaders: readonly string[]
   /** 64 hexadecimal digits. */
   signature: string
-  /** Whether it stands in a header or in the query, where it says how long it holds. */
+  /** Header or presigned URL; a URL says how long it is valid. */
   place: { kind: 'header' } | { kind: 'query'; expiresInSeconds: number }
 }
 
@@ -26,7 +26,7 @@ type S3AuthFailure = 'AuthorizationHeaderMalformed' | 'AuthorizationQueryParamet
 
 const SIGV2 = 'Signature version 2 is not supported; use AWS4-HMAC-SHA256 (in boto3: Config(signature_version="s3v4"))'
 
-/** `20130524T000000Z` as a moment; undefined for anything else, days that do not exist included. */
+/** Reads `20130524T000000Z`; undefined for anything else, dates that do not exist included. */
 function readTimestamp(text: string): Date | undefined {
   const parts = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(text)
   if (!parts) return undefined
@@ -37,7 +37,7 @@ function readTimestamp(text: string): Date | undefined {
 
 const pad = (value: number): string => String(value).padStart(2, '0')
 
-/** A moment as SigV4 writes it. */
+/** A time as SigV4 writes it. */
 export const amzTimestamp = (at: Date): string =>
   `${at.getUTCFullYear()}${pad(at.getUTCMonth() + 1)}${pad(at.getUTCDate())}T${pad(at.getUTCHours())}${pad(at.getUTCMinutes())}${pad(at.getUTCSeconds())}Z`
 
@@ -47,8 +47,8 @@ export interface CredentialScope {
   region: string
 }
 
-/** Reads `keyId/day/region/s3/aws4_request`. Any region will do. */
-export function readCredential(credential: string, failure: S3AuthFailure): CredentialScope {
+/** Reads `keyId/day/region/s3/aws4_request`. Any region is accepted. */
+function readCredential(credential: string, failure: S3AuthFailure): CredentialScope {
   const parts = credential.split('/')
   const [keyId = '', day = '', region = '', service, end] = parts
   if (parts.length !== 5 || end !== 'aws4_request')
@@ -70,7 +70,7 @@ function readSignature(signature: string, failure: S3AuthFailure): string {
   return signature
 }
 
-/** The moment of a request that signs by header: x-amz-date, else Date, which must be signed then. */
+/** The time of a request that is signed by header: x-amz-date, else Date, which must then be signed. */
 function readHeaderDate(
   headers: ReadonlyMap<string, string>,
   signedHeaders: readonly string[],
@@ -141,7 +141,29 @@ function readQueryClaim({ query }: RawTarget): SignatureClaim {
   }
 }
 
-/** Who a request says it is from; nothing of it is verified. */
+/** The signature of a form's policy, as the form claims it. */
+export interface FormClaim extends CredentialScope {
+  signature: string
+}
+
+/**
+ * Reads the claim of a form (S3 API POST object). fields: by name in lower case.
+ * Throws AccessDenied, InvalidArgument, AuthorizationHeaderMalformed.
+ */
+export function readFormClaim(fields: ReadonlyMap<string, string>): FormClaim {
+  const get = (name: string): string => {
+    const value = fields.get(name)
+    if (value === undefined) throw s3Failure('AccessDenied', `The form must hold ${name}`)
+    return value
+  }
+  if (get('x-amz-algorithm') !== ALGORITHM) throw s3Failure('InvalidArgument', `x-amz-algorithm must be ${ALGORITHM}`)
+  const scope = readCredential(get('x-amz-credential'), 'AuthorizationHeaderMalformed')
+  if (!get('x-amz-date').startsWith(scope.day))
+    throw s3Failure('AccessDenied', 'The date of the credential is not that of x-amz-date')
+  return { ...scope, signature: get('x-amz-signature') }
+}
+
+/** Who a request claims to be from; nothing of it is verified. */
 export type AuthClaim =
   | { kind: 'anonymous' }
   | { kind: 'bearer'; token: string }

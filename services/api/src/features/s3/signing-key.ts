@@ -1,7 +1,8 @@
-import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
 import type { Sealer } from '@platform/runtime/seal'
 import { LRUCache } from 'lru-cache'
 import { hmacFromState } from '../api-keys/signing-state.ts'
+import { deriveSigningKey } from './derive-signing-key.ts'
 import type { CredentialScope } from './signature-claim.ts'
 
 /** Days and regions of keys that sign now: a client uses one region, and at midnight two days. */
@@ -13,9 +14,6 @@ export interface SealedState {
   ciphertext: Buffer
   kekId: string
 }
-
-export const hmac = (key: Buffer | KeyObject, message: string): Buffer =>
-  createHmac('sha256', key).update(message).digest()
 
 /** Gives the SigV4 key of a day and region. Rejects when the state does not open. */
 export type SigningKeys = (state: SealedState, scope: Pick<CredentialScope, 'day' | 'region'>) => Promise<KeyObject>
@@ -36,8 +34,7 @@ export function createSigningKeys(sealer: Pick<Sealer, 'open'>): SigningKeys {
     if (remembered) return remembered
     const dayKey = days.get(ofDay) ?? (await hmacFromState(sealer.open(state, `api_key:${state.keyId}`), day))
     days.set(ofDay, dayKey)
-    // As a KeyObject, since a buffer would be made into one at every signature.
-    const key = createSecretKey(hmac(hmac(hmac(dayKey, region), 's3'), 'aws4_request'))
+    const key = deriveSigningKey(dayKey, region)
     known.set(name, key)
     return key
   }

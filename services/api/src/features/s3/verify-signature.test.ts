@@ -18,7 +18,7 @@ function keyOf({ day, region }: SignatureClaim): Buffer {
   return step(step(step(step(`AWS4${secret}`, day), region), 's3'), 'aws4_request')
 }
 
-const prefix = { kind: 'prefix' } as const
+const prefix = { kind: 'prefix', prefix: '/s3' } as const
 
 interface Sent {
   method: string

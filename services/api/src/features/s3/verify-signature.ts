@@ -1,13 +1,13 @@
-import { hash, type KeyObject, timingSafeEqual } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
 import { type CanonicalUri, canonicalRequest, canonicalUris } from './canonical-request.ts'
-import { PREFIX, type RawTarget } from './raw-target.ts'
+import { EMPTY_SHA256, hmac, sameSignature, sha256Hex } from './hash.ts'
+import type { RawTarget } from './raw-target.ts'
 import { s3Failure } from './s3-failure.ts'
-import type { CredentialScope, SignatureClaim } from './signature-claim.ts'
-import { hmac } from './signing-key.ts'
+import type { CredentialScope, FormClaim, SignatureClaim } from './signature-claim.ts'
 
 const SKEW_MAX_MS = 15 * 60_000
 
-/** What of a request is signed. */
+/** The signed parts of a request. */
 export interface SignedRequest {
   method: string
   target: RawTarget
@@ -17,7 +17,7 @@ export interface SignedRequest {
   hosts: readonly string[]
 }
 
-/** Where the signatures of a streaming body go on from (SigV4 "Transferring payload in multiple chunks"). */
+/** The state from which the chunk signatures of a streaming body continue (SigV4 "Transferring payload in multiple chunks"). */
 export interface StreamSeed {
   signingKey: KeyObject
   signature: string
@@ -26,22 +26,12 @@ export interface StreamSeed {
   scope: string
 }
 
-/** Of latin1 text, byte for byte: what headers and paths are made of. */
-export const sha256Hex = (text: string): string => hash('sha256', Buffer.from(text, 'latin1'), 'hex')
-
-export const scopeText = ({ day, region }: Pick<CredentialScope, 'day' | 'region'>): string =>
+const scopeText = ({ day, region }: Pick<CredentialScope, 'day' | 'region'>): string =>
   `${day}/${region}/s3/aws4_request`
 
-/** True if both are the same 64 hexadecimal digits, in a time that tells nothing. */
-export function sameSignature(expected: Buffer, claimed: string): boolean {
-  // Anything that is no hexadecimal becomes shorter.
-  const given = Buffer.from(claimed, 'hex')
-  return given.length === expected.length && timingSafeEqual(given, expected)
-}
-
 /**
- * Refuses a claim by its time: 15 minutes either way for a header, from its date to its expiry for a URL (RequestTimeTooSkewed,
- * AccessDenied "Request has expired").
+ * Checks the time of a claim: within 15 minutes of now for a header, between date and expiry for a URL.
+ * Throws RequestTimeTooSkewed, AccessDenied.
  */
 export function checkTime({ signedAt, place }: SignatureClaim, now: Date): void {
   const age = now.getTime() - signedAt.getTime()
@@ -53,7 +43,7 @@ export function checkTime({ signedAt, place }: SignatureClaim, now: Date): void 
   if (age > place.expiresInSeconds * 1_000) throw s3Failure('AccessDenied', 'Request has expired')
 }
 
-/** Refuses a claim that leaves out what has to be signed: host, and every x-amz-* header that was sent. */
+/** Checks that host and every x-amz-* header of the request are signed, and that every signed header arrived. Throws AccessDenied. */
 export function checkSignedHeaders(claim: SignatureClaim, headers: ReadonlyMap<string, string>): void {
   const names = new Set(claim.signedHeaders)
   if (!names.has('host')) throw s3Failure('AccessDenied', 'The Host header must be signed')
@@ -65,17 +55,14 @@ export function checkSignedHeaders(claim: SignatureClaim, headers: ReadonlyMap<s
   if (missing !== undefined) throw s3Failure('AccessDenied', 'A header that was signed did not arrive')
 }
 
-/** Of no bytes. */
-export const EMPTY_SHA256 = sha256Hex('')
-
 const hasBody = (headers: ReadonlyMap<string, string>): boolean =>
   headers.has('transfer-encoding') || (headers.get('content-length') ?? '0') !== '0'
 
 /**
- * What stands for the body in the signature: the header; in a URL also the parameter, else UNSIGNED-PAYLOAD. Older curls send
- * no header, and then a body that is not there is what they have signed.
+ * The payload hash that the signature covers: x-amz-content-sha256; in a URL also the parameter, else UNSIGNED-PAYLOAD. Old
+ * versions of curl send no header and sign the hash of an empty body.
  *
- * Throws InvalidRequest for a body of which nothing is said.
+ * Throws InvalidRequest for a body without a declared hash.
  */
 export function payloadHashOf({ headers, target }: SignedRequest, claim: SignatureClaim): string {
   const declared = headers.get('x-amz-content-sha256')
@@ -91,27 +78,28 @@ interface Reading {
 }
 
 /**
- * The ways this request may have been signed: as it came, and below `/s3` also without that. s3cmd, told `host_base = H/s3`,
- * signs `host:H/s3` and the path below it; where a proxy has mapped the root of an origin onto `/s3`, clients sign that
- * origin and the path below.
+ * The ways this request may have been signed: as it came, and below a prefix also without that. s3cmd, told `host_base = H/s3`,
+ * signs `host:H/s3` and the path below it; where a proxy maps the root of an origin onto `/s3`, clients sign that origin and
+ * the path below.
  */
 function* readings({ target, hosts }: SignedRequest): Generator<Reading> {
   for (const uri of canonicalUris(target)) for (const host of hosts) yield { uri, host }
   if (target.addressing.kind !== 'prefix') return
+  const { prefix } = target.addressing
   for (const { path, query } of canonicalUris(target)) {
-    const uri = { path: path.slice(PREFIX.length) || '/', query }
+    const uri = { path: path.slice(prefix.length) || '/', query }
     for (const host of hosts) {
-      yield { uri, host: `${host}${PREFIX}` }
+      yield { uri, host: `${host}${prefix}` }
       yield { uri, host }
     }
   }
 }
 
 /**
- * Verifies a claim with the key's signing key of that day and region. Time and signed headers are checked by `checkTime`
- * and `checkSignedHeaders`, which need no key. Returns where the signatures of a streaming body go on.
+ * Verifies a claim with the signing key of its day and region. Time and signed headers are checked by `checkTime` and
+ * `checkSignedHeaders`, which need no key. Returns the seed for the signatures of a streaming body.
  *
- * Throws SignatureDoesNotMatch, which says nothing of the right one.
+ * Throws SignatureDoesNotMatch, which never reveals the right signature.
  */
 export function verifySignature(request: SignedRequest, claim: SignatureClaim, signingKey: KeyObject): StreamSeed {
   const { method, headers } = request
@@ -124,4 +112,9 @@ export function verifySignature(request: SignedRequest, claim: SignatureClaim, s
     if (sameSignature(hmac(signingKey, toSign), signature)) return { signingKey, signature, timestamp, scope }
   }
   throw s3Failure('SignatureDoesNotMatch')
+}
+
+/** Verifies the signature of a form's policy, which is signed in base64, as it is sent. Throws SignatureDoesNotMatch. */
+export function verifyPolicy(policy: string, { signature }: FormClaim, signingKey: KeyObject): void {
+  if (!sameSignature(hmac(signingKey, policy), signature)) throw s3Failure('SignatureDoesNotMatch')
 }

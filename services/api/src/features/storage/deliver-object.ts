@@ -7,11 +7,11 @@ import type { DoorExchange } from '../../http/door.ts'
 import type { ServedBy } from '../request-logs/table.ts'
 import { secondsLeft } from './access-url.ts'
 import type { StoredObject } from './commit-object.ts'
-import { isRangeCurrent, judge, quotedEtag } from './conditions.ts'
+import { evaluatePreconditions, isRangeCurrent, quotedEtag } from '../s3/preconditions.ts'
 import { headersOf, headerValue } from './object-headers.ts'
 import type { ByteRange } from './blobs.ts'
 import { openObject, sendContent } from './read-object.ts'
-import { readRange } from './read-range.ts'
+import { readRange } from '../s3/read-range.ts'
 import { blobs, buckets, objectBlobs, objects } from './table.ts'
 
 /** Where an object is asked for: the bucket's slug, and the key as its bytes. */
@@ -148,7 +148,7 @@ export async function deliverObject(
 
   const given = incoming.headers
   const headers = describe(object, target, privateFor)
-  const verdict = judge(
+  const verdict = evaluatePreconditions(
     {
       ifMatch: one(given, 'if-match'),
       ifNoneMatch: one(given, 'if-none-match'),

@@ -1,9 +1,11 @@
-import type { StoredObject } from './commit-object.ts'
+/** The validators of an object, which conditions are compared with. */
+export interface Validators {
+  /** Without quotes. */
+  etag: string
+  uploadedAt: Date
+}
 
-/** What a condition is held against. */
-export type Subject = Pick<StoredObject, 'etag' | 'uploadedAt'>
-
-/** HTTP dates have seconds only. */
+/** HTTP dates have a precision of one second. */
 const seconds = (at: Date): number => Math.floor(at.getTime() / 1_000)
 
 function dateOf(text: string | undefined): number | undefined {
@@ -12,7 +14,7 @@ function dateOf(text: string | undefined): number | undefined {
   return Number.isNaN(at.getTime()) ? undefined : seconds(at)
 }
 
-/** An entity tag without weakness and quotes; s3cmd and others send it bare. */
+/** An entity tag without `W/` and quotes; s3cmd and others send it without quotes. */
 export const bareEtag = (text: string): string =>
   text
     .trim()
@@ -24,7 +26,7 @@ export const quotedEtag = (etag: string): string => `"${etag}"`
 const names = (list: string, etag: string): boolean =>
   list.trim() === '*' || list.split(',').some((one) => bareEtag(one) === etag)
 
-/** The four conditions, by the headers that carry them. */
+/** The conditions of a request, by header. */
 export interface Conditions {
   ifMatch: string | undefined
   ifNoneMatch: string | undefined
@@ -32,10 +34,10 @@ export interface Conditions {
   ifUnmodifiedSince: string | undefined
 }
 
-/** RFC 9110 §13.2.2: an entity tag speaks louder than a date. */
-export function judge(
+/** Evaluates preconditions in the order of RFC 9110 §13.2.2: an entity tag takes precedence over a date. */
+export function evaluatePreconditions(
   { ifMatch, ifNoneMatch, ifModifiedSince, ifUnmodifiedSince }: Conditions,
-  { etag, uploadedAt }: Subject,
+  { etag, uploadedAt }: Validators,
 ): 'holds' | 'failed' | 'not modified' {
   const at = seconds(uploadedAt)
   if (ifMatch !== undefined) {
@@ -49,8 +51,8 @@ export function judge(
   return since !== undefined && at <= since ? 'not modified' : 'holds'
 }
 
-/** RFC 9110 §13.1.5: whether a range is still one of the same object. */
-export function isRangeCurrent(ifRange: string | undefined, { etag, uploadedAt }: Subject): boolean {
+/** True if a range may be answered: the object is the one that If-Range names (RFC 9110 §13.1.5), or there is no If-Range. */
+export function isRangeCurrent(ifRange: string | undefined, { etag, uploadedAt }: Validators): boolean {
   if (ifRange === undefined) return true
   const since = /^(W\/)?"/.test(ifRange.trim()) ? undefined : dateOf(ifRange)
   return since === undefined
