@@ -1,10 +1,10 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto'
 import { request, type RequestListener } from 'node:http'
 import { S3Client, type S3ClientConfig, S3ServiceException } from '@aws-sdk/client-s3'
+import { amzTimestamp } from '@platform/s3-protocol/signature/claim'
 import { listen } from '@platform/service/http-server'
 import type { TestPlatform } from '@platform/testing/platform'
 import { createS3Door } from '../src/features/s3/s3-door.ts'
-import { amzTimestamp } from '../src/features/s3/signature-claim.ts'
 import { type Key, newKey, newOwner, type Owner, unique } from './scenario.ts'
 
 const storageScopes = ['network:storage:read', 'network:storage:write', 'network:storage:delete']

@@ -1,6 +1,6 @@
+import type { Addressing } from '@platform/s3-protocol/wire/raw-target'
 import type { Deps } from '../../deps.ts'
 import type { DoorExchange } from '../../http/door.ts'
-import type { Addressing } from './raw-target.ts'
 
 /** Where the API's own origin has S3. */
 const BELOW_PREFIX: Addressing = { kind: 'prefix', prefix: '/s3' }

@@ -1,5 +1,16 @@
 import type { ApiScope } from '@platform/auth/scopes'
 import type { Sealer } from '@platform/runtime/seal'
+import { readAuthClaim, readFormClaim, type SignatureClaim } from '@platform/s3-protocol/signature/claim'
+import {
+  checkSignedHeaders,
+  checkTime,
+  payloadHashOf,
+  type StreamSeed,
+  verifyPolicy,
+  verifySignature,
+} from '@platform/s3-protocol/signature/verify'
+import type { RawTarget } from '@platform/s3-protocol/wire/raw-target'
+import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { type Deps, grants } from '../../deps.ts'
 import type { DoorExchange } from '../../http/door.ts'
 import { admitAnyone, authenticate } from '../../http/exchange.ts'
@@ -15,19 +26,8 @@ import {
   type Named,
   type SigningApiKey,
 } from './find-access.ts'
-import type { RawTarget } from './raw-target.ts'
 import type { Caller } from './s3-call.ts'
-import { s3Failure } from './s3-failure.ts'
-import { readAuthClaim, readFormClaim, type SignatureClaim } from './signature-claim.ts'
 import { createSigningKeys, type SealedState, type SigningKeys } from './signing-key.ts'
-import {
-  checkSignedHeaders,
-  checkTime,
-  payloadHashOf,
-  type StreamSeed,
-  verifyPolicy,
-  verifySignature,
-} from './verify-signature.ts'
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 

@@ -1,6 +1,6 @@
+import { isBucketName } from '@platform/s3-protocol/wire/bucket-name'
+import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import type { EnvironmentSlug } from '../applications/table.ts'
-import { isBucketName } from './is-bucket-name.ts'
-import { s3Failure } from './s3-failure.ts'
 
 /** What REST would read as an id (D39). */
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/

@@ -1,14 +1,22 @@
 import { createHash } from 'node:crypto'
 import type { Db } from '@platform/runtime/database'
+import { checksumAlgorithms, checksumHeader, startSum } from '@platform/s3-protocol/body/checksum'
+import { combineCrcs } from '@platform/s3-protocol/body/combine-crcs'
+import {
+  checkWriteCondition,
+  readWriteCondition,
+  type WriteCondition,
+} from '@platform/s3-protocol/wire/check-conditions'
+import { readPartNumber } from '@platform/s3-protocol/wire/part-number'
+import { bareEtag, quotedEtag } from '@platform/s3-protocol/wire/preconditions'
+import { childText, readXml, type XmlNode } from '@platform/s3-protocol/wire/read-xml'
+import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
+import { writeXml } from '@platform/s3-protocol/wire/write-xml'
 import { and, asc, eq } from 'drizzle-orm'
 import { commitObjectWithin, type ObjectBlob, type StoredObject } from '../storage/commit-object.ts'
-import { bareEtag, quotedEtag } from './preconditions.ts'
 import { findObject } from '../storage/read-object.ts'
 import { type ObjectChecksum, objects, uploadBlobs, uploads } from '../storage/table.ts'
 import { writeBucketName } from './bucket-name.ts'
-import { checkWriteCondition, readWriteCondition, type WriteCondition } from './check-conditions.ts'
-import { checksumAlgorithms, checksumHeader, startSum } from './checksum.ts'
-import { combineCrcs } from './combine-crcs.ts'
 import {
   isOpen,
   listStoredParts,
@@ -18,14 +26,10 @@ import {
   type StoredPart,
 } from './find-upload.ts'
 import { objectLocation } from './object-location.ts'
-import { readPartNumber } from './part-number.ts'
 import { asMissing } from './put-object.ts'
 import { readSmallBody } from './read-small-body.ts'
-import { childText, readXml, type XmlNode } from './read-xml.ts'
 import type { KeyedCall, S3Reply } from './s3-call.ts'
-import { s3Failure } from './s3-failure.ts'
 import { stayAwake } from './stay-awake.ts'
-import { writeXml } from './write-xml.ts'
 
 const PARTS_MAX = 10_000
 const ELEMENTS_MAX = PARTS_MAX * 9

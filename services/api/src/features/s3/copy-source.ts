@@ -1,3 +1,6 @@
+import { checkCopySource } from '@platform/s3-protocol/wire/check-conditions'
+import { readCopySource } from '@platform/s3-protocol/wire/read-copy-source'
+import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { asc, eq } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { findBucket } from '../storage/buckets.ts'
@@ -5,10 +8,7 @@ import type { LiveBlob, StoredObject } from '../storage/commit-object.ts'
 import { findObject } from '../storage/read-object.ts'
 import { objectBlobs } from '../storage/table.ts'
 import { readBucketName } from './bucket-name.ts'
-import { checkCopySource } from './check-conditions.ts'
-import { readCopySource } from './read-copy-source.ts'
 import type { Caller } from './s3-call.ts'
-import { s3Failure } from './s3-failure.ts'
 
 /**
  * The object that a copy is made of: of the caller's application, its conditions met.

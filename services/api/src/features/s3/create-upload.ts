@@ -1,13 +1,13 @@
 import { newId } from '@platform/runtime/new-id'
+import { isCrc, readAlgorithm } from '@platform/s3-protocol/body/checksum'
+import { readTagHeader } from '@platform/s3-protocol/wire/read-tags'
+import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
+import { writeXml } from '@platform/s3-protocol/wire/write-xml'
 import { uploads } from '../storage/table.ts'
 import { writeBucketName } from './bucket-name.ts'
-import { isCrc, readAlgorithm } from './checksum.ts'
 import { readDescription } from './object-headers.ts'
-import { readTagHeader } from './read-tags.ts'
 import { refuseHeaders } from './refuse-headers.ts'
 import { type KeyedCall, type S3Reply, xmlReply } from './s3-call.ts'
-import { s3Failure } from './s3-failure.ts'
-import { writeXml } from './write-xml.ts'
 
 /** A week, after which a multipart upload that nobody finished is given up. S3 leaves it to rules of the bucket. */
 const UPLOAD_MS = 7 * 86_400_000

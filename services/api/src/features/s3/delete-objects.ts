@@ -1,15 +1,19 @@
 import { NotFound, Unavailable } from '@platform/errors/api-error'
 import { S3Error } from '@platform/errors/s3-error'
+import {
+  checkDeleteCondition,
+  type DeleteCondition,
+  readDeleteCondition,
+} from '@platform/s3-protocol/wire/check-conditions'
+import { checkKey } from '@platform/s3-protocol/wire/raw-target'
+import { childText, readXml, type XmlNode } from '@platform/s3-protocol/wire/read-xml'
+import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
+import { writeXml, type XmlElements } from '@platform/s3-protocol/wire/write-xml'
 import { findObject } from '../storage/read-object.ts'
 import { trashObject, trashObjects } from '../storage/trash.ts'
-import { checkDeleteCondition, type DeleteCondition, readDeleteCondition } from './check-conditions.ts'
-import { checkKey } from './raw-target.ts'
 import { readSmallBody } from './read-small-body.ts'
-import { childText, readXml, type XmlNode } from './read-xml.ts'
 import { refuseHeaders } from './refuse-headers.ts'
 import { type BucketCall, type KeyedCall, type S3Reply, xmlReply } from './s3-call.ts'
-import { s3Failure } from './s3-failure.ts'
-import { writeXml, type XmlElements } from './write-xml.ts'
 
 const KEYS_MAX = 1_000
 /** Twelve elements a key, which is more than there are. */

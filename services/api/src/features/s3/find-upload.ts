@@ -1,10 +1,10 @@
 import type { Db } from '@platform/runtime/database'
+import type { ChecksumAlgorithm } from '@platform/s3-protocol/body/checksum'
+import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { and, asc, eq, gt, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { uploadBlobs, uploads } from '../storage/table.ts'
-import type { ChecksumAlgorithm } from './checksum.ts'
 import type { KeyedCall } from './s3-call.ts'
-import { s3Failure } from './s3-failure.ts'
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 

@@ -1,3 +1,4 @@
+import type { OperationName } from '@platform/s3-protocol/wire/operations'
 import { abortUpload } from './abort-upload.ts'
 import { getAcl } from './acl.ts'
 import {
@@ -18,7 +19,6 @@ import { listParts } from './list-parts.ts'
 import { listUploads } from './list-uploads.ts'
 import { getObjectAttributes } from './object-attributes.ts'
 import { deleteObjectTagging, getObjectTagging, putObjectTagging } from './object-tags.ts'
-import type { OperationName } from './operations.ts'
 import { putObject } from './put-object.ts'
 import type { BucketCall, KeyCall, KeyedCall, ObjectCall, S3Reply } from './s3-call.ts'
 import { uploadPartCopy } from './upload-part-copy.ts'

@@ -1,15 +1,15 @@
 import { z } from '@hono/zod-openapi'
 import { BadRequest } from '@platform/errors/api-error'
+import { type KeyEncoding, readCount, readEncoding } from '@platform/s3-protocol/wire/list-parameters'
+import { quotedEtag } from '@platform/s3-protocol/wire/preconditions'
+import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
+import { writeXml, type XmlElements } from '@platform/s3-protocol/wire/write-xml'
 import { readCursor, writeCursor } from '../../http/pages.ts'
-import { quotedEtag } from './preconditions.ts'
 import { justAfter, successor } from '../storage/key-range.ts'
 import { type KeysEntry, keysPage } from '../storage/list-objects.ts'
 import { ownerOf } from './acl.ts'
 import { writeBucketName } from './bucket-name.ts'
-import { type KeyEncoding, readCount, readEncoding } from './list-parameters.ts'
 import { type BucketCall, type S3Reply, xmlReply } from './s3-call.ts'
-import { s3Failure } from './s3-failure.ts'
-import { writeXml, type XmlElements } from './write-xml.ts'
 
 const KEYS_MAX = 1_000
 

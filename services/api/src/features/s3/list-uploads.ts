@@ -1,3 +1,6 @@
+import { readCount, readEncoding } from '@platform/s3-protocol/wire/list-parameters'
+import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
+import { writeXml } from '@platform/s3-protocol/wire/write-xml'
 import { and, asc, eq, gt, gte, or } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { justAfter, successor, withinPrefix } from '../storage/key-range.ts'
@@ -5,10 +8,7 @@ import { uploads } from '../storage/table.ts'
 import { ownerOf } from './acl.ts'
 import { writeBucketName } from './bucket-name.ts'
 import type { MultipartUpload } from './find-upload.ts'
-import { readCount, readEncoding } from './list-parameters.ts'
 import { type BucketCall, type S3Reply, xmlReply } from './s3-call.ts'
-import { s3Failure } from './s3-failure.ts'
-import { writeXml } from './write-xml.ts'
 
 const UPLOADS_MAX = 1_000
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/

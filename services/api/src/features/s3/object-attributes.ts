@@ -1,9 +1,9 @@
+import { readCount } from '@platform/s3-protocol/wire/list-parameters'
+import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
+import { writeXml, type XmlElements } from '@platform/s3-protocol/wire/write-xml'
 import { and, asc, eq, gt, isNotNull, sql } from 'drizzle-orm'
 import { objectBlobs } from '../storage/table.ts'
-import { readCount } from './list-parameters.ts'
 import { type ObjectCall, type S3Reply, xmlReply } from './s3-call.ts'
-import { s3Failure } from './s3-failure.ts'
-import { writeXml, type XmlElements } from './write-xml.ts'
 
 const ATTRIBUTES = ['ETag', 'Checksum', 'ObjectParts', 'StorageClass', 'ObjectSize']
 const PARTS_MAX = 1_000

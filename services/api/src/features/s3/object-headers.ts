@@ -1,7 +1,7 @@
+import { headerText } from '@platform/s3-protocol/wire/raw-headers'
+import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { headersOf, headerValue, systemHeaders } from '../storage/object-headers.ts'
 import type { ObjectHeaders } from '../storage/table.ts'
-import { headerText } from './raw-headers.ts'
-import { s3Failure } from './s3-failure.ts'
 
 const METADATA_BYTES_MAX = 2_048
 const META = 'x-amz-meta-'

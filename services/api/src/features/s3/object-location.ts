@@ -1,7 +1,7 @@
+import type { Addressing, RawTarget } from '@platform/s3-protocol/wire/raw-target'
+import { uriEncode } from '@platform/s3-protocol/wire/uri-encode'
 import type { DoorExchange } from '../../http/door.ts'
 import { askedOrigin } from './addressing.ts'
-import type { Addressing, RawTarget } from './raw-target.ts'
-import { uriEncode } from './uri-encode.ts'
 
 /** The path of a bucket on the origin that was asked, without a slash at its end. bucket: as S3 clients name it (D34). */
 export function bucketPath(addressing: Addressing, bucket: string): string {

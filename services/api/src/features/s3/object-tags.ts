@@ -1,10 +1,10 @@
+import { readTagDocument } from '@platform/s3-protocol/wire/read-tags'
+import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
+import { writeXml } from '@platform/s3-protocol/wire/write-xml'
 import { and, eq, isNull } from 'drizzle-orm'
 import { objects } from '../storage/table.ts'
 import { readSmallBody } from './read-small-body.ts'
-import { readTagDocument } from './read-tags.ts'
 import { type KeyedCall, type ObjectCall, type S3Reply, xmlReply } from './s3-call.ts'
-import { s3Failure } from './s3-failure.ts'
-import { writeXml } from './write-xml.ts'
 
 const BODY_BYTES_MAX = 64 * 1_024
 

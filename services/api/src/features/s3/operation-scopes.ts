@@ -1,5 +1,5 @@
 import type { ApiScope } from '@platform/auth/scopes'
-import type { OperationName } from './operations.ts'
+import type { OperationName } from '@platform/s3-protocol/wire/operations'
 
 const READ = 'network:storage:read'
 const WRITE = 'network:storage:write'

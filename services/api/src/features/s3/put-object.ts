@@ -1,15 +1,15 @@
 import { NotFound } from '@platform/errors/api-error'
+import { checksumHeader } from '@platform/s3-protocol/body/checksum'
+import { checkWriteCondition, readWriteCondition } from '@platform/s3-protocol/wire/check-conditions'
+import { quotedEtag } from '@platform/s3-protocol/wire/preconditions'
+import { readTagHeader } from '@platform/s3-protocol/wire/read-tags'
+import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { commitObject, type NewObject, type StoredObject } from '../storage/commit-object.ts'
-import { quotedEtag } from './preconditions.ts'
 import { findObject } from '../storage/read-object.ts'
-import { checkWriteCondition, readWriteCondition } from './check-conditions.ts'
-import { checksumHeader } from './checksum.ts'
 import { readDescription } from './object-headers.ts'
-import { readTagHeader } from './read-tags.ts'
 import { receiveObject } from './receive-object.ts'
 import { refuseHeaders } from './refuse-headers.ts'
 import type { BucketCall, KeyedCall, S3Reply } from './s3-call.ts'
-import { s3Failure } from './s3-failure.ts'
 
 /** What the store could not find, in the words of S3: the bucket was deleted, or a source's bytes, meanwhile. */
 export function asMissing(error: unknown): unknown {

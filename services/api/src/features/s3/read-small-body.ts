@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto'
+import { readBodyClaim, readRequestBody } from '@platform/s3-protocol/body/read-request-body'
+import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { bodyOf } from '../../http/door.ts'
-import { readBodyClaim, readRequestBody } from './read-request-body.ts'
 import type { S3Call } from './s3-call.ts'
-import { s3Failure } from './s3-failure.ts'
 
 /**
  * A body that is read whole: a document. It is held against what was promised of it like any other.

@@ -1,9 +1,9 @@
+import type { ChecksumAlgorithm } from '@platform/s3-protocol/body/checksum'
+import { readBodyClaim, readRequestBody, type RequestBody } from '@platform/s3-protocol/body/read-request-body'
+import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { bodyOf } from '../../http/door.ts'
 import { discardBlobs, type Received, receiveBody } from '../storage/receive-body.ts'
-import type { ChecksumAlgorithm } from './checksum.ts'
-import { readBodyClaim, readRequestBody, type RequestBody } from './read-request-body.ts'
 import type { S3Call } from './s3-call.ts'
-import { s3Failure } from './s3-failure.ts'
 
 /** What one request may send (S3 API PutObject). */
 export const PUT_BYTES_MAX = 5 * 1_024 ** 3

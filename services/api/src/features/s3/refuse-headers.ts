@@ -1,5 +1,5 @@
+import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import type { Bucket } from '../storage/buckets.ts'
-import { s3Failure } from './s3-failure.ts'
 
 /** Headers that ask for what is not there; answering 200 would let a client believe it has it. */
 const ABSENT = [

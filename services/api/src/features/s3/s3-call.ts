@@ -1,10 +1,10 @@
-import type { Content } from '../storage/read-object.ts'
+import type { StreamSeed } from '@platform/s3-protocol/signature/verify'
+import type { RawTarget } from '@platform/s3-protocol/wire/raw-target'
 import type { Deps } from '../../deps.ts'
 import type { DoorExchange } from '../../http/door.ts'
 import type { Bucket } from '../storage/buckets.ts'
+import type { Content } from '../storage/read-object.ts'
 import type { FoundObject } from './find-access.ts'
-import type { RawTarget } from './raw-target.ts'
-import type { StreamSeed } from './verify-signature.ts'
 
 /** Who a request is from, verified. */
 export type Caller =

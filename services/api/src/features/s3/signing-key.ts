@@ -1,9 +1,9 @@
 import type { KeyObject } from 'node:crypto'
 import type { Sealer } from '@platform/runtime/seal'
+import type { CredentialScope } from '@platform/s3-protocol/signature/claim'
+import { deriveSigningKey } from '@platform/s3-protocol/signature/signing-key'
 import { LRUCache } from 'lru-cache'
 import { hmacFromState } from '../api-keys/signing-state.ts'
-import { deriveSigningKey } from './derive-signing-key.ts'
-import type { CredentialScope } from './signature-claim.ts'
 
 /** Days and regions of keys that sign now: a client uses one region, and at midnight two days. */
 const REMEMBERED_MAX = 10_000

@@ -1,10 +1,10 @@
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
+import { writeXml } from '@platform/s3-protocol/wire/write-xml'
 import { expect, test } from 'vitest'
 import type { S3Call, S3Reply } from './s3-call.ts'
-import { s3Failure } from './s3-failure.ts'
 import { stayAwake } from './stay-awake.ts'
-import { writeXml } from './write-xml.ts'
 
 async function reply(answer: Promise<S3Reply>, outgoing: ServerResponse): Promise<void> {
   try {

@@ -1,7 +1,7 @@
 import { renderError } from '@platform/errors/render-error'
+import { XML_DECLARATION } from '@platform/s3-protocol/wire/write-xml'
 import { asApiError } from '../../http/exchange.ts'
 import type { S3Call, S3Reply } from './s3-call.ts'
-import { XML_DECLARATION } from './write-xml.ts'
 
 /** Between signs of life; clients and proxies give up on a silent server after some ten seconds. */
 const SIGN_OF_LIFE_MS = 5_000

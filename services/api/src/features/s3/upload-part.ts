@@ -1,18 +1,18 @@
 import type { Db } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
+import { checksumHeader } from '@platform/s3-protocol/body/checksum'
+import { readPartNumber } from '@platform/s3-protocol/wire/part-number'
+import { quotedEtag } from '@platform/s3-protocol/wire/preconditions'
+import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { and, eq, inArray } from 'drizzle-orm'
 import type { LiveBlob } from '../storage/commit-object.ts'
-import { quotedEtag } from './preconditions.ts'
 import { enlivenBlobs } from '../storage/enliven-blobs.ts'
 import type { NewBlob } from '../storage/receive-body.ts'
 import { blobs, uploadBlobs } from '../storage/table.ts'
-import { checksumHeader } from './checksum.ts'
 import { isOpen, getUpload, lockUpload, type PartChecksum, writePartChecksum } from './find-upload.ts'
-import { readPartNumber } from './part-number.ts'
 import { receiveObject } from './receive-object.ts'
 import { refuseHeaders } from './refuse-headers.ts'
 import type { KeyedCall, S3Reply } from './s3-call.ts'
-import { s3Failure } from './s3-failure.ts'
 
 interface NewPart {
   number: number

@@ -1,7 +1,7 @@
 import { createHash, type Hash } from 'node:crypto'
-import { EMPTY_SHA256, hmac, sameSignature, sha256Hex } from './hash.ts'
-import { s3Failure } from './s3-failure.ts'
-import type { StreamSeed } from './verify-signature.ts'
+import { EMPTY_SHA256, hmac, sameSignature, sha256Hex } from '../signature/hash.ts'
+import type { StreamSeed } from '../signature/verify.ts'
+import { s3Failure } from '../wire/s3-failure.ts'
 
 /** A chunk's line is a length, a semicolon and a signature: about 100 characters. */
 const LINE_BYTES_MAX = 1_024

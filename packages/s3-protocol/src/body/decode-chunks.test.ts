@@ -1,8 +1,8 @@
 import { createHash, createHmac, createSecretKey } from 'node:crypto'
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
+import type { StreamSeed } from '../signature/verify.ts'
 import { decodeChunks, type ChunksOptions } from './decode-chunks.ts'
-import type { StreamSeed } from './verify-signature.ts'
 
 const secret = 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY'
 const step = (key: Buffer | string, text: string) => createHmac('sha256', key).update(text).digest()

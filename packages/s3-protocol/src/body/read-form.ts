@@ -1,4 +1,4 @@
-import { s3Failure } from './s3-failure.ts'
+import { s3Failure } from '../wire/s3-failure.ts'
 
 /** All fields in front of the file together, as S3 has it. */
 const FIELDS_BYTES_MAX = 20 * 1_024

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { createCRC32, createCRC64, type IHasher } from 'hash-wasm'
-import { s3Failure } from './s3-failure.ts'
+import { s3Failure } from '../wire/s3-failure.ts'
 
 export type ChecksumAlgorithm = 'CRC32' | 'CRC32C' | 'CRC64NVME' | 'SHA1' | 'SHA256'
 

@@ -1,4 +1,4 @@
-import type { RawTarget } from './raw-target.ts'
+import type { RawTarget } from '../wire/raw-target.ts'
 
 /** Parameters of a presigned URL that belong to its signature or, like a presigner's CRC of an empty body, mean nothing. */
 const isNotHoisted = (name: string): boolean =>

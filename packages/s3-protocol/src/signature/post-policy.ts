@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { s3Failure } from './s3-failure.ts'
+import { s3Failure } from '../wire/s3-failure.ts'
 
 const scalar = z.union([z.string(), z.number()]).transform(String)
 const Policy = z.object({

@@ -1,9 +1,9 @@
 import type { KeyObject } from 'node:crypto'
+import type { RawTarget } from '../wire/raw-target.ts'
+import { s3Failure } from '../wire/s3-failure.ts'
 import { type CanonicalUri, canonicalRequest, canonicalUris } from './canonical-request.ts'
+import type { CredentialScope, FormClaim, SignatureClaim } from './claim.ts'
 import { EMPTY_SHA256, hmac, sameSignature, sha256Hex } from './hash.ts'
-import type { RawTarget } from './raw-target.ts'
-import { s3Failure } from './s3-failure.ts'
-import type { CredentialScope, FormClaim, SignatureClaim } from './signature-claim.ts'
 
 const SKEW_MAX_MS = 15 * 60_000
 

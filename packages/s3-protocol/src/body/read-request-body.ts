@@ -1,3 +1,5 @@
+import type { StreamSeed } from '../signature/verify.ts'
+import { s3Failure } from '../wire/s3-failure.ts'
 import {
   algorithmOfHeader,
   type ChecksumAlgorithm,
@@ -8,8 +10,6 @@ import {
   type Summing,
 } from './checksum.ts'
 import { decodeChunks, type Trailers } from './decode-chunks.ts'
-import { s3Failure } from './s3-failure.ts'
-import type { StreamSeed } from './verify-signature.ts'
 
 /** How a body is sent, and what was said of it beforehand. */
 export interface BodyClaim {

@@ -1,5 +1,5 @@
-import type { QueryParameter, RawTarget } from './raw-target.ts'
-import { uriEncode } from './uri-encode.ts'
+import type { QueryParameter, RawTarget } from '../wire/raw-target.ts'
+import { uriEncode } from '../wire/uri-encode.ts'
 
 /** Rewrites a raw piece of a URL in SigV4's own spelling. */
 function reencode(raw: string): string {

@@ -1,5 +1,5 @@
-import type { RawTarget } from './raw-target.ts'
-import { s3Failure } from './s3-failure.ts'
+import type { RawTarget } from '../wire/raw-target.ts'
+import { s3Failure } from '../wire/s3-failure.ts'
 
 const ALGORITHM = 'AWS4-HMAC-SHA256'
 const EXPIRES_MAX_SECONDS = 604_800
