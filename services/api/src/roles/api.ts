@@ -6,7 +6,7 @@ import { listen, type Listening } from '@platform/service/http-server'
 import type { Deps } from '../deps.ts'
 import { endpoints } from '../endpoints.ts'
 import { isS3Host } from '../features/s3/addressing.ts'
-import { createS3Door } from '../features/s3/s3-door.ts'
+import { createS3Door } from '../features/s3/server.ts'
 import { createFilesDoor } from '../features/uploads/files-door.ts'
 import { createApp } from '../http/app.ts'
 

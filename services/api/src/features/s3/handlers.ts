@@ -1,6 +1,7 @@
 import type { OperationName } from '@platform/s3-protocol/wire/operations'
-import { abortUpload } from './abort-upload.ts'
-import { getAcl } from './acl.ts'
+import { abortUpload } from './operations/abort-multipart-upload.ts'
+import { completeUpload } from './operations/complete-multipart-upload.ts'
+import { copyObject } from './operations/copy-object.ts'
 import {
   createOneBucket,
   deleteOneBucket,
@@ -8,21 +9,20 @@ import {
   getBucketVersioning,
   headBucket,
   listAllBuckets,
-} from './bucket-operations.ts'
-import { completeUpload } from './complete-upload.ts'
-import { copyObject } from './copy-object.ts'
-import { createUpload } from './create-upload.ts'
-import { deleteObject, deleteObjects } from './delete-objects.ts'
-import { getObject } from './get-object.ts'
-import { listObjects, listObjectsV2 } from './list-objects.ts'
-import { listParts } from './list-parts.ts'
-import { listUploads } from './list-uploads.ts'
-import { getObjectAttributes } from './object-attributes.ts'
-import { deleteObjectTagging, getObjectTagging, putObjectTagging } from './object-tags.ts'
-import { putObject } from './put-object.ts'
+} from './operations/create-bucket.ts'
+import { createUpload } from './operations/create-multipart-upload.ts'
+import { deleteObject, deleteObjects } from './operations/delete-objects.ts'
+import { getAcl } from './operations/get-acl.ts'
+import { getObjectAttributes } from './operations/get-object-attributes.ts'
+import { getObject } from './operations/get-object.ts'
+import { listUploads } from './operations/list-multipart-uploads.ts'
+import { listObjects, listObjectsV2 } from './operations/list-objects.ts'
+import { listParts } from './operations/list-parts.ts'
+import { deleteObjectTagging, getObjectTagging, putObjectTagging } from './operations/object-tagging.ts'
+import { putObject } from './operations/put-object.ts'
+import { uploadPartCopy } from './operations/upload-part-copy.ts'
+import { uploadPart } from './operations/upload-part.ts'
 import type { BucketCall, KeyCall, KeyedCall, ObjectCall, S3Reply } from './s3-call.ts'
-import { uploadPartCopy } from './upload-part-copy.ts'
-import { uploadPart } from './upload-part.ts'
 
 /** What an operation needs to be there before it is called, and the call. */
 export type S3Handler =

@@ -1,10 +1,10 @@
 import { readCount, readEncoding } from '@platform/s3-protocol/wire/list-parameters'
 import { quotedEtag } from '@platform/s3-protocol/wire/preconditions'
 import { writeXml } from '@platform/s3-protocol/wire/write-xml'
-import { ownerOf } from './acl.ts'
-import { writeBucketName } from './bucket-name.ts'
-import { getUpload, listStoredParts } from './find-upload.ts'
-import { type KeyedCall, type S3Reply, xmlReply } from './s3-call.ts'
+import { writeBucketName } from '../bucket-name.ts'
+import { getUpload, listStoredParts } from '../multipart-upload.ts'
+import { type KeyedCall, type S3Reply, xmlReply } from '../s3-call.ts'
+import { ownerOf } from './get-acl.ts'
 
 const PARTS_MAX = 1_000
 

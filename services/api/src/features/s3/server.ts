@@ -14,7 +14,7 @@ import { addressingAt, type Place } from './addressing.ts'
 import { admit, authorize } from './authorize.ts'
 import { handlers } from './handlers.ts'
 import { operationScopes, publicOperations, writes } from './operation-scopes.ts'
-import { postObject } from './post-object.ts'
+import { postObject } from './operations/post-object.ts'
 import type { S3Reply } from './s3-call.ts'
 
 /** The operation, or the refusal that is held back until it is known who asks. */

@@ -1,6 +1,6 @@
 import { XML_DECLARATION, xmlText } from '@platform/s3-protocol/wire/write-xml'
-import type { Bucket } from '../storage/buckets.ts'
-import { type BucketCall, type S3Reply, xmlReply } from './s3-call.ts'
+import type { Bucket } from '../../storage/buckets.ts'
+import { type BucketCall, type S3Reply, xmlReply } from '../s3-call.ts'
 
 const grant = (type: string, grantee: string, permission: string): string =>
   `<Grant><Grantee xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:type="${type}">${grantee}</Grantee><Permission>${permission}</Permission></Grant>`

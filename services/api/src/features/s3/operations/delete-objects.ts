@@ -9,11 +9,11 @@ import { checkKey } from '@platform/s3-protocol/wire/raw-target'
 import { childText, readXml, type XmlNode } from '@platform/s3-protocol/wire/read-xml'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { writeXml, type XmlElements } from '@platform/s3-protocol/wire/write-xml'
-import { findObject } from '../storage/read-object.ts'
-import { trashObject, trashObjects } from '../storage/trash.ts'
-import { readSmallBody } from './read-small-body.ts'
-import { refuseHeaders } from './refuse-headers.ts'
-import { type BucketCall, type KeyedCall, type S3Reply, xmlReply } from './s3-call.ts'
+import { findObject } from '../../storage/read-object.ts'
+import { trashObject, trashObjects } from '../../storage/trash.ts'
+import { readSmallBody } from '../read-small-body.ts'
+import { refuseHeaders } from '../refuse-headers.ts'
+import { type BucketCall, type KeyedCall, type S3Reply, xmlReply } from '../s3-call.ts'
 
 const KEYS_MAX = 1_000
 /** Twelve elements a key, which is more than there are. */

@@ -1,8 +1,8 @@
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { eq } from 'drizzle-orm'
-import { uploads } from '../storage/table.ts'
-import { isOpen, lockUpload } from './find-upload.ts'
-import type { KeyedCall, S3Reply } from './s3-call.ts'
+import { uploads } from '../../storage/table.ts'
+import { isOpen, lockUpload } from '../multipart-upload.ts'
+import type { KeyedCall, S3Reply } from '../s3-call.ts'
 
 /** AbortMultipartUpload: its row and its parts go; their bytes with the next collection. Throws NoSuchUpload. */
 export async function abortUpload(call: KeyedCall): Promise<S3Reply> {

@@ -3,11 +3,11 @@ import { isCrc, readAlgorithm } from '@platform/s3-protocol/body/checksum'
 import { readTagHeader } from '@platform/s3-protocol/wire/read-tags'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { writeXml } from '@platform/s3-protocol/wire/write-xml'
-import { uploads } from '../storage/table.ts'
-import { writeBucketName } from './bucket-name.ts'
-import { readDescription } from './object-headers.ts'
-import { refuseHeaders } from './refuse-headers.ts'
-import { type KeyedCall, type S3Reply, xmlReply } from './s3-call.ts'
+import { uploads } from '../../storage/table.ts'
+import { writeBucketName } from '../bucket-name.ts'
+import { readDescription } from '../object-description.ts'
+import { refuseHeaders } from '../refuse-headers.ts'
+import { type KeyedCall, type S3Reply, xmlReply } from '../s3-call.ts'
 
 /** A week, after which a multipart upload that nobody finished is given up. S3 leaves it to rules of the bucket. */
 const UPLOAD_MS = 7 * 86_400_000

@@ -4,12 +4,12 @@ import { checkWriteCondition, readWriteCondition } from '@platform/s3-protocol/w
 import { quotedEtag } from '@platform/s3-protocol/wire/preconditions'
 import { readTagHeader } from '@platform/s3-protocol/wire/read-tags'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
-import { commitObject, type NewObject, type StoredObject } from '../storage/commit-object.ts'
-import { findObject } from '../storage/read-object.ts'
-import { readDescription } from './object-headers.ts'
-import { receiveObject } from './receive-object.ts'
-import { refuseHeaders } from './refuse-headers.ts'
-import type { BucketCall, KeyedCall, S3Reply } from './s3-call.ts'
+import { commitObject, type NewObject, type StoredObject } from '../../storage/commit-object.ts'
+import { findObject } from '../../storage/read-object.ts'
+import { readDescription } from '../object-description.ts'
+import { receiveObject } from '../receive-object.ts'
+import { refuseHeaders } from '../refuse-headers.ts'
+import type { BucketCall, KeyedCall, S3Reply } from '../s3-call.ts'
 
 /** What the store could not find, in the words of S3: the bucket was deleted, or a source's bytes, meanwhile. */
 export function asMissing(error: unknown): unknown {

@@ -4,12 +4,12 @@ import { type KeyEncoding, readCount, readEncoding } from '@platform/s3-protocol
 import { quotedEtag } from '@platform/s3-protocol/wire/preconditions'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { writeXml, type XmlElements } from '@platform/s3-protocol/wire/write-xml'
-import { readCursor, writeCursor } from '../../http/pages.ts'
-import { justAfter, successor } from '../storage/key-range.ts'
-import { type KeysEntry, keysPage } from '../storage/list-objects.ts'
-import { ownerOf } from './acl.ts'
-import { writeBucketName } from './bucket-name.ts'
-import { type BucketCall, type S3Reply, xmlReply } from './s3-call.ts'
+import { readCursor, writeCursor } from '../../../http/pages.ts'
+import { justAfter, successor } from '../../storage/key-range.ts'
+import { type KeysEntry, keysPage } from '../../storage/list-objects.ts'
+import { writeBucketName } from '../bucket-name.ts'
+import { type BucketCall, type S3Reply, xmlReply } from '../s3-call.ts'
+import { ownerOf } from './get-acl.ts'
 
 const KEYS_MAX = 1_000
 

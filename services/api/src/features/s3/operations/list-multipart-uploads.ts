@@ -2,13 +2,13 @@ import { readCount, readEncoding } from '@platform/s3-protocol/wire/list-paramet
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { writeXml } from '@platform/s3-protocol/wire/write-xml'
 import { and, asc, eq, gt, gte, or } from 'drizzle-orm'
-import type { Deps } from '../../deps.ts'
-import { justAfter, successor, withinPrefix } from '../storage/key-range.ts'
-import { uploads } from '../storage/table.ts'
-import { ownerOf } from './acl.ts'
-import { writeBucketName } from './bucket-name.ts'
-import type { MultipartUpload } from './find-upload.ts'
-import { type BucketCall, type S3Reply, xmlReply } from './s3-call.ts'
+import type { Deps } from '../../../deps.ts'
+import { justAfter, successor, withinPrefix } from '../../storage/key-range.ts'
+import { uploads } from '../../storage/table.ts'
+import { writeBucketName } from '../bucket-name.ts'
+import type { MultipartUpload } from '../multipart-upload.ts'
+import { type BucketCall, type S3Reply, xmlReply } from '../s3-call.ts'
+import { ownerOf } from './get-acl.ts'
 
 const UPLOADS_MAX = 1_000
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/

@@ -2,8 +2,8 @@ import { readCount } from '@platform/s3-protocol/wire/list-parameters'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { writeXml, type XmlElements } from '@platform/s3-protocol/wire/write-xml'
 import { and, asc, eq, gt, isNotNull, sql } from 'drizzle-orm'
-import { objectBlobs } from '../storage/table.ts'
-import { type ObjectCall, type S3Reply, xmlReply } from './s3-call.ts'
+import { objectBlobs } from '../../storage/table.ts'
+import { type ObjectCall, type S3Reply, xmlReply } from '../s3-call.ts'
 
 const ATTRIBUTES = ['ETag', 'Checksum', 'ObjectParts', 'StorageClass', 'ObjectSize']
 const PARTS_MAX = 1_000

@@ -2,9 +2,9 @@ import { readTagDocument } from '@platform/s3-protocol/wire/read-tags'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { writeXml } from '@platform/s3-protocol/wire/write-xml'
 import { and, eq, isNull } from 'drizzle-orm'
-import { objects } from '../storage/table.ts'
-import { readSmallBody } from './read-small-body.ts'
-import { type KeyedCall, type ObjectCall, type S3Reply, xmlReply } from './s3-call.ts'
+import { objects } from '../../storage/table.ts'
+import { readSmallBody } from '../read-small-body.ts'
+import { type KeyedCall, type ObjectCall, type S3Reply, xmlReply } from '../s3-call.ts'
 
 const BODY_BYTES_MAX = 64 * 1_024
 

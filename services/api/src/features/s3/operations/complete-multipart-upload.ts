@@ -13,10 +13,10 @@ import { childText, readXml, type XmlNode } from '@platform/s3-protocol/wire/rea
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { writeXml } from '@platform/s3-protocol/wire/write-xml'
 import { and, asc, eq } from 'drizzle-orm'
-import { commitObjectWithin, type ObjectBlob, type StoredObject } from '../storage/commit-object.ts'
-import { findObject } from '../storage/read-object.ts'
-import { type ObjectChecksum, objects, uploadBlobs, uploads } from '../storage/table.ts'
-import { writeBucketName } from './bucket-name.ts'
+import { commitObjectWithin, type ObjectBlob, type StoredObject } from '../../storage/commit-object.ts'
+import { findObject } from '../../storage/read-object.ts'
+import { type ObjectChecksum, objects, uploadBlobs, uploads } from '../../storage/table.ts'
+import { writeBucketName } from '../bucket-name.ts'
 import {
   isOpen,
   listStoredParts,
@@ -24,12 +24,12 @@ import {
   type MultipartUpload,
   type PartChecksum,
   type StoredPart,
-} from './find-upload.ts'
-import { objectLocation } from './object-location.ts'
+} from '../multipart-upload.ts'
+import { objectLocation } from '../object-location.ts'
+import { readSmallBody } from '../read-small-body.ts'
+import type { KeyedCall, S3Reply } from '../s3-call.ts'
+import { stayAwake } from '../stay-awake.ts'
 import { asMissing } from './put-object.ts'
-import { readSmallBody } from './read-small-body.ts'
-import type { KeyedCall, S3Reply } from './s3-call.ts'
-import { stayAwake } from './stay-awake.ts'
 
 const PARTS_MAX = 10_000
 const ELEMENTS_MAX = PARTS_MAX * 9

@@ -5,14 +5,14 @@ import { isRangeCurrent, quotedEtag } from '@platform/s3-protocol/wire/precondit
 import { requireRange } from '@platform/s3-protocol/wire/read-range'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { and, asc, eq, isNotNull, sql } from 'drizzle-orm'
-import type { Deps } from '../../deps.ts'
-import type { ByteRange } from '../storage/blobs.ts'
-import type { StoredObject } from '../storage/commit-object.ts'
-import { headerValue } from '../storage/object-headers.ts'
-import { openObject } from '../storage/read-object.ts'
-import { objectBlobs } from '../storage/table.ts'
-import { writeDescription } from './object-headers.ts'
-import type { ObjectCall, S3Reply } from './s3-call.ts'
+import type { Deps } from '../../../deps.ts'
+import type { ByteRange } from '../../storage/blobs.ts'
+import type { StoredObject } from '../../storage/commit-object.ts'
+import { headerValue } from '../../storage/object-headers.ts'
+import { openObject } from '../../storage/read-object.ts'
+import { objectBlobs } from '../../storage/table.ts'
+import { writeDescription } from '../object-description.ts'
+import type { ObjectCall, S3Reply } from '../s3-call.ts'
 
 /** What a signed request may have the answer say instead, by its parameter (S3 API GetObject). */
 const overrides = {
