@@ -6,7 +6,7 @@ import { listen, type Listening } from '@platform/service/http-server'
 import type { Deps } from '../deps.ts'
 import { endpoints } from '../endpoints.ts'
 import { isS3Host } from '../features/s3/addressing.ts'
-import { createS3Door } from '../features/s3/server.ts'
+import { createS3Listener } from '../features/s3/server.ts'
 import { createFilesDoor } from '../features/uploads/files-door.ts'
 import { createApp } from '../http/app.ts'
 
@@ -65,10 +65,10 @@ export async function startApi(
   const app = createApp(deps, endpoints)
   const handle = getRequestListener(app.fetch, { errorHandler: refuseUnreadable })
   const doors: readonly [prefix: string, RequestListener][] = [
-    ['/s3', createS3Door(deps, 'prefix')],
+    ['/s3', createS3Listener(deps, 'prefix')],
     ['/files', createFilesDoor(deps)],
   ]
-  const s3AtRoot = createS3Door(deps, 'root')
+  const s3AtRoot = createS3Listener(deps, 'root')
   // First, so that S3 is there once the API answers.
   const refuseInXml = () => ({ type: 'application/xml', body: unreadableXml.body })
   const s3Server = await listen(s3AtRoot, at.host, at.s3Port, refuseInXml, longBodies)

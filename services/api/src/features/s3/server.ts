@@ -120,7 +120,7 @@ async function handle(exchange: DoorExchange, place: Place): Promise<void> {
 }
 
 /** Serves S3: by SigV4, a key's token, or to anyone what is public (D42, D44). */
-export const createS3Door = (deps: Deps, place: Place): RequestListener =>
+export const createS3Listener = (deps: Deps, place: Place): RequestListener =>
   openDoor(deps, {
     name: 's3',
     isS3: true,

@@ -5,7 +5,7 @@ import { isOpen, lockUpload } from '../multipart-upload.ts'
 import type { KeyedCall, S3Reply } from '../s3-call.ts'
 
 /** AbortMultipartUpload: its row and its parts go; their bytes with the next collection. Throws NoSuchUpload. */
-export async function abortUpload(call: KeyedCall): Promise<S3Reply> {
+export async function abortMultipartUpload(call: KeyedCall): Promise<S3Reply> {
   await call.deps.db.transaction(async (tx) => {
     const upload = await lockUpload(tx, call)
     if (!isOpen(upload, call.deps.now())) throw s3Failure('NoSuchUpload')

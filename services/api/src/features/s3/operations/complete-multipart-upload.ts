@@ -29,7 +29,7 @@ import { objectLocation } from '../object-location.ts'
 import { readSmallBody } from '../read-small-body.ts'
 import type { KeyedCall, S3Reply } from '../s3-call.ts'
 import { stayAwake } from '../stay-awake.ts'
-import { asMissing } from './put-object.ts'
+import { asMissing } from '../store-object.ts'
 
 const PARTS_MAX = 10_000
 const ELEMENTS_MAX = PARTS_MAX * 9
@@ -214,7 +214,7 @@ async function complete(
  *
  * Throws MalformedXML, InvalidPart, InvalidPartOrder, EntityTooSmall, NoSuchUpload, PreconditionFailed, BadDigest.
  */
-export async function completeUpload(call: KeyedCall): Promise<S3Reply> {
+export async function completeMultipartUpload(call: KeyedCall): Promise<S3Reply> {
   const { exchange, target, bucket, key, headers } = call
   const condition = readWriteCondition(headers)
   const listed = readPartList(await readSmallBody(withoutChecksum(call), BODY_BYTES_MAX))

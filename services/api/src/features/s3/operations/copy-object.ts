@@ -1,18 +1,17 @@
 import { type ChecksumAlgorithm, readAlgorithm, startSum } from '@platform/s3-protocol/body/checksum'
 import { checkWriteCondition, readWriteCondition } from '@platform/s3-protocol/wire/check-conditions'
-import { quotedEtag } from '@platform/s3-protocol/wire/preconditions'
 import { readTagHeader } from '@platform/s3-protocol/wire/read-tags'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
-import { writeXml } from '@platform/s3-protocol/wire/write-xml'
 import type { StoredObject } from '../../storage/commit-object.ts'
 import { chunksOf, findObject, openObject } from '../../storage/read-object.ts'
 import type { ObjectChecksum } from '../../storage/table.ts'
+import { copyResult } from '../copy-result.ts'
 import { getCopySource, listBlobs } from '../copy-source.ts'
 import { readDescription } from '../object-description.ts'
 import { refuseHeaders } from '../refuse-headers.ts'
 import type { KeyedCall, S3Call, S3Reply } from '../s3-call.ts'
 import { stayAwake } from '../stay-awake.ts'
-import { putIntoStore } from './put-object.ts'
+import { storeObject } from '../store-object.ts'
 
 /** COPY or REPLACE. Throws InvalidArgument. */
 function readDirective(headers: ReadonlyMap<string, string>, name: string): 'COPY' | 'REPLACE' {
@@ -34,17 +33,6 @@ async function checksumOf(call: S3Call, source: StoredObject): Promise<ObjectChe
   const algorithm = readAlgorithm(asked)
   return source.checksum?.algorithm === algorithm ? source.checksum : sumOf(call, source, algorithm)
 }
-
-/** The elements of CopyObjectResult and CopyPartResult. */
-export const copyResult = (root: string, made: Pick<StoredObject, 'etag' | 'uploadedAt' | 'checksum'>): string =>
-  writeXml(root, {
-    LastModified: made.uploadedAt,
-    ETag: quotedEtag(made.etag),
-    ...(made.checksum && {
-      [`Checksum${made.checksum.algorithm}`]: made.checksum.value,
-      ChecksumType: made.checksum.type,
-    }),
-  })
 
 /**
  * CopyObject: rows that refer to the source's blobs, whatever the size; bytes are read only for a checksum that the source
@@ -70,7 +58,7 @@ export async function copyObject(call: KeyedCall): Promise<S3Reply> {
   return stayAwake(call, async () => {
     const checksum = await checksumOf(call, source)
     const blobs = await listBlobs(deps, source)
-    const made = await putIntoStore(call, {
+    const made = await storeObject(call, {
       key,
       ...(replacement ?? { contentType: source.contentType, headers: source.headers, metadata: source.metadata }),
       tags: newTags ?? source.tags,

@@ -31,7 +31,7 @@ function readChecksumKind(headers: ReadonlyMap<string, string>) {
 }
 
 /** CreateMultipartUpload. */
-export async function createUpload(call: KeyedCall): Promise<S3Reply> {
+export async function createMultipartUpload(call: KeyedCall): Promise<S3Reply> {
   const { deps, bucket, key, headers } = call
   refuseHeaders(headers, bucket.visibility)
   const kind = readChecksumKind(headers)

@@ -1,69 +1,19 @@
-import { NotFound, Unavailable } from '@platform/errors/api-error'
 import { S3Error } from '@platform/errors/s3-error'
-import {
-  checkDeleteCondition,
-  type DeleteCondition,
-  readDeleteCondition,
-} from '@platform/s3-protocol/wire/check-conditions'
+import { type DeleteCondition, readDeleteCondition } from '@platform/s3-protocol/wire/check-conditions'
 import { checkKey } from '@platform/s3-protocol/wire/raw-target'
 import { childText, readXml, type XmlNode } from '@platform/s3-protocol/wire/read-xml'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { writeXml, type XmlElements } from '@platform/s3-protocol/wire/write-xml'
-import { findObject } from '../../storage/read-object.ts'
-import { trashObject, trashObjects } from '../../storage/trash.ts'
+import { trashObjects } from '../../storage/trash.ts'
 import { readSmallBody } from '../read-small-body.ts'
-import { refuseHeaders } from '../refuse-headers.ts'
-import { type BucketCall, type KeyedCall, type S3Reply, xmlReply } from '../s3-call.ts'
+import { type BucketCall, type S3Reply, xmlReply } from '../s3-call.ts'
+import { trashMatching } from '../trash-matching.ts'
 
 const KEYS_MAX = 1_000
 /** Twelve elements a key, which is more than there are. */
 const ELEMENTS_MAX = KEYS_MAX * 12
 /** A thousand keys of 1,024 bytes, each of them a reference. */
 const BODY_BYTES_MAX = 8 * 1_024 ** 2
-
-/** How often a key may be written between a look at it and its deletion. */
-const LOOKS_MAX = 100
-
-/**
- * Sends the object of a key to the trash if it is the one that was meant. Length, ETag and time of an object never change,
- * so it is looked at first; the statement that deletes takes that one or none, and where it was replaced in between, its
- * successor is looked at.
- *
- * Throws PreconditionFailed; NoSuchKey where there is none.
- */
-async function trashMatching({ deps, bucket }: BucketCall, key: string, condition: DeleteCondition): Promise<void> {
-  for (let looks = 1; ; looks++) {
-    const present = await findObject(deps, bucket.id, key)
-    if (!present) throw s3Failure('NoSuchKey')
-    checkDeleteCondition(condition, present)
-    try {
-      return await trashObject(deps, bucket.id, present.id)
-    } catch (error) {
-      if (!(error instanceof NotFound)) throw error
-      if (looks === LOOKS_MAX) throw new Unavailable('Too many writers of one key; try again later', error)
-    }
-  }
-}
-
-const CONDITION_HEADERS = ['x-amz-if-match-size', 'x-amz-if-match-last-modified-time']
-/** Conditions of a GET. A client that sends one with a deletion must not find it ignored. */
-const READING_HEADERS = ['if-none-match', 'if-modified-since', 'if-unmodified-since']
-
-/**
- * DeleteObject: to the trash (D37). A key that is not there is as good as deleted, unless there are conditions.
- * Throws PreconditionFailed, NoSuchKey, InvalidArgument, NotImplemented.
- */
-export async function deleteObject(call: KeyedCall): Promise<S3Reply> {
-  const { deps, bucket, key, headers } = call
-  refuseHeaders(new Map([...headers].filter(([name]) => !CONDITION_HEADERS.includes(name))), bucket.visibility)
-  const reading = READING_HEADERS.find((name) => headers.has(name))
-  if (reading !== undefined) throw s3Failure('NotImplemented', `A deletion takes no ${reading}; use If-Match`)
-  const [size, lastModified] = CONDITION_HEADERS.map((name) => headers.get(name))
-  const condition = readDeleteCondition({ ifMatch: headers.get('if-match'), size, lastModified })
-  if (condition) await trashMatching(call, key, condition)
-  else await trashObjects(deps, bucket.id, [key])
-  return { status: 204 }
-}
 
 /** What an object of the document may hold, each once. */
 const ELEMENTS = ['Key', 'VersionId', 'ETag', 'LastModifiedTime', 'Size']

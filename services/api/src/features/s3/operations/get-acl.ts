@@ -1,17 +1,10 @@
 import { XML_DECLARATION, xmlText } from '@platform/s3-protocol/wire/write-xml'
-import type { Bucket } from '../../storage/buckets.ts'
 import { type BucketCall, type S3Reply, xmlReply } from '../s3-call.ts'
 
 const grant = (type: string, grantee: string, permission: string): string =>
   `<Grant><Grantee xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:type="${type}">${grantee}</Grantee><Permission>${permission}</Permission></Grant>`
 
-/** Who owns what is in a bucket: its application. */
-export const ownerOf = ({ applicationId }: Pick<Bucket, 'applicationId'>) => ({
-  ID: applicationId,
-  DisplayName: applicationId,
-})
-
-/** GetBucketAcl and GetObjectAcl: the owner may everything, and anyone may read what is public. */
+/** GetBucketAcl and GetObjectAcl: the owner has full control; anyone may read a public bucket. */
 export async function getAcl({ bucket }: BucketCall): Promise<S3Reply> {
   const id = xmlText(bucket.applicationId)
   const owner = `<ID>${id}</ID><DisplayName>${id}</DisplayName>`

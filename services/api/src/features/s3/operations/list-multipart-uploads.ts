@@ -7,8 +7,8 @@ import { justAfter, successor, withinPrefix } from '../../storage/key-range.ts'
 import { uploads } from '../../storage/table.ts'
 import { writeBucketName } from '../bucket-name.ts'
 import type { MultipartUpload } from '../multipart-upload.ts'
+import { ownerOf } from '../owner.ts'
 import { type BucketCall, type S3Reply, xmlReply } from '../s3-call.ts'
-import { ownerOf } from './get-acl.ts'
 
 const UPLOADS_MAX = 1_000
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
@@ -98,7 +98,7 @@ function readStart({ target: { query } }: BucketCall, { prefix, delimiter }: Ask
 }
 
 /** ListMultipartUploads: by key and then by when they began. Throws InvalidArgument. */
-export async function listUploads(call: BucketCall): Promise<S3Reply> {
+export async function listMultipartUploads(call: BucketCall): Promise<S3Reply> {
   const { deps, bucket, target } = call
   const { query } = target
   const asked = {

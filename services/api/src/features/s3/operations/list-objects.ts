@@ -8,8 +8,8 @@ import { readCursor, writeCursor } from '../../../http/pages.ts'
 import { justAfter, successor } from '../../storage/key-range.ts'
 import { type KeysEntry, keysPage } from '../../storage/list-objects.ts'
 import { writeBucketName } from '../bucket-name.ts'
+import { ownerOf } from '../owner.ts'
 import { type BucketCall, type S3Reply, xmlReply } from '../s3-call.ts'
-import { ownerOf } from './get-acl.ts'
 
 const KEYS_MAX = 1_000
 

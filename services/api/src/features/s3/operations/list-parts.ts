@@ -3,8 +3,8 @@ import { quotedEtag } from '@platform/s3-protocol/wire/preconditions'
 import { writeXml } from '@platform/s3-protocol/wire/write-xml'
 import { writeBucketName } from '../bucket-name.ts'
 import { getUpload, listStoredParts } from '../multipart-upload.ts'
+import { ownerOf } from '../owner.ts'
 import { type KeyedCall, type S3Reply, xmlReply } from '../s3-call.ts'
-import { ownerOf } from './get-acl.ts'
 
 const PARTS_MAX = 1_000
 

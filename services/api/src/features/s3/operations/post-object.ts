@@ -16,7 +16,7 @@ import { objectLocation } from '../object-location.ts'
 import { adoptOrDiscard, PUT_BYTES_MAX, settleBody } from '../receive-object.ts'
 import { refuseHeaders } from '../refuse-headers.ts'
 import { type S3Reply, xmlReply } from '../s3-call.ts'
-import { madeHeaders, putIntoStore } from './put-object.ts'
+import { madeHeaders, storeObject } from '../store-object.ts'
 
 /** Where the form wants its sender to go, or how to be answered (S3 API POST object). */
 function answer(
@@ -99,7 +99,7 @@ export async function postObject(
   const settled = await settleBody(call, body, undefined)
   const object = await adoptOrDiscard(call, settled, ({ received, checksum }) => {
     if (received.length < range.min) throw s3Failure('EntityTooSmall', 'The file is smaller than the policy allows')
-    return putIntoStore(call, {
+    return storeObject(call, {
       key,
       ...description,
       tags,

@@ -1,36 +1,11 @@
-import { NotFound } from '@platform/errors/api-error'
-import { checksumHeader } from '@platform/s3-protocol/body/checksum'
 import { checkWriteCondition, readWriteCondition } from '@platform/s3-protocol/wire/check-conditions'
-import { quotedEtag } from '@platform/s3-protocol/wire/preconditions'
 import { readTagHeader } from '@platform/s3-protocol/wire/read-tags'
-import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
-import { commitObject, type NewObject, type StoredObject } from '../../storage/commit-object.ts'
 import { findObject } from '../../storage/read-object.ts'
 import { readDescription } from '../object-description.ts'
 import { receiveObject } from '../receive-object.ts'
 import { refuseHeaders } from '../refuse-headers.ts'
-import type { BucketCall, KeyedCall, S3Reply } from '../s3-call.ts'
-
-/** What the store could not find, in the words of S3: the bucket was deleted, or a source's bytes, meanwhile. */
-export function asMissing(error: unknown): unknown {
-  if (!(error instanceof NotFound)) return error
-  return s3Failure(error.message.startsWith('Bucket') ? 'NoSuchBucket' : 'NoSuchKey')
-}
-
-/** Commits an object (`commitObject`) with failures in the words of S3. */
-export async function putIntoStore({ deps, bucket }: BucketCall, object: NewObject): Promise<StoredObject> {
-  try {
-    return await commitObject(deps, bucket.id, object)
-  } catch (error) {
-    throw asMissing(error)
-  }
-}
-
-/** What an answer to a write says of what it made. */
-export const madeHeaders = ({ etag, checksum }: Pick<StoredObject, 'etag' | 'checksum'>): Record<string, string> => ({
-  etag: quotedEtag(etag),
-  ...(checksum && { [checksumHeader(checksum.algorithm)]: checksum.value, 'x-amz-checksum-type': checksum.type }),
-})
+import type { KeyedCall, S3Reply } from '../s3-call.ts'
+import { madeHeaders, storeObject } from '../store-object.ts'
 
 /**
  * PutObject. A condition is held against what is there before the body is asked for, and again by the statement that
@@ -44,7 +19,7 @@ export async function putObject(call: KeyedCall): Promise<S3Reply> {
   const condition = readWriteCondition(headers)
   if (condition) checkWriteCondition(condition, await findObject(deps, bucket.id, key))
   const object = await receiveObject(call, ({ received, checksum }) =>
-    putIntoStore(call, {
+    storeObject(call, {
       key,
       ...description,
       tags,

@@ -6,13 +6,13 @@ import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import type { ByteRange } from '../../storage/blobs.ts'
 import type { LiveBlob, StoredObject } from '../../storage/commit-object.ts'
 import { chunksOf, openObject } from '../../storage/read-object.ts'
+import { commitPart } from '../commit-part.ts'
+import { copyResult } from '../copy-result.ts'
 import { getCopySource, listBlobs } from '../copy-source.ts'
 import { getUpload, type PartChecksum } from '../multipart-upload.ts'
 import { adoptOrDiscard, PUT_BYTES_MAX, settleBody } from '../receive-object.ts'
 import type { KeyedCall, S3Call, S3Reply } from '../s3-call.ts'
 import { stayAwake } from '../stay-awake.ts'
-import { copyResult } from './copy-object.ts'
-import { commitPart } from './upload-part.ts'
 
 /** The blobs that make up exactly these bytes; undefined where the range begins or ends within one. */
 function blobsOf(pieces: readonly LiveBlob[], { start, end }: ByteRange): LiveBlob[] | undefined {
