@@ -5,11 +5,11 @@ import { s3Failure } from '../wire/s3-failure.ts'
 
 export type ChecksumAlgorithm = 'CRC32' | 'CRC32C' | 'CRC64NVME' | 'SHA1' | 'SHA256'
 
-/** CRC-32C and CRC-64/NVME, bits reversed, as both polynomials are used. */
+/** The polynomials of CRC-32C and CRC-64/NVME, bits reversed. */
 const CRC32C_POLYNOMIAL = 0x82f63b78
 const CRC64NVME_POLYNOMIAL = '9a6c9329ac4bc9b5'
 
-/** Every algorithm, with the length of its digest in bytes. */
+/** The length of each algorithm's digest in bytes. */
 const digestBytes: Readonly<Record<ChecksumAlgorithm, number>> = {
   CRC32: 4,
   CRC32C: 4,
@@ -29,7 +29,7 @@ const byHeader = new Map(checksumAlgorithms.map((algorithm) => [checksumHeader(a
 /** The algorithm whose header or trailer this is. */
 export const algorithmOfHeader = (name: string): ChecksumAlgorithm | undefined => byHeader.get(name)
 
-/** Reads the name of an algorithm as clients write it, in any case. Throws InvalidRequest for one that is not known. */
+/** Reads the name of an algorithm in any letter case. Throws InvalidRequest for an unknown one. */
 export function readAlgorithm(name: string): ChecksumAlgorithm {
   const upper = name.toUpperCase()
   const found = checksumAlgorithms.find((algorithm) => algorithm === upper)
@@ -41,13 +41,13 @@ export function readAlgorithm(name: string): ChecksumAlgorithm {
   return found
 }
 
-/** True for the base64 of a digest of the algorithm, in its one way to be written. */
+/** True for the canonical base64 of a digest of the algorithm. */
 export function isDigest(algorithm: ChecksumAlgorithm, value: string): boolean {
   const bytes = Buffer.from(value, 'base64')
   return bytes.length === digestBytes[algorithm] && bytes.toString('base64') === value
 }
 
-/** Sums up bytes as they pass. */
+/** A running checksum. */
 export interface Summing {
   update(chunk: Buffer): void
   /** The digest; called once, at the end. */
@@ -76,7 +76,7 @@ function ofHash(name: 'sha1' | 'sha256'): Summing {
   return { update: (chunk) => void hash.update(chunk), digest: () => hash.digest() }
 }
 
-/** Begins a sum. The CRCs that Node has not are WebAssembly's: 2,200 and 1,600 MiB/s here. */
+/** Starts a checksum. Node lacks CRC-32C and CRC-64/NVME; in WebAssembly they do 2,200 and 1,600 MiB/s. */
 export async function startSum(algorithm: ChecksumAlgorithm): Promise<Summing> {
   switch (algorithm) {
     case 'CRC32':

@@ -1,6 +1,6 @@
 import type { ChecksumAlgorithm } from './checksum.ts'
 
-/** A CRC's field: polynomials over GF(2), bits reversed, so the highest bit is the constant term. */
+/** The field of a CRC: polynomials over GF(2), bits reversed, so the highest bit is the constant term. */
 interface Field {
   bits: number
   polynomial: bigint
@@ -22,7 +22,7 @@ function multiply({ bits, polynomial }: Field, a: bigint, b: bigint): bigint {
   return product
 }
 
-/** x to the power of 8 · length: what appending so many bytes multiplies a CRC by. */
+/** x to the power of 8 · length: the factor by which appending that many bytes multiplies a CRC. */
 function shiftBy(field: Field, length: number): bigint {
   let power = 1n << BigInt(field.bits - 1)
   // x⁸
@@ -35,10 +35,10 @@ function shiftBy(field: Field, length: number): bigint {
 }
 
 /**
- * The CRC of parts put together, from their own: no byte is read again. Digests and result are big-endian, as S3 writes
- * them. Parts of one length, which is all but the last, cost one multiplication each.
+ * Computes the CRC of concatenated parts from the CRCs of the parts, without reading a byte again. Digests and result are
+ * big-endian, as S3 writes them. Parts of equal length, which all but the last usually have, cost one multiplication each.
  *
- * Throws for an algorithm that is no CRC.
+ * Throws for an algorithm that is not a CRC.
  */
 export function combineCrcs(
   algorithm: ChecksumAlgorithm,

@@ -6,7 +6,7 @@ import { s3Failure } from '../wire/s3-failure.ts'
 /** A chunk's line is a length, a semicolon and a signature: about 100 characters. */
 const LINE_BYTES_MAX = 1_024
 const TRAILERS_MAX = 16
-/** Smaller pieces are worth a copy. */
+/** Pieces smaller than this are joined by a copy. */
 const PIECE_BYTES_MIN = 8_192
 
 const LF = 10
@@ -32,9 +32,9 @@ class ChunkSigner {
 }
 
 export interface ChunksOptions {
-  /** Given: each chunk is signed, the last and empty one too. */
+  /** If given, each chunk is signed, including the empty last one. */
   seed?: StreamSeed | undefined
-  /** True: trailers stand behind the last chunk, and with a seed their signature. */
+  /** True if trailers follow the last chunk, and with a seed also their signature. */
   hasTrailers: boolean
   /** x-amz-decoded-content-length. */
   decodedLength: number
@@ -42,19 +42,19 @@ export interface ChunksOptions {
 
 type State = 'size' | 'data' | 'after data' | 'trailers' | 'over'
 
-/** Takes an aws-chunked body apart as it comes in: bytes go in, the object's bytes come out. */
+/** Decodes an aws-chunked body as it arrives. */
 class ChunkDecoder {
   readonly trailers = new Map<string, string>()
   readonly #options: ChunksOptions
   readonly #signer: ChunkSigner | undefined
   #state: State = 'size'
-  /** The beginning of a line whose end is yet to come; never longer than a line may be. */
+  /** The beginning of a line that has not ended yet, at most LINE_BYTES_MAX. */
   #line = ''
   #left = 0
   #decoded = 0
   #hash: Hash | undefined
   #claimed: string | undefined
-  /** The lines of the trailers as their signature has them. */
+  /** The trailers as they are signed. */
   #signedTrailers = ''
 
   constructor(options: ChunksOptions) {
@@ -70,7 +70,7 @@ class ChunkDecoder {
     return this.isOver && this.#decoded === this.#options.decodedLength
   }
 
-  /** The object's bytes in these ones; pieces of the same memory. */
+  /** Returns the object's bytes among these, as views of the same memory. */
   decode(input: Buffer): Buffer[] {
     const pieces: Buffer[] = []
     let at = 0
@@ -154,15 +154,15 @@ class ChunkDecoder {
   }
 }
 
-/** The trailers of a body, once it has been read to its end. */
+/** The trailers of a body; complete once the body has been read to its end. */
 export type Trailers = ReadonlyMap<string, string>
 
 /**
- * Decodes an aws-chunked body (SigV4 streaming): signatures of all chunks, of the empty last one and of the trailers are
- * checked as they pass, and the length that was declared is held to. What is signed wrongly is thrown before its end, so
- * whoever stores the bytes must wait for the end.
+ * Decodes an aws-chunked body (SigV4 streaming). The signatures of all chunks, including the empty last one, and of the trailers
+ * are verified as they pass, and so is the declared length. A chunk's bytes come out before its signature has been verified,
+ * so the caller must not use any of them before the end of the body.
  *
- * Nothing but lines is buffered. Throws SignatureDoesNotMatch, IncompleteBody, InvalidRequest, MalformedTrailerError.
+ * Buffers nothing but lines. Throws SignatureDoesNotMatch, IncompleteBody, InvalidRequest, MalformedTrailerError.
  */
 export function decodeChunks(
   source: AsyncIterable<Buffer>,
@@ -172,7 +172,7 @@ export function decodeChunks(
   async function* decoded(): AsyncGenerator<Buffer> {
     for await (const input of source) {
       const pieces = decoder.decode(input)
-      // Chunks of 1,000 bytes are put together again, for what comes after costs by the piece; large ones are not copied.
+      // Small chunks are joined, since later stages cost by the piece; large ones are not copied.
       if (pieces.length > 1 && input.length / pieces.length < PIECE_BYTES_MIN) yield Buffer.concat(pieces)
       else yield* pieces
     }

@@ -11,21 +11,21 @@ import {
 } from './checksum.ts'
 import { decodeChunks, type Trailers } from './decode-chunks.ts'
 
-/** How a body is sent, and what was said of it beforehand. */
+/** How a body is sent, and the digests and length that the request declares for it. */
 export interface BodyClaim {
   /** `signed`: the hexadecimal SHA-256 that the signature covers. */
   form:
     | { kind: 'signed'; sha256: string }
     | { kind: 'unsigned' }
     | { kind: 'chunked'; isSigned: boolean; hasTrailers: boolean }
-  /** Bytes of the object; undefined: a form's file, which does not say. */
+  /** Bytes of the object; undefined for the file of a form, which declares no length. */
   length: number | undefined
   /** Content-MD5, 16 bytes. */
   md5: Buffer | undefined
   checksum: ChecksumClaim | undefined
 }
 
-/** value: base64; undefined: it comes as a trailer, or is only asked to be taken. */
+/** value: base64; undefined if it comes as a trailer, or the client only names the algorithm. */
 interface ChecksumClaim {
   algorithm: ChecksumAlgorithm
   value: string | undefined
@@ -51,7 +51,6 @@ function readForm(payloadHash: string): BodyClaim['form'] {
   )
 }
 
-/** A length in bytes, written in digits. */
 function readLength(text: string | undefined, name: string): number | undefined {
   if (text === undefined) return undefined
   if (!/^\d{1,15}$/.test(text)) throw s3Failure('InvalidArgument', `${name} must be a number of bytes`)
@@ -66,8 +65,8 @@ export function readMd5(text: string | undefined): Buffer | undefined {
 }
 
 /**
- * The additional checksum that a request declares: one header, or one announced trailer, at most.
- * Throws InvalidRequest for two, and for a value that is no digest.
+ * Reads the additional checksum that a request declares: at most one header or announced trailer.
+ * Throws InvalidRequest for two, and for a malformed digest.
  */
 export function readChecksumClaim(headers: ReadonlyMap<string, string>): ChecksumClaim | undefined {
   const claims: ChecksumClaim[] = []
@@ -93,7 +92,7 @@ export function readChecksumClaim(headers: ReadonlyMap<string, string>): Checksu
 }
 
 /**
- * Reads what the headers say of the body. payloadHash: x-amz-content-sha256, or what stands for it.
+ * Reads what the headers declare of the body. payloadHash: by `payloadHashOf`.
  * Throws MissingContentLength, InvalidArgument, InvalidDigest, InvalidRequest, NotImplemented.
  */
 export function readBodyClaim(
@@ -109,8 +108,8 @@ export function readBodyClaim(
   return { form, length, md5: readMd5(headers.get('content-md5')), checksum: readChecksumClaim(headers) }
 }
 
-/** What was found of a body by whoever took it in. */
-interface Found {
+/** Digests and length of the bytes that arrived, as the caller computed them. */
+interface Arrived {
   md5: Buffer
   sha256: Buffer
   length: number
@@ -120,12 +119,12 @@ export interface RequestBody {
   /** The object's bytes. */
   bytes: AsyncIterable<Buffer>
   /**
-   * Compares what was promised with what came; to be called once the bytes were read to their end, and before anything is
-   * made of them. Returns the additional checksum, base64, if there is one.
+   * Verifies what the request declared against what arrived. Call it once, after `bytes` has been read to its end and before
+   * the bytes are used. Returns the additional checksum in base64, if there is one.
    *
    * Throws XAmzContentSHA256Mismatch, BadDigest, IncompleteBody, MalformedTrailerError.
    */
-  settle(found: Found): { algorithm: ChecksumAlgorithm; value: string } | undefined
+  verify(arrived: Arrived): { algorithm: ChecksumAlgorithm; value: string } | undefined
 }
 
 function summed(source: AsyncIterable<Buffer>, sum: Summing): AsyncIterable<Buffer> {
@@ -137,7 +136,7 @@ function summed(source: AsyncIterable<Buffer>, sum: Summing): AsyncIterable<Buff
   })()
 }
 
-/** The value a trailer promises; throws unless all that was announced came, and nothing that is not checked. */
+/** The checksum in the trailers. Throws if an announced trailer is missing, or a checksum came that was not announced. */
 function trailerValue(trailers: Trailers, claim: ChecksumClaim | undefined): string | undefined {
   for (const name of trailers.keys()) {
     if (algorithmOfHeader(name) && (!claim || name !== checksumHeader(claim.algorithm)))
@@ -152,8 +151,8 @@ function trailerValue(trailers: Trailers, claim: ChecksumClaim | undefined): str
 }
 
 /**
- * The bytes of an object out of a request's body, in whichever form they are sent. seed: of the request's signature, where
- * it has one. Throws InvalidRequest for chunks that are signed in a request that is not.
+ * Reads the bytes of an object from a request's body, in whichever form it is sent. seed: by `verifySignature`, if the request is
+ * signed. Throws InvalidRequest for signed chunks in an unsigned request.
  */
 export async function readRequestBody(
   incoming: AsyncIterable<Buffer>,
@@ -173,11 +172,11 @@ export async function readRequestBody(
   const sum = checksum && (await startSum(checksum.algorithm))
   return {
     bytes: sum ? summed(source, sum) : source,
-    settle(found) {
-      if (length !== undefined && found.length !== length) throw s3Failure('IncompleteBody')
-      if (form.kind === 'signed' && found.sha256.toString('hex') !== form.sha256)
+    verify(arrived) {
+      if (length !== undefined && arrived.length !== length) throw s3Failure('IncompleteBody')
+      if (form.kind === 'signed' && arrived.sha256.toString('hex') !== form.sha256)
         throw s3Failure('XAmzContentSHA256Mismatch')
-      if (claim.md5 && !found.md5.equals(claim.md5)) throw s3Failure('BadDigest')
+      if (claim.md5 && !arrived.md5.equals(claim.md5)) throw s3Failure('BadDigest')
       const promised = trailerValue(trailers, checksum) ?? checksum?.value
       if (!checksum || !sum) return undefined
       const value = sum.digest().toString('base64')

@@ -19,16 +19,15 @@ function joinQuery(pairs: readonly (readonly [name: string, value: string])[]): 
 const signed = (parameters: readonly QueryParameter[]): QueryParameter[] =>
   parameters.filter(({ name }) => name !== 'X-Amz-Signature')
 
-/** One way to read the path and query of a request for its signature. */
+/** A path and query as they may have been signed. */
 export interface CanonicalUri {
   path: string
   query: string
 }
 
 /**
- * The ways in which a path and query may have been signed: as they were sent, and in SigV4's one spelling, for clients that
- * sign `%28` and send `(`. Both mean the same resource, so accepting either gives nothing away. The second comes last and
- * is missing where it would be the same.
+ * Yields the ways in which a path and query may have been signed: as they were sent, then in SigV4's own spelling, for clients
+ * that sign `%28` and send `(`. Both name the same resource, so accepting either is safe. The second is omitted if it is equal.
  */
 export function* canonicalUris({ rawPath, parameters }: RawTarget): Generator<CanonicalUri> {
   const sent = signed(parameters)
@@ -41,10 +40,10 @@ export function* canonicalUris({ rawPath, parameters }: RawTarget): Generator<Ca
   if (raw.path !== normal.path || raw.query !== normal.query) yield normal
 }
 
-/** A header's value as it is signed: trimmed, and one space where there were more. */
+/** A header value as it is signed: trimmed, and each run of white space as one space. */
 const canonicalValue = (value: string): string => value.trim().replaceAll(/\s{2,}|[^\S ]/g, ' ')
 
-/** The canonical request (SigV4): latin1 text whose bytes are hashed. host: the reading of it to try. */
+/** Builds the canonical request (SigV4): latin1 text whose bytes are hashed. host: the host name to try. */
 export function canonicalRequest(given: {
   method: string
   uri: CanonicalUri

@@ -14,7 +14,7 @@ const Policy = z.object({
     .max(200),
 })
 
-/** How long a file may be, by the policy. */
+/** The file length that the policy allows, in bytes. */
 export interface LengthRange {
   min: number
   max: number
@@ -22,15 +22,15 @@ export interface LengthRange {
 
 const denied = (what: string) => s3Failure('AccessDenied', `Invalid according to Policy: ${what}`)
 
-/** Fields that no condition has to name. */
+/** Fields that need no condition. */
 const isFree = (name: string): boolean =>
   name === 'x-amz-signature' || name === 'file' || name === 'policy' || name.startsWith('x-ignore-')
 
 /**
- * Holds a form against its policy (S3 API "POST policy"): it is not over, every condition holds, and every field is named
- * by one. fields: names in lower case, with `bucket` among them; `key` with the file's name filled in.
+ * Checks a form against its policy (S3 API "POST policy"): the policy has not expired, every condition holds, and every field
+ * is named by a condition. fields: names in lower case, including `bucket`; `key` with the file's name filled in.
  *
- * Throws AccessDenied; InvalidArgument for what is no policy.
+ * Throws AccessDenied; InvalidArgument for a malformed policy.
  */
 export function checkPolicy(text: string, fields: ReadonlyMap<string, string>, now: Date): LengthRange {
   let parsed: unknown
@@ -70,6 +70,6 @@ export function checkPolicy(text: string, fields: ReadonlyMap<string, string>, n
   }
 }
 
-/** A list of content types holds if each of them does. */
+/** In a list of content types, each must have the prefix. */
 const startsSo = (name: string, found: string, prefix: string): boolean =>
   name === 'content-type' ? found.split(',').every((type) => type.trim().startsWith(prefix)) : found.startsWith(prefix)

@@ -1,21 +1,21 @@
 import { s3Failure } from './s3-failure.ts'
 import { uriEncode } from './uri-encode.ts'
 
-/** A number of things a page may hold: `most` unless fewer are asked for. Throws InvalidArgument for what is no number. */
+/** Reads a page size: `most` unless the client asks for less. Throws InvalidArgument if it is not a number. */
 export function readCount(text: string | undefined, name: string, most: number): number {
   if (text === undefined || text === '') return most
   if (!/^\d{1,10}$/.test(text)) throw s3Failure('InvalidArgument', `${name} must be a number from 0 to 2147483647`)
   return Math.min(Number(text), most)
 }
 
-/** How a list writes keys: as they are, or as a URL does, for those that XML cannot carry (`encoding-type=url`). */
+/** How a list writes keys: as they are, or percent-encoded, for keys that XML cannot carry (`encoding-type=url`). */
 export interface KeyEncoding {
-  /** As the list names it; undefined: keys are written as they are. */
+  /** The name in the document; undefined: keys are written as they are. */
   name: 'url' | undefined
   write: (text: string) => string
 }
 
-/** Slashes stay what they are, as S3 leaves them. */
+/** S3 leaves slashes unencoded. */
 const asUrl = (text: string): string => uriEncode(text).replaceAll('%2F', '/')
 
 /** Throws InvalidArgument for another encoding. */

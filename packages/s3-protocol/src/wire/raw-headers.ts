@@ -1,6 +1,6 @@
 /**
- * The headers of a request as they were sent, names in lower case: a name that came twice has its values joined by a
- * comma, as a signature wants them (SigV4 canonical headers). Values are latin1, byte for byte.
+ * Reads the headers of a request as they were sent, from Node's `rawHeaders`. Names are in lower case; values of a repeated name
+ * are joined by a comma, as they are signed (SigV4 canonical headers). Values are latin1, byte for byte.
  */
 export function readRawHeaders(raw: readonly string[]): Map<string, string> {
   const headers = new Map<string, string>()
@@ -13,7 +13,7 @@ export function readRawHeaders(raw: readonly string[]): Map<string, string> {
   return headers
 }
 
-/** A header's text: what clients send as UTF-8 arrives as latin1. What is no UTF-8 is latin1 after all. */
+/** Decodes a header value: clients send UTF-8, which Node reads as latin1. A value that is not valid UTF-8 is left as latin1. */
 export function headerText(value: string): string {
   // oxlint-disable-next-line no-control-regex -- ASCII, all of it
   if (/^[\x00-\x7f]*$/.test(value)) return value

@@ -1,10 +1,10 @@
 import { SaxesParser } from 'saxes'
 import { s3Failure } from './s3-failure.ts'
 
-/** Nothing that S3 takes is nested deeper than this. */
+/** No document of S3 is nested deeper than this. */
 const DEPTH_MAX = 8
 
-/** An element: its own text, and its children in their order. Names are without prefix. */
+/** An element: its own text, and its children in order. Names have no namespace prefix. */
 export interface XmlNode {
   name: string
   text: string
@@ -14,8 +14,8 @@ export interface XmlNode {
 const localName = (name: string): string => name.slice(name.indexOf(':') + 1)
 
 /**
- * Reads a document a client sent, which is not to be trusted: only what is well-formed, nothing with a document type, so
- * nothing expands and nothing is fetched. elementsMax: more are refused. The caller bounds the bytes.
+ * Reads an untrusted document. It must be well-formed and without a document type, so nothing expands and nothing is fetched.
+ * elementsMax: the most elements that are accepted. The caller limits the bytes.
  *
  * Throws MalformedXML.
  */
@@ -55,6 +55,6 @@ export function readXml(body: Buffer, root: string, elementsMax: number): XmlNod
   return found
 }
 
-/** The text of the first child of a name, without the white space around it. */
+/** The text of the first child with this name, without surrounding white space. */
 export const childText = (node: XmlNode, name: string): string | undefined =>
   node.children.find((child) => child.name === name)?.text.trim()

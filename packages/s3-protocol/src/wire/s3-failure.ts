@@ -1,6 +1,6 @@
 import { S3Error } from '@platform/errors/s3-error'
 
-/** Every code this API answers with: its status, and the message unless a better one is given. */
+/** Every error code in use, with its status and its default message. */
 const failures = {
   AccessControlListNotSupported: [400, 'The bucket does not allow ACLs; its visibility decides who may read'],
   AccessDenied: [403, 'Access Denied'],
@@ -55,7 +55,7 @@ const failures = {
 
 export type S3Code = keyof typeof failures
 
-/** The failure of a code, to be thrown. details: further elements of its document. S3 API "Error responses". */
+/** Makes the error of a code, to be thrown. details: further elements of its document (S3 API "Error responses"). */
 export function s3Failure(code: S3Code, message?: string, details?: Record<string, string>): S3Error {
   const [status, usual] = failures[code]
   return new S3Error(status, code, message ?? usual, details && { details })

@@ -1,4 +1,4 @@
-/** What an element may hold: text, numbers and flags, further elements by name, or several of one name. */
+/** Content of an element: text, a number or a flag, child elements by name, or an array that repeats the element. */
 export type XmlContent = string | number | boolean | Date | XmlElements | readonly (string | XmlElements)[] | undefined
 export interface XmlElements {
   readonly [name: string]: XmlContent
@@ -7,9 +7,9 @@ export interface XmlElements {
 const escapes: Readonly<Record<string, string>> = { '<': '&lt;', '>': '&gt;', '&': '&amp;', '"': '&quot;' }
 
 /**
- * Text as XML 1.0 carries it. Line breaks are written as references, or a parser would fold them. What XML cannot carry at
- * all, such as U+0001 in a key, becomes U+FFFD: a list with one such key stays readable, and whoever needs that key lists
- * with `encoding-type=url`.
+ * Escapes text for XML 1.0. Line breaks are written as references, or a parser would normalize them. Characters that XML cannot
+ * carry, such as U+0001 in a key, become U+FFFD: a list with such a key stays readable, and a client that needs the key itself
+ * lists with `encoding-type=url`.
  */
 export const xmlText = (text: string): string =>
   text
@@ -33,6 +33,6 @@ const writeAll = (elements: XmlElements): string =>
 export const XML_DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 const NAMESPACE = 'http://s3.amazonaws.com/doc/2006-03-01/'
 
-/** An S3 document: text, or elements in the order given, those that are undefined left out, arrays repeated under one name. */
+/** Writes an S3 document: text, or elements in the given order; undefined ones are left out and arrays repeat their element. */
 export const writeXml = (root: string, content: XmlElements | string): string =>
   `${XML_DECLARATION}<${root} xmlns="${NAMESPACE}">${typeof content === 'string' ? xmlText(content) : writeAll(content)}</${root}>`

@@ -17,6 +17,6 @@ export async function readSmallBody(call: S3Call, bytesMax: number): Promise<Buf
   for await (const chunk of body.bytes) chunks.push(chunk)
   call.exchange.isWorking = true
   const bytes = Buffer.concat(chunks)
-  body.settle({ md5: hash('md5', bytes, 'buffer'), sha256: hash('sha256', bytes, 'buffer'), length: bytes.length })
+  body.verify({ md5: hash('md5', bytes, 'buffer'), sha256: hash('sha256', bytes, 'buffer'), length: bytes.length })
   return bytes
 }

@@ -24,7 +24,7 @@ export async function settleBody(
   const received = await receiveBody(deps, body.bytes, { length, bytesMax: PUT_BYTES_MAX })
   exchange.isWorking = true
   try {
-    return { received, checksum: body.settle(received) }
+    return { received, checksum: body.verify(received) }
   } catch (error) {
     await discardBlobs(deps, received.blobs)
     throw error

@@ -77,7 +77,7 @@ async function copyBytes(
   }
   const settled = await settleBody(
     call,
-    { bytes: bytes(), settle: () => digestOf(sum, algorithm) },
+    { bytes: bytes(), verify: () => digestOf(sum, algorithm) },
     range.end - range.start + 1,
   )
   return adoptOrDiscard(call, settled, async ({ received, checksum }) => {
