@@ -13,7 +13,7 @@ import { authorizeForm } from '../authorize.ts'
 import { writeBucketName } from '../bucket-name.ts'
 import { readDescription } from '../object-description.ts'
 import { objectLocation } from '../object-location.ts'
-import { adoptOrDiscard, PUT_BYTES_MAX, settleBody } from '../receive-object.ts'
+import { contentOf, PUT_BYTES_MAX, receiveVerified } from '../receive-object.ts'
 import { refuseHeaders } from '../refuse-headers.ts'
 import { type S3Reply, xmlReply } from '../s3-call.ts'
 import { madeHeaders, storeObject } from '../store-object.ts'
@@ -96,21 +96,10 @@ export async function postObject(
   }
   const call = { deps, exchange, target, headers, caller, bucket, payloadHash: 'UNSIGNED-PAYLOAD', seed: undefined }
   const body = await readRequestBody(within(file.bytes, Math.min(range.max, PUT_BYTES_MAX)), claim, undefined)
-  const settled = await settleBody(call, body, undefined)
-  const object = await adoptOrDiscard(call, settled, ({ received, checksum }) => {
-    if (received.length < range.min) throw s3Failure('EntityTooSmall', 'The file is smaller than the policy allows')
-    return storeObject(call, {
-      key,
-      ...description,
-      tags,
-      contentLength: received.length,
-      etag: received.md5.toString('hex'),
-      md5: received.md5,
-      sha256: received.sha256,
-      checksum: checksum ? { ...checksum, type: 'FULL_OBJECT' } : null,
-      blobs: received.blobs,
-    })
-  })
+  await using received = await receiveVerified(call, body, undefined)
+  if (received.length < range.min) throw s3Failure('EntityTooSmall', 'The file is smaller than the policy allows')
+  const object = await storeObject(call, { key, ...description, tags, ...contentOf(received) })
+  received.keep()
   const location = objectLocation(exchange, target, { bucket: bucketText, key })
   return answer(fields, { object, bucket: writeBucketName(bucket), location })
 }

@@ -10,7 +10,7 @@ import { commitPart } from '../commit-part.ts'
 import { copyResult } from '../copy-result.ts'
 import { getCopySource, listBlobs } from '../copy-source.ts'
 import { getUpload, type PartChecksum } from '../multipart-upload.ts'
-import { adoptOrDiscard, PUT_BYTES_MAX, settleBody } from '../receive-object.ts'
+import { PUT_BYTES_MAX, receiveVerified } from '../receive-object.ts'
 import type { KeyedCall, S3Call, S3Reply } from '../s3-call.ts'
 import { stayAwake } from '../stay-awake.ts'
 
@@ -75,15 +75,16 @@ async function copyBytes(
       yield chunk
     }
   }
-  const settled = await settleBody(
+  await using body = await receiveVerified(
     call,
     { bytes: bytes(), verify: () => digestOf(sum, algorithm) },
     range.end - range.start + 1,
   )
-  return adoptOrDiscard(call, settled, async ({ received, checksum }) => {
-    const etag = received.md5.toString('hex')
-    return { etag, checksum, uploadedAt: await commitPart(call, { number, blobs: received.blobs, etag, checksum }) }
-  })
+  const { blobs, checksum } = body
+  const etag = body.md5.toString('hex')
+  const uploadedAt = await commitPart(call, { number, blobs, etag, checksum })
+  body.keep()
+  return { etag, checksum, uploadedAt }
 }
 
 /**
