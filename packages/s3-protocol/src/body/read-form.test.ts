@@ -70,6 +70,14 @@ test('the part named file is the file, with or without a file name; other parts 
   expect(await read(form)).toEqual({ fields: { key: 'k' }, file: { name: '', contentType: undefined, bytes: 'bytes' } })
 })
 
+test.each([['text/html; charset=UTF-8'], ['Image/PNG'], [undefined]])(
+  'the content type of the file, %s, is what was sent',
+  async (type) => {
+    const { file } = await read(formOf({ name: 'file', value: '', fileName: 'f', ...(type && { type }) }))
+    expect(file?.contentType).toBe(type)
+  },
+)
+
 test('names are unescaped as browsers and curl escape them, and keep their path and their UTF-8', async () => {
   const form = formOf({ name: 'file', value: '', fileName: 'dir/ü %22a\\"b\\\\.txt' })
   expect((await read(form)).file?.name).toBe('dir/ü "a"b\\.txt')
