@@ -43,7 +43,7 @@ export function checkTime({ signedAt, place }: SignatureClaim, now: Date): void 
   if (age > place.expiresInSeconds * 1_000) throw s3Failure('AccessDenied', 'Request has expired')
 }
 
-/** Checks that host and every x-amz-* header of the request are signed, and that every signed header arrived. Throws AccessDenied. */
+/** Checks that host and every x-amz-* header are signed, and that every signed header arrived. Throws AccessDenied. */
 export function checkSignedHeaders(claim: SignatureClaim, headers: ReadonlyMap<string, string>): void {
   const names = new Set(claim.signedHeaders)
   if (!names.has('host')) throw s3Failure('AccessDenied', 'The Host header must be signed')

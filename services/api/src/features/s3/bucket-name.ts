@@ -2,7 +2,7 @@ import { isBucketName } from '@platform/s3-protocol/wire/bucket-name'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import type { EnvironmentSlug } from '../applications/table.ts'
 
-/** What REST would read as an id (D39). */
+/** The REST API would read such a name as an id (D39). */
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 export interface BucketName {
@@ -11,8 +11,8 @@ export interface BucketName {
 }
 
 /**
- * A bucket as S3 clients name it: the plain name is one of production, `preview.name` one of preview (D34).
- * Throws InvalidBucketName for what no bucket can be called.
+ * Reads the name that S3 clients use: the plain name is a bucket of production, `preview.name` one of preview (D34).
+ * Throws InvalidBucketName for a name that no bucket can have.
  */
 export function readBucketName(text: string): BucketName {
   const dot = text.indexOf('.')
@@ -23,6 +23,6 @@ export function readBucketName(text: string): BucketName {
   return { environment, name }
 }
 
-/** The one way in which lists write it (D34). */
+/** Writes a bucket's name as `readBucketName` reads it; lists always use this form (D34). */
 export const writeBucketName = ({ environment, name }: BucketName): string =>
   environment === 'production' ? name : `${environment}.${name}`

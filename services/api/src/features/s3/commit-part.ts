@@ -18,11 +18,11 @@ interface NewPart {
 
 const isNew = (blob: NewBlob | LiveBlob): blob is NewBlob => 'crc32' in blob
 
-/** The blob of an empty part: it has to be somewhere that a part was uploaded. */
+/** The blob of an empty part, whose row records that the part was uploaded. */
 const nothing = (): NewBlob => ({ id: newId(), length: 0, crc32: 0, content: Buffer.alloc(0) })
 
-/** Makes new blobs live, and holds those that are against their collection. Throws NoSuchKey for bytes that are gone. */
-async function enliven(tx: Db, at: Date, pieces: NewPart['blobs']): Promise<void> {
+/** Activates new blobs, and locks live ones against collection. Throws NoSuchKey for blobs that are gone. */
+async function activate(tx: Db, at: Date, pieces: NewPart['blobs']): Promise<void> {
   await enlivenBlobs(tx, at, pieces.filter(isNew))
   const referred = [...new Set(pieces.flatMap((blob) => (isNew(blob) ? [] : [blob.id])))]
   if (referred.length === 0) return
@@ -35,10 +35,10 @@ async function enliven(tx: Db, at: Date, pieces: NewPart['blobs']): Promise<void
 }
 
 /**
- * Makes blobs a part of an upload, in the place of what had its number before; the bytes of that go with the next
- * collection. One transaction: a part is there whole or not at all, and of two with one number the later one.
+ * Makes blobs a part of an upload, in place of an earlier part of that number, whose bytes go with the next collection. One
+ * transaction: a part exists whole or not at all, and of two with one number the later one stays.
  *
- * Throws NoSuchUpload; NoSuchKey where bytes that were to be copied are gone.
+ * Throws NoSuchUpload; NoSuchKey if bytes to be copied are gone.
  */
 export async function commitPart(call: KeyedCall, part: NewPart): Promise<Date> {
   const { deps } = call
@@ -47,7 +47,7 @@ export async function commitPart(call: KeyedCall, part: NewPart): Promise<Date> 
   await deps.db.transaction(async (tx) => {
     const upload = await lockUpload(tx, call)
     if (!isOpen(upload, at)) throw s3Failure('NoSuchUpload')
-    await enliven(tx, at, pieces)
+    await activate(tx, at, pieces)
     await tx.delete(uploadBlobs).where(and(eq(uploadBlobs.uploadId, upload.id), eq(uploadBlobs.part, part.number)))
     await tx.insert(uploadBlobs).values(
       pieces.map(({ id, length }, n) => ({

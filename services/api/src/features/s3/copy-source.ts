@@ -11,7 +11,7 @@ import { readBucketName } from './bucket-name.ts'
 import type { Caller } from './s3-call.ts'
 
 /**
- * The object that a copy is made of: of the caller's application, its conditions met.
+ * Finds the source of a copy in the caller's application and checks its conditions.
  * Throws NoSuchBucket, NoSuchKey, PreconditionFailed, InvalidArgument, InvalidBucketName.
  */
 export async function getCopySource({
@@ -34,7 +34,7 @@ export async function getCopySource({
   return object
 }
 
-/** The blobs of an object in their order, to be referred to once more. */
+/** The blobs of an object in order, for another object to refer to. */
 export async function listBlobs(
   { db }: Pick<Deps, 'db'>,
   { id }: Pick<StoredObject, 'id'>,

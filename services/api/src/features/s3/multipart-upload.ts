@@ -10,7 +10,7 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 export type MultipartUpload = typeof uploads.$inferSelect
 
-/** The id in the query. Throws NoSuchUpload for what is no id of ours. */
+/** The upload id in the query. Throws NoSuchUpload if it is not a UUID. */
 function readUploadId({ target }: KeyedCall): string {
   const id = target.query.get('uploadId') ?? ''
   if (!UUID.test(id)) throw s3Failure('NoSuchUpload', undefined, { UploadId: id.slice(0, 100) })
@@ -20,13 +20,13 @@ function readUploadId({ target }: KeyedCall): string {
 const isOf = ({ bucket, key }: KeyedCall, id: string) =>
   and(eq(uploads.id, id), eq(uploads.kind, 's3'), eq(uploads.bucketId, bucket.id), eq(uploads.key, key))
 
-/** True for an upload that still takes parts. */
+/** True if the upload still accepts parts. */
 export const isOpen = ({ state, expiresAt }: MultipartUpload, now: Date): boolean =>
   state === 'pending' && expiresAt > now
 
 const gone = (id: string) => s3Failure('NoSuchUpload', undefined, { UploadId: id })
 
-/** The multipart upload that a request names, while it takes parts. Throws NoSuchUpload. */
+/** The open multipart upload that a request names. Throws NoSuchUpload. */
 export async function getUpload(call: KeyedCall): Promise<MultipartUpload> {
   const id = readUploadId(call)
   const [upload] = await call.deps.db.select().from(uploads).where(isOf(call, id))
@@ -35,8 +35,8 @@ export async function getUpload(call: KeyedCall): Promise<MultipartUpload> {
 }
 
 /**
- * The same with its row locked until the transaction ends, so that what changes its parts happens one by one; in whatever
- * state it is. Throws NoSuchUpload.
+ * The multipart upload that a request names, in any state, with its row locked until the transaction ends: changes to its parts
+ * happen one after another. Throws NoSuchUpload.
  */
 export async function lockUpload(tx: Db, call: KeyedCall): Promise<MultipartUpload> {
   const id = readUploadId(call)
@@ -55,7 +55,7 @@ export interface StoredPart {
   uploadedAt: Date
 }
 
-/** A part's additional checksum; it is kept as `ALGORITHM:value`, for an upload need not declare one. */
+/** A part's additional checksum, stored as `ALGORITHM:value`, since the upload itself may declare no algorithm. */
 export interface PartChecksum {
   algorithm: ChecksumAlgorithm
   value: string
@@ -70,7 +70,7 @@ export function readPartChecksum(text: string | null): PartChecksum | undefined 
   return { algorithm: text.slice(0, at) as ChecksumAlgorithm, value: text.slice(at + 1) }
 }
 
-/** The parts of an upload in their order, behind number `after`, at most `limit`. */
+/** The parts of an upload after number `after` in order, at most `limit`. */
 export async function listStoredParts(
   { db }: Pick<Deps, 'db'>,
   uploadId: string,

@@ -7,7 +7,7 @@ const METADATA_BYTES_MAX = 2_048
 const META = 'x-amz-meta-'
 const CONTENT_TYPE_DEFAULT = 'application/octet-stream'
 
-/** What a client says of an object beside its bytes. */
+/** The headers and metadata that a client stores with an object. */
 export interface Description {
   contentType: string
   headers: ObjectHeaders
@@ -49,7 +49,7 @@ export function readDescription(given: ReadonlyMap<string, string>): Description
   }
 }
 
-/** The same as headers of an answer. */
+/** Writes a description as headers of an answer. */
 export function writeDescription({ contentType, headers, metadata }: Description): Record<string, string> {
   const written = headersOf({ contentType, headers })
   for (const name in metadata) written[`${META}${name}`] = headerValue(metadata[name] as string)

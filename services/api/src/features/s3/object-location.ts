@@ -3,7 +3,7 @@ import { uriEncode } from '@platform/s3-protocol/wire/uri-encode'
 import type { DoorExchange } from '../../http/door.ts'
 import { askedOrigin } from './addressing.ts'
 
-/** The path of a bucket on the origin that was asked, without a slash at its end. bucket: as S3 clients name it (D34). */
+/** The path of a bucket on the client's origin, without a trailing slash. bucket: as S3 clients name it (D34). */
 export function bucketPath(addressing: Addressing, bucket: string): string {
   if (addressing.kind === 'host') return ''
   return `${addressing.kind === 'prefix' ? addressing.prefix : ''}/${uriEncode(bucket)}`

@@ -5,8 +5,8 @@ import { bodyOf } from '../../http/door.ts'
 import type { S3Call } from './s3-call.ts'
 
 /**
- * A body that is read whole: a document. It is held against what was promised of it like any other.
- * Throws MaxMessageLengthExceeded beyond `bytesMax`, what `readBodyClaim` and `readRequestBody` throw.
+ * Reads a whole body, such as an XML document, and verifies it.
+ * Throws MaxMessageLengthExceeded beyond `bytesMax`, what `readBodyClaim`, `readRequestBody` and `verify` throw.
  */
 export async function readSmallBody(call: S3Call, bytesMax: number): Promise<Buffer> {
   const claim = readBodyClaim(call.headers, call.payloadHash)

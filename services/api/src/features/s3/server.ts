@@ -17,7 +17,7 @@ import { operationScopes, publicOperations, writes } from './operation-scopes.ts
 import { postObject } from './operations/post-object.ts'
 import type { S3Reply } from './s3-call.ts'
 
-/** The operation, or the refusal that is held back until it is known who asks. */
+/** The operation, or the error to report once the caller is authenticated. */
 function tryReadOperation(
   method: string,
   target: RawTarget,
@@ -36,18 +36,18 @@ function checkVersion({ query }: RawTarget): void {
     throw s3Failure('InvalidArgument', 'Invalid version id specified')
 }
 
-/** Whoever names an owner is told where it is another: an application's id (S3 API x-amz-expected-bucket-owner). */
+/** Refuses a request that expects another owner of the bucket, an application's id (S3 API x-amz-expected-bucket-owner). */
 function checkOwner(headers: ReadonlyMap<string, string>, { applicationId }: Bucket): void {
   const expected = headers.get('x-amz-expected-bucket-owner')
   if (expected !== undefined && expected !== applicationId) throw s3Failure('AccessDenied')
 }
 
-/** A request that was read, and nothing of it believed yet. */
+/** A request that has been read but not authenticated. */
 interface Read {
   target: RawTarget
-  /** As they were sent. */
+  /** The headers as they were sent. */
   sent: ReadonlyMap<string, string>
-  /** With those that a presigned URL carries. */
+  /** The same with those that a presigned URL carries. */
   headers: ReadonlyMap<string, string>
   found: { name: OperationName } | { refusal: S3Error }
 }
@@ -102,7 +102,7 @@ async function handle(exchange: DoorExchange, place: Place): Promise<void> {
   outgoing.setHeader('x-amz-request-id', requestId)
   const admitted = admit(exchange)
   const { status, headers, body } = await answer(exchange, place, admitted).catch(async (error: unknown) => {
-    // Too many requests is what is said first, whatever else is wrong with this one (D18).
+    // The limit of requests is reported before any other error (D18).
     await admitted
     throw error
   })
@@ -119,7 +119,7 @@ async function handle(exchange: DoorExchange, place: Place): Promise<void> {
   outgoing.end(body)
 }
 
-/** Serves S3: by SigV4, a key's token, or to anyone what is public (D42, D44). */
+/** Serves S3 to requests signed by SigV4, requests with a key's token, and anonymous reads of public buckets (D42, D44). */
 export const createS3Listener = (deps: Deps, place: Place): RequestListener =>
   openDoor(deps, {
     name: 's3',

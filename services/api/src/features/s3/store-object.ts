@@ -5,13 +5,13 @@ import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { commitObject, type NewObject, type StoredObject } from '../storage/commit-object.ts'
 import type { BucketCall } from './s3-call.ts'
 
-/** What the store could not find, in the words of S3: the bucket was deleted, or a source's bytes, meanwhile. */
+/** Translates NotFound of the store into S3's code: the bucket, or the source of a copy, was deleted meanwhile. */
 export function asMissing(error: unknown): unknown {
   if (!(error instanceof NotFound)) return error
   return s3Failure(error.message.startsWith('Bucket') ? 'NoSuchBucket' : 'NoSuchKey')
 }
 
-/** Commits an object (`commitObject`) with failures in the words of S3. */
+/** Commits an object (`commitObject`). Throws PreconditionFailed, NoSuchBucket, NoSuchKey. */
 export async function storeObject({ deps, bucket }: BucketCall, object: NewObject): Promise<StoredObject> {
   try {
     return await commitObject(deps, bucket.id, object)
@@ -20,7 +20,7 @@ export async function storeObject({ deps, bucket }: BucketCall, object: NewObjec
   }
 }
 
-/** What an answer to a write says of what it made. */
+/** Headers of an answer to a write: the ETag and checksum of the new object. */
 export const madeHeaders = ({ etag, checksum }: Pick<StoredObject, 'etag' | 'checksum'>): Record<string, string> => ({
   etag: quotedEtag(etag),
   ...(checksum && { [checksumHeader(checksum.algorithm)]: checksum.value, 'x-amz-checksum-type': checksum.type }),

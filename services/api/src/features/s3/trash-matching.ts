@@ -5,15 +5,15 @@ import { findObject } from '../storage/read-object.ts'
 import { trashObject } from '../storage/trash.ts'
 import type { BucketCall } from './s3-call.ts'
 
-/** How often a key may be written between a look at it and its deletion. */
+/** How often the object may be replaced between reading and deleting it. */
 const LOOKS_MAX = 100
 
 /**
- * Sends the object of a key to the trash if it is the one that was meant. Length, ETag and time of an object never change,
- * so it is looked at first; the statement that deletes takes that one or none, and where it was replaced in between, its
- * successor is looked at.
+ * Sends the object of a key to the trash if it meets a condition. Length, ETag and time of an object never change, so the
+ * object is read and checked first; the statement that deletes takes exactly that object, and if it was replaced meanwhile, its
+ * successor is checked.
  *
- * Throws PreconditionFailed; NoSuchKey where there is none.
+ * Throws PreconditionFailed; NoSuchKey if there is no object; Unavailable after 100 replacements.
  */
 export async function trashMatching(
   { deps, bucket }: BucketCall,

@@ -28,13 +28,13 @@ import {
 import { objectLocation } from '../object-location.ts'
 import { readSmallBody } from '../read-small-body.ts'
 import type { KeyedCall, S3Reply } from '../s3-call.ts'
-import { stayAwake } from '../stay-awake.ts'
+import { withKeepAlive } from '../with-keep-alive.ts'
 import { asMissing } from '../store-object.ts'
 
 const PARTS_MAX = 10_000
 const ELEMENTS_MAX = PARTS_MAX * 9
 const BODY_BYTES_MAX = 8 * 1_024 ** 2
-/** All parts but the last have at least this much (S3 API). */
+/** The least length of every part but the last (S3 API). */
 const PART_BYTES_MIN = 5 * 1_024 ** 2
 const OBJECT_BYTES_MAX = 5 * 1_024 ** 4
 
@@ -68,7 +68,7 @@ export function readPartList(body: Buffer): ListedPart[] {
   return listed
 }
 
-/** The ETag of an object of parts: the MD5 of their MD5s, and their number. */
+/** The ETag of a multipart object: the MD5 of its parts' MD5s, and the number of parts. */
 export function etagOfParts(parts: readonly { etag: string }[]): string {
   const md5 = createHash('md5')
   for (const { etag } of parts) md5.update(etag, 'hex')
@@ -76,7 +76,7 @@ export function etagOfParts(parts: readonly { etag: string }[]): string {
 }
 
 /**
- * The stored parts that the client lists, held against what it says of them.
+ * Finds the listed parts among the stored ones and checks that ETags, checksums and sizes are right.
  * Throws InvalidPart, EntityTooSmall, EntityTooLarge.
  */
 function matchParts(listed: readonly ListedPart[], stored: readonly StoredPart[]): StoredPart[] {
@@ -107,7 +107,7 @@ function matchParts(listed: readonly ListedPart[], stored: readonly StoredPart[]
 
 const lengthOf = (parts: readonly StoredPart[]): number => parts.reduce((sum, { length }) => sum + length, 0)
 
-/** The object's checksum from those of its parts, where the upload declared one (S3 API "Checking object integrity"). */
+/** Computes the object's checksum from those of its parts, if the upload declared one (S3 API "Checking object integrity"). */
 async function checksumOfParts(
   { checksumAlgorithm: algorithm, checksumType: type }: MultipartUpload,
   parts: readonly StoredPart[],
@@ -131,7 +131,7 @@ async function compositeOf(
   return `${sum.digest().toString('base64')}-${parts.length}`
 }
 
-/** Holds the headers of the request against what came out. Throws BadDigest, InvalidRequest. */
+/** Checks the size and checksum that the request declares for the whole object. Throws BadDigest, InvalidRequest. */
 function checkWhole(headers: ReadonlyMap<string, string>, checksum: ObjectChecksum | null, length: number): void {
   const size = headers.get('x-amz-mp-object-size')
   if (size !== undefined && size !== String(length))
@@ -149,7 +149,7 @@ function checkWhole(headers: ReadonlyMap<string, string>, checksum: ObjectChecks
   }
 }
 
-/** The blobs of the parts, in order, each with the part that it belongs to. */
+/** The blobs of the parts in order, each with its part number. */
 async function blobsOfParts(tx: Db, upload: MultipartUpload, parts: readonly StoredPart[]): Promise<ObjectBlob[]> {
   const byNumber = new Map(parts.map((part) => [part.part, part]))
   const rows = await tx
@@ -163,7 +163,7 @@ async function blobsOfParts(tx: Db, upload: MultipartUpload, parts: readonly Sto
   })
 }
 
-/** What an upload became, for whoever asks a second time with the same parts: the first answer may have been lost. */
+/** The object of a completed upload, for a client that repeats the request because the first answer was lost. */
 async function answerAgain(tx: Db, upload: MultipartUpload, etag: string): Promise<StoredObject> {
   const [object] = upload.objectId ? await tx.select().from(objects).where(eq(objects.id, upload.objectId)) : []
   if (upload.state !== 'completed' || object?.etag !== etag)
@@ -198,7 +198,7 @@ async function complete(
       blobs: await blobsOfParts(tx, upload, parts),
       condition,
     })
-    // Only now, when the object holds its blobs: what was uploaded and not listed is left to the collector.
+    // Only now, when the object refers to its blobs; parts that were uploaded but not listed are left to the collector.
     await tx.delete(uploadBlobs).where(eq(uploadBlobs.uploadId, upload.id))
     await tx
       .update(uploads)
@@ -209,8 +209,8 @@ async function complete(
 }
 
 /**
- * CompleteMultipartUpload: rows are moved and no byte is, whatever the size; the condition is met by the statement that
- * writes. A second time with the same parts answers as the first.
+ * CompleteMultipartUpload: moves rows and no bytes, whatever the size; the statement that writes decides the condition. A
+ * repeated request with the same parts is answered like the first.
  *
  * Throws MalformedXML, InvalidPart, InvalidPartOrder, EntityTooSmall, NoSuchUpload, PreconditionFailed, BadDigest.
  */
@@ -218,7 +218,7 @@ export async function completeMultipartUpload(call: KeyedCall): Promise<S3Reply>
   const { exchange, target, bucket, key, headers } = call
   const condition = readWriteCondition(headers)
   const listed = readPartList(await readSmallBody(withoutChecksum(call), BODY_BYTES_MAX))
-  return stayAwake(call, async () => {
+  return withKeepAlive(call, async () => {
     const { etag, checksum } = await complete(call, listed, condition).catch((error: unknown) => {
       throw asMissing(error)
     })
@@ -232,7 +232,7 @@ export async function completeMultipartUpload(call: KeyedCall): Promise<S3Reply>
   })
 }
 
-/** A checksum in the headers of this request is one of the object, not of the document. */
+/** The checksum headers of this request are those of the object, not of the document in its body. */
 const withoutChecksum = (call: KeyedCall): KeyedCall => ({
   ...call,
   headers: new Map([...call.headers].filter(([name]) => !checksumNames.has(name))),

@@ -10,7 +10,7 @@ import { getCopySource, listBlobs } from '../copy-source.ts'
 import { readDescription } from '../object-description.ts'
 import { refuseHeaders } from '../refuse-headers.ts'
 import type { KeyedCall, S3Call, S3Reply } from '../s3-call.ts'
-import { stayAwake } from '../stay-awake.ts'
+import { withKeepAlive } from '../with-keep-alive.ts'
 import { storeObject } from '../store-object.ts'
 
 /** COPY or REPLACE. Throws InvalidArgument. */
@@ -20,7 +20,7 @@ function readDirective(headers: ReadonlyMap<string, string>, name: string): 'COP
   return value
 }
 
-/** Reads an object once more for a sum that it has not got. */
+/** Reads an object to compute a checksum that was not stored with it. */
 async function sumOf({ deps }: S3Call, object: StoredObject, algorithm: ChecksumAlgorithm): Promise<ObjectChecksum> {
   const sum = await startSum(algorithm)
   for await (const chunk of chunksOf(openObject(deps, object, null, { chunks: 'lent' }))) sum.update(chunk)
@@ -35,8 +35,8 @@ async function checksumOf(call: S3Call, source: StoredObject): Promise<ObjectChe
 }
 
 /**
- * CopyObject: rows that refer to the source's blobs, whatever the size; bytes are read only for a checksum that the source
- * has not got. The ETag stays the source's.
+ * CopyObject: inserts rows that refer to the source's blobs, whatever the size; bytes are read only for a checksum that the
+ * source lacks. The ETag stays that of the source.
  *
  * Throws InvalidRequest for a copy onto itself that changes nothing, NoSuchKey, PreconditionFailed.
  */
@@ -55,7 +55,7 @@ export async function copyObject(call: KeyedCall): Promise<S3Reply> {
       'This copy request is illegal because it is trying to copy an object to itself without changing its metadata or tags',
     )
   if (condition) checkWriteCondition(condition, await findObject(deps, bucket.id, key))
-  return stayAwake(call, async () => {
+  return withKeepAlive(call, async () => {
     const checksum = await checksumOf(call, source)
     const blobs = await listBlobs(deps, source)
     const made = await storeObject(call, {
@@ -68,7 +68,7 @@ export async function copyObject(call: KeyedCall): Promise<S3Reply> {
       sha1: source.checksumSha1,
       sha256: source.checksumSha256,
       checksum,
-      // Parts have checksums of the object's algorithm or none.
+      // The checksums of parts must be of the object's algorithm.
       blobs: checksum === source.checksum ? blobs : blobs.map(({ partChecksum: _partChecksum, ...blob }) => blob),
       condition,
     })

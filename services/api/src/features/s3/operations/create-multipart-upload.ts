@@ -9,10 +9,10 @@ import { readDescription } from '../object-description.ts'
 import { refuseHeaders } from '../refuse-headers.ts'
 import { type KeyedCall, type S3Reply, xmlReply } from '../s3-call.ts'
 
-/** A week, after which a multipart upload that nobody finished is given up. S3 leaves it to rules of the bucket. */
+/** An unfinished multipart upload expires after a week. S3 leaves this to lifecycle rules. */
 const UPLOAD_MS = 7 * 86_400_000
 
-/** What the parts' checksums are and become. Throws InvalidRequest for what does not go together (S3 API). */
+/** Reads algorithm and type of the checksum. Throws InvalidRequest for a combination that S3 does not allow. */
 function readChecksumKind(headers: ReadonlyMap<string, string>) {
   const asked = headers.get('x-amz-checksum-algorithm')
   const type = headers.get('x-amz-checksum-type')?.toUpperCase()

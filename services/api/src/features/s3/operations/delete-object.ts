@@ -6,11 +6,11 @@ import type { KeyedCall, S3Reply } from '../s3-call.ts'
 import { trashMatching } from '../trash-matching.ts'
 
 const CONDITION_HEADERS = ['x-amz-if-match-size', 'x-amz-if-match-last-modified-time']
-/** Conditions of a GET. A client that sends one with a deletion must not find it ignored. */
+/** Conditions of a GET. With a deletion they are refused, since to ignore one would delete what it protects. */
 const READING_HEADERS = ['if-none-match', 'if-modified-since', 'if-unmodified-since']
 
 /**
- * DeleteObject: to the trash (D37). A key that is not there is as good as deleted, unless there are conditions.
+ * DeleteObject: sends the object to the trash (D37). A missing key counts as deleted, unless there are conditions.
  * Throws PreconditionFailed, NoSuchKey, InvalidArgument, NotImplemented.
  */
 export async function deleteObject(call: KeyedCall): Promise<S3Reply> {

@@ -10,12 +10,12 @@ import { type BucketCall, type S3Reply, xmlReply } from '../s3-call.ts'
 import { trashMatching } from '../trash-matching.ts'
 
 const KEYS_MAX = 1_000
-/** Twelve elements a key, which is more than there are. */
+/** Twelve elements a key; S3 defines five. */
 const ELEMENTS_MAX = KEYS_MAX * 12
-/** A thousand keys of 1,024 bytes, each of them a reference. */
+/** A thousand keys of 1,024 bytes, with each byte written as a character reference. */
 const BODY_BYTES_MAX = 8 * 1_024 ** 2
 
-/** What an object of the document may hold, each once. */
+/** The elements of an object in the document, each at most once. */
 const ELEMENTS = ['Key', 'VersionId', 'ETag', 'LastModifiedTime', 'Size']
 
 interface Wanted {
@@ -23,12 +23,12 @@ interface Wanted {
   condition: DeleteCondition | undefined
 }
 
-/** What the document says of one object, or why it cannot be deleted. Throws MalformedXML, InvalidArgument. */
+/** Reads an object of the document, or why it cannot be deleted. Throws MalformedXML, InvalidArgument. */
 function readWanted(node: XmlNode): Wanted | { key: string; failure: S3Error } {
-  // White space is a part of a key like any other character.
+  // Not trimmed: white space is part of a key.
   const key = node.children.find(({ name }) => name === 'Key')?.text
   const names = node.children.map(({ name }) => name)
-  // An element that is not understood, or comes twice, could be a condition that is then not met.
+  // An unknown or repeated element could be a condition that would be ignored.
   const isUnclear = new Set(names).size < names.length || names.some((name) => !ELEMENTS.includes(name))
   if (node.name !== 'Object' || key === undefined || key === '' || isUnclear) throw s3Failure('MalformedXML')
   const condition = readDeleteCondition({
@@ -48,8 +48,8 @@ function readWanted(node: XmlNode): Wanted | { key: string; failure: S3Error } {
 }
 
 /**
- * DeleteObjects: up to 1,000 keys go to the trash in one statement; those with conditions one by one.
- * Throws MalformedXML for none or more, InvalidArgument for a condition that cannot be read.
+ * DeleteObjects: sends up to 1,000 keys to the trash in one statement, and keys with conditions one by one.
+ * Throws MalformedXML for no key or more than 1,000, InvalidArgument for a condition that cannot be read.
  */
 export async function deleteObjects(call: BucketCall): Promise<S3Reply> {
   const { deps, bucket } = call

@@ -31,7 +31,7 @@ async function partsOf({ deps, headers, found }: ObjectCall): Promise<XmlElement
     NextPartNumberMarker: parts.at(-1)?.part ?? after,
     MaxParts: limit,
     IsTruncated: behind.length > parts.length,
-    // Without checksums S3 tells only how many there are.
+    // Without checksums S3 reports only the number of parts.
     Part: checksum
       ? parts.map(({ part, length, checksum: value }) => ({
           PartNumber: part ?? 0,
@@ -42,7 +42,7 @@ async function partsOf({ deps, headers, found }: ObjectCall): Promise<XmlElement
   }
 }
 
-/** GetObjectAttributes: those of the header, without the object. Throws InvalidArgument. */
+/** GetObjectAttributes: the attributes that the header lists. Throws InvalidArgument. */
 export async function getObjectAttributes(call: ObjectCall): Promise<S3Reply> {
   const { headers, found } = call
   const { etag, checksum, contentLength, uploadedAt } = found.object

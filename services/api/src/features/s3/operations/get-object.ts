@@ -14,7 +14,7 @@ import { objectBlobs } from '../../storage/table.ts'
 import { writeDescription } from '../object-description.ts'
 import type { ObjectCall, S3Reply } from '../s3-call.ts'
 
-/** What a signed request may have the answer say instead, by its parameter (S3 API GetObject). */
+/** Response headers that a signed request may override, by parameter (S3 API GetObject). */
 const overrides = {
   'response-cache-control': 'cache-control',
   'response-content-disposition': 'content-disposition',
@@ -24,7 +24,7 @@ const overrides = {
   'response-expires': 'expires',
 } as const
 
-/** Throws InvalidRequest for an anonymous request, InvalidArgument for what no header can hold. */
+/** Throws InvalidRequest for an anonymous request, InvalidArgument for a control character. */
 function readOverrides({ caller, target }: ObjectCall): Record<string, string> {
   const headers: Record<string, string> = {}
   if (target.parameters.length === 0) return headers
@@ -33,24 +33,24 @@ function readOverrides({ caller, target }: ObjectCall): Record<string, string> {
     if (value === undefined) continue
     if (caller.kind === 'anonymous')
       throw s3Failure('InvalidRequest', 'Response headers cannot be chosen in an anonymous request')
-    // oxlint-disable-next-line no-control-regex -- what would end a header
+    // oxlint-disable-next-line no-control-regex -- characters that would end a header
     if (/[\x00-\x1f\x7f]/.test(value)) throw s3Failure('InvalidArgument', `${parameter} holds a control character`)
     headers[header] = headerValue(value)
   }
   return headers
 }
 
-/** What a request reads of an object. */
+/** The bytes of an object that a request reads. */
 interface Selection {
   /** undefined: all of it. */
   range: ByteRange | undefined
-  /** Set where what is read is a part of a multipart upload. */
+  /** Set if the request reads a part of a multipart upload. */
   part?: { count: number; checksum: string | null }
 }
 
 /**
- * Where a part of a multipart upload lies in its object, how many there are, and its checksum, by the object's algorithm. An
- * object of one piece is part 1.
+ * Finds the range of a part, the number of parts, and the part's checksum, by the object's algorithm. An object that was not
+ * uploaded in parts is its own part 1. Throws InvalidPartNumber.
  */
 async function findPart(
   { db }: Pick<Deps, 'db'>,
@@ -79,8 +79,8 @@ async function findPart(
 }
 
 /**
- * The checksum of what is sent, where a client wants to check it: the object's, or that of one part, with the type of the
- * object's. A range has none.
+ * The checksum of the bytes in the answer, if the client asks for it: that of the object or of one part, with the object's
+ * checksum type. A range has none.
  */
 function checksumHeaders(
   { headers }: ObjectCall,
@@ -93,20 +93,20 @@ function checksumHeaders(
   return value === null ? {} : { [checksumHeader(checksum.algorithm)]: value, 'x-amz-checksum-type': checksum.type }
 }
 
-/** What every answer about the object says of it. */
+/** Headers that every answer about the object has. */
 function describe(object: StoredObject): Record<string, string> {
   const headers = writeDescription(object)
   headers.etag = quotedEtag(object.etag)
   headers['last-modified'] = object.uploadedAt.toUTCString()
   headers['accept-ranges'] = 'bytes'
-  // What was uploaded never runs as a page of this origin (D51).
+  // Uploaded content never runs as a page of this origin (D51).
   headers['content-security-policy'] = 'sandbox'
   const tagCount = Object.keys(object.tags).length
   if (tagCount > 0) headers['x-amz-tagging-count'] = String(tagCount)
   return headers
 }
 
-/** The bytes asked for: by part, by range, or all. */
+/** Reads which bytes are asked for: a part, a range, or all. */
 async function readAsked({ deps, headers, target }: ObjectCall, object: StoredObject): Promise<Selection> {
   const part = target.query.get('partNumber')
   const rangeHeader = headers.get('range')
@@ -119,8 +119,8 @@ async function readAsked({ deps, headers, target }: ObjectCall, object: StoredOb
 }
 
 /**
- * GetObject and HeadObject: conditions, ranges, parts, chosen response headers (S3 API). A small object's bytes came with
- * its row; others are read while they are sent.
+ * GetObject and HeadObject: conditions, ranges, parts, response header overrides (S3 API). A small object's bytes came with its
+ * row; others are read while they are sent.
  *
  * Throws PreconditionFailed, InvalidRange, InvalidPartNumber, InvalidRequest, InvalidArgument.
  */

@@ -13,7 +13,7 @@ import { type BucketCall, type S3Reply, xmlReply } from '../s3-call.ts'
 const UPLOADS_MAX = 1_000
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
-/** Where a page begins: with a key, or behind an upload of one. */
+/** Where a page begins: at a key, or after one of its uploads. */
 type Start = { key: string; afterId?: string | undefined }
 
 type Entry = { kind: 'upload'; upload: MultipartUpload } | { kind: 'prefix'; prefix: string }
@@ -51,13 +51,13 @@ function findUploads(
     .limit(limit)
 }
 
-/** Of a key, what stands for all that are below one prefix; undefined where it stands for itself. */
+/** The common prefix that a key is listed under; undefined if it is listed by itself. */
 function commonPrefix(key: string, { prefix, delimiter }: Asked): string | undefined {
   const at = delimiter === '' ? -1 : key.indexOf(delimiter, prefix.length)
   return at < 0 ? undefined : key.slice(0, at + delimiter.length)
 }
 
-/** Uploads and common prefixes in order, one more than asked for if there are. Behind a common prefix it seeks anew. */
+/** Uploads and common prefixes in order, up to one more than the limit. After a common prefix it seeks past its keys. */
 async function entriesOf(
   deps: Pick<Deps, 'db' | 'now'>,
   bucketId: string,
@@ -97,7 +97,7 @@ function readStart({ target: { query } }: BucketCall, { prefix, delimiter }: Ask
   return { key: (isCommon ? successor(key) : undefined) ?? justAfter(key) }
 }
 
-/** ListMultipartUploads: by key and then by when they began. Throws InvalidArgument. */
+/** ListMultipartUploads: by key, then by start time. Throws InvalidArgument. */
 export async function listMultipartUploads(call: BucketCall): Promise<S3Reply> {
   const { deps, bucket, target } = call
   const { query } = target

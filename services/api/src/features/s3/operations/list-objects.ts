@@ -29,7 +29,7 @@ function readAsked({ target: { query } }: BucketCall): Asked {
   }
 }
 
-/** The first key behind a marker; behind one that is a common prefix, the first that is not below it. */
+/** The first possible key after a marker; after a common prefix, the first key without that prefix; null: there is none. */
 function keyBehind(marker: string, { prefix, delimiter }: Asked): string | null {
   if (marker === '') return ''
   const isCommon = delimiter !== '' && marker.startsWith(prefix) && marker.endsWith(delimiter) && marker !== prefix
@@ -41,7 +41,7 @@ interface Page {
   next: string | null
 }
 
-/** from: null: behind everything there can be. */
+/** from: null for a position after all possible keys. */
 async function readPage({ deps, bucket }: BucketCall, asked: Asked, from: string | null): Promise<Page> {
   const { prefix, delimiter, limit } = asked
   if (limit === 0 || from === null) return { entries: [], next: null }
@@ -72,7 +72,7 @@ function writeEntries(entries: readonly KeysEntry[], { encoding }: Asked, owner:
 const Position = z.object({ from: z.string() })
 
 /**
- * ListObjectsV2. The continuation token is sealed, belongs to this list and outlives what it points at (D33).
+ * ListObjectsV2. The continuation token is sealed, bound to this list, and stays valid when its key is deleted (D33).
  * Throws InvalidArgument.
  */
 export async function listObjectsV2(call: BucketCall): Promise<S3Reply> {
@@ -116,7 +116,7 @@ function readToken(read: () => { from: string }): string {
   }
 }
 
-/** ListObjects, as rclone and s3cmd still send it: pages go on behind a marker, which is the last key or common prefix. */
+/** ListObjects, which rclone and s3cmd still use: a page begins after a marker, the last key or common prefix. */
 export async function listObjects(call: BucketCall): Promise<S3Reply> {
   const { bucket, target } = call
   const asked = readAsked(call)

@@ -8,7 +8,7 @@ import { type KeyedCall, type S3Reply, xmlReply } from '../s3-call.ts'
 
 const PARTS_MAX = 1_000
 
-/** ListParts: behind a number, in their order. Throws NoSuchUpload. */
+/** ListParts: the parts after a number, in order. Throws NoSuchUpload. */
 export async function listParts(call: KeyedCall): Promise<S3Reply> {
   const { deps, bucket, key, target } = call
   const upload = await getUpload(call)

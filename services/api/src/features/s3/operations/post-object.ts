@@ -18,7 +18,7 @@ import { refuseHeaders } from '../refuse-headers.ts'
 import { type S3Reply, xmlReply } from '../s3-call.ts'
 import { madeHeaders, storeObject } from '../store-object.ts'
 
-/** Where the form wants its sender to go, or how to be answered (S3 API POST object). */
+/** Answers as the form asks: by a redirect, or with a chosen status (S3 API POST object). */
 function answer(
   fields: ReadonlyMap<string, string>,
   made: { object: StoredObject; bucket: string; location: string },
@@ -45,15 +45,15 @@ function answer(
 }
 
 /**
- * A key with `${filename}` filled in, before the policy is held against it: of a path, only what stands behind its last
- * slash (S3 API POST object, "Condition matching").
+ * Fills `${filename}` into a key, before the policy is checked; of a path, only the part after the last slash (S3 API POST
+ * object, "Condition matching").
  */
 const withFileName = (key: string, fileName: string): string =>
   key.replaceAll('${filename}', () => fileName.replace(/^.*[/\\]/s, ''))
 
 /**
- * PostObject: a browser's form, with a policy that its maker signed. Everything in front of the file is read and judged
- * before a byte of the file is.
+ * PostObject: stores the file of a browser's form, which carries a signed policy. All fields are read and checked before the
+ * file is.
  *
  * Throws AccessDenied, EntityTooLarge, EntityTooSmall, InvalidArgument, MalformedPOSTRequest, what `putObject` throws.
  */
@@ -78,7 +78,7 @@ export async function postObject(
   const key = checkKey(name)
   if (key.includes('\0')) throw s3Failure('InvalidArgument', 'The key holds a NUL')
 
-  // Fields say what headers say elsewhere, but for a few that are named otherwise. Headers are latin1.
+  // Fields have the names and meanings of headers, with a few exceptions. Headers are latin1.
   const headers = new Map([...fields].map(([field, value]) => [field, Buffer.from(value).toString('latin1')]))
   const acl = fields.get('acl')
   if (acl !== undefined) headers.set('x-amz-acl', acl)
@@ -104,7 +104,7 @@ export async function postObject(
   return answer(fields, { object, bucket: writeBucketName(bucket), location })
 }
 
-/** Throws EntityTooLarge as soon as there are more bytes. */
+/** Throws EntityTooLarge as soon as more bytes arrive. */
 async function* within(source: AsyncIterable<Buffer>, bytesMax: number): AsyncGenerator<Buffer> {
   let length = 0
   for await (const chunk of source) {

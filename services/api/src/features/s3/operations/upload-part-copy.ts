@@ -12,9 +12,9 @@ import { getCopySource, listBlobs } from '../copy-source.ts'
 import { getUpload, type PartChecksum } from '../multipart-upload.ts'
 import { PUT_BYTES_MAX, receiveVerified } from '../receive-object.ts'
 import type { KeyedCall, S3Call, S3Reply } from '../s3-call.ts'
-import { stayAwake } from '../stay-awake.ts'
+import { withKeepAlive } from '../with-keep-alive.ts'
 
-/** The blobs that make up exactly these bytes; undefined where the range begins or ends within one. */
+/** The blobs that make up exactly these bytes; undefined if the range begins or ends within a blob. */
 function blobsOf(pieces: readonly LiveBlob[], { start, end }: ByteRange): LiveBlob[] | undefined {
   const within: LiveBlob[] = []
   let offset = 0
@@ -36,7 +36,7 @@ interface Facts {
 const digestOf = (sum: Summing | undefined, algorithm: ChecksumAlgorithm | undefined): PartChecksum | undefined =>
   sum && algorithm ? { algorithm, value: sum.digest().toString('base64') } : undefined
 
-/** What the source knows of itself, where that is all that is wanted: then not a byte is read. */
+/** ETag and checksum, if they are stored with the source, so that no byte has to be read. */
 function knownFacts(source: StoredObject, algorithm: ChecksumAlgorithm | undefined): Facts | undefined {
   const { checksumMd5, checksum } = source
   if (!checksumMd5) return undefined
@@ -60,7 +60,7 @@ async function readFacts(
   return { etag: md5.digest('hex'), checksum: digestOf(sum, algorithm) }
 }
 
-/** Writes a range that no blobs make up as blobs of its own, and commits it as a part. */
+/** Copies a range that does not consist of whole blobs into new blobs, and commits it as a part. */
 async function copyBytes(
   call: KeyedCall,
   source: StoredObject,
@@ -88,8 +88,8 @@ async function copyBytes(
 }
 
 /**
- * UploadPartCopy: rows only where the range is made of whole blobs, which are read for their sums at most; elsewhere the
- * bytes are written once more.
+ * UploadPartCopy: if the range consists of whole blobs, only rows are written, and bytes are read at most for their checksums;
+ * otherwise the bytes are copied.
  *
  * Throws NoSuchUpload, NoSuchKey, InvalidArgument, InvalidRange, EntityTooLarge.
  */
@@ -103,7 +103,7 @@ export async function uploadPartCopy(call: KeyedCall): Promise<S3Reply> {
   const asked = range ?? { start: 0, end: source.contentLength - 1 }
   if (asked.end - asked.start + 1 > PUT_BYTES_MAX) throw s3Failure('EntityTooLarge')
   const algorithm = upload.checksumAlgorithm ?? undefined
-  return stayAwake(call, async () => {
+  return withKeepAlive(call, async () => {
     const pieces = blobsOf(await listBlobs(deps, source), asked)
     if (!pieces) {
       const { etag, checksum, uploadedAt } = await copyBytes(call, source, asked, number, algorithm)

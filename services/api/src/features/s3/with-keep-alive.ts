@@ -3,18 +3,18 @@ import { XML_DECLARATION } from '@platform/s3-protocol/wire/write-xml'
 import { asApiError } from '../../http/exchange.ts'
 import type { S3Call, S3Reply } from './s3-call.ts'
 
-/** Between signs of life; clients and proxies give up on a silent server after some ten seconds. */
-const SIGN_OF_LIFE_MS = 5_000
+/** Clients and proxies give up on a silent server after some ten seconds. */
+const KEEP_ALIVE_MS = 5_000
 
 /**
- * Answers with a document that may take its time: after 5 s the answer begins with 200 and white space, which stands in
- * front of the document that comes in the end. A failure after that is a document too, as clients of S3 expect of
+ * Answers with a document that may take long: after 5 s the answer begins with 200 and white space, which keeps the connection
+ * alive until the document follows. A failure after that is a document with status 200, as S3 clients expect of
  * CompleteMultipartUpload and CopyObject (S3 API).
  */
-export async function stayAwake(
+export async function withKeepAlive(
   { exchange }: Pick<S3Call, 'exchange'>,
   work: () => Promise<string>,
-  everyMs = SIGN_OF_LIFE_MS,
+  everyMs = KEEP_ALIVE_MS,
 ): Promise<S3Reply> {
   const { outgoing, path, requestId, deps } = exchange
   const headers = { 'content-type': 'application/xml' }

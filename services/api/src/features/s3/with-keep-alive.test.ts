@@ -4,7 +4,7 @@ import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { writeXml } from '@platform/s3-protocol/wire/write-xml'
 import { expect, test } from 'vitest'
 import type { S3Call, S3Reply } from './s3-call.ts'
-import { stayAwake } from './stay-awake.ts'
+import { withKeepAlive } from './with-keep-alive.ts'
 
 async function reply(answer: Promise<S3Reply>, outgoing: ServerResponse): Promise<void> {
   try {
@@ -24,7 +24,7 @@ async function answerOf(signs: number, outcome: () => string) {
     const logger = { warn: () => {} }
     const exchange = { incoming, outgoing, path: '/s3/b/k', requestId: 'r', deps: { logger } }
     const work = () => seen.then(outcome)
-    void reply(stayAwake({ exchange } as unknown as S3Call, work, 10), outgoing)
+    void reply(withKeepAlive({ exchange } as unknown as S3Call, work, 10), outgoing)
   })
   await new Promise<void>((resolve) => server.listen(0, resolve))
   if (signs === 0) finish()
