@@ -43,7 +43,8 @@ export default {
     },
     {
       name: 'protocol-knows-platform',
-      comment: 'A protocol knows neither a database nor a service.',
+      comment:
+        'A protocol knows no database. Of packages/service it takes what HTTP says of tags, conditions and ranges.',
       severity: 'error',
       from: { path: '^packages/[^/]+-protocol/' },
       to: {

@@ -1,10 +1,10 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto'
 import { request, type RequestListener } from 'node:http'
 import { S3Client, type S3ClientConfig, S3ServiceException } from '@aws-sdk/client-s3'
+import { amzTimestamp } from '@platform/s3-protocol/signature/claim'
 import { listen } from '@platform/service/http-server'
 import type { TestPlatform } from '@platform/testing/platform'
-import { createS3Door } from '../src/features/s3/s3-door.ts'
-import { amzTimestamp } from '../src/features/s3/signature-claim.ts'
+import { createS3Listener } from '../src/features/s3/server.ts'
 import { type Key, newKey, newOwner, type Owner, unique } from './scenario.ts'
 
 const storageScopes = ['network:storage:read', 'network:storage:write', 'network:storage:delete']
@@ -23,7 +23,7 @@ const REQUESTS_PER_ADDRESS = 20_000
 
 /** Requests come from addresses of their own, which other suites do not count on and clients cannot name. */
 export async function startS3(platform: TestPlatform, place: 'prefix' | 'root' = 'prefix'): Promise<TestS3> {
-  const door = createS3Door(platform.api, place)
+  const door = createS3Listener(platform.api, place)
   const network = randomBytes(2)
   let sent = 0
   const listener: RequestListener = (incoming, outgoing) => {

@@ -1,14 +1,14 @@
-import { getRequestListener } from '@hono/node-server'
 import { type IncomingMessage, type RequestListener, STATUS_CODES } from 'node:http'
+import { getRequestListener } from '@hono/node-server'
 import { renderError } from '@platform/errors/render-error'
+import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { listen } from '@platform/service/http-server'
 import type { Part } from '@platform/service/run-service'
 import { unreadableRequest } from '@platform/service/unreadable-request'
 import type { Deps } from '../deps.ts'
 import { endpoints } from '../endpoints.ts'
 import { isS3Host } from '../features/s3/addressing.ts'
-import { createS3Door } from '../features/s3/s3-door.ts'
-import { s3Failure } from '../features/s3/s3-failure.ts'
+import { createS3Listener } from '../features/s3/server.ts'
 import { createTusServer } from '../features/tus/server.ts'
 import { createApp } from '../http/app.ts'
 
@@ -64,10 +64,10 @@ export async function startApi(
   const app = createApp(deps, endpoints)
   const handle = getRequestListener(app.fetch, { errorHandler: unreadable.errorHandler })
   const doors: readonly [prefix: string, RequestListener][] = [
-    ['/s3', createS3Door(deps, 'prefix')],
+    ['/s3', createS3Listener(deps, 'prefix')],
     ['/files', createTusServer(deps)],
   ]
-  const s3AtRoot = createS3Door(deps, 'root')
+  const s3AtRoot = createS3Listener(deps, 'root')
   // First, so that S3 is there once the API answers.
   const refuseInXml = () => ({ type: 'application/xml', body: unreadableXml.body })
   const s3Server = await listen(s3AtRoot, at.host, at.s3Port, refuseInXml, longBodies)

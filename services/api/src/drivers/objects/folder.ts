@@ -1,7 +1,8 @@
 import { type FileHandle, mkdir, open, rm, rmdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { ApiError, BadGateway } from '@platform/errors/api-error'
-import type { Blobs, ByteRange, ChunkOwner } from '../../features/storage/blobs.ts'
+import type { ByteRange } from '@platform/service/byte-range'
+import type { Blobs, ChunkOwner } from '../../features/storage/blobs.ts'
 
 /** Chunks of a socket are some 64 KiB; this many bytes go to the disk in one call. */
 const WRITTEN_AT_ONCE = 262_144

@@ -1,15 +1,16 @@
 import { ApiError, Forbidden, NotFound, PreconditionFailed } from '@platform/errors/api-error'
+import type { ByteRange } from '@platform/service/byte-range'
+import { readRange } from '@platform/service/byte-range'
+import { quotedEtag } from '@platform/service/entity-tag'
+import { isRangeCurrent, evaluatePreconditions } from '@platform/service/preconditions'
 import type { DoorExchange } from '../../http/door.ts'
 import { header } from '../../http/exchange.ts'
 import { sendContent } from '../../http/send-content.ts'
 import type { ServedBy } from '../request-logs/table.ts'
 import { secondsLeft } from '../storage/access-url.ts'
 import type { StoredObject } from '../storage/commit-object.ts'
-import { isRangeCurrent, judge, quotedEtag } from '../storage/conditions.ts'
 import { headersOf, headerValue } from '../storage/object-headers.ts'
-import type { ByteRange } from '../storage/blobs.ts'
 import { openObject } from '../storage/read-object.ts'
-import { readRange } from '../storage/read-range.ts'
 import { findObject } from './find-object.ts'
 import type { Delivered } from './log-delivery.ts'
 import type { ObjectTarget } from './targets.ts'
@@ -91,7 +92,7 @@ export async function deliverObject(
   if (!object) throw new NotFound('Object')
 
   const headers = describe(object, target, privateForSeconds)
-  const verdict = judge(
+  const verdict = evaluatePreconditions(
     {
       ifMatch: header(incoming, 'if-match'),
       ifNoneMatch: header(incoming, 'if-none-match'),

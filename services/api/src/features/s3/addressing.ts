@@ -1,16 +1,24 @@
+import type { Addressing } from '@platform/s3-protocol/wire/raw-target'
 import type { Deps } from '../../deps.ts'
 import type { DoorExchange } from '../../http/door.ts'
 
-/**
- * How a request names its bucket: `prefix`, by the path below `/s3`; `root`, by the whole path; `host`, by the first labels of
- * its host, and then the whole path is the key (S3 API "Virtual hosting of buckets").
- */
-export type Addressing = { kind: 'prefix' } | { kind: 'root' } | { kind: 'host'; bucket: string }
+/** Where the API's own origin has S3. */
+const BELOW_PREFIX: Addressing = { kind: 'prefix', prefix: '/s3' }
 
-/** From the range for documentation (RFC 5737): nobody's address, so whoever yields it believed a header. */
+/** Where a listener serves S3: below `/s3` of the API's own origin, or at the root of another, where buckets may be hosts. */
+export type Place = 'prefix' | 'root'
+
+/** How a request to a listener names its bucket. */
+export function addressingAt(deps: Names, place: Place, host: string): Addressing {
+  if (place === 'prefix') return BELOW_PREFIX
+  const asked = addressingOf(deps, host)
+  return asked?.kind === 'host' ? asked : { kind: 'root' }
+}
+
+/** An address for documentation (RFC 5737), which no client has: getting it back shows that the peer is a trusted proxy. */
 const PROBE = '192.0.2.255'
 
-/** Also without the dot that ends a fully qualified name. */
+/** Drops the port, and the dot that ends a fully qualified name. */
 const withoutPort = (host: string): string => host.replace(/\.?(:\d*)?$/, '')
 
 const publicHosts = new Map<string, string>()
@@ -26,24 +34,24 @@ function hostOf(url: string): string {
 type Names = Pick<Deps, 'publicUrl' | 's3Domain'>
 
 /**
- * What a host says by itself: S3_DOMAIN has S3 at its root and buckets below it; the API's own origin, which may lie below
- * it too, has S3 by its prefix. undefined for any other host, where the port that was reached decides.
+ * The addressing that a host implies by itself: S3_DOMAIN has S3 at its root and buckets below it; the API's own origin, which
+ * may lie below it too, has S3 by its prefix. undefined for any other host, where the port that was reached decides.
  */
 export function addressingOf({ publicUrl, s3Domain }: Names, host: string): Addressing | undefined {
   if (s3Domain === undefined) return undefined
   const asked = host.toLowerCase()
-  if (asked === hostOf(publicUrl)) return { kind: 'prefix' }
+  if (asked === hostOf(publicUrl)) return BELOW_PREFIX
   const name = withoutPort(asked)
   const domain = withoutPort(s3Domain)
   if (name === domain) return { kind: 'root' }
   return name.endsWith(`.${domain}`) ? { kind: 'host', bucket: name.slice(0, -domain.length - 1) } : undefined
 }
 
-/** True for S3_DOMAIN and what is below it, which the API's port serves as S3's own does. */
+/** True for S3_DOMAIN and the hosts below it, which the API's port serves as S3's own port does. */
 export const isS3Host = (names: Names, host: string): boolean =>
   (addressingOf(names, host)?.kind ?? 'prefix') !== 'prefix'
 
-/** The first value of a header that a trusted proxy has set; undefined where none did. */
+/** The first value of a header set by a trusted proxy; undefined if there is none. */
 function forwarded({ deps, incoming }: DoorExchange, name: string): string | undefined {
   const value = incoming.headers[name]
   if (typeof value !== 'string' || deps.clientAddress(incoming.socket.remoteAddress, PROBE) !== PROBE) return undefined
@@ -51,10 +59,10 @@ function forwarded({ deps, incoming }: DoorExchange, name: string): string | und
 }
 
 /**
- * The hosts a client may have signed, likeliest first: Host as it came, what a trusted proxy says it was, on the API's own
- * origin the configured one. A host that names a bucket counts only where that is the bucket: else a signature for an object
- * of one bucket would hold for an object of another. Of the two other kinds nothing is mixed up, since no bucket can have
- * the name `s3`: it is too short (D34).
+ * The hosts that a client may have signed, likeliest first: Host as it came, the host that a trusted proxy reports and, on the
+ * API's own origin, the configured one. A host that names a bucket counts only for requests to that bucket; otherwise a
+ * signature for an object of one bucket would be valid for an object of another. The two other kinds cannot be confused, since
+ * no bucket can be named `s3`: the name is too short (D34).
  */
 export function signedHosts(exchange: DoorExchange, addressing: Addressing): string[] {
   const { deps, incoming } = exchange
@@ -68,8 +76,8 @@ export function signedHosts(exchange: DoorExchange, addressing: Addressing): str
 }
 
 /**
- * The origin a client asked: the configured one for `/s3`; elsewhere by its Host, or by what a trusted proxy says it was. Its
- * scheme is that of PUBLIC_URL unless such a proxy says another.
+ * The origin that a client used: the configured one for `/s3`; elsewhere its Host, or the host that a trusted proxy reports.
+ * The scheme is that of PUBLIC_URL unless such a proxy reports another.
  */
 export function askedOrigin(exchange: DoorExchange, addressing: Addressing): string {
   const { publicUrl } = exchange.deps

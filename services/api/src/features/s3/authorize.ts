@@ -1,5 +1,16 @@
 import type { ApiScope } from '@platform/auth/scopes'
 import type { Sealer } from '@platform/runtime/seal'
+import { readAuthClaim, readFormClaim, type SignatureClaim } from '@platform/s3-protocol/signature/claim'
+import {
+  checkSignedHeaders,
+  checkTime,
+  payloadHashOf,
+  type StreamSeed,
+  verifyPolicy,
+  verifySignature,
+} from '@platform/s3-protocol/signature/verify'
+import type { RawTarget } from '@platform/s3-protocol/wire/raw-target'
+import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { type Deps, grants } from '../../deps.ts'
 import type { DoorExchange } from '../../http/door.ts'
 import { admitAnyone, authenticate } from '../../http/exchange.ts'
@@ -15,23 +26,12 @@ import {
   type Named,
   type SigningApiKey,
 } from './find-access.ts'
-import type { RawTarget } from './raw-target.ts'
 import type { Caller } from './s3-call.ts'
-import { s3Failure } from './s3-failure.ts'
-import { readAuthClaim, readCredential, type SignatureClaim } from './signature-claim.ts'
-import { createSigningKeys, hmac, type SealedState, type SigningKeys } from './signing-key.ts'
-import {
-  checkSignedHeaders,
-  checkTime,
-  payloadHashOf,
-  sameSignature,
-  type StreamSeed,
-  verifySignature,
-} from './verify-signature.ts'
+import { createSigningKeys, type SealedState, type SigningKeys } from './signing-key.ts'
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-/** Who asks, what they named, and what their signature leaves for the body. */
+/** The caller, the resources that the request names, and what the body is verified with. */
 interface Authorized {
   caller: Caller
   named: Named
@@ -42,19 +42,19 @@ interface Authorized {
 interface Request {
   target: RawTarget
   headers: ReadonlyMap<string, string>
-  /** Whether the object is needed as well. */
+  /** True if the operation needs the object. */
   isObjectAsked: boolean
-  /** undefined: an operation that is not there. */
+  /** undefined for an operation that is not implemented. */
   scope: ApiScope | undefined
-  /** True for what anyone may do in a public bucket. */
+  /** True for operations that need no credential on a public bucket. */
   isOpen: boolean
   /** By `admit`. */
   admitted: Promise<void>
 }
 
 /**
- * Counts the request on its address, before anything of it is looked at: a refused one counts too (D55). A bearer is counted
- * with its key, by `authorize`.
+ * Counts the request against its client address before anything else, so refused requests count too (D55). Requests with a
+ * bearer token are counted by `authorize`, together with their key.
  */
 export const admit = async (exchange: DoorExchange): Promise<void> => {
   if (!/^bearer /i.test(exchange.incoming.headers.authorization ?? '')) await admitAnyone(exchange)
@@ -70,7 +70,7 @@ function signingKeys(sealer: Sealer): SigningKeys {
   return keys
 }
 
-/** The bucket and key of a path, for whoever has an application. */
+/** The bucket and key that a path names, as names within the caller's application. */
 function askedOf({ target, isObjectAsked }: Request): Asked {
   return {
     bucket: target.bucket === undefined ? undefined : readBucketName(target.bucket),
@@ -78,7 +78,7 @@ function askedOf({ target, isObjectAsked }: Request): Asked {
   }
 }
 
-function demandScope(scopes: ReadonlySet<string>, scope: ApiScope | undefined): void {
+function requireScope(scopes: ReadonlySet<string>, scope: ApiScope | undefined): void {
   if (scope !== undefined && !grants(scopes, scope))
     throw s3Failure('AccessDenied', `The API key lacks the scope ${scope}`)
 }
@@ -93,7 +93,7 @@ function usableKey(key: SigningApiKey | undefined): UsableKey {
   return { ...key, applicationId, state: { keyId: key.id, ciphertext, kekId } }
 }
 
-/** The caller behind a signature that is right. That its key has expired is said only to whoever has the secret (D2). */
+/** The caller of a verified signature. Only a caller who has the secret learns that the key has expired (D2). */
 function callerOf({ now }: Pick<Deps, 'now'>, key: UsableKey): Extract<Caller, { kind: 'key' }> {
   if (key.expiresAt && key.expiresAt <= now()) throw s3Failure('InvalidAccessKeyId', 'The API key has expired')
   return { kind: 'key', keyId: key.id, applicationId: key.applicationId, scopes: new Set(key.scopes) }
@@ -117,23 +117,23 @@ async function authorizeSigned(exchange: DoorExchange, request: Request, claim: 
   const seed = verifySignature(signed, claim, await signingKeys(deps.sealer)(key.state, claim))
   const caller = callerOf(deps, key)
   exchange.actor = caller
-  demandScope(caller.scopes, request.scope)
+  requireScope(caller.scopes, request.scope)
   return { caller, named: found?.named ?? { bucket: null, found: null, isReadOnly: false }, payloadHash, seed }
 }
 
-/** A key's token acts for its application as the key does, and lives out its 300 seconds (D44, A §3). */
+/** The token of a key acts for its application as the key does, until it expires after 300 seconds (D44, A §3). */
 async function authorizeBearer(exchange: DoorExchange, request: Request): Promise<Authorized> {
   const actor = await authenticate(exchange)
   if (actor.kind !== 'key') throw s3Failure('AccessDenied', 'Only tokens of API keys are taken here')
-  demandScope(actor.scopes, request.scope)
+  requireScope(actor.scopes, request.scope)
   const named = await findBelowApplication(exchange.deps.db, actor.applicationId, askedOf(request))
   const payloadHash = request.headers.get('x-amz-content-sha256') ?? 'UNSIGNED-PAYLOAD'
   return { caller: actor, named, payloadHash, seed: undefined }
 }
 
 /**
- * Anyone may read objects of public buckets, which they name by the slug; to list what is there is not to read it, and
- * everything else is denied alike.
+ * Lets anyone read objects of public buckets, which are then named by their slug. Everything else is denied with one and the
+ * same error, lists included.
  */
 async function authorizeAnyone(
   { deps }: DoorExchange,
@@ -147,8 +147,8 @@ async function authorizeAnyone(
 }
 
 /**
- * Finds out who asks and what they named, in one statement, and refuses who may not: first the claim itself, then the
- * address throttle, the signature, the scope. A key that was deleted or has expired is refused from then on.
+ * Authenticates and authorizes a request, and finds the resources that it names in the same statement. Checked in this order:
+ * the form of the claim, the limit of the address, the signature, the scope. A deleted or expired key is refused at once.
  *
  * Throws what `readAuthClaim`, `checkTime`, `checkSignedHeaders` and `verifySignature` throw; InvalidAccessKeyId,
  * InvalidBucketName, AccessDenied; Throttled; for a bearer InvalidToken.
@@ -166,7 +166,7 @@ export async function authorize(exchange: DoorExchange, request: Request): Promi
 }
 
 /**
- * Finds out who signed the policy of a form, and the bucket that it is sent to (S3 API POST object).
+ * Finds the key that signed the policy of a form, and the bucket that the form is sent to (S3 API POST object).
  * Throws AccessDenied, InvalidAccessKeyId, SignatureDoesNotMatch, NoSuchBucket.
  */
 export async function authorizeForm(
@@ -176,26 +176,15 @@ export async function authorizeForm(
   policy: string,
 ): Promise<{ caller: Extract<Caller, { kind: 'key' }>; bucket: Bucket }> {
   const { deps } = exchange
-  const get = (name: string): string => {
-    const value = fields.get(name)
-    if (value === undefined) throw s3Failure('AccessDenied', `The form must hold ${name}`)
-    return value
-  }
-  if (get('x-amz-algorithm') !== 'AWS4-HMAC-SHA256')
-    throw s3Failure('InvalidArgument', 'x-amz-algorithm must be AWS4-HMAC-SHA256')
-  const scope = readCredential(get('x-amz-credential'), 'AuthorizationHeaderMalformed')
-  if (!get('x-amz-date').startsWith(scope.day))
-    throw s3Failure('AccessDenied', 'The date of the credential is not that of x-amz-date')
-  const signature = get('x-amz-signature')
-  if (!UUID.test(scope.keyId)) throw s3Failure('InvalidAccessKeyId')
+  const claim = readFormClaim(fields)
+  if (!UUID.test(claim.keyId)) throw s3Failure('InvalidAccessKeyId')
   const asked = { bucket: readBucketName(target.bucket ?? ''), key: undefined }
-  const found = await findSigner(deps.db, scope.keyId, asked)
+  const found = await findSigner(deps.db, claim.keyId, asked)
   const key = usableKey(found?.key)
-  if (!sameSignature(hmac(await signingKeys(deps.sealer)(key.state, scope), policy), signature))
-    throw s3Failure('SignatureDoesNotMatch')
+  verifyPolicy(policy, claim, await signingKeys(deps.sealer)(key.state, claim))
   const caller = callerOf(deps, key)
   exchange.actor = caller
-  demandScope(caller.scopes, 'network:storage:write')
+  requireScope(caller.scopes, 'network:storage:write')
   if (found?.named.isReadOnly) throw s3Failure('AccessDenied', noAccess('storage'))
   if (!found?.named.bucket) throw s3Failure('NoSuchBucket')
   return { caller, bucket: found.named.bucket }

@@ -1,8 +1,8 @@
+import { isBucketName } from '@platform/s3-protocol/wire/bucket-name'
+import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import type { EnvironmentSlug } from '../applications/table.ts'
-import { s3Failure } from './s3-failure.ts'
 
-const NAME = /^[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$/
-/** What REST would read as an id (D39). */
+/** The REST API would read such a name as an id (D39). */
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 export interface BucketName {
@@ -11,18 +11,18 @@ export interface BucketName {
 }
 
 /**
- * A bucket as S3 clients name it: the plain name is one of production, `preview.name` one of preview (D34).
- * Throws InvalidBucketName for what no bucket can be called.
+ * Reads the name that S3 clients use: the plain name is a bucket of production, `preview.name` one of preview (D34).
+ * Throws InvalidBucketName for a name that no bucket can have.
  */
 export function readBucketName(text: string): BucketName {
   const dot = text.indexOf('.')
   const environment = dot < 0 ? 'production' : text.slice(0, dot)
   const name = text.slice(dot + 1)
-  if ((environment !== 'production' && environment !== 'preview') || !NAME.test(name) || UUID.test(name))
+  if ((environment !== 'production' && environment !== 'preview') || !isBucketName(name) || UUID.test(name))
     throw s3Failure('InvalidBucketName', undefined, { BucketName: text.slice(0, 255) })
   return { environment, name }
 }
 
-/** The one way in which lists write it (D34). */
+/** Writes a bucket's name as `readBucketName` reads it; lists always use this form (D34). */
 export const writeBucketName = ({ environment, name }: BucketName): string =>
   environment === 'production' ? name : `${environment}.${name}`

@@ -1,3 +1,6 @@
+import { checkCopySource } from '@platform/s3-protocol/wire/check-conditions'
+import { readCopySource } from '@platform/s3-protocol/wire/read-copy-source'
+import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { asc, eq } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { findBucket } from '../storage/buckets.ts'
@@ -5,27 +8,10 @@ import type { LiveBlob, StoredObject } from '../storage/commit-object.ts'
 import { findObject } from '../storage/read-object.ts'
 import { objectBlobs } from '../storage/table.ts'
 import { readBucketName } from './bucket-name.ts'
-import { checkCopySource } from './check-conditions.ts'
-import { checkKey, decodeOnce } from './raw-target.ts'
 import type { Caller } from './s3-call.ts'
-import { s3Failure } from './s3-failure.ts'
-
-const malformed = () => s3Failure('InvalidArgument', 'x-amz-copy-source must be /bucket/key, as in a URL')
-
-/** Reads x-amz-copy-source: decoded once, and `+` is a plus. Throws InvalidArgument. */
-export function readCopySource(header: string): { bucket: string; key: string } {
-  const [path = '', query] = header.split('?', 2)
-  const version = query === undefined ? undefined : /^versionId=(.*)$/.exec(query)?.[1]
-  if (query !== undefined && version === undefined) throw malformed()
-  if (version !== undefined && version !== 'null') throw s3Failure('NoSuchVersion')
-  const text = decodeOnce(path.startsWith('/') ? path.slice(1) : path, 'x-amz-copy-source')
-  const slash = text.indexOf('/')
-  if (slash < 1 || slash === text.length - 1) throw malformed()
-  return { bucket: text.slice(0, slash), key: checkKey(text.slice(slash + 1)) }
-}
 
 /**
- * The object that a copy is made of: of the caller's application, its conditions met.
+ * Finds the source of a copy in the caller's application and checks its conditions.
  * Throws NoSuchBucket, NoSuchKey, PreconditionFailed, InvalidArgument, InvalidBucketName.
  */
 export async function getCopySource({
@@ -48,7 +34,7 @@ export async function getCopySource({
   return object
 }
 
-/** The blobs of an object in their order, to be referred to once more. */
+/** The blobs of an object in order, for another object to refer to. */
 export async function listBlobs(
   { db }: Pick<Deps, 'db'>,
   { id }: Pick<StoredObject, 'id'>,

@@ -16,15 +16,15 @@ export interface FoundObject {
   first: { id: string; length: number; content: Buffer | null } | null
 }
 
-/** What a request names, as far as it is there. */
+/** The resources that a request names; null if they do not exist or the operation does not need them. */
 export interface Named {
   bucket: Bucket | null
   found: FoundObject | null
-  /** True where the organization has no access to storage: it reads, and writes no more (D91). */
+  /** True if the organization has lost access to storage: it may read, but no longer write (D91). */
   isReadOnly: boolean
 }
 
-/** An API key, as far as its holder's requests need it. */
+/** The columns of an API key that authorization needs. */
 export interface SigningApiKey {
   id: string
   applicationId: string | null
@@ -59,14 +59,14 @@ const objectNamed = and(
 )
 const firstPiece = and(eq(objectBlobs.objectId, objects.id), eq(objectBlobs.n, 0))
 
-/** What a turn of the event loop asks for: a key id, and what its request names. */
+/** One look-up: a key id, and the names in its request. */
 const asked = askedRows({ keyId: 'uuid', environment: 'text', name: 'text', key: 'text' })
 
-/** Keys with what is asked for along with them: one statement for all requests of a turn. */
+/** Finds keys and the named resources, in one statement for all requests of a tick. */
 const bySigner = preparedOnce((db) => {
   const { columns } = asked
-  // A query of its own, since both columns of the index have to be used whatever the planner believes: as a plain join it
-  // read the whole bucket for each key, while the table had not been analysed.
+  // A subquery, so that the planner has to use both columns of the index: as a plain join it read the whole bucket for each key
+  // until the table had been analysed.
   const live = db
     .select({ id: objects.id })
     .from(objects)
@@ -124,18 +124,18 @@ const publicBySlug = preparedOnce((db) =>
     .prepare('s3_public_by_slug'),
 )
 
-/** What may be asked for along with the one who asks; undefined: not asked. */
+/** The names in a request; undefined: not needed. */
 export interface Asked {
   bucket: BucketName | undefined
-  /** Asked for only where the operation needs the object. */
+  /** Given only if the operation needs the object. */
   key: string | undefined
 }
 
-/** drizzle types a joined table whose columns are all null as null only where every column may be. */
+/** drizzle types a left-joined table as nullable only if each of its columns is. */
 function asNamed(row: { bucket: unknown; object: unknown; first: unknown; isReadOnly?: boolean }): Named {
   const bucket = row.bucket as Bucket | null
   const object = row.object as StoredObject | null
-  // A joined slug would make an object of a bucket that is not there.
+  // The slug is joined from another table, so a missing bucket is not null but has no id.
   return {
     bucket: bucket?.id ? bucket : null,
     found: object && { object, first: row.first as FoundObject['first'] },
@@ -143,7 +143,7 @@ function asNamed(row: { bucket: unknown; object: unknown; first: unknown; isRead
   }
 }
 
-/** The API key of an id, unless it was deleted, with what is asked for below its application: one statement. */
+/** Finds an API key that was not deleted, and the named resources of its application, in one statement. */
 export async function findSigner(
   db: Db,
   keyId: string,
@@ -160,14 +160,14 @@ export async function findSigner(
 
 const NOTHING: Named = { bucket: null, found: null, isReadOnly: false }
 
-/** What is asked for below an application. */
+/** Finds the named resources of an application. */
 export async function findBelowApplication(db: Db, applicationId: string, { bucket, key }: Asked): Promise<Named> {
   if (!bucket) return NOTHING
   const [row] = await byApplication(db).execute({ applicationId, ...bucket, key: key ?? null })
   return row ? asNamed(row) : NOTHING
 }
 
-/** What is asked for in the public bucket of a slug: without an application, only that names one (D34). */
+/** Finds a public bucket by its slug, the only name without an application (D34), and an object in it. */
 export async function findPublic(db: Db, slug: string, key: string | undefined): Promise<Named> {
   const [row] = await publicBySlug(db).execute({ slug, key: key ?? null })
   return row ? asNamed(row) : NOTHING

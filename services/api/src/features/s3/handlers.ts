@@ -1,30 +1,29 @@
-import { abortUpload } from './abort-upload.ts'
-import { getAcl } from './acl.ts'
-import {
-  createOneBucket,
-  deleteOneBucket,
-  getBucketLocation,
-  getBucketVersioning,
-  headBucket,
-  listAllBuckets,
-} from './bucket-operations.ts'
-import { completeUpload } from './complete-upload.ts'
-import { copyObject } from './copy-object.ts'
-import { createUpload } from './create-upload.ts'
-import { deleteObject, deleteObjects } from './delete-objects.ts'
-import { getObject } from './get-object.ts'
-import { listObjects, listObjectsV2 } from './list-objects.ts'
-import { listParts } from './list-parts.ts'
-import { listUploads } from './list-uploads.ts'
-import { getObjectAttributes } from './object-attributes.ts'
-import { deleteObjectTagging, getObjectTagging, putObjectTagging } from './object-tags.ts'
-import type { OperationName } from './operations.ts'
-import { putObject } from './put-object.ts'
+import type { OperationName } from '@platform/s3-protocol/wire/operations'
+import { abortMultipartUpload } from './operations/abort-multipart-upload.ts'
+import { completeMultipartUpload } from './operations/complete-multipart-upload.ts'
+import { copyObject } from './operations/copy-object.ts'
+import { createOneBucket } from './operations/create-bucket.ts'
+import { createMultipartUpload } from './operations/create-multipart-upload.ts'
+import { deleteOneBucket } from './operations/delete-bucket.ts'
+import { deleteObject } from './operations/delete-object.ts'
+import { deleteObjects } from './operations/delete-objects.ts'
+import { getAcl } from './operations/get-acl.ts'
+import { getBucketLocation } from './operations/get-bucket-location.ts'
+import { getBucketVersioning } from './operations/get-bucket-versioning.ts'
+import { getObjectAttributes } from './operations/get-object-attributes.ts'
+import { getObject } from './operations/get-object.ts'
+import { headBucket } from './operations/head-bucket.ts'
+import { listAllBuckets } from './operations/list-buckets.ts'
+import { listMultipartUploads } from './operations/list-multipart-uploads.ts'
+import { listObjects, listObjectsV2 } from './operations/list-objects.ts'
+import { listParts } from './operations/list-parts.ts'
+import { deleteObjectTagging, getObjectTagging, putObjectTagging } from './operations/object-tagging.ts'
+import { putObject } from './operations/put-object.ts'
+import { uploadPartCopy } from './operations/upload-part-copy.ts'
+import { uploadPart } from './operations/upload-part.ts'
 import type { BucketCall, KeyCall, KeyedCall, ObjectCall, S3Reply } from './s3-call.ts'
-import { uploadPartCopy } from './upload-part-copy.ts'
-import { uploadPart } from './upload-part.ts'
 
-/** What an operation needs to be there before it is called, and the call. */
+/** What must exist before an operation is called, and the call. */
 export type S3Handler =
   | { needs: 'key holder'; handle: (call: KeyCall) => Promise<S3Reply> }
   | { needs: 'bucket'; handle: (call: BucketCall) => Promise<S3Reply> }
@@ -36,7 +35,7 @@ const inBucket = (handle: (call: BucketCall) => Promise<S3Reply>): S3Handler => 
 const atKey = (handle: (call: KeyedCall) => Promise<S3Reply>): S3Handler => ({ needs: 'key', handle })
 const ofObject = (handle: (call: ObjectCall) => Promise<S3Reply>): S3Handler => ({ needs: 'object', handle })
 
-/** Who answers which operation. A form is not here: who sends it is not known before it is read. */
+/** The function of each operation. PostObject is not here: its sender is known only after its form is read. */
 export const handlers: Readonly<Record<Exclude<OperationName, 'PostObject'>, S3Handler>> = {
   ListBuckets: forKeyHolder(listAllBuckets),
   CreateBucket: forKeyHolder(createOneBucket),
@@ -45,7 +44,7 @@ export const handlers: Readonly<Record<Exclude<OperationName, 'PostObject'>, S3H
   GetBucketLocation: inBucket(getBucketLocation),
   GetBucketVersioning: inBucket(getBucketVersioning),
   GetBucketAcl: inBucket(getAcl),
-  ListMultipartUploads: inBucket(listUploads),
+  ListMultipartUploads: inBucket(listMultipartUploads),
   ListObjectsV2: inBucket(listObjectsV2),
   ListObjects: inBucket(listObjects),
   DeleteObjects: inBucket(deleteObjects),
@@ -60,9 +59,9 @@ export const handlers: Readonly<Record<Exclude<OperationName, 'PostObject'>, S3H
   UploadPart: atKey(uploadPart),
   CopyObject: atKey(copyObject),
   PutObject: atKey(putObject),
-  CreateMultipartUpload: atKey(createUpload),
-  CompleteMultipartUpload: atKey(completeUpload),
-  AbortMultipartUpload: atKey(abortUpload),
+  CreateMultipartUpload: atKey(createMultipartUpload),
+  CompleteMultipartUpload: atKey(completeMultipartUpload),
+  AbortMultipartUpload: atKey(abortMultipartUpload),
   DeleteObjectTagging: atKey(deleteObjectTagging),
   DeleteObject: atKey(deleteObject),
 }

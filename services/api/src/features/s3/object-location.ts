@@ -1,12 +1,12 @@
+import type { Addressing, RawTarget } from '@platform/s3-protocol/wire/raw-target'
+import { uriEncode } from '@platform/s3-protocol/wire/uri-encode'
 import type { DoorExchange } from '../../http/door.ts'
-import { type Addressing, askedOrigin } from './addressing.ts'
-import { uriEncode } from './canonical-request.ts'
-import { PREFIX, type RawTarget } from './raw-target.ts'
+import { askedOrigin } from './addressing.ts'
 
-/** The path of a bucket on the origin that was asked, without a slash at its end. bucket: as S3 clients name it (D34). */
-export function bucketPath({ kind }: Addressing, bucket: string): string {
-  if (kind === 'host') return ''
-  return `${kind === 'prefix' ? PREFIX : ''}/${uriEncode(bucket)}`
+/** The path of a bucket on the client's origin, without a trailing slash. bucket: as S3 clients name it (D34). */
+export function bucketPath(addressing: Addressing, bucket: string): string {
+  if (addressing.kind === 'host') return ''
+  return `${addressing.kind === 'prefix' ? addressing.prefix : ''}/${uriEncode(bucket)}`
 }
 
 /** The URL of an object, at the origin and in the style of addressing that its client uses. */

@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto'
+import { readBodyClaim, readRequestBody } from '@platform/s3-protocol/body/read-request-body'
+import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { bodyOf } from '../../http/door.ts'
-import { readBodyClaim, readRequestBody } from './read-request-body.ts'
 import type { S3Call } from './s3-call.ts'
-import { s3Failure } from './s3-failure.ts'
 
 /**
- * A body that is read whole: a document. It is held against what was promised of it like any other.
- * Throws MaxMessageLengthExceeded beyond `bytesMax`, what `readBodyClaim` and `readRequestBody` throw.
+ * Reads a whole body, such as an XML document, and verifies it.
+ * Throws MaxMessageLengthExceeded beyond `bytesMax`, what `readBodyClaim`, `readRequestBody` and `verify` throw.
  */
 export async function readSmallBody(call: S3Call, bytesMax: number): Promise<Buffer> {
   const claim = readBodyClaim(call.headers, call.payloadHash)
@@ -17,6 +17,6 @@ export async function readSmallBody(call: S3Call, bytesMax: number): Promise<Buf
   for await (const chunk of body.bytes) chunks.push(chunk)
   call.exchange.isWorking = true
   const bytes = Buffer.concat(chunks)
-  body.settle({ md5: hash('md5', bytes, 'buffer'), sha256: hash('sha256', bytes, 'buffer'), length: bytes.length })
+  body.verify({ md5: hash('md5', bytes, 'buffer'), sha256: hash('sha256', bytes, 'buffer'), length: bytes.length })
   return bytes
 }

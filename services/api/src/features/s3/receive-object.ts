@@ -1,66 +1,58 @@
+import type { ChecksumAlgorithm } from '@platform/s3-protocol/body/checksum'
+import { readBodyClaim, readRequestBody, type RequestBody } from '@platform/s3-protocol/body/read-request-body'
+import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { bodyOf } from '../../http/door.ts'
-import { discardBlobs, type Received, receiveBody } from '../storage/receive-body.ts'
-import type { ChecksumAlgorithm } from './checksum.ts'
-import { readBodyClaim, readRequestBody, type RequestBody } from './read-request-body.ts'
+import type { NewObject } from '../storage/commit-object.ts'
+import { receiveBody, type ReceivedBody } from '../storage/receive-body.ts'
 import type { S3Call } from './s3-call.ts'
-import { s3Failure } from './s3-failure.ts'
 
-/** What one request may send (S3 API PutObject). */
+/** The most bytes that one request may send (S3 API PutObject). */
 export const PUT_BYTES_MAX = 5 * 1_024 ** 3
 
-/** A body that came whole and is what was promised of it. */
-export interface Settled {
-  received: Received
+/** A stored body that matches everything the request declared of it. Unless `keep` is called, its bytes are discarded. */
+export interface ReceivedObject extends ReceivedBody {
   checksum: { algorithm: ChecksumAlgorithm; value: string } | undefined
 }
 
-/** Takes in bytes and holds them against what was promised; what is not so is discarded before this throws. */
-export async function settleBody(
+/**
+ * Stores a body and verifies it. length: bytes, if they are known beforehand. Nothing stays of a body that does not match.
+ * Throws what `receiveBody` and `body.verify` throw.
+ */
+export async function receiveVerified(
   { deps, exchange }: Pick<S3Call, 'deps' | 'exchange'>,
   body: RequestBody,
   length: number | undefined,
-): Promise<Settled> {
+): Promise<ReceivedObject> {
+  await using unverified = new AsyncDisposableStack()
   exchange.isWorking = false
-  const received = await receiveBody(deps, body.bytes, { length, bytesMax: PUT_BYTES_MAX })
+  const received = unverified.use(await receiveBody(deps, body.bytes, { length, bytesMax: PUT_BYTES_MAX }))
   exchange.isWorking = true
-  try {
-    return { received, checksum: body.settle(received) }
-  } catch (error) {
-    await discardBlobs(deps, received.blobs)
-    throw error
-  }
-}
-
-/** Makes something of a body, or gives its bytes up where that fails. */
-export async function adoptOrDiscard<T>(
-  { deps }: Pick<S3Call, 'deps'>,
-  settled: Settled,
-  adopt: (settled: Settled) => Promise<T>,
-): Promise<T> {
-  try {
-    return await adopt(settled)
-  } catch (error) {
-    await discardBlobs(deps, settled.received.blobs)
-    throw error
-  }
+  const checksum = body.verify(received)
+  unverified.move()
+  return { ...received, checksum }
 }
 
 /**
- * Takes in the body of PutObject and UploadPart, in whichever form it comes. isAdopted: what to do with it; when that
- * throws, nothing of the body stays.
+ * Receives the body of PutObject and UploadPart, in whichever form it comes. wanted: an algorithm to compute even if the client
+ * does not declare it.
  *
- * Throws EntityTooLarge, what `readBodyClaim` and `readRequestBody` throw.
+ * Throws EntityTooLarge, what `readBodyClaim` and `readRequestBody` throw, what `receiveVerified` throws.
  */
-export async function receiveObject<T>(
-  call: S3Call,
-  adopt: (settled: Settled) => Promise<T>,
-  /** An algorithm that is wanted, whether the client declares it or not. */
-  wanted?: ChecksumAlgorithm,
-): Promise<T> {
+export async function receiveObject(call: S3Call, wanted?: ChecksumAlgorithm): Promise<ReceivedObject> {
   const claim = readBodyClaim(call.headers, call.payloadHash)
   if (claim.length > PUT_BYTES_MAX) throw s3Failure('EntityTooLarge')
   if (wanted && !claim.checksum) claim.checksum = { algorithm: wanted, value: undefined, isTrailer: false }
   const body = await readRequestBody(bodyOf(call.exchange), claim, call.seed)
-  const settled = await settleBody(call, body, claim.length)
-  return adoptOrDiscard(call, settled, adopt)
+  return receiveVerified(call, body, claim.length)
 }
+
+/** The content of a new object: its blobs and what is known of their bytes. */
+export const contentOf = ({ blobs, length, md5, sha256, checksum }: ReceivedObject) =>
+  ({
+    contentLength: length,
+    etag: md5.toString('hex'),
+    md5,
+    sha256,
+    checksum: checksum ? { ...checksum, type: 'FULL_OBJECT' } : null,
+    blobs,
+  }) satisfies Partial<NewObject>

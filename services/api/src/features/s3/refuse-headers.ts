@@ -1,7 +1,7 @@
+import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import type { Bucket } from '../storage/buckets.ts'
-import { s3Failure } from './s3-failure.ts'
 
-/** Headers that ask for what is not there; answering 200 would let a client believe it has it. */
+/** Headers of features that are not implemented; a client that was answered 200 would rely on them. */
 const ABSENT = [
   'x-amz-server-side-encryption',
   'x-amz-copy-source-server-side-encryption',
@@ -12,8 +12,8 @@ const ABSENT = [
 ]
 
 /**
- * Refuses headers of a write that ask for something this API does not do (S3 API common request headers). Of the ACLs,
- * those that say what is so anyway are taken: a private object, and a public one in a public bucket.
+ * Refuses a write with headers of features that are not implemented (S3 API common request headers). ACLs that change nothing are
+ * accepted: a private object, and a public one in a public bucket.
  *
  * Throws NotImplemented, InvalidStorageClass, AccessControlListNotSupported.
  */
@@ -32,5 +32,5 @@ const isAsItIs = (acl: string, visibility: Bucket['visibility']): boolean =>
   acl === 'bucket-owner-full-control' ||
   acl === 'bucket-owner-read' ||
   acl === (visibility === 'public' ? 'public-read' : 'private') ||
-  // rclone sends it with every write, and an object of a public bucket is no more private for it.
+  // rclone sends it with every write, to public buckets too; the object stays as public as its bucket.
   acl === 'private'

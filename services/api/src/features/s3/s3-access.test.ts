@@ -1,5 +1,6 @@
 import { CreateBucketCommand, GetObjectCommand, ListObjectsV2Command, PutObjectCommand } from '@aws-sdk/client-s3'
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
+import type { OperationName } from '@platform/s3-protocol/wire/operations'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -19,7 +20,6 @@ import {
 } from '../../../test/s3.ts'
 import { newKey } from '../../../test/scenario.ts'
 import { apiKeys } from '../api-keys/table.ts'
-import type { OperationName } from './operations.ts'
 
 let platform: TestPlatform
 let s3: TestS3

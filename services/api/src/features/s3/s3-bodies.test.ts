@@ -4,6 +4,7 @@ import { Readable } from 'node:stream'
 import { crc32 } from 'node:zlib'
 import { CreateBucketCommand, GetObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3'
 import { createPresignedPost, type PresignedPostOptions } from '@aws-sdk/s3-presigned-post'
+import { amzTimestamp } from '@platform/s3-protocol/signature/claim'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -21,7 +22,6 @@ import {
   type TestS3,
 } from '../../../test/s3.ts'
 import { blobs } from '../storage/table.ts'
-import { amzTimestamp } from './signature-claim.ts'
 
 let platform: TestPlatform
 let s3: TestS3

@@ -1,31 +1,31 @@
-import type { Content } from '../storage/read-object.ts'
+import type { StreamSeed } from '@platform/s3-protocol/signature/verify'
+import type { RawTarget } from '@platform/s3-protocol/wire/raw-target'
 import type { Deps } from '../../deps.ts'
 import type { DoorExchange } from '../../http/door.ts'
 import type { Bucket } from '../storage/buckets.ts'
+import type { Content } from '../storage/read-object.ts'
 import type { FoundObject } from './find-access.ts'
-import type { RawTarget } from './raw-target.ts'
-import type { StreamSeed } from './verify-signature.ts'
 
-/** Who a request is from, verified. */
+/** The authenticated sender of a request. */
 export type Caller =
   | { kind: 'key'; keyId: string; applicationId: string; scopes: ReadonlySet<string> }
   | { kind: 'anonymous' }
 
-/** A request that was let in. */
+/** An authorized request. */
 export interface S3Call {
   deps: Deps
   exchange: DoorExchange
   target: RawTarget
-  /** Names in lower case, values as latin1; what a presigned URL carries in its query is among them. */
+  /** Names in lower case, values as latin1; includes headers that a presigned URL carries in its query. */
   headers: ReadonlyMap<string, string>
   caller: Caller
-  /** x-amz-content-sha256, or what stands for it. */
+  /** x-amz-content-sha256, or its substitute (`payloadHashOf`). */
   payloadHash: string
-  /** Where the signatures of a streaming body go on; undefined for a request that is not signed. */
+  /** Where the chunk signatures of a streaming body continue; undefined if the request is not signed. */
   seed: StreamSeed | undefined
 }
 
-/** One of a key, which acts for its application. */
+/** A request of an API key, which acts for its application. */
 export interface KeyCall extends S3Call {
   caller: Extract<Caller, { kind: 'key' }>
 }
@@ -36,7 +36,7 @@ export interface BucketCall extends S3Call {
 
 export interface KeyedCall extends BucketCall {
   key: string
-  /** The live object under the key, where the operation asks for it. */
+  /** The live object under the key, if the operation needs it. */
   found: FoundObject | null
 }
 
@@ -44,7 +44,7 @@ export interface ObjectCall extends KeyedCall {
   found: FoundObject
 }
 
-/** An answer, but for the headers that every answer has. */
+/** An answer, without the headers that every answer has. */
 export interface S3Reply {
   status: number
   headers?: Record<string, string>

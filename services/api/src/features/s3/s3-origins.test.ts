@@ -319,5 +319,5 @@ test('the API goes on under its own name where that lies below S3_DOMAIN', async
   const names = { publicUrl: 'https://api.example.com', s3Domain: 'example.com' }
   expect(
     ['API.example.com', 'example.com', 'media.example.com', 'example.org'].map((host) => addressingOf(names, host)),
-  ).toEqual([{ kind: 'prefix' }, { kind: 'root' }, { kind: 'host', bucket: 'media' }, undefined])
+  ).toEqual([{ kind: 'prefix', prefix: '/s3' }, { kind: 'root' }, { kind: 'host', bucket: 'media' }, undefined])
 })

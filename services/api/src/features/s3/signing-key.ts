@@ -1,30 +1,28 @@
-import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
 import type { Sealer } from '@platform/runtime/seal'
+import type { CredentialScope } from '@platform/s3-protocol/signature/claim'
+import { deriveSigningKey } from '@platform/s3-protocol/signature/signing-key'
 import { LRUCache } from 'lru-cache'
 import { hmacFromState } from '../api-keys/signing-state.ts'
-import type { CredentialScope } from './signature-claim.ts'
 
-/** Days and regions of keys that sign now: a client uses one region, and at midnight two days. */
+/** Signing keys in use: a client uses one region, and two days around midnight. */
 const REMEMBERED_MAX = 10_000
 
-/** The sealed signing state of an API key, as its row has it (D42). */
+/** The sealed signing state in the row of an API key (D42). */
 export interface SealedState {
   keyId: string
   ciphertext: Buffer
   kekId: string
 }
 
-export const hmac = (key: Buffer | KeyObject, message: string): Buffer =>
-  createHmac('sha256', key).update(message).digest()
-
-/** Gives the SigV4 key of a day and region. Rejects when the state does not open. */
+/** Returns the SigV4 signing key of a day and region. Rejects if the state cannot be opened. */
 export type SigningKeys = (state: SealedState, scope: Pick<CredentialScope, 'day' | 'region'>) => Promise<KeyObject>
 
 /**
- * Derives SigV4 signing keys from sealed states and remembers them. What is remembered is found by the ciphertext as well,
- * so another state under the same id never meets an old key; whether the API key still holds is the caller's to look up.
+ * Derives SigV4 signing keys from sealed states and caches them. The ciphertext is part of the cache key, so a new state under
+ * the same id never meets an old signing key. The caller checks that the API key is still valid.
  *
- * A day's key is remembered by itself: regions are made up by whoever asks, and the first step is the one that costs.
+ * A day's key is cached separately: clients choose regions freely, and deriving the day's key is the expensive step.
  */
 export function createSigningKeys(sealer: Pick<Sealer, 'open'>): SigningKeys {
   const days = new LRUCache<string, Buffer>({ max: REMEMBERED_MAX })
@@ -36,8 +34,7 @@ export function createSigningKeys(sealer: Pick<Sealer, 'open'>): SigningKeys {
     if (remembered) return remembered
     const dayKey = days.get(ofDay) ?? (await hmacFromState(sealer.open(state, `api_key:${state.keyId}`), day))
     days.set(ofDay, dayKey)
-    // As a KeyObject, since a buffer would be made into one at every signature.
-    const key = createSecretKey(hmac(hmac(hmac(dayKey, region), 's3'), 'aws4_request'))
+    const key = deriveSigningKey(dayKey, region)
     known.set(name, key)
     return key
   }

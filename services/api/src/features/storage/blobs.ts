@@ -1,8 +1,4 @@
-/** Bytes of an object or a blob, the first and the last one included. */
-export interface ByteRange {
-  start: number
-  end: number
-}
+import type { ByteRange } from '@platform/service/byte-range'
 
 /** Whose a chunk is that was read: the reader's for good, or only until it asks for the next. */
 export type ChunkOwner = 'given' | 'lent'

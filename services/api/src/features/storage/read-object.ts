@@ -1,8 +1,9 @@
 import { NotFound } from '@platform/errors/api-error'
 import { preparedOnce } from '@platform/runtime/prepared-once'
+import type { ByteRange } from '@platform/service/byte-range'
 import { and, asc, eq, getTableColumns, isNull, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
-import type { ByteRange, ChunkOwner } from './blobs.ts'
+import type { ChunkOwner } from './blobs.ts'
 import type { StoredObject } from './commit-object.ts'
 import { blobs, objectBlobs, objects, uploadBlobs } from './table.ts'
 

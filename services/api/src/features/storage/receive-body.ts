@@ -20,10 +20,19 @@ export interface NewBlob {
   content?: Buffer
 }
 
-/** A body that arrived whole. Nothing refers to it yet: commit it or discard it. */
-export interface Received {
+/**
+ * Bytes that arrived whole and are durable, to be held by `await using`: unless `keep` was called, they are discarded at the
+ * end of the scope, whatever was thrown in it. If the process dies first, the collector finds them after a day.
+ */
+export interface ReceivedBlobs extends AsyncDisposable {
   blobs: NewBlob[]
   length: number
+  /** Call it once something refers to the blobs. */
+  keep(): void
+}
+
+/** A whole body with its hashes. */
+export interface ReceivedBody extends ReceivedBlobs {
   md5: Buffer
   sha256: Buffer
 }
@@ -37,13 +46,13 @@ interface ReceiveOptions {
 
 type StoreDeps = Pick<Deps, 'db' | 'now' | 'blobs' | 'logger'>
 
-/** Takes in bytes without hashing them as a whole; see `receiveBody`. */
+/** Receives bytes without hashing them as a whole; see `receiveBody`. */
 export async function receiveBlobs(
   deps: StoreDeps,
   source: AsyncIterable<Buffer>,
   { length: declared, bytesMax }: ReceiveOptions,
   hashing: (chunk: Buffer) => void,
-): Promise<{ blobs: NewBlob[]; length: number }> {
+): Promise<ReceivedBlobs> {
   if (declared !== undefined && declared > bytesMax) throw new PayloadTooLarge(bytesMax)
   let length = 0
   let stored = 0
@@ -71,12 +80,20 @@ export async function receiveBlobs(
     await discardBlobs(deps, made)
     throw error
   }
-  return { blobs: made, length }
+  let isKept = false
+  return {
+    blobs: made,
+    length,
+    keep: () => void (isKept = true),
+    [Symbol.asyncDispose]: async () => {
+      if (!isKept) await discardBlobs(deps, made)
+    },
+  }
 }
 
 /**
- * Takes in a body: hashes it while it passes and makes it durable. What the source throws (a client that left, a signature
- * that is wrong) is thrown, and nothing of the body stays. A body of no bytes has no blobs.
+ * Receives a body: hashes it while it passes and makes it durable. An error of the source (a client that left, a wrong
+ * signature) is thrown, and nothing of the body stays. An empty body has no blobs.
  *
  * Throws PayloadTooLarge, BadGateway (D22).
  */
@@ -84,7 +101,7 @@ export async function receiveBody(
   deps: StoreDeps,
   source: AsyncIterable<Buffer>,
   options: ReceiveOptions,
-): Promise<Received> {
+): Promise<ReceivedBody> {
   const md5 = createHash('md5')
   const sha256 = createHash('sha256')
   const received = await receiveBlobs(deps, source, options, (chunk) => {

@@ -1,0 +1,75 @@
+import { z } from 'zod'
+import { s3Failure } from '../wire/s3-failure.ts'
+
+const scalar = z.union([z.string(), z.number()]).transform(String)
+const Policy = z.object({
+  expiration: z.iso.datetime({ offset: true }).transform((text) => new Date(text)),
+  conditions: z
+    .array(
+      z.union([
+        z.tuple([z.string(), z.union([z.string(), z.number()]), z.union([z.string(), z.number()])]),
+        z.record(z.string(), scalar),
+      ]),
+    )
+    .max(200),
+})
+
+/** The file length that the policy allows, in bytes. */
+export interface LengthRange {
+  min: number
+  max: number
+}
+
+const denied = (what: string) => s3Failure('AccessDenied', `Invalid according to Policy: ${what}`)
+
+/** Fields that need no condition. */
+const isFree = (name: string): boolean =>
+  name === 'x-amz-signature' || name === 'file' || name === 'policy' || name.startsWith('x-ignore-')
+
+/**
+ * Checks a form against its policy (S3 API "POST policy"): the policy has not expired, every condition holds, and every field
+ * is named by a condition. fields: names in lower case, including `bucket`; `key` with the file's name filled in.
+ *
+ * Throws AccessDenied; InvalidArgument for a malformed policy.
+ */
+export function checkPolicy(text: string, fields: ReadonlyMap<string, string>, now: Date): LengthRange {
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(Buffer.from(text, 'base64').toString())
+  } catch {
+    throw s3Failure('InvalidArgument', 'The policy is not base64 of JSON')
+  }
+  const policy = Policy.safeParse(parsed)
+  if (!policy.success) throw s3Failure('InvalidArgument', 'The policy is malformed')
+  if (policy.data.expiration <= now) throw denied('Policy expired.')
+  const named = new Set<string>(['bucket'])
+  const range = { min: 0, max: Number.MAX_SAFE_INTEGER }
+  for (const condition of policy.data.conditions) {
+    if (!Array.isArray(condition)) {
+      for (const [name, value] of Object.entries(condition)) hold('eq', name, value)
+      continue
+    }
+    const [kind, what, value] = condition
+    if (kind.toLowerCase() === 'content-length-range') {
+      range.min = Math.max(range.min, Number(what))
+      range.max = Math.min(range.max, Number(value))
+      if (Number.isNaN(range.min) || Number.isNaN(range.max))
+        throw s3Failure('InvalidArgument', 'The policy is malformed')
+    } else hold(kind.toLowerCase(), String(what).replace(/^\$/, ''), String(value))
+  }
+  const unnamed = [...fields.keys()].find((name) => !isFree(name) && !named.has(name))
+  if (unnamed !== undefined) throw denied(`Extra input fields: ${unnamed}`)
+  return range
+
+  function hold(kind: string, field: string, value: string): void {
+    const name = field.toLowerCase()
+    named.add(name)
+    const found = fields.get(name) ?? ''
+    const holds = kind === 'eq' ? found === value : kind === 'starts-with' && startsSo(name, found, value)
+    if (!holds) throw denied(`Policy Condition failed: ["${kind}", "$${field}", "${value}"]`)
+  }
+}
+
+/** In a list of content types, each must have the prefix. */
+const startsSo = (name: string, found: string, prefix: string): boolean =>
+  name === 'content-type' ? found.split(',').every((type) => type.trim().startsWith(prefix)) : found.startsWith(prefix)

@@ -1,0 +1,101 @@
+import { s3Failure } from './s3-failure.ts'
+
+const KEY_BYTES_MAX = 1_024
+
+/**
+ * How a request names its bucket: `prefix`, by the path below a prefix such as `/s3`; `root`, by the whole path; `host`, by the
+ * first labels of its host, and then the whole path is the key (S3 API "Virtual hosting of buckets").
+ */
+export type Addressing = { kind: 'prefix'; prefix: string } | { kind: 'root' } | { kind: 'host'; bucket: string }
+
+/** One parameter of the query: as it was sent, for the signature, and decoded. */
+export interface QueryParameter {
+  rawName: string
+  /** undefined without `=`; to a signature that is an empty value. */
+  rawValue: string | undefined
+  name: string
+  value: string
+}
+
+/** The bucket, key and query of a request, read from its URL byte for byte: nothing is folded, collapsed or decoded twice. */
+export interface RawTarget {
+  addressing: Addressing
+  /** As it came, with its prefix and without the query. */
+  rawPath: string
+  parameters: readonly QueryParameter[]
+  /** The first parameter of a name. */
+  query: ReadonlyMap<string, string>
+  /** undefined: the service itself. */
+  bucket: string | undefined
+  /** undefined: the bucket itself. */
+  key: string | undefined
+}
+
+/** Node reads bytes above ASCII as latin1; in a URL they mean the same as their escapes. */
+const escapeHighBytes = (text: string): string =>
+  text.replaceAll(/[\u0080-\u00ff]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`)
+
+/** Decodes once. Throws InvalidArgument for a NUL or invalid UTF-8, neither of which a key can hold. */
+export function decodeOnce(text: string, what: string): string {
+  let decoded: string
+  try {
+    decoded = decodeURIComponent(escapeHighBytes(text))
+  } catch {
+    throw s3Failure('InvalidArgument', `The ${what} is not valid percent-encoded UTF-8`)
+  }
+  if (decoded.includes('\0')) throw s3Failure('InvalidArgument', `The ${what} holds a NUL`)
+  return decoded
+}
+
+/** Throws KeyTooLongError beyond 1,024 bytes of UTF-8. */
+export function checkKey(key: string): string {
+  if (Buffer.byteLength(key) > KEY_BYTES_MAX) throw s3Failure('KeyTooLongError')
+  return key
+}
+
+function readQuery(text: string): QueryParameter[] {
+  if (text === '') return []
+  const parameters: QueryParameter[] = []
+  for (const pair of text.split('&')) {
+    if (pair === '') continue
+    const at = pair.indexOf('=')
+    const rawName = at < 0 ? pair : pair.slice(0, at)
+    const rawValue = at < 0 ? undefined : pair.slice(at + 1)
+    parameters.push({
+      rawName,
+      rawValue,
+      name: decodeOnce(rawName.replaceAll('+', ' '), 'query'),
+      value: decodeOnce((rawValue ?? '').replaceAll('+', ' '), 'query'),
+    })
+  }
+  return parameters
+}
+
+/** Splits a path into bucket and key; where the host names the bucket, all of it is the key. */
+function readPath(below: string, addressing: Addressing): { bucket: string | undefined; rawKey: string } {
+  if (addressing.kind === 'host') return { bucket: addressing.bucket, rawKey: below }
+  if (below === '') return { bucket: undefined, rawKey: '' }
+  const slash = below.indexOf('/')
+  const bucket = decodeOnce(slash < 0 ? below : below.slice(0, slash), 'bucket name')
+  return { bucket, rawKey: slash < 0 ? '' : below.slice(slash + 1) }
+}
+
+/**
+ * Reads the URL of a request as Node received it. The key is everything after the bucket's slash, decoded once: `..`, `//`,
+ * `%2F` and `+` are bytes of it like any others and never a path. In the query `+` is a space, as forms write it.
+ *
+ * Throws InvalidArgument for invalid UTF-8 or a NUL, KeyTooLongError beyond 1,024 bytes, InvalidURI for a URL without a path.
+ */
+export function readTarget(url: string, addressing: Addressing): RawTarget {
+  const at = url.indexOf('?')
+  const rawPath = at < 0 ? url : url.slice(0, at)
+  const parameters = at < 0 ? [] : readQuery(url.slice(at + 1))
+  const query = new Map<string, string>()
+  for (const { name, value } of parameters) if (!query.has(name)) query.set(name, value)
+
+  if (!rawPath.startsWith('/')) throw s3Failure('InvalidURI')
+  const prefix = addressing.kind === 'prefix' ? addressing.prefix : ''
+  const { bucket, rawKey } = readPath(rawPath.slice(prefix.length + 1), addressing)
+  const key = rawKey === '' ? undefined : checkKey(decodeOnce(rawKey, 'key'))
+  return { addressing, rawPath, parameters, query, bucket, key }
+}

@@ -1,0 +1,41 @@
+import { headerText } from './raw-headers.ts'
+import { childText, readXml } from './read-xml.ts'
+import { s3Failure } from './s3-failure.ts'
+
+const TAGS_MAX = 10
+const KEY_LENGTH_MAX = 128
+const VALUE_LENGTH_MAX = 256
+
+/** Throws InvalidTag for more than ten tags, a key that comes twice, and a tag that is too long (S3 API PutObjectTagging). */
+function collectTags(pairs: Iterable<readonly [key: string, value: string]>): Record<string, string> {
+  const tags = new Map<string, string>()
+  for (const [key, value] of pairs) {
+    if (key === '' || key.length > KEY_LENGTH_MAX || value.length > VALUE_LENGTH_MAX || /\0/.test(key + value))
+      throw s3Failure('InvalidTag', 'A tag has a key of 1 to 128 characters and a value of at most 256')
+    if (tags.has(key)) throw s3Failure('InvalidTag', 'Cannot provide multiple Tags with the same key')
+    tags.set(key, value)
+  }
+  if (tags.size > TAGS_MAX) throw s3Failure('InvalidTag', 'Object tags cannot be greater than 10')
+  return Object.fromEntries(tags)
+}
+
+/** Reads x-amz-tagging: pairs in the form of a query. Throws InvalidTag. */
+export function readTagHeader(header: string | undefined): Record<string, string> {
+  if (header === undefined || header === '') return {}
+  return collectTags(new URLSearchParams(headerText(header)))
+}
+
+/** Reads a Tagging document. Throws MalformedXML, InvalidTag. */
+export function readTagDocument(body: Buffer): Record<string, string> {
+  const root = readXml(body, 'Tagging', 200)
+  const set = root.children.find(({ name }) => name === 'TagSet')
+  if (!set) throw s3Failure('MalformedXML')
+  return collectTags(
+    set.children.map((tag): [string, string] => {
+      const key = childText(tag, 'Key')
+      const value = childText(tag, 'Value')
+      if (tag.name !== 'Tag' || key === undefined || value === undefined) throw s3Failure('MalformedXML')
+      return [key, value]
+    }),
+  )
+}

@@ -1,0 +1,25 @@
+/** First and last byte, both included. */
+export interface ByteRange {
+  start: number
+  end: number
+}
+
+/**
+ * Reads a Range header for a representation of `length` bytes (RFC 9110 §14.2). undefined: send all of it, since there is no
+ * range, several, a malformed one, or another unit. 'unsatisfiable': the range lies outside.
+ */
+export function readRange(header: string | undefined, length: number): ByteRange | 'unsatisfiable' | undefined {
+  const parts = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header?.trim() ?? '')
+  if (!parts) return undefined
+  const [, from = '', to = ''] = parts
+  if (from === '' && to === '') return undefined
+  if (from === '') {
+    const count = Number(to)
+    if (count === 0 || length === 0) return 'unsatisfiable'
+    return { start: Math.max(length - count, 0), end: length - 1 }
+  }
+  const start = Number(from)
+  const end = to === '' ? length - 1 : Math.min(Number(to), length - 1)
+  if (to !== '' && Number(to) < start) return undefined
+  return start >= length ? 'unsatisfiable' : { start, end }
+}

@@ -1,0 +1,57 @@
+import { headerText } from '@platform/s3-protocol/wire/raw-headers'
+import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
+import { headersOf, headerValue, systemHeaders } from '../storage/object-headers.ts'
+import type { ObjectHeaders } from '../storage/table.ts'
+
+const METADATA_BYTES_MAX = 2_048
+const META = 'x-amz-meta-'
+const CONTENT_TYPE_DEFAULT = 'application/octet-stream'
+
+/** The headers and metadata that a client stores with an object. */
+export interface Description {
+  contentType: string
+  headers: ObjectHeaders
+  metadata: Record<string, string>
+}
+
+/** `aws-chunked` describes the body on the wire and not the object. */
+const withoutChunked = (encoding: string): string =>
+  encoding
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '' && part.toLowerCase() !== 'aws-chunked')
+    .join(',')
+
+/** Reads content type, system metadata and metadata. Throws MetadataTooLarge beyond 2 KB of names and values. */
+export function readDescription(given: ReadonlyMap<string, string>): Description {
+  const headers: ObjectHeaders = {}
+  for (const [header, name] of systemHeaders) {
+    const value = given.get(header)
+    if (value === undefined) continue
+    const text = header === 'content-encoding' ? withoutChunked(value) : headerText(value)
+    if (text !== '') headers[name] = text
+  }
+  const metadata: Record<string, string> = {}
+  let bytes = 0
+  for (const [header, value] of given) {
+    if (!header.startsWith(META)) continue
+    const name = header.slice(META.length)
+    const text = headerText(value)
+    bytes += name.length + Buffer.byteLength(text)
+    metadata[name] = text
+  }
+  if (bytes > METADATA_BYTES_MAX) throw s3Failure('MetadataTooLarge')
+  const contentType = given.get('content-type')
+  return {
+    contentType: contentType === undefined || contentType === '' ? CONTENT_TYPE_DEFAULT : headerText(contentType),
+    headers,
+    metadata,
+  }
+}
+
+/** Writes a description as headers of an answer. */
+export function writeDescription({ contentType, headers, metadata }: Description): Record<string, string> {
+  const written = headersOf({ contentType, headers })
+  for (const name in metadata) written[`${META}${name}`] = headerValue(metadata[name] as string)
+  return written
+}

@@ -1,0 +1,47 @@
+import type { ApiScope } from '@platform/auth/scopes'
+import type { OperationName } from '@platform/s3-protocol/wire/operations'
+
+const READ = 'network:storage:read'
+const WRITE = 'network:storage:write'
+const DELETE = 'network:storage:delete'
+
+/** The scope that each operation needs (D70). */
+export const operationScopes = {
+  ListBuckets: READ,
+
+  CreateBucket: WRITE,
+  HeadBucket: READ,
+  DeleteBucket: DELETE,
+  GetBucketLocation: READ,
+  GetBucketVersioning: READ,
+  GetBucketAcl: READ,
+  ListMultipartUploads: READ,
+  ListObjectsV2: READ,
+  ListObjects: READ,
+  DeleteObjects: DELETE,
+  PostObject: WRITE,
+
+  GetObjectAcl: READ,
+  GetObjectAttributes: READ,
+  GetObjectTagging: READ,
+  ListParts: READ,
+  GetObject: READ,
+  HeadObject: READ,
+  PutObjectTagging: WRITE,
+  UploadPartCopy: WRITE,
+  UploadPart: WRITE,
+  CopyObject: WRITE,
+  PutObject: WRITE,
+  CreateMultipartUpload: WRITE,
+  CompleteMultipartUpload: WRITE,
+  AbortMultipartUpload: WRITE,
+  DeleteObjectTagging: WRITE,
+  DeleteObject: DELETE,
+} as const satisfies Record<OperationName, ApiScope>
+
+/** Operations on a public bucket that need no credential. */
+export const publicOperations: ReadonlySet<OperationName> = new Set(['GetObject', 'HeadObject'])
+
+/** True for operations that add or change something, as opposed to reading and removing. */
+export const writes = (name: OperationName): boolean =>
+  operationScopes[name] === WRITE && name !== 'AbortMultipartUpload'

@@ -1,0 +1,51 @@
+import { Conflict } from '@platform/errors/api-error'
+import { readXml } from '@platform/s3-protocol/wire/read-xml'
+import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
+import { and, eq } from 'drizzle-orm'
+import { environments } from '../../applications/table.ts'
+import { createBucket, findBucket } from '../../storage/buckets.ts'
+import type { Visibility } from '../../storage/table.ts'
+import { readBucketName } from '../bucket-name.ts'
+import { bucketPath } from '../object-location.ts'
+import { readSmallBody } from '../read-small-body.ts'
+import type { KeyCall, S3Reply } from '../s3-call.ts'
+
+const CONFIGURATION_BYTES_MAX = 64 * 1_024
+
+/** The visibility that a canned ACL asks for. Throws AccessControlListNotSupported for any other ACL. */
+function visibilityOf(acl: string | undefined): Visibility {
+  if (acl === 'public-read') return 'public'
+  if (acl === undefined || acl === 'private') return 'private'
+  throw s3Failure('AccessControlListNotSupported')
+}
+
+/**
+ * CreateBucket. Any location constraint is accepted; features that buckets here lack are refused rather than ignored.
+ * Throws BucketAlreadyOwnedByYou, BucketAlreadyExists, InvalidBucketName, NotImplemented, AccessControlListNotSupported.
+ */
+export async function createOneBucket(call: KeyCall): Promise<S3Reply> {
+  const { deps, caller, headers, target } = call
+  const { environment: slug, name } = readBucketName(target.bucket ?? '')
+  if (headers.get('x-amz-bucket-object-lock-enabled')?.toLowerCase() === 'true')
+    throw s3Failure('NotImplemented', 'Object Lock is not implemented')
+  if ([...headers.keys()].some((header) => header.startsWith('x-amz-grant-')))
+    throw s3Failure('AccessControlListNotSupported')
+  const visibility = visibilityOf(headers.get('x-amz-acl'))
+  if ((headers.get('content-length') ?? '0') !== '0' || headers.has('transfer-encoding')) {
+    const body = await readSmallBody(call, CONFIGURATION_BYTES_MAX)
+    if (body.length > 0) readXml(body, 'CreateBucketConfiguration', 100)
+  }
+  const [environment] = await deps.db
+    .select()
+    .from(environments)
+    .where(and(eq(environments.applicationId, caller.applicationId), eq(environments.slug, slug)))
+  if (!environment) throw s3Failure('AccessDenied')
+  try {
+    await createBucket(deps, { id: caller.applicationId }, environment, { name, visibility })
+  } catch (error) {
+    if (!(error instanceof Conflict)) throw error
+    const isOurs = await findBucket(deps, caller.applicationId, slug, name)
+    throw s3Failure(isOurs ? 'BucketAlreadyOwnedByYou' : 'BucketAlreadyExists')
+  }
+  return { status: 200, headers: { location: bucketPath(target.addressing, target.bucket ?? '') || '/' } }
+}

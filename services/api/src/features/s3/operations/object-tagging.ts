@@ -1,0 +1,38 @@
+import { readTagDocument } from '@platform/s3-protocol/wire/read-tags'
+import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
+import { writeXml } from '@platform/s3-protocol/wire/write-xml'
+import { and, eq, isNull } from 'drizzle-orm'
+import { objects } from '../../storage/table.ts'
+import { readSmallBody } from '../read-small-body.ts'
+import { type KeyedCall, type ObjectCall, type S3Reply, xmlReply } from '../s3-call.ts'
+
+const BODY_BYTES_MAX = 64 * 1_024
+
+/** GetObjectTagging. */
+export const getObjectTagging = async ({ found }: ObjectCall): Promise<S3Reply> =>
+  xmlReply(
+    writeXml('Tagging', {
+      TagSet: { Tag: Object.entries(found.object.tags).map(([Key, Value]) => ({ Key, Value })) },
+    }),
+  )
+
+async function setTags({ deps, bucket, key }: KeyedCall, tags: Record<string, string>): Promise<void> {
+  const changed = await deps.db
+    .update(objects)
+    .set({ tags, updatedAt: deps.now() })
+    .where(and(eq(objects.bucketId, bucket.id), eq(objects.key, key), isNull(objects.deletedAt)))
+    .returning({ id: objects.id })
+  if (changed.length === 0) throw s3Failure('NoSuchKey', undefined, { Key: key })
+}
+
+/** PutObjectTagging: replaces the whole set. */
+export async function putObjectTagging(call: KeyedCall): Promise<S3Reply> {
+  await setTags(call, readTagDocument(await readSmallBody(call, BODY_BYTES_MAX)))
+  return { status: 200 }
+}
+
+/** DeleteObjectTagging. */
+export async function deleteObjectTagging(call: KeyedCall): Promise<S3Reply> {
+  await setTags(call, {})
+  return { status: 204 }
+}

@@ -1,0 +1,134 @@
+import type { RequestListener } from 'node:http'
+import type { S3Error } from '@platform/errors/s3-error'
+import { withHoistedHeaders } from '@platform/s3-protocol/signature/hoisted-headers'
+import { type OperationName, readOperation } from '@platform/s3-protocol/wire/operations'
+import { readRawHeaders } from '@platform/s3-protocol/wire/raw-headers'
+import { type RawTarget, readTarget } from '@platform/s3-protocol/wire/raw-target'
+import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
+import type { Deps } from '../../deps.ts'
+import { type DoorExchange, openDoor } from '../../http/door.ts'
+import { sendContent } from '../../http/send-content.ts'
+import { noAccess } from '../products/require-product.ts'
+import type { Bucket } from '../storage/buckets.ts'
+import { addressingAt, type Place } from './addressing.ts'
+import { admit, authorize } from './authorize.ts'
+import { handlers } from './handlers.ts'
+import { operationScopes, publicOperations, writes } from './operation-scopes.ts'
+import { postObject } from './operations/post-object.ts'
+import type { S3Reply } from './s3-call.ts'
+
+/** The operation, or the error to report once the caller is authenticated. */
+function tryReadOperation(
+  method: string,
+  target: RawTarget,
+  headers: ReadonlyMap<string, string>,
+): { name: OperationName } | { refusal: S3Error } {
+  try {
+    return { name: readOperation(method, target, headers) }
+  } catch (error) {
+    return { refusal: error as S3Error }
+  }
+}
+
+function checkVersion({ query }: RawTarget): void {
+  const version = query.get('versionId')
+  if (version !== undefined && version !== '' && version !== 'null')
+    throw s3Failure('InvalidArgument', 'Invalid version id specified')
+}
+
+/** Refuses a request that expects another owner of the bucket, an application's id (S3 API x-amz-expected-bucket-owner). */
+function checkOwner(headers: ReadonlyMap<string, string>, { applicationId }: Bucket): void {
+  const expected = headers.get('x-amz-expected-bucket-owner')
+  if (expected !== undefined && expected !== applicationId) throw s3Failure('AccessDenied')
+}
+
+/** A request that has been read but not authenticated. */
+interface Read {
+  target: RawTarget
+  /** The headers as they were sent. */
+  sent: ReadonlyMap<string, string>
+  /** The same with those that a presigned URL carries. */
+  headers: ReadonlyMap<string, string>
+  found: { name: OperationName } | { refusal: S3Error }
+}
+
+function read({ deps, incoming, url }: DoorExchange, place: Place): Read {
+  const target = readTarget(url, addressingAt(deps, place, incoming.headers.host ?? ''))
+  const sent = readRawHeaders(incoming.rawHeaders)
+  const headers = withHoistedHeaders(sent, target)
+  return { target, sent, headers, found: tryReadOperation(incoming.method ?? '', target, headers) }
+}
+
+async function answer(exchange: DoorExchange, place: Place, admitted: Promise<void>): Promise<S3Reply> {
+  const { deps } = exchange
+  const { target, sent, headers, found } = read(exchange, place)
+  const name = 'name' in found ? found.name : undefined
+  if (name) exchange.operation = `s3:${name}`
+  if (name === 'PostObject') {
+    await admitted
+    return postObject(exchange, target, sent)
+  }
+  const handler = name && handlers[name]
+  const { caller, named, payloadHash, seed } = await authorize(exchange, {
+    target,
+    headers: sent,
+    isObjectAsked: handler?.needs === 'object',
+    scope: name && operationScopes[name],
+    isOpen: name !== undefined && publicOperations.has(name),
+    admitted,
+  })
+  if ('refusal' in found) throw found.refusal
+  if (!handler) throw s3Failure('NotImplemented')
+  if (named.isReadOnly && writes(name)) throw s3Failure('AccessDenied', noAccess('storage'))
+  const { bucket, found: object } = named
+  const { key = '' } = target
+  exchange.isWorking = true
+  const call = { deps, exchange, target, headers, caller, payloadHash, seed }
+  if (handler.needs === 'key holder') {
+    if (caller.kind !== 'key') throw s3Failure('AccessDenied')
+    return handler.handle({ ...call, caller })
+  }
+  if (!bucket) throw s3Failure('NoSuchBucket', undefined, { BucketName: target.bucket ?? '' })
+  checkOwner(headers, bucket)
+  if (handler.needs === 'bucket') return handler.handle({ ...call, bucket })
+  checkVersion(target)
+  if (handler.needs === 'key') return handler.handle({ ...call, bucket, key, found: object })
+  if (!object) throw s3Failure('NoSuchKey', undefined, { Key: key })
+  return handler.handle({ ...call, bucket, key, found: object })
+}
+
+async function handle(exchange: DoorExchange, place: Place): Promise<void> {
+  const { outgoing, requestId } = exchange
+  outgoing.setHeader('x-amz-request-id', requestId)
+  const admitted = admit(exchange)
+  const { status, headers, body } = await answer(exchange, place, admitted).catch(async (error: unknown) => {
+    // The limit of requests is reported before any other error (D18).
+    await admitted
+    throw error
+  })
+  exchange.isWorking = false
+  if (body !== undefined && typeof body !== 'string') {
+    await sendContent(outgoing, { status, headers }, body)
+    return
+  }
+  if (!outgoing.headersSent) {
+    const length = typeof body === 'string' ? { 'content-length': String(Buffer.byteLength(body)) } : {}
+    const none = body === undefined && exchange.incoming.method !== 'HEAD' && status !== 204 && status !== 304
+    outgoing.writeHead(status, { ...(none && { 'content-length': '0' }), ...length, ...headers })
+  }
+  outgoing.end(body)
+}
+
+/** Serves S3 to requests signed by SigV4, requests with a key's token, and anonymous reads of public buckets (D42, D44). */
+export const createS3Listener = (deps: Deps, place: Place): RequestListener =>
+  openDoor(deps, {
+    name: 's3',
+    isS3: true,
+    exposedHeaders:
+      'ETag, Content-Range, Content-Length, Accept-Ranges, Last-Modified, Location, Retry-After, x-amz-request-id, x-amz-mp-parts-count, x-amz-checksum-crc32, x-amz-checksum-crc32c, x-amz-checksum-crc64nvme, x-amz-checksum-sha1, x-amz-checksum-sha256, x-amz-checksum-type, X-Request-Id, *',
+    allow: {
+      methods: 'GET, HEAD, PUT, POST, DELETE',
+      headers: '*, Authorization',
+    },
+    handle: (exchange) => handle(exchange, place),
+  })
