@@ -1,4 +1,4 @@
-/** Of UTF-8; the limit of S3. */
+/** The longest key of an object, in bytes of UTF-8. */
 export const KEY_BYTES_MAX = 1_024
 
 /** A media type as a header can carry it. */
