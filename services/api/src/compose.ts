@@ -10,6 +10,7 @@ import type { Config } from './config.ts'
 import type { Deps } from './deps.ts'
 import { openBlobs } from './drivers/objects/open-blobs.ts'
 import { endpoints } from './endpoints.ts'
+import { requireLiveKey } from './features/api-keys/reach.ts'
 import { openActivityFeed } from './features/activity/feed.ts'
 import { openStreamSlots } from './features/streams/stream-slots.ts'
 import { openRequestLog } from './features/request-logs/write.ts'
@@ -72,6 +73,7 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       sealer,
       keySet,
       tokens,
+      requireLiveKey: (keyId) => requireLiveKey({ db, now }, keyId),
       limiter,
       activityFeed,
       streamSlots,

@@ -52,6 +52,8 @@ export interface Deps {
   sealer: Sealer
   keySet: KeySet
   tokens: TokenVerifier
+  /** Throws InvalidToken for an API key that was deleted or has expired. */
+  requireLiveKey: (keyId: string) => Promise<void>
   limiter: RateLimiter
   activityFeed: ActivityFeed
   streamSlots: StreamSlots

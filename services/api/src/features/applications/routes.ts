@@ -5,7 +5,7 @@ import { id, imageUrl, instant, name, shown, text } from '../../http/fields.ts'
 import { keysetQuery, page } from '../../http/pages.ts'
 import { slug } from '../organizations/labels.ts'
 import { reachOrganization } from '../organizations/reach.ts'
-import { requireProduct } from '../products/require-product.ts'
+import { requireProduct } from '../products/product-access.ts'
 import { Organization } from '../organizations/shapes.ts'
 import { applicationsPage, createApplication, type ListReach } from './applications.ts'
 import { organizationOf, reachApplication } from './reach.ts'
@@ -81,7 +81,7 @@ export const applicationEndpoints = [
     }),
     async reach(call) {
       const organization = await reachOrganization(call, call.body.organizationId)
-      await requireProduct(call.deps, 'network', { organizationId: organization.id })
+      await requireProduct(call.deps, 'network', organization.id)
       return organization
     },
     returns: [201, Application],

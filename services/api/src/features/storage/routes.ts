@@ -4,7 +4,7 @@ import { endpoint } from '../../http/endpoint.ts'
 import { id, instant, pathId, shown, text } from '../../http/fields.ts'
 import { asWholeSet, cursorPage, cursorQuery, page } from '../../http/pages.ts'
 import { slug } from '../organizations/labels.ts'
-import { requireProduct } from '../products/require-product.ts'
+import { requireApplicationProduct } from '../applications/product-access.ts'
 import { accessTo, cdnHostnameOf } from './access-url.ts'
 import { type Bucket as StoredBucket, createBucket, deleteBucket, listBuckets } from './buckets.ts'
 import type { StoredObject } from './commit-object.ts'
@@ -138,7 +138,7 @@ export const storageEndpoints = [
     }),
     async reach(call) {
       const place = await reachNewBucketPlace(call)
-      await requireProduct(call.deps, 'storage', { applicationId: place.application.id })
+      await requireApplicationProduct(call.deps, 'storage', place.application.id)
       return place
     },
     returns: [201, Bucket],
@@ -332,7 +332,7 @@ export const storageEndpoints = [
     params: ofObject,
     async reach(call) {
       const reached = await reachTrashedObject(call)
-      await requireProduct(call.deps, 'storage', reached.bucket)
+      await requireApplicationProduct(call.deps, 'storage', reached.bucket.applicationId)
       return reached
     },
     returns: [200, StorageObject],
@@ -358,7 +358,7 @@ export const storageEndpoints = [
     }),
     async reach(call) {
       const bucket = await reachBucket(call)
-      await requireProduct(call.deps, 'storage', bucket)
+      await requireApplicationProduct(call.deps, 'storage', bucket.applicationId)
       return bucket
     },
     returns: [200, z.object({ restoredCount: counted('How many objects came back.') }).openapi('RestoredCount')],

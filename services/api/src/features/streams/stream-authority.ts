@@ -1,5 +1,4 @@
 import type { Actor, Deps } from '../../deps.ts'
-import { requireLiveKey } from '../api-keys/reach.ts'
 
 /**
  * Throws once a stream may no longer be followed (D86). `reach` decides whether the actor still reaches what it follows. A
@@ -9,10 +8,10 @@ import { requireLiveKey } from '../api-keys/reach.ts'
  * Throws what `reach` throws, and InvalidToken.
  */
 export async function requireStreamAuthority(
-  { deps, actor }: { deps: Pick<Deps, 'db' | 'now'>; actor: Actor },
+  { deps, actor }: { deps: Pick<Deps, 'now' | 'requireLiveKey'>; actor: Actor },
   reach: () => Promise<unknown>,
 ): Promise<void> {
   await reach()
   const isExpired = actor.tokenExpiresAt === undefined || actor.tokenExpiresAt <= deps.now()
-  if (actor.kind === 'key' && isExpired) await requireLiveKey(deps, actor.keyId)
+  if (actor.kind === 'key' && isExpired) await deps.requireLiveKey(actor.keyId)
 }

@@ -1,6 +1,6 @@
 import { NotFound } from '@platform/errors/api-error'
 import type { Actor, Deps } from '../../deps.ts'
-import { requireProduct } from '../products/require-product.ts'
+import { requireApplicationProduct } from '../applications/product-access.ts'
 import type { Bucket } from '../storage/buckets.ts'
 import { reachBucket } from '../storage/reach.ts'
 import { readUploadUrl } from '../uploads/upload-url.ts'
@@ -33,6 +33,6 @@ export async function reachTarget(deps: Deps, actor: Actor, metadata: Metadata):
     ...(environment !== undefined && { environment }),
   }
   const reached = await reachBucket({ deps, actor, params })
-  await requireProduct(deps, 'storage', reached)
+  await requireApplicationProduct(deps, 'storage', reached.applicationId)
   return reached
 }

@@ -165,6 +165,22 @@ describe('creation (tus 1.0.0)', () => {
     expect((await stored(key))?.toString()).toBe('abc')
   })
 
+  test.each([
+    ['some bytes', 'abc'],
+    ['none', ''],
+  ])('may declare the length behind the last byte, with an empty body: %s', async (_, content) => {
+    const key = unique()
+    const made = await post({ 'upload-defer-length': '1', 'upload-metadata': target(key) })
+    const url = made.headers.get('location') ?? ''
+    if (content !== '') expect((await patch(url, 0, Buffer.from(content))).status).toBe(204)
+    const length = String(content.length)
+    const last = await patch(url, content.length, Buffer.alloc(0), { 'upload-length': length })
+    expect([last.status, last.headers.get('upload-offset')]).toEqual([204, length])
+    expect((await stored(key))?.toString()).toBe(content)
+    const told = await send('HEAD', url)
+    expect([told.headers.get('upload-length'), told.headers.get('upload-defer-length')]).toEqual([length, null])
+  })
+
   test('under If-None-Match fails where the key is taken by the time the bytes are there', async () => {
     const key = unique()
     const url = await begin(key, 1, { 'if-none-match': '*' })

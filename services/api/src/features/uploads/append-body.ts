@@ -4,7 +4,7 @@ import type { Deps } from '../../deps.ts'
 import { bodyOf, type DoorExchange } from '../../http/door.ts'
 import { BodyCutter } from '../storage/body-cutter.ts'
 import { openUpload } from '../storage/read-object.ts'
-import { discardBlobs, type NewBlob, receiveBlobs } from '../storage/receive-body.ts'
+import { receiveBlobs } from '../storage/receive-body.ts'
 import { appendToUpload, ChecksumMismatch } from './complete-upload.ts'
 import type { Lease } from './leases.ts'
 import { type RunningHashes, resumeHashes, startHashes } from './running-hashes.ts'
@@ -61,35 +61,6 @@ function openBody(exchange: DoorExchange, checksum: BodyChecksum | undefined): B
   }
 }
 
-/** A piece that is durable, and given up when it is disposed of, unless it was kept. */
-interface ReceivedPiece extends AsyncDisposable {
-  readonly blobs: readonly NewBlob[]
-  /** In bytes. */
-  readonly length: number
-  keep(): void
-}
-
-/** Stores the bytes of a piece. Throws PayloadTooLarge for more than `bytesMax`, BadGateway. */
-async function receivePiece(
-  deps: AppendDeps,
-  source: AsyncIterable<Buffer>,
-  bytesMax: number,
-  hashes: RunningHashes,
-): Promise<ReceivedPiece> {
-  const { blobs, length } = await receiveBlobs(deps, source, { bytesMax }, (chunk) => hashes.update(chunk))
-  let isKept = false
-  return {
-    blobs,
-    length,
-    keep() {
-      isKept = true
-    },
-    async [Symbol.asyncDispose]() {
-      if (!isKept) await discardBlobs(deps, blobs)
-    },
-  }
-}
-
 /** How many bytes an upload still takes. */
 const bytesLeft = ({ contentLength, offset }: Upload): number => (contentLength ?? OBJECT_BYTES_MAX) - offset
 
@@ -101,7 +72,9 @@ async function appendPiece(
   body: Body,
   hashes: RunningHashes,
 ): Promise<Upload> {
-  await using piece = await receivePiece(deps, body.nextPiece(), bytesLeft(upload), hashes)
+  await using piece = await receiveBlobs(deps, body.nextPiece(), { bytesMax: bytesLeft(upload) }, (chunk) =>
+    hashes.update(chunk),
+  )
   body.requireChecksum()
   if (piece.length === 0) return upload
   const appended = await appendToUpload(deps, lease, upload, piece, hashes)
@@ -169,6 +142,13 @@ export async function appendBody(
       current = await appendPiece(deps, lease, current, body, hashes)
     }
     body.requireWhole()
+    const isLengthNew = upload.contentLength === null && current.contentLength !== null
+    if (isLengthNew && hashes === undefined) {
+      // An empty body declares the length: no piece has stored it, and with it the upload may be complete.
+      body.requireChecksum()
+      hashes = await hashesFor(deps, exchange, lease, current)
+      current = await appendToUpload(deps, lease, current, { blobs: [], length: 0 }, hashes)
+    }
     return current
   } finally {
     lease.wanted.removeEventListener('abort', letGo)
