@@ -2,6 +2,7 @@ import { argv, env, exit, stderr, stdout } from 'node:process'
 import { parseArgs } from 'node:util'
 import { ConfigError } from '@platform/runtime/config'
 import { isForeignKeyViolation } from '@platform/runtime/database'
+import { isUuid } from '@platform/runtime/is-uuid'
 import { startupFailure } from '@platform/service/startup-failure'
 import { compose, migrate } from '../compose.ts'
 import { loadConfig } from '../config.ts'
@@ -47,12 +48,11 @@ Prints a line of JSON. Exit codes: 0 done, 1 failed, 2 not a command.
 `
 
 const MICROS_PER_CENT = 10_000
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 const roles = ['OWNER', 'ADMIN', 'MEMBER'] as const
 type Role = (typeof roles)[number]
 
 function readId(text = ''): string {
-  if (UUID.test(text)) return text
+  if (isUuid(text)) return text
   throw new ConfigError(`${text || 'Nothing'} is not a UUID`)
 }
 function readProduct(text = ''): ProductSlug {

@@ -1,3 +1,4 @@
+import { isUuid } from '@platform/runtime/is-uuid'
 import {
   createClient,
   disableClient,
@@ -5,7 +6,6 @@ import {
   rotateClientSecret,
   setClientPolicy,
 } from '../features/clients/clients.ts'
-import { isUuid } from '../features/clients/client.ts'
 import { type Arguments, type Command, requireOption, requireWord, UsageError } from './command.ts'
 
 const HOUR_MS = 3_600_000

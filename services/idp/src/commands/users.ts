@@ -1,4 +1,5 @@
 import { NotFound } from '@platform/errors/api-error'
+import { isUuid } from '@platform/runtime/is-uuid'
 import type { Deps } from '../deps.ts'
 import {
   createUser,
@@ -11,7 +12,6 @@ import {
 import { removeAuthenticator } from '../features/authenticator/authenticator.ts'
 import { removePasskeys } from '../features/passkeys/passkeys.ts'
 import { makeResetLink } from '../features/password/reset-password.ts'
-import { isUuid } from '../features/clients/client.ts'
 import { type Command, requireOption, requireWord } from './command.ts'
 
 /** A user as the operator names one: by id or by email address. */

@@ -1,4 +1,5 @@
-const KEY_BYTES_MAX = 1_024
+/** The longest key of an object, in bytes of UTF-8. */
+export const KEY_BYTES_MAX = 1_024
 
 /** A media type as a header can carry it. */
 export const CONTENT_TYPE = /^[\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127}( *;[\x20-\x7e]{0,100})?$/

@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { isLowerCaseUuid } from '@platform/runtime/is-uuid'
 import type { Deps } from '../../deps.ts'
 import { endpoint } from '../../http/endpoint.ts'
 import { id, instant, type PathParam, pathId, shown, text } from '../../http/fields.ts'
@@ -9,6 +10,7 @@ import { accessTo, cdnHostnameOf } from './access-url.ts'
 import { type Bucket as StoredBucket, createBucket, deleteBucket, listBuckets } from './buckets.ts'
 import type { StoredObject } from './commit-object.ts'
 import { objectsPage, trashPage } from './list-objects.ts'
+import { KEY_BYTES_MAX } from './object-key.ts'
 import {
   type ReachedBucket,
   reachBucket,
@@ -21,9 +23,7 @@ import { emptyTrash, purgeObject, restoreBelow, restoreObject, trashBelow, trash
 
 const tag = 'Storage'
 const spec = 'A §4 Storage'
-const KEY_BYTES_MAX = 1_024
 
-const uuidShape = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 /** D34; what is shaped like a UUID would be read as one (D39). */
 const bucketName = z
   .string()
@@ -31,7 +31,7 @@ const bucketName = z
     /^[a-z0-9]([a-z0-9-]{1,61}[a-z0-9])$/,
     'Expected 3 to 63 lower-case letters, digits and hyphens, with no hyphen at either end',
   )
-  .refine((name) => !uuidShape.test(name), 'Expected a name that is not shaped like a UUID')
+  .refine((name) => !isLowerCaseUuid(name), 'Expected a name that is not shaped like a UUID')
   .openapi({ example: 'media' })
 const visibility = z.enum(['private', 'public'])
 const environmentRef = text(64).openapi({ example: 'production', description: 'Slug or UUID of an environment.' })

@@ -5,7 +5,7 @@ import { id, instant, pathId, shown, text } from '../../http/fields.ts'
 import { asWholeSet, page } from '../../http/pages.ts'
 import { publicUrlOf } from '../storage/access-url.ts'
 import type { Bucket } from '../storage/buckets.ts'
-import { CONTENT_TYPE, whyNoKey } from '../storage/object-key.ts'
+import { CONTENT_TYPE, KEY_BYTES_MAX, whyNoKey } from '../storage/object-key.ts'
 import { reachBucket } from '../storage/reach.ts'
 import { requireProduct } from '../products/require-product.ts'
 import { deprecation, ofBucket } from '../storage/routes.ts'
@@ -22,7 +22,6 @@ import {
 
 const tag = 'Storage'
 const spec = 'A §1 Pagination, D38'
-const KEY_BYTES_MAX = 1_024
 
 /** A digest in hex; bytes inside. */
 const digest = (bytes: number, example: string) =>
