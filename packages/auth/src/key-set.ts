@@ -1,5 +1,6 @@
 import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject, sign } from 'node:crypto'
 import { promisify } from 'node:util'
+import { SIGNING_KEYS_LOCK } from '@platform/runtime/advisory-locks'
 import type { Db } from '@platform/runtime/database'
 import type { Logger } from '@platform/runtime/logger'
 import type { Notifications } from '@platform/runtime/notifications'
@@ -20,7 +21,6 @@ const JWKS_CACHED_MS = 900_000
 const RELOAD_MS = 60_000
 /** How long a late key waits: until every process has read it, and then until every JWKS without it has run out. */
 const LATE_KEY_WAITS_MS = 2 * RELOAD_MS + JWKS_CACHED_MS
-const LOCK = 7_150_110_472
 /** Where a rotation that takes effect at once is announced to the other processes of the service. */
 const CHANNEL = 'signing_keys'
 
@@ -178,7 +178,7 @@ export async function openKeySet({ db, alg, sealer, now, logger, notifications }
     const newest = keys.findLast(({ retiresAt }) => retiresAt > now().getTime())
     if (!dueActivation(newest && new Date(newest.activatesAt))) return false
     await db.transaction(async (tx) => {
-      await tx.execute(sql`select pg_advisory_xact_lock(${LOCK})`)
+      await tx.execute(sql`select pg_advisory_xact_lock(${SIGNING_KEYS_LOCK})`)
       const [found] = await tx
         .select({ at: signingKeys.activatesAt })
         .from(signingKeys)
@@ -245,7 +245,7 @@ export async function openKeySet({ db, alg, sealer, now, logger, notifications }
     maintain,
     async rotateNow(record) {
       const kid = await db.transaction(async (tx) => {
-        await tx.execute(sql`select pg_advisory_xact_lock(${LOCK})`)
+        await tx.execute(sql`select pg_advisory_xact_lock(${SIGNING_KEYS_LOCK})`)
         // A successor that waits for its boundary may be known to whoever knows the rest; it never signed, so it goes.
         await tx.delete(signingKeys).where(and(eq(signingKeys.alg, alg), gt(signingKeys.activatesAt, now())))
         const made = await insertKey(tx, now(), now())

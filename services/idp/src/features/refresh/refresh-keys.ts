@@ -1,5 +1,6 @@
 import { createHmac, createSecretKey, type KeyObject, randomBytes } from 'node:crypto'
 import { rotationBoundaries } from '@platform/auth/key-set'
+import { REFRESH_KEYS_LOCK } from '@platform/runtime/advisory-locks'
 import type { Db } from '@platform/runtime/database'
 import type { Logger } from '@platform/runtime/logger'
 import type { Notifications } from '@platform/runtime/notifications'
@@ -13,7 +14,6 @@ const MADE_AHEAD_MS = 14 * DAY_MS
 /** A refresh token lives 30 days (B §2); its key outlives it. */
 const KEPT_MS = 31 * DAY_MS
 const RELOAD_MS = 60_000
-const LOCK = 7_150_110_473
 /** Where a rotation that takes effect at once is announced to the other processes. */
 const CHANNEL = 'refresh_keys'
 
@@ -106,7 +106,7 @@ export async function openRefreshKeys({
     const newest = keys.at(-1)
     if (!dueActivation(newest && new Date(newest.activatesAt))) return
     await db.transaction(async (tx) => {
-      await tx.execute(sql`select pg_advisory_xact_lock(${LOCK})`)
+      await tx.execute(sql`select pg_advisory_xact_lock(${REFRESH_KEYS_LOCK})`)
       const [last] = await tx.select({ at: sql<string | null>`max(${refreshKeys.activatesAt})` }).from(refreshKeys)
       const activatesAt = dueActivation(last?.at ? new Date(last.at) : undefined)
       if (!activatesAt) return // another process was first
@@ -142,7 +142,7 @@ export async function openRefreshKeys({
     maintain,
     async rotateNow(record) {
       const id = await db.transaction(async (tx) => {
-        await tx.execute(sql`select pg_advisory_xact_lock(${LOCK})`)
+        await tx.execute(sql`select pg_advisory_xact_lock(${REFRESH_KEYS_LOCK})`)
         const made = await insertKey(tx, now(), now())
         await record(tx, made)
         await tx.execute(sql`select pg_notify(${CHANNEL}, '')`)
