@@ -48,6 +48,9 @@ const schema = z.object({
   STOP_NOTICE_MS: count
     .default(5_000)
     .describe('for how many milliseconds a process that stops says so before it accepts no more, such as 5000'),
+  JOBS_EVERY_MS: count
+    .default(600_000)
+    .describe('how many milliseconds apart the worker starts its jobs, such as 600000'),
   MIGRATE_ON_START: flag.default(true).describe('true, or false where `cli.ts migrate` runs before the services'),
   REDIS_URL: z
     .url({ protocol: /^rediss?$/ })

@@ -17,13 +17,14 @@ type Role = (typeof roles)[number]
 interface Running {
   port?: number
   s3Port?: number
+  isHealthy?(): boolean
   drain?(): void
   stop(): Promise<void>
 }
 
 async function startRole(role: Role, deps: Deps, config: Config): Promise<Running[]> {
   const servers = []
-  if (role === 'all' || role === 'worker') servers.push(startWorker(deps))
+  if (role === 'all' || role === 'worker') servers.push(startWorker(deps, config.JOBS_EVERY_MS))
   if (role === 'all' || role === 'api')
     servers.push(await startApi(deps, { host: config.HOST, port: config.PORT, s3Port: config.S3_PORT }))
   if (role === 'all' || role === 'edge')
@@ -35,7 +36,10 @@ async function run(role: Role, config: Config): Promise<void> {
   if (config.MIGRATE_ON_START) await migrate(config)
   const { deps, isReady, close } = await compose(config)
   const servers = await startRole(role, deps, config)
-  const health = await startHealth(config.HEALTH_HOST, config.HEALTH_PORT, isReady)
+  // A process that also serves stays in the load balancer while a job fails: the metrics of jobs tell.
+  const isRoleReady = async () =>
+    (role !== 'worker' || servers.every(({ isHealthy }) => isHealthy?.() ?? true)) && isReady()
+  const health = await startHealth(config.HEALTH_HOST, config.HEALTH_PORT, isRoleReady)
   deps.logger.info(
     { role, ports: servers.flatMap(({ port, s3Port }) => [port ?? [], s3Port ?? []].flat()), healthPort: health.port },
     'started',

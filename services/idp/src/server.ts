@@ -44,12 +44,13 @@ export async function startIdp(deps: Deps): Promise<Idp> {
     healthPort: health.port,
     async stop(noticeMs) {
       health.draining()
-      housekeeping.stop()
+      const housekeepingEnded = housekeeping.stop()
       if (noticeMs > 0) {
         server.drain()
         await new Promise((resolve) => setTimeout(resolve, noticeMs))
       }
       await server.stop()
+      await housekeepingEnded
       await health.stop()
     },
   }
