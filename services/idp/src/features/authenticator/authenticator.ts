@@ -147,4 +147,8 @@ export async function removeAuthenticator(deps: Deps, userId: string, actor: Aud
 
 /** Seals every secret anew that is not under the current master key. Returns how many. Safe to repeat. */
 export const resealAuthenticators = (deps: Pick<Deps, 'db' | 'sealer'>): Promise<number> =>
-  resealRows(deps, { ...authenticators, id: authenticators.userId }, contextOf)
+  resealRows(
+    deps,
+    { id: authenticators.userId, ciphertext: authenticators.ciphertext, kekId: authenticators.kekId },
+    contextOf,
+  )
