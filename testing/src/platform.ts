@@ -11,8 +11,8 @@ import { compose as composeApi, migrate as migrateApi } from '../../services/api
 import { loadConfig as loadApiConfig } from '../../services/api/src/config.ts'
 import { startApi } from '../../services/api/src/roles/api.ts'
 import { startEdge } from '../../services/api/src/roles/edge.ts'
-import { compose as composeIdp } from '../../services/idp/src/compose.ts'
-import { readIdpConfig } from '../../services/idp/src/config.ts'
+import { compose as composeIdp, migrate as migrateIdp } from '../../services/idp/src/compose.ts'
+import { loadConfig as loadIdpConfig } from '../../services/idp/src/config.ts'
 import { createUser } from '../../services/idp/src/features/accounts/accounts.ts'
 import { createClient } from '../../services/idp/src/features/clients/clients.ts'
 import { startIdp } from '../../services/idp/src/server.ts'
@@ -111,13 +111,14 @@ export async function startPlatform(
     TRUSTED_PROXIES: '127.0.0.1,::1',
   }
 
-  const idpConfig = readIdpConfig({
+  const idpConfig = loadIdpConfig({
     ...shared,
     PUBLIC_URL: idpUrl,
     PORT: String(idpPort),
     DATABASE_URL: idpDatabase,
     AUDIENCES: apiUrl,
   })
+  await migrateIdp(idpConfig)
   const idp = await composeIdp(idpConfig, { now: clock.now, logger: createLogger('idp', 'silent') })
   const idpServer = await startIdp(idp.deps)
 

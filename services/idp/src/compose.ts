@@ -24,10 +24,10 @@ interface Overrides {
   logger?: Logger
 }
 
-const migrationsFolder = fileURLToPath(new URL('../migrations', import.meta.url))
+const migrations = fileURLToPath(new URL('../migrations', import.meta.url))
 
-/** Brings the service's database to the newest schema. Safe to repeat, and from several processes at once. */
-export const migrateIdp = (config: Config): Promise<void> => runMigrations(config.DATABASE_URL, migrationsFolder)
+/** Brings the database to the schema of this code. Safe to repeat, and from several processes at once. */
+export const migrate = (config: Config): Promise<void> => runMigrations(config.DATABASE_URL, migrations)
 
 function openMailer({ MAIL_URL: url, mailFrom: from }: Config, now: () => Date, logger: Logger): Mailer | undefined {
   if (url === undefined) return undefined
@@ -36,7 +36,7 @@ function openMailer({ MAIL_URL: url, mailFrom: from }: Config, now: () => Date, 
     : createMailSmtp({ url, from })
 }
 
-/** The composition root: migrates, opens everything and alone knows which driver stands behind it. */
+/** The composition root: opens everything and alone knows which driver stands behind it. Expects the schema of this code. */
 export async function compose(
   config: Config,
   overrides: Overrides = {},
@@ -44,7 +44,6 @@ export async function compose(
   const now = overrides.now ?? (() => new Date())
   const logger = overrides.logger ?? createLogger('idp', config.LOG_LEVEL)
   const addressOf = createClientAddress(config.TRUSTED_PROXIES)
-  await migrateIdp(config)
 
   const { db, close: closeDatabase } = openDatabase(config.DATABASE_URL, {
     name: 'idp',

@@ -36,6 +36,7 @@ const schema = z.object({
   STOP_NOTICE_MS: count
     .default(5_000)
     .describe('for how many milliseconds a process that stops says so before it accepts no more, such as 5000'),
+  MIGRATE_ON_START: flag.default(true).describe('true, or false where `cli.ts migrate` runs before the services'),
   LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
     .default('info')
@@ -50,7 +51,7 @@ export type Config = z.output<typeof schema> & { accountUrl: string; mailFrom: s
  * Reads the environment, once. Throws ConfigError with a sentence for every wrong variable.
  * The account site has to share the issuer's origin: authorize could not see its session otherwise.
  */
-export function readIdpConfig(env: Record<string, string | undefined>): Config {
+export function loadConfig(env: Record<string, string | undefined>): Config {
   const config = readConfig(schema, env)
   const account = new URL(config.ACCOUNT_URL ?? config.PUBLIC_URL)
   if (account.origin !== config.PUBLIC_URL || account.search || account.hash || account.username)

@@ -1,12 +1,13 @@
 import { env, exit, stderr } from 'node:process'
 import { onShutdown } from '@platform/service/shutdown'
-import { compose } from './compose.ts'
-import { readIdpConfig } from './config.ts'
+import { compose, migrate } from './compose.ts'
+import { loadConfig } from './config.ts'
 import { startIdp } from './server.ts'
 import { startupFailure } from '@platform/service/startup-failure'
 
 try {
-  const config = readIdpConfig(env)
+  const config = loadConfig(env)
+  if (config.MIGRATE_ON_START) await migrate(config)
   const { deps, close } = await compose(config)
   const idp = await startIdp(deps)
   const hasLauncher = config.PLATFORM_PARENT_PIPE === '1'

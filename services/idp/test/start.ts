@@ -8,8 +8,8 @@ import { Browser, type Visit } from '@platform/testkit/browser'
 import { createServiceDatabase } from '@platform/testing/service-databases'
 import { freePort } from '@platform/testkit/free-port'
 import request from 'supertest'
-import { compose } from '../src/compose.ts'
-import { readIdpConfig } from '../src/config.ts'
+import { compose, migrate } from '../src/compose.ts'
+import { loadConfig } from '../src/config.ts'
 import type { Deps } from '../src/deps.ts'
 import { createUser } from '../src/features/accounts/accounts.ts'
 import { createClient, type NewClient } from '../src/features/clients/clients.ts'
@@ -83,7 +83,7 @@ export async function startTestIdp(
   const url = `http://localhost:${port}`
   const database = env.DATABASE_URL ?? (await createServiceDatabase('idp')).url
   const mailFolder = await mkdtemp(join(tmpdir(), 'platform-test-mail-'))
-  const config = readIdpConfig({
+  const config = loadConfig({
     PUBLIC_URL: url,
     ACCOUNT_URL: `${url}${accountPath}`,
     HOST: 'localhost',
@@ -96,6 +96,7 @@ export async function startTestIdp(
     MAIL_URL: pathToFileURL(mailFolder).href,
     ...env,
   })
+  await migrate(config)
   const { deps, close } = await compose(config, { now, logger: createLogger('idp', logTo ? 'info' : 'silent', logTo) })
   const server = await startIdp(deps)
 

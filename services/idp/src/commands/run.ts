@@ -10,22 +10,22 @@ import { type Arguments, type Command, UsageError } from './command.ts'
 import { initCommand } from './init.ts'
 import { keyCommands } from './keys.ts'
 import { userCommands } from './users.ts'
-import { compose } from '../compose.ts'
-import { readIdpConfig } from '../config.ts'
+import { compose, migrate } from '../compose.ts'
+import { loadConfig } from '../config.ts'
 import { startupFailure } from '@platform/service/startup-failure'
 
-const migrate: Command = {
+const migrateCommand: Command = {
   name: 'migrate',
   usage: 'migrate',
   summary: 'bring the database to the newest schema',
-  // Composing has done it.
+  // main() has done it.
   run: async () => ({ json: { migrated: true }, text: 'The schema is the newest' }),
 }
 
 const commands: readonly Command[] = [
   initCommand,
   applyCommand,
-  migrate,
+  migrateCommand,
   ...userCommands,
   ...clientCommands,
   ...keyCommands,
@@ -87,7 +87,9 @@ async function main(words: string[]): Promise<void> {
   const { command, rest } = findCommand(words)
   const args = readArguments(command, rest)
   const logger = createLogger('idp', 'warn', stderr)
-  const { deps, close } = await compose(readIdpConfig(env), { logger })
+  const config = loadConfig(env)
+  if (config.MIGRATE_ON_START || command === migrateCommand) await migrate(config)
+  const { deps, close } = await compose(config, { logger })
   try {
     const { json, text } = await command.run(deps, args)
     stdout.write(`${args.isJson ? JSON.stringify(json) : text}\n`)
