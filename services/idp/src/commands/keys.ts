@@ -1,10 +1,10 @@
 import { signingKeys } from '@platform/auth/signing-keys-table'
+import type { Command } from '@platform/service/cli'
 import { asc } from 'drizzle-orm'
 import type { Deps } from '../deps.ts'
 import { resealAuthenticators } from '../features/authenticator/authenticator.ts'
 import { recordAudit } from '../features/audit/audit.ts'
 import { refreshKeys } from '../features/refresh/table.ts'
-import type { Command } from './command.ts'
 
 async function listKeys({ db }: Deps) {
   const signing = await db
@@ -28,7 +28,7 @@ async function listKeys({ db }: Deps) {
   return [...signing.map((key) => ({ use: 'sign', ...key })), ...refresh.map((key) => ({ use: 'refresh', ...key }))]
 }
 
-export const keyCommands: readonly Command[] = [
+export const keyCommands: readonly Command<Deps>[] = [
   {
     name: 'keys list',
     usage: 'keys list',
