@@ -34,7 +34,7 @@ interface Platform {
   apiPid: number
   /** Starts one more process of the API beside the first, on the same core, database and Redis. */
   startAnotherApi(): Promise<{ origin: string; pid: number }>
-  /** Starts a worker, which does its chores at once. */
+  /** Starts a worker, which runs its jobs at once. */
   startWorker(): Promise<{ stop(): Promise<void> }>
   /** Issuer of user tokens. */
   issuer: string

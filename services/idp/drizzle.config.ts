@@ -1,7 +1,3 @@
 import { defineConfig } from 'drizzle-kit'
 
-export default defineConfig({
-  dialect: 'postgresql',
-  schema: ['./src/features/*/table.ts', '../../packages/auth/src/signing-keys-table.ts'],
-  out: './migrations',
-})
+export default defineConfig({ dialect: 'postgresql', schema: './src/schema.ts', out: './migrations' })

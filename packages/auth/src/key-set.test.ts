@@ -7,7 +7,7 @@ import { createDatabase } from '@platform/testkit/databases'
 import { sql } from 'drizzle-orm'
 import { createLocalJWKSet, jwtVerify } from 'jose'
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
-import { type KeySet, openKeySet, rotationBoundaries } from './key-set.ts'
+import { type KeySet, openKeySet } from './key-set.ts'
 import { signingKeys } from './signing-keys-table.ts'
 
 const DAY = 86_400_000
@@ -55,18 +55,6 @@ const sign = (keySet: KeySet) =>
   })
 const kidOf = (token: string) =>
   (JSON.parse(Buffer.from(token.split('.')[0] ?? '', 'base64url').toString()) as { kid: string }).kid
-
-test.each([
-  ['2026-01-01T00:00:00.000Z', '2026-01-01', '2026-07-01'],
-  ['2026-06-30T23:59:59.999Z', '2026-01-01', '2026-07-01'],
-  ['2026-07-01T00:00:00.000Z', '2026-07-01', '2027-01-01'],
-  ['2026-12-31T23:59:59.999Z', '2026-07-01', '2027-01-01'],
-])('at %s the boundaries are %s and %s (B §5)', (now, last, next) => {
-  expect(rotationBoundaries(new Date(now))).toEqual({
-    last: new Date(`${last}T00:00:00.000Z`),
-    next: new Date(`${next}T00:00:00.000Z`),
-  })
-})
 
 test('instances that start together make one key', async () => {
   at = new Date('2026-03-01T12:00:00.000Z')

@@ -1,11 +1,10 @@
 import { and, asc, lt, type SQL, sql } from 'drizzle-orm'
 import type { PgColumn } from 'drizzle-orm/pg-core'
+import { CLEAN_UP_LOCK } from './advisory-locks.ts'
 import type { Db } from './database.ts'
 
 /** Few enough that a batch is over in milliseconds. */
 export const DISCARDED_AT_ONCE = 1_000
-/** Any fixed number; of the processes that share a database, whoever holds it is the one that cleans up. */
-const LOCK = 7_150_110_474
 
 type Transaction = Parameters<Parameters<Db['transaction']>[0]>[0]
 
@@ -15,7 +14,7 @@ type Transaction = Parameters<Parameters<Db['transaction']>[0]>[0]
  */
 export function inBatch<T>(db: Db, work: (tx: Transaction) => Promise<T>): Promise<T | undefined> {
   return db.transaction(async (tx) => {
-    const [lock] = await tx.execute<{ got: boolean }>(sql`select pg_try_advisory_xact_lock(${LOCK}) as got`)
+    const [lock] = await tx.execute<{ got: boolean }>(sql`select pg_try_advisory_xact_lock(${CLEAN_UP_LOCK}) as got`)
     return lock?.got === true ? work(tx) : undefined
   })
 }

@@ -1,6 +1,7 @@
 import { drizzle } from 'drizzle-orm/postgres-js'
 import { migrate } from 'drizzle-orm/postgres-js/migrator'
 import postgres from 'postgres'
+import { MIGRATION_LOCK } from './advisory-locks.ts'
 
 /**
  * How long a statement waits for a lock. While it waits, whatever comes after it to the same table waits behind it: less than
@@ -8,9 +9,6 @@ import postgres from 'postgres'
  * that serves no request.
  */
 const LOCK_TIMEOUT_MS = 3_000
-
-/** Any fixed number: it keeps two processes that start together from migrating at once. */
-const LOCK = 7_150_110_471
 
 /**
  * Brings a database to the newest schema, in one transaction. Processes that start together wait for each other; a
@@ -28,7 +26,7 @@ export async function runMigrations(databaseUrl: string, folder: string): Promis
   })
   try {
     await sql`set lock_timeout = 0`
-    await sql`select pg_advisory_lock(${LOCK})`
+    await sql`select pg_advisory_lock(${MIGRATION_LOCK})`
     await sql.unsafe(`set lock_timeout = ${LOCK_TIMEOUT_MS}`)
     await migrate(drizzle(sql), { migrationsFolder: folder })
   } finally {

@@ -11,6 +11,8 @@ import { startupFailure } from './startup-failure.ts'
 export interface Part {
   /** The ports that it listens on. */
   ports?: readonly number[]
+  /** False while the part cannot do its work. */
+  isHealthy?(): boolean
   /** From now on its answers close their connections: the process is about to stop. */
   drain?(): void
   /** Ends it once what is under way is done, after drainMs at the latest. */
@@ -30,7 +32,8 @@ interface Service<Config, Deps> {
 type StartRole<Config, Deps> = (deps: Deps, config: Config) => Promise<Part[]>
 
 /**
- * Serves the health listener beside the parts of a process.
+ * Serves the health listener beside the parts of a process. A process without ports, which is a worker, is ready only while
+ * its parts are healthy; one that serves stays in the load balancer, and the metrics of its jobs tell.
  *
  * stop: readiness fails and the parts drain; after noticeMs they stop. With 0 they stop at once, where nobody balances
  * between processes and so nobody has to be told.
@@ -39,7 +42,9 @@ export async function superviseParts(
   parts: readonly Part[],
   health: { host: string; port: number; isReady: () => Promise<boolean> },
 ): Promise<{ healthPort: number; stop(noticeMs: number): Promise<void> }> {
-  const listener = await startHealth(health.host, health.port, health.isReady)
+  const isServing = parts.some(({ ports = [] }) => ports.length > 0)
+  const areHealthy = () => isServing || parts.every(({ isHealthy }) => isHealthy?.() ?? true)
+  const listener = await startHealth(health.host, health.port, async () => areHealthy() && (await health.isReady()))
   return {
     healthPort: listener.port,
     async stop(noticeMs) {

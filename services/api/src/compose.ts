@@ -33,7 +33,7 @@ interface Composed {
   close(): Promise<void>
 }
 
-/** Brings the database to the schema of this code. */
+/** Brings the database to the schema of this code. Safe to repeat, and from several processes at once. */
 export const migrate = (config: Config): Promise<void> => runMigrations(config.DATABASE_URL, migrations)
 
 /** Builds everything the roles use from the configuration. The only place that knows which driver is behind what. */

@@ -1,4 +1,4 @@
-import { ConfigError, flag, list, origin, port, readConfig } from '@platform/runtime/config'
+import { ConfigError, count, flag, list, origin, port, readConfig } from '@platform/runtime/config'
 import { serviceVariables } from '@platform/service/service-config'
 import { getDomain } from 'tldts'
 import { z } from 'zod'
@@ -31,6 +31,9 @@ const schema = z.object({
     .regex(/^[a-z0-9-]{1,64}$/)
     .default('us-east-1')
     .describe('the region that S3 clients are told, such as eu-central-1; they may sign for any'),
+  JOBS_EVERY_MS: count
+    .default(600_000)
+    .describe('how many milliseconds apart the worker starts its jobs, such as 600000'),
   IDP_URL: origin.describe('the issuer of user tokens, such as https://id.example.com'),
   IDP_INTERNAL_URL: origin
     .optional()

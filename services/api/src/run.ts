@@ -6,7 +6,7 @@ import { startApi } from './roles/api.ts'
 import { startEdge } from './roles/edge.ts'
 import { startWorker } from './roles/worker.ts'
 
-const worker = (deps: Deps) => startWorker(deps)
+const worker = (deps: Deps, { JOBS_EVERY_MS }: Config) => startWorker(deps, JOBS_EVERY_MS)
 const api = (deps: Deps, { HOST: host, PORT: port, S3_PORT: s3Port }: Config) => startApi(deps, { host, port, s3Port })
 async function edge(deps: Deps, { HOST: host, EDGE_PORT: port }: Config) {
   const server = await startEdge(deps, { host, port })
@@ -18,9 +18,9 @@ await runService({
   migrate,
   compose,
   roles: {
-    all: async (deps, config) => [worker(deps), await api(deps, config), await edge(deps, config)],
+    all: async (deps, config) => [worker(deps, config), await api(deps, config), await edge(deps, config)],
     api: async (deps, config) => [await api(deps, config)],
-    worker: async (deps) => [worker(deps)],
+    worker: async (deps, config) => [worker(deps, config)],
     edge: async (deps, config) => [await edge(deps, config)],
   },
 })

@@ -1,4 +1,4 @@
-/** Every table of the API's database, for drizzle-kit. */
+/** Every table of the API's database, for drizzle-kit: a list, since not every table is a feature's. */
 export { signingKeys } from '@platform/auth/signing-keys-table'
 export { apiKeys } from './features/api-keys/table.ts'
 export { applications, environments } from './features/applications/table.ts'

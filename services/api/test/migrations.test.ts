@@ -5,8 +5,10 @@ import { createDatabase } from '@platform/testkit/databases'
 import { countStatements, migrationTags, withMigrationsUpTo } from '@platform/testkit/migration-folder'
 import { type Exceptions, fillTables, startWorkload } from '@platform/testkit/release-workload'
 import { schemaText } from '@platform/testkit/schema-text'
+import { getTableName } from 'drizzle-orm'
 import postgres from 'postgres'
 import { describe, expect, test } from 'vitest'
+import * as schema from '../src/schema.ts'
 
 const folder = fileURLToPath(new URL('../migrations', import.meta.url))
 const tags = await migrationTags(folder)
@@ -63,6 +65,12 @@ function schemaAt(tag: string): Promise<string> {
 test('the schema that all migrations make is the one last agreed on: `npm run schema` writes it', async () => {
   const { url } = await createServiceDatabase('api')
   await expect(await schemaText(url)).toMatchFileSnapshot('schema.golden.sql')
+})
+
+test('src/schema.ts lists every table, so that drizzle-kit takes none for dropped', async () => {
+  const { url } = await createServiceDatabase('api')
+  const tables = (await schemaText(url)).matchAll(/^create table (\w+)/gm).map(([, name]) => name)
+  expect(new Set(Object.values(schema).map((table) => getTableName(table)))).toEqual(new Set(tables))
 })
 
 describe.each(steps)('%s', { timeout: 120_000 }, (tag, before) => {

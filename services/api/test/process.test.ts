@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import { startCable } from '@platform/testkit/cable'
 import { freePort } from '@platform/testkit/free-port'
 import { serviceEnvironment, startServiceProcess, statusOf, untilStatus } from '@platform/testing/service-process'
+import postgres from 'postgres'
 import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../src/config.ts'
 
@@ -145,6 +146,30 @@ test('readiness says no within a second or so while Postgres hangs, and yes agai
   expect(await statusOf(`http://127.0.0.1:${env.HEALTH_PORT}/live`)).toBe(200)
   cable.wake()
   await untilStatus(ready, 200)
+})
+
+test('a worker whose job goes on failing is not ready until the job succeeds; a process that also serves stays ready', async () => {
+  const env = await environment({ JOBS_EVERY_MS: '50' })
+  const { DATABASE_URL = '', MASTER_KEYS = '' } = env
+  const other = await environment({ JOBS_EVERY_MS: '50', DATABASE_URL, MASTER_KEYS })
+  start(env, 'worker')
+  start(other, 'all')
+  const [worker, server] = [env, other].map(({ HEALTH_PORT }) => `http://127.0.0.1:${HEALTH_PORT}`)
+  await untilStatus(`${worker}/ready`, 200)
+  await untilStatus(`${server}/ready`, 200)
+  const sql = postgres(DATABASE_URL, { max: 1 })
+  onTestFinished(() => sql.end())
+  await sql`alter table activities rename to activities_away`
+  await untilStatus(`${worker}/ready`, 503)
+  const failuresOf = async (url?: string) =>
+    Number(
+      /^job_failures_total{job="discard activities"} (\d+)$/m.exec(await (await fetch(`${url}/metrics`)).text())?.[1],
+    )
+  expect(await failuresOf(worker)).toBeGreaterThanOrEqual(3)
+  await expect.poll(() => failuresOf(server)).toBeGreaterThanOrEqual(3)
+  expect(await statusOf(`${server}/ready`)).toBe(200)
+  await sql`alter table activities_away rename to activities`
+  await untilStatus(`${worker}/ready`, 200)
 })
 
 test('SIGTERM: readiness fails while requests are still answered, what is under way finishes, then the process ends with 0', async () => {

@@ -15,10 +15,10 @@ import { createPasswords } from './features/accounts/passwords.ts'
 import type { Mailer } from './features/mail/mailer.ts'
 import { openRefreshKeys } from './features/refresh/refresh-keys.ts'
 
-const migrationsFolder = fileURLToPath(new URL('../migrations', import.meta.url))
+const migrations = fileURLToPath(new URL('../migrations', import.meta.url))
 
-/** Brings the service's database to the newest schema. Safe to repeat, and from several processes at once. */
-export const migrate = (config: Config): Promise<void> => runMigrations(config.DATABASE_URL, migrationsFolder)
+/** Brings the database to the schema of this code. Safe to repeat, and from several processes at once. */
+export const migrate = (config: Config): Promise<void> => runMigrations(config.DATABASE_URL, migrations)
 
 function openMailer({ MAIL_URL: url, mailFrom: from }: Config, now: () => Date, logger: Logger): Mailer | undefined {
   if (url === undefined) return undefined
@@ -27,7 +27,7 @@ function openMailer({ MAIL_URL: url, mailFrom: from }: Config, now: () => Date, 
     : createMailSmtp({ url, from })
 }
 
-/** The composition root: opens everything and alone knows which driver stands behind it. */
+/** The composition root: opens everything and alone knows which driver stands behind it. Expects the schema of this code. */
 export async function compose(
   config: Config,
   overrides: ResourceOverrides = {},

@@ -1,4 +1,5 @@
 import { DISCARDED_AT_ONCE, discardBefore, inBatch } from '@platform/runtime/discard-rows'
+import { type PeriodicJobs, startPeriodicJobs } from '@platform/service/periodic-jobs'
 import { and, asc, gt, lt, lte, or } from 'drizzle-orm'
 import type { Deps } from './deps.ts'
 import { attempts } from './features/attempts/table.ts'
@@ -58,12 +59,6 @@ export async function discardExpired({ db, now }: Pick<Deps, 'db' | 'now'>): Pro
   for (const step of steps) if (!(await step())) return
 }
 
-/** Runs discardExpired every ten minutes; a failure is logged and the next round tries again. */
-export function startHousekeeping(deps: Deps): { stop(): Promise<void> } {
-  const timer = setInterval(() => {
-    discardExpired(deps).catch((error: unknown) =>
-      deps.logger.warn({ err: error }, 'expired rows could not be deleted'),
-    )
-  }, EVERY_MS).unref()
-  return { stop: async () => clearInterval(timer) }
-}
+/** Runs discardExpired every ten minutes, for the first time after ten. */
+export const startHousekeeping = (deps: Deps): PeriodicJobs =>
+  startPeriodicJobs(deps, { 'discard expired rows': discardExpired }, { everyMs: EVERY_MS, isFirstAtOnce: false })

@@ -1,12 +1,15 @@
+import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { promisify } from 'node:util'
 import { createDatabase } from '@platform/testkit/databases'
 import { serviceEnvironment, startServiceProcess, untilStatus } from '@platform/testing/service-process'
 import { expect, onTestFinished, test } from 'vitest'
 
 const main = new URL('../src/main.ts', import.meta.url)
+const cli = new URL('../src/cli.ts', import.meta.url).pathname
 const environment = (more?: Record<string, string>) => serviceEnvironment('idp', more)
 const start = (env: Record<string, string>) => startServiceProcess(main, env)
 
@@ -74,4 +77,14 @@ test('two processes that start together on an empty database share one signing k
   )
   expect(kids[0]).toHaveLength(1)
   expect(kids[1]).toEqual(kids[0])
+})
+
+test('with MIGRATE_ON_START=false a process leaves the schema alone, and `cli.ts migrate` makes it', async () => {
+  const { url } = await createDatabase('empty')
+  const env = await environment({ DATABASE_URL: url, MIGRATE_ON_START: 'false' })
+  expect(await start(env).ended).toMatchObject({ code: 1, stderr: expect.stringContaining('does not exist') as string })
+  const { stdout } = await promisify(execFile)(process.execPath, [cli, 'migrate', '--json'], { env })
+  expect(stdout).toBe('{"migrated":true}\n')
+  start(env)
+  await untilStatus(`http://127.0.0.1:${env.HEALTH_PORT}/ready`, 200)
 })

@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { BadRequest } from '@platform/errors/api-error'
 import type { Sealer } from '@platform/runtime/seal'
+import { openText, sealText } from '@platform/runtime/sealed-text'
 import { id } from './fields.ts'
 
 const total = z.number().int().min(0).openapi({ example: 1 })
@@ -67,16 +68,13 @@ const contextOf = ({ operation, ownerId, filters }: CursorOf): string =>
 
 /** A cursor that holds a position, sealed: its holder can neither read it nor make one (D33). */
 export function writeCursor(sealer: Sealer, of: CursorOf, position: unknown): string {
-  const { kekId, ciphertext } = sealer.seal(JSON.stringify(position), contextOf(of))
-  return `${Buffer.from(kekId).toString('base64url')}.${ciphertext.toString('base64url')}`
+  return sealText(sealer, JSON.stringify(position), contextOf(of), 'base64url')
 }
 
 /** The position in a cursor, in the shape that `schema` gives it. Throws BadRequest for one of another list (D15, D33). */
 export function readCursor<S extends z.ZodType>(sealer: Sealer, of: CursorOf, schema: S, cursor: string): z.output<S> {
   try {
-    const [kekId = '', ciphertext = ''] = cursor.split('.').map((part) => Buffer.from(part, 'base64url'))
-    const sealed = { kekId: kekId.toString(), ciphertext: Buffer.from(ciphertext) }
-    return schema.parse(JSON.parse(sealer.open(sealed, contextOf(of)).toString()))
+    return schema.parse(JSON.parse(openText(sealer, cursor, contextOf(of), 'base64url')))
   } catch {
     // Not ours, changed, or of a list with other filters: all the same to who sent it.
     throw new BadRequest('The cursor does not belong to this list')

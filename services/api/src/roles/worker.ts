@@ -1,3 +1,4 @@
+import { type Jobs, type PeriodicJobs, startPeriodicJobs } from '@platform/service/periodic-jobs'
 import type { Deps } from '../deps.ts'
 import { discardActivities } from '../features/activity/record.ts'
 import { discardIdempotentRequests } from '../http/idempotency.ts'
@@ -8,10 +9,8 @@ import { expireUploads } from '../features/uploads/uploads.ts'
 import { collectGarbage } from '../features/storage/maintenance/collect-garbage.ts'
 import { mergeBlobs } from '../features/storage/maintenance/merge-blobs.ts'
 
-const EVERY_MS = 600_000
-
-/** What has to be done now and then. Each is safe to repeat, and in two workers at once. */
-const openChores = (): Record<string, (deps: Deps) => Promise<void>> => ({
+/** What has to be done without a request. */
+const openJobs = (): Jobs<Deps> => ({
   'discard idempotent requests': discardIdempotentRequests,
   'discard activities': discardActivities,
   'discard the streams of killed processes': discardLostStreams,
@@ -23,23 +22,8 @@ const openChores = (): Record<string, (deps: Deps) => Promise<void>> => ({
 })
 
 /**
- * Does the chores at the start and every ten minutes from then on. One that fails is logged and done again the next time.
- * The signing keys turn by the key set's own timer.
+ * Runs the jobs at the start and every `everyMs` from then on. It is unhealthy once a job has failed three times in a row.
+ * Signing keys are not among them: the key set makes them by a timer of its own, in every role.
  */
-export function startWorker(deps: Deps): { stop(): Promise<void> } {
-  const chores = openChores()
-  let running = Promise.resolve()
-  const doChores = async () => {
-    for (const [chore, run] of Object.entries(chores))
-      await run(deps).catch((error: unknown) => deps.logger.warn({ err: error, chore }, 'a chore failed'))
-  }
-  const start = () => void (running = running.then(doChores))
-  start()
-  const timer = setInterval(start, EVERY_MS).unref()
-  return {
-    async stop() {
-      clearInterval(timer)
-      await running
-    },
-  }
-}
+export const startWorker = (deps: Deps, everyMs: number): PeriodicJobs =>
+  startPeriodicJobs(deps, openJobs(), { everyMs, isFirstAtOnce: true })

@@ -1,8 +1,9 @@
 import { readFile } from 'node:fs/promises'
+import { type Command, requireWord, UsageError } from '@platform/service/cli'
 import { z } from 'zod'
+import type { Deps } from '../deps.ts'
 import { ensureUser } from '../features/accounts/accounts.ts'
 import { ensureClient } from '../features/clients/clients.ts'
-import { type Command, requireWord, UsageError } from './command.ts'
 
 const wanted = z.strictObject({
   users: z
@@ -47,7 +48,7 @@ function parse(text: string): z.output<typeof wanted> {
   throw new UsageError(read.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; '))
 }
 
-export const applyCommand: Command = {
+export const applyCommand: Command<Deps> = {
   name: 'apply',
   usage: 'apply -|FILE',
   summary: 'make the users and clients of a JSON document, or bring them into line; safe to repeat',

@@ -1,10 +1,11 @@
+import { type Command, UsageError } from '@platform/service/cli'
 import { and, desc, eq } from 'drizzle-orm'
+import type { Deps } from '../deps.ts'
 import { auditEvents } from '../features/audit/table.ts'
-import { type Command, UsageError } from './command.ts'
 
 const COUNT_MAX = 10_000
 
-export const auditCommand: Command = {
+export const auditCommand: Command<Deps> = {
   name: 'audit tail',
   usage: 'audit tail [--count NUMBER] [--subject SUBJECT] [--actor ACTOR]',
   summary: 'show what changed last, oldest first: 50 changes, or as many as asked for; of one user, client or key',

@@ -1,3 +1,6 @@
+import { isUuid } from '@platform/runtime/is-uuid'
+import { type Arguments, type Command, requireOption, requireWord, UsageError } from '@platform/service/cli'
+import type { Deps } from '../deps.ts'
 import {
   createClient,
   disableClient,
@@ -5,8 +8,6 @@ import {
   rotateClientSecret,
   setClientPolicy,
 } from '../features/clients/clients.ts'
-import { isUuid } from '../features/clients/client.ts'
-import { type Arguments, type Command, requireOption, requireWord, UsageError } from './command.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -29,7 +30,7 @@ function readSwitch(args: Arguments, name: string): boolean | undefined {
   return value === 'true'
 }
 
-export const clientCommands: readonly Command[] = [
+export const clientCommands: readonly Command<Deps>[] = [
   {
     name: 'client create',
     usage:

@@ -1,7 +1,8 @@
+import { type Command, requireOption, UsageError } from '@platform/service/cli'
+import type { Deps } from '../deps.ts'
 import { createUser, findUserByEmail } from '../features/accounts/accounts.ts'
 import { ensureClient, type NewClient } from '../features/clients/clients.ts'
 import { makeResetLink } from '../features/password/reset-password.ts'
-import { type Command, requireOption, UsageError } from './command.ts'
 
 const ordinary = { kind: 'public', scopes: '*', isFirstParty: true } as const
 const webGrants = ['authorization_code', 'refresh_token']
@@ -34,7 +35,7 @@ function readConsoleUrl(text: string | undefined): string | undefined {
   return url.origin
 }
 
-export const initCommand: Command = {
+export const initCommand: Command<Deps> = {
   name: 'init',
   usage: 'init --email EMAIL [--given-name NAME] [--family-name NAME] [--console-url ORIGIN]',
   summary:

@@ -1,10 +1,10 @@
 import { signingKeys } from '@platform/auth/signing-keys-table'
+import type { Command } from '@platform/service/cli'
 import { asc } from 'drizzle-orm'
 import type { Deps } from '../deps.ts'
-import { reencryptAuthenticators } from '../features/authenticator/authenticator.ts'
+import { resealAuthenticators } from '../features/authenticator/authenticator.ts'
 import { recordAudit } from '../features/audit/audit.ts'
 import { refreshKeys } from '../features/refresh/table.ts'
-import type { Command } from './command.ts'
 
 async function listKeys({ db }: Deps) {
   const signing = await db
@@ -28,7 +28,7 @@ async function listKeys({ db }: Deps) {
   return [...signing.map((key) => ({ use: 'sign', ...key })), ...refresh.map((key) => ({ use: 'refresh', ...key }))]
 }
 
-export const keyCommands: readonly Command[] = [
+export const keyCommands: readonly Command<Deps>[] = [
   {
     name: 'keys list',
     usage: 'keys list',
@@ -79,7 +79,7 @@ export const keyCommands: readonly Command[] = [
     summary: 'seal every key and every authenticator under the first of MASTER_KEYS; then the others may go',
     async run(deps) {
       const keys = (await deps.keySet.reencrypt()) + (await deps.refreshKeys.reencrypt())
-      const authenticators = await reencryptAuthenticators(deps)
+      const authenticators = await resealAuthenticators(deps)
       await recordAudit(deps.db, deps.now(), {
         actor: 'operator',
         action: 'keys.reencrypted',

@@ -1,4 +1,6 @@
 import { NotFound } from '@platform/errors/api-error'
+import { isUuid } from '@platform/runtime/is-uuid'
+import { type Command, requireOption, requireWord } from '@platform/service/cli'
 import type { Deps } from '../deps.ts'
 import {
   createUser,
@@ -11,8 +13,6 @@ import {
 import { removeAuthenticator } from '../features/authenticator/authenticator.ts'
 import { removePasskeys } from '../features/passkeys/passkeys.ts'
 import { makeResetLink } from '../features/password/reset-password.ts'
-import { isUuid } from '../features/clients/client.ts'
-import { type Command, requireOption, requireWord } from './command.ts'
 
 /** A user as the operator names one: by id or by email address. */
 async function requireUserId(deps: Deps, name: string): Promise<string> {
@@ -22,7 +22,7 @@ async function requireUserId(deps: Deps, name: string): Promise<string> {
   return user.id
 }
 
-const change = (verb: string, summary: string, run: (deps: Deps, userId: string) => Promise<void>): Command => ({
+const change = (verb: string, summary: string, run: (deps: Deps, userId: string) => Promise<void>): Command<Deps> => ({
   name: `user ${verb}`,
   usage: `user ${verb} EMAIL|ID`,
   summary,
@@ -33,7 +33,7 @@ const change = (verb: string, summary: string, run: (deps: Deps, userId: string)
   },
 })
 
-const product = (verb: 'grant' | 'withdraw', summary: string): Command => ({
+const product = (verb: 'grant' | 'withdraw', summary: string): Command<Deps> => ({
   name: `product ${verb}`,
   usage: `product ${verb} EMAIL|ID PRODUCT`,
   summary,
@@ -45,7 +45,7 @@ const product = (verb: 'grant' | 'withdraw', summary: string): Command => ({
   },
 })
 
-export const userCommands: readonly Command[] = [
+export const userCommands: readonly Command<Deps>[] = [
   {
     name: 'user create',
     usage: 'user create --email EMAIL [--given-name NAME] [--family-name NAME] [--password-stdin] [--email-unverified]',

@@ -1,4 +1,4 @@
-import type { Sealer } from '@platform/runtime/seal'
+import { openText, sealText } from '@platform/runtime/sealed-text'
 import { z } from 'zod'
 import type { Deps } from '../deps.ts'
 
@@ -19,25 +19,22 @@ const contextOf = ({ purpose, cookie }: TicketOf): string => `ticket\n${purpose}
  */
 export function writeTicket(deps: TicketDeps, of: TicketOf, content: object, lifetimeMs: number): string {
   const text = JSON.stringify({ content, until: deps.now().getTime() + lifetimeMs })
-  const { kekId, ciphertext } = deps.sealer.seal(text, contextOf(of))
-  return `${kekId}.${ciphertext.toString('base64url')}`
+  return sealText(deps.sealer, text, contextOf(of), 'plain')
 }
 
 /** The content of a ticket of ours, as it was written; undefined for any other text and for one whose time is over. */
 export function readTicket<T>(deps: TicketDeps, of: TicketOf, shape: z.ZodType<T>, ticket: string): T | undefined {
-  const dot = ticket.lastIndexOf('.')
-  const sealed = { kekId: ticket.slice(0, dot), ciphertext: Buffer.from(ticket.slice(dot + 1), 'base64url') }
-  const text = openOrRefuse(deps.sealer, sealed, contextOf(of))
+  const text = openOrRefuse(deps, of, ticket)
   if (text === undefined) return undefined
   const { content, until } = z.object({ content: shape, until: z.number() }).parse(JSON.parse(text))
   return deps.now().getTime() < until ? content : undefined
 }
 
-function openOrRefuse(sealer: Sealer, sealed: Parameters<Sealer['open']>[0], context: string): string | undefined {
+function openOrRefuse({ sealer }: TicketDeps, of: TicketOf, ticket: string): string | undefined {
   try {
-    return sealer.open(sealed, context).toString()
+    return openText(sealer, ticket, contextOf(of), 'plain')
   } catch {
-    // Not sealed by us, for this browser and purpose. Which of them, the cipher does not say.
+    // Not sealed by us, or for another browser or purpose. The cipher does not say which.
     return undefined
   }
 }

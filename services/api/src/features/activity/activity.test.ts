@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { connect } from 'node:net'
 import { NotFound } from '@platform/errors/api-error'
+import { STREAM_SLOTS_LOCK_CLASS } from '@platform/runtime/advisory-locks'
 import { openDatabase } from '@platform/runtime/database'
 import { createLogger } from '@platform/runtime/logger'
 import { openNotifications } from '@platform/runtime/notifications'
@@ -209,7 +210,8 @@ test('the cap of 20 holds over all processes, and of two at once for the last pl
   for (let n = 0; n < 19; n++) expect(await watch(n % 2 ? here : there)()).toBe('open')
   const racers = await holding(
     platform.databaseUrl,
-    (held) => held`select pg_advisory_xact_lock(${7_150_110}, hashtext(${`activity:${owner.applicationId}`}))`,
+    (held) =>
+      held`select pg_advisory_xact_lock(${STREAM_SLOTS_LOCK_CLASS}, hashtext(${`activity:${owner.applicationId}`}))`,
     [watch(here), watch(there)],
   )
   expect(racers.toSorted()).toEqual(['The resource has 20 streams open already; close one first', 'open'])

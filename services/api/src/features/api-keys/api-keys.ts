@@ -3,7 +3,8 @@ import { type ApiScope, apiScopes } from '@platform/auth/scopes'
 import { BadRequest, Forbidden, NotFound, SignInTooOld } from '@platform/errors/api-error'
 import { one } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
-import { and, desc, eq, isNull, ne } from 'drizzle-orm'
+import { resealRows } from '@platform/runtime/reseal-rows'
+import { and, desc, eq, isNull } from 'drizzle-orm'
 import type { Deps, UserActor } from '../../deps.ts'
 import { recordActivity } from '../activity/record.ts'
 import type { Application } from '../applications/reach.ts'
@@ -166,19 +167,9 @@ export async function deleteApiKey(deps: Deps, by: UserActor, id: string): Promi
 }
 
 /** Seals every signing state anew that is not under the current master key. Returns how many. Safe to repeat. */
-export async function resealSigningStates({ db, sealer }: Pick<Deps, 'db' | 'sealer'>): Promise<number> {
-  const rows = await db
-    .select({ id: apiKeys.id, ciphertext: apiKeys.signingState, kekId: apiKeys.signingKekId })
-    .from(apiKeys)
-    .where(ne(apiKeys.signingKekId, sealer.kekId))
-  for (const { id, ciphertext, kekId } of rows) {
-    if (!ciphertext || kekId === null) continue
-    const context = `api_key:${id}`
-    const sealed = sealer.seal(sealer.open({ ciphertext, kekId }, context), context)
-    await db
-      .update(apiKeys)
-      .set({ signingState: sealed.ciphertext, signingKekId: sealed.kekId })
-      .where(and(eq(apiKeys.id, id), isNull(apiKeys.deletedAt)))
-  }
-  return rows.length
-}
+export const resealSigningStates = (deps: Pick<Deps, 'db' | 'sealer'>): Promise<number> =>
+  resealRows(
+    deps,
+    { id: apiKeys.id, ciphertext: apiKeys.signingState, kekId: apiKeys.signingKekId },
+    (id) => `api_key:${id}`,
+  )

@@ -1,7 +1,8 @@
 import { BadRequest, Conflict, NotFound } from '@platform/errors/api-error'
 import { isUniqueViolation, one } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
-import { and, asc, eq, getTableColumns, inArray, ne, or, type SQL } from 'drizzle-orm'
+import { resealRows } from '@platform/runtime/reseal-rows'
+import { and, asc, eq, getTableColumns, inArray, or, type SQL } from 'drizzle-orm'
 import type { Actor, Deps } from '../../deps.ts'
 import { recordActivity } from '../activity/record.ts'
 import { type Application, type Environment, findNamedEnvironment, getEnvironment } from '../applications/reach.ts'
@@ -31,7 +32,6 @@ export type Owner =
 type Row = typeof envVars.$inferSelect & { environmentName: string | null }
 type Store = Pick<Deps, 'db' | 'sealer'>
 
-const RESEALED_AT_ONCE = 500
 const uniqueKeys = ['env_vars_organization_key', 'env_vars_application_key', 'env_vars_environment_key']
 const columns = { ...getTableColumns(envVars), environmentName: environments.name }
 
@@ -270,17 +270,5 @@ export async function pullVariables(
   return { items, total: items.length, omittedSensitive: merged.length - items.length }
 }
 
-/** Seals every value anew that is not under the current master key, some at a time. Returns how many. Safe to repeat. */
-export async function resealVariables({ db, sealer }: Store): Promise<number> {
-  for (let resealed = 0; ;) {
-    const rows = await db.select().from(envVars).where(ne(envVars.kekId, sealer.kekId)).limit(RESEALED_AT_ONCE)
-    for (const row of rows)
-      await db
-        .update(envVars)
-        .set(sealer.seal(sealer.open(row, row.id), row.id))
-        // A value that was written meanwhile is another, and under the current key already.
-        .where(and(eq(envVars.id, row.id), eq(envVars.ciphertext, row.ciphertext)))
-    resealed += rows.length
-    if (rows.length < RESEALED_AT_ONCE) return resealed
-  }
-}
+/** Seals every value anew that is not under the current master key. Returns how many. Safe to repeat. */
+export const resealVariables = (store: Store): Promise<number> => resealRows(store, envVars, (id) => id)

@@ -1,3 +1,4 @@
+import { REQUEST_LOG_DAYS_LOCK } from '@platform/runtime/advisory-locks'
 import type { Db } from '@platform/runtime/database'
 import { discardBefore } from '@platform/runtime/discard-rows'
 import { firstIdAt } from '@platform/runtime/new-id'
@@ -8,8 +9,6 @@ import { requestCounts, requestPathRanks } from './table.ts'
 
 const DAY_MS = 86_400_000
 const AHEAD_DAYS = 3
-/** Partitions are made and dropped under it, by one process at a time. */
-const LOCK = 7_150_110_473
 
 const dayOf = (at: Date): Date => new Date(Math.floor(at.getTime() / DAY_MS) * DAY_MS)
 const nameOf = (day: Date): string => `request_logs_${day.toISOString().slice(0, 10).replaceAll('-', '')}`
@@ -24,7 +23,7 @@ export async function makeDay({ db }: { db: Db }, at: Date): Promise<void> {
   const [found] = await db.execute(sql`select 1 where to_regclass(${nameOf(day)}) is not null`)
   if (found) return
   await db.transaction(async (tx) => {
-    await tx.execute(sql`select pg_advisory_xact_lock(${LOCK})`)
+    await tx.execute(sql`select pg_advisory_xact_lock(${REQUEST_LOG_DAYS_LOCK})`)
     await tx.execute(sql`set local lock_timeout = '1s'`)
     // Names and bounds are made here, of digits; DDL takes no parameters.
     await tx.execute(
@@ -58,7 +57,7 @@ export async function keepDays(deps: { db: Db; now: () => Date }): Promise<void>
   for (const { name } of partitions)
     await db.transaction(async (tx) => {
       // Two that drop one at once: the second may find the partition and no longer its parent, which is an error of Postgres.
-      await tx.execute(sql`select pg_advisory_xact_lock(${LOCK})`)
+      await tx.execute(sql`select pg_advisory_xact_lock(${REQUEST_LOG_DAYS_LOCK})`)
       await tx.execute(sql`set local lock_timeout = '1s'`)
       await tx.execute(sql`drop table if exists ${sql.identifier(name)}`)
     })

@@ -111,7 +111,7 @@ async function unrankedHours({ db }: Pick<Deps, 'db'>, applicationId: string, fr
 }
 
 /**
- * A chore that ranks the hours that are over, of whoever had many requests that day. The first time it looks at all that is
+ * A job that ranks the hours that are over, of whoever had many requests that day. The first time it looks at all that is
  * kept, afterwards at today and the day before. Of several processes one works at a time.
  */
 export function openPathRanker(): (deps: Pick<Deps, 'db' | 'now'>) => Promise<void> {

@@ -1,4 +1,5 @@
 import { BadRequest, NotFound } from '@platform/errors/api-error'
+import { isUuid } from '@platform/runtime/is-uuid'
 import { and, eq, isNotNull, isNull, type SQL } from 'drizzle-orm'
 import type { Actor, Deps } from '../../deps.ts'
 import {
@@ -12,8 +13,6 @@ import { environments } from '../applications/table.ts'
 import type { Bucket } from './buckets.ts'
 import type { StoredObject } from './commit-object.ts'
 import { buckets, objects } from './table.ts'
-
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 interface Call {
   deps: Pick<Deps, 'db'>
@@ -34,7 +33,7 @@ export async function reachEnvironment(call: Call): Promise<{ application: Appli
 
 /** Where a bucket is looked for. Named by its UUID it needs no environment: without one any of the application's will do (D35). */
 async function reachBucketScope(call: Call, bucket: string | undefined): Promise<SQL> {
-  if (bucket !== undefined && UUID.test(bucket) && call.params.environment === undefined) {
+  if (bucket !== undefined && isUuid(bucket) && call.params.environment === undefined) {
     const application = await reachApplication(call, call.params.applicationId)
     return eq(buckets.applicationId, application.id)
   }
@@ -80,7 +79,7 @@ export interface ReachedBucket extends Bucket {
 /** The bucket of the path: a name first, then a UUID (D39). */
 export async function reachBucket(call: Call & { params: { bucket: string } }): Promise<ReachedBucket> {
   const reference = call.params.bucket
-  const isNamedById = UUID.test(reference)
+  const isNamedById = isUuid(reference)
   const [found] = await call.deps.db
     .select({ bucket: buckets, environment: environments.slug })
     .from(buckets)

@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { isLowerCaseUuid } from '@platform/runtime/is-uuid'
 import type { Deps } from '../../deps.ts'
 import { endpoint } from '../../http/endpoint.ts'
 import { id, instant, pathId, shown, text } from '../../http/fields.ts'
@@ -17,7 +18,6 @@ import { emptyTrash, purgeObject, restoreBelow, restoreObject, trashBelow, trash
 const tag = 'Storage'
 const spec = 'A §4 Storage'
 
-const uuidShape = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 /** D34; what is shaped like a UUID would be read as one (D39). */
 const bucketName = z
   .string()
@@ -25,7 +25,7 @@ const bucketName = z
     /^[a-z0-9]([a-z0-9-]{1,61}[a-z0-9])$/,
     'Expected 3 to 63 lower-case letters, digits and hyphens, with no hyphen at either end',
   )
-  .refine((name) => !uuidShape.test(name), 'Expected a name that is not shaped like a UUID')
+  .refine((name) => !isLowerCaseUuid(name), 'Expected a name that is not shaped like a UUID')
   .openapi({ example: 'media' })
 const visibility = z.enum(['private', 'public'])
 const environmentRef = text(64).openapi({ example: 'production', description: 'Slug or UUID of an environment.' })

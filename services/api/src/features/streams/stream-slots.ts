@@ -1,4 +1,5 @@
 import { TooManyStreams, Unavailable } from '@platform/errors/api-error'
+import { STREAM_SLOTS_LOCK_CLASS } from '@platform/runtime/advisory-locks'
 import type { Db } from '@platform/runtime/database'
 import type { Logger } from '@platform/runtime/logger'
 import { newId } from '@platform/runtime/new-id'
@@ -10,8 +11,6 @@ const STREAMS_MAX = 20
 const RENEWED_EVERY_MS = 15_000
 /** Two renewals may fail. The streams of a process that was killed count for this long. */
 const LEASE_MS = 3 * RENEWED_EVERY_MS
-/** The class of the advisory locks under which streams of one resource are counted. */
-const LOCKS = 7_150_110
 
 /** The cap on open streams, over all processes. */
 export interface StreamSlots {
@@ -62,7 +61,7 @@ export function openStreamSlots(
       const id = newId()
       await db.transaction(async (tx) => {
         // Counting and inserting is one step for each resource: of two at once the second counts the first.
-        await tx.execute(sql`select pg_advisory_xact_lock(${LOCKS}, hashtext(${resource}))`)
+        await tx.execute(sql`select pg_advisory_xact_lock(${STREAM_SLOTS_LOCK_CLASS}, hashtext(${resource}))`)
         const of = and(eq(openStreams.resource, resource), gt(openStreams.expiresAt, now()))
         const [open] = await tx.select({ count: count() }).from(openStreams).where(of)
         if ((open?.count ?? 0) >= STREAMS_MAX) throw new TooManyStreams(STREAMS_MAX)

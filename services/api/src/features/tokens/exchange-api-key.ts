@@ -1,6 +1,7 @@
 import { randomUUID, timingSafeEqual } from 'node:crypto'
 import { type ClientCredentials, invalidClient } from '@platform/auth/oauth-form'
 import { InvalidToken, OAuthError } from '@platform/errors/api-error'
+import { isUuid } from '@platform/runtime/is-uuid'
 import { preparedOnce } from '@platform/runtime/prepared-once'
 import { eq, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
@@ -9,7 +10,6 @@ import { apiKeys } from '../api-keys/table.ts'
 
 /** Seconds an access token lives (A §5). */
 const LIFETIME_SECONDS = 300
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
 /** Stands in for a key that does not exist, so that both take the same path and the same time (D2). */
 const nobody = { id: '00000000-0000-0000-0000-000000000000', secretHash: Buffer.alloc(32) }
@@ -58,7 +58,7 @@ export async function exchangeApiKey(
   { clientId, secret, method }: ClientCredentials,
   scope: string | undefined,
 ): Promise<KeyToken> {
-  const [found] = await keyById(db).execute({ id: UUID.test(clientId) ? clientId : nobody.id })
+  const [found] = await keyById(db).execute({ id: isUuid(clientId) ? clientId : nobody.id })
   const isRight = timingSafeEqual(hashSecret(secret ?? ''), (found ?? nobody).secretHash)
   if (!found || !isRight) throw invalidClient(method)
   if (found.deletedAt) throw new InvalidToken('API key deleted')

@@ -1,5 +1,5 @@
-import type { Sealer } from '@platform/runtime/seal'
-import { and, eq, lt, ne } from 'drizzle-orm'
+import { resealRows } from '@platform/runtime/reseal-rows'
+import { and, eq, lt } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { users } from '../accounts/table.ts'
 import { admitAttempt, attemptKey, forgetAttempts } from '../attempts/attempts.ts'
@@ -145,16 +145,10 @@ export async function removeAuthenticator(deps: Deps, userId: string, actor: Aud
   if (isRemoved) tellOfChange(deps, userId, 'authenticator-removed')
 }
 
-/** Seals every secret anew that is not under the current master key. Returns how many. */
-export async function reencryptAuthenticators({ db, sealer }: Pick<Deps, 'db'> & { sealer: Sealer }): Promise<number> {
-  const rows = await db.select().from(authenticators).where(ne(authenticators.kekId, sealer.kekId))
-  for (const row of rows) {
-    const context = contextOf(row.userId)
-    await db
-      .update(authenticators)
-      .set(sealer.seal(sealer.open(row, context), context))
-      // Not over one that was added anew meanwhile.
-      .where(and(eq(authenticators.userId, row.userId), eq(authenticators.ciphertext, row.ciphertext)))
-  }
-  return rows.length
-}
+/** Seals every secret anew that is not under the current master key. Returns how many. Safe to repeat. */
+export const resealAuthenticators = (deps: Pick<Deps, 'db' | 'sealer'>): Promise<number> =>
+  resealRows(
+    deps,
+    { id: authenticators.userId, ciphertext: authenticators.ciphertext, kekId: authenticators.kekId },
+    contextOf,
+  )

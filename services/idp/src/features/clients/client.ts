@@ -2,6 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { type ClientCredentials, invalidClient } from '@platform/auth/oauth-form'
 import { isScope, type Scope, scopeCatalogue } from '@platform/auth/scopes'
 import { eq, getTableColumns, sql } from 'drizzle-orm'
+import { isUuid } from '@platform/runtime/is-uuid'
 import { preparedOnce } from '@platform/runtime/prepared-once'
 import type { Deps } from '../../deps.ts'
 import { clientSecrets, clients } from './table.ts'
@@ -22,9 +23,6 @@ export const grantTypes = [
   'urn:ietf:params:oauth:grant-type:device_code',
 ] as const
 export type GrantType = (typeof grantTypes)[number]
-
-/** True for the shape of a client identifier; anything else would be an error in Postgres. */
-export const isUuid = (text: string): boolean => /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i.test(text)
 
 /**
  * SHA-256 of the client's live secrets in hex, as JSON: arrays are read from columns alone. For selects that read a

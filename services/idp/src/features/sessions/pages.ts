@@ -1,3 +1,4 @@
+import { isUuid } from '@platform/runtime/is-uuid'
 import { html } from 'hono/html'
 import type { Deps } from '../../deps.ts'
 import type { Ctx, Endpoint } from '../../http/app.ts'
@@ -7,7 +8,6 @@ import { moment } from '../../http/moment.ts'
 import { answerPage, type Markup, pageEndpoint } from '../../http/page.ts'
 import { redirect, redirectToSignIn } from '../authorize/redirects.ts'
 import { returnToPage } from '../authorize/return-to.ts'
-import { isUuid } from '../clients/client.ts'
 import { describeBrowser } from './describe-browser.ts'
 import {
   endSession,

@@ -1,7 +1,9 @@
 import { holding } from '@platform/testkit/holding'
+import { rotationBoundaries } from '@platform/service/rotating-keys'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { claimsOf, startTestIdp, type TestClient, type TestIdp, type TestPerson } from '../../../test/start.ts'
 import { deleteUser, restoreUser, setProductAccess, suspendUser } from '../accounts/accounts.ts'
+import { refreshKeys } from '../refresh/table.ts'
 import { disableClient, ensureClient, setClientPolicy } from '../clients/clients.ts'
 
 let idp: TestIdp
@@ -255,9 +257,10 @@ describe('who may not be redeemed for (D60)', () => {
 })
 
 describe('the keys behind refresh tokens', () => {
+  const keyOf = (text: string) => text.split('.')[1]
+
   test('they rotate on 1 January and 1 July with an overlap, so that no token fails', async () => {
     let token = await newToken()
-    const keyOf = (text: string) => text.split('.')[1]
     const first = keyOf(token)
     for (let week = 0; week < 30; week++) {
       idp.advance(7 * DAY)
@@ -268,6 +271,40 @@ describe('the keys behind refresh tokens', () => {
       token = body.refresh_token
     }
     expect(keyOf(token)).not.toBe(first)
+  })
+
+  test('a next key that is retired before its day, as an earlier release left them, gives way to another', async () => {
+    const { next } = rotationBoundaries(idp.now())
+    idp.advance(next.getTime() - 20 * DAY - idp.now().getTime())
+    await idp.deps.refreshKeys.maintain()
+    const sealed = idp.deps.sealer.seal(Buffer.alloc(32), 'refresh-key:retired0')
+    const retired = { id: 'retired0', ...sealed, activatesAt: next, retiresAt: idp.now() }
+    await idp.deps.db.insert(refreshKeys).values(retired)
+    const token = await newToken()
+    idp.advance(10 * DAY)
+    await idp.deps.refreshKeys.maintain()
+    idp.advance(10 * DAY)
+    await idp.deps.keySet.maintain()
+    const { body } = await refresh(token)
+    expect(keyOf(body.refresh_token)).not.toBe(keyOf(token))
+    expect((await refresh(body.refresh_token)).status).toBe(200)
+  })
+
+  test('an emergency rotation while the next key waits for its day leaves no token without a key on that day', async () => {
+    const maintain = async () => {
+      await idp.deps.keySet.maintain()
+      await idp.deps.refreshKeys.maintain()
+    }
+    const { next } = rotationBoundaries(idp.now())
+    idp.advance(next.getTime() - 10 * DAY - idp.now().getTime())
+    await maintain() // the next key is made 14 days ahead
+    await idp.deps.refreshKeys.rotateNow(async () => {})
+    const token = await newToken()
+    await maintain()
+    idp.advance(10 * DAY)
+    const { status, body } = await refresh(token)
+    expect(status).toBe(200)
+    expect((await refresh(body.refresh_token)).status).toBe(200)
   })
 
   test('an emergency rotation ends every refresh token', async () => {

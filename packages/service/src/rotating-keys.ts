@@ -1,0 +1,211 @@
+import type { Db } from '@platform/runtime/database'
+import type { Logger } from '@platform/runtime/logger'
+import type { Notifications } from '@platform/runtime/notifications'
+import { resealRows } from '@platform/runtime/reseal-rows'
+import type { Sealed, Sealer } from '@platform/runtime/seal'
+import { and, desc, eq, gt, isNull, ne, or, type SQL, sql } from 'drizzle-orm'
+import type { PgColumn } from 'drizzle-orm/pg-core'
+
+/** How long before its boundary the next key is made, so that whoever has to know it does in time. */
+const MADE_AHEAD_MS = 14 * 86_400_000
+/** How often a process reads what the others made. Two readings apart, every process knows a key. */
+export const RELOAD_MS = 60_000
+
+type Transaction = Parameters<Parameters<Db['transaction']>[0]>[0]
+
+/** A row of keys. The secret is sealed. */
+interface KeyRow extends Sealed {
+  id: string
+  activatesAt: Date
+  /** Null until a successor arrives. */
+  retiresAt: Date | null
+}
+
+export interface RotatingKey<Material> {
+  id: string
+  material: Material
+  /** Milliseconds since 1970. */
+  activatesAt: number
+  /** Infinity until a successor arrives. */
+  retiresAt: number
+}
+
+/** Keys that succeed each other on 1 January and 1 July, shared by the processes of a service through its database. */
+export interface RotatingKeys<Material> {
+  /** The newest key whose time has come. Throws when there is none. */
+  active(): RotatingKey<Material>
+  /** Every key that is not retired, those that wait for their time included, in the order of their activation. */
+  live(): RotatingKey<Material>[]
+  /** Every key there ever was, in the order of activation. */
+  all(): readonly RotatingKey<Material>[]
+  /** Makes the keys that are due, if any, and reads what other processes made. Runs by itself every 60 s. */
+  maintain(): Promise<void>
+  /**
+   * Makes a key that is active at once and retires every other at once: for a key that leaked. Every process of the service
+   * that listens takes it as soon as the rotation commits. Returns its id.
+   * record: runs in the same transaction, for an audit.
+   */
+  rotateNow(record?: (tx: Pick<Db, 'insert'>, id: string) => Promise<void>): Promise<string>
+  /** Seals every key of the table anew that is not under the sealer's current master key. Returns how many. */
+  reencrypt(): Promise<number>
+  close(): void
+}
+
+interface RotatingKeysOptions<Row extends KeyRow, Material> {
+  db: Db
+  sealer: Sealer
+  now: () => Date
+  logger: Logger
+  /** Tells of rotations in other processes; without it they are noticed by the reading every 60 s. */
+  notifications: Notifications | undefined
+  /** What log lines call these keys, such as `signing`. */
+  name: string
+  /** The advisory lock under which keys are made. */
+  lock: number
+  /** Where a rotation that takes effect at once is announced to the other processes. */
+  channel: string
+  columns: { id: PgColumn; ciphertext: PgColumn; kekId: PgColumn; activatesAt: PgColumn; retiresAt: PgColumn }
+  /** Tells these keys from others in the same table. */
+  isOfSet?: SQL
+  /** The associated data of the key with this id. */
+  contextOf(id: string): string
+  /** How long a predecessor stays live after its successor's activation. */
+  overlapMs: number
+  /** How long a key waits that was made after its boundary: until every process, and whoever else has to, knows it. */
+  lateKeyWaitsMs: number
+  /** The rows of this set, in the order of activation. */
+  read(db: Db): Promise<Row[]>
+  /** The key in a row, given its secret. Called once for each row, as long as this process knows it. */
+  open(row: Row, secret: Buffer): Material
+  /** Makes a new key and inserts its row, sealed by `seal` under the id that it chooses. Returns the id. */
+  insert(tx: Pick<Db, 'insert'>, activatesAt: Date, seal: (secret: Buffer, id: string) => Sealed): Promise<string>
+}
+
+/** 00:00 UTC of the last 1 January or 1 July at or before `at`, and of the one after it (B §5). */
+export function rotationBoundaries(at: Date): { last: Date; next: Date } {
+  const year = at.getUTCFullYear()
+  const isSecondHalf = at.getUTCMonth() >= 6
+  return {
+    last: new Date(Date.UTC(year, isSecondHalf ? 6 : 0)),
+    next: new Date(isSecondHalf ? Date.UTC(year + 1, 0) : Date.UTC(year, 6)),
+  }
+}
+
+/**
+ * Opens a set of rotating keys. Makes the first key where there is none.
+ *
+ * Which key is active is asked anew every time, so replicas switch at the same instant without talking to each other (B §5).
+ * Keys are made under an advisory lock; `activates_at` is unique besides.
+ */
+export async function openRotatingKeys<Row extends KeyRow, Material>(
+  options: RotatingKeysOptions<Row, Material>,
+): Promise<RotatingKeys<Material>> {
+  const { db, sealer, now, logger, notifications, name, lock, channel, columns, isOfSet, contextOf } = options
+  const { table } = columns.id
+  let keys: RotatingKey<Material>[] = []
+  /** The last reading of the keys. One at a time: an older answer must never come after a newer one. */
+  let loading: Promise<void> = Promise.resolve()
+
+  const load = (): Promise<void> => (loading = loading.then(readKeys, readKeys))
+
+  async function readKeys(): Promise<void> {
+    const rows = await options.read(db)
+    const known = new Map(keys.map(({ id, material }) => [id, material]))
+    keys = rows.map((row) => ({
+      id: row.id,
+      material: known.get(row.id) ?? options.open(row, sealer.open(row, contextOf(row.id))),
+      activatesAt: row.activatesAt.getTime(),
+      retiresAt: row.retiresAt?.getTime() ?? Number.POSITIVE_INFINITY,
+    }))
+  }
+
+  const retiresAfter = (at: Date) => or(isNull(columns.retiresAt), gt(columns.retiresAt, at))
+
+  async function insertKey(tx: Transaction, activatesAt: Date, othersRetireAt: Date): Promise<string> {
+    const seal = (secret: Buffer, id: string) => sealer.seal(secret, contextOf(id))
+    const id = await options.insert(tx, activatesAt, seal)
+    await tx.execute(sql`
+      update ${table} set ${sql.identifier(columns.retiresAt.name)} = ${sql.param(othersRetireAt, columns.retiresAt)}
+      where ${and(isOfSet, ne(columns.id, id), retiresAfter(othersRetireAt))}`)
+    return id
+  }
+
+  /** When the key that is due becomes active; undefined when none is due. */
+  function dueActivation(newest: Date | undefined): Date | undefined {
+    const at = now()
+    const { last, next } = rotationBoundaries(at)
+    if (!newest) return at
+    // Nobody was up to make the key of the last boundary: make it now, and let everybody who has to learn of it first.
+    if (newest < last) return new Date(at.getTime() + options.lateKeyWaitsMs)
+    if (newest < next && at.getTime() >= next.getTime() - MADE_AHEAD_MS) return next
+    return undefined
+  }
+
+  const live = (): RotatingKey<Material>[] => {
+    const at = now().getTime()
+    return keys.filter(({ retiresAt }) => retiresAt > at)
+  }
+
+  /** Returns whether there may be another one due: the first key of all can stand right before a boundary. */
+  async function makeDueKey(): Promise<boolean> {
+    const newest = live().at(-1)
+    if (!dueActivation(newest && new Date(newest.activatesAt))) return false
+    await db.transaction(async (tx) => {
+      await tx.execute(sql`select pg_advisory_xact_lock(${lock})`)
+      const [found] = (await tx
+        .select({ activatesAt: columns.activatesAt })
+        .from(table)
+        .where(and(isOfSet, retiresAfter(now())))
+        .orderBy(desc(columns.activatesAt))
+        .limit(1)) as { activatesAt: Date }[]
+      const activatesAt = dueActivation(found?.activatesAt)
+      if (!activatesAt) return // another process was first
+      // A key that was retired before its day would stand in the way: two of one day are refused.
+      await tx.delete(table).where(and(isOfSet, eq(columns.activatesAt, activatesAt)))
+      const id = await insertKey(tx, activatesAt, new Date(activatesAt.getTime() + options.overlapMs))
+      logger.info({ id, activatesAt }, `${name} key made`)
+    })
+    await load()
+    return true
+  }
+
+  async function maintain(): Promise<void> {
+    await load()
+    while (await makeDueKey());
+  }
+
+  const goOnWithKnown = (error: unknown) =>
+    logger.warn({ err: error }, `${name} keys could not be read; the known ones go on`)
+
+  await maintain()
+  const timer = setInterval(() => void maintain().catch(goOnWithKnown), RELOAD_MS).unref()
+  const reload = () => void load().catch(goOnWithKnown)
+  notifications?.listen(channel, { onMessage: reload, onListening: reload })
+
+  return {
+    active() {
+      const at = now().getTime()
+      const key = keys.findLast(({ activatesAt, retiresAt }) => activatesAt <= at && retiresAt > at)
+      if (!key) throw new Error(`No ${name} key is active`)
+      return key
+    },
+    live,
+    all: () => keys,
+    maintain,
+    async rotateNow(record) {
+      const id = await db.transaction(async (tx) => {
+        await tx.execute(sql`select pg_advisory_xact_lock(${lock})`)
+        // Whoever knows the other keys may know the successor that waits for its boundary. It was never used, so it goes.
+        await tx.delete(table).where(and(isOfSet, gt(columns.activatesAt, now())))
+        const made = await insertKey(tx, now(), now())
+        await record?.(tx, made)
+        await tx.execute(sql`select pg_notify(${channel}, '')`)
+        return made
+      })
+      await load()
+      return id
+    },
+    reencrypt: () => resealRows({ db, sealer }, columns, contextOf),
+    close: () => clearInterval(timer),
+  }
+}

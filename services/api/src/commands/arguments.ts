@@ -1,0 +1,45 @@
+import { ConfigError } from '@platform/runtime/config'
+import { isForeignKeyViolation } from '@platform/runtime/database'
+import { isUuid } from '@platform/runtime/is-uuid'
+import type { Arguments, Command } from '@platform/service/cli'
+import type { Deps } from '../deps.ts'
+import { isProduct, type ProductSlug } from '../features/products/registry.ts'
+
+export function readProduct(text = ''): ProductSlug {
+  if (isProduct(text)) return text
+  throw new ConfigError(`There is no product ${text}`)
+}
+
+/** One of a list of names. Throws ConfigError naming those there are. */
+export function readOneOf<T extends string>(names: readonly T[], what: string, text = ''): T {
+  const name = names.find((each) => each === text)
+  if (name) return name
+  throw new ConfigError(`There is no ${what} ${text}; choose one of ${names.join(', ')}`)
+}
+
+/** A whole number from 0, or null for the word that takes a decision back. */
+export function readAmount(text = '', none = ''): number | null {
+  if (text === none) return null
+  if (/^\d{1,12}$/.test(text)) return Number(text)
+  throw new ConfigError(`${text || 'Nothing'} is neither a whole number nor ${none}`)
+}
+
+/**
+ * A command on an organization, whose id is its first word. `run` gets the words behind it, and its result is printed next
+ * to the id. Throws ConfigError when there is no such organization.
+ */
+export const onOrganization = (
+  command: Omit<Command<Deps>, 'run'>,
+  run: (deps: Deps, organizationId: string, words: Arguments['words']) => Promise<object>,
+): Command<Deps> => ({
+  ...command,
+  async run(deps, { words: [organizationId = '', ...words] }) {
+    if (!isUuid(organizationId)) throw new ConfigError(`${organizationId || 'Nothing'} is not a UUID`)
+    try {
+      return { json: { organizationId, ...(await run(deps, organizationId, words)) } }
+    } catch (error) {
+      if (isForeignKeyViolation(error)) throw new ConfigError('There is no such organization')
+      throw error
+    }
+  },
+})

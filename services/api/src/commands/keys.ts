@@ -1,0 +1,36 @@
+import type { Command } from '@platform/service/cli'
+import type { Deps } from '../deps.ts'
+import { resealSigningStates } from '../features/api-keys/api-keys.ts'
+import { resealVariables } from '../features/env-vars/env-vars.ts'
+
+export const keyCommands: readonly Command<Deps>[] = [
+  {
+    name: 'keys list',
+    usage: 'keys list',
+    summary: 'the signing keys',
+    wordCount: 0,
+    run: async ({ keySet }) => ({ json: keySet.jwks() }),
+  },
+  {
+    name: 'keys rotate',
+    usage: 'keys rotate',
+    summary:
+      'a new signing key, for one that leaked: within 2 seconds every process signs with it and refuses the tokens of the others',
+    wordCount: 0,
+    async run({ keySet }) {
+      const note = 'Within 2 seconds every process signs with this key and refuses the tokens of the others.'
+      return { json: { kid: await keySet.rotateNow(), note } }
+    },
+  },
+  {
+    name: 'keys reencrypt',
+    usage: 'keys reencrypt',
+    summary: 'seal everything that is sealed under the first of MASTER_KEYS',
+    wordCount: 0,
+    async run(deps) {
+      const signingKeys = await deps.keySet.reencrypt()
+      const variables = await resealVariables(deps)
+      return { json: { signingKeys, variables, apiKeys: await resealSigningStates(deps) } }
+    },
+  },
+]

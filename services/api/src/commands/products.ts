@@ -1,0 +1,38 @@
+import { ConfigError } from '@platform/runtime/config'
+import type { Command } from '@platform/service/cli'
+import type { Deps } from '../deps.ts'
+import { activatePlan, setEntitlement } from '../features/products/products.ts'
+import { isPlan, type PlanSlug } from '../features/products/registry.ts'
+import { onOrganization, readProduct } from './arguments.ts'
+
+function readPlan(text = ''): PlanSlug {
+  if (isPlan(text)) return text
+  throw new ConfigError(`There is no plan ${text}`)
+}
+
+const entitle = (verb: string, status: 'ACTIVE' | 'SUSPENDED' | 'REVOKED', summary: string): Command<Deps> =>
+  onOrganization(
+    { name: `product ${verb}`, usage: `product ${verb} <organizationId> <product>`, summary, wordCount: 2 },
+    async (deps, organizationId, [product]) => {
+      await setEntitlement(deps, organizationId, readProduct(product), status)
+      return { product, status }
+    },
+  )
+
+export const productCommands = [
+  entitle('grant', 'ACTIVE', "give access, whatever the product's default"),
+  entitle('suspend', 'SUSPENDED', 'take it away for a time'),
+  entitle('revoke', 'REVOKED', 'take it away'),
+  onOrganization(
+    {
+      name: 'plan activate',
+      usage: 'plan activate <organizationId> <product> <plan>',
+      summary: 'put an organization on a plan of a product',
+      wordCount: 3,
+    },
+    async (deps, organizationId, [product, plan]) => {
+      await activatePlan(deps, organizationId, readProduct(product), readPlan(plan))
+      return { product, plan }
+    },
+  ),
+]

@@ -1,0 +1,20 @@
+import type { Command } from '@platform/service/cli'
+import type { Deps } from '../deps.ts'
+import { verifyStorage } from '../features/storage/maintenance/verify-storage.ts'
+
+export const storageCommands: readonly Command<Deps>[] = [
+  {
+    name: 'storage verify',
+    usage: 'storage verify [--repair]',
+    summary:
+      'read all bytes against their checksums, compare counts with what is there; --repair sets counts right, and never removes anything',
+    wordCount: 0,
+    options: { repair: 'switch' },
+    async run(deps, args) {
+      const isRepaired = args.isSet('repair')
+      const report = await verifyStorage(deps, { isRepaired })
+      const ok = report.damagedCount === 0 && (isRepaired || report.miscounted.length === 0)
+      return { json: { ok, ...report } }
+    },
+  },
+]
