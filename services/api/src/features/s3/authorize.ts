@@ -1,3 +1,4 @@
+import { isUuid } from '@platform/runtime/is-uuid'
 import type { ApiScope } from '@platform/auth/scopes'
 import type { Sealer } from '@platform/runtime/seal'
 import { readAuthClaim, readFormClaim, type SignatureClaim } from '@platform/s3-protocol/signature/claim'
@@ -28,8 +29,6 @@ import {
 } from './find-access.ts'
 import type { Caller } from './s3-call.ts'
 import { createSigningKeys, type SealedState, type SigningKeys } from './signing-key.ts'
-
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /** The caller, the resources that the request names, and what the body is verified with. */
 interface Authorized {
@@ -111,7 +110,7 @@ async function authorizeSigned(exchange: DoorExchange, request: Request, claim: 
   checkTime(claim, deps.now())
   checkSignedHeaders(claim, headers)
   const payloadHash = payloadHashOf(signed, claim)
-  if (!UUID.test(claim.keyId)) throw s3Failure('InvalidAccessKeyId')
+  if (!isUuid(claim.keyId)) throw s3Failure('InvalidAccessKeyId')
   const [found] = await Promise.all([findSigner(deps.db, claim.keyId, askedOf(request)), request.admitted])
   const key = usableKey(found?.key)
   const seed = verifySignature(signed, claim, await signingKeys(deps.sealer)(key.state, claim))
@@ -177,7 +176,7 @@ export async function authorizeForm(
 ): Promise<{ caller: Extract<Caller, { kind: 'key' }>; bucket: Bucket }> {
   const { deps } = exchange
   const claim = readFormClaim(fields)
-  if (!UUID.test(claim.keyId)) throw s3Failure('InvalidAccessKeyId')
+  if (!isUuid(claim.keyId)) throw s3Failure('InvalidAccessKeyId')
   const asked = { bucket: readBucketName(target.bucket ?? ''), key: undefined }
   const found = await findSigner(deps.db, claim.keyId, asked)
   const key = usableKey(found?.key)

@@ -1,9 +1,9 @@
+import { isLowerCaseUuid } from '@platform/runtime/is-uuid'
 import { isBucketName } from '@platform/s3-protocol/wire/bucket-name'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import type { EnvironmentSlug } from '../applications/table.ts'
 
 /** The REST API would read such a name as an id (D39). */
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 export interface BucketName {
   environment: EnvironmentSlug
@@ -18,7 +18,7 @@ export function readBucketName(text: string): BucketName {
   const dot = text.indexOf('.')
   const environment = dot < 0 ? 'production' : text.slice(0, dot)
   const name = text.slice(dot + 1)
-  if ((environment !== 'production' && environment !== 'preview') || !isBucketName(name) || UUID.test(name))
+  if ((environment !== 'production' && environment !== 'preview') || !isBucketName(name) || isLowerCaseUuid(name))
     throw s3Failure('InvalidBucketName', undefined, { BucketName: text.slice(0, 255) })
   return { environment, name }
 }

@@ -1,3 +1,4 @@
+import { isLowerCaseUuid } from '@platform/runtime/is-uuid'
 import type { Db } from '@platform/runtime/database'
 import type { ChecksumAlgorithm } from '@platform/s3-protocol/body/checksum'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
@@ -6,14 +7,12 @@ import type { Deps } from '../../deps.ts'
 import { uploadBlobs, uploads } from '../storage/table.ts'
 import type { KeyedCall } from './s3-call.ts'
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
-
 export type MultipartUpload = typeof uploads.$inferSelect
 
 /** The upload id in the query. Throws NoSuchUpload if it is not a UUID. */
 function readUploadId({ target }: KeyedCall): string {
   const id = target.query.get('uploadId') ?? ''
-  if (!UUID.test(id)) throw s3Failure('NoSuchUpload', undefined, { UploadId: id.slice(0, 100) })
+  if (!isLowerCaseUuid(id)) throw s3Failure('NoSuchUpload', undefined, { UploadId: id.slice(0, 100) })
   return id
 }
 

@@ -1,3 +1,4 @@
+import { isLowerCaseUuid } from '@platform/runtime/is-uuid'
 import { readCount, readEncoding } from '@platform/s3-protocol/wire/list-parameters'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { writeXml } from '@platform/s3-protocol/wire/write-xml'
@@ -11,7 +12,6 @@ import { ownerOf } from '../owner.ts'
 import { type BucketCall, type S3Reply, xmlReply } from '../s3-call.ts'
 
 const UPLOADS_MAX = 1_000
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /** Where a page begins: at a key, or after one of its uploads. */
 type Start = { key: string; afterId?: string | undefined }
@@ -90,7 +90,7 @@ function readStart({ target: { query } }: BucketCall, { prefix, delimiter }: Ask
   const id = query.get('upload-id-marker')
   if (key === '') return { key: '' }
   if (id !== undefined && id !== '') {
-    if (!UUID.test(id)) throw s3Failure('InvalidArgument', 'Invalid uploadId marker')
+    if (!isLowerCaseUuid(id)) throw s3Failure('InvalidArgument', 'Invalid uploadId marker')
     return { key, afterId: id }
   }
   const isCommon = delimiter !== '' && key.startsWith(prefix) && key.endsWith(delimiter)
