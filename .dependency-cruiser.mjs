@@ -1,5 +1,5 @@
-// Imports flow one way: packages → services → testing → tests, and within a service
-// main, cli → run → compose → drivers, and roles → features → http → packages. Tests stand above all of it and are left out.
+// Imports go one way, drawn as arrows from who imports to what is imported: tests → testing → services → packages, and within a
+// service main → run → compose → drivers and run → roles → features → http → packages. Tests may import anything and are left out.
 
 const feature = '^services/[^/]+/src/features/[^/]+$'
 
@@ -37,7 +37,7 @@ export default {
     },
     {
       name: 'package-below-knows-package-above',
-      comment: 'errors, runtime, ratelimit → service → auth',
+      comment: 'auth imports service; service imports errors, runtime and ratelimit.',
       severity: 'error',
       from: { path: '^packages/(errors|runtime|ratelimit)/' },
       to: { path: '^packages/(service|auth|[^/]+-protocol)/' },

@@ -67,7 +67,7 @@ export async function signIn(
 }
 
 /** Asks a token endpoint. Throws what it answered when it refuses. */
-export async function redeem(
+async function redeem(
   issuer: string,
   form: Record<string, string>,
   headers: Record<string, string> = {},

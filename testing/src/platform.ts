@@ -20,7 +20,7 @@ import { signIn } from './oauth-flow.ts'
 import { createServiceDatabase } from './service-databases.ts'
 
 /** A clock that goes on by itself and can be moved. */
-export interface TestClock {
+interface TestClock {
   now: () => Date
   advance: (ms: number) => void
 }
@@ -31,7 +31,7 @@ function startClock(): TestClock {
 }
 
 /** An answer, as tests look at it. */
-export interface Answer {
+interface Answer {
   status: number
   headers: Record<string, string>
   // oxlint-disable-next-line typescript/no-explicit-any -- tests look into answers of every shape
@@ -76,7 +76,7 @@ export const everyScope: readonly string[] = scopeCatalogue
 
 /**
  * Starts the two real services on free ports, each on a database of its own, with one clock. Limits are counted in Redis
- * where the run has one. Both can be given instead.
+ * where the run has one. `databases` and `redisUrl` take the place of these.
  */
 export async function startPlatform(
   options: {

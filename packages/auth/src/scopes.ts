@@ -1,5 +1,5 @@
 /** What OpenID Connect names (B §2). These describe the user; no API key can hold one (D7). */
-export const identityScopes = ['openid', 'profile', 'email', 'offline_access'] as const
+const identityScopes = ['openid', 'profile', 'email', 'offline_access'] as const
 
 /** What guards the API's operations; the names are literal (A §5, D68). */
 export const apiScopes = [

@@ -16,7 +16,7 @@ export interface Listening {
   stop(drainMs?: number): Promise<void>
 }
 
-/** What a request that is none is told; without it the answer has no body. */
+/** The body of the answer to bytes that are not HTTP; without it that answer has no body. */
 export type Refusal = (status: number) => { type: string; body: string }
 
 interface ListenOptions {
@@ -26,8 +26,9 @@ interface ListenOptions {
   isBodyInvited?: boolean
 }
 
-/** Requests that come while a drained listener closes are held until none has come for this long, or for so long at most. */
+/** While a drained listener closes, requests are held until none has arrived for this long. */
 const QUIET_MS = 50
+/** The longest that they are held. */
 const HELD_MS_MAX = 500
 /** A turn of the event loop that took no longer than this had nothing to do: no connection waits to be accepted. */
 const IDLE_TURN_MS = 0.1
@@ -43,8 +44,8 @@ export function inviteBody(incoming: IncomingMessage): void {
 /**
  * Listens on host:port (0: any free port). Rejects with the system's error when the port is taken.
  * Headers must arrive within 10 s, give or take the second between two checks, and the whole request within 30 s; 16 KiB of
- * headers is Node's own limit (431). A header that may come once and came twice reads as one that is wrong: a proxy might
- * have looked at the other.
+ * headers is Node's own limit (431). Repeated headers are joined by commas, so that one which allows a single
+ * value reads as malformed: a proxy might have used the other value.
  */
 export async function listen(
   listener: RequestListener,
@@ -89,9 +90,9 @@ export async function listen(
   })
 
   /**
-   * The kernel resets connections that it has accepted for us and we have not: a request in them is lost. So a drained
-   * listener first holds what comes, which sends a proxy that looks for the least busy server elsewhere, and closes in a turn
-   * of the event loop in which nobody came.
+   * On close the kernel resets the connections that it has accepted and Node has not yet, and their requests are lost. So a
+   * drained listener first holds new requests, which makes a proxy prefer a less busy server, and then closes in a turn of the
+   * event loop in which no connection arrived.
    */
   async function closeQuietly(): Promise<void> {
     if (isDraining) {

@@ -2,8 +2,8 @@ import type { Logger } from '@platform/runtime/logger'
 import { Counter, Gauge, Histogram } from 'prom-client'
 
 /**
- * So many failures in a row say that a job itself is broken. One or two are weather: a lock that was not to be had, a
- * database that was away.
+ * This many failures in a row mean that the job itself is broken. One or two happen by themselves: a lock was taken, the
+ * database was away.
  */
 const FAILURES_MAX = 3
 

@@ -13,13 +13,13 @@ export interface AnsweredRequest {
   startedAt: number
   /** What was thrown, if anything was. */
   failure?: unknown
-  /** What else the line says, such as who asked. Nothing of it is a secret, and no query or body belongs here. */
+  /** Further members of the line, such as the caller. Never a secret, a query or a body. */
   details: object
 }
 
 /**
- * Counts each answered request and writes its line in the log: `info`; `error` with the failure for a 500, and `warn` for
- * what else is a server's fault, which is a dependency that is away.
+ * Counts each answered request and writes its line in the log: `error` with the failure for a 500, `warn` for any other 5xx,
+ * which means that a dependency is away, and `info` for the rest.
  */
 export function createRequestRecord(logger: Logger): (request: AnsweredRequest) => void {
   // Looking for secrets among the members of every line would cost 10 µs; those named here are none.

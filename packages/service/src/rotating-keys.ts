@@ -6,9 +6,9 @@ import type { Sealed, Sealer } from '@platform/runtime/seal'
 import { and, desc, eq, gt, isNull, ne, or, type SQL, sql } from 'drizzle-orm'
 import type { PgColumn } from 'drizzle-orm/pg-core'
 
-/** How long before its boundary the next key is made, so that whoever has to know it does in time. */
+/** How long before its boundary the next key is made, so that every process and verifier learns of it in time. */
 const MADE_AHEAD_MS = 14 * 86_400_000
-/** How often a process reads what the others made. Two readings apart, every process knows a key. */
+/** How often a process reads the keys that others made. Two intervals after a key was made, every process knows it. */
 export const RELOAD_MS = 60_000
 
 type Transaction = Parameters<Parameters<Db['transaction']>[0]>[0]
@@ -21,7 +21,7 @@ interface KeyRow extends Sealed {
   retiresAt: Date | null
 }
 
-export interface RotatingKey<Material> {
+interface RotatingKey<Material> {
   id: string
   material: Material
   /** Milliseconds since 1970. */
@@ -71,7 +71,7 @@ interface RotatingKeysOptions<Row extends KeyRow, Material> {
   contextOf(id: string): string
   /** How long a predecessor stays live after its successor's activation. */
   overlapMs: number
-  /** How long a key waits that was made after its boundary: until every process, and whoever else has to, knows it. */
+  /** How long a key that was made after its boundary waits before it is active: until every process and verifier knows it. */
   lateKeyWaitsMs: number
   /** The rows of this set, in the order of activation. */
   read(db: Db): Promise<Row[]>
@@ -135,7 +135,7 @@ export async function openRotatingKeys<Row extends KeyRow, Material>(
     const at = now()
     const { last, next } = rotationBoundaries(at)
     if (!newest) return at
-    // Nobody was up to make the key of the last boundary: make it now, and let everybody who has to learn of it first.
+    // No process was running to make the key of the last boundary. It is made now, and active once everyone knows it.
     if (newest < last) return new Date(at.getTime() + options.lateKeyWaitsMs)
     if (newest < next && at.getTime() >= next.getTime() - MADE_AHEAD_MS) return next
     return undefined
@@ -160,7 +160,7 @@ export async function openRotatingKeys<Row extends KeyRow, Material>(
         .limit(1)) as { activatesAt: Date }[]
       const activatesAt = dueActivation(found?.activatesAt)
       if (!activatesAt) return // another process was first
-      // A key that was retired before its day would stand in the way: two of one day are refused.
+      // A key that was retired before its activation is in the way: the instant of activation is unique.
       await tx.delete(table).where(and(isOfSet, eq(columns.activatesAt, activatesAt)))
       const id = await insertKey(tx, activatesAt, new Date(activatesAt.getTime() + options.overlapMs))
       logger.info({ id, activatesAt }, `${name} key made`)
@@ -195,7 +195,7 @@ export async function openRotatingKeys<Row extends KeyRow, Material>(
     async rotateNow(record) {
       const id = await db.transaction(async (tx) => {
         await tx.execute(sql`select pg_advisory_xact_lock(${lock})`)
-        // Whoever knows the other keys may know the successor that waits for its boundary. It was never used, so it goes.
+        // A leak of the other keys may include the successor that waits for its boundary. It was never used, so it is deleted.
         await tx.delete(table).where(and(isOfSet, gt(columns.activatesAt, now())))
         const made = await insertKey(tx, now(), now())
         await record?.(tx, made)

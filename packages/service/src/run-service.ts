@@ -32,11 +32,12 @@ interface Service<Config, Deps> {
 type StartRole<Config, Deps> = (deps: Deps, config: Config) => Promise<Part[]>
 
 /**
- * Serves the health listener beside the parts of a process. A process without ports, which is a worker, is ready only while
- * its parts are healthy; one that serves stays in the load balancer, and the metrics of its jobs tell.
+ * Serves the health listener beside the parts of a process. A process without ports is a worker: it is ready only while its
+ * parts are healthy. A process with ports stays ready when its jobs fail, so that it is not taken out of the load balancer;
+ * the metrics of the jobs show the failure.
  *
- * stop: readiness fails and the parts drain; after noticeMs they stop. With 0 they stop at once, where nobody balances
- * between processes and so nobody has to be told.
+ * stop: readiness fails and the parts drain; after noticeMs they stop. 0 skips the notice, for a process that no load balancer
+ * sends requests to.
  */
 export async function superviseParts(
   parts: readonly Part[],

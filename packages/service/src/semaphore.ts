@@ -10,7 +10,7 @@ interface SemaphoreOptions {
 
 interface Semaphore {
   <T>(work: () => Promise<T>): Promise<T>
-  /** Throws what `refuse` makes when work that came now would be refused: for whoever has to prepare it first. */
+  /** Throws what `refuse` makes if work would be refused now. Call it before work that takes preparation. */
   requireRoom(): void
 }
 

@@ -8,7 +8,7 @@ function innermost(error: unknown): unknown {
   return at
 }
 
-/** One sentence for whoever started a process that cannot start: what is in the way and what to change, without a stack. */
+/** One sentence for the operator of a process that cannot start: the cause and what to change, without a stack. */
 export function startupFailure(thrown: unknown): string {
   const error = innermost(thrown)
   if (error instanceof ConfigError) return error.message

@@ -1,5 +1,5 @@
 /** The servers of one test run, as the global setup hands them to the test files. */
-export type TestServers = {
+type TestServers = {
   /** The maintenance database; its role may create databases. */
   databaseUrl: string
   /** Every database of the run carries it in front, so runs that share a server never meet. */

@@ -28,7 +28,7 @@ export interface UserActor {
 }
 
 /** An application, through a token that one of its API keys was exchanged for (A §2 API key). */
-export interface KeyActor {
+interface KeyActor {
   kind: 'key'
   keyId: string
   applicationId: string
@@ -60,7 +60,7 @@ export interface Deps {
   requestLog: RequestLogWriter
   blobs: Blobs
   uploadLeases: UploadLeases
-  /** Of URLs that objects are read by. */
+  /** Signs the URLs that private objects are read by. */
   accessSigner: Signer
   learnProfile: LearnProfile
   clientAddress: ClientAddress
@@ -71,7 +71,7 @@ export interface Deps {
   appsDomain: string
   /** What hostnames of buckets end in, with the port where it is not the scheme's. */
   objectsDomain: string
-  /** What S3 has for its own, with the port where it is not the scheme's; buckets are hosts below it. */
+  /** The domain of S3, whose buckets are hosts below it, with the port where it is not the scheme's; undefined: none. */
   s3Domain: string | undefined
   /** The region that S3 clients are told. */
   s3Region: string

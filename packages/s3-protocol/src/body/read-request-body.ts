@@ -38,7 +38,7 @@ const chunkedForms: Readonly<Record<string, BodyClaim['form']>> = {
   'STREAMING-UNSIGNED-PAYLOAD-TRAILER': { kind: 'chunked', isSigned: false, hasTrailers: true },
 }
 
-function readForm(payloadHash: string): BodyClaim['form'] {
+function readBodyForm(payloadHash: string): BodyClaim['form'] {
   if (payloadHash === 'UNSIGNED-PAYLOAD') return { kind: 'unsigned' }
   if (/^[0-9a-f]{64}$/.test(payloadHash)) return { kind: 'signed', sha256: payloadHash }
   const form = chunkedForms[payloadHash]
@@ -99,7 +99,7 @@ export function readBodyClaim(
   headers: ReadonlyMap<string, string>,
   payloadHash: string,
 ): BodyClaim & { length: number } {
-  const form = readForm(payloadHash)
+  const form = readBodyForm(payloadHash)
   const length =
     form.kind === 'chunked'
       ? readLength(headers.get('x-amz-decoded-content-length'), 'x-amz-decoded-content-length')

@@ -6,7 +6,6 @@ import {
   readDeleteCondition,
   readWriteCondition,
 } from './check-conditions.ts'
-import { isRangeCurrent } from '@platform/service/preconditions'
 
 const object = { etag: 'e', uploadedAt: new Date('2026-01-02T03:04:05.678Z'), contentLength: 9 }
 const DATE = object.uploadedAt.toUTCString()
@@ -34,17 +33,6 @@ test.each([
   const run = () => isNotModified(headers(given), object)
   if (outcome === 'failed') expect(run).toThrow(expect.objectContaining({ code: 'PreconditionFailed' }))
   else expect(run()).toBe(outcome === 'not modified')
-})
-
-test.each([
-  [undefined, true],
-  ['"e"', true],
-  ['"x"', false],
-  ['W/"e"', false],
-  [DATE, true],
-  [EARLIER, false],
-])('with If-Range %s a range may be answered: %s', (ifRange, isCurrent) => {
-  expect(isRangeCurrent(ifRange, object)).toBe(isCurrent)
 })
 
 test('a write takes one condition: If-None-Match: * or If-Match', () => {

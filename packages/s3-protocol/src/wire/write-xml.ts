@@ -1,5 +1,5 @@
 /** Content of an element: text, a number or a flag, child elements by name, or an array that repeats the element. */
-export type XmlContent = string | number | boolean | Date | XmlElements | readonly (string | XmlElements)[] | undefined
+type XmlContent = string | number | boolean | Date | XmlElements | readonly (string | XmlElements)[] | undefined
 export interface XmlElements {
   readonly [name: string]: XmlContent
 }

@@ -11,9 +11,9 @@ export const storageCommands: readonly Command<Deps>[] = [
     wordCount: 0,
     options: { repair: 'switch' },
     async run(deps, args) {
-      const isRepaired = args.isSet('repair')
-      const report = await verifyStorage(deps, { isRepaired })
-      const ok = report.damagedCount === 0 && (isRepaired || report.miscounted.length === 0)
+      const repairs = args.isSet('repair')
+      const report = await verifyStorage(deps, { repairs })
+      const ok = report.damagedCount === 0 && (repairs || report.miscounted.length === 0)
       return { json: { ok, ...report } }
     },
   },

@@ -13,8 +13,8 @@ import { createTusServer } from '../features/tus/server.ts'
 import { createApp } from '../http/app.ts'
 
 /**
- * Keeps dot segments what they are, characters of an id that is none: as a URL they would be folded away, and a request
- * for `/organizations/%2e%2e` be answered as one for `/`.
+ * Escapes dot segments, so that `/organizations/%2e%2e` is answered as a malformed id. As a URL it would be folded to `/` before
+ * an operation is looked up.
  */
 const keepDotSegments = (url: string): string => {
   if (!/\.|%2e/i.test(url)) return url
@@ -30,7 +30,7 @@ const unreadable = unreadableRequest({ error: 'The request is not valid HTTP' })
 
 const BODY_MS = 30_000
 
-/** A body that takes longer than this to arrive is not waited for; there is none that large. */
+/** Answers 408 to a body that has not arrived within 30 s. No operation takes a body that needs longer. */
 function limitBody(incoming: IncomingMessage): void {
   const { 'content-length': length, 'transfer-encoding': encoding } = incoming.headers
   if (encoding === undefined && (length === undefined || length === '0')) return
@@ -101,7 +101,7 @@ export async function startApi(
     },
     async stop(drainMs) {
       deps.streamSlots.refuseNew()
-      // Whoever is told to come back must not find this process again.
+      // A reader whose stream ends reconnects at once, and must not reach this process again.
       await server.refuseConnections()
       deps.activityFeed.endStreams()
       await Promise.all([server.stop(drainMs), s3Server.stop(drainMs)])

@@ -9,7 +9,7 @@ import { expireUploads } from '../features/uploads/uploads.ts'
 import { collectGarbage } from '../features/storage/maintenance/collect-garbage.ts'
 import { mergeBlobs } from '../features/storage/maintenance/merge-blobs.ts'
 
-/** What has to be done without a request. */
+/** The jobs of the worker, in the order they run in. */
 const openJobs = (): Jobs<Deps> => ({
   'discard idempotent requests': discardIdempotentRequests,
   'discard activities': discardActivities,

@@ -59,10 +59,7 @@ function refuseScopes(scopes: readonly string[], by: UserActor): void {
 }
 
 /** In the console, managing keys needs credentials proven within 15 minutes (A §4 rule 6, D6). Throws SignInTooOld. */
-export function demandFreshSignIn(
-  { consoleClientIds, now }: Pick<Deps, 'consoleClientIds' | 'now'>,
-  by: UserActor,
-): void {
+function demandFreshSignIn({ consoleClientIds, now }: Pick<Deps, 'consoleClientIds' | 'now'>, by: UserActor): void {
   if (!consoleClientIds.has(by.clientId)) return
   const provenAt = by.authenticatedAt?.getTime() ?? 0
   if (now().getTime() - provenAt > PROVEN_WITHIN_MS)

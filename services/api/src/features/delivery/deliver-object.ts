@@ -1,6 +1,5 @@
 import { ApiError, Forbidden, NotFound, PreconditionFailed } from '@platform/errors/api-error'
-import type { ByteRange } from '@platform/service/byte-range'
-import { readRange } from '@platform/service/byte-range'
+import { type ByteRange, readRange } from '@platform/service/byte-range'
 import { quotedEtag } from '@platform/service/entity-tag'
 import { isRangeCurrent, evaluatePreconditions } from '@platform/service/preconditions'
 import type { DoorExchange } from '../../http/door.ts'

@@ -21,8 +21,8 @@ async function handle(exchange: DoorExchange): Promise<void> {
 }
 
 /**
- * Serves what people upload, by hostname: the objects of buckets below OBJECTS_DOMAIN. It needs an origin that the API's never
- * is. A hostname that belongs to nothing is answered with a 404 page.
+ * Serves what people upload, by hostname: the objects of buckets below OBJECTS_DOMAIN. It must not share an origin with the API.
+ * A request that names no object is answered with a 404 page.
  */
 export function createDeliveryServer(deps: Deps): RequestListener {
   return openDoor(deps, {

@@ -14,7 +14,7 @@ export interface ObjectTarget {
   isSandboxed: boolean
 }
 
-/** What a hostname and path name. nothing: no bucket or application has the hostname. */
+/** What a hostname and path name. nothing: they have not the form of an object's URL. */
 export type Target = ObjectTarget | { kind: 'nothing' }
 
 /** The host that a request names, in lower case. */

@@ -1,5 +1,5 @@
 /** How an organization that nobody decided anything for stands to a product. */
-export type DefaultAccessPolicy = 'granted' | 'explicit_entitlement_required'
+type DefaultAccessPolicy = 'granted' | 'explicit_entitlement_required'
 
 export type ProductSlug = 'network' | 'storage' | 'ai-gateway'
 

@@ -25,6 +25,7 @@ import {
   findPublic,
   findSigner,
   type Named,
+  NOTHING,
   type SigningApiKey,
 } from './find-access.ts'
 import type { Caller } from './s3-call.ts'
@@ -117,7 +118,7 @@ async function authorizeSigned(exchange: DoorExchange, request: Request, claim: 
   const caller = callerOf(deps, key)
   exchange.actor = caller
   requireScope(caller.scopes, request.scope)
-  return { caller, named: found?.named ?? { bucket: null, found: null, isReadOnly: false }, payloadHash, seed }
+  return { caller, named: found?.named ?? NOTHING, payloadHash, seed }
 }
 
 /** The token of a key acts for its application as the key does, until it expires after 300 seconds (D44, A §3). */

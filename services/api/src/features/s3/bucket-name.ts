@@ -3,8 +3,6 @@ import { isBucketName } from '@platform/s3-protocol/wire/bucket-name'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import type { EnvironmentSlug } from '../applications/table.ts'
 
-/** The REST API would read such a name as an id (D39). */
-
 export interface BucketName {
   environment: EnvironmentSlug
   name: string
@@ -18,6 +16,7 @@ export function readBucketName(text: string): BucketName {
   const dot = text.indexOf('.')
   const environment = dot < 0 ? 'production' : text.slice(0, dot)
   const name = text.slice(dot + 1)
+  // The REST API would read a UUID as an id and not as a name (D39).
   if ((environment !== 'production' && environment !== 'preview') || !isBucketName(name) || isLowerCaseUuid(name))
     throw s3Failure('InvalidBucketName', undefined, { BucketName: text.slice(0, 255) })
   return { environment, name }

@@ -62,7 +62,7 @@ const firstPiece = and(eq(objectBlobs.objectId, objects.id), eq(objectBlobs.n, 0
 /** One look-up: a key id, and the names in its request. */
 const asked = askedRows({ keyId: 'uuid', environment: 'text', name: 'text', key: 'text' })
 
-/** Finds keys and the named resources, in one statement for all requests of a tick. */
+/** Finds keys and the named resources, in one statement for all requests of one turn of the event loop. */
 const bySigner = preparedOnce((db) => {
   const { columns } = asked
   // A subquery, so that the planner has to use both columns of the index: as a plain join it read the whole bucket for each key
@@ -158,7 +158,8 @@ export async function findSigner(
   return row && { key: row.key, named: asNamed(row) }
 }
 
-const NOTHING: Named = { bucket: null, found: null, isReadOnly: false }
+/** The resources of a request that names none, or none that exist. */
+export const NOTHING: Named = { bucket: null, found: null, isReadOnly: false }
 
 /** Finds the named resources of an application. */
 export async function findBelowApplication(db: Db, applicationId: string, { bucket, key }: Asked): Promise<Named> {

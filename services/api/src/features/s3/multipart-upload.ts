@@ -63,7 +63,7 @@ export interface PartChecksum {
 export const writePartChecksum = (checksum: PartChecksum | undefined): string | null =>
   checksum ? `${checksum.algorithm}:${checksum.value}` : null
 
-export function readPartChecksum(text: string | null): PartChecksum | undefined {
+function readPartChecksum(text: string | null): PartChecksum | undefined {
   if (text === null) return undefined
   const at = text.indexOf(':')
   return { algorithm: text.slice(0, at) as ChecksumAlgorithm, value: text.slice(at + 1) }

@@ -34,11 +34,11 @@ interface SmallObject {
 const given = sql.raw('given')
 
 /**
- * What `commitStatement` does, for several objects under different keys. Everybody takes locks in the same order: buckets,
- * old objects by key, new ones by key, counts by bucket. What comes back are the ids of those that were made: all but those
- * of deleted buckets.
+ * The same as `commitStatement` of commit-object.ts, for several objects under different keys. Everybody takes locks in the same
+ * order: buckets, old objects by key, new ones by key, counts by bucket. Returns the ids of the objects that were made: all but
+ * those of deleted buckets.
  */
-const commitStatement = preparedOnce((db) => {
+const commitAllStatement = preparedOnce((db) => {
   const step = (name: string, query: ReturnType<typeof sql>) => db.$with(name, {}).as(query)
   return db
     .with(
@@ -140,7 +140,7 @@ const committer = preparedOnce((db) => {
     })
     const ids = new Set(given.map(({ bucket_id: bucketId }) => bucketId))
     try {
-      const made = await commitStatement(db).execute({
+      const made = await commitAllStatement(db).execute({
         objects: JSON.stringify(given),
         contents: Buffer.concat(together.map(({ content }) => content)),
         buckets: `{${[...ids].join(',')}}`,

@@ -118,8 +118,8 @@ interface Reading {
 }
 
 /**
- * An object's bytes, or a range of them, read no further than by its reader. first: from `findObjectWithContent`, where that
- * was asked.
+ * An object's bytes, or a range of them, read only as far as the reader asks. first: its first blob, if the
+ * object was found together with it.
  */
 export function openObject(
   deps: Pick<Deps, 'db' | 'blobs'>,

@@ -1,4 +1,5 @@
 import { NotFound } from '@platform/errors/api-error'
+import { isUuid } from '@platform/runtime/is-uuid'
 import type { Actor, Deps } from '../../deps.ts'
 import { requireApplicationProduct } from '../applications/product-access.ts'
 import type { Bucket } from '../storage/buckets.ts'
@@ -25,7 +26,7 @@ export async function reachTarget(deps: Deps, actor: Actor, metadata: Metadata):
   const applicationId = metadata.get('applicationId') ?? (actor.kind === 'key' ? actor.applicationId : undefined)
   const bucket = metadata.get('bucket')
   if (applicationId === undefined || bucket === undefined) throw tusError('TargetMissing')
-  if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(applicationId)) throw new NotFound('Application')
+  if (!isUuid(applicationId)) throw new NotFound('Application')
   const environment = metadata.get('environment')
   const params = {
     applicationId: applicationId.toLowerCase(),

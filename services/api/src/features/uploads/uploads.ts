@@ -34,6 +34,7 @@ export interface NewUpload {
   createdBy: Actor
 }
 
+/** Who created an upload, as its row stores it: every key of an application counts as the application. */
 export const callerOf = (actor: Actor): string =>
   actor.kind === 'user' ? `user:${actor.userId}` : `application:${actor.applicationId}`
 
@@ -70,7 +71,7 @@ export async function createUpload(db: Db, at: Date, given: NewUpload): Promise<
   return { upload: one(rows), token }
 }
 
-/** An upload as it is now: one whose time is over reads as expired even before the worker has seen it. */
+/** The state of an upload at an instant: expired once its time is over, even before the worker has written so. */
 export const stateOf = (upload: Pick<Upload, 'state' | 'expiresAt'>, at: Date): Upload['state'] =>
   (upload.state === 'pending' || upload.state === 'ready') && upload.expiresAt <= at ? 'expired' : upload.state
 
@@ -105,7 +106,7 @@ export async function findUploadByToken(
   return upload
 }
 
-/** An upload as it is now. Throws NotFound. */
+/** The upload with this id. Throws NotFound. */
 export async function getUpload({ db }: Pick<Deps, 'db'>, id: string): Promise<Upload> {
   const [upload] = await db.select().from(uploads).where(eq(uploads.id, id))
   if (!upload) throw new NotFound('Upload')
@@ -122,7 +123,7 @@ export async function requireStorageAccess({ db }: Pick<Deps, 'db'>, { bucketId 
   if (bucket?.isWithheld) throw new Forbidden(noAccess('storage'))
 }
 
-/** Gives up the bytes of expired uploads, and forgets these a day later. */
+/** Gives up the bytes of expired uploads. A day after its time every upload is deleted, completed ones included. */
 export async function expireUploads({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
   const at = now()
   const isOver = lt(uploads.expiresAt, at)

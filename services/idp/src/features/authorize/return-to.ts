@@ -22,7 +22,7 @@ export const returnToDevice = ({ accountUrl }: Pick<Deps, 'accountUrl'>, userCod
   url: `${accountUrl}/device${userCode === undefined ? '' : `?user_code=${encodeURIComponent(userCode)}`}`,
 })
 
-export const returnToHome = ({ accountUrl }: Pick<Deps, 'accountUrl'>): ReturnTo => ({
+const returnToHome = ({ accountUrl }: Pick<Deps, 'accountUrl'>): ReturnTo => ({
   kind: 'account',
   url: `${accountUrl}/`,
 })

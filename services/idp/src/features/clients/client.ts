@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { type ClientCredentials, invalidClient } from '@platform/auth/oauth-form'
-import { isScope, type Scope, scopeCatalogue } from '@platform/auth/scopes'
+import { isScope, type Scope } from '@platform/auth/scopes'
 import { eq, getTableColumns, sql } from 'drizzle-orm'
 import { isUuid } from '@platform/runtime/is-uuid'
 import { preparedOnce } from '@platform/runtime/prepared-once'
@@ -97,6 +97,3 @@ export function readScopes(client: Client, text: string): Scope[] | undefined {
   const scopes = names.filter((name) => isScope(name) && mayHoldScope(client, name)) as Scope[]
   return names.length > 0 && scopes.length === names.length ? scopes : undefined
 }
-
-/** The part of the catalogue that the client may be granted. */
-export const allowedScopes = (client: Client): Scope[] => scopeCatalogue.filter((scope) => mayHoldScope(client, scope))

@@ -1,5 +1,5 @@
 /** A message to one person. The text may hold links that are keys: it is never logged. */
-export interface Letter {
+interface Letter {
   /** An address as accounts hold it. */
   to: string
   subject: string

@@ -4,7 +4,7 @@ import type { Client, UnprovenClient } from '../clients/client.ts'
 import type { TokenResponse } from './issue-tokens.ts'
 
 /** A token request whose grant type is known. Each grant reads its own row and the client's in one statement. */
-export interface GrantRequest {
+interface GrantRequest {
   deps: Deps
   form: OAuthForm
   /** As the request names it; a well-formed UUID, or the nil UUID that no client has. */

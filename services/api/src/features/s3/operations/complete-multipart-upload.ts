@@ -57,7 +57,7 @@ function readListedPart(node: XmlNode): ListedPart {
 }
 
 /** Reads the list of parts. Throws MalformedXML for none or over 10,000, InvalidPartOrder, InvalidArgument. */
-export function readPartList(body: Buffer): ListedPart[] {
+function readPartList(body: Buffer): ListedPart[] {
   const { children } = readXml(body, 'CompleteMultipartUpload', ELEMENTS_MAX)
   if (children.length === 0 || children.length > PARTS_MAX)
     throw s3Failure('MalformedXML', `The document must list 1 to ${PARTS_MAX} parts`)
@@ -69,7 +69,7 @@ export function readPartList(body: Buffer): ListedPart[] {
 }
 
 /** The ETag of a multipart object: the MD5 of its parts' MD5s, and the number of parts. */
-export function etagOfParts(parts: readonly { etag: string }[]): string {
+function etagOfParts(parts: readonly { etag: string }[]): string {
   const md5 = createHash('md5')
   for (const { etag } of parts) md5.update(etag, 'hex')
   return `${md5.digest('hex')}-${parts.length}`

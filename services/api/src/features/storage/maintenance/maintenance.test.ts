@@ -223,7 +223,7 @@ test('verify names what is damaged and repairs counts, and removes nothing', asy
     .update(bucketCounts)
     .set({ objects: sql`${bucketCounts.objects} + 5` })
     .where(eq(bucketCounts.bucketId, id))
-  const report = await verifyStorage(platform.api, { isRepaired: true })
+  const report = await verifyStorage(platform.api, { repairs: true })
   expect(report.damaged.map(({ key, fault }) => `${key} is ${fault}`).toSorted()).toEqual([
     'cut is corrupt',
     'gone is missing',

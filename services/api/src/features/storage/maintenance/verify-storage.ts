@@ -113,12 +113,12 @@ async function recount(deps: Pick<Deps, 'db'>, bucketId: string): Promise<void> 
 }
 
 /**
- * Compares every live blob with its checksum, and the counts of buckets with their objects. isRepaired: corrects counts, and
- * tells the collector of forgotten blobs; bytes and objects are never touched.
+ * Compares every live blob with its checksum, and the counts of buckets with their objects. repairs: whether to correct
+ * counts and to tell the collector of forgotten blobs; bytes and objects are never touched.
  */
 export async function verifyStorage(
   deps: Pick<Deps, 'db' | 'blobs'>,
-  { isRepaired = false }: { isRepaired?: boolean } = {},
+  { repairs = false }: { repairs?: boolean } = {},
 ): Promise<VerifyReport> {
   const { db } = deps
   const report: VerifyReport = { blobs: 0, bytes: 0, damaged: [], damagedCount: 0, miscounted: [], unreferenced: 0 }
@@ -153,7 +153,7 @@ export async function verifyStorage(
       .where(and(eq(blobs.state, 'live'), isNull(blobCandidates.blobId), isUnreferenced(tx))),
   )
   report.unreferenced = forgotten.length
-  if (isRepaired) {
+  if (repairs) {
     for (const { id } of miscounted) await recount(deps, id)
     for (let n = 0; n < forgotten.length; n += AT_ONCE)
       await db
