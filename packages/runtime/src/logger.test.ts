@@ -139,3 +139,31 @@ test('a log that nobody can take ends no process: a full disk, a reader who has 
     expect([said, code]).toEqual(['still there', 7])
   }
 })
+
+test('the last lines come out in order while all threads are busy', async () => {
+  const script = `import { pbkdf2 } from 'node:crypto'
+    import { createLogger } from ${JSON.stringify(import.meta.resolve('./logger.ts'))}
+    const logger = createLogger('test', 'info')
+    for (let job = 0; job < 8; job++) pbkdf2('a', 'b', 200_000, 64, 'sha512', () => {})
+    for (let n = 0; n < 400; n++) logger.info({ n }, 'é'.repeat(100))
+    setImmediate(() => process.exit(0))`
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', script], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const lines = (await text(child.stdout)).trimEnd().split('\n')
+  expect(lines.map((line) => (JSON.parse(line) as { n: number }).n)).toEqual(Array.from({ length: 400 }, (_, n) => n))
+})
+
+test('a reader that has stopped does not keep the process from its end', async () => {
+  const script = `import { createLogger } from ${JSON.stringify(import.meta.resolve('./logger.ts'))}
+    const logger = createLogger('test', 'info')
+    for (let n = 0; n < 5_000; n++) logger.info({ n }, 'é')
+    process.exit(7)`
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', script], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  // Nobody reads child.stdout.
+  expect(await once(child, 'exit')).toEqual([7, null])
+})

@@ -1,4 +1,5 @@
 import { type DestinationStream, type Logger, pino } from 'pino'
+import { bufferedStdout } from './buffered-stdout.ts'
 
 export type { Logger }
 
@@ -33,31 +34,6 @@ export function describeError(error: unknown): LoggedError | undefined {
   }
 }
 
-/** Lines wait for this much text, or for FLUSH_MS: a write for each would be a tenth of what a request costs. */
-const TOGETHER_BYTES = 8_192
-const FLUSH_MS = 200
-/** Where a reader is so far behind, or a disk full for so long, further lines are lost. */
-const WAITING_BYTES_MAX = 16 * 1_048_576
-
-let stdout: DestinationStream | undefined
-
-/** One for the process, so that the lines of all loggers come out in their order. What is left is written at its end. */
-function openStdout(): DestinationStream {
-  const destination = pino.destination({
-    fd: 1,
-    sync: false,
-    minLength: TOGETHER_BYTES,
-    periodicFlush: FLUSH_MS,
-    maxLength: WAITING_BYTES_MAX,
-  })
-  // A log that cannot be written, to a full disk for example, ends no service; pino itself gives up on a broken pipe.
-  destination.on('error', () => {
-    // At the end of the process it would try again for ever.
-    destination.flushSync = () => {}
-  })
-  return destination
-}
-
 /** The time of a line, written out once for all lines of a millisecond. */
 let written = { at: 0, text: '' }
 function isoTime(): string {
@@ -76,6 +52,6 @@ export function createLogger(service: string, level: string, destination?: Desti
       serializers: { err: describeError },
       redact: { paths: secret.flatMap((name) => [`["${name}"]`, `*["${name}"]`]), censor: '[redacted]' },
     },
-    destination ?? (stdout ??= openStdout()),
+    destination ?? bufferedStdout(),
   )
 }

@@ -134,15 +134,17 @@ function readArguments(
   }
 }
 
-/** Runs a command on what the service is composed of. Returns the line to print. */
+/** Runs a command on what the service is composed of, and prints its result. */
 async function runCommand<Config extends { MIGRATE_ON_START: boolean }, Deps>(
   program: Program<Config, Deps>,
   words: string[],
-): Promise<string> {
+): Promise<void> {
   const { command, rest } = findCommand(program.commands, words)
   const args = readArguments(command, rest, program.prints)
-  const print = ({ json, text }: Output): string =>
-    program.prints === 'json' || args.isSet('json') || text === undefined ? JSON.stringify(json) : text
+  const print = ({ json, text }: Output): void => {
+    const isJson = program.prints === 'json' || args.isSet('json') || text === undefined
+    stdout.write(`${isJson ? JSON.stringify(json) : text}\n`)
+  }
 
   const config = program.loadConfig(env)
   if (!command.run || config.MIGRATE_ON_START) await program.migrate(config)
@@ -150,7 +152,8 @@ async function runCommand<Config extends { MIGRATE_ON_START: boolean }, Deps>(
   // Logs go to stderr, so that stdout holds the answer alone.
   const { deps, close } = await program.compose(config, { logger: createLogger(program.name, 'warn', stderr) })
   try {
-    return print(await command.run(deps, args))
+    // Before closing: a secret that is shown once must not be lost because something would not close.
+    print(await command.run(deps, args))
   } finally {
     await close()
   }
@@ -171,7 +174,7 @@ export async function runCli<Config extends { MIGRATE_ON_START: boolean }, Deps>
     return
   }
   try {
-    stdout.write(`${await runCommand(program, words)}\n`)
+    await runCommand(program, words)
   } catch (error) {
     if (error instanceof UsageError) {
       stderr.write(program.prints === 'json' ? helpOf(program) : `${error.message}. See --help.\n`)

@@ -5,6 +5,8 @@ import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 
 export interface Listening {
   port: number
+  /** The same, as every part of a process tells its ports. */
+  ports: readonly number[]
   /**
    * From now on every answer closes its connection, so that the pools of proxies empty themselves before `stop`: a proxy that
    * sends a POST on a connection just as it is closed cannot know whether it may send it again.
@@ -110,8 +112,10 @@ export async function listen(
     held = undefined
   }
 
+  const { port: listensOn } = server.address() as AddressInfo
   return {
-    port: (server.address() as AddressInfo).port,
+    port: listensOn,
+    ports: [listensOn],
     drain: () => void (isDraining = true),
     refuseConnections: () => (closing ??= closeQuietly()),
     async stop(drainMs = 25_000) {

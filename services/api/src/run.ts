@@ -8,10 +8,7 @@ import { startWorker } from './roles/worker.ts'
 
 const worker = (deps: Deps, { JOBS_EVERY_MS }: Config) => startWorker(deps, JOBS_EVERY_MS)
 const api = (deps: Deps, { HOST: host, PORT: port, S3_PORT: s3Port }: Config) => startApi(deps, { host, port, s3Port })
-async function edge(deps: Deps, { HOST: host, EDGE_PORT: port }: Config) {
-  const server = await startEdge(deps, { host, port })
-  return { ...server, ports: [server.port] }
-}
+const edge = (deps: Deps, { HOST: host, EDGE_PORT: port }: Config) => startEdge(deps, { host, port })
 
 await runService({
   loadConfig,

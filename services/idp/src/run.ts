@@ -1,7 +1,7 @@
 import { runService } from '@platform/service/run-service'
 import { compose, migrate } from './compose.ts'
 import { loadConfig } from './config.ts'
-import { startHousekeeping } from './housekeeping.ts'
+import { startHousekeeping } from './roles/housekeeping.ts'
 import { startIdp } from './roles/idp.ts'
 
 await runService({
@@ -9,9 +9,6 @@ await runService({
   migrate,
   compose,
   roles: {
-    async all(deps, { HOST: host, PORT: port }) {
-      const server = await startIdp(deps, { host, port })
-      return [{ ...server, ports: [server.port] }, startHousekeeping(deps)]
-    },
+    all: async (deps, { HOST: host, PORT: port }) => [await startIdp(deps, { host, port }), startHousekeeping(deps)],
   },
 })

@@ -14,7 +14,7 @@ import { loadConfig } from '../src/config.ts'
 import type { Deps } from '../src/deps.ts'
 import { createUser } from '../src/features/accounts/accounts.ts'
 import { createClient, type NewClient } from '../src/features/clients/clients.ts'
-import { startHousekeeping } from '../src/housekeeping.ts'
+import { startHousekeeping } from '../src/roles/housekeeping.ts'
 import { startIdp } from '../src/roles/idp.ts'
 
 export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'

@@ -10,7 +10,7 @@ const invalidRequest = (description: string) => new OAuthError(400, 'invalid_req
 
 async function readText(c: Ctx): Promise<string> {
   try {
-    return (await readBody(c.env.incoming, BODY_BYTES_MAX)).toString('utf8')
+    return new TextDecoder().decode(await readBody(c.env.incoming, BODY_BYTES_MAX))
   } catch (error) {
     throw error instanceof ApiError ? invalidRequest(error.message) : error
   }

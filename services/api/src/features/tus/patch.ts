@@ -37,6 +37,9 @@ export async function append(
   try {
     // The writer before may have moved the offset until the lease was taken.
     const current = await getUpload(deps, upload.id)
+    // MUST NOT change once set; another request may have set it until the lease was taken.
+    if (declaredLength !== undefined && current.contentLength !== null && current.contentLength !== declaredLength)
+      throw tusError('LengthChanged')
     // MUST be 409, and change nothing.
     if (current.offset !== offset) throw tusError('OffsetMismatch', `The upload is at byte ${current.offset}`)
     return await appendBody(deps, exchange, lease, current, { declaredLength, checksum })

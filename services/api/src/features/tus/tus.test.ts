@@ -181,6 +181,19 @@ describe('creation (tus 1.0.0)', () => {
     expect([told.headers.get('upload-length'), told.headers.get('upload-defer-length')]).toEqual([length, null])
   })
 
+  test('keeps the length that was declared first, when two are declared at once', async () => {
+    const made = await post({ 'upload-defer-length': '1', 'upload-metadata': target(unique()) })
+    const url = made.headers.get('location') ?? ''
+    const id = /files\/([^.]+)/.exec(url)?.[1] ?? ''
+    const declare = (length: string) => () => patch(url, 0, Buffer.alloc(0), { 'upload-length': length })
+    const answers = await holding(
+      platform.databaseUrl,
+      (sql) => sql`select 1 from uploads where id = ${id} for update`,
+      [declare('3'), declare('4')],
+    )
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([204, 400])
+  })
+
   test('under If-None-Match fails where the key is taken by the time the bytes are there', async () => {
     const key = unique()
     const url = await begin(key, 1, { 'if-none-match': '*' })

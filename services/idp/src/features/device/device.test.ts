@@ -207,7 +207,7 @@ describe('polling (B §3, RFC 8628 §3.5, D64)', () => {
     idp.advance(2_000)
     for (const { device_code } of [open, approved])
       expect(await poll(device_code)).toMatchObject(error('expired_token'))
-    const { discardExpired } = await import('../../housekeeping.ts')
+    const { discardExpired } = await import('../../roles/housekeeping.ts')
     idp.advance(86_000_000)
     await discardExpired(idp.deps)
     expect(await poll(open.device_code)).toMatchObject(error('expired_token'))

@@ -1,7 +1,7 @@
 import { openDatabase } from '@platform/runtime/database'
 import { sql } from 'drizzle-orm'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { startTestIdp, type TestIdp, type TestPerson } from '../test/start.ts'
+import { startTestIdp, type TestIdp, type TestPerson } from '../../test/start.ts'
 import { discardExpired } from './housekeeping.ts'
 
 const DAY = 86_400_000

@@ -1,14 +1,14 @@
 import { DISCARDED_AT_ONCE, discardBefore, inBatch } from '@platform/runtime/discard-rows'
 import { type PeriodicJobs, startPeriodicJobs } from '@platform/service/periodic-jobs'
 import { and, asc, gt, lt, lte, or } from 'drizzle-orm'
-import type { Deps } from './deps.ts'
-import { attempts } from './features/attempts/table.ts'
-import { authorizationCodes } from './features/authorize/table.ts'
-import { deviceAuthorizations } from './features/device/table.ts'
-import { oneTimeLinks } from './features/links/table.ts'
-import { usedChallenges } from './features/passkeys/table.ts'
-import { refreshFamilies } from './features/refresh/table.ts'
-import { sessions } from './features/sessions/table.ts'
+import type { Deps } from '../deps.ts'
+import { attempts } from '../features/attempts/table.ts'
+import { authorizationCodes } from '../features/authorize/table.ts'
+import { deviceAuthorizations } from '../features/device/table.ts'
+import { oneTimeLinks } from '../features/links/table.ts'
+import { usedChallenges } from '../features/passkeys/table.ts'
+import { refreshFamilies } from '../features/refresh/table.ts'
+import { sessions } from '../features/sessions/table.ts'
 
 const EVERY_MS = 600_000
 const DAY_MS = 86_400_000
