@@ -40,13 +40,13 @@ const ownedBy = (owner: Owner): SQL =>
     ? eq(envVars.organizationId, owner.organization.id) // only the organization layer has one
     : eq(envVars.applicationId, owner.application.id)
 
-function show({ sealer }: Pick<Deps, 'sealer'>, row: Row): ShownVariable {
+/** A row as answers show it. value: its text, which a sensitive variable never shows. */
+function showAs(value: () => string, row: Row): ShownVariable {
   const { id, key, sensitive, layer, environmentId, environmentName, createdAt, updatedAt } = row
-  const value = sensitive ? null : sealer.open(row, row.id).toString('utf8')
   return {
     id,
     key,
-    value,
+    value: sensitive ? null : value(),
     sensitive,
     scope: layer,
     source: layer,
@@ -56,6 +56,9 @@ function show({ sealer }: Pick<Deps, 'sealer'>, row: Row): ShownVariable {
     updatedAt,
   }
 }
+
+const show = ({ sealer }: Pick<Deps, 'sealer'>, row: Row): ShownVariable =>
+  showAs(() => sealer.open(row, row.id).toString('utf8'), row)
 
 /** PLATFORM_ is what the platform itself injects (D49). Throws BadRequest. */
 function refuseReservedKey(key: string): void {
@@ -123,7 +126,7 @@ async function insertVariable(
       return one(rows)
     }),
   )
-  return show({ sealer }, { ...row, environmentName })
+  return showAs(() => value, { ...row, environmentName })
 }
 
 /** Creates a variable of the organization layer. */
