@@ -383,3 +383,18 @@ test('each step of the order hides what comes after it (D72)', async () => {
   expect(await errorOf(`grant_type=authorization_code&client_id=${narrow.id}`)).toBe('unauthorized_client')
   expect(await errorOf(`grant_type=authorization_code&client_id=${client.id}`)).toBe('invalid_request')
 })
+
+test('a form is read behind a byte order mark, whether its length is told or not', async () => {
+  const form = '\ufeffgrant_type=nope'
+  const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+  const chunks = new ReadableStream({
+    start(controller) {
+      controller.enqueue(new TextEncoder().encode(form))
+      controller.close()
+    },
+  })
+  for (const body of [form, chunks]) {
+    const answer = await fetch(`${idp.url}/oauth2/token`, { method: 'POST', headers, body, duplex: 'half' })
+    expect(await answer.json()).toMatchObject({ error: 'unsupported_grant_type' })
+  }
+})
