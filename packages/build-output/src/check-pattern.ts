@@ -1,0 +1,77 @@
+import { Worker } from 'node:worker_threads'
+import { isSimplePattern } from './simple-pattern.ts'
+
+/** What a pattern can cost, or why it cannot be used. */
+export type PatternVerdict =
+  | { kind: 'safe' }
+  | { kind: 'slow'; complexity: string }
+  | { kind: 'unknown'; reason: string }
+
+export interface PatternChecker {
+  /** What matching can cost at worst. Quadratic counts as safe: paths and values are bounded. */
+  checkPattern(source: string, flags: string): Promise<PatternVerdict>
+  close(): Promise<void>
+}
+
+const DEADLINE_MS = 10_000
+/** For all patterns of a manifest. */
+const TOTAL_MS = 60_000
+const HEAP_MB = 512
+
+/**
+ * Judges patterns of strangers by `recheck`, in a thread of its own that is ended when one takes longer than the deadline;
+ * once all have taken the total, what is left is not judged any more:
+ * the analysis of a pattern can run away just as its matching can.
+ */
+export function openPatternChecker(deadlineMs = DEADLINE_MS, totalMs = TOTAL_MS): PatternChecker {
+  const verdicts = new Map<string, Promise<PatternVerdict>>()
+  let worker: Worker | undefined
+  let spentMs = 0
+  let queue: Promise<unknown> = Promise.resolve()
+
+  const end = async (): Promise<void> => {
+    const ended = worker
+    worker = undefined
+    await ended?.terminate()
+  }
+
+  async function ask(source: string, flags: string): Promise<PatternVerdict> {
+    if (spentMs > totalMs) return { kind: 'unknown', reason: 'the patterns before it took too long to check' }
+    const startedAt = performance.now()
+    worker ??= new Worker(new URL('./pattern-worker.ts', import.meta.url), {
+      resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
+      // The analysis itself, in this thread: it would otherwise start a process of its own, which outlives the deadline.
+      env: { RECHECK_BACKEND: 'pure', RECHECK_SYNC_BACKEND: 'pure' },
+    })
+    const asked = worker
+    const answered = Promise.withResolvers<PatternVerdict>()
+    const tooLate = setTimeout(
+      () => answered.resolve({ kind: 'unknown', reason: `it could not be checked in ${deadlineMs / 1_000} s` }),
+      deadlineMs,
+    )
+    const failed = (): void => answered.resolve({ kind: 'unknown', reason: 'its check ran out of memory' })
+    asked.on('message', answered.resolve).on('error', failed).on('exit', failed)
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
+    asked.postMessage({ source, flags })
+    const verdict = await answered.promise
+    clearTimeout(tooLate)
+    spentMs += performance.now() - startedAt
+    asked.off('message', answered.resolve).off('error', failed).off('exit', failed)
+    if (verdict.kind === 'unknown') await end()
+    return verdict
+  }
+
+  return {
+    checkPattern(source, flags) {
+      if (isSimplePattern(source)) return Promise.resolve({ kind: 'safe' })
+      const key = `${flags}/${source}`
+      const known = verdicts.get(key)
+      if (known !== undefined) return known
+      const verdict = queue.then(() => ask(source, flags))
+      queue = verdict
+      verdicts.set(key, verdict)
+      return verdict
+    },
+    close: end,
+  }
+}

@@ -1,0 +1,115 @@
+import { isSettable } from './answer.ts'
+import { compileConditions, namesOf } from './conditions.ts'
+import type { Route } from './manifest.ts'
+import { compileTemplate, inHeader, type Template } from './template.ts'
+
+/** A route ready to be matched. */
+export interface CompiledRoute {
+  route: Route
+  pattern: RegExp
+  /** Lower-case text that every path that matches begins with; often empty. It saves most patterns from being tried. */
+  prefix: string
+  /** It is tried on the decoded path, too: middleware, as Next.js does it, and letters that paths only hold encoded. */
+  seesDecoded: boolean
+  methods: ReadonlySet<string> | undefined
+  conditions: ReturnType<typeof compileConditions>
+  dest: { path: Template; query: Template | undefined; isAbsolute: boolean } | undefined
+  headers: [name: string, value: Template][]
+  location: Template | undefined
+  transforms: { transform: NonNullable<Route['transforms']>[number]; args: Template[] }[]
+}
+
+/**
+ * The pattern of a route: from end to end, whichever of the anchors it brings itself, and without regard to case unless the
+ * route asks for it. Throws SyntaxError.
+ */
+export function patternOfRoute({ src = '', caseSensitive }: Route): RegExp {
+  const start = src.startsWith('^') ? '' : '^'
+  const end = src.endsWith('$') ? '' : '$'
+  return new RegExp(start + src + end, caseSensitive === true ? '' : 'i')
+}
+
+/** Compiles a route that is no `handle`. Throws SyntaxError for a pattern that is none. */
+export function compileRoute(route: Route): CompiledRoute {
+  const pattern = patternOfRoute(route)
+  const groups = (new RegExp(`${pattern.source}|`).exec('')?.length ?? 1) - 1
+  const names = new Set([
+    ...[...pattern.source.matchAll(/\(\?<([A-Za-z_]\w*)>/g)].map(([, name]) => name ?? ''),
+    ...namesOf(route.has ?? []),
+    'wildcard',
+  ])
+  names.delete('')
+  const template = (text: string) => compileTemplate(text, groups, names)
+  const headers = Object.entries(route.headers ?? {}).map(([name, value]): [string, Template] => [
+    name.toLowerCase(),
+    template(inHeader(value)),
+  ])
+  const seesDecoded = route.middlewarePath !== undefined || /[^\0-\x7F]|\\u/.test(pattern.source)
+  const location = headers.find(([name]) => name === 'location')?.[1]
+  return {
+    route,
+    pattern,
+    prefix: seesDecoded ? '' : literalPrefixOf(pattern.source).toLowerCase(),
+    seesDecoded,
+    methods: route.methods && new Set(route.methods.map((method) => method.toUpperCase())),
+    conditions: compileConditions(route.has ?? [], route.missing ?? []),
+    dest: route.dest === undefined ? undefined : compileDest(route.dest, template),
+    headers: headers.filter(([name]) => name !== 'location' && isSettable(name)),
+    location,
+    transforms: (route.transforms ?? []).map((transform) => ({
+      transform,
+      args: [transform.args ?? []].flat().map(template),
+    })),
+  }
+}
+
+function compileDest(dest: string, template: (text: string) => Template): CompiledRoute['dest'] {
+  const at = dest.indexOf('?')
+  return {
+    path: template(at === -1 ? dest : dest.slice(0, at)),
+    query: at === -1 ? undefined : template(dest.slice(at + 1)),
+    isAbsolute: /^https?:\/\//i.test(dest),
+  }
+}
+
+/**
+ * The text that whatever matches a pattern begins with; '' where that is not plain to see.
+ *
+ * source: of a pattern that begins with `^`.
+ */
+export function literalPrefixOf(source: string): string {
+  if (hasOuterAlternative(source)) return ''
+  let prefix = ''
+  let index = 1
+  while (index < source.length) {
+    let character = source[index] ?? ''
+    let length = 1
+    if (character === '\\') {
+      character = source[index + 1] ?? ''
+      length = 2
+      if (/[A-Za-z0-9]/.test(character)) break
+    } else if ('^$.*+?()[]{}|'.includes(character)) break
+    // Paths may hold it encoded.
+    if (!/[\w\-~/.!$&'()*+,;=:@[\]|]/.test(character)) break
+    // It may be absent, or be there again.
+    if ('*?{'.includes(source[index + length] || ' ')) break
+    prefix += character
+    index += length
+  }
+  return prefix
+}
+
+function hasOuterAlternative(source: string): boolean {
+  let depth = 0
+  let isClass = false
+  for (let index = 0; index < source.length; index++) {
+    const character = source[index]
+    if (character === '\\') index++
+    else if (isClass) isClass = character !== ']'
+    else if (character === '[') isClass = true
+    else if (character === '(') depth++
+    else if (character === ')') depth--
+    else if (character === '|' && depth === 0) return true
+  }
+  return false
+}

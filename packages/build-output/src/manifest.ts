@@ -1,0 +1,82 @@
+/** One route of config.json (Build Output API v3), validated. Unknown members are dropped. */
+export interface Route {
+  src?: string
+  dest?: string
+  headers?: Record<string, string>
+  methods?: string[]
+  status?: number
+  has?: Condition[]
+  missing?: Condition[]
+  continue?: boolean
+  override?: boolean
+  check?: boolean
+  important?: boolean
+  caseSensitive?: boolean
+  locale?: { redirect?: Record<string, string>; cookie?: string }
+  transforms?: Transform[]
+  middlewarePath?: string
+  middlewareRawSrc?: string[]
+  /** The phase that begins here; such an entry has nothing else. */
+  handle?: Phase
+}
+
+export type Phase = 'filesystem' | 'rewrite' | 'resource' | 'miss' | 'hit' | 'error'
+
+/** Operations on a value; all that are given must hold. */
+export interface ValueTest {
+  eq?: string | number
+  neq?: string
+  inc?: string[]
+  ninc?: string[]
+  pre?: string
+  suf?: string
+  re?: string
+  gt?: number
+  gte?: number
+  lt?: number
+  lte?: number
+}
+
+export interface Condition {
+  type: 'host' | 'header' | 'cookie' | 'query'
+  key?: string
+  /** A pattern, or an operation on the value; absent: the key is there. */
+  value?: string | ValueTest
+}
+
+export type Transform =
+  | {
+      type: 'request.headers' | 'request.query' | 'response.headers'
+      op: 'append' | 'set' | 'delete'
+      target: { key: string | ValueTest }
+      args?: string | string[]
+    }
+  /** Another path that the Function sees. */
+  | { type: 'request.path'; op: 'set'; args: string }
+
+/** A Function of the output, by its path without `.func`. Empty for what holds none. */
+interface OutputFunction {
+  runtime: string
+  handler: string
+}
+
+/** What `_redirects`, `_headers` and the files themselves say of a site of plain files. */
+export interface SiteRules {
+  redirects: { from: string; to: string; status: number }[]
+  headers: { path: string; set: [name: string, value: string][]; unset: string[] }[]
+}
+
+/**
+ * How a deployment is served: what is stored with it, as JSON, and compiled by each edge. It names files by their path below the
+ * site's root, without a leading slash, and holds no secret.
+ */
+export interface OutputManifest {
+  version: 1
+  kind: 'static' | 'build-output'
+  /** Build Output: in the order of config.json. */
+  routes: Route[]
+  wildcard: { domain: string; value: string }[]
+  /** static. */
+  site: SiteRules | null
+  functions: Record<string, OutputFunction>
+}

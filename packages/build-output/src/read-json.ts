@@ -1,0 +1,26 @@
+import type { z } from 'zod'
+import { type Tree, UnusableOutput } from './output.ts'
+
+const MANIFEST_BYTES_MAX = 8 * 1024 * 1024
+
+/** Reads and validates a manifest of an archive. Throws UnusableOutput naming it, and the member that is wrong. */
+export async function readJson<T extends z.ZodType>(tree: Tree, path: string, schema: T): Promise<z.infer<T>> {
+  if ((tree.files.get(path)?.bytes ?? 0) > MANIFEST_BYTES_MAX)
+    throw new UnusableOutput(`${path} is larger than ${MANIFEST_BYTES_MAX / 1024 / 1024} MB.`)
+  let value: unknown
+  try {
+    value = JSON.parse((await tree.read(path)).toString('utf8').replace(/^\uFEFF/, ''))
+  } catch (error) {
+    throw new UnusableOutput(`${path} is no JSON.`, { cause: error })
+  }
+  return parseManifest(schema, value, path)
+}
+
+/** Validates a part of a manifest. where: the start of the error's sentence. Throws UnusableOutput. */
+export function parseManifest<T extends z.ZodType>(schema: T, value: unknown, where: string): z.infer<T> {
+  const parsed = schema.safeParse(value)
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  const path = issue?.path.join('.') ?? ''
+  throw new UnusableOutput(`${where}: ${path === '' ? '' : `${path}: `}${issue?.message ?? 'invalid'}.`)
+}

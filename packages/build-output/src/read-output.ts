@@ -1,0 +1,135 @@
+import { z } from 'zod'
+import { openPatternChecker } from './check-pattern.ts'
+import { contentTypeOf } from './content-type.ts'
+import { normalizeWrittenPath } from './normalize-path.ts'
+import { type Asset, isServable, type Output, type Tree, UnusableOutput } from './output.ts'
+import { parseHeaders } from './parse-headers.ts'
+import { parseRedirects } from './parse-redirects.ts'
+import { readBuildOutput } from './read-build-output.ts'
+import { readJson } from './read-json.ts'
+import { compilePath } from './route-static-site.ts'
+import { treePath } from './tree-path.ts'
+
+export { type Output, type Tree, UnusableOutput } from './output.ts'
+
+const SERVERS = ['server.js', '.output/server/index.mjs']
+const packageJson = z.looseObject({ scripts: z.record(z.string(), z.unknown()).optional() })
+const SITE_FILES = new Set(['_redirects', '_headers'])
+/** As many rules as count, of the longest lines that count. */
+const SITE_FILE_BYTES_MAX = 4 * 1024 * 1024
+
+/**
+ * Reads what an archive holds below a directory: Build Output, or plain files. It looks at paths and manifests only.
+ * rootDirectory: '' for the archive's root.
+ *
+ * Throws UnusableOutput: for what is malformed, and for what needs a build, a Function, a worker or a server.
+ */
+export async function readOutput(tree: Tree, rootDirectory: string): Promise<Output> {
+  const root = treePath(rootDirectory.replace(/^\/+/, ''), '', 'The root directory')
+  const below = root === '' ? '' : `${root}/`
+  if (tree.files.has(`${below}.vercel/output/config.json`)) return readBuildOutput(tree, root)
+  for (const path of tree.files.keys()) {
+    if (path === `${below}_worker.js` || path.startsWith(`${below}_worker.js/`))
+      throw new UnusableOutput(`${path} is a worker, and workers cannot run here yet.`)
+  }
+  await refuseBuildsAndServers(tree, below)
+  return readPlainFiles(tree, below)
+}
+
+async function refuseBuildsAndServers(tree: Tree, below: string): Promise<void> {
+  const path = `${below}package.json`
+  if (tree.files.has(path)) {
+    const { scripts = {} } = await readJson(tree, path, packageJson)
+    if (scripts['build'] !== undefined)
+      throw new UnusableOutput(
+        `${path} has a build script, so this needs a build, and builds do not run here yet: upload what it makes.`,
+      )
+    if (scripts['start'] !== undefined)
+      throw new UnusableOutput(`${path} has a start script: this is a Node server, and servers cannot run here yet.`)
+  }
+  const server = SERVERS.find((name) => tree.files.has(below + name))
+  if (server !== undefined)
+    throw new UnusableOutput(`${below}${server} is a Node server, and servers cannot run here yet.`)
+}
+
+/** Paths of rules whose patterns are worse than quadratic: many names within one segment. */
+async function findSlowPaths(paths: readonly string[]): Promise<ReadonlySet<string>> {
+  const slow = new Set<string>()
+  const checker = openPatternChecker()
+  try {
+    for (const path of paths) {
+      const verdict = await checker.checkPattern(compilePath(normalizeWrittenPath(path)).source, '')
+      if (verdict.kind !== 'safe') slow.add(path)
+    }
+  } finally {
+    await checker.close()
+  }
+  return slow
+}
+
+/** A sentence on why `/` answers 404, and what to do; undefined where there is an index page. */
+function whyNoIndex(assets: readonly Asset[]): string | undefined {
+  const depthOf = ({ path }: Asset) => path.split('/').length
+  const pages = assets
+    .filter(({ path }) => /(?:^|\/)index\.html?$/.test(path))
+    .toSorted((a, b) => depthOf(a) - depthOf(b))
+  const [nearest] = pages
+  if ((nearest && depthOf(nearest) === 1) || assets.some(({ path }) => path === '200.html')) return undefined
+  if (!nearest) return 'There is no index.html, so / answers 404.'
+  const folder = nearest.path.slice(0, nearest.path.lastIndexOf('/'))
+  return `There is no index.html at the top, so / answers 404. It is in ${folder}: zip what is in that folder, or set rootDirectory to it.`
+}
+
+async function readPlainFiles(tree: Tree, below: string): Promise<Output> {
+  const assets: Asset[] = []
+  const warnings: string[] = []
+  let hidden = 0
+  let installed = 0
+  for (const source of tree.files.keys()) {
+    if (!source.startsWith(below)) continue
+    const path = source.slice(below.length)
+    if (path === '' || SITE_FILES.has(path)) continue
+    if (/(?:^|\/)node_modules\//.test(path)) installed++
+    else if (isServable(path)) assets.push({ path, source, contentType: contentTypeOf(path) })
+    else hidden++
+  }
+  if (assets.length === 0) {
+    const where = below === '' ? 'The archive' : `The directory ${below.slice(0, -1)}`
+    throw new UnusableOutput(`${where} holds no file that can be served.`)
+  }
+  if (installed > 0) warnings.push(`node_modules is left out, with its ${installed} files.`)
+  if (hidden > 0) warnings.push(`Files of names that begin with a dot are left out: ${hidden}.`)
+
+  const textOf = async (name: string): Promise<string> => {
+    const file = tree.files.get(below + name)
+    if (file === undefined) return ''
+    if (file.bytes > SITE_FILE_BYTES_MAX)
+      throw new UnusableOutput(`${below}${name} is larger than ${SITE_FILE_BYTES_MAX / 1024 / 1024} MB.`)
+    return (await tree.read(below + name)).toString('utf8')
+  }
+  const redirects = parseRedirects(await textOf('_redirects'))
+  const headers = parseHeaders(await textOf('_headers'))
+  const hasRoot = redirects.redirects.some(({ from }) => from === '/' || from === '/*')
+  const missing = hasRoot ? undefined : whyNoIndex(assets)
+  if (missing !== undefined) warnings.unshift(missing)
+  const slow = await findSlowPaths([
+    ...redirects.redirects.map(({ from }) => from),
+    ...headers.headers.map(({ path }) => path),
+  ])
+  for (const path of slow) warnings.push(`The rules for ${path} are left out: it takes too long to match some paths.`)
+  return {
+    manifest: {
+      version: 1,
+      kind: 'static',
+      routes: [],
+      wildcard: [],
+      site: {
+        redirects: redirects.redirects.filter(({ from }) => !slow.has(from)),
+        headers: headers.headers.filter(({ path }) => !slow.has(path)),
+      },
+      functions: {},
+    },
+    assets,
+    warnings: [...warnings, ...redirects.warnings, ...headers.warnings],
+  }
+}

@@ -1,0 +1,125 @@
+import { type HeaderPairs, isSettable, type RouteRequest } from './answer.ts'
+import type { Subject } from './conditions.ts'
+import { HEADERS_LENGTH_MAX, PATH_LENGTH_MAX, QUERY_LENGTH_MAX, requireAtMost, RoutingClock } from './routing-limit.ts'
+
+/** What routing knows of a request at one point: where it leads by now, and what was added on the way. */
+export class RequestState {
+  request: RouteRequest
+  /** What a Function is told was asked. */
+  visiblePath: string
+  status: number | undefined
+  /** Of the answer; the last route wins. */
+  headers = new Map<string, string>()
+  cookies: string[] = []
+  important = new Set<string>()
+  requestHeaders = new Map<string, string>()
+  requestHeadersRemoved = new Set<string>()
+  wildcard: string
+  /** The last path that nothing was found at. */
+  missedPath: string | undefined
+  /** Shared with the copies that trials are made on. */
+  clock = new RoutingClock()
+  #subject: Subject | undefined
+  #path = ''
+  #query = ''
+  #headersLength = 0
+
+  constructor(request: RouteRequest, path: string, wildcard: string) {
+    this.request = request
+    this.path = path
+    this.visiblePath = path
+    this.query = request.query
+    this.wildcard = wildcard
+  }
+
+  /** Normalized. Where look-ups go. */
+  get path(): string {
+    return this.#path
+  }
+
+  set path(path: string) {
+    requireAtMost(path.length, PATH_LENGTH_MAX)
+    this.#path = path
+  }
+
+  get query(): string {
+    return this.#query
+  }
+
+  set query(query: string) {
+    requireAtMost(query.length, QUERY_LENGTH_MAX)
+    this.#query = query
+  }
+
+  clone(): RequestState {
+    const copy = new RequestState(this.request, this.path, this.wildcard)
+    copy.clock = this.clock
+    copy.assign(this)
+    return copy
+  }
+
+  /** Takes over all that another state knows. */
+  assign(other: RequestState): void {
+    this.request = other.request
+    this.path = other.path
+    this.visiblePath = other.visiblePath
+    this.query = other.query
+    this.status = other.status
+    this.headers = new Map(other.headers)
+    this.#headersLength = other.#headersLength
+    this.cookies = [...other.cookies]
+    this.important = new Set(other.important)
+    this.requestHeaders = new Map(other.requestHeaders)
+    this.requestHeadersRemoved = new Set(other.requestHeadersRemoved)
+    this.missedPath = other.missedPath
+  }
+
+  /** What conditions look at, with the headers that middleware left. */
+  get subject(): Subject {
+    return (this.#subject ??= {
+      host: this.request.host.replace(/:\d+$/, ''),
+      header: (name) => this.header(name),
+      cookie: (name) => cookieOf(this.header('cookie') ?? '', name),
+      query: (name) => new URLSearchParams(this.query).get(name) ?? undefined,
+    })
+  }
+
+  header(name: string): string | undefined {
+    const set = this.requestHeaders.get(name)
+    if (set !== undefined) return set
+    if (this.requestHeadersRemoved.has(name)) return undefined
+    const value = this.request.headers[name]
+    return Array.isArray(value) ? value.join(', ') : value
+  }
+
+  setHeader(name: string, value: string): void {
+    if (!isSettable(name)) return
+    requireAtMost((this.#headersLength += name.length + value.length), HEADERS_LENGTH_MAX)
+    if (name === 'set-cookie') this.cookies.push(value)
+    else this.headers.set(name, value)
+  }
+
+  setRequestHeader(name: string, value: string | undefined): void {
+    if (value === undefined) {
+      this.requestHeaders.delete(name)
+      this.requestHeadersRemoved.add(name)
+    } else {
+      requireAtMost((this.#headersLength += name.length + value.length), HEADERS_LENGTH_MAX)
+      this.requestHeaders.set(name, value)
+      this.requestHeadersRemoved.delete(name)
+    }
+  }
+
+  /** The headers of the answer, as every kind of answer carries them. */
+  common(): { headers: HeaderPairs; important: readonly string[]; unset: string[] } {
+    const cookies = this.cookies.map((value): [string, string] => ['set-cookie', value])
+    return { headers: [...this.headers, ...cookies], important: [...this.important], unset: [] }
+  }
+}
+
+function cookieOf(cookies: string, name: string): string | undefined {
+  for (const pair of cookies.split(';')) {
+    const at = pair.indexOf('=')
+    if (at !== -1 && pair.slice(0, at).trim() === name) return pair.slice(at + 1).trim()
+  }
+}

@@ -1,0 +1,212 @@
+import { lookup } from 'mrmime'
+import {
+  type Answer,
+  type HasFile,
+  type HeaderPairs,
+  plain,
+  refuseMethod,
+  type RouteRequest,
+  type Router,
+} from './answer.ts'
+import { isHashedPath } from './hashed-path.ts'
+import type { SiteRules } from './manifest.ts'
+import { fileNameOf, normalizePath, normalizeWrittenPath } from './normalize-path.ts'
+import { EXPANDED_LENGTH_MAX, HEADERS_LENGTH_MAX, requireAtMost } from './routing-limit.ts'
+import { inHeader } from './template.ts'
+
+type Captures = Record<string, string | undefined>
+
+const PLACEHOLDER = /:([A-Za-z]\w*)/g
+const DYNAMIC = /\*|:[A-Za-z]/
+/** A rule that would swallow the page it leads to: it is asked after the files, as its author means it. */
+export const isPageFallback = (from: string, to: string): boolean =>
+  from.endsWith('/*') && /\/(?:index(?:\.html)?)?$/.test(to)
+
+/**
+ * The pattern of a path with `*` and `:name`, as `_redirects` and `_headers` have them: case-sensitive, from end to end. A
+ * name stands for one segment, `*` for anything, as `:splat`.
+ *
+ * Throws SyntaxError where a name, or `*`, is there twice.
+ */
+export function compilePath(path: string): RegExp {
+  const escaped = path.replaceAll(/[-/\\^$+?.()|[\]{}]/g, String.raw`\$&`).replaceAll('*', '(?<splat>.*)')
+  return new RegExp(`^${escaped.replaceAll(PLACEHOLDER, String.raw`(?<$1>[^/]+)`)}$`)
+}
+
+function fill(text: string, captures: Captures | undefined): string {
+  if (captures === undefined) return text
+  let expanded = 0
+  return text.replaceAll(PLACEHOLDER, (whole, name: string) => {
+    const value = captures[name] ?? whole
+    requireAtMost((expanded += value.length), EXPANDED_LENGTH_MAX)
+    return value
+  })
+}
+
+interface Redirect {
+  to: string
+  status: number
+  captures?: Captures
+}
+
+function compileRedirects(rules: SiteRules['redirects']) {
+  const fixed = new Map<string, Redirect>()
+  const patterns: { pattern: RegExp; to: string; status: number }[] = []
+  const fallbacks: typeof patterns = []
+  for (const { from, to, status } of rules) {
+    const path = normalizeWrittenPath(from)
+    // One that follows a pattern must not overtake it.
+    if (!DYNAMIC.test(path) && patterns.length === 0) {
+      if (!fixed.has(path)) fixed.set(path, { to, status })
+    } else if (status === 200 && isPageFallback(from, to)) fallbacks.push({ pattern: compilePath(path), to, status })
+    else patterns.push({ pattern: compilePath(path), to, status })
+  }
+  const firstOf = (list: typeof patterns, path: string): Redirect | undefined => {
+    for (const { pattern, to, status } of list) {
+      const match = pattern.exec(path)
+      if (match !== null) return { to, status, ...(match.groups === undefined ? {} : { captures: match.groups }) }
+    }
+  }
+  return {
+    find: (path: string) => fixed.get(path) ?? firstOf(patterns, path),
+    findFallback: (path: string) => firstOf(fallbacks, path),
+  }
+}
+
+function compileHeaders(rules: SiteRules['headers']) {
+  const compiled = rules.map(({ path, set, unset }) => ({
+    path: normalizeWrittenPath(path),
+    pattern: DYNAMIC.test(path) ? compilePath(normalizeWrittenPath(path)) : undefined,
+    set,
+    unset: unset.map((name) => name.toLowerCase()),
+  }))
+  return (requestPath: string): { headers: HeaderPairs; important: readonly string[]; unset: string[] } => {
+    const common = plain()
+    let length = 0
+    for (const rule of compiled) {
+      const match = rule.pattern?.exec(requestPath) ?? null
+      if (rule.pattern === undefined ? rule.path !== requestPath : match === null) continue
+      for (const name of rule.unset) {
+        common.headers = common.headers.filter(([set]) => set !== name)
+        if (!common.unset.includes(name)) common.unset.push(name)
+      }
+      for (const [name, value] of rule.set) {
+        const filled = fill(value, match?.groups)
+        requireAtMost((length += name.length + filled.length), HEADERS_LENGTH_MAX)
+        addHeader(common.headers, name, filled)
+      }
+    }
+    return common
+  }
+}
+
+/** A header that two rules set has both values, as one list; cookies stay apart. */
+function addHeader(headers: HeaderPairs, name: string, value: string): void {
+  const earlier = name === 'set-cookie' ? undefined : headers.find(([set]) => set === name)
+  if (earlier === undefined) headers.push([name, value])
+  else earlier[1] += `, ${value}`
+}
+
+/** Where a redirect leads, with the request's query unless it has one of its own. */
+function locationOf(redirect: Redirect, query: string): string {
+  const to = inHeader(fill(redirect.to, redirect.captures))
+  const hashAt = to.indexOf('#')
+  const [address, hash] = hashAt === -1 ? [to, ''] : [to.slice(0, hashAt), to.slice(hashAt)]
+  return withQuery(address, query) + hash
+}
+
+const withQuery = (address: string, query: string): string =>
+  query === '' || address.includes('?') ? address : `${address}?${query}`
+
+/** Cloudflare Pages' addresses: `/about` for about.html, `/about/` for about/index.html, and a redirect from any other spelling. */
+function findPage(path: string, hasFile: HasFile): { file: string } | { location: string } | undefined {
+  const name = fileNameOf(path)
+  if (name === undefined) return undefined
+  if (path.endsWith('/')) {
+    const file = name === '' ? 'index.html' : `${name}/index.html`
+    if (hasFile(file)) return { file }
+    if (path.endsWith('/index/')) return { location: path.slice(0, -'index/'.length) }
+    return name !== '' && hasFile(`${name}.html`) ? { location: path.slice(0, -1) } : undefined
+  }
+  if (hasFile(name)) {
+    if (!name.endsWith('.html')) return { file: name }
+    if (path.endsWith('/index.html')) return { location: path.slice(0, -'index.html'.length) }
+    const short = path.slice(0, -'.html'.length)
+    return short.endsWith('/') || hasFile(name.slice(0, -'.html'.length)) ? { file: name } : { location: short }
+  }
+  if (path.endsWith('/index') && hasFile(`${name}.html`)) return { location: path.slice(0, -'index'.length) }
+  if (hasFile(`${name}.html`)) return { file: `${name}.html` }
+  return hasFile(`${name}/index.html`) ? { location: `${path}/` } : undefined
+}
+
+/** The file that a rewrite leads to, whichever spelling it uses: a visitor never sees the address. */
+function findRewritten(path: string, hasFile: HasFile): string | undefined {
+  const name = fileNameOf(path)
+  if (name === undefined) return undefined
+  const below = name === '' ? 'index.html' : `${name}/index.html`
+  const candidates = path.endsWith('/') ? [below, `${name}.html`] : [name, `${name}.html`, below]
+  return candidates.find((file) => file !== '' && hasFile(file))
+}
+
+function findNotFoundPage(path: string, hasFile: HasFile): string | undefined {
+  const segments = (fileNameOf(path) ?? '').split('/')
+  while (segments.length > 0) {
+    segments.pop()
+    const file = [...segments, '404.html'].join('/')
+    if (hasFile(file)) return file
+  }
+}
+
+/** Whether a browser opens a page, rather than loading a part of one. */
+function isNavigation({ headers }: RouteRequest, path: string): boolean {
+  if (headers['sec-fetch-mode'] !== undefined) return headers['sec-fetch-mode'] === 'navigate'
+  const type = lookup(path)
+  if (type !== undefined && type !== 'text/html') return false
+  const accept = String(headers['accept'] ?? '*/*')
+  return accept.includes('text/html') || accept.includes('*/*')
+}
+
+/**
+ * Compiles a site of plain files: the addresses and fallbacks that Cloudflare Pages documents, its `_redirects` and
+ * `_headers`.
+ *
+ * Redirects come before files, and so do rewrites (status 200), apart from those that lead `…/*` to an index page: they
+ * are for what has no file. `200.html` answers navigation where the site has no 404.html.
+ */
+export function routeStaticSite(rules: SiteRules): Router {
+  const redirects = compileRedirects(rules.redirects)
+  const headersOf = compileHeaders(rules.headers)
+
+  return {
+    route(request, hasFile): Answer {
+      const path = normalizePath(request.path)
+      const common = headersOf(path)
+      const redirect = redirects.find(path)
+      if (redirect !== undefined && redirect.status !== 200)
+        return { ...common, kind: 'redirect', status: redirect.status, location: locationOf(redirect, request.query) }
+      const refused = refuseMethod(request.method)
+      if (refused !== undefined) return refused
+
+      const rewritten = (rule: Redirect): Answer | undefined => {
+        const [to = ''] = fill(rule.to, rule.captures).split(/[?#]/)
+        const file = findRewritten(normalizeWrittenPath(to), hasFile)
+        return file === undefined ? undefined : { ...common, kind: 'asset', path: file, status: 200 }
+      }
+      if (redirect !== undefined) return rewritten(redirect) ?? notFound(path, request, common, hasFile)
+      const page = findPage(path, hasFile)
+      if (page !== undefined && 'file' in page) return { ...common, kind: 'asset', path: page.file, status: 200 }
+      if (page !== undefined)
+        return { ...common, kind: 'redirect', status: 308, location: withQuery(page.location, request.query) }
+      const fallback = isHashedPath(path) ? undefined : redirects.findFallback(path)
+      return (fallback && rewritten(fallback)) ?? notFound(path, request, common, hasFile)
+    },
+  }
+}
+
+function notFound(path: string, request: RouteRequest, common: ReturnType<typeof plain>, hasFile: HasFile): Answer {
+  if (isHashedPath(path)) return { ...common, kind: 'not-found', path: undefined, isHashed: true }
+  const page = findNotFoundPage(path, hasFile)
+  if (page === undefined && hasFile('200.html') && isNavigation(request, path))
+    return { ...common, kind: 'asset', path: '200.html', status: 200 }
+  return { ...common, kind: 'not-found', path: page, isHashed: false }
+}

@@ -1,0 +1,240 @@
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { Answer, RouteRequest } from './answer.ts'
+import { literalPrefixOf } from './compile-route.ts'
+import type { OutputManifest, Route } from './manifest.ts'
+import { compileOutput } from './router.ts'
+
+const routes: Route[] = [
+  { src: '^/(?<path>.+)/$', status: 308, headers: { Location: '/$path' } },
+  { src: '/.*', headers: { 'x-a': '$0' }, continue: true },
+  { src: '^/a(?<rest>.*)$', dest: '/b$rest?c=$rest&d=$1', check: true },
+  { src: '/m(.*)', middlewarePath: 'm', continue: true },
+  { handle: 'filesystem' },
+  { src: '/p/(.*)', dest: 'https://b.example/$1' },
+  { handle: 'rewrite' },
+  { src: '^/(?<x>[^/]+)/(?<y>.+)$', dest: '/fn?x=$x&y=$y', check: true },
+  { handle: 'miss' },
+  { src: '/(.*)', dest: '/$1.html' },
+  { handle: 'error' },
+  { src: '/.*', dest: '/404', status: 404 },
+]
+const manifests: OutputManifest[] = [
+  {
+    version: 1,
+    kind: 'build-output',
+    routes,
+    wildcard: [],
+    site: null,
+    functions: { fn: { runtime: '', handler: '' }, m: { runtime: '', handler: '' } },
+  },
+  {
+    version: 1,
+    kind: 'static',
+    routes: [],
+    wildcard: [],
+    functions: {},
+    site: {
+      redirects: [
+        { from: '/a/*', to: '/:splat', status: 301 },
+        { from: '/b/:x', to: '/c/:x', status: 200 },
+        { from: '/*', to: '/index.html', status: 200 },
+      ],
+      headers: [{ path: '/*', set: [['x-a', ':splat']], unset: [] }],
+    },
+  },
+]
+
+const long = `/${'a'.repeat(2_000)}`
+const requestFor = (path: string): RouteRequest => ({
+  method: 'GET',
+  path,
+  query: '',
+  host: 'a.example',
+  headers: {},
+  protocol: 'http',
+})
+
+describe('a request that routes multiply is 414, and costs no more than a limit:', () => {
+  const many = (count: number, route: (n: number) => Route): Route[] =>
+    Array.from({ length: count }, (_, n) => route(n))
+  const multiplying: Record<string, Route[]> = {
+    paths: many(2, () => ({ src: '/(.*)', dest: '/$1$1$1$1', continue: true })),
+    'paths, a little each time': many(5, () => ({ src: '/(.*)', dest: '/$1$1', continue: true })),
+    queries: many(60, (n) => ({ src: '/(.*)', dest: `/x?q${n}=$1`, continue: true })).map((route) => ({
+      ...route,
+      dest: `$0${route.dest?.slice(2)}`,
+    })),
+    headers: many(50, (n) => ({ src: '/(.*)', headers: { [`x-${n}`]: '$1' }, continue: true })),
+    'headers of what is asked': many(50, (n) => ({
+      src: '/(.*)',
+      transforms: [{ type: 'request.headers', op: 'set', target: { key: `x-${n}` }, args: '$1' }],
+      continue: true,
+    })),
+  }
+  test.each(Object.entries(multiplying))('%s', (_, multiplied) => {
+    const router = compileOutput({
+      version: 1,
+      kind: 'build-output',
+      routes: multiplied,
+      wildcard: [],
+      site: null,
+      functions: {},
+    })
+    expect(router.route(requestFor(long), () => false)).toMatchObject({ kind: 'status', status: 414 })
+    expect(router.route(requestFor('/a'), () => false)).toMatchObject({ kind: 'not-found' })
+  })
+
+  const site = { redirects: [], headers: [] }
+  test.each([
+    [
+      'headers of a site',
+      {
+        ...site,
+        headers: [
+          { path: '/:a', set: many(40, () => ({})).map((_, n): [string, string] => [`x-${n}`, ':a']), unset: [] },
+        ],
+      },
+    ],
+    ['a redirect of a site', { ...site, redirects: [{ from: '/:a', to: `/b/${':a'.repeat(900)}`, status: 301 }] }],
+  ])('%s', (_, rules) => {
+    const router = compileOutput({ version: 1, kind: 'static', routes: [], wildcard: [], site: rules, functions: {} })
+    expect(router.route(requestFor(long), () => false)).toMatchObject({ kind: 'status', status: 414 })
+    expect(router.route(requestFor('/a'), () => false)).not.toMatchObject({ status: 414 })
+  })
+})
+
+test(
+  'ten thousand patterns that are quadratic keep an edge for a second, and the request is 414',
+  { timeout: 60_000 },
+  () => {
+    const router = compileOutput({
+      version: 1,
+      kind: 'build-output',
+      routes: Array.from({ length: 10_000 }, (_, n) => ({ src: `/.*a.*b${n}` })),
+      wildcard: [],
+      site: null,
+      functions: {},
+    })
+    const startedAt = performance.now()
+    expect(router.route(requestFor(long), () => false)).toMatchObject({ kind: 'status', status: 414 })
+    expect(performance.now() - startedAt).toBeLessThan(15_000) // half a minute and more without a limit
+    expect(router.route(requestFor('/a'), () => false)).toMatchObject({ kind: 'not-found' })
+  },
+)
+
+test('an encoded slash does not become one in a redirect, whatever alphabet its pattern has', () => {
+  const router = compileOutput({
+    version: 1,
+    kind: 'build-output',
+    routes: [{ src: '^/é/(.*)$', headers: { Location: '/$1' }, status: 308 }],
+    wildcard: [],
+    site: null,
+    functions: {},
+  })
+  const locationFor = (path: string) => router.route(requestFor(path), () => false)
+  expect(locationFor('/%C3%A9/b')).toMatchObject({ kind: 'redirect', location: '/b' })
+  expect(locationFor('/%C3%A9/%2Fevil.example')).toMatchObject({ location: '/%2Fevil.example' })
+  expect(locationFor('/%C3%A9/%5cevil.example')).toMatchObject({ location: '/%5Cevil.example' })
+})
+
+const anyPath = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 60 }),
+  fc
+    .array(
+      fc.constantFrom(
+        '/',
+        '.',
+        '..',
+        '%2e',
+        '%2F',
+        '%5C',
+        '%25',
+        '%',
+        '\\',
+        'a',
+        'b',
+        'm',
+        'p',
+        '%41',
+        '%C3',
+        '\u00e9',
+        ' ',
+        '\n',
+        '$1',
+      ),
+    )
+    .map((parts) => `/${parts.join('')}`),
+)
+const anyRequest: fc.Arbitrary<RouteRequest> = fc.record({
+  method: fc.constantFrom('GET', 'HEAD', 'POST', 'OPTIONS'),
+  path: anyPath,
+  query: fc.string({ maxLength: 30 }),
+  host: fc.constantFrom('a.example', 'a.example:80', ''),
+  headers: fc.record({ cookie: fc.string(), accept: fc.string() }),
+  protocol: fc.constantFrom('http', 'https'),
+})
+
+describe.each(manifests)('whatever is asked of $kind', (manifest) => {
+  const router = compileOutput(manifest)
+
+  test('no file is answered that is not there, and no header or address is broken', () => {
+    const judge = (answer: Answer, denied: ReadonlySet<string>): void => {
+      if (answer.kind === 'asset' || answer.kind === 'not-found') {
+        if (answer.path !== undefined) expect(denied).not.toContain(answer.path)
+        expect(answer.path ?? '').not.toMatch(/^\/|(?:^|\/)\.\.?(?:\/|$)|\\/)
+      }
+      if (answer.kind === 'redirect') {
+        expect(answer.location).toMatch(/^[\t\x20-\x7E]*$/)
+        expect(answer.location).not.toMatch(/^\/[/\\]/)
+      }
+      if (answer.kind === 'function') expect(answer.url).toMatch(/^\/(?!\/)[^#]*$/)
+      if (answer.kind === 'external') expect(new URL(answer.url).host).toBe('b.example')
+      for (const [name, value] of answer.headers) {
+        expect(name).toBe(name.toLowerCase())
+        expect(value).toMatch(/^[\t\x20-\x7E]*$/)
+      }
+      if (answer.kind === 'middleware')
+        judge(answer.resume({ status: 200, headers: [['x-middleware-next', '1']] }), denied)
+    }
+    fc.assert(
+      fc.property(anyRequest, fc.func(fc.boolean()), (request, decide) => {
+        const denied = new Set<string>()
+        const hasFile = (path: string): boolean => {
+          const has = decide(path)
+          if (!has) denied.add(path)
+          return has
+        }
+        judge(router.route(request, hasFile), denied)
+      }),
+      { numRuns: 3_000 },
+    )
+  })
+
+  test('paths of more than 2,048 bytes are too long, whatever their letters', () => {
+    const ask = (path: string) =>
+      router.route({ method: 'GET', path, query: '', host: 'a', headers: {}, protocol: 'http' }, () => false)
+    expect(ask(`/${'a'.repeat(2_048)}`)).toMatchObject({ kind: 'status', status: 414 })
+    expect(ask(`/${'é'.repeat(1_024)}`)).toMatchObject({ kind: 'status', status: 414 })
+    expect(ask(`/${'a'.repeat(2_047)}`)).not.toMatchObject({ status: 414 })
+  })
+})
+
+test.each([
+  ['^/blog/(.*)$', '/blog/'],
+  ['^/?$', ''],
+  ['^/a+$', '/a'],
+  ['^/ab*$', '/a'],
+  ['^/a|/b$', ''],
+  ['^/(?:a|b)$', '/'],
+  ['^/[a|b]$', '/'],
+  ['^/a\\.b$', '/a.b'],
+  ['^/a\\d$', '/a'],
+  ['^/a{2}$', '/'],
+  ['^/a b$', '/a'],
+  ['^/caf\u00e9$', '/caf'],
+  ['^/a%20b$', '/a'],
+  ['^(?:/x)?$', ''],
+])('all that matches %s begins with %j', (source, prefix) => {
+  expect(literalPrefixOf(source)).toBe(prefix)
+})
