@@ -1,0 +1,48 @@
+import type { LookupAddress } from 'node:dns'
+import type { LookupFunction } from 'node:net'
+import { callbackify } from 'node:util'
+import { buildConnector } from 'undici'
+import { hostOf, RefusedAddress, requireAllowed } from './check-url.ts'
+
+/** All addresses of a name. */
+export type Lookup = (hostname: string) => Promise<LookupAddress[]>
+
+/**
+ * Connects to allowed addresses alone. A name is resolved once for each connection, and the connection goes to what was
+ * judged: a second answer of a name server cannot come in between. What the socket is connected to is judged once more.
+ */
+export function createGuardedConnector(
+  lookup: Lookup,
+  isAllowed: (address: string) => boolean,
+  timeoutMs: number,
+): buildConnector.connector {
+  const resolveAllowed = callbackify(async (hostname: string): Promise<LookupAddress[]> => {
+    const addresses = await lookup(hostname)
+    const judged = addresses.map(({ address }) => address)
+    requireAllowed(hostOf({ hostname }), judged, isAllowed)
+    return addresses
+  })
+  const guardedLookup: LookupFunction = (hostname, { all }, callback) =>
+    resolveAllowed(hostname, (error, addresses) => {
+      const [first] = addresses ?? []
+      if (error !== null || first === undefined) callback(error, [])
+      else if (all === true) callback(null, addresses)
+      else callback(null, first.address, first.family)
+    })
+  const connect = buildConnector({ lookup: guardedLookup, timeout: timeoutMs, allowH2: false })
+
+  return (options, callback) => {
+    const host = hostOf(options)
+    connect(options, (error, socket) => {
+      if (error !== null) {
+        callback(error, null)
+        return
+      }
+      // Addresses within a URL are never looked up, and this one is certain.
+      if (socket.remoteAddress === undefined || !isAllowed(socket.remoteAddress)) {
+        socket.destroy()
+        callback(new RefusedAddress(`${host} is not on the public Internet`), null)
+      } else callback(null, socket)
+    })
+  }
+}
