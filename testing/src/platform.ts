@@ -11,6 +11,7 @@ import { compose as composeApi, migrate as migrateApi } from '../../services/api
 import { loadConfig as loadApiConfig } from '../../services/api/src/config.ts'
 import { startApi } from '../../services/api/src/roles/api.ts'
 import { startEdge } from '../../services/api/src/roles/edge.ts'
+import { startWorker } from '../../services/api/src/roles/worker.ts'
 import { compose as composeIdp, migrate as migrateIdp } from '../../services/idp/src/compose.ts'
 import { loadConfig as loadIdpConfig } from '../../services/idp/src/config.ts'
 import { createUser } from '../../services/idp/src/features/accounts/accounts.ts'
@@ -39,6 +40,7 @@ interface Answer {
   text: string
 }
 
+type GuardedFetch = NonNullable<NonNullable<Parameters<typeof composeApi>[1]>['guardedFetch']>
 type ApiDeps = Awaited<ReturnType<typeof composeApi>>['deps']
 type IdpDeps = Awaited<ReturnType<typeof composeIdp>>['deps']
 
@@ -87,6 +89,12 @@ export async function startPlatform(
     /** How often streams of the API beat, where a test cannot wait for it. */
     heartbeatMs?: number
     s3Domain?: string
+    /** Whether the worker runs: what waits for it is done. Its jobs run once, at the start. */
+    hasWorker?: boolean
+    /** How the edge asks other origins. */
+    guardedFetch?: GuardedFetch
+    /** Further variables of the API. */
+    env?: Record<string, string>
   } = {},
 ): Promise<TestPlatform> {
   const clock = startClock()
@@ -134,14 +142,17 @@ export async function startPlatform(
     S3_DOMAIN: options.s3Domain,
     CONSOLE_CLIENT_IDS: consoleClientId,
     CORS_ORIGINS: options.corsOrigins?.join(','),
+    ...options.env,
   })
   await migrateApi(apiConfig)
   const api = await composeApi(apiConfig, {
     now: clock.now,
     logger: createLogger('api', 'silent'),
     ...(options.heartbeatMs !== undefined && { heartbeatMs: options.heartbeatMs }),
+    ...(options.guardedFetch && { guardedFetch: options.guardedFetch }),
   })
   const edgeServer = await startEdge(api.deps, { host: 'localhost', port: edgePort })
+  const worker = options.hasWorker === true ? startWorker(api.deps, 3_600_000) : undefined
   const apiServer = await startApi(api.deps, { host: 'localhost', port: apiPort, s3Port: 0 })
 
   const grants = ['authorization_code', 'refresh_token']
@@ -210,6 +221,7 @@ export async function startPlatform(
     person,
     call,
     async close() {
+      await worker?.stop()
       await apiServer.stop(0)
       await edgeServer.stop(0)
       await idpServer.stop(0)

@@ -35,6 +35,13 @@ export class InvalidToken extends ApiError {
   }
 }
 
+/** 402: the organization has used what is included, or reached its billing cap (A §7, D77). */
+export class PaymentRequired extends ApiError {
+  constructor(message: string) {
+    super(402, message)
+  }
+}
+
 /** 403: the actor is known and may not (A §5, D17). */
 export class Forbidden extends ApiError {
   /** insufficient_scope where the token lacks a scope, access_denied otherwise. */

@@ -28,3 +28,13 @@ test.each([
 test('a proxy that is no address stops the start', () => {
   expect(() => createClientAddress(['proxy.internal'])).toThrow('proxy.internal')
 })
+
+test.each<[string | undefined, boolean]>([
+  ['10.1.2.3', true],
+  ['::ffff:10.1.2.3', true],
+  ['11.1.2.3', false],
+  ['not an address', false],
+  [undefined, false],
+])('the peer %s is a trusted proxy: %s', (peer, expected) => {
+  expect(createClientAddress(['10.0.0.0/8']).isTrusted(peer)).toBe(expected)
+})

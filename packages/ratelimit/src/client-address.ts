@@ -6,6 +6,8 @@ import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net'
  */
 export interface ClientAddress {
   (peer: string | undefined, forwardedFor: string | undefined): string
+  /** True for a peer that is a trusted proxy, whose headers are believed. */
+  isTrusted(peer: string | undefined): boolean
 }
 
 /** Addresses whose kind is remembered. */
@@ -54,7 +56,7 @@ export function createClientAddress(trusted: readonly string[]): ClientAddress {
     return isOne
   }
 
-  return (peer, forwardedFor) => {
+  const addressOf = (peer: string | undefined, forwardedFor: string | undefined): string => {
     let address = unmap(peer ?? '')
     if (trusted.length === 0 || forwardedFor === undefined) return bucket(address)
     const hops = forwardedFor.split(',').map((hop) => unmap(hop.trim()))
@@ -65,4 +67,10 @@ export function createClientAddress(trusted: readonly string[]): ClientAddress {
     }
     return bucket(address)
   }
+  return Object.assign(addressOf, {
+    isTrusted(peer: string | undefined) {
+      const address = unmap(peer ?? '')
+      return isIP(address) !== 0 && isProxy(address)
+    },
+  })
 }

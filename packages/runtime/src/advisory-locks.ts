@@ -26,3 +26,15 @@ export const CLEAN_UP_LOCK = 7_150_110_474
  * resource. Locks of two numbers never meet those of one.
  */
 export const STREAM_SLOTS_LOCK_CLASS = 7_150_110
+
+/**
+ * First of the two numbers of a lock under which the builds of an organization that are under way are counted; the second is the
+ * hash of the organization.
+ */
+export const CONCURRENT_BUILDS_LOCK_CLASS = 7_150_111
+
+/**
+ * First of the two numbers of a lock under which the requests of an application that somebody follows are numbered; the second
+ * is the hash of its id.
+ */
+export const FOLLOWED_REQUESTS_LOCK_CLASS = 7_150_112

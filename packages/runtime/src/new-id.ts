@@ -1,10 +1,23 @@
+import { randomFillSync } from 'node:crypto'
 import { v7 } from 'uuid'
 
 /** A UUIDv7: ids of one process ascend in the order they were made, so id order is creation order (D30). */
 export const newId = (): string => v7()
 
 /** A UUIDv7 of a moment of one's choice: its place among other ids is its place in time. */
-export const newIdAt = (at: Date): string => v7({ msecs: at.getTime() })
+export const newIdAt = (at: Date): string => v7({ msecs: at.getTime(), random: nextRandom() })
+
+const RANDOM_BYTES = 16
+/** Random bytes for 512 ids: asking for them costs more than making the id. */
+const pool = new Uint8Array(8_192)
+let used = pool.length
+function nextRandom(): Uint8Array {
+  if (used >= pool.length) {
+    randomFillSync(pool)
+    used = 0
+  }
+  return pool.slice(used, (used += RANDOM_BYTES))
+}
 
 /** The lowest of the ids of a moment and after: a bound for ranges of ids that are ranges of time. */
 export function firstIdAt(at: Date): string {

@@ -1,14 +1,19 @@
+import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import postgres from 'postgres'
 import type { Logger } from './logger.ts'
 
 const AGAIN_MS = 1_000
 const CLOSE_MS = 1_000
+/** How often the connection is tried, for subscribers that want to know when it is gone: one that hangs breaks much later. */
+const HEARTBEAT_MS = 5_000
 
 interface Subscriber {
   onMessage: (payload: string) => void
   /** Called each time that listening begins, which is when to look for what was missed. */
   onListening: () => void
+  /** Called when nothing is heard any more: at once when the connection breaks, else after 5 to 10 s. May repeat. */
+  onLost?: () => void
 }
 
 /** What other processes say through Postgres (NOTIFY). */
@@ -28,6 +33,7 @@ export function openNotifications(url: string, logger: Logger): Notifications {
   const starting = new Set<Promise<void>>()
   let isClosed = false
   let timer: NodeJS.Timeout | undefined
+  let heart: NodeJS.Timeout | undefined
   const options = {
     max: 1,
     fetch_types: false,
@@ -40,9 +46,50 @@ export function openNotifications(url: string, logger: Logger): Notifications {
     connection: { application_name: 'notifications' },
     // Options of the driver that its types leave out; its own listen() gives up when it cannot reconnect at once.
     onnotify: (channel: string, payload: string) => subscribers.get(channel)?.onMessage(payload),
-    onclose: () => startAllAgain(),
+    onclose: () => {
+      lose()
+      startAllAgain()
+    },
   }
   const sql = postgres(url, options)
+
+  function lose(): void {
+    for (const { onLost } of subscribers.values()) onLost?.()
+  }
+  /**
+   * Sends word to itself again and again. Nothing less tells whether changes are heard: a connection may hang, and a pooler in
+   * transaction mode takes LISTEN and never passes anything on.
+   */
+  function startHeart(): void {
+    if (heart) return
+    const channel = `heartbeat_${randomUUID().replaceAll('-', '')}`
+    let isHeard = true
+    let isLost = false
+    let isSending = false
+    const own: Subscriber = {
+      onMessage() {
+        isHeard = true
+        if (isLost) startAllAgain()
+        isLost = false
+      },
+      onListening: () => void (isHeard = true),
+    }
+    subscribers.set(channel, own)
+    start(channel, own)
+    async function beat(): Promise<void> {
+      isSending = true
+      await sql.unsafe(`select pg_notify('${channel}', '')`).catch(() => {}) // not heard either
+      isSending = false
+    }
+    heart = setInterval(() => {
+      if (!isHeard) {
+        isLost = true
+        lose()
+      }
+      isHeard = false
+      if (!isSending) void beat()
+    }, HEARTBEAT_MS).unref()
+  }
 
   function startAllAgain(): void {
     if (isClosed) return
@@ -70,11 +117,13 @@ export function openNotifications(url: string, logger: Logger): Notifications {
   return {
     listen(channel, subscriber) {
       subscribers.set(channel, subscriber)
+      if (subscriber.onLost) startHeart()
       start(channel, subscriber)
     },
     async close() {
       isClosed = true
       clearTimeout(timer)
+      clearInterval(heart)
       // postgres.js leaves a connection open that was being made when it was told to end; one that hangs is left to it.
       await Promise.race([Promise.all(starting), sleep(CLOSE_MS, undefined, { ref: false })])
       await sql.end({ timeout: 1 })

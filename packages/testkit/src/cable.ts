@@ -9,6 +9,8 @@ export interface Cable {
   mend(): Promise<void>
   /** Keeps the connections and passes nothing on, as a server that was stopped in its tracks does. */
   hang(): void
+  /** Passes on what is sent to the server, and keeps its answers until `wake`. */
+  holdAnswers(): void
   wake(): void
   close(): void
 }
@@ -16,10 +18,17 @@ export interface Cable {
 /** Lays a cable to the host and port of a URL; in place of them it answers on 127.0.0.1. */
 export async function startCable(to: URL): Promise<Cable> {
   const open = new Set<Socket>()
+  const fars = new Set<Socket>()
   let isHanging = false
   const server = createServer((socket) => {
     const far = connect(Number(to.port || 5432), to.hostname)
-    far.on('error', () => socket.destroy()).on('close', () => socket.destroy())
+    fars.add(far)
+    far
+      .on('error', () => socket.destroy())
+      .on('close', () => {
+        fars.delete(far)
+        socket.destroy()
+      })
     open.add(socket)
     socket
       .on('error', () => {})
@@ -47,9 +56,12 @@ export async function startCable(to: URL): Promise<Cable> {
       isHanging = true
       for (const socket of open) socket.pause()
     },
+    holdAnswers() {
+      for (const far of fars) far.pause()
+    },
     wake() {
       isHanging = false
-      for (const socket of open) socket.resume()
+      for (const socket of [...open, ...fars]) socket.resume()
     },
     close: () => server.close(),
   }
