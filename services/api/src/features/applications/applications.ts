@@ -1,4 +1,4 @@
-import { BadRequest, Conflict, QuotaExceeded } from '@platform/errors/api-error'
+import { Conflict, QuotaExceeded } from '@platform/errors/api-error'
 import { isUniqueViolation, one } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
 import { and, desc, eq, getTableColumns, lt, sql, sum } from 'drizzle-orm'
@@ -9,6 +9,7 @@ import type { Organization } from '../organizations/reach.ts'
 import { members, organizations } from '../organizations/table.ts'
 import { quotaOf } from '../products/quotas.ts'
 import type { Application } from './reach.ts'
+import { refuseClimbing } from './root-directory.ts'
 import { applications, environments } from './table.ts'
 
 const SLUG_ATTEMPTS = 6
@@ -26,11 +27,6 @@ interface NewApplication {
   name: string
   slug?: string | undefined
   rootDirectory?: string | undefined
-}
-
-/** Throws BadRequest for a directory that contains `..`, anywhere in it, as A §7 has it. */
-function refuseClimbing(rootDirectory: string | undefined): void {
-  if (rootDirectory?.includes('..')) throw new BadRequest('rootDirectory must not contain ..')
 }
 
 /**

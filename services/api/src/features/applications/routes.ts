@@ -9,9 +9,9 @@ import { requireProduct } from '../products/product-access.ts'
 import { Organization } from '../organizations/shapes.ts'
 import { applicationsPage, createApplication, type ListReach } from './applications.ts'
 import { organizationOf, reachApplication } from './reach.ts'
+import { ROOT_DIRECTORY_BYTES_MAX } from './root-directory.ts'
 
 const tag = 'Applications'
-const ROOT_DIRECTORY_BYTES_MAX = 1_024
 
 const Application = z
   .object({

@@ -38,6 +38,12 @@ export const environments = pgTable(
       .references(() => applications.id, { onDelete: 'cascade' }),
     slug: text().$type<EnvironmentSlug>().notNull(),
     name: text().notNull(),
+    /** What its hostname serves, the only truth about it. No foreign key: deployments refer to environments. */
+    currentDeploymentId: uuid('current_deployment_id'),
+    /** The sequence number that the current deployment was made or promoted with; only a higher one takes its place. */
+    currentSeq: bigint('current_seq', { mode: 'number' }).notNull().default(0),
+    /** The last sequence number that was given out. */
+    lastSeq: bigint('last_seq', { mode: 'number' }).notNull().default(0),
   },
   (t) => [
     unique('environments_slug').on(t.applicationId, t.slug),

@@ -2,7 +2,7 @@ import { BadRequest, Conflict, NotFound } from '@platform/errors/api-error'
 import { isUniqueViolation, one } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
 import { resealRows } from '@platform/runtime/reseal-rows'
-import { and, asc, eq, getTableColumns, inArray, or, type SQL } from 'drizzle-orm'
+import { and, asc, eq, getTableColumns, or, type SQL } from 'drizzle-orm'
 import type { Actor, Deps } from '../../deps.ts'
 import { recordActivity } from '../activity/record.ts'
 import { type Application, type Environment, findNamedEnvironment, getEnvironment } from '../applications/reach.ts'
@@ -242,34 +242,60 @@ interface Pulled {
   omittedSensitive: number
 }
 
+/** A variable as the layers resolve it, with the row that won. */
+interface Resolved {
+  key: string
+  source: Layer
+  sensitive: boolean
+  /** Opens the value. */
+  value: () => string
+}
+
 /**
- * Merges the layers for one application: environment over application over organization; without an environment the
- * upper two. Merging comes first: where the winner is sensitive the key is left out and counted, and nothing of a lower
- * layer shows through (A §4, D49).
+ * Merges the layers of an application, by key: environment over application over organization; without an environment the upper
+ * two (D49). Merging comes first: where the winner is sensitive, nothing of a lower layer shows through.
  */
-export async function pullVariables(
+export async function resolveVariables(
   { db, sealer }: Store,
-  application: Application,
-  reference: string | undefined,
-): Promise<Pulled> {
-  const environment = reference === undefined ? undefined : await getEnvironment({ db }, application, reference)
-  const layers: Layer[] = environment ? ['application', 'environment'] : ['application']
+  { id, organizationId }: Pick<Application, 'id' | 'organizationId'>,
+  environmentId: string | undefined,
+): Promise<Resolved[]> {
   const ofApplication = and(
-    eq(envVars.applicationId, application.id),
-    inArray(envVars.layer, layers),
-    environment && or(eq(envVars.layer, 'application'), eq(envVars.environmentId, environment.id)),
+    eq(envVars.applicationId, id),
+    or(
+      eq(envVars.layer, 'application'),
+      environmentId === undefined
+        ? undefined
+        : and(eq(envVars.layer, 'environment'), eq(envVars.environmentId, environmentId)),
+    ),
   )
   const rows = await db
     .select()
     .from(envVars)
-    .where(or(eq(envVars.organizationId, application.organizationId), ofApplication))
+    .where(or(eq(envVars.organizationId, organizationId), ofApplication))
   const winners = new Map<string, (typeof rows)[number]>()
   for (const row of rows.toSorted((a, b) => precedence[a.layer] - precedence[b.layer])) winners.set(row.key, row)
+  return [...winners.values()]
+    .toSorted((a, b) => (a.key < b.key ? -1 : 1))
+    .map((row) => ({
+      key: row.key,
+      source: row.layer,
+      sensitive: row.sensitive,
+      value: () => sealer.open(row, row.id).toString('utf8'),
+    }))
+}
 
-  const merged = [...winners.values()].toSorted((a, b) => (a.key < b.key ? -1 : 1))
+/** The variables of an application as one set, of which sensitive ones are left out and counted (A §4, D49). */
+export async function pullVariables(
+  store: Store,
+  application: Application,
+  reference: string | undefined,
+): Promise<Pulled> {
+  const environment = reference === undefined ? undefined : await getEnvironment(store, application, reference)
+  const merged = await resolveVariables(store, application, environment?.id)
   const items = merged
     .filter(({ sensitive }) => !sensitive)
-    .map((row) => ({ key: row.key, value: sealer.open(row, row.id).toString('utf8'), source: row.layer }))
+    .map(({ key, source, value }) => ({ key, value: value(), source }))
   return { items, total: items.length, omittedSensitive: merged.length - items.length }
 }
 

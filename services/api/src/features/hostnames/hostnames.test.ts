@@ -31,24 +31,25 @@ test('there is no hostname by default; one can be set before any deployment, and
   const set = await put(first, owner)
   expect([set.status, set.body]).toEqual([
     200,
-    { label: first, hostname: `${first}.${platform.api.appsDomain}`, live: false },
+    { label: first, hostname: `${first}.${platform.api.appsUrl.host}`, live: false },
   ])
   await put(second, owner)
+  const { appsUrl } = platform.api
+  const unused = (type: string, label: string) => ({
+    id: expect.any(String) as string,
+    hostname: `${label}.${appsUrl.host}`,
+    type,
+    active: false,
+    deploymentId: null,
+    branchId: null,
+    source: 'user',
+    url: `http://${label}.${appsUrl.host}`,
+    createdAt: expect.stringMatching(/Z$/) as string,
+  })
   expect(await list(owner)).toEqual({
-    items: [
-      {
-        id: expect.any(String) as string,
-        hostname: `${second}.${platform.api.appsDomain}`,
-        type: 'APP',
-        active: false,
-        deploymentId: null,
-        branchId: null,
-        source: 'user',
-        url: `http://${second}.${platform.api.appsDomain}`,
-        createdAt: expect.stringMatching(/Z$/) as string,
-      },
-    ],
-    total: 1,
+    // The preview environment's hostname follows the production label.
+    items: [unused('APP', second), unused('BRANCH', `${second}--preview`)],
+    total: 2,
     label: second,
   })
   expect((await availability(first)).body).toEqual({ available: true }) // what was given up is free

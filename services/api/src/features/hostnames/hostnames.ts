@@ -1,12 +1,21 @@
 import { Conflict } from '@platform/errors/api-error'
-import { isUniqueViolation, one } from '@platform/runtime/database'
+import { isDeadlock, isUniqueViolation, one } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
-import { and, desc, eq, ne, sql } from 'drizzle-orm'
+import { and, desc, eq, isNull, ne, or, type SQL, sql } from 'drizzle-orm'
+import { alias } from 'drizzle-orm/pg-core'
 import type { Actor, Deps } from '../../deps.ts'
+import { asWholeSet } from '../../http/pages.ts'
 import { recordActivity } from '../activity/record.ts'
+import { hostnames } from '../applications/hostnames-table.ts'
+import { hostnameOf, siteUrlOf } from '../applications/hostname-url.ts'
 import type { Application } from '../applications/reach.ts'
+import { environments } from '../applications/table.ts'
+import type { Deployment } from '../deployments/reach.ts'
+import { deployments } from '../deployments/table.ts'
 import { refuseReservedLabel, whyReserved } from '../organizations/labels.ts'
-import { hostnames } from './table.ts'
+
+/** The label of the preview environment's hostname. No label that can be set has two hyphens in a row (D76). */
+const previewLabelOf = (label: string): string => `${label}--preview`
 
 interface ShownHostname {
   id: string
@@ -29,27 +38,72 @@ interface HostnameList {
   label: string | null
 }
 
-type Domain = Pick<Deps, 'appsDomain' | 'publicUrl'>
+const current = alias(deployments, 'current')
 
-const hostnameOf = ({ appsDomain }: Pick<Domain, 'appsDomain'>, label: string): string => `${label}.${appsDomain}`
+/** Hostnames with what they serve: a deployment's own is told by its row, the others by their environment (D83). */
+async function hostnamesWhere(deps: Pick<Deps, 'db' | 'appsUrl'>, where: SQL | undefined): Promise<ShownHostname[]> {
+  const rows = await deps.db
+    .select({
+      hostname: hostnames,
+      own: { status: deployments.status, retiredAt: deployments.retiredAt },
+      currentId: current.id,
+    })
+    .from(hostnames)
+    .leftJoin(deployments, eq(deployments.id, hostnames.deploymentId))
+    .leftJoin(
+      environments,
+      and(
+        eq(environments.applicationId, hostnames.applicationId),
+        eq(
+          environments.slug,
+          sql`case ${hostnames.type} when 'APP' then 'production' when 'BRANCH' then 'preview' end`,
+        ),
+      ),
+    )
+    .leftJoin(current, eq(current.id, environments.currentDeploymentId))
+    .where(where)
+    .orderBy(desc(hostnames.id))
+  return rows.map(({ hostname: { id, label, type, deploymentId, branchId, source, createdAt }, own, currentId }) => ({
+    id,
+    hostname: hostnameOf(deps, label),
+    type,
+    active: own ? own.status === 'ACTIVE' && own.retiredAt === null : currentId !== null,
+    deploymentId: own ? deploymentId : currentId,
+    branchId,
+    source,
+    url: siteUrlOf(deps, label),
+    createdAt,
+  }))
+}
 
-/** Every hostname of the application, newest first (A §4, D32). */
+/**
+ * The hostnames of the application's environments and of its deployments that still answer, newest first (A §4, D32, D83).
+ */
 export async function listHostnames(
-  { db, appsDomain, publicUrl }: Pick<Deps, 'db'> & Domain,
+  deps: Pick<Deps, 'db' | 'appsUrl'>,
   application: Application,
 ): Promise<HostnameList> {
-  const rows = await db
-    .select()
-    .from(hostnames)
-    .where(eq(hostnames.applicationId, application.id))
-    .orderBy(desc(hostnames.id))
-  const { protocol } = new URL(publicUrl)
-  const items = rows.map(({ id, label, type, deploymentId, branchId, source, createdAt }) => {
-    const hostname = hostnameOf({ appsDomain }, label)
-    const url = `${protocol}//${hostname}`
-    return { id, hostname, type, active: deploymentId !== null, deploymentId, branchId, source, url, createdAt }
-  })
-  return { items, total: items.length, label: rows.find(({ type }) => type === 'APP')?.label ?? null }
+  const answers = and(eq(deployments.status, 'ACTIVE'), isNull(deployments.retiredAt))
+  const [items, [production]] = await Promise.all([
+    hostnamesWhere(deps, and(eq(hostnames.applicationId, application.id), or(isNull(hostnames.deploymentId), answers))),
+    deps.db
+      .select({ label: hostnames.label })
+      .from(hostnames)
+      .where(and(eq(hostnames.applicationId, application.id), eq(hostnames.type, 'APP'))),
+  ])
+  return { items, total: items.length, label: production?.label ?? null }
+}
+
+/** A deployment's own hostname, and those of its environment while it is the one that they serve; newest first. */
+export async function listDeploymentHostnames(
+  deps: Pick<Deps, 'db' | 'appsUrl'>,
+  { id, applicationId, environment, isCurrent }: Deployment,
+): Promise<{ items: ShownHostname[]; total: number }> {
+  const type = environment === 'production' ? 'APP' : 'BRANCH'
+  const ofEnvironment = and(eq(hostnames.applicationId, applicationId), eq(hostnames.type, type))
+  return asWholeSet(
+    await hostnamesWhere(deps, or(eq(hostnames.deploymentId, id), isCurrent ? ofEnvironment : undefined)),
+  )
 }
 
 /** Whether the application could have the label; its own it can (D76). */
@@ -68,36 +122,46 @@ export async function checkAvailability(
 }
 
 /**
- * Sets the production hostname, before or after any deployment. Of two applications that want one label at once the unique
- * index lets one have it (A §4, D76). Throws BadRequest for a reserved label, Conflict for a taken one.
+ * Sets the production hostname, before or after any deployment, and with it that of the preview environment. Of two applications
+ * that want one label at once the unique index lets one have it (A §4, D76). Throws BadRequest for a reserved label, Conflict for a
+ * taken one.
  */
 export async function setHostname(
-  { db, now, appsDomain }: Pick<Deps, 'db' | 'now' | 'appsDomain'>,
+  deps: Pick<Deps, 'db' | 'now' | 'appsUrl'>,
   by: Actor,
   application: Application,
   label: string,
 ): Promise<{ label: string; hostname: string; live: boolean }> {
   refuseReservedLabel(label)
+  const applicationId = application.id
   try {
-    return await db.transaction(async (tx) => {
-      const at = now()
-      const rows = await tx
-        .insert(hostnames)
-        .values({ id: newId(), applicationId: application.id, type: 'APP', label, source: 'user', createdAt: at })
-        .onConflictDoUpdate({
-          target: hostnames.applicationId,
-          targetWhere: sql`${hostnames.type} = 'APP'`,
-          set: { label },
-        })
-        .returning()
-      const { id, deploymentId } = one(rows)
-      const hostname = hostnameOf({ appsDomain }, label)
+    return await deps.db.transaction(async (tx) => {
+      const at = deps.now()
+      const take = async (type: 'APP' | 'BRANCH', own: string) =>
+        one(
+          await tx
+            .insert(hostnames)
+            .values({ id: newId(), applicationId, type, label: own, source: 'user', createdAt: at })
+            .onConflictDoUpdate({
+              target: hostnames.applicationId,
+              // Written out, since a partial index is found by the text of its condition.
+              targetWhere: sql.raw(`type = '${type}'`),
+              set: { label: own },
+            })
+            .returning({ id: hostnames.id }),
+        )
+      await take('BRANCH', previewLabelOf(label))
+      const { id } = await take('APP', label)
+      const hostname = hostnameOf(deps, label)
       const subject = { type: 'hostname', id, label, hostname }
-      await recordActivity(tx, at, { applicationId: application.id, type: 'hostname.set', by, subject })
-      return { label, hostname, live: deploymentId !== null }
+      await recordActivity(tx, at, { applicationId, type: 'hostname.set', by, subject })
+      const [production] = await hostnamesWhere({ ...deps, db: tx }, eq(hostnames.id, id))
+      return { label, hostname, live: production?.active ?? false }
     })
   } catch (error) {
-    if (isUniqueViolation(error, 'hostnames_label')) throw new Conflict(`The hostname ${label} is taken`)
+    // Two that take each other's labels wait for each other until Postgres ends one.
+    if (isUniqueViolation(error, 'hostnames_label') || isDeadlock(error))
+      throw new Conflict(`The hostname ${label} is taken`)
     throw error
   }
 }

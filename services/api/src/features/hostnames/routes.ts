@@ -3,8 +3,9 @@ import { endpoint } from '../../http/endpoint.ts'
 import { id, instant, pathId, shown } from '../../http/fields.ts'
 import { page } from '../../http/pages.ts'
 import { reachApplication } from '../applications/reach.ts'
+import { reachDeployment } from '../deployments/reach.ts'
 import { label } from '../organizations/labels.ts'
-import { checkAvailability, listHostnames, setHostname } from './hostnames.ts'
+import { checkAvailability, listDeploymentHostnames, listHostnames, setHostname } from './hostnames.ts'
 
 const tag = 'Hostnames'
 const spec = 'A §4 Applications'
@@ -42,7 +43,7 @@ export const hostnameEndpoints = [
     tag,
     summary: 'List the hostnames of an application',
     description:
-      'All of them, newest first. `label` is the first part of the production hostname, null until one was set.',
+      'Hostnames of its environments and of its deployments that still answer, newest first. `label` is the first part of the production hostname; null until one is set.',
     actor: 'any',
     scope: 'network:applications:read',
     params: ofApplication,
@@ -51,17 +52,32 @@ export const hostnameEndpoints = [
     handle: ({ deps, target }) => listHostnames(deps, target),
   }),
   endpoint({
+    operation: 'listDeploymentHostnames',
+    on: 'GET /deployments/{id}/hostnames',
+    spec: 'A §4 Deployments',
+    tag,
+    summary: 'List the hostnames of a deployment',
+    description:
+      'Its own hostname, which it has from its creation on, and those of its environment while they serve this deployment. A retired deployment keeps its own with `active: false`, and answers 410 there.',
+    actor: 'any',
+    scope: 'network:deployments:read',
+    params: { id: pathId('Deployment') },
+    reach: (call) => reachDeployment(call, call.params.id),
+    returns: [200, page(Hostname)],
+    handle: ({ deps, target }) => listDeploymentHostnames(deps, target),
+  }),
+  endpoint({
     operation: 'getHostnameAvailability',
     on: 'GET /applications/{id}/hostname/availability',
     spec,
     tag,
-    summary: 'Ask whether the application could have a label',
+    summary: 'Check label availability',
     description:
       '`available` is false, with a reason, for a label that is taken or reserved. The label that the application has is available to it.',
     actor: 'any',
     scope: 'network:applications:read',
     params: ofApplication,
-    query: z.object({ label: label.openapi({ description: 'The label to ask for.' }) }),
+    query: z.object({ label: label.openapi({ description: 'The label to check.' }) }),
     reach: (call) => reachApplication(call, call.params.id),
     returns: [
       200,
@@ -78,7 +94,7 @@ export const hostnameEndpoints = [
     tag,
     summary: 'Set the production hostname',
     description:
-      'May be done before anything is deployed. Takes the place of the label that was set before; 409 when another application has it, 400 when it is reserved. Needs the role OWNER or ADMIN.',
+      'Possible before anything is deployed. Replaces the label that was set before; 409 if another application has it, 400 if it is reserved. Needs the role OWNER or ADMIN.',
     actor: 'any',
     scope: 'network:applications:write',
     params: ofApplication,

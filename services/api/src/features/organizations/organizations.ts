@@ -11,10 +11,10 @@ const SLUG_ATTEMPTS = 6
 
 /**
  * Creates an organization and makes the caller its owner, in one transaction (A §4). A slug that the caller chose must be
- * free (409); one made from the name gets an ending until it is (D75).
+ * free (409); one made from the name gets an ending until it is (D75). It begins with the plan that the operator chose for all (D77).
  */
 export async function createOrganization(
-  { db, now }: Pick<Deps, 'db' | 'now'>,
+  { db, now, startPlan }: Pick<Deps, 'db' | 'now' | 'startPlan'>,
   by: UserActor,
   given: { name: string; slug?: string | undefined },
 ): Promise<Organization> {
@@ -35,6 +35,7 @@ export async function createOrganization(
       await tx
         .insert(members)
         .values({ id: newId(), organizationId: made.id, userId: by.userId, role: 'OWNER', joinedAt: at })
+      await startPlan(tx, made.id)
       return made
     }
     throw new Conflict('An organization with this slug exists')

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { newOwner } from '../../../test/scenario.ts'
 import { setMember } from '../organizations/members.ts'
 import { setQuota } from './quotas.ts'
@@ -88,6 +88,18 @@ test('an activated plan raises the quotas of the organization (D77)', async () =
     status: 'ACTIVE',
     activatedByUserId: null,
   })
+})
+
+test('a new organization begins with the plan that the operator chose, free by default (D77)', async () => {
+  const planOf = async (at: TestPlatform) => {
+    const { token, organizationId } = await newOwner(at)
+    const { body } = await at.call(token, `GET /organizations/${organizationId}/quotas`)
+    return (body.items as { name: string; limit: number }[]).find(({ name }) => name === 'deployments_per_day')?.limit
+  }
+  expect(await planOf(platform)).toBe(50)
+  const embedded = await startPlatform({ env: { DEFAULT_PLAN: 'pro' } })
+  onTestFinished(() => embedded.close())
+  expect(await planOf(embedded)).toBe(500)
 })
 
 test("an operator's quota holds instead of the plan's, until it is given back", async () => {

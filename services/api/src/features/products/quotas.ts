@@ -8,9 +8,9 @@ import { quotaOverrides, subscriptions } from './table.ts'
  * What an organization may use: what its operator set for it, else what its plan allows. The plan is that of its active
  * subscription to the network, else free (D77).
  */
-export async function quotaOf({ db }: Pick<Deps, 'db'>, organizationId: string, quota: Quota): Promise<number> {
-  const [found] = await db
-    .select({ plan: subscriptions.plan, override: quotaOverrides.limit })
+export async function quotasOf({ db }: Pick<Deps, 'db'>, organizationId: string): Promise<Record<Quota, number>> {
+  const rows = await db
+    .select({ plan: subscriptions.plan, quota: quotaOverrides.quota, limit: quotaOverrides.limit })
     .from(organizations)
     .leftJoin(
       subscriptions,
@@ -20,10 +20,15 @@ export async function quotaOf({ db }: Pick<Deps, 'db'>, organizationId: string, 
         eq(subscriptions.status, 'ACTIVE'),
       ),
     )
-    .leftJoin(quotaOverrides, and(eq(quotaOverrides.organizationId, organizations.id), eq(quotaOverrides.quota, quota)))
+    .leftJoin(quotaOverrides, eq(quotaOverrides.organizationId, organizations.id))
     .where(eq(organizations.id, organizationId))
-  return found?.override ?? quotas[found?.plan ?? 'free'][quota]
+  const overrides = rows.flatMap(({ quota, limit }) => (quota === null || limit === null ? [] : [[quota, limit]]))
+  return { ...quotas[rows[0]?.plan ?? 'free'], ...(Object.fromEntries(overrides) as Partial<Record<Quota, number>>) }
 }
+
+/** One quota of an organization. */
+export const quotaOf = async (deps: Pick<Deps, 'db'>, organizationId: string, quota: Quota): Promise<number> =>
+  (await quotasOf(deps, organizationId))[quota]
 
 /** Sets a quota of one organization, or with null gives it back to the plan. The operator's to call; safe to repeat. */
 export async function setQuota(

@@ -28,10 +28,42 @@ export const products: readonly Product[] = [
 export const isProduct = (name: string): name is ProductSlug => products.some(({ slug }) => slug === name)
 export const isPlan = (name: string): name is PlanSlug => plans.some(({ slug }) => slug === name)
 
-/** What each plan allows (D77). A use that would pass a quota is refused with 429 and no Retry-After. */
+const MIB = 1_048_576
+const GIB = 1_024 * MIB
+
+/**
+ * What each plan allows (D77). Of these `applications` and `deployments_per_day` refuse with 429 and no Retry-After; the hours of
+ * Functions and the minutes of builds of a UTC month with 402, on the creation of deployments alone.
+ */
 export const quotas = {
-  free: { applications: 25, log_retention_days: 3 },
-  pro: { applications: 250, log_retention_days: 14 },
+  free: {
+    applications: 25,
+    deployments_per_day: 50,
+    archive_bytes: 250 * MIB,
+    unpacked_bytes: GIB,
+    concurrent_builds: 1,
+    minutes_per_build: 10,
+    build_minutes_per_month: 500,
+    function_slots: 2,
+    function_memory_mb: 512,
+    function_hours_per_month: 100,
+    image_cache_bytes: 256 * MIB,
+    log_retention_days: 3,
+  },
+  pro: {
+    applications: 250,
+    deployments_per_day: 500,
+    archive_bytes: GIB,
+    unpacked_bytes: 2 * GIB,
+    concurrent_builds: 3,
+    minutes_per_build: 30,
+    build_minutes_per_month: 10_000,
+    function_slots: 10,
+    function_memory_mb: 1_024,
+    function_hours_per_month: 2_000,
+    image_cache_bytes: 5 * GIB,
+    log_retention_days: 14,
+  },
 } satisfies Record<PlanSlug, Record<string, number>>
 
 export type Quota = keyof (typeof quotas)['free']

@@ -169,12 +169,15 @@ export const objectBlobs = pgTable(
 
 export type UploadState = 'pending' | 'ready' | 'completed' | 'failed' | 'expired'
 
-/** Bytes on their way to becoming an object: an upload session of the REST API, a tus upload, an S3 multipart upload. */
+/**
+ * Bytes on their way to becoming an object: an upload session of the REST API, a tus upload, an S3 multipart upload. Or a
+ * deployment's archive in its parts, which becomes none.
+ */
 export const uploads = pgTable(
   'uploads',
   {
     id: uuid().primaryKey(),
-    kind: text().$type<'session' | 'tus' | 's3'>().notNull(),
+    kind: text().$type<'session' | 'tus' | 's3' | 'deployment'>().notNull(),
     /** null: a partial upload that did not say where the whole will go. */
     bucketId: uuid('bucket_id').references(() => buckets.id),
     key: keyText('key').notNull(),
@@ -220,6 +223,9 @@ export const uploads = pgTable(
   (t) => [
     index('uploads_by_bucket').on(t.bucketId, t.kind, t.key, t.id),
     index('uploads_by_expiry').on(t.expiresAt),
+    index('uploads_of_deployments')
+      .on(t.id)
+      .where(sql`${t.kind} = 'deployment'`),
     check('uploads_state', sql`${t.state} in ('pending', 'ready', 'completed', 'failed', 'expired')`),
   ],
 )

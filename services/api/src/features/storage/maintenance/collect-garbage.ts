@@ -1,8 +1,9 @@
+import type { Db } from '@platform/runtime/database'
 import { inBatch } from '@platform/runtime/discard-rows'
-import { and, asc, eq, inArray, isNotNull, lt, notExists, sql } from 'drizzle-orm'
+import { and, asc, eq, getTableName, inArray, isNotNull, lt, notExists, type SQL, sql } from 'drizzle-orm'
 import type { Deps } from '../../../deps.ts'
 import { removeDeadBlobs } from '../remove-blobs.ts'
-import { blobCandidates, blobs, bucketCounts, buckets, objectBlobs, objects, uploadBlobs, uploads } from '../table.ts'
+import { blobCandidates, blobs, bucketCounts, buckets, objects, uploads } from '../table.ts'
 
 /** How long a body may take to arrive and be committed. */
 const PENDING_MS = 86_400_000
@@ -37,25 +38,28 @@ async function emptyDeletedBuckets(deps: CollectDeps): Promise<void> {
   }
 }
 
-/** True for blobs that no object and no upload refers to. */
-export const isUnreferenced = (db: Deps['db']) =>
-  and(
-    notExists(
-      db
-        .select({ n: sql`1` })
-        .from(objectBlobs)
-        .where(eq(objectBlobs.blobId, blobs.id)),
+/**
+ * The condition that nothing refers to a blob. Whatever has a foreign key to blobs refers to them, so no feature can be forgotten
+ * here, and in a rolling update this release also sees what the next one refers to. Each such column wants an index.
+ */
+export async function unreferenced(db: Db): Promise<SQL> {
+  const referring = await db.execute<{ table: string; column: string }>(sql`
+    select k.conrelid::regclass::text as table, quote_ident(a.attname) as column
+    from pg_constraint k join pg_attribute a on a.attrelid = k.conrelid and a.attnum = k.conkey[1]
+    where k.contype = 'f' and k.confrelid = '${sql.raw(getTableName(blobs))}'::regclass and k.conparentid = 0`)
+  // None at all would be a mistake here, and every blob would go by it.
+  if (referring.length === 0) throw new Error('Nothing has a foreign key to blobs')
+  return sql.join(
+    referring.map(
+      ({ table, column }) => sql`not exists (select from ${sql.raw(table)} r where r.${sql.raw(column)} = ${blobs.id})`,
     ),
-    notExists(
-      db
-        .select({ n: sql`1` })
-        .from(uploadBlobs)
-        .where(eq(uploadBlobs.blobId, blobs.id)),
-    ),
+    sql` and `,
   )
+}
 
 /** Marks blobs dead that lost their last reference. A dead blob can never be referenced again. */
 async function markUnreferenced(deps: CollectDeps): Promise<void> {
+  const isUnreferenced = await unreferenced(deps.db)
   await inBatches(deps, async (db) => {
     const candidates = await db.select({ id: blobCandidates.blobId }).from(blobCandidates).limit(AT_ONCE)
     const ids = candidates.map(({ id }) => id)
@@ -65,7 +69,7 @@ async function markUnreferenced(deps: CollectDeps): Promise<void> {
     await db
       .update(blobs)
       .set({ state: 'dead', diedAt: deps.now() })
-      .where(and(inArray(blobs.id, ids), eq(blobs.state, 'live'), isUnreferenced(db)))
+      .where(and(inArray(blobs.id, ids), eq(blobs.state, 'live'), isUnreferenced))
     await db.delete(blobCandidates).where(inArray(blobCandidates.blobId, ids))
     return ids.length
   })

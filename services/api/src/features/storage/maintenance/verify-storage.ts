@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib'
 import type { Db } from '@platform/runtime/database'
 import { and, asc, eq, getTableColumns, gt, inArray, isNull, sql } from 'drizzle-orm'
 import type { Deps } from '../../../deps.ts'
-import { isUnreferenced } from './collect-garbage.ts'
+import { unreferenced } from './collect-garbage.ts'
 import { blobCandidates, blobs, bucketCounts, buckets, objectBlobs, objects } from '../table.ts'
 
 const AT_ONCE = 200
@@ -145,12 +145,12 @@ export async function verifyStorage(
   }
   const miscounted = await unhurried(deps, findMiscounted)
   report.miscounted = miscounted.map(({ id }) => id)
-  const forgotten = await unhurried(deps, (tx) =>
+  const forgotten = await unhurried(deps, async (tx) =>
     tx
       .select({ id: blobs.id })
       .from(blobs)
       .leftJoin(blobCandidates, eq(blobCandidates.blobId, blobs.id))
-      .where(and(eq(blobs.state, 'live'), isNull(blobCandidates.blobId), isUnreferenced(tx))),
+      .where(and(eq(blobs.state, 'live'), isNull(blobCandidates.blobId), await unreferenced(tx))),
   )
   report.unreferenced = forgotten.length
   if (repairs) {

@@ -1,7 +1,7 @@
 import { instant } from '@platform/runtime/columns'
 import { sql } from 'drizzle-orm'
 import { check, index, pgTable, text, uniqueIndex, uuid, varchar } from 'drizzle-orm/pg-core'
-import { applications } from '../applications/table.ts'
+import { applications } from './table.ts'
 
 /** What an application answers at. The label is the hostname's first; the domain behind it is configuration. */
 export const hostnames = pgTable(
@@ -14,6 +14,7 @@ export const hostnames = pgTable(
     type: text().$type<'DEPLOYMENT' | 'BRANCH' | 'APP'>().notNull(),
     label: varchar({ length: 63 }).notNull(),
     source: text().$type<'system' | 'user'>().notNull(),
+    /** Of type DEPLOYMENT alone: the others serve what their environment has as its current deployment. */
     deploymentId: uuid('deployment_id'),
     branchId: uuid('branch_id'),
     createdAt: instant('created_at').notNull(),
@@ -23,6 +24,10 @@ export const hostnames = pgTable(
     uniqueIndex('hostnames_production')
       .on(t.applicationId)
       .where(sql`${t.type} = 'APP'`),
+    uniqueIndex('hostnames_preview')
+      .on(t.applicationId)
+      .where(sql`${t.type} = 'BRANCH'`),
+    index('hostnames_of_deployment').on(t.deploymentId),
     index('hostnames_by_application').on(t.applicationId, t.id),
     check('hostnames_type', sql`${t.type} in ('DEPLOYMENT', 'BRANCH', 'APP')`),
     check('hostnames_source', sql`${t.source} in ('system', 'user')`),

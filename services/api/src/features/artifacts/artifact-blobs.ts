@@ -1,0 +1,69 @@
+import { batchByTurn } from '@platform/runtime/batch-by-turn'
+import type { Db } from '@platform/runtime/database'
+import { eq, inArray, sql } from 'drizzle-orm'
+import { alias } from 'drizzle-orm/pg-core'
+import type { Deps } from '../../deps.ts'
+import { blobs } from '../storage/table.ts'
+import { artifactEncodings, artifacts } from './table.ts'
+
+/** Encodings that artifacts are compressed in, the better one first. */
+export const encodings = ['br', 'gzip'] as const
+export type Encoding = (typeof encodings)[number]
+
+/** Where bytes are. isInline: in the blob's row. */
+export interface ArtifactBlob {
+  id: string
+  length: number
+  isInline: boolean
+}
+
+/** An artifact's content as it is, and compressed where that is worth it. */
+export interface ArtifactBlobs {
+  identity: ArtifactBlob
+  encoded: Partial<Record<Encoding, ArtifactBlob>>
+  /** False while it has not been compressed yet, or never will be. */
+  isCompressed: boolean
+}
+
+/** Looks up where artifacts are, by SHA-256 in hex; what is asked for in one tick is one statement. undefined: none there. */
+export function openArtifactFinder(db: Db): (sha256: string) => Promise<ArtifactBlobs | undefined> {
+  const encodedBlobs = alias(blobs, 'encoded_blobs')
+  return batchByTurn<string, ArtifactBlobs>(async (keys) => {
+    const rows = await db
+      .select({
+        sha256: sql<string>`encode(${artifacts.sha256}, 'hex')`,
+        identity: { id: blobs.id, length: blobs.length, isInline: sql<boolean>`${blobs.content} is not null` },
+        encoding: artifactEncodings.encoding,
+        encoded: {
+          id: encodedBlobs.id,
+          length: encodedBlobs.length,
+          isInline: sql<boolean>`${encodedBlobs.content} is not null`,
+        },
+      })
+      .from(artifacts)
+      .innerJoin(blobs, eq(blobs.id, artifacts.blobId))
+      .leftJoin(artifactEncodings, eq(artifactEncodings.sha256, artifacts.sha256))
+      .leftJoin(encodedBlobs, eq(encodedBlobs.id, artifactEncodings.blobId))
+      .where(
+        inArray(
+          artifacts.sha256,
+          [...new Set(keys)].map((key) => Buffer.from(key, 'hex')),
+        ),
+      )
+    const found = new Map<string, ArtifactBlobs>()
+    for (const { sha256, identity, encoding, encoded } of rows) {
+      const one = found.get(sha256) ?? { identity, encoded: {}, isCompressed: false }
+      if (encoding !== null) one.isCompressed = true
+      if (encoding !== null && encoded?.id) one.encoded[encoding] = encoded
+      found.set(sha256, one)
+    }
+    return keys.map((key) => found.get(key))
+  })
+}
+
+/** The bytes of a blob that are in its row. Throws where it is gone. */
+export async function readInlineBlob({ db }: Pick<Deps, 'db'>, id: string): Promise<Buffer> {
+  const [row] = await db.select({ content: blobs.content }).from(blobs).where(eq(blobs.id, id))
+  if (!row?.content) throw new Error(`Blob ${id} is gone while it was read`)
+  return row.content
+}

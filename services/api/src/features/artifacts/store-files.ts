@@ -1,0 +1,171 @@
+import { createReadStream } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { type Db, isForeignKeyViolation } from '@platform/runtime/database'
+import { newId } from '@platform/runtime/new-id'
+import { eq, inArray, sql } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { enlivenBlobs } from '../storage/enliven-blobs.ts'
+import { discardBlobs, type NewBlob, receiveBlobs } from '../storage/receive-body.ts'
+import { blobs } from '../storage/table.ts'
+import { artifacts, deploymentFiles } from './table.ts'
+
+const LOOKED_UP_AT_ONCE = 1_000
+/** Of one transaction: at most 16 KiB each are in the statement itself. */
+const STORED_AT_ONCE = 100
+const WRITTEN_AT_ONCE = 8
+const LINKED_AT_ONCE = 5_000
+/** A file up to this long is read without a stream. */
+const READ_AT_ONCE = 65_536
+
+/** Content to be stored, by its hash. */
+export interface FileContent {
+  sha256: Buffer
+  bytes: number
+  /** Where it lies: an absolute path that nobody changes. */
+  source: string
+}
+
+/** A file that a deployment serves. */
+export interface ServedFile extends Omit<FileContent, 'source'> {
+  /** Below the site's root, without a leading slash. */
+  path: string
+  contentType: string
+}
+
+export interface StoredFiles {
+  /** What was not there before. */
+  newFiles: number
+  newBytes: number
+}
+
+type StoreDeps = Pick<Deps, 'db' | 'now' | 'blobs' | 'logger'>
+
+const hexOf = (sha256: Buffer): string => sha256.toString('hex')
+
+/** Those of which no artifact is there, in the order of their hashes. */
+async function findMissing({ db }: Pick<Deps, 'db'>, files: Iterable<FileContent>): Promise<FileContent[]> {
+  const missing = new Map([...files].map((file) => [hexOf(file.sha256), file]))
+  const hashes = [...missing.keys()]
+  for (let n = 0; n < hashes.length; n += LOOKED_UP_AT_ONCE) {
+    const some = hashes.slice(n, n + LOOKED_UP_AT_ONCE)
+    const known = await db.execute<{ hex: string }>(
+      sql`select encode(${artifacts.sha256}, 'hex') as hex from ${artifacts}
+        where ${artifacts.sha256} = any(select decode(h, 'hex') from json_array_elements_text(${JSON.stringify(some)}::json) h)`,
+    )
+    for (const { hex } of known) missing.delete(hex)
+  }
+  return [...missing.values()].toSorted((a, b) => Buffer.compare(a.sha256, b.sha256))
+}
+
+/** A file of no bytes has no blob by itself. */
+const emptyBlob = (): NewBlob => ({ id: newId(), length: 0, crc32: 0, content: Buffer.alloc(0) })
+
+async function* readSource(source: string, bytes: number): AsyncGenerator<Buffer> {
+  if (bytes <= READ_AT_ONCE) yield await readFile(source)
+  else yield* createReadStream(source) as AsyncIterable<Buffer>
+}
+
+/** Makes the content of a file durable as one blob that is not yet referred to. */
+async function receiveFile(deps: StoreDeps, { source, bytes }: FileContent): Promise<NewBlob> {
+  const { blobs: made } = await receiveBlobs(
+    deps,
+    readSource(source, bytes),
+    { length: bytes, bytesMax: bytes },
+    () => {},
+  )
+  const [blob = emptyBlob(), ...more] = made
+  if (more.length === 0 && blob.length === bytes) return blob
+  await discardBlobs(deps, made)
+  throw new Error(`${source} has ${bytes} bytes and did not become one blob of as many`)
+}
+
+async function receiveAll(deps: StoreDeps, files: readonly FileContent[], signal: AbortSignal): Promise<NewBlob[]> {
+  const received: NewBlob[] = []
+  const queue = files.entries()
+  const receiveNext = async () => {
+    for (const [n, file] of queue) {
+      signal.throwIfAborted()
+      received[n] = await receiveFile(deps, file)
+    }
+  }
+  const outcomes = await Promise.allSettled(Array.from({ length: WRITTEN_AT_ONCE }, receiveNext))
+  for (const outcome of outcomes) {
+    if (outcome.status === 'fulfilled') continue
+    await discardBlobs(deps, received.filter(Boolean))
+    throw outcome.reason
+  }
+  return received
+}
+
+/** Makes artifacts of received blobs. Of those that another deployment stored meanwhile ours are given to the collector. */
+async function commitArtifacts(
+  deps: StoreDeps,
+  files: readonly FileContent[],
+  received: readonly NewBlob[],
+): Promise<StoredFiles> {
+  const at = deps.now()
+  const rows = files.map(({ sha256, bytes }, n) => ({ sha256, bytes, blobId: received[n]?.id ?? '', createdAt: at }))
+  return deps.db.transaction(async (tx) => {
+    await enlivenBlobs(tx, at, received)
+    // In the order of hashes, so that two deployments never wait for each other in a circle.
+    const made = await tx
+      .insert(artifacts)
+      .values(rows)
+      .onConflictDoNothing()
+      .returning({ blobId: artifacts.blobId, bytes: artifacts.bytes })
+    const used = new Set(made.map(({ blobId }) => blobId))
+    const lost = rows.filter(({ blobId }) => !used.has(blobId)).map(({ blobId }) => blobId)
+    if (lost.length > 0) await tx.update(blobs).set({ state: 'dead', diedAt: at }).where(inArray(blobs.id, lost))
+    return { newFiles: made.length, newBytes: made.reduce((sum, { bytes }) => sum + bytes, 0) }
+  })
+}
+
+/**
+ * Stores content that is not stored yet, each once whatever its paths and whoever else stores it at the same time. Safe to repeat.
+ * An artifact that nothing refers to within an hour may be collected: link it before.
+ *
+ * signal: ends it between two files, with what it was aborted with. Throws BadGateway (D22).
+ */
+export async function storeFiles(
+  deps: StoreDeps,
+  files: Iterable<FileContent>,
+  signal: AbortSignal,
+): Promise<StoredFiles> {
+  const stored: StoredFiles = { newFiles: 0, newBytes: 0 }
+  const missing = await findMissing(deps, files)
+  for (let n = 0; n < missing.length; n += STORED_AT_ONCE) {
+    const some = missing.slice(n, n + STORED_AT_ONCE)
+    const received = await receiveAll(deps, some, signal)
+    try {
+      const { newFiles, newBytes } = await commitArtifacts(deps, some, received)
+      stored.newFiles += newFiles
+      stored.newBytes += newBytes
+    } catch (error) {
+      await discardBlobs(deps, received)
+      throw error
+    }
+  }
+  return stored
+}
+
+/**
+ * Sets the files of a deployment, within the transaction that holds its row. What an earlier attempt left is replaced. Referring to
+ * an artifact locks its row, so none goes while it is linked.
+ *
+ * Throws what `isCollected` knows where an artifact was collected since it was found: then store the files again.
+ */
+export async function linkFiles(tx: Db, deploymentId: string, files: readonly ServedFile[]): Promise<void> {
+  await tx.delete(deploymentFiles).where(eq(deploymentFiles.deploymentId, deploymentId))
+  // In the order of hashes, as everybody who locks artifacts does.
+  const rows = files
+    .map(({ path, sha256, bytes, contentType }) => ({ path, hex: hexOf(sha256), bytes, contentType }))
+    .toSorted((a, b) => (a.hex < b.hex ? -1 : a.hex > b.hex ? 1 : 0))
+  for (let n = 0; n < rows.length; n += LINKED_AT_ONCE)
+    await tx.execute(sql`insert into ${deploymentFiles} (deployment_id, path, sha256, bytes, content_type)
+      select ${deploymentId}::uuid, f.path, decode(f.hex, 'hex'), f.bytes, f."contentType"
+      from json_to_recordset(${JSON.stringify(rows.slice(n, n + LINKED_AT_ONCE))}::json)
+        as f(path text, hex text, bytes bigint, "contentType" text)`)
+}
+
+/** True for the error of `linkFiles` that another try may not meet. */
+export const isCollected = (error: unknown): boolean => isForeignKeyViolation(error)

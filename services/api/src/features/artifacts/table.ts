@@ -1,0 +1,59 @@
+import { bytea, instant } from '@platform/runtime/columns'
+import { sql } from 'drizzle-orm'
+import { bigint, check, customType, index, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core'
+import { deployments } from '../deployments/table.ts'
+import { blobs } from '../storage/table.ts'
+
+/** Text in the order of its bytes. */
+const pathText = customType<{ data: string }>({ dataType: () => 'text collate "C"' })
+const bytes = (name: string) => bigint(name, { mode: 'number' })
+
+/** Content of deployed files, once for each SHA-256, in one blob. */
+export const artifacts = pgTable(
+  'artifacts',
+  {
+    sha256: bytea('sha256').primaryKey(),
+    blobId: uuid('blob_id')
+      .notNull()
+      .references(() => blobs.id),
+    bytes: bytes('bytes').notNull(),
+    createdAt: instant('created_at').notNull(),
+  },
+  (t) => [index('artifacts_by_blob').on(t.blobId)],
+)
+
+/** The same content compressed beforehand. */
+export const artifactEncodings = pgTable(
+  'artifact_encodings',
+  {
+    sha256: bytea('sha256')
+      .notNull()
+      .references(() => artifacts.sha256, { onDelete: 'cascade' }),
+    encoding: text().$type<'br' | 'gzip'>().notNull(),
+    /** null: compressing it saves too little to be served. */
+    blobId: uuid('blob_id').references(() => blobs.id),
+    bytes: bytes('bytes').notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.sha256, t.encoding] }),
+    index('artifact_encodings_by_blob').on(t.blobId),
+    check('artifact_encodings_encoding', sql`${t.encoding} in ('br', 'gzip')`),
+  ],
+)
+
+/** The files that a deployment serves, by path without a leading slash. */
+export const deploymentFiles = pgTable(
+  'deployment_files',
+  {
+    deploymentId: uuid('deployment_id')
+      .notNull()
+      .references(() => deployments.id, { onDelete: 'cascade' }),
+    path: pathText('path').notNull(),
+    sha256: bytea('sha256')
+      .notNull()
+      .references(() => artifacts.sha256),
+    bytes: bytes('bytes').notNull(),
+    contentType: text('content_type').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.deploymentId, t.path] }), index('deployment_files_by_sha256').on(t.sha256)],
+)

@@ -1,0 +1,62 @@
+import type { FileHandle } from 'node:fs/promises'
+import { Readable } from 'node:stream'
+import { callbackify } from 'node:util'
+import { RandomAccessReader } from 'yauzl'
+
+/**
+ * Reads an archive for yauzl, which by itself makes a stream of every header. The file stays the caller's to close, once nothing is
+ * read from it any more.
+ */
+export class ArchiveReader extends RandomAccessReader {
+  readonly #file: FileHandle
+
+  constructor(file: FileHandle) {
+    super()
+    this.#file = file
+  }
+
+  /** The bytes from a position on. Throws where the file ends before them. */
+  async readAt(position: number, length: number): Promise<Buffer> {
+    const buffer = Buffer.allocUnsafe(length)
+    await this.#fill(buffer, 0, length, position)
+    return buffer
+  }
+
+  async #fill(buffer: Buffer, offset: number, length: number, position: number): Promise<void> {
+    for (let done = 0; done < length;) {
+      const { bytesRead } = await this.#file.read(buffer, offset + done, length - done, position + done)
+      if (bytesRead === 0) throw new Error('unexpected end of the file')
+      done += bytesRead
+    }
+  }
+
+  override read(
+    buffer: Buffer,
+    offset: number,
+    length: number,
+    position: number,
+    callback: (error: Error | null) => void,
+  ): void {
+    callbackify(() => this.#fill(buffer, offset, length, position))(callback)
+  }
+
+  override _readStreamForRange(start: number, end: number): Readable {
+    const file = this.#file
+    return Readable.from(
+      (async function* () {
+        for (let at = start; at < end;) {
+          const { bytesRead, buffer } = await file.read(
+            Buffer.allocUnsafe(Math.min(65_536, end - at)),
+            0,
+            undefined,
+            at,
+          )
+          if (bytesRead === 0) throw new Error('unexpected end of the file')
+          at += bytesRead
+          yield buffer.subarray(0, bytesRead)
+        }
+      })(),
+      { objectMode: false },
+    )
+  }
+}

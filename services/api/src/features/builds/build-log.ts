@@ -1,0 +1,188 @@
+import { StringDecoder } from 'node:string_decoder'
+import type { Db } from '@platform/runtime/database'
+import { newIdAt } from '@platform/runtime/new-id'
+import { and, eq, inArray } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { buildLogs, deployments } from '../deployments/table.ts'
+import { type Hold, unendedStatuses } from '../deployments/transitions.ts'
+import type { Redactor } from './redact.ts'
+
+type LineType = (typeof buildLogs.$inferSelect)['type']
+
+const LINE_BYTES_MAX = 4_096
+const RECORD_BYTES_MAX = 65_536
+/** Of one deployment, over all attempts of one worker. */
+const LINES_MAX = 20_000
+const BATCH_LINES = 200
+const BATCH_MS = 100
+
+interface Line {
+  at: number
+  type: LineType
+  text: string
+}
+
+/** A record of the log: lines of one type that came within one millisecond. */
+interface LogRecord {
+  createdAt: Date
+  type: LineType
+  message: string
+}
+
+/**
+ * Makes records of lines. Their times rise without a repetition and stay with the clock: lines of equal type within one millisecond
+ * are one record of at most 64 KiB, and otherwise the later takes the next free millisecond (D84).
+ *
+ * after: the time of the last record there is; every new one is behind it.
+ */
+export function recordsOf(lines: readonly Line[], after: number): LogRecord[] {
+  const records: (LogRecord & { of: number; bytes: number })[] = []
+  let last = after
+  for (const { at, type, text } of lines) {
+    const open = records.at(-1)
+    const bytes = Buffer.byteLength(text)
+    // A record that had to be moved on takes the lines up to its own time.
+    if (open && open.type === type && at <= Math.max(open.of, last) && open.bytes + 1 + bytes <= RECORD_BYTES_MAX) {
+      open.message += `\n${text}`
+      open.bytes += 1 + bytes
+      continue
+    }
+    last = Math.max(last + 1, at)
+    records.push({ createdAt: new Date(last), type, message: text, of: at, bytes })
+  }
+  return records.map(({ createdAt, type, message }) => ({ createdAt, type, message }))
+}
+
+/** Postgres takes no NUL in text. */
+const printable = (text: string): string => text.replaceAll('\0', '\u{fffd}').toWellFormed()
+
+/** A line as it can be stored: at most 4 KiB of it, in whole characters and without NUL. */
+export function storableLine(line: string): string {
+  const text = printable(line)
+  if (Buffer.byteLength(text) <= LINE_BYTES_MAX) return text
+  const mark = ' … (cut)'
+  const head = new StringDecoder('utf8').write(Buffer.from(text).subarray(0, LINE_BYTES_MAX - Buffer.byteLength(mark)))
+  return head + mark
+}
+
+/**
+ * Inserts lines behind those that a deployment's log has, within the transaction `tx`, which holds the deployment's row from here on.
+ * Returns false where the deployment is not this attempt's any more, or has ended: then nothing is written.
+ */
+export async function insertLines(tx: Db, { id, attempt }: Hold, lines: readonly Line[]): Promise<boolean> {
+  const isOwn = and(
+    eq(deployments.id, id),
+    eq(deployments.attempt, attempt),
+    inArray(deployments.status, [...unendedStatuses]),
+  )
+  const [row] = await tx
+    .select({ lastLogAt: deployments.lastLogAt })
+    .from(deployments)
+    .where(isOwn)
+    .for('no key update')
+  if (!row) return false
+  const records = recordsOf(
+    lines.map((line) => ({ ...line, text: storableLine(line.text) })),
+    row.lastLogAt?.getTime() ?? 0,
+  )
+  const last = records.at(-1)
+  if (!last) return true
+  await tx
+    .insert(buildLogs)
+    .values(records.map((record) => ({ ...record, deploymentId: id, id: newIdAt(record.createdAt) })))
+  await tx.update(deployments).set({ lastLogAt: last.createdAt }).where(isOwn)
+  return true
+}
+
+/** The log of one attempt at a deployment. Lines appear in the order they were written, some 100 ms later at most. */
+export interface BuildLog {
+  line(type: LineType, text: string): void
+  /** A stream of a process: what is written is cut into lines. `end` writes the last one, if it has no newline. */
+  stream(type: LineType): { write(chunk: Buffer): void; end(): void }
+  /** Resolves when everything so far is stored, or nothing more of this attempt is. Throws what the database throws. */
+  flush(): Promise<void>
+  close(): Promise<void>
+}
+
+/**
+ * Opens the log of an attempt. Secrets are replaced before lines are cut. Once the deployment is another attempt's, what comes is
+ * dropped. After 20,000 lines one says that the rest is left out.
+ */
+export function openBuildLog(
+  { db, now, logger }: Pick<Deps, 'db' | 'now' | 'logger'>,
+  hold: Hold,
+  redaction: () => Redactor,
+): BuildLog {
+  let waiting: Line[] = []
+  let written = 0
+  let isLost = false
+  let timer: NodeJS.Timeout | undefined
+  let storing: Promise<void> = Promise.resolve()
+
+  function add(type: LineType, text: string): void {
+    if (isLost || written > LINES_MAX) return
+    const at = now().getTime()
+    written++
+    if (written > LINES_MAX)
+      waiting.push({ at, type: 'WARN', text: `The log has ${LINES_MAX} lines; the rest is left out` })
+    else waiting.push({ at, type, text })
+    if (waiting.length >= BATCH_LINES) store()
+    else
+      timer ??= setTimeout(() => {
+        store()
+      }, BATCH_MS).unref()
+  }
+  async function storeBehind(before: Promise<void>, lines: readonly Line[]): Promise<void> {
+    await before
+    if (!isLost) isLost = !(await db.transaction((tx) => insertLines(tx, hold, lines)))
+  }
+  /** Stores what waits, behind what is being stored. */
+  function store(): void {
+    clearTimeout(timer)
+    timer = undefined
+    const lines = waiting
+    waiting = []
+    if (lines.length === 0) return
+    storing = storeBehind(storing, lines)
+    // Also thrown by flush, to whoever waits for it.
+    storing.catch((error: unknown) =>
+      logger.warn({ err: error, deploymentId: hold.id }, 'lines of a build log were lost'),
+    )
+  }
+  const writeLine = (type: LineType, text: string): void => {
+    const redactor = redaction()
+    for (const each of (redactor.write(text) + redactor.end()).split('\n')) add(type, each)
+  }
+
+  return {
+    line: writeLine,
+    stream(type) {
+      const decoder = new StringDecoder('utf8')
+      const redactor = redaction()
+      let rest = ''
+      const take = (text: string): void => {
+        const lines = (rest + text).split('\n')
+        rest = lines.pop() ?? ''
+        for (const each of lines) add(type, each.replace(/\r$/, ''))
+        // A line that never ends is shown as far as a line goes; what is behind it is dropped with it.
+        if (rest.length > 2 * LINE_BYTES_MAX) rest = rest.slice(0, 2 * LINE_BYTES_MAX)
+      }
+      return {
+        write: (chunk) => take(redactor.write(decoder.write(chunk))),
+        end() {
+          take(redactor.write(decoder.end()) + redactor.end())
+          if (rest !== '') add(type, rest)
+          rest = ''
+        },
+      }
+    },
+    async flush() {
+      store()
+      await storing
+    },
+    async close() {
+      store()
+      await storing.catch(() => {}) // it is in the log of the service
+    },
+  }
+}

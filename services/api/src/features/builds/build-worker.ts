@@ -1,0 +1,80 @@
+import { workUnderWay } from '@platform/service/metrics'
+import { compressArtifacts } from '../artifacts/compress-artifacts.ts'
+import { type RunDeps, runDeployment } from './run-deployment.ts'
+
+/** Deployments that one process works on at once. */
+const SLOTS = 2
+/** How often the queue is looked at where no notification came. */
+const POLL_MS = 3_000
+
+export interface BuildWorker {
+  /** Takes nothing more, gives up what is under way to other workers, and waits until that is done. Safe to repeat. */
+  stop(): Promise<void>
+}
+
+/**
+ * Works on queued deployments, two at a time, and compresses the files of those that are served. It is woken by NOTIFY, and looks every
+ * 3 s where that fails.
+ */
+export function startBuildWorker(deps: RunDeps): BuildWorker {
+  const { builds, logger } = deps
+  const stopping = new AbortController()
+  const underWay = new Set<Promise<void>>()
+  const seenRunning = workUnderWay.labels('deployment', 'running')
+  let filling: Promise<void> = Promise.resolve()
+  let isFilling = false
+  let isAskedAgain = false
+  let compressing: Promise<void> = Promise.resolve()
+
+  /** One deployment after another, beside the work on the next ones; a site is served before that. */
+  function compress(id: string): void {
+    compressing = compressing
+      .then(() => compressArtifacts(deps, id, stopping.signal))
+      .catch((error: unknown) => logger.warn({ err: error, deploymentId: id }, 'files were not compressed'))
+  }
+  async function takeNext(): Promise<boolean> {
+    const id = await builds.take()
+    if (id === undefined) return false
+    const run = runDeployment(deps, id, stopping.signal)
+      .then(() => compress(id))
+      .catch((error: unknown) => logger.warn({ err: error, deploymentId: id }, 'a deployment was not taken up'))
+      .finally(() => {
+        underWay.delete(run)
+        seenRunning.dec()
+        wake()
+      })
+    underWay.add(run)
+    seenRunning.inc()
+    return true
+  }
+  async function fill(): Promise<void> {
+    isFilling = true
+    try {
+      do {
+        isAskedAgain = false
+        while (underWay.size < SLOTS && !stopping.signal.aborted && (await takeNext()));
+        // Who asked meanwhile did so behind the look that found nothing.
+      } while (isAskedAgain && underWay.size < SLOTS && !stopping.signal.aborted)
+    } catch (error) {
+      logger.warn({ err: error }, 'the build queue cannot be read')
+    } finally {
+      isFilling = false
+    }
+  }
+  function wake(): void {
+    isAskedAgain = true
+    if (!isFilling && !stopping.signal.aborted) filling = fill()
+  }
+
+  builds.listen(wake)
+  const timer = setInterval(wake, POLL_MS).unref()
+  return {
+    async stop() {
+      clearInterval(timer)
+      stopping.abort()
+      await filling
+      await Promise.all(underWay)
+      await compressing
+    },
+  }
+}

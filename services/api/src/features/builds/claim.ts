@@ -1,0 +1,134 @@
+import type { Db } from '@platform/runtime/database'
+import { CONCURRENT_BUILDS_LOCK_CLASS } from '@platform/runtime/advisory-locks'
+import { and, asc, eq, inArray, sql } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { deployments } from '../deployments/table.ts'
+import { type Deployment, failDeployment, type Hold } from '../deployments/transitions.ts'
+import { quotaOf } from '../products/quotas.ts'
+import { insertLines } from './build-log.ts'
+
+/** How long a worker may be silent before another takes its deployment up. */
+export const LEASE_MS = 30_000
+/** The lease that lapses so many times ends the deployment. */
+const INTERRUPTIONS_MAX = 3
+
+/** The states in which a worker has a deployment, or should have. */
+export const heldStatuses = ['STARTING', 'BUILDING', 'PROVISIONING'] as const
+export type HeldStatus = (typeof heldStatuses)[number]
+
+/** How long each state may take, in milliseconds. */
+export const deadlineMs: Record<HeldStatus, number> = { STARTING: 300_000, BUILDING: 600_000, PROVISIONING: 60_000 }
+
+/** What the author of a deployment is told that took too long. */
+export const lateReason = (status: HeldStatus): string =>
+  `${status} took longer than ${deadlineMs[status] / 60_000} ${deadlineMs[status] === 60_000 ? 'minute' : 'minutes'}`
+
+const isHeldStatus = (status: string): status is HeldStatus => (heldStatuses as readonly string[]).includes(status)
+
+type ClaimDeps = Pick<Deps, 'db' | 'now' | 'builds'>
+
+/** True while fewer builds of an organization are under way than its quota allows. */
+async function hasRoom(tx: Db, organizationId: string, quota: number): Promise<boolean> {
+  await tx.execute(sql`select pg_advisory_xact_lock(${CONCURRENT_BUILDS_LOCK_CLASS}, hashtext(${organizationId}))`)
+  const underWay = await tx.$count(
+    deployments,
+    and(eq(deployments.organizationId, organizationId), inArray(deployments.status, [...heldStatuses])),
+  )
+  return underWay < quota
+}
+
+/** Why a deployment under way may be taken up: its worker gave it up, or fell silent. */
+function takeOver(row: Deployment, at: Date): { interruptions: number; line: string } | undefined {
+  if (row.leaseUntil === null)
+    return { interruptions: row.interruptions, line: 'Another worker goes on with it from the start' }
+  if (row.leaseUntil >= at) return undefined
+  return { interruptions: row.interruptions + 1, line: 'The worker on it was interrupted; another begins again' }
+}
+
+/**
+ * Takes a deployment up for a worker: one that is queued, if its organization's quota of builds at once has room, or one whose worker
+ * gave it up or let its lease lapse. It is in STARTING from then on, under an attempt of its own, so what an earlier worker
+ * still writes no longer counts. The third lapsed lease fails it.
+ *
+ * Returns undefined where there is nothing to take; a queued one that found no room stays queued.
+ */
+export async function claimDeployment({ db, now }: ClaimDeps, id: string): Promise<Deployment | undefined> {
+  const [known] = await db
+    .select({ organizationId: deployments.organizationId })
+    .from(deployments)
+    .where(eq(deployments.id, id))
+  if (!known) return undefined
+  const quota = await quotaOf({ db }, known.organizationId, 'concurrent_builds')
+  return db.transaction(async (tx) => {
+    const isRoom = await hasRoom(tx, known.organizationId, quota)
+    const [row] = await tx.select().from(deployments).where(eq(deployments.id, id)).for('no key update')
+    if (!row) return undefined
+    const at = now()
+    const isQueued = row.status === 'QUEUED'
+    if (isQueued ? !isRoom : !isHeldStatus(row.status)) return undefined
+    const taken = isQueued ? undefined : takeOver(row, at)
+    if (!isQueued && !taken) return undefined
+    if (taken && taken.interruptions >= INTERRUPTIONS_MAX) {
+      const { attempt } = row
+      await insertLines(tx, { id, attempt }, [
+        { at: at.getTime(), type: 'ERROR', text: 'The platform was interrupted' },
+      ])
+      await failDeployment(tx, at, { id, attempt }, 'The platform was interrupted', 'deployment.failed', {
+        kind: 'platform',
+      })
+      return undefined
+    }
+    const [claimed] = await tx
+      .update(deployments)
+      .set({
+        status: 'STARTING',
+        attempt: row.attempt + 1,
+        ...(taken && { interruptions: taken.interruptions }),
+        leaseUntil: new Date(at.getTime() + LEASE_MS),
+        deadlineAt: new Date(at.getTime() + deadlineMs.STARTING),
+        buildStartedAt: row.buildStartedAt ?? at,
+        updatedAt: at,
+      })
+      .where(eq(deployments.id, id))
+      .returning()
+    if (claimed && taken) await insertLines(tx, claimed, [{ at: at.getTime(), type: 'INFO', text: taken.line }])
+    return claimed
+  })
+}
+
+const isHeldBy = ({ id, attempt }: Hold) =>
+  and(eq(deployments.id, id), eq(deployments.attempt, attempt), inArray(deployments.status, [...heldStatuses]))
+
+/** Renews a lease. Returns until when it is good, or undefined once the deployment has ended or is another attempt's. */
+export async function renewLease({ db, now }: ClaimDeps, hold: Hold): Promise<Date | undefined> {
+  const leaseUntil = new Date(now().getTime() + LEASE_MS)
+  const renewed = await db
+    .update(deployments)
+    .set({ leaseUntil })
+    .where(isHeldBy(hold))
+    .returning({ id: deployments.id })
+  return renewed.length > 0 ? leaseUntil : undefined
+}
+
+/** Gives a deployment up for another worker to go on with, at once and without counting as an interruption. */
+export async function giveUpLease({ db, builds }: ClaimDeps, hold: Hold): Promise<void> {
+  await db.transaction(async (tx) => {
+    const given = await tx
+      .update(deployments)
+      .set({ leaseUntil: null })
+      .where(isHeldBy(hold))
+      .returning({ id: deployments.id })
+    if (given.length > 0) await builds.enqueue(tx, hold.id)
+  })
+}
+
+/** Asks for the deployment of an organization that has been queued longest: one of those under way has ended. */
+export async function enqueueNext({ db, builds }: ClaimDeps, organizationId: string): Promise<void> {
+  const [next] = await db
+    .select({ id: deployments.id })
+    .from(deployments)
+    .where(and(eq(deployments.organizationId, organizationId), eq(deployments.status, 'QUEUED')))
+    .orderBy(asc(deployments.id))
+    .limit(1)
+  if (next) await builds.enqueue(db, next.id)
+}

@@ -1,0 +1,88 @@
+/** Shorter values would blot out ordinary words. */
+const LENGTH_MIN = 6
+const MASK = '[redacted]'
+
+/** How an encoding spells a value that stands somewhere inside what is encoded, for each of the three alignments. */
+function* base64Spellings(value: string): Generator<string> {
+  const bytes = Buffer.from(value)
+  for (let before = 0; before < 3; before++) {
+    const encoded = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64')
+    // Only characters all of whose bits are the value's: those at its edges change with what stands beside it.
+    const spelling = encoded.slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6))
+    yield spelling
+    yield spelling.replaceAll('+', '-').replaceAll('/', '_')
+  }
+}
+
+function* spellingsOf(value: string): Generator<string> {
+  yield value
+  yield JSON.stringify(value).slice(1, -1)
+  // A lone surrogate cannot be URL-encoded, and would come as U+FFFD.
+  const urlEncoded = encodeURIComponent(value.toWellFormed())
+  const strict = urlEncoded.replaceAll(/[!'()*]/g, (each) => `%${each.charCodeAt(0).toString(16).toUpperCase()}`)
+  const ofForm = new URLSearchParams({ '': value }).toString().slice(1)
+  for (const encoded of [urlEncoded, strict, urlEncoded.replaceAll('%20', '+'), ofForm]) {
+    yield encoded
+    yield encoded.replaceAll(/%[0-9A-F]{2}/g, (each) => each.toLowerCase())
+  }
+  yield* base64Spellings(value)
+}
+
+/** Text that comes in pieces, without secrets. */
+export interface Redactor {
+  /** Takes the next piece; returns what is sure to hold no part of a secret that is yet to end. */
+  write(text: string): string
+  /** Returns the rest. */
+  end(): string
+}
+
+/**
+ * Makes the redactors of a deployment, one for each stream of text. Every value of 6 characters or more is replaced wherever it
+ * stands: as it is, URL-encoded, escaped as JSON, in base64 and base64url at any alignment; and each such line of a value of
+ * several lines. A secret is found across the borders of pieces. Secrets that overlap are replaced together.
+ */
+export function createRedaction(values: Iterable<string>): () => Redactor {
+  /** Spellings by how they begin, the longest first. */
+  const byStart = new Map<string, string[]>()
+  let lengthMax = 0
+  const parts = [...values].flatMap((value) => [value, value.trim(), ...value.split(/\r?\n/)])
+  const spellings = new Set(
+    parts.filter(({ length }) => length >= LENGTH_MIN).flatMap((part) => [...spellingsOf(part)]),
+  )
+  for (const spelling of [...spellings].toSorted((a, b) => b.length - a.length)) {
+    if (spelling.length < LENGTH_MIN) continue
+    const start = spelling.slice(0, LENGTH_MIN)
+    const known = byStart.get(start)
+    if (known) known.push(spelling)
+    else byStart.set(start, [spelling])
+    lengthMax = Math.max(lengthMax, spelling.length)
+  }
+
+  return () => {
+    let waiting = ''
+    /** Characters at the start of `waiting` that belong to a secret whose mask was written. */
+    let masked = 0
+    /** Replaces up to `end`, beyond which a secret may have begun. */
+    function redactUpTo(end: number): string {
+      let out = ''
+      let copied = masked
+      for (let at = 0; at < end; at++) {
+        const spelling = byStart.get(waiting.slice(at, at + LENGTH_MIN))?.find((each) => waiting.startsWith(each, at))
+        if (spelling === undefined) continue
+        if (at >= copied) out += waiting.slice(copied, at) + MASK
+        copied = Math.max(copied, at + spelling.length)
+      }
+      if (copied < end) out += waiting.slice(copied, end)
+      masked = Math.max(0, copied - end)
+      waiting = waiting.slice(end)
+      return out
+    }
+    return {
+      write(text) {
+        waiting += text
+        return redactUpTo(Math.max(0, waiting.length - Math.max(0, lengthMax - 1)))
+      },
+      end: () => redactUpTo(waiting.length),
+    }
+  }
+}

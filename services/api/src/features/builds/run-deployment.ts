@@ -1,0 +1,279 @@
+import { open, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Output, readOutput, UnusableOutput } from '@platform/build-output/read-output'
+import { eq } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { isCollected, linkFiles, type ServedFile, storeFiles } from '../artifacts/store-files.ts'
+import { applications } from '../applications/table.ts'
+import { findSecrets, provisionVariables } from '../deployments/variables.ts'
+import { activateDeployment, advance, type Deployment, failDeployment } from '../deployments/transitions.ts'
+import { quotaOf } from '../products/quotas.ts'
+import { openUpload } from '../storage/read-object.ts'
+import { type BuildLog, insertLines, openBuildLog, storableLine } from './build-log.ts'
+import {
+  claimDeployment,
+  deadlineMs,
+  lateReason,
+  enqueueNext,
+  giveUpLease,
+  type HeldStatus,
+  LEASE_MS,
+  renewLease,
+} from './claim.ts'
+import { createRedaction } from './redact.ts'
+import { type Unpacked, unpackArchive } from './unpack-archive.ts'
+import { openWorkFolder } from './work-folder.ts'
+
+const HEARTBEAT_MS = 10_000
+/** An artifact that is collected between being found and being linked is stored again; that twice in a row is no accident. */
+const LINK_TRIES = 3
+
+/** The deployment is somebody else's by now, or has ended: nothing more may be written of it. */
+class LostHold extends Error {}
+/** The process is about to end. */
+class Stopping extends Error {}
+
+export type RunDeps = Pick<Deps, 'db' | 'now' | 'logger' | 'blobs' | 'builds' | 'sealer' | 'variableSigner'>
+
+/** What all steps of a run share. */
+interface Run {
+  deps: RunDeps
+  deployment: Deployment
+  log: BuildLog
+  /** Aborted with why the run is to end: LostHold, Stopping, or UnusableOutput for a deadline that has passed. */
+  signal: AbortSignal
+  /** Enters a state: its deadline counts from now. Throws LostHold. */
+  enter(
+    from: HeldStatus,
+    to: HeldStatus,
+    more?: Parameters<typeof advance>[3]['set'],
+    inTransaction?: (tx: Deps['db']) => Promise<void>,
+  ): Promise<void>
+}
+
+const sizeOf = (bytes: number): string =>
+  bytes < 1_000 ? `${bytes} B` : bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`
+const countOf = (n: number, one: string): string => `${n} ${one}${n === 1 ? '' : 's'}`
+
+/** Writes the parts of an upload one after the other into a file. Returns its length in bytes. */
+async function fetchArchive({ deps, deployment: { uploadId }, signal }: Run, path: string): Promise<number> {
+  if (uploadId === null) throw new UnusableOutput('Nothing was uploaded')
+  const file = await open(path, 'wx', 0o600)
+  let length = 0
+  try {
+    for await (const chunk of openUpload(deps, uploadId)) {
+      signal.throwIfAborted()
+      await file.writeFile(chunk)
+      length += chunk.length
+    }
+  } finally {
+    await file.close()
+  }
+  return length
+}
+
+async function unpack(run: Run, folder: string): Promise<Unpacked> {
+  const { deps, deployment, log, signal } = run
+  const startedAt = performance.now()
+  const archive = join(folder, 'archive.zip')
+  const archiveBytes = await fetchArchive(run, archive)
+  const unpackedBytesMax = await quotaOf(deps, deployment.organizationId, 'unpacked_bytes')
+  const unpacked = await unpackArchive(archive, join(folder, 'files'), { unpackedBytesMax, signal })
+  await rm(archive)
+  const ms = Math.round(performance.now() - startedAt)
+  log.line(
+    'INFO',
+    `Unpacked ${countOf(unpacked.files.size, 'file')} from an archive of ${sizeOf(archiveBytes)} in ${ms} ms`,
+  )
+  for (const warning of unpacked.warnings) log.line('WARN', warning)
+  await run.enter('STARTING', 'BUILDING', { archiveBytes })
+  return unpacked
+}
+
+/** Where the site begins, without slashes at its ends. Throws UnusableOutput where the archive has nothing there. */
+async function rootOf({ deps, deployment }: Run, { files }: Unpacked): Promise<string> {
+  const [application] = await deps.db
+    .select({ rootDirectory: applications.rootDirectory })
+    .from(applications)
+    .where(eq(applications.id, deployment.applicationId))
+  const chosen = deployment.rootDirectory ?? application?.rootDirectory ?? ''
+  const root = chosen
+    .split('/')
+    .filter((segment) => segment !== '' && segment !== '.')
+    .join('/')
+  if (root !== '' && !files.keys().some((path) => path.startsWith(`${root}/`)))
+    throw new UnusableOutput(`The root directory ${JSON.stringify(chosen)} is not in the archive`)
+  return root
+}
+
+function describe(log: BuildLog, { manifest, assets, warnings }: Output): void {
+  const kind = manifest.kind === 'static' ? 'plain files' : 'Build Output'
+  const functions = Object.keys(manifest.functions).length
+  const parts = [
+    countOf(assets.length, 'asset'),
+    countOf(functions, 'Function'),
+    countOf(manifest.routes.length, 'route'),
+  ]
+  log.line('INFO', `Found ${kind}: ${(manifest.kind === 'static' ? parts.slice(0, 1) : parts).join(', ')}`)
+  for (const warning of warnings) log.line('WARN', warning)
+}
+
+/** Stores what is served and moves on to PROVISIONING, in which the deployment has its files. */
+async function store(run: Run, unpacked: Unpacked, { manifest, assets }: Output): Promise<void> {
+  const { deps, deployment, log, signal } = run
+  const files: ServedFile[] = []
+  const contents: Parameters<typeof storeFiles>[1] = assets.map(({ path, source, contentType }) => {
+    const file = unpacked.files.get(source)
+    if (!file) throw new Error(`The output names ${source}, which is not in the archive`)
+    files.push({ path, sha256: file.sha256, bytes: file.bytes, contentType })
+    return file
+  })
+  const sizeBytes = files.reduce((sum, { bytes }) => sum + bytes, 0)
+  for (let tries = 1; ; tries++) {
+    const { newFiles, newBytes } = await storeFiles(deps, contents, signal)
+    log.line('INFO', `Stored ${countOf(newFiles, 'new file')} (${sizeOf(newBytes)}); the site has ${sizeOf(sizeBytes)}`)
+    // What was said so far is there before the next state is; the transaction that follows holds the row that the log needs.
+    await log.flush()
+    try {
+      await run.enter('BUILDING', 'PROVISIONING', { output: manifest, sizeBytes }, (tx) =>
+        linkFiles(tx, deployment.id, files),
+      )
+      return
+    } catch (error) {
+      if (!isCollected(error) || tries === LINK_TRIES) throw error
+    }
+  }
+}
+
+/** All steps of a deployment, from its archive to its being served. */
+async function work(run: Run, folder: string, startedAt: number): Promise<void> {
+  const { deps, deployment, log } = run
+  const { db, now } = deps
+  const unpacked = await unpack(run, folder)
+  const output = await readOutput(unpacked, await rootOf(run, unpacked))
+  run.signal.throwIfAborted()
+  describe(log, output)
+  await store(run, unpacked, output)
+  await run.enter('PROVISIONING', 'PROVISIONING', await provisionVariables(deps, deployment))
+  log.line('INFO', `Ready in ${((performance.now() - startedAt) / 1_000).toFixed(2)} s`)
+  await log.flush()
+  run.signal.throwIfAborted()
+  const active = await activateDeployment({ db }, now(), deployment)
+  if (!active) throw new LostHold()
+}
+
+/** Ends a deployment that cannot be deployed, with the reason as the last line of its log. */
+async function failWith({ deps: { db, now }, deployment, log }: Run, sentence: string): Promise<void> {
+  // It names what its author wrote, which may be anything.
+  const reason = storableLine(sentence)
+  await log.close()
+  await db.transaction(async (tx) => {
+    const at = now()
+    await insertLines(tx, deployment, [{ at: at.getTime(), type: 'ERROR', text: reason }])
+    await failDeployment(tx, at, deployment, reason, 'deployment.failed', { kind: 'platform' })
+  })
+}
+
+/**
+ * Works on a deployment until it has ended, if it is there to be taken up. What its author did wrong ends it as FAILED with a sentence.
+ * What the platform did wrong leaves it to the next worker: its lease lapses. A worker that lost its lease stops and writes nothing.
+ *
+ * stop: ends the work between two steps and gives the deployment up, for another worker to go on with at once.
+ * Never throws for a deployment; what went wrong is logged.
+ */
+export async function runDeployment(deps: RunDeps, id: string, stop: AbortSignal): Promise<void> {
+  const { logger, now } = deps
+  const startedAt = performance.now()
+  if (stop.aborted) {
+    await deps.builds.enqueue(deps.db, id)
+    return
+  }
+  const deployment = await claimDeployment(deps, id)
+  if (!deployment) return
+  const { organizationId, attempt } = deployment
+  const ending = new AbortController()
+  const end = (why: Error): void => ending.abort(why)
+  const onStop = (): void => end(new Stopping())
+  if (stop.aborted) onStop()
+  stop.addEventListener('abort', onStop, { once: true })
+
+  let state: HeldStatus = 'STARTING'
+  let deadlineAt = now().getTime() + deadlineMs[state]
+  let heartbeat: NodeJS.Timeout | undefined
+  let run: Run | undefined
+  try {
+    await using folder = await openWorkFolder()
+    let leaseUntil = new Date(now().getTime() + LEASE_MS)
+    const beat = async (): Promise<void> => {
+      if (now().getTime() >= deadlineAt) end(new UnusableOutput(lateReason(state)))
+      try {
+        await folder.touch()
+        const renewed = await renewLease(deps, deployment)
+        if (renewed) leaseUntil = renewed
+        else end(new LostHold())
+      } catch (error) {
+        logger.warn({ err: error, deploymentId: id }, 'a lease was not renewed')
+        if (now() >= leaseUntil) end(new LostHold())
+      }
+    }
+    heartbeat = setInterval(() => void beat(), HEARTBEAT_MS).unref()
+    const log = openBuildLog(deps, deployment, createRedaction(await findSecrets(deps, deployment)))
+    const { signal } = ending
+    run = {
+      deps,
+      deployment,
+      log,
+      signal,
+      async enter(from, to, set, inTransaction) {
+        signal.throwIfAborted()
+        const at = now()
+        const nextDeadlineAt = to === from ? deadlineAt : at.getTime() + deadlineMs[to]
+        await deps.db.transaction(async (tx) => {
+          const isHeld = await advance(tx, at, deployment, {
+            from,
+            to,
+            set: { ...set, deadlineAt: new Date(nextDeadlineAt) },
+          })
+          if (!isHeld) throw new LostHold()
+          await inTransaction?.(tx)
+        })
+        state = to
+        deadlineAt = nextDeadlineAt
+      },
+    }
+    await work(run, folder.path, startedAt)
+    logger.info({ deploymentId: id, attempt, ms: Math.round(performance.now() - startedAt) }, 'deployed')
+  } catch (error) {
+    await endEarly(deps, deployment, run, error).catch((failure: unknown) =>
+      // The lease lapses, and another worker does what is left.
+      logger.warn({ err: failure, deploymentId: id }, 'a deployment could not be ended'),
+    )
+  } finally {
+    clearInterval(heartbeat)
+    stop.removeEventListener('abort', onStop)
+    await run?.log.close()
+    await enqueueNext(deps, organizationId).catch((error: unknown) =>
+      logger.warn({ err: error, organizationId }, 'the next deployment is left to the sweep'),
+    )
+  }
+}
+
+async function endEarly(deps: RunDeps, deployment: Deployment, run: Run | undefined, error: unknown): Promise<void> {
+  if (error instanceof LostHold) {
+    deps.logger.info(
+      { deploymentId: deployment.id, attempt: deployment.attempt },
+      'a deployment was taken over or ended',
+    )
+    return
+  }
+  if (error instanceof Stopping) {
+    await run?.log.close()
+    await giveUpLease(deps, deployment)
+    return
+  }
+  if (error instanceof UnusableOutput && run) {
+    await failWith(run, error.message)
+    return
+  }
+  deps.logger.warn({ err: error, deploymentId: deployment.id }, 'a deployment is left for another try')
+}

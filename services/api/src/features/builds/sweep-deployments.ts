@@ -1,0 +1,101 @@
+import { UPLOAD_LIFETIME_MS } from '../deployments/upload.ts'
+import { and, asc, eq, gte, inArray, isNull, lt, or } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { deployments } from '../deployments/table.ts'
+import { failDeployment, type Hold, type UnendedStatus } from '../deployments/transitions.ts'
+import { uploads } from '../storage/table.ts'
+import { insertLines } from './build-log.ts'
+import { heldStatuses, lateReason } from './claim.ts'
+import { removeStaleFolders } from './work-folder.ts'
+
+/** A deployment that was queued so long ago has lost its job, or waits for room. */
+const UNTAKEN_MS = 10_000
+const AT_ONCE = 100
+
+type SweepDeps = Pick<Deps, 'db' | 'now' | 'builds'>
+
+async function failAll(
+  { db, now }: SweepDeps,
+  rows: readonly Hold[],
+  from: readonly UnendedStatus[],
+  reason: string,
+): Promise<void> {
+  for (const hold of rows)
+    await db.transaction(async (tx) => {
+      const at = now()
+      await insertLines(tx, hold, [{ at: at.getTime(), type: 'ERROR', text: reason }])
+      await failDeployment(tx, at, { ...hold, from }, reason, 'deployment.failed', { kind: 'platform' })
+    })
+}
+
+const hold = { id: deployments.id, attempt: deployments.attempt }
+
+async function failAbandoned(deps: SweepDeps): Promise<void> {
+  const before = new Date(deps.now().getTime() - UPLOAD_LIFETIME_MS)
+  const rows = await deps.db
+    .select(hold)
+    .from(deployments)
+    .where(and(eq(deployments.status, 'PENDING'), lt(deployments.createdAt, before)))
+    .limit(AT_ONCE)
+  await failAll(deps, rows, ['PENDING'], 'The upload was abandoned: it was not completed within 24 hours')
+}
+
+/** Only while a worker renews the lease: without one the platform was away, and another worker begins again. */
+async function failLate(deps: SweepDeps): Promise<void> {
+  const at = deps.now()
+  for (const status of heldStatuses) {
+    const rows = await deps.db
+      .select(hold)
+      .from(deployments)
+      .where(and(eq(deployments.status, status), lt(deployments.deadlineAt, at), gte(deployments.leaseUntil, at)))
+      .limit(AT_ONCE)
+    await failAll(deps, rows, [status], lateReason(status))
+  }
+}
+
+/** Asks for those that no worker has: given up, fallen silent over, or queued without a job. One of each organization's queued. */
+async function enqueueForgotten({ db, now, builds }: SweepDeps): Promise<void> {
+  const at = now()
+  const unheld = await db
+    .select({ id: deployments.id })
+    .from(deployments)
+    .where(
+      and(
+        inArray(deployments.status, [...heldStatuses]),
+        or(isNull(deployments.leaseUntil), lt(deployments.leaseUntil, at)),
+      ),
+    )
+    .limit(AT_ONCE)
+  const queued = await db
+    .selectDistinctOn([deployments.organizationId], { id: deployments.id })
+    .from(deployments)
+    .where(and(eq(deployments.status, 'QUEUED'), lt(deployments.updatedAt, new Date(at.getTime() - UNTAKEN_MS))))
+    .orderBy(asc(deployments.organizationId), asc(deployments.id))
+    .limit(AT_ONCE)
+  for (const { id } of [...unheld, ...queued]) await builds.enqueue(db, id)
+}
+
+/** Gives up the parts of archives whose deployments have ended. Such uploads exist only until then, so there are few to look through. */
+async function discardArchives({ db }: SweepDeps): Promise<void> {
+  const ended = db
+    .select({ id: uploads.id })
+    .from(uploads)
+    .innerJoin(deployments, eq(deployments.uploadId, uploads.id))
+    .where(and(eq(uploads.kind, 'deployment'), inArray(deployments.status, ['ACTIVE', 'FAILED'])))
+    .orderBy(asc(uploads.id))
+    .limit(AT_ONCE)
+    .for('update', { of: uploads, skipLocked: true })
+  await db.delete(uploads).where(inArray(uploads.id, ended))
+}
+
+/**
+ * Looks after deployments that nobody is at: ends those that were abandoned or took too long, has those taken up that lost their
+ * worker or their job, and clears away what ended ones and killed workers left. Safe to repeat, and in several processes at once.
+ */
+export async function sweepDeployments(deps: SweepDeps): Promise<void> {
+  await failAbandoned(deps)
+  await failLate(deps)
+  await enqueueForgotten(deps)
+  await discardArchives(deps)
+  await removeStaleFolders()
+}

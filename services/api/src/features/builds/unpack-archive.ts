@@ -1,0 +1,466 @@
+import { createHash } from 'node:crypto'
+import { constants } from 'node:fs'
+import { type FileHandle, mkdir, open, readFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { crc32, inflateRawSync } from 'node:zlib'
+import { type Tree, UnusableOutput } from '@platform/build-output/read-output'
+import { Warnings } from '@platform/build-output/warnings'
+import { type Entry, fromRandomAccessReaderPromise, getFileNameLowLevel, type ZipFile } from 'yauzl'
+import { ArchiveReader } from './archive-reader.ts'
+
+const MIB = 1_048_576
+const ENTRIES_MAX = 50_000
+const FILE_BYTES_MAX = 100 * MIB
+/** Of what is unpacked to what is packed; content below a mebibyte is let through whatever its ratio. */
+const RATIO_MAX = 200
+const RATIO_FREE_BYTES = MIB
+const DEPTH_MAX = 64
+const NAME_BYTES_MAX = 255
+const PATH_BYTES_MAX = 2_048
+const LINK_BYTES_MAX = 4_096
+/** What each entry of the list begins with. */
+const LISTED = Buffer.from('PK\x01\x02')
+const LINKS_FOLLOWED_MAX = 40
+/** Names of paths that are gone through to follow all links: fifty for each entry there may be. */
+const LINK_STEPS_MAX = 2_500_000
+/** Names, comments and extra fields of all entries, which stay in memory. */
+const LIST_BYTES_MAX = 32 * MIB
+const UNPACK_MS = 120_000
+const WRITTEN_AT_ONCE = 8
+/** Content up to this long, packed and unpacked, is read at once. */
+const SMALL_BYTES_MAX = 262_144
+
+/** A file that was unpacked. */
+interface UnpackedFile {
+  bytes: number
+  sha256: Buffer
+  /** Where its content lies. Absolute; no link is on the way. */
+  source: string
+  isExecutable: boolean
+}
+
+/** What an archive holds. Links are resolved: a path below a linked folder is a file like any other. */
+export interface Unpacked extends Tree {
+  files: ReadonlyMap<string, UnpackedFile>
+  /** Sentences on links that were left out. */
+  warnings: string[]
+}
+
+/** A path as a sentence shows it: never a control character, and not without end. */
+const shown = (path: string): string => {
+  const text = JSON.stringify(path)
+  return text.length > 200 ? `${text.slice(0, 200)}…"` : text
+}
+const refuse = (path: string, why: string): UnusableOutput =>
+  new UnusableOutput(`The archive's entry ${shown(path)} ${why}`)
+
+/** An entry that was checked, before anything of it is read. */
+interface Checked {
+  entry: Entry
+  /** Where its content begins in the archive; known once all entries are located. */
+  start: number
+  path: string
+  kind: 'file' | 'link'
+  isExecutable: boolean
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+function nameOf(entry: Entry): string {
+  const raw = entry.fileName as unknown as Buffer // decodeStrings is false
+  if ((entry.generalPurposeBitFlag & 0x800) === 0)
+    return getFileNameLowLevel(entry.generalPurposeBitFlag, raw, entry.extraFields, true)
+  try {
+    return utf8.decode(raw)
+  } catch {
+    throw refuse(raw.toString('latin1'), 'has a name that is not valid UTF-8')
+  }
+}
+
+/** The path of an entry from the archive's root, without `.` and doubled slashes; '' for the root itself. */
+function pathOf(name: string): string {
+  // oxlint-disable-next-line no-control-regex -- these are what is looked for
+  if (/[\u0000-\u001f\u007f]/.test(name)) throw refuse(name, 'has a control character in its name')
+  if (name.includes('\\')) throw refuse(name, 'has a backslash in its name; use / between folders')
+  if (name.startsWith('/') || /^[A-Za-z]:/.test(name)) throw refuse(name, 'has an absolute path')
+  const segments = name.split('/').filter((segment) => segment !== '' && segment !== '.')
+  if (segments.includes('..')) throw refuse(name, 'leads out of the archive')
+  if (segments.length > DEPTH_MAX) throw refuse(name, `lies more than ${DEPTH_MAX} folders deep`)
+  if (segments.some((segment) => Buffer.byteLength(segment) > NAME_BYTES_MAX))
+    throw refuse(name, `has a name of more than ${NAME_BYTES_MAX} bytes`)
+  if (Buffer.byteLength(name) > PATH_BYTES_MAX) throw refuse(name, `has a path of more than ${PATH_BYTES_MAX} bytes`)
+  return segments.join('/')
+}
+
+type Kind = 'file' | 'folder' | 'link'
+
+function kindOf(entry: Entry, name: string): Kind {
+  const isFolder = name.endsWith('/')
+  // Unix and macOS keep the mode in the upper half.
+  const mode = [3, 19].includes(entry.versionMadeBy >> 8) ? entry.externalFileAttributes >>> 16 : 0
+  switch (mode & constants.S_IFMT) {
+    case 0:
+      return isFolder ? 'folder' : 'file'
+    case constants.S_IFREG:
+      if (isFolder) throw refuse(name, 'is named as a folder and marked as a file')
+      return 'file'
+    case constants.S_IFDIR:
+      return 'folder'
+    case constants.S_IFLNK:
+      if (isFolder) throw refuse(name, 'is named as a folder and marked as a link')
+      return 'link'
+    default:
+      throw refuse(name, 'is neither a file nor a folder nor a link')
+  }
+}
+
+/** Which paths are taken, and by what. A path is taken for all its spellings, so that no two differ in case or accents alone. */
+class Places {
+  readonly #kinds = new Map<string, Kind>()
+  readonly #spellings = new Map<string, string>()
+
+  #take(path: string, kind: Kind, isImplied: boolean): void {
+    const known = this.#kinds.get(path)
+    if (known === 'folder' && kind === 'folder') return
+    if (known === 'link' && isImplied) throw refuse(path, 'is a link, and other entries lie below it')
+    if (known !== undefined && known === kind) throw refuse(path, 'is there twice')
+    if (known !== undefined) throw refuse(path, `is there as a ${known} and as a ${kind}`)
+    const folded = path.normalize('NFC').toUpperCase().toLowerCase().normalize('NFC')
+    const spelling = this.#spellings.get(folded)
+    if (spelling !== undefined)
+      throw refuse(path, `differs from ${shown(spelling)} in upper and lower case or in the spelling of accents alone`)
+    this.#spellings.set(folded, path)
+    this.#kinds.set(path, kind)
+  }
+
+  add(path: string, kind: Kind): void {
+    for (let slash = path.indexOf('/'); slash !== -1; slash = path.indexOf('/', slash + 1))
+      this.#take(path.slice(0, slash), 'folder', true)
+    this.#take(path, kind, false)
+  }
+
+  has = (path: string): boolean => path === '' || this.#kinds.has(path)
+}
+
+/** Reads the list of entries and refuses it as a whole, before anything is unpacked. */
+async function checkEntries(zip: ZipFile, unpackedBytesMax: number): Promise<{ entries: Checked[]; places: Places }> {
+  if (zip.entryCount > ENTRIES_MAX)
+    throw new UnusableOutput(`The archive has ${zip.entryCount} entries; ${ENTRIES_MAX} are allowed`)
+  const places = new Places()
+  const entries: Checked[] = []
+  let unpackedBytes = 0
+  let packedBytes = 0
+  let listBytes = 0
+  for await (const entry of zip.eachEntry()) {
+    listBytes += entry.fileNameLength + entry.extraFieldLength + entry.fileCommentLength
+    if (listBytes > LIST_BYTES_MAX)
+      throw new UnusableOutput(
+        `The names and comments of the archive's entries are longer than ${LIST_BYTES_MAX / MIB} MiB`,
+      )
+    const name = nameOf(entry)
+    const path = pathOf(name)
+    const kind = kindOf(entry, name)
+    if (path === '') {
+      if (kind === 'folder') continue
+      throw refuse(name, 'has no name')
+    }
+    places.add(path, kind)
+    if (kind === 'folder') {
+      if (entry.uncompressedSize > 0) throw refuse(name, 'is a folder with content')
+      continue
+    }
+    if (entry.isEncrypted()) throw refuse(path, 'is encrypted')
+    if (!entry.canDecodeFileData())
+      throw refuse(path, `is compressed by method ${entry.compressionMethod}; use deflate`)
+    const { uncompressedSize: bytes, compressedSize } = entry
+    if (bytes > FILE_BYTES_MAX) throw refuse(path, `is larger than ${FILE_BYTES_MAX / MIB} MiB`)
+    if (kind === 'link' && bytes > LINK_BYTES_MAX) throw refuse(path, 'is a link with too long a target')
+    if (bytes > RATIO_FREE_BYTES && bytes > compressedSize * RATIO_MAX)
+      throw refuse(path, `unpacks to more than ${RATIO_MAX} times its size`)
+    unpackedBytes += bytes
+    packedBytes += compressedSize
+    if (unpackedBytes > unpackedBytesMax)
+      throw new UnusableOutput(`The archive unpacks to more than ${Math.floor(unpackedBytesMax / MIB)} MiB`)
+    // Mode bits that a file has where a link or folder was not meant; a group or world bit counts as well.
+    const isExecutable = ((entry.externalFileAttributes >>> 16) & 0o111) !== 0
+    entries.push({ entry, start: 0, path, kind, isExecutable })
+  }
+  if (unpackedBytes > RATIO_FREE_BYTES && unpackedBytes > packedBytes * RATIO_MAX)
+    throw new UnusableOutput(`The archive unpacks to more than ${RATIO_MAX} times its size`)
+  return { entries, places }
+}
+
+/** Refuses a list that goes on behind the number of entries it says: a tool that counts to 65,535 begins at 0 again. */
+async function requireWhole(zip: ZipFile, archive: ArchiveReader): Promise<void> {
+  const cursor = zip.readEntryCursor as unknown as number // its types are wrong
+  const behind = await archive.readAt(cursor, LISTED.length)
+  if (behind.equals(LISTED))
+    throw new UnusableOutput(
+      `The archive says that it has ${zip.entryCount} entries, and lists more: make it with a tool that knows Zip64`,
+    )
+}
+
+/** Finds where the content of each entry begins. Refuses entries that share bytes: small archives unpack to endless ones by them. */
+async function locate(zip: ZipFile, entries: readonly Checked[]): Promise<void> {
+  for (const checked of entries) {
+    const { entry, path } = checked
+    const header = await zip.readLocalFileHeaderPromise(entry)
+    if (!header.fileName.equals(entry.fileName as unknown as Buffer))
+      throw refuse(path, 'has two names: its own and that of the list differ')
+    checked.start = header.fileDataStart
+  }
+  const inOrder = entries.toSorted((a, b) => a.entry.relativeOffsetOfLocalHeader - b.entry.relativeOffsetOfLocalHeader)
+  for (const [n, { start, entry, path }] of inOrder.entries()) {
+    const next = inOrder[n + 1]
+    if (next && next.entry.relativeOffsetOfLocalHeader < start + entry.compressedSize)
+      throw refuse(next.path, `overlaps ${shown(path)}`)
+  }
+}
+
+/** The whole content of a small entry: a tenth of the time that five streams in a row take. */
+async function readSmall(archive: ArchiveReader, { entry, start }: Checked): Promise<Buffer> {
+  const packed = await archive.readAt(start, entry.compressedSize)
+  if (entry.compressionMethod === 0) return packed
+  let content: Buffer
+  try {
+    content = inflateRawSync(packed, { maxOutputLength: Math.max(entry.uncompressedSize, 1) })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_BUFFER_TOO_LARGE') throw error
+    throw new Error(`too many bytes; ${entry.uncompressedSize} were declared`, { cause: error })
+  }
+  if (content.length === entry.uncompressedSize) return content
+  const many = content.length < entry.uncompressedSize ? 'not enough' : 'too many'
+  throw new Error(`${many} bytes; ${entry.uncompressedSize} were declared`)
+}
+
+/** The content of an entry, chunk by chunk, held to its declared length and checksum. */
+async function* contentOf(
+  zip: ZipFile,
+  archive: ArchiveReader,
+  checked: Checked,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer> {
+  const { entry, path } = checked
+  let crc = 0
+  try {
+    if (entry.compressedSize <= SMALL_BYTES_MAX && entry.uncompressedSize <= SMALL_BYTES_MAX) {
+      const content = await readSmall(archive, checked)
+      crc = crc32(content)
+      yield content
+    } else
+      for await (const chunk of (await zip.openReadStreamPromise(entry)) as AsyncIterable<Buffer>) {
+        signal.throwIfAborted()
+        crc = crc32(chunk, crc)
+        yield chunk
+      }
+  } catch (error) {
+    signal.throwIfAborted()
+    if (isOfThisMachine(error)) throw error
+    throw refuse(path, `cannot be unpacked: ${(error as Error).message}`)
+  }
+  if (crc !== entry.crc32) throw refuse(path, 'does not match its checksum')
+}
+
+async function writeFileOnce(path: string, isExecutable: boolean, content: AsyncIterable<Buffer>): Promise<Buffer> {
+  const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants
+  const file: FileHandle = await open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, isExecutable ? 0o700 : 0o600)
+  const sha256 = createHash('sha256')
+  try {
+    for await (const chunk of content) {
+      sha256.update(chunk)
+      await file.writeFile(chunk)
+    }
+  } finally {
+    await file.close()
+  }
+  return sha256.digest()
+}
+
+async function readLink(content: AsyncIterable<Buffer>, path: string): Promise<string> {
+  const chunks = await Array.fromAsync(content)
+  try {
+    return utf8.decode(Buffer.concat(chunks))
+  } catch {
+    throw refuse(path, 'is a link whose target is not valid UTF-8')
+  }
+}
+
+const tooLarge = (): UnusableOutput => new UnusableOutput('The archive becomes too large once its links are followed')
+
+/** Follows links among the archive's own entries, as a file system would, but without one. takeSteps: is told how many names it reads. */
+function createLinkResolver(links: ReadonlyMap<string, string>, places: Places, takeSteps: (steps: number) => void) {
+  /** The path that a path leads to, or why it leads nowhere. */
+  return (path: string): { target: string } | { why: string } => {
+    const rest = path.split('/').toReversed()
+    const at: string[] = []
+    for (let followed = 0; rest.length > 0;) {
+      const segment = rest.pop() ?? ''
+      if (segment === '' || segment === '.') continue
+      if (segment === '..') {
+        if (at.length === 0) return { why: 'leads out of the archive' }
+        at.pop()
+        continue
+      }
+      at.push(segment)
+      takeSteps(at.length)
+      const target = links.get(at.join('/'))
+      if (target === undefined) continue
+      if (++followed > LINKS_FOLLOWED_MAX) return { why: 'leads in a circle' }
+      if (target.startsWith('/') || target.includes('\\') || target.includes('\0'))
+        return { why: 'leads out of the archive' }
+      at.pop()
+      rest.push(...target.split('/').toReversed())
+    }
+    const target = at.join('/')
+    return places.has(target) ? { target } : { why: 'leads to nothing' }
+  }
+}
+
+/** Adds what links lead to under the links' own paths. A linked folder that holds links is gone through as well. */
+function materialize(
+  files: Map<string, UnpackedFile>,
+  links: ReadonlyMap<string, string>,
+  places: Places,
+  bytesMax: number,
+): string[] {
+  const warnings = new Warnings()
+  let steps = 0
+  // A few folders that link to each other twice have more paths than could ever be gone through, and perhaps not one file.
+  const takeSteps = (taken: number): void => {
+    steps += taken
+    if (steps > LINK_STEPS_MAX) throw tooLarge()
+  }
+  const resolve = createLinkResolver(links, places, takeSteps)
+  /** What lies in a folder, by its path; links among them. */
+  const inFolder = new Map<string, Set<string>>()
+  for (const path of [...files.keys(), ...links.keys()]) {
+    for (let child = path; child !== ''; child = child.includes('/') ? dirname(child) : '') {
+      const folder = child.includes('/') ? dirname(child) : ''
+      const known = inFolder.get(folder)
+      if (!known) inFolder.set(folder, new Set([child]))
+      else if (known.has(child)) break
+      else known.add(child)
+    }
+  }
+  let bytes = 0
+  for (const file of files.values()) bytes += file.bytes
+  /** open: the folders that are being gone through, to notice one that holds itself. */
+  function add(path: string, at: string, open: readonly string[]): void {
+    takeSteps(1)
+    const found = links.has(at) ? resolve(at) : { target: at }
+    if ('why' in found) {
+      warnings.add(`The link ${shown(path)} ${found.why} and was left out`)
+      return
+    }
+    const file = files.get(found.target)
+    if (file) {
+      if (!files.has(path)) bytes += file.bytes
+      files.set(path, file)
+      if (files.size > ENTRIES_MAX || bytes > bytesMax) throw tooLarge()
+      return
+    }
+    if (open.includes(found.target) || found.target === '') {
+      warnings.add(`The link ${shown(path)} leads to a folder that holds it and was left out`)
+      return
+    }
+    if (path.split('/').length > DEPTH_MAX)
+      throw refuse(path, `lies more than ${DEPTH_MAX} folders deep once links are followed`)
+    for (const child of inFolder.get(found.target) ?? [])
+      add(`${path}/${child.slice(found.target.length + 1)}`, child, [...open, found.target])
+  }
+  const parents = (path: string): string[] =>
+    path
+      .split('/')
+      .map((_, n, segments) => segments.slice(0, n).join('/'))
+      .slice(1)
+  for (const path of links.keys()) add(path, path, parents(path))
+  return warnings.list()
+}
+
+const damaged = (error: unknown): UnusableOutput =>
+  error instanceof UnusableOutput
+    ? error
+    : new UnusableOutput(`The archive cannot be read as a zip file: ${(error as Error).message}`)
+
+/**
+ * Unpacks a zip into an empty folder that nobody else writes to. Its list of entries is checked as a whole before the first byte is
+ * written, and each file while it is written. Links are never made: they are resolved among the entries, and one that leads
+ * nowhere, outside or in a circle is left out with a warning.
+ *
+ * folder: absolute; made here, and the caller's to remove, whatever is thrown. unpackedBytesMax: of all files together.
+ * Throws UnusableOutput with a sentence that names the entry; what `signal` was aborted with.
+ */
+export async function unpackArchive(
+  archive: string,
+  folder: string,
+  { unpackedBytesMax, signal: stop }: { unpackedBytesMax: number; signal: AbortSignal },
+): Promise<Unpacked> {
+  const late = AbortSignal.timeout(UNPACK_MS)
+  const signal = AbortSignal.any([stop, late])
+  const files = new Map<string, UnpackedFile>()
+  const links = new Map<string, string>()
+  await using file = await open(archive, 'r')
+  const reader = new ArchiveReader(file)
+  let zip: ZipFile | undefined
+  try {
+    const { size } = await file.stat()
+    zip = await fromRandomAccessReaderPromise(reader, size, {
+      autoClose: false,
+      decodeStrings: false,
+      strictFileNames: true,
+    })
+    zip.on('error', () => {}) // those that matter are thrown where they are waited for
+    const { entries, places } = await checkEntries(zip, unpackedBytesMax)
+    await requireWhole(zip, reader)
+    await locate(zip, entries)
+    await mkdir(folder, { mode: 0o700 })
+    const made = new Map<string, Promise<unknown>>([[folder, Promise.resolve()]])
+    const makeFolder = (path: string): Promise<unknown> => {
+      const known = made.get(path)
+      if (known) return known
+      const making = makeFolder(dirname(path)).then(() => mkdir(path, { mode: 0o700 }))
+      made.set(path, making)
+      return making
+    }
+    const queue = entries.values()
+    const unpackNext = async (opened: ZipFile): Promise<void> => {
+      for (const checked of queue) {
+        signal.throwIfAborted()
+        const { path, kind, isExecutable, entry } = checked
+        const content = contentOf(opened, reader, checked, signal)
+        if (kind === 'link') {
+          links.set(path, await readLink(content, path))
+          continue
+        }
+        const source = join(folder, path)
+        await makeFolder(dirname(source))
+        const sha256 = await writeFileOnce(source, isExecutable, content)
+        files.set(path, { bytes: entry.uncompressedSize, sha256, source, isExecutable })
+      }
+    }
+    const opened = zip
+    const outcomes = await Promise.allSettled(Array.from({ length: WRITTEN_AT_ONCE }, () => unpackNext(opened)))
+    for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
+    const warnings = materialize(files, links, places, unpackedBytesMax)
+    return {
+      files,
+      warnings,
+      async read(path) {
+        const file = files.get(path)
+        if (!file) throw new Error(`The archive has no file ${shown(path)}`)
+        return readFile(file.source)
+      },
+    }
+  } catch (error) {
+    stop.throwIfAborted()
+    if (late.aborted) throw new UnusableOutput(`Unpacking the archive took longer than ${UNPACK_MS / 1_000} seconds`)
+    if (isOfThisMachine(error)) throw error
+    throw damaged(error)
+  } finally {
+    zip?.close()
+  }
+}
+
+/** True for a failure of the machine, such as a full disk, which is nobody's archive's fault. */
+const isOfThisMachine = (error: unknown): boolean =>
+  error instanceof Error && 'syscall' in error && !(error instanceof UnusableOutput)

@@ -1,0 +1,71 @@
+import { PaymentRequired } from '@platform/errors/api-error'
+import { one } from '@platform/runtime/database'
+import { firstIdAt } from '@platform/runtime/new-id'
+import { and, eq, gte, sql } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { quotaOf } from '../products/quotas.ts'
+import { billingCaps } from '../products/table.ts'
+import { deployments } from './table.ts'
+
+/** What a build minute beyond the included ones costs, in millionths of a US dollar. */
+const BUILD_MINUTE_MICROS = 10_000
+
+export const monthOf = (at: Date): Date => new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), 1))
+
+/** A build that ended in a month was created in it or in the month before: its archive waits for a week at most. */
+const earliestOf = (month: Date): Date => new Date(Date.UTC(month.getUTCFullYear(), month.getUTCMonth() - 1, 1))
+
+const asDollars = (micros: number): string => `$${(micros / 1_000_000).toFixed(2)}`
+
+/** What an organization has used of its included time in this UTC month, and what it owes for the rest. */
+export interface Spending {
+  buildMinutes: number
+  buildMinutesIncluded: number
+  /** In millionths of a US dollar. */
+  spentMicros: number
+  /** null: nothing beyond what is included may be used. */
+  capMicros: number | null
+}
+
+/** Reads what an organization has used since the beginning of the UTC month. Builds under way count when they end. */
+export async function spendingOf({ db, now }: Pick<Deps, 'db' | 'now'>, organizationId: string): Promise<Spending> {
+  const month = monthOf(now())
+  // By the index on ids, which rise with time: what was built in earlier months is not read.
+  const isRecent = gte(deployments.id, firstIdAt(earliestOf(month)))
+  const [used, cap, buildMinutesIncluded] = await Promise.all([
+    db
+      .select({
+        minutes: sql<number>`coalesce(sum(extract(epoch from ${deployments.buildEndedAt} - ${deployments.buildStartedAt})) / 60, 0)::float8`,
+      })
+      .from(deployments)
+      .where(and(eq(deployments.organizationId, organizationId), isRecent, gte(deployments.buildEndedAt, month))),
+    db
+      .select({ capMicros: billingCaps.capMicros })
+      .from(billingCaps)
+      .where(eq(billingCaps.organizationId, organizationId)),
+    quotaOf({ db }, organizationId, 'build_minutes_per_month'),
+  ])
+  const buildMinutes = one(used).minutes
+  return {
+    buildMinutes,
+    buildMinutesIncluded,
+    spentMicros: Math.round(Math.max(0, buildMinutes - buildMinutesIncluded) * BUILD_MINUTE_MICROS),
+    capMicros: cap[0]?.capMicros ?? null,
+  }
+}
+
+/**
+ * Refuses a deployment whose organization has reached its billing cap or, having none, has used up its included time (A §7,
+ * D77). What is deployed runs on. Throws PaymentRequired.
+ */
+export async function requireBillable(deps: Pick<Deps, 'db' | 'now'>, organizationId: string): Promise<void> {
+  const { buildMinutes, buildMinutesIncluded, spentMicros, capMicros } = await spendingOf(deps, organizationId)
+  if (capMicros !== null && spentMicros >= capMicros)
+    throw new PaymentRequired(
+      `The organization has reached its billing cap (${asDollars(spentMicros)} of ${asDollars(capMicros)} this month). Raise the cap or wait for the next month.`,
+    )
+  if (capMicros === null && buildMinutes >= buildMinutesIncluded)
+    throw new PaymentRequired(
+      `The organization has used its included build minutes (${Math.floor(buildMinutes)} of ${buildMinutesIncluded} this month). Set a billing cap to go on, or wait for the next month.`,
+    )
+}

@@ -1,0 +1,77 @@
+import { ValidationFailed } from '@platform/errors/api-error'
+import type { Db } from '@platform/runtime/database'
+import { and, asc, eq, gt, sql } from 'drizzle-orm'
+import { eventText, type Feed, type FeedDeps, openFeed } from '../streams/feed.ts'
+import { buildLogs, deployments } from './table.ts'
+
+/** Streams of build logs, by the time of the line in milliseconds, which is unique in a deployment (D84). */
+export type BuildLogFeed = Feed<number>
+
+/** Before the first line. */
+const BEGINNING = 0
+
+/** Opens the feed of build logs of this process: `log`, `status` and `end` (D85). Triggers tell it what is new. */
+export function openBuildLogFeed(deps: FeedDeps & { db: Db }, heartbeatMs?: number): BuildLogFeed & { close(): void } {
+  const { db } = deps
+  const source = {
+    name: 'build-log',
+    channel: 'build_logs',
+    isAfter: (a: number, b: number) => a > b,
+    async read(deploymentId: string, after: number, limit: number) {
+      const rows = await db
+        .select()
+        .from(buildLogs)
+        .where(and(eq(buildLogs.deploymentId, deploymentId), gt(buildLogs.createdAt, new Date(after))))
+        .orderBy(asc(buildLogs.createdAt))
+        .limit(limit)
+      return rows.map(({ id, message, type, createdAt }) => {
+        const data = { id, message, type, createdAt: createdAt.toISOString() }
+        return { place: createdAt.getTime(), text: eventText('log', data, id) }
+      })
+    },
+    async readState(deploymentId: string) {
+      const [row] = await db
+        .select({ status: deployments.status, failureReason: deployments.failureReason })
+        .from(deployments)
+        .where(eq(deployments.id, deploymentId))
+      // An application that goes takes its deployments along, and with them what there was to follow.
+      if (!row) return { text: '', isOver: true }
+      return { text: eventText('status', row), isOver: row.status === 'ACTIVE' || row.status === 'FAILED' }
+    },
+  }
+  return openFeed(deps, source, heartbeatMs)
+}
+
+/**
+ * Where a stream goes on: behind the line that was received last, or at the beginning. undefined: the deployment has ended and
+ * nothing is behind that line (D85). Throws ValidationFailed for the id of a line of another deployment.
+ */
+export async function placeToFollowFrom(
+  { db }: { db: Db },
+  deploymentId: string,
+  lastEventId: string | undefined,
+): Promise<number | undefined> {
+  if (lastEventId === undefined) return BEGINNING
+  const [line] = await db
+    .select({
+      createdAt: buildLogs.createdAt,
+      isLast: sql<boolean>`${deployments.status} in ('ACTIVE', 'FAILED') and not exists (
+        select from ${buildLogs} later where later.deployment_id = ${deployments.id} and later.created_at > ${buildLogs.createdAt})`,
+    })
+    .from(buildLogs)
+    .innerJoin(deployments, eq(deployments.id, buildLogs.deploymentId))
+    .where(and(eq(buildLogs.deploymentId, deploymentId), eq(buildLogs.id, lastEventId)))
+  if (!line) {
+    const message = 'Expected the id of an event of this stream'
+    throw new ValidationFailed('headers', [
+      {
+        property: '/last-event-id',
+        message,
+        summary: message,
+        expected: 'the id of a line of this log',
+        found: lastEventId,
+      },
+    ])
+  }
+  return line.isLast ? undefined : line.createdAt.getTime()
+}

@@ -1,0 +1,630 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { firstIdAt } from '@platform/runtime/new-id'
+import { holding } from '@platform/testkit/holding'
+import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/platform'
+import { eq } from 'drizzle-orm'
+import type { TransactionSql } from 'postgres'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { newKey, newOwner, type Owner } from '../../../test/scenario.ts'
+import { setMember } from '../organizations/members.ts'
+import { setBillingCap, setEntitlement } from '../products/products.ts'
+import { setQuota } from '../products/quotas.ts'
+import { uploads } from '../storage/table.ts'
+import { expireUploads } from '../uploads/uploads.ts'
+import { buildLogs, deployments, type DeploymentStatus } from './table.ts'
+
+let platform: TestPlatform
+let ana: Owner
+beforeAll(async () => {
+  platform = await startPlatform()
+  ana = await newOwner(platform)
+})
+afterAll(() => platform.close())
+
+const create = (owner: Pick<Owner, 'token' | 'applicationId'> = ana, more: object = {}) =>
+  platform.call(owner.token, 'POST /deployments', { applicationId: owner.applicationId, ...more })
+
+async function newDeployment(owner: Pick<Owner, 'token' | 'applicationId'> = ana, more: object = {}): Promise<string> {
+  const { status, body, text } = await create(owner, more)
+  if (status !== 201) throw new Error(text)
+  return body.id as string
+}
+
+/** Puts a deployment into a state that a worker would bring it to. */
+const put = (id: string, set: Partial<typeof deployments.$inferInsert>) =>
+  platform.api.db.update(deployments).set(set).where(eq(deployments.id, id))
+const get = async (id: string, owner: Pick<Owner, 'token'> = ana) =>
+  (await platform.call(owner.token, `GET /deployments/${id}`)).body
+
+const step = (id: string, name: string, body?: object, owner: Pick<Owner, 'token'> = ana) =>
+  platform.call(owner.token, `POST /deployments/${id}/${name}`, body)
+
+async function startUpload(id: string): Promise<string> {
+  return (await step(id, 'upload/start')).body.uploadId as string
+}
+
+interface Part {
+  partNumber: number
+  etag: string
+}
+
+async function sendPart(id: string, uploadId: string, partNumber: number, bytes: Buffer | string): Promise<Part> {
+  const { body } = await step(id, 'upload/part', { uploadId, partNumber })
+  const answer = await fetch(body.url as string, {
+    method: 'PUT',
+    body: bytes,
+    headers: { 'content-type': 'application/zip' },
+  })
+  if (answer.status !== 200) throw new Error(`${answer.status} ${await answer.text()}`)
+  return { partNumber, etag: answer.headers.get('etag') ?? '' }
+}
+
+describe('creating', () => {
+  test('gives it a hostname of its own and a place in its environment, production unless said (D81)', async () => {
+    const first = await create()
+    expect(first.body).toEqual({
+      id: expect.any(String) as string,
+      applicationId: ana.applicationId,
+      environmentId: expect.any(String) as string,
+      environment: 'production',
+      status: 'PENDING',
+      hostname: expect.stringMatching(/^app-[0-9a-z-]+-[0-9a-f]{8}\.localhost:\d+$/) as string,
+      url: expect.stringMatching(/^http:\/\/app-/) as string,
+      isProduction: true,
+      isCurrent: false,
+      failureReason: null,
+      retiredAt: null,
+      createdBy: { type: 'user', id: ana.person.userId },
+      sizeBytes: null,
+      buildDurationMs: null,
+      variables: null,
+      createdAt: expect.stringMatching(/Z$/) as string,
+      updatedAt: expect.stringMatching(/Z$/) as string,
+    })
+    expect(first.status).toBe(201)
+    for (const more of [{ environment: 'preview' }, { environmentId: 'preview' }]) {
+      const { body } = await create(ana, more)
+      expect([body.environment, body.isProduction]).toEqual(['preview', false])
+    }
+    expect(await get(first.body.id as string)).toEqual(first.body)
+  })
+
+  test('two at once are both accepted, with places one after the other (D81)', async () => {
+    const owner = await newOwner(platform)
+    const environment = `(select id from environments where application_id = '${owner.applicationId}' and slug = 'production')`
+    const ids = await holding(
+      platform.databaseUrl,
+      (held) => held.unsafe(`select 1 from environments where id = ${environment} for update`),
+      [() => newDeployment(owner), () => newDeployment(owner)],
+    )
+    const rows = await platform.api.db
+      .select()
+      .from(deployments)
+      .where(eq(deployments.applicationId, owner.applicationId))
+    expect(rows.map(({ id }) => id).toSorted()).toEqual(ids.toSorted())
+    expect(rows.map(({ seq }) => seq).toSorted((a, b) => a - b)).toEqual([1, 2])
+  })
+
+  test.each([
+    [{ environment: 'staging' }, 404],
+    [{ environment: 'production', environmentId: 'preview' }, 400],
+    [{ rootDirectory: 'apps/../x' }, 400],
+    [{ gitSource: { repository: 'x' } }, 400],
+    [{ root: 'x' }, 422],
+    [{ applicationId: 'x' }, 422],
+  ])('%j is refused with %i', async (more, status) => {
+    expect((await create(ana, more)).status).toBe(status)
+  })
+
+  test('is refused for billing reasons before the quota is looked at, and nothing is counted (D46, A §7)', async () => {
+    const owner = await newOwner(platform)
+    await setQuota(platform.api, owner.organizationId, 'deployments_per_day', 1)
+    await newDeployment(owner)
+    await setBillingCap(platform.api, owner.organizationId, 0)
+    expect(await create(owner)).toMatchObject({
+      status: 402,
+      body: { error: expect.stringContaining('billing cap ($0.00 of $0.00') as string },
+    })
+    await setBillingCap(platform.api, owner.organizationId, null)
+    const refused = await create(owner)
+    expect([refused.status, refused.body, refused.headers['retry-after']]).toEqual([
+      429,
+      { error: 'Plan quota reached: deployments_per_day (1 of 1 used). Contact support to raise it.' },
+      undefined,
+    ])
+    platform.clock.advance(86_400_000)
+    expect((await create({ ...owner, token: await owner.person.token(everyScope) })).status).toBe(201)
+    platform.clock.advance(-86_400_000)
+  })
+
+  test('is refused once the included build minutes are used, until a billing cap allows more (D77)', async () => {
+    const owner = await newOwner(platform)
+    const id = await newDeployment(owner)
+    await setQuota(platform.api, owner.organizationId, 'build_minutes_per_month', 5)
+    const end = platform.clock.now()
+    await put(id, { buildStartedAt: new Date(end.getTime() - 420_000), buildEndedAt: end })
+    expect(await create(owner)).toMatchObject({
+      status: 402,
+      body: { error: expect.stringContaining('included build minutes (7 of 5') as string },
+    })
+    await setBillingCap(platform.api, owner.organizationId, 20_000)
+    expect((await create(owner)).status).toBe(402) // two minutes beyond the five cost just that
+    await setBillingCap(platform.api, owner.organizationId, 20_001)
+    expect((await create(owner)).status).toBe(201)
+    const { body } = await platform.call(owner.token, `GET /organizations/${owner.organizationId}/quotas`)
+    expect(body.billing).toMatchObject({ capMicros: 20_001, spentMicros: 20_000 })
+    const named = new Map((body.items as { name: string; used: number }[]).map((quota) => [quota.name, quota]))
+    expect(named.get('build_minutes_per_month')).toMatchObject({ limit: 5, used: 7 })
+    expect(named.get('deployments_per_day')).toMatchObject({ limit: 50, used: 2 })
+    expect(named.get('archive_bytes')).toEqual({
+      name: 'archive_bytes',
+      limit: 262_144_000,
+      used: null,
+      windowEnd: null,
+    })
+  })
+
+  test('minutes count in the month that the build ended in, however long it had to wait (D77)', async () => {
+    const owner = await newOwner(platform)
+    await setQuota(platform.api, owner.organizationId, 'build_minutes_per_month', 5)
+    const now = platform.clock.now()
+    const month = Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 1)
+    const used = async () => {
+      const { body } = await platform.call(owner.token, `GET /organizations/${owner.organizationId}/quotas`)
+      const items = body.items as { name: string; used: number }[]
+      return items.find(({ name }) => name === 'build_minutes_per_month')?.used
+    }
+    const id = await newDeployment(owner)
+    await put(id, { buildStartedAt: new Date(month - 420_000), buildEndedAt: new Date(month - 1) })
+    expect(await used()).toBe(0)
+    // Created eight days before the month began, as one that was uploaded for a day and queued for a week.
+    const early = firstIdAt(new Date(month - 8 * 86_400_000)).replace(/0{12}$/, id.slice(-12))
+    await put(id, { id: early, buildStartedAt: new Date(month - 180_000), buildEndedAt: new Date(month + 240_000) })
+    expect(await used()).toBe(7)
+  })
+
+  test('of racing creations no more succeed than the quota has room for (D77)', async () => {
+    const owner = await newOwner(platform)
+    await setQuota(platform.api, owner.organizationId, 'deployments_per_day', 2)
+    const racers = await holding(
+      platform.databaseUrl,
+      (held) => held`select 1 from organizations where id = ${owner.organizationId} for update`,
+      Array.from({ length: 4 }, () => () => create(owner)),
+    )
+    expect(racers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([201, 201, 429, 429])
+  })
+
+  test('needs access to the product network (D91)', async () => {
+    const owner = await newOwner(platform)
+    await setEntitlement(platform.api, owner.organizationId, 'network', 'SUSPENDED')
+    expect((await create(owner)).body).toEqual({ error: 'The organization has no access to the product network' })
+  })
+
+  test('a key deploys its own application and no other; a member may, too', async () => {
+    const key = await newKey(platform, ana, ['network:deployments:trigger', 'network:deployments:read'])
+    const { body } = await create({ token: key.token, applicationId: ana.applicationId })
+    expect(body.createdBy).toEqual({ type: 'api_key', id: key.id })
+    const other = await newOwner(platform)
+    expect((await create({ token: key.token, applicationId: other.applicationId })).status).toBe(403)
+    expect((await platform.call(key.token, `GET /deployments/${await newDeployment(other)}`)).status).toBe(404)
+    const mia = await platform.person()
+    await setMember(platform.api, ana.organizationId, mia.userId, 'MEMBER')
+    expect((await create({ token: await mia.token(everyScope), applicationId: ana.applicationId })).status).toBe(201)
+  })
+})
+
+describe('lists', () => {
+  test('hold what is in reach, newest first, with filters that must all match (A §1)', async () => {
+    const owner = await newOwner(platform)
+    const other = await newOwner(platform, owner.person)
+    const ids = [await newDeployment(owner), await newDeployment(owner), await newDeployment(other)]
+    await put(ids[0] ?? '', { status: 'FAILED' })
+    const list = async (query: string) => {
+      const { body } = await platform.call(other.token, `GET /deployments?${query}`)
+      return [body.total as number, ...(body.items as { id: string }[]).map(({ id }) => ids.indexOf(id))]
+    }
+    expect(await list('')).toEqual([3, 2, 1, 0])
+    expect(await list('limit=1')).toEqual([3, 2])
+    expect(await list(`limit=2&from=${ids[2]}`)).toEqual([3, 1, 0])
+    expect(await list('status=FAILED')).toEqual([1, 0])
+    expect(await list(`applicationId=${owner.applicationId}&status=PENDING`)).toEqual([1, 1])
+    expect(await list(`organizationId=${other.organizationId}`)).toEqual([1, 2])
+    expect(await list(`organizationId=${other.organizationId}&applicationId=${owner.applicationId}`)).toEqual([0])
+    const key = await newKey(platform, owner, ['network:deployments:read'])
+    const ofKey = (query: string) => platform.call(key.token, `GET /deployments${query}`)
+    expect((await ofKey('')).body.total).toBe(2)
+    expect((await ofKey(`?organizationId=${owner.organizationId}`)).body.total).toBe(2)
+    expect((await ofKey(`?organizationId=${other.organizationId}`)).status).toBe(403)
+    expect((await ofKey(`?applicationId=${other.applicationId}`)).status).toBe(403)
+    expect((await ofKey('?status=RUNNING')).status).toBe(422)
+  })
+})
+
+test('the totals of lists are right whatever happens at once', async () => {
+  const owner = await newOwner(platform)
+  const [cancelled, other] = [await newDeployment(owner), await newDeployment(owner)]
+  await holding(
+    platform.databaseUrl,
+    (held) => held`select 1 from deployment_counts where application_id = ${owner.applicationId} for update`,
+    [
+      () => step(cancelled, 'cancel', undefined, owner),
+      () => newDeployment(owner),
+      () => put(other, { status: 'QUEUED' }),
+      () => newDeployment(owner),
+    ],
+  )
+  const total = async (query: string) =>
+    (await platform.call(owner.token, `GET /deployments?applicationId=${owner.applicationId}${query}`)).body
+      .total as number
+  expect([await total(''), await total('&status=PENDING'), await total('&status=FAILED')]).toEqual([4, 2, 1])
+})
+
+describe('uploading', () => {
+  test('in parts out of order, one of them sent again; completed, the deployment is queued with its archive (D80)', async () => {
+    const id = await newDeployment()
+    const uploadId = await startUpload(id)
+    expect(await startUpload(id)).toBe(uploadId)
+    const [third, first] = await Promise.all([sendPart(id, uploadId, 3, 'cc'), sendPart(id, uploadId, 1, 'wrong')])
+    const again = await sendPart(id, uploadId, 1, 'a')
+    const second = await sendPart(id, uploadId, 2, Buffer.alloc(100_000, 'b'))
+    const fourth = await sendPart(id, uploadId, 4, 'dropped')
+    expect(again.etag).toBe(`"${createHash('md5').update('a').digest('hex')}"`)
+    expect((await step(id, 'upload/complete', { uploadId, parts: [first, second, third] })).status).toBe(400)
+    const parts = [third, { ...again, etag: again.etag.replaceAll('"', '') }, second]
+    expect((await step(id, 'upload/complete', { uploadId, parts })).status).toBe(204)
+    const [row] = await platform.api.db.select().from(deployments).where(eq(deployments.id, id))
+    expect([row?.status, row?.archiveBytes]).toEqual(['QUEUED', 100_003])
+    expect((await step(id, 'upload/complete', { uploadId, parts: parts.toReversed() })).status).toBe(204)
+    expect((await step(id, 'upload/complete', { uploadId, parts: [...parts, fourth] })).status).toBe(409)
+  })
+
+  /** Each wrong step, on a deployment whose parts 1 and 2 were uploaded. */
+  const wrong: [
+    name: string,
+    take: (id: string, uploadId: string, parts: Part[]) => Promise<number>,
+    expected: number,
+  ][] = [
+    ['a part with the number 0', (id, uploadId) => partStatus(id, { uploadId, partNumber: 0 }), 422],
+    ['a part with the number 10,001', (id, uploadId) => partStatus(id, { uploadId, partNumber: 10_001 }), 422],
+    ['a part of no upload', (id) => partStatus(id, { uploadId: randomUUID(), partNumber: 1 }), 404],
+    ['a part of something that is no id', (id) => partStatus(id, { uploadId: 'x', partNumber: 1 }), 422],
+    [
+      "a part of another deployment's upload",
+      async (id) => partStatus(id, { uploadId: await startUpload(await newDeployment()), partNumber: 1 }),
+      404,
+    ],
+    ['completing with no part', (id, uploadId) => completeStatus(id, { uploadId, parts: [] }), 422],
+    ['completing with a part twice', (id, uploadId, [one]) => completeStatus(id, { uploadId, parts: [one, one] }), 422],
+    [
+      'completing with an ETag that is none',
+      (id, uploadId) => completeStatus(id, { uploadId, parts: [{ partNumber: 1, etag: 'x' }] }),
+      422,
+    ],
+    ['completing with a gap', (id, uploadId, [, two]) => completeStatus(id, { uploadId, parts: [two] }), 400],
+    [
+      'completing with a part that was not uploaded',
+      (id, uploadId, parts) =>
+        completeStatus(id, { uploadId, parts: [...parts, { partNumber: 3, etag: parts[0]?.etag }] }),
+      400,
+    ],
+    [
+      'completing with a wrong ETag',
+      (id, uploadId, [one]) =>
+        completeStatus(id, {
+          uploadId,
+          parts: [
+            { partNumber: 1, etag: `"${'0'.repeat(32)}"` },
+            { ...one, partNumber: 2 },
+          ],
+        }),
+      400,
+    ],
+    [
+      "completing another deployment's upload",
+      async (id, _, parts) => completeStatus(id, { uploadId: await startUpload(await newDeployment()), parts }),
+      404,
+    ],
+    [
+      'completing with more than 2 MiB',
+      (id, uploadId) => completeStatus(id, { uploadId, parts: [{ partNumber: 1, etag: 'x'.repeat(2_100_000) }] }),
+      413,
+    ],
+    ['promoting what waits for its archive', async (id) => (await step(id, 'promote')).status, 409],
+  ]
+  const partStatus = async (id: string, body: object) => (await step(id, 'upload/part', body)).status
+  const completeStatus = async (id: string, body: object) => (await step(id, 'upload/complete', body)).status
+  test.each(wrong)('%s is refused and changes nothing (D80)', async (_, take, expected) => {
+    const id = await newDeployment()
+    const uploadId = await startUpload(id)
+    const parts = [await sendPart(id, uploadId, 1, 'a'), await sendPart(id, uploadId, 2, 'b')]
+    expect(await take(id, uploadId, parts)).toBe(expected)
+    expect((await get(id)).status).toBe('PENDING')
+    expect(await completeStatus(id, { uploadId, parts })).toBe(204)
+  })
+
+  test.each(['QUEUED', 'BUILDING', 'ACTIVE', 'FAILED'] satisfies DeploymentStatus[])(
+    'is over when the deployment is %s: start, part, the part’s URL and a first complete are 409 (D80)',
+    async (status) => {
+      const id = await newDeployment()
+      const uploadId = await startUpload(id)
+      const part = await sendPart(id, uploadId, 1, 'a')
+      const { url } = (await step(id, 'upload/part', { uploadId, partNumber: 2 })).body as { url: string }
+      await put(id, { status })
+      expect((await step(id, 'upload/start')).status).toBe(409)
+      expect(await partStatus(id, { uploadId, partNumber: 2 })).toBe(409)
+      expect((await fetch(url, { method: 'PUT', body: 'b' })).status).toBe(409)
+      expect(await completeStatus(id, { uploadId, parts: [part] })).toBe(409)
+    },
+  )
+
+  test('parts stay whole until the deployment is given up, even when expired uploads are cleared away first (D45)', async () => {
+    const id = await newDeployment()
+    const uploadId = await startUpload(id)
+    const part = await sendPart(id, uploadId, 1, 'late')
+    const aDayLater = new Date(platform.clock.now().getTime() + 86_400_001)
+    await expireUploads({ db: platform.api.db, now: () => aDayLater })
+    expect((await step(id, 'upload/complete', { uploadId, parts: [part] })).status).toBe(204)
+  })
+
+  test('the same complete is 204 for good, also when the deployment has ended and its archive is removed (D80)', async () => {
+    const id = await newDeployment()
+    const uploadId = await startUpload(id)
+    const parts = [await sendPart(id, uploadId, 1, 'a')]
+    const complete = async (named: object) => (await step(id, 'upload/complete', named)).status
+    expect(await complete({ uploadId, parts })).toBe(204)
+    for (const status of ['ACTIVE', 'FAILED'] as const) {
+      await put(id, { status })
+      await platform.api.db.delete(uploads).where(eq(uploads.id, uploadId))
+      expect(await complete({ uploadId, parts })).toBe(204)
+      expect(await complete({ uploadId, parts: [{ partNumber: 1, etag: '0'.repeat(32) }] })).toBe(409)
+      expect(await complete({ uploadId: randomUUID(), parts })).toBe(404)
+      expect((await step(id, 'upload/part', { uploadId, partNumber: 1 })).status).toBe(409)
+    }
+  })
+
+  test('a part and a complete that race, and a complete and a cancel, come one after the other (D80)', async () => {
+    const id = await newDeployment()
+    const uploadId = await startUpload(id)
+    const parts = [await sendPart(id, uploadId, 1, 'a')]
+    const { url } = (await step(id, 'upload/part', { uploadId, partNumber: 1 })).body as { url: string }
+    const lock = (of: string) => (held: TransactionSql) => held`select 1 from deployments where id = ${of} for update`
+    const complete = async (of: string, named: object) => (await step(of, 'upload/complete', named)).status
+    const late = async () => (await fetch(url, { method: 'PUT', body: 'later' })).status
+    const outcomes = await holding(platform.databaseUrl, lock(id), [() => complete(id, { uploadId, parts }), late])
+    // Whichever has the row first: what was completed is what was checked.
+    expect([
+      [204, 409],
+      [400, 200],
+    ]).toContainEqual(outcomes)
+    const other = await newDeployment()
+    const otherUpload = await startUpload(other)
+    const otherParts = [await sendPart(other, otherUpload, 1, 'a')]
+    const cancelling = await holding(platform.databaseUrl, lock(other), [
+      async () => (await step(other, 'cancel')).status,
+      () => complete(other, { uploadId: otherUpload, parts: otherParts }),
+    ])
+    expect([
+      [200, 409],
+      [200, 204],
+    ]).toContainEqual(cancelling)
+    expect((await get(other)).status).toBe('FAILED')
+  })
+
+  test('a part’s URL is all authority it takes: another one, a changed or an old one takes nothing (D12, D80)', async () => {
+    const id = await newDeployment()
+    const uploadId = await startUpload(id)
+    const { url } = (await step(id, 'upload/part', { uploadId, partNumber: 1 })).body as { url: string }
+    const send = async (to: string, method = 'PUT') => (await fetch(to, { method, body: 'a' })).status
+    expect(await send(url.replace('/1?', '/2?'))).toBe(403)
+    expect(await send(url.replace(/expires=\d+/, 'expires=9999999999'))).toBe(403)
+    expect(await send(url.replace(/&signature=.*/, ''))).toBe(403)
+    expect(await send(url.replace(uploadId, randomUUID()))).toBe(403)
+    expect(await send(url.replace('/1?', '/0?'))).toBe(404)
+    expect(await send(url, 'POST')).toBe(404)
+    platform.clock.advance(3_601_000)
+    expect(await send(url)).toBe(403)
+    platform.clock.advance(-3_601_000)
+    expect(await send(url)).toBe(200)
+  })
+
+  test('parts that are larger than the plan allows together are 413, even when they arrive together (D80)', async () => {
+    const owner = await newOwner(platform)
+    await setQuota(platform.api, owner.organizationId, 'archive_bytes', 100_000)
+    const id = await newDeployment(owner)
+    const uploadId = (await step(id, 'upload/start', undefined, owner)).body.uploadId as string
+    const urls = await Promise.all(
+      [1, 2, 3].map(
+        async (partNumber) => (await step(id, 'upload/part', { uploadId, partNumber }, owner)).body.url as string,
+      ),
+    )
+    const send = async (url: string | undefined, length: number) =>
+      (await fetch(url ?? '', { method: 'PUT', body: Buffer.alloc(length) })).status
+    expect(await send(urls[0], 100_001)).toBe(413)
+    // Both are received before either is counted.
+    const racers = await holding(
+      platform.databaseUrl,
+      (held) => held`select 1 from deployments where id = ${id} for update`,
+      [() => send(urls[0], 60_000), () => send(urls[1], 60_000)],
+    )
+    expect(racers.toSorted((a, b) => a - b)).toEqual([200, 413])
+    expect(await send(urls[2], 40_000)).toBe(200)
+    expect(await send(urls[2], 40_001)).toBe(413)
+  })
+})
+
+describe('promote and cancel', () => {
+  async function active(owner: Owner, environment = 'production'): Promise<string> {
+    const id = await newDeployment(owner, { environment })
+    await put(id, { status: 'ACTIVE' })
+    return id
+  }
+  const current = async (owner: Owner) =>
+    ((await platform.call(owner.token, 'GET /deployments')).body.items as { id: string; isCurrent: boolean }[])
+      .filter(({ isCurrent }) => isCurrent)
+      .map(({ id }) => id)
+
+  test('an ACTIVE deployment takes the place of the current one, and back (wire.md)', async () => {
+    const owner = await newOwner(platform)
+    await platform.call(owner.token, `PUT /applications/${owner.applicationId}/hostname`, {
+      label: `rollback-${owner.applicationId.slice(-8)}x`,
+    })
+    const ids = [await active(owner), await active(owner)]
+    for (const id of [...ids, ids[0] ?? '']) {
+      const { status, body } = await step(id, 'promote', undefined, owner)
+      expect([status, body.isCurrent]).toEqual([200, true])
+      expect(await current(owner)).toEqual([id])
+      const { body: list } = await platform.call(owner.token, `GET /deployments/${id}/hostnames`)
+      expect(list.items).toMatchObject([
+        { type: 'DEPLOYMENT', active: true, deploymentId: id },
+        { type: 'APP', active: true, deploymentId: id },
+      ])
+    }
+    const { body } = await platform.call(owner.token, `GET /applications/${owner.applicationId}/hostnames`)
+    expect(
+      (body.items as { type: string; active: boolean }[])
+        .map(({ type, active: answers }) => `${type} ${answers}`)
+        .toSorted(),
+    ).toEqual(['APP true', 'BRANCH false', 'DEPLOYMENT true', 'DEPLOYMENT true'])
+  })
+
+  test('one that was retired is not promoted, even when it is retired meanwhile (D83)', async () => {
+    const owner = await newOwner(platform)
+    const id = await active(owner)
+    const [answer] = await holding(
+      platform.databaseUrl,
+      (held) => held`update deployments set retired_at = now() where id = ${id}`,
+      [() => step(id, 'promote', undefined, owner)],
+    )
+    expect(answer?.status).toBe(409)
+    expect(await current(owner)).toEqual([])
+  })
+
+  test('what has not ended can be cancelled, once; it says so (wire.md)', async () => {
+    for (const status of ['PENDING', 'QUEUED', 'STARTING', 'BUILDING', 'PROVISIONING'] as const) {
+      const id = await newDeployment()
+      await put(id, { status })
+      const { status: answered, body } = await step(id, 'cancel')
+      expect([answered, body.status, body.failureReason]).toEqual([200, 'FAILED', 'Cancelled'])
+      expect((await step(id, 'cancel')).status).toBe(409)
+    }
+    expect((await step(await active(ana), 'cancel')).status).toBe(409)
+  })
+})
+
+describe('build logs', () => {
+  const start = Date.parse('2026-11-22T10:00:00.000Z')
+  async function write(id: string, from: number, count: number): Promise<string[]> {
+    const rows = Array.from({ length: count }, (_, n) => ({
+      deploymentId: id,
+      createdAt: new Date(start + from + n),
+      id: randomUUID(),
+      type: 'INFO' as const,
+      message: `line ${from + n}`,
+    }))
+    await platform.api.db.insert(buildLogs).values(rows)
+    return rows.map((row) => row.id)
+  }
+  /** Follows a log until the server closes, or for as many events. */
+  async function* follow(
+    id: string,
+    lastEventId?: string,
+  ): AsyncGenerator<{ event: string; id: string | undefined; data: Record<string, string> }> {
+    const answer = await fetch(`${platform.apiUrl}/deployments/${id}/logs/stream`, {
+      headers: {
+        authorization: `Bearer ${ana.token}`,
+        ...(lastEventId !== undefined && { 'last-event-id': lastEventId }),
+      },
+    })
+    if (answer.status !== 200) throw new Error(String(answer.status))
+    let text = ''
+    for await (const chunk of answer.body as unknown as AsyncIterable<Uint8Array>) {
+      text += Buffer.from(chunk).toString()
+      for (let end = text.indexOf('\n\n'); end !== -1; end = text.indexOf('\n\n')) {
+        const fields = Object.fromEntries(
+          text
+            .slice(0, end)
+            .split('\n')
+            .map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]),
+        ) as Record<string, string>
+        text = text.slice(end + 2)
+        if (fields.event !== undefined)
+          yield { event: fields.event, id: fields.id, data: JSON.parse(fields.data ?? '') as Record<string, string> }
+      }
+    }
+  }
+
+  test('are paged from the oldest line, or from a moment on (A §1, D84)', async () => {
+    const id = await newDeployment()
+    await write(id, 0, 120)
+    const page = async (query: string) => (await platform.call(ana.token, `GET /deployments/${id}/logs?${query}`)).body
+    expect(await page('')).toMatchObject({ totalItems: 120, limit: 100, offset: 0 })
+    const { items } = await page('offset=118&limit=1000')
+    expect(items).toEqual(
+      [118, 119].map((n) => ({
+        id: expect.any(String) as string,
+        message: `line ${n}`,
+        type: 'INFO',
+        createdAt: new Date(start + n).toISOString(),
+      })),
+    )
+    const after = await page(`createdAt[gt]=${new Date(start + 117).toISOString()}`)
+    expect([after.totalItems, after.items]).toEqual([2, items])
+    for (const query of ['limit=1001', 'limit=0', 'offset=-1', 'createdAt[gt]=yesterday'])
+      expect((await platform.call(ana.token, `GET /deployments/${id}/logs?${query}`)).status).toBe(422)
+  })
+
+  test('are followed to the end: every line, each state, then the server closes (D85)', async () => {
+    const id = await newDeployment()
+    await write(id, 0, 450)
+    const seen: string[] = []
+    for await (const { event, data } of follow(id)) {
+      seen.push(event === 'log' ? (data.message ?? '') : event === 'status' ? (data.status ?? '') : event)
+      if (seen.length === 451) {
+        await put(id, { status: 'BUILDING' })
+        await write(id, 450, 1)
+      }
+      if (data.message === 'line 450') await put(id, { status: 'FAILED', failureReason: 'no' })
+    }
+    expect(seen).toEqual([
+      'PENDING',
+      ...Array.from({ length: 450 }, (_, n) => `line ${n}`),
+      'BUILDING',
+      'line 450',
+      'FAILED',
+      'end',
+    ])
+  })
+
+  test('go on behind the last line that was received; nothing is left once the deployment has ended (D85)', async () => {
+    const id = await newDeployment()
+    const ids = await write(id, 0, 3)
+    await put(id, { status: 'ACTIVE' })
+    const events = await Array.fromAsync(follow(id, ids[0]))
+    expect(events.map(({ event, id: eventId }) => [event, eventId])).toEqual([
+      ['status', undefined],
+      ['log', ids[1]],
+      ['log', ids[2]],
+      ['end', undefined],
+    ])
+    const stream = (lastEventId: string) =>
+      platform.call(ana.token, `GET /deployments/${id}/logs/stream`, undefined, { 'last-event-id': lastEventId })
+    expect((await stream(ids[2] ?? '')).status).toBe(204)
+    expect((await stream(randomUUID())).status).toBe(422)
+    expect((await stream('nonsense')).status).toBe(422)
+  })
+})
+
+test('what is done to deployments stands in the activity of their application (A §6)', async () => {
+  const owner = await newOwner(platform)
+  const id = await newDeployment(owner)
+  await step(id, 'cancel', undefined, owner)
+  const answer = await fetch(`${platform.apiUrl}/applications/${owner.applicationId}/activity/stream`, {
+    headers: { authorization: `Bearer ${owner.token}`, 'last-event-id': '0' },
+  })
+  let text = ''
+  for await (const chunk of answer.body as unknown as AsyncIterable<Uint8Array>) {
+    text += Buffer.from(chunk).toString()
+    if (text.includes('deployment.cancelled')) break
+  }
+  expect(text).toMatch(/event: deployment\.created\n.*"type":"deployment","label":"app-/)
+})

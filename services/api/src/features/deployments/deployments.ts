@@ -1,0 +1,216 @@
+import { randomBytes } from 'node:crypto'
+import { QuotaExceeded } from '@platform/errors/api-error'
+import { one } from '@platform/runtime/database'
+import { firstIdAt, newId } from '@platform/runtime/new-id'
+import { and, count, desc, eq, gte, lt, sql, type SQL, sum } from 'drizzle-orm'
+import type { Actor, Deps } from '../../deps.ts'
+import type { KeysetPage } from '../../http/pages.ts'
+import { recordActivity } from '../activity/record.ts'
+import { hostnames } from '../applications/hostnames-table.ts'
+import type { Application, Environment } from '../applications/reach.ts'
+import { refuseClimbing } from '../applications/root-directory.ts'
+import { applications, environments } from '../applications/table.ts'
+import { members, organizations } from '../organizations/table.ts'
+import { quotaOf } from '../products/quotas.ts'
+import { requireBillable } from './billing.ts'
+import { type Deployment, deploymentColumns, type ListReach } from './reach.ts'
+import { shownDeployment, type ShownDeployment } from './shown-deployment.ts'
+import { deploymentCounts, deployments, type DeploymentStatus } from './table.ts'
+
+const DAY_MS = 86_400_000
+
+/** The beginning of the UTC day of an instant, and of the next. */
+const dayOf = (at: Date): Date => new Date(Math.floor(at.getTime() / DAY_MS) * DAY_MS)
+export const dayAfter = (at: Date): Date => new Date(dayOf(at).getTime() + DAY_MS)
+
+/** How many deployments an organization has created in this UTC day; every creation counts (D77). */
+export async function deploymentsToday({ db, now }: Pick<Deps, 'db' | 'now'>, organizationId: string): Promise<number> {
+  const { used } = one(
+    await db
+      .select({ used: count() })
+      .from(deployments)
+      .where(and(eq(deployments.organizationId, organizationId), gte(deployments.id, firstIdAt(dayOf(now()))))),
+  )
+  return used
+}
+
+/** `{slug}-{8 hex}`: no label that can be set ends so (D76). Takes the hostname in the transaction. */
+async function takeHostname(tx: Deps['db'], at: Date, application: Application, deploymentId: string): Promise<string> {
+  for (;;) {
+    const label = `${application.slug}-${randomBytes(4).toString('hex')}`
+    const taken = await tx
+      .insert(hostnames)
+      .values({
+        id: newId(),
+        applicationId: application.id,
+        type: 'DEPLOYMENT',
+        label,
+        source: 'system',
+        deploymentId,
+        createdAt: at,
+      })
+      .onConflictDoNothing({ target: hostnames.label })
+      .returning({ id: hostnames.id })
+    if (taken.length > 0) return label
+  }
+}
+
+/**
+ * Creates a deployment that waits for its archive. Its place among the deployments of its environment is fixed here: an older
+ * one that is built for longer never takes a newer one's place (D81).
+ *
+ * Billing is judged before the quota (D46), both while a lock on the organization's row holds other creators back. Throws
+ * PaymentRequired, QuotaExceeded, BadRequest for a root directory that contains `..`.
+ */
+export async function createDeployment(
+  deps: Pick<Deps, 'db' | 'now' | 'appsUrl'>,
+  by: Actor,
+  { application, environment }: { application: Application; environment: Environment },
+  rootDirectory: string | undefined,
+): Promise<ShownDeployment> {
+  refuseClimbing(rootDirectory)
+  const { organizationId } = application
+  return deps.db.transaction(async (tx) => {
+    const within = { ...deps, db: tx }
+    await tx
+      .select({ id: organizations.id })
+      .from(organizations)
+      .where(eq(organizations.id, organizationId))
+      .for('no key update')
+    await requireBillable(within, organizationId)
+    const limit = await quotaOf(within, organizationId, 'deployments_per_day')
+    const used = await deploymentsToday(within, organizationId)
+    if (used >= limit) throw new QuotaExceeded('deployments_per_day', used, limit)
+
+    const at = deps.now()
+    const id = newId()
+    const { seq, currentDeploymentId } = one(
+      await tx
+        .update(environments)
+        .set({ lastSeq: sql`${environments.lastSeq} + 1` })
+        .where(eq(environments.id, environment.id))
+        .returning({ seq: environments.lastSeq, currentDeploymentId: environments.currentDeploymentId }),
+    )
+    const label = await takeHostname(tx, at, application, id)
+    const row: Deployment = {
+      ...one(
+        await tx
+          .insert(deployments)
+          .values({
+            id,
+            organizationId,
+            applicationId: application.id,
+            environmentId: environment.id,
+            seq,
+            status: 'PENDING',
+            label,
+            rootDirectory: rootDirectory ?? null,
+            createdBy: by.kind === 'user' ? { type: 'user', id: by.userId } : { type: 'api_key', id: by.keyId },
+            createdAt: at,
+            updatedAt: at,
+          })
+          .returning(),
+      ),
+      environment: environment.slug,
+      isCurrent: currentDeploymentId === id,
+    }
+    const subject = { type: 'deployment', id, label, environmentId: environment.id }
+    await recordActivity(tx, at, { applicationId: application.id, type: 'deployment.created', by, subject })
+    return shownDeployment(deps, row)
+  })
+}
+
+/** The ids of the newest that match. */
+const newestIds = (db: Deps['db'], where: SQL | undefined, { from, limit }: KeysetPage) =>
+  db
+    .select({ id: deployments.id })
+    .from(deployments)
+    .where(and(where, from === undefined ? undefined : lt(deployments.id, from)))
+    .orderBy(desc(deployments.id))
+    .limit(limit)
+
+/** A page of deployments with their environments. */
+function newest(db: Deps['db'], where: SQL | undefined, page: KeysetPage): Promise<Deployment[]> {
+  const latest = newestIds(db, where, page).as('latest')
+  return db
+    .select(deploymentColumns)
+    .from(latest)
+    .innerJoin(deployments, eq(deployments.id, latest.id))
+    .innerJoin(environments, eq(environments.id, deployments.environmentId))
+    .orderBy(desc(latest.id))
+}
+
+/** The same over the organizations of a user: each gives its newest, of which the newest are taken. */
+function newestOfUser(db: Deps['db'], userId: string, where: SQL | undefined, page: KeysetPage): Promise<Deployment[]> {
+  const ofMember = eq(deployments.organizationId, members.organizationId)
+  const latest = newestIds(db, and(ofMember, where), page).as('latest')
+  return db
+    .select(deploymentColumns)
+    .from(members)
+    .innerJoinLateral(latest, sql`true`)
+    .innerJoin(deployments, eq(deployments.id, latest.id))
+    .innerJoin(environments, eq(environments.id, deployments.environmentId))
+    .where(eq(members.userId, userId))
+    .orderBy(desc(latest.id))
+    .limit(page.limit)
+}
+
+/** How many deployments of some applications are in a state; kept by triggers. */
+async function countDeployments(
+  db: Deps['db'],
+  of: SQL | undefined,
+  status: DeploymentStatus | undefined,
+): Promise<number> {
+  const [counted] = await db
+    .select({ total: sum(deploymentCounts.deployments).mapWith(Number) })
+    .from(deploymentCounts)
+    .innerJoin(applications, eq(applications.id, deploymentCounts.applicationId))
+    .where(and(of, status && eq(deploymentCounts.status, status)))
+  return counted?.total ?? 0
+}
+
+/**
+ * A page of the deployments in reach, newest first (A §1 Keyset, D30). No list is longer to read than its page: `total` is kept
+ * by triggers.
+ */
+export async function deploymentsPage(
+  deps: Pick<Deps, 'db' | 'appsUrl'>,
+  reach: ListReach,
+  { status, ...page }: KeysetPage & { status?: DeploymentStatus | undefined },
+): Promise<{ items: ShownDeployment[]; total: number }> {
+  const { db } = deps
+  const ofStatus = status && eq(deployments.status, status)
+  const pageOf = async (rows: Promise<Deployment[]>, total: Promise<number>) => ({
+    items: (await rows).map((row) => shownDeployment(deps, row)),
+    total: await total,
+  })
+  switch (reach.kind) {
+    case 'nothing':
+      return { items: [], total: 0 }
+    case 'application': {
+      const { id } = reach.application
+      return pageOf(
+        newest(db, and(eq(deployments.applicationId, id), ofStatus), page),
+        countDeployments(db, eq(applications.id, id), status),
+      )
+    }
+    case 'organization': {
+      const { id } = reach.organization
+      return pageOf(
+        newest(db, and(eq(deployments.organizationId, id), ofStatus), page),
+        countDeployments(db, eq(applications.organizationId, id), status),
+      )
+    }
+    case 'user': {
+      const mine = eq(members.userId, reach.userId)
+      return pageOf(
+        newestOfUser(db, reach.userId, ofStatus, page),
+        countDeployments(
+          db,
+          sql`${applications.organizationId} in (select ${members.organizationId} from ${members} where ${mine})`,
+          status,
+        ),
+      )
+    }
+  }
+}

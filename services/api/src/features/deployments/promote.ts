@@ -1,0 +1,56 @@
+import { Conflict } from '@platform/errors/api-error'
+import { one } from '@platform/runtime/database'
+import { eq, sql } from 'drizzle-orm'
+import type { Actor, Deps } from '../../deps.ts'
+import { recordActivity } from '../activity/record.ts'
+import { environments } from '../applications/table.ts'
+import { type Deployment, lockDeployment } from './reach.ts'
+import { shownDeployment, type ShownDeployment } from './shown-deployment.ts'
+import { failDeployment } from './transitions.ts'
+
+type ShownDeps = Pick<Deps, 'db' | 'now' | 'appsUrl'>
+
+/**
+ * Makes an ACTIVE deployment what its environment serves: a rollback, or the way back from one. Nothing is built. It takes a
+ * sequence number of its own, so that deployments which are still being built do not take its place; one that is created later does.
+ * Safe to repeat.
+ *
+ * Throws Conflict for one that is not ACTIVE, or was retired. Its row is locked before it is judged, so that it cannot be retired
+ * meanwhile (D83).
+ */
+export async function promoteDeployment(deps: ShownDeps, by: Actor, deployment: Deployment): Promise<ShownDeployment> {
+  const { id, applicationId, environmentId, label } = deployment
+  return deps.db.transaction(async (tx) => {
+    const row = await lockDeployment(tx, id)
+    if (row.retiredAt !== null)
+      throw new Conflict('The deployment was retired and its files are gone; deploy them again')
+    if (row.status !== 'ACTIVE')
+      throw new Conflict(`The deployment is ${row.status}: only an ACTIVE one can be promoted`)
+    const at = deps.now()
+    const { seq } = one(
+      await tx
+        .update(environments)
+        .set({
+          lastSeq: sql`${environments.lastSeq} + 1`,
+          currentSeq: sql`${environments.lastSeq} + 1`,
+          currentDeploymentId: id,
+        })
+        .where(eq(environments.id, environmentId))
+        .returning({ seq: environments.currentSeq }),
+    )
+    const subject = { type: 'deployment', id, label, environmentId, seq: String(seq) }
+    await recordActivity(tx, at, { applicationId, type: 'deployment.promoted', by, subject })
+    return shownDeployment(deps, { ...row, environment: deployment.environment, isCurrent: true })
+  })
+}
+
+/** Ends a deployment that is not ACTIVE yet. Its worker stops at the next step it takes. Throws Conflict for one that has ended. */
+export async function cancelDeployment(deps: ShownDeps, by: Actor, deployment: Deployment): Promise<ShownDeployment> {
+  return deps.db.transaction(async (tx) => {
+    const { id, environment, isCurrent } = deployment
+    const cancelled = await failDeployment(tx, deps.now(), { id }, 'Cancelled', 'deployment.cancelled', by)
+    if (!cancelled) throw new Conflict(`The deployment is ${(await lockDeployment(tx, id)).status}: it has ended`)
+    const { output: _output, sealedVariables: _sealed, ...row } = cancelled
+    return shownDeployment(deps, { ...row, environment, isCurrent })
+  })
+}

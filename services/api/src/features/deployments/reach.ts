@@ -1,0 +1,90 @@
+import { NotFound } from '@platform/errors/api-error'
+import { preparedOnce } from '@platform/runtime/prepared-once'
+import { and, eq, getTableColumns, type SQL, sql } from 'drizzle-orm'
+import type { Actor, Deps } from '../../deps.ts'
+import { type Application, reachApplication } from '../applications/reach.ts'
+import { environments, type EnvironmentSlug } from '../applications/table.ts'
+import { members, type organizations } from '../organizations/table.ts'
+import { reachOrganization } from '../organizations/reach.ts'
+import { deployments } from './table.ts'
+
+/** What a deployment's answer is made of: its row but for what is served by it, and its place in its environment. */
+const { output: _output, sealedVariables: _sealed, ...columns } = getTableColumns(deployments)
+export const deploymentColumns = {
+  ...columns,
+  environment: environments.slug,
+  isCurrent: sql<boolean>`${environments.currentDeploymentId} is not distinct from ${deployments.id}`,
+}
+
+type Row = Omit<typeof deployments.$inferSelect, 'output' | 'sealedVariables'>
+
+/** A deployment with its environment's slug, and whether it is what that environment's hostname serves. */
+export interface Deployment extends Row {
+  environment: EnvironmentSlug
+  isCurrent: boolean
+}
+
+const findWithMember = preparedOnce((db) =>
+  db
+    .select({ ...deploymentColumns, role: members.role })
+    .from(deployments)
+    .innerJoin(environments, eq(environments.id, deployments.environmentId))
+    .leftJoin(
+      members,
+      and(eq(members.organizationId, deployments.organizationId), eq(members.userId, sql.placeholder('userId'))),
+    )
+    .where(eq(deployments.id, sql.placeholder('id')))
+    .prepare('deployment_with_role'),
+)
+
+/** The deployment, if the actor reaches its application; 404 alike for a missing and a foreign one (D17). */
+export async function reachDeployment(
+  { deps, actor }: { deps: Pick<Deps, 'db'>; actor: Actor },
+  id: string,
+): Promise<Deployment> {
+  const [row] = await findWithMember(deps.db).execute({ id, userId: actor.kind === 'user' ? actor.userId : null })
+  if (!row) throw new NotFound('Deployment')
+  const { role, ...deployment } = row
+  const isInReach = actor.kind === 'key' ? actor.applicationId === deployment.applicationId : role !== null
+  if (!isInReach) throw new NotFound('Deployment')
+  return deployment
+}
+
+/** Whose deployments a list holds; decided by `reachDeploymentList`. */
+export type ListReach =
+  | { kind: 'user'; userId: string }
+  | { kind: 'organization'; organization: typeof organizations.$inferSelect }
+  | { kind: 'application'; application: Application }
+  /** The filters name things that have nothing in common. */
+  | { kind: 'nothing' }
+
+/**
+ * What a list holds: for a user the deployments of their organizations, for an API key those of its application, narrowed by
+ * filters that name what the actor reaches (D17).
+ */
+export async function reachDeploymentList(
+  call: { deps: Deps; actor: Actor },
+  filters: { organizationId?: string | undefined; applicationId?: string | undefined },
+): Promise<ListReach> {
+  const { actor } = call
+  const applicationId = filters.applicationId ?? (actor.kind === 'key' ? actor.applicationId : undefined)
+  const application = applicationId === undefined ? undefined : await reachApplication(call, applicationId)
+  const { organizationId } = filters
+  if (organizationId !== undefined && application?.organizationId !== organizationId) {
+    const organization = await reachOrganization(call, organizationId)
+    return application ? { kind: 'nothing' } : { kind: 'organization', organization }
+  }
+  if (application) return { kind: 'application', application }
+  return { kind: 'user', userId: (actor as Extract<Actor, { kind: 'user' }>).userId }
+}
+
+/** The row of a deployment, locked until the transaction ends. Taken before its environment's and its application's. */
+export async function lockDeployment(tx: Deps['db'], id: string, more?: SQL): Promise<Row> {
+  const [row] = await tx
+    .select(columns)
+    .from(deployments)
+    .where(and(eq(deployments.id, id), more))
+    .for('no key update')
+  if (!row) throw new NotFound('Deployment')
+  return row
+}

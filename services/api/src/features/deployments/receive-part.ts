@@ -1,0 +1,73 @@
+import type { RequestListener } from 'node:http'
+import { Conflict, NotFound, PayloadTooLarge } from '@platform/errors/api-error'
+import { quotedEtag } from '@platform/service/entity-tag'
+import { and, eq, ne, sum } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { bodyOf, type DoorExchange, openDoor } from '../../http/door.ts'
+import { admitAnyone } from '../../http/exchange.ts'
+import { quotaOf } from '../products/quotas.ts'
+import { receiveBody } from '../storage/receive-body.ts'
+import { uploadBlobs } from '../storage/table.ts'
+import { replacePart } from '../uploads/replace-part.ts'
+import { readPartUrl } from './part-url.ts'
+import { lockDeployment } from './reach.ts'
+import { deployments } from './table.ts'
+
+/** Bytes of an upload in its other parts. */
+async function bytesBeside(db: Deps['db'], uploadId: string, partNumber: number): Promise<number> {
+  const [row] = await db
+    .select({ bytes: sum(uploadBlobs.length).mapWith(Number) })
+    .from(uploadBlobs)
+    .where(and(eq(uploadBlobs.uploadId, uploadId), ne(uploadBlobs.part, partNumber)))
+  return row?.bytes ?? 0
+}
+
+/** Throws Conflict once the upload takes no more parts. */
+function requireOpen({ status }: Pick<typeof deployments.$inferSelect, 'status'>): void {
+  if (status !== 'PENDING') throw new Conflict('The upload is over: it was completed, cancelled or abandoned')
+}
+
+/**
+ * PUT: stores the bytes of one part, in place of those that were sent for its number before (D80). Its URL is all authority it
+ * takes. The ETag of the answer is the quoted MD5.
+ *
+ * Throws Forbidden, NotFound, Conflict, and PayloadTooLarge when all parts together are more than the plan's archive size.
+ */
+async function receivePart(exchange: DoorExchange): Promise<void> {
+  const { deps, incoming, outgoing, url } = exchange
+  await admitAnyone(exchange)
+  if (incoming.method !== 'PUT') throw new NotFound('Resource')
+  const { uploadId, partNumber } = readPartUrl(deps, url)
+  const [deployment] = await deps.db
+    .select({ id: deployments.id, status: deployments.status, organizationId: deployments.organizationId })
+    .from(deployments)
+    .where(eq(deployments.uploadId, uploadId))
+  if (!deployment) throw new NotFound('Upload')
+  requireOpen(deployment)
+  const limit = await quotaOf(deps, deployment.organizationId, 'archive_bytes')
+  const length = incoming.headers['content-length']
+  await using body = await receiveBody(deps, bodyOf(exchange), {
+    length: length === undefined ? undefined : Number(length),
+    bytesMax: Math.max(0, limit - (await bytesBeside(deps.db, uploadId, partNumber))),
+  })
+  exchange.isWorking = true
+  const etag = body.md5.toString('hex')
+  await deps.db.transaction(async (tx) => {
+    // The lock lets one part in at a time, so that parts that arrive together cannot pass the limit together.
+    requireOpen(await lockDeployment(tx, deployment.id))
+    if ((await bytesBeside(tx, uploadId, partNumber)) + body.length > limit) throw new PayloadTooLarge(limit)
+    await replacePart(tx, deps.now(), uploadId, { number: partNumber, blobs: body.blobs, etag, checksum: null })
+  })
+  body.keep()
+  outgoing.writeHead(200, { etag: quotedEtag(etag), 'content-length': 0 }).end()
+}
+
+/** Takes the parts of archives, below `/files/deployments/`. */
+export function createPartServer(deps: Deps): RequestListener {
+  return openDoor(deps, {
+    name: 'uploadPart',
+    exposedHeaders: 'ETag, Retry-After, X-Request-Id',
+    allow: { methods: 'PUT', headers: 'Content-Type, X-Request-Id' },
+    handle: receivePart,
+  })
+}

@@ -1,0 +1,313 @@
+import { z } from '@hono/zod-openapi'
+import { BadRequest } from '@platform/errors/api-error'
+import { endingEventStream, endpoint } from '../../http/endpoint.ts'
+import { id, instant, pathId, shown, text } from '../../http/fields.ts'
+import { keysetQuery, offsetPage, offsetQuery, page } from '../../http/pages.ts'
+import { requireApplicationProduct } from '../applications/product-access.ts'
+import { findNamedEnvironment, getEnvironment, reachApplication } from '../applications/reach.ts'
+import { ROOT_DIRECTORY_BYTES_MAX } from '../applications/root-directory.ts'
+import { requireStreamAuthority } from '../streams/stream-authority.ts'
+import { placeToFollowFrom } from './build-log-feed.ts'
+import { buildLogPage } from './build-log-page.ts'
+import { createDeployment, deploymentsPage } from './deployments.ts'
+import { PART_NUMBER_MAX } from './part-url.ts'
+import { cancelDeployment, promoteDeployment } from './promote.ts'
+import { reachDeployment, reachDeploymentList } from './reach.ts'
+import { shownDeployment } from './shown-deployment.ts'
+import { deploymentStatuses } from './table.ts'
+import { completeUpload, createPartUrl, startUpload } from './upload.ts'
+
+const tag = 'Deployments'
+const spec = 'A §4 Deployments'
+const COMPLETE_BYTES_MAX = 2 * 1_024 * 1_024
+
+const bytes = z.number().int().min(0).openapi({ example: 48_213 })
+
+const Deployment = z
+  .object({
+    id,
+    applicationId: id,
+    environmentId: id,
+    environment: z.enum(['production', 'preview']),
+    status: z.enum(deploymentStatuses).openapi({ description: 'ACTIVE and FAILED are ends.' }),
+    hostname: shown('shop-3f9c01ab.apps.example.net').openapi({
+      description: 'Its own hostname, which serves no other deployment.',
+    }),
+    url: z.url().openapi({ format: 'uri', example: 'https://shop-3f9c01ab.apps.example.net' }),
+    isProduction: z.boolean(),
+    isCurrent: z.boolean().openapi({ description: 'Whether the hostname of its environment serves it.' }),
+    failureReason: shown('The archive holds no files').nullable(),
+    retiredAt: instant
+      .nullable()
+      .openapi({ description: 'When it was retired: it no longer answers, and its files are removed.' }),
+    createdBy: z.object({ type: z.enum(['user', 'api_key']), id: shown('0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a10') }),
+    sizeBytes: bytes.nullable().openapi({ description: 'The size of all files that it serves.' }),
+    buildDurationMs: z.number().int().min(0).nullable().openapi({ example: 840 }),
+    variables: z
+      .array(
+        z.object({
+          key: shown('LOG_LEVEL'),
+          source: z.enum(['organization', 'application', 'environment']),
+          digest: shown('mZk4pR0bJ5s').openapi({
+            description: 'Differs where the value does; the value cannot be had from it.',
+          }),
+        }),
+      )
+      .nullable()
+      .openapi({ description: 'The variables that it was provisioned with; null until then.' }),
+    createdAt: instant,
+    updatedAt: instant,
+  })
+  .openapi('Deployment')
+
+const BuildLog = z
+  .object({
+    id,
+    message: shown('Stored 12 new files of 40'),
+    type: z.enum(['INFO', 'WARN', 'ERROR', 'DEBUG']),
+    createdAt: instant.openapi({ description: 'Unique in a deployment, and rising.' }),
+  })
+  .openapi('BuildLog')
+
+const ofDeployment = { id: pathId('Deployment') }
+const read = 'network:deployments:read'
+const trigger = 'network:deployments:trigger'
+const uploadId = id.openapi({ description: 'What upload/start answered.' })
+const partNumber = z.number().int().min(1).max(PART_NUMBER_MAX).openapi({ example: 1 })
+const ETAG = '"9e107d9d372bb6826bd81d3542a419d6"'
+
+const parts = z
+  .array(
+    z.strictObject({
+      partNumber,
+      etag: z
+        .string()
+        .regex(/^(?:"[0-9a-fA-F]{32}"|[0-9a-fA-F]{32})$/, 'Expected the ETag that the part was answered with')
+        .openapi({ example: ETAG }),
+    }),
+  )
+  .min(1)
+  .max(PART_NUMBER_MAX)
+  .superRefine((list, context) => {
+    const seen = new Set<number>()
+    for (const [index, part] of list.entries()) {
+      if (seen.has(part.partNumber))
+        context.addIssue({ code: 'custom', path: [index, 'partNumber'], message: 'Expected each part once' })
+      seen.add(part.partNumber)
+    }
+  })
+
+export const deploymentEndpoints = [
+  endpoint({
+    operation: 'listDeployments',
+    on: 'GET /deployments',
+    spec,
+    tag,
+    summary: 'List deployments',
+    description:
+      'Deployments of every application that the caller reaches, newest first, a page at a time. An API key sees those of its application.',
+    actor: 'any',
+    scope: read,
+    query: z.object({
+      ...keysetQuery,
+      organizationId: id.optional().openapi({ description: 'Deployments of this organization.' }),
+      applicationId: id.optional().openapi({ description: 'Deployments of this application.' }),
+      status: z.enum(deploymentStatuses).optional().openapi({ description: 'Deployments in this state.' }),
+    }),
+    reach: (call) => reachDeploymentList(call, call.query),
+    returns: [200, page(Deployment)],
+    handle: ({ deps, target, query: { from, limit, status } }) =>
+      deploymentsPage(deps, target, { from, limit, status }),
+  }),
+  endpoint({
+    operation: 'createDeployment',
+    on: 'POST /deployments',
+    spec,
+    tag,
+    summary: 'Create a deployment',
+    description:
+      'It is PENDING until its archive is uploaded: start, one PUT for each part, complete. It fails if that takes longer than a day. Refused with 402 when the organization has reached its billing cap or used what is included, and with 429 and without `Retry-After` when the quota of the plan is used up.',
+    actor: 'any',
+    scope: trigger,
+    body: z.strictObject({
+      applicationId: id,
+      environment: text(255)
+        .optional()
+        .openapi({ description: 'Slug or id; `production` by default.', example: 'preview' }),
+      environmentId: text(255)
+        .optional()
+        .openapi({ description: 'Another name for `environment`; give one of them.', example: 'preview' }),
+      rootDirectory: text(ROOT_DIRECTORY_BYTES_MAX).optional().openapi({
+        description: 'The folder of the archive that is deployed, instead of the application’s root directory.',
+        example: 'apps/shop',
+      }),
+      gitSource: z
+        .unknown()
+        .optional()
+        .openapi({ type: 'object', description: 'Not supported yet: 400. Upload an archive.', example: {} }),
+    }),
+    async reach(call) {
+      const application = await reachApplication(call, call.body.applicationId)
+      await requireApplicationProduct(call.deps, 'network', application.id)
+      const environment =
+        (await findNamedEnvironment(call.deps, application, call.body)) ??
+        (await getEnvironment(call.deps, application, 'production'))
+      return { application, environment }
+    },
+    returns: [201, Deployment],
+    fails: [402, 404],
+    handle({ deps, actor, target, body }) {
+      if (body.gitSource !== undefined) throw new BadRequest('gitSource is not supported yet: upload an archive')
+      return createDeployment(deps, actor, target, body.rootDirectory)
+    },
+  }),
+  endpoint({
+    operation: 'getDeployment',
+    on: 'GET /deployments/{id}',
+    spec,
+    tag,
+    summary: 'Get a deployment',
+    description: 'With its state. `failureReason` says in a sentence why it failed.',
+    actor: 'any',
+    scope: read,
+    params: ofDeployment,
+    reach: (call) => reachDeployment(call, call.params.id),
+    returns: [200, Deployment],
+    handle: ({ deps, target }) => shownDeployment(deps, target),
+  }),
+  endpoint({
+    operation: 'startUpload',
+    on: 'POST /deployments/{id}/upload/start',
+    spec: 'A §4 Deployments, D80',
+    tag,
+    summary: 'Start the upload of an archive',
+    description: 'Answers the same upload again until it is complete; 409 from then on.',
+    actor: 'any',
+    scope: trigger,
+    params: ofDeployment,
+    reach: (call) => reachDeployment(call, call.params.id),
+    returns: [200, z.object({ uploadId: id }).openapi('Upload')],
+    fails: [409],
+    handle: ({ deps, target }) => startUpload(deps, target),
+  }),
+  endpoint({
+    operation: 'createPartUrl',
+    on: 'POST /deployments/{id}/upload/part',
+    spec: 'A §4 Deployments, D80',
+    tag,
+    summary: 'Get the URL to send a part to',
+    description:
+      'Send the bytes with PUT within an hour; the URL carries its own authority. The answer has an `ETag`, which upload/complete wants. A part that is sent again takes the place of the one before. 413 when all parts together are larger than the plan allows an archive to be.',
+    actor: 'any',
+    scope: trigger,
+    params: ofDeployment,
+    body: z.strictObject({ uploadId, partNumber }),
+    reach: (call) => reachDeployment(call, call.params.id),
+    returns: [
+      200,
+      z
+        .object({
+          url: z.url().openapi({
+            format: 'uri',
+            example:
+              'https://api.example.com/files/deployments/0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a10/1?expires=1795600000&signature=k1.Zm9v',
+          }),
+        })
+        .openapi('PartUrl'),
+    ],
+    fails: [409],
+    handle: ({ deps, target, body }) => createPartUrl(deps, target, body),
+  }),
+  endpoint({
+    operation: 'completeUpload',
+    on: 'POST /deployments/{id}/upload/complete',
+    spec: 'A §4 Deployments, D45, D80',
+    tag,
+    summary: 'Complete the upload and deploy',
+    description:
+      'Names every part with its ETag, in any order, numbered from 1 without gaps. Parts that are not named are dropped. The deployment is QUEUED from then on. The same parts again are answered with 204, others with 409.',
+    actor: 'any',
+    scope: trigger,
+    params: ofDeployment,
+    body: z.strictObject({ uploadId, parts }),
+    bodyBytesMax: COMPLETE_BYTES_MAX,
+    reach: (call) => reachDeployment(call, call.params.id),
+    returns: [204],
+    fails: [409],
+    handle: ({ deps, target, body }) => completeUpload(deps, target, body),
+  }),
+  endpoint({
+    operation: 'promoteDeployment',
+    on: 'POST /deployments/{id}/promote',
+    spec: 'wire.md Deployments',
+    tag,
+    summary: 'Promote a deployment',
+    description:
+      'Makes an ACTIVE deployment the current one of its environment, within a second and without a build, with the variables that it was provisioned with. This is how to roll back. Deployments that are being built at the time do not replace it; one that is created later does. 409 for one that is not ACTIVE, or was retired.',
+    actor: 'any',
+    scope: trigger,
+    params: ofDeployment,
+    reach: (call) => reachDeployment(call, call.params.id),
+    returns: [200, Deployment],
+    fails: [409],
+    handle: ({ deps, actor, target }) => promoteDeployment(deps, actor, target),
+  }),
+  endpoint({
+    operation: 'cancelDeployment',
+    on: 'POST /deployments/{id}/cancel',
+    spec: 'wire.md Deployments',
+    tag,
+    summary: 'Cancel a deployment',
+    description:
+      'Ends a deployment that is not ACTIVE yet: it becomes FAILED with the reason `Cancelled`. 409 for one that has ended.',
+    actor: 'any',
+    scope: trigger,
+    params: ofDeployment,
+    reach: (call) => reachDeployment(call, call.params.id),
+    returns: [200, Deployment],
+    fails: [409],
+    handle: ({ deps, actor, target }) => cancelDeployment(deps, actor, target),
+  }),
+  endpoint({
+    operation: 'listBuildLogs',
+    on: 'GET /deployments/{id}/logs',
+    spec: 'A §1 Pagination, D84',
+    tag,
+    summary: 'List the build log of a deployment',
+    description:
+      'Oldest line first. To follow it by asking again, send the `createdAt` of the last line as `createdAt[gt]`; to be told, open the stream.',
+    actor: 'any',
+    scope: read,
+    params: ofDeployment,
+    query: z.object({
+      ...offsetQuery,
+      'createdAt[gt]': instant.optional().openapi({ description: 'Lines after this moment.' }),
+    }),
+    reach: (call) => reachDeployment(call, call.params.id),
+    returns: [200, offsetPage(BuildLog)],
+    handle: ({ deps, target, query: { offset, limit, 'createdAt[gt]': after } }) =>
+      buildLogPage(deps, target.id, { offset, limit, after }),
+  }),
+  endpoint({
+    operation: 'streamBuildLog',
+    on: 'GET /deployments/{id}/logs/stream',
+    spec: 'A §6, D47, D85',
+    tag,
+    summary: 'Follow the build log of a deployment',
+    description:
+      'Server-sent events: `log` with a line, whose id is the line’s; `status` when the stream opens and whenever the state changes; `end` when the deployment has ended and every line was sent, after which the server closes. All lines from the first, or with `Last-Event-ID` those behind it; 204 when nothing is left. A stream ends after 15 minutes, or within a minute once its reader may no longer read. 429 with `too_many_concurrent_streams` when 20 are open.',
+    actor: 'any',
+    scope: read,
+    params: ofDeployment,
+    headers: z.object({ 'Last-Event-ID': id.optional().openapi({ description: 'The last line received.' }) }),
+    reach: (call) => reachDeployment(call, call.params.id),
+    returns: [200, endingEventStream],
+    async handle({ deps, actor, target, headers }) {
+      const place = await placeToFollowFrom(deps, target.id, headers['Last-Event-ID'])
+      if (place === undefined) return undefined
+      return deps.buildLogFeed.watch(target.id, place, () =>
+        requireStreamAuthority({ deps, actor }, () => reachDeployment({ deps, actor }, target.id)),
+      )
+    },
+  }),
+]

@@ -1,0 +1,153 @@
+import type { OutputManifest } from '@platform/build-output/manifest'
+import { instant } from '@platform/runtime/columns'
+import { sql } from 'drizzle-orm'
+import {
+  bigint,
+  check,
+  foreignKey,
+  index,
+  integer,
+  jsonb,
+  pgTable,
+  primaryKey,
+  text,
+  unique,
+  uuid,
+  varchar,
+} from 'drizzle-orm/pg-core'
+import { applications, environments } from '../applications/table.ts'
+import { organizations } from '../organizations/table.ts'
+
+/** In the order that a deployment passes them; the last two are ends (A §3). */
+export const deploymentStatuses = [
+  'PENDING',
+  'QUEUED',
+  'STARTING',
+  'BUILDING',
+  'PROVISIONING',
+  'ACTIVE',
+  'FAILED',
+] as const
+export type DeploymentStatus = (typeof deploymentStatuses)[number]
+
+/** A variable that a deployment was provisioned with (D97). digest: tells values apart and gives none away. */
+export interface DeployedVariable {
+  key: string
+  source: 'organization' | 'application' | 'environment'
+  digest: string
+}
+
+/** An archive that was uploaded, and what became of it. */
+export const deployments = pgTable(
+  'deployments',
+  {
+    id: uuid().primaryKey(),
+    /** Of its application; here as well, since quotas and lists count by it. */
+    organizationId: uuid('organization_id')
+      .notNull()
+      .references(() => organizations.id, { onDelete: 'cascade' }),
+    applicationId: uuid('application_id')
+      .notNull()
+      .references(() => applications.id, { onDelete: 'cascade' }),
+    environmentId: uuid('environment_id').notNull(),
+    /** 1, 2, 3 … in each environment, in the order of creation: an older one never overtakes a newer. */
+    seq: bigint({ mode: 'number' }).notNull(),
+    status: text().$type<DeploymentStatus>().notNull(),
+    /** The first label of its own hostname, which it has from its creation on (D81). */
+    label: varchar({ length: 63 }).notNull(),
+    /** null: the application's root directory at the time of its build. */
+    rootDirectory: text('root_directory'),
+    createdBy: jsonb('created_by').$type<{ type: 'user' | 'api_key'; id: string }>().notNull(),
+    failureReason: text('failure_reason'),
+    /** Raised by each worker that takes it up; what an earlier one writes no longer counts. */
+    attempt: integer().notNull().default(0),
+    /** How often a worker that had it fell silent; a worker that gave it up in order is not counted. */
+    interruptions: integer().notNull().default(0),
+    /** Until when the worker on it need not renew. null: no worker has it. */
+    leaseUntil: instant('lease_until'),
+    /** When the state it is in has taken too long. null: no limit but that of PENDING. */
+    deadlineAt: instant('deadline_at'),
+    /** The row of `uploads` that its parts hang on, from upload/start on; that row goes when the deployment has ended. */
+    uploadId: uuid('upload_id'),
+    /** SHA-256 of the parts that completed the upload, in hex: whether a repeat is the same (D80). */
+    completedParts: text('completed_parts'),
+    archiveBytes: bigint('archive_bytes', { mode: 'number' }),
+    /** Bytes of all its files. */
+    sizeBytes: bigint('size_bytes', { mode: 'number' }),
+    buildStartedAt: instant('build_started_at'),
+    buildEndedAt: instant('build_ended_at'),
+    /** The time of the last line of its build log, which the next is behind (D84). */
+    lastLogAt: instant('last_log_at'),
+    /** What it is served by; set before PROVISIONING. */
+    output: jsonb().$type<OutputManifest>(),
+    variables: jsonb().$type<DeployedVariable[]>(),
+    /** The values, sealed; removed at retirement (D97). */
+    sealedVariables: text('sealed_variables'),
+    activatedAt: instant('activated_at'),
+    /** Not retired before this (D83). */
+    pinnedUntil: instant('pinned_until'),
+    retiredAt: instant('retired_at'),
+    filesRemovedAt: instant('files_removed_at'),
+    /** When whatever compresses among its files had been compressed. */
+    filesCompressedAt: instant('files_compressed_at'),
+    createdAt: instant('created_at').notNull(),
+    updatedAt: instant('updated_at').notNull(),
+  },
+  (t) => [
+    unique('deployments_label').on(t.label),
+    unique('deployments_seq').on(t.environmentId, t.seq),
+    foreignKey({ columns: [t.environmentId], foreignColumns: [environments.id] }).onDelete('cascade'),
+    index('deployments_by_organization').on(t.organizationId, t.id),
+    index('deployments_by_application').on(t.applicationId, t.id),
+    index('deployments_of_environment').on(t.environmentId, t.status, t.id),
+    // Those that a worker may have to take up; few at any time.
+    index('deployments_under_way')
+      .on(t.organizationId, t.status)
+      .where(sql`${t.status} not in ('ACTIVE', 'FAILED')`),
+    unique('deployments_upload').on(t.uploadId),
+    index('deployments_uncompressed')
+      .on(t.id)
+      .where(sql`${t.status} = 'ACTIVE' and ${t.retiredAt} is null and ${t.filesCompressedAt} is null`),
+    // Those that may be retired, and those whose files are to go.
+    index('deployments_unretired')
+      .on(t.id)
+      .where(sql`${t.status} = 'ACTIVE' and ${t.retiredAt} is null`),
+    index('deployments_with_files_to_remove')
+      .on(t.id)
+      .where(
+        sql`${t.filesRemovedAt} is null and ${t.output} is not null and (${t.retiredAt} is not null or ${t.status} = 'FAILED')`,
+      ),
+    check(
+      'deployments_status',
+      sql`${t.status} in ('PENDING', 'QUEUED', 'STARTING', 'BUILDING', 'PROVISIONING', 'ACTIVE', 'FAILED')`,
+    ),
+  ],
+)
+
+/** How many deployments an application has in each state, so that no list counts rows. Triggers keep it. */
+export const deploymentCounts = pgTable(
+  'deployment_counts',
+  {
+    applicationId: uuid('application_id')
+      .notNull()
+      .references(() => applications.id, { onDelete: 'cascade' }),
+    status: text().$type<DeploymentStatus>().notNull(),
+    deployments: bigint({ mode: 'number' }).notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.applicationId, t.status] })],
+)
+
+/** A line of a build log. `createdAt` is unique within a deployment and rises (D84). */
+export const buildLogs = pgTable(
+  'build_logs',
+  {
+    deploymentId: uuid('deployment_id')
+      .notNull()
+      .references(() => deployments.id, { onDelete: 'cascade' }),
+    createdAt: instant('created_at').notNull(),
+    id: uuid().notNull(),
+    type: text().$type<'INFO' | 'WARN' | 'ERROR' | 'DEBUG'>().notNull(),
+    message: text().notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.deploymentId, t.createdAt] }), unique('build_logs_id').on(t.deploymentId, t.id)],
+)

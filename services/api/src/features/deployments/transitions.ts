@@ -1,0 +1,123 @@
+import type { Db } from '@platform/runtime/database'
+import { and, eq, inArray, lt, sql } from 'drizzle-orm'
+import type { PgUpdateSetSource } from 'drizzle-orm/pg-core'
+import type { Actor } from '../../deps.ts'
+import { type PlatformActor, recordActivity } from '../activity/record.ts'
+import { environments } from '../applications/table.ts'
+import { deployments } from './table.ts'
+
+/** The states that a deployment can still leave (D45). */
+export const unendedStatuses = ['PENDING', 'QUEUED', 'STARTING', 'BUILDING', 'PROVISIONING'] as const
+export type UnendedStatus = (typeof unendedStatuses)[number]
+
+export type Deployment = typeof deployments.$inferSelect
+
+/** A transaction, or the pool where one statement is enough. */
+type Writer = Pick<Db, 'update' | 'insert' | 'execute'>
+
+/** A worker's hold on a deployment: who took it up later has a higher attempt. */
+export interface Hold {
+  id: string
+  attempt: number
+}
+
+/**
+ * Moves a deployment on, if it is still in `from` and still this attempt's. One statement, so safe to race.
+ *
+ * set: columns that change with the status; at: the new `updated_at`.
+ * Returns false where somebody else moved it meanwhile: then nothing was written, and this worker is to stop.
+ */
+export async function advance(
+  db: Writer,
+  at: Date,
+  { id, attempt }: Hold,
+  { from, to, set = {} }: { from: UnendedStatus; to: UnendedStatus; set?: PgUpdateSetSource<typeof deployments> },
+): Promise<boolean> {
+  const moved = await db
+    .update(deployments)
+    .set({ ...set, status: to, updatedAt: at })
+    .where(and(eq(deployments.id, id), eq(deployments.status, from), eq(deployments.attempt, attempt)))
+    .returning({ id: deployments.id })
+  return moved.length > 0
+}
+
+const subjectOf = ({ id, label, environmentId }: Deployment) => ({ type: 'deployment', id, label, environmentId })
+
+/** Which deployment is to fail. attempt: only while it is that attempt's; from: only in these states, any unended one unless said. */
+interface Failing {
+  id: string
+  attempt?: number
+  from?: readonly UnendedStatus[]
+}
+
+/**
+ * Ends a deployment as FAILED and records it as `type`, within the transaction `tx`.
+ *
+ * reason: a sentence for its author, shown as `failureReason`.
+ * Returns the row as it is now, or undefined where it had ended, or was another attempt's: then nothing was written. D45.
+ */
+export async function failDeployment(
+  tx: Writer,
+  at: Date,
+  { id, attempt, from = unendedStatuses }: Failing,
+  reason: string,
+  type: 'deployment.failed' | 'deployment.cancelled',
+  by: Actor | PlatformActor,
+): Promise<Deployment | undefined> {
+  const [failed] = await tx
+    .update(deployments)
+    .set({
+      status: 'FAILED',
+      failureReason: reason,
+      leaseUntil: null,
+      deadlineAt: null,
+      sealedVariables: null,
+      buildEndedAt: sql`case when ${deployments.buildStartedAt} is null then null else ${at.toISOString()}::timestamptz end`,
+      updatedAt: at,
+    })
+    .where(
+      and(
+        eq(deployments.id, id),
+        inArray(deployments.status, [...from]),
+        attempt === undefined ? undefined : eq(deployments.attempt, attempt),
+      ),
+    )
+    .returning()
+  if (!failed) return undefined
+  await recordActivity(tx, at, { applicationId: failed.applicationId, type, by, subject: subjectOf(failed) })
+  return failed
+}
+
+/**
+ * Makes a provisioned deployment ACTIVE and, unless a later one already is, what its environment serves: all of it or nothing.
+ * An older one that ends late is ACTIVE at its own hostname alone, so it never overtakes a newer.
+ *
+ * Returns whether the environment now serves it, or undefined where the deployment is no longer this attempt's. D45, D81.
+ */
+export async function activateDeployment(
+  { db }: { db: Db },
+  at: Date,
+  { id, attempt }: Hold,
+): Promise<{ isCurrent: boolean } | undefined> {
+  return db.transaction(async (tx) => {
+    const [active] = await tx
+      .update(deployments)
+      .set({ status: 'ACTIVE', activatedAt: at, buildEndedAt: at, leaseUntil: null, deadlineAt: null, updatedAt: at })
+      .where(and(eq(deployments.id, id), eq(deployments.status, 'PROVISIONING'), eq(deployments.attempt, attempt)))
+      .returning()
+    if (!active) return undefined
+    const taken = await tx
+      .update(environments)
+      .set({ currentDeploymentId: id, currentSeq: active.seq })
+      .where(and(eq(environments.id, active.environmentId), lt(environments.currentSeq, active.seq)))
+      .returning({ id: environments.id })
+    const isCurrent = taken.length > 0
+    await recordActivity(tx, at, {
+      applicationId: active.applicationId,
+      type: 'deployment.active',
+      by: { kind: 'platform' },
+      subject: { ...subjectOf(active), isCurrent },
+    })
+    return { isCurrent }
+  })
+}

@@ -1,0 +1,63 @@
+import { one } from '@platform/runtime/database'
+import { and, count, eq, inArray } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { monthOf, spendingOf } from '../deployments/billing.ts'
+import { dayAfter, deploymentsToday } from '../deployments/deployments.ts'
+import { deployments } from '../deployments/table.ts'
+import type { Organization } from '../organizations/reach.ts'
+import { quotasOf } from '../products/quotas.ts'
+import { type Quota, quotaNames } from '../products/registry.ts'
+
+interface ShownQuota {
+  name: Quota
+  limit: number
+  /** null for what bounds one thing at a time, such as an archive. */
+  used: number | null
+  /** When what was used is free again; null for what is not counted by time. */
+  windowEnd: Date | null
+}
+
+interface OrganizationQuotas {
+  items: ShownQuota[]
+  total: number
+  billing: { capMicros: number | null; spentMicros: number; windowEnd: Date }
+}
+
+/** Deployments that a worker has in its hands. */
+async function buildsUnderWay({ db }: Pick<Deps, 'db'>, organizationId: string): Promise<number> {
+  const underWay = inArray(deployments.status, ['STARTING', 'BUILDING', 'PROVISIONING'])
+  const rows = await db
+    .select({ builds: count() })
+    .from(deployments)
+    .where(and(eq(deployments.organizationId, organizationId), underWay))
+  return one(rows).builds
+}
+
+/** What an organization may use, what it has used, and what it owes (wire.md Extensions, D77). */
+export async function listQuotas(
+  deps: Pick<Deps, 'db' | 'now'>,
+  { id, applicationCount }: Organization,
+): Promise<OrganizationQuotas> {
+  const [limits, spending, today, builds] = await Promise.all([
+    quotasOf(deps, id),
+    spendingOf(deps, id),
+    deploymentsToday(deps, id),
+    buildsUnderWay(deps, id),
+  ])
+  const at = deps.now()
+  const month = monthOf(at)
+  const nextMonth = new Date(Date.UTC(month.getUTCFullYear(), month.getUTCMonth() + 1, 1))
+  const counted: Partial<Record<Quota, Omit<ShownQuota, 'name' | 'limit'>>> = {
+    applications: { used: applicationCount, windowEnd: null },
+    deployments_per_day: { used: today, windowEnd: dayAfter(at) },
+    concurrent_builds: { used: builds, windowEnd: null },
+    build_minutes_per_month: { used: Math.floor(spending.buildMinutes), windowEnd: nextMonth },
+  }
+  const items = quotaNames.map((name) => ({
+    name,
+    limit: limits[name],
+    ...(counted[name] ?? { used: null, windowEnd: null }),
+  }))
+  const { capMicros, spentMicros } = spending
+  return { items, total: items.length, billing: { capMicros, spentMicros, windowEnd: nextMonth } }
+}
