@@ -8,11 +8,27 @@ import { activities, type ActivityType } from './table.ts'
 
 const KEPT_MS = 30 * 86_400_000
 
+/** The platform itself, which does what nobody asked for at that moment: a build ended, files were kept long enough. */
+export interface PlatformActor {
+  kind: 'platform'
+}
+
+function actorOf(by: Actor | PlatformActor): typeof activities.$inferInsert.actor {
+  switch (by.kind) {
+    case 'user':
+      return { type: 'user', id: by.userId }
+    case 'key':
+      return { type: 'api_key', id: by.keyId }
+    case 'platform':
+      return { type: 'platform', id: 'platform' }
+  }
+}
+
 /** Something that was done to an application. */
 interface Done {
   applicationId: string
   type: ActivityType
-  by: Actor
+  by: Actor | PlatformActor
   /** What it was done to: its id and what it is called. Never a value, never a secret. */
   subject: Record<string, string | boolean | null>
 }
@@ -32,8 +48,7 @@ export async function recordActivity(
     .where(eq(applications.id, applicationId))
     .returning({ number: applications.activityNumber })
   if (!next) return // the application went meanwhile, and its feed with it
-  const actor =
-    by.kind === 'user' ? { type: 'user' as const, id: by.userId } : { type: 'api_key' as const, id: by.keyId }
+  const actor = actorOf(by)
   await tx.insert(activities).values({ applicationId, number: next.number, type, actor, subject, createdAt: at })
   await tx.execute(sql`select pg_notify(${ACTIVITY_CHANNEL}, ${applicationId})`)
 }

@@ -9,6 +9,12 @@ export type ActivityType =
   | 'hostname.set'
   | 'api_key.created'
   | 'api_key.deleted'
+  | 'deployment.created'
+  | 'deployment.active'
+  | 'deployment.failed'
+  | 'deployment.promoted'
+  | 'deployment.cancelled'
+  | 'deployment.retired'
 
 /** What happened to an application. Never a value and never a secret. */
 export const activities = pgTable(
@@ -20,7 +26,7 @@ export const activities = pgTable(
     /** 1, 2, 3 … in each application, in the order of commits. */
     number: bigint({ mode: 'number' }).notNull(),
     type: text().$type<ActivityType>().notNull(),
-    actor: jsonb().$type<{ type: 'user' | 'api_key'; id: string }>().notNull(),
+    actor: jsonb().$type<{ type: 'user' | 'api_key' | 'platform'; id: string }>().notNull(),
     subject: jsonb().$type<Record<string, string | boolean | null>>().notNull(),
     createdAt: instant('created_at').notNull(),
   },

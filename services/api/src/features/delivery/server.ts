@@ -3,7 +3,7 @@ import type { Deps } from '../../deps.ts'
 import { type DoorExchange, openDoor } from '../../http/door.ts'
 import { deliverObject } from './deliver-object.ts'
 import { observeDelivery } from './log-delivery.ts'
-import { sendNotFoundPage } from './not-found-page.ts'
+import { nothingHere, sendPage } from './site-page.ts'
 import { readTarget } from './targets.ts'
 
 async function handle(exchange: DoorExchange): Promise<void> {
@@ -15,7 +15,7 @@ async function handle(exchange: DoorExchange): Promise<void> {
       break
     case 'nothing':
       exchange.operation = 'nothingHere'
-      sendNotFoundPage(exchange)
+      sendPage(exchange.outgoing, nothingHere)
       break
   }
 }

@@ -37,7 +37,7 @@ function keyOfPath(path: string): string {
  * is not looked up. Throws BadRequest for a path that cannot be a key.
  */
 export function readTarget(
-  { objectsDomain, appsDomain }: Pick<Deps, 'objectsDomain' | 'appsDomain'>,
+  { objectsDomain, appsUrl }: Pick<Deps, 'objectsDomain' | 'appsUrl'>,
   { incoming, path, url }: Pick<DoorExchange, 'incoming' | 'path' | 'url'>,
 ): Target {
   const query = new URLSearchParams(url.slice(path.length + 1))
@@ -47,7 +47,7 @@ export function readTarget(
     const slug = host.slice(0, -objectsSuffix.length)
     return { kind: 'object', slug, key: keyOfPath(path.slice(1)), query, isSandboxed: false }
   }
-  if (!path.startsWith(OBJECTS_PATH) || host.endsWith(`.${withoutPort(appsDomain)}`)) return { kind: 'nothing' }
+  if (!path.startsWith(OBJECTS_PATH) || host.endsWith(`.${appsUrl.hostname}`)) return { kind: 'nothing' }
   const [slug = '', ...key] = path.slice(OBJECTS_PATH.length).split('/')
   return { kind: 'object', slug, key: keyOfPath(key.join('/')), query, isSandboxed: true }
 }

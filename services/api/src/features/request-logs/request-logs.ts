@@ -7,9 +7,10 @@ import type { Deps } from '../../deps.ts'
 import { readCursor, writeCursor } from '../../http/pages.ts'
 import type { Application } from '../applications/reach.ts'
 import { quotaOf } from '../products/quotas.ts'
-import { isHit, isNarrowed, passing, type RequestFilters } from './filters.ts'
+import { isNarrowed, passing, type RequestFilters } from './filters.ts'
 import { hourOf, type Span } from './hours.ts'
 import { partsOf, placesOf, totalOf } from './parts.ts'
+import { type ShownRequest, shownRequest } from './shown-request.ts'
 import { requestLogs } from './table.ts'
 
 const DAY_MS = 86_400_000
@@ -17,46 +18,6 @@ const ID_MAX = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
 type Row = typeof requestLogs.$inferSelect
 type ReadDeps = Pick<Deps, 'db' | 'now'>
-
-/** A request as a list shows it (wire.md). */
-function shown(row: Row, application: Application) {
-  const { servedBy, deploymentId } = row
-  return {
-    id: row.id,
-    application: { id: application.id, name: application.name },
-    deployment: deploymentId === null ? null : { id: deploymentId, status: servedBy.deploymentStatus ?? 'ACTIVE' },
-    deploymentFunction: servedBy.deploymentFunction ?? null,
-    deploymentAsset: servedBy.deploymentAsset ?? null,
-    storageBucket: servedBy.storageBucket ?? null,
-    storageObject: servedBy.storageObject ?? null,
-    request: {
-      method: row.method,
-      hostname: row.hostname,
-      path: row.path,
-      query: row.query,
-      protocol: row.protocol,
-      country: row.country,
-      userAgent: row.userAgent,
-      referer: row.referer,
-    },
-    response: {
-      status: row.status,
-      cacheStatus: row.cacheStatus,
-      cacheHit: isHit(row.cacheStatus),
-      region: row.region,
-      edgeLocation: row.edgeLocation,
-    },
-    metrics: {
-      requestBodyBytes: row.requestBodyBytes,
-      responseBodyBytes: row.responseBodyBytes,
-      bytesSent: row.bytesSent,
-      durationMs: row.durationMs,
-    },
-    startedAt: new Date(row.completedAt.getTime() - row.durationMs),
-    completedAt: row.completedAt,
-  }
-}
-export type ShownRequest = ReturnType<typeof shown>
 
 /** The first moment that the application's organization may look back to: whole hours, as its plan allows (D77). */
 async function keptSince({ db, now }: ReadDeps, application: Application): Promise<Date> {
@@ -130,7 +91,7 @@ export async function requestLogsPage(
   const items = rows.slice(0, limit)
   const last = items.at(-1)
   const nextCursor = rows.length > limit && last ? writeCursor(deps.sealer, of, { id: last.id, total }) : null
-  return { items: items.map((row) => shown(row, application)), total, nextCursor }
+  return { items: items.map((row) => shownRequest(row, application)), total, nextCursor }
 }
 
 /** One request with its headers, which were sanitized before they were stored (A §2). Throws NotFound. */
@@ -147,5 +108,5 @@ export async function getRequestLog(deps: ReadDeps, application: Application, id
     )
   if (!row) throw new NotFound('Request')
   const { requestHeaders, responseHeaders } = row
-  return { ...shown(row, application), requestHeaders, responseHeaders }
+  return { ...shownRequest(row, application), requestHeaders, responseHeaders }
 }

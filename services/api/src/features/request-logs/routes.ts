@@ -1,9 +1,12 @@
 import { z } from '@hono/zod-openapi'
-import { endpoint } from '../../http/endpoint.ts'
+import { endpoint, eventStream } from '../../http/endpoint.ts'
 import { id, instant, pathId, shown, text } from '../../http/fields.ts'
 import { cursorPage, cursorQuery } from '../../http/pages.ts'
 import { reachApplication } from '../applications/reach.ts'
+import { requireStreamAuthority } from '../streams/stream-authority.ts'
+import { placeToFollowFrom } from './follow.ts'
 import { getRequestLog, requestLogsPage } from './request-logs.ts'
+import { summarizeRequests } from './request-summary.ts'
 
 const tag = 'Request logs'
 const spec = 'A §4 Applications'
@@ -58,6 +61,29 @@ const RequestLogDetail = z
   .object({ ...RequestLog.shape, requestHeaders: headers, responseHeaders: headers })
   .openapi('RequestLogDetail')
 
+const milliseconds = z.number().int().min(0).nullable().openapi({ description: 'Within 5 %.', example: 12 })
+const figures = {
+  requests: z.number().int().min(0).openapi({ example: 1_200 }),
+  requestBodyBytes: bytes,
+  responseBodyBytes: bytes,
+  bytesSent: bytes,
+  p50Ms: milliseconds,
+  p95Ms: milliseconds,
+}
+const interval = z.enum(['minute', 'hour'])
+const RequestSummary = z
+  .object({
+    from: instant,
+    to: instant,
+    interval,
+    total: z.object(figures),
+    series: z.array(z.object({ at: instant, ...figures })).openapi({ description: 'Intervals that had requests.' }),
+    groups: z
+      .array(z.object({ value: shown('404').nullable(), ...figures }))
+      .openapi({ description: 'The 100 with the most requests; empty without `groupBy`.' }),
+  })
+  .openapi('RequestSummary')
+
 const status = z
   .string()
   .regex(/^[1-5]\d\d$/, 'Expected a status from 100 to 599')
@@ -103,6 +129,54 @@ export const requestLogEndpoints = [
     returns: [200, cursorPage(RequestLog)],
     fails: [400],
     handle: ({ deps, target, query }) => requestLogsPage(deps, target, query),
+  }),
+  endpoint({
+    operation: 'summarizeRequests',
+    on: 'GET /applications/{id}/requests/summary',
+    spec: 'wire.md Extensions',
+    tag,
+    summary: 'Summarize the requests of an application',
+    description:
+      'Counts and bytes are exact, durations within 5 %; by the minute for 48 hours and by the hour for 35 days, however long the requests themselves are kept. The last 24 hours unless said. The span is widened to whole minutes, or to whole hours where it begins more than 48 hours ago; `from` and `to` of the answer say what it became. `groupBy=path` tells about a thousand paths apart in an hour and sums up further ones as `*`.',
+    actor: 'any',
+    scope: 'network:applications:read',
+    params: ofApplication,
+    query: z.object({
+      from: instant.optional().openapi({ description: 'The first moment.' }),
+      to: instant.optional().openapi({ description: 'The first moment that is left out.' }),
+      interval: interval.optional().openapi({
+        description:
+          'Of `series`. Unless said, the minute for a span of up to three hours, and the hour for a longer one.',
+      }),
+      groupBy: z
+        .enum(['status', 'path', 'hostname', 'country', 'cacheStatus', 'deploymentId'])
+        .optional()
+        .openapi({ description: 'What `groups` tells apart.' }),
+    }),
+    reach: (call) => reachApplication(call, call.params.id),
+    returns: [200, RequestSummary],
+    handle: ({ deps, target, query }) => summarizeRequests(deps, target.id, query),
+  }),
+  endpoint({
+    operation: 'streamRequests',
+    on: 'GET /applications/{id}/requests/stream',
+    spec: 'wire.md Extensions, D86',
+    tag,
+    summary: 'Follow the requests of an application',
+    description:
+      'Server-sent events: `request` with a record as the list shows it, in the order in which they ended, from now on or behind `Last-Event-ID`; `gap` with the number of requests that were left out, because the reader was too slow or away for too long. A stream ends after 15 minutes, or within a minute once its reader may no longer read. 429 with `too_many_concurrent_streams` when 20 streams of the application are open.',
+    actor: 'any',
+    scope: 'network:applications:read',
+    params: ofApplication,
+    headers: z.object({ 'Last-Event-ID': id.optional().openapi({ description: 'The last request received.' }) }),
+    reach: (call) => reachApplication(call, call.params.id),
+    returns: [200, eventStream],
+    async handle({ deps, actor, target, headers }) {
+      const { place, greeting } = await placeToFollowFrom(deps, target.id, headers['Last-Event-ID'])
+      const requireAuthority = () =>
+        requireStreamAuthority({ deps, actor }, () => reachApplication({ deps, actor }, target.id))
+      return deps.requestFeed.watch(target.id, place, requireAuthority, greeting)
+    },
   }),
   endpoint({
     operation: 'getRequest',

@@ -13,21 +13,49 @@ const secretWord =
 
 /** Text that Postgres stores, of at most `lengthMax` UTF-16 units. */
 export const storable = (text: string, lengthMax = TEXT_LENGTH_MAX): string =>
-  text.slice(0, lengthMax).toWellFormed().replaceAll('\0', '\uFFFD')
+  isPlain(text, lengthMax) ? text : text.slice(0, lengthMax).toWellFormed().replaceAll('\0', '\uFFFD')
+const isPlain = (text: string, lengthMax: number): boolean => text.length <= lengthMax && /^[\x20-\x7e]*$/.test(text)
 
 /** Headers as a log may hold them: names in lower case, values that carry authority redacted, long ones cut. */
 export function sanitizeHeaders(headers: IncomingHttpHeaders): Record<string, string> {
-  const kept = Object.entries(headers).flatMap(([given, value]) => {
+  const kept: Record<string, string> = {}
+  let count = 0
+  for (const given of Object.keys(headers)) {
+    const value = headers[given]
+    if (value === undefined) continue
+    if (count++ === HEADERS_MAX) break
+    const { name, isSecret } = readName(given)
+    const text = isSecret ? REDACTED : storable(typeof value === 'string' ? value : value.join(', '), HEADER_LENGTH_MAX)
+    // A client may call a header __proto__.
+    if (name === '__proto__') Object.defineProperty(kept, name, { value: text, enumerable: true, configurable: true })
+    else kept[name] = text
+  }
+  return kept
+}
+
+interface HeaderName {
+  /** In lower case, as it can be stored. */
+  name: string
+  isSecret: boolean
+}
+/** Names that were read: the few hundred there are come again and again. */
+const names = new Map<string, HeaderName>()
+const NAMES_MAX = 1_000
+
+function readName(given: string): HeaderName {
+  let known = names.get(given)
+  if (!known) {
     const name = storable(given.toLowerCase(), HEADER_LENGTH_MAX)
-    if (value === undefined) return []
-    if (secretHeaders.has(name) || secretWord.test(name)) return [[name, REDACTED] as const]
-    return [[name, storable([value].flat().join(', '), HEADER_LENGTH_MAX)] as const]
-  })
-  return Object.fromEntries(kept.slice(0, HEADERS_MAX))
+    known = { name, isSecret: secretHeaders.has(name) || secretWord.test(name) }
+    if (names.size >= NAMES_MAX) names.clear()
+    names.set(given, known)
+  }
+  return known
 }
 
 /** A query string without `?`, its order and escapes as they came; values that carry authority are redacted. */
 export function sanitizeQuery(query: string): string {
+  if (query === '') return query
   const parts = query.split('&').map((part) => {
     const end = part.indexOf('=')
     return end !== -1 && isSecretName(part.slice(0, end)) ? `${part.slice(0, end)}=${REDACTED}` : part

@@ -104,3 +104,55 @@ export const requestPathRanks = pgTable(
   },
   (t) => [primaryKey({ columns: [t.hour, t.applicationId, t.kind, t.firstPath] })],
 )
+
+/** What a summary can be grouped by; total: everything. */
+export type SummaryDimension = 'total' | 'status' | 'path' | 'hostname' | 'country' | 'cacheStatus' | 'deploymentId'
+
+/**
+ * Sums of requests by minute, hour and day, kept whatever becomes of the requests' own rows. The time that they took is part of the key,
+ * in buckets of a fixed scale (summary-buckets.ts), so that two batches add up without reading each other.
+ */
+export const requestSummaries = pgTable(
+  'request_summaries',
+  {
+    applicationId: uuid('application_id').notNull(),
+    /** How long the span is that the row sums: 1, 60 or 1,440. */
+    minutes: smallint().notNull(),
+    dimension: text().$type<SummaryDimension>().notNull(),
+    /** When the span begins. */
+    at: instant('at').notNull(),
+    /** Of the dimension; empty where the request has none. */
+    value: text().notNull(),
+    bucket: smallint().notNull(),
+    requests: bigint({ mode: 'number' }).notNull(),
+    requestBodyBytes: bigint('request_body_bytes', { mode: 'number' }).notNull(),
+    responseBodyBytes: bigint('response_body_bytes', { mode: 'number' }).notNull(),
+    bytesSent: bigint('bytes_sent', { mode: 'number' }).notNull(),
+  },
+  (t) => [
+    primaryKey({
+      name: 'request_summaries_key',
+      columns: [t.applicationId, t.minutes, t.dimension, t.at, t.value, t.bucket],
+    }),
+    index('request_summaries_by_age').on(t.minutes, t.at),
+  ],
+)
+
+/**
+ * Requests in the order in which they were stored, of applications whose requests somebody follows. Ids are in the order in which requests
+ * began, so a long one appears behind others that were sent already.
+ */
+export const followedRequests = pgTable(
+  'followed_requests',
+  {
+    applicationId: uuid('application_id').notNull(),
+    number: bigint({ mode: 'number' }).generatedAlwaysAsIdentity(),
+    requestId: uuid('request_id').notNull(),
+    storedAt: instant('stored_at').notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.applicationId, t.number] }),
+    index('followed_requests_by_id').on(t.applicationId, t.requestId),
+    index('followed_requests_by_age').on(t.storedAt),
+  ],
+)

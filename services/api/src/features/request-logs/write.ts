@@ -6,14 +6,17 @@ import { newIdAt } from '@platform/runtime/new-id'
 import { getTableColumns, type SQL, sql, type Table } from 'drizzle-orm'
 import { Counter, Gauge } from 'prom-client'
 import { makeDay } from './days.ts'
+import { noteFollowed } from './follow.ts'
 import { hourOf } from './hours.ts'
 import { sanitizeHeaders, sanitizeQuery, storable } from './sanitize.ts'
-import { type CacheStatus, requestCounts, requestLogs, type ServedBy } from './table.ts'
+import { openSeenPaths, type SeenPaths, summarize } from './summarize.ts'
+import { type CacheStatus, requestCounts, requestLogs, requestSummaries, type ServedBy } from './table.ts'
 
 const BATCH_MS = 200
 const BATCH_MAX = 500
 const WAITING_MAX = 10_000
 const RETRY_MS = 1_000
+const HOUR_MS = 3_600_000
 
 const waitingGauge = new Gauge({ name: 'request_logs_waiting', help: 'Request logs that are not stored yet.' })
 const dropped = new Counter({
@@ -46,7 +49,8 @@ export interface ServedRequest {
   startedAt: Date
   completedAt: Date
   requestHeaders: IncomingHttpHeaders
-  responseHeaders: IncomingHttpHeaders
+  /** As an object, or names and values in turn. */
+  responseHeaders: IncomingHttpHeaders | readonly string[]
 }
 
 type Row = typeof requestLogs.$inferInsert
@@ -57,10 +61,32 @@ const headerOf = (headers: IncomingHttpHeaders, name: 'user-agent' | 'referer'):
   return value === undefined ? null : storable(value, 1_024)
 }
 
+/** Headers that many answers have in common, as they were sanitized. */
+const sanitized = new WeakMap<object, Record<string, string>>()
+
+/** Headers of a response as a log may hold them. A list is taken as it is: whoever gives it leaves it unchanged. */
+function sanitizeResponse(headers: ServedRequest['responseHeaders']): Record<string, string> {
+  if (!isList(headers)) return sanitizeHeaders(headers)
+  const before = sanitized.get(headers)
+  if (before) return before
+  const gathered: Record<string, string> = {}
+  for (let n = 0; n + 1 < headers.length; n += 2) {
+    const [name = '', value = ''] = [headers[n], headers[n + 1]]
+    gathered[name] = gathered[name] === undefined ? value : `${gathered[name]}, ${value}`
+  }
+  const result = sanitizeHeaders(gathered)
+  sanitized.set(headers, result)
+  return result
+}
+const isList = (headers: ServedRequest['responseHeaders']): headers is readonly string[] => Array.isArray(headers)
+
 /** The row of a request, with nothing in it that lets its reader act for its sender. */
 function toRow(request: ServedRequest): Row {
   const { startedAt, completedAt, requestHeaders, responseHeaders } = request
-  const referer = headerOf(requestHeaders, 'referer')
+  // The page's address without its query, which may carry authority of its own.
+  const referer = headerOf(requestHeaders, 'referer')?.replace(/[?#].*$/, '') ?? null
+  const headers = sanitizeHeaders(requestHeaders)
+  if (referer !== null) headers.referer = referer
   return {
     id: newIdAt(startedAt),
     applicationId: request.applicationId,
@@ -73,8 +99,7 @@ function toRow(request: ServedRequest): Row {
     protocol: storable(request.protocol, 16),
     country: request.country ?? null,
     userAgent: headerOf(requestHeaders, 'user-agent'),
-    // The page's address without its query, which may carry authority of its own.
-    referer: referer?.replace(/[?#].*$/, '') ?? null,
+    referer,
     status: request.status,
     cacheStatus: request.cacheStatus ?? null,
     region: request.region ?? null,
@@ -84,18 +109,23 @@ function toRow(request: ServedRequest): Row {
     bytesSent: request.bytesSent,
     durationMs: Math.max(0, completedAt.getTime() - startedAt.getTime()),
     completedAt,
-    requestHeaders: {
-      ...sanitizeHeaders(requestHeaders),
-      ...(referer !== null && { referer: referer.replace(/[?#].*$/, '') }),
-    },
-    responseHeaders: sanitizeHeaders(responseHeaders),
+    requestHeaders: headers,
+    responseHeaders: sanitizeResponse(responseHeaders),
   }
 }
 
 /** What a batch adds to the hourly counts, in the order of their keys, so that two batches never wait in a circle. */
 function countsOf(batch: readonly { row: Row; startedAt: Date }[]): Count[] {
-  const counts = new Map<string, Count>()
+  // Most requests of a batch are of few kinds, and each kind is hashed once.
+  const requests = new Map<string, { row: Row; startedAt: Date; count: number }>()
   for (const { row, startedAt } of batch) {
+    const { applicationId, method, hostname, status, country, cacheStatus, deploymentId } = row
+    const key = `${Math.floor(startedAt.getTime() / HOUR_MS)} ${applicationId} ${deploymentId} ${status} ${country} ${cacheStatus} ${hostname} ${method}`
+    const known = requests.get(key)
+    if (known) known.count++
+    else requests.set(key, { row, startedAt, count: 1 })
+  }
+  const counts = Array.from(requests.values(), ({ row, startedAt, count }): [string, Count] => {
     const { applicationId, method, hostname, status, country, cacheStatus, deploymentId } = row
     const hour = hourOf(startedAt)
     const kind = hash(
@@ -103,11 +133,9 @@ function countsOf(batch: readonly { row: Row; startedAt: Date }[]): Count[] {
       JSON.stringify([method, hostname, status, country, cacheStatus, deploymentId]),
       'buffer',
     )
-    const key = `${applicationId} ${hour.toISOString()} ${kind.toString('hex')}`
-    const known = counts.get(key)
-    if (known) known.requests++
-    else
-      counts.set(key, {
+    return [
+      `${applicationId} ${hour.toISOString()} ${kind.toString('hex')}`,
+      {
         applicationId,
         hour,
         kind: kind.subarray(0, 16),
@@ -117,42 +145,76 @@ function countsOf(batch: readonly { row: Row; startedAt: Date }[]): Count[] {
         country,
         cacheStatus,
         deploymentId,
-        requests: 1,
-      })
-  }
-  return [...counts].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, count]) => count)
+        requests: count,
+      },
+    ]
+  })
+  return counts.toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, count]) => count)
 }
 
-/** Rows as one JSON parameter: a statement of any number of rows is parsed and planned once. */
-function rowsOf(table: Table, rows: readonly object[]): SQL {
+/** Objects that many rows share, as JSON. They are not changed once they were logged. */
+const jsonOf = new WeakMap<object, string>()
+
+function toJson(value: unknown): string {
+  if (typeof value === 'number') return String(value)
+  if (value === null || value === undefined) return 'null'
+  if (value instanceof Date) return `"${value.toISOString()}"`
+  if (Buffer.isBuffer(value)) return `"\\\\x${value.toString('hex')}"`
+  if (typeof value !== 'object') return JSON.stringify(value)
+  let text = jsonOf.get(value)
+  if (text === undefined) jsonOf.set(value, (text = JSON.stringify(value)))
+  return text
+}
+
+/** How rows of a table become a statement: its columns by the members of a row, and what stands around the rows. */
+function insertInto(table: Table) {
   const columns = Object.entries(getTableColumns(table))
-  const named = rows.map((row) =>
-    Object.fromEntries(
-      columns.map(([key, { name }]) => {
-        const value = (row as Record<string, unknown>)[key]
-        return [name, Buffer.isBuffer(value) ? `\\x${value.toString('hex')}` : value]
-      }),
-    ),
-  )
   const names = sql.join(
     columns.map(([, { name }]) => sql.identifier(name)),
     sql`, `,
   )
-  return sql`insert into ${table} (${names}) select ${names} from json_populate_recordset(null::${table}, ${JSON.stringify(named)}::json)`
+  const members = columns.map(([key, { name }], n) => ({
+    key,
+    before: `${n === 0 ? '' : ','}${JSON.stringify(name)}:`,
+  }))
+  const rowJson = (row: object): string => {
+    let text = '{'
+    for (const { key, before } of members) text += before + toJson((row as Record<string, unknown>)[key])
+    return `${text}}`
+  }
+  /**
+   * Rows as one JSON parameter: a statement of any number of rows is parsed and planned once. Written by hand, which takes half
+   * the time of JSON.stringify over rows with the names of columns.
+   */
+  return (rows: readonly object[]): SQL =>
+    sql`insert into ${table} (${names}) select ${names} from json_populate_recordset(null::${table}, ${`[${rows.map(rowJson).join(',')}]`}::json)`
 }
+const insertLogs = insertInto(requestLogs)
+const insertCounts = insertInto(requestCounts)
+const insertSums = insertInto(requestSummaries)
 
-/** Stores requests and their counts in one transaction. */
-async function store({ db }: { db: Db }, batch: readonly { row: Row; startedAt: Date }[]): Promise<void> {
+/** Stores requests, their counts and their sums in one transaction, and tells those who follow them. */
+async function store(
+  { db }: { db: Db },
+  batch: readonly { row: Row; startedAt: Date }[],
+  paths: SeenPaths,
+): Promise<void> {
   await db.transaction(async (tx) => {
+    await tx.execute(insertLogs(batch.map(({ row }) => row)))
     await tx.execute(
-      rowsOf(
-        requestLogs,
-        batch.map(({ row }) => row),
-      ),
+      sql`${insertCounts(countsOf(batch))} on conflict (application_id, hour, kind)
+          do update set requests = ${requestCounts}.requests + excluded.requests`,
     )
     await tx.execute(
-      sql`${rowsOf(requestCounts, countsOf(batch))} on conflict (application_id, hour, kind)
-          do update set requests = ${requestCounts}.requests + excluded.requests`,
+      sql`${insertSums(summarize(batch, paths))} on conflict (application_id, minutes, dimension, at, value, bucket)
+          do update set requests = ${requestSummaries}.requests + excluded.requests,
+            request_body_bytes = ${requestSummaries}.request_body_bytes + excluded.request_body_bytes,
+            response_body_bytes = ${requestSummaries}.response_body_bytes + excluded.response_body_bytes,
+            bytes_sent = ${requestSummaries}.bytes_sent + excluded.bytes_sent`,
+    )
+    await noteFollowed(
+      tx,
+      batch.map(({ row }) => row),
     )
   })
 }
@@ -171,34 +233,40 @@ export interface RequestLogWriter {
  * they wait; whatever it refuses is dropped, counted and logged without its content.
  */
 export function openRequestLog(deps: { db: Db; logger: Logger }): RequestLogWriter {
-  let waiting: { row: Row; startedAt: Date }[] = []
+  /** Rows are made when they are stored: what is dropped costs next to nothing, and a burst is answered first. */
+  let waiting: ServedRequest[] = []
   let timer: NodeJS.Timeout | undefined
   let flushing: Promise<void> | undefined
   let isClosed = false
   const days = new Set<string>()
+  const paths = openSeenPaths()
 
   const later = (ms: number) => (timer ??= setTimeout(() => void flush(), ms).unref())
 
   async function storeNext(): Promise<boolean> {
-    const batch = waiting.slice(0, BATCH_MAX)
+    const requests = waiting.slice(0, BATCH_MAX)
     try {
-      for (const { startedAt } of batch) {
+      for (const { startedAt } of requests) {
         const day = startedAt.toISOString().slice(0, 10)
         if (!days.has(day)) await makeDay(deps, startedAt)
         days.add(day)
       }
-      await store(deps, batch)
+      await store(
+        deps,
+        requests.map((request) => ({ row: toRow(request), startedAt: request.startedAt })),
+        paths,
+      )
     } catch (error) {
       if (isUnavailable(error) && !isClosed) {
         deps.logger.warn({ err: error, waiting: waiting.length }, 'request logs wait for the database')
         later(RETRY_MS)
         return false
       }
-      dropped.inc(batch.length)
+      dropped.inc(requests.length)
       days.clear()
-      deps.logger.error({ err: error, count: batch.length }, 'request logs could not be stored')
+      deps.logger.error({ err: error, count: requests.length }, 'request logs could not be stored')
     }
-    waiting = waiting.slice(batch.length)
+    waiting = waiting.slice(requests.length)
     waitingGauge.set(waiting.length)
     return true
   }
@@ -222,7 +290,7 @@ export function openRequestLog(deps: { db: Db; logger: Logger }): RequestLogWrit
         dropped.inc()
         return
       }
-      waiting.push({ row: toRow(request), startedAt: request.startedAt })
+      waiting.push(request)
       waitingGauge.set(waiting.length)
       if (waiting.length >= BATCH_MAX) void flush()
       else later(BATCH_MS)

@@ -1,0 +1,43 @@
+/** Lists of clients that were read, so that the few that browsers send are read once. */
+const read = new Map<string, ReadonlyMap<string, number>>()
+const READ_MAX = 500
+
+function readWeights(header: string): ReadonlyMap<string, number> {
+  const weights = new Map<string, number>()
+  for (const part of header.toLowerCase().split(',')) {
+    const [name = '', ...parameters] = part.split(';').map((text) => text.trim())
+    const q = parameters.find((parameter) => parameter.startsWith('q='))
+    const weight = q === undefined ? 1 : Number(q.slice(2))
+    if (name !== '' && weight >= 0 && weight <= 1) weights.set(name, weight)
+  }
+  return weights
+}
+
+/**
+ * The one of a file's encodings that a client likes best; of equals the first. undefined: the file as it is, which every client
+ * takes, even one that says otherwise (RFC 9110 §12.5.3).
+ */
+export function chooseEncoded<T extends { encoding: string | undefined }>(
+  header: string | undefined,
+  offered: readonly T[],
+): T | undefined {
+  if (header === undefined || offered.length === 0) return undefined
+  let weights = read.get(header)
+  if (!weights) {
+    weights = readWeights(header)
+    if (read.size >= READ_MAX) read.clear()
+    read.set(header, weights)
+  }
+  const any = weights.get('*') ?? 0
+  let best: T | undefined
+  let bestWeight = weights.get('identity') ?? 0
+  for (const one of offered) {
+    const weight =
+      weights.get(one.encoding ?? '') ?? (one.encoding === 'gzip' ? weights.get('x-gzip') : undefined) ?? any
+    if (weight > 0 && (weight > bestWeight || (!best && weight >= bestWeight))) {
+      best = one
+      bestWeight = weight
+    }
+  }
+  return best
+}

@@ -1,0 +1,95 @@
+import { Readable } from 'node:stream'
+import { BadGateway } from '@platform/errors/api-error'
+import { RefusedAddress, UnreachableOrigin } from '@platform/guarded-fetch/guarded-fetch'
+import type { Answer, HeaderPairs } from '@platform/build-output/router'
+import type { Deps } from '../../deps.ts'
+import { cleanAnswerHeaders } from './headers.ts'
+import type { SitePage } from './site-page.ts'
+import { flatten, type Visit } from './visit.ts'
+
+/** What this platform is called in CDN-Loop (RFC 8586). */
+const LOOP_TOKEN = 'platform-edge'
+/** Headers that carry the visitor's authority, or speak of the platform's own connection. */
+const withheld = new Set(['authorization', 'cookie', 'host', 'content-length', 'expect', 'x-vercel-ip-country'])
+
+const pairsOf = (headers: Record<string, string | string[]>): HeaderPairs =>
+  Object.entries(headers).flatMap(([name, value]) => [value].flat().map((one): [string, string] => [name, one]))
+
+const isLoop = (cdnLoop: string | string[] | undefined): boolean =>
+  [cdnLoop ?? []]
+    .flat()
+    .join(',')
+    .split(',')
+    .some((entry) => entry.split(';', 1)[0]?.trim().toLowerCase() === LOOP_TOKEN)
+
+/** What the visitor sends. An origin that takes only a part of it leaves the visitor's connection as it is. */
+async function* sentBy(visit: Visit): AsyncGenerator<Buffer> {
+  for await (const chunk of visit.incoming.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    visit.requestBodyBytes += chunk.length
+    yield chunk
+  }
+}
+
+/** What an origin sends. Throws BadGateway where it breaks off. */
+async function* bodyOf(body: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  try {
+    yield* body
+  } catch (error) {
+    throw new BadGateway('The origin broke off its answer', error)
+  }
+}
+
+/**
+ * Answers with what another origin says, for a route whose destination is one. It sees neither cookies nor credentials of the
+ * visitor, nor who the visitor is. A request that has been here before is 508; an origin that must not or cannot be asked, 502.
+ */
+export async function deliverExternal(
+  { guardedFetch }: Pick<Deps, 'guardedFetch'>,
+  visit: Visit,
+  answer: Extract<Answer, { kind: 'external' }>,
+  statusPage: (status: number) => SitePage,
+): Promise<void> {
+  const { incoming, outgoing } = visit
+  visit.cacheStatus = 'bypass'
+  const cdnLoop = visit.headers['cdn-loop']
+  if (isLoop(cdnLoop)) {
+    visit.sendPage(statusPage(508))
+    return
+  }
+  const removed = new Set(answer.requestHeadersRemoved)
+  const headers: Record<string, string | string[]> = {}
+  for (const [name, value] of Object.entries(visit.headers))
+    if (value !== undefined && !withheld.has(name) && !removed.has(name) && !name.startsWith('x-forwarded-'))
+      headers[name] = value
+  for (const [name, value] of answer.requestHeaders) if (name !== 'host') headers[name] = value
+  headers['cdn-loop'] = [cdnLoop ?? []].flat().concat(LOOP_TOKEN).join(', ')
+  const hasBody =
+    incoming.headers['content-length'] !== undefined || incoming.headers['transfer-encoding'] !== undefined
+  const { 'content-length': length } = incoming.headers
+  if (length !== undefined) headers['content-length'] = length
+  const left = new AbortController()
+  outgoing.once('close', () => left.abort())
+  let response
+  try {
+    response = await guardedFetch.fetch({
+      url: answer.url,
+      method: visit.method,
+      headers,
+      ...(hasBody && { body: Readable.from(sentBy(visit), { objectMode: false }) }),
+      redirectsMax: 0,
+      signal: left.signal,
+    })
+  } catch (error) {
+    if (!(error instanceof RefusedAddress) && !(error instanceof UnreachableOrigin)) throw error
+    visit.sendPage(statusPage(502))
+    return
+  }
+  const received = pairsOf(response.headers)
+  const own = new Set(received.map(([name]) => name))
+  const important = new Set(answer.important)
+  const added = answer.headers.filter(([name]) => important.has(name) || !own.has(name))
+  const kept = received.filter(([name]) => !important.has(name))
+  const status = response.status === 200 ? (answer.status ?? 200) : response.status
+  const sent = flatten(cleanAnswerHeaders([...kept, ...added], visit.hostname))
+  await visit.stream(status, sent, bodyOf(response.body))
+}

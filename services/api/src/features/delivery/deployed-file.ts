@@ -1,0 +1,98 @@
+import { isHashedPath } from '@platform/build-output/hashed-path'
+import { quotedEtag } from '@platform/service/entity-tag'
+import type { Validators } from '@platform/service/preconditions'
+import type { ArtifactBlob, Encoding } from '../artifacts/artifact-blobs.ts'
+import { isCompressible } from '../artifacts/compress-artifacts.ts'
+import type { deploymentFiles } from '../artifacts/table.ts'
+import { assetIdOf } from '../deployments/asset-id.ts'
+import type { ServedBy } from '../request-logs/table.ts'
+
+/** Names and values in turn, as `writeHead` takes them. */
+export type FlatHeaders = string[]
+
+const IMMUTABLE = 'public, max-age=31536000, immutable'
+const REVALIDATED = 'public, max-age=0, must-revalidate'
+/** 132 of the 256 bits, as entity tags of ours have. */
+const TAG_LENGTH = 22
+
+/** A file in one encoding: its bytes, and the headers of an answer that sends all of them. */
+export interface Representation {
+  blobId: string
+  length: number
+  isInline: boolean
+  encoding: Encoding | undefined
+  validators: Validators
+  headers: FlatHeaders
+}
+
+/** A file as it is, and in the encodings there are. askAgainAt: when to look for more, by performance.now(). */
+export interface Representations {
+  identity: Representation
+  encoded: readonly Representation[]
+  askAgainAt: number
+}
+
+type FileRow = typeof deploymentFiles.$inferSelect
+
+/** A file of a deployment as the edge serves it. What every answer with it has in common is worked out once. */
+export class DeployedFile {
+  readonly path: string
+  /** In hex. */
+  readonly sha256: string
+  readonly bytes: number
+  readonly contentType: string
+  readonly deploymentId: string
+  readonly lastModified: Date
+  /** True where answers differ by Accept-Encoding: now, or once it has been compressed. */
+  readonly isNegotiated: boolean
+  /** Set at the first request for it, and again where encodings were missing. */
+  representations: Representations | undefined
+  #servedBy: ServedBy | undefined
+
+  constructor(row: FileRow, lastModified: Date) {
+    this.path = row.path
+    this.sha256 = row.sha256.toString('hex')
+    this.bytes = row.bytes
+    this.contentType = row.contentType
+    this.deploymentId = row.deploymentId
+    this.lastModified = lastModified
+    this.isNegotiated = isCompressible(row.contentType, row.bytes)
+  }
+
+  /** For the request log. objectKey: the SHA-256 that artifacts are stored by. */
+  get servedBy(): ServedBy {
+    return (this.#servedBy ??= {
+      deploymentStatus: 'ACTIVE',
+      deploymentAsset: { id: assetIdOf(this.deploymentId, this.path), path: this.path, objectKey: this.sha256 },
+    })
+  }
+
+  /** Each encoding is a representation of its own, so it has an entity tag of its own (RFC 9110 §8.8.3). */
+  represent(blob: ArtifactBlob, encoding?: Encoding): Representation {
+    const tag = Buffer.from(this.sha256, 'hex').toString('base64url').slice(0, TAG_LENGTH)
+    const etag = encoding ? `${tag}-${encoding}` : tag
+    const headers = [
+      'content-type',
+      this.contentType,
+      'content-length',
+      String(blob.length),
+      'etag',
+      quotedEtag(etag),
+      'last-modified',
+      this.lastModified.toUTCString(),
+      'cache-control',
+      isHashedPath(this.path) ? IMMUTABLE : REVALIDATED,
+    ]
+    if (encoding) headers.push('content-encoding', encoding)
+    else headers.push('accept-ranges', 'bytes')
+    if (this.isNegotiated) headers.push('vary', 'Accept-Encoding')
+    return {
+      blobId: blob.id,
+      length: blob.length,
+      isInline: blob.isInline,
+      encoding,
+      validators: { etag, uploadedAt: this.lastModified },
+      headers,
+    }
+  }
+}

@@ -1,0 +1,78 @@
+import { compileOutput, type Router } from '@platform/build-output/router'
+import type { Db } from '@platform/runtime/database'
+import { eq } from 'drizzle-orm'
+import { LRUCache } from 'lru-cache'
+import { deploymentFiles } from '../artifacts/table.ts'
+import { deployments } from '../deployments/table.ts'
+import { DeployedFile } from './deployed-file.ts'
+
+/** What compiled deployments may take, by estimate. */
+const BYTES_MAX = 134_217_728
+/** A file with its headers, once it was asked for; a route, compiled, for each character of its JSON. */
+const BYTES_OF_FILE = 1_500
+const BYTES_OF_ROUTE_TEXT = 8
+
+/** An ACTIVE deployment, ready to answer. It never changes. */
+export interface DeployedSite {
+  id: string
+  environmentId: string
+  router: Router
+  /** By path without a leading slash. */
+  files: ReadonlyMap<string, DeployedFile>
+  hasFile: (path: string) => boolean
+}
+
+async function load(db: Db, id: string): Promise<{ site: DeployedSite; bytes: number } | undefined> {
+  const [[row], files] = await Promise.all([
+    db
+      .select({
+        environmentId: deployments.environmentId,
+        output: deployments.output,
+        activatedAt: deployments.activatedAt,
+        createdAt: deployments.createdAt,
+      })
+      .from(deployments)
+      .where(eq(deployments.id, id)),
+    db.select().from(deploymentFiles).where(eq(deploymentFiles.deploymentId, id)),
+  ])
+  if (!row) return undefined
+  if (!row.output) throw new Error(`Deployment ${id} is active without an output`)
+  const lastModified = row.activatedAt ?? row.createdAt
+  const byPath = new Map(files.map((file) => [file.path, new DeployedFile(file, lastModified)]))
+  const site = {
+    id,
+    environmentId: row.environmentId,
+    router: compileOutput(row.output),
+    files: byPath,
+    hasFile: (path: string) => byPath.has(path),
+  }
+  return { site, bytes: files.length * BYTES_OF_FILE + JSON.stringify(row.output).length * BYTES_OF_ROUTE_TEXT + 1 }
+}
+
+/**
+ * Compiled deployments by id: each is loaded once, however many requests wait for it, and the least recently used make room.
+ * id: of a deployment that is ACTIVE, and so has its output and all its files. undefined: its row is gone.
+ */
+export function openDeployedSites(db: Db): (id: string) => Promise<DeployedSite | undefined> {
+  // One that is larger than all the room would never be kept, and be compiled for each request: it counts as all of it.
+  const compiled = new LRUCache<string, DeployedSite>({ maxSize: BYTES_MAX })
+  const loading = new Map<string, Promise<DeployedSite | undefined>>()
+
+  async function loadOne(id: string): Promise<DeployedSite | undefined> {
+    try {
+      const loaded = await load(db, id)
+      if (loaded) compiled.set(id, loaded.site, { size: Math.min(loaded.bytes, BYTES_MAX) })
+      return loaded?.site
+    } finally {
+      loading.delete(id)
+    }
+  }
+
+  return async (id) => {
+    const site = compiled.get(id)
+    if (site) return site
+    let under = loading.get(id)
+    if (!under) loading.set(id, (under = loadOne(id)))
+    return under
+  }
+}

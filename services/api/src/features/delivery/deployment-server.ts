@@ -1,0 +1,237 @@
+import { once } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { fileNameOf, normalizePath } from '@platform/build-output/normalize-path'
+import type { Answer } from '@platform/build-output/router'
+import { ApiError } from '@platform/errors/api-error'
+import { observeRequest } from '@platform/service/metrics'
+import type { Deps } from '../../deps.ts'
+import { asApiError, requestIdOf } from '../../http/exchange.ts'
+import { openArtifactFinder } from '../artifacts/artifact-blobs.ts'
+import { openAssetContents } from './asset-contents.ts'
+import { deliverExternal } from './deliver-external.ts'
+import { deliverFile, type FileReader } from './deliver-file.ts'
+import { type DeployedSite, openDeployedSites } from './deployed-site.ts'
+import { openEarlierFiles } from './earlier-files.ts'
+import { cleanAnswerHeaders } from './headers.ts'
+import { isLabel } from './request-host.ts'
+import type { Site } from './site-directory.ts'
+import { nothingHere, type SitePage } from './site-page.ts'
+import { flatten, Visit } from './visit.ts'
+
+const OPERATION = 'deliverDeployment'
+
+type EdgeDeps = Pick<
+  Deps,
+  'db' | 'blobs' | 'sites' | 'requestLog' | 'recordRequest' | 'appsUrl' | 'place' | 'clientAddress' | 'guardedFetch'
+>
+
+const words = { PENDING: 'waits for its upload', QUEUED: 'waits to be built', STARTING: 'is being unpacked' }
+
+/** The page of a deployment that does not answer; undefined: it does. */
+function pageFor({ deployment }: Site): SitePage | undefined {
+  if (!deployment)
+    return {
+      status: 404,
+      title: 'Nothing is deployed here yet',
+      text: 'This application has no deployment that answers at this address.',
+      code: 'nothing_deployed',
+    }
+  const { status, retiredAt } = deployment
+  if (retiredAt)
+    return {
+      status: 410,
+      title: 'This deployment is retired',
+      text: 'Its files have been removed to make room for newer ones.',
+      code: 'deployment_retired',
+    }
+  switch (status) {
+    case 'ACTIVE':
+      return undefined
+    case 'FAILED':
+      return {
+        status: 404,
+        title: 'This deployment failed',
+        text: 'Its status is FAILED. Its build log says why.',
+        code: 'deployment_failed',
+      }
+    case 'PENDING':
+    case 'QUEUED':
+    case 'STARTING':
+    case 'BUILDING':
+    case 'PROVISIONING': {
+      const what = status in words ? words[status as keyof typeof words] : 'is being made ready'
+      return {
+        status: 404,
+        title: 'This deployment is not ready yet',
+        text: `It ${what}. Its status is ${status}; try again in a moment.`,
+        code: 'deployment_not_ready',
+      }
+    }
+  }
+}
+
+const statusPages: Readonly<Record<number, Omit<SitePage, 'status'>>> = {
+  404: { title: 'This page does not exist', text: 'There is nothing at this address.' },
+  405: {
+    title: 'This method is not allowed',
+    text: 'Files are read with GET and HEAD.',
+    headers: { allow: 'GET, HEAD' },
+  },
+  410: { title: 'This page is gone', text: 'There is nothing at this address any more.' },
+  414: { title: 'This address is too long', text: 'The path of a page has at most 2,048 bytes.' },
+  500: { title: 'Something went wrong', text: 'The platform could not answer this request.', code: 'internal_error' },
+  502: {
+    title: 'The origin did not answer',
+    text: 'What this address leads to could not be reached.',
+    code: 'bad_gateway',
+  },
+  503: { title: 'Temporarily unavailable', text: 'Try again in a moment.', code: 'unavailable' },
+  508: {
+    title: 'This address leads to itself',
+    text: 'The request came back to where it started.',
+    code: 'loop_detected',
+  },
+}
+
+const statusPage = (status: number): SitePage => ({
+  status,
+  ...(statusPages[status] ?? {
+    title: 'This cannot be shown',
+    text: 'The site answers this address with a status alone.',
+  }),
+})
+
+/**
+ * Answers at the hostnames of deployments. It adds nothing to a site's answer that the site did not ask for but caching headers:
+ * no CORS, no security headers, no limits (deployments.md Edge). `serve` is told the label in front of the host of APPS_URL, and
+ * the target without scheme and host.
+ */
+export function createDeploymentServer(deps: EdgeDeps) {
+  const findDeployedSite = openDeployedSites(deps.db)
+  const findEarlierFile = openEarlierFiles(deps.db)
+  const reader: FileReader = {
+    blobs: deps.blobs,
+    findArtifact: openArtifactFinder(deps.db),
+    contents: openAssetContents(deps),
+  }
+
+  async function answerMissing(
+    visit: Visit,
+    site: DeployedSite,
+    answer: Extract<Answer, { kind: 'not-found' }>,
+  ): Promise<void> {
+    if (answer.isHashed) {
+      // Never the site's page for what is missing: a script that is HTML would break the page that asked for it.
+      const path = fileNameOf(normalizePath(visit.path))
+      const file = path === undefined ? undefined : await findEarlierFile(site.environmentId, path)
+      if (file) await deliverFile(reader, visit, file, { ...answer, status: 200 })
+      else visit.sendPage(statusPage(404))
+      return
+    }
+    const page = answer.path === undefined ? undefined : site.files.get(answer.path)
+    if (page) await deliverFile(reader, visit, page, { ...answer, status: 404 })
+    else visit.sendPage(statusPage(404))
+  }
+
+  async function answerRouted(visit: Visit, site: DeployedSite): Promise<void> {
+    const answer = site.router.route(visit, site.hasFile)
+    switch (answer.kind) {
+      case 'asset': {
+        const file = site.files.get(answer.path)
+        if (!file) throw new Error(`Deployment ${site.id} routes to ${answer.path}, which it does not have`)
+        await deliverFile(reader, visit, file, answer)
+        break
+      }
+      case 'redirect': {
+        const headers = flatten(cleanAnswerHeaders(answer.headers, visit.hostname))
+        visit.send(answer.status, [...headers, 'location', locationOf(answer.location), 'content-length', '0'])
+        break
+      }
+      case 'status': {
+        const headers = cleanAnswerHeaders(answer.headers, visit.hostname)
+        if (answer.status >= 400) visit.sendPage({ ...statusPage(answer.status), headers: Object.fromEntries(headers) })
+        else if (answer.status === 204 || answer.status === 304) visit.send(answer.status, flatten(headers))
+        else visit.send(answer.status, [...flatten(headers), 'content-length', '0'])
+        break
+      }
+      case 'external':
+        await deliverExternal(deps, visit, answer, statusPage)
+        break
+      case 'not-found':
+        await answerMissing(visit, site, answer)
+        break
+      case 'function':
+      case 'middleware':
+      case 'answered':
+        throw new Error(`Deployment ${site.id} answers by a ${answer.kind}, which no output may have`)
+    }
+  }
+
+  async function answerVisit(visit: Visit): Promise<void> {
+    const { label, outgoing } = visit
+    const site = isLabel(label) ? await deps.sites.find(label) : undefined
+    if (!site) {
+      visit.sendPage(nothingHere)
+      return
+    }
+    visit.applicationId = site.applicationId
+    visit.deploymentId = site.deployment?.id
+    if (site.deployment) visit.servedBy = { deploymentStatus: site.deployment.status }
+    const page = pageFor(site)
+    if (page) {
+      visit.sendPage(page)
+      return
+    }
+    const deployed = site.deployment && (await findDeployedSite(site.deployment.id))
+    if (!deployed) {
+      visit.sendPage(nothingHere)
+      return
+    }
+    if (!outgoing.destroyed) await answerRouted(visit, deployed)
+  }
+
+  /** Answers with what went wrong; an answer that had begun is cut off, so that nobody takes it for whole. */
+  function fail(visit: Visit, error: unknown, startedAt: number): void {
+    const { incoming, outgoing } = visit
+    const failure = asApiError(error)
+    const status = failure instanceof ApiError ? failure.status : 500
+    if (outgoing.destroyed || visit.socket.destroyed) {
+      observeRequest(OPERATION, 499, performance.now() - startedAt)
+      return
+    }
+    const requestId = requestIdOf(incoming)
+    if (outgoing.headersSent) outgoing.destroy()
+    else visit.sendPage({ ...statusPage(status), headers: { 'x-request-id': requestId } })
+    deps.recordRequest({
+      operation: OPERATION,
+      requestId,
+      traceId: undefined,
+      method: incoming.method,
+      status,
+      startedAt,
+      failure,
+      details: { deploymentId: visit.deploymentId },
+    })
+  }
+
+  async function run(incoming: IncomingMessage, outgoing: ServerResponse, label: string, url: string): Promise<void> {
+    const startedAt = performance.now()
+    // A pipelined request is answered when it is its turn, so that what the connection sends is its own.
+    if (!outgoing.socket) await once(outgoing, 'socket')
+    const visit = new Visit(deps, incoming, outgoing, label, url)
+    try {
+      await answerVisit(visit)
+      observeRequest(OPERATION, outgoing.statusCode, performance.now() - startedAt)
+    } catch (error) {
+      fail(visit, error, startedAt)
+    }
+  }
+
+  return (incoming: IncomingMessage, outgoing: ServerResponse, label: string, url: string): void =>
+    void run(incoming, outgoing, label, url)
+}
+
+/** A location as a header may hold it: what a pattern took from a path may be any text. */
+const locationOf = (location: string): string =>
+  // oxlint-disable-next-line no-control-regex -- these are what no header may hold
+  location.replaceAll(/[\u0000-\u0020\u007f-\uffff]+/g, (text) => encodeURIComponent(text.toWellFormed()))

@@ -1,0 +1,71 @@
+import { batchByTurn } from '@platform/runtime/batch-by-turn'
+import type { Db } from '@platform/runtime/database'
+import { sql } from 'drizzle-orm'
+import { LRUCache } from 'lru-cache'
+import { deploymentFiles } from '../artifacts/table.ts'
+import { deployments } from '../deployments/table.ts'
+import { DeployedFile } from './deployed-file.ts'
+
+/** How many deployments of an environment are looked through, the newest first. */
+const DEPLOYMENTS_MAX = 10
+const PATHS_MAX = 20_000
+/** An environment may get a deployment that has the file, or lose one. */
+const KNOWN_MS = 30_000
+
+interface FileRow {
+  n: number
+  deployment_id: string
+  path: string
+  sha256: string
+  bytes: string
+  content_type: string
+  last_modified: string
+}
+
+/** A file under a hashed name that a deployment does not have, in one of the environment's last ten that are kept. */
+export type FindEarlierFile = (environmentId: string, path: string) => Promise<DeployedFile | undefined>
+
+/**
+ * Finds files of earlier deployments, so that a page that was opened before a deploy goes on to work. What was found is good for
+ * 30 s, nothing found too; a flood of names that exist nowhere is one statement a tick.
+ */
+export function openEarlierFiles(db: Db): FindEarlierFile {
+  const known = new LRUCache<string, { file: DeployedFile | undefined }>({ max: PATHS_MAX, ttl: KNOWN_MS })
+
+  const find = batchByTurn<{ environmentId: string; path: string }, DeployedFile>(async (keys) => {
+    const wanted = keys.map(({ environmentId, path }, n) => ({ n, environment_id: environmentId, path }))
+    const rows = await db.execute<FileRow & Record<string, unknown>>(sql`
+      select distinct on (w.n) w.n, f.deployment_id, f.path, encode(f.sha256, 'hex') as sha256, f.bytes, f.content_type,
+        coalesce(d.activated_at, d.created_at) as last_modified
+      from json_to_recordset(${JSON.stringify(wanted)}::json) as w(n integer, environment_id uuid, path text)
+      cross join lateral (
+        select d.id, d.seq, d.activated_at, d.created_at from ${deployments} d
+        where d.environment_id = w.environment_id and d.status = 'ACTIVE' and d.files_removed_at is null
+        order by d.seq desc limit ${DEPLOYMENTS_MAX}
+      ) d
+      join ${deploymentFiles} f on f.deployment_id = d.id and f.path = w.path
+      order by w.n, d.seq desc`)
+    const found = Array.from<DeployedFile | undefined>({ length: keys.length })
+    for (const row of rows)
+      found[row.n] = new DeployedFile(
+        {
+          deploymentId: row.deployment_id,
+          path: row.path,
+          sha256: Buffer.from(row.sha256, 'hex'),
+          bytes: Number(row.bytes),
+          contentType: row.content_type,
+        },
+        new Date(row.last_modified),
+      )
+    return found
+  })
+
+  return async (environmentId, path) => {
+    const key = `${environmentId}/${path}`
+    const before = known.get(key)
+    if (before) return before.file
+    const file = await find({ environmentId, path })
+    known.set(key, { file })
+    return file
+  }
+}

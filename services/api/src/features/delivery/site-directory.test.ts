@@ -1,0 +1,218 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { openDatabase } from '@platform/runtime/database'
+import { createLogger } from '@platform/runtime/logger'
+import { openNotifications } from '@platform/runtime/notifications'
+import { startCable } from '@platform/testkit/cable'
+import { startPlatform, type TestPlatform } from '@platform/testing/platform'
+import { sql } from 'drizzle-orm'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { deploy, giveHostname, makeCurrent } from '../../../test/deploy.ts'
+import { newOwner, unique } from '../../../test/scenario.ts'
+import { openSiteDirectory } from './site-directory.ts'
+
+/** While nothing is heard an answer is good for this long, and a connection that hangs is found out within twice that. */
+const ASK_AGAIN_MS = 5_000
+
+let platform: TestPlatform
+beforeAll(async () => {
+  platform = await startPlatform()
+})
+afterAll(() => platform.close())
+
+const labelOf = (host: string): string => host.split('.')[0] ?? ''
+
+/** A way to Postgres on which no notification arrives, as behind a pooler in transaction mode. */
+async function startDeafWay(to: URL) {
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => {
+    const far = connect(Number(to.port || 5432), to.hostname)
+    for (const end of [socket, far]) {
+      sockets.add(end)
+      end.on('error', () => end.destroy()).on('close', () => [socket, far].forEach((each) => each.destroy()))
+    }
+    socket.pipe(far)
+    let rest = Buffer.alloc(0)
+    far.on('data', (chunk: Buffer) => {
+      rest = Buffer.concat([rest, chunk])
+      // A message is a letter, its length without that, and the rest; A is NotificationResponse.
+      while (rest.length >= 5 && rest.length > rest.readInt32BE(1)) {
+        const end = 1 + rest.readInt32BE(1)
+        if (rest.toString('latin1', 0, 1) !== 'A') socket.write(rest.subarray(0, end))
+        rest = rest.subarray(end)
+      }
+    })
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => {
+    server.close()
+    for (const socket of sockets) socket.destroy()
+  })
+  return Object.assign(new URL(to), { hostname: '127.0.0.1', port: String((server.address() as AddressInfo).port) })
+    .href
+}
+
+/** A directory that reads and listens through cables of its own. */
+async function openDirectory() {
+  const [reading, listening] = await Promise.all([1, 2].map(() => startCable(new URL(platform.databaseUrl))))
+  if (!reading || !listening) throw new Error('No cables')
+  const { db, close } = openDatabase(reading.url, { name: 'directory', max: 2, prepare: true })
+  const notifications = openNotifications(listening.url, createLogger('test', 'silent'))
+  const sites = openSiteDirectory({ db, notifications })
+  onTestFinished(async () => {
+    for (const cable of [reading, listening]) cable.wake()
+    await notifications.close()
+    await close()
+    for (const cable of [reading, listening]) cable.close()
+  })
+  const current = async (label: string) => (await sites.find(label))?.deployment?.id
+  return { sites, current, reading, listening }
+}
+
+/** An application with two deployments at one hostname, the first of which is current. */
+async function newSite() {
+  const owner = await newOwner(platform)
+  const host = await giveHostname(platform, owner.applicationId)
+  const first = await deploy(platform, owner, {})
+  const second = await deploy(platform, owner, { isCurrent: false })
+  return { owner, label: labelOf(host), first, second }
+}
+
+/** Waits until the directory has heard of all changes so far: they come in the order of their commits. */
+async function untilAllHeard({ current }: Pick<Awaited<ReturnType<typeof openDirectory>>, 'current'>): Promise<void> {
+  const { label, first, second } = await newSite()
+  for (const next of [second, first]) {
+    await makeCurrent(platform, next)
+    await expect.poll(() => current(label)).toBe(next.id)
+  }
+}
+
+test('a label is looked up once, and again when Postgres says that it changed', async () => {
+  const directory = await openDirectory()
+  const { label, first, second } = await newSite()
+  await untilAllHeard(directory)
+  const free = `free-${unique()}`
+  expect([await directory.current(label), await directory.sites.find(free)]).toEqual([first.id, undefined])
+  directory.reading.cut() // from here on nothing can be looked up
+  expect([await directory.current(label), await directory.sites.find(free)]).toEqual([first.id, undefined])
+  await directory.reading.mend()
+  await makeCurrent(platform, second)
+  await expect.poll(() => directory.current(label)).toBe(second.id)
+})
+
+test('a label that belonged to nothing is found as soon as it is given', async () => {
+  const { sites } = await openDirectory()
+  const owner = await newOwner(platform)
+  const label = `new-${unique()}`
+  expect(await sites.find(label)).toBeUndefined()
+  const { token, applicationId } = owner
+  expect((await platform.call(token, `PUT /applications/${applicationId}/hostname`, { label })).status).toBe(200)
+  await expect.poll(async () => (await sites.find(label))?.applicationId).toBe(applicationId)
+})
+
+test('an answer that a change overtook on its way is not kept', async () => {
+  const directory = await openDirectory()
+  const { current, reading } = directory
+  const { label, first, second } = await newSite()
+  await untilAllHeard(directory)
+  const other = labelOf(first.host)
+  expect(await current(other)).toBe(first.id)
+  reading.holdAnswers()
+  const overtaken = current(label)
+  const asked = sql`select count(*)::int as asked from pg_stat_activity where application_name = 'directory'
+    and datname = current_database() and state = 'idle' and query_start > now() - interval '5 seconds'
+    and query like '%from "hostnames"%'`
+  // The server has answered from before the change, and the answer is held on the cable.
+  await expect.poll(async () => (await platform.api.db.execute<{ asked: number }>(asked))[0]?.asked).toBeGreaterThan(0)
+  await makeCurrent(platform, second)
+  // The change was heard once another label of the application is forgotten, so that asking for it waits as well.
+  const isKnown = () =>
+    Promise.race([
+      current(other).then(() => true),
+      Promise.resolve().then(async () => {
+        for (let n = 0; n < 20; n++) await Promise.resolve()
+        return false
+      }),
+    ])
+  await expect.poll(isKnown).toBe(false)
+  reading.wake()
+  expect(await overtaken).toBe(first.id)
+  expect(await current(label)).toBe(second.id)
+})
+
+test('while nothing is heard an answer is renewed after 5 s', { timeout: 30_000 }, async () => {
+  const directory = await openDirectory()
+  const { label, first, second } = await newSite()
+  await untilAllHeard(directory)
+  expect(await directory.current(label)).toBe(first.id)
+  directory.listening.cut()
+  await makeCurrent(platform, second)
+  await expect.poll(() => directory.current(label), { timeout: ASK_AGAIN_MS * 2 }).toBe(second.id)
+})
+
+test('a connection that listens and hangs is taken for lost', { timeout: 60_000 }, async () => {
+  const directory = await openDirectory()
+  const { label, first, second } = await newSite()
+  await untilAllHeard(directory)
+  expect(await directory.current(label)).toBe(first.id)
+  directory.listening.holdAnswers()
+  await makeCurrent(platform, second)
+  await expect.poll(() => directory.current(label), { timeout: ASK_AGAIN_MS * 5 }).toBe(second.id)
+  // Once it answers again changes are heard at once.
+  directory.listening.wake()
+  await untilAllHeard(directory)
+})
+
+test('behind a pooler that passes no notification on, answers are renewed every 5 s', { timeout: 60_000 }, async () => {
+  const notifications = openNotifications(
+    await startDeafWay(new URL(platform.databaseUrl)),
+    createLogger('test', 'silent'),
+  )
+  onTestFinished(() => notifications.close())
+  const sites = openSiteDirectory({ db: platform.api.db, notifications })
+  const { label, first, second } = await newSite()
+  const current = async () => (await sites.find(label))?.deployment?.id
+  for (const next of [second, first, second]) {
+    await makeCurrent(platform, next)
+    await expect.poll(current, { timeout: ASK_AGAIN_MS * 4 }).toBe(next.id)
+  }
+})
+
+test('all that was kept is forgotten when changes are heard again', { timeout: 30_000 }, async () => {
+  const directory = await openDirectory()
+  const { label, first, second } = await newSite()
+  await untilAllHeard(directory)
+  directory.listening.cut()
+  expect(await directory.current(label)).toBe(first.id)
+  const askedAt = performance.now()
+  await makeCurrent(platform, second)
+  await directory.listening.mend()
+  await expect.poll(() => directory.current(label), { timeout: ASK_AGAIN_MS }).toBe(second.id)
+  expect(performance.now() - askedAt).toBeLessThan(ASK_AGAIN_MS)
+})
+
+test(
+  'a known site outlasts its database, and a hanging one delays it by a second at most',
+  { timeout: 60_000 },
+  async () => {
+    const directory = await openDirectory()
+    const { label, first } = await newSite()
+    await untilAllHeard(directory)
+    expect(await directory.current(label)).toBe(first.id)
+    directory.listening.cut()
+    directory.reading.hang()
+    let slowestMs = 0
+    for (const until = performance.now() + ASK_AGAIN_MS * 1.5; performance.now() < until;) {
+      const askedAt = performance.now()
+      expect(await directory.current(label)).toBe(first.id)
+      slowestMs = Math.max(slowestMs, performance.now() - askedAt)
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+    expect(slowestMs).toBeGreaterThan(500) // it did ask
+    expect(slowestMs).toBeLessThan(2_500)
+    directory.reading.wake()
+    directory.reading.cut()
+    expect(await directory.current(label)).toBe(first.id)
+    await expect(directory.sites.find(`never-${unique()}`)).rejects.toThrow('Failed query')
+  },
+)

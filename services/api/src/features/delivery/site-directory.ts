@@ -1,0 +1,167 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Db } from '@platform/runtime/database'
+import type { Notifications } from '@platform/runtime/notifications'
+import { preparedOnce } from '@platform/runtime/prepared-once'
+import { and, eq, sql } from 'drizzle-orm'
+import { LRUCache } from 'lru-cache'
+import { environments } from '../applications/table.ts'
+import { deployments } from '../deployments/table.ts'
+import { hostnames } from '../applications/hostnames-table.ts'
+
+/** Triggers tell it the id of an application whose hostnames, or what they serve, have changed. */
+const CHANNEL = 'edge_hostnames'
+const LABELS_MAX = 20_000
+/** How old an answer may be while nothing is heard of changes. */
+const ASK_AGAIN_MS = 5_000
+/** How long a request waits for a newer answer than the one that is known. */
+const PATIENCE_MS = 1_000
+
+/** What a hostname stands for. */
+export interface Site {
+  applicationId: string
+  /** What answers there: the deployment of a DEPLOYMENT hostname, the current one of the others' environment; null: none yet. */
+  deployment: Pick<typeof deployments.$inferSelect, 'id' | 'status' | 'retiredAt'> | null
+}
+
+/** Which deployment answers at a label below APPS_URL. */
+export interface SiteDirectory {
+  /** undefined: the label belongs to nothing. Throws what the database threw, where nothing is known of the label. */
+  find(label: string): Promise<Site | undefined>
+}
+
+const siteByLabel = preparedOnce((db) =>
+  db
+    .select({
+      applicationId: hostnames.applicationId,
+      deployment: { id: deployments.id, status: deployments.status, retiredAt: deployments.retiredAt },
+    })
+    .from(hostnames)
+    .leftJoin(
+      environments,
+      and(
+        eq(environments.applicationId, hostnames.applicationId),
+        eq(
+          environments.slug,
+          sql`case ${hostnames.type} when 'APP' then 'production' when 'BRANCH' then 'preview' end`,
+        ),
+      ),
+    )
+    .leftJoin(
+      deployments,
+      eq(deployments.id, sql`coalesce(${hostnames.deploymentId}, ${environments.currentDeploymentId})`),
+    )
+    .where(eq(hostnames.label, sql.placeholder('label')))
+    .prepare('site_by_label'),
+)
+
+interface Known {
+  site: Site | undefined
+  /** By performance.now(), before it was looked up. */
+  askedAt: number
+}
+
+/** A look-up that has not been answered. What is told meanwhile may be news to its answer. */
+interface LookUp {
+  answer: Promise<Site | undefined>
+  changed: Set<string>
+  isOutdated: boolean
+}
+
+/**
+ * Keeps what hostnames stand for, and forgets it when Postgres says that it changed. While the connection that hears of changes
+ * is gone, an answer is good for 5 s; one that cannot be renewed goes on to be used, so that sites outlast their database.
+ */
+export function openSiteDirectory({ db, notifications }: { db: Db; notifications: Notifications }): SiteDirectory {
+  const labelsOf = new Map<string, Set<string>>()
+  const known = new LRUCache<string, Known>({
+    max: LABELS_MAX,
+    dispose({ site }, label) {
+      const labels = site && labelsOf.get(site.applicationId)
+      if (labels?.delete(label) && labels.size === 0) labelsOf.delete(site?.applicationId ?? '')
+    },
+  })
+  /** Labels that belonged to nothing. Whose they become is not known, so any change may concern them. */
+  const unknown = new LRUCache<string, Known>({ max: LABELS_MAX })
+  const lookUps = new Set<LookUp>()
+  /** Those that a further request may wait for. */
+  const current = new Map<string, LookUp>()
+  let isListening = false
+
+  function keep(label: string, site: Site | undefined, askedAt: number): void {
+    known.delete(label)
+    unknown.delete(label)
+    if (!site) {
+      unknown.set(label, { site, askedAt })
+      return
+    }
+    known.set(label, { site, askedAt })
+    const labels = labelsOf.get(site.applicationId)
+    if (labels) labels.add(label)
+    else labelsOf.set(site.applicationId, new Set([label]))
+  }
+
+  async function ask(label: string, lookUp: Omit<LookUp, 'answer'>): Promise<Site | undefined> {
+    const askedAt = performance.now()
+    const [site] = await siteByLabel(db).execute({ label })
+    const isNewsTo = site ? lookUp.changed.has(site.applicationId) : lookUp.changed.size > 0
+    if (!lookUp.isOutdated && !isNewsTo) keep(label, site, askedAt)
+    return site
+  }
+
+  function lookUpOf(label: string): LookUp {
+    const before = current.get(label)
+    if (before) return before
+    const begun = { changed: new Set<string>(), isOutdated: false }
+    const lookUp: LookUp = Object.assign(begun, { answer: ask(label, begun) })
+    lookUps.add(lookUp)
+    current.set(label, lookUp)
+    const over = () => {
+      lookUps.delete(lookUp)
+      if (current.get(label) === lookUp) current.delete(label)
+    }
+    lookUp.answer.then(over, over)
+    return lookUp
+  }
+
+  /** Answers with what is known unless something newer comes soon, and then asks no more for a while. */
+  async function renew(label: string, entry: Known): Promise<Site | undefined> {
+    const giveUp = new AbortController()
+    const late = Symbol('late')
+    const answer = await Promise.race([
+      lookUpOf(label).answer.catch(() => late),
+      sleep(PATIENCE_MS, late, { signal: giveUp.signal }).catch(() => late),
+    ])
+    giveUp.abort()
+    if (typeof answer !== 'symbol') return answer
+    entry.askedAt = performance.now()
+    return entry.site
+  }
+
+  notifications.listen(CHANNEL, {
+    onMessage(applicationId) {
+      for (const label of labelsOf.get(applicationId) ?? []) known.delete(label)
+      unknown.clear()
+      for (const lookUp of lookUps) lookUp.changed.add(applicationId)
+      current.clear()
+    },
+    onListening() {
+      isListening = true
+      known.clear()
+      unknown.clear()
+      for (const lookUp of lookUps) lookUp.isOutdated = true
+      current.clear()
+    },
+    onLost() {
+      isListening = false
+    },
+  })
+
+  return {
+    async find(label) {
+      const entry = known.get(label) ?? unknown.get(label)
+      if (!entry) return lookUpOf(label).answer
+      if (isListening || performance.now() - entry.askedAt < ASK_AGAIN_MS) return entry.site
+      return renew(label, entry)
+    },
+  }
+}

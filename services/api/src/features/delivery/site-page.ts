@@ -1,0 +1,73 @@
+import type { ServerResponse } from 'node:http'
+
+/** A page of the platform, for a person who finds no site. */
+export interface SitePage {
+  status: number
+  title: string
+  /** A sentence or two. */
+  text: string
+  /** For programs: the header x-platform-error. */
+  code?: string
+  headers?: Record<string, string>
+}
+
+const escape = (text: string): string =>
+  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
+
+const render = ({ status, title, text }: SitePage): string => `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<title>${escape(title)}</title>
+<style>
+  :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }
+  body { min-height: 90vh; display: grid; place-content: center; margin: 0; padding: 1rem }
+  main { max-width: 28rem; border-inline-start: 3px solid light-dark(#d4d4d8, #3f3f46); padding-inline-start: 1.5rem }
+  .status { margin: 0; font: 600 .875rem/1.5 ui-monospace, monospace; letter-spacing: .08em; opacity: .6 }
+  h1 { margin: .25rem 0 .5rem; font-size: 1.5rem; line-height: 1.25; text-wrap: balance }
+  p { margin: 0; opacity: .8 }
+</style>
+<main>
+<p class="status">${status}</p>
+<h1>${escape(title)}</h1>
+<p>${escape(text)}</p>
+</main>
+</html>
+`
+
+/**
+ * Answers with a page that runs nothing and is not framed. Nobody may keep it, since a deployment changes what answers here.
+ *
+ * Returns the headers that were sent, and the page.
+ */
+export function sendPage(outgoing: ServerResponse, page: SitePage): { headers: Record<string, string>; body: Buffer } {
+  const body = Buffer.from(render(page))
+  const headers = {
+    'content-type': 'text/html; charset=utf-8',
+    'content-length': String(body.length),
+    'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+    'x-content-type-options': 'nosniff',
+    'cache-control': 'no-store',
+    ...(page.code !== undefined && { 'x-platform-error': page.code }),
+    ...page.headers,
+  }
+  outgoing.writeHead(page.status, headers).end(outgoing.req.method === 'HEAD' ? undefined : body)
+  return { headers, body }
+}
+
+/** 404 for a hostname that belongs to nothing. */
+export const nothingHere: SitePage = {
+  status: 404,
+  title: 'Nothing is deployed here',
+  text: 'No application answers at this address.',
+  code: 'hostname_unknown',
+}
+
+/** 400 for a request that names no host, several, or what is none. */
+export const unreadableHost: SitePage = {
+  status: 400,
+  title: 'This address cannot be read',
+  text: 'The request names no host, or more than one.',
+  code: 'host_unreadable',
+}

@@ -1,0 +1,171 @@
+import { FOLLOWED_REQUESTS_LOCK_CLASS } from '@platform/runtime/advisory-locks'
+import type { Db } from '@platform/runtime/database'
+import { discardBefore } from '@platform/runtime/discard-rows'
+import { and, asc, count, desc, eq, gt, inArray, max, sql } from 'drizzle-orm'
+import { applications } from '../applications/table.ts'
+import { eventText, type Feed, type FeedDeps, openFeed } from '../streams/feed.ts'
+import { openStreams } from '../streams/table.ts'
+import { shownRequest } from './shown-request.ts'
+import { followedRequests, requestLogs } from './table.ts'
+
+const NAME = 'requests'
+const CHANNEL = 'followed_requests'
+/** As long as a stream lives: nobody resumes from before. */
+const KEPT_MS = 900_000
+/** A reader that is this far behind is shown the newest, and told how many it missed. */
+const BEHIND_MAX = 2_000
+/** What was missed is counted up to here. */
+const MISSED_MAX = 10_000
+
+/**
+ * Requests are numbered for this long after a stream began: as long as it lives, as long as its last event can be named, and a minute
+ * for clocks. So who comes back finds what was stored while nobody was there.
+ */
+const NUMBERED_MS = 2 * KEPT_MS + 60_000
+
+/** Has the requests of an application numbered from now on: a row among the open streams that is no stream and takes no slot. */
+async function keepNumbered({ db, now }: { db: Db; now: () => Date }, applicationId: string): Promise<void> {
+  const expiresAt = new Date(now().getTime() + NUMBERED_MS)
+  await db
+    .insert(openStreams)
+    .values({ id: applicationId, resource: `numbered:${applicationId}`, processId: applicationId, expiresAt })
+    .onConflictDoUpdate({ target: openStreams.id, set: { expiresAt } })
+}
+
+/**
+ * Numbers the requests of applications that somebody follows or lately followed, in the transaction that stores them. A lock for each
+ * of these applications gives numbers in the order of commits, so that none appears behind one that was read. What nobody follows
+ * costs one look-up a batch.
+ */
+export async function noteFollowed(
+  tx: Pick<Db, 'select' | 'insert' | 'execute'>,
+  rows: readonly { id: string; applicationId: string; completedAt: Date }[],
+): Promise<void> {
+  const applicationIds = [...new Set(rows.map(({ applicationId }) => applicationId))]
+  const numbered = await tx
+    .select({ applicationId: openStreams.id })
+    .from(openStreams)
+    .where(inArray(openStreams.id, applicationIds))
+    .orderBy(asc(openStreams.id))
+  for (const { applicationId } of numbered) {
+    await tx.execute(sql`select pg_advisory_xact_lock(${FOLLOWED_REQUESTS_LOCK_CLASS}, hashtext(${applicationId}))`)
+    const of = rows.filter((row) => row.applicationId === applicationId)
+    await tx
+      .insert(followedRequests)
+      .values(of.map(({ id, completedAt }) => ({ applicationId, requestId: id, storedAt: completedAt })))
+    await tx.execute(sql`select pg_notify(${CHANNEL}, ${applicationId})`)
+  }
+}
+
+const gap = (missed: number): string =>
+  eventText('gap', { missed: Math.min(missed, MISSED_MAX), isMore: missed > MISSED_MAX })
+
+/** Requests behind a number, oldest first; of a reader that is far behind only the newest, and how many it missed. */
+async function readFollowed(db: Db, applicationId: string, after: number, limit: number) {
+  const [application] = await db
+    .select({ id: applications.id, name: applications.name })
+    .from(applications)
+    .where(eq(applications.id, applicationId))
+  if (!application) return []
+  const behind = and(eq(followedRequests.applicationId, applicationId), gt(followedRequests.number, after))
+  const isFarBehind = (await countUpTo(db, followedRequests, behind, BEHIND_MAX + 1)) > BEHIND_MAX
+  const rows = await db
+    .select({ number: followedRequests.number, request: requestLogs })
+    .from(followedRequests)
+    .innerJoin(
+      requestLogs,
+      and(eq(requestLogs.applicationId, applicationId), eq(requestLogs.id, followedRequests.requestId)),
+    )
+    .where(behind)
+    .orderBy(isFarBehind ? desc(followedRequests.number) : asc(followedRequests.number))
+    .limit(isFarBehind ? limit - 1 : limit)
+  const events = rows
+    .toSorted((a, b) => a.number - b.number)
+    .map(({ number, request }) => ({
+      place: number,
+      text: eventText('request', shownRequest(request, application), request.id),
+    }))
+  const first = events.at(0)
+  if (!isFarBehind || !first) return events
+  const waiting = await countUpTo(db, followedRequests, behind, MISSED_MAX + limit)
+  return [{ place: first.place - 1, text: gap(waiting - events.length) }, ...events]
+}
+
+/** Streams of requests, by the number under which they were stored. */
+export type RequestFeed = Feed<number>
+
+/** Opens the feed of requests of this process: `request` with a record as the list shows it, and `gap` where some were left out. */
+export function openRequestFeed(deps: FeedDeps & { db: Db }, heartbeatMs?: number): RequestFeed & { close(): void } {
+  const { db } = deps
+  const source = {
+    name: NAME,
+    channel: CHANNEL,
+    isAfter: (a: number, b: number) => a > b,
+    // In one snapshot, so that what is counted is what is read.
+    read: (applicationId: string, after: number, limit: number) =>
+      db.transaction((tx) => readFollowed(tx, applicationId, after, limit), {
+        isolationLevel: 'repeatable read',
+        accessMode: 'read only',
+      }),
+  }
+  return openFeed(deps, source, heartbeatMs)
+}
+
+/** How many rows match, counted no further than a limit. */
+async function countUpTo(
+  db: Db,
+  table: typeof followedRequests | typeof requestLogs,
+  where: ReturnType<typeof and>,
+  limit: number,
+): Promise<number> {
+  const some = db
+    .select({ one: sql`1` })
+    .from(table)
+    .where(where)
+    .limit(limit)
+    .as('some')
+  const [row] = await db.select({ counted: count() }).from(some)
+  return row?.counted ?? 0
+}
+
+/**
+ * Where a stream begins: now, or behind the request that was received last. greeting: says how many were missed, where the order in
+ * which they were stored is not known any more.
+ */
+export async function placeToFollowFrom(
+  deps: { db: Db; now: () => Date },
+  applicationId: string,
+  lastEventId: string | undefined,
+): Promise<{ place: number; greeting: string | undefined }> {
+  const { db, now } = deps
+  await keepNumbered(deps, applicationId)
+  const mine = eq(followedRequests.applicationId, applicationId)
+  if (lastEventId !== undefined) {
+    const [found] = await db
+      .select({ number: followedRequests.number })
+      .from(followedRequests)
+      .where(
+        and(
+          mine,
+          eq(followedRequests.requestId, lastEventId),
+          // An older one may be there still, with a hole behind it.
+          gt(followedRequests.storedAt, new Date(now().getTime() - KEPT_MS)),
+        ),
+      )
+    if (found) return { place: found.number, greeting: undefined }
+  }
+  const [latest] = await db
+    .select({ number: max(followedRequests.number) })
+    .from(followedRequests)
+    .where(mine)
+  const place = latest?.number ?? 0
+  if (lastEventId === undefined) return { place, greeting: undefined }
+  const since = and(eq(requestLogs.applicationId, applicationId), gt(requestLogs.id, lastEventId))
+  const missed = await countUpTo(db, requestLogs, since, MISSED_MAX + 1)
+  return { place, greeting: missed === 0 ? undefined : gap(missed) }
+}
+
+/** Deletes what no stream can go on from any more. Safe to repeat. */
+export async function discardFollowed({ db, now }: { db: Db; now: () => Date }): Promise<void> {
+  await discardBefore(db, followedRequests.storedAt, new Date(now().getTime() - KEPT_MS))
+}

@@ -1,0 +1,126 @@
+import { bucketOf } from './summary-buckets.ts'
+import { type requestLogs, type requestSummaries, type SummaryDimension } from './table.ts'
+
+type Row = typeof requestLogs.$inferInsert
+type Sum = typeof requestSummaries.$inferInsert
+
+const spans = [1, 60, 1_440] as const
+const dimensions: readonly SummaryDimension[] = [
+  'total',
+  'status',
+  'path',
+  'hostname',
+  'country',
+  'cacheStatus',
+  'deploymentId',
+]
+/** Paths longer than this are cut: a summary groups by what people recognize. */
+const PATH_LENGTH_MAX = 256
+/** Different paths of an application that one process tells apart in an hour; the rest are summed together. */
+const PATHS_MAX = 1_000
+/** What stands for the paths beyond; no path of a request looks like it. */
+const OTHER_PATHS = '*'
+
+/** The paths that were seen in this hour, by application. */
+export interface SeenPaths {
+  /** The path as a summary names it. */
+  nameOf(applicationId: string, path: string, at: Date): string
+}
+
+export function openSeenPaths(): SeenPaths {
+  let hour = 0
+  let seen = new Map<string, Set<string>>()
+  return {
+    nameOf(applicationId, path, at) {
+      const now = Math.floor(at.getTime() / 3_600_000)
+      if (now > hour) {
+        hour = now
+        seen = new Map()
+      }
+      const paths = seen.get(applicationId) ?? new Set()
+      seen.set(applicationId, paths)
+      const name = path.slice(0, PATH_LENGTH_MAX).toWellFormed()
+      if (!paths.has(name) && paths.size >= PATHS_MAX) return OTHER_PATHS
+      paths.add(name)
+      return name
+    },
+  }
+}
+
+/** The sums of one application in one minute: for each dimension, by value, by bucket. */
+interface Minute {
+  applicationId: string
+  at: number
+  sums: ReadonlyMap<SummaryDimension, Map<string, Figures[]>>
+}
+type Figures = Pick<Sum, 'requests' | 'requestBodyBytes' | 'responseBodyBytes' | 'bytesSent'>
+
+const newMinute = (applicationId: string, at: number): Minute => ({
+  applicationId,
+  at,
+  sums: new Map(dimensions.map((dimension) => [dimension, new Map()])),
+})
+
+function add(to: Figures, more: Figures): void {
+  to.requests += more.requests
+  to.requestBodyBytes += more.requestBodyBytes
+  to.responseBodyBytes += more.responseBodyBytes
+  to.bytesSent += more.bytesSent
+}
+
+/** Sums a batch by the minute. Every request passes here, so nothing is made for one that joins others. */
+function sumByMinute(batch: readonly { row: Row; startedAt: Date }[], paths: SeenPaths): Iterable<Minute> {
+  const minutes = new Map<string, Minute>()
+  for (const { row, startedAt } of batch) {
+    const at = Math.floor(startedAt.getTime() / 60_000) * 60_000
+    const key = `${row.applicationId} ${at}`
+    let minute = minutes.get(key)
+    if (!minute) minutes.set(key, (minute = newMinute(row.applicationId, at)))
+    const bucket = bucketOf(row.durationMs)
+    const { requestBodyBytes, responseBodyBytes, bytesSent } = row
+    for (const [dimension, values] of minute.sums) {
+      const value = valueOf(dimension, row, startedAt, paths)
+      let buckets = values.get(value)
+      if (!buckets) values.set(value, (buckets = []))
+      const figures = (buckets[bucket] ??= { requests: 0, requestBodyBytes: 0, responseBodyBytes: 0, bytesSent: 0 })
+      figures.requests++
+      figures.requestBodyBytes += requestBodyBytes
+      figures.responseBodyBytes += responseBodyBytes
+      figures.bytesSent += bytesSent
+    }
+  }
+  return minutes.values()
+}
+
+function valueOf(dimension: SummaryDimension, row: Row, at: Date, paths: SeenPaths): string {
+  switch (dimension) {
+    case 'total':
+      return ''
+    case 'path':
+      return paths.nameOf(row.applicationId, row.path, at)
+    case 'status':
+      return String(row.status)
+    default:
+      return row[dimension] ?? ''
+  }
+}
+
+/** What a batch of requests adds to the sums, in the order of their keys, so that two batches never wait in a circle. */
+export function summarize(batch: readonly { row: Row; startedAt: Date }[], paths: SeenPaths): Sum[] {
+  const sums = new Map<string, Sum>()
+  for (const minute of sumByMinute(batch, paths))
+    for (const [dimension, values] of minute.sums)
+      for (const [value, buckets] of values)
+        for (const [bucket, figures] of buckets.entries() as Iterable<[number, Figures | undefined]>) {
+          if (figures === undefined) continue // a bucket that no request fell into
+          for (const minutes of spans) {
+            const at = Math.floor(minute.at / (minutes * 60_000)) * minutes * 60_000
+            const { applicationId } = minute
+            const key = `${applicationId} ${minutes} ${dimension} ${at} ${value} ${bucket}`
+            const sum = sums.get(key)
+            if (sum) add(sum, figures)
+            else sums.set(key, { applicationId, minutes, dimension, at: new Date(at), value, bucket, ...figures })
+          }
+        }
+  return [...sums].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, sum]) => sum)
+}

@@ -1,0 +1,214 @@
+import { ApiError } from '@platform/errors/api-error'
+import type { Logger } from '@platform/runtime/logger'
+import type { Notifications } from '@platform/runtime/notifications'
+import { Gauge } from 'prom-client'
+import type { StreamSlots } from './stream-slots.ts'
+
+const BATCH_MAX = 200
+/** What may wait for a reader. One that is behind is sent no more until it has read, and dropped at the second heartbeat. */
+const UNREAD_BYTES_MAX = 65_536
+const BEATS_STALLED_MAX = 2
+const HEARTBEAT_MS = 15_000
+/** Every fourth heartbeat, once a minute, the watcher's authority is checked (D86). */
+const BEATS_BETWEEN_CHECKS = 4
+/** A stream ends after 15 minutes; its client comes back with a fresh token and the last id (D86). */
+const BEATS_MAX = 900_000 / HEARTBEAT_MS
+const RETRY_MS = 2_000
+/** A notification can be lost; nobody waits longer than this. */
+const POLL_MS = 5_000
+
+const open = new Gauge({
+  name: 'event_streams',
+  help: 'Streams of server-sent events that are open.',
+  labelNames: ['feed'],
+})
+const utf8 = new TextEncoder()
+
+/** One server-sent event. data: one line of JSON, which is what JSON.stringify makes. */
+export const eventText = (event: string, data: unknown, id?: string): string =>
+  `${id === undefined ? '' : `id: ${id}\n`}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
+
+/** What a feed streams, read from the database; P is a place among the events of a resource. */
+export interface FeedSource<P> {
+  /** Such as `activity`: in the metrics, and with the resource's id what the cap on streams counts (D86). */
+  name: string
+  /** Postgres tells those who listen on it the id of a resource that has news. */
+  channel: string
+  /** Events after a place, in order. */
+  read(resourceId: string, after: P, limit: number): Promise<readonly { place: P; text: string }[]>
+  isAfter(a: P, b: P): boolean
+  /**
+   * What the resource is now: sent when a stream opens and whenever it is another text. Once isOver, the streams of the
+   * resource are sent what is left and `end`, and are closed. Absent: the feed has no state and no end.
+   */
+  readState?(resourceId: string): Promise<{ text: string; isOver: boolean }>
+}
+
+export interface Feed<P> {
+  /**
+   * Opens a stream of the events of a resource behind a place. requireAuthority: called every minute; an ApiError below 500
+   * ends the stream. greeting: an event that is sent first. Throws TooManyStreams (A §6), and Unavailable once the process is stopping.
+   */
+  watch(
+    resourceId: string,
+    after: P,
+    requireAuthority: () => Promise<unknown>,
+    greeting?: string,
+  ): Promise<ReadableStream<Uint8Array>>
+  /** Ends every stream, telling clients when to come back. */
+  endStreams(): void
+}
+
+export interface FeedDeps {
+  logger: Logger
+  streamSlots: StreamSlots
+  notifications: Notifications
+}
+
+interface Watcher<P> {
+  resourceId: string
+  /** The place of the last event that was sent. */
+  last: P
+  /** The state that was sent last. */
+  state: string
+  hasRoom(): boolean
+  send(text: string): void
+  end(lastWords: string): void
+}
+
+/**
+ * A feed of this process: one connection that hears of news, one query for all who watch a resource. Any number of processes
+ * serve streams side by side, because each reads what the database holds.
+ */
+export function openFeed<P>(
+  { logger, streamSlots, notifications }: FeedDeps,
+  source: FeedSource<P>,
+  heartbeatMs = HEARTBEAT_MS,
+): Feed<P> & { close(): void } {
+  const watchers = new Map<string, Set<Watcher<P>>>()
+  /** Resources that are being read; true when there was news meanwhile. */
+  const reading = new Map<string, boolean>()
+  let poll: NodeJS.Timeout | undefined
+  const retry = `retry: ${RETRY_MS}\n\n`
+
+  async function readOnce(resourceId: string): Promise<boolean> {
+    const of = [...(watchers.get(resourceId) ?? [])].filter((watcher) => watcher.hasRoom())
+    const [first] = of
+    if (!first) return false
+    // Before the events: once it is over, there are none behind those that are read now.
+    const state = await source.readState?.(resourceId)
+    for (const watcher of of) {
+      if (!state || watcher.state === state.text || !watcher.hasRoom()) continue
+      watcher.state = state.text
+      watcher.send(state.text)
+    }
+    const after = of.reduce((earliest, { last }) => (source.isAfter(earliest, last) ? last : earliest), first.last)
+    const events = await source.read(resourceId, after, BATCH_MAX)
+    for (const { place, text } of events) {
+      for (const watcher of of) {
+        if (!source.isAfter(place, watcher.last) || !watcher.hasRoom()) continue
+        watcher.last = place
+        watcher.send(text)
+      }
+    }
+    const isWhole = events.length < BATCH_MAX
+    const end = events.at(-1)
+    if (isWhole && state?.isOver)
+      for (const watcher of of) if (!end || !source.isAfter(end.place, watcher.last)) watcher.end(eventText('end', {}))
+    return !isWhole
+  }
+
+  async function read(resourceId: string): Promise<void> {
+    if (reading.has(resourceId)) {
+      reading.set(resourceId, true)
+      return
+    }
+    try {
+      do reading.set(resourceId, false)
+      while ((await readOnce(resourceId)) || reading.get(resourceId))
+    } catch (error) {
+      logger.warn({ err: error, feed: source.name }, 'events could not be read; tried again soon')
+    } finally {
+      reading.delete(resourceId)
+    }
+  }
+  const readAll = () => {
+    for (const resourceId of watchers.keys()) void read(resourceId)
+  }
+
+  function add(watcher: Watcher<P>): void {
+    const of = watchers.get(watcher.resourceId) ?? new Set()
+    watchers.set(watcher.resourceId, of.add(watcher))
+    open.inc({ feed: source.name })
+    poll ??= setInterval(readAll, POLL_MS).unref()
+  }
+  function remove(watcher: Watcher<P>): void {
+    const of = watchers.get(watcher.resourceId)
+    if (!of?.delete(watcher)) return
+    open.dec({ feed: source.name })
+    if (of.size === 0) watchers.delete(watcher.resourceId)
+  }
+
+  notifications.listen(source.channel, {
+    onMessage: (resourceId) => void (watchers.has(resourceId) && read(resourceId)),
+    onListening: readAll,
+  })
+
+  return {
+    async watch(resourceId, after, requireAuthority, greeting = '') {
+      const releaseSlot = await streamSlots.take(`${source.name}:${resourceId}`)
+      let controller!: ReadableStreamDefaultController<Uint8Array>
+      let beats = 0
+      let stalled = 0
+      let isOpen = true
+      const leave = () => {
+        isOpen = false
+        clearInterval(heart)
+        remove(watcher)
+        releaseSlot()
+      }
+      const watcher: Watcher<P> = {
+        resourceId,
+        last: after,
+        state: '',
+        hasRoom: () => isOpen && (controller.desiredSize ?? 0) > 0,
+        send(text) {
+          if (isOpen) controller.enqueue(utf8.encode(text))
+        },
+        end(lastWords) {
+          if (!isOpen) return
+          leave()
+          controller.enqueue(utf8.encode(lastWords))
+          controller.close()
+        },
+      }
+      const stream = new ReadableStream<Uint8Array>(
+        { start: (given) => void (controller = given), pull: () => read(resourceId), cancel: leave },
+        { highWaterMark: UNREAD_BYTES_MAX, size: ({ byteLength }) => byteLength },
+      )
+      add(watcher)
+      const heart = setInterval(() => {
+        beats++
+        stalled = watcher.hasRoom() ? 0 : stalled + 1
+        if (stalled >= BEATS_STALLED_MAX) {
+          leave()
+          controller.error(new Error('The reader is too slow'))
+        } else if (beats >= BEATS_MAX) watcher.end(retry)
+        else if (stalled === 0) watcher.send(': \n\n')
+        if (beats % BEATS_BETWEEN_CHECKS === 0)
+          requireAuthority().catch((error: unknown) => {
+            if (error instanceof ApiError && error.status < 500) watcher.end(retry)
+          })
+      }, heartbeatMs).unref()
+      watcher.send(retry + greeting)
+      return stream
+    },
+    endStreams() {
+      for (const of of watchers.values()) for (const watcher of of) watcher.end(retry)
+    },
+    close() {
+      clearInterval(poll)
+      this.endStreams()
+    },
+  }
+}
