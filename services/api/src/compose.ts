@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { discoverIssuer, ownKeys } from '@platform/auth/issuer-keys'
 import { openKeySet } from '@platform/auth/key-set'
 import { createTokenVerifier } from '@platform/auth/token-verifier'
+import { type GuardedFetch, openGuardedFetch } from '@platform/guarded-fetch/guarded-fetch'
 import { runMigrations } from '@platform/runtime/migrate'
 import { createRequestRecord } from '@platform/service/request-record'
 import { openResources, type ResourceOverrides } from '@platform/service/service-resources'
@@ -11,10 +12,15 @@ import type { Deps } from './deps.ts'
 import { openBlobs } from './drivers/objects/open-blobs.ts'
 import { endpoints } from './endpoints.ts'
 import { requireLiveKey } from './features/api-keys/reach.ts'
+import { openBuildQueue } from './features/builds/queue.ts'
 import { openActivityFeed } from './features/activity/feed.ts'
+import { openBuildLogFeed } from './features/deployments/build-log-feed.ts'
+import { openSiteDirectory } from './features/delivery/site-directory.ts'
 import { openStreamSlots } from './features/streams/stream-slots.ts'
+import { openRequestFeed } from './features/request-logs/follow.ts'
 import { openRequestLog } from './features/request-logs/write.ts'
 import { openLeases } from './features/uploads/leases.ts'
+import { activatePlan } from './features/products/products.ts'
 import { createProfileLearner } from './features/profiles/profiles.ts'
 import { createDocument } from './http/document.ts'
 
@@ -24,6 +30,7 @@ const migrations = fileURLToPath(new URL('../migrations', import.meta.url))
 interface Overrides extends ResourceOverrides {
   /** How often streams beat; everything else about their time is counted in beats. */
   heartbeatMs?: number
+  guardedFetch?: GuardedFetch
 }
 
 interface Composed {
@@ -48,7 +55,12 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
   const blobs = await openBlobs(config.OBJECTS_URL)
   const streamSlots = openStreamSlots({ db, now, logger })
   const activityFeed = openActivityFeed({ db, logger, streamSlots, notifications }, overrides.heartbeatMs)
+  const buildLogFeed = openBuildLogFeed({ db, logger, streamSlots, notifications }, overrides.heartbeatMs)
+  const requestFeed = openRequestFeed({ db, logger, streamSlots, notifications }, overrides.heartbeatMs)
   const requestLog = openRequestLog({ db, logger })
+  const builds = await openBuildQueue({ db, databaseUrl: config.DATABASE_URL, logger, notifications })
+  const sites = openSiteDirectory({ db, notifications })
+  const guardedFetch = overrides.guardedFetch ?? openGuardedFetch()
   const uploadLeases = openLeases({ db, notifications })
   const { PUBLIC_URL: publicUrl, IDP_URL: idpUrl } = config
   const idp = discoverIssuer(idpUrl, config.IDP_INTERNAL_URL ?? idpUrl, now)
@@ -76,21 +88,38 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       requireLiveKey: (keyId) => requireLiveKey({ db, now }, keyId),
       limiter,
       activityFeed,
+      buildLogFeed,
+      requestFeed,
       streamSlots,
       requestLog,
       blobs,
+      builds,
       uploadLeases,
       accessSigner: createSigner(config.MASTER_KEYS, 'object access'),
+      partSigner: createSigner(config.MASTER_KEYS, 'archive part'),
+      variableSigner: createSigner(config.MASTER_KEYS, 'variable digests'),
       learnProfile: createProfileLearner({
         db,
         now,
         logger,
         userinfoEndpoint: () => idp.endpoint('userinfo_endpoint'),
       }),
+      async startPlan(tx, organizationId) {
+        // Free is what an organization without a subscription is on.
+        if (config.DEFAULT_PLAN !== 'free')
+          await activatePlan({ db: tx, now }, organizationId, 'network', config.DEFAULT_PLAN)
+      },
       clientAddress: resources.clientAddress,
       publicUrl,
       idpUrl,
-      appsDomain: config.APPS_DOMAIN ?? `localhost:${config.EDGE_PORT}`,
+      appsUrl: new URL(config.APPS_URL ?? `http://localhost:${config.EDGE_PORT}`),
+      sites,
+      guardedFetch,
+      place: {
+        region: config.EDGE_REGION,
+        location: config.EDGE_LOCATION,
+        countryHeader: config.COUNTRY_HEADER,
+      },
       objectsDomain: config.OBJECTS_DOMAIN ?? `objects.localhost:${config.EDGE_PORT}`,
       s3Domain: config.S3_DOMAIN,
       s3Region: config.S3_REGION,
@@ -101,9 +130,13 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
     isReady: resources.isReady,
     async close() {
       keySet.close()
+      await builds.close()
       await requestLog.close()
       activityFeed.close()
+      buildLogFeed.close()
+      requestFeed.close()
       await streamSlots.close()
+      await guardedFetch.close()
       blobs.close()
       await resources.close()
     },

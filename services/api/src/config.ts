@@ -6,14 +6,28 @@ import { z } from 'zod'
 /** A domain, with a port where it is not the scheme's. */
 const domain = z.string().regex(/^[a-z0-9.-]+(:\d{1,5})?$/)
 
+/** A name that request logs show. */
+const place = z
+  .string()
+  .regex(/^[A-Za-z0-9-]{1,32}$/)
+  .optional()
+
 const schema = z.object({
   ...serviceVariables({ name: 'api', port: 4000, healthPort: 9400 }),
   EDGE_PORT: port.default(4002).describe('a TCP port for hostnames, such as 4002'),
-  APPS_DOMAIN: domain
+  APPS_URL: origin
     .optional()
     .describe(
-      'the domain that hostnames of applications end in, such as apps.example.net; not one that the API or sign-in share',
+      'the origin that applications are served below, such as https://apps.example.net; not on the domain of the API or sign-in',
     ),
+  EDGE_REGION: place.describe('the region that request logs name, such as eu-central'),
+  EDGE_LOCATION: place.describe('the location that request logs name, such as fra1'),
+  COUNTRY_HEADER: z
+    .string()
+    .regex(/^[A-Za-z0-9-]{1,64}$/)
+    .transform((name) => name.toLowerCase())
+    .optional()
+    .describe('the header in which a trusted proxy names the visitor’s country, such as CF-IPCountry'),
   OBJECTS_URL: z
     .url({ protocol: /^(file|s3)$/ })
     .describe(
@@ -31,6 +45,10 @@ const schema = z.object({
     .regex(/^[a-z0-9-]{1,64}$/)
     .default('us-east-1')
     .describe('the region that S3 clients are told, such as eu-central-1; they may sign for any'),
+  DEFAULT_PLAN: z
+    .enum(['free', 'pro'])
+    .default('free')
+    .describe('the plan that new organizations begin with, free or pro'),
   JOBS_EVERY_MS: count
     .default(600_000)
     .describe('how many milliseconds apart the worker starts its jobs, such as 600000'),
@@ -64,8 +82,9 @@ const isLocal = (host: string): boolean => /(^|\.)localhost(:\d+)?$/.test(host)
  */
 function refuseSharedSites(config: Config): void {
   if (config.ALLOW_SHARED_DOMAIN) return
-  const { APPS_DOMAIN, OBJECTS_DOMAIN, S3_DOMAIN, PUBLIC_URL, IDP_URL, CONSOLE_URL } = config
-  for (const [name, domain] of Object.entries({ APPS_DOMAIN, OBJECTS_DOMAIN, S3_DOMAIN })) {
+  const { APPS_URL, OBJECTS_DOMAIN, S3_DOMAIN, PUBLIC_URL, IDP_URL, CONSOLE_URL } = config
+  const appsHost = APPS_URL && new URL(APPS_URL).host
+  for (const [name, domain] of Object.entries({ APPS_URL: appsHost, OBJECTS_DOMAIN, S3_DOMAIN })) {
     if (domain === undefined || isLocal(domain)) continue
     for (const [own, url] of Object.entries({ PUBLIC_URL, IDP_URL, CONSOLE_URL }))
       if (url !== undefined && siteOf(new URL(url).hostname) === siteOf(domain))

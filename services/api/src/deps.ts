@@ -6,9 +6,14 @@ import type { RateLimiter } from '@platform/ratelimit/rate-limiter'
 import type { Db } from '@platform/runtime/database'
 import type { Logger } from '@platform/runtime/logger'
 import type { Sealer, Signer } from '@platform/runtime/seal'
+import type { GuardedFetch } from '@platform/guarded-fetch/guarded-fetch'
 import type { AnsweredRequest } from '@platform/service/request-record'
 import type { ActivityFeed } from './features/activity/feed.ts'
+import type { BuildLogFeed } from './features/deployments/build-log-feed.ts'
+import type { Builds } from './features/builds/queue.ts'
+import type { SiteDirectory } from './features/delivery/site-directory.ts'
 import type { LearnProfile } from './features/profiles/profiles.ts'
+import type { RequestFeed } from './features/request-logs/follow.ts'
 import type { RequestLogWriter } from './features/request-logs/write.ts'
 import type { Blobs } from './features/storage/blobs.ts'
 import type { StreamSlots } from './features/streams/stream-slots.ts'
@@ -56,19 +61,34 @@ export interface Deps {
   requireLiveKey: (keyId: string) => Promise<void>
   limiter: RateLimiter
   activityFeed: ActivityFeed
+  buildLogFeed: BuildLogFeed
+  requestFeed: RequestFeed
   streamSlots: StreamSlots
   requestLog: RequestLogWriter
   blobs: Blobs
+  builds: Builds
   uploadLeases: UploadLeases
   /** Signs the URLs that private objects are read by. */
   accessSigner: Signer
+  /** Signs the URLs that parts of archives are sent to. */
+  partSigner: Signer
+  /** Makes digests of variables, by which two values can be told apart and neither guessed. */
+  variableSigner: Signer
   learnProfile: LearnProfile
+  /** Puts a new organization on the plan that the operator gives to all, in the transaction that creates it (D77). */
+  startPlan: (db: Db, organizationId: string) => Promise<void>
   clientAddress: ClientAddress
   /** `{base_url}`: the issuer and audience of key tokens. */
   publicUrl: string
   idpUrl: string
-  /** What hostnames of applications end in, with the port where it is not the scheme's. */
-  appsDomain: string
+  /** The origin that applications are served below: `{label}.` goes in front of its host. */
+  appsUrl: URL
+  /** What answers at which hostname. */
+  sites: SiteDirectory
+  /** Asks origins that a deployment's routes lead to. */
+  guardedFetch: GuardedFetch
+  /** Where this process is, as request logs name it, and the header in which trusted proxies say where a visitor is. */
+  place: { region: string | undefined; location: string | undefined; countryHeader: string | undefined }
   /** What hostnames of buckets end in, with the port where it is not the scheme's. */
   objectsDomain: string
   /** The domain of S3, whose buckets are hosts below it, with the port where it is not the scheme's; undefined: none. */

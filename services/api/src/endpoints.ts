@@ -1,12 +1,15 @@
 import { activityEndpoints } from './features/activity/routes.ts'
 import { apiKeyEndpoints } from './features/api-keys/routes.ts'
 import { applicationEndpoints } from './features/applications/routes.ts'
+import { artifactEndpoints } from './features/artifacts/routes.ts'
+import { deploymentEndpoints } from './features/deployments/routes.ts'
 import { referenceEndpoints } from './features/documents/reference.ts'
 import { wellKnownEndpoints } from './features/documents/well-known.ts'
 import { envVarEndpoints } from './features/env-vars/routes.ts'
 import { hostnameEndpoints } from './features/hostnames/routes.ts'
 import { organizationEndpoints } from './features/organizations/routes.ts'
 import { productEndpoints } from './features/products/routes.ts'
+import { quotaEndpoints } from './features/quotas/routes.ts'
 import { requestLogEndpoints } from './features/request-logs/routes.ts'
 import { storageEndpoints } from './features/storage/routes.ts'
 import { uploadEndpoints } from './features/uploads/routes.ts'
@@ -17,7 +20,10 @@ import type { Endpoint } from './http/endpoint.ts'
 export const endpoints: readonly Endpoint[] = [
   ...organizationEndpoints,
   ...productEndpoints,
+  ...quotaEndpoints,
   ...applicationEndpoints,
+  ...deploymentEndpoints,
+  ...artifactEndpoints,
   ...hostnameEndpoints,
   ...envVarEndpoints,
   ...apiKeyEndpoints,

@@ -6,10 +6,18 @@ export { envVars } from './features/env-vars/table.ts'
 export { members, memberships, organizations } from './features/organizations/table.ts'
 export { profiles } from './features/profiles/table.ts'
 export { billingCaps, entitlements, quotaOverrides, subscriptions } from './features/products/table.ts'
-export { hostnames } from './features/hostnames/table.ts'
+export { hostnames } from './features/applications/hostnames-table.ts'
 export { idempotentRequests } from './http/idempotency-table.ts'
-export { requestCounts, requestLogs, requestPathRanks } from './features/request-logs/table.ts'
+export {
+  followedRequests,
+  requestCounts,
+  requestLogs,
+  requestPathRanks,
+  requestSummaries,
+} from './features/request-logs/table.ts'
 export { activities } from './features/activity/table.ts'
+export { buildLogs, deploymentCounts, deployments } from './features/deployments/table.ts'
+export { artifactEncodings, artifacts, deploymentFiles } from './features/artifacts/table.ts'
 export { openStreams } from './features/streams/table.ts'
 export {
   blobCandidates,

@@ -17,6 +17,8 @@ const scopes: Table<readonly string[]> = [
   [/^GET .*\/environments\//, ['network:storage:read']],
   [/^POST .*\/environments\//, ['network:storage:write']],
   [/^DELETE .*\/environments\//, ['network:storage:delete']],
+  [/^GET \/deployments/, ['network:deployments:read']],
+  [/^POST \/deployments/, ['network:deployments:trigger']],
   [/^GET \/applications/, ['network:applications:read']],
   [/^(POST|PUT) \/applications/, ['network:applications:write']],
   [/^POST \/api-keys$/, ['platform:api_keys:write']],

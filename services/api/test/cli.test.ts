@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { createSealer, masterKeys } from '@platform/runtime/seal'
+import { openText, sealText } from '@platform/runtime/sealed-text'
 import { serviceEnvironment } from '@platform/testing/service-process'
 import postgres from 'postgres'
 import { expect, test } from 'vitest'
@@ -94,17 +95,26 @@ test('keys reencrypt seals everything under the first master key, so that the ol
   await sql`
     insert into api_keys (id, application_id, name, scopes, secret_hash, signing_state, signing_kek_id, created_by_user_id, created_at, updated_at)
     values (${keyId}, ${applicationId}, 'k', '{}', ${Buffer.alloc(32)}, ${state.ciphertext}, ${state.kekId}, 'u', now(), now())`
+  const environmentId = randomUUID()
+  await sql`insert into environments (id, application_id, slug, name) values (${environmentId}, ${applicationId}, 'production', 'P')`
+  const deploymentId = randomUUID()
+  const context = `variables of deployment ${deploymentId}`
+  await sql`
+    insert into deployments (id, organization_id, application_id, environment_id, seq, status, label, created_by, sealed_variables, created_at, updated_at)
+    values (${deploymentId}, ${organizationId}, ${applicationId}, ${environmentId}, 1, 'ACTIVE', 'a-b', '{}', ${sealText(sealer, '{"A":"b"}', context, 'plain')}, now(), now())`
 
   const newer = `newer:${randomBytes(32).toString('base64')}`
   const both = { MASTER_KEYS: `${newer},${old}` }
   expect(JSON.parse((await run(both, 'keys', 'reencrypt')).stdout)).toEqual({
     signingKeys: 1,
     variables: 3,
+    deployments: 1,
     apiKeys: 1,
   })
   expect(JSON.parse((await run(both, 'keys', 'reencrypt')).stdout)).toEqual({
     signingKeys: 0,
     variables: 0,
+    deployments: 0,
     apiKeys: 0,
   })
 
@@ -119,6 +129,8 @@ test('keys reencrypt seals everything under the first master key, so that the ol
     select signing_state as ciphertext, signing_kek_id as kek_id from api_keys`
   if (!key) throw new Error('The key is gone')
   expect(alone.open({ ciphertext: key.ciphertext, kekId: key.kek_id }, `api_key:${keyId}`).toString()).toBe('state')
+  const [deployment] = await sql<{ sealed: string }[]>`select sealed_variables as sealed from deployments`
+  expect(openText(alone, deployment?.sealed ?? '', context, 'plain')).toBe('{"A":"b"}')
   expect((await run({ MASTER_KEYS: newer }, 'keys', 'list')).status).toBe(0)
   await sql.end()
 })

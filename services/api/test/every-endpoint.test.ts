@@ -59,7 +59,8 @@ beforeAll(async () => {
     await setMember(platform.api, organizationId, mia.userId, 'MEMBER')
   }
   for (const { organizationId } of Object.values(owners))
-    await setQuota(platform.api, organizationId, 'applications', 1_000)
+    for (const quota of ['applications', 'deployments_per_day'] as const)
+      await setQuota(platform.api, organizationId, quota, 10_000)
 
   const [keyOfAna, keyOfSecond, keyOfBen] = await Promise.all([
     newKey(platform, ana, scopesOfKeys),
@@ -154,12 +155,35 @@ function targetsOf(references: readonly Reference[]): Target[] {
   return references.length === 1 ? alike : [...alike, ...crossed]
 }
 
-/** An id for a reference; where the operation changes things, of one that nobody else has named. */
-function idOf(operation: Operation, { thing }: Pick<Reference, 'thing'>, whose: Whose): Promise<string> {
+/** Ids that were made for one request, so that what it names twice is one thing. */
+type Made = Map<string, Promise<string>>
+
+/** An id for a reference; where the operation changes things, of one that no other request has named. */
+function idOf(
+  operation: Operation,
+  { thing }: Pick<Reference, 'thing'>,
+  whose: Whose,
+  inRequest: Made,
+): Promise<string> {
   if (whose === 'nobody') return Promise.resolve(randomUUID())
   if (whose === 'malformed') return Promise.resolve('not-a-uuid')
-  const make = () => thing.make(platform, owners[whose], (parent) => idOf(operation, { thing: parent }, whose))
-  return operation.method === 'GET' ? once(`${operation.operationId} ${thing.title} ${whose}`, make) : make()
+  const make = () =>
+    thing.make(platform, owners[whose], (parent) => idOf(operation, { thing: parent }, whose, inRequest))
+  if (operation.method === 'GET') return once(`${operation.operationId} ${thing.title} ${whose}`, make)
+  const key = `${thing.title} ${whose}`
+  const id = inRequest.get(key) ?? make()
+  inRequest.set(key, id)
+  return id
+}
+
+/** The ids for all references of one request. */
+function idsFor(
+  operation: Operation,
+  references: readonly Reference[],
+  whose: (n: number) => Whose,
+): Promise<string[]> {
+  const inRequest: Made = new Map()
+  return Promise.all(references.map((reference, n) => idOf(operation, reference, whose(n), inRequest)))
 }
 
 async function ask(operation: Operation, token: string | null, ids: readonly string[]): Promise<RawAnswer> {
@@ -208,9 +232,7 @@ describe.each(guarded.map((operation) => [operation.operationId, operation] as c
     const cells = actors.flatMap((actor) => targets.map((target) => ({ actor, target })))
     const answers = await Promise.all(
       cells.map(async ({ actor, target }) => {
-        const ids = await Promise.all(
-          references.map((reference, n) => idOf(operation, reference, target.whose[n] ?? 'nobody')),
-        )
+        const ids = await idsFor(operation, references, (n) => target.whose[n] ?? 'nobody')
         const named = references.map((reference, n) => ({ reference, whose: target.whose[n] ?? 'nobody' }))
         const expected = expectedAnswer(operation, actor.asker, named)
         return { actor, target, expected, answer: await ask(operation, actor.token, ids) }
@@ -246,7 +268,7 @@ describe.each(guarded.map((operation) => [operation.operationId, operation] as c
   test.runIf(operation.path.includes('{'))('reads any malformed id as a missing one (A §7, D16)', async () => {
     const { token } = owners.ana
     const references = referencesOf(operation)
-    const own = await Promise.all(references.map((reference) => idOf(operation, reference, 'ana')))
+    const own = await idsFor(operation, references, () => 'ana')
     for (const [n, reference] of references.entries()) {
       if (reference.on !== 'path') continue
       const genuine = await ask(operation, token, own.with(n, randomUUID()))
@@ -259,7 +281,7 @@ describe.each(guarded.map((operation) => [operation.operationId, operation] as c
 
   test.runIf(operation.requestBody)('refuses in the order that D18 gives', async () => {
     const references = referencesOf(operation)
-    const idsOf = (whose: Whose) => Promise.all(references.map((reference) => idOf(operation, reference, whose)))
+    const idsOf = (whose: Whose) => idsFor(operation, references, () => whose)
     const [own, foreign, malformed] = await Promise.all([idsOf('ana'), idsOf('ben'), idsOf('malformed')])
     const lacking = await tokenOf(
       owners.ana.person,
@@ -269,7 +291,7 @@ describe.each(guarded.map((operation) => [operation.operationId, operation] as c
     const json = 'application/json'
     const send = (token: string | null, ids: string[], type: string, body: string) =>
       sender.send({ ...requestFor(operation, ids), token, headers: { 'content-type': type }, body })
-    const large = `{"name":"${'x'.repeat(600_000)}"}`
+    const large = `{"name":"${'x'.repeat(2_200_000)}"}`
     const hasPathId = references.some(({ on, isUuid }) => on === 'path' && isUuid)
 
     // Each of these is wrong in all that comes later, too.

@@ -39,19 +39,22 @@ test.each([
   [{ OBJECTS_URL: 'ftp://objects' }, 'OBJECTS_URL is not valid'],
   [{ OBJECTS_URL: 's3://objects?endpoint=nowhere' }, 'OBJECTS_URL is not valid'],
   [{ S3_DOMAIN: 'https://s3.example.com' }, 'S3_DOMAIN is not valid'],
+  [{ APPS_URL: 'apps.example.net' }, 'APPS_URL is not valid'],
+  [{ APPS_URL: 'https://apps.example.net/path' }, 'APPS_URL is not valid'],
+  [{ COUNTRY_HEADER: 'a b' }, 'COUNTRY_HEADER is not valid'],
   [{ CORS_ORIGINS: 'https://a.example.com,nonsense' }, 'CORS_ORIGINS is not valid'],
   [{ TRUSTED_PROXIES: 'nonsense' }, 'nonsense is not an address or a CIDR range'],
   [
-    { PUBLIC_URL: 'https://api.example.com', APPS_DOMAIN: 'apps.example.com' },
-    'APPS_DOMAIN and PUBLIC_URL share the domain example.com',
+    { PUBLIC_URL: 'https://api.example.com', APPS_URL: 'https://apps.example.com' },
+    'APPS_URL and PUBLIC_URL share the domain example.com',
   ],
   [
     { IDP_URL: 'https://id.example.co.uk', OBJECTS_DOMAIN: 'example.co.uk:8080' },
     'OBJECTS_DOMAIN and IDP_URL share the domain example.co.uk',
   ],
   [
-    { CONSOLE_URL: 'https://console.example.com', APPS_DOMAIN: 'apps.example.com' },
-    'APPS_DOMAIN and CONSOLE_URL share the domain example.com',
+    { CONSOLE_URL: 'https://console.example.com', APPS_URL: 'https://apps.example.com' },
+    'APPS_URL and CONSOLE_URL share the domain example.com',
   ],
   [
     { PUBLIC_URL: 'https://api.example.com', S3_DOMAIN: '-s3.example.com' },
@@ -66,12 +69,18 @@ test.each([
 })
 
 test.each([
-  [{ PUBLIC_URL: 'https://api.example.com', APPS_DOMAIN: 'apps.example.net', OBJECTS_DOMAIN: 'objects.example.net' }],
+  [
+    {
+      PUBLIC_URL: 'https://api.example.com',
+      APPS_URL: 'https://apps.example.net',
+      OBJECTS_DOMAIN: 'objects.example.net',
+    },
+  ],
   // Siblings below a public suffix are sites of their own.
-  [{ PUBLIC_URL: 'https://api.example.co.uk', APPS_DOMAIN: 'apps.co.uk' }],
-  [{ PUBLIC_URL: 'https://mine.github.io', APPS_DOMAIN: 'apps.github.io' }],
-  [{ PUBLIC_URL: 'https://api.example.com', APPS_DOMAIN: 'apps.example.com', ALLOW_SHARED_DOMAIN: 'true' }],
-  [{ APPS_DOMAIN: 'apps.localhost:4002' }],
+  [{ PUBLIC_URL: 'https://api.example.co.uk', APPS_URL: 'https://apps.co.uk' }],
+  [{ PUBLIC_URL: 'https://mine.github.io', APPS_URL: 'https://apps.github.io' }],
+  [{ PUBLIC_URL: 'https://api.example.com', APPS_URL: 'https://apps.example.com', ALLOW_SHARED_DOMAIN: 'true' }],
+  [{ APPS_URL: 'http://apps.localhost:4002' }],
 ])('%j keeps pages of tenants off the sites of the platform, or says that it need not be (D98)', async (more) => {
   expect(() => loadConfig({ ...required, ...more })).not.toThrow()
 })

@@ -1,5 +1,6 @@
 import type { TestPlatform } from '@platform/testing/platform'
 import { desc, eq } from 'drizzle-orm'
+import { deployments } from '../src/features/deployments/table.ts'
 import { requestLogs } from '../src/features/request-logs/table.ts'
 import { openRequestLog } from '../src/features/request-logs/write.ts'
 import { type Operation, resolved } from './operations.ts'
@@ -85,6 +86,32 @@ const uploadSession: Thing = {
     return begun.body.session.id as string
   },
 }
+const deployment: Thing = {
+  title: 'Deployment',
+  rank: 'child',
+  make: (platform, { token, applicationId }) => made(platform, token, 'POST /deployments', { applicationId }),
+}
+const activeDeployment: Thing = {
+  ...deployment,
+  async make(platform, owner) {
+    const id = await deployment.make(platform, owner)
+    await platform.api.db.update(deployments).set({ status: 'ACTIVE' }).where(eq(deployments.id, id))
+    return id
+  },
+}
+/** The upload of a deployment, with its first part. */
+const upload: Thing = {
+  title: 'Upload',
+  rank: 'child',
+  async make(platform, owner, parent = (thing) => thing.make(platform, owner)) {
+    const path = `/deployments/${await parent(deployment)}/upload`
+    const { uploadId } = (await platform.call(owner.token, `POST ${path}/start`)).body as { uploadId: string }
+    const part = await platform.call(owner.token, `POST ${path}/part`, { uploadId, partNumber: 1 })
+    await fetch(part.body.url as string, { method: 'PUT', body: 'x' })
+    return uploadId
+  },
+}
+const ETAG_OF_X = '9dd4e461268c8034f5c8564e155c67a6'
 const inEnvironment = '/applications/{applicationId}/environments/{environment}'
 
 /** What each parameter of a path names, by the path up to it. */
@@ -131,6 +158,7 @@ const namedInPath: Record<string, Thing> = {
   [`${inEnvironment}/buckets/{bucket}/uploads/{sessionId}`]: uploadSession,
   [`${inEnvironment}/objects/{objectId}`]: object,
   [`${inEnvironment}/trash/{objectId}`]: trashedObject,
+  '/deployments/{id}': deployment,
   '/api-keys/{apiKeyId}': {
     title: 'API key',
     rank: 'child',
@@ -139,12 +167,16 @@ const namedInPath: Record<string, Thing> = {
   },
 }
 
+/** What the parameter of a path names, where the operation wants it in a state of its own. */
+const namedInState: Record<string, Thing> = { '/deployments/{id}/promote': activeDeployment }
+
 /** What members of a query or body name, wherever they stand. */
 const namedElsewhere: Record<string, Thing> = {
   organizationId: organization,
   applicationId: application,
   environment,
   environmentId: environment,
+  uploadId: upload,
 }
 
 /** A right request. `ids` holds the ids it shall name, by the member's name; whatever else must differ is made up anew. */
@@ -175,6 +207,7 @@ const recipes: Record<string, Recipe> = {
     alsoNeeds: ['network:env_vars:read'],
   },
   listRequests: { query: () => ({ limit: '5', statusFamily: '2xx' }), filters: ['deploymentId'] },
+  summarizeRequests: { query: () => ({ groupBy: 'status' }) },
   createBucket: { body: () => ({ name: `b-${unique()}` }), filters: ['environmentId'] },
   deleteBucket: { query: () => ({ force: 'true' }) },
   listObjects: { query: () => ({ limit: '5', prefix: 'photos/', delimiter: '/' }) },
@@ -183,6 +216,12 @@ const recipes: Record<string, Recipe> = {
   createUploadSession: { body: newSession },
   restoreObjects: { body: () => ({ prefix: 'photos/' }) },
   getObjectAccessUrl: { query: () => ({ expiresInSeconds: '60' }) },
+  listDeployments: { query: ({ applicationId = '' }) => ({ applicationId }), filters: ['organizationId'] },
+  createDeployment: { body: ({ applicationId, environmentId }) => ({ applicationId, environmentId }) },
+  createPartUrl: { body: ({ uploadId }) => ({ uploadId, partNumber: 1 }) },
+  completeUpload: { body: ({ uploadId }) => ({ uploadId, parts: [{ partNumber: 1, etag: ETAG_OF_X }] }) },
+  listBuildLogs: { query: () => ({ limit: '5' }) },
+  listDeploymentFiles: { query: () => ({ limit: '5' }) },
   listApiKeys: { query: ({ applicationId = '' }) => ({ applicationId }) },
 }
 
@@ -233,7 +272,7 @@ export function referencesOf(operation: Operation): Reference[] {
   const { query, body } = membersOf(operation)
   const references = [...operation.path.matchAll(/\{(\w+)\}/g)].map(({ 0: braced, 1: name = '', index }): Reference => {
     const at = operation.path.slice(0, index + braced.length)
-    const thing = namedInPath[at]
+    const thing = namedInState[operation.path] ?? namedInPath[at]
     if (!thing)
       throw new Error(
         `${operation.operationId} has ${at} in its path: say in \`namedInPath\` in test/recipes.ts what that names and how one is made`,

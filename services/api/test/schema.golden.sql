@@ -42,6 +42,26 @@ create table applications (
   constraint applications_slug UNIQUE (organization_id, slug)
 );
 
+create table artifact_encodings (
+  blob_id uuid,
+  bytes bigint not null,
+  encoding text not null,
+  sha256 bytea not null,
+  constraint artifact_encodings_blob_id_blobs_id_fk FOREIGN KEY (blob_id) REFERENCES blobs(id),
+  constraint artifact_encodings_encoding CHECK ((encoding = ANY (ARRAY['br'::text, 'gzip'::text]))),
+  constraint artifact_encodings_sha256_artifacts_sha256_fk FOREIGN KEY (sha256) REFERENCES artifacts(sha256) ON DELETE CASCADE,
+  constraint artifact_encodings_sha256_encoding_pk PRIMARY KEY (sha256, encoding)
+);
+
+create table artifacts (
+  blob_id uuid not null,
+  bytes bigint not null,
+  created_at timestamp(3) with time zone not null,
+  sha256 bytea not null,
+  constraint artifacts_blob_id_blobs_id_fk FOREIGN KEY (blob_id) REFERENCES blobs(id),
+  constraint artifacts_pkey PRIMARY KEY (sha256)
+);
+
 create table billing_caps (
   cap_micros bigint not null,
   organization_id uuid not null,
@@ -97,6 +117,78 @@ create table buckets (
   constraint buckets_visibility CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text])))
 );
 
+create table build_logs (
+  created_at timestamp(3) with time zone not null,
+  deployment_id uuid not null,
+  id uuid not null,
+  message text not null,
+  type text not null,
+  constraint build_logs_deployment_id_created_at_pk PRIMARY KEY (deployment_id, created_at),
+  constraint build_logs_deployment_id_deployments_id_fk FOREIGN KEY (deployment_id) REFERENCES deployments(id) ON DELETE CASCADE,
+  constraint build_logs_id UNIQUE (deployment_id, id)
+);
+
+create table deployment_counts (
+  application_id uuid not null,
+  deployments bigint not null,
+  status text not null,
+  constraint deployment_counts_application_id_applications_id_fk FOREIGN KEY (application_id) REFERENCES applications(id) ON DELETE CASCADE,
+  constraint deployment_counts_application_id_status_pk PRIMARY KEY (application_id, status)
+);
+
+create table deployment_files (
+  bytes bigint not null,
+  content_type text not null,
+  deployment_id uuid not null,
+  path text not null,
+  sha256 bytea not null,
+  constraint deployment_files_deployment_id_deployments_id_fk FOREIGN KEY (deployment_id) REFERENCES deployments(id) ON DELETE CASCADE,
+  constraint deployment_files_deployment_id_path_pk PRIMARY KEY (deployment_id, path),
+  constraint deployment_files_sha256_artifacts_sha256_fk FOREIGN KEY (sha256) REFERENCES artifacts(sha256)
+);
+
+create table deployments (
+  activated_at timestamp(3) with time zone,
+  application_id uuid not null,
+  archive_bytes bigint,
+  attempt integer not null default 0,
+  build_ended_at timestamp(3) with time zone,
+  build_started_at timestamp(3) with time zone,
+  completed_parts text,
+  created_at timestamp(3) with time zone not null,
+  created_by jsonb not null,
+  deadline_at timestamp(3) with time zone,
+  environment_id uuid not null,
+  failure_reason text,
+  files_compressed_at timestamp(3) with time zone,
+  files_removed_at timestamp(3) with time zone,
+  id uuid not null,
+  interruptions integer not null default 0,
+  label character varying(63) not null,
+  last_log_at timestamp(3) with time zone,
+  lease_until timestamp(3) with time zone,
+  organization_id uuid not null,
+  output jsonb,
+  pinned_until timestamp(3) with time zone,
+  retired_at timestamp(3) with time zone,
+  root_directory text,
+  sealed_variables text,
+  seq bigint not null,
+  size_bytes bigint,
+  status text not null,
+  updated_at timestamp(3) with time zone not null,
+  upload_id uuid,
+  variables jsonb,
+  constraint deployments_application_id_applications_id_fk FOREIGN KEY (application_id) REFERENCES applications(id) ON DELETE CASCADE,
+  constraint deployments_environment_id_environments_id_fk FOREIGN KEY (environment_id) REFERENCES environments(id) ON DELETE CASCADE,
+  constraint deployments_label UNIQUE (label),
+  constraint deployments_organization_id_organizations_id_fk FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint deployments_pkey PRIMARY KEY (id),
+  constraint deployments_seq UNIQUE (environment_id, seq),
+  constraint deployments_status CHECK ((status = ANY (ARRAY['PENDING'::text, 'QUEUED'::text, 'STARTING'::text, 'BUILDING'::text, 'PROVISIONING'::text, 'ACTIVE'::text, 'FAILED'::text]))),
+  constraint deployments_upload UNIQUE (upload_id)
+);
+
 create table env_vars (
   application_id uuid,
   ciphertext bytea not null,
@@ -124,13 +216,24 @@ END),
 
 create table environments (
   application_id uuid not null,
+  current_deployment_id uuid,
+  current_seq bigint not null default 0,
   id uuid not null,
+  last_seq bigint not null default 0,
   name text not null,
   slug text not null,
   constraint environments_application_id_applications_id_fk FOREIGN KEY (application_id) REFERENCES applications(id) ON DELETE CASCADE,
   constraint environments_known CHECK ((slug = ANY (ARRAY['production'::text, 'preview'::text]))),
   constraint environments_pkey PRIMARY KEY (id),
   constraint environments_slug UNIQUE (application_id, slug)
+);
+
+create table followed_requests (
+  application_id uuid not null,
+  number bigint not null identity,
+  request_id uuid not null,
+  stored_at timestamp(3) with time zone not null,
+  constraint followed_requests_application_id_number_pk PRIMARY KEY (application_id, number)
 );
 
 create table hostnames (
@@ -333,6 +436,20 @@ create table request_path_ranks (
   constraint request_path_ranks_hour_application_id_kind_first_path_pk PRIMARY KEY (hour, application_id, kind, first_path)
 );
 
+create table request_summaries (
+  application_id uuid not null,
+  at timestamp(3) with time zone not null,
+  bucket smallint not null,
+  bytes_sent bigint not null,
+  dimension text not null,
+  minutes smallint not null,
+  request_body_bytes bigint not null,
+  requests bigint not null,
+  response_body_bytes bigint not null,
+  value text not null,
+  constraint request_summaries_key PRIMARY KEY (application_id, minutes, dimension, at, value, bucket)
+);
+
 create table signing_keys (
   activates_at timestamp(3) with time zone not null,
   alg text not null,
@@ -402,9 +519,29 @@ CREATE INDEX api_keys_by_application ON public.api_keys USING btree (application
 
 CREATE INDEX applications_by_organization ON public.applications USING btree (organization_id, id);
 
+CREATE INDEX artifact_encodings_by_blob ON public.artifact_encodings USING btree (blob_id);
+
+CREATE INDEX artifacts_by_blob ON public.artifacts USING btree (blob_id);
+
 CREATE INDEX blobs_not_live ON public.blobs USING btree (created_at) WHERE (state <> 'live'::text);
 
 CREATE INDEX buckets_deleted ON public.buckets USING btree (deleted_at) WHERE (deleted_at IS NOT NULL);
+
+CREATE INDEX deployment_files_by_sha256 ON public.deployment_files USING btree (sha256);
+
+CREATE INDEX deployments_by_application ON public.deployments USING btree (application_id, id);
+
+CREATE INDEX deployments_by_organization ON public.deployments USING btree (organization_id, id);
+
+CREATE INDEX deployments_of_environment ON public.deployments USING btree (environment_id, status, id);
+
+CREATE INDEX deployments_uncompressed ON public.deployments USING btree (id) WHERE ((status = 'ACTIVE'::text) AND (retired_at IS NULL) AND (files_compressed_at IS NULL));
+
+CREATE INDEX deployments_under_way ON public.deployments USING btree (organization_id, status) WHERE (status <> ALL (ARRAY['ACTIVE'::text, 'FAILED'::text]));
+
+CREATE INDEX deployments_unretired ON public.deployments USING btree (id) WHERE ((status = 'ACTIVE'::text) AND (retired_at IS NULL));
+
+CREATE INDEX deployments_with_files_to_remove ON public.deployments USING btree (id) WHERE ((files_removed_at IS NULL) AND (output IS NOT NULL) AND ((retired_at IS NOT NULL) OR (status = 'FAILED'::text)));
 
 CREATE UNIQUE INDEX env_vars_application_key ON public.env_vars USING btree (application_id, key) WHERE (layer = 'application'::text);
 
@@ -414,9 +551,17 @@ CREATE UNIQUE INDEX env_vars_environment_key ON public.env_vars USING btree (env
 
 CREATE UNIQUE INDEX env_vars_organization_key ON public.env_vars USING btree (organization_id, key) WHERE (layer = 'organization'::text);
 
+CREATE INDEX followed_requests_by_age ON public.followed_requests USING btree (stored_at);
+
+CREATE INDEX followed_requests_by_id ON public.followed_requests USING btree (application_id, request_id);
+
 CREATE INDEX hostnames_by_application ON public.hostnames USING btree (application_id, id);
 
 CREATE UNIQUE INDEX hostnames_label ON public.hostnames USING btree (label);
+
+CREATE INDEX hostnames_of_deployment ON public.hostnames USING btree (deployment_id);
+
+CREATE UNIQUE INDEX hostnames_preview ON public.hostnames USING btree (application_id) WHERE (type = 'BRANCH'::text);
 
 CREATE UNIQUE INDEX hostnames_production ON public.hostnames USING btree (application_id) WHERE (type = 'APP'::text);
 
@@ -438,6 +583,8 @@ CREATE INDEX request_logs_failures ON ONLY public.request_logs USING btree (appl
 
 CREATE INDEX request_logs_paths ON ONLY public.request_logs USING btree (application_id, path text_pattern_ops, id);
 
+CREATE INDEX request_summaries_by_age ON public.request_summaries USING btree (minutes, at);
+
 CREATE UNIQUE INDEX signing_keys_activates_at ON public.signing_keys USING btree (activates_at);
 
 CREATE INDEX signing_keys_retires_at ON public.signing_keys USING btree (retires_at);
@@ -447,6 +594,8 @@ CREATE INDEX upload_blobs_by_blob ON public.upload_blobs USING btree (blob_id);
 CREATE INDEX uploads_by_bucket ON public.uploads USING btree (bucket_id, kind, key, id);
 
 CREATE INDEX uploads_by_expiry ON public.uploads USING btree (expires_at);
+
+CREATE INDEX uploads_of_deployments ON public.uploads USING btree (id) WHERE (kind = 'deployment'::text);
 
 CREATE OR REPLACE FUNCTION public.count_applications()
  RETURNS trigger
@@ -464,6 +613,30 @@ BEGIN
 	END IF;
 	RETURN NULL;
 END $function$;
+
+CREATE OR REPLACE FUNCTION public.count_deployments()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  IF TG_OP = 'DELETE' THEN
+    UPDATE deployment_counts c SET deployments = c.deployments - n.less
+    FROM (SELECT application_id, status, count(*) AS less FROM before GROUP BY 1, 2) n
+    WHERE c.application_id = n.application_id AND c.status = n.status;
+  ELSIF TG_OP = 'INSERT' THEN
+    INSERT INTO deployment_counts AS c (application_id, status, deployments)
+    SELECT application_id, status, count(*) FROM after GROUP BY 1, 2 ORDER BY 1, 2
+    ON CONFLICT (application_id, status) DO UPDATE SET deployments = c.deployments + excluded.deployments;
+  ELSE
+    INSERT INTO deployment_counts AS c (application_id, status, deployments)
+    SELECT application_id, status, sum(n) FROM (
+      SELECT application_id, status, 1 AS n FROM after UNION ALL SELECT application_id, status, -1 FROM before
+    ) moves GROUP BY 1, 2 HAVING sum(n) <> 0 ORDER BY 1, 2
+    ON CONFLICT (application_id, status) DO UPDATE SET deployments = c.deployments + excluded.deployments;
+  END IF;
+  RETURN NULL;
+END
+$function$;
 
 CREATE OR REPLACE FUNCTION public.count_memberships()
  RETURNS trigger
@@ -492,9 +665,64 @@ BEGIN
 END
 $function$;
 
+CREATE OR REPLACE FUNCTION public.note_encoding_candidates()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  INSERT INTO blob_candidates (blob_id) SELECT DISTINCT blob_id FROM unlinked WHERE blob_id IS NOT NULL ORDER BY blob_id
+    ON CONFLICT DO NOTHING;
+  RETURN NULL;
+END
+$function$;
+
+CREATE OR REPLACE FUNCTION public.notify_build_log()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  IF TG_TABLE_NAME = 'build_logs' THEN
+    PERFORM pg_notify('build_logs', deployment_id::text) FROM (SELECT DISTINCT deployment_id FROM written) w;
+  ELSE
+    PERFORM pg_notify('build_logs', NEW.id::text);
+  END IF;
+  RETURN NULL;
+END
+$function$;
+
+CREATE OR REPLACE FUNCTION public.notify_edge_hostnames()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  PERFORM pg_notify('edge_hostnames', coalesce(NEW.application_id, OLD.application_id)::text);
+  RETURN NULL;
+END
+$function$;
+
 CREATE TRIGGER applications_counted_in AFTER INSERT ON public.applications REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_applications();
 
 CREATE TRIGGER applications_counted_out AFTER DELETE ON public.applications REFERENCING OLD TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_applications();
+
+CREATE TRIGGER artifact_encodings_unlinked AFTER DELETE ON public.artifact_encodings REFERENCING OLD TABLE AS unlinked FOR EACH STATEMENT EXECUTE FUNCTION note_encoding_candidates();
+
+CREATE TRIGGER artifacts_unlinked AFTER DELETE ON public.artifacts REFERENCING OLD TABLE AS unlinked FOR EACH STATEMENT EXECUTE FUNCTION note_blob_candidates();
+
+CREATE TRIGGER build_logs_notify AFTER INSERT ON public.build_logs REFERENCING NEW TABLE AS written FOR EACH STATEMENT EXECUTE FUNCTION notify_build_log();
+
+CREATE TRIGGER deployments_counted_in AFTER INSERT ON public.deployments REFERENCING NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION count_deployments();
+
+CREATE TRIGGER deployments_counted_out AFTER DELETE ON public.deployments REFERENCING OLD TABLE AS before FOR EACH STATEMENT EXECUTE FUNCTION count_deployments();
+
+CREATE TRIGGER deployments_notify AFTER UPDATE ON public.deployments FOR EACH ROW WHEN (((old.status <> new.status) OR (old.retired_at IS DISTINCT FROM new.retired_at))) EXECUTE FUNCTION notify_edge_hostnames();
+
+CREATE TRIGGER deployments_notify_followers AFTER UPDATE OF status ON public.deployments FOR EACH ROW WHEN ((old.status <> new.status)) EXECUTE FUNCTION notify_build_log();
+
+CREATE TRIGGER deployments_recounted AFTER UPDATE ON public.deployments REFERENCING OLD TABLE AS before NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION count_deployments();
+
+CREATE TRIGGER environments_notify AFTER UPDATE OF current_deployment_id ON public.environments FOR EACH ROW WHEN ((old.current_deployment_id IS DISTINCT FROM new.current_deployment_id)) EXECUTE FUNCTION notify_edge_hostnames();
+
+CREATE TRIGGER hostnames_notify AFTER INSERT OR DELETE OR UPDATE ON public.hostnames FOR EACH ROW EXECUTE FUNCTION notify_edge_hostnames();
 
 CREATE TRIGGER members_counted_in AFTER INSERT ON public.organization_members REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_memberships();
 

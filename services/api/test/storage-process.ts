@@ -12,7 +12,13 @@ import { createOrganization } from '../src/features/organizations/organizations.
 import { createBucket } from '../src/features/storage/buckets.ts'
 
 const main = new URL('../src/main.ts', import.meta.url)
-const scopes = ['network:storage:read', 'network:storage:write', 'network:storage:delete']
+const scopes = [
+  'network:storage:read',
+  'network:storage:write',
+  'network:storage:delete',
+  'network:deployments:read',
+  'network:deployments:trigger',
+]
 
 /**
  * The API as a process of its own on these objects, an application with a bucket and a key in it, and an S3 client that signs
@@ -53,7 +59,9 @@ export async function storageProcess(objectsUrl: string, { now = () => new Date(
   onTestFinished(() => s3.destroy())
   return {
     deps,
+    organization,
     application,
+    edgePort,
     bucket,
     origin,
     /** Where the bucket's objects are delivered by path. */

@@ -1,6 +1,7 @@
 import type { Command } from '@platform/service/cli'
 import type { Deps } from '../deps.ts'
 import { resealSigningStates } from '../features/api-keys/api-keys.ts'
+import { resealDeploymentVariables } from '../features/deployments/variables.ts'
 import { resealVariables } from '../features/env-vars/env-vars.ts'
 
 export const keyCommands: readonly Command<Deps>[] = [
@@ -30,7 +31,8 @@ export const keyCommands: readonly Command<Deps>[] = [
     async run(deps) {
       const signingKeys = await deps.keySet.reencrypt()
       const variables = await resealVariables(deps)
-      return { json: { signingKeys, variables, apiKeys: await resealSigningStates(deps) } }
+      const deployments = await resealDeploymentVariables(deps)
+      return { json: { signingKeys, variables, deployments, apiKeys: await resealSigningStates(deps) } }
     },
   },
 ]

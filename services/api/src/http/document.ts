@@ -3,7 +3,7 @@ import { scopeCatalogue } from '@platform/auth/scopes'
 import type { Endpoint } from './endpoint.ts'
 
 /** Moves whenever the API does (A §9). */
-const API_VERSION = '0.11.0'
+const API_VERSION = '0.12.0'
 
 const description = `Every request carries \`Authorization: Bearer <access token>\`: a user's token from the identity provider, or a token
 that an API key was exchanged for at \`/oauth2/token\`. Failures answer \`{ "error": "…" }\`; branch on the status. Throttles
@@ -13,6 +13,7 @@ answer 429 with \`Retry-After\`; other 429s are not cleared by waiting.`
 const tagDescriptions: Record<string, string> = {
   Organizations: 'Who belongs together, and which products they may use. Everything else belongs to an organization.',
   Applications: 'What is deployed. Each has the environments `production` and `preview`.',
+  Deployments: 'Archives that were uploaded, and the sites that became of them.',
   Hostnames: 'Where an application answers.',
   'Environment variables':
     'Three layers, of the organization, the application and the environment; the narrower one wins where they are pulled.',

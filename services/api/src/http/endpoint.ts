@@ -55,6 +55,8 @@ interface Spec<
   params?: P
   query?: Q
   body?: B
+  /** How large the body may be, in bytes; 512 KiB unless said. */
+  bodyBytesMax?: number
   /** Headers that mean something to this operation, as they are written. */
   headers?: H
   /** Finds what the call acts on and decides whether this actor may; throws NotFound or Forbidden (D17). */
@@ -98,6 +100,10 @@ const eventStreamType = 'text/event-stream'
 /** What a stream of server-sent events returns: its bytes. They are passed on as they are. */
 export const eventStream = z
   .custom<ReadableStream<Uint8Array>>((value) => value instanceof ReadableStream)
+  .openapi({ type: 'string', description: 'Server-sent events. Comments in between keep the connection open.' })
+/** The same of something that ends: undefined, answered with 204, once nothing is left to send, so that nobody comes again. */
+export const endingEventStream = z
+  .custom<ReadableStream<Uint8Array> | undefined>((value) => value === undefined || value instanceof ReadableStream)
   .openapi({ type: 'string', description: 'Server-sent events. Comments in between keep the connection open.' })
 const streamHeaders = {
   'content-type': eventStreamType,
@@ -159,7 +165,8 @@ export function endpoint<
   const params = Object.entries(spec.params ?? {})
   const [status, schema] = spec.returns
   const isCreation = status === 201
-  const isStream = (schema as unknown) === eventStream
+  const isEnding = (schema as unknown) === endingEventStream
+  const isStream = isEnding || (schema as unknown) === eventStream
 
   const fails = new Set([401, 403, 429, 500, 503, ...(spec.fails ?? [])])
   if (spec.params || spec.query) fails.add(404)
@@ -196,6 +203,7 @@ export function endpoint<
             content: { [isStream ? eventStreamType : 'application/json']: { schema } },
           }
         : { description: 'Done; nothing to return' },
+      ...(isEnding && { 204: { description: 'Over: nothing is left to send' } }),
       ...(method === 'GET' && !isStream && { 304: notModified }),
       ...failureResponses([...fails]),
     },
@@ -216,7 +224,7 @@ export function endpoint<
         deps: exchange.deps,
         actor,
         params: readParams(exchange, params),
-        body: spec.body && parseInput(spec.body, await readJson(exchange.incoming), 'body'),
+        body: spec.body && parseInput(spec.body, await readJson(exchange.incoming, spec.bodyBytesMax), 'body'),
         query: spec.query && parseInput(spec.query, exchange.c.req.query(), 'query'),
         headers: spec.headers && readHeaders(spec.headers, exchange.incoming),
       } as Call<A, P, Q, B, H>
@@ -225,6 +233,7 @@ export function endpoint<
       const more = spec.headersFor?.(target) ?? {}
       if (isStream) {
         const stream = await spec.handle({ ...call, target })
+        if (stream === undefined) return { status: 204, headers: {}, body: null }
         return { status, headers: streamHeaders, body: stream as ReadableStream<Uint8Array> }
       }
       const answer = async (deps: Deps): Promise<string> => {

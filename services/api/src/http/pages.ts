@@ -83,7 +83,12 @@ export function readCursor<S extends z.ZodType>(sealer: Sealer, of: CursorOf, sc
 
 /** The answer of a build log: counted, not continued (A §1 Exceptions). */
 export const offsetPage = <S extends z.ZodType>(item: S) =>
-  z.object({ totalItems: total, limit: z.number().int(), offset: z.number().int(), items: z.array(item) })
+  z.object({
+    totalItems: total,
+    limit: z.number().int().openapi({ example: 100 }),
+    offset: z.number().int().openapi({ example: 0 }),
+    items: z.array(item),
+  })
 
 export const offsetQuery = {
   offset: z

@@ -2,12 +2,12 @@ import type { IncomingMessage } from 'node:http'
 import { BadRequest, ValidationFailed } from '@platform/errors/api-error'
 import { mediaType, readBody } from '@platform/service/read-body'
 
-/** Enough for the largest JSON of the API: a variable of 64 KiB in which every character is escaped. */
+/** Enough for a variable of 64 KiB in which every character is escaped. */
 const BODY_BYTES_MAX = 512 * 1_024
 
 /** The whole body as text. Throws PayloadTooLarge, and BadRequest for broken UTF-8 or a body that ends early. */
-export async function readText(incoming: IncomingMessage): Promise<string> {
-  const body = await readBody(incoming, BODY_BYTES_MAX)
+export async function readText(incoming: IncomingMessage, bytesMax = BODY_BYTES_MAX): Promise<string> {
+  const body = await readBody(incoming, bytesMax)
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(body)
   } catch {
@@ -16,9 +16,9 @@ export async function readText(incoming: IncomingMessage): Promise<string> {
 }
 
 /** The JSON body. Wrong content type 422, malformed 400 (D15, D18, D19). */
-export async function readJson(incoming: IncomingMessage): Promise<unknown> {
+export async function readJson(incoming: IncomingMessage, bytesMax?: number): Promise<unknown> {
   const type = mediaType(incoming)
-  const text = await readText(incoming)
+  const text = await readText(incoming, bytesMax)
   if (type !== 'application/json') {
     const message = 'Expected Content-Type: application/json'
     const found = incoming.headers['content-type']?.slice(0, 200) ?? null

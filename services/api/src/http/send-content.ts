@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 
-/** Resolves once the kernel has taken a chunk, so that its memory can be used again. Rejects when the client has left. */
-function sendChunk(outgoing: ServerResponse, chunk: Buffer): Promise<void> {
+/** Writes a chunk. Resolves once the kernel has taken it, so that its memory can be used again. Rejects when the client has left. */
+export function sendChunk(outgoing: ServerResponse, chunk: Buffer): Promise<void> {
   const { socket } = outgoing.req
   return new Promise((resolve, reject) => {
     // A pipelined response that waits behind another is not told when their connection closes.

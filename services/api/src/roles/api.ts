@@ -9,6 +9,7 @@ import type { Deps } from '../deps.ts'
 import { endpoints } from '../endpoints.ts'
 import { isS3Host } from '../features/s3/addressing.ts'
 import { createS3Listener } from '../features/s3/server.ts'
+import { createPartServer } from '../features/deployments/receive-part.ts'
 import { createTusServer } from '../features/tus/server.ts'
 import { createApp } from '../http/app.ts'
 
@@ -65,6 +66,8 @@ export async function startApi(
   const handle = getRequestListener(app.fetch, { errorHandler: unreadable.errorHandler })
   const doors: readonly [prefix: string, RequestListener][] = [
     ['/s3', createS3Listener(deps, 'prefix')],
+    // Before /files, which it is below.
+    ['/files/deployments', createPartServer(deps)],
     ['/files', createTusServer(deps)],
   ]
   const s3AtRoot = createS3Listener(deps, 'root')
@@ -104,6 +107,8 @@ export async function startApi(
       // A reader whose stream ends reconnects at once, and must not reach this process again.
       await server.refuseConnections()
       deps.activityFeed.endStreams()
+      deps.buildLogFeed.endStreams()
+      deps.requestFeed.endStreams()
       await Promise.all([server.stop(drainMs), s3Server.stop(drainMs)])
     },
   }

@@ -1,13 +1,25 @@
-import { type Jobs, type PeriodicJobs, startPeriodicJobs } from '@platform/service/periodic-jobs'
+import { type Jobs, startPeriodicJobs } from '@platform/service/periodic-jobs'
+import type { Part } from '@platform/service/run-service'
 import type { Deps } from '../deps.ts'
+import { openArtifactCollector } from '../features/artifacts/collect-artifacts.ts'
+import { removeFiles } from '../features/artifacts/remove-files.ts'
+import { startBuildWorker } from '../features/builds/build-worker.ts'
+import { sweepDeployments } from '../features/builds/sweep-deployments.ts'
+import { compressNewArtifacts } from '../features/artifacts/compress-artifacts.ts'
 import { discardActivities } from '../features/activity/record.ts'
+import { openRetirement } from '../features/deployments/retirement.ts'
 import { discardIdempotentRequests } from '../http/idempotency.ts'
 import { discardLostStreams } from '../features/streams/stream-slots.ts'
 import { keepDays } from '../features/request-logs/days.ts'
 import { openPathRanker } from '../features/request-logs/path-ranks.ts'
+import { discardFollowed } from '../features/request-logs/follow.ts'
+import { discardSummaries } from '../features/request-logs/request-summary.ts'
 import { expireUploads } from '../features/uploads/uploads.ts'
 import { collectGarbage } from '../features/storage/maintenance/collect-garbage.ts'
 import { mergeBlobs } from '../features/storage/maintenance/merge-blobs.ts'
+
+/** How far apart deployments are looked after: a killed worker's are taken up so long after their lease at most. */
+const SWEEP_MS = 5_000
 
 /** The jobs of the worker, in the order they run in. */
 const openJobs = (): Jobs<Deps> => ({
@@ -15,15 +27,35 @@ const openJobs = (): Jobs<Deps> => ({
   'discard activities': discardActivities,
   'discard the streams of killed processes': discardLostStreams,
   'keep the days of request logs': keepDays,
+  'discard the sums of requests': discardSummaries,
+  'discard the order of followed requests': discardFollowed,
   'expire uploads': expireUploads,
+  'discard the jobs of builds': ({ builds }) => builds.discardTaken(),
+  'retire old deployments': openRetirement(),
+  'remove the files of retired deployments': removeFiles,
+  'collect the files of no deployment': openArtifactCollector(),
+  'compress the files of deployments': compressNewArtifacts,
   'merge the pieces of scattered objects': mergeBlobs,
   'collect the bytes of what is gone': collectGarbage,
   'rank the paths of request logs': openPathRanker(),
 })
 
 /**
- * Runs the jobs at the start and every `everyMs` from then on. It is unhealthy once a job has failed three times in a row.
- * Signing keys are not among them: the key set makes them by a timer of its own, in every role.
+ * Works on deployments as they come, and runs the jobs at the start and every `everyMs` from then on. It is unhealthy once a job has
+ * failed three times in a row. Signing keys are not among them: the key set makes them by a timer of its own, in every role.
  */
-export const startWorker = (deps: Deps, everyMs: number): PeriodicJobs =>
-  startPeriodicJobs(deps, openJobs(), { everyMs, isFirstAtOnce: true })
+export function startWorker(deps: Deps, everyMs: number): Part {
+  const jobs = startPeriodicJobs(deps, openJobs(), { everyMs, isFirstAtOnce: true })
+  const sweep = startPeriodicJobs(
+    deps,
+    { 'look after deployments': sweepDeployments },
+    { everyMs: SWEEP_MS, isFirstAtOnce: true },
+  )
+  const builds = startBuildWorker(deps)
+  return {
+    isHealthy: () => jobs.isHealthy() && sweep.isHealthy(),
+    async stop() {
+      await Promise.all([builds.stop(), sweep.stop(), jobs.stop()])
+    },
+  }
+}

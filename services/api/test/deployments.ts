@@ -1,0 +1,149 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { one } from '@platform/runtime/database'
+import { newId } from '@platform/runtime/new-id'
+import type { TestPlatform } from '@platform/testing/platform'
+import { and, asc, eq, sql } from 'drizzle-orm'
+import { environments, type EnvironmentSlug } from '../src/features/applications/table.ts'
+import { buildLogs, deployments } from '../src/features/deployments/table.ts'
+import type { Deployment } from '../src/features/deployments/transitions.ts'
+import { enlivenBlobs } from '../src/features/storage/enliven-blobs.ts'
+import { receiveBody } from '../src/features/storage/receive-body.ts'
+import { uploadBlobs, uploads } from '../src/features/storage/table.ts'
+import { type Owner, unique } from './scenario.ts'
+import { type ZipEntry, zipOf } from './zip.ts'
+
+type Api = Pick<TestPlatform, 'api'>
+
+/** The parts of an archive as an upload that is complete. */
+async function uploadArchive({ api }: Api, archive: Buffer, partBytes: number): Promise<string> {
+  const at = api.now()
+  const id = newId()
+  await api.db.insert(uploads).values({
+    id,
+    kind: 'deployment',
+    key: id,
+    contentType: 'application/zip',
+    headers: {},
+    metadata: {},
+    tags: {},
+    state: 'ready',
+    expiresAt: new Date(at.getTime() + 86_400_000),
+    createdAt: at,
+    updatedAt: at,
+  })
+  for (let part = 1; (part - 1) * partBytes < archive.length; part++) {
+    const bytes = archive.subarray((part - 1) * partBytes, part * partBytes)
+    async function* body() {
+      yield bytes
+    }
+    await using received = await receiveBody(api, body(), { bytesMax: 1e9 })
+    await api.db.transaction(async (tx) => {
+      await enlivenBlobs(tx, at, received.blobs)
+      await tx.insert(uploadBlobs).values(
+        received.blobs.map(({ id: blobId, length }, n) => ({
+          uploadId: id,
+          part,
+          n,
+          blobId,
+          length,
+          uploadedAt: at,
+        })),
+      )
+    })
+    received.keep()
+  }
+  return id
+}
+
+interface NewDeployment {
+  /** Entries of an archive, or its bytes; none: nothing was uploaded. */
+  archive?: readonly ZipEntry[] | Buffer
+  environment?: EnvironmentSlug
+  rootDirectory?: string
+  status?: Deployment['status']
+  partBytes?: number
+}
+
+/** A deployment as the control plane leaves it: QUEUED with a job, unless another status is asked for. */
+export async function newDeployment(
+  platform: Api,
+  owner: Pick<Owner, 'organizationId' | 'applicationId'>,
+  { archive, environment = 'production', rootDirectory, status = 'QUEUED', partBytes = 5_000_000 }: NewDeployment,
+): Promise<Deployment> {
+  const { api } = platform
+  const bytes = archive === undefined || Buffer.isBuffer(archive) ? archive : zipOf(archive)
+  const uploadId = bytes ? await uploadArchive(platform, bytes, partBytes) : null
+  const at = api.now()
+  return api.db.transaction(async (tx) => {
+    const rows = await tx
+      .update(environments)
+      .set({ lastSeq: sql`${environments.lastSeq} + 1` })
+      .where(and(eq(environments.applicationId, owner.applicationId), eq(environments.slug, environment)))
+      .returning()
+    const { id: environmentId, lastSeq: seq } = one(rows)
+    const made = await tx
+      .insert(deployments)
+      .values({
+        id: newId(),
+        organizationId: owner.organizationId,
+        applicationId: owner.applicationId,
+        environmentId,
+        seq,
+        status,
+        label: `site-${unique()}`,
+        rootDirectory: rootDirectory ?? null,
+        createdBy: { type: 'user', id: newId() },
+        uploadId,
+        createdAt: at,
+        updatedAt: at,
+      })
+      .returning()
+    if (status === 'QUEUED') await api.builds.enqueue(tx, one(made).id)
+    return one(made)
+  })
+}
+
+export async function deploymentOf({ api }: Api, id: string): Promise<Deployment> {
+  return one(await api.db.select().from(deployments).where(eq(deployments.id, id)))
+}
+
+/** Waits until a deployment is as asked. */
+export async function until(
+  platform: Api,
+  id: string,
+  isSo: (deployment: Deployment) => boolean,
+  patienceMs = 20_000,
+): Promise<Deployment> {
+  for (const deadline = Date.now() + patienceMs; ; await sleep(5)) {
+    const deployment = await deploymentOf(platform, id)
+    if (isSo(deployment)) return deployment
+    if (Date.now() > deadline) throw new Error(`Still ${deployment.status}: ${await logOf(platform, id)}`)
+  }
+}
+
+/** Waits until a deployment is ACTIVE or FAILED. */
+export const untilEnded = (platform: Api, id: string): Promise<Deployment> =>
+  until(platform, id, ({ status }) => status === 'ACTIVE' || status === 'FAILED')
+
+/** The build log as text, a line for each line. */
+export async function logOf({ api }: Api, id: string): Promise<string> {
+  const rows = await api.db
+    .select()
+    .from(buildLogs)
+    .where(eq(buildLogs.deploymentId, id))
+    .orderBy(asc(buildLogs.createdAt))
+  return rows.map(({ type, message }) => message.replaceAll(/^/gm, `${type} `)).join('\n')
+}
+
+export async function environmentOf(
+  { api }: Api,
+  { applicationId }: Pick<Owner, 'applicationId'>,
+  slug: EnvironmentSlug = 'production',
+): Promise<typeof environments.$inferSelect> {
+  return one(
+    await api.db
+      .select()
+      .from(environments)
+      .where(and(eq(environments.applicationId, applicationId), eq(environments.slug, slug))),
+  )
+}
