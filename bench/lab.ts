@@ -18,6 +18,8 @@ const scopes = [
   'platform:organizations:write',
   'platform:api_keys:write',
   'network:applications:write',
+  'network:deployments:read',
+  'network:deployments:trigger',
   'network:env_vars:read',
   'network:storage:read',
   'network:storage:write',
@@ -32,6 +34,8 @@ const TOKEN_REUSED_MS = 120_000
 interface Platform {
   apiOrigin: string
   apiPid: number
+  /** Where the same process serves hostnames. */
+  edgeOrigin: string
   /** Starts one more process of the API beside the first, on the same core, database and Redis. */
   startAnotherApi(): Promise<{ origin: string; pid: number }>
   /** Starts a worker, which runs its jobs at once. */
@@ -240,6 +244,7 @@ async function startPlatform({
   return {
     apiOrigin: api.origin,
     apiPid: api.pid,
+    edgeOrigin: `http://127.0.0.1:${edgePort}`,
     startAnotherApi: async () => startApi('api', await freePort()),
     async startWorker() {
       const port = await freePort()
@@ -254,7 +259,7 @@ async function startPlatform({
         ...(body && { body: JSON.stringify(body) }),
       })
       if (!answer.ok) throw new Error(`${method} ${path} answered ${answer.status}: ${await answer.text()}`)
-      return (await answer.json()) as T
+      return (answer.status === 204 ? undefined : await answer.json()) as T
     },
   }
 }

@@ -12,11 +12,15 @@ import { exchange } from './suites/exchange.ts'
 import { list } from './suites/list.ts'
 import { objectLists } from './suites/object-lists.ts'
 import { getSmall, putSmall } from './suites/objects.ts'
+import { deploy } from './suites/deploy.ts'
 import { discovery, jwks, rotate, rotateOnce, userinfo } from './suites/oidc.ts'
 import { passwordFlood } from './suites/password-flood.ts'
 import { rcloneSync } from './suites/rclone.ts'
 import { read } from './suites/read.ts'
+import { requestSummary } from './suites/request-summary.ts'
 import { requestLogs } from './suites/request-logs.ts'
+import { staticLarge, staticSmall } from './suites/static-files.ts'
+import { routes } from './suites/routes.ts'
 import { getLarge, putLarge, tus } from './suites/transfers.ts'
 import { twoProcesses } from './suites/two-processes.ts'
 import { formatTable } from './table.ts'
@@ -28,6 +32,7 @@ const suites: readonly Suite[] = [
   twoProcesses,
   list,
   requestLogs,
+  requestSummary,
   rotate,
   rotateOnce,
   userinfo,
@@ -39,8 +44,12 @@ const suites: readonly Suite[] = [
   getLarge,
   putLarge,
   tus,
+  staticSmall,
+  staticLarge,
+  deploy,
   objectLists,
   rcloneSync,
+  routes,
 ]
 
 const ROUNDS_MIN = 1

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
 import type { Lab } from './lab.ts'
 import { cpuOfServer, memoryOfServer } from './process-costs.ts'
 import { fillPath, type LoadResult, sendLoad } from './send-load.ts'
@@ -117,6 +119,21 @@ const resultOf = (
   loadMakerBusy,
 })
 
+/** As fetch does, but with a Host header of the caller's choice. */
+async function ask(
+  url: string,
+  { method, headers, body }: { method: string; headers: Record<string, string>; body: string | undefined },
+): Promise<Response> {
+  const sent = request(url, { method, headers }).end(body)
+  const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+  const given = new Headers()
+  for (const [name, value] of Object.entries(answer.headers)) given.set(name, String(value))
+  return new Response(Buffer.concat((await answer.toArray()) as Buffer[]), {
+    status: answer.statusCode ?? 0,
+    headers: given,
+  })
+}
+
 async function checkAnswer(prepared: Prepared, contender: Contender): Promise<void> {
   const { name, origin, credentials } = contender
   const load = loadOf(prepared)
@@ -124,14 +141,14 @@ async function checkAnswer(prepared: Prepared, contender: Contender): Promise<vo
   const body = form ?? load.body
   const path = fillPath(contender.path ?? load.path, 0)
   const sign = credentials && createSigner(credentials, new URL(origin).host)
-  const answer = await fetch(origin + path, {
+  const answer = await ask(origin + path, {
     method: load.method,
     headers: {
       ...(await load.headers(contender)),
       ...sign?.(load.method, path, payloadHashOf(body)),
       'x-forwarded-for': `10.${load.addressBlock}.255.255`,
     },
-    ...(body !== undefined && { body }),
+    body,
   })
   if (!answer.ok) throw new Error(`${name} answered ${answer.status}: ${await answer.text()}`)
   await prepared.check?.(name, answer)

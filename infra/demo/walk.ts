@@ -2,10 +2,13 @@ import { deepStrictEqual } from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
+import { resolve } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/client-s3'
-import { Browser } from '@platform/testkit/browser'
+import { bearer, form, json, openAsk } from '../client/ask.ts'
+import { deployFolder } from '../client/deploy-folder.ts'
+import { beginDeviceSignIn, type Tokens } from '../client/sign-in.ts'
 
 interface Where {
   baseUrl: string
@@ -22,6 +25,8 @@ const scopes = [
   'platform:organizations:write',
   'platform:api_keys:write',
   'network:applications:write',
+  'network:deployments:trigger',
+  'network:deployments:read',
   'network:env_vars:read',
   'network:env_vars:write',
   'network:storage:read',
@@ -33,73 +38,21 @@ function say(step: string, ...details: string[]): void {
   process.stdout.write(`\n${step}\n${details.map((line) => `    ${line}\n`).join('')}`)
 }
 
-/** Sends a request and demands its status. Prints method, path and status; never a secret. */
-async function ask<T>(url: string, status: number, init: RequestInit = {}): Promise<T> {
-  const answer = await fetch(url, init)
-  const text = await answer.text()
-  // The URL of an upload ends in its token.
-  const path = new URL(url).pathname.replace(/^(\/files\/[^.]+).*/, '$1.…')
-  process.stdout.write(`    ${init.method ?? 'GET'} ${path} → ${answer.status}\n`)
-  if (answer.status !== status) throw new Error(`Expected ${status} from ${url}, got ${answer.status}: ${text}`)
-  return (text === '' ? undefined : JSON.parse(text)) as T
-}
-
-const form = (fields: Record<string, string>): RequestInit => ({ method: 'POST', body: new URLSearchParams(fields) })
-const json = (token: string, body: object): RequestInit => ({
-  method: 'POST',
-  headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-  body: JSON.stringify(body),
-})
+const ask = openAsk((line) => process.stdout.write(`    ${line}\n`))
 
 /** Device authorization as a command-line tool does it, with a person at a browser beside it. */
 async function signIn({ idpUrl, cliClientId, demo }: Where): Promise<string> {
-  interface Discovery {
-    token_endpoint: string
-    device_authorization_endpoint: string
-  }
   say('1. The command-line client reads where things are and asks for a device code')
-  const endpoints = await ask<Discovery>(`${idpUrl}/.well-known/openid-configuration`, 200)
-  interface Device {
-    device_code: string
-    user_code: string
-    verification_uri: string
-    verification_uri_complete: string
-    interval: number
-  }
-  const device = await ask<Device>(
-    endpoints.device_authorization_endpoint,
-    200,
-    form({ client_id: cliClientId, scope: scopes.join(' ') }),
-  )
-  const poll = form({
-    grant_type: 'urn:ietf:params:oauth:grant-type:device_code',
-    client_id: cliClientId,
-    device_code: device.device_code,
-  })
-  const pending = await ask<{ error: string }>(endpoints.token_endpoint, 400, poll)
+  const { device, poll, approve } = await beginDeviceSignIn(ask, idpUrl, cliClientId, scopes)
+  const pending = await poll<{ error: string }>(400)
   deepStrictEqual(pending.error, 'authorization_pending')
 
   say(`2. The person opens ${device.verification_uri}, signs in as ${demo.email} and approves ${device.user_code}`)
-  const browser = new Browser()
-  let page = await browser.follow(await browser.visit(device.verification_uri_complete), idpUrl)
-  if (!page.body.includes('name="password"'))
-    throw new Error(`Expected the sign-in page, got ${page.status}: ${page.body.slice(0, 500)}`)
-  page = await browser.follow(await browser.submit(page, { email: demo.email, password: demo.password }), idpUrl)
-  if (!page.body.includes(device.user_code))
-    throw new Error(`Expected the approval page with the code, got ${page.status}: ${page.body.slice(0, 500)}`)
-  page = await browser.follow(await browser.submit(page, {}, { name: 'decision', value: 'approve' }), idpUrl)
-  if (page.status !== 200)
-    throw new Error(`Expected the approval to be confirmed, got ${page.status}: ${page.body.slice(0, 500)}`)
+  await approve(demo)
 
   say('3. The client polls again and has its tokens')
   await sleep(device.interval * 1_000)
-  interface Tokens {
-    access_token: string
-    refresh_token: string
-    id_token: string
-    expires_in: number
-  }
-  const tokens = await ask<Tokens>(endpoints.token_endpoint, 200, poll)
+  const tokens = await poll<Tokens>(200)
   deepStrictEqual([tokens.expires_in, typeof tokens.refresh_token, typeof tokens.id_token], [300, 'string', 'string'])
   return tokens.access_token
 }
@@ -157,11 +110,11 @@ export async function walk(where: Where): Promise<void> {
   deepStrictEqual(machine.expires_in, 300)
 
   say('7. The key pulls the merged variables; the sensitive one is counted and left out')
-  const bearer = { headers: { authorization: `Bearer ${machine.access_token}` } }
+  const asMachine = bearer(machine.access_token)
   const pulled = await ask(
     `${baseUrl}/applications/${application.id}/env-vars/pull?environment=production`,
     200,
-    bearer,
+    asMachine,
   )
   deepStrictEqual(pulled, {
     items: [
@@ -174,33 +127,33 @@ export async function walk(where: Where): Promise<void> {
   process.stdout.write(`    ${JSON.stringify(pulled)}\n`)
 
   say('8. What the key must not do')
-  await ask(`${baseUrl}/organizations/${organization.id}`, 403, bearer)
-  await ask(`${baseUrl}/api-keys?applicationId=${application.id}`, 403, bearer)
+  await ask(`${baseUrl}/organizations/${organization.id}`, 403, asMachine)
+  await ask(`${baseUrl}/api-keys?applicationId=${application.id}`, 403, asMachine)
 
   say('9. The key is revoked: the next exchange fails at once')
-  await ask(`${baseUrl}/api-keys/${key.id}`, 204, { method: 'DELETE', headers: { authorization: `Bearer ${token}` } })
+  await ask(`${baseUrl}/api-keys/${key.id}`, 204, bearer(token, 'DELETE'))
   const refused = await ask<{ error: string }>(`${baseUrl}/oauth2/token`, 401, exchange)
   deepStrictEqual(refused.error, 'invalid_token')
 
   await store(where, token, application.id)
+  await deploy(where, token, application)
 
   say('All answers were right.')
 }
 
 /** A GET of a URL whose host may not resolve here: names below localhost do in browsers and in curl, not everywhere. */
-async function open(url: string): Promise<Buffer> {
+async function open(url: string, status = 200): Promise<Buffer> {
   const { host, hostname, port, pathname, search } = new URL(url)
   const target = hostname.endsWith('.localhost') ? 'localhost' : hostname
   const sent = request({ host: target, port, path: `${pathname}${search}`, headers: { host } }).end()
   const [answer] = (await once(sent, 'response')) as [IncomingMessage]
   process.stdout.write(`    GET ${host}${pathname} → ${answer.statusCode}\n`)
-  if (answer.statusCode !== 200) throw new Error(`Expected 200 from ${url}, got ${answer.statusCode}`)
+  if (answer.statusCode !== status) throw new Error(`Expected ${status} from ${url}, got ${answer.statusCode}`)
   return buffer(answer)
 }
 
 /** Files: by an S3 client, by a resumable upload, through the trash and back, and out by URL. */
 async function store({ baseUrl }: Where, token: string, applicationId: string): Promise<void> {
-  const bearer = { authorization: `Bearer ${token}` }
   const environment = `${baseUrl}/applications/${applicationId}/environments/production`
 
   say('10. A bucket, and an API key that an S3 client can sign with')
@@ -252,9 +205,7 @@ async function store({ baseUrl }: Where, token: string, applicationId: string): 
   const head = await fetch(upload.url, { method: 'HEAD', headers: { 'tus-resumable': '1.0.0' } })
   deepStrictEqual(head.headers.get('upload-offset'), '400000')
   await append(400_000, content.subarray(400_000))
-  const done = await ask<{ state: string }>(`${environment}/buckets/media/uploads/${session.id}`, 200, {
-    headers: bearer,
-  })
+  const done = await ask<{ state: string }>(`${environment}/buckets/media/uploads/${session.id}`, 200, bearer(token))
   deepStrictEqual(done.state, 'completed')
 
   say('13. Into the trash and back')
@@ -262,19 +213,70 @@ async function store({ baseUrl }: Where, token: string, applicationId: string): 
     items: { id: string; key: string }[]
     total: number
   }
-  const objects = () => ask<Listed>(`${environment}/buckets/media/objects`, 200, { headers: bearer })
+  const objects = () => ask<Listed>(`${environment}/buckets/media/objects`, 200, bearer(token))
   const before = await objects()
   deepStrictEqual(
     before.items.map(({ key: name }) => name),
     ['large.bin', 'notes/hello.txt'],
   )
   const object = before.items[1]?.id ?? ''
-  await ask(`${environment}/objects/${object}`, 204, { method: 'DELETE', headers: bearer })
+  await ask(`${environment}/objects/${object}`, 204, bearer(token, 'DELETE'))
   deepStrictEqual((await objects()).total, 1)
-  await ask(`${environment}/trash/${object}/restore`, 200, { method: 'POST', headers: bearer })
+  await ask(`${environment}/trash/${object}/restore`, 200, bearer(token, 'POST'))
   deepStrictEqual((await objects()).total, 2)
 
   say('14. A signed URL lets a browser read the private file, from an origin of its own')
-  const access = await ask<{ url: string }>(`${environment}/objects/${object}/access-url`, 200, { headers: bearer })
+  const access = await ask<{ url: string }>(`${environment}/objects/${object}/access-url`, 200, bearer(token))
   deepStrictEqual((await open(access.url)).toString(), 'Hello, storage')
+}
+
+/** A site: deployed, changed and deployed again, rolled back; a page that was loaded before finds its script throughout. */
+async function deploy({ baseUrl }: Where, token: string, application: { id: string; slug: string }): Promise<void> {
+  const at = { baseUrl, token }
+  const site = (version: 1 | 2) => resolve(import.meta.dirname, `../sites/demo-${version}`)
+  const script = { 1: '/assets/app.4f0a9c31.js', 2: '/assets/app.b7d2e650.js' }
+
+  say('15. A hostname for the application, and its first deployment')
+  const label = `shop-${application.id.slice(-8)}x`
+  const { hostname } = await ask<{ hostname: string }>(
+    `${baseUrl}/applications/${application.id}/hostname`,
+    200,
+    json(token, { label }, 'PUT'),
+  )
+  const url = `http://${hostname}`
+  await open(`${url}/`, 404)
+  const first = await deployFolder(ask, at, application.id, site(1))
+  // Edges hear of a change after it is answered; within a second all of them have.
+  const shows = async (origin: string, version: 1 | 2) => {
+    let page = ''
+    for (const deadline = Date.now() + 1_000; !page.includes(`Version ${version}`) && Date.now() < deadline;)
+      page = (await open(`${origin}/`)).toString()
+    deepStrictEqual([page.includes(`Version ${version}`), page.includes(script[version])], [true, true])
+  }
+  await shows(url, 1)
+
+  say('16. The site changes and is deployed again; a page that was open before still finds its script')
+  const second = await deployFolder(ask, at, application.id, site(2))
+  await shows(url, 2)
+  await open(`${url}${script[1]}`)
+  await open(`${url}/assets/app.00000000.js`, 404)
+  await shows(first.url, 1)
+
+  say('17. Rolled back, without a build')
+  const back = await ask<{ isCurrent: boolean }>(
+    `${baseUrl}/deployments/${first.id}/promote`,
+    200,
+    bearer(token, 'POST'),
+  )
+  deepStrictEqual(back.isCurrent, true)
+  await shows(url, 1)
+  await open(`${url}${script[2]}`)
+
+  say('18. What was said while it was deployed')
+  interface Log {
+    items: { createdAt: string; type: string; message: string }[]
+  }
+  const { items } = await ask<Log>(`${baseUrl}/deployments/${second.id}/logs`, 200, bearer(token))
+  for (const { createdAt, type, message } of items) process.stdout.write(`    ${createdAt} ${type} ${message}\n`)
+  deepStrictEqual(items.length > 0, true)
 }

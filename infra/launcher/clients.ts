@@ -24,3 +24,6 @@ export const clients = {
 } as const
 
 export const demoEmail = 'demo@example.com'
+
+/** The first label of the site that the demo account deploys. */
+export const helloLabel = 'hello'

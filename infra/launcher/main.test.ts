@@ -2,6 +2,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { get, type IncomingMessage } from 'node:http'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -57,6 +58,15 @@ async function runToEnd(env: Record<string, string> = {}, ...options: string[]) 
     once(launcher, 'exit'),
   ])
   return { code: code as number, out: out.join(''), err: err.join('') }
+}
+
+/** A page by its hostname, which not every resolver finds below localhost. */
+async function pageAt(url: string): Promise<string> {
+  const { host, port, pathname } = new URL(url)
+  const [answer] = (await once(get({ host: 'localhost', port, path: pathname, headers: { host } }), 'response')) as [
+    IncomingMessage,
+  ]
+  return (await answer.toArray()).join('')
 }
 
 async function takePort(): Promise<{ port: string; free: () => void }> {
@@ -142,6 +152,7 @@ describe('a start that works', () => {
       baseUrl: string
       idpUrl: string
       s3Url: string
+      helloUrl: string
       demo: { email: string; password: string }
     }
     return { launcher, platform, readErr: () => err }
@@ -165,6 +176,7 @@ describe('a start that works', () => {
     const discovery = await fetch(`${platform.idpUrl}/.well-known/openid-configuration`)
     expect(await discovery.json()).toMatchObject({ issuer: platform.idpUrl })
     expect(await (await fetch(platform.s3Url)).text()).toContain('<Code>AccessDenied</Code>')
+    expect(await pageAt(platform.helloUrl)).toContain('It works')
     expect((await stat(join(dataFolder, 'secrets.json'))).mode & 0o777).toBe(0o600)
     expect(await stop(launcher)).toBe(0)
     await expect(fetch(platform.baseUrl)).rejects.toThrow('fetch failed')

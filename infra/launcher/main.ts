@@ -13,6 +13,7 @@ import { createDatabases } from './databases.ts'
 import { endLeftoverServices, rememberServices } from './leftover-services.ts'
 import { claimPort } from './ports.ts'
 import { readSecrets } from './secrets.ts'
+import { deployHelloSite } from './hello-site.ts'
 import { bringSeedIntoLine } from './seed.ts'
 import { startService } from './service.ts'
 import type { Service } from './service.ts'
@@ -108,6 +109,9 @@ async function start(): Promise<void> {
   await Promise.all([api.waitUntilAnswers(`${urls.baseUrl}/.well-known/jwks.json`), seedWhenReady()])
   if (stopRequestedAt !== undefined) return
   for (const service of running.services) stopWhenItEnds(service.ended)
+  const missing = await deployHelloSite(dataFolder, urls, secrets.demoPassword, () => stopRequestedAt !== undefined)
+  if (stopRequestedAt !== undefined) return
+  if (missing !== undefined) report(missing)
   flushCompileCache() // otherwise written at our end, which may be a kill
   process.stdout.write(
     isForPrograms ? `${summarizeForPrograms(urls, secrets)}\n` : summarizeForPeople(urls, secrets, dataFolder),
@@ -180,6 +184,7 @@ function describeEnvironments({
       CONSOLE_CLIENT_IDS: clients.console.id,
       CORS_ORIGINS: new URL(clients.console.redirectUri).origin,
       OBJECTS_URL: pathToFileURL(join(dataFolder, 'objects')).href,
+      DEFAULT_PLAN: 'pro',
     },
   }
 }

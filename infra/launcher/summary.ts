@@ -1,8 +1,11 @@
 import { join } from 'node:path'
-import { clients, demoEmail } from './clients.ts'
+import { clients, demoEmail, helloLabel } from './clients.ts'
 import type { Secrets } from './secrets.ts'
 
 export type Urls = { baseUrl: string; idpUrl: string; edgeUrl: string; s3Url: string }
+
+/** Where the site of the demo account answers. */
+const helloUrl = (edgeUrl: string): string => edgeUrl.replace('://', `://${helloLabel}.`)
 
 /** One line of JSON with all that a program needs to use the platform. */
 export function summarizeForPrograms({ baseUrl, idpUrl, edgeUrl, s3Url }: Urls, secrets: Secrets): string {
@@ -12,6 +15,7 @@ export function summarizeForPrograms({ baseUrl, idpUrl, edgeUrl, s3Url }: Urls, 
     idpUrl,
     edgeUrl,
     s3Url,
+    helloUrl: helloUrl(edgeUrl),
     demo: { email: demoEmail, password: secrets.demoPassword },
     clients: {
       cli: { id: cli.id, redirectUri: cli.redirectUri },
@@ -37,7 +41,7 @@ The platform is running.
   API                ${baseUrl}
   API reference      ${baseUrl}/docs
   Identity provider  ${idpUrl}
-  Deployments        ${edgeUrl}
+  A deployed site    ${helloUrl(edgeUrl)}
   S3                 ${s3Url}
   Data and logs      ${dataFolder}
   Mail               ${join(dataFolder, 'mail')}

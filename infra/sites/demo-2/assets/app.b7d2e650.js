@@ -1,0 +1,1 @@
+document.body.append('This is the script of version 2.')
