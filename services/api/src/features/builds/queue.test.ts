@@ -2,7 +2,7 @@ import { newId } from '@platform/runtime/new-id'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { sql } from 'drizzle-orm'
 import { PgBoss } from 'pg-boss'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { newDeployment } from '../../../test/deployments.ts'
 import { newOwner } from '../../../test/scenario.ts'
 import { claimDeployment, giveUpLease, renewLease } from './claim.ts'
@@ -43,6 +43,27 @@ test('a deployment is queued with the transaction that asks for it, or not at al
     expect(await builds.take()).toBeUndefined()
   })
   expect(await takeAll()).toEqual([id])
+})
+
+test('the first job of a process is sent while every connection of its pool is held', async () => {
+  const fresh = await startPlatform({ env: { DATABASE_POOL: '2' } })
+  onTestFinished(() => fresh.close())
+  const { builds, db } = fresh.api
+  const holders = [newId(), newId()]
+  const allHeld = Promise.withResolvers<void>()
+  let held = 0
+  await Promise.all(
+    holders.map((id) =>
+      db.transaction(async (tx) => {
+        await tx.execute(sql`select 1`)
+        held += 1
+        if (held === holders.length) allHeld.resolve()
+        await allHeld.promise
+        await builds.enqueue(tx, id)
+      }),
+    ),
+  )
+  expect(holders).toContain(await builds.take())
 })
 
 test('many who take at once get each deployment once', async () => {

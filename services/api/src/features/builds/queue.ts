@@ -43,23 +43,38 @@ async function hasJobs(db: Db): Promise<boolean> {
 
 type QueueAccess = Pick<QueueOptions, 'db' | 'databaseUrl' | 'logger'>
 
-/** Starts pg-boss. Throws where the database has the schema of another version. */
+/**
+ * Starts pg-boss, on a connection of its own: whoever sends the first job may hold the last connection of the pool. Throws
+ * where the database has the schema of another version.
+ */
 async function startBoss({ db, databaseUrl, logger }: QueueAccess) {
   const { fromDrizzle, PgBoss: Boss } = await import('pg-boss')
+  const openOwn = () => openDatabase(databaseUrl, { name: 'platform-builds', max: 1, prepare: false })
   // The driver gives a list of rows, or for several statements a list of such lists.
   const runOn =
     (on: Db): QueueDatabase['executeSql'] =>
     async (text, values) => ({ rows: (await fromDrizzle(on, sql).executeSql(text, values)).rows.flat() as never[] })
   const runAlone: QueueDatabase['executeSql'] = async (text, values) => {
-    const own = openDatabase(databaseUrl, { name: 'platform-builds', max: 1, prepare: false })
+    const own = openOwn()
     try {
       return await runOn(own.db)(text, values)
     } finally {
       await own.close()
     }
   }
+  const starter = openOwn()
+  let isStarting = true
+  let failure: unknown
+  const runAtStart: QueueDatabase['executeSql'] = (text, values) =>
+    runOn(starter.db)(text, values).catch((error: unknown) => {
+      failure = error
+      throw error
+    })
   const queueDatabase: QueueDatabase = {
-    executeSql: (text, values) => (/^\s*begin\b/i.test(text) ? runAlone : runOn(db))(text, values),
+    executeSql: (text, values) => {
+      if (isStarting) return runAtStart(text, values)
+      return (/^\s*begin\b/i.test(text) ? runAlone : runOn(db))(text, values)
+    },
   }
   const boss: PgBoss = new Boss({
     db: queueDatabase,
@@ -71,7 +86,17 @@ async function startBoss({ db, databaseUrl, logger }: QueueAccess) {
   })
   boss.on('error', (error) => logger.warn({ err: error }, 'the build queue failed'))
   boss.on('warning', ({ message, data }) => logger.warn({ data }, message))
-  await boss.start()
+  try {
+    await boss.start()
+    // A start that could not read its queues says nothing, and would refuse every job for a minute.
+    if (failure) throw failure
+  } catch (error) {
+    await boss.stop({ graceful: false })
+    throw error
+  } finally {
+    isStarting = false
+    await starter.close()
+  }
   return { boss, fromDrizzle }
 }
 
