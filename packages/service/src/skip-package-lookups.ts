@@ -1,20 +1,31 @@
-import { registerHooks } from 'node:module'
+import { registerHooks, type ResolveFnOutput } from 'node:module'
 
 /**
- * Makes the files of the named packages load without a look at their package.json. Node reads it anew for every file that
- * a package imports from itself, and that of drizzle-orm has 179 kB: measured, a service that talks to Postgres then
- * starts in 0.33 s instead of 0.95, and without 130 MB of garbage.
+ * Makes modules load without a look at package.json for each import: Node reads and parses that file anew every time, and the
+ * one of drizzle-orm has 179 kB. A relative import leads where it says, inside the workspace and inside a named package; any
+ * other import is found once for each package of the workspace. Measured on the API: the modules load in 0.6 s instead of 0.95,
+ * and allocate 47 MB instead of 124.
  *
  * packages: names whose files are all ES modules. Call it before anything imports them, so ahead of a dynamic import.
  */
 export function skipPackageLookups(packages: readonly string[]): void {
   const folders = packages.map((name) => `/node_modules/${name}/`)
+  const found = new Map<string, ResolveFnOutput>()
   registerHooks({
     resolve(specifier, context, next) {
-      const { parentURL } = context
-      const isInside = specifier.startsWith('.') && folders.some((folder) => parentURL?.includes(folder))
-      if (!isInside) return next(specifier, context)
-      return { url: new URL(specifier, parentURL).href, format: 'module', shortCircuit: true }
+      const { parentURL = '', conditions } = context
+      const isWorkspace = parentURL.endsWith('.ts') && !parentURL.includes('/node_modules/')
+      if (specifier.startsWith('.')) {
+        const url = new URL(specifier, parentURL).href
+        if (isWorkspace && url.endsWith('.ts')) return { url, format: 'module-typescript', shortCircuit: true }
+        const isInside = folders.some((folder) => parentURL.includes(folder))
+        return isInside ? { url, format: 'module', shortCircuit: true } : next(specifier, context)
+      }
+      if (!isWorkspace || specifier.includes(':')) return next(specifier, context)
+      const key = [specifier, parentURL.split('/src/', 1)[0], ...conditions].join(' ')
+      const known = found.get(key) ?? next(specifier, context)
+      found.set(key, known)
+      return { ...known, shortCircuit: true }
     },
   })
 }

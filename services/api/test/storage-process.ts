@@ -33,6 +33,7 @@ export async function storageProcess(objectsUrl: string, { now = () => new Date(
     OBJECTS_URL: objectsUrl,
     // As the launcher starts it.
     NODE_OPTIONS: '--max-semi-space-size=2',
+    MALLOC_ARENA_MAX: '2',
   })
   const { deps, close } = await compose(loadConfig({ ...env, PORT: '1' }), { now })
   onTestFinished(close)
