@@ -12,7 +12,7 @@ import { newObjectsUrl } from '@platform/testkit/objects'
 import { expect, onTestFinished, test } from 'vitest'
 import { ZipFile } from 'yazl'
 import { activatePlan } from '../src/features/products/products.ts'
-import { peakOf } from './peak-memory.ts'
+import { watchMemory } from './peak-memory.ts'
 import { storageProcess } from './storage-process.ts'
 
 // oxlint-disable-next-line node/no-process-env -- a little in CI, 500 MB by `npm run memory`
@@ -52,6 +52,7 @@ test(
     const { deps, organization, application, start, origin, token, edgePort } = await storageProcess(url)
     await activatePlan(deps, organization.id, 'network', 'pro')
     const { child } = await start()
+    const peak = watchMemory(child.pid ?? 0)
     const bearer = { authorization: `Bearer ${await token()}` }
     const post = async (path: string, body: object = {}) => {
       const headers = { ...bearer, 'content-type': 'application/json' }
@@ -111,6 +112,6 @@ test(
       for await (const chunk of answer) digest.update(chunk as Buffer)
       expect([name, answer.statusCode, digest.digest('hex')]).toEqual([name, 200, hash])
     }
-    expect(peakOf(child.pid ?? 0)).toBeLessThan(HELD_BYTES_MAX)
+    expect(peak()).toBeLessThan(HELD_BYTES_MAX)
   },
 )

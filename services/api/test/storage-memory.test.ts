@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { GetObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3'
 import { newObjectsUrl } from '@platform/testkit/objects'
 import { expect, onTestFinished, test } from 'vitest'
-import { peakOf } from './peak-memory.ts'
+import { watchMemory } from './peak-memory.ts'
 import { storageProcess } from './storage-process.ts'
 
 // oxlint-disable-next-line node/no-process-env -- a little in CI, 5 GB by `npm run memory`
@@ -32,7 +32,7 @@ test(
     if (url.startsWith('file:')) onTestFinished(() => rm(fileURLToPath(url), { recursive: true, force: true }))
     const { bucket, s3, start, origin, token, deliveredAt } = await storageProcess(url)
     const { child } = await start()
-    const peak = () => peakOf(child.pid ?? 0)
+    const peak = watchMemory(child.pid ?? 0)
     const Bucket = bucket.name
 
     await s3.send(
