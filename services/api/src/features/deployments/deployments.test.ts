@@ -595,6 +595,28 @@ describe('build logs', () => {
     ])
   })
 
+  test('come behind the state that they were written in, however close the two are (D85)', async () => {
+    const id = await newDeployment()
+    const followed = async () => {
+      const seen: string[] = []
+      for await (const { event, data } of follow(id)) {
+        seen.push(event === 'log' ? (data.message ?? '') : (data.status ?? event))
+        if (event === 'log') await put(id, { status: 'FAILED' })
+      }
+      return seen
+    }
+    const [seen] = await holding(
+      platform.databaseUrl,
+      async (held) => {
+        await held`lock table build_logs in access exclusive mode`
+        await held`update deployments set status = 'BUILDING' where id = ${id}`
+        await held`insert into build_logs ${held({ deployment_id: id, id: randomUUID(), created_at: new Date(start), type: 'INFO', message: 'line' })}`
+      },
+      [followed],
+    )
+    expect(seen).toEqual(['BUILDING', 'line', 'FAILED', 'end'])
+  })
+
   test('go on behind the last line that was received; nothing is left once the deployment has ended (D85)', async () => {
     const id = await newDeployment()
     const ids = await write(id, 0, 3)

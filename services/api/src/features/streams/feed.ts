@@ -38,8 +38,8 @@ export interface FeedSource<P> {
   read(resourceId: string, after: P, limit: number): Promise<readonly { place: P; text: string }[]>
   isAfter(a: P, b: P): boolean
   /**
-   * What the resource is now: sent when a stream opens and whenever it is another text. Once isOver, the streams of the
-   * resource are sent what is left and `end`, and are closed. Absent: the feed has no state and no end.
+   * What the resource is now: sent when a stream opens and whenever it is another text, ahead of the events that came in it. Once
+   * isOver, the streams of the resource are sent what is left and `end`, and are closed. Absent: the feed has no state and no end.
    */
   readState?(resourceId: string): Promise<{ text: string; isOver: boolean }>
 }
@@ -71,6 +71,8 @@ interface Watcher<P> {
   last: P
   /** The state that was sent last. */
   state: string
+  /** That state is the last one. */
+  isOver: boolean
   hasRoom(): boolean
   send(text: string): void
   end(lastWords: string): void
@@ -95,15 +97,18 @@ export function openFeed<P>(
     const of = [...(watchers.get(resourceId) ?? [])].filter((watcher) => watcher.hasRoom())
     const [first] = of
     if (!first) return false
-    // Before the events: once it is over, there are none behind those that are read now.
-    const state = await source.readState?.(resourceId)
-    for (const watcher of of) {
-      if (!state || watcher.state === state.text || !watcher.hasRoom()) continue
-      watcher.state = state.text
-      watcher.send(state.text)
-    }
+    // Events that are read from here on are all there are for those whose resource was over before.
+    const ending = of.filter(({ isOver }) => isOver)
     const after = of.reduce((earliest, { last }) => (source.isAfter(earliest, last) ? last : earliest), first.last)
     const events = await source.read(resourceId, after, BATCH_MAX)
+    // Read after the events and sent before them: none comes ahead of the state that it happened in.
+    const state = await source.readState?.(resourceId)
+    for (const watcher of of) {
+      if (!state || !watcher.hasRoom()) continue
+      if (watcher.state !== state.text) watcher.send(state.text)
+      watcher.state = state.text
+      watcher.isOver = state.isOver
+    }
     for (const { place, text } of events) {
       for (const watcher of of) {
         if (!source.isAfter(place, watcher.last) || !watcher.hasRoom()) continue
@@ -113,9 +118,10 @@ export function openFeed<P>(
     }
     const isWhole = events.length < BATCH_MAX
     const end = events.at(-1)
-    if (isWhole && state?.isOver)
-      for (const watcher of of) if (!end || !source.isAfter(end.place, watcher.last)) watcher.end(eventText('end', {}))
-    return !isWhole
+    if (isWhole)
+      for (const watcher of ending)
+        if (!end || !source.isAfter(end.place, watcher.last)) watcher.end(eventText('end', {}))
+    return !isWhole || of.some((watcher) => watcher.isOver && !ending.includes(watcher))
   }
 
   async function read(resourceId: string): Promise<void> {
@@ -171,6 +177,7 @@ export function openFeed<P>(
         resourceId,
         last: after,
         state: '',
+        isOver: false,
         hasRoom: () => isOpen && (controller.desiredSize ?? 0) > 0,
         send(text) {
           if (isOpen) controller.enqueue(utf8.encode(text))
