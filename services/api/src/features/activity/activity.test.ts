@@ -9,6 +9,7 @@ import { holding } from '@platform/testkit/holding'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { eventsIn, type ServerSentEvent } from '../../../test/events.ts'
 import { newKey, newOwner, type Owner } from '../../../test/scenario.ts'
 import { discardLostStreams, openStreamSlots } from '../streams/stream-slots.ts'
 import { openActivityFeed } from './feed.ts'
@@ -36,31 +37,14 @@ function anotherFeed(db: TestPlatform['api']['db'] = platform.api.db, heartbeatM
   return { watch: feed.watch, streamSlots }
 }
 
-interface Event {
+interface Activity {
   id: string
-  event: string
-  data: { id: string; type: string; subject: Record<string, unknown>; actor: unknown; createdAt: string }
+  type: string
+  subject: Record<string, unknown>
+  actor: unknown
+  createdAt: string
 }
-
-/** Reads server-sent events one by one; comments and `retry` are passed over. */
-async function* eventsIn(stream: ReadableStream<Uint8Array>): AsyncGenerator<Event, undefined> {
-  let text = ''
-  const decoder = new TextDecoder()
-  for await (const chunk of stream as unknown as AsyncIterable<Uint8Array>) {
-    text += decoder.decode(chunk, { stream: true })
-    for (let end = text.indexOf('\n\n'); end !== -1; end = text.indexOf('\n\n')) {
-      const fields = Object.fromEntries(
-        text
-          .slice(0, end)
-          .split('\n')
-          .map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]),
-      ) as Record<string, string>
-      text = text.slice(end + 2)
-      if (fields.data !== undefined)
-        yield { id: fields.id ?? '', event: fields.event ?? '', data: JSON.parse(fields.data) as Event['data'] }
-    }
-  }
-}
+type Event = ServerSentEvent<Activity>
 
 /** Opens the stream over HTTP; it is closed at the end of the test. */
 async function follow(owner: Pick<Owner, 'token' | 'applicationId'>, headers: Record<string, string> = {}) {
@@ -71,7 +55,7 @@ async function follow(owner: Pick<Owner, 'token' | 'applicationId'>, headers: Re
   })
   const close = () => gone.abort()
   onTestFinished(close)
-  const events = answer.status === 200 && answer.body ? eventsIn(answer.body) : undefined
+  const events = answer.status === 200 && answer.body ? eventsIn<Activity>(answer.body) : undefined
   const next = async (count: number): Promise<Event[]> => {
     const taken: Event[] = []
     if (!events) throw new Error(`The stream was refused with ${answer.status}`)
@@ -191,7 +175,7 @@ test('several processes tell the same, whichever did the work', async () => {
   const other = anotherFeed(db)
   const owner = await newOwner(platform)
   const here = await follow(owner)
-  const there = eventsIn(await other.watch(owner.applicationId, 0, async () => {}))
+  const there = eventsIn<Activity>(await other.watch(owner.applicationId, 0, async () => {}))
   await setVariable(owner, 'A')
   expect((await here.next(1))[0]?.data.subject.key).toBe('A')
   expect((await there.next()).value?.data.subject.key).toBe('A')

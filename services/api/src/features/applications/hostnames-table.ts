@@ -1,7 +1,7 @@
 import { instant } from '@platform/runtime/columns'
-import { sql } from 'drizzle-orm'
+import { and, eq, sql } from 'drizzle-orm'
 import { check, index, pgTable, text, uniqueIndex, uuid, varchar } from 'drizzle-orm/pg-core'
-import { applications } from './table.ts'
+import { applications, environments } from './table.ts'
 
 /** What an application answers at. The label is the hostname's first; the domain behind it is configuration. */
 export const hostnames = pgTable(
@@ -32,4 +32,10 @@ export const hostnames = pgTable(
     check('hostnames_type', sql`${t.type} in ('DEPLOYMENT', 'BRANCH', 'APP')`),
     check('hostnames_source', sql`${t.source} in ('system', 'user')`),
   ],
+)
+
+/** Joins the environment that a hostname serves: production for APP, preview for BRANCH, none for DEPLOYMENT. */
+export const isEnvironmentOfHostname = and(
+  eq(environments.applicationId, hostnames.applicationId),
+  eq(environments.slug, sql`case ${hostnames.type} when 'APP' then 'production' when 'BRANCH' then 'preview' end`),
 )

@@ -2,11 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Db } from '@platform/runtime/database'
 import type { Notifications } from '@platform/runtime/notifications'
 import { preparedOnce } from '@platform/runtime/prepared-once'
-import { and, eq, sql } from 'drizzle-orm'
+import { eq, sql } from 'drizzle-orm'
 import { LRUCache } from 'lru-cache'
 import { environments } from '../applications/table.ts'
 import { deployments } from '../deployments/table.ts'
-import { hostnames } from '../applications/hostnames-table.ts'
+import { hostnames, isEnvironmentOfHostname } from '../applications/hostnames-table.ts'
 
 /** Triggers tell it the id of an application whose hostnames, or what they serve, have changed. */
 const CHANNEL = 'edge_hostnames'
@@ -36,16 +36,7 @@ const siteByLabel = preparedOnce((db) =>
       deployment: { id: deployments.id, status: deployments.status, retiredAt: deployments.retiredAt },
     })
     .from(hostnames)
-    .leftJoin(
-      environments,
-      and(
-        eq(environments.applicationId, hostnames.applicationId),
-        eq(
-          environments.slug,
-          sql`case ${hostnames.type} when 'APP' then 'production' when 'BRANCH' then 'preview' end`,
-        ),
-      ),
-    )
+    .leftJoin(environments, isEnvironmentOfHostname)
     .leftJoin(
       deployments,
       eq(deployments.id, sql`coalesce(${hostnames.deploymentId}, ${environments.currentDeploymentId})`),

@@ -5,6 +5,7 @@ import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/
 import { eq } from 'drizzle-orm'
 import type { TransactionSql } from 'postgres'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { eventsIn } from '../../../test/events.ts'
 import { newKey, newOwner, type Owner } from '../../../test/scenario.ts'
 import { setMember } from '../organizations/members.ts'
 import { setBillingCap, setEntitlement } from '../products/products.ts'
@@ -524,11 +525,8 @@ describe('build logs', () => {
     await platform.api.db.insert(buildLogs).values(rows)
     return rows.map((row) => row.id)
   }
-  /** Follows a log until the server closes, or for as many events. */
-  async function* follow(
-    id: string,
-    lastEventId?: string,
-  ): AsyncGenerator<{ event: string; id: string | undefined; data: Record<string, string> }> {
+  /** Follows a log until the server closes. */
+  async function* follow(id: string, lastEventId?: string) {
     const answer = await fetch(`${platform.apiUrl}/deployments/${id}/logs/stream`, {
       headers: {
         authorization: `Bearer ${ana.token}`,
@@ -536,21 +534,7 @@ describe('build logs', () => {
       },
     })
     if (answer.status !== 200) throw new Error(String(answer.status))
-    let text = ''
-    for await (const chunk of answer.body as unknown as AsyncIterable<Uint8Array>) {
-      text += Buffer.from(chunk).toString()
-      for (let end = text.indexOf('\n\n'); end !== -1; end = text.indexOf('\n\n')) {
-        const fields = Object.fromEntries(
-          text
-            .slice(0, end)
-            .split('\n')
-            .map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]),
-        ) as Record<string, string>
-        text = text.slice(end + 2)
-        if (fields.event !== undefined)
-          yield { event: fields.event, id: fields.id, data: JSON.parse(fields.data ?? '') as Record<string, string> }
-      }
-    }
+    yield* eventsIn<Record<string, string>>(answer.body)
   }
 
   test('are paged from the oldest line, or from a moment on (A §1, D84)', async () => {

@@ -6,7 +6,7 @@ import { alias } from 'drizzle-orm/pg-core'
 import type { Actor, Deps } from '../../deps.ts'
 import { asWholeSet } from '../../http/pages.ts'
 import { recordActivity } from '../activity/record.ts'
-import { hostnames } from '../applications/hostnames-table.ts'
+import { hostnames, isEnvironmentOfHostname } from '../applications/hostnames-table.ts'
 import { hostnameOf, siteUrlOf } from '../applications/hostname-url.ts'
 import type { Application } from '../applications/reach.ts'
 import { environments } from '../applications/table.ts'
@@ -50,16 +50,7 @@ async function hostnamesWhere(deps: Pick<Deps, 'db' | 'appsUrl'>, where: SQL | u
     })
     .from(hostnames)
     .leftJoin(deployments, eq(deployments.id, hostnames.deploymentId))
-    .leftJoin(
-      environments,
-      and(
-        eq(environments.applicationId, hostnames.applicationId),
-        eq(
-          environments.slug,
-          sql`case ${hostnames.type} when 'APP' then 'production' when 'BRANCH' then 'preview' end`,
-        ),
-      ),
-    )
+    .leftJoin(environments, isEnvironmentOfHostname)
     .leftJoin(current, eq(current.id, environments.currentDeploymentId))
     .where(where)
     .orderBy(desc(hostnames.id))

@@ -2,6 +2,7 @@ import { holding } from '@platform/testkit/holding'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq, sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { eventsIn, type ServerSentEvent } from '../../../test/events.ts'
 import { newOwner, type Owner, servedRequest } from '../../../test/scenario.ts'
 import { openStreams } from '../streams/table.ts'
 import { discardFollowed } from './follow.ts'
@@ -192,37 +193,19 @@ test('minutes are kept for 48 hours and hours for 35 days, whatever becomes of t
   })
 })
 
-/** Reads server-sent events one by one; comments and `retry` are passed over. */
+/** The status of the stream, then its events. */
 async function* follow(
   owner: Owner,
   lastEventId?: string,
-): AsyncGenerator<{ event: string; id?: string; data: Record<string, never> }> {
+): AsyncGenerator<Partial<ServerSentEvent<Record<string, never>>> & { event: string }> {
   const answer = await fetch(`${platform.apiUrl}/applications/${owner.applicationId}/requests/stream`, {
     headers: {
       authorization: `Bearer ${owner.token}`,
       ...(lastEventId !== undefined && { 'last-event-id': lastEventId }),
     },
   })
-  let text = ''
-  yield { event: String(answer.status), data: {} }
-  for await (const chunk of answer.body as unknown as AsyncIterable<Uint8Array>) {
-    text += Buffer.from(chunk).toString()
-    for (let end = text.indexOf('\n\n'); end !== -1; end = text.indexOf('\n\n')) {
-      const fields = Object.fromEntries(
-        text
-          .slice(0, end)
-          .split('\n')
-          .map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]),
-      ) as { event?: string; id?: string; data?: string }
-      text = text.slice(end + 2)
-      if (fields.event !== undefined)
-        yield {
-          event: fields.event,
-          id: fields.id,
-          data: JSON.parse(fields.data ?? '{}') as Record<string, never>,
-        }
-    }
-  }
+  yield { event: String(answer.status) }
+  yield* eventsIn<Record<string, never>>(answer.body)
 }
 const next = async (events: ReturnType<typeof follow>) => (await events.next()).value
 
