@@ -192,7 +192,7 @@ test('an older deployment that ends late is served at its own hostname alone', a
   expect((await environmentOf(platform, ana)).currentDeploymentId).toBe(newer.id)
 })
 
-test('variables are sealed with a deployment as they are, and its log does not show sensitive ones', async () => {
+test('variables are sealed with a deployment as they are; its log and its failure do not show sensitive ones (D97)', async () => {
   const secret = `secret-${unique()}`
   const on = `POST /applications/${ana.applicationId}/env-vars`
   const made = await Promise.all(
@@ -214,6 +214,9 @@ test('variables are sealed with a deployment as they are, and its log does not s
   const log = await logOf(platform, first.id)
   expect(log).toContain('WARN The link "a-[redacted]-b" leads to nothing')
   expect(log).not.toContain(secret)
+  const failed = await deploy(site(1), { rootDirectory: `apps/${secret}` })
+  expect(failed.failureReason).toBe('The root directory "apps/[redacted]" is not in the archive')
+  expect(await logOf(platform, failed.id)).toContain('ERROR The root directory "apps/[redacted]" is not')
   const second = await deploy(site(1))
   expect(second.variables).toEqual(first.variables)
   const [variable] = (await platform.call(ana.token, `GET /applications/${ana.applicationId}/env-vars`)).body.items
@@ -422,7 +425,7 @@ describe('the sweep', () => {
     const set = (id: string, leaseUntil: number) =>
       platform.api.db
         .update(deployments)
-        .set({ ...late, attempt: 1, leaseUntil: new Date(leaseUntil) })
+        .set({ ...late, attempt: 1, leaseUntil: new Date(leaseUntil), buildStartedAt: new Date(at - 36_000_000) })
         .where(eq(deployments.id, id))
     await set(alive.id, at + 60_000)
     await set(gone.id, at - 1)
@@ -431,7 +434,10 @@ describe('the sweep', () => {
       status: 'FAILED',
       failureReason: 'BUILDING took longer than 10 minutes',
     })
-    expect(await untilEnded(platform, gone.id)).toMatchObject({ status: 'ACTIVE', attempt: 2, interruptions: 1 })
+    const begunAgain = await untilEnded(platform, gone.id)
+    expect(begunAgain).toMatchObject({ status: 'ACTIVE', attempt: 2, interruptions: 1 })
+    // The hours of the worker that is gone are not build minutes (D77).
+    expect(begunAgain.buildStartedAt?.getTime()).toBeGreaterThanOrEqual(at)
     expect(await logOf(platform, gone.id)).toMatch(
       /^INFO The worker on it was interrupted; another begins again\nINFO Unpacked/,
     )
@@ -441,12 +447,19 @@ describe('the sweep', () => {
     const { id } = await newDeployment(platform, ana, { archive: site(1), status: 'STARTING' })
     await platform.api.db
       .update(deployments)
-      .set({ attempt: 3, interruptions: 2, leaseUntil: new Date(platform.api.now().getTime() - 1) })
+      .set({
+        attempt: 3,
+        interruptions: 2,
+        leaseUntil: new Date(platform.api.now().getTime() - 1),
+        buildStartedAt: new Date(platform.api.now().getTime() - 36_000_000),
+      })
       .where(eq(deployments.id, id))
     await sweepDeployments(platform.api)
     expect(await untilEnded(platform, id)).toMatchObject({
       status: 'FAILED',
       failureReason: 'The platform was interrupted',
+      buildStartedAt: null,
+      buildEndedAt: null,
     })
   })
 

@@ -9,17 +9,17 @@ import { insertLines } from './build-log.ts'
 
 /** How long a worker may be silent before another takes its deployment up. */
 export const LEASE_MS = 30_000
-/** The lease that lapses so many times ends the deployment. */
+/** A deployment fails when its lease lapses this many times. */
 const INTERRUPTIONS_MAX = 3
 
-/** The states in which a worker has a deployment, or should have. */
+/** The states in which a worker holds a lease. */
 export const heldStatuses = ['STARTING', 'BUILDING', 'PROVISIONING'] as const
 export type HeldStatus = (typeof heldStatuses)[number]
 
 /** How long each state may take, in milliseconds. */
 export const deadlineMs: Record<HeldStatus, number> = { STARTING: 300_000, BUILDING: 600_000, PROVISIONING: 60_000 }
 
-/** What the author of a deployment is told that took too long. */
+/** The failure reason of a deployment that stayed in a state beyond its deadline. */
 export const lateReason = (status: HeldStatus): string =>
   `${status} took longer than ${deadlineMs[status] / 60_000} ${deadlineMs[status] === 60_000 ? 'minute' : 'minutes'}`
 
@@ -37,7 +37,7 @@ async function hasRoom(tx: Db, organizationId: string, quota: number): Promise<b
   return underWay < quota
 }
 
-/** Why a deployment under way may be taken up: its worker gave it up, or fell silent. */
+/** What a claim writes if the lease was released or has lapsed; undefined while a worker holds it. */
 function takeOver(row: Deployment, at: Date): { interruptions: number; line: string } | undefined {
   if (row.leaseUntil === null)
     return { interruptions: row.interruptions, line: 'Another worker goes on with it from the start' }
@@ -46,11 +46,11 @@ function takeOver(row: Deployment, at: Date): { interruptions: number; line: str
 }
 
 /**
- * Takes a deployment up for a worker: one that is queued, if its organization's quota of builds at once has room, or one whose worker
- * gave it up or let its lease lapse. It is in STARTING from then on, under an attempt of its own, so what an earlier worker
- * still writes no longer counts. The third lapsed lease fails it.
+ * Claims a deployment for a worker: a queued one if its organization runs fewer builds than its quota allows, or one whose lease was
+ * released or has lapsed. The claim starts a new attempt in STARTING, so writes of an earlier worker no longer match. The
+ * third lapsed lease fails the deployment. Time of earlier attempts is not billed.
  *
- * Returns undefined where there is nothing to take; a queued one that found no room stays queued.
+ * Returns undefined if there is nothing to claim; a queued deployment that found no room stays queued.
  */
 export async function claimDeployment({ db, now }: ClaimDeps, id: string): Promise<Deployment | undefined> {
   const [known] = await db
@@ -70,6 +70,7 @@ export async function claimDeployment({ db, now }: ClaimDeps, id: string): Promi
     if (!isQueued && !taken) return undefined
     if (taken && taken.interruptions >= INTERRUPTIONS_MAX) {
       const { attempt } = row
+      await tx.update(deployments).set({ buildStartedAt: null }).where(eq(deployments.id, id))
       await insertLines(tx, { id, attempt }, [
         { at: at.getTime(), type: 'ERROR', text: 'The platform was interrupted' },
       ])
@@ -86,7 +87,8 @@ export async function claimDeployment({ db, now }: ClaimDeps, id: string): Promi
         ...(taken && { interruptions: taken.interruptions }),
         leaseUntil: new Date(at.getTime() + LEASE_MS),
         deadlineAt: new Date(at.getTime() + deadlineMs.STARTING),
-        buildStartedAt: row.buildStartedAt ?? at,
+        // An attempt that the platform lost is not billed.
+        buildStartedAt: at,
         updatedAt: at,
       })
       .where(eq(deployments.id, id))
@@ -122,7 +124,7 @@ export async function giveUpLease({ db, builds }: ClaimDeps, hold: Hold): Promis
   })
 }
 
-/** Asks for the deployment of an organization that has been queued longest: one of those under way has ended. */
+/** Enqueues the deployment of an organization that has been queued longest, after one of its builds has ended. */
 export async function enqueueNext({ db, builds }: ClaimDeps, organizationId: string): Promise<void> {
   const [next] = await db
     .select({ id: deployments.id })

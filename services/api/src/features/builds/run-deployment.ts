@@ -25,7 +25,7 @@ import { type Unpacked, unpackArchive } from './unpack-archive.ts'
 import { openWorkFolder } from './work-folder.ts'
 
 const HEARTBEAT_MS = 10_000
-/** An artifact that is collected between being found and being linked is stored again; that twice in a row is no accident. */
+/** An artifact may be collected between the look-up and the link; the files are stored again then, up to three times in all. */
 const LINK_TRIES = 3
 
 /** The deployment is somebody else's by now, or has ended: nothing more may be written of it. */
@@ -40,6 +40,8 @@ interface Run {
   deps: RunDeps
   deployment: Deployment
   log: BuildLog
+  /** Replaces the values of sensitive variables. */
+  redact(text: string): string
   /** Aborted with why the run is to end: LostHold, Stopping, or UnusableOutput for a deadline that has passed. */
   signal: AbortSignal
   /** Enters a state: its deadline counts from now. Throws LostHold. */
@@ -132,7 +134,7 @@ async function store(run: Run, unpacked: Unpacked, { manifest, assets }: Output)
   for (let tries = 1; ; tries++) {
     const { newFiles, newBytes } = await storeFiles(deps, contents, signal)
     log.line('INFO', `Stored ${countOf(newFiles, 'new file')} (${sizeOf(newBytes)}); the site has ${sizeOf(sizeBytes)}`)
-    // What was said so far is there before the next state is; the transaction that follows holds the row that the log needs.
+    // The log is flushed before the state changes: the next transaction locks the row that log writes need.
     await log.flush()
     try {
       await run.enter('BUILDING', 'PROVISIONING', { output: manifest, sizeBytes }, (tx) =>
@@ -163,9 +165,9 @@ async function work(run: Run, folder: string, startedAt: number): Promise<void> 
 }
 
 /** Ends a deployment that cannot be deployed, with the reason as the last line of its log. */
-async function failWith({ deps: { db, now }, deployment, log }: Run, sentence: string): Promise<void> {
-  // It names what its author wrote, which may be anything.
-  const reason = storableLine(sentence)
+async function failWith({ deps: { db, now }, deployment, log, redact }: Run, sentence: string): Promise<void> {
+  // It quotes what its author wrote: names of files, patterns, folders.
+  const reason = storableLine(redact(sentence))
   await log.close()
   await db.transaction(async (tx) => {
     const at = now()
@@ -217,12 +219,17 @@ export async function runDeployment(deps: RunDeps, id: string, stop: AbortSignal
       }
     }
     heartbeat = setInterval(() => void beat(), HEARTBEAT_MS).unref()
-    const log = openBuildLog(deps, deployment, createRedaction(await findSecrets(deps, deployment)))
+    const redaction = createRedaction(await findSecrets(deps, deployment))
+    const log = openBuildLog(deps, deployment, redaction)
     const { signal } = ending
     run = {
       deps,
       deployment,
       log,
+      redact(text) {
+        const redactor = redaction()
+        return redactor.write(text) + redactor.end()
+      },
       signal,
       async enter(from, to, set, inTransaction) {
         signal.throwIfAborted()
