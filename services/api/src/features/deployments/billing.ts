@@ -12,7 +12,7 @@ const BUILD_MINUTE_MICROS = 10_000
 
 export const monthOf = (at: Date): Date => new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), 1))
 
-/** A build that ended in a month was created in it or in the month before: its archive waits for a week at most. */
+/** A build that ended in a month was created in it or in the month before: its upload takes a day at most, and the queue less than the rest. */
 const earliestOf = (month: Date): Date => new Date(Date.UTC(month.getUTCFullYear(), month.getUTCMonth() - 1, 1))
 
 const asDollars = (micros: number): string => `$${(micros / 1_000_000).toFixed(2)}`
