@@ -3,10 +3,10 @@ const REPEATS_MAX = 2
 const WAYS_MAX = 16
 
 /**
- * Whether a pattern is at most quadratic by its looks: at most two repeats, each of one character or class, and few optional
- * parts and alternatives. `[^/]+` with a slash behind it is no choice, and does not count. That is most of what frameworks write, and saves seconds of analysis of each.
+ * Whether a cheap look at a pattern shows that it is at most quadratic: at most two repeats, each of one character or class, and few optional
+ * parts and alternatives. `[^/]+` before a slash cannot backtrack and is not counted. That is most of what frameworks write, and saves seconds of analysis of each.
  *
- * false says nothing: `(a+)+` and patterns with three repeats need the analysis.
+ * false: not known. `(a+)+` and patterns with three repeats need the analysis.
  */
 export function isSimplePattern(source: string): boolean {
   let repeats = 0

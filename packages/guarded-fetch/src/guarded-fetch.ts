@@ -126,7 +126,7 @@ export function openGuardedFetch({
         const isHandedBack = given.redirectsMax === 0 || isResent
         if (location === undefined || isHandedBack)
           return { status: statusCode, headers: present(headers), body, url: url.href }
-        // What a redirect says besides is nothing to anyone.
+        // The body of a redirect is discarded.
         body.on('error', () => {}).destroy()
         if (redirects >= given.redirectsMax) throw new UnreachableOrigin(`${url.host} redirects too often`)
         const next = checkRedirect(location, url, isAllowed)
@@ -138,7 +138,7 @@ export function openGuardedFetch({
   }
 }
 
-/** What is asked of the place that a redirect names: as a browser does it, a form that was sent is answered by a page. */
+/** The request for the target of a redirect. As in browsers, a POST becomes a GET after 301, 302 and 303. */
 function redirected(request: GuardedRequest, status: number, isSameOrigin: boolean): GuardedRequest {
   const { body: _, ...bodiless } = request
   const kept = isSameOrigin ? request.headers : without(request.headers, CREDENTIALS)

@@ -18,7 +18,7 @@ import { expireUploads } from '../features/uploads/uploads.ts'
 import { collectGarbage } from '../features/storage/maintenance/collect-garbage.ts'
 import { mergeBlobs } from '../features/storage/maintenance/merge-blobs.ts'
 
-/** How far apart deployments are looked after: a killed worker's are taken up so long after their lease at most. */
+/** Time between two sweeps: the longest that a deployment waits after its lease has lapsed. */
 const SWEEP_MS = 5_000
 
 /** The jobs of the worker, in the order they run in. */

@@ -9,9 +9,8 @@ const AT_ONCE = 1_000
 const BATCHES_A_ROUND = 20
 
 /**
- * Makes the job that removes the content of files that no deployment has. A round looks at 20,000 artifacts and the next goes on
- * behind them, so that a large store is gone through in time without being read every minute. Their bytes are then the collector's
- * of storage. Safe to repeat, and in several processes at once.
+ * Makes the job that removes the content of files that no deployment has. A round checks up to 20,000 artifacts and the next goes on
+ * after them. The garbage collection of storage frees the bytes later. Safe to repeat, and in several processes at once.
  */
 export function openArtifactCollector(): (deps: Pick<Deps, 'db' | 'now'>) => Promise<void> {
   let after: Buffer = Buffer.alloc(0)
@@ -37,7 +36,7 @@ export function openArtifactCollector(): (deps: Pick<Deps, 'db' | 'now'>) => Pro
           lt(artifacts.createdAt, new Date(now().getTime() - UNLINKED_MS)),
           isUnlinked,
         )
-        // Who links an artifact holds its row: wait for that, and look again in a statement that sees what was linked.
+        // Linking locks the row of an artifact. Wait for that, then look again in a statement that sees the new links.
         const held = await tx
           .select({ sha256: artifacts.sha256 })
           .from(artifacts)

@@ -79,7 +79,7 @@ async function compressOne(deps: CompressDeps, candidate: Candidate): Promise<vo
   }
   const isDone = await deps.db
     .transaction(async (tx) => {
-      // Of two processes at the same artifact one finds the other's rows here, and one that is gone stays gone.
+      // Another process may have compressed this artifact, or it may have been deleted: then nothing is stored.
       const [still] = await tx
         .select({ sha256: artifacts.sha256 })
         .from(artifacts)

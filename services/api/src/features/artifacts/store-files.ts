@@ -42,7 +42,7 @@ type StoreDeps = Pick<Deps, 'db' | 'now' | 'blobs' | 'logger'>
 
 const hexOf = (sha256: Buffer): string => sha256.toString('hex')
 
-/** Those of which no artifact is there, in the order of their hashes. */
+/** Files that have no artifact yet, in the order of their hashes. */
 async function findMissing({ db }: Pick<Deps, 'db'>, files: Iterable<FileContent>): Promise<FileContent[]> {
   const missing = new Map([...files].map((file) => [hexOf(file.sha256), file]))
   const hashes = [...missing.keys()]
@@ -97,7 +97,7 @@ async function receiveAll(deps: StoreDeps, files: readonly FileContent[], signal
   return received
 }
 
-/** Makes artifacts of received blobs. Of those that another deployment stored meanwhile ours are given to the collector. */
+/** Makes artifacts of received blobs. Where another deployment stored the same content meanwhile, our blob is left to the collector. */
 async function commitArtifacts(
   deps: StoreDeps,
   files: readonly FileContent[],

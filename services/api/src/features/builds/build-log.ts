@@ -41,7 +41,7 @@ export function recordsOf(lines: readonly Line[], after: number): LogRecord[] {
   for (const { at, type, text } of lines) {
     const open = records.at(-1)
     const bytes = Buffer.byteLength(text)
-    // A record that had to be moved on takes the lines up to its own time.
+    // A record whose time was moved on to stay unique takes the lines up to that time.
     if (open && open.type === type && at <= Math.max(open.of, last) && open.bytes + 1 + bytes <= RECORD_BYTES_MAX) {
       open.message += `\n${text}`
       open.bytes += 1 + bytes

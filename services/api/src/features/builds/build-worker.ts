@@ -8,7 +8,7 @@ const SLOTS = 2
 const POLL_MS = 3_000
 
 export interface BuildWorker {
-  /** Takes nothing more, gives up what is under way to other workers, and waits until that is done. Safe to repeat. */
+  /** Claims nothing more, releases the running deployments to other workers and waits for that. Safe to repeat. */
   stop(): Promise<void>
 }
 
@@ -53,7 +53,7 @@ export function startBuildWorker(deps: RunDeps): BuildWorker {
       do {
         isAskedAgain = false
         while (underWay.size < SLOTS && !stopping.signal.aborted && (await takeNext()));
-        // Who asked meanwhile did so behind the look that found nothing.
+        // A wake-up may have come after the look that found nothing.
       } while (isAskedAgain && underWay.size < SLOTS && !stopping.signal.aborted)
     } catch (error) {
       logger.warn({ err: error }, 'the build queue cannot be read')

@@ -17,8 +17,8 @@ export interface Builds {
    */
   enqueue(tx: Pick<Db, 'execute'>, deploymentId: string): Promise<void>
   /**
-   * The deployment that has waited longest, for this caller alone; undefined if none waits. It may have ended since, and a
-   * worker that dies with it gives nothing back: whether work is left is for the deployment's row to say.
+   * The deployment that has waited longest, for this caller alone; undefined if none waits. It may have ended since: its row
+   * says whether work is left. A worker that dies does not give the job back.
    */
   take(): Promise<string | undefined>
   /** Calls back whenever there may be something to take, from now on. One listener. */

@@ -2,7 +2,7 @@
 const LENGTH_MIN = 6
 const MASK = '[redacted]'
 
-/** How an encoding spells a value that stands somewhere inside what is encoded, for each of the three alignments. */
+/** The base64 text of a value that stands anywhere inside encoded bytes, one for each of the three alignments. */
 function* base64Spellings(value: string): Generator<string> {
   const bytes = Buffer.from(value)
   for (let before = 0; before < 3; before++) {
@@ -30,7 +30,7 @@ function* spellingsOf(value: string): Generator<string> {
 
 /** Text that comes in pieces, without secrets. */
 export interface Redactor {
-  /** Takes the next piece; returns what is sure to hold no part of a secret that is yet to end. */
+  /** Takes the next piece and returns the text that cannot belong to an unfinished secret. */
   write(text: string): string
   /** Returns the rest. */
   end(): string

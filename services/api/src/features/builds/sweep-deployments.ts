@@ -53,7 +53,7 @@ async function failLate(deps: SweepDeps): Promise<void> {
   }
 }
 
-/** Asks for those that no worker has: given up, fallen silent over, or queued without a job. One of each organization's queued. */
+/** Enqueues deployments that no worker holds: with a released or lapsed lease, or queued without a job (one for each organization). */
 async function enqueueForgotten({ db, now, builds }: SweepDeps): Promise<void> {
   const at = now()
   const unheld = await db
@@ -75,7 +75,7 @@ async function enqueueForgotten({ db, now, builds }: SweepDeps): Promise<void> {
   for (const { id } of [...unheld, ...queued]) await builds.enqueue(db, id)
 }
 
-/** Gives up the parts of archives whose deployments have ended. Such uploads exist only until then, so there are few to look through. */
+/** Deletes the uploads of deployments that have ended. */
 async function discardArchives({ db }: SweepDeps): Promise<void> {
   const ended = db
     .select({ id: uploads.id })
@@ -89,8 +89,8 @@ async function discardArchives({ db }: SweepDeps): Promise<void> {
 }
 
 /**
- * Looks after deployments that nobody is at: ends those that were abandoned or took too long, has those taken up that lost their
- * worker or their job, and clears away what ended ones and killed workers left. Safe to repeat, and in several processes at once.
+ * Recovers stalled deployments: fails abandoned and overdue ones, enqueues those that lost their worker or their job, and removes the
+ * uploads and folders that are left over. Safe to repeat, and in several processes at once.
  */
 export async function sweepDeployments(deps: SweepDeps): Promise<void> {
   await failAbandoned(deps)

@@ -18,7 +18,7 @@ const DEPTH_MAX = 64
 const NAME_BYTES_MAX = 255
 const PATH_BYTES_MAX = 2_048
 const LINK_BYTES_MAX = 4_096
-/** What each entry of the list begins with. */
+/** The signature of a header in the central directory. */
 const LISTED = Buffer.from('PK\x01\x02')
 const LINKS_FOLLOWED_MAX = 40
 /** Names of paths that are gone through to follow all links: fifty for each entry there may be. */
@@ -114,7 +114,7 @@ function kindOf(entry: Entry, name: string): Kind {
   }
 }
 
-/** Which paths are taken, and by what. A path is taken for all its spellings, so that no two differ in case or accents alone. */
+/** The paths in use and their kinds. Paths that differ only in case or Unicode normalization collide. */
 class Places {
   readonly #kinds = new Map<string, Kind>()
   readonly #spellings = new Map<string, string>()
@@ -181,7 +181,7 @@ async function checkEntries(zip: ZipFile, unpackedBytesMax: number): Promise<{ e
     packedBytes += compressedSize
     if (unpackedBytes > unpackedBytesMax)
       throw new UnusableOutput(`The archive unpacks to more than ${Math.floor(unpackedBytesMax / MIB)} MiB`)
-    // Mode bits that a file has where a link or folder was not meant; a group or world bit counts as well.
+    // Any of the execute bits: owner, group or others.
     const isExecutable = ((entry.externalFileAttributes >>> 16) & 0o111) !== 0
     entries.push({ entry, start: 0, path, kind, isExecutable })
   }
@@ -190,7 +190,7 @@ async function checkEntries(zip: ZipFile, unpackedBytesMax: number): Promise<{ e
   return { entries, places }
 }
 
-/** Refuses a list that goes on behind the number of entries it says: a tool that counts to 65,535 begins at 0 again. */
+/** Refuses a central directory with more entries than it declares: without Zip64 the count wraps at 65,536. */
 async function requireWhole(zip: ZipFile, archive: ArchiveReader): Promise<void> {
   const cursor = zip.readEntryCursor as unknown as number // its types are wrong
   const behind = await archive.readAt(cursor, LISTED.length)

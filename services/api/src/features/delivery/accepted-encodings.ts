@@ -14,8 +14,8 @@ function readWeights(header: string): ReadonlyMap<string, number> {
 }
 
 /**
- * The one of a file's encodings that a client likes best; of equals the first. undefined: the file as it is, which every client
- * takes, even one that says otherwise (RFC 9110 §12.5.3).
+ * The offered content coding with the highest q-value; of equals the first. undefined: the file without a coding, even for a
+ * client that refuses it (RFC 9110 §12.5.3).
  */
 export function chooseEncoded<T extends { encoding: string | undefined }>(
   header: string | undefined,

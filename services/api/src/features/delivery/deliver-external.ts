@@ -40,8 +40,8 @@ async function* bodyOf(body: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
 }
 
 /**
- * Answers with what another origin says, for a route whose destination is one. It sees neither cookies nor credentials of the
- * visitor, nor who the visitor is. A request that has been here before is 508; an origin that must not or cannot be asked, 502.
+ * Answers with the response of another origin, for a route whose destination is one. The origin gets no cookies, no credentials and
+ * no address of the visitor. 508 where CDN-Loop shows a loop, 502 where the origin is refused or cannot be reached.
  */
 export async function deliverExternal(
   { guardedFetch }: Pick<Deps, 'guardedFetch'>,

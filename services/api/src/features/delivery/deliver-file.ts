@@ -19,15 +19,15 @@ export interface FileReader {
   contents: AssetContents
 }
 
-/** Routes may say anything but how long the body is and how it is written. */
+/** Framing headers, which routes must not set. */
 const framing = new Set(['content-length', 'content-range'])
-/** Of a file with all its bytes, and out of place in 304. */
+/** Headers of the body, left out where there is none (204, 205, 304). */
 const ofBody = new Set(['content-length', 'content-type', 'content-encoding', 'accept-ranges'])
 
 /** Statuses whose answers end with their head, whatever file a route leads to (RFC 9110 §15.3). */
 const bodiless = new Set([204, 205, 304])
 
-/** Headers of a file and those that routes add, which take the place of the file's; both stay where they name what varies. */
+/** Merges the headers of routes into those of a file. A route's header replaces the file's; values of Vary add up. */
 function withRouteHeaders(file: FlatHeaders, { headers, unset }: Pick<Answer, 'headers' | 'unset'>, hostname: string) {
   if (headers.length === 0 && unset.length === 0) return file
   const added = cleanAnswerHeaders(headers, hostname).filter(([name]) => !framing.has(name))

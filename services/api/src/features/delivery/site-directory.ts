@@ -51,7 +51,7 @@ interface Known {
   askedAt: number
 }
 
-/** A look-up that has not been answered. What is told meanwhile may be news to its answer. */
+/** A look-up without an answer yet. Where a change is notified meanwhile, its answer is not kept. */
 interface LookUp {
   answer: Promise<Site | undefined>
   changed: Set<string>
@@ -71,7 +71,7 @@ export function openSiteDirectory({ db, notifications }: { db: Db; notifications
       if (labels?.delete(label) && labels.size === 0) labelsOf.delete(site?.applicationId ?? '')
     },
   })
-  /** Labels that belonged to nothing. Whose they become is not known, so any change may concern them. */
+  /** Labels that belonged to nothing. Any application may take one, so every notification clears them. */
   const unknown = new LRUCache<string, Known>({ max: LABELS_MAX })
   const lookUps = new Set<LookUp>()
   /** Those that a further request may wait for. */

@@ -8,7 +8,7 @@ import type { FlatHeaders } from './deployed-file.ts'
 import { cleanRequestHeaders } from './headers.ts'
 import { sendPage, type SitePage } from './site-page.ts'
 
-/** Up to this a body is written at once; of a longer one it is known how much of it a client took that left. */
+/** A body up to this is written at once; a longer one in slices, so that the log counts what a client that left had received. */
 const SLICE_BYTES = 524_288
 /** A client that takes nothing for so long has gone without a word. */
 const SILENT_MS = 300_000
@@ -40,11 +40,11 @@ export class Visit {
   requestBodyBytes = 0
   readonly #deps: VisitDeps
   readonly #startedAt = new Date()
-  /** What the connection had sent before. */
+  /** `bytesWritten` of the socket when this answer began. */
   readonly #sentBefore: number
   #bytesSent = 0
   #bodyBytes = 0
-  /** True where it is not seen how far the writing has come. */
+  /** True if the body went out in one write, so that partial progress is not known. */
   #isAtOnce = false
   #headers: FlatHeaders = []
   #cleanHeaders: Record<string, string | string[]> | undefined

@@ -140,7 +140,7 @@ function newest(db: Deps['db'], where: SQL | undefined, page: KeysetPage): Promi
     .orderBy(desc(latest.id))
 }
 
-/** The same over the organizations of a user: each gives its newest, of which the newest are taken. */
+/** The same over the organizations of a user: a page is read of each, and the newest of these are returned. */
 function newestOfUser(db: Deps['db'], userId: string, where: SQL | undefined, page: KeysetPage): Promise<Deployment[]> {
   const ofMember = eq(deployments.organizationId, members.organizationId)
   const latest = newestIds(db, and(ofMember, where), page).as('latest')

@@ -21,7 +21,7 @@ export function partUrlOf(
   return `${publicUrl}${PARTS_PATH}${uploadId}/${partNumber}?expires=${expires}&signature=${encodeURIComponent(signature)}`
 }
 
-/** What a part's URL names. Throws NotFound for one that names none, Forbidden for one that has expired or was changed. */
+/** Reads and verifies the URL of a part. Throws NotFound if it is malformed, Forbidden if its signature is wrong or has expired. */
 export function readPartUrl(
   { partSigner, now }: Pick<Deps, 'partSigner' | 'now'>,
   url: string,

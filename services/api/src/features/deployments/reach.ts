@@ -8,7 +8,7 @@ import { members, type organizations } from '../organizations/table.ts'
 import { reachOrganization } from '../organizations/reach.ts'
 import { deployments } from './table.ts'
 
-/** What a deployment's answer is made of: its row but for what is served by it, and its place in its environment. */
+/** What a deployment is shown from: its row without the manifest and the sealed variables, its environment, and whether it is current. */
 const { output: _output, sealedVariables: _sealed, ...columns } = getTableColumns(deployments)
 export const deploymentColumns = {
   ...columns,

@@ -15,7 +15,7 @@ export type Deployment = typeof deployments.$inferSelect
 /** A transaction, or the pool where one statement is enough. */
 type Writer = Pick<Db, 'update' | 'insert' | 'execute'>
 
-/** A worker's hold on a deployment: who took it up later has a higher attempt. */
+/** A worker's claim on a deployment. Each later claim has a higher attempt, which fences the earlier ones. */
 export interface Hold {
   id: string
   attempt: number

@@ -41,7 +41,7 @@ export async function provisionVariables(
   return { variables, sealedVariables }
 }
 
-/** Seals the variables of every deployment anew that are not under the current master key. Returns how many. Safe to repeat. */
+/** Seals the variables of deployments under the current master key where they are under another. Returns how many. Safe to repeat. */
 export async function resealDeploymentVariables({ db, sealer }: Pick<Deps, 'db' | 'sealer'>): Promise<number> {
   const isOld = and(
     isNotNull(deployments.sealedVariables),

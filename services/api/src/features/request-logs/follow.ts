@@ -19,11 +19,11 @@ const MISSED_MAX = 10_000
 
 /**
  * Requests are numbered for this long after a stream began: as long as it lives, as long as its last event can be named, and a minute
- * for clocks. So who comes back finds what was stored while nobody was there.
+ * for clocks. So a client that comes back gets the requests that were stored while it was away.
  */
 const NUMBERED_MS = 2 * KEPT_MS + 60_000
 
-/** Has the requests of an application numbered from now on: a row among the open streams that is no stream and takes no slot. */
+/** Has the requests of an application numbered from now on, by a marker among the open streams that takes no slot. */
 async function keepNumbered({ db, now }: { db: Db; now: () => Date }, applicationId: string): Promise<void> {
   const expiresAt = new Date(now().getTime() + NUMBERED_MS)
   await db
