@@ -65,7 +65,7 @@ export async function placeToFollowFrom(
     const message = 'Expected the id of an event of this stream'
     throw new ValidationFailed('headers', [
       {
-        property: '/last-event-id',
+        property: '/Last-Event-ID',
         message,
         summary: message,
         expected: 'the id of a line of this log',

@@ -12,12 +12,14 @@ import { setBillingCap, setEntitlement } from '../products/products.ts'
 import { setQuota } from '../products/quotas.ts'
 import { uploads } from '../storage/table.ts'
 import { expireUploads } from '../uploads/uploads.ts'
+import { retireDeployment } from './retirement.ts'
 import { buildLogs, deployments, type DeploymentStatus } from './table.ts'
 
+const ORIGIN = 'https://console.example.com'
 let platform: TestPlatform
 let ana: Owner
 beforeAll(async () => {
-  platform = await startPlatform()
+  platform = await startPlatform({ corsOrigins: [ORIGIN] })
   ana = await newOwner(platform)
 })
 afterAll(() => platform.close())
@@ -198,7 +200,8 @@ describe('creating', () => {
   test('needs access to the product network (D91)', async () => {
     const owner = await newOwner(platform)
     await setEntitlement(platform.api, owner.organizationId, 'network', 'SUSPENDED')
-    expect((await create(owner)).body).toEqual({ error: 'The organization has no access to the product network' })
+    const { status, body } = await create(owner)
+    expect([status, body]).toEqual([403, { error: 'The organization has no access to the product network' }])
   })
 
   test('a key deploys its own application and no other; a member may, too', async () => {
@@ -238,6 +241,53 @@ describe('lists', () => {
     expect((await ofKey(`?organizationId=${other.organizationId}`)).status).toBe(403)
     expect((await ofKey(`?applicationId=${other.applicationId}`)).status).toBe(403)
     expect((await ofKey('?status=RUNNING')).status).toBe(422)
+  })
+
+  test.each(['user', 'key'] as const)(
+    'of a %s name organizations and applications by the rules of reach, each by itself (D16, D17)',
+    async (kind) => {
+      const [owner, foreign] = await Promise.all([newOwner(platform), newOwner(platform)])
+      await newDeployment(owner)
+      const token = kind === 'user' ? owner.token : (await newKey(platform, owner, ['network:deployments:read'])).token
+      const list = async (query: { organizationId?: string; applicationId?: string }) => {
+        const { status, body } = await platform.call(token, `GET /deployments?${new URLSearchParams(query).toString()}`)
+        return [status, status === 200 ? body.total : (body.error as string)]
+      }
+      const { organizationId, applicationId } = owner
+      expect(await list({ organizationId, applicationId })).toEqual([200, 1])
+      const missing = [404, 'Organization not found']
+      const elsewhere = kind === 'user' ? missing : [403, 'Access denied']
+      for (const own of [{}, { applicationId }]) {
+        expect(await list({ ...own, organizationId: foreign.organizationId })).toEqual(elsewhere)
+        expect(await list({ ...own, organizationId: randomUUID() })).toEqual(missing)
+        expect((await list({ ...own, organizationId: 'x' }))[0]).toBe(422)
+      }
+      const missingApplication = [404, 'Application not found']
+      expect(await list({ organizationId, applicationId: randomUUID() })).toEqual(missingApplication)
+      expect(await list({ organizationId, applicationId: foreign.applicationId })).toEqual(
+        kind === 'user' ? missingApplication : elsewhere,
+      )
+      expect((await list({ applicationId: 'x' }))[0]).toBe(422)
+    },
+  )
+
+  test('come in pages of 10 unless said, of 1 to 100, and go on behind one that is gone (A §1, D30)', async () => {
+    const owner = await newOwner(platform)
+    const ids: string[] = []
+    for (let n = 0; n < 12; n++) ids.unshift(await newDeployment(owner))
+    const list = async (query: string) => {
+      const { status, body } = await platform.call(owner.token, `GET /deployments${query}`)
+      return status === 200 ? (body.items as { id: string }[]).map(({ id }) => id) : status
+    }
+    expect(await list('')).toEqual(ids.slice(0, 10))
+    expect(await list('?limit=1')).toEqual(ids.slice(0, 1))
+    expect(await list('?limit=100')).toEqual(ids)
+    for (const limit of ['0', '101', '-1', '1.5', 'x']) expect(await list(`?limit=${limit}`)).toBe(422)
+    expect(await list('?from=x')).toBe(422)
+    const [, , gone = ''] = ids
+    await platform.api.db.delete(deployments).where(eq(deployments.id, gone))
+    for (const filter of ['', `&applicationId=${owner.applicationId}`, `&organizationId=${owner.organizationId}`])
+      expect(await list(`?from=${gone}&limit=2${filter}`)).toEqual(ids.slice(3, 5))
   })
 })
 
@@ -279,11 +329,11 @@ describe('uploading', () => {
     expect((await step(id, 'upload/complete', { uploadId, parts: [...parts, fourth] })).status).toBe(409)
   })
 
-  /** Each wrong step, on a deployment whose parts 1 and 2 were uploaded. */
+  /** Each wrong step, on a deployment whose parts 1 and 2 were uploaded; expected: its status, or how its 400 names the part. */
   const wrong: [
     name: string,
-    take: (id: string, uploadId: string, parts: Part[]) => Promise<number>,
-    expected: number,
+    take: (id: string, uploadId: string, parts: Part[]) => Promise<number | string>,
+    expected: number | string,
   ][] = [
     ['a part with the number 0', (id, uploadId) => partStatus(id, { uploadId, partNumber: 0 }), 422],
     ['a part with the number 10,001', (id, uploadId) => partStatus(id, { uploadId, partNumber: 10_001 }), 422],
@@ -301,24 +351,17 @@ describe('uploading', () => {
       (id, uploadId) => completeStatus(id, { uploadId, parts: [{ partNumber: 1, etag: 'x' }] }),
       422,
     ],
-    ['completing with a gap', (id, uploadId, [, two]) => completeStatus(id, { uploadId, parts: [two] }), 400],
+    ['completing with a gap', (id, uploadId, [, two]) => refusal(id, { uploadId, parts: [two] }), 'Part 1 is'],
     [
       'completing with a part that was not uploaded',
-      (id, uploadId, parts) =>
-        completeStatus(id, { uploadId, parts: [...parts, { partNumber: 3, etag: parts[0]?.etag }] }),
-      400,
+      (id, uploadId, parts) => refusal(id, { uploadId, parts: [...parts, { partNumber: 3, etag: parts[0]?.etag }] }),
+      'Part 3 was',
     ],
     [
       'completing with a wrong ETag',
       (id, uploadId, [one]) =>
-        completeStatus(id, {
-          uploadId,
-          parts: [
-            { partNumber: 1, etag: `"${'0'.repeat(32)}"` },
-            { ...one, partNumber: 2 },
-          ],
-        }),
-      400,
+        refusal(id, { uploadId, parts: [{ ...one }, { partNumber: 2, etag: `"${'0'.repeat(32)}"` }] }),
+      'Part 2 has',
     ],
     [
       "completing another deployment's upload",
@@ -334,6 +377,11 @@ describe('uploading', () => {
   ]
   const partStatus = async (id: string, body: object) => (await step(id, 'upload/part', body)).status
   const completeStatus = async (id: string, body: object) => (await step(id, 'upload/complete', body)).status
+  /** How a 400 begins: with the part that it names. */
+  async function refusal(id: string, named: object): Promise<string | number> {
+    const { status, body } = await step(id, 'upload/complete', named)
+    return status === 400 ? (body.error as string).split(' ', 3).join(' ') : status
+  }
   test.each(wrong)('%s is refused and changes nothing (D80)', async (_, take, expected) => {
     const id = await newDeployment()
     const uploadId = await startUpload(id)
@@ -428,6 +476,34 @@ describe('uploading', () => {
     expect(await send(url)).toBe(200)
   })
 
+  test('a page of a configured origin may send a part and read its ETag; one of another may not (D12, D80)', async () => {
+    const id = await newDeployment()
+    const uploadId = await startUpload(id)
+    const { url } = (await step(id, 'upload/part', { uploadId, partNumber: 1 })).body as { url: string }
+    const from = (origin: string, init: { method: string; headers: Record<string, string>; body?: string }) =>
+      fetch(url, { ...init, headers: { ...init.headers, origin } })
+    const preflight = {
+      method: 'OPTIONS',
+      headers: { 'access-control-request-method': 'PUT', 'access-control-request-headers': 'content-type' },
+    }
+    const asked = await from(ORIGIN, preflight)
+    expect([asked.status, asked.headers.get('access-control-allow-origin')]).toEqual([204, ORIGIN])
+    expect(asked.headers.get('access-control-allow-methods')?.split(', ')).toContain('PUT')
+    expect(asked.headers.get('access-control-allow-headers')?.split(', ')).toContain('Content-Type')
+    const part = { method: 'PUT', body: 'a', headers: { 'content-type': 'image/png' } }
+    const sent = await from(ORIGIN, part)
+    expect([sent.status, sent.headers.get('access-control-allow-origin'), sent.headers.get('etag')]).toEqual([
+      200,
+      ORIGIN,
+      `"${createHash('md5').update('a').digest('hex')}"`,
+    ])
+    expect(sent.headers.get('access-control-expose-headers')?.split(', ')).toContain('ETag')
+    const refused = await from(ORIGIN, { ...part, method: 'POST' })
+    expect([refused.status, refused.headers.get('access-control-allow-origin')]).toEqual([404, ORIGIN])
+    for (const init of [preflight, part])
+      expect((await from('https://evil.example.com', init)).headers.get('access-control-allow-origin')).toBeNull()
+  })
+
   test('parts that are larger than the plan allows together are 413, even when they arrive together (D80)', async () => {
     const owner = await newOwner(platform)
     await setQuota(platform.api, owner.organizationId, 'archive_bytes', 100_000)
@@ -498,6 +574,36 @@ describe('promote and cancel', () => {
     )
     expect(answer?.status).toBe(409)
     expect(await current(owner)).toEqual([])
+  })
+
+  test('one that is retired says since when; its hostname is listed with it as inactive, and no longer with its application (D83)', async () => {
+    const owner = await newOwner(platform)
+    const [kept, id] = [await active(owner), await active(owner)]
+    const hostnames = async (of: string) => {
+      const { body } = await platform.call(owner.token, `GET ${of}/hostnames`)
+      return [
+        body.total,
+        (body.items as { deploymentId: string; active: boolean }[]).map((h) => [h.deploymentId, h.active]),
+      ]
+    }
+    const application = `/applications/${owner.applicationId}`
+    const before = await get(id, owner)
+    expect([before.status, before.retiredAt]).toEqual(['ACTIVE', null])
+    expect(await hostnames(`/deployments/${id}`)).toEqual([1, [[id, true]]])
+    expect(await hostnames(application)).toEqual([
+      2,
+      [
+        [id, true],
+        [kept, true],
+      ],
+    ])
+    const at = platform.clock.now()
+    expect(await retireDeployment({ db: platform.api.db, now: () => at }, id)).toBe(true)
+    const retired = { ...before, retiredAt: at.toISOString(), updatedAt: at.toISOString() }
+    expect(await get(id, owner)).toEqual(retired)
+    expect((await platform.call(owner.token, 'GET /deployments?limit=1')).body.items).toEqual([retired])
+    expect(await hostnames(`/deployments/${id}`)).toEqual([1, [[id, false]]])
+    expect(await hostnames(application)).toEqual([1, [[kept, true]]])
   })
 
   test('what has not ended can be cancelled, once; it says so (wire.md)', async () => {

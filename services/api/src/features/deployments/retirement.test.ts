@@ -1,6 +1,6 @@
 import { holding } from '@platform/testkit/holding'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
-import { and, eq, isNull, sql } from 'drizzle-orm'
+import { and, eq, sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { deploymentOf, environmentOf, newDeployment } from '../../../test/deployments.ts'
 import { newOwner } from '../../../test/scenario.ts'
@@ -80,36 +80,21 @@ test('previews are kept for 7 days, and failed deployments count for nothing', a
   expect(await retired(few.ids)).toEqual([])
 })
 
-test.each(['promote', 'retire'])('promoting and retiring at once, %s first, ends in one of them', async (first) => {
-  const { owner, ids } = await newDeployments([90])
-  const [id = ''] = ids
-  /** As the control plane promotes. */
-  const promote = () =>
-    platform.api.db.transaction(async (tx) => {
-      const [row] = await tx
-        .select()
-        .from(deployments)
-        .where(and(eq(deployments.id, id), isNull(deployments.retiredAt)))
-        .for('update')
-      if (!row) return false
-      await tx
-        .update(environments)
-        .set({
-          currentDeploymentId: id,
-          lastSeq: sql`${environments.lastSeq} + 1`,
-          currentSeq: sql`${environments.lastSeq} + 1`,
-        })
-        .where(eq(environments.id, row.environmentId))
-      return true
-    })
-  const retireIt = () => retireDeployment(platform.api, id)
-  const outcomes = await holding(
-    platform.databaseUrl,
-    (held) => held`select 1 from deployments where id = ${id} for update`,
-    first === 'promote' ? [promote, retireIt] : [retireIt, promote],
-  )
-  expect(outcomes.filter(Boolean)).toHaveLength(1)
-  const isRetired = (await deploymentOf(platform, id)).retiredAt !== null
-  const isCurrent = (await environmentOf(platform, owner)).currentDeploymentId === id
-  expect([isRetired, isCurrent]).toEqual(first === 'promote' ? [false, true] : [true, false])
-})
+test.each(['promote', 'retire'])(
+  'promoting and retiring at once, %s first, ends in one of them (D83)',
+  async (first) => {
+    const { owner, ids } = await newDeployments([90])
+    const [id = ''] = ids
+    const promote = async () => (await platform.call(owner.token, `POST /deployments/${id}/promote`)).status
+    const retireIt = () => retireDeployment(platform.api, id)
+    const outcomes = await holding<readonly (number | boolean)[]>(
+      platform.databaseUrl,
+      (held) => held`select 1 from deployments where id = ${id} for update`,
+      first === 'promote' ? [promote, retireIt] : [retireIt, promote],
+    )
+    expect(outcomes).toEqual(first === 'promote' ? [200, false] : [true, 409])
+    const isRetired = (await deploymentOf(platform, id)).retiredAt !== null
+    const isCurrent = (await environmentOf(platform, owner)).currentDeploymentId === id
+    expect([isRetired, isCurrent]).toEqual(first === 'promote' ? [false, true] : [true, false])
+  },
+)
