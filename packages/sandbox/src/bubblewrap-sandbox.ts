@@ -1,0 +1,209 @@
+import { spawn } from 'node:child_process'
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmod, chown, mkdir, readdir, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { createArguments, createBaseArguments, listNodeMounts, writeEtc } from './bubblewrap-arguments.ts'
+import { type Journal, RUN_FOLDER, type UserBlock } from './claim.ts'
+import type { ControlGroups } from './control-groups.ts'
+import { createStdio } from './inherited-descriptors.ts'
+import type { JoinedNetwork, NetworkHub } from './network-hub.ts'
+import { dataBytes, listDescendants } from './process-tree.ts'
+import { createRunningCommands } from './running-commands.ts'
+import { quote, runScript, SYSTEM_PATH } from './run-program.ts'
+import type { Egress, Mount, Sandbox, SandboxCapabilities, SandboxedCommand, SandboxedProcess } from './sandbox.ts'
+import { NICE, watchProcess } from './sandboxed-process.ts'
+import { createSeccompFilter } from './seccomp-filter.ts'
+
+/** The longest file that a command may write. */
+const FILE_BYTES_MAX = 64 * 1024 * 1024
+
+export interface BubblewrapParts {
+  /** Absolute; made. */
+  folder: string
+  capabilities: SandboxCapabilities
+  egress: Egress
+  /** Where egress is public. */
+  hub: NetworkHub | undefined
+  groups: ControlGroups | undefined
+  /** Where this process may run commands as other users. */
+  users: UserBlock | undefined
+  journal: Journal
+}
+
+const STAGE = join(RUN_FOLDER, 'stage')
+const STAGED_MAX = 40
+const FILTER_DESCRIPTOR = 5
+/** bubblewrap names here its first process inside: once that has gone, so have all others inside. */
+const INFO_DESCRIPTOR = 4
+
+/** Sandbox of bubblewrap: files, processes, users and network of its own. */
+export function createBubblewrapSandbox(parts: BubblewrapParts): Sandbox {
+  const { folder, capabilities, egress, hub, groups, users, journal } = parts
+  const base = createBaseArguments()
+  const etc = writeEtc(join(folder, 'etc'), egress)
+  const node = listNodeMounts()
+  const filter = createSeccompFilter(process.arch)
+  const openFilesMax = readOpenFilesMax()
+  const filterFile = join(folder, 'seccomp.bpf')
+  if (filter !== undefined) writeFileSync(filterFile, filter)
+  if (users !== undefined)
+    for (let index = 0; index < STAGED_MAX; index++) {
+      mkdirSync(join(STAGE, `folder-${index}`), { recursive: true })
+      writeFileSync(join(STAGE, `file-${index}`), '')
+    }
+
+  /** Gives a writable folder, and what an earlier command left in it, to the user of the next. */
+  const giveTo = async (source: string, user: number): Promise<void> => {
+    const { uid } = await stat(source)
+    if (uid === user) return
+    // chown -R goes by open folders, so a link put in its way leads nowhere.
+    if ((await readdir(source)).length > 0) await runScript(`chown -RhP ${user}:${user} ${quote(source)}`)
+    else await chown(source, user, user)
+  }
+
+  const launch = async (command: SandboxedCommand, user: number | undefined): Promise<SandboxedProcess> => {
+    let network: JoinedNetwork | undefined
+    const group = await groups?.create(command.name, command.limits, command.networkId)
+    try {
+      network = await hub?.join(command.networkId)
+      const mounts = [...node, ...etc, ...command.mounts]
+      if (user !== undefined)
+        for (const { source, isWritable } of command.mounts) if (isWritable === true) await giveTo(source, user)
+      const staged: string[] = []
+      const reachable = mounts.map((mount): Mount => {
+        if (user === undefined || isReachable(mount.source)) return mount
+        const stage = join(STAGE, `${statSync(mount.source).isDirectory() ? 'folder' : 'file'}-${staged.length}`)
+        if (staged.length >= STAGED_MAX)
+          throw new Error(`More than ${STAGED_MAX} mounts are below folders that only root may enter`)
+        staged.push(`mount --bind ${quote(mount.source)} ${quote(stage)}`)
+        return { ...mount, source: stage }
+      })
+      const { processes, openFiles, tmpBytes } = command.limits
+      // Each program becomes the next, so this is one process. It leads into the limits first.
+      const script = [
+        ...(group?.joinFiles ?? []).map((file) => `echo $$ > ${quote(file)}`),
+        ...staged,
+        ...(filter === undefined ? [] : [`exec ${FILTER_DESCRIPTOR}< ${quote(filterFile)}`]),
+        [
+          'exec',
+          ...(group === undefined ? ['nice', '-n', String(NICE)] : []),
+          'prlimit',
+          '--core=0',
+          `--nofile=${Math.min(openFiles, openFilesMax)}`,
+          // Writable mounts are on the machine's disk.
+          `--fsize=${Math.max(FILE_BYTES_MAX, tmpBytes)}`,
+          ...(user === undefined
+            ? []
+            : [`--nproc=${processes + 2}`, 'setpriv', '--reuid', String(user), '--regid', String(user)]),
+          ...(user === undefined ? [] : ['--clear-groups', '--no-new-privs']),
+          'bwrap',
+          '"$@"',
+        ].join(' '),
+      ].join('\n')
+      const args = createArguments({
+        base: [...base, '--info-fd', String(INFO_DESCRIPTOR)],
+        mounts: reachable,
+        hasNetwork: egress !== 'none',
+        seccomp: filter === undefined ? undefined : FILTER_DESCRIPTOR,
+        env: command.env,
+        workingDirectory: command.workingDirectory,
+        limits: command.limits,
+        argv: command.argv,
+      })
+      const chain = [
+        ...(network === undefined ? [] : ['nsenter', `--net=${network.path}`]),
+        // Mounts that only this command needs to see, gone when it ends.
+        ...(staged.length === 0 ? [] : ['unshare', '--mount', '--propagation', 'private']),
+        '/bin/sh',
+        '-ec',
+        script,
+        'sh',
+        ...args,
+      ]
+      const child = spawn(chain[0] ?? '/bin/sh', chain.slice(1), {
+        cwd: '/',
+        env: { PATH: SYSTEM_PATH },
+        stdio: createStdio([INFO_DESCRIPTOR]),
+      })
+      await new Promise<void>((resolve, reject) => {
+        child.once('spawn', resolve)
+        child.once('error', reject)
+      })
+      const pid = child.pid ?? 0
+      let first: number | undefined
+      child.stdio[INFO_DESCRIPTOR]?.once('data', (chunk: Buffer) => {
+        first = Number(/"child-pid":\s*(\d+)/.exec(chunk.toString())?.[1])
+      })
+      journal.add(command.name, pid)
+      return watchProcess({
+        child,
+        group,
+        memoryBytes: command.limits.memoryBytes,
+        listLeft: () => (first === undefined ? [] : [first]),
+        limitGrowth: (bytes) => limitGrowth(pid, user, bytes),
+        onGone: () => {
+          journal.remove(command.name)
+          network?.leave()
+        },
+      })
+    } catch (error) {
+      network?.leave()
+      await group?.remove()
+      throw error
+    }
+  }
+
+  const commands = createRunningCommands(async (command) => {
+    const user = users?.take()
+    const giveBack = (): void => {
+      if (user !== undefined) users?.giveBack(user)
+    }
+    try {
+      const started = await launch(command, user)
+      void started.exited.then(giveBack)
+      return started
+    } catch (error) {
+      giveBack()
+      throw error
+    }
+  })
+  return {
+    capabilities,
+    egress,
+    pathOf: (mount) => mount.target,
+    makeWritable: async (path) => {
+      await mkdir(path, { recursive: true, mode: 0o700 })
+      await chmod(path, 0o700)
+    },
+    start: (command) => commands.start(command),
+    close: async () => {
+      await commands.close()
+      await hub?.close()
+      await groups?.remove()
+      users?.release()
+    },
+  }
+}
+
+/** Whether another user may pass through all folders above a path. */
+function isReachable(path: string): boolean {
+  for (let folder = dirname(path); ; folder = dirname(folder)) {
+    if ((statSync(folder).mode & 0o001) === 0) return false
+    if (folder === '/') return true
+  }
+}
+
+/** The command is below bubblewrap's first process inside, which is below bubblewrap itself. */
+async function limitGrowth(pid: number, user: number | undefined, bytes: number): Promise<void> {
+  const command = listDescendants(pid)[1]
+  if (command === undefined) return
+  // Its own user may lower it even where root lacks the right to (CAP_SYS_RESOURCE).
+  const asUser = user === undefined ? '' : `setpriv --reuid ${user} --regid ${user} --clear-groups`
+  await runScript(`exec ${asUser} prlimit --pid ${command} --data=${dataBytes(command) + bytes}`)
+}
+
+/** How many files a process may open here at most: a limit can be lowered alone. */
+function readOpenFilesMax(): number {
+  const [, hard = ''] = /^Max open files\s+\S+\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
+  return hard === '' ? Number.POSITIVE_INFINITY : Number(hard)
+}

@@ -1,0 +1,154 @@
+import { createHash } from 'node:crypto'
+import { mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createBubblewrapSandbox } from './bubblewrap-sandbox.ts'
+import { claim, claimUsers, openJournal, type UserBlock } from './claim.ts'
+import { type ControlGroups, openControlGroups, removeGroupFolders } from './control-groups.ts'
+import { parseEgressAllowance } from './egress-rules.ts'
+import { findNetworkObstacle, findObstacle } from './find-obstacles.ts'
+import { openNetworkHub, removeNetworks } from './network-hub.ts'
+import { createPlainSandbox } from './plain-sandbox.ts'
+import { endProcesses } from './process-tree.ts'
+import type { Egress, Sandbox, SandboxCapabilities } from './sandbox.ts'
+
+/** `auto`: bubblewrap where it works, else plain processes. `required`: bubblewrap or nothing. `none`: plain processes. */
+export type SandboxMode = 'auto' | 'required' | 'none'
+
+export interface SandboxOptions {
+  /** Absolute, of this sandbox alone; made. What it leaves there lets the next one tidy up. */
+  folder: string
+  mode: SandboxMode
+  /** Default: public. With plain processes it is always the machine's own. */
+  egress?: Egress
+  /** Entries of FUNCTION_EGRESS_ALLOW; see parseEgressAllowance. */
+  egressAllow?: readonly string[]
+  /** Default: true, where they can be written. */
+  hasControlGroups?: boolean
+  /** How long a network outlives its last command, in milliseconds. */
+  networkIdleMs?: number
+  /** Told what went wrong and was put right. */
+  onWarning?: (message: string) => void
+}
+
+const NETWORK_IDLE_MS = 60_000
+const isRoot = process.getuid?.() === 0
+
+/** Names the sandbox of a folder where the machine has one list: namespaces and control groups. */
+export const idOf = (folder: string): string =>
+  createHash('sha256').update(realpathSync(folder)).digest('hex').slice(0, 8)
+
+/**
+ * Opens the sandbox of a folder, and removes what an earlier process left of it: processes, control groups, networks.
+ *
+ * Throws an Error for the operator: bubblewrap or what egress needs is missing, and the mode allows nothing less; or another process
+ * has the folder. Throws RangeError for an entry of egressAllow that is none.
+ */
+export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
+  const { folder, mode, egress = 'public', onWarning = () => undefined } = options
+  const allowances = (options.egressAllow ?? []).map(parseEgressAllowance)
+  mkdirSync(folder, { recursive: true })
+  claim(join(folder, 'owner.json'))
+  const id = idOf(folder)
+  const journal = openJournal(join(folder, 'commands'))
+  const groupsFile = join(folder, 'groups.json')
+  await endProcesses(() => journal.listProcesses())
+  journal.clear()
+  await removeGroupFolders(readGroupFolders(groupsFile))
+  if (isRoot) await removeNetworks(id)
+
+  const wantsWalls = mode !== 'none'
+  const [userObstacle, networkObstacle] = await Promise.all([
+    wantsWalls && isRoot ? findObstacle(true) : 'the platform does not run as root',
+    wantsWalls && egress === 'public' ? findNetworkObstacle() : undefined,
+  ])
+  const obstacle = wantsWalls && userObstacle !== undefined ? await findObstacle(false) : undefined
+  if (mode === 'required' && obstacle !== undefined)
+    throw new Error(
+      `Functions need bubblewrap, and it does not work here: ${obstacle}. Install the package bubblewrap (apt install bubblewrap) and allow user namespaces, or set FUNCTION_SANDBOX=none to run them without walls`,
+    )
+
+  const isIsolated = wantsWalls && obstacle === undefined
+  if (mode === 'auto' && !isIsolated && egress !== 'host')
+    throw new Error(
+      `The network of Functions cannot be closed without bubblewrap, which does not work here: ${obstacle}. Install the package bubblewrap (apt install bubblewrap), or set FUNCTION_EGRESS=host to let them reach everything that this machine can reach`,
+    )
+  if (isIsolated && networkObstacle !== undefined)
+    throw new Error(
+      `Functions cannot be kept from private addresses: ${networkObstacle}. Install the packages passt, nftables and iproute2 and run as root, or set FUNCTION_EGRESS=none to let them reach nothing, or FUNCTION_EGRESS=host to let them reach everything that this machine can reach`,
+    )
+
+  const groups = options.hasControlGroups === false ? undefined : await openControlGroups(`sandbox-${id}`)
+  writeFileSync(groupsFile, JSON.stringify(groups?.folders ?? []))
+  const users = isIsolated && userObstacle === undefined ? tryUsers() : undefined
+  const capabilities: SandboxCapabilities = {
+    isIsolated,
+    isNetworkClosed: isIsolated && egress !== 'host',
+    cgroups: groups?.version,
+    hasOwnUsers: users !== undefined,
+    missing: describeMissing({ isIsolated, mode, obstacle, egress, groups, users }),
+  }
+  if (!isIsolated) return createPlainSandbox({ capabilities, groups, journal })
+  const idleMs = options.networkIdleMs ?? NETWORK_IDLE_MS
+  return createBubblewrapSandbox({
+    folder,
+    capabilities,
+    egress,
+    hub: egress === 'public' ? openNetworkHub({ id, folder, allowances, idleMs, onWarning }) : undefined,
+    groups,
+    users,
+    journal,
+  })
+}
+
+function readGroupFolders(file: string): string[] {
+  try {
+    const folders: unknown = JSON.parse(readFileSync(file, 'utf8'))
+    return Array.isArray(folders) ? folders.filter((each) => typeof each === 'string') : []
+  } catch {
+    // The first sandbox of this folder.
+    return []
+  }
+}
+
+function tryUsers(): UserBlock | undefined {
+  try {
+    return claimUsers()
+  } catch {
+    // Said as a wall that is missing.
+    return undefined
+  }
+}
+
+interface Found {
+  isIsolated: boolean
+  mode: SandboxMode
+  obstacle: string | undefined
+  egress: Egress
+  groups: ControlGroups | undefined
+  users: UserBlock | undefined
+}
+
+function describeMissing({ isIsolated, mode, obstacle, egress, groups, users }: Found): string[] {
+  const missing: string[] = []
+  if (!isIsolated)
+    missing.push(
+      mode === 'none'
+        ? 'Functions run as plain processes that can read this machine and reach its network: set FUNCTION_SANDBOX=required for walls.'
+        : `Functions run as plain processes that can read this machine and reach its network, because bubblewrap does not work: ${obstacle}.`,
+    )
+  else if (egress === 'host')
+    missing.push(
+      'Functions reach everything that this machine can reach: install passt and nftables, and set FUNCTION_EGRESS=public.',
+    )
+  if (isIsolated && users === undefined)
+    missing.push(
+      isRoot
+        ? 'Functions run as root without rights, because other users may not create user namespaces here: allow them (user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns).'
+        : 'Functions run as the user of the platform: run it as root for users of their own, which limit processes.',
+    )
+  if (groups === undefined)
+    missing.push(
+      'No control group can be written: memory is summed up once a second, processes that share it out can take a quarter more meanwhile, and CPU is not shared out. Start the platform as a service with Delegate=yes, or as root with cgroups writable.',
+    )
+  return missing
+}

@@ -1,0 +1,177 @@
+import { execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { readdir, readFile } from 'node:fs/promises'
+
+const isLinux = process.platform === 'linux'
+
+/** A process, told from a later one that got its number. */
+export interface ProcessIdentity {
+  pid: number
+  /** When it started, as the system spells it. */
+  startedAt: string
+}
+
+/** Fields of /proc/PID/stat behind the name, which may hold spaces and brackets itself: state, parent, group, … */
+function parseStat(stat: string): string[] {
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+}
+
+/** The process with this number, unless it has ended. A zombie has ended. */
+export function findProcess(pid: number): ProcessIdentity | undefined {
+  try {
+    if (!isLinux) {
+      const startedAt = execFileSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8' }).trim()
+      return startedAt === '' ? undefined : { pid, startedAt }
+    }
+    const fields = parseStat(readFileSync(`/proc/${pid}/stat`, 'latin1'))
+    // A number of ticks since the start of the machine, so the machine's start belongs to it.
+    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim()
+    return fields[0] === 'Z' || fields[0] === 'X' ? undefined : { pid, startedAt: `${boot} ${fields[19]}` }
+  } catch {
+    // No such process.
+    return undefined
+  }
+}
+
+/** Whether this very process still runs. */
+export function isRunning(identity: ProcessIdentity): boolean {
+  return findProcess(identity.pid)?.startedAt === identity.startedAt
+}
+
+/** Sends SIGKILL; a process that has ended is no failure. pid: negative for a process group. */
+export function killProcess(pid: number, signal: NodeJS.Signals = 'SIGKILL'): void {
+  try {
+    process.kill(pid, signal)
+  } catch {
+    // It has ended.
+  }
+}
+
+/** Children by parent, of every process of this machine. */
+function listChildren(): Map<number, number[]> {
+  const children = new Map<number, number[]>()
+  const add = (parent: number, pid: number): void => {
+    children.set(parent, [...(children.get(parent) ?? []), pid])
+  }
+  if (!isLinux) {
+    for (const line of execFileSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' }).split('\n')) {
+      const [pid, parent] = line.trim().split(/\s+/).map(Number)
+      if (pid !== undefined && parent !== undefined) add(parent, pid)
+    }
+    return children
+  }
+  for (const entry of readdirSync('/proc')) {
+    if (!/^\d+$/.test(entry)) continue
+    try {
+      add(Number(parseStat(readFileSync(`/proc/${entry}/stat`, 'latin1'))[1]), Number(entry))
+    } catch {
+      // It has ended meanwhile.
+    }
+  }
+  return children
+}
+
+/** Processes that descend from one, children first. Those whose parents ended are not found. */
+export function listDescendants(pid: number): number[] {
+  const children = listChildren()
+  const found: number[] = []
+  let generation = children.get(pid) ?? []
+  while (generation.length > 0) {
+    found.push(...generation)
+    generation = generation.flatMap((each) => children.get(each) ?? [])
+  }
+  return found
+}
+
+/** Ends a process and all that descend from it, which it returns. It is stopped first, so that it starts no other meanwhile. */
+export function killTree(pid: number): number[] {
+  killProcess(pid, 'SIGSTOP')
+  const tree = [pid, ...listDescendants(pid)]
+  for (const each of tree) killProcess(each)
+  return tree
+}
+
+/** Processes of a process group; those that have ended are none. */
+export function listProcessGroup(group: number): number[] {
+  if (!isLinux) {
+    const lines = execFileSync('ps', ['-A', '-o', 'pid=,pgid=,stat='], { encoding: 'utf8' }).split('\n')
+    const rows = lines.map((line) => line.trim().split(/\s+/))
+    return rows.flatMap(([pid, of, state = '']) =>
+      Number(of) === group && !state.startsWith('Z') ? [Number(pid)] : [],
+    )
+  }
+  return readdirSync('/proc').flatMap((entry) => {
+    if (!/^\d+$/.test(entry)) return []
+    try {
+      const [state = '', , of] = parseStat(readFileSync(`/proc/${entry}/stat`, 'latin1'))
+      return Number(of) === group && !['Z', 'X'].includes(state) ? [Number(entry)] : []
+    } catch {
+      // It has ended meanwhile.
+      return []
+    }
+  })
+}
+
+/**
+ * Memory that a process and its descendants hold, in bytes: what they wrote themselves, and shared memory in each that maps it.
+ * Program text is not counted. 0 where they have gone.
+ */
+export async function treeMemoryBytes(pid: number): Promise<number> {
+  if (!isLinux) {
+    const wanted = new Set([pid, ...listDescendants(pid)])
+    const lines = execFileSync('ps', ['-A', '-o', 'pid=,rss='], { encoding: 'utf8' }).split('\n')
+    const rows = lines.map((line) => line.trim().split(/\s+/).map(Number))
+    return rows.reduce((sum, [each = 0, kib = 0]) => sum + (wanted.has(each) ? kib * 1024 : 0), 0)
+  }
+  let sum = 0
+  for (const each of [pid, ...(await listDescendantsByTask(pid))]) {
+    try {
+      const status = await readFile(`/proc/${each}/status`, 'latin1')
+      for (const [, kib] of status.matchAll(/^Rss(?:Anon|Shmem):\s+(\d+)/gm)) sum += Number(kib) * 1024
+    } catch {
+      // It has ended meanwhile.
+    }
+  }
+  return sum
+}
+
+/** As listDescendants, for what is asked every second: reads only the processes of the tree. */
+async function listDescendantsByTask(pid: number): Promise<number[]> {
+  const found: number[] = []
+  const pending = [pid]
+  for (let parent = pending.pop(); parent !== undefined; parent = pending.pop()) {
+    try {
+      for (const task of await readdir(`/proc/${parent}/task`)) {
+        const text = await readFile(`/proc/${parent}/task/${task}/children`, 'latin1')
+        const children = text.split(' ').filter((each) => each !== '')
+        found.push(...children.map(Number))
+        pending.push(...children.map(Number))
+      }
+    } catch (error) {
+      // Either the process has ended, or the kernel does not list children.
+      if (parent === pid && findProcess(pid) !== undefined && (error as NodeJS.ErrnoException).code === 'ENOENT')
+        return listDescendants(pid)
+    }
+  }
+  return found
+}
+
+/** Size of a process's data segments, in bytes: what RLIMIT_DATA limits. Linux only; 0 once it has ended. */
+export function dataBytes(pid: number): number {
+  try {
+    return Number(/^VmData:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1] ?? 0) * 1024
+  } catch {
+    return 0
+  }
+}
+
+/** Kills processes until none is left; for at most 10 s, for what hangs in the kernel. */
+export async function endProcesses(listLeft: () => number[]): Promise<void> {
+  const until = Date.now() + 10_000
+  for (let delayMs = 1; Date.now() < until; delayMs = Math.min(50, delayMs * 2)) {
+    const left = listLeft().filter((pid) => findProcess(pid) !== undefined)
+    if (left.length === 0) return
+    for (const pid of left) killProcess(pid)
+    await new Promise((resolve) => setTimeout(resolve, delayMs))
+  }
+}

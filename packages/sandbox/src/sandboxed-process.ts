@@ -1,0 +1,102 @@
+import type { ChildProcess } from 'node:child_process'
+import { constants } from 'node:os'
+import type { Duplex, Readable, Writable } from 'node:stream'
+import type { ControlGroup } from './control-groups.ts'
+import { endProcesses, killProcess, killTree, treeMemoryBytes } from './process-tree.ts'
+import type { SandboxedProcess, SandboxExit } from './sandbox.ts'
+
+export interface ProcessToWatch {
+  child: ChildProcess
+  /** Without one, memory is summed up every second. */
+  group: ControlGroup | undefined
+  memoryBytes: number
+  /** Processes that may outlive the child by a moment, where no control group lists them. */
+  listLeft(): number[]
+  limitGrowth(bytes: number): Promise<void>
+  /** Called once, when no process is left. */
+  onGone(): void
+}
+
+/** Without control groups: how far above its budget the sum may be, since it is taken once a second and counts shared memory twice. */
+const TOLERANCE = 1.25
+/** Niceness of commands where no control group shares the CPU out. */
+export const NICE = 5
+const WATCH_MS = 1000
+/** How long output is awaited that a process outside of the tree may keep open. */
+const OUTPUT_MS = 5000
+
+const SIGNALS = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name as NodeJS.Signals]))
+
+/** How a command ended, if a shell or bubblewrap reports it: a signal as 128 + its number. */
+function describeExit(code: number | null, signal: NodeJS.Signals | null): Pick<SandboxExit, 'code' | 'signal'> {
+  const reported = code !== null && code > 128 ? SIGNALS.get(code - 128) : undefined
+  return reported === undefined ? { code, signal } : { code: null, signal: reported }
+}
+
+/** Follows a process tree until nothing of it is left, and ends it when its memory is used up. */
+export function watchProcess(watched: ProcessToWatch): SandboxedProcess {
+  const { child, group } = watched
+  const [stdin, stdout, stderr, control] = child.stdio as unknown as [Writable, Readable, Readable, Duplex]
+  const { pid } = child
+  if (pid === undefined) throw new Error('The process has not started')
+  // Writing to a process that has ended is no failure of the platform: `exited` tells.
+  stdin.on('error', () => undefined)
+  control.on('error', () => undefined)
+
+  let cause: SandboxExit['cause'] = 'exit'
+  let isOver = false
+  const killed: number[] = []
+
+  const kill = (why: 'memory' | 'killed'): void => {
+    if (isOver) return
+    if (cause === 'exit') cause = why
+    killed.push(...killTree(pid), ...watched.listLeft())
+    for (const each of killed) killProcess(each)
+    group?.kill()
+  }
+
+  const timer = setInterval(() => {
+    void (async () => {
+      if (group !== undefined) {
+        // The kernel ends one process of a tree; what is left of it is of no use.
+        if ((await group.memoryKills()) > 0) kill('memory')
+      } else if ((await treeMemoryBytes(pid)) > TOLERANCE * watched.memoryBytes) kill('memory')
+    })()
+  }, WATCH_MS)
+  timer.unref()
+
+  const endOfOutput = new Promise<void>((resolve) => child.once('close', () => resolve()))
+  const exited = new Promise<SandboxExit>((resolve) => {
+    child.once('exit', (code, signal) => {
+      void (async () => {
+        if (group !== undefined && cause === 'exit' && (await group.memoryKills()) > 0) cause = 'memory'
+        isOver = true
+        clearInterval(timer)
+        await endProcesses(() => [...killed, ...watched.listLeft()])
+        await group?.remove()
+        watched.onGone()
+        const giveUp = setTimeout(() => {
+          for (const stream of [stdout, stderr, control]) stream.destroy()
+        }, OUTPUT_MS)
+        await endOfOutput
+        clearTimeout(giveUp)
+        resolve({ ...describeExit(code, signal), cause })
+      })()
+    })
+  })
+
+  return {
+    pid,
+    stdin,
+    stdout,
+    stderr,
+    control,
+    exited,
+    kill: () => kill('killed'),
+    memoryBytes: async () => {
+      if (isOver) return 0
+      return group === undefined ? treeMemoryBytes(pid) : group.memoryBytes()
+    },
+    limitGrowth: (bytes) => (isOver ? Promise.resolve() : watched.limitGrowth(bytes)),
+  }
+}

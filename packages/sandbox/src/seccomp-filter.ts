@@ -1,0 +1,235 @@
+/** What a filter needs to know of a processor's system calls. */
+interface Architecture {
+  /** AUDIT_ARCH_… of linux/audit.h. */
+  audit: number
+  denied: Record<string, number>
+  clone: number
+  clone3: number
+  ioctl: number
+  personality: number
+  socket: number
+  /** Numbers from here on are another ABI of the same processor (x32). */
+  foreignFrom?: number
+}
+
+/** Calls since Linux 5.1 have one number on every architecture. */
+const SHARED = {
+  io_uring_setup: 425,
+  io_uring_enter: 426,
+  io_uring_register: 427,
+  open_tree: 428,
+  move_mount: 429,
+  fsopen: 430,
+  fsconfig: 431,
+  fsmount: 432,
+  fspick: 433,
+  pidfd_getfd: 438,
+  process_madvise: 440,
+  mount_setattr: 442,
+  quotactl_fd: 443,
+  memfd_secret: 447,
+  statmount: 457,
+  listmount: 458,
+  open_tree_attr: 467,
+}
+
+const ARCHITECTURES: Partial<Record<NodeJS.Architecture, Architecture>> = {
+  x64: {
+    audit: 0xc000003e,
+    clone: 56,
+    clone3: 435,
+    ioctl: 16,
+    personality: 135,
+    socket: 41,
+    foreignFrom: 0x40000000,
+    denied: {
+      ...SHARED,
+      ptrace: 101,
+      syslog: 103,
+      modify_ldt: 154,
+      pivot_root: 155,
+      chroot: 161,
+      acct: 163,
+      settimeofday: 164,
+      mount: 165,
+      umount2: 166,
+      swapon: 167,
+      swapoff: 168,
+      reboot: 169,
+      sethostname: 170,
+      setdomainname: 171,
+      iopl: 172,
+      ioperm: 173,
+      init_module: 175,
+      delete_module: 176,
+      quotactl: 179,
+      lookup_dcookie: 212,
+      clock_settime: 227,
+      kexec_load: 246,
+      add_key: 248,
+      request_key: 249,
+      keyctl: 250,
+      unshare: 272,
+      perf_event_open: 298,
+      fanotify_init: 300,
+      name_to_handle_at: 303,
+      open_by_handle_at: 304,
+      clock_adjtime: 305,
+      setns: 308,
+      process_vm_readv: 310,
+      process_vm_writev: 311,
+      kcmp: 312,
+      finit_module: 313,
+      kexec_file_load: 320,
+      bpf: 321,
+      userfaultfd: 323,
+    },
+  },
+  arm64: {
+    audit: 0xc00000b7,
+    clone: 220,
+    clone3: 435,
+    ioctl: 29,
+    personality: 92,
+    socket: 198,
+    denied: {
+      ...SHARED,
+      lookup_dcookie: 18,
+      umount2: 39,
+      mount: 40,
+      pivot_root: 41,
+      chroot: 51,
+      quotactl: 60,
+      acct: 89,
+      unshare: 97,
+      kexec_load: 104,
+      init_module: 105,
+      delete_module: 106,
+      clock_settime: 112,
+      syslog: 116,
+      ptrace: 117,
+      reboot: 142,
+      sethostname: 161,
+      setdomainname: 162,
+      settimeofday: 170,
+      add_key: 217,
+      request_key: 218,
+      keyctl: 219,
+      swapon: 224,
+      swapoff: 225,
+      perf_event_open: 241,
+      fanotify_init: 262,
+      name_to_handle_at: 264,
+      open_by_handle_at: 265,
+      clock_adjtime: 266,
+      setns: 268,
+      process_vm_readv: 270,
+      process_vm_writev: 271,
+      kcmp: 272,
+      finit_module: 273,
+      bpf: 280,
+      userfaultfd: 282,
+      kexec_file_load: 294,
+    },
+  },
+}
+
+/** Instructions of linux/bpf_common.h, and answers of linux/seccomp.h. */
+const LOAD_WORD = 0x20
+const JUMP_IF_EQUAL = 0x15
+const JUMP_IF_AT_LEAST = 0x35
+const JUMP_IF_ANY_BIT = 0x45
+const RETURN = 0x06
+const ALLOW = 0x7fff0000
+const KILL_PROCESS = 0x80000000
+const errno = (number: number): number => 0x00050000 | number
+const EPERM = errno(1)
+const ENOSYS = errno(38)
+const EAFNOSUPPORT = errno(97)
+
+/** Offsets in struct seccomp_data. Arguments are 64 bits wide; flags of interest are in the lower half. */
+const NUMBER = 0
+const AUDIT = 4
+const argument = (index: number): number => 16 + 8 * index
+
+/** CLONE_NEW… of linux/sched.h: mount, cgroup, uts, ipc, user, pid and network namespaces. */
+const NAMESPACES = 0x20000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
+/** Families of sockets that a program has business with. Not vsock, which reaches a hypervisor past every namespace. */
+const AF_UNIX = 1
+const AF_INET = 2
+const AF_INET6 = 10
+const AF_NETLINK = 16
+/** Requests that type into a terminal as if its user did. */
+const TIOCSTI = 0x5412
+const TIOCLINUX = 0x541c
+/** Linux, and the question which one is set. */
+const PERSONALITIES = [0, 0xffffffff]
+
+/** System calls by name that the filter refuses on this architecture. */
+export function listDeniedCalls(architecture: NodeJS.Architecture): Readonly<Record<string, number>> {
+  return ARCHITECTURES[architecture]?.denied ?? {}
+}
+
+type Instruction = [code: number, ifTrue: number, ifFalse: number, operand: number]
+
+/**
+ * A filter of system calls for `bwrap --seccomp`: what reaches past namespaces, other processes or deep into the kernel fails with
+ * EPERM. A call of another architecture's ends the process. undefined for processors that it does not know.
+ *
+ * Returns struct sock_filter[], little-endian.
+ */
+export function createSeccompFilter(architecture: NodeJS.Architecture): Buffer | undefined {
+  const known = ARCHITECTURES[architecture]
+  if (known === undefined) return undefined
+  const program: Instruction[] = []
+  const answer = (value: number): Instruction => [RETURN, 0, 0, value]
+  /** Skips the body unless the call is this one. */
+  const forCall = (number: number, body: Instruction[]): void => {
+    program.push([JUMP_IF_EQUAL, 0, body.length, number], ...body)
+  }
+  program.push([LOAD_WORD, 0, 0, AUDIT], [JUMP_IF_EQUAL, 1, 0, known.audit], answer(KILL_PROCESS))
+  program.push([LOAD_WORD, 0, 0, NUMBER])
+  if (known.foreignFrom !== undefined) program.push([JUMP_IF_AT_LEAST, 0, 1, known.foreignFrom], answer(KILL_PROCESS))
+  // Its flags are behind a pointer, where no filter sees them. C libraries turn to clone.
+  forCall(known.clone3, [answer(ENOSYS)])
+  for (const number of Object.values(known.denied)) forCall(number, [answer(EPERM)])
+  forCall(known.clone, [
+    [LOAD_WORD, 0, 0, argument(0)],
+    [JUMP_IF_ANY_BIT, 0, 1, NAMESPACES],
+    answer(EPERM),
+    answer(ALLOW),
+  ])
+  forCall(known.ioctl, [
+    [LOAD_WORD, 0, 0, argument(1)],
+    [JUMP_IF_EQUAL, 1, 0, TIOCSTI],
+    [JUMP_IF_EQUAL, 0, 1, TIOCLINUX],
+    answer(EPERM),
+    answer(ALLOW),
+  ])
+  const personalities = PERSONALITIES.flatMap((each): Instruction[] => [[JUMP_IF_EQUAL, 0, 1, each], answer(ALLOW)])
+  forCall(known.personality, [[LOAD_WORD, 0, 0, argument(0)], ...personalities, answer(EPERM)])
+  const families = [AF_UNIX, AF_INET, AF_INET6].flatMap((each): Instruction[] => [
+    [JUMP_IF_EQUAL, 0, 1, each],
+    answer(ALLOW),
+  ])
+  forCall(known.socket, [
+    [LOAD_WORD, 0, 0, argument(0)],
+    ...families,
+    [JUMP_IF_EQUAL, 1, 0, AF_NETLINK],
+    answer(EAFNOSUPPORT),
+    // Of netlink only routes and addresses (0), which a program lists to know its own.
+    [LOAD_WORD, 0, 0, argument(2)],
+    [JUMP_IF_EQUAL, 0, 1, 0],
+    answer(ALLOW),
+    answer(EAFNOSUPPORT),
+  ])
+  program.push(answer(ALLOW))
+  const bytes = Buffer.alloc(program.length * 8)
+  for (const [index, [code, ifTrue, ifFalse, operand]] of program.entries()) {
+    bytes.writeUInt16LE(code, index * 8)
+    bytes.writeUInt8(ifTrue, index * 8 + 2)
+    bytes.writeUInt8(ifFalse, index * 8 + 3)
+    bytes.writeUInt32LE(operand >>> 0, index * 8 + 4)
+  }
+  return bytes
+}
