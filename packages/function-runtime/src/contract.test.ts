@@ -1,0 +1,1111 @@
+import { openSandbox as openSandboxOf, type SandboxMode } from '@platform/sandbox/open-sandbox'
+import type { Sandbox } from '@platform/sandbox/sandbox'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { connect } from 'node:net'
+import { chmod, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { array, constantFrom, oneof, sample, string } from 'fast-check'
+import type { Dispatcher } from 'undici'
+import { afterEach, describe, expect, test } from 'vitest'
+import { WebSocket } from 'ws'
+import { type Fixture, openFixture } from '../test/fixture.ts'
+import type { FunctionFailure, FunctionSource, Lease } from './function-runtime.ts'
+import type { RuntimeTimings } from './open-function-runtime.ts'
+
+// oxlint-disable-next-line node/no-process-env -- in CI bubblewrap has to be there
+const isCi = !['', '0', 'false'].includes(process.env['CI'] ?? '')
+
+const openDriver = (mode: SandboxMode) => (folder: string) =>
+  openSandboxOf({ folder, mode, egress: mode === 'none' ? 'host' : 'none' })
+
+/** Whether a sandbox can be opened here. */
+async function isThere(mode: SandboxMode): Promise<boolean> {
+  const folder = await mkdtemp(join(tmpdir(), 'fr-'))
+  try {
+    await (await openDriver(mode)(folder)).close()
+    return true
+  } catch {
+    // Its reason is an error of the tests in CI, where they are not skipped.
+    return false
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+const drivers: {
+  driver: string
+  mode: SandboxMode
+  open: (folder: string) => Promise<Sandbox>
+  isMissing: boolean
+}[] = [
+  { driver: 'plain processes', mode: 'none', open: openDriver('none'), isMissing: false },
+  {
+    driver: 'bubblewrap',
+    mode: 'required',
+    open: openDriver('required'),
+    isMissing: !isCi && !(await isThere('required')),
+  },
+]
+
+const patience = { timeout: 30_000, interval: 20 }
+
+describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSandbox, isMissing }) => {
+  const fixtures: Fixture[] = []
+  afterEach(async () => {
+    for (const fixture of fixtures.splice(0)) await fixture.close()
+  })
+  const open = async (timings?: Partial<RuntimeTimings>): Promise<Fixture> => {
+    const fixture = await openFixture(openSandbox, timings)
+    fixtures.push(fixture)
+    return fixture
+  }
+  const failureOf = async (promise: Promise<unknown>): Promise<FunctionFailure> => {
+    const error = await errorOf(promise)
+    expect(error).toHaveProperty('name', 'FunctionFailure')
+    return error as FunctionFailure
+  }
+  const get = (lease: Lease, path: string, more: Partial<Dispatcher.RequestOptions> = {}) =>
+    lease.dispatcher.request({ origin: 'http://slot', path, method: 'GET', ...more })
+  /** What the edge answers when a request broke off. */
+  const brokenBy = async (fixture: Fixture, source: FunctionSource, path: string) => {
+    const lease = await fixture.acquire(source)
+    await expect(get(lease, path)).rejects.toThrow(/other side closed|ECONNRESET|socket/)
+    const failure = await lease.failure()
+    lease.release()
+    return failure
+  }
+
+  describe.skipIf(isMissing)('a handler', () => {
+    test.each([
+      ['a default export of (req, res)', { 'index.mjs': `export default (req, res) => res.end('hello ' + req.url)` }],
+      ['module.exports', { 'index.cjs': `module.exports = (req, res) => res.end('hello ' + req.url)` }],
+      [
+        'a default export that a bundler wrapped more than once',
+        {
+          'index.cjs': `exports.__esModule = true; exports.default = { default: { default: (req, res) => res.end('hello ' + req.url) } }`,
+        },
+      ],
+      [
+        'an http.Server',
+        {
+          'index.mjs': `import http from 'node:http'; export default http.createServer((req, res) => res.end('hello ' + req.url))`,
+        },
+      ],
+      [
+        'a server that listens on a port of its own',
+        {
+          'index.mjs': `import http from 'node:http'; http.createServer((req, res) => res.end('hello ' + req.url)).listen(4567)`,
+        },
+      ],
+      [
+        'fetch',
+        {
+          'index.mjs': `export default { fetch: (request) => new Response('hello ' + new URL(request.url).pathname) }`,
+        },
+      ],
+      [
+        'functions named after methods',
+        { 'index.mjs': `export const GET = async (request) => new Response('hello ' + new URL(request.url).pathname)` },
+      ],
+    ])('is %s', async (...[, files]) => {
+      const { deploy, request } = await open()
+      const source = await deploy(files)
+      expect(await request(source, '/path')).toMatchObject({ status: 200, body: 'hello /path' })
+    })
+
+    test('is a web handler whatever it looks like when the build says so', async () => {
+      const { deploy, request } = await open()
+      const source = await deploy(
+        {
+          'index.mjs': `export default async (request, context) => new Response(JSON.stringify([
+            request.method, request.url, request.headers.get('x-a'), await request.text(), typeof context.waitUntil]), {
+            status: 201, headers: [['set-cookie', 'a=1'], ['set-cookie', 'b=2'], ['x-b', 'c']] })`,
+        },
+        { isWeb: true },
+      )
+      const answer = await request(source, '/p?q=1', {
+        method: 'POST',
+        body: 'text',
+        headers: { host: 'a.example:8080', 'x-forwarded-proto': 'https', 'x-a': 'b' },
+      })
+      expect(answer.status).toBe(201)
+      expect(answer.headers).toMatchObject({ 'set-cookie': ['a=1', 'b=2'], 'x-b': 'c' })
+      expect(JSON.parse(answer.body)).toEqual(['POST', 'https://a.example:8080/p?q=1', 'b', 'text', 'function'])
+    })
+
+    test('of methods answers HEAD by GET, OPTIONS by itself and refuses the others', async () => {
+      const { deploy, request } = await open()
+      const source = await deploy({
+        'index.mjs': `export const GET = () => new Response('body', { headers: { 'x-a': 'b' } })`,
+      })
+      expect(await request(source, '/', { method: 'HEAD' })).toMatchObject({
+        status: 200,
+        body: '',
+        headers: { 'x-a': 'b' },
+      })
+      expect(await request(source, '/', { method: 'OPTIONS' })).toMatchObject({
+        status: 204,
+        headers: { allow: 'GET' },
+      })
+      expect(await request(source, '/', { method: 'POST' })).toMatchObject({ status: 405, headers: { allow: 'GET' } })
+    })
+
+    test('finds frameworks: Hono', async () => {
+      const { deploy, request } = await open()
+      const source = await deploy(
+        {
+          'index.mjs': `import { Hono } from 'hono'; const app = new Hono(); app.get('/a/:b', (c) => c.json(c.req.param())); export default app`,
+        },
+        {},
+        ['hono'],
+      )
+      expect(await request(source, '/a/x')).toMatchObject({ status: 200, body: '{"b":"x"}' })
+    })
+
+    test('that fails answers 500, says why in the log of that request, and goes on', async () => {
+      const { deploy, request, lines } = await open()
+      for (const text of [
+        `export default async (req, res) => { if (req.url === '/fail') throw new Error('out of luck'); res.end('fine') }`,
+        `export const GET = (request) => { if (request.url.endsWith('/fail')) throw new Error('out of luck'); return new Response('fine') }`,
+      ]) {
+        const source = await deploy({ 'index.mjs': text })
+        expect(await request(source, '/fail', { headers: { 'x-request-id': 'r-1' } })).toMatchObject({ status: 500 })
+        expect(await request(source, '/')).toMatchObject({ status: 200, body: 'fine' })
+        const { functionId } = source
+        await expect
+          .poll(() => lines.filter((line) => line.functionId === functionId), patience)
+          .toContainEqual(expect.objectContaining({ level: 'ERROR', requestId: 'r-1', message: 'Error: out of luck' }))
+      }
+    })
+
+    test('of the kind edge is (request, context) with waitUntil, caches and ASSETS', async () => {
+      const { deploy, request } = await open()
+      const source = await deploy(
+        {
+          'index.mjs': `export default (request, context) => {
+            context.waitUntil(Promise.resolve())
+            context.passThroughOnException()
+            return Response.json([typeof caches.default.match, request.method])
+          }`,
+        },
+        { kind: 'edge' },
+      )
+      expect(await request(source)).toMatchObject({ status: 200, body: '["function","GET"]' })
+    })
+
+    test('of the kind worker gets its variables, the files of its deployment and a cache', async () => {
+      const { deploy, request } = await open()
+      const source = await deploy(
+        {
+          '_worker.js': `export default { async fetch(request, env, context) {
+            const url = new URL(request.url)
+            if (url.pathname.startsWith('/assets/')) return env.ASSETS.fetch(request)
+            const before = await (await caches.default.match('http://a/b'))?.text()
+            await caches.default.put('http://a/b', new Response('kept', { headers: { 'cache-control': 'max-age=60' } }))
+            return Response.json({ greeting: env.GREETING, api: env.PLATFORM_API_URL, before, names: Object.keys(context) })
+          } }`,
+          'package.json': '{"type":"module"}',
+        },
+        { kind: 'worker', variables: { GREETING: 'hello' } },
+      )
+      const asset = createServer((req, res) => {
+        res.writeHead(req.url === '/assets/a.txt?v=1' ? 200 : 404, {
+          'x-host': req.headers.host,
+          'set-cookie': ['a=1', 'b=2'],
+        })
+        res.end(`${req.method} file`)
+      }).listen(join(source.platformFolder, 'assets.sock'))
+      await once(asset, 'listening')
+      await chmod(join(source.platformFolder, 'assets.sock'), 0o666)
+      try {
+        expect(JSON.parse((await request(source)).body)).toMatchObject({
+          greeting: 'hello',
+          api: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+        })
+        expect(JSON.parse((await request(source)).body)).toMatchObject({ before: 'kept' })
+        expect(await request(source, '/assets/a.txt?v=1')).toMatchObject({
+          status: 200,
+          body: 'GET file',
+          headers: { 'x-host': 'site.example', 'set-cookie': ['a=1', 'b=2'] },
+        })
+        expect(await request(source, '/assets/a.txt?v=1', { method: 'HEAD' })).toMatchObject({ status: 200, body: '' })
+        expect(await request(source, '/assets/b')).toMatchObject({ status: 404 })
+      } finally {
+        asset.close()
+      }
+    })
+
+    test('that imports a module of Cloudflare is refused by its name', async () => {
+      const { deploy, acquire } = await open()
+      const source = await deploy(
+        {
+          'index.mjs': `import { WorkerEntrypoint } from 'cloudflare:workers'; export default class extends WorkerEntrypoint {}`,
+        },
+        { kind: 'worker' },
+      )
+      const failure = await failureOf(acquire(source))
+      expect(failure.code).toBe('function_crashed')
+      expect(failure.message).toContain('The module "cloudflare:workers" is not available here')
+    })
+
+    test('sees no more of the launcher than is documented', async () => {
+      const { deploy, request } = await open()
+      const source = await deploy({
+        'index.mjs': `
+          import { execFileSync } from 'node:child_process'
+          export default (req, res) => res.end(JSON.stringify({
+            argv: process.argv.slice(1), send: typeof process.send, globals: Object.keys(globalThis),
+            children: execFileSync('/bin/sh', ['-c', 'ls /proc/self/fd']).toString().trim().split(/\\s+/),
+            context: Object.keys(globalThis[Symbol.for('@vercel/request-context')].get()),
+            listeners: process.eventNames(), cwd: process.cwd(), address: req.socket.remoteAddress,
+          }))`,
+      })
+      const seen = JSON.parse((await request(source)).body) as Record<string, unknown>
+      expect(seen).toMatchObject({ send: 'undefined', context: ['waitUntil', 'headers', 'url'], address: '127.0.0.1' })
+      expect(seen['argv']).toEqual([join(seen['cwd'] as string, 'index.mjs')])
+      expect(seen['listeners']).not.toContain('uncaughtException')
+      expect(seen['globals']).toEqual(
+        Object.keys(globalThis).filter((name) => (seen['globals'] as string[]).includes(name)),
+      )
+      // 3 is the folder that ls itself reads: it would be 4 if a child had the control channel.
+      expect(seen['children']).toEqual(expect.arrayContaining(['0', '1', '2', '3']))
+      expect(seen['children']).not.toContain('4')
+    })
+  })
+
+  describe.skipIf(isMissing)('a server', () => {
+    test('listens on PORT: Express, as a program of its own', async () => {
+      const { deploy, request } = await open()
+      const source = await deploy(
+        {
+          'server.js': `
+            const app = require('express')()
+            app.get('/', (req, res) => res.json({ isMain: require.main === module, ip: req.ip }))
+            if (require.main === module) app.listen(process.env.PORT, () => console.log('listening'))`,
+        },
+        { kind: 'server', variables: { PORT: '8080' } },
+        ['express'],
+      )
+      expect(JSON.parse((await request(source)).body)).toEqual({ isMain: true, ip: '127.0.0.1' })
+    })
+
+    test('listens on PORT: Hono', async () => {
+      const { deploy, request, messages } = await open()
+      const source = await deploy(
+        {
+          'server.mjs': `
+            import { serve } from '@hono/node-server'
+            import { Hono } from 'hono'
+            const app = new Hono()
+            app.get('/', (c) => c.text('hello'))
+            serve({ fetch: app.fetch, port: Number(process.env.PORT) }, ({ port }) => console.log('port ' + port))`,
+        },
+        { kind: 'server' },
+        ['hono', '@hono/node-server'],
+      )
+      expect(await request(source)).toMatchObject({ status: 200, body: 'hello' })
+      await expect.poll(messages, patience).toContain('port 3000')
+    })
+
+    test('that listens on another port is told which', async () => {
+      const { deploy, acquire } = await open()
+      const source = await deploy(
+        { 'server.mjs': `import http from 'node:http'; http.createServer(() => {}).listen(0)` },
+        { kind: 'server' },
+      )
+      const failure = await failureOf(acquire(source))
+      expect(failure.message).toContain('it listens on 0 and not on PORT (3000)')
+    })
+
+    test('by a start script is reached over a port of its own, WebSockets too', async () => {
+      const { deploy, request, acquire, messages } = await open()
+      const source = await deploy(
+        {
+          'server.mjs': `
+            import http from 'node:http'
+            import { WebSocketServer } from 'ws'
+            const server = http.createServer((req, res) => res.end([process.env.A, process.argv[2]].join()))
+            new WebSocketServer({ server }).on('connection', (socket) => socket.on('message', (data) => socket.send('echo ' + data)))
+            server.listen(process.env.PORT, '127.0.0.1', () => console.log('up'))`,
+        },
+        {
+          kind: 'server',
+          handler: undefined,
+          command: `node server.mjs "an argument"`,
+          variables: { A: 'b', PATH: process.execPath.replace(/\/node$/, '') },
+        },
+        ['ws'],
+      )
+      expect(await request(source)).toMatchObject({ status: 200, body: 'b,an argument' })
+      const lease = await acquire(source)
+      expect(await echoed(lease.socketPath)).toBe('echo hello')
+      lease.release()
+      expect(messages()).toContain('up')
+    })
+
+    test('by a start script that ends is a crash', async () => {
+      const { deploy, acquire, messages } = await open()
+      const source = await deploy(
+        { 'a.txt': '' },
+        { kind: 'server', handler: undefined, command: 'echo no luck >&2; exit 3' },
+      )
+      const failure = await failureOf(acquire(source))
+      expect(failure).toMatchObject({
+        code: 'function_crashed',
+        message: expect.stringContaining('exit code 3') as string,
+      })
+      expect(messages()[0]).toBe('no luck')
+    })
+  })
+
+  describe.skipIf(isMissing)('streams', () => {
+    const events = `export const GET = (request) => {
+      let n = 0
+      return new Response(new ReadableStream({
+        async pull(controller) {
+          if (n > 0) await globalThis.next.promise
+          globalThis.next = Promise.withResolvers()
+          controller.enqueue(new TextEncoder().encode('data: ' + n++ + '\\n\\n'))
+        },
+        cancel() { console.log('cancelled') },
+      }), { headers: { 'content-type': 'text/event-stream' } })
+    }
+    export const POST = () => { globalThis.next.resolve(); return new Response(null, { status: 204 }) }
+    globalThis.next = Promise.withResolvers()`
+
+    test('events go out one at a time, and the handler learns that the client went', async () => {
+      const { deploy, request, acquire, messages } = await open()
+      const source = await deploy({ 'index.mjs': events })
+      const lease = await acquire(source)
+      const answer = await get(lease, '/')
+      const chunks = answer.body[Symbol.asyncIterator]() as AsyncIterator<Buffer>
+      for (let n = 0; n < 3; n += 1) {
+        expect(String((await chunks.next()).value)).toBe(`data: ${n}\n\n`)
+        // The next is not there before it is asked for, so nothing waited for the end of the body.
+        await request(source, '/', { method: 'POST' })
+      }
+      answer.body.on('error', () => {}).destroy()
+      await expect.poll(messages, patience).toContain('cancelled')
+      lease.release()
+      expect(await request(source, '/', { method: 'POST' })).toMatchObject({ status: 204 })
+    })
+
+    test('the head goes out before the body', async () => {
+      const { deploy, acquire } = await open()
+      const source = await deploy({
+        'index.mjs': `export const GET = () => new Response(new ReadableStream({ pull: () => new Promise(() => {}) }), { status: 203 })`,
+      })
+      const lease = await acquire(source)
+      const answer = await get(lease, '/')
+      expect(answer.statusCode).toBe(203)
+      answer.body.on('error', () => {}).destroy()
+      lease.release()
+    })
+
+    test('a body comes in as it is sent, and request.signal aborts when the client goes', async () => {
+      const { deploy, acquire, messages } = await open()
+      const source = await deploy({
+        'index.mjs': `export const POST = async (request) => {
+          request.signal.addEventListener('abort', () => console.log('aborted'))
+          try { for await (const chunk of request.body) console.log('got ' + new TextDecoder().decode(chunk)) } catch {}
+          return new Response('done')
+        }`,
+      })
+      const lease = await acquire(source)
+      const body = new TransformStream<string, string>()
+      const writer = body.writable.getWriter()
+      const stop = new AbortController()
+      const answer = get(lease, '/', { method: 'POST', body: body.readable as never, signal: stop.signal })
+      const failed = errorOf(answer)
+      for (const text of ['one', 'two']) {
+        await writer.write(text)
+        await expect.poll(messages, patience).toContain(`got ${text}`)
+      }
+      stop.abort()
+      expect(String(await failed)).toContain('aborted')
+      await expect.poll(messages, patience).toContain('aborted')
+      lease.release()
+    })
+
+    test.each([
+      [
+        'web handler',
+        `let sent = 0; export const GET = (request) => request.url.endsWith('/sent') ? new Response(String(sent)) : new Response(new ReadableStream({
+          pull(controller) { sent += 65536; controller.enqueue(new Uint8Array(65536)) } }))`,
+      ],
+      [
+        '(req, res)',
+        `let sent = 0; export default (req, res) => { if (req.url === '/sent') return res.end(String(sent))
+          const more = () => { while (true) { sent += 65536; if (!res.write(Buffer.alloc(65536))) break } }
+          res.on('drain', more); more() }`,
+      ],
+    ])('a client that does not read stops a body of no end: %s', async (...[, text]) => {
+      const { deploy, request, acquire } = await open()
+      const source = await deploy({ 'index.mjs': text })
+      const lease = await acquire(source)
+      const answer = await get(lease, '/')
+      let before = -1
+      // Until no more is sent, which without backpressure never comes.
+      await expect
+        .poll(
+          async () => {
+            const sent = Number((await request(source, '/sent')).body)
+            const isStill = sent === before
+            before = sent
+            return isStill
+          },
+          { timeout: 30_000, interval: 300 },
+        )
+        .toBe(true)
+      expect(before).toBeLessThan(8 << 20)
+      answer.body.on('error', () => {}).destroy()
+      lease.release()
+    })
+
+    test('a handler that does not read stops an upload of no end', async () => {
+      const { deploy, acquire } = await open()
+      const source = await deploy({ 'index.mjs': `export const POST = (request) => new Promise(() => {})` })
+      const lease = await acquire(source)
+      let sent = 0
+      const body = new ReadableStream<Uint8Array>({
+        pull(controller) {
+          sent += 65_536
+          controller.enqueue(new Uint8Array(65_536))
+        },
+      })
+      const stop = new AbortController()
+      const answer = get(lease, '/', { method: 'POST', body: body as never, signal: stop.signal })
+      const failed = errorOf(answer)
+      let before = -1
+      await expect
+        .poll(
+          () => {
+            const isStill = sent > 0 && sent === before
+            before = sent
+            return isStill
+          },
+          { timeout: 30_000, interval: 300 },
+        )
+        .toBe(true)
+      expect(sent).toBeLessThan(8 << 20)
+      stop.abort()
+      expect(String(await failed)).toContain('aborted')
+      lease.release()
+    })
+
+    test('WebSockets reach an http.Server, and a handler of requests answers them with 501', async () => {
+      const { deploy, acquire } = await open()
+      const source = await deploy(
+        {
+          'index.mjs': `
+            import http from 'node:http'
+            import { WebSocketServer } from 'ws'
+            const server = http.createServer()
+            new WebSocketServer({ server }).on('connection', (socket) => socket.on('message', (data) => socket.send('echo ' + data)))
+            export default server`,
+        },
+        {},
+        ['ws'],
+      )
+      const lease = await acquire(source)
+      expect(await echoed(lease.socketPath)).toBe('echo hello')
+      lease.release()
+      const plain = await acquire(await deploy({ 'index.mjs': `export const GET = () => new Response('a')` }))
+      await expect(echoed(plain.socketPath)).rejects.toThrow('501')
+      plain.release()
+    })
+  })
+
+  describe.skipIf(isMissing)('slots', () => {
+    const handler = { 'index.mjs': `const own = crypto.randomUUID(); export default (req, res) => res.end(own)` }
+
+    test('a hundred callers share one start', async () => {
+      const { deploy, runtime, request } = await open()
+      const source = await deploy(handler, { slotsMax: 4 })
+      let loads = 0
+      const load = async () => {
+        loads += 1
+        return source
+      }
+      const leases = await Promise.all(Array.from({ length: 100 }, () => runtime.acquire(source.functionId, load)))
+      expect(loads).toBe(1)
+      expect(new Set(leases.map(({ slot }) => slot))).toEqual(new Set([0]))
+      const answers = await Promise.all(leases.map(async (lease) => (await get(lease, '/')).body.text()))
+      expect(new Set(answers).size).toBe(1)
+      for (const lease of leases) lease.release()
+      // Safe to repeat: the count would go below nothing.
+      for (const lease of leases) lease.release()
+      expect(await runtime.takeUsage()).toMatchObject([{ slots: 1, coldStarts: 1, requests: 100 }])
+      expect((await request(source)).body).toBe(answers[0])
+      expect(await runtime.takeUsage()).toMatchObject([{ slots: 1, coldStarts: 0, requests: 1 }])
+    })
+
+    test('a full slot gets another beside it up to the limit, and beyond that callers are refused', async () => {
+      const { deploy, acquire, runtime, messages } = await open()
+      const source = await deploy(handler, { slotsMax: 2 })
+      const leases = [await acquire(source)]
+      const slots = () => new Set(leases.map(({ slot }) => slot)).size
+      while (leases.length < 50) leases.push(await acquire(source))
+      expect(slots()).toBe(1)
+      const one = await acquire(source)
+      leases.push(one)
+      await expect.poll(async () => (await runtime.takeUsage())[0]?.slots, patience).toBe(2)
+      for (let n = leases.length; n < 400; n += 1) leases.push(await acquire(source))
+      expect(slots()).toBe(2)
+      const failure = await failureOf(acquire(source))
+      expect(failure.code).toBe('function_overloaded')
+      expect((await failureOf(acquire(source))).message).toContain('Each of its 2 slots has 200 requests under way')
+      expect(messages().filter((message) => message.startsWith('Refused a request'))).toHaveLength(1)
+      one.release()
+      leases.push(await acquire(source))
+      for (const lease of leases) lease.release()
+    })
+
+    test('a slot whose event loop is late gets another beside it', async () => {
+      const { deploy, request, runtime } = await open({ lagMs: 60_000 })
+      const source = await deploy(
+        {
+          'index.mjs': `export default (req, res) => {
+            if (req.url === '/late') for (const end = Date.now() + 400; Date.now() < end; );
+            // After the next look at the loop.
+            setTimeout(() => res.end('fine'), 300)
+          }`,
+        },
+        { slotsMax: 2 },
+      )
+      await request(source, '/late')
+      await request(source, '/')
+      await expect.poll(async () => (await runtime.takeUsage())[0]?.slots, patience).toBe(2)
+    })
+
+    test('a slot without requests ends, and the next request starts it again', async () => {
+      const { deploy, request, runtime, messages } = await open({ idleMs: 100, pingMs: 20 })
+      const source = await deploy(handler)
+      const { body } = await request(source)
+      await expect.poll(async () => (await runtime.takeUsage()).length, patience).toBe(0)
+      expect((await request(source)).body).not.toBe(body)
+      expect(messages()).toEqual([])
+    })
+
+    test('closing lets requests and waitUntil finish, and starts nothing more', async () => {
+      const { deploy, acquire, runtime, messages } = await open()
+      const source = await deploy({
+        'index.mjs': `
+          const { promise, resolve } = Promise.withResolvers()
+          export default async (req, res) => {
+            if (req.url === '/go') { res.end(); resolve(); return }
+            const { waitUntil } = globalThis[Symbol.for('@vercel/request-context')].get()
+            waitUntil(promise.then(() => new Promise((resolve) => setTimeout(resolve, 50))).then(() => console.log('waited for')))
+            res.write('half')
+            await promise
+            res.end(', whole')
+          }`,
+      })
+      const lease = await acquire(source)
+      const go = await acquire(source)
+      const answer = await get(lease, '/')
+      const closed = runtime.close(30_000)
+      expect((await failureOf(acquire(source))).code).toBe('function_overloaded')
+      await (await get(go, '/go')).body.dump()
+      go.release()
+      expect(await answer.body.text()).toBe('half, whole')
+      lease.release()
+      await closed
+      expect(messages()).toEqual(['waited for'])
+    })
+
+    test('closing serves who waits for a start, and does not wait for one that takes too long', async () => {
+      const first = await open()
+      const source = await first.deploy(handler)
+      const acquired = first.acquire(source)
+      const closed = first.runtime.close(30_000)
+      const lease = await acquired
+      expect((await get(lease, '/')).statusCode).toBe(200)
+      lease.release()
+      await closed
+
+      const second = await open()
+      const slow = await second.deploy({ 'index.mjs': `setInterval(() => {}, 1000); await new Promise(() => {})` })
+      const failure = failureOf(second.acquire(slow))
+      const startedAt = Date.now()
+      await second.runtime.close(100)
+      await failure
+      // Not the ten seconds that a start may take.
+      expect(Date.now() - startedAt).toBeLessThan(9_000)
+    })
+
+    test('draining has a deadline', async () => {
+      const { deploy, acquire, runtime } = await open()
+      const source = await deploy({
+        'index.mjs': `export default (req, res) => { globalThis[Symbol.for('@vercel/request-context')].get().waitUntil(new Promise(() => setInterval(() => {}, 1000))); res.write('a') }`,
+      })
+      const lease = await acquire(source)
+      const answer = await get(lease, '/')
+      const broken = errorOf(answer.body.text())
+      await runtime.close(100)
+      expect(String(await broken)).toMatch(/terminated|other side closed/)
+    })
+
+    test('waitUntil goes on after the answer, and its failure is a line', async () => {
+      const { deploy, request, messages, lines } = await open()
+      const source = await deploy({
+        'index.mjs': `export const GET = (request, { waitUntil }) => {
+          waitUntil(new Promise((resolve) => setTimeout(resolve, 100)).then(() => { console.log('after'); throw new Error('too late') }))
+          return new Response('answered') }`,
+      })
+      expect(await request(source, '/', { headers: { 'x-request-id': 'r-7' } })).toMatchObject({ body: 'answered' })
+      expect(messages()).toEqual([])
+      await expect.poll(messages, patience).toContain('Error: too late')
+      expect(lines[0]).toMatchObject({ message: 'after', requestId: 'r-7', level: 'INFO' })
+    })
+
+    test('those of a deployment that is not wanted any more end', async () => {
+      const { deploy, acquire, runtime } = await open()
+      const [kept, dropped] = [await deploy(handler), await deploy(handler)]
+      for (const source of [kept, dropped]) (await acquire(source)).release()
+      runtime.reconcile((deploymentId) => deploymentId === kept.deploymentId)
+      await expect
+        .poll(async () => (await runtime.takeUsage()).map(({ functionId }) => functionId), patience)
+        .toEqual([kept.functionId])
+    })
+
+    test('a trial start leaves none, any other a warm one', async () => {
+      const { deploy, runtime } = await open()
+      const source = await deploy(handler)
+      await runtime.start(source, true)
+      expect(await runtime.takeUsage()).toMatchObject([{ slots: 0, coldStarts: 1 }])
+      await runtime.start(source)
+      await runtime.start(source)
+      const usage = await runtime.takeUsage()
+      expect(usage).toMatchObject([{ slots: 1, coldStarts: 1, requests: 0, busyMs: 0 }])
+      expect(usage[0]?.memoryBytes).toBeGreaterThan(5 << 20)
+    })
+
+    test('those that fail to start three times are left alone for a while', async () => {
+      const { deploy, runtime, messages } = await open({ backOffMs: 60_000 })
+      const source = await deploy({ 'index.mjs': `console.log('tried'); process.exit(1)` })
+      let loads = 0
+      const acquire = () =>
+        runtime.acquire(source.functionId, async () => {
+          loads += 1
+          return source
+        })
+      for (let n = 0; n < 5; n += 1) expect((await failureOf(acquire())).code).toBe('function_crashed')
+      expect(loads).toBe(3)
+      expect(messages().filter((message) => message === 'tried')).toHaveLength(3)
+    })
+
+    test('the socket is out of reach, and a link in its place is refused', async () => {
+      const { deploy, acquire, request, folder } = await open()
+      const source = await deploy({
+        'index.mjs': `
+          import fs from 'node:fs'
+          import { dirname } from 'node:path'
+          export default (req, res) => { fs.symlinkSync('/var/run/other.sock', process.env.OWN + '/s'); res.end(fs.readdirSync(process.env.OWN).join()) }
+          if (process.env.SWAP) {
+            const { listen } = (await import('node:net')).Server.prototype
+            process.on('newListener', () => {})
+            const timer = setInterval(() => {}, 1)
+            const { writeSync } = fs
+            // What the launcher says is what code in its process can say.
+            fs.symlinkSync('/var/run/other.sock', process.env.OWN + '/s')
+            writeSync(3, '{"ready":true}\\n')
+            await new Promise(() => {})
+          }`,
+      })
+      // The first slot of this runtime has the folder 1, the second the folder 2.
+      const own = (number: number) =>
+        fixtures[0]!.sandbox.capabilities.isIsolated ? '/run/slot' : join(folder, 'r', 'slots', String(number))
+      const honest = { ...source, variables: { OWN: own(1) } }
+      expect(await request(honest)).toMatchObject({ status: 200, body: 's' })
+      const swapped = { ...source, functionId: 'swapped', variables: { OWN: own(2), SWAP: 'yes' } }
+      const failure = await failureOf(acquire(swapped))
+      expect(failure.message).toBe('Its socket was taken away or replaced before it was ready.')
+      expect(await readdir(join(folder, 'r', 'sockets'))).toEqual(['1'])
+      // The first went on answering, though its folder now holds a link.
+      expect(await request(honest, '/')).toMatchObject({ status: 500 })
+      expect((await stat(join(folder, 'r', 'sockets', '1'))).isSocket()).toBe(true)
+    })
+  })
+
+  describe.skipIf(isMissing)('a platform that is killed', () => {
+    test('leaves no process, and the next serves from the same folder', async () => {
+      const folder = await mkdtemp(join('/tmp', 'fr-'))
+      const script = join(import.meta.dirname, '../test/owner.ts')
+      const owner = spawn(process.execPath, [script, mode, folder], { stdio: ['ignore', 'pipe', 'inherit'] })
+      try {
+        const [line] = (await once(owner.stdout, 'data')) as [Buffer]
+        const [idle = 0, looping = 0] = JSON.parse(String(line)) as number[]
+        const [idleTree, loopingTree] = [await withChildren([idle]), await withChildren([looping])]
+        // The slot and a process that it started, at least.
+        expect(idleTree.length).toBeGreaterThan(1)
+        owner.kill('SIGKILL')
+        await expect.poll(() => areGone(idleTree), patience).toBe(true)
+
+        const fixture = await openFixture(openSandbox, {}, folder)
+        fixtures.push(fixture)
+        // A loop of plain processes goes on until somebody looks after it.
+        await expect.poll(() => areGone(loopingTree), patience).toBe(true)
+        expect(await readdir(join(folder, 'r', 'sockets'))).toEqual([])
+        const source = await fixture.deploy({ 'index.mjs': `export default (req, res) => res.end('again')` })
+        expect(await fixture.request(source)).toMatchObject({ status: 200, body: 'again' })
+      } finally {
+        owner.kill('SIGKILL')
+      }
+    })
+  })
+
+  describe.skipIf(isMissing)('variables', () => {
+    test('arrive byte for byte, ten thousand of them, and stand nowhere else', async () => {
+      const { deploy, request, folder, lines, sandbox } = await open()
+      const pids: number[] = []
+      const start = sandbox.start.bind(sandbox)
+      sandbox.start = async (command) => {
+        const started = await start(command)
+        pids.push(started.pid)
+        return started
+      }
+      // Of valid Unicode without NUL, which no environment can hold; the marks make them findable.
+      const value = array(
+        oneof(
+          constantFrom('\n', '$', '"', "'", '`', '\\', '\r', ' ', '=', '${HOME}', '\u001e', '\u001f', '…', '😀'),
+          string({ unit: 'binary', maxLength: 8 }),
+        ),
+        { maxLength: 12 },
+      ).map((parts) => parts.join('').replaceAll('\0', '').toWellFormed())
+      const values = sample(value, { numRuns: 10_000, seed: 20 })
+      const variables = Object.fromEntries(values.map((text, index) => [`V_${index}`, `S3CRET${text}`]))
+      const source = await deploy(
+        {
+          'index.mjs': `
+            import { createHash } from 'node:crypto'
+            export default (req, res) => {
+              const names = Object.keys(process.env).filter((name) => name.startsWith('V_')).sort()
+              res.end(JSON.stringify(Object.fromEntries(names.map((name) => [name, process.env[name]]))))
+            }`,
+        },
+        { variables },
+      )
+      const { body } = await request(source)
+      const received = JSON.parse(body) as Record<string, string>
+      expect(Object.keys(received)).toHaveLength(10_000)
+      const differing = Object.keys(variables).filter(
+        (name) => !Buffer.from(received[name] ?? '').equals(Buffer.from(variables[name] ?? '')),
+      )
+      expect(differing).toEqual([])
+
+      expect(JSON.stringify(lines)).not.toContain('S3CRET')
+      for (const pid of await withChildren(pids)) {
+        for (const file of ['cmdline', 'environ']) {
+          const text = await readFile(`/proc/${pid}/${file}`, 'latin1').catch(() => '')
+          expect(text, `/proc/${pid}/${file}`).not.toContain('S3CRET')
+        }
+      }
+      for (const path of await readdir(folder, { recursive: true })) {
+        const isFile = await stat(join(folder, path)).then(
+          (stats) => stats.isFile(),
+          () => false,
+        )
+        if (isFile) expect((await readFile(join(folder, path))).includes('S3CRET'), path).toBe(false)
+      }
+    })
+
+    test('lead to the API of the platform', async () => {
+      const { deploy, request } = await open()
+      const source = await deploy(
+        {
+          'index.mjs': `export const GET = async () => new Response(await (await fetch(process.env.PLATFORM_API_URL + '/a')).text())`,
+        },
+        { variables: { PLATFORM_API_URL: 'http://elsewhere.example' } },
+      )
+      const api = createServer((req, res) => res.end(`api ${req.url}`)).listen(join(source.platformFolder, 'api.sock'))
+      await once(api, 'listening')
+      await chmod(join(source.platformFolder, 'api.sock'), 0o666)
+      expect(await request(source)).toMatchObject({ status: 200, body: 'api /a' })
+      api.closeAllConnections()
+      api.close()
+    })
+  })
+
+  describe.skipIf(isMissing)('the end of a slot', () => {
+    test.each([
+      ['a syntax error', 'export default (', 'Unexpected'],
+      ['a missing module', `import 'missing-package'`, "Cannot find package 'missing-package'"],
+      ['an error while it is imported', `throw new TypeError('no such luck')`, 'TypeError: no such luck'],
+      ['nothing that answers', `export const answer = 42`, 'the module exports nothing that answers requests'],
+      ['process.exit', 'process.exit(0)', 'It ended with exit code 0 before it was ready'],
+    ])('at its start by %s is a sentence, and in its log', async (...[, text, message]) => {
+      const { deploy, acquire, lines } = await open()
+      const failure = await failureOf(acquire(await deploy({ 'index.mjs': text })))
+      expect(failure.code).toBe('function_crashed')
+      expect(failure.message).toContain(message)
+      expect(lines.at(-1)).toMatchObject({ level: 'ERROR', requestId: undefined })
+      expect(lines.at(-1)?.message.slice(10)).toContain(failure.message.slice(10))
+    })
+
+    test('a slow start is stopped', async () => {
+      const { deploy, acquire, messages } = await open({ startMs: 500 })
+      const failure = await failureOf(
+        acquire(await deploy({ 'index.mjs': 'setInterval(() => {}, 1000); await new Promise(() => {})' })),
+      )
+      expect(failure.code).toBe('function_timeout')
+      expect(messages()).toEqual(['Stopped: it did not start within 0.5 s: do less before the first request.'])
+    })
+
+    const crashes = `export default async (req, res) => {
+      if (req.url === '/exit') process.exit(3)
+      if (req.url === '/uncaught') return setImmediate(() => { throw new Error('uncaught one') })
+      if (req.url === '/unhandled') return void Promise.reject(new Error('unhandled one'))
+      if (req.url === '/loop') for (;;) {}
+      if (req.url === '/heap') { const kept = []; for (;;) kept.push(new Array(1000).fill(Math.random())) }
+      if (req.url === '/buffers') { globalThis.kept = []; for (let n = 0; n < 1000; n++) { kept.push(Buffer.alloc(10 << 20, 1)); await new Promise(setImmediate) } }
+      if (req.url === '/stream') { res.write('begin'); setTimeout(() => process.abort(), 50); return }
+      if (req.url === '/lines') { for (let n = 0; n < 10_000; n++) console.log('line ' + n); process.abort() }
+      if (req.url === '/never') return
+      res.end('fine')
+    }`
+
+    test.each([
+      ['/exit', 'function_crashed', /^Crashed: it ended with exit code 3/],
+      ['/uncaught', 'function_crashed', /^Crashed: it ended with exit code 1/],
+      ['/unhandled', 'function_crashed', /^Crashed: it ended with exit code 1/],
+      ['/loop', 'function_timeout', /^Stopped: it blocked its event loop for 5 s while requests waited/],
+      ['/heap', 'function_out_of_memory', /^Stopped: it used more than its 128 MB of memory/],
+      ['/buffers', 'function_out_of_memory', /^Stopped: it used more than its 128 MB of memory/],
+    ])('by %s answers %s, says so in its log, and the next request is answered', async (path, code, line) => {
+      const { deploy, lines, request } = await open({ pingMs: 200 })
+      const source = await deploy({ 'index.mjs': crashes }, { memoryMb: 128 })
+      // So that what crashes is a slot that has answered.
+      expect(await request(source)).toMatchObject({ body: 'fine' })
+      const failure = await brokenBy(fixtures[0]!, source, path)
+      expect(failure?.code).toBe(code)
+      expect(lines.at(-1)).toMatchObject({ level: 'ERROR', message: expect.stringMatching(line) as string })
+      expect(await request(source)).toMatchObject({ body: 'fine' })
+    })
+
+    test('by an uncaught error prints it as of its request', async () => {
+      const { deploy, acquire, lines } = await open()
+      const source = await deploy({ 'index.mjs': crashes })
+      const lease = await acquire(source)
+      await expect(get(lease, '/uncaught', { headers: { 'x-request-id': 'r-9' } })).rejects.toThrow(
+        /other side closed|ECONNRESET/,
+      )
+      await lease.failure()
+      lease.release()
+      expect(lines).toContainEqual(
+        expect.objectContaining({ message: 'Error: uncaught one', requestId: 'r-9', level: 'ERROR' }),
+      )
+    })
+
+    test('in a stream breaks it off', async () => {
+      const { deploy, acquire } = await open()
+      const lease = await acquire(await deploy({ 'index.mjs': crashes }))
+      const answer = await get(lease, '/stream')
+      await expect(answer.body.text()).rejects.toThrow(/terminated|other side closed/)
+      expect(await lease.failure()).toMatchObject({ code: 'function_crashed' })
+      lease.release()
+    })
+
+    test('loses nothing that was printed before', async () => {
+      const { deploy, messages } = await open()
+      const source = await deploy({ 'index.mjs': crashes })
+      await brokenBy(fixtures[0]!, source, '/lines')
+      const printed = messages().filter((message) => message.startsWith('line '))
+      expect(printed).toEqual(Array.from({ length: 10_000 }, (_, n) => `line ${n}`))
+    })
+
+    test('does not come of a request that never ends: the pool ends that', async () => {
+      const { deploy, acquire, request } = await open({ headersTimeoutMs: 300 })
+      const source = await deploy({ 'index.mjs': crashes })
+      const lease = await acquire(source)
+      await expect(get(lease, '/never')).rejects.toMatchObject({ code: 'UND_ERR_HEADERS_TIMEOUT' })
+      expect(await lease.failure()).toBeUndefined()
+      lease.release()
+      expect(await request(source)).toMatchObject({ body: 'fine' })
+    })
+  })
+
+  describe.skipIf(isMissing)('a slot that abuses what it needs', () => {
+    test('is stopped for writing to descriptor 3', async () => {
+      const { deploy, messages } = await open()
+      const source = await deploy({
+        'index.mjs': `import fs from 'node:fs'
+          export default () => { const text = 'x'.repeat(1000) + '\\n'
+            for (;;) try { fs.writeSync(3, text) } catch { /* full */ } }`,
+      })
+      expect(await brokenBy(fixtures[0]!, source, '/')).toMatchObject({ code: 'function_crashed' })
+      expect(messages().at(-1)).toBe("Stopped: it wrote to file descriptor 3, which is the platform's.")
+    })
+
+    test.skipIf(mode === 'none')('is stopped for filling the disk of the platform', async () => {
+      const { deploy, messages } = await open({ pingMs: 50 })
+      const source = await deploy({
+        'index.mjs': `import fs from 'node:fs'
+          export default () => { for (let n = 0; n < 9; n++) fs.writeFileSync('/run/slot/f' + n, Buffer.alloc(8 << 20)) }`,
+      })
+      expect(await brokenBy(fixtures[0]!, source, '/')).toMatchObject({ code: 'function_crashed' })
+      expect(messages().at(-1)).toMatch(/^Stopped: it wrote more than 64 MB/)
+    })
+
+    test.skipIf(mode === 'none')('fills /tmp to its limit, and goes on', async () => {
+      const { deploy, request } = await open()
+      const source = await deploy(
+        {
+          'index.mjs': `import fs from 'node:fs'
+            export default (req, res) => {
+              try { for (let n = 0; ; n++) fs.writeFileSync('/tmp/f' + n, Buffer.alloc(8 << 20)) } catch (error) { res.end(error.code) }
+              for (const name of fs.readdirSync('/tmp')) fs.rmSync('/tmp/' + name)
+            }`,
+        },
+        { memoryMb: 256 },
+      )
+      expect(await request(source)).toMatchObject({ status: 200, body: 'ENOSPC' })
+      expect(await request(source)).toMatchObject({ status: 200, body: 'ENOSPC' })
+    })
+
+    test('is stopped when its children share out among them more memory than it has', async () => {
+      const { deploy, lines, request } = await open()
+      const source = await deploy(
+        {
+          'index.mjs': `import { spawn } from 'node:child_process'
+            export default (req, res) => {
+              if (req.url === '/') return res.end('fine')
+              for (let n = 0; n < 8; n++) spawn(process.execPath, ['-e', 'const kept = Buffer.alloc(30 << 20, 1); setInterval(() => kept, 1000)'])
+            }`,
+        },
+        { memoryMb: 128 },
+      )
+      expect(await brokenBy(fixtures[0]!, source, '/hog')).toMatchObject({ code: 'function_out_of_memory' })
+      expect(lines.at(-1)?.message).toMatch(/^Stopped: it used more than its 128 MB of memory/)
+      expect(await request(source)).toMatchObject({ body: 'fine' })
+    })
+
+    test.skipIf(mode === 'none')('is refused processes beyond its limit, and goes on', async () => {
+      const { deploy, request } = await open()
+      const source = await deploy({
+        'index.mjs': `import { spawn } from 'node:child_process'
+          import { once } from 'node:events'
+          export default async (req, res) => {
+            const children = []
+            let refused
+            for (let n = 0; n < 400 && refused === undefined; n++) {
+              const child = spawn('sleep', ['100'], { stdio: 'ignore' })
+              child.on('error', (error) => { refused = error.code })
+              if (child.pid === undefined) await new Promise(setImmediate)
+              else children.push(child)
+            }
+            await Promise.all(children.map((child) => { child.kill('SIGKILL'); return once(child, 'exit') }))
+            res.end(refused)
+          }`,
+      })
+      for (let n = 0; n < 2; n += 1) expect(await request(source)).toMatchObject({ status: 200, body: 'EAGAIN' })
+    })
+
+    test('is refused files beyond its limit, and goes on', async () => {
+      const { deploy, request } = await open()
+      const source = await deploy({
+        'index.mjs': `import fs from 'node:fs'
+          export default (req, res) => {
+            const open = []
+            try { for (let n = 0; n < 100_000; n++) open.push(fs.openSync(import.meta.filename)) } catch (error) { res.end(error.code) }
+            for (const fd of open) fs.closeSync(fd)
+          }`,
+      })
+      for (let n = 0; n < 2; n += 1) expect(await request(source)).toMatchObject({ status: 200, body: 'EMFILE' })
+    })
+  })
+
+  describe.skipIf(isMissing)('the log', () => {
+    test('has level, request and order of what is printed, and what children print', async () => {
+      const { deploy, request, lines } = await open()
+      const source = await deploy({
+        'index.mjs': `
+          import { execSync } from 'node:child_process'
+          console.warn('at the start')
+          export default async (req, res) => {
+            const id = req.headers['x-request-id']
+            console.log('first of %s', id)
+            process.stdout.write('begun by ' + id)
+            await new Promise(setImmediate)
+            process.stdout.write(', ended by ' + id + '\\n')
+            console.error(['two', 'lines'].join('\\n'))
+            console.debug('détail \\u{1F600}')
+            execSync('echo child; echo broken >&2', { stdio: 'inherit' })
+            res.end()
+          }`,
+      })
+      for (const id of ['a', 'b']) await request(source, '/', { headers: { 'x-request-id': id } })
+      const of = (requestId: string | undefined) =>
+        lines.filter((line) => line.requestId === requestId).map(({ level, message }) => `${level} ${message}`)
+      await expect.poll(() => of(undefined).length, patience).toBe(5)
+      expect(of('a')).toEqual([
+        'INFO first of a',
+        'INFO begun by a, ended by a',
+        'ERROR two',
+        'ERROR lines',
+        'DEBUG détail 😀',
+      ])
+      expect(of('b')).toHaveLength(of('a').length)
+      expect(of(undefined).toSorted()).toEqual([
+        'ERROR broken',
+        'ERROR broken',
+        'INFO child',
+        'INFO child',
+        'WARN at the start',
+      ])
+      expect(lines[0]).toMatchObject({ ...pick(source), slot: 0, at: expect.any(Date) as Date })
+    })
+
+    test('leaves lines out beyond a thousand a second, and says how many', async () => {
+      const { deploy, request, lines, messages } = await open()
+      const source = await deploy({
+        'index.mjs': `export default (req, res) => { for (let n = 0; n < 200_000; n++) console.log(req.url + ' ' + n); res.end('fine') }`,
+      })
+      expect(await request(source)).toMatchObject({ body: 'fine' })
+      await request(source)
+      await fixtures[0]!.runtime.close(1_000)
+      const dropped = messages().map((message) => Number(/^(\d+) lines were left out/.exec(message)?.[1] ?? 0))
+      const kept = messages().filter((message) => message.startsWith('/ '))
+      expect(dropped.reduce((sum, count) => sum + count, 0) + kept.length).toBe(400_000)
+      expect(lines.length).toBeLessThan(100_000)
+    })
+  })
+})
+
+const pick = ({ functionId, deploymentId, name }: FunctionSource) => ({ functionId, deploymentId, functionName: name })
+
+/** What a promise is rejected with, from now on without complaint that nobody has seen it. */
+const errorOf = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+
+/** What a WebSocket at the socket answers to `hello`. */
+async function echoed(socketPath: string): Promise<string> {
+  const socket = new WebSocket('ws://site.example/', { createConnection: () => connect(socketPath) })
+  await new Promise<void>((resolve, reject) => {
+    socket.once('open', resolve).once('error', reject)
+  })
+  socket.send('hello')
+  const [data] = (await once(socket, 'message')) as [Buffer]
+  socket.close()
+  return String(data)
+}
+
+async function withChildren(pids: number[]): Promise<number[]> {
+  const found = [...pids]
+  for (const pid of found) {
+    const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
+    found.push(...children.split(' ').filter(Boolean).map(Number))
+  }
+  return found
+}
+
+async function areGone(pids: number[]): Promise<boolean> {
+  const states = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '0 (gone) Z')))
+  return states.every((text) => text.slice(text.lastIndexOf(')') + 2).startsWith('Z'))
+}

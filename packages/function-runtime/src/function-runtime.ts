@@ -1,0 +1,109 @@
+import type { SandboxCapabilities } from '@platform/sandbox/sandbox'
+import type { Dispatcher } from 'undici'
+
+/** How a Function's entry is called. `handler`: whatever the module exports decides between (req, res), http.Server and web handlers. */
+export type FunctionKind = 'handler' | 'edge' | 'worker' | 'server'
+
+/** All that a slot needs to run. Asked for when one starts, never for a request to a warm one. */
+export interface FunctionSource {
+  functionId: string
+  deploymentId: string
+  /** For its log lines. */
+  name: string
+  kind: FunctionKind
+  /** Absolute, on this machine; its files, which nobody changes. */
+  folder: string
+  /** Below `folder`: the module to import. For a server without one: `command`. */
+  handler: string | undefined
+  /** A start script, run by a shell in `folder`. */
+  command: string | undefined
+  /** The module's exports are web handlers, whatever they look like (`useWebApi`). */
+  isWeb: boolean
+  /** Adds Vercel's helpers to request and response (`shouldAddHelpers`). */
+  hasHelpers: boolean
+  /** The Function's environment, byte for byte. */
+  variables: Readonly<Record<string, string>>
+  /**
+   * Absolute; holds the sockets `api.sock` (the platform's API) and `assets.sock` (the deployment's files), for this deployment
+   * alone. Slots run as users of their own, so the sockets have mode 0666.
+   */
+  platformFolder: string
+  memoryMb: number
+  slotsMax: number
+}
+
+export type LogLevel = 'DEBUG' | 'INFO' | 'WARN' | 'ERROR'
+
+/** A line that a Function printed, or that the platform says of it. */
+export interface FunctionLogLine {
+  functionId: string
+  deploymentId: string
+  functionName: string
+  slot: number
+  /** The request that was being answered; undefined outside of one. */
+  requestId: string | undefined
+  level: LogLevel
+  message: string
+  at: Date
+}
+
+/** The codes of `x-platform-error`. */
+export type FunctionFailureCode =
+  | 'function_crashed'
+  | 'function_overloaded'
+  | 'function_timeout'
+  | 'function_out_of_memory'
+
+/** A Function could not answer. The message is a sentence for its author; nothing of it goes to visitors but the code. */
+export class FunctionFailure extends Error {
+  override name = 'FunctionFailure'
+  readonly code: FunctionFailureCode
+  constructor(code: FunctionFailureCode, message: string, cause?: unknown) {
+    super(message, { cause })
+    this.code = code
+  }
+}
+
+/** A slot, held for one request. */
+export interface Lease {
+  /** From 0. */
+  readonly slot: number
+  /** Speaks HTTP/1.1 to the slot; any origin. Its time-outs are the Function's: 60 s to the first byte, 300 s without a byte. */
+  readonly dispatcher: Dispatcher
+  /** For upgrades. */
+  readonly socketPath: string
+  /** Why the slot has ended, once it has; a request that broke off asks this what to answer. Waits for the end, at most a second. */
+  failure(): Promise<FunctionFailure | undefined>
+  /** Gives the slot back; call it once the answer is over. Safe to repeat. */
+  release(): void
+}
+
+/** What a Function's slots take on this machine. */
+export interface FunctionUsage {
+  functionId: string
+  slots: number
+  memoryBytes: number
+  /** Since the last time it was asked. */
+  coldStarts: number
+  requests: number
+  /** Milliseconds in which a slot had a request under way, summed over slots. */
+  busyMs: number
+}
+
+export interface FunctionRuntime {
+  readonly capabilities: SandboxCapabilities
+  /**
+   * A slot to answer one request with, started if need be; concurrent callers share one start.
+   * Throws FunctionFailure: the start failed (function_crashed, function_timeout, function_out_of_memory), or no slot has room
+   * (function_overloaded).
+   */
+  acquire(functionId: string, load: () => Promise<FunctionSource>): Promise<Lease>
+  /** Starts a slot and leaves it warm, or with `isTrial` ends it. Throws FunctionFailure. */
+  start(source: FunctionSource, isTrial?: boolean): Promise<void>
+  /** Ends the slots of deployments that are not wanted any more, after what they answer now. */
+  reconcile(isWanted: (deploymentId: string) => boolean): void
+  /** What happened since the last call, for every Function that has slots or had. */
+  takeUsage(): Promise<FunctionUsage[]>
+  /** Answers what is under way for at most drainMs, waitUntil included, then ends every slot. */
+  close(drainMs: number): Promise<void>
+}

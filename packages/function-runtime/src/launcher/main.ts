@@ -1,0 +1,152 @@
+import { readFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
+import Module, { flushCompileCache } from 'node:module'
+import { type AddressInfo, connect, createServer as createTcpServer, type Server } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { pathToFileURL } from 'node:url'
+import { openControl } from './control-channel.ts'
+import { findEntry, isRefusedAllocation } from './find-listener.ts'
+import { frameOutput } from './framed-output.ts'
+import { listenAt, redirectListening } from './listen-redirect.ts'
+import type { BootMessage } from './messages.ts'
+import { http } from './node-http.ts'
+import { relay } from './relay.ts'
+import { hasRequests, offerRequestContext, onFirstRequest, scopeRequests, untilIdle } from './request-scope.ts'
+
+const lagCheckMs = 200
+const lagReportedMs = 100
+const compileCacheMs = 2_000
+
+const boot = JSON.parse(readFileSync(0, 'utf8')) as BootMessage
+let listening: Server | undefined
+let stopScript = () => {}
+let isReady = false
+
+const say = openControl((command) => {
+  if ('ping' in command) say({ pong: command.ping })
+  else void drain(command.drain)
+})
+
+/** Finishes requests and waitUntil, for at most this many milliseconds, and ends. */
+async function drain(milliseconds: number): Promise<void> {
+  setTimeout(() => process.exit(0), milliseconds).unref()
+  listening?.close()
+  stopScript()
+  if (listening instanceof http.Server) listening.closeIdleConnections()
+  await untilIdle()
+  process.exit(0)
+}
+
+function watchLag(): void {
+  onFirstRequest(() => {
+    let expected = Date.now() + lagCheckMs
+    const timer = setInterval(() => {
+      const lag = Date.now() - expected
+      expected = Date.now() + lagCheckMs
+      if (lag > lagReportedMs) say({ lag })
+      if (!hasRequests()) clearInterval(timer)
+    }, lagCheckMs).unref()
+  })
+}
+
+/** The handler's environment is its variables and what every program expects. */
+function setEnvironment(variables: Record<string, string>): void {
+  // oxlint-disable-next-line node/no-process-env -- it is made here, for the handler
+  const { env } = process
+  for (const name of Object.keys(env)) if (!['PATH', 'HOME', 'TMPDIR', 'LANG'].includes(name)) delete env[name]
+  Object.assign(env, variables)
+}
+
+/** A port of the slot's own loopback that leads to the platform's API. */
+async function forwardApi(socketPath: string): Promise<string> {
+  const server = createTcpServer({ allowHalfOpen: true }, (socket) => {
+    relay(socket, connect({ path: socketPath, allowHalfOpen: true }))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  server.unref()
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+async function start(): Promise<void> {
+  setEnvironment(boot.variables)
+  // oxlint-disable-next-line node/no-process-env -- it is made here, for the handler
+  process.env['PLATFORM_API_URL'] = await forwardApi(boot.apiSocketPath)
+  if (boot.command !== undefined) {
+    const { runStartScript } = await import('./start-script.ts')
+    const { server, child } = await runStartScript(boot.command, boot.folder, boot.socketPath)
+    listening = server
+    stopScript = () => child.kill('SIGTERM')
+    return
+  }
+  frameOutput()
+  offerRequestContext()
+  watchLag()
+  process.on('uncaughtExceptionMonitor', (error: unknown) => {
+    if (isRefusedAllocation(error)) say({ outOfMemory: true })
+    else if (!isReady) say({ failed: sentenceOf(error) })
+  })
+  listening = boot.kind === 'server' ? await startServer(boot.handler!) : await startHandler(boot.handler!)
+}
+
+/** A program that listens on PORT, run as `node file` would. */
+async function startServer(path: string): Promise<Server> {
+  // oxlint-disable-next-line node/no-process-env -- it is made here, for the handler
+  const port = Number((process.env['PORT'] ??= '3000'))
+  const { listening, others } = redirectListening(boot.socketPath, port)
+  setTimeout(() => {
+    if (!isReady && others().length > 0)
+      say({ failed: `it listens on ${others().join(', ')} and not on PORT (${port})` })
+  }, 3_000).unref()
+  process.argv = [process.execPath, path]
+  Module.runMain()
+  return listening
+}
+
+async function startHandler(path: string): Promise<Server> {
+  const { listening, taken } = redirectListening(boot.socketPath, undefined)
+  process.argv = [process.execPath, path]
+  const isWorker = boot.kind === 'worker' || boot.kind === 'edge'
+  // oxlint-disable-next-line node/no-process-env -- it is made here, for the handler
+  const env: Record<string, unknown> = { ...boot.variables, PLATFORM_API_URL: process.env['PLATFORM_API_URL'] }
+  if (isWorker) {
+    const { offerCaches, openAssets, refuseCloudflareModules } = await import('./worker-bindings.ts')
+    refuseCloudflareModules()
+    offerCaches()
+    env['ASSETS'] = openAssets(boot.assetsSocketPath)
+  }
+  const exports = (await import(pathToFileURL(path).href)) as Record<string, unknown>
+  if (taken()) return listening
+  const entry = findEntry(exports, boot, env)
+  if (entry === undefined) throw new Error(`the module exports nothing that answers requests (${wanted()})`)
+  if ('server' in entry) {
+    scopeRequests(entry.server)
+    await listenAt(entry.server, boot.socketPath)
+    return entry.server
+  }
+  const server = http.createServer({ maxHeaderSize: 64 * 1024, shouldUpgradeCallback: isWebSocket }, entry.listener)
+  server.on('upgrade', (_request: IncomingMessage, socket: Duplex) => {
+    socket.on('error', () => {})
+    socket.end('HTTP/1.1 501 Not Implemented\r\nconnection: close\r\ncontent-length: 0\r\n\r\n')
+  })
+  scopeRequests(server)
+  await listenAt(server, boot.socketPath)
+  return server
+}
+
+const isWebSocket = (request: IncomingMessage): boolean => request.headers.upgrade?.toLowerCase() === 'websocket'
+
+function wanted(): string {
+  if (boot.kind === 'worker') return 'a default export with fetch'
+  if (boot.kind === 'edge') return 'a default export, a function of a Request'
+  return 'a default export, an http.Server, fetch, or functions named after methods such as GET'
+}
+
+function sentenceOf(error: unknown): string {
+  return error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+}
+
+await start()
+isReady = true
+say({ ready: true })
+// What the first requests load shall be in it too. Node itself writes the cache at exit only, which a kill skips.
+setTimeout(() => flushCompileCache(), compileCacheMs).unref()

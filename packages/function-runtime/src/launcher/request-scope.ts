@@ -1,0 +1,121 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+
+/** A request as the code that answers it can ask for it. */
+export class RequestScope {
+  readonly id: string
+  readonly #request: IncomingMessage
+
+  constructor(request: IncomingMessage) {
+    const id = request.headers['x-request-id']
+    this.id = typeof id === 'string' ? id : ''
+    this.#request = request
+  }
+
+  /** What `Symbol.for('@vercel/request-context')` gives. */
+  context(): { waitUntil: typeof waitUntil; headers: Record<string, string>; url: string } {
+    const pairs = headerPairs(this.#request).map(([name, value]) => [name.toLowerCase(), value] as const)
+    return { waitUntil, headers: Object.fromEntries(pairs), url: urlOf(this.#request) }
+  }
+}
+
+export const scopes = new AsyncLocalStorage<RequestScope>()
+
+const work = new Set<Promise<unknown>>()
+let active = 0
+let onIdle: (() => void) | undefined
+let onBusy: (() => void) | undefined
+
+/** Keeps the slot from ending until a promise has settled. A rejection is a line in the log. */
+export function waitUntil(promise: unknown): void {
+  const settled = Promise.resolve(promise)
+    .catch((error: unknown) => console.error(error))
+    .finally(() => {
+      work.delete(settled)
+      tellIdle()
+    })
+  work.add(settled)
+}
+
+/** Told whenever the first request of several comes. */
+export function onFirstRequest(listener: () => void): void {
+  onBusy = listener
+}
+
+export const hasRequests = (): boolean => active > 0
+
+/** Resolves once no request and no promise of waitUntil is under way. */
+export function untilIdle(): Promise<void> {
+  return new Promise((resolve) => {
+    onIdle = resolve
+    tellIdle()
+  })
+}
+
+function tellIdle(): void {
+  if (active === 0 && work.size === 0) onIdle?.()
+}
+
+function begin(response: ServerResponse): void {
+  active += 1
+  if (active === 1) onBusy?.()
+  response.once('close', () => {
+    active -= 1
+    tellIdle()
+  })
+}
+
+/** Gives every request and upgrade of a server its scope, whoever made the server. */
+export function scopeRequests(server: Server): void {
+  const emit = server.emit.bind(server) as (event: string | symbol, ...args: unknown[]) => boolean
+  server.emit = (event: string | symbol, ...args: unknown[]): boolean => {
+    if (event === 'request') {
+      begin(args[1] as ServerResponse)
+      return scopes.run(new RequestScope(args[0] as IncomingMessage), emit, event, ...args)
+    }
+    if (event === 'upgrade') {
+      return scopes.run(new RequestScope(args[0] as IncomingMessage), emit, event, ...args)
+    }
+    if (event === 'connection') nameThePeer(args[0] as Socket)
+    return emit(event, ...args)
+  }
+  // The edge sets the limits of time; a server that closes a quiet connection would break a request that is on its way.
+  server.keepAliveTimeout = 0
+  server.requestTimeout = 0
+  server.headersTimeout = 0
+}
+
+/** A Unix socket has no peer address, which frameworks take for granted. */
+function nameThePeer(socket: Socket): void {
+  Object.defineProperties(socket, {
+    remoteAddress: { value: '127.0.0.1', configurable: true },
+    remotePort: { value: 0, configurable: true },
+    remoteFamily: { value: 'IPv4', configurable: true },
+  })
+}
+
+/** The address that the visitor asked for. */
+export function urlOf(request: IncomingMessage): string {
+  const { host = 'localhost', 'x-forwarded-proto': protocol } = request.headers
+  const scheme = protocol === 'https' ? 'https' : 'http'
+  const target = request.url ?? '/'
+  return target.startsWith('/') ? `${scheme}://${host}${target}` : new URL(target, `${scheme}://${host}`).href
+}
+
+export function headerPairs({ rawHeaders }: IncomingMessage): [string, string][] {
+  const pairs: [string, string][] = []
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    pairs.push([rawHeaders[index] ?? '', rawHeaders[index + 1] ?? ''])
+  }
+  return pairs
+}
+
+/** What frameworks built for `vercel` look for. */
+export function offerRequestContext(): void {
+  Object.defineProperty(globalThis, Symbol.for('@vercel/request-context'), {
+    value: { get: () => scopes.getStore()?.context() },
+    configurable: true,
+    writable: true,
+  })
+}

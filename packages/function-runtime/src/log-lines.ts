@@ -1,0 +1,102 @@
+import type { LogLevel } from './function-runtime.ts'
+
+/** A line that a slot printed. requestId: of the request that it was printed in. */
+export interface PrintedLine {
+  level: LogLevel
+  requestId: string | undefined
+  message: string
+}
+
+const lineBytesMax = 16 * 1024
+const cutMark = ' … (cut)'
+const levels: Record<string, LogLevel> = { D: 'DEBUG', I: 'INFO', W: 'WARN', E: 'ERROR' }
+const lineFeed = 10
+const frameStart = 0x1e
+const frameEnd = 0x1f
+/** Of a frame between its two bytes: a letter and a request id. */
+const frameBytesMax = 100
+
+/**
+ * Reads the lines of one stream of a slot, which arrive in pieces of any size. A line starts behind a frame that the
+ * launcher wrote (`\x1e{D|I|W|E}{request id}\x1f`) or has none, as what children print; a frame also ends the line before
+ * it. After a frame with the letter `e`, lines without a frame are errors of that request. Lines are cut at 16 KB; bytes
+ * that are no UTF-8 become U+FFFD, NUL is left out, and empty lines are not passed on.
+ */
+export class LogLines {
+  readonly #onLine: (line: PrintedLine) => void
+  readonly #unframed: { level: LogLevel; requestId: string | undefined }
+  #parts: Buffer[] = []
+  #bytes = 0
+  #isCut = false
+
+  constructor(levelDefault: LogLevel, onLine: (line: PrintedLine) => void) {
+    this.#unframed = { level: levelDefault, requestId: undefined }
+    this.#onLine = onLine
+  }
+
+  write(chunk: Buffer): void {
+    for (let start = 0; start < chunk.length;) {
+      const end = chunk.indexOf(lineFeed, start)
+      this.#add(chunk.subarray(start, end === -1 ? chunk.length : end))
+      if (end === -1) return
+      this.#finish()
+      start = end + 1
+    }
+  }
+
+  /** The stream is over, so a line without an end is whole. */
+  end(): void {
+    this.#finish()
+  }
+
+  #add(piece: Buffer): void {
+    // Room for the frame; what is beyond is dropped until the line ends.
+    const room = lineBytesMax + frameBytesMax - this.#bytes
+    if (piece.length > room) this.#isCut = true
+    const kept = piece.subarray(0, Math.max(0, room))
+    if (kept.length === 0) return
+    this.#parts.push(kept)
+    this.#bytes += kept.length
+    // Small pieces of a line that never ends are joined, so that they do not hold the chunks they came in.
+    if (this.#parts.length >= 16) this.#parts = [Buffer.concat(this.#parts)]
+  }
+
+  #finish(): void {
+    const line = this.#parts.length === 1 ? this.#parts[0]! : Buffer.concat(this.#parts)
+    const isCut = this.#isCut
+    this.#parts = []
+    this.#bytes = 0
+    this.#isCut = false
+    for (let start = 0; start < line.length;) {
+      const next = line.indexOf(frameStart, start + 1)
+      const end = next === -1 ? line.length : next
+      this.#tell(line.subarray(start, end), isCut && end === line.length)
+      start = end
+    }
+  }
+
+  #tell(line: Buffer, isCut: boolean): void {
+    const frame = readFrame(line)
+    if (frame?.letter === 'e') {
+      this.#unframed.level = 'ERROR'
+      this.#unframed.requestId = frame.requestId
+    }
+    const text = frame === undefined ? line : line.subarray(frame.length)
+    const isLong = isCut || text.length > lineBytesMax
+    const message = text.subarray(0, lineBytesMax).toString('utf8').replaceAll('\0', '').replace(/\r$/, '')
+    if (message === '') return
+    const level = (frame && levels[frame.letter]) ?? this.#unframed.level
+    const requestId = frame === undefined ? this.#unframed.requestId : frame.requestId
+    this.#onLine({ level, requestId, message: isLong ? message + cutMark : message })
+  }
+}
+
+function readFrame(line: Buffer): { letter: string; requestId: string | undefined; length: number } | undefined {
+  if (line[0] !== frameStart) return
+  const end = line.indexOf(frameEnd)
+  if (end < 2 || end > frameBytesMax) return
+  const letter = String.fromCharCode(line[1]!)
+  if (!(letter in levels) && letter !== 'e') return
+  const id = line.toString('utf8', 2, end)
+  return { letter, requestId: id === '' ? undefined : id, length: end + 1 }
+}

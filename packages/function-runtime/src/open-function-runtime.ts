@@ -1,0 +1,405 @@
+import { createHash } from 'node:crypto'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Sandbox } from '@platform/sandbox/sandbox'
+import {
+  FunctionFailure,
+  type FunctionLogLine,
+  type FunctionRuntime,
+  type FunctionSource,
+  type FunctionUsage,
+  type Lease,
+} from './function-runtime.ts'
+import { removeFolder } from './folder-size.ts'
+import { writeLauncher } from './launcher-folder.ts'
+import type { PrintedLine } from './log-lines.ts'
+import { Slot, type SlotTimings } from './slot.ts'
+
+/** Milliseconds. */
+export interface RuntimeTimings extends SlotTimings {
+  /** A slot without requests ends after this time. */
+  idleMs: number
+  /** What is under way may take so long when a slot is not wanted any more. */
+  drainMs: number
+  /** How often slots are asked whether they are alive, and idle ones ended. */
+  pingMs: number
+  /** Before a Function is started again that failed to start three times: doubles up to 30 s. */
+  backOffMs: number
+}
+
+export interface FunctionRuntimeOptions {
+  sandbox: Sandbox
+  /** Absolute, writable and short: sockets are made below it, and their paths have 107 bytes at most. */
+  folder: string
+  /** Of the platform's operator. What a Function prints never goes there. */
+  logger: { error(fields: object, message: string): void }
+  /** Called in the order of printing within a slot; must not throw. */
+  onLog(line: FunctionLogLine): void
+  /** The time of log lines. */
+  now?: () => Date
+  timings?: Partial<RuntimeTimings>
+}
+
+const timingsDefault: RuntimeTimings = {
+  startMs: 10_000,
+  lagMs: 2_000,
+  headersTimeoutMs: 60_000,
+  bodyTimeoutMs: 300_000,
+  idleMs: 300_000,
+  drainMs: 30_000,
+  pingMs: 1_000,
+  backOffMs: 1_000,
+}
+const backOffMsMax = 30_000
+const failuresUntilBackOff = 3
+/** With so many requests a slot is full, so another is started. */
+const inFlightFull = 50
+/** Beyond so many a slot takes none while others cannot be started. */
+const inFlightMax = 200
+const overloadLineMs = 10_000
+/** A request that broke off waits so long for the end of its slot, which says why. */
+const failureWaitMs = 1_000
+const ticksAFolderCheck = 5
+const startsAwaitedMax = 3
+const socketPathBytesMax = 107
+/** After its last request a slot is watched a little longer, for what waitUntil does. */
+const watchedAfterUseMs = 30_000
+
+/** All slots of one Function. */
+interface Member {
+  functionId: string
+  source: FunctionSource | undefined
+  slots: Set<Slot>
+  starting: Promise<Slot> | undefined
+  /** Requests that wait for the first slot. */
+  waiting: number
+  failures: number
+  failure: FunctionFailure | undefined
+  startableAt: number
+  overloadToldAt: number
+  coldStarts: number
+  requests: number
+  busyMs: number
+}
+
+/**
+ * Runs Functions in slots of a sandbox. One is open a folder: what an earlier process left in it is removed, so the sandbox
+ * has to have ended that one's processes.
+ */
+export async function openFunctionRuntime(options: FunctionRuntimeOptions): Promise<FunctionRuntime> {
+  const runtime = new Runtime(options)
+  await runtime.open()
+  return runtime
+}
+
+class Runtime implements FunctionRuntime {
+  readonly #options: FunctionRuntimeOptions
+  readonly #timings: RuntimeTimings
+  readonly #now: () => Date
+  readonly #members = new Map<string, Member>()
+  readonly #used = new WeakMap<Slot, { lastAt: number; busySince: number }>()
+  readonly #starts = new Set<Promise<unknown>>()
+  #launcher: Promise<string> | undefined
+  #count = 0
+  #tickCount = 0
+  /** Takes no more callers. */
+  #isClosed = false
+  /** Starts nothing any more. */
+  #isOver = false
+  #ticks: NodeJS.Timeout | undefined
+
+  constructor(options: FunctionRuntimeOptions) {
+    this.#options = options
+    this.#timings = { ...timingsDefault, ...options.timings }
+    this.#now = options.now ?? (() => new Date())
+  }
+
+  get capabilities() {
+    return this.#options.sandbox.capabilities
+  }
+
+  async open(): Promise<void> {
+    const { folder } = this.#options
+    if (Buffer.byteLength(join(folder, 'sockets', '0'.repeat(8))) > socketPathBytesMax) {
+      throw new Error(`The path of the folder for Functions is too long for sockets: ${folder}`)
+    }
+    for (const name of ['sockets', 'slots', 'launcher']) {
+      await removeFolder(join(folder, name))
+      await mkdir(join(folder, name), { recursive: true, mode: 0o711 })
+    }
+    await mkdir(join(folder, 'cache'), { recursive: true, mode: 0o711 })
+    this.#ticks = setInterval(() => this.#tick(), this.#timings.pingMs).unref()
+  }
+
+  async acquire(functionId: string, load: () => Promise<FunctionSource>): Promise<Lease> {
+    if (this.#isClosed) throw stopping()
+    const member = this.#memberOf(functionId)
+    const slot = this.#findSlot(member, load) ?? (await this.#waitForSlot(member, load))
+    return this.#lease(member, slot)
+  }
+
+  async start(source: FunctionSource, isTrial = false): Promise<void> {
+    if (this.#isClosed) throw stopping()
+    const member = this.#memberOf(source.functionId)
+    const warm = [...member.slots].find((slot) => isWarm(slot))
+    if (warm !== undefined) return
+    const slot = await this.#startSlot(member, async () => source)
+    if (isTrial && slot.inFlight === 0) await slot.drain(this.#timings.drainMs)
+  }
+
+  reconcile(isWanted: (deploymentId: string) => boolean): void {
+    for (const slot of this.#allSlots()) {
+      if (!isWanted(slot.source.deploymentId)) void slot.drain(this.#timings.drainMs)
+    }
+  }
+
+  async takeUsage(): Promise<FunctionUsage[]> {
+    const usages: FunctionUsage[] = []
+    for (const member of this.#members.values()) {
+      const { functionId, slots } = member
+      const memory = await Promise.all([...slots].map((slot) => slot.memoryBytes()))
+      for (const slot of slots) this.#settleBusy(member, slot)
+      const { coldStarts, requests, busyMs } = member
+      member.coldStarts = member.requests = member.busyMs = 0
+      const memoryBytes = memory.reduce((sum, bytes) => sum + bytes, 0)
+      usages.push({ functionId, slots: slots.size, memoryBytes, coldStarts, requests, busyMs })
+      const isOver = slots.size === 0 && member.starting === undefined && member.waiting === 0
+      if (isOver && member.startableAt < Date.now()) this.#members.delete(functionId)
+    }
+    return usages.filter(({ slots, coldStarts, requests, busyMs }) => slots + coldStarts + requests + busyMs > 0)
+  }
+
+  async close(drainMs: number): Promise<void> {
+    this.#isClosed = true
+    const deadline = Date.now() + drainMs
+    // Who waits for a start is answered too, if there is time.
+    await settledWithin(this.#starts, drainMs)
+    this.#isOver = true
+    await Promise.all([...this.#allSlots()].map((slot) => slot.drain(Math.max(0, deadline - Date.now()))))
+    await Promise.allSettled(this.#starts)
+    clearInterval(this.#ticks)
+  }
+
+  #memberOf(functionId: string): Member {
+    const found = this.#members.get(functionId)
+    if (found !== undefined) return found
+    const member: Member = {
+      functionId,
+      source: undefined,
+      slots: new Set(),
+      starting: undefined,
+      waiting: 0,
+      failures: 0,
+      failure: undefined,
+      startableAt: 0,
+      overloadToldAt: 0,
+      coldStarts: 0,
+      requests: 0,
+      busyMs: 0,
+    }
+    this.#members.set(functionId, member)
+    return member
+  }
+
+  *#allSlots(): Generator<Slot> {
+    for (const { slots } of this.#members.values()) yield* slots
+  }
+
+  /** The warm slot with the fewest requests. When it is busy, another is started beside the request. */
+  #findSlot(member: Member, load: () => Promise<FunctionSource>): Slot | undefined {
+    let best: Slot | undefined
+    let isAnyWarm = false
+    const now = Date.now()
+    for (const slot of member.slots) {
+      if (!isWarm(slot)) continue
+      isAnyWarm = true
+      if (best === undefined || weightOf(slot, now) < weightOf(best, now)) best = slot
+    }
+    if (!isAnyWarm || best === undefined) return
+    const isBusy = best.inFlight >= inFlightFull || best.isLate(now)
+    const slotsMax = member.source?.slotsMax ?? 1
+    const canGrow = member.slots.size < slotsMax && member.startableAt <= now && !this.#isClosed
+    // A start that fails leaves its lines in the Function's log, and this request has a slot.
+    if (isBusy && canGrow && member.starting === undefined) this.#startSlot(member, load).catch(() => {})
+    if (best.inFlight < inFlightMax) return best
+    if (member.starting === undefined) throw this.#overload(member)
+    return undefined
+  }
+
+  async #waitForSlot(member: Member, load: () => Promise<FunctionSource>): Promise<Slot> {
+    if (member.waiting >= inFlightMax) throw this.#overload(member)
+    member.waiting += 1
+    try {
+      for (let tries = 0; tries < startsAwaitedMax; tries += 1) {
+        const slot = await this.#startSlot(member, load)
+        if (isWarm(slot)) return slot
+        // A trial start that others joined ends its slot, and one that crashed has a reason.
+        if (slot.failure !== undefined) throw slot.failure
+      }
+      throw new FunctionFailure('function_crashed', 'It was stopped as soon as it had started.')
+    } finally {
+      member.waiting -= 1
+    }
+  }
+
+  #overload(member: Member): FunctionFailure {
+    const now = Date.now()
+    const message = `Each of its ${Math.max(1, member.slots.size)} slots has ${inFlightMax} requests under way: answer faster, or take a plan with more slots.`
+    if (now - member.overloadToldAt >= overloadLineMs && member.source !== undefined) {
+      member.overloadToldAt = now
+      this.#log(member.source, 0, { level: 'WARN', requestId: undefined, message: `Refused a request: ${message}` })
+    }
+    return new FunctionFailure('function_overloaded', message)
+  }
+
+  /** Joins the start that is under way. */
+  #startSlot(member: Member, load: () => Promise<FunctionSource>): Promise<Slot> {
+    if (this.#isOver) return Promise.reject(stopping())
+    if (member.starting !== undefined) return member.starting
+    if (member.startableAt > Date.now() && member.failure !== undefined) return Promise.reject(member.failure)
+    const starting = this.#startOne(member, load).finally(() => {
+      member.starting = undefined
+      this.#starts.delete(starting)
+    })
+    starting.catch(() => {})
+    member.starting = starting
+    this.#starts.add(starting)
+    return starting
+  }
+
+  async #startOne(member: Member, load: () => Promise<FunctionSource>): Promise<Slot> {
+    const { sandbox, folder, logger } = this.#options
+    const source = await load()
+    member.source = source
+    this.#launcher ??= writeLauncher(join(folder, 'launcher'))
+    await this.#launcher
+    if (this.#isOver) throw stopping()
+    const number = lowestFree(member.slots)
+    this.#count += 1
+    const short = this.#count.toString(36)
+    const slot = new Slot({
+      sandbox,
+      source,
+      number,
+      name: `slot-${process.pid}-${short}`,
+      folders: {
+        launcher: join(folder, 'launcher'),
+        own: join(folder, 'slots', short),
+        cache: join(folder, 'cache', createHash('sha256').update(source.functionId).digest('hex').slice(0, 24)),
+        socketPath: join(folder, 'sockets', short),
+      },
+      timings: this.#timings,
+      onLine: (line) => this.#log(source, number, line),
+      onWarning: (message, err) => logger.error({ err, functionId: source.functionId }, message),
+      onEnd: () => {
+        this.#settleBusy(member, slot)
+        member.slots.delete(slot)
+      },
+    })
+    member.slots.add(slot)
+    member.coldStarts += 1
+    this.#used.set(slot, { lastAt: Date.now(), busySince: 0 })
+    try {
+      await slot.start()
+    } catch (error) {
+      member.slots.delete(slot)
+      const failure = error as FunctionFailure
+      if (failure.cause !== undefined)
+        logger.error({ err: failure.cause, functionId: member.functionId }, failure.message)
+      this.#countFailure(member, failure)
+      throw failure
+    }
+    member.failures = 0
+    member.failure = undefined
+    this.#used.get(slot)!.lastAt = Date.now()
+    return slot
+  }
+
+  #countFailure(member: Member, failure: FunctionFailure): void {
+    member.failures += 1
+    member.failure = failure
+    const doublings = member.failures - failuresUntilBackOff
+    if (doublings < 0) return
+    member.startableAt = Date.now() + Math.min(backOffMsMax, this.#timings.backOffMs * 2 ** doublings)
+  }
+
+  #lease(member: Member, slot: Slot): Lease {
+    const used = this.#used.get(slot)!
+    if (slot.inFlight === 0) used.busySince = performance.now()
+    slot.inFlight += 1
+    member.requests += 1
+    let isHeld = true
+    return {
+      slot: slot.number,
+      dispatcher: slot.pool,
+      socketPath: slot.socketPath,
+      failure: () => failureOf(slot),
+      release: () => {
+        if (!isHeld) return
+        isHeld = false
+        used.lastAt = Date.now()
+        if (slot.inFlight === 1) this.#settleBusy(member, slot)
+        slot.release()
+      },
+    }
+  }
+
+  /** Adds the time up to now in which the slot had requests. */
+  #settleBusy(member: Member, slot: Slot): void {
+    const used = this.#used.get(slot)
+    if (used === undefined || slot.inFlight === 0) return
+    const now = performance.now()
+    member.busyMs += now - used.busySince
+    used.busySince = now
+  }
+
+  #tick(): void {
+    const now = Date.now()
+    this.#tickCount += 1
+    const isFolderTick = this.#tickCount % ticksAFolderCheck === 0
+    for (const slot of this.#allSlots()) {
+      if (!isWarm(slot)) continue
+      const quietMs = slot.inFlight > 0 ? 0 : now - (this.#used.get(slot)?.lastAt ?? now)
+      const isInUse = quietMs < watchedAfterUseMs
+      if (isInUse) slot.ping()
+      // One that writes in the background is found a few seconds later.
+      if (this.capabilities.isIsolated && (isInUse || isFolderTick)) void slot.checkFolders()
+      if (quietMs >= this.#timings.idleMs) void slot.drain(this.#timings.drainMs)
+    }
+  }
+
+  #log(source: FunctionSource, slot: number, line: PrintedLine): void {
+    const { functionId, deploymentId, name } = source
+    this.#options.onLog({ functionId, deploymentId, functionName: name, slot, ...line, at: this.#now() })
+  }
+}
+
+const stopping = () => new FunctionFailure('function_overloaded', 'The platform is stopping.')
+
+const isWarm = (slot: Slot): boolean => slot.isReady && !slot.isDraining && !slot.hasEnded
+
+/** A slot that is late counts as full, and one that takes no more comes last. */
+function weightOf(slot: Slot, now: number): number {
+  if (slot.inFlight >= inFlightMax) return Infinity
+  return slot.inFlight + (slot.isLate(now) ? inFlightFull : 0)
+}
+
+function lowestFree(slots: Set<Slot>): number {
+  const taken = new Set([...slots].map(({ number }) => number))
+  let number = 0
+  while (taken.has(number)) number += 1
+  return number
+}
+
+/** Waits until all have settled, or for so many milliseconds. */
+async function settledWithin(promises: Iterable<Promise<unknown>>, milliseconds: number): Promise<void> {
+  const { promise: isOver, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, milliseconds)
+  await Promise.race([Promise.allSettled(promises), isOver])
+  clearTimeout(timer)
+}
+
+async function failureOf(slot: Slot): Promise<FunctionFailure | undefined> {
+  await settledWithin([slot.ended], failureWaitMs)
+  return slot.failure
+}

@@ -1,0 +1,444 @@
+import { lstat, rename } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import type { Sandbox, SandboxedCommand, SandboxedProcess, SandboxExit } from '@platform/sandbox/sandbox'
+import { Pool } from 'undici'
+import { FunctionFailure, type FunctionFailureCode, type FunctionSource } from './function-runtime.ts'
+import type { BootMessage, SlotCommand, SlotMessage } from './launcher/messages.ts'
+import { isLarger, removeFolder } from './folder-size.ts'
+import { LineBudget } from './line-budget.ts'
+import { LogLines, type PrintedLine } from './log-lines.ts'
+import { limitsOf, memoryParts } from './slot-limits.ts'
+
+/** Milliseconds. */
+export interface SlotTimings {
+  startMs: number
+  /** A slot whose loop was late counts as busy for so long. */
+  lagMs: number
+  headersTimeoutMs: number
+  bodyTimeoutMs: number
+}
+
+interface SlotFolders {
+  /** Holds the launcher's modules. */
+  launcher: string
+  /** The slot's own, which it may write: its socket starts here. */
+  own: string
+  /** Of the Function: compiled code, which it may write. */
+  cache: string
+  /** Where the runtime keeps the socket, out of the slot's reach. */
+  socketPath: string
+}
+
+interface SlotOptions {
+  sandbox: Sandbox
+  source: FunctionSource
+  number: number
+  /** Unique on this machine. */
+  name: string
+  folders: SlotFolders
+  timings: SlotTimings
+  /** requestId undefined: not printed in a request. */
+  onLine(line: PrintedLine): void
+  /** For the operator. */
+  onWarning(message: string, error: unknown): void
+  onEnd(): void
+}
+
+const controlLineMax = 64 * 1024
+const linesASecond = 1_000
+/** What a crash prints, all of it, is more than what may go on for long. */
+const linesAtOnce = 10_000
+const bytesASecondMax = 16 * 1024 * 1024
+const secondMs = 1_000
+const pingsMissedMax = 5
+const lastWordsMs = 500
+/** Of what a slot keeps outside of /tmp, which is compiled code. */
+const writableMax = { bytes: 64 * 1024 * 1024, entries: 5_000 }
+/** A slot says a few words a second there. */
+const controlBytesASecondMax = 256 * 1024
+
+/** Why a slot ended where its exit does not say: `drained` is the good end. */
+type Verdict = { kind: 'drained' } | { kind: 'failed'; failure: FunctionFailure; line: string }
+
+/** A process that answers a Function's requests. */
+export class Slot {
+  readonly number: number
+  readonly source: FunctionSource
+  readonly startedAt = Date.now()
+  /** Requests that hold it. */
+  inFlight = 0
+  isDraining = false
+  #process: SandboxedProcess | undefined
+  #pool: Pool | undefined
+  #failure: FunctionFailure | undefined
+  #verdict: Verdict | undefined
+  #hasEnded = false
+  #isReady = false
+  #pingsMissed = 0
+  #lateUntil = 0
+  #heapExhausted = false
+  readonly #options: SlotOptions
+  readonly #ended = Promise.withResolvers<void>()
+  readonly #ready = Promise.withResolvers<void>()
+
+  constructor(options: SlotOptions) {
+    this.#options = options
+    this.number = options.number
+    this.source = options.source
+    this.#ready.promise.catch(() => {})
+  }
+
+  get pool(): Pool {
+    return this.#pool!
+  }
+
+  get socketPath(): string {
+    return this.#options.folders.socketPath
+  }
+
+  get isReady(): boolean {
+    return this.#isReady
+  }
+
+  get hasEnded(): boolean {
+    return this.#hasEnded
+  }
+
+  /** Resolves once nothing is left of it and its log is complete. */
+  get ended(): Promise<void> {
+    return this.#ended.promise
+  }
+
+  /** Why it ended; undefined while it runs, and after a good end. */
+  get failure(): FunctionFailure | undefined {
+    return this.#failure
+  }
+
+  isLate(now: number): boolean {
+    return now < this.#lateUntil
+  }
+
+  memoryBytes(): Promise<number> {
+    return this.#process?.memoryBytes() ?? Promise.resolve(0)
+  }
+
+  /** Throws FunctionFailure when it does not become ready; nothing is left of it then. */
+  async start(): Promise<void> {
+    try {
+      await this.#launch()
+    } catch (error) {
+      // The platform's own fault: the Function never ran.
+      this.#hasEnded = true
+      this.#options.onEnd()
+      this.#ended.resolve()
+      await this.#cleanUp()
+      throw error instanceof FunctionFailure
+        ? error
+        : new FunctionFailure('function_crashed', 'The platform could not start it', error)
+    }
+    const { startMs } = this.#options.timings
+    const deadline = setTimeout(() => {
+      this.#fail('function_timeout', `It did not start within ${startMs / 1_000} s: do less before the first request.`)
+    }, startMs)
+    try {
+      await this.#ready.promise
+    } catch (error) {
+      await this.ended
+      throw this.#failure ?? error
+    } finally {
+      clearTimeout(deadline)
+    }
+  }
+
+  async #launch(): Promise<void> {
+    const { sandbox, source, folders, name } = this.#options
+    await Promise.all([sandbox.makeWritable(folders.own), sandbox.makeWritable(folders.cache)])
+    const mounts = {
+      launcher: { source: folders.launcher, target: '/run/launcher' },
+      files: { source: source.folder, target: '/var/task' },
+      platform: { source: source.platformFolder, target: '/run/platform' },
+      own: { source: folders.own, target: '/run/slot', isWritable: true },
+      cache: { source: folders.cache, target: '/run/cache', isWritable: true },
+    }
+    const path = (mount: keyof typeof mounts, ...rest: string[]) => join(sandbox.pathOf(mounts[mount]), ...rest)
+    const { heapMb } = memoryParts(source.memoryMb)
+    const command: SandboxedCommand = {
+      name,
+      networkId: source.deploymentId,
+      argv: [process.execPath, `--max-old-space-size=${heapMb}`, path('launcher', 'main.mjs')],
+      env: {
+        PATH: `${path('files', 'node_modules', '.bin')}:${dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin`,
+        HOME: '/tmp',
+        TMPDIR: '/tmp',
+        LANG: 'C.UTF-8',
+        NODE_COMPILE_CACHE: path('cache'),
+      },
+      mounts: Object.values(mounts),
+      workingDirectory: path('files'),
+      limits: limitsOf(source.memoryMb),
+    }
+    const boot: BootMessage = {
+      kind: source.kind,
+      folder: path('files'),
+      ...(source.handler !== undefined && { handler: path('files', source.handler) }),
+      ...(source.command !== undefined && { command: source.command }),
+      isWeb: source.isWeb,
+      hasHelpers: source.hasHelpers,
+      variables: source.variables,
+      socketPath: path('own', 's'),
+      apiSocketPath: path('platform', 'api.sock'),
+      assetsSocketPath: path('platform', 'assets.sock'),
+    }
+    const started = await sandbox.start(command)
+    this.#process = started
+    this.#readOutput(started)
+    this.#readControl(started)
+    void started.exited.then((exit) => this.#onExit(exit))
+    // Nobody wants it any more since it was asked for.
+    if (this.isDraining) started.kill()
+    started.stdin.on('error', () => {})
+    started.stdin.end(JSON.stringify(boot))
+  }
+
+  #readOutput({ stdout, stderr }: SandboxedProcess): void {
+    const { onLine } = this.#options
+    const budget = new LineBudget(linesASecond, linesAtOnce)
+    let second = 0
+    let bytes = 0
+    const tellDropped = () => {
+      const count = budget.takeDropped()
+      if (count === 0) return
+      const message = `${count} lines were left out: it printed more than ${linesASecond} lines a second.`
+      onLine({ level: 'WARN', requestId: undefined, message })
+    }
+    const newSecond = () => {
+      const now = Math.floor(performance.now() / secondMs)
+      if (now === second) return
+      second = now
+      bytes = 0
+      tellDropped()
+    }
+    for (const [stream, level] of [
+      [stdout, 'INFO'],
+      [stderr, 'ERROR'],
+    ] as const) {
+      const reader = new LogLines(level, (line) => {
+        if (line.message.includes('heap out of memory')) this.#heapExhausted = true
+        if (budget.take()) onLine(line)
+      })
+      stream.on('data', (chunk: Buffer) => {
+        newSecond()
+        bytes += chunk.length
+        reader.write(chunk)
+        if (bytes <= bytesASecondMax || this.#hasEnded) return
+        // Its writes wait until the second is over.
+        stream.pause()
+        setTimeout(() => stream.resume(), secondMs - (performance.now() % secondMs)).unref()
+      })
+      stream.on('error', () => {})
+      stream.once('close', () => {
+        reader.end()
+        tellDropped()
+      })
+    }
+  }
+
+  #readControl({ control }: SandboxedProcess): void {
+    let rest = ''
+    let second = 0
+    let bytes = 0
+    control.setEncoding('utf8')
+    control.on('error', () => {})
+    control.on('data', (text: string) => {
+      const now = Math.floor(performance.now() / secondMs)
+      if (now !== second) bytes = 0
+      second = now
+      bytes += text.length
+      const lines = (rest + text).split('\n')
+      rest = lines.pop() ?? ''
+      if (bytes > controlBytesASecondMax || rest.length > controlLineMax) {
+        rest = ''
+        control.pause()
+        this.#fail('function_crashed', "It wrote to file descriptor 3, which is the platform's.")
+        return
+      }
+      for (const line of lines) this.#onMessage(parseMessage(line))
+    })
+  }
+
+  #onMessage(message: SlotMessage): void {
+    if (message.ready === true) void this.#onReady()
+    // The reason comes from the Function itself; the platform says only that it ended.
+    if (typeof message.failed === 'string' && this.#pool === undefined) {
+      const reason = message.failed.slice(0, 1_000)
+      this.#fail('function_crashed', `It could not be started: ${reason}`, lastWordsMs)
+    }
+    if (message.outOfMemory === true) this.#fail('function_out_of_memory', this.#memorySentence(), lastWordsMs)
+    if (typeof message.pong === 'number') this.#pingsMissed = 0
+    if (typeof message.lag === 'number') this.#lateUntil = Date.now() + this.#options.timings.lagMs
+  }
+
+  async #onReady(): Promise<void> {
+    if (this.#pool !== undefined || this.#hasEnded) return
+    const { sandbox, folders, timings } = this.#options
+    const { socketPath } = folders
+    const pool = new Pool('http://slot', {
+      socketPath,
+      connections: null,
+      pipelining: 1,
+      headersTimeout: timings.headersTimeoutMs,
+      bodyTimeout: timings.bodyTimeoutMs,
+    })
+    this.#pool = pool
+    try {
+      // Moved first and looked at then: here the slot can swap it no more, and a link is moved as a link.
+      await rename(join(folders.own, 's'), socketPath)
+      const stats = await lstat(socketPath)
+      if (!stats.isSocket() || stats.nlink !== 1) throw new Error('not a socket of its own')
+    } catch {
+      await removeFolder(socketPath)
+      this.#fail('function_crashed', 'Its socket was taken away or replaced before it was ready.')
+      return
+    }
+    if (sandbox.capabilities.cgroups === undefined) await this.#limitGrowth()
+    this.#isReady = true
+    this.#ready.resolve()
+  }
+
+  /** Without control groups an allocation is refused before the sum of all processes is looked at again. */
+  async #limitGrowth(): Promise<void> {
+    try {
+      await this.#process?.limitGrowth(memoryParts(this.source.memoryMb).growthBytes)
+    } catch (error) {
+      this.#options.onWarning('The memory of a Function could not be limited by its process', error)
+    }
+  }
+
+  /** Called every few seconds: the folders that a slot may write are on the platform's disk. */
+  async checkFolders(): Promise<void> {
+    const { own, cache } = this.#options.folders
+    if (this.#hasEnded || !(await isLarger([own, cache], writableMax))) return
+    await removeFolder(cache).catch(() => {})
+    const megabytes = writableMax.bytes / (1024 * 1024)
+    this.#fail(
+      'function_crashed',
+      `It wrote more than ${megabytes} MB or ${writableMax.entries} files outside of /tmp: keep files in /tmp.`,
+    )
+  }
+
+  /** Called each second while requests wait. */
+  ping(): void {
+    if (this.#pingsMissed >= pingsMissedMax) {
+      const seconds = pingsMissedMax
+      this.#fail(
+        'function_timeout',
+        `It blocked its event loop for ${seconds} s while requests waited: move long computations out of the request, or into a worker thread.`,
+      )
+      return
+    }
+    this.#pingsMissed += 1
+    this.#tell({ ping: this.#pingsMissed })
+  }
+
+  /** Ends it after the requests that hold it and their waitUntil, or after so many milliseconds. Safe to repeat. */
+  async drain(milliseconds: number): Promise<void> {
+    if (this.isDraining || this.#hasEnded) return this.ended
+    this.isDraining = true
+    const deadline = Date.now() + milliseconds
+    const kill = setTimeout(() => {
+      this.#verdict ??= { kind: 'drained' }
+      this.#process?.kill()
+    }, milliseconds)
+    await Promise.race([this.#untilReleased(), this.ended])
+    if (!this.#hasEnded) {
+      this.#verdict ??= { kind: 'drained' }
+      this.#tell({ drain: Math.max(0, deadline - Date.now()) })
+    }
+    await this.ended
+    clearTimeout(kill)
+  }
+
+  #released: (() => void) | undefined
+
+  release(): void {
+    this.inFlight -= 1
+    if (this.inFlight === 0) this.#released?.()
+  }
+
+  #untilReleased(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#released = resolve
+      if (this.inFlight === 0) resolve()
+    })
+  }
+
+  #tell(command: SlotCommand): void {
+    this.#process?.control.write(`${JSON.stringify(command)}\n`)
+  }
+
+  #memorySentence(): string {
+    const { memoryMb } = this.source
+    return `It used more than its ${memoryMb} MB of memory: keep less in memory at a time, or take a plan with more.`
+  }
+
+  /** graceMs: for what it prints before it ends by itself. */
+  #fail(code: FunctionFailureCode, message: string, graceMs = 0): void {
+    this.#verdict ??= {
+      kind: 'failed',
+      failure: new FunctionFailure(code, message),
+      line: `Stopped: ${lower(message)}`,
+    }
+    const kill = () => this.#process?.kill()
+    if (graceMs === 0) kill()
+    else setTimeout(kill, graceMs).unref()
+  }
+
+  async #onExit(exit: SandboxExit): Promise<void> {
+    const wasReady = this.#isReady
+    const verdict = this.#verdict?.kind === 'drained' ? this.#verdict : this.#verdictOf(exit, wasReady)
+    if (verdict.kind === 'failed') {
+      this.#failure = verdict.failure
+      this.#options.onLine({ level: 'ERROR', requestId: undefined, message: verdict.line })
+    }
+    this.#hasEnded = true
+    this.#ready.reject(this.#failure ?? new FunctionFailure('function_crashed', 'It was stopped while it started.'))
+    this.#options.onEnd()
+    this.#ended.resolve()
+    await this.#cleanUp()
+  }
+
+  #verdictOf({ code, signal, cause }: SandboxExit, wasReady: boolean): Verdict {
+    const failed = (failureCode: FunctionFailureCode, message: string, verb: string): Verdict => ({
+      kind: 'failed',
+      failure: new FunctionFailure(failureCode, message),
+      line: `${verb}: ${lower(message)}`,
+    })
+    if (cause === 'memory' || this.#heapExhausted) {
+      return failed('function_out_of_memory', this.#memorySentence(), 'Stopped')
+    }
+    if (this.#verdict !== undefined) return this.#verdict
+    if (cause === 'killed') return { kind: 'drained' }
+    const how = signal === null ? `with exit code ${code}` : `by signal ${signal}`
+    const when = wasReady ? '' : ' before it was ready'
+    const advice = code === 0 ? ': a Function must not call process.exit' : ': the lines before this one say why'
+    return failed('function_crashed', `It ended ${how}${when}${advice}.`, 'Crashed')
+  }
+
+  async #cleanUp(): Promise<void> {
+    const { own, socketPath } = this.#options.folders
+    await this.#pool?.destroy().catch(() => {})
+    await Promise.all([own, socketPath].map((path) => removeFolder(path).catch(() => {})))
+  }
+}
+
+function parseMessage(line: string): SlotMessage {
+  try {
+    const message: unknown = JSON.parse(line)
+    return typeof message === 'object' && message !== null ? message : {}
+  } catch {
+    // The slot's code can write here too, and it is no more trusted than the rest.
+    return {}
+  }
+}
+
+const lower = (sentence: string): string => sentence.charAt(0).toLowerCase() + sentence.slice(1)
