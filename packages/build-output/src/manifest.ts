@@ -54,10 +54,17 @@ export type Transform =
   /** Another path that the Function sees. */
   | { type: 'request.path'; op: 'set'; args: string }
 
-/** A Function of the output, by its path without `.func`. Empty for what holds none. */
+/** What answers at a Function's path. */
 interface OutputFunction {
-  runtime: string
-  handler: string
+  /** The path of the Function whose folder this is or links to; a key of `Output.functions`. */
+  function: string
+}
+
+/** A worker that answers in front of the files (Cloudflare Pages' advanced mode). */
+export interface WorkerRoutes {
+  /** Patterns of paths, in which `*` is any text. A path that one of `exclude` matches is the files'. */
+  include: string[]
+  exclude: string[]
 }
 
 /** What `_redirects`, `_headers` and the files themselves say of a site of plain files. */
@@ -72,11 +79,14 @@ export interface SiteRules {
  */
 export interface OutputManifest {
   version: 1
-  kind: 'static' | 'build-output'
+  kind: 'static' | 'build-output' | 'worker' | 'server'
   /** Build Output: in the order of config.json. */
   routes: Route[]
   wildcard: { domain: string; value: string }[]
-  /** static. */
+  /** static, and the files behind a worker. */
   site: SiteRules | null
+  /** worker: which paths are its. */
+  worker?: WorkerRoutes
+  /** By path without `.func`; of a worker or server the one Function that there is. */
   functions: Record<string, OutputFunction>
 }

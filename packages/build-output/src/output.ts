@@ -3,6 +3,9 @@ import type { OutputManifest } from './manifest.ts'
 /** A file of an archive. Links are resolved: they appear as what they lead to. */
 interface TreeFile {
   bytes: number
+  /** Where the content lies: the same for all paths that links lead to one file by. */
+  source?: string
+  isExecutable?: boolean
 }
 
 /** The files of an archive, as its reader sees them; paths from the archive's root with `/`, none of them leading out. */
@@ -21,9 +24,34 @@ export interface Asset {
   contentType: string
 }
 
+/** How the entry of a Function is called; `handler`: what its module exports decides. */
+type FunctionKind = 'handler' | 'edge' | 'worker' | 'server'
+
+/** Code that answers requests. */
+export interface OutputFunction {
+  /** In the output, without `.func`; of a worker or server its entry. */
+  path: string
+  kind: FunctionKind
+  /** Below the Function's folder: the module to import. Absent: `command` starts it. */
+  handler?: string
+  /** A start script. */
+  command?: string
+  /** Its exports are web handlers, whatever they look like. */
+  isWeb: boolean
+  /** Its request and response have Vercel's helpers. */
+  hasHelpers: boolean
+  /** What the output asks for. */
+  memoryMb?: number
+  /** Variables that the output sets for it. */
+  environment: Record<string, string>
+  /** Its files: where each lies in the tree, by the path below the Function's folder. */
+  files: ReadonlyMap<string, string>
+}
+
 export interface Output {
   manifest: OutputManifest
   assets: Asset[]
+  functions: OutputFunction[]
   /** Sentences for the build log: what was left out or ignored, and why. */
   warnings: string[]
 }

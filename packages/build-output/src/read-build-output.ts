@@ -86,10 +86,11 @@ const config = z.object({
     )
     .optional(),
   wildcard: z.array(z.object({ domain: z.string(), value: z.string() })).optional(),
+  crons: z.array(z.unknown()).optional(),
 })
 
 /** Members that are understood, or ask for nothing here. */
-const KNOWN = new Set([...Object.keys(config.shape), 'images', 'crons', 'cache', 'framework', 'flags', 'deploymentId'])
+const KNOWN = new Set([...Object.keys(config.shape), 'images', 'cache', 'framework', 'flags', 'deploymentId'])
 const KNOWN_OF_ROUTES = new Set(Object.keys(sourceRoute.shape))
 
 /**
@@ -108,10 +109,12 @@ export async function readBuildOutput(tree: Tree, root: string): Promise<Output>
   const parsed = parseManifest(config, raw, name)
   const routes = readRoutes(parsed.routes ?? [], name, warnings)
   await checkPatterns(routes, name)
-  const functions = await readFunctions(tree, root, folder)
-  requireMiddleware(routes, functions, name)
+  const { functions, byPath } = await readFunctions(tree, root, folder, warnings)
+  requireMiddleware(routes, byPath, name)
+  if (parsed.crons !== undefined && parsed.crons.length > 0)
+    warnings.add(`${name}: \`crons\` do not run here yet: ${parsed.crons.length} are ignored.`)
   const assets = readAssets(tree, folder, parsed.overrides ?? {}, name, warnings)
-  requireStorable({ routes, wildcard: parsed.wildcard, assets }, name)
+  requireStorable({ routes, wildcard: parsed.wildcard, assets, functions }, name)
   return {
     manifest: {
       version: 1,
@@ -119,9 +122,10 @@ export async function readBuildOutput(tree: Tree, root: string): Promise<Output>
       routes,
       wildcard: parsed.wildcard ?? [],
       site: null,
-      functions,
+      functions: byPath,
     },
     assets,
+    functions,
     warnings: warnings.list(),
   }
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { readOutput, UnusableOutput } from './read-output.ts'
+import { type Output, readOutput, UnusableOutput } from './read-output.ts'
+import { compileFiles, compileOutput, type Router } from './router.ts'
 import { treeOf } from './tree-of.ts'
 
 const CONFIG = '.vercel/output/config.json'
@@ -116,12 +117,7 @@ describe('what is refused', () => {
     ['an empty archive', {}, '', /The archive holds no file/],
     ['an empty directory', { 'a/index.html': '' }, 'b', /The directory b holds no file/],
     ['a root directory outside', { 'index.html': '' }, '../x', /root directory "..\/x" leads outside/],
-    ['a worker', { 'index.html': '', '_worker.js': '' }, '', /_worker\.js is a worker/],
-    ['a worker of several files', { 'd/_worker.js/index.js': '' }, 'd', /d\/_worker\.js\/index\.js is a worker/],
     ['a build', { 'package.json': '{"scripts":{"build":"vite build"}}' }, '', /package\.json has a build script/],
-    ['a start script', { 'package.json': '{"scripts":{"start":"node ."}}' }, '', /package\.json has a start script/],
-    ['a server', { 'server.js': '', 'package.json': '{}' }, '', /server\.js is a Node server/],
-    ['a server of Nitro', { '.output/server/index.mjs': '' }, '', /index\.mjs is a Node server/],
     ['a package.json that is no JSON', { 'package.json': '{' }, '', /package\.json is no JSON/],
     ['a config that is no JSON', { [CONFIG]: '{' }, '', /config\.json is no JSON/],
     ['another version', { [CONFIG]: '{"version":2}' }, '', /config\.json: version: /],
@@ -205,14 +201,52 @@ describe('what is refused', () => {
       /names the middleware _m/,
     ],
     [
-      'a Function',
+      'a Function in another language',
       {
         [CONFIG]: config({}),
-        '.vercel/output/functions/api/hi.func/.vc-config.json': '{"runtime":"nodejs24.x","handler":"index.js"}',
-        '.vercel/output/functions/api/hi.func/index.js': '',
+        '.vercel/output/functions/hi.func/.vc-config.json': '{"runtime":"python3.12","handler":"index.py"}',
+        '.vercel/output/functions/hi.func/index.py': '',
       },
       '',
-      /holds the Function api\/hi .*cannot run here yet/,
+      /hi\.func\/\.vc-config\.json asks for the runtime "python3\.12"; Functions run on Node\.js/,
+    ],
+    [
+      'a handler of Lambda',
+      {
+        [CONFIG]: config({}),
+        '.vercel/output/functions/hi.func/.vc-config.json':
+          '{"runtime":"nodejs24.x","handler":"i.js","awsLambdaHandler":"i.handler"}',
+        '.vercel/output/functions/hi.func/i.js': '',
+      },
+      '',
+      /describes a Lambda handler/,
+    ],
+    [
+      'a filePathMap that leads to nothing',
+      {
+        [CONFIG]: config({}),
+        '.vercel/output/functions/hi.func/.vc-config.json':
+          '{"runtime":"nodejs24.x","handler":"i.js","filePathMap":{"i.js":"i.js"}}',
+      },
+      '',
+      /filePathMap names "i\.js", which is not there/,
+    ],
+    [
+      'a filePathMap in which a file is a folder',
+      {
+        [CONFIG]: config({}),
+        'a.js': '',
+        '.vercel/output/functions/hi.func/.vc-config.json':
+          '{"runtime":"nodejs24.x","handler":"i","filePathMap":{"i":"a.js","i/b":"a.js"}}',
+      },
+      '',
+      /filePathMap has "i" as a file and a folder/,
+    ],
+    [
+      'rules of a worker for no path',
+      { '_worker.js': '', '_routes.json': '{"version":1,"include":[],"exclude":[]}' },
+      '',
+      /_routes\.json: has to include a rule/,
     ],
     [
       'a Function without its handler',
@@ -345,5 +379,190 @@ describe('Build Output', () => {
     )
     expect(manifest.routes).toEqual([route])
     expect(warnings).toEqual([`${CONFIG}: \`novelty\` is ignored.`, `${CONFIG}: \`mitigate\` of routes is ignored.`])
+  })
+})
+
+describe('code', () => {
+  const fn = (name: string, more: object = {}, handler = 'index.js') => ({
+    [`.vercel/output/functions/${name}.func/.vc-config.json`]: JSON.stringify({
+      runtime: 'nodejs24.x',
+      handler,
+      launcherType: 'Nodejs',
+      ...more,
+    }),
+  })
+  const shown = ({ functions }: Output) =>
+    functions.map(({ files, ...rest }) => ({ ...rest, files: Object.fromEntries(files) }))
+
+  test('a Function has the files of its folder and of its map, below one root', async () => {
+    const output = await readOutput(
+      treeOf({
+        'web/.vercel/output/config.json': config({}),
+        ...Object.fromEntries(
+          Object.entries(
+            fn(
+              'api/hi',
+              { filePathMap: { 'node_modules/x/i.js': 'node_modules/x/i.js' }, memory: 256, environment: { A: 'b' } },
+              'app/run.js',
+            ),
+          ).map(([path, text]) => [`web/${path}`, text]),
+        ),
+        'web/.vercel/output/functions/api/hi.func/app/run.js': '',
+        'web/node_modules/x/i.js': '',
+      }),
+      'web',
+    )
+    expect(shown(output)).toEqual([
+      {
+        path: 'api/hi',
+        kind: 'handler',
+        handler: 'app/run.js',
+        isWeb: false,
+        hasHelpers: false,
+        memoryMb: 256,
+        environment: { A: 'b' },
+        files: {
+          'app/run.js': 'web/.vercel/output/functions/api/hi.func/app/run.js',
+          'node_modules/x/i.js': 'web/node_modules/x/i.js',
+        },
+      },
+    ])
+    expect(output.manifest.functions).toEqual({ 'api/hi': { function: 'api/hi' } })
+  })
+
+  test('a folder that links to a Function is that Function at one more path', async () => {
+    const tree = treeOf({
+      [CONFIG]: config({}),
+      ...fn('a'),
+      '.vercel/output/functions/a.func/index.js': '',
+      ...fn('b'),
+      '.vercel/output/functions/b.func/index.js': '',
+      ...fn('c'),
+      '.vercel/output/functions/c.func/index.js': '',
+    })
+    const files = new Map(tree.files)
+    const linked = '.vercel/output/functions/b.func/.vc-config.json'
+    files.set(linked, { bytes: 1, source: '.vercel/output/functions/a.func/.vc-config.json' })
+    const output = await readOutput({ ...tree, files }, '')
+    expect(output.functions.map(({ path }) => path)).toEqual(['a', 'c'])
+    expect(output.manifest.functions).toEqual({ a: { function: 'a' }, b: { function: 'a' }, c: { function: 'c' } })
+  })
+
+  test('an edge Function, a nested one, and prerendered pages, of which the log warns', async () => {
+    const output = await readOutput(
+      treeOf({
+        [CONFIG]: config({ crons: [{ path: '/', schedule: '* * * * *' }] }),
+        ...fn('edge', { runtime: 'edge', handler: undefined, entrypoint: 'index.mjs' }),
+        '.vercel/output/functions/edge.func/index.mjs': '',
+        ...fn('edge.func/x'),
+        '.vercel/output/functions/edge.func/x.func/index.js': '',
+        '.vercel/output/functions/edge.func/y.func/index.js': '',
+        '.vercel/output/functions/edge.prerender-config.json': '{"expiration":10}',
+      }),
+      '',
+    )
+    expect(output.functions.map(({ path, kind, files }) => [path, kind, [...files.keys()]])).toEqual([
+      ['edge', 'edge', ['index.mjs', 'y.func/index.js']],
+      ['edge.func/x', 'handler', ['index.js']],
+    ])
+    expect(output.warnings.join(' ')).toMatch(/made anew for each request.*: 1\./)
+    expect(output.warnings.join(' ')).toMatch(/`crons` do not run here yet: 1 /)
+  })
+
+  test('a worker stands in front of the files that _routes.json leaves it', async () => {
+    const output = await readOutput(
+      treeOf({
+        '_worker.js': '',
+        '_routes.json': '{"version":1,"include":["/*"],"exclude":["/assets/*","/*.ico"]}',
+        'index.html': '',
+        'assets/a.css': '',
+        'x.ico': '',
+      }),
+      '',
+    )
+    expect(shown(output)).toMatchObject([
+      { path: '_worker.js', kind: 'worker', handler: '_worker.js', files: { '_worker.js': '_worker.js' } },
+    ])
+    expect(output.assets.map(({ path }) => path)).toEqual(['index.html', 'assets/a.css', 'x.ico'])
+    const paths = new Set(output.assets.map(({ path }) => path))
+    const ask = (router: Router, path: string) =>
+      router.route({ method: 'GET', path, query: 'q=1', host: 'a', headers: {}, protocol: 'http' }, (name) =>
+        paths.has(name),
+      )
+    const router = compileOutput(output.manifest)
+    expect(ask(router, '/')).toMatchObject({ kind: 'function', path: '_worker.js', url: '/?q=1' })
+    expect(ask(router, '/assets')).toMatchObject({ kind: 'not-found' })
+    expect(ask(router, '/assets/a.css')).toMatchObject({ kind: 'asset' })
+    expect(ask(router, '/deep/x.ico')).toMatchObject({ kind: 'not-found' })
+    expect(ask(router, '/x.ico')).toMatchObject({ kind: 'asset' })
+    expect(ask(compileFiles(output.manifest), '/')).toMatchObject({ kind: 'asset', path: 'index.html' })
+  })
+
+  test.each([
+    ['/a*c', '/abc', true],
+    ['/a*c', '/ac', true],
+    ['/a*c', '/a', false],
+    ['/a*b*c', '/axbxc', true],
+    ['/a*bc*c', '/abc', false],
+    ['/api/*', '/api', true],
+    ['/api/*', '/apis', false],
+    ['/api', '/api/x', false],
+    ['/*/x', '//x', false],
+  ])('the rule %s of a worker has %s: %s', (rule, path, isIncluded) => {
+    const router = compileOutput({
+      version: 1,
+      kind: 'worker',
+      routes: [],
+      wildcard: [],
+      site: null,
+      worker: { include: [rule], exclude: [] },
+      functions: { w: { function: 'w' } },
+    })
+    const { kind } = router.route(
+      { method: 'GET', path, query: '', host: 'a', headers: {}, protocol: 'http' },
+      () => false,
+    )
+    expect(kind === 'function').toBe(isIncluded)
+  })
+
+  test('a worker of several modules', async () => {
+    const output = await readOutput(
+      treeOf({ '_worker.js/index.js': '', '_worker.js/chunks/a.js': '', 'a.html': '' }),
+      '',
+    )
+    expect(shown(output)).toMatchObject([
+      { handler: 'index.js', files: { 'index.js': '_worker.js/index.js', 'chunks/a.js': '_worker.js/chunks/a.js' } },
+    ])
+    expect(output.assets.map(({ path }) => path)).toEqual(['a.html'])
+  })
+
+  test.each([
+    [
+      'a start script of Node',
+      { 'package.json': '{"scripts":{"start":"node ./src/main.mjs"}}', 'src/main.mjs': '' },
+      { handler: 'src/main.mjs' },
+    ],
+    [
+      'any other start script',
+      { 'package.json': '{"scripts":{"start":"tsx main.ts"}}', 'main.ts': '' },
+      { command: 'tsx main.ts' },
+    ],
+    [
+      'a start script of a missing file',
+      { 'package.json': '{"scripts":{"start":"node gone.js"}}' },
+      { command: 'node gone.js' },
+    ],
+    ['server.js', { 'server.js': '', 'package.json': '{}' }, { handler: 'server.js' }],
+    ['the server of Nitro', { '.output/server/index.mjs': '' }, { handler: '.output/server/index.mjs' }],
+  ])('a server: %s', async (_, files, entry) => {
+    const output = await readOutput(treeOf(files), '')
+    expect(output.manifest.kind).toBe('server')
+    expect(shown(output)).toMatchObject([{ kind: 'server', ...entry }])
+    expect(output.functions[0]?.files.size).toBe(Object.keys(files).length)
+    const answer = compileOutput(output.manifest).route(
+      { method: 'POST', path: '/a/../b', query: 'c', host: 'a', headers: {}, protocol: 'http' },
+      () => false,
+    )
+    expect(answer).toMatchObject({ kind: 'function', url: '/b?c' })
   })
 })

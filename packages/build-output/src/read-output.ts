@@ -14,42 +14,108 @@ export { type Output, type Tree, UnusableOutput } from './output.ts'
 
 const SERVERS = ['server.js', '.output/server/index.mjs']
 const packageJson = z.looseObject({ scripts: z.record(z.string(), z.unknown()).optional() })
+const WORKERS = ['_worker.js', '_worker.js/index.js']
 const SITE_FILES = new Set(['_redirects', '_headers'])
+const isOfWorker = (path: string): boolean => path === '_routes.json' || /^_worker\.js(?:\/|$)/.test(path)
+/** Cloudflare Pages allows 100 rules of 100 characters. */
+const workerRule = z.string().startsWith('/').max(100)
+const workerRoutes = z
+  .looseObject({ version: z.literal(1), include: z.array(workerRule), exclude: z.array(workerRule).default([]) })
+  .refine(({ include, exclude }) => include.length > 0 && include.length + exclude.length <= 100, {
+    message: 'has to include a rule, and have at most 100',
+  })
+  .transform(({ include, exclude }) => ({ include, exclude }))
 /** As many rules as count, of the longest lines that count. */
 const SITE_FILE_BYTES_MAX = 4 * 1024 * 1024
 
 /**
- * Reads what an archive holds below a directory: Build Output, or plain files. It looks at paths and manifests only.
- * rootDirectory: '' for the archive's root.
+ * Reads what an archive holds below a directory: Build Output, a worker, a Node server, or plain files. It looks at paths and
+ * manifests only. rootDirectory: '' for the archive's root.
  *
- * Throws UnusableOutput: for what is malformed, and for what needs a build, a Function, a worker or a server.
+ * Throws UnusableOutput: for what is malformed, and for what needs a build.
  */
 export async function readOutput(tree: Tree, rootDirectory: string): Promise<Output> {
   const root = treePath(rootDirectory.replace(/^\/+/, ''), '', 'The root directory')
   const below = root === '' ? '' : `${root}/`
   if (tree.files.has(`${below}.vercel/output/config.json`)) return readBuildOutput(tree, root)
-  for (const path of tree.files.keys()) {
-    if (path === `${below}_worker.js` || path.startsWith(`${below}_worker.js/`))
-      throw new UnusableOutput(`${path} is a worker, and workers cannot run here yet.`)
-  }
-  await refuseBuildsAndServers(tree, below)
-  return readPlainFiles(tree, below)
+  const worker = WORKERS.map((name) => below + name).find((path) => tree.files.has(path))
+  if (worker !== undefined) return readWorker(tree, below, worker)
+  const server = await readServer(tree, below)
+  return server ?? readPlainFiles(tree, below)
 }
 
-async function refuseBuildsAndServers(tree: Tree, below: string): Promise<void> {
-  const path = `${below}package.json`
-  if (tree.files.has(path)) {
-    const { scripts = {} } = await readJson(tree, path, packageJson)
-    if (scripts['build'] !== undefined)
-      throw new UnusableOutput(
-        `${path} has a build script, so this needs a build, and builds do not run here yet: upload what it makes.`,
-      )
-    if (scripts['start'] !== undefined)
-      throw new UnusableOutput(`${path} has a start script: this is a Node server, and servers cannot run here yet.`)
+/**
+ * Reads a worker that stands in front of plain files, with the paths that are its (`_routes.json`, Cloudflare Pages). The
+ * folder `_worker.js/` holds a worker of several modules.
+ */
+async function readWorker(tree: Tree, below: string, entry: string): Promise<Output> {
+  const isFolder = entry.startsWith(`${below}_worker.js/`)
+  const folder = isFolder ? `${below}_worker.js/` : below
+  const files = new Map<string, string>()
+  for (const path of tree.files.keys())
+    if (isFolder ? path.startsWith(folder) : path === entry) files.set(path.slice(folder.length), path)
+  const hasRoutes = tree.files.has(`${below}_routes.json`)
+  const worker = hasRoutes
+    ? await readJson(tree, `${below}_routes.json`, workerRoutes)
+    : { include: ['/*'], exclude: [] }
+  const site = await readPlainFiles(tree, below, true)
+  return {
+    ...site,
+    manifest: { ...site.manifest, kind: 'worker', worker, functions: { '_worker.js': { function: '_worker.js' } } },
+    functions: [
+      {
+        path: '_worker.js',
+        kind: 'worker',
+        handler: entry.slice(folder.length),
+        isWeb: true,
+        hasHelpers: false,
+        environment: {},
+        files,
+      },
+    ],
   }
-  const server = SERVERS.find((name) => tree.files.has(below + name))
-  if (server !== undefined)
-    throw new UnusableOutput(`${below}${server} is a Node server, and servers cannot run here yet.`)
+}
+
+/** Reads a Node server, which answers every path. undefined: there is none. Throws UnusableOutput for what has to be built first. */
+async function readServer(tree: Tree, below: string): Promise<Output | undefined> {
+  const path = `${below}package.json`
+  const { scripts = {} } = tree.files.has(path) ? await readJson(tree, path, packageJson) : {}
+  if (scripts['build'] !== undefined)
+    throw new UnusableOutput(
+      `${path} has a build script, so this needs a build, and builds do not run here yet: upload what it makes.`,
+    )
+  const command = typeof scripts['start'] === 'string' ? scripts['start'] : undefined
+  const started = /^node\s+(?:\.\/)?([\w@./-]+)$/.exec(command?.trim() ?? '')?.[1]
+  const handler = [started, ...(command === undefined ? SERVERS : [])].find(
+    (name) => name !== undefined && tree.files.has(below + name),
+  )
+  if (handler === undefined && command === undefined) return undefined
+  const files = new Map<string, string>()
+  for (const source of tree.files.keys()) if (source.startsWith(below)) files.set(source.slice(below.length), source)
+  const entry = handler ?? 'package.json'
+  return {
+    manifest: {
+      version: 1,
+      kind: 'server',
+      routes: [],
+      wildcard: [],
+      site: null,
+      functions: { [entry]: { function: entry } },
+    },
+    assets: [],
+    functions: [
+      {
+        path: entry,
+        kind: 'server',
+        ...(handler === undefined ? { command: command ?? '' } : { handler }),
+        isWeb: false,
+        hasHelpers: false,
+        environment: {},
+        files,
+      },
+    ],
+    warnings: [],
+  }
 }
 
 /** Paths of rules whose patterns are worse than quadratic: many names within one segment. */
@@ -80,7 +146,7 @@ function whyNoIndex(assets: readonly Asset[]): string | undefined {
   return `There is no index.html at the top, so / answers 404. It is in ${folder}: zip what is in that folder, or set rootDirectory to it.`
 }
 
-async function readPlainFiles(tree: Tree, below: string): Promise<Output> {
+async function readPlainFiles(tree: Tree, below: string, hasWorker = false): Promise<Output> {
   const assets: Asset[] = []
   const warnings: string[] = []
   let hidden = 0
@@ -88,12 +154,12 @@ async function readPlainFiles(tree: Tree, below: string): Promise<Output> {
   for (const source of tree.files.keys()) {
     if (!source.startsWith(below)) continue
     const path = source.slice(below.length)
-    if (path === '' || SITE_FILES.has(path)) continue
+    if (path === '' || SITE_FILES.has(path) || (hasWorker && isOfWorker(path))) continue
     if (/(?:^|\/)node_modules\//.test(path)) installed++
     else if (isServable(path)) assets.push({ path, source, contentType: contentTypeOf(path) })
     else hidden++
   }
-  if (assets.length === 0) {
+  if (assets.length === 0 && !hasWorker) {
     const where = below === '' ? 'The archive' : `The directory ${below.slice(0, -1)}`
     throw new UnusableOutput(`${where} holds no file that can be served.`)
   }
@@ -110,7 +176,7 @@ async function readPlainFiles(tree: Tree, below: string): Promise<Output> {
   const redirects = parseRedirects(await textOf('_redirects'))
   const headers = parseHeaders(await textOf('_headers'))
   const hasRoot = redirects.redirects.some(({ from }) => from === '/' || from === '/*')
-  const missing = hasRoot ? undefined : whyNoIndex(assets)
+  const missing = hasRoot || hasWorker ? undefined : whyNoIndex(assets)
   if (missing !== undefined) warnings.unshift(missing)
   const slow = await findSlowPaths([
     ...redirects.redirects.map(({ from }) => from),
@@ -130,6 +196,7 @@ async function readPlainFiles(tree: Tree, below: string): Promise<Output> {
       functions: {},
     },
     assets,
+    functions: [],
     warnings: [...warnings, ...redirects.warnings, ...headers.warnings],
   }
 }

@@ -26,7 +26,7 @@ const manifests: OutputManifest[] = [
     routes,
     wildcard: [],
     site: null,
-    functions: { fn: { runtime: '', handler: '' }, m: { runtime: '', handler: '' } },
+    functions: { fn: { function: 'fn' }, m: { function: 'm' } },
   },
   {
     version: 1,

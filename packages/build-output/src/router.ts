@@ -3,16 +3,14 @@ import type { OutputManifest } from './manifest.ts'
 import { normalizeQuery } from './normalize-path.ts'
 import { routeBuildOutput } from './route-build-output.ts'
 import { routeStaticSite } from './route-static-site.ts'
+import { routeServer, routeWorker } from './route-worker.ts'
 import { withinLimits } from './routing-limit.ts'
 
 export type { Answer, HeaderPairs, Router } from './answer.ts'
 
 /** Compiles a manifest; some milliseconds for hundreds of routes. Never throws for a manifest that `readOutput` made. */
 export function compileOutput(manifest: OutputManifest): Router {
-  const router =
-    manifest.kind === 'static'
-      ? routeStaticSite(manifest.site ?? { redirects: [], headers: [] })
-      : routeBuildOutput(manifest)
+  const router = routerOf(manifest)
   return {
     route(request, hasFile: HasFile) {
       if (isTooLong(request.path)) return { ...plain(), kind: 'status', status: 414 }
@@ -21,6 +19,27 @@ export function compileOutput(manifest: OutputManifest): Router {
     },
   }
 }
+
+/** Compiles what answers when a worker asks for the files of its own deployment (`env.ASSETS`). */
+export const compileFiles = (manifest: OutputManifest): Router =>
+  compileOutput({ ...manifest, kind: 'static', functions: {} })
+
+function routerOf(manifest: OutputManifest): Router {
+  const site = manifest.site ?? { redirects: [], headers: [] }
+  switch (manifest.kind) {
+    case 'static':
+      return routeStaticSite(site)
+    case 'build-output':
+      return routeBuildOutput(manifest)
+    case 'worker':
+      return routeWorker(manifest.worker ?? { include: ['/*'], exclude: [] }, workerOf(manifest), routeStaticSite(site))
+    case 'server':
+      return routeServer(workerOf(manifest))
+  }
+}
+
+/** The only Function of a worker or server. */
+const workerOf = ({ functions }: OutputManifest): string => Object.keys(functions)[0] ?? ''
 
 const isTooLong = (path: string): boolean =>
   path.length > PATH_BYTES_MAX || (path.length * 3 > PATH_BYTES_MAX && Buffer.byteLength(path) > PATH_BYTES_MAX)

@@ -37,7 +37,7 @@ export function buildOutputOf(
     routes,
     wildcard: [],
     site: null,
-    functions: Object.fromEntries(functions.map((path) => [path, { runtime: 'nodejs24.x', handler: 'index.js' }])),
+    functions: Object.fromEntries(functions.map((path) => [path, { function: path }])),
     ...more,
   })
   const existing = new Set(files)

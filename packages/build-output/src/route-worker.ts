@@ -1,0 +1,59 @@
+import { type Answer, plain, type RouteRequest, type Router } from './answer.ts'
+import type { WorkerRoutes } from './manifest.ts'
+import { normalizePath } from './normalize-path.ts'
+import { withQuery } from './query.ts'
+
+function callFunction(path: string, request: RouteRequest): Answer {
+  return {
+    ...plain(),
+    kind: 'function',
+    path,
+    url: withQuery(normalizePath(request.path), request.query),
+    requestHeaders: [],
+    requestHeadersRemoved: [],
+    status: undefined,
+  }
+}
+
+/** Routes every request to a server. path: of its Function. */
+export const routeServer = (path: string): Router => ({ route: (request) => callFunction(path, request) })
+
+/** Matches a pattern whose `*` is any text, in time that is linear in the path. */
+function compile(pattern: string): (path: string) => boolean {
+  const [head = '', ...rest] = pattern.split('*')
+  const tail = rest.pop()
+  if (tail === undefined) return (path) => path === head
+  return (path) => {
+    if (!path.startsWith(head) || path.length < head.length + tail.length) return false
+    let at = head.length
+    for (const part of rest) {
+      const found = path.indexOf(part, at)
+      if (found === -1) return false
+      at = found + part.length
+    }
+    return path.endsWith(tail) && path.length - tail.length >= at
+  }
+}
+
+/** `/api/*` is also `/api`, as Cloudflare Pages has it. */
+const compileRule = (pattern: string): ((path: string) => boolean) => {
+  const matches = compile(pattern)
+  const base = pattern.endsWith('/*') ? compile(pattern.slice(0, -2)) : undefined
+  return (path) => matches(path) || base?.(path) === true
+}
+
+/**
+ * Routes by `_routes.json` (Cloudflare Pages): to the worker what `include` has and `exclude` has not, everything else to the
+ * files. function: the path of the worker's Function.
+ */
+export function routeWorker({ include, exclude }: WorkerRoutes, path: string, files: Router): Router {
+  const included = include.map(compileRule)
+  const excluded = exclude.map(compileRule)
+  return {
+    route(request, hasFile) {
+      const asked = normalizePath(request.path)
+      const isWorkers = included.some((matches) => matches(asked)) && !excluded.some((matches) => matches(asked))
+      return isWorkers ? callFunction(path, request) : files.route(request, hasFile)
+    },
+  }
+}
