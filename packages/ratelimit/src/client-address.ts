@@ -6,6 +6,8 @@ import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net'
  */
 export interface ClientAddress {
   (peer: string | undefined, forwardedFor: string | undefined): string
+  /** The address itself, with all of its bits. */
+  exact(peer: string | undefined, forwardedFor: string | undefined): string
   /** True for a peer that is a trusted proxy, whose headers are believed. */
   isTrusted(peer: string | undefined): boolean
 }
@@ -56,18 +58,21 @@ export function createClientAddress(trusted: readonly string[]): ClientAddress {
     return isOne
   }
 
-  const addressOf = (peer: string | undefined, forwardedFor: string | undefined): string => {
+  const exact = (peer: string | undefined, forwardedFor: string | undefined): string => {
     let address = unmap(peer ?? '')
-    if (trusted.length === 0 || forwardedFor === undefined) return bucket(address)
+    if (trusted.length === 0 || forwardedFor === undefined) return address
     const hops = forwardedFor.split(',').map((hop) => unmap(hop.trim()))
     while (isIP(address) && isProxy(address)) {
       const hop = hops.pop()
       if (hop === undefined || !isIP(hop)) break
       address = hop
     }
-    return bucket(address)
+    return address
   }
+  const addressOf = (peer: string | undefined, forwardedFor: string | undefined): string =>
+    bucket(exact(peer, forwardedFor))
   return Object.assign(addressOf, {
+    exact,
     isTrusted(peer: string | undefined) {
       const address = unmap(peer ?? '')
       return isIP(address) !== 0 && isProxy(address)

@@ -15,7 +15,7 @@ export const SIGNING_KEYS_LOCK = 7_150_110_472
 /** Held by the identity provider's process that makes a key for refresh tokens. */
 export const REFRESH_KEYS_LOCK = 7_150_110_473
 
-/** Held by the API's process that makes or drops a partition of the request log. */
+/** Held by the API's process that makes or drops a partition of its request log or runtime log. */
 export const REQUEST_LOG_DAYS_LOCK = 7_150_110_473
 
 /** Held by the process that deletes a batch of expired rows. */
@@ -38,3 +38,9 @@ export const CONCURRENT_BUILDS_LOCK_CLASS = 7_150_111
  * is the hash of its id.
  */
 export const FOLLOWED_REQUESTS_LOCK_CLASS = 7_150_112
+
+/**
+ * First of the two numbers of a lock under which the lines of an application's Functions are numbered; the second is the hash of its
+ * id.
+ */
+export const RUNTIME_LOGS_LOCK_CLASS = 7_150_113

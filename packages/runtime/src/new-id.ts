@@ -7,6 +7,26 @@ export const newId = (): string => v7()
 /** A UUIDv7 of a moment of one's choice: its place among other ids is its place in time. */
 export const newIdAt = (at: Date): string => v7({ msecs: at.getTime(), random: nextRandom() })
 
+/** A moment that lies further back than this is one of another clock, or of one that was set. */
+const OUT_OF_ORDER_MS = 1_000
+
+/**
+ * UUIDv7s of moments that are given, each greater than the one before it. A moment up to a second before the last one counts as that,
+ * so ids keep the order in which they were asked for; one further back keeps its time.
+ */
+export function openRisingIds(): (at: Date) => string {
+  let msecs = 0
+  let seq = 0
+  return (at) => {
+    const ahead = at.getTime() - msecs
+    if (ahead > 0 || ahead < -OUT_OF_ORDER_MS) {
+      msecs = at.getTime()
+      seq = 0
+    } else seq++
+    return v7({ msecs, seq, random: nextRandom() })
+  }
+}
+
 const RANDOM_BYTES = 16
 /** Random bytes for 512 ids: asking for them costs more than making the id. */
 const pool = new Uint8Array(8_192)

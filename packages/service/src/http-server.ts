@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse, STATUS_CODES } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 
@@ -26,6 +26,10 @@ interface ListenOptions {
   requestTimeoutMs?: number
   /** True where the listener calls `inviteBody` before it reads one, so that `Expect: 100-continue` waits for it. */
   isBodyInvited?: boolean
+  /** Answers requests that `isUpgrade` names. */
+  onUpgrade?: (incoming: IncomingMessage, socket: Socket, head: Buffer) => void
+  /** Whether a request changes the protocol of its connection; every other Upgrade header is ignored (RFC 9110 §7.8). */
+  isUpgrade?: (incoming: IncomingMessage) => boolean
 }
 
 /** While a drained listener closes, requests are held until none has arrived for this long. */
@@ -54,7 +58,7 @@ export async function listen(
   host: string,
   port: number,
   refusal?: Refusal,
-  { requestTimeoutMs = 30_000, isBodyInvited = false }: ListenOptions = {},
+  { requestTimeoutMs = 30_000, isBodyInvited = false, onUpgrade, isUpgrade = () => false }: ListenOptions = {},
 ): Promise<Listening> {
   const limits = {
     requestTimeout: requestTimeoutMs,
@@ -68,7 +72,8 @@ export async function listen(
   let closing: Promise<void> | undefined
   /** When the last connection of the closed server is gone. */
   let ended: Promise<void> | undefined
-  const server = createServer({ ...limits, joinDuplicateHeaders: true }, (incoming, outgoing) => {
+  const options = { ...limits, joinDuplicateHeaders: true, shouldUpgradeCallback: isUpgrade }
+  const server = createServer(options, (incoming, outgoing) => {
     if (isDraining) outgoing.shouldKeepAlive = false
     if (!held) return listener(incoming, outgoing)
     arrivedAt = performance.now()
@@ -78,6 +83,13 @@ export async function listen(
     server.on('checkContinue', (incoming: IncomingMessage, outgoing: ServerResponse) => {
       waiting.set(incoming, outgoing)
       server.emit('request', incoming, outgoing)
+    })
+  const upgraded = new Set<Duplex>()
+  if (onUpgrade)
+    server.on('upgrade', (incoming: IncomingMessage, socket: Socket, head: Buffer) => {
+      upgraded.add(socket)
+      socket.once('close', () => upgraded.delete(socket))
+      onUpgrade(incoming, socket, head)
     })
   // Nobody knows another expectation, and RFC 9110 §10.1.1 lets a server ignore it; Node would answer 417 unseen by the log.
   server.on('checkExpectation', (incoming, outgoing) => server.emit('request', incoming, outgoing))
@@ -120,7 +132,10 @@ export async function listen(
     refuseConnections: () => (closing ??= closeQuietly()),
     async stop(drainMs = 25_000) {
       await (closing ??= closeQuietly())
-      const cut = setTimeout(() => server.closeAllConnections(), drainMs)
+      const cut = setTimeout(() => {
+        server.closeAllConnections()
+        for (const socket of upgraded) socket.destroy()
+      }, drainMs)
       await ended
       clearTimeout(cut)
     },

@@ -135,7 +135,8 @@ async function insertFamily(sql: postgres.Sql, family: ReadonlyMap<Table, Row>):
 async function useFamily(sql: postgres.Sql, family: ReadonlyMap<Table, Row>, exceptions: Exceptions): Promise<void> {
   for (const [table, row] of family) {
     const columns = columnList(table.columns.map(({ name }) => name))
-    if (table.key.length === 0) {
+    // Without a key, or with one that the database made, the row cannot be named.
+    if (table.key.length === 0 || !table.key.every((name) => row.has(name))) {
       await sql.unsafe(`select ${columns} from ${quoted(table.name)} limit 10`, [], { prepare: true })
       continue
     }
@@ -158,7 +159,7 @@ async function useFamily(sql: postgres.Sql, family: ReadonlyMap<Table, Row>, exc
       await sql.unsafe(`update ${quoted(table.name)} set ${changes.join(', ')} where ${where}`, key, { prepare: true })
   }
   for (const [{ name, key }, row] of [...family].toReversed())
-    if (key.length > 0)
+    if (key.length > 0 && key.every((column) => row.has(column)))
       await sql.unsafe(
         `delete from ${quoted(name)} where ${key.map((column) => `${quoted(column)} = ${literal(row.get(column) ?? null)}`).join(' and ')}`,
       )
