@@ -5,7 +5,7 @@ export { applications, environments } from './features/applications/table.ts'
 export { envVars } from './features/env-vars/table.ts'
 export { members, memberships, organizations } from './features/organizations/table.ts'
 export { profiles } from './features/profiles/table.ts'
-export { billingCaps, entitlements, quotaOverrides, subscriptions } from './features/products/table.ts'
+export { billingCaps, entitlements, quotaOverrides, subscriptions, functionTime } from './features/products/table.ts'
 export { hostnames } from './features/applications/hostnames-table.ts'
 export { idempotentRequests } from './http/idempotency-table.ts'
 export {
@@ -16,8 +16,8 @@ export {
   requestSummaries,
 } from './features/request-logs/table.ts'
 export { activities } from './features/activity/table.ts'
-export { buildLogs, deploymentCounts, deployments } from './features/deployments/table.ts'
-export { artifactEncodings, artifacts, deploymentFiles } from './features/artifacts/table.ts'
+export { buildLogs, deploymentCounts, deploymentFunctions, deployments } from './features/deployments/table.ts'
+export { artifactEncodings, artifacts, deploymentFiles, functionFiles } from './features/artifacts/table.ts'
 export { openStreams } from './features/streams/table.ts'
 export {
   blobCandidates,
@@ -29,3 +29,5 @@ export {
   uploadBlobs,
   uploads,
 } from './features/storage/table.ts'
+export { functionSlots } from './features/functions/table.ts'
+export { runtimeLogs } from './features/runtime-logs/table.ts'

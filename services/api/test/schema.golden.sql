@@ -12,8 +12,10 @@ create table activities (
 create table api_keys (
   application_id uuid,
   created_at timestamp(3) with time zone not null,
-  created_by_user_id text not null,
+  created_by_user_id text,
   deleted_at timestamp(3) with time zone,
+  deployment_id uuid,
+  environment_id uuid,
   expires_at timestamp(3) with time zone,
   id uuid not null,
   name character varying(255) not null,
@@ -23,6 +25,8 @@ create table api_keys (
   signing_state bytea,
   updated_at timestamp(3) with time zone not null,
   constraint api_keys_application_id_applications_id_fk FOREIGN KEY (application_id) REFERENCES applications(id) ON DELETE SET NULL,
+  constraint api_keys_environment CHECK (((deployment_id IS NULL) = (environment_id IS NULL))),
+  constraint api_keys_owner CHECK (((deployment_id IS NULL) = (created_by_user_id IS NOT NULL))),
   constraint api_keys_pkey PRIMARY KEY (id)
 );
 
@@ -147,6 +151,26 @@ create table deployment_files (
   constraint deployment_files_sha256_artifacts_sha256_fk FOREIGN KEY (sha256) REFERENCES artifacts(sha256)
 );
 
+create table deployment_functions (
+  cold_starts bigint not null default 0,
+  command text,
+  deployment_id uuid not null,
+  environment jsonb not null,
+  handler text,
+  has_helpers boolean not null,
+  id uuid not null,
+  is_web boolean not null,
+  kind text not null,
+  memory_mb integer,
+  path text not null,
+  requests bigint not null default 0,
+  constraint deployment_functions_deployment_id_deployments_id_fk FOREIGN KEY (deployment_id) REFERENCES deployments(id) ON DELETE CASCADE,
+  constraint deployment_functions_entry CHECK (((handler IS NOT NULL) OR (command IS NOT NULL))),
+  constraint deployment_functions_kind CHECK ((kind = ANY (ARRAY['handler'::text, 'edge'::text, 'worker'::text, 'server'::text]))),
+  constraint deployment_functions_path UNIQUE (deployment_id, path),
+  constraint deployment_functions_pkey PRIMARY KEY (id)
+);
+
 create table deployments (
   activated_at timestamp(3) with time zone,
   application_id uuid not null,
@@ -234,6 +258,35 @@ create table followed_requests (
   request_id uuid not null,
   stored_at timestamp(3) with time zone not null,
   constraint followed_requests_application_id_number_pk PRIMARY KEY (application_id, number)
+);
+
+create table function_files (
+  bytes bigint not null,
+  function_id uuid not null,
+  is_executable boolean not null,
+  path text not null,
+  sha256 bytea not null,
+  constraint function_files_function_id_deployment_functions_id_fk FOREIGN KEY (function_id) REFERENCES deployment_functions(id) ON DELETE CASCADE,
+  constraint function_files_function_id_path_pk PRIMARY KEY (function_id, path),
+  constraint function_files_sha256_artifacts_sha256_fk FOREIGN KEY (sha256) REFERENCES artifacts(sha256)
+);
+
+create table function_slots (
+  function_id uuid not null,
+  memory_bytes bigint not null,
+  process_id uuid not null,
+  seen_at timestamp(3) with time zone not null,
+  slots integer not null,
+  constraint function_slots_function_id_deployment_functions_id_fk FOREIGN KEY (function_id) REFERENCES deployment_functions(id) ON DELETE CASCADE,
+  constraint function_slots_function_id_process_id_pk PRIMARY KEY (function_id, process_id)
+);
+
+create table function_time (
+  busy_ms bigint not null,
+  month timestamp(3) with time zone not null,
+  organization_id uuid not null,
+  constraint function_time_organization_id_month_pk PRIMARY KEY (organization_id, month),
+  constraint function_time_organization_id_organizations_id_fk FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
 );
 
 create table hostnames (
@@ -450,6 +503,20 @@ create table request_summaries (
   constraint request_summaries_key PRIMARY KEY (application_id, minutes, dimension, at, value, bucket)
 );
 
+create table runtime_logs (
+  application_id uuid not null,
+  deployment_id uuid not null,
+  function_id uuid not null,
+  function_name text not null,
+  id uuid not null,
+  level text not null,
+  message text not null,
+  number bigint not null default nextval('runtime_logs_number_seq'::regclass),
+  request_id text,
+  slot integer not null,
+  constraint runtime_logs_application_id_id_pk PRIMARY KEY (application_id, id)
+) partition by RANGE (id);
+
 create table signing_keys (
   activates_at timestamp(3) with time zone not null,
   alg text not null,
@@ -517,6 +584,8 @@ CREATE INDEX activities_by_age ON public.activities USING btree (created_at);
 
 CREATE INDEX api_keys_by_application ON public.api_keys USING btree (application_id, id);
 
+CREATE INDEX api_keys_of_deployment ON public.api_keys USING btree (deployment_id) WHERE (deployment_id IS NOT NULL);
+
 CREATE INDEX applications_by_organization ON public.applications USING btree (organization_id, id);
 
 CREATE INDEX artifact_encodings_by_blob ON public.artifact_encodings USING btree (blob_id);
@@ -555,6 +624,8 @@ CREATE INDEX followed_requests_by_age ON public.followed_requests USING btree (s
 
 CREATE INDEX followed_requests_by_id ON public.followed_requests USING btree (application_id, request_id);
 
+CREATE INDEX function_files_by_sha256 ON public.function_files USING btree (sha256);
+
 CREATE INDEX hostnames_by_application ON public.hostnames USING btree (application_id, id);
 
 CREATE UNIQUE INDEX hostnames_label ON public.hostnames USING btree (label);
@@ -584,6 +655,12 @@ CREATE INDEX request_logs_failures ON ONLY public.request_logs USING btree (appl
 CREATE INDEX request_logs_paths ON ONLY public.request_logs USING btree (application_id, path text_pattern_ops, id);
 
 CREATE INDEX request_summaries_by_age ON public.request_summaries USING btree (minutes, at);
+
+CREATE INDEX runtime_logs_in_order ON ONLY public.runtime_logs USING btree (application_id, number);
+
+CREATE INDEX runtime_logs_of_deployment ON ONLY public.runtime_logs USING btree (deployment_id, id);
+
+CREATE INDEX runtime_logs_of_request ON ONLY public.runtime_logs USING btree (application_id, request_id, id);
 
 CREATE UNIQUE INDEX signing_keys_activates_at ON public.signing_keys USING btree (activates_at);
 

@@ -3,7 +3,7 @@ import { scopeCatalogue } from '@platform/auth/scopes'
 import type { Endpoint } from './endpoint.ts'
 
 /** Moves whenever the API does (A §9). */
-const API_VERSION = '0.12.0'
+const API_VERSION = '0.13.0'
 
 const description = `Every request carries \`Authorization: Bearer <access token>\`: a user's token from the identity provider, or a token
 that an API key was exchanged for at \`/oauth2/token\`. Failures answer \`{ "error": "…" }\`; branch on the status. Throttles
@@ -21,6 +21,7 @@ const tagDescriptions: Record<string, string> = {
   Storage:
     'Buckets of objects. Their bytes come and go by S3 (`/s3`), by resumable uploads (`/files`) and by their own hostnames.',
   'Request logs': 'What an application was asked and answered, for as long as the plan keeps it.',
+  'Runtime logs': 'What Functions printed, for as long as the plan keeps it.',
   Activity: 'What is done to an application, as it is done.',
   Tokens: 'Where an API key is exchanged for a token of 300 seconds.',
   Discovery: 'Public documents for libraries: who issues tokens and how they are verified. They need no credential.',

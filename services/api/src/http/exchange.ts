@@ -9,6 +9,7 @@ import { isPreflight, preflightHeaders } from '@platform/service/cors'
 import { readTrace, type Trace } from '@platform/service/trace'
 import type { Context } from 'hono'
 import type { Actor, Deps } from '../deps.ts'
+import { DEPLOYMENT_ADDRESS_HEADER, readDeploymentAddress } from './deployment-address.ts'
 
 export type HonoContext = Context<{ Bindings: HttpBindings }>
 
@@ -72,11 +73,15 @@ export function header(incoming: IncomingMessage, name: string): string | undefi
 }
 
 /**
- * The counter of the caller's address: one for both caps, and one of its own for S3 and `/files`, chosen by where the
+ * The counter of the caller's address, which for a Function is its deployment: one for both caps, and one of its own for S3 and `/files`, chosen by where the
  * request goes before any credential is looked at (A §8, D53, D55).
  */
 function addressBudget({ deps, incoming, path, isS3 }: Arrival): { key: string; max: number } {
-  const address = deps.clientAddress(incoming.socket.remoteAddress, header(incoming, 'x-forwarded-for'))
+  const deploymentId = readDeploymentAddress(deps.deploymentAddressSigner, header(incoming, DEPLOYMENT_ADDRESS_HEADER))
+  const address =
+    deploymentId === undefined
+      ? deps.clientAddress(incoming.socket.remoteAddress, header(incoming, 'x-forwarded-for'))
+      : `deployment:${deploymentId}`
   if (isS3 || isBelow(path, '/files')) return { key: `objects:${address}`, max: ADDRESS_OBJECTS_MAX }
   return { key: `address:${address}`, max: hasBearer(incoming) ? ADDRESS_WITH_BEARER_MAX : ADDRESS_MAX }
 }
@@ -84,8 +89,15 @@ function addressBudget({ deps, incoming, path, isS3 }: Arrival): { key: string; 
 function actorOf(deps: Deps, token: Awaited<ReturnType<Deps['tokens']['verify']>>): Actor {
   const { clientId, scopes, subject } = token
   const tokenExpiresAt = new Date(token.expiresAt * 1_000)
-  if (token.issuer === deps.publicUrl)
-    return { kind: 'key', keyId: clientId, applicationId: subject, scopes, tokenExpiresAt }
+  if (token.issuer === deps.publicUrl) {
+    const { actor, deployment_id: deploymentId, environment_id: environmentId } = token.claims
+    const key = { keyId: clientId, applicationId: subject, scopes, tokenExpiresAt }
+    if (actor === undefined) return { kind: 'key', ...key }
+    // A token whose confinement cannot be read has no authority at all.
+    if (actor !== 'function' || typeof deploymentId !== 'string' || typeof environmentId !== 'string')
+      throw new InvalidToken('The token is not valid')
+    return { kind: 'function', ...key, deploymentId, environmentId }
+  }
   const authenticatedAt = token.authTime === undefined ? undefined : new Date(token.authTime * 1_000)
   return { kind: 'user', userId: subject, clientId, scopes, tokenExpiresAt, authenticatedAt }
 }
@@ -108,7 +120,7 @@ export async function authenticate(arrival: Arrival): Promise<Actor> {
   const known = raw === undefined ? undefined : deps.tokens.peek(raw)
   if (known) {
     const actor = actorOf(deps, known)
-    const keys = actor.kind === 'key' ? [address.key, `key:${actor.keyId}`] : [address.key]
+    const keys = actor.kind !== 'user' ? [address.key, `key:${actor.keyId}`] : [address.key]
     const [addressCount = 0, keyCount = 0] = await deps.limiter.hit(keys)
     if (addressCount > address.max || keyCount > KEY_MAX) throw new Throttled()
     return (arrival.actor = actor)
@@ -117,7 +129,7 @@ export async function authenticate(arrival: Arrival): Promise<Actor> {
   if (addressCount > address.max) throw new Throttled()
   if (raw === undefined) throw new InvalidToken('A bearer access token is required')
   const actor = actorOf(deps, await deps.tokens.verify(raw))
-  if (actor.kind === 'key') {
+  if (actor.kind !== 'user') {
     const [keyCount = 0] = await deps.limiter.hit([`key:${actor.keyId}`])
     if (keyCount > KEY_MAX) throw new Throttled()
   }

@@ -29,7 +29,8 @@ export function readIdempotencyKey(header: string | undefined): string | undefin
   ])
 }
 
-const callerOf = (actor: Actor): string => (actor.kind === 'user' ? `user:${actor.userId}` : `key:${actor.keyId}`)
+const callerOf = (actor: Actor): string =>
+  actor.kind === 'user' ? `user:${actor.userId}` : `${actor.kind}:${actor.keyId}`
 
 /**
  * Runs a creation once for its key: its answer is stored in the transaction of what it creates, for 24 hours. A repeat gets the

@@ -19,6 +19,8 @@ function actorOf(by: Actor | PlatformActor): typeof activities.$inferInsert.acto
       return { type: 'user', id: by.userId }
     case 'key':
       return { type: 'api_key', id: by.keyId }
+    case 'function':
+      return { type: 'function', id: by.deploymentId }
     case 'platform':
       return { type: 'platform', id: 'platform' }
   }

@@ -26,7 +26,7 @@ export const activities = pgTable(
     /** 1, 2, 3 … in each application, in the order of commits. */
     number: bigint({ mode: 'number' }).notNull(),
     type: text().$type<ActivityType>().notNull(),
-    actor: jsonb().$type<{ type: 'user' | 'api_key' | 'platform'; id: string }>().notNull(),
+    actor: jsonb().$type<{ type: 'user' | 'api_key' | 'function' | 'platform'; id: string }>().notNull(),
     subject: jsonb().$type<Record<string, string | boolean | null>>().notNull(),
     createdAt: instant('created_at').notNull(),
   },

@@ -13,7 +13,7 @@ import { apiKeys } from './table.ts'
 
 const LIFETIME_DEFAULT_MS = 90 * 86_400_000
 const PROVEN_WITHIN_MS = 15 * 60_000
-const SECRET_PREFIX = 'svc_secret_'
+export const SECRET_PREFIX = 'svc_secret_'
 export const SCOPE_DEFAULT: ApiScope = 'network:env_vars:read'
 
 /** What may be shown of a key: everything but what its secret could be tried against. */
@@ -135,12 +135,12 @@ export async function createApiKey(
   })
 }
 
-/** The keys of an application, newest first; metadata only (A §4). Expired ones stay listed until they are deleted. */
+/** The keys of an application, newest first; metadata only (A §4). Expired ones stay listed until they are deleted; credentials of deployments never are (D9). */
 export async function listApiKeys({ db }: Pick<Deps, 'db'>, application: Application): Promise<ShownKey[]> {
   const rows = await db
     .select(visible)
     .from(apiKeys)
-    .where(and(eq(apiKeys.applicationId, application.id), isNull(apiKeys.deletedAt)))
+    .where(and(eq(apiKeys.applicationId, application.id), isNull(apiKeys.deploymentId), isNull(apiKeys.deletedAt)))
     .orderBy(desc(apiKeys.id))
   return rows.map((row) => shown(row, application.id))
 }

@@ -6,7 +6,7 @@ import { demandRole, type Need } from '../organizations/reach.ts'
 import { members } from '../organizations/table.ts'
 import { apiKeys } from './table.ts'
 
-/** The id of a live key, if the user reaches its application; 404 alike for missing, deleted and foreign (D17). */
+/** The id of a live key, if the user reaches its application; 404 alike for missing, deleted, foreign and a deployment's (D17, D9). */
 export async function reachApiKey(
   { deps, actor }: { deps: Pick<Deps, 'db'>; actor: UserActor },
   id: string,
@@ -17,13 +17,13 @@ export async function reachApiKey(
     .from(apiKeys)
     .innerJoin(applications, eq(applications.id, apiKeys.applicationId))
     .innerJoin(members, and(eq(members.organizationId, applications.organizationId), eq(members.userId, actor.userId)))
-    .where(and(eq(apiKeys.id, id), isNull(apiKeys.deletedAt)))
+    .where(and(eq(apiKeys.id, id), isNull(apiKeys.deploymentId), isNull(apiKeys.deletedAt)))
   if (!row) throw new NotFound('API key')
   demandRole(row.role, need)
   return row.id
 }
 
-/** Throws InvalidToken for a key that was deleted or has expired. */
+/** Throws InvalidToken for a key that was deleted or has expired, and for a credential of a deployment that has ended. */
 export async function requireLiveKey({ db, now }: Pick<Deps, 'db' | 'now'>, id: string): Promise<void> {
   const isUnexpired = or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, now()))
   const [row] = await db

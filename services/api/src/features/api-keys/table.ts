@@ -1,5 +1,6 @@
 import { bytea, instant } from '@platform/runtime/columns'
-import { index, pgTable, text, uuid, varchar } from 'drizzle-orm/pg-core'
+import { sql } from 'drizzle-orm'
+import { check, index, pgTable, text, uuid, varchar } from 'drizzle-orm/pg-core'
 import { applications } from '../applications/table.ts'
 
 /**
@@ -20,10 +21,22 @@ export const apiKeys = pgTable(
     signingKekId: text('signing_kek_id'),
     /** null: made in the console, never expires. */
     expiresAt: instant('expires_at'),
-    createdByUserId: text('created_by_user_id').notNull(),
+    /** null: made by the platform, for a deployment. */
+    createdByUserId: text('created_by_user_id'),
+    /** Of the credential of a deployment's Functions, which is nobody's to list (D9); null: a key that a person made. */
+    deploymentId: uuid('deployment_id'),
+    /** With `deploymentId`: the environment that its tokens are confined to. */
+    environmentId: uuid('environment_id'),
     createdAt: instant('created_at').notNull(),
     updatedAt: instant('updated_at').notNull(),
     deletedAt: instant('deleted_at'),
   },
-  (t) => [index('api_keys_by_application').on(t.applicationId, t.id)],
+  (t) => [
+    index('api_keys_by_application').on(t.applicationId, t.id),
+    index('api_keys_of_deployment')
+      .on(t.deploymentId)
+      .where(sql`${t.deploymentId} is not null`),
+    check('api_keys_owner', sql`(${t.deploymentId} is null) = (${t.createdByUserId} is not null)`),
+    check('api_keys_environment', sql`(${t.deploymentId} is null) = (${t.environmentId} is null)`),
+  ],
 )

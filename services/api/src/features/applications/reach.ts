@@ -6,10 +6,13 @@ import { and, eq, getTableColumns } from 'drizzle-orm'
 import type { Actor, Deps } from '../../deps.ts'
 import { asked, type AskedFor, demandRole, type Need, type Organization } from '../organizations/reach.ts'
 import { members, organizations } from '../organizations/table.ts'
-import { applications, environments } from './table.ts'
+import { applications, environments, type EnvironmentSlug } from './table.ts'
 
 export type Application = typeof applications.$inferSelect
 export type Environment = typeof environments.$inferSelect
+
+/** The environment that is meant where none is named (wire.md). */
+const DEFAULT_ENVIRONMENT: EnvironmentSlug = 'production'
 
 /** The application and the caller's role above it: one statement for all requests of a turn. */
 const findWithRole = preparedOnce((db) => {
@@ -29,7 +32,7 @@ const findWithRole = preparedOnce((db) => {
 
 /**
  * The application, if the actor reaches it (D17). A user outside its organization gets the 404 of a genuine miss; an API
- * key bound to another application gets 403, and one whose own is gone is a key whose actor no longer exists: 401 (D3).
+ * key or Function of another application gets 403, and one whose own is gone acts for what no longer exists: 401 (D3).
  */
 export async function reachApplication(
   { deps, actor }: { deps: Pick<Deps, 'db'>; actor: Actor },
@@ -37,7 +40,7 @@ export async function reachApplication(
   need: Need = 'member',
 ): Promise<Application> {
   const row = await findWithRole(deps.db)({ id, userId: actor.kind === 'user' ? actor.userId : null })
-  if (actor.kind === 'key') {
+  if (actor.kind !== 'user') {
     if (!row && actor.applicationId === id) throw new InvalidToken('The application of this API key no longer exists')
     if (row && actor.applicationId !== id) throw new Forbidden()
   }
@@ -49,29 +52,38 @@ export async function reachApplication(
   return row
 }
 
-/** An environment of the application by slug or UUID (D74). Throws NotFound. */
-export async function getEnvironment(
-  { db }: Pick<Deps, 'db'>,
+/**
+ * An environment of an application that was reached, by slug or UUID (D74). For a Function any but its own is Forbidden, whether it
+ * exists or not (D9). Throws NotFound.
+ *
+ * reference: undefined means the environment of a Function, for everybody else production.
+ */
+export async function reachEnvironmentOf(
+  { deps: { db }, actor }: { deps: Pick<Deps, 'db'>; actor: Actor },
   application: Application,
-  reference: string,
+  reference: string | undefined,
 ): Promise<Environment> {
   const rows = await db.select().from(environments).where(eq(environments.applicationId, application.id))
-  const found = rows.find(({ id, slug }) => slug === reference || id === reference.toLowerCase())
+  const sought = reference ?? (actor.kind === 'function' ? actor.environmentId : DEFAULT_ENVIRONMENT)
+  const found = rows.find(({ id, slug }) => slug === sought || id === sought.toLowerCase())
+  if (actor.kind === 'function' && found?.id !== actor.environmentId) throw new Forbidden()
   if (!found) throw new NotFound('Environment')
   return found
 }
 
 /**
  * The environment that a body names, by `environment`, `environmentId` or both; each takes a slug or a UUID (D35). undefined
- * where it names none. Throws NotFound, and BadRequest where the two name different ones.
+ * where it names none. Throws NotFound, Forbidden for a Function of another, and BadRequest where the two name different ones.
  */
 export async function findNamedEnvironment(
-  deps: Pick<Deps, 'db'>,
+  call: { deps: Pick<Deps, 'db'>; actor: Actor },
   application: Application,
   { environment, environmentId }: { environment?: string | undefined; environmentId?: string | undefined },
 ): Promise<Environment | undefined> {
   const references = [environment, environmentId].filter((reference) => reference !== undefined)
-  const [first, second] = await Promise.all(references.map((reference) => getEnvironment(deps, application, reference)))
+  const [first, second] = await Promise.all(
+    references.map((reference) => reachEnvironmentOf(call, application, reference)),
+  )
   if (first && second && first.id !== second.id)
     throw new BadRequest('environment and environmentId name different environments')
   return first

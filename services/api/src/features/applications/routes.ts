@@ -34,7 +34,7 @@ const Application = z
  */
 async function reachList(call: { deps: Deps; actor: Actor }, organizationId: string | undefined): Promise<ListReach> {
   const { actor } = call
-  if (actor.kind === 'key') {
+  if (actor.kind !== 'user') {
     const application = await reachApplication(call, actor.applicationId)
     if (organizationId !== undefined && organizationId !== application.organizationId)
       await reachOrganization(call, organizationId)

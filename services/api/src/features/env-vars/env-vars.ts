@@ -5,7 +5,7 @@ import { resealRows } from '@platform/runtime/reseal-rows'
 import { and, asc, eq, getTableColumns, or, type SQL } from 'drizzle-orm'
 import type { Actor, Deps } from '../../deps.ts'
 import { recordActivity } from '../activity/record.ts'
-import { type Application, type Environment, findNamedEnvironment, getEnvironment } from '../applications/reach.ts'
+import { type Application, type Environment, findNamedEnvironment } from '../applications/reach.ts'
 import { environments } from '../applications/table.ts'
 import type { Organization } from '../organizations/reach.ts'
 import { envVars, type Layer } from './table.ts'
@@ -27,7 +27,15 @@ export interface ShownVariable {
 /** Where variables live: an organization's own layer, or the application and environment layers of an application (D49). */
 export type Owner =
   | { kind: 'organization'; organization: Organization }
-  | { kind: 'application'; application: Application }
+  /** environmentId: of environments this one alone; undefined: all. */
+  | { kind: 'application'; application: Application; environmentId: string | undefined }
+
+/** The layers of an application that the actor reaches: a Function those of its environment alone (D9). */
+export const ownerFor = (actor: Actor, application: Application): Owner => ({
+  kind: 'application',
+  application,
+  environmentId: actor.kind === 'function' ? actor.environmentId : undefined,
+})
 
 type Row = typeof envVars.$inferSelect & { environmentName: string | null }
 type Store = Pick<Deps, 'db' | 'sealer'>
@@ -35,10 +43,16 @@ type Store = Pick<Deps, 'db' | 'sealer'>
 const uniqueKeys = ['env_vars_organization_key', 'env_vars_application_key', 'env_vars_environment_key']
 const columns = { ...getTableColumns(envVars), environmentName: environments.name }
 
-const ownedBy = (owner: Owner): SQL =>
-  owner.kind === 'organization'
-    ? eq(envVars.organizationId, owner.organization.id) // only the organization layer has one
-    : eq(envVars.applicationId, owner.application.id)
+function ownedBy(owner: Owner): SQL | undefined {
+  // Only the organization layer has one.
+  if (owner.kind === 'organization') return eq(envVars.organizationId, owner.organization.id)
+  const { application, environmentId } = owner
+  const isInReach =
+    environmentId === undefined
+      ? undefined
+      : or(eq(envVars.layer, 'application'), eq(envVars.environmentId, environmentId))
+  return and(eq(envVars.applicationId, application.id), isInReach)
+}
 
 /** A row as answers show it. value: its text, which a sensitive variable never shows. */
 function showAs(value: () => string, row: Row): ShownVariable {
@@ -146,11 +160,11 @@ interface Placement {
 }
 
 async function placeIn(
-  deps: Pick<Deps, 'db'>,
+  call: { deps: Pick<Deps, 'db'>; actor: Actor },
   application: Application,
   { scope, ...body }: Placement,
 ): Promise<Environment | undefined> {
-  const named = await findNamedEnvironment(deps, application, body)
+  const named = await findNamedEnvironment(call, application, body)
   if (scope === 'environment' && !named) throw new BadRequest('scope environment needs an environment')
   if (scope === 'application' && named) throw new BadRequest('scope application does not go with an environment')
   return named
@@ -163,7 +177,7 @@ export async function createApplicationVariable(
   application: Application,
   variable: NewVariable & Placement,
 ): Promise<ShownVariable> {
-  const environment = await placeIn(deps, application, variable)
+  const environment = await placeIn({ deps, actor: by }, application, variable)
   const place = environment
     ? { layer: 'environment' as const, applicationId: application.id, environmentId: environment.id }
     : { layer: 'application' as const, applicationId: application.id }
@@ -289,10 +303,9 @@ export async function resolveVariables(
 export async function pullVariables(
   store: Store,
   application: Application,
-  reference: string | undefined,
+  environmentId: string | undefined,
 ): Promise<Pulled> {
-  const environment = reference === undefined ? undefined : await getEnvironment(store, application, reference)
-  const merged = await resolveVariables(store, application, environment?.id)
+  const merged = await resolveVariables(store, application, environmentId)
   const items = merged
     .filter(({ sensitive }) => !sensitive)
     .map(({ key, source, value }) => ({ key, value: value(), source }))

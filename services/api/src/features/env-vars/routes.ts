@@ -2,13 +2,14 @@ import { z } from '@hono/zod-openapi'
 import { endpoint } from '../../http/endpoint.ts'
 import { id, instant, pathId, shown, text } from '../../http/fields.ts'
 import { asWholeSet, page } from '../../http/pages.ts'
-import { reachApplication } from '../applications/reach.ts'
+import { reachApplication, reachEnvironmentOf } from '../applications/reach.ts'
 import { reachOrganization } from '../organizations/reach.ts'
 import {
   createApplicationVariable,
   createOrganizationVariable,
   deleteVariable,
   listVariables,
+  ownerFor,
   pullVariables,
   updateVariable,
 } from './env-vars.ts'
@@ -144,14 +145,14 @@ export const envVarEndpoints = [
     spec: 'A §4 Applications',
     tag,
     summary: 'List the variables of an application and its environments',
-    description: "All of the application's layer and of its environments. The value of a sensitive one is null.",
+    description:
+      "All of the application's layer and of its environments, to a Function those of its own. The value of a sensitive one is null.",
     actor: 'any',
     scope: 'network:env_vars:read',
     params: ofApplication,
     reach: (call) => reachApplication(call, call.params.id),
     returns: [200, page(Variable)],
-    handle: async ({ deps, target }) =>
-      asWholeSet(await listVariables(deps, { kind: 'application', application: target })),
+    handle: async ({ deps, actor, target }) => asWholeSet(await listVariables(deps, ownerFor(actor, target))),
   }),
   endpoint({
     operation: 'pullVariables',
@@ -160,14 +161,20 @@ export const envVarEndpoints = [
     tag,
     summary: 'Pull the merged variables of all layers, without the sensitive ones',
     description:
-      'What a process in the environment would see: environment over application over organization; without `environment` the latter two. A key whose winning value is sensitive is left out and counted in `omittedSensitive`.',
+      'What a process in the environment would see: environment over application over organization; without `environment` the latter two. A Function gets those of its own environment, named or not. A key whose winning value is sensitive is left out and counted in `omittedSensitive`.',
     actor: 'any',
     scope: 'network:env_vars:read',
     params: ofApplication,
     query: z.object({ environment: environment.optional() }),
-    reach: (call) => reachApplication(call, call.params.id),
+    async reach(call) {
+      const application = await reachApplication(call, call.params.id)
+      const { environment: reference } = call.query
+      const isNamed = reference !== undefined || call.actor.kind === 'function'
+      const environment = isNamed ? await reachEnvironmentOf(call, application, reference) : undefined
+      return { application, environment }
+    },
     returns: [200, PulledVariables],
-    handle: ({ deps, target, query }) => pullVariables(deps, target, query.environment),
+    handle: ({ deps, target: { application, environment } }) => pullVariables(deps, application, environment?.id),
   }),
   endpoint({
     operation: 'createApplicationVariable',
@@ -202,7 +209,7 @@ export const envVarEndpoints = [
     returns: [200, Variable],
     fails: [409],
     handle: ({ deps, actor, target, params, body }) =>
-      updateVariable(deps, actor, { kind: 'application', application: target }, params.varId, body),
+      updateVariable(deps, actor, ownerFor(actor, target), params.varId, body),
   }),
   endpoint({
     operation: 'deleteApplicationVariable',
@@ -216,7 +223,6 @@ export const envVarEndpoints = [
     params: oneOfApplication,
     reach: (call) => reachApplication(call, call.params.id),
     returns: [204],
-    handle: ({ deps, actor, target, params }) =>
-      deleteVariable(deps, actor, { kind: 'application', application: target }, params.varId),
+    handle: ({ deps, actor, target, params }) => deleteVariable(deps, actor, ownerFor(actor, target), params.varId),
   }),
 ]

@@ -42,13 +42,13 @@ export async function createOrganization(
   })
 }
 
-/** A page of the organizations that the user belongs to, newest first; none for an API key (A §1 Keyset, D30). */
+/** A page of the organizations that the user belongs to, newest first; none for an API key or a Function (A §1 Keyset, D30). */
 export async function organizationsPage(
   { db }: Pick<Deps, 'db'>,
   actor: Actor,
   page: KeysetPage,
 ): Promise<{ items: Organization[]; total: number }> {
-  if (actor.kind === 'key') return { items: [], total: 0 }
+  if (actor.kind !== 'user') return { items: [], total: 0 }
   const mine = eq(members.userId, actor.userId)
   // The page first, then its rows: joined at once, Postgres may walk through all organizations down to `from`.
   const onPage = db

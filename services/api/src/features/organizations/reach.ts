@@ -38,8 +38,8 @@ export function demandRole(role: Role, need: Need): void {
 }
 
 /**
- * The organization, if the actor reaches it. A user outside of it gets the 404 of a genuine miss; an API key gets 403 for
- * every one that exists, its own included, since it reaches one application and nothing above it (D17).
+ * The organization, if the actor reaches it. A user outside of it gets the 404 of a genuine miss; an API key or a Function
+ * gets 403 for every one that exists, its own included, since it reaches one application and nothing above it (D17).
  */
 export async function reachOrganization(
   { deps, actor }: { deps: Pick<Deps, 'db'>; actor: Actor },
@@ -48,7 +48,7 @@ export async function reachOrganization(
 ): Promise<Organization> {
   const row = await findWithRole(deps.db)({ id, userId: actor.kind === 'user' ? actor.userId : null })
   if (!row) throw new NotFound('Organization')
-  if (actor.kind === 'key') throw new Forbidden()
+  if (actor.kind !== 'user') throw new Forbidden()
   if (!row.role) throw new NotFound('Organization')
   demandRole(row.role, need)
   return row

@@ -1,4 +1,4 @@
-import { and, eq } from 'drizzle-orm'
+import { and, eq, max } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { organizations } from '../organizations/table.ts'
 import { type Quota, quotas } from './registry.ts'
@@ -29,6 +29,15 @@ export async function quotasOf({ db }: Pick<Deps, 'db'>, organizationId: string)
 /** One quota of an organization. */
 export const quotaOf = async (deps: Pick<Deps, 'db'>, organizationId: string, quota: Quota): Promise<number> =>
   (await quotasOf(deps, organizationId))[quota]
+
+/** The most that any organization may have of a quota. */
+export async function quotaMax({ db }: Pick<Deps, 'db'>, quota: Quota): Promise<number> {
+  const [row] = await db
+    .select({ limit: max(quotaOverrides.limit) })
+    .from(quotaOverrides)
+    .where(eq(quotaOverrides.quota, quota))
+  return Math.max(...Object.values(quotas).map((plan) => plan[quota]), row?.limit ?? 0)
+}
 
 /** Sets a quota of one organization, or with null gives it back to the plan. The operator's to call; safe to repeat. */
 export async function setQuota(

@@ -74,3 +74,16 @@ export const billingCaps = pgTable(
   },
   (t) => [check('billing_caps_cap', sql`${t.capMicros} >= 0`)],
 )
+
+/** Time in which Functions of an organization had a request under way, by UTC month (D77). */
+export const functionTime = pgTable(
+  'function_time',
+  {
+    organizationId: uuid('organization_id')
+      .notNull()
+      .references(() => organizations.id, { onDelete: 'cascade' }),
+    month: instant('month').notNull(),
+    busyMs: bigint('busy_ms', { mode: 'number' }).notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.organizationId, t.month] })],
+)

@@ -51,6 +51,7 @@ export async function listQuotas(
     applications: { used: applicationCount, windowEnd: null },
     deployments_per_day: { used: today, windowEnd: dayAfter(at) },
     concurrent_builds: { used: builds, windowEnd: null },
+    function_hours_per_month: { used: Math.floor(spending.functionHours), windowEnd: nextMonth },
     build_minutes_per_month: { used: Math.floor(spending.buildMinutes), windowEnd: nextMonth },
   }
   const items = quotaNames.map((name) => ({

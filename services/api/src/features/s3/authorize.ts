@@ -12,7 +12,7 @@ import {
 } from '@platform/s3-protocol/signature/verify'
 import type { RawTarget } from '@platform/s3-protocol/wire/raw-target'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
-import { type Deps, grants } from '../../deps.ts'
+import { type ApplicationActor, type Deps, grants } from '../../deps.ts'
 import type { DoorExchange } from '../../http/door.ts'
 import { admitAnyone, authenticate } from '../../http/exchange.ts'
 import { noAccess } from '../products/product-access.ts'
@@ -93,10 +93,19 @@ function usableKey(key: SigningApiKey | undefined): UsableKey {
   return { ...key, applicationId, state: { keyId: key.id, ciphertext, kekId } }
 }
 
+/** A Function names buckets of its own environment alone, there or not (D9). Throws AccessDenied. */
+function requireOwnEnvironment(caller: ApplicationActor, { bucket }: Asked, named: Named): void {
+  if (caller.kind === 'function' && bucket && named.environmentId !== caller.environmentId)
+    throw s3Failure('AccessDenied')
+}
+
 /** The caller of a verified signature. Only a caller who has the secret learns that the key has expired (D2). */
-function callerOf({ now }: Pick<Deps, 'now'>, key: UsableKey): Extract<Caller, { kind: 'key' }> {
+function callerOf({ now }: Pick<Deps, 'now'>, key: UsableKey): ApplicationActor {
   if (key.expiresAt && key.expiresAt <= now()) throw s3Failure('InvalidAccessKeyId', 'The API key has expired')
-  return { kind: 'key', keyId: key.id, applicationId: key.applicationId, scopes: new Set(key.scopes) }
+  const { id: keyId, applicationId, deploymentId, environmentId } = key
+  const caller = { keyId, applicationId, scopes: new Set(key.scopes) }
+  if (deploymentId === null || environmentId === null) return { kind: 'key', ...caller }
+  return { kind: 'function', ...caller, deploymentId, environmentId }
 }
 
 async function authorizeSigned(exchange: DoorExchange, request: Request, claim: SignatureClaim): Promise<Authorized> {
@@ -112,21 +121,26 @@ async function authorizeSigned(exchange: DoorExchange, request: Request, claim: 
   checkSignedHeaders(claim, headers)
   const payloadHash = payloadHashOf(signed, claim)
   if (!isUuid(claim.keyId)) throw s3Failure('InvalidAccessKeyId')
-  const [found] = await Promise.all([findSigner(deps.db, claim.keyId, askedOf(request)), request.admitted])
+  const asked = askedOf(request)
+  const [found] = await Promise.all([findSigner(deps.db, claim.keyId, asked), request.admitted])
   const key = usableKey(found?.key)
   const seed = verifySignature(signed, claim, await signingKeys(deps.sealer)(key.state, claim))
   const caller = callerOf(deps, key)
   exchange.actor = caller
   requireScope(caller.scopes, request.scope)
-  return { caller, named: found?.named ?? NOTHING, payloadHash, seed }
+  const named = found?.named ?? NOTHING
+  requireOwnEnvironment(caller, asked, named)
+  return { caller, named, payloadHash, seed }
 }
 
 /** The token of a key acts for its application as the key does, until it expires after 300 seconds (D44, A §3). */
 async function authorizeBearer(exchange: DoorExchange, request: Request): Promise<Authorized> {
   const actor = await authenticate(exchange)
-  if (actor.kind !== 'key') throw s3Failure('AccessDenied', 'Only tokens of API keys are taken here')
+  if (actor.kind === 'user') throw s3Failure('AccessDenied', 'Only tokens of API keys and Functions are taken here')
   requireScope(actor.scopes, request.scope)
-  const named = await findBelowApplication(exchange.deps.db, actor.applicationId, askedOf(request))
+  const asked = askedOf(request)
+  const named = await findBelowApplication(exchange.deps.db, actor.applicationId, asked)
+  requireOwnEnvironment(actor, asked, named)
   const payloadHash = request.headers.get('x-amz-content-sha256') ?? 'UNSIGNED-PAYLOAD'
   return { caller: actor, named, payloadHash, seed: undefined }
 }
@@ -174,7 +188,7 @@ export async function authorizeForm(
   target: RawTarget,
   fields: ReadonlyMap<string, string>,
   policy: string,
-): Promise<{ caller: Extract<Caller, { kind: 'key' }>; bucket: Bucket }> {
+): Promise<{ caller: ApplicationActor; bucket: Bucket }> {
   const { deps } = exchange
   const claim = readFormClaim(fields)
   if (!isUuid(claim.keyId)) throw s3Failure('InvalidAccessKeyId')
@@ -185,6 +199,7 @@ export async function authorizeForm(
   const caller = callerOf(deps, key)
   exchange.actor = caller
   requireScope(caller.scopes, 'network:storage:write')
+  requireOwnEnvironment(caller, asked, found?.named ?? NOTHING)
   if (found?.named.isReadOnly) throw s3Failure('AccessDenied', noAccess('storage'))
   if (!found?.named.bucket) throw s3Failure('NoSuchBucket')
   return { caller, bucket: found.named.bucket }

@@ -3,7 +3,7 @@ import { readCopySource } from '@platform/s3-protocol/wire/read-copy-source'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { asc, eq } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
-import { findBucket } from '../storage/buckets.ts'
+import { type Bucket, findBucket } from '../storage/buckets.ts'
 import type { LiveBlob, StoredObject } from '../storage/commit-object.ts'
 import { findObject } from '../storage/read-object.ts'
 import { objectBlobs } from '../storage/table.ts'
@@ -11,21 +11,24 @@ import { readBucketName } from './bucket-name.ts'
 import type { Caller } from './s3-call.ts'
 
 /**
- * Finds the source of a copy in the caller's application and checks its conditions.
+ * Finds the source of a copy in the caller's application and checks its conditions. A Function copies within its environment (D9).
  * Throws NoSuchBucket, NoSuchKey, PreconditionFailed, InvalidArgument, InvalidBucketName.
  */
 export async function getCopySource({
   deps,
   caller,
   headers,
+  bucket: destination,
 }: {
   deps: Pick<Deps, 'db'>
   caller: Caller
   headers: ReadonlyMap<string, string>
+  bucket: Pick<Bucket, 'environment'>
 }): Promise<StoredObject> {
-  if (caller.kind !== 'key') throw s3Failure('AccessDenied')
+  if (caller.kind === 'anonymous') throw s3Failure('AccessDenied')
   const source = readCopySource(headers.get('x-amz-copy-source') ?? '')
   const { environment, name } = readBucketName(source.bucket)
+  if (caller.kind === 'function' && environment !== destination.environment) throw s3Failure('AccessDenied')
   const bucket = await findBucket(deps, caller.applicationId, environment, name)
   if (!bucket) throw s3Failure('NoSuchBucket', undefined, { BucketName: source.bucket })
   const object = await findObject(deps, bucket.id, source.key)

@@ -18,6 +18,8 @@ export interface FoundObject {
 
 /** The resources that a request names; null if they do not exist or the operation does not need them. */
 export interface Named {
+  /** Of the bucket's name; null: there is none. */
+  environmentId: string | null
   bucket: Bucket | null
   found: FoundObject | null
   /** True if the organization has lost access to storage: it may read, but no longer write (D91). */
@@ -28,6 +30,9 @@ export interface Named {
 export interface SigningApiKey {
   id: string
   applicationId: string | null
+  /** With `environmentId`: of the credential of its Functions. */
+  deploymentId: string | null
+  environmentId: string | null
   scopes: string[]
   expiresAt: Date | null
   signingState: Buffer | null
@@ -35,6 +40,7 @@ export interface SigningApiKey {
 }
 
 const named = {
+  environmentId: environments.id,
   bucket: { ...getTableColumns(buckets), environment: environments.slug },
   object: getTableColumns(objects),
   first: { id: blobs.id, length: blobs.length, content: blobs.content },
@@ -42,6 +48,8 @@ const named = {
 const key = {
   id: apiKeys.id,
   applicationId: apiKeys.applicationId,
+  deploymentId: apiKeys.deploymentId,
+  environmentId: apiKeys.environmentId,
   scopes: apiKeys.scopes,
   expiresAt: apiKeys.expiresAt,
   signingState: apiKeys.signingState,
@@ -132,11 +140,18 @@ export interface Asked {
 }
 
 /** drizzle types a left-joined table as nullable only if each of its columns is. */
-function asNamed(row: { bucket: unknown; object: unknown; first: unknown; isReadOnly?: boolean }): Named {
+function asNamed(row: {
+  environmentId: string | null
+  bucket: unknown
+  object: unknown
+  first: unknown
+  isReadOnly?: boolean
+}): Named {
   const bucket = row.bucket as Bucket | null
   const object = row.object as StoredObject | null
   // The slug is joined from another table, so a missing bucket is not null but has no id.
   return {
+    environmentId: row.environmentId,
     bucket: bucket?.id ? bucket : null,
     found: object && { object, first: row.first as FoundObject['first'] },
     isReadOnly: row.isReadOnly ?? true, // without a key nothing is written
@@ -159,7 +174,7 @@ export async function findSigner(
 }
 
 /** The resources of a request that names none, or none that exist. */
-export const NOTHING: Named = { bucket: null, found: null, isReadOnly: false }
+export const NOTHING: Named = { environmentId: null, bucket: null, found: null, isReadOnly: false }
 
 /** Finds the named resources of an application. */
 export async function findBelowApplication(db: Db, applicationId: string, { bucket, key }: Asked): Promise<Named> {

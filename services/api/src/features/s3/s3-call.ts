@@ -1,15 +1,13 @@
 import type { StreamSeed } from '@platform/s3-protocol/signature/verify'
 import type { RawTarget } from '@platform/s3-protocol/wire/raw-target'
-import type { Deps } from '../../deps.ts'
+import type { ApplicationActor, Deps } from '../../deps.ts'
 import type { DoorExchange } from '../../http/door.ts'
 import type { Bucket } from '../storage/buckets.ts'
 import type { Content } from '../storage/read-object.ts'
 import type { FoundObject } from './find-access.ts'
 
 /** The authenticated sender of a request. */
-export type Caller =
-  | { kind: 'key'; keyId: string; applicationId: string; scopes: ReadonlySet<string> }
-  | { kind: 'anonymous' }
+export type Caller = ApplicationActor | { kind: 'anonymous' }
 
 /** An authorized request. */
 export interface S3Call {
@@ -25,9 +23,9 @@ export interface S3Call {
   seed: StreamSeed | undefined
 }
 
-/** A request of an API key, which acts for its application. */
+/** A request of an API key or a Function, which act for their application. */
 export interface KeyCall extends S3Call {
-  caller: Extract<Caller, { kind: 'key' }>
+  caller: ApplicationActor
 }
 
 export interface BucketCall extends S3Call {

@@ -85,7 +85,7 @@ async function answer(exchange: DoorExchange, place: Place, admitted: Promise<vo
   exchange.isWorking = true
   const call = { deps, exchange, target, headers, caller, payloadHash, seed }
   if (handler.needs === 'key holder') {
-    if (caller.kind !== 'key') throw s3Failure('AccessDenied')
+    if (caller.kind === 'anonymous') throw s3Failure('AccessDenied')
     return handler.handle({ ...call, caller })
   }
   if (!bucket) throw s3Failure('NoSuchBucket', undefined, { BucketName: target.bucket ?? '' })

@@ -6,8 +6,8 @@ import {
   type Application,
   type Environment,
   findNamedEnvironment,
-  getEnvironment,
   reachApplication,
+  reachEnvironmentOf,
 } from '../applications/reach.ts'
 import { environments } from '../applications/table.ts'
 import type { Bucket } from './buckets.ts'
@@ -21,19 +21,24 @@ interface Call {
   params: { applicationId: string; environment?: string }
 }
 
-/** What the flat form means where it names no environment (wire.md). */
-const DEFAULT_ENVIRONMENT = 'production'
-
 /** The environment below an application that the actor reaches. */
 export async function reachEnvironment(call: Call): Promise<{ application: Application; environment: Environment }> {
-  const { applicationId, environment = DEFAULT_ENVIRONMENT } = call.params
+  const { applicationId, environment } = call.params
   const application = await reachApplication(call, applicationId)
-  return { application, environment: await getEnvironment(call.deps, application, environment) }
+  return { application, environment: await reachEnvironmentOf(call, application, environment) }
 }
 
-/** Where a bucket is looked for. Named by its UUID it needs no environment: without one any of the application's will do (D35). */
+/**
+ * Where a bucket is looked for. Named by its UUID it needs no environment: without one any of the application's will do (D35), but for
+ * a Function, which has one environment (D9).
+ */
 async function reachBucketScope(call: Call, bucket: string | undefined): Promise<SQL> {
-  if (bucket !== undefined && isUuid(bucket) && call.params.environment === undefined) {
+  if (
+    bucket !== undefined &&
+    isUuid(bucket) &&
+    call.params.environment === undefined &&
+    call.actor.kind !== 'function'
+  ) {
     const application = await reachApplication(call, call.params.applicationId)
     return eq(buckets.applicationId, application.id)
   }
@@ -54,19 +59,19 @@ interface EnvironmentOfBody {
 }
 
 /**
- * Where a new bucket goes: the environment that path or query names, else the one of the body, else production (D35).
+ * Where a new bucket goes: the environment that path or query names, else the one of the body, else a Function's own, else production (D35).
  * Throws BadRequest where they disagree.
  */
 export async function reachNewBucketPlace(
   call: Call & { body: EnvironmentOfBody },
 ): Promise<{ application: Application; environment: Environment }> {
-  const { deps, params, body } = call
+  const { params, body } = call
   const application = await reachApplication(call, params.applicationId)
   if (params.environment === undefined) {
-    const named = await findNamedEnvironment(deps, application, body)
-    return { application, environment: named ?? (await getEnvironment(deps, application, DEFAULT_ENVIRONMENT)) }
+    const named = await findNamedEnvironment(call, application, body)
+    return { application, environment: named ?? (await reachEnvironmentOf(call, application, undefined)) }
   }
-  const environment = await getEnvironment(deps, application, params.environment)
+  const environment = await reachEnvironmentOf(call, application, params.environment)
   refuseOtherEnvironment(environment, body)
   return { application, environment }
 }

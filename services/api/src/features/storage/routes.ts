@@ -125,7 +125,7 @@ export const storageEndpoints = [
     tag,
     summary: 'Create a bucket',
     description:
-      'Private unless `visibility` says otherwise. The environment is that of the path or query, where they name none that of the body, else `production`; one of the body that disagrees is a 400. The name is unique in the environment and never changes. The slug, made from the name unless given, is unique everywhere: it is the first label of `cdnHostname`.',
+      'Private unless `visibility` says otherwise. The environment is that of the path or query, where they name none that of the body, else `production`, or a Function’s own; one of the body that disagrees is a 400. The name is unique in the environment and never changes. The slug, made from the name unless given, is unique everywhere: it is the first label of `cdnHostname`.',
     actor: 'any',
     scope: 'network:storage:write',
     params: inEnvironment,

@@ -19,6 +19,8 @@ const keyById = preparedOnce((db) =>
     .select({
       id: apiKeys.id,
       applicationId: apiKeys.applicationId,
+      deploymentId: apiKeys.deploymentId,
+      environmentId: apiKeys.environmentId,
       scopes: apiKeys.scopes,
       secretHash: apiKeys.secretHash,
       expiresAt: apiKeys.expiresAt,
@@ -48,7 +50,7 @@ function narrowed(held: readonly string[], asked: string | undefined): string {
 
 /**
  * Exchanges a key's id and secret for an access token that acts as the key's application (A §4). The token never
- * outlives the key.
+ * outlives the key. The credential of a deployment's Functions is exchanged alike, and its token says what it is confined to (D9).
  *
  * Unknown key or wrong secret: invalid_client. With the right secret, a key that is deleted, expired, or whose
  * application is gone: invalid_token with the Bearer challenge (D1 to D3). Without the secret nothing can be learned.
@@ -61,7 +63,10 @@ export async function exchangeApiKey(
   const [found] = await keyById(db).execute({ id: isUuid(clientId) ? clientId : nobody.id })
   const isRight = timingSafeEqual(hashSecret(secret ?? ''), (found ?? nobody).secretHash)
   if (!found || !isRight) throw invalidClient(method)
-  if (found.deletedAt) throw new InvalidToken('API key deleted')
+  if (found.deletedAt)
+    throw new InvalidToken(
+      found.deploymentId === null ? 'API key deleted' : 'The deployment of this credential has ended',
+    )
 
   const iat = Math.floor(now().getTime() / 1_000)
   const exp = Math.min(
@@ -81,6 +86,11 @@ export async function exchangeApiKey(
     jti: randomUUID(),
     iat,
     exp,
+    ...(found.deploymentId !== null && {
+      actor: 'function',
+      deployment_id: found.deploymentId,
+      environment_id: found.environmentId,
+    }),
   }
   return { access_token: keySet.sign('at+jwt', claims), token_type: 'Bearer', expires_in: exp - iat, scope: granted }
 }

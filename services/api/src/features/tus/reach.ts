@@ -23,7 +23,7 @@ export async function reachUpload(deps: Pick<Deps, 'db' | 'now'>, url: string): 
 
 /** The bucket that the metadata of a new upload names (storage.md /files). Throws 400, 403, 404. */
 export async function reachTarget(deps: Deps, actor: Actor, metadata: Metadata): Promise<Bucket> {
-  const applicationId = metadata.get('applicationId') ?? (actor.kind === 'key' ? actor.applicationId : undefined)
+  const applicationId = metadata.get('applicationId') ?? (actor.kind === 'user' ? undefined : actor.applicationId)
   const bucket = metadata.get('bucket')
   if (applicationId === undefined || bucket === undefined) throw tusError('TargetMissing')
   if (!isUuid(applicationId)) throw new NotFound('Application')

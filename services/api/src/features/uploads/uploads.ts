@@ -34,9 +34,17 @@ export interface NewUpload {
   createdBy: Actor
 }
 
-/** Who created an upload, as its row stores it: every key of an application counts as the application. */
-export const callerOf = (actor: Actor): string =>
-  actor.kind === 'user' ? `user:${actor.userId}` : `application:${actor.applicationId}`
+/** Who created an upload, as its row stores it: every key of an application counts as the application, its Functions by environment. */
+export function callerOf(actor: Actor): string {
+  switch (actor.kind) {
+    case 'user':
+      return `user:${actor.userId}`
+    case 'key':
+      return `application:${actor.applicationId}`
+    case 'function':
+      return `environment:${actor.environmentId}`
+  }
+}
 
 /** Begins an upload. token: goes into its URL and is kept nowhere; whoever has the URL may append (D12). */
 export async function createUpload(db: Db, at: Date, given: NewUpload): Promise<{ upload: Upload; token: string }> {

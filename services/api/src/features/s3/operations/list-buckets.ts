@@ -7,12 +7,14 @@ import { type KeyCall, type S3Reply, xmlReply } from '../s3-call.ts'
 
 const BUCKETS_MAX = 10_000
 
-/** ListBuckets: the buckets of all environments, in pages if `max-buckets` is given. */
+/** ListBuckets: the buckets of all environments, to a Function those of its own (D9), in pages if `max-buckets` is given. */
 export async function listAllBuckets({ deps, caller, target: { query } }: KeyCall): Promise<S3Reply> {
   const prefix = query.get('prefix') ?? ''
   const after = Buffer.from(query.get('continuation-token') ?? '', 'base64url').toString()
   const count = readCount(query.get('max-buckets'), 'max-buckets', BUCKETS_MAX)
-  const all = (await listBuckets(deps, caller.applicationId))
+  const all = (
+    await listBuckets(deps, caller.applicationId, caller.kind === 'function' ? caller.environmentId : undefined)
+  )
     .map((bucket) => ({ Name: writeBucketName(bucket), CreationDate: bucket.createdAt, BucketRegion: deps.s3Region }))
     .filter(({ Name }) => Name.startsWith(prefix) && Name > after)
     .toSorted((a, b) => (a.Name < b.Name ? -1 : 1))

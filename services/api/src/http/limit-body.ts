@@ -1,0 +1,20 @@
+import { type IncomingMessage, STATUS_CODES } from 'node:http'
+
+const BODY_MS = 30_000
+const nothing = (): void => {}
+
+/**
+ * Gives a body 30 s to arrive, then answers 408 and closes the connection. refusal: the body of that answer and its type.
+ * Returns what lifts the limit, for whoever watches over the body by itself.
+ */
+export function limitBody(incoming: IncomingMessage, refusal = { type: 'text/plain', body: '' }): () => void {
+  const { 'content-length': length, 'transfer-encoding': encoding } = incoming.headers
+  if (encoding === undefined && (length === undefined || length === '0')) return nothing
+  const late = setTimeout(() => {
+    const { type, body } = refusal
+    const head = `HTTP/1.1 408 ${STATUS_CODES[408]}\r\nConnection: close\r\nContent-Type: ${type}`
+    incoming.socket.end(`${head}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`)
+  }, BODY_MS).unref()
+  incoming.once('close', () => clearTimeout(late))
+  return () => clearTimeout(late)
+}
