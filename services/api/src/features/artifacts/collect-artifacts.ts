@@ -1,7 +1,7 @@
 import { inBatch } from '@platform/runtime/discard-rows'
 import { and, asc, eq, gt, inArray, lt, notExists, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
-import { artifacts, deploymentFiles } from './table.ts'
+import { artifacts, deploymentFiles, functionFiles } from './table.ts'
 
 /** How long content may wait for the deployment that it was stored for. */
 const UNLINKED_MS = 3_600_000
@@ -17,11 +17,15 @@ export function openArtifactCollector(): (deps: Pick<Deps, 'db' | 'now'>) => Pro
   return async ({ db, now }) => {
     for (let batch = 0; batch < BATCHES_A_ROUND; batch++) {
       const seen = await inBatch(db, async (tx) => {
-        const isUnlinked = notExists(
-          tx
-            .select({ n: sql`1` })
-            .from(deploymentFiles)
-            .where(eq(deploymentFiles.sha256, artifacts.sha256)),
+        const isUnlinked = and(
+          ...[deploymentFiles, functionFiles].map((table) =>
+            notExists(
+              tx
+                .select({ n: sql`1` })
+                .from(table)
+                .where(eq(table.sha256, artifacts.sha256)),
+            ),
+          ),
         )
         const next = await tx
           .select({ sha256: artifacts.sha256 })

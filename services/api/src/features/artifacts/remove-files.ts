@@ -1,7 +1,7 @@
-import { and, asc, eq, isNotNull, isNull, lt, or } from 'drizzle-orm'
+import { and, asc, eq, inArray, isNotNull, isNull, lt, or } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
-import { deployments } from '../deployments/table.ts'
-import { deploymentFiles } from './table.ts'
+import { deploymentFunctions, deployments } from '../deployments/table.ts'
+import { deploymentFiles, functionFiles } from './table.ts'
 
 /** How long an edge may go on with what it had read of a deployment that was retired. */
 const RETIRED_MS = 3_600_000
@@ -27,6 +27,12 @@ export async function removeFiles({ db, now }: Pick<Deps, 'db' | 'now'>): Promis
         .for('no key update', { skipLocked: true })
       if (!next) return false
       await tx.delete(deploymentFiles).where(eq(deploymentFiles.deploymentId, next.id))
+      // The Functions stay: logs and lists name them.
+      const functions = tx
+        .select({ id: deploymentFunctions.id })
+        .from(deploymentFunctions)
+        .where(eq(deploymentFunctions.deploymentId, next.id))
+      await tx.delete(functionFiles).where(inArray(functionFiles.functionId, functions))
       await tx.update(deployments).set({ filesRemovedAt: now() }).where(eq(deployments.id, next.id))
       return true
     })

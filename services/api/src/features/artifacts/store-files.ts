@@ -7,7 +7,8 @@ import type { Deps } from '../../deps.ts'
 import { enlivenBlobs } from '../storage/enliven-blobs.ts'
 import { discardBlobs, type NewBlob, receiveBlobs } from '../storage/receive-body.ts'
 import { blobs } from '../storage/table.ts'
-import { artifacts, deploymentFiles } from './table.ts'
+import { deploymentFunctions } from '../deployments/table.ts'
+import { artifacts, deploymentFiles, functionFiles } from './table.ts'
 
 const LOOKED_UP_AT_ONCE = 1_000
 /** Of one transaction: at most 16 KiB each are in the statement itself. */
@@ -148,23 +149,54 @@ export async function storeFiles(
   return stored
 }
 
+/** A file of a Function, by its path below the Function's folder. */
+interface FunctionFile extends Omit<FileContent, 'source'> {
+  path: string
+  isExecutable: boolean
+}
+
+/** A Function and its files. */
+export interface LinkedFunction {
+  row: Omit<typeof deploymentFunctions.$inferInsert, 'deploymentId'>
+  files: readonly FunctionFile[]
+}
+
 /**
- * Sets the files of a deployment, within the transaction that holds its row. What an earlier attempt left is replaced. Referring to
- * an artifact locks its row, so none goes while it is linked.
+ * Sets the files and Functions of a deployment, within the transaction that holds its row. What an earlier attempt left is
+ * replaced. Referring to an artifact locks its row, so none goes while it is linked.
  *
  * Throws what `isCollected` knows where an artifact was collected since it was found: then store the files again.
  */
-export async function linkFiles(tx: Db, deploymentId: string, files: readonly ServedFile[]): Promise<void> {
+export async function linkFiles(
+  tx: Db,
+  deploymentId: string,
+  files: readonly ServedFile[],
+  functions: readonly LinkedFunction[] = [],
+): Promise<void> {
   await tx.delete(deploymentFiles).where(eq(deploymentFiles.deploymentId, deploymentId))
-  // In the order of hashes, as everybody who locks artifacts does.
-  const rows = files
-    .map(({ path, sha256, bytes, contentType }) => ({ path, hex: hexOf(sha256), bytes, contentType }))
-    .toSorted((a, b) => (a.hex < b.hex ? -1 : a.hex > b.hex ? 1 : 0))
-  for (let n = 0; n < rows.length; n += LINKED_AT_ONCE)
+  await tx.delete(deploymentFunctions).where(eq(deploymentFunctions.deploymentId, deploymentId))
+  const served = files.map(({ path, sha256, bytes, contentType }) => ({ path, hex: hexOf(sha256), bytes, contentType }))
+  const called = functions.flatMap(({ row: { id }, files }) =>
+    files.map(({ path, sha256, bytes, isExecutable }) => ({ id, path, hex: hexOf(sha256), bytes, isExecutable })),
+  )
+  // All of them in the order of hashes, as everybody who locks artifacts does.
+  const hashes = [...new Set([...served, ...called].map(({ hex }) => hex))].toSorted()
+  for (let n = 0; n < hashes.length; n += LINKED_AT_ONCE)
+    await tx.execute(sql`select from ${artifacts} where ${artifacts.sha256} = any(
+      select decode(h, 'hex') from json_array_elements_text(${JSON.stringify(hashes.slice(n, n + LINKED_AT_ONCE))}::json) h)
+      order by ${artifacts.sha256} for key share`)
+  for (let n = 0; n < served.length; n += LINKED_AT_ONCE)
     await tx.execute(sql`insert into ${deploymentFiles} (deployment_id, path, sha256, bytes, content_type)
       select ${deploymentId}::uuid, f.path, decode(f.hex, 'hex'), f.bytes, f."contentType"
-      from json_to_recordset(${JSON.stringify(rows.slice(n, n + LINKED_AT_ONCE))}::json)
+      from json_to_recordset(${JSON.stringify(served.slice(n, n + LINKED_AT_ONCE))}::json)
         as f(path text, hex text, bytes bigint, "contentType" text)`)
+  if (functions.length > 0)
+    await tx.insert(deploymentFunctions).values(functions.map(({ row }) => ({ ...row, deploymentId })))
+  for (let n = 0; n < called.length; n += LINKED_AT_ONCE)
+    await tx.execute(sql`insert into ${functionFiles} (function_id, path, sha256, bytes, is_executable)
+      select f.id, f.path, decode(f.hex, 'hex'), f.bytes, f."isExecutable"
+      from json_to_recordset(${JSON.stringify(called.slice(n, n + LINKED_AT_ONCE))}::json)
+        as f(id uuid, path text, hex text, bytes bigint, "isExecutable" boolean)`)
 }
 
 /** True for the error of `linkFiles` that another try may not meet. */

@@ -1,11 +1,9 @@
 import { bytea, instant } from '@platform/runtime/columns'
 import { sql } from 'drizzle-orm'
-import { bigint, check, customType, index, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core'
-import { deployments } from '../deployments/table.ts'
+import { bigint, boolean, check, index, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core'
+import { deploymentFunctions, deployments, pathText } from '../deployments/table.ts'
 import { blobs } from '../storage/table.ts'
 
-/** Text in the order of its bytes. */
-const pathText = customType<{ data: string }>({ dataType: () => 'text collate "C"' })
 const bytes = (name: string) => bigint(name, { mode: 'number' })
 
 /** Content of deployed files, once for each SHA-256, in one blob. */
@@ -56,4 +54,21 @@ export const deploymentFiles = pgTable(
     contentType: text('content_type').notNull(),
   },
   (t) => [primaryKey({ columns: [t.deploymentId, t.path] }), index('deployment_files_by_sha256').on(t.sha256)],
+)
+
+/** The files of a Function, by path below its folder. */
+export const functionFiles = pgTable(
+  'function_files',
+  {
+    functionId: uuid('function_id')
+      .notNull()
+      .references(() => deploymentFunctions.id, { onDelete: 'cascade' }),
+    path: pathText('path').notNull(),
+    sha256: bytea('sha256')
+      .notNull()
+      .references(() => artifacts.sha256),
+    bytes: bytes('bytes').notNull(),
+    isExecutable: boolean('is_executable').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.functionId, t.path] }), index('function_files_by_sha256').on(t.sha256)],
 )

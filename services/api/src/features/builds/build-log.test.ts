@@ -7,7 +7,7 @@ import { newOwner, type Owner } from '../../../test/scenario.ts'
 import { buildLogs, deployments } from '../deployments/table.ts'
 import { failDeployment } from '../deployments/transitions.ts'
 import { insertLines, openBuildLog, recordsOf } from './build-log.ts'
-import { createRedaction } from './redact.ts'
+import { createRedaction } from '../deployments/redact.ts'
 
 let platform: TestPlatform
 let ana: Owner

@@ -1,15 +1,15 @@
 import { StringDecoder } from 'node:string_decoder'
 import type { Db } from '@platform/runtime/database'
 import { newIdAt } from '@platform/runtime/new-id'
+import { LINE_BYTES_MAX, storableLine } from '@platform/runtime/storable-line'
 import { and, eq, inArray } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { buildLogs, deployments } from '../deployments/table.ts'
 import { type Hold, unendedStatuses } from '../deployments/transitions.ts'
-import type { Redactor } from './redact.ts'
+import type { Redactor } from '../deployments/redact.ts'
 
 type LineType = (typeof buildLogs.$inferSelect)['type']
 
-const LINE_BYTES_MAX = 4_096
 const RECORD_BYTES_MAX = 65_536
 /** Of one deployment, over all attempts of one worker. */
 const LINES_MAX = 20_000
@@ -51,18 +51,6 @@ export function recordsOf(lines: readonly Line[], after: number): LogRecord[] {
     records.push({ createdAt: new Date(last), type, message: text, of: at, bytes })
   }
   return records.map(({ createdAt, type, message }) => ({ createdAt, type, message }))
-}
-
-/** Postgres takes no NUL in text. */
-const printable = (text: string): string => text.replaceAll('\0', '\u{fffd}').toWellFormed()
-
-/** A line as it can be stored: at most 4 KiB of it, in whole characters and without NUL. */
-export function storableLine(line: string): string {
-  const text = printable(line)
-  if (Buffer.byteLength(text) <= LINE_BYTES_MAX) return text
-  const mark = ' … (cut)'
-  const head = new StringDecoder('utf8').write(Buffer.from(text).subarray(0, LINE_BYTES_MAX - Buffer.byteLength(mark)))
-  return head + mark
 }
 
 /**

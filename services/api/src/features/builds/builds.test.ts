@@ -205,12 +205,17 @@ test('variables are sealed with a deployment as they are; its log and its failur
   const link = { name: `a-${secret}-b`, content: 'nowhere', mode: LINK }
   const first = await deploy([...site(1), link])
   expect(first.variables).toEqual([
-    { key: 'SHOWN', source: 'application', digest: expect.stringMatching(/^[\w-]{16}$/) },
-    { key: 'TOKEN', source: 'application', digest: expect.stringMatching(/^[\w-]{16}$/) },
+    { key: 'SHOWN', source: 'application', sensitive: false, digest: expect.stringMatching(/^[\w-]{16}$/) },
+    { key: 'TOKEN', source: 'application', sensitive: true, digest: expect.stringMatching(/^[\w-]{16}$/) },
   ])
   const context = `variables of deployment ${first.id}`
   const sealed = openText(platform.api.sealer, first.sealedVariables ?? '', context, 'plain')
-  expect(JSON.parse(sealed)).toEqual({ SHOWN: 'plain-value', TOKEN: secret })
+  expect(JSON.parse(sealed)).toEqual({
+    SHOWN: 'plain-value',
+    TOKEN: secret,
+    PLATFORM_CLIENT_ID: expect.any(String),
+    PLATFORM_CLIENT_SECRET: expect.stringMatching(/^svc_secret_[\w-]{43}$/),
+  })
   const log = await logOf(platform, first.id)
   expect(log).toContain('WARN The link "a-[redacted]-b" leads to nothing')
   expect(log).not.toContain(secret)

@@ -1,15 +1,20 @@
 import { open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Output, readOutput, UnusableOutput } from '@platform/build-output/read-output'
+import { compileOutput } from '@platform/build-output/router'
+import { FunctionFailure } from '@platform/function-runtime/function-runtime'
+import { storableLine } from '@platform/runtime/storable-line'
 import { eq } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
-import { isCollected, linkFiles, type ServedFile, storeFiles } from '../artifacts/store-files.ts'
+import { type FileContent, isCollected, linkFiles, type ServedFile, storeFiles } from '../artifacts/store-files.ts'
+import { createFunctionCredential, storeFunctionCredential } from '../api-keys/function-credential.ts'
 import { applications } from '../applications/table.ts'
 import { findSecrets, provisionVariables } from '../deployments/variables.ts'
 import { activateDeployment, advance, type Deployment, failDeployment } from '../deployments/transitions.ts'
+import { functionIdOf } from '../functions/functions.ts'
 import { quotaOf } from '../products/quotas.ts'
 import { openUpload } from '../storage/read-object.ts'
-import { type BuildLog, insertLines, openBuildLog, storableLine } from './build-log.ts'
+import { type BuildLog, insertLines, openBuildLog } from './build-log.ts'
 import {
   claimDeployment,
   deadlineMs,
@@ -20,20 +25,24 @@ import {
   LEASE_MS,
   renewLease,
 } from './claim.ts'
-import { createRedaction } from './redact.ts'
+import { createRedaction } from '../deployments/redact.ts'
 import { type Unpacked, unpackArchive } from './unpack-archive.ts'
 import { openWorkFolder } from './work-folder.ts'
 
 const HEARTBEAT_MS = 10_000
 /** An artifact may be collected between the look-up and the link; the files are stored again then, up to three times in all. */
 const LINK_TRIES = 3
+const TRIED_MAX = 3
 
 /** The deployment is somebody else's by now, or has ended: nothing more may be written of it. */
 class LostHold extends Error {}
 /** The process is about to end. */
 class Stopping extends Error {}
 
-export type RunDeps = Pick<Deps, 'db' | 'now' | 'logger' | 'blobs' | 'builds' | 'sealer' | 'variableSigner'>
+export type RunDeps = Pick<
+  Deps,
+  'db' | 'now' | 'logger' | 'blobs' | 'builds' | 'sealer' | 'variableSigner' | 'functions'
+>
 
 /** What all steps of a run share. */
 interface Run {
@@ -108,42 +117,86 @@ async function rootOf({ deps, deployment }: Run, { files }: Unpacked): Promise<s
   return root
 }
 
-function describe(log: BuildLog, { manifest, assets, warnings }: Output): void {
-  const kind = manifest.kind === 'static' ? 'plain files' : 'Build Output'
-  const functions = Object.keys(manifest.functions).length
-  const parts = [
-    countOf(assets.length, 'asset'),
-    countOf(functions, 'Function'),
-    countOf(manifest.routes.length, 'route'),
-  ]
-  log.line('INFO', `Found ${kind}: ${(manifest.kind === 'static' ? parts.slice(0, 1) : parts).join(', ')}`)
+function describe(log: BuildLog, { manifest, assets, functions, warnings }: Output): void {
+  const files = countOf(assets.length, 'asset')
+  const found = {
+    static: `plain files: ${files}`,
+    'build-output': `Build Output: ${files}, ${countOf(functions.length, 'Function')}, ${countOf(manifest.routes.length, 'route')}`,
+    worker: `a worker in front of plain files: ${files}`,
+    server: `a Node server: ${functions[0]?.command ?? functions[0]?.handler}`,
+  }
+  log.line('INFO', `Found ${found[manifest.kind]}`)
   for (const warning of warnings) log.line('WARN', warning)
 }
 
 /** Stores what is served and moves on to PROVISIONING, in which the deployment has its files. */
-async function store(run: Run, unpacked: Unpacked, { manifest, assets }: Output): Promise<void> {
+async function store(run: Run, unpacked: Unpacked, { manifest, assets, functions }: Output): Promise<void> {
   const { deps, deployment, log, signal } = run
   const files: ServedFile[] = []
-  const contents: Parameters<typeof storeFiles>[1] = assets.map(({ path, source, contentType }) => {
+  const contents = new Map<string, FileContent>()
+  const contentOf = (source: string) => {
     const file = unpacked.files.get(source)
     if (!file) throw new Error(`The output names ${source}, which is not in the archive`)
-    files.push({ path, sha256: file.sha256, bytes: file.bytes, contentType })
+    contents.set(file.source, file)
     return file
-  })
-  const sizeBytes = files.reduce((sum, { bytes }) => sum + bytes, 0)
+  }
+  for (const { path, source, contentType } of assets) {
+    const { sha256, bytes } = contentOf(source)
+    files.push({ path, sha256, bytes, contentType })
+  }
+  const linked = functions.map(({ files, ...described }) => ({
+    row: { id: functionIdOf(deployment.id, described.path), ...described },
+    files: [...files].map(([path, source]) => {
+      const { sha256, bytes, isExecutable } = contentOf(source)
+      return { path, sha256, bytes, isExecutable }
+    }),
+  }))
+  // Functions share most of their files, so those count once.
+  const sizeBytes = contents.values().reduce((sum, { bytes }) => sum + bytes, 0)
   for (let tries = 1; ; tries++) {
-    const { newFiles, newBytes } = await storeFiles(deps, contents, signal)
+    const { newFiles, newBytes } = await storeFiles(deps, contents.values(), signal)
     log.line('INFO', `Stored ${countOf(newFiles, 'new file')} (${sizeOf(newBytes)}); the site has ${sizeOf(sizeBytes)}`)
     // The log is flushed before the state changes: the next transaction locks the row that log writes need.
     await log.flush()
     try {
       await run.enter('BUILDING', 'PROVISIONING', { output: manifest, sizeBytes }, (tx) =>
-        linkFiles(tx, deployment.id, files),
+        linkFiles(tx, deployment.id, files, linked),
       )
       return
     } catch (error) {
       if (!isCollected(error) || tries === LINK_TRIES) throw error
     }
+  }
+}
+
+/** The Functions that a trial start begins with: middleware, what `/` is answered by, and the worker or server. */
+function functionsToTry({ manifest, assets }: Output): string[] {
+  const paths = new Set(assets.map(({ path }) => path))
+  const request = { method: 'GET', path: '/', query: '', host: '', headers: {}, protocol: 'https' } as const
+  const answer = compileOutput(manifest).route(request, (path) => paths.has(path))
+  const asked = [
+    ...manifest.routes.flatMap(({ middlewarePath }) => middlewarePath?.replace(/^\//, '') ?? []),
+    ...(answer.kind === 'function' ? [answer.path] : []),
+    ...(manifest.kind === 'build-output' ? [] : Object.keys(manifest.functions)),
+  ]
+  return [...new Set(asked.flatMap((path) => manifest.functions[path]?.function ?? []))].slice(0, TRIED_MAX)
+}
+
+/** Starts what the first visitors will need, so that a Function that cannot start fails its deployment and not their requests. */
+async function tryFunctions({ deps, deployment, log }: Run, output: Output): Promise<void> {
+  const paths = functionsToTry(output)
+  if (output.functions.length === 0) return
+  const { obstacle } = await deps.functions.probe()
+  if (obstacle !== undefined) throw new UnusableOutput(`Functions cannot run here: ${obstacle}`)
+  for (const path of paths) {
+    const startedAt = performance.now()
+    try {
+      await deps.functions.tryOut(deployment.id, path, ({ level, message }) => log.line(level, `${path}: ${message}`))
+    } catch (error) {
+      if (!(error instanceof FunctionFailure)) throw error
+      throw new UnusableOutput(`The Function ${path} cannot be started. ${error.message}`)
+    }
+    log.line('INFO', `Started the Function ${path} in ${Math.round(performance.now() - startedAt)} ms`)
   }
 }
 
@@ -156,7 +209,10 @@ async function work(run: Run, folder: string, startedAt: number): Promise<void> 
   run.signal.throwIfAborted()
   describe(log, output)
   await store(run, unpacked, output)
-  await run.enter('PROVISIONING', 'PROVISIONING', await provisionVariables(deps, deployment))
+  const credential = await createFunctionCredential(deps, deployment)
+  const provisioned = await provisionVariables(deps, deployment, credential)
+  await run.enter('PROVISIONING', 'PROVISIONING', provisioned, (tx) => storeFunctionCredential(tx, now(), credential))
+  await tryFunctions(run, output)
   log.line('INFO', `Ready in ${((performance.now() - startedAt) / 1_000).toFixed(2)} s`)
   await log.flush()
   run.signal.throwIfAborted()

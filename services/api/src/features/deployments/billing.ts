@@ -3,12 +3,15 @@ import { one } from '@platform/runtime/database'
 import { firstIdAt } from '@platform/runtime/new-id'
 import { and, eq, gte, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
-import { quotaOf } from '../products/quotas.ts'
-import { billingCaps } from '../products/table.ts'
+import { quotasOf } from '../products/quotas.ts'
+import { billingCaps, functionTime } from '../products/table.ts'
 import { deployments } from './table.ts'
 
 /** What a build minute beyond the included ones costs, in millionths of a US dollar. */
 const BUILD_MINUTE_MICROS = 10_000
+/** What an hour of Functions beyond the included ones costs, in the same. */
+const FUNCTION_HOUR_MICROS = 40_000
+const HOUR_MS = 3_600_000
 
 export const monthOf = (at: Date): Date => new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), 1))
 
@@ -21,18 +24,21 @@ const asDollars = (micros: number): string => `$${(micros / 1_000_000).toFixed(2
 export interface Spending {
   buildMinutes: number
   buildMinutesIncluded: number
+  /** In which a Function had a request under way, summed over their slots. */
+  functionHours: number
+  functionHoursIncluded: number
   /** In millionths of a US dollar. */
   spentMicros: number
   /** null: nothing beyond what is included may be used. */
   capMicros: number | null
 }
 
-/** Reads what an organization has used since the beginning of the UTC month. Builds under way count when they end. */
+/** Reads what an organization has used since the beginning of the UTC month. Builds under way count when they end, requests of Functions within seconds. */
 export async function spendingOf({ db, now }: Pick<Deps, 'db' | 'now'>, organizationId: string): Promise<Spending> {
   const month = monthOf(now())
   // By the index on ids, which rise with time: what was built in earlier months is not read.
   const isRecent = gte(deployments.id, firstIdAt(earliestOf(month)))
-  const [used, cap, buildMinutesIncluded] = await Promise.all([
+  const [used, busy, cap, quotas] = await Promise.all([
     db
       .select({
         minutes: sql<number>`coalesce(sum(extract(epoch from ${deployments.buildEndedAt} - ${deployments.buildStartedAt})) / 60, 0)::float8`,
@@ -40,16 +46,27 @@ export async function spendingOf({ db, now }: Pick<Deps, 'db' | 'now'>, organiza
       .from(deployments)
       .where(and(eq(deployments.organizationId, organizationId), isRecent, gte(deployments.buildEndedAt, month))),
     db
+      .select({ busyMs: functionTime.busyMs })
+      .from(functionTime)
+      .where(and(eq(functionTime.organizationId, organizationId), eq(functionTime.month, month))),
+    db
       .select({ capMicros: billingCaps.capMicros })
       .from(billingCaps)
       .where(eq(billingCaps.organizationId, organizationId)),
-    quotaOf({ db }, organizationId, 'build_minutes_per_month'),
+    quotasOf({ db }, organizationId),
   ])
   const buildMinutes = one(used).minutes
+  const functionHours = (busy[0]?.busyMs ?? 0) / HOUR_MS
+  const { build_minutes_per_month: buildMinutesIncluded, function_hours_per_month: functionHoursIncluded } = quotas
   return {
     buildMinutes,
     buildMinutesIncluded,
-    spentMicros: Math.round(Math.max(0, buildMinutes - buildMinutesIncluded) * BUILD_MINUTE_MICROS),
+    functionHours,
+    functionHoursIncluded,
+    spentMicros: Math.round(
+      Math.max(0, buildMinutes - buildMinutesIncluded) * BUILD_MINUTE_MICROS +
+        Math.max(0, functionHours - functionHoursIncluded) * FUNCTION_HOUR_MICROS,
+    ),
     capMicros: cap[0]?.capMicros ?? null,
   }
 }
@@ -59,7 +76,8 @@ export async function spendingOf({ db, now }: Pick<Deps, 'db' | 'now'>, organiza
  * D77). What is deployed runs on. Throws PaymentRequired.
  */
 export async function requireBillable(deps: Pick<Deps, 'db' | 'now'>, organizationId: string): Promise<void> {
-  const { buildMinutes, buildMinutesIncluded, spentMicros, capMicros } = await spendingOf(deps, organizationId)
+  const { buildMinutes, buildMinutesIncluded, functionHours, functionHoursIncluded, spentMicros, capMicros } =
+    await spendingOf(deps, organizationId)
   if (capMicros !== null && spentMicros >= capMicros)
     throw new PaymentRequired(
       `The organization has reached its billing cap (${asDollars(spentMicros)} of ${asDollars(capMicros)} this month). Raise the cap or wait for the next month.`,
@@ -67,5 +85,9 @@ export async function requireBillable(deps: Pick<Deps, 'db' | 'now'>, organizati
   if (capMicros === null && buildMinutes >= buildMinutesIncluded)
     throw new PaymentRequired(
       `The organization has used its included build minutes (${Math.floor(buildMinutes)} of ${buildMinutesIncluded} this month). Set a billing cap to go on, or wait for the next month.`,
+    )
+  if (capMicros === null && functionHours >= functionHoursIncluded)
+    throw new PaymentRequired(
+      `The organization has used its included Function hours (${Math.floor(functionHours)} of ${functionHoursIncluded} this month). Set a billing cap to go on, or wait for the next month.`,
     )
 }

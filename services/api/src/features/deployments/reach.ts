@@ -45,7 +45,7 @@ export async function reachDeployment(
   const [row] = await findWithMember(deps.db).execute({ id, userId: actor.kind === 'user' ? actor.userId : null })
   if (!row) throw new NotFound('Deployment')
   const { role, ...deployment } = row
-  const isInReach = actor.kind === 'key' ? actor.applicationId === deployment.applicationId : role !== null
+  const isInReach = actor.kind !== 'user' ? actor.applicationId === deployment.applicationId : role !== null
   if (!isInReach) throw new NotFound('Deployment')
   return deployment
 }
@@ -67,7 +67,7 @@ export async function reachDeploymentList(
   filters: { organizationId?: string | undefined; applicationId?: string | undefined },
 ): Promise<ListReach> {
   const { actor } = call
-  const applicationId = filters.applicationId ?? (actor.kind === 'key' ? actor.applicationId : undefined)
+  const applicationId = filters.applicationId ?? (actor.kind === 'user' ? undefined : actor.applicationId)
   const application = applicationId === undefined ? undefined : await reachApplication(call, applicationId)
   const { organizationId } = filters
   if (organizationId !== undefined && application?.organizationId !== organizationId) {

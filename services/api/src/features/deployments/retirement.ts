@@ -1,6 +1,7 @@
 import { and, asc, eq, gt, isNull, lt, or, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { recordActivity } from '../activity/record.ts'
+import { endFunctionCredential } from '../api-keys/function-credential.ts'
 import { environments } from '../applications/table.ts'
 import { deployments } from './table.ts'
 
@@ -31,6 +32,7 @@ export async function retireDeployment({ db, now }: RetireDeps, id: string): Pro
       .update(deployments)
       .set({ retiredAt: at, sealedVariables: null, updatedAt: at })
       .where(eq(deployments.id, id))
+    await endFunctionCredential(tx, at, id)
     await recordActivity(tx, at, {
       applicationId: row.applicationId,
       type: 'deployment.retired',
@@ -43,7 +45,7 @@ export async function retireDeployment({ db, now }: RetireDeps, id: string): Pro
 
 /**
  * Makes the job that retires deployments nobody needs any more: not what an environment serves, not pinned, not of the newest ten of
- * their environment, and older than 30 days, in preview 7 (D83). Their variables go at once, their files an hour later. A round
+ * their environment, and older than 30 days, in preview 7 (D83). Their variables and credential go at once, their files an hour later. A round
  * looks at 10,000 and the next goes on behind them. Safe to repeat, and in several processes at once.
  */
 export function openRetirement(): (deps: RetireDeps) => Promise<void> {

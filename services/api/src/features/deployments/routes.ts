@@ -4,7 +4,7 @@ import { endingEventStream, endpoint } from '../../http/endpoint.ts'
 import { id, instant, pathId, shown, text } from '../../http/fields.ts'
 import { keysetQuery, offsetPage, offsetQuery, page } from '../../http/pages.ts'
 import { requireApplicationProduct } from '../applications/product-access.ts'
-import { findNamedEnvironment, getEnvironment, reachApplication } from '../applications/reach.ts'
+import { findNamedEnvironment, reachApplication, reachEnvironmentOf } from '../applications/reach.ts'
 import { ROOT_DIRECTORY_BYTES_MAX } from '../applications/root-directory.ts'
 import { requireStreamAuthority } from '../streams/stream-authority.ts'
 import { placeToFollowFrom } from './build-log-feed.ts'
@@ -150,8 +150,8 @@ export const deploymentEndpoints = [
       const application = await reachApplication(call, call.body.applicationId)
       await requireApplicationProduct(call.deps, 'network', application.id)
       const environment =
-        (await findNamedEnvironment(call.deps, application, call.body)) ??
-        (await getEnvironment(call.deps, application, 'production'))
+        (await findNamedEnvironment(call, application, call.body)) ??
+        (await reachEnvironmentOf(call, application, undefined))
       return { application, environment }
     },
     returns: [201, Deployment],

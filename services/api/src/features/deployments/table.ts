@@ -3,7 +3,9 @@ import { instant } from '@platform/runtime/columns'
 import { sql } from 'drizzle-orm'
 import {
   bigint,
+  boolean,
   check,
+  customType,
   foreignKey,
   index,
   integer,
@@ -17,6 +19,9 @@ import {
 } from 'drizzle-orm/pg-core'
 import { applications, environments } from '../applications/table.ts'
 import { organizations } from '../organizations/table.ts'
+
+/** Text in the order of its bytes. */
+export const pathText = customType<{ data: string }>({ dataType: () => 'text collate "C"' })
 
 /** In the order that a deployment passes them; the last two are ends (A §3). */
 export const deploymentStatuses = [
@@ -34,6 +39,8 @@ export type DeploymentStatus = (typeof deploymentStatuses)[number]
 export interface DeployedVariable {
   key: string
   source: 'organization' | 'application' | 'environment'
+  /** As it was then; never shown. Absent: provisioned before there were Functions to redact it for. */
+  sensitive?: boolean
   digest: string
 }
 
@@ -150,4 +157,36 @@ export const buildLogs = pgTable(
     message: text().notNull(),
   },
   (t) => [primaryKey({ columns: [t.deploymentId, t.createdAt] }), unique('build_logs_id').on(t.deploymentId, t.id)],
+)
+
+/** A Function of a deployment: a distinct `.func` folder, a worker or the Node server. */
+export const deploymentFunctions = pgTable(
+  'deployment_functions',
+  {
+    /** A UUIDv8 of deployment and path (wire.md). */
+    id: uuid().primaryKey(),
+    deploymentId: uuid('deployment_id')
+      .notNull()
+      .references(() => deployments.id, { onDelete: 'cascade' }),
+    /** In the output, without `.func`; of a worker or server its entry file. */
+    path: pathText('path').notNull(),
+    kind: text().$type<'handler' | 'edge' | 'worker' | 'server'>().notNull(),
+    /** Below the Function's files; null: `command`. */
+    handler: text(),
+    /** A start script. */
+    command: text(),
+    isWeb: boolean('is_web').notNull(),
+    hasHelpers: boolean('has_helpers').notNull(),
+    /** What the output asks for; null: as much as the plan gives. */
+    memoryMb: integer('memory_mb'),
+    /** Values that the output itself sets for this Function. */
+    environment: jsonb().$type<Record<string, string>>().notNull(),
+    coldStarts: bigint('cold_starts', { mode: 'number' }).notNull().default(0),
+    requests: bigint({ mode: 'number' }).notNull().default(0),
+  },
+  (t) => [
+    unique('deployment_functions_path').on(t.deploymentId, t.path),
+    check('deployment_functions_kind', sql`${t.kind} in ('handler', 'edge', 'worker', 'server')`),
+    check('deployment_functions_entry', sql`${t.handler} is not null or ${t.command} is not null`),
+  ],
 )

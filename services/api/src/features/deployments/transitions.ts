@@ -3,6 +3,7 @@ import { and, eq, inArray, lt, sql } from 'drizzle-orm'
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core'
 import type { Actor } from '../../deps.ts'
 import { type PlatformActor, recordActivity } from '../activity/record.ts'
+import { endFunctionCredential } from '../api-keys/function-credential.ts'
 import { environments } from '../applications/table.ts'
 import { deployments } from './table.ts'
 
@@ -51,7 +52,7 @@ interface Failing {
 }
 
 /**
- * Ends a deployment as FAILED and records it as `type`, within the transaction `tx`.
+ * Ends a deployment as FAILED, its credential with it, and records it as `type`, within the transaction `tx`.
  *
  * reason: a sentence for its author, shown as `failureReason`.
  * Returns the row as it is now, or undefined where it had ended, or was another attempt's: then nothing was written. D45.
@@ -84,6 +85,7 @@ export async function failDeployment(
     )
     .returning()
   if (!failed) return undefined
+  await endFunctionCredential(tx, at, id)
   await recordActivity(tx, at, { applicationId: failed.applicationId, type, by, subject: subjectOf(failed) })
   return failed
 }

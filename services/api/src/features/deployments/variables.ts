@@ -1,6 +1,8 @@
 import { openText, sealText } from '@platform/runtime/sealed-text'
 import { and, eq, isNotNull, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
+import type { FunctionCredential } from '../api-keys/function-credential.ts'
+import { environments } from '../applications/table.ts'
 import { resolveVariables } from '../env-vars/env-vars.ts'
 import { type DeployedVariable, deployments } from './table.ts'
 import type { Deployment } from './transitions.ts'
@@ -22,23 +24,80 @@ export async function findSecrets(deps: Pick<Deps, 'db' | 'sealer'>, deployment:
 }
 
 /**
- * The variables that a deployment is provisioned with, as they are now: their values sealed for its row, as a JSON object, and a
- * list that shows where each is from. A digest is equal for equal values of a key of one application, as long as the master key
+ * The variables that a deployment is provisioned with, as they are now: their values sealed for its row, as a JSON object that its
+ * credential is in too, and a list that shows where each is from; the platform's own are not in that. A digest is equal for equal values of a key of one application, as long as the master key
  * is; it says nothing of the value. D97.
  */
 export async function provisionVariables(
   deps: Pick<Deps, 'db' | 'sealer' | 'variableSigner'>,
   deployment: Owned,
+  { clientId, secret }: Pick<FunctionCredential, 'clientId' | 'secret'>,
 ): Promise<{ variables: DeployedVariable[]; sealedVariables: string }> {
-  const values: Record<string, string> = {}
-  const variables = (await resolved(deps, deployment)).map(({ key, source, value }) => {
+  // No variable of a person begins with PLATFORM_ (D49).
+  const values = [
+    ['PLATFORM_CLIENT_ID', clientId],
+    ['PLATFORM_CLIENT_SECRET', secret],
+  ]
+  const variables = (await resolved(deps, deployment)).map(({ key, source, sensitive, value }) => {
     const text = value()
-    values[key] = text
+    values.push([key, text])
     const signature = deps.variableSigner.sign(`${deployment.applicationId}\n${key}\n${text}`)
-    return { key, source, digest: signature.slice(signature.lastIndexOf('.') + 1).slice(0, DIGEST_LENGTH) }
+    return { key, source, sensitive, digest: signature.slice(signature.lastIndexOf('.') + 1).slice(0, DIGEST_LENGTH) }
   })
-  const sealedVariables = sealText(deps.sealer, JSON.stringify(values), contextOf(deployment.id), 'plain')
+  // Not by assignment, which would lose a key such as __proto__.
+  const text = JSON.stringify(Object.fromEntries(values))
+  const sealedVariables = sealText(deps.sealer, text, contextOf(deployment.id), 'plain')
   return { variables, sealedVariables }
+}
+
+/** What a deployment was provisioned with. Throws for one that has nothing. */
+async function openProvisioned({ db, sealer }: Pick<Deps, 'db' | 'sealer'>, deploymentId: string) {
+  const [row] = await db
+    .select({
+      applicationId: deployments.applicationId,
+      variables: deployments.variables,
+      sealed: deployments.sealedVariables,
+      environment: environments.slug,
+    })
+    .from(deployments)
+    .innerJoin(environments, eq(environments.id, deployments.environmentId))
+    .where(eq(deployments.id, deploymentId))
+  if (!row || row.sealed === null)
+    throw new Error(`Deployment ${deploymentId} has no variables: it is not provisioned, has failed or was retired`)
+  const values = JSON.parse(openText(sealer, row.sealed, contextOf(deploymentId), 'plain')) as Record<string, string>
+  return { ...row, values }
+}
+
+/**
+ * The variables that a deployment's Functions are started with, byte for byte: the user's as they were sealed, and the platform's
+ * but PLATFORM_API_URL, which depends on where they run (wire.md Injected into a Function).
+ *
+ * Throws for a deployment that has none: it is not provisioned yet, has failed or was retired.
+ */
+export async function openDeploymentVariables(
+  deps: Pick<Deps, 'db' | 'sealer'>,
+  deploymentId: string,
+): Promise<Record<string, string>> {
+  const { applicationId, environment, values } = await openProvisioned(deps, deploymentId)
+  return {
+    ...values,
+    PLATFORM_APPLICATION_ID: applicationId,
+    PLATFORM_DEPLOYMENT_ID: deploymentId,
+    PLATFORM_ENVIRONMENT: environment,
+  }
+}
+
+/**
+ * The values that no log of a deployment's Functions may show: those of variables that were sensitive when it was provisioned,
+ * whatever became of them since, and the secret of its credential. Throws as `openDeploymentVariables` does.
+ */
+export async function openDeploymentSecrets(
+  deps: Pick<Deps, 'db' | 'sealer'>,
+  deploymentId: string,
+): Promise<string[]> {
+  const { variables, values } = await openProvisioned(deps, deploymentId)
+  const keys = (variables ?? []).filter(({ sensitive }) => sensitive).map(({ key }) => key)
+  return [...keys, 'PLATFORM_CLIENT_SECRET'].flatMap((key) => (Object.hasOwn(values, key) ? [values[key] ?? ''] : []))
 }
 
 /** Seals the variables of deployments under the current master key where they are under another. Returns how many. Safe to repeat. */

@@ -20,7 +20,10 @@ type Row = typeof requestLogs.$inferSelect
 type ReadDeps = Pick<Deps, 'db' | 'now'>
 
 /** The first moment that the application's organization may look back to: whole hours, as its plan allows (D77). */
-async function keptSince({ db, now }: ReadDeps, application: Application): Promise<Date> {
+export async function keptSince(
+  { db, now }: ReadDeps,
+  application: Pick<Application, 'organizationId'>,
+): Promise<Date> {
   const days = await quotaOf({ db }, application.organizationId, 'log_retention_days')
   return hourOf(new Date(now().getTime() - days * DAY_MS))
 }

@@ -175,7 +175,7 @@ export const requestLogEndpoints = [
       const { place, greeting } = await placeToFollowFrom(deps, target.id, headers['Last-Event-ID'])
       const requireAuthority = () =>
         requireStreamAuthority({ deps, actor }, () => reachApplication({ deps, actor }, target.id))
-      return deps.requestFeed.watch(target.id, place, requireAuthority, greeting)
+      return deps.requestFeed.watch(target.id, place, requireAuthority, { greeting })
     },
   }),
   endpoint({

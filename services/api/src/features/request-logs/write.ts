@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Db, isUnavailable } from '@platform/runtime/database'
+import { makeDay } from '@platform/runtime/day-partitions'
 import type { Logger } from '@platform/runtime/logger'
 import { newIdAt } from '@platform/runtime/new-id'
 import { getTableColumns, type SQL, sql, type Table } from 'drizzle-orm'
 import { Counter, Gauge } from 'prom-client'
-import { makeDay } from './days.ts'
 import { noteFollowed } from './follow.ts'
 import { hourOf } from './hours.ts'
 import { sanitizeHeaders, sanitizeQuery, storable } from './sanitize.ts'
@@ -26,6 +26,8 @@ const dropped = new Counter({
 
 /** A request that was served, as it came and as it went. */
 export interface ServedRequest {
+  /** A UUIDv7 of `startedAt`, where it was told to somebody before the request was over, such as a Function. */
+  id?: string | undefined
   applicationId: string
   deploymentId?: string | undefined
   servedBy?: ServedBy
@@ -88,7 +90,7 @@ function toRow(request: ServedRequest): Row {
   const headers = sanitizeHeaders(requestHeaders)
   if (referer !== null) headers.referer = referer
   return {
-    id: newIdAt(startedAt),
+    id: request.id ?? newIdAt(startedAt),
     applicationId: request.applicationId,
     deploymentId: request.deploymentId ?? null,
     servedBy: request.servedBy ?? {},
@@ -248,7 +250,7 @@ export function openRequestLog(deps: { db: Db; logger: Logger }): RequestLogWrit
     try {
       for (const { startedAt } of requests) {
         const day = startedAt.toISOString().slice(0, 10)
-        if (!days.has(day)) await makeDay(deps, startedAt)
+        if (!days.has(day)) await makeDay(deps, 'request_logs', startedAt)
         days.add(day)
       }
       await store(

@@ -28,14 +28,20 @@ const utf8 = new TextEncoder()
 export const eventText = (event: string, data: unknown, id?: string): string =>
   `${id === undefined ? '' : `id: ${id}\n`}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
 
+/** An event at its place. text: as `eventText` makes it. */
+export interface StreamedEvent<P> {
+  place: P
+  text: string
+}
+
 /** What a feed streams, read from the database; P is a place among the events of a resource. */
-export interface FeedSource<P> {
+export interface FeedSource<P, E extends StreamedEvent<P> = StreamedEvent<P>> {
   /** Such as `activity`: in the metrics, and with the resource's id what the cap on streams counts (D86). */
   name: string
   /** Postgres tells those who listen on it the id of a resource that has news. */
   channel: string
   /** Events after a place, in order. */
-  read(resourceId: string, after: P, limit: number): Promise<readonly { place: P; text: string }[]>
+  read(resourceId: string, after: P, limit: number): Promise<readonly E[]>
   isAfter(a: P, b: P): boolean
   /**
    * What the resource is now: sent when a stream opens and whenever it is another text, ahead of the events that came in it. Once
@@ -44,16 +50,26 @@ export interface FeedSource<P> {
   readState?(resourceId: string): Promise<{ text: string; isOver: boolean }>
 }
 
-export interface Feed<P> {
+/** What one stream has of its own. */
+interface StreamOptions<E> {
+  /** An event that is sent first. */
+  greeting?: string | undefined
+  /** What the cap on streams counts it under; the resource unless said. */
+  slotsOf?: string
+  /** False for events that this stream leaves out; absent: it has all. */
+  passes?: (event: E) => boolean
+}
+
+export interface Feed<P, E extends StreamedEvent<P> = StreamedEvent<P>> {
   /**
    * Opens a stream of the events of a resource behind a place. requireAuthority: called every minute; an ApiError below 500
-   * ends the stream. greeting: an event that is sent first. Throws TooManyStreams (A §6), and Unavailable once the process is stopping.
+   * ends the stream. Throws TooManyStreams (A §6), and Unavailable once the process is stopping.
    */
   watch(
     resourceId: string,
     after: P,
     requireAuthority: () => Promise<unknown>,
-    greeting?: string,
+    options?: StreamOptions<E>,
   ): Promise<ReadableStream<Uint8Array>>
   /** Ends every stream, telling clients when to come back. */
   endStreams(): void
@@ -65,8 +81,9 @@ export interface FeedDeps {
   notifications: Notifications
 }
 
-interface Watcher<P> {
+interface Watcher<P, E> {
   resourceId: string
+  passes(event: E): boolean
   /** The place of the last event that was sent. */
   last: P
   /** The state that was sent last. */
@@ -82,12 +99,12 @@ interface Watcher<P> {
  * A feed of this process: one connection that hears of news, one query for all who watch a resource. Any number of processes
  * serve streams side by side, because each reads what the database holds.
  */
-export function openFeed<P>(
+export function openFeed<P, E extends StreamedEvent<P> = StreamedEvent<P>>(
   { logger, streamSlots, notifications }: FeedDeps,
-  source: FeedSource<P>,
+  source: FeedSource<P, E>,
   heartbeatMs = HEARTBEAT_MS,
-): Feed<P> & { close(): void } {
-  const watchers = new Map<string, Set<Watcher<P>>>()
+): Feed<P, E> & { close(): void } {
+  const watchers = new Map<string, Set<Watcher<P, E>>>()
   /** Resources that are being read; true when there was news meanwhile. */
   const reading = new Map<string, boolean>()
   let poll: NodeJS.Timeout | undefined
@@ -109,11 +126,11 @@ export function openFeed<P>(
       watcher.state = state.text
       watcher.isOver = state.isOver
     }
-    for (const { place, text } of events) {
+    for (const event of events) {
       for (const watcher of of) {
-        if (!source.isAfter(place, watcher.last) || !watcher.hasRoom()) continue
-        watcher.last = place
-        watcher.send(text)
+        if (!source.isAfter(event.place, watcher.last) || !watcher.hasRoom()) continue
+        watcher.last = event.place
+        if (watcher.passes(event)) watcher.send(event.text)
       }
     }
     const isWhole = events.length < BATCH_MAX
@@ -142,13 +159,13 @@ export function openFeed<P>(
     for (const resourceId of watchers.keys()) void read(resourceId)
   }
 
-  function add(watcher: Watcher<P>): void {
+  function add(watcher: Watcher<P, E>): void {
     const of = watchers.get(watcher.resourceId) ?? new Set()
     watchers.set(watcher.resourceId, of.add(watcher))
     open.inc({ feed: source.name })
     poll ??= setInterval(readAll, POLL_MS).unref()
   }
-  function remove(watcher: Watcher<P>): void {
+  function remove(watcher: Watcher<P, E>): void {
     const of = watchers.get(watcher.resourceId)
     if (!of?.delete(watcher)) return
     open.dec({ feed: source.name })
@@ -161,8 +178,13 @@ export function openFeed<P>(
   })
 
   return {
-    async watch(resourceId, after, requireAuthority, greeting = '') {
-      const releaseSlot = await streamSlots.take(`${source.name}:${resourceId}`)
+    async watch(
+      resourceId,
+      after,
+      requireAuthority,
+      { greeting = '', slotsOf = resourceId, passes = () => true } = {},
+    ) {
+      const releaseSlot = await streamSlots.take(`${source.name}:${slotsOf}`)
       let controller!: ReadableStreamDefaultController<Uint8Array>
       let beats = 0
       let stalled = 0
@@ -173,8 +195,9 @@ export function openFeed<P>(
         remove(watcher)
         releaseSlot()
       }
-      const watcher: Watcher<P> = {
+      const watcher: Watcher<P, E> = {
         resourceId,
+        passes,
         last: after,
         state: '',
         isOver: false,

@@ -1,0 +1,213 @@
+import { randomUUID } from 'node:crypto'
+import { createWriteStream } from 'node:fs'
+import { chmod, link, mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { Db } from '@platform/runtime/database'
+import { isUuid } from '@platform/runtime/is-uuid'
+import { eq, inArray, sql, sum } from 'drizzle-orm'
+import { openArtifactFinder, readInlineBlob } from '../artifacts/artifact-blobs.ts'
+import { functionFiles } from '../artifacts/table.ts'
+import type { Blobs } from '../storage/blobs.ts'
+
+const FETCHED_AT_ONCE = 16
+const UUID_LENGTH = 36
+/** What files may take on this machine before those of Functions without slots go. */
+const BYTES_MAX = 8 * 1024 ** 3
+
+/** The files of Functions on this machine. */
+export interface FunctionFolders {
+  /** The folder of a Function's files, fetched if need be. Nothing in it ever changes. Throws BadGateway (D22). */
+  prepare(functionId: string): Promise<string>
+  /** Removes the least recently prepared folders while all of them are too large. Those in use stay. */
+  evict(isInUse: (functionId: string) => boolean): Promise<void>
+}
+
+interface Options {
+  db: Db
+  blobs: Blobs
+  /** Absolute; for this alone. */
+  folder: string
+  bytesMax?: number
+}
+
+const sizeOf = async (path: string): Promise<number | undefined> =>
+  stat(path).then(
+    ({ size }) => size,
+    () => undefined,
+  )
+
+/**
+ * Keeps the files of Functions: each content once, by its hash, and a folder of hard links for each Function. What is there after a
+ * restart is used again.
+ */
+export function openFunctionFolders({ db, blobs, folder, bytesMax = BYTES_MAX }: Options): FunctionFolders {
+  const findArtifact = openArtifactFinder(db)
+  const contents = join(folder, 'contents')
+  const trees = join(folder, 'trees')
+  const preparing = new Map<string, Promise<string>>()
+  /** By Function, the least recently prepared first: the bytes of its files. */
+  const prepared = new Map<string, number>()
+  const fetching = new Map<string, Promise<string>>()
+  /** While it lasts, no folder is begun. */
+  let tidying: Promise<void> | undefined
+  let madeNow = 0
+  let isInherited = false
+
+  async function fetchContent(sha256: string, bytes: number, isExecutable: boolean): Promise<string> {
+    const path = join(contents, sha256.slice(0, 2), isExecutable ? `${sha256}-x` : sha256)
+    // One of another length was cut short by a loss of power.
+    if ((await sizeOf(path)) === bytes) return path
+    const artifact = await findArtifact(sha256)
+    if (!artifact) throw new Error(`The artifact ${sha256} is gone while a Function has it`)
+    const { id, length, isInline } = artifact.identity
+    const source = isInline
+      ? [await readInlineBlob({ db }, id)]
+      : length === 0
+        ? []
+        : blobs.read(id, { start: 0, end: length - 1 }, 'given')
+    await mkdir(dirname(path), { recursive: true, mode: 0o755 })
+    const making = `${path}.${randomUUID()}`
+    try {
+      await pipeline(Readable.from(source, { objectMode: false }), createWriteStream(making, { flags: 'wx' }))
+      await chmod(making, isExecutable ? 0o555 : 0o444)
+      await rename(making, path)
+    } finally {
+      await rm(making, { force: true })
+    }
+    return path
+  }
+
+  function contentOf(sha256: string, bytes: number, isExecutable: boolean): Promise<string> {
+    const key = `${sha256}${isExecutable}`
+    let under = fetching.get(key)
+    if (!under) {
+      under = fetchContent(sha256, bytes, isExecutable).finally(() => fetching.delete(key))
+      fetching.set(key, under)
+    }
+    return under
+  }
+
+  async function make(functionId: string): Promise<string> {
+    const path = join(trees, functionId)
+    const files = await db
+      .select({
+        path: functionFiles.path,
+        sha256: sql<string>`encode(${functionFiles.sha256}, 'hex')`,
+        bytes: functionFiles.bytes,
+        isExecutable: functionFiles.isExecutable,
+      })
+      .from(functionFiles)
+      .where(eq(functionFiles.functionId, functionId))
+    if (files.length === 0) throw new Error(`The Function ${functionId} has no files`)
+    prepared.delete(functionId)
+    prepared.set(
+      functionId,
+      files.reduce((sum, { bytes }) => sum + bytes, 0),
+    )
+    if ((await sizeOf(path)) !== undefined) return path
+    const making = `${path}.${randomUUID()}`
+    try {
+      const made = new Set<string>()
+      const queue = files.values()
+      const linkNext = async () => {
+        for (const file of queue) {
+          const target = join(making, file.path)
+          const below = dirname(target)
+          if (!made.has(below)) {
+            await mkdir(below, { recursive: true, mode: 0o755 })
+            made.add(below)
+          }
+          await link(await contentOf(file.sha256, file.bytes, file.isExecutable), target)
+        }
+      }
+      const outcomes = await Promise.allSettled(Array.from({ length: FETCHED_AT_ONCE }, linkNext))
+      for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
+      await rename(making, path)
+    } catch (error) {
+      prepared.delete(functionId)
+      await rm(making, { recursive: true, force: true })
+      throw error
+    }
+    return path
+  }
+
+  /** Contents that no folder has a link to. */
+  async function removeUnlinked(): Promise<void> {
+    for (const prefix of await readdir(contents))
+      for (const name of await readdir(join(contents, prefix))) {
+        const path = join(contents, prefix, name)
+        const found = await stat(path)
+        if (found.nlink === 1) await rm(path, { force: true })
+      }
+  }
+
+  /** Counts what an earlier process left, as the least recently prepared, and removes what is nobody's any more. */
+  async function inherit(): Promise<void> {
+    // A folder that is being made is named `<function>.<uuid>`.
+    const left = (await readdir(trees).catch(() => [])).filter(
+      (name) => !prepared.has(name) && !preparing.has(name.slice(0, UUID_LENGTH)),
+    )
+    const known = left.length === 0 ? [] : await sizesOf(left.filter(isUuid))
+    const sizes = new Map(known.map(({ functionId, bytes }) => [functionId, bytes]))
+    for (const name of left) if (!sizes.has(name)) await rm(join(trees, name), { recursive: true, force: true })
+    const recent = [...prepared]
+    prepared.clear()
+    for (const [functionId, bytes] of [...sizes, ...recent]) prepared.set(functionId, bytes)
+    isInherited = true
+  }
+
+  const sizesOf = (ids: string[]) =>
+    db
+      .select({ functionId: functionFiles.functionId, bytes: sum(functionFiles.bytes).mapWith(Number) })
+      .from(functionFiles)
+      .where(inArray(functionFiles.functionId, ids))
+      .groupBy(functionFiles.functionId)
+
+  async function prepare(functionId: string): Promise<string> {
+    if (tidying) {
+      // A failure is told to whoever asked for the tidying.
+      await tidying.catch(() => {})
+      return prepare(functionId)
+    }
+    madeNow += 1
+    try {
+      await mkdir(trees, { recursive: true, mode: 0o755 })
+      return await make(functionId)
+    } finally {
+      madeNow -= 1
+    }
+  }
+
+  async function tidy(isInUse: (functionId: string) => boolean): Promise<void> {
+    if (!isInherited) await inherit()
+    let bytes = 0
+    for (const each of prepared.values()) bytes += each
+    const before = bytes
+    for (const [functionId, size] of prepared) {
+      if (bytes <= bytesMax) break
+      if (isInUse(functionId) || preparing.has(functionId)) continue
+      prepared.delete(functionId)
+      await rm(join(trees, functionId), { recursive: true, force: true })
+      bytes -= size
+    }
+    // A content that was fetched and not linked yet must not go.
+    if (bytes < before && madeNow === 0) await removeUnlinked()
+  }
+
+  return {
+    prepare(functionId) {
+      let under = preparing.get(functionId)
+      if (!under) {
+        under = prepare(functionId).finally(() => preparing.delete(functionId))
+        preparing.set(functionId, under)
+      }
+      return under
+    },
+    evict(isInUse) {
+      tidying ??= tidy(isInUse).finally(() => (tidying = undefined))
+      return tidying
+    },
+  }
+}

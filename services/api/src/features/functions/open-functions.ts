@@ -1,0 +1,290 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Unavailable } from '@platform/errors/api-error'
+import type {
+  FunctionLogLine,
+  FunctionRuntime,
+  FunctionSource,
+  FunctionUsage,
+} from '@platform/function-runtime/function-runtime'
+import { openFunctionRuntime } from '@platform/function-runtime/open-function-runtime'
+import type { Db } from '@platform/runtime/database'
+import type { Logger } from '@platform/runtime/logger'
+import { newId } from '@platform/runtime/new-id'
+import type { Sealer } from '@platform/runtime/seal'
+import { openSandbox } from '@platform/sandbox/open-sandbox'
+import type { Egress, Sandbox } from '@platform/sandbox/sandbox'
+import { and, eq, inArray, isNotNull, or } from 'drizzle-orm'
+import { LRUCache } from 'lru-cache'
+import { applications, environments } from '../applications/table.ts'
+import { hostnames } from '../applications/hostnames-table.ts'
+import { createRedaction, type Redactor } from '../deployments/redact.ts'
+import { deploymentFunctions, deployments } from '../deployments/table.ts'
+import { openDeploymentSecrets, openDeploymentVariables } from '../deployments/variables.ts'
+import { quotasOf } from '../products/quotas.ts'
+import type { RuntimeLogWriter } from '../runtime-logs/write.ts'
+import type { Blobs } from '../storage/blobs.ts'
+import { functionIdOf, type Functions, type PrintedLine } from './functions.ts'
+import { openFunctionFolders } from './function-folders.ts'
+import { type DeploymentListener, openPlatformFolders } from './platform-folders.ts'
+import { openApiRelay } from './relay-to-api.ts'
+import { recordFunctionUsage } from './record-usage.ts'
+
+const FLUSH_MS = 5_000
+const KNOWN_MAX = 10_000
+/** Walls that cannot be opened are not tried for each request: that starts programs. */
+const REOPEN_MS = 5_000
+/** A slot that was loaded is there, or has failed, after this time, and counts as in use by itself. */
+const STARTED_MS = 30_000
+
+interface Options {
+  db: Db
+  blobs: Blobs
+  sealer: Sealer
+  now: () => Date
+  logger: Logger
+  runtimeLog: RuntimeLogWriter
+  appsUrl: URL
+  region: string | undefined
+  /** Where the API listens for this process. */
+  apiUrl: string
+  signDeployment: (deploymentId: string) => string
+  sandbox: { mode: 'auto' | 'required' | 'none'; egress: Egress; egressAllow: string[] }
+  /** Absolute and short: sockets live below it. What is in it can be fetched again. */
+  folder: string
+}
+
+interface Opened {
+  sandbox: Sandbox
+  runtime: FunctionRuntime
+}
+
+/** What lines of a Function's log need to know. */
+interface Known {
+  deploymentId: string
+  applicationId: string
+  redactor: () => Redactor
+}
+
+/** What happened adds up; what is taken is what was seen last. */
+const addUsage = (before: FunctionUsage | undefined, usage: FunctionUsage): FunctionUsage => ({
+  ...usage,
+  coldStarts: (before?.coldStarts ?? 0) + usage.coldStarts,
+  requests: (before?.requests ?? 0) + usage.requests,
+  busyMs: (before?.busyMs ?? 0) + usage.busyMs,
+})
+
+export function openFunctions(options: Options): Functions {
+  const { db, now, logger, runtimeLog, appsUrl, folder } = options
+  const folders = openFunctionFolders({ db, blobs: options.blobs, folder: join(folder, 'files') })
+  const relay = openApiRelay(options)
+  let onAssets: DeploymentListener = (_, __, outgoing) => void outgoing.writeHead(503, { 'content-length': '0' }).end()
+  const platformFolders = openPlatformFolders({
+    folder: join(folder, 'p'),
+    logger,
+    onApi: relay.listener,
+    onAssets: (deploymentId, incoming, outgoing) => onAssets(deploymentId, incoming, outgoing),
+  })
+  const processId = newId()
+  /** By Function, while it is tried out. */
+  const watchers = new Map<string, (line: PrintedLine) => void>()
+  /** Usage that is not written down yet. */
+  const untold = new Map<string, FunctionUsage>()
+  let isEdge = false
+  let isClosed = false
+  /** By Function. */
+  const known = new LRUCache<string, Known>({ max: KNOWN_MAX })
+  let opening: Promise<Opened> | undefined
+  let timer: NodeJS.Timeout | undefined
+  let flushing: Promise<void> = Promise.resolve()
+
+  function onLog(line: FunctionLogLine): void {
+    const about = known.get(line.functionId)
+    if (!about) return
+    const redactor = about.redactor()
+    const message = redactor.write(line.message) + redactor.end()
+    runtimeLog.write({ ...line, message, applicationId: about.applicationId })
+    watchers.get(line.functionId)?.({ level: line.level, message })
+  }
+
+  async function open(): Promise<Opened> {
+    await mkdir(folder, { recursive: true, mode: 0o711 })
+    const onWarning = (message: string): void => logger.warn(message)
+    const sandbox = await openSandbox({ folder: join(folder, 's'), ...options.sandbox, onWarning })
+    const runtime = await openFunctionRuntime({ sandbox, folder: join(folder, 'r'), logger, onLog, now })
+    timer = setInterval(() => {
+      flushing = flushing.then(flush)
+    }, FLUSH_MS).unref()
+    return { sandbox, runtime }
+  }
+  /** One that could not be opened is tried again later: what was missing may have been installed. */
+  function opened(): Promise<Opened> {
+    if (!opening) {
+      opening = open()
+      opening.catch(() => setTimeout(() => (opening = undefined), REOPEN_MS).unref())
+    }
+    return opening
+  }
+
+  /** Writes down what the slots took, and ends those of deployments that were retired. Never throws. */
+  async function flush(): Promise<void> {
+    try {
+      const { runtime } = await opened()
+      const usage = await runtime.takeUsage()
+      for (const each of usage) untold.set(each.functionId, addUsage(untold.get(each.functionId), each))
+      await recordFunctionUsage({ db, now }, processId, [...untold.values()])
+      untold.clear()
+      await tidyUp(runtime, usage)
+    } catch (error) {
+      logger.warn({ err: error }, 'the usage of Functions was not written down')
+    }
+  }
+
+  async function tidyUp(runtime: FunctionRuntime, usage: readonly FunctionUsage[]): Promise<void> {
+    const functionsInUse = new Set(usage.filter(({ slots }) => slots > 0).map(({ functionId }) => functionId))
+    const inUse = new Set([...functionsInUse].flatMap((functionId) => known.get(functionId)?.deploymentId ?? []))
+    await folders.evict((functionId) => functionsInUse.has(functionId) || starting.has(functionId))
+    const startingFor = new Set([...starting.values()].map(({ deploymentId }) => deploymentId))
+    await platformFolders.closeUnused((deploymentId) => inUse.has(deploymentId) || startingFor.has(deploymentId))
+    if (inUse.size === 0) return
+    const retired = await db
+      .select({ id: deployments.id })
+      .from(deployments)
+      .where(
+        and(
+          inArray(deployments.id, [...inUse]),
+          or(isNotNull(deployments.retiredAt), eq(deployments.status, 'FAILED')),
+        ),
+      )
+    const gone = new Set(retired.map(({ id }) => id))
+    if (gone.size > 0) runtime.reconcile((deploymentId) => !gone.has(deploymentId))
+  }
+
+  /** By Function: what must not be tidied up, since a slot is about to use it. */
+  const starting = new Map<string, { deploymentId: string; starts: number }>()
+
+  async function load(functionId: string): Promise<FunctionSource> {
+    const [row] = await db
+      .select({
+        function: deploymentFunctions,
+        deployment: {
+          id: deployments.id,
+          label: deployments.label,
+          applicationId: deployments.applicationId,
+          organizationId: deployments.organizationId,
+          environmentId: deployments.environmentId,
+        },
+        environment: environments.slug,
+        productionLabel: hostnames.label,
+      })
+      .from(deploymentFunctions)
+      .innerJoin(deployments, eq(deployments.id, deploymentFunctions.deploymentId))
+      .innerJoin(environments, eq(environments.id, deployments.environmentId))
+      .innerJoin(applications, eq(applications.id, deployments.applicationId))
+      .leftJoin(hostnames, and(eq(hostnames.applicationId, applications.id), eq(hostnames.type, 'APP')))
+      .where(eq(deploymentFunctions.id, functionId))
+    if (!row) throw new Error(`The Function ${functionId} is not there`)
+    const { deployment } = row
+    const [quotas, own, secrets, files, platformFolder] = await Promise.all([
+      quotasOf({ db }, deployment.organizationId),
+      openDeploymentVariables(options, deployment.id),
+      openDeploymentSecrets(options, deployment.id),
+      folders.prepare(functionId),
+      platformFolders.open(deployment.id),
+    ])
+    const host = `${deployment.label}.${appsUrl.host}`
+    const { function: fn } = row
+    known.set(functionId, {
+      deploymentId: deployment.id,
+      applicationId: deployment.applicationId,
+      redactor: createRedaction(secrets),
+    })
+    return {
+      functionId,
+      deploymentId: deployment.id,
+      name: fn.path,
+      kind: fn.kind,
+      folder: files,
+      handler: fn.handler ?? undefined,
+      command: fn.command ?? undefined,
+      isWeb: fn.isWeb,
+      hasHelpers: fn.hasHelpers,
+      variables: {
+        NODE_ENV: 'production',
+        VERCEL: '1',
+        VERCEL_ENV: row.environment,
+        VERCEL_URL: host,
+        VERCEL_PROJECT_PRODUCTION_URL: row.productionLabel === null ? host : `${row.productionLabel}.${appsUrl.host}`,
+        VERCEL_DEPLOYMENT_ID: deployment.id,
+        ...(options.region !== undefined && { VERCEL_REGION: options.region }),
+        ...fn.environment,
+        ...own,
+      },
+      platformFolder,
+      memoryMb: Math.min(fn.memoryMb ?? quotas.function_memory_mb, quotas.function_memory_mb),
+      slotsMax: quotas.function_slots,
+    }
+  }
+
+  async function loading(deploymentId: string, functionId: string): Promise<FunctionSource> {
+    const start = starting.get(functionId) ?? { deploymentId, starts: 0 }
+    start.starts += 1
+    starting.set(functionId, start)
+    try {
+      return await load(functionId)
+    } finally {
+      setTimeout(() => {
+        start.starts -= 1
+        if (start.starts === 0) starting.delete(functionId)
+      }, STARTED_MS).unref()
+    }
+  }
+
+  return {
+    async probe() {
+      try {
+        const { sandbox } = await opened()
+        return { obstacle: undefined, capabilities: sandbox.capabilities }
+      } catch (error) {
+        return { obstacle: error instanceof Error ? error.message : String(error) }
+      }
+    },
+    async acquire(deploymentId, functionId) {
+      const { runtime } = await opened().catch((error: unknown) => {
+        throw new Unavailable('Functions cannot run here', error)
+      })
+      return runtime.acquire(functionId, () => loading(deploymentId, functionId))
+    },
+    async tryOut(deploymentId, path, onLine) {
+      const { runtime } = await opened()
+      const functionId = functionIdOf(deploymentId, path)
+      const source = await loading(deploymentId, functionId)
+      watchers.set(functionId, onLine)
+      try {
+        await runtime.start(source, !isEdge)
+      } finally {
+        watchers.delete(functionId)
+      }
+    },
+    say(deploymentId, path, line) {
+      onLog({ ...line, deploymentId, functionId: functionIdOf(deploymentId, path), functionName: path, at: now() })
+    },
+    serveAssets(listener) {
+      isEdge = true
+      onAssets = listener
+    },
+    async close(drainMs) {
+      if (isClosed) return
+      isClosed = true
+      clearInterval(timer)
+      if (opening) {
+        const { sandbox, runtime } = await opening.catch(() => ({ sandbox: undefined, runtime: undefined }))
+        await runtime?.close(drainMs)
+        await flushing.then(flush)
+        await sandbox?.close()
+      }
+      await platformFolders.close()
+      relay.close()
+    },
+  }
+}

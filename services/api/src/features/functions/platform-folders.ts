@@ -1,0 +1,109 @@
+import { chmod, mkdir, rm } from 'node:fs/promises'
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
+import { join } from 'node:path'
+import type { Logger } from '@platform/runtime/logger'
+
+/** Answers a request that a Function of a deployment sent to the platform. */
+export type DeploymentListener = (deploymentId: string, incoming: IncomingMessage, outgoing: ServerResponse) => void
+
+/** The sockets by which Functions reach the platform. */
+export interface PlatformFolders {
+  /** The folder of a deployment with `api.sock` and `assets.sock`, which answer for it alone. */
+  open(deploymentId: string): Promise<string>
+  /** Closes the sockets of deployments that have no slots. */
+  closeUnused(isInUse: (deploymentId: string) => boolean): Promise<void>
+  close(): Promise<void>
+}
+
+interface Options {
+  /** Absolute, of at most 40 characters, since the address of a socket has 107. What is there is removed. */
+  folder: string
+  logger: Logger
+  onApi: DeploymentListener
+  onAssets: DeploymentListener
+}
+
+/** A Function that opens more than these waits for its own. */
+const CONNECTIONS_MAX = 256
+
+async function serve(path: string, listener: RequestListener): Promise<Server> {
+  // An upload may take longer than Node's five minutes; the API watches over it.
+  const server = createServer({ keepAliveTimeout: 65_000, requestTimeout: 0 }, listener)
+  server.maxConnections = CONNECTIONS_MAX
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject).listen(path, resolve)
+  })
+  // Whichever user the slots run as; the folder above is ours alone.
+  await chmod(path, 0o666)
+  return server
+}
+
+const closeServer = (server: Server): Promise<void> =>
+  new Promise((resolve) => {
+    server.close(() => resolve())
+    server.closeAllConnections()
+  })
+
+/** A UUID as a file name that is short. */
+const nameOf = (deploymentId: string): string =>
+  Buffer.from(deploymentId.replaceAll('-', ''), 'hex').toString('base64url')
+
+export function openPlatformFolders({ folder, logger, onApi, onAssets }: Options): PlatformFolders {
+  const opened = new Map<string, Promise<{ path: string; servers: Server[] }>>()
+  /** A deployment whose sockets close is opened again after that, since the paths are the same. */
+  const shutting = new Map<string, Promise<void>>()
+  let cleared: Promise<void> | undefined
+
+  async function clear(): Promise<void> {
+    await rm(folder, { recursive: true, force: true })
+    await mkdir(folder, { recursive: true, mode: 0o711 })
+  }
+  async function open(deploymentId: string) {
+    await (cleared ??= clear())
+    await shutting.get(deploymentId)
+    const path = join(folder, nameOf(deploymentId))
+    await rm(path, { recursive: true, force: true })
+    await mkdir(path, { mode: 0o755 })
+    const servers = await Promise.all([
+      serve(join(path, 'api.sock'), (incoming, outgoing) => onApi(deploymentId, incoming, outgoing)),
+      serve(join(path, 'assets.sock'), (incoming, outgoing) => onAssets(deploymentId, incoming, outgoing)),
+    ])
+    return { path, servers }
+  }
+  function shut(deploymentId: string, opening: Promise<{ path: string; servers: Server[] }>): Promise<void> {
+    opened.delete(deploymentId)
+    const closing = close(deploymentId, opening).finally(() => {
+      if (shutting.get(deploymentId) === closing) shutting.delete(deploymentId)
+    })
+    shutting.set(deploymentId, closing)
+    return closing
+  }
+  async function close(deploymentId: string, opening: Promise<{ path: string; servers: Server[] }>): Promise<void> {
+    try {
+      const { path, servers } = await opening
+      await Promise.all(servers.map(closeServer))
+      await rm(path, { recursive: true, force: true })
+    } catch (error) {
+      logger.warn({ err: error, deploymentId }, 'the sockets of a deployment were not removed')
+    }
+  }
+
+  return {
+    async open(deploymentId) {
+      let opening = opened.get(deploymentId)
+      if (!opening) {
+        opening = open(deploymentId)
+        opened.set(deploymentId, opening)
+        opening.catch(() => opened.delete(deploymentId))
+      }
+      return (await opening).path
+    },
+    async closeUnused(isInUse) {
+      const unused = [...opened].filter(([deploymentId]) => !isInUse(deploymentId))
+      await Promise.all(unused.map(([deploymentId, opening]) => shut(deploymentId, opening)))
+    },
+    async close() {
+      await Promise.all([...opened].map(([deploymentId, opening]) => shut(deploymentId, opening)))
+    },
+  }
+}

@@ -1,0 +1,54 @@
+import type { FunctionUsage } from '@platform/function-runtime/function-runtime'
+import { sql } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { monthOf } from '../deployments/billing.ts'
+import { deploymentFunctions, deployments } from '../deployments/table.ts'
+import { functionTime } from '../products/table.ts'
+import { functionSlots } from './table.ts'
+
+/** Slots whose process has said nothing of them for this long are gone with it. */
+const LOST_AFTER_MS = 60_000
+
+/**
+ * Adds what Functions did on one edge since it last told: cold starts and requests to each Function, busy time to its organization's
+ * UTC month (D77), and what its slots take now. All of it or nothing; an edge that could not tell adds it to what it tells next.
+ * Functions that are gone are passed over.
+ *
+ * processId: of the edge, the same as long as it lives.
+ */
+export async function recordFunctionUsage(
+  { db, now }: Pick<Deps, 'db' | 'now'>,
+  processId: string,
+  usage: readonly FunctionUsage[],
+): Promise<void> {
+  if (usage.length === 0) return
+  const at = now()
+  const told = sql`jsonb_to_recordset(${JSON.stringify(usage)}::jsonb) as told(
+    "functionId" uuid, slots integer, "memoryBytes" bigint, "coldStarts" bigint, requests bigint, "busyMs" double precision)`
+  await db.transaction(async (tx) => {
+    // In the order of ids, so that two edges never wait in a circle.
+    await tx.execute(sql`with locked as materialized (
+        select id from ${deploymentFunctions} where id in (select "functionId" from ${told}) order by id for no key update)
+      update ${deploymentFunctions} f set cold_starts = f.cold_starts + did.cold_starts, requests = f.requests + did.requests
+      from locked, (select "functionId" as id, sum("coldStarts") as cold_starts, sum(requests) as requests from ${told} group by 1) did
+      where f.id = locked.id and did.id = f.id and (did.cold_starts > 0 or did.requests > 0)`)
+    await tx.execute(sql`insert into ${functionTime} (organization_id, month, busy_ms)
+      select d.organization_id, ${monthOf(at).toISOString()}::timestamptz, round(sum("busyMs"))
+      from ${told} join ${deploymentFunctions} f on f.id = "functionId" join ${deployments} d on d.id = f.deployment_id
+      group by 1 having sum("busyMs") > 0 order by 1
+      on conflict (organization_id, month) do update set busy_ms = ${functionTime}.busy_ms + excluded.busy_ms`)
+    await tx.execute(sql`insert into ${functionSlots} (function_id, process_id, slots, memory_bytes, seen_at)
+      select f.id, ${processId}::uuid, sum(slots), sum("memoryBytes"), ${at.toISOString()}::timestamptz
+      from ${told} join ${deploymentFunctions} f on f.id = "functionId" group by 1 order by 1
+      on conflict (function_id, process_id) do update
+        set slots = excluded.slots, memory_bytes = excluded.memory_bytes, seen_at = excluded.seen_at`)
+  })
+}
+
+/** Deletes the slots of edges that were killed. Safe to repeat. */
+export async function discardLostSlots({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
+  const before = new Date(now().getTime() - LOST_AFTER_MS)
+  await db.execute(sql`delete from ${functionSlots} where (function_id, process_id) in (
+    select function_id, process_id from ${functionSlots} where seen_at < ${before.toISOString()}::timestamptz
+    order by 1, 2 for update skip locked)`)
+}

@@ -1,0 +1,20 @@
+import { instant } from '@platform/runtime/columns'
+import { bigint, integer, pgTable, primaryKey, uuid } from 'drizzle-orm/pg-core'
+import { deploymentFunctions } from '../deployments/table.ts'
+
+const count = (name: string) => bigint(name, { mode: 'number' }).notNull()
+
+/** What the slots of a Function take on one edge; a row that was not renewed for a while is of an edge that has gone. */
+export const functionSlots = pgTable(
+  'function_slots',
+  {
+    functionId: uuid('function_id')
+      .notNull()
+      .references(() => deploymentFunctions.id, { onDelete: 'cascade' }),
+    processId: uuid('process_id').notNull(),
+    slots: integer().notNull(),
+    memoryBytes: count('memory_bytes'),
+    seenAt: instant('seen_at').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.functionId, t.processId] })],
+)

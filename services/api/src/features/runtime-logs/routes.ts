@@ -1,0 +1,164 @@
+import { z } from '@hono/zod-openapi'
+import type { Actor, Deps } from '../../deps.ts'
+import { endpoint, eventStream } from '../../http/endpoint.ts'
+import { id, instant, pathId, shown, text } from '../../http/fields.ts'
+import { cursorPage, cursorQuery } from '../../http/pages.ts'
+import { reachApplication } from '../applications/reach.ts'
+import { reachDeployment } from '../deployments/reach.ts'
+import { requireStreamAuthority } from '../streams/stream-authority.ts'
+import { placeToFollowFrom } from './feed.ts'
+import { type LineFilters, passes, runtimeLogsPage } from './runtime-logs.ts'
+
+const tag = 'Runtime logs'
+const spec = 'wire.md Runtime log, D84, D85'
+const SEARCH_BYTES_MAX = 256
+const REQUEST_ID_BYTES_MAX = 128
+
+const level = z.enum(['DEBUG', 'INFO', 'WARN', 'ERROR'])
+
+const RuntimeLog = z
+  .object({
+    id,
+    deploymentFunctionId: id,
+    functionName: shown('api/checkout'),
+    slot: z.number().int().min(0).openapi({ example: 0 }),
+    requestId: shown('0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a10')
+      .nullable()
+      .openapi({ description: 'The id of the request that was being answered, as the request logs have it.' }),
+    level,
+    message: shown('checkout took 120 ms'),
+    createdAt: instant,
+  })
+  .openapi('RuntimeLog')
+const ApplicationRuntimeLog = z.object({ ...RuntimeLog.shape, deploymentId: id }).openapi('ApplicationRuntimeLog')
+
+const filters = {
+  level: level.optional().openapi({ description: 'Lines of this level.' }),
+  search: text(SEARCH_BYTES_MAX)
+    .refine((sought) => sought !== '', 'Expected some text')
+    .optional()
+    .openapi({ description: 'Lines that hold this text, in any case.', example: 'checkout' }),
+  functionId: id.optional().openapi({ description: 'Lines of this Function.' }),
+}
+const listQuery = z.object({
+  ...cursorQuery(),
+  ...filters,
+  requestId: text(REQUEST_ID_BYTES_MAX).optional().openapi({
+    description: 'Lines that were printed while this request was answered.',
+    example: '0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a10',
+  }),
+  from: instant.optional().openapi({ description: 'The first moment.' }),
+  to: instant.optional().openapi({ description: 'The first moment that is left out.' }),
+})
+const streamQuery = z.object(filters)
+const streamHeaders = z.object({
+  'Last-Event-ID': id.optional().openapi({ description: 'The last line received: the stream goes on behind it.' }),
+})
+
+const listed =
+  'What Functions printed, newest first, as far back as the plan keeps it, a page at a time: send `nextCursor` as `cursor`, with the same filters. All filters that are sent must match. A page looks through 100,000 lines, so one of a filter that few lines pass may hold less than `limit` and still have a `nextCursor`. `total` is counted up to 10,000.'
+const streamed = (of: string) =>
+  `Server-sent events: \`log\` with a line as the list shows it, in the order in which they were stored, from now on or behind \`Last-Event-ID\`. A stream ends after 15 minutes, or within a minute once its reader may no longer read; connect again with \`Last-Event-ID\` and nothing is missed. 429 with \`too_many_concurrent_streams\` when 20 streams of the ${of} are open.`
+
+const ofDeployment = { id: pathId('Deployment') }
+const ofApplication = { id: pathId('Application') }
+
+interface Following {
+  deps: Deps
+  actor: Actor
+  query: LineFilters
+  headers: z.output<typeof streamHeaders>
+}
+
+/** Follows the lines of an application, or of one deployment of it. reach: decides anew whether the actor may. */
+async function follow(
+  { deps, actor, query, headers }: Following,
+  applicationId: string,
+  deploymentId: string | undefined,
+  reach: () => Promise<unknown>,
+) {
+  const place = await placeToFollowFrom(deps, applicationId, headers['Last-Event-ID'])
+  const isWanted = passes(query)
+  return deps.runtimeLogFeed.watch(applicationId, place, () => requireStreamAuthority({ deps, actor }, reach), {
+    slotsOf: deploymentId ?? applicationId,
+    passes: ({ line }) => (deploymentId === undefined || line.deploymentId === deploymentId) && isWanted(line),
+  })
+}
+
+export const runtimeLogEndpoints = [
+  endpoint({
+    operation: 'listRuntimeLogs',
+    on: 'GET /deployments/{id}/runtime-logs',
+    spec,
+    tag,
+    summary: 'List what the Functions of a deployment printed',
+    description: listed,
+    actor: 'any',
+    scope: 'network:deployments:read',
+    params: ofDeployment,
+    query: listQuery,
+    reach: (call) => reachDeployment(call, call.params.id),
+    returns: [200, cursorPage(RuntimeLog)],
+    fails: [400],
+    handle: ({ deps, target: { id: deploymentId, applicationId, organizationId }, query }) =>
+      runtimeLogsPage(
+        deps,
+        { operation: 'listRuntimeLogs', application: { id: applicationId, organizationId }, deploymentId },
+        query,
+      ),
+  }),
+  endpoint({
+    operation: 'streamRuntimeLogs',
+    on: 'GET /deployments/{id}/runtime-logs/stream',
+    spec: 'wire.md Runtime log, D85, D86',
+    tag,
+    summary: 'Follow what the Functions of a deployment print',
+    description: streamed('deployment'),
+    actor: 'any',
+    scope: 'network:deployments:read',
+    params: ofDeployment,
+    query: streamQuery,
+    headers: streamHeaders,
+    reach: (call) => reachDeployment(call, call.params.id),
+    returns: [200, eventStream],
+    handle: (call) =>
+      follow(call, call.target.applicationId, call.target.id, () => reachDeployment(call, call.target.id)),
+  }),
+  endpoint({
+    operation: 'listApplicationRuntimeLogs',
+    on: 'GET /applications/{id}/runtime-logs',
+    spec: 'wire.md Extensions, D84',
+    tag,
+    summary: 'List what the Functions of an application printed, of all its deployments',
+    description: listed,
+    actor: 'any',
+    scope: 'network:deployments:read',
+    params: ofApplication,
+    query: listQuery,
+    reach: (call) => reachApplication(call, call.params.id),
+    returns: [200, cursorPage(ApplicationRuntimeLog)],
+    fails: [400],
+    handle: ({ deps, target, query }) =>
+      runtimeLogsPage(
+        deps,
+        { operation: 'listApplicationRuntimeLogs', application: target, deploymentId: undefined },
+        query,
+      ),
+  }),
+  endpoint({
+    operation: 'streamApplicationRuntimeLogs',
+    on: 'GET /applications/{id}/runtime-logs/stream',
+    spec: 'wire.md Extensions, D85, D86',
+    tag,
+    summary: 'Follow what the Functions of an application print, of all its deployments',
+    description: streamed('application'),
+    actor: 'any',
+    scope: 'network:deployments:read',
+    params: ofApplication,
+    query: streamQuery,
+    headers: streamHeaders,
+    reach: (call) => reachApplication(call, call.params.id),
+    returns: [200, eventStream],
+    handle: (call) => follow(call, call.target.id, undefined, () => reachApplication(call, call.target.id)),
+  }),
+]

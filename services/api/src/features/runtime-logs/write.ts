@@ -1,0 +1,194 @@
+import type { FunctionLogLine } from '@platform/function-runtime/function-runtime'
+import { RUNTIME_LOGS_LOCK_CLASS } from '@platform/runtime/advisory-locks'
+import { arrayLiteral } from '@platform/runtime/batch-by-turn'
+import { type Db, isUnavailable } from '@platform/runtime/database'
+import { makeDay } from '@platform/runtime/day-partitions'
+import type { Logger } from '@platform/runtime/logger'
+import { momentOf, openRisingIds } from '@platform/runtime/new-id'
+import { storableLine } from '@platform/runtime/storable-line'
+import { sql } from 'drizzle-orm'
+import { Counter, Gauge } from 'prom-client'
+import { RUNTIME_LOGS_CHANNEL } from './feed.ts'
+import { runtimeLogs } from './table.ts'
+
+const BATCH_MS = 100
+const BATCH_MAX = 200
+/** Of lines that are not stored yet, by their text and what goes with each. */
+const WAITING_BYTES_MAX = 16 * 1_024 * 1_024
+const LINE_OVERHEAD_BYTES = 500
+const RETRY_MS = 1_000
+
+const waitingGauge = new Gauge({ name: 'runtime_logs_waiting', help: 'Lines of Functions that are not stored yet.' })
+const dropped = new Counter({
+  name: 'runtime_logs_dropped_total',
+  help: 'Lines of Functions that were given up: too many waited, or the database refused them.',
+})
+
+/** A line of a Function, with the application that it is listed under. */
+export type RuntimeLogLine = FunctionLogLine & { applicationId: string }
+
+/** Takes what Functions print. Whoever writes has redacted it: here nothing is known of a deployment's secrets. */
+export interface RuntimeLogWriter {
+  /** Keeps a line; never throws, never waits. While too many wait, lines are counted, and a WARN line tells how many were lost. */
+  write(line: RuntimeLogLine): void
+  /** Resolves once everything that was written so far is stored, was given up, or waits for a database that is away. */
+  flush(): Promise<void>
+}
+
+interface Row {
+  id: string
+  line: RuntimeLogLine
+  bytes: number
+}
+
+/** Lines of a Function that were lost in a row, and the last of them. */
+interface Loss {
+  count: number
+  last: RuntimeLogLine
+}
+
+const asJson = (rows: readonly Row[]): string =>
+  JSON.stringify(
+    rows.map(({ id, line }) => ({
+      id,
+      application_id: line.applicationId,
+      deployment_id: line.deploymentId,
+      function_id: line.functionId,
+      function_name: line.functionName,
+      slot: line.slot,
+      request_id: line.requestId ?? null,
+      level: line.level,
+      message: line.message,
+    })),
+  )
+
+const columns = sql.raw(
+  'id, application_id, deployment_id, function_id, function_name, slot, request_id, level, message',
+)
+
+/**
+ * Stores lines and tells who follows them, with ids alone. A lock for each application is held until the end, so numbers are given in
+ * the order of commits and none appears behind one that was read.
+ */
+async function store({ db }: { db: Db }, rows: readonly Row[]): Promise<void> {
+  const applicationIds = arrayLiteral([...new Set(rows.map(({ line }) => line.applicationId))])
+  await db.transaction(async (tx) => {
+    // In one order for all, so that two batches never wait in a circle.
+    await tx.execute(
+      sql`select pg_advisory_xact_lock(${RUNTIME_LOGS_LOCK_CLASS}, key)
+          from (select distinct hashtext(id) as key from unnest(${applicationIds}::text[]) as ids(id) order by 1 offset 0) keys`,
+    )
+    await tx.execute(
+      sql`insert into ${runtimeLogs} (${columns})
+          select ${columns} from json_populate_recordset(null::${runtimeLogs}, ${asJson(rows)}::json)
+          on conflict do nothing`, // a commit whose answer was lost is tried again
+    )
+    await tx.execute(
+      sql`select pg_notify(${RUNTIME_LOGS_CHANNEL}, id) from unnest(${applicationIds}::text[]) as ids(id)`,
+    )
+  })
+}
+
+/**
+ * Collects what Functions print and stores it in batches, every 100 ms or 200 lines. Ids are of the lines' moments and rise within
+ * the process. While the database is away up to 16 MB wait; what it refuses is dropped, counted and logged without its content.
+ */
+export function openRuntimeLog(deps: { db: Db; logger: Logger }): RuntimeLogWriter & { close(): Promise<void> } {
+  let waiting: Row[] = []
+  let waitingBytes = 0
+  const losses = new Map<string, Loss>()
+  let timer: NodeJS.Timeout | undefined
+  let flushing: Promise<void> | undefined
+  let isClosed = false
+  const idAt = openRisingIds()
+  const days = new Set<string>()
+
+  const later = (ms: number) => (timer ??= setTimeout(() => void flush(), ms).unref())
+
+  function add(given: RuntimeLogLine): void {
+    const line = {
+      ...given,
+      functionName: storableLine(given.functionName),
+      requestId: given.requestId === undefined ? undefined : storableLine(given.requestId),
+      message: storableLine(given.message),
+    }
+    const bytes = line.message.length + LINE_OVERHEAD_BYTES
+    waitingBytes += bytes
+    waiting.push({ id: idAt(line.at), line, bytes })
+    waitingGauge.set(waiting.length)
+  }
+
+  function lose(line: RuntimeLogLine): void {
+    dropped.inc()
+    const loss = losses.get(line.functionId)
+    losses.set(line.functionId, { count: (loss?.count ?? 0) + 1, last: line })
+  }
+
+  /** Says in the logs of Functions what they lost, once there is room again. */
+  function tellLosses(): void {
+    for (const { count, last } of losses.values()) {
+      const lines = count === 1 ? '1 line was' : `${count} lines were`
+      const message = `${lines} lost here: the log could not keep up`
+      add({ ...last, requestId: undefined, level: 'WARN', message })
+    }
+    losses.clear()
+  }
+
+  async function storeNext(): Promise<boolean> {
+    const rows = waiting.slice(0, BATCH_MAX)
+    try {
+      for (const { id } of rows) {
+        const at = momentOf(id)
+        const day = at.toISOString().slice(0, 10)
+        if (!days.has(day)) await makeDay(deps, 'runtime_logs', at)
+        days.add(day)
+      }
+      await store(deps, rows)
+    } catch (error) {
+      if (isUnavailable(error) && !isClosed) {
+        deps.logger.warn({ err: error, waiting: waiting.length }, 'runtime logs wait for the database')
+        later(RETRY_MS)
+        return false
+      }
+      days.clear()
+      // What was lost of being lost is not told.
+      dropped.inc(rows.length)
+      deps.logger.error({ err: error, count: rows.length }, 'runtime logs could not be stored')
+    }
+    waiting = waiting.slice(rows.length)
+    for (const { bytes } of rows) waitingBytes -= bytes
+    if (losses.size > 0 && !isClosed) tellLosses()
+    waitingGauge.set(waiting.length)
+    return true
+  }
+
+  async function storeAll(): Promise<void> {
+    while (waiting.length > 0 && (await storeNext()));
+  }
+
+  function flush(): Promise<void> {
+    clearTimeout(timer)
+    timer = undefined
+    flushing ??= storeAll().finally(() => {
+      flushing = undefined
+    })
+    return flushing
+  }
+
+  return {
+    write(line) {
+      if (isClosed) dropped.inc()
+      else if (waitingBytes >= WAITING_BYTES_MAX) lose(line)
+      else {
+        add(line)
+        if (waiting.length >= BATCH_MAX) void flush()
+        else later(BATCH_MS)
+      }
+    },
+    flush,
+    async close() {
+      isClosed = true
+      await flush()
+    },
+  }
+}
