@@ -1,4 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { scopeCatalogue } from '@platform/auth/scopes'
 import { createLogger } from '@platform/runtime/logger'
 import { Browser } from '@platform/testkit/browser'
@@ -106,6 +109,9 @@ export async function startPlatform(
     freePort(),
     options.objectsUrl === undefined ? newObjectsUrl() : { url: options.objectsUrl, remove: async () => {} },
   ])
+  // Sandboxed commands run as users of their own, who have to get through.
+  const functionsFolder = await mkdtemp(join(tmpdir(), 'fn-'))
+  await chmod(functionsFolder, 0o711)
   const apiUrl = `http://localhost:${apiPort}`
   const idpUrl = `http://localhost:${idpPort}`
   const consoleClientId = randomUUID()
@@ -142,6 +148,9 @@ export async function startPlatform(
     S3_DOMAIN: options.s3Domain,
     CONSOLE_CLIENT_IDS: consoleClientId,
     CORS_ORIGINS: options.corsOrigins?.join(','),
+    FUNCTION_SANDBOX: 'auto',
+    FUNCTION_EGRESS: 'host',
+    FUNCTIONS_FOLDER: functionsFolder,
     ...options.env,
   })
   await migrateApi(apiConfig)
@@ -227,6 +236,7 @@ export async function startPlatform(
       await idpServer.stop(0)
       await api.close()
       await idp.close()
+      await rm(functionsFolder, { recursive: true, force: true })
       await objects.remove()
     },
   }

@@ -1,3 +1,5 @@
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { discoverIssuer, ownKeys } from '@platform/auth/issuer-keys'
 import { openKeySet } from '@platform/auth/key-set'
@@ -19,6 +21,10 @@ import { openSiteDirectory } from './features/delivery/site-directory.ts'
 import { openStreamSlots } from './features/streams/stream-slots.ts'
 import { openRequestFeed } from './features/request-logs/follow.ts'
 import { openRequestLog } from './features/request-logs/write.ts'
+import { openFunctions } from './features/functions/open-functions.ts'
+import { openRuntimeLogFeed } from './features/runtime-logs/feed.ts'
+import { openRuntimeLog } from './features/runtime-logs/write.ts'
+import { signDeploymentAddress } from './http/deployment-address.ts'
 import { openLeases } from './features/uploads/leases.ts'
 import { activatePlan } from './features/products/products.ts'
 import { createProfileLearner } from './features/profiles/profiles.ts'
@@ -57,9 +63,31 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
   const activityFeed = openActivityFeed({ db, logger, streamSlots, notifications }, overrides.heartbeatMs)
   const buildLogFeed = openBuildLogFeed({ db, logger, streamSlots, notifications }, overrides.heartbeatMs)
   const requestFeed = openRequestFeed({ db, logger, streamSlots, notifications }, overrides.heartbeatMs)
+  const runtimeLogFeed = openRuntimeLogFeed({ db, logger, streamSlots, notifications }, overrides.heartbeatMs)
   const requestLog = openRequestLog({ db, logger })
+  const runtimeLog = openRuntimeLog({ db, logger })
   const builds = await openBuildQueue({ db, databaseUrl: config.DATABASE_URL, logger, notifications })
   const sites = openSiteDirectory({ db, notifications })
+  const appsUrl = new URL(config.APPS_URL ?? `http://localhost:${config.EDGE_PORT}`)
+  const deploymentAddressSigner = createSigner(config.MASTER_KEYS, 'deployment address')
+  const functions = openFunctions({
+    db,
+    blobs,
+    sealer,
+    now,
+    logger,
+    runtimeLog,
+    appsUrl,
+    region: config.EDGE_REGION,
+    apiUrl: config.API_INTERNAL_URL ?? config.PUBLIC_URL,
+    signDeployment: (deploymentId) => signDeploymentAddress(deploymentAddressSigner, deploymentId),
+    sandbox: {
+      mode: config.FUNCTION_SANDBOX,
+      egress: config.FUNCTION_EGRESS,
+      egressAllow: config.FUNCTION_EGRESS_ALLOW,
+    },
+    folder: config.FUNCTIONS_FOLDER ?? join(tmpdir(), `platform-functions-${config.HEALTH_PORT}`),
+  })
   const guardedFetch = overrides.guardedFetch ?? openGuardedFetch()
   const uploadLeases = openLeases({ db, notifications })
   const { PUBLIC_URL: publicUrl, IDP_URL: idpUrl } = config
@@ -90,14 +118,17 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       activityFeed,
       buildLogFeed,
       requestFeed,
+      runtimeLogFeed,
       streamSlots,
       requestLog,
+      runtimeLog,
       blobs,
       builds,
       uploadLeases,
       accessSigner: createSigner(config.MASTER_KEYS, 'object access'),
       partSigner: createSigner(config.MASTER_KEYS, 'archive part'),
       variableSigner: createSigner(config.MASTER_KEYS, 'variable digests'),
+      deploymentAddressSigner,
       learnProfile: createProfileLearner({
         db,
         now,
@@ -112,8 +143,10 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       clientAddress: resources.clientAddress,
       publicUrl,
       idpUrl,
-      appsUrl: new URL(config.APPS_URL ?? `http://localhost:${config.EDGE_PORT}`),
+      appsUrl,
       sites,
+      functions,
+      functionTimings: { firstByteMs: config.FUNCTION_FIRST_BYTE_MS, silentMs: config.FUNCTION_SILENT_MS },
       guardedFetch,
       place: {
         region: config.EDGE_REGION,
@@ -131,10 +164,13 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
     async close() {
       keySet.close()
       await builds.close()
+      await functions.close(0)
       await requestLog.close()
+      await runtimeLog.close()
       activityFeed.close()
       buildLogFeed.close()
       requestFeed.close()
+      runtimeLogFeed.close()
       await streamSlots.close()
       await guardedFetch.close()
       blobs.close()

@@ -45,6 +45,35 @@ const schema = z.object({
     .regex(/^[a-z0-9-]{1,64}$/)
     .default('us-east-1')
     .describe('the region that S3 clients are told, such as eu-central-1; they may sign for any'),
+  API_INTERNAL_URL: origin
+    .optional()
+    .describe('an origin that Functions reach this API by, such as http://api:4000; the public one if it is not set'),
+  FUNCTION_SANDBOX: z
+    .enum(['required', 'auto', 'none'])
+    .default('required')
+    .describe(
+      'how Functions are walled in: required (bubblewrap, or they are refused), auto (plain processes where it is missing) or none',
+    ),
+  FUNCTION_EGRESS: z
+    .enum(['public', 'none', 'host'])
+    .default('public')
+    .describe('what Functions may reach: public addresses alone, none, or whatever the host reaches'),
+  FUNCTION_EGRESS_ALLOW: list.describe(
+    'private hosts that Functions may reach all the same, with commas, such as 10.1.2.3:5432 or 10.2.0.0/16',
+  ),
+  FUNCTIONS_FOLDER: z
+    .string()
+    .regex(/^\/.{1,40}$/)
+    .optional()
+    .describe(
+      'an absolute folder of at most 41 characters for the files and sockets of Functions, such as /var/cache/fn',
+    ),
+  FUNCTION_FIRST_BYTE_MS: count
+    .default(60_000)
+    .describe('how many milliseconds a Function may take to begin its answer, such as 60000'),
+  FUNCTION_SILENT_MS: count
+    .default(300_000)
+    .describe('how many milliseconds an answer of a Function may be silent, such as 300000'),
   DEFAULT_PLAN: z
     .enum(['free', 'pro'])
     .default('free')

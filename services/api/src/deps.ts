@@ -11,9 +11,13 @@ import type { AnsweredRequest } from '@platform/service/request-record'
 import type { ActivityFeed } from './features/activity/feed.ts'
 import type { BuildLogFeed } from './features/deployments/build-log-feed.ts'
 import type { Builds } from './features/builds/queue.ts'
+import type { FunctionTimings } from './features/delivery/call-function.ts'
 import type { SiteDirectory } from './features/delivery/site-directory.ts'
+import type { Functions } from './features/functions/functions.ts'
 import type { LearnProfile } from './features/profiles/profiles.ts'
 import type { RequestFeed } from './features/request-logs/follow.ts'
+import type { RuntimeLogFeed } from './features/runtime-logs/feed.ts'
+import type { RuntimeLogWriter } from './features/runtime-logs/write.ts'
 import type { RequestLogWriter } from './features/request-logs/write.ts'
 import type { Blobs } from './features/storage/blobs.ts'
 import type { StreamSlots } from './features/streams/stream-slots.ts'
@@ -42,7 +46,23 @@ interface KeyActor {
   tokenExpiresAt?: Date
 }
 
-export type Actor = UserActor | KeyActor
+/** The Functions of a deployment, through a token of the credential that the platform gave it (D9). */
+interface FunctionActor {
+  kind: 'function'
+  /** The credential's client id. */
+  keyId: string
+  applicationId: string
+  deploymentId: string
+  /** Of storage and variables it reaches this environment alone. */
+  environmentId: string
+  scopes: ReadonlySet<string>
+  /** `exp` of the token; undefined where the credential itself signed the request. */
+  tokenExpiresAt?: Date
+}
+
+/** What acts as one application: its API keys and its Functions. */
+export type ApplicationActor = KeyActor | FunctionActor
+export type Actor = UserActor | ApplicationActor
 
 /**
  * What requests may use. compose.ts alone builds it; a function asks for the members it needs. A port is declared by the
@@ -63,8 +83,10 @@ export interface Deps {
   activityFeed: ActivityFeed
   buildLogFeed: BuildLogFeed
   requestFeed: RequestFeed
+  runtimeLogFeed: RuntimeLogFeed
   streamSlots: StreamSlots
   requestLog: RequestLogWriter
+  runtimeLog: RuntimeLogWriter
   blobs: Blobs
   builds: Builds
   uploadLeases: UploadLeases
@@ -74,6 +96,8 @@ export interface Deps {
   partSigner: Signer
   /** Makes digests of variables, by which two values can be told apart and neither guessed. */
   variableSigner: Signer
+  /** Signs what an edge says of whose Functions it relays requests of. */
+  deploymentAddressSigner: Signer
   learnProfile: LearnProfile
   /** Puts a new organization on the plan that the operator gives to all, in the transaction that creates it (D77). */
   startPlan: (db: Db, organizationId: string) => Promise<void>
@@ -85,6 +109,9 @@ export interface Deps {
   appsUrl: URL
   /** What answers at which hostname. */
   sites: SiteDirectory
+  /** Runs the Functions of deployments on this machine. */
+  functions: Functions
+  functionTimings: FunctionTimings
   /** Asks origins that a deployment's routes lead to. */
   guardedFetch: GuardedFetch
   /** Where this process is, as request logs name it, and the header in which trusted proxies say where a visitor is. */

@@ -6,11 +6,13 @@ import { deploymentEndpoints } from './features/deployments/routes.ts'
 import { referenceEndpoints } from './features/documents/reference.ts'
 import { wellKnownEndpoints } from './features/documents/well-known.ts'
 import { envVarEndpoints } from './features/env-vars/routes.ts'
+import { functionEndpoints } from './features/functions/routes.ts'
 import { hostnameEndpoints } from './features/hostnames/routes.ts'
 import { organizationEndpoints } from './features/organizations/routes.ts'
 import { productEndpoints } from './features/products/routes.ts'
 import { quotaEndpoints } from './features/quotas/routes.ts'
 import { requestLogEndpoints } from './features/request-logs/routes.ts'
+import { runtimeLogEndpoints } from './features/runtime-logs/routes.ts'
 import { storageEndpoints } from './features/storage/routes.ts'
 import { uploadEndpoints } from './features/uploads/routes.ts'
 import { tokenEndpoints } from './features/tokens/routes.ts'
@@ -24,12 +26,14 @@ export const endpoints: readonly Endpoint[] = [
   ...applicationEndpoints,
   ...deploymentEndpoints,
   ...artifactEndpoints,
+  ...functionEndpoints,
   ...hostnameEndpoints,
   ...envVarEndpoints,
   ...apiKeyEndpoints,
   ...storageEndpoints,
   ...uploadEndpoints,
   ...requestLogEndpoints,
+  ...runtimeLogEndpoints,
   ...activityEndpoints,
   ...tokenEndpoints,
   ...wellKnownEndpoints,

@@ -1,4 +1,4 @@
-import { runService } from '@platform/service/run-service'
+import { type Part, runService } from '@platform/service/run-service'
 import { compose, migrate } from './compose.ts'
 import { type Config, loadConfig } from './config.ts'
 import type { Deps } from './deps.ts'
@@ -10,14 +10,39 @@ const worker = (deps: Deps, { JOBS_EVERY_MS }: Config) => startWorker(deps, JOBS
 const api = (deps: Deps, { HOST: host, PORT: port, S3_PORT: s3Port }: Config) => startApi(deps, { host, port, s3Port })
 const edge = (deps: Deps, { HOST: host, EDGE_PORT: port }: Config) => startEdge(deps, { host, port })
 
+/** Says which walls Functions have on this machine. Not waited for: opening them takes longer than a start may. */
+async function reportWalls({ functions, logger }: Deps): Promise<void> {
+  const probed = await functions.probe()
+  if (probed.obstacle !== undefined) {
+    logger.warn(`Functions cannot run here: ${probed.obstacle}`)
+    return
+  }
+  const { missing, ...walls } = probed.capabilities
+  logger.info(walls, 'Functions can run')
+  for (const sentence of missing) logger.warn(sentence)
+}
+
+/** Of a role whose process may start Functions. */
+const withFunctions =
+  (start: (deps: Deps, config: Config) => Promise<Part[]>) =>
+  async (deps: Deps, config: Config): Promise<Part[]> => {
+    const parts = await start(deps, config)
+    void reportWalls(deps)
+    return parts
+  }
+
 await runService({
   loadConfig,
   migrate,
   compose,
   roles: {
-    all: async (deps, config) => [worker(deps, config), await api(deps, config), await edge(deps, config)],
+    all: withFunctions(async (deps, config) => [
+      worker(deps, config),
+      await api(deps, config),
+      await edge(deps, config),
+    ]),
     api: async (deps, config) => [await api(deps, config)],
-    worker: async (deps, config) => [worker(deps, config)],
-    edge: async (deps, config) => [await edge(deps, config)],
+    worker: withFunctions(async (deps, config) => [worker(deps, config)]),
+    edge: withFunctions(async (deps, config) => [await edge(deps, config)]),
   },
 })

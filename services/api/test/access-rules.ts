@@ -19,6 +19,7 @@ const scopes: Table<readonly string[]> = [
   [/^DELETE .*\/environments\//, ['network:storage:delete']],
   [/^GET \/deployments/, ['network:deployments:read']],
   [/^POST \/deployments/, ['network:deployments:trigger']],
+  [/^GET .*\/runtime-logs/, ['network:deployments:read']],
   [/^GET \/applications/, ['network:applications:read']],
   [/^(POST|PUT) \/applications/, ['network:applications:write']],
   [/^POST \/api-keys$/, ['platform:api_keys:write']],
@@ -65,6 +66,14 @@ export type Asker =
   | { kind: 'user'; scopes: readonly string[]; roles: Partial<Record<Whose, 'OWNER' | 'ADMIN' | 'MEMBER'>> }
   /** of: whose application it is bound to; organization: whose that stands in. */
   | { kind: 'key'; scopes: readonly string[]; of: Whose; organization: Whose }
+  /** Every environment that a request of this suite names is a production. */
+  | {
+      kind: 'function'
+      scopes: readonly string[]
+      of: Whose
+      organization: Whose
+      environment: 'production' | 'preview'
+    }
 
 export type Expected = 'done' | { status: 401 | 422 } | { status: 403 | 404; error: string }
 
@@ -92,6 +101,8 @@ function reach(operation: Operation, asker: Asker, { thing, on }: Reference, who
   }
 }
 
+const isOfPreview = (asker: Asker): boolean => asker.kind === 'function' && asker.environment === 'preview'
+
 /** The answer that D16 to D18 and wire.md's tables give, for a request that is right but for who asks and what it names. */
 export function expectedAnswer(
   operation: Operation,
@@ -99,7 +110,7 @@ export function expectedAnswer(
   named: readonly { reference: Reference; whose: Whose }[],
 ): Expected {
   if (asker.kind === 'unknown') return { status: 401 }
-  if (asker.kind === 'key' && isForUsersOnly(operation))
+  if ((asker.kind === 'key' || asker.kind === 'function') && isForUsersOnly(operation))
     return { status: 403, error: 'This operation needs a user-backed token' }
   const needed = scopesFor(operation)
   if (!satisfying(needed).some((scope) => asker.scopes.includes(scope)))
@@ -113,6 +124,9 @@ export function expectedAnswer(
   const reached = reach(operation, asker, first.reference, first.whose)
   if (reached !== 'done') return reached
   for (const { reference, whose } of below) {
+    // D9: another environment is denied to a Function, there or not.
+    const isOther = reference.thing.title === 'Environment' && (whose !== first.whose || isOfPreview(asker))
+    if (asker.kind === 'function' && isOther) return denied
     const isThere = reference.thing.isShared ? whose !== 'nobody' && whose !== 'malformed' : whose === first.whose
     if (!isThere) return missing(reference.thing.title)
   }

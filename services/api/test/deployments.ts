@@ -3,13 +3,15 @@ import { one } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
 import type { TestPlatform } from '@platform/testing/platform'
 import { and, asc, eq, sql } from 'drizzle-orm'
+import { createFunctionCredential, storeFunctionCredential } from '../src/features/api-keys/function-credential.ts'
+import { hostnames } from '../src/features/applications/hostnames-table.ts'
 import { environments, type EnvironmentSlug } from '../src/features/applications/table.ts'
 import { buildLogs, deployments } from '../src/features/deployments/table.ts'
 import type { Deployment } from '../src/features/deployments/transitions.ts'
 import { enlivenBlobs } from '../src/features/storage/enliven-blobs.ts'
 import { receiveBody } from '../src/features/storage/receive-body.ts'
 import { uploadBlobs, uploads } from '../src/features/storage/table.ts'
-import { type Owner, unique } from './scenario.ts'
+import { type Key, type Owner, tokenOf, unique } from './scenario.ts'
 import { type ZipEntry, zipOf } from './zip.ts'
 
 type Api = Pick<TestPlatform, 'api'>
@@ -98,6 +100,9 @@ export async function newDeployment(
         updatedAt: at,
       })
       .returning()
+    const { id, label } = one(made)
+    const hostname = { id: newId(), type: 'DEPLOYMENT', source: 'system', createdAt: at } as const
+    await tx.insert(hostnames).values({ ...hostname, applicationId: owner.applicationId, deploymentId: id, label })
     if (status === 'QUEUED') await api.builds.enqueue(tx, one(made).id)
     return one(made)
   })
@@ -146,4 +151,26 @@ export async function environmentOf(
       .from(environments)
       .where(and(eq(environments.applicationId, applicationId), eq(environments.slug, slug))),
   )
+}
+
+/** A deployment and the credential of its Functions, exchanged. */
+export interface TestFunction extends Key {
+  deploymentId: string
+  environmentId: string
+}
+
+/** Gives an application an ACTIVE deployment with a credential, as its provisioning does, and exchanges that. */
+export async function newFunction(
+  platform: TestPlatform,
+  owner: Pick<Owner, 'organizationId' | 'applicationId'>,
+  environment: EnvironmentSlug = 'production',
+): Promise<TestFunction> {
+  const { api } = platform
+  const deployment = await newDeployment(platform, owner, { environment, status: 'PROVISIONING' })
+  const credential = await createFunctionCredential(api, deployment)
+  await api.db.transaction((tx) => storeFunctionCredential(tx, api.now(), credential))
+  await api.db.update(deployments).set({ status: 'ACTIVE' }).where(eq(deployments.id, deployment.id))
+  const { clientId: id, secret } = credential
+  const { environmentId } = deployment
+  return { id, secret, token: await tokenOf(platform, id, secret), deploymentId: deployment.id, environmentId }
 }

@@ -9,6 +9,7 @@ import { type Asker, expectedAnswer, isForUsersOnly, satisfying, scopesFor, type
 import { faultsOfAnswer } from './answer-check.ts'
 import { guarded, open, type Operation, operations } from './operations.ts'
 import { recipeOf, type Reference, referencesOf, requestFor } from './recipes.ts'
+import { newFunction } from './deployments.ts'
 import { newKey, newOwner, type Owner } from './scenario.ts'
 import { openSender, type RawAnswer } from './send.ts'
 
@@ -27,6 +28,16 @@ const owners = {} as Record<'ana' | "ana's other" | 'ben', Owner>
 let everybody: Actor[]
 
 const scopesOfKeys = everyScope.filter((scope) => /^(network|platform:organizations):/.test(scope))
+/** D9, written out once more. */
+const scopesOfFunctions = [
+  'network:sticky_sessions:write',
+  'network:env_vars:read',
+  'network:storage:read',
+  'network:storage:write',
+  'network:storage:delete',
+  'network:ai_gateway:chat',
+  'network:ai_gateway:models',
+]
 const rolesOf = {
   ana: { ana: 'OWNER', "ana's other": 'OWNER' },
   adam: { ana: 'ADMIN', "ana's other": 'ADMIN' },
@@ -67,6 +78,20 @@ beforeAll(async () => {
     newKey(platform, owners["ana's other"], scopesOfKeys),
     newKey(platform, ben, scopesOfKeys),
   ])
+  const functions = await Promise.all(
+    (
+      [
+        ['ana', 'ana', 'production'],
+        ['ana', 'ana', 'preview'],
+        ["ana's other", 'ana', 'production'],
+        ['ben', 'ben', 'production'],
+      ] as const
+    ).map(async ([of, organization, environment]): Promise<Actor> => {
+      const { token } = await newFunction(platform, owners[of], environment)
+      const asker: Asker = { kind: 'function', scopes: scopesOfFunctions, of, organization, environment }
+      return { name: `a Function of ${environment} of ${of}`, asker, token }
+    }),
+  )
   const past = Math.floor(platform.clock.now().getTime() / 1_000) - 1
   const expired = (keySet: { sign: TestPlatform['idp']['keySet']['sign'] }, token: string) =>
     keySet.sign('at+jwt', { ...decodeJwt(token), exp: past })
@@ -96,6 +121,7 @@ beforeAll(async () => {
       asker: { kind: 'key', scopes: scopesOfKeys, of: 'ben', organization: 'ben' },
       token: keyOfBen.token,
     },
+    ...functions,
   ]
 })
 afterAll(async () => {

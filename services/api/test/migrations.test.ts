@@ -17,12 +17,15 @@ const steps = tags.slice(1).map((tag, n) => [tag, tags[n] ?? ''] as const)
 
 /** What ties columns to each other, and a catalog does not say in a way that can be followed. */
 const exceptions: Exceptions = {
+  api_keys: { deployment_id: null, environment_id: null },
   env_vars: { layer: 'application', application_id: { of: 'applications', column: 'id' } },
 }
 /** What the service makes while it runs and its tables need to take rows, once they are there. */
 const preparations = [
   `do $$ begin if to_regclass('request_logs') is not null then
     create table if not exists request_logs_any partition of request_logs default; end if; end $$`,
+  `do $$ begin if to_regclass('runtime_logs') is not null then
+    create table if not exists runtime_logs_any partition of runtime_logs default; end if; end $$`,
 ]
 
 const ROWS = 30

@@ -207,6 +207,10 @@ const recipes: Record<string, Recipe> = {
     alsoNeeds: ['network:env_vars:read'],
   },
   listRequests: { query: () => ({ limit: '5', statusFamily: '2xx' }), filters: ['deploymentId'] },
+  listRuntimeLogs: { query: () => ({ limit: '5', level: 'WARN' }), filters: ['functionId'] },
+  listApplicationRuntimeLogs: { query: () => ({ limit: '5', level: 'WARN' }), filters: ['functionId'] },
+  streamRuntimeLogs: { query: () => ({ level: 'WARN' }), filters: ['functionId'] },
+  streamApplicationRuntimeLogs: { query: () => ({ level: 'WARN' }), filters: ['functionId'] },
   summarizeRequests: { query: () => ({ groupBy: 'status' }) },
   createBucket: { body: () => ({ name: `b-${unique()}` }), filters: ['environmentId'] },
   deleteBucket: { query: () => ({ force: 'true' }) },
@@ -221,6 +225,7 @@ const recipes: Record<string, Recipe> = {
   createPartUrl: { body: ({ uploadId }) => ({ uploadId, partNumber: 1 }) },
   completeUpload: { body: ({ uploadId }) => ({ uploadId, parts: [{ partNumber: 1, etag: ETAG_OF_X }] }) },
   listBuildLogs: { query: () => ({ limit: '5' }) },
+  listDeploymentFunctions: { query: () => ({ limit: '5' }) },
   listDeploymentFiles: { query: () => ({ limit: '5' }) },
   listApiKeys: { query: ({ applicationId = '' }) => ({ applicationId }) },
 }

@@ -46,11 +46,17 @@ export async function newKey(
     scopes,
   })
   if (made.status !== 201) throw new Error(`No key: ${made.text}`)
+  const { id, secret } = made.body as Key
+  return { id, secret, token: await tokenOf(platform, id, secret) }
+}
+
+/** Exchanges a credential. */
+export async function tokenOf(platform: TestPlatform, id: string, secret: string): Promise<string> {
   // From an address of its own: without a bearer header an address may send 600 requests only (A §8).
   const address = `198.18.${[...randomBytes(2)].join('.')}`
-  const exchanged = await exchange(platform, made.body.id, made.body.secret, {}, { 'x-forwarded-for': address })
+  const exchanged = await exchange(platform, id, secret, {}, { 'x-forwarded-for': address })
   if (exchanged.status !== 200) throw new Error(`No token: ${exchanged.text}`)
-  return { id: made.body.id, secret: made.body.secret, token: exchanged.body.access_token }
+  return (exchanged.body as { access_token: string }).access_token
 }
 
 /** client_credentials at the API's token endpoint. */

@@ -7,7 +7,7 @@ import { loadConfig } from '../src/config.ts'
 import type { UserActor } from '../src/deps.ts'
 import { createApiKey } from '../src/features/api-keys/api-keys.ts'
 import { createApplication } from '../src/features/applications/applications.ts'
-import { getEnvironment } from '../src/features/applications/reach.ts'
+import { reachEnvironmentOf } from '../src/features/applications/reach.ts'
 import { createOrganization } from '../src/features/organizations/organizations.ts'
 import { createBucket } from '../src/features/storage/buckets.ts'
 
@@ -46,7 +46,7 @@ export async function storageProcess(objectsUrl: string, { now = () => new Date(
   }
   const organization = await createOrganization(deps, by, { name: 'Storage' })
   const application = await createApplication(deps, organization, { name: 'Storage' })
-  const environment = await getEnvironment(deps, application, 'production')
+  const environment = await reachEnvironmentOf({ deps, actor: by }, application, 'production')
   const bucket = await createBucket(deps, application, environment, { name: 'files', visibility: 'public' })
   const key = await createApiKey(deps, by, application, { name: 'files', scopes })
   const origin = env.PUBLIC_URL ?? ''

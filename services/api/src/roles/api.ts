@@ -1,4 +1,4 @@
-import { type IncomingMessage, type RequestListener, STATUS_CODES } from 'node:http'
+import type { RequestListener } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
 import { renderError } from '@platform/errors/render-error'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
@@ -12,6 +12,7 @@ import { createS3Listener } from '../features/s3/server.ts'
 import { createPartServer } from '../features/deployments/receive-part.ts'
 import { createTusServer } from '../features/tus/server.ts'
 import { createApp } from '../http/app.ts'
+import { limitBody } from '../http/limit-body.ts'
 
 /**
  * Escapes dot segments, so that `/organizations/%2e%2e` is answered as a malformed id. As a URL it would be folded to `/` before
@@ -28,19 +29,6 @@ const keepDotSegments = (url: string): string => {
 }
 
 const unreadable = unreadableRequest({ error: 'The request is not valid HTTP' })
-
-const BODY_MS = 30_000
-
-/** Answers 408 to a body that has not arrived within 30 s. No operation takes a body that needs longer. */
-function limitBody(incoming: IncomingMessage): void {
-  const { 'content-length': length, 'transfer-encoding': encoding } = incoming.headers
-  if (encoding === undefined && (length === undefined || length === '0')) return
-  const late = setTimeout(() => {
-    const head = `HTTP/1.1 408 ${STATUS_CODES[408]}\r\nConnection: close\r\nContent-Type: ${unreadable.type}`
-    incoming.socket.end(`${head}\r\nContent-Length: ${unreadable.body.length}\r\n\r\n${unreadable.body}`)
-  }, BODY_MS).unref()
-  incoming.once('close', () => clearTimeout(late))
-}
 
 const isAt = (url: string, prefix: string): boolean =>
   url.startsWith(prefix) && (url.length === prefix.length || '/?'.includes(url.charAt(prefix.length)))
@@ -86,7 +74,7 @@ export async function startApi(
         door[1](incoming, outgoing)
         return
       }
-      limitBody(incoming)
+      limitBody(incoming, unreadable)
       incoming.url = keepDotSegments(url)
       void handle(incoming, outgoing)
     },
@@ -109,6 +97,7 @@ export async function startApi(
       deps.activityFeed.endStreams()
       deps.buildLogFeed.endStreams()
       deps.requestFeed.endStreams()
+      deps.runtimeLogFeed.endStreams()
       await Promise.all([server.stop(drainMs), s3Server.stop(drainMs)])
     },
   }

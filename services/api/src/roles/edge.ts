@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import { listen, type Listening } from '@platform/service/http-server'
 import type { Deps } from '../deps.ts'
 import { createDeploymentServer } from '../features/delivery/deployment-server.ts'
@@ -6,14 +7,34 @@ import { createDeliveryServer } from '../features/delivery/server.ts'
 import { sendPage, unreadableHost } from '../features/delivery/site-page.ts'
 
 /**
+ * Whether a request opens a WebSocket (RFC 6455 §4.1). Clients that offer HTTP/2 in the clear send an Upgrade header with ordinary
+ * requests, bodies included.
+ */
+const isWebSocket = ({ method, headers }: IncomingMessage): boolean =>
+  method === 'GET' &&
+  headers.upgrade?.toLowerCase() === 'websocket' &&
+  headers['transfer-encoding'] === undefined &&
+  (headers['content-length'] ?? '0') === '0'
+
+/**
  * Serves hostnames on a port of their own: deployments at one label below the host of APPS_URL, else buckets. Which of the two
  * is decided by the host alone, since nothing else tells their origins apart.
  */
-export function startEdge(deps: Deps, at: { host: string; port: number }): Promise<Listening> {
+export async function startEdge(deps: Deps, at: { host: string; port: number }): Promise<Listening> {
   const serveBucket = createDeliveryServer(deps)
-  const serveDeployment = createDeploymentServer(deps)
+  const deployments = createDeploymentServer(deps)
+  deps.functions.serveAssets((deploymentId, incoming, outgoing) =>
+    deployments.serveFiles(deploymentId, incoming, outgoing),
+  )
   const objectsSuffix = `.${deps.objectsDomain.replace(/:\d+$/, '')}`
-  return listen(
+  const labelOf = (hostname: string): string | undefined =>
+    hostname.endsWith(objectsSuffix) ? undefined : labelBelow(hostname, deps.appsUrl.hostname)
+  const deploymentOf = (incoming: IncomingMessage): { label: string; url: string } | undefined => {
+    const target = readTargetOf(incoming)
+    const label = target && labelOf(target.hostname)
+    return target && label !== undefined ? { label, url: target.url } : undefined
+  }
+  const server = await listen(
     (incoming, outgoing) => {
       const target = readTargetOf(incoming)
       if (!target) {
@@ -21,16 +42,34 @@ export function startEdge(deps: Deps, at: { host: string; port: number }): Promi
         return
       }
       const { hostname, url } = target
-      const label = hostname.endsWith(objectsSuffix) ? undefined : labelBelow(hostname, deps.appsUrl.hostname)
+      const label = labelOf(hostname)
       if (label === undefined) {
         if (incoming.url !== url) {
           incoming.url = url
           incoming.headers.host = hostname
         }
         serveBucket(incoming, outgoing)
-      } else serveDeployment(incoming, outgoing, label, url)
+      } else deployments.serve(incoming, outgoing, label, url)
     },
     at.host,
     at.port,
+    undefined,
+    {
+      // Functions take bodies for as long as they come; all others have 30 s.
+      requestTimeoutMs: 0,
+      isUpgrade: (incoming) => isWebSocket(incoming) && deploymentOf(incoming) !== undefined,
+      onUpgrade(incoming, socket, head) {
+        const deployment = deploymentOf(incoming)
+        if (deployment) deployments.upgrade(incoming, socket, head, deployment.label, deployment.url)
+        else socket.destroy()
+      },
+    },
   )
+  return {
+    ...server,
+    async stop(drainMs = 25_000) {
+      await server.stop(drainMs)
+      await deps.functions.close(drainMs)
+    },
+  }
 }

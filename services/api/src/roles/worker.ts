@@ -8,9 +8,11 @@ import { sweepDeployments } from '../features/builds/sweep-deployments.ts'
 import { compressNewArtifacts } from '../features/artifacts/compress-artifacts.ts'
 import { discardActivities } from '../features/activity/record.ts'
 import { openRetirement } from '../features/deployments/retirement.ts'
+import { discardLostSlots } from '../features/functions/record-usage.ts'
 import { discardIdempotentRequests } from '../http/idempotency.ts'
 import { discardLostStreams } from '../features/streams/stream-slots.ts'
 import { keepDays } from '../features/request-logs/days.ts'
+import { keepRuntimeLogDays } from '../features/runtime-logs/days.ts'
 import { openPathRanker } from '../features/request-logs/path-ranks.ts'
 import { discardFollowed } from '../features/request-logs/follow.ts'
 import { discardSummaries } from '../features/request-logs/request-summary.ts'
@@ -27,8 +29,10 @@ const openJobs = (): Jobs<Deps> => ({
   'discard activities': discardActivities,
   'discard the streams of killed processes': discardLostStreams,
   'keep the days of request logs': keepDays,
+  'keep the days of runtime logs': keepRuntimeLogDays,
   'discard the sums of requests': discardSummaries,
   'discard the order of followed requests': discardFollowed,
+  'discard the slots of killed edges': discardLostSlots,
   'expire uploads': expireUploads,
   'discard the jobs of builds': ({ builds }) => builds.discardTaken(),
   'retire old deployments': openRetirement(),

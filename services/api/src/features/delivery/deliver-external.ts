@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream'
 import { BadGateway } from '@platform/errors/api-error'
 import { RefusedAddress, UnreachableOrigin } from '@platform/guarded-fetch/guarded-fetch'
-import type { Answer, HeaderPairs } from '@platform/build-output/router'
+import type { Answer } from '@platform/build-output/router'
 import type { Deps } from '../../deps.ts'
-import { cleanAnswerHeaders } from './headers.ts'
+import { mergeAnswerHeaders, pairsOf } from './answer-headers.ts'
 import type { SitePage } from './site-page.ts'
 import { flatten, type Visit } from './visit.ts'
 
@@ -11,9 +11,6 @@ import { flatten, type Visit } from './visit.ts'
 const LOOP_TOKEN = 'platform-edge'
 /** Headers that carry the visitor's authority, or speak of the platform's own connection. */
 const withheld = new Set(['authorization', 'cookie', 'host', 'content-length', 'expect', 'x-vercel-ip-country'])
-
-const pairsOf = (headers: Record<string, string | string[]>): HeaderPairs =>
-  Object.entries(headers).flatMap(([name, value]) => [value].flat().map((one): [string, string] => [name, one]))
 
 const isLoop = (cdnLoop: string | string[] | undefined): boolean =>
   [cdnLoop ?? []]
@@ -84,12 +81,7 @@ export async function deliverExternal(
     visit.sendPage(statusPage(502))
     return
   }
-  const received = pairsOf(response.headers)
-  const own = new Set(received.map(([name]) => name))
-  const important = new Set(answer.important)
-  const added = answer.headers.filter(([name]) => important.has(name) || !own.has(name))
-  const kept = received.filter(([name]) => !important.has(name))
   const status = response.status === 200 ? (answer.status ?? 200) : response.status
-  const sent = flatten(cleanAnswerHeaders([...kept, ...added], visit.hostname))
+  const sent = flatten(mergeAnswerHeaders(answer, pairsOf(response.headers), visit.hostname))
   await visit.stream(status, sent, bodyOf(response.body))
 }

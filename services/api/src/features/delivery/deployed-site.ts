@@ -1,9 +1,11 @@
-import { compileOutput, type Router } from '@platform/build-output/router'
+import { compileFiles, compileOutput, type Router } from '@platform/build-output/router'
 import type { Db } from '@platform/runtime/database'
 import { eq } from 'drizzle-orm'
 import { LRUCache } from 'lru-cache'
 import { deploymentFiles } from '../artifacts/table.ts'
 import { deployments } from '../deployments/table.ts'
+import { functionIdOf } from '../functions/functions.ts'
+import type { ServedBy } from '../request-logs/table.ts'
 import { DeployedFile } from './deployed-file.ts'
 
 /** What compiled deployments may take, by estimate. */
@@ -20,9 +22,37 @@ export interface DeployedSite {
   /** By path without a leading slash. */
   files: ReadonlyMap<string, DeployedFile>
   hasFile: (path: string) => boolean
+  /** Routes what a worker asks of its own files. */
+  fileRouter: Router
+  /** Functions by every path that they answer at. */
+  functions: ReadonlyMap<string, DeployedFunction>
 }
 
-async function load(db: Db, id: string): Promise<{ site: DeployedSite; bytes: number } | undefined> {
+/** A Function as request logs name it. */
+export interface DeployedFunction {
+  id: string
+  deploymentId: string
+  /** In the output, without `.func`. */
+  path: string
+  servedBy: ServedBy
+}
+
+function describe(deploymentId: string, path: string, region: string | undefined): DeployedFunction {
+  const id = functionIdOf(deploymentId, path)
+  const deploymentFunction = {
+    id,
+    name: path,
+    path: `/${path}`,
+    region: region ?? null,
+  }
+  return { id, deploymentId, path, servedBy: { deploymentStatus: 'ACTIVE', deploymentFunction } }
+}
+
+async function load(
+  db: Db,
+  id: string,
+  region: string | undefined,
+): Promise<{ site: DeployedSite; bytes: number } | undefined> {
   const [[row], files] = await Promise.all([
     db
       .select({
@@ -45,6 +75,10 @@ async function load(db: Db, id: string): Promise<{ site: DeployedSite; bytes: nu
     router: compileOutput(row.output),
     files: byPath,
     hasFile: (path: string) => byPath.has(path),
+    fileRouter: compileFiles(row.output),
+    functions: new Map(
+      Object.entries(row.output.functions).map(([path, { function: own }]) => [path, describe(id, own, region)]),
+    ),
   }
   return { site, bytes: files.length * BYTES_OF_FILE + JSON.stringify(row.output).length * BYTES_OF_ROUTE_TEXT + 1 }
 }
@@ -53,14 +87,17 @@ async function load(db: Db, id: string): Promise<{ site: DeployedSite; bytes: nu
  * Compiled deployments by id: each is loaded once, however many requests wait for it, and the least recently used make room.
  * id: of a deployment that is ACTIVE, and so has its output and all its files. undefined: its row is gone.
  */
-export function openDeployedSites(db: Db): (id: string) => Promise<DeployedSite | undefined> {
+export function openDeployedSites(
+  db: Db,
+  region: string | undefined,
+): (id: string) => Promise<DeployedSite | undefined> {
   // One that is larger than all the room would never be kept, and be compiled for each request: it counts as all of it.
   const compiled = new LRUCache<string, DeployedSite>({ maxSize: BYTES_MAX })
   const loading = new Map<string, Promise<DeployedSite | undefined>>()
 
   async function loadOne(id: string): Promise<DeployedSite | undefined> {
     try {
-      const loaded = await load(db, id)
+      const loaded = await load(db, id, region)
       if (loaded) compiled.set(id, loaded.site, { size: Math.min(loaded.bytes, BYTES_MAX) })
       return loaded?.site
     } finally {

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import { fileNameOf, normalizePath } from '@platform/build-output/normalize-path'
 import type { Answer } from '@platform/build-output/router'
 import { ApiError } from '@platform/errors/api-error'
@@ -9,8 +10,11 @@ import { asApiError, requestIdOf } from '../../http/exchange.ts'
 import { openArtifactFinder } from '../artifacts/artifact-blobs.ts'
 import { openAssetContents } from './asset-contents.ts'
 import { deliverExternal } from './deliver-external.ts'
+import { callMiddleware, deliverFunction, type FunctionCaller } from './deliver-function.ts'
+import { deliverUpgrade } from './deliver-upgrade.ts'
+import { openResponseCache } from './response-cache.ts'
 import { deliverFile, type FileReader } from './deliver-file.ts'
-import { type DeployedSite, openDeployedSites } from './deployed-site.ts'
+import { type DeployedFunction, type DeployedSite, openDeployedSites } from './deployed-site.ts'
 import { openEarlierFiles } from './earlier-files.ts'
 import { cleanAnswerHeaders } from './headers.ts'
 import { isLabel } from './request-host.ts'
@@ -22,8 +26,28 @@ const OPERATION = 'deliverDeployment'
 
 type EdgeDeps = Pick<
   Deps,
-  'db' | 'blobs' | 'sites' | 'requestLog' | 'recordRequest' | 'appsUrl' | 'place' | 'clientAddress' | 'guardedFetch'
+  | 'functions'
+  | 'functionTimings'
+  | 'logger'
+  | 'db'
+  | 'blobs'
+  | 'sites'
+  | 'requestLog'
+  | 'recordRequest'
+  | 'appsUrl'
+  | 'place'
+  | 'clientAddress'
+  | 'guardedFetch'
 >
+
+/** label: in front of the host of APPS_URL. url: the target without scheme and host. */
+interface DeploymentServer {
+  serve(incoming: IncomingMessage, outgoing: ServerResponse, label: string, url: string): void
+  /** Answers a request for another protocol; head: what came behind its headers. */
+  upgrade(incoming: IncomingMessage, socket: Socket, head: Buffer, label: string, url: string): void
+  /** Answers what a Function asks of its deployment's own files. */
+  serveFiles(deploymentId: string, incoming: IncomingMessage, outgoing: ServerResponse): void
+}
 
 const words = { PENDING: 'waits for its upload', QUEUED: 'waits to be built', STARTING: 'is being unpacked' }
 
@@ -103,11 +127,11 @@ const statusPage = (status: number): SitePage => ({
 
 /**
  * Answers at the hostnames of deployments. It adds nothing to a site's answer that the site did not ask for but caching headers:
- * no CORS, no security headers, no limits (deployments.md Edge). `serve` is told the label in front of the host of APPS_URL, and
- * the target without scheme and host.
+ * no CORS, no security headers, no limits (deployments.md Edge).
  */
-export function createDeploymentServer(deps: EdgeDeps) {
-  const findDeployedSite = openDeployedSites(deps.db)
+export function createDeploymentServer(deps: EdgeDeps): DeploymentServer {
+  const findDeployedSite = openDeployedSites(deps.db, deps.place.region)
+  const caller: FunctionCaller = { deps, timings: deps.functionTimings, cache: openResponseCache() }
   const findEarlierFile = openEarlierFiles(deps.db)
   const reader: FileReader = {
     blobs: deps.blobs,
@@ -133,8 +157,7 @@ export function createDeploymentServer(deps: EdgeDeps) {
     else visit.sendPage(statusPage(404))
   }
 
-  async function answerRouted(visit: Visit, site: DeployedSite): Promise<void> {
-    const answer = site.router.route(visit, site.hasFile)
+  async function deliver(visit: Visit, site: DeployedSite, answer: Answer): Promise<void> {
     switch (answer.kind) {
       case 'asset': {
         const file = site.files.get(answer.path)
@@ -160,11 +183,37 @@ export function createDeploymentServer(deps: EdgeDeps) {
       case 'not-found':
         await answerMissing(visit, site, answer)
         break
-      case 'function':
-      case 'middleware':
+      case 'function': {
+        const fn = functionOf(site, answer.path)
+        if (visit.upgrade) await deliverUpgrade(caller, visit, fn, answer, visit.upgrade.head)
+        else await deliverFunction(caller, visit, site, fn, answer)
+        break
+      }
+      case 'middleware': {
+        const fn = functionOf(site, answer.path)
+        const result = await callMiddleware(caller, visit, fn, answer.url)
+        if (!result) break
+        const next = answer.resume(result)
+        if (next.kind === 'answered') {
+          visit.servedBy = fn.servedBy
+          visit.cacheStatus = 'bypass'
+          const headers = cleanAnswerHeaders(next.headers, visit.hostname)
+          const kept = headers.filter(([name]) => name !== 'content-length')
+          const isBodiless = next.status === 204 || next.status === 304
+          const length = isBodiless ? [] : ['content-length', String(result.body.length)]
+          visit.send(next.status, [...flatten(kept), ...length], isBodiless ? undefined : result.body)
+        } else await deliver(visit, site, next)
+        break
+      }
       case 'answered':
-        throw new Error(`Deployment ${site.id} answers by a ${answer.kind}, which no output may have`)
+        throw new Error(`Deployment ${site.id} is answered by a middleware that was not called`)
     }
+  }
+
+  const functionOf = (site: DeployedSite, path: string): DeployedFunction => {
+    const found = site.functions.get(path)
+    if (!found) throw new Error(`Deployment ${site.id} routes to the Function ${path}, which it does not have`)
+    return found
   }
 
   async function answerVisit(visit: Visit): Promise<void> {
@@ -187,7 +236,7 @@ export function createDeploymentServer(deps: EdgeDeps) {
       visit.sendPage(nothingHere)
       return
     }
-    if (!outgoing.destroyed) await answerRouted(visit, deployed)
+    if (!outgoing.destroyed) await deliver(visit, deployed, deployed.router.route(visit, deployed.hasFile))
   }
 
   /** Answers with what went wrong; an answer that had begun is cut off, so that nobody takes it for whole. */
@@ -214,21 +263,51 @@ export function createDeploymentServer(deps: EdgeDeps) {
     })
   }
 
-  async function run(incoming: IncomingMessage, outgoing: ServerResponse, label: string, url: string): Promise<void> {
+  async function run(
+    incoming: IncomingMessage,
+    outgoing: ServerResponse,
+    label: string,
+    url: string,
+    answer: (visit: Visit) => Promise<void> = answerVisit,
+  ): Promise<void> {
     const startedAt = performance.now()
     // A pipelined request is answered when it is its turn, so that what the connection sends is its own.
     if (!outgoing.socket) await once(outgoing, 'socket')
     const visit = new Visit(deps, incoming, outgoing, label, url)
     try {
-      await answerVisit(visit)
+      await answer(visit)
       observeRequest(OPERATION, outgoing.statusCode, performance.now() - startedAt)
     } catch (error) {
       fail(visit, error, startedAt)
     }
   }
 
-  return (incoming: IncomingMessage, outgoing: ServerResponse, label: string, url: string): void =>
-    void run(incoming, outgoing, label, url)
+  return {
+    serve(incoming, outgoing, label, url) {
+      void run(incoming, outgoing, label, url)
+    },
+    upgrade(incoming, socket, head, label, url) {
+      const outgoing = new ServerResponse(incoming)
+      outgoing.shouldKeepAlive = false
+      outgoing.assignSocket(socket)
+      outgoing.once('finish', () => socket.end())
+      // An upgraded connection is no longer the response's.
+      socket.once('close', () => void (outgoing.socket && outgoing.destroy()))
+      socket.on('error', () => {})
+      void run(incoming, outgoing, label, url, (visit) => {
+        visit.upgrade = { head }
+        return answerVisit(visit)
+      })
+    },
+    serveFiles(deploymentId, incoming, outgoing) {
+      // Nobody's visit: it is not logged.
+      void run(incoming, outgoing, 'files', incoming.url ?? '/', async (visit) => {
+        const deployed = await findDeployedSite(deploymentId)
+        if (!deployed) visit.sendPage(nothingHere)
+        else await deliver(visit, deployed, deployed.fileRouter.route(visit, deployed.hasFile))
+      })
+    },
+  }
 }
 
 /** A location as a header may hold it: what a pattern took from a path may be any text. */

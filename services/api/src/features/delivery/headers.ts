@@ -19,11 +19,31 @@ const hopByHop = new Set([
  * was CVE-2025-29927.
  */
 const spoofable =
-  /^(?:forwarded$|next-resume$|x-(?:forwarded-|real-ip$|vercel-|now-|matched-path$|middleware-|invoke-|invocation-id$|nextjs-|astro-|sticky-|next-|prerender-revalidate$))/
+  /^(?:forwarded$|next-resume$|x-(?:forwarded-|platform-|real-ip$|vercel-|now-|matched-path$|middleware-|invoke-|invocation-id$|nextjs-|astro-|sticky-|next-|prerender-revalidate$))/
+
+/** Names of headers are few, and a client that sends many different ones is not remembered for ever. */
+const NAMES_MAX = 1_000
+const passing = new Map<string, boolean>()
+
+/** Whether a client may set a header that goes on. */
+function mayPass(name: string): boolean {
+  let may = passing.get(name)
+  if (may === undefined) {
+    may = !hopByHop.has(name) && !spoofable.test(name)
+    if (passing.size >= NAMES_MAX) passing.clear()
+    passing.set(name, may)
+  }
+  return may
+}
+
+/** Headers of an answer that are between a framework and the platform, or that the platform alone sets. */
+const ofPlatform = new Set(['x-next-cache-tags', 'x-cache', 'x-platform-error'])
 
 /** Names that a Connection header adds to those of the connection. */
 const namesOf = (connection: string | undefined): string[] =>
-  connection === undefined ? [] : connection.split(',').map((name) => name.trim().toLowerCase())
+  connection === undefined || connection === 'keep-alive'
+    ? []
+    : connection.split(',').map((name) => name.trim().toLowerCase())
 
 /**
  * A client's headers without those of its connection and those that only the platform may set; what is left is what routes,
@@ -34,7 +54,7 @@ export function cleanRequestHeaders(headers: IncomingHttpHeaders): Record<string
   const kept: Record<string, string | string[]> = {}
   for (const name of Object.keys(headers)) {
     const value = headers[name]
-    if (value === undefined || hopByHop.has(name) || spoofable.test(name) || named.includes(name)) continue
+    if (value === undefined || !mayPass(name) || named.includes(name)) continue
     kept[name] = value
   }
   return kept
@@ -59,9 +79,10 @@ function cookieDomain(cookie: string): string | undefined {
  * hostname: without port. Names are in lower case, and may repeat.
  */
 export function cleanAnswerHeaders(headers: HeaderPairs, hostname: string): HeaderPairs {
-  const named = headers.filter(([name]) => name === 'connection').flatMap(([, value]) => namesOf(value))
+  const named: string[] = []
+  for (const [name, value] of headers) if (name === 'connection') named.push(...namesOf(value))
   return headers.filter(([name, value]) => {
-    if (hopByHop.has(name) || name === 'x-next-cache-tags' || name.startsWith('x-middleware-')) return false
+    if (hopByHop.has(name) || ofPlatform.has(name) || name.startsWith('x-middleware-')) return false
     if (named.includes(name)) return false
     return name !== 'set-cookie' || (cookieDomain(value) ?? hostname) === hostname
   })

@@ -1,7 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { HeaderPairs } from '@platform/build-output/router'
+import { newIdAt } from '@platform/runtime/new-id'
 import type { Deps } from '../../deps.ts'
+import { limitBody } from '../../http/limit-body.ts'
 import { sendChunk } from '../../http/send-content.ts'
 import type { CacheStatus, ServedBy } from '../request-logs/table.ts'
 import type { FlatHeaders } from './deployed-file.ts'
@@ -10,6 +12,8 @@ import { sendPage, type SitePage } from './site-page.ts'
 
 /** A body up to this is written at once; a longer one in slices, so that the log counts what a client that left had received. */
 const SLICE_BYTES = 524_288
+/** A body up to this is copied to be written with its head. */
+const JOINED_BYTES = 16_384
 /** A client that takes nothing for so long has gone without a word. */
 const SILENT_MS = 300_000
 
@@ -38,14 +42,21 @@ export class Visit {
   cacheStatus: CacheStatus | undefined
   /** What an origin was sent of the body; of one that nobody reads, nothing. */
   requestBodyBytes = 0
+  /** For a request for another protocol; head: what came behind its headers. */
+  upgrade: { head: Buffer } | undefined
   readonly #deps: VisitDeps
   readonly #startedAt = new Date()
+  #id: string | undefined
+  #host: string | undefined
+  #hostname: string | undefined
   /** `bytesWritten` of the socket when this answer began. */
   readonly #sentBefore: number
+  readonly #stopBodyLimit: () => void
   #bytesSent = 0
   #bodyBytes = 0
   /** True if the body went out in one write, so that partial progress is not known. */
   #isAtOnce = false
+  #upgradedStatus: number | undefined
   #headers: FlatHeaders = []
   #cleanHeaders: Record<string, string | string[]> | undefined
 
@@ -60,7 +71,18 @@ export class Visit {
     this.query = end === -1 ? '' : url.slice(end + 1)
     this.socket = incoming.socket
     this.#sentBefore = this.socket.bytesWritten
+    this.#stopBodyLimit = limitBody(incoming)
     outgoing.on('close', () => this.#log())
+  }
+
+  /** Of its record in the request log; what the Function knows it by. */
+  get id(): string {
+    return (this.#id ??= newIdAt(this.#startedAt))
+  }
+
+  /** Somebody reads the body in its own time; until then it has 30 s. */
+  takeBody(): void {
+    this.#stopBodyLimit()
   }
 
   get method(): string {
@@ -69,11 +91,11 @@ export class Visit {
 
   /** With the port, as lists of hostnames show it. */
   get host(): string {
-    return `${this.label}.${this.#deps.appsUrl.host}`
+    return (this.#host ??= `${this.label}.${this.#deps.appsUrl.host}`)
   }
 
   get hostname(): string {
-    return `${this.label}.${this.#deps.appsUrl.hostname}`
+    return (this.#hostname ??= `${this.label}.${this.#deps.appsUrl.hostname}`)
   }
 
   get protocol(): 'http' | 'https' {
@@ -98,6 +120,45 @@ export class Visit {
       'x-forwarded-proto': this.protocol,
       ...(this.country !== undefined && { 'x-vercel-ip-country': this.country }),
     })
+  }
+
+  /** Begins an answer whose body comes by `write`, and ends with `end`. */
+  writeHead(status: number, headers: FlatHeaders): void {
+    this.#headers = headers
+    this.outgoing.writeHead(status, headers)
+  }
+
+  /** Writes a chunk of the body; false: wait for `drain` before the next. */
+  write(chunk: Buffer): boolean {
+    this.#bodyBytes += chunk.length
+    return this.outgoing.write(chunk)
+  }
+
+  /** last: what is left of the body. */
+  end(last?: Buffer): void {
+    if (last === undefined) this.outgoing.end()
+    else {
+      this.#bodyBytes += last.length
+      // A string of bytes goes out as one with the head; a buffer would be a second piece.
+      if (last.length <= JOINED_BYTES) this.outgoing.end(last.toString('latin1'), 'latin1')
+      else this.outgoing.end(last)
+    }
+    this.#bytesSent = this.socket.bytesWritten - this.#sentBefore
+  }
+
+  /** The connection is another protocol's now: its end is told by `endUpgraded`. */
+  beginUpgraded(): void {
+    this.outgoing.detachSocket(this.socket)
+    this.outgoing.statusCode = 101
+  }
+
+  /** An upgraded connection is over: what went through it. */
+  endUpgraded(status: number, receivedBytes: number, sentBytes: number): void {
+    this.#upgradedStatus = status
+    this.requestBodyBytes = receivedBytes
+    this.#bodyBytes = sentBytes
+    this.#bytesSent = this.socket.bytesWritten - this.#sentBefore
+    this.#log()
   }
 
   /** Answers with a short body, or with none. A client that leaves before all of it is written got none of it. */
@@ -152,6 +213,7 @@ export class Visit {
     if (applicationId === undefined) return
     const isCut = this.#isAtOnce && !outgoing.writableFinished
     this.#deps.requestLog.write({
+      id: this.id,
       applicationId,
       deploymentId: this.deploymentId,
       servedBy: this.servedBy ?? {},
@@ -162,7 +224,7 @@ export class Visit {
       protocol: `HTTP/${incoming.httpVersion}`,
       country: this.country,
       // 499: the client left before it was answered.
-      status: outgoing.headersSent ? outgoing.statusCode : 499,
+      status: this.#upgradedStatus ?? (outgoing.headersSent ? outgoing.statusCode : 499),
       cacheStatus: this.cacheStatus,
       region: this.#deps.place.region,
       edgeLocation: this.#deps.place.location,
@@ -178,4 +240,8 @@ export class Visit {
 }
 
 /** Headers of pairs as `writeHead` takes them. */
-export const flatten = (pairs: HeaderPairs): FlatHeaders => pairs.flat()
+export function flatten(pairs: HeaderPairs): string[] {
+  const flat: string[] = []
+  for (const [name, value] of pairs) flat.push(name, value)
+  return flat
+}

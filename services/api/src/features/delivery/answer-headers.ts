@@ -1,0 +1,32 @@
+import type { Answer, HeaderPairs } from '@platform/build-output/router'
+import { cleanAnswerHeaders } from './headers.ts'
+
+/** Headers as an HTTP client gives them. Names are in lower case. */
+export function pairsOf(headers: Readonly<Record<string, string | string[] | undefined>>): HeaderPairs {
+  const pairs: HeaderPairs = []
+  for (const name of Object.keys(headers)) {
+    const value = headers[name]
+    if (typeof value === 'string') pairs.push([name, value])
+    else for (const one of value ?? []) pairs.push([name, one])
+  }
+  return pairs
+}
+
+/**
+ * Headers of an answer that came from elsewhere, with those that routes add: a route's stands back behind the answer's own of the
+ * same name, unless it is `important`.
+ *
+ * received: names in lower case. hostname: without port.
+ */
+export function mergeAnswerHeaders(
+  { headers: added, important }: Pick<Answer, 'headers' | 'important'>,
+  received: HeaderPairs,
+  hostname: string,
+): HeaderPairs {
+  if (added.length === 0) return cleanAnswerHeaders(received, hostname)
+  const own = new Set(received.map(([name]) => name))
+  const replaced = new Set(important)
+  const kept = received.filter(([name]) => !replaced.has(name))
+  const more = added.filter(([name]) => replaced.has(name) || !own.has(name))
+  return cleanAnswerHeaders([...kept, ...more], hostname)
+}

@@ -1,0 +1,340 @@
+import type { Answer, HeaderPairs } from '@platform/build-output/router'
+import { FunctionFailure, type Lease } from '@platform/function-runtime/function-runtime'
+import { bareEtag, namesEtag } from '@platform/service/entity-tag'
+import type { Deps } from '../../deps.ts'
+import { header } from '../../http/exchange.ts'
+import { mergeAnswerHeaders } from './answer-headers.ts'
+import { callFunction, type FunctionCall, type FunctionTimings, readCall } from './call-function.ts'
+import type { DeployedFunction, DeployedSite } from './deployed-site.ts'
+import { functionPage } from './function-page.ts'
+import { requestBody } from './request-body.ts'
+import {
+  BODY_BYTES_MAX,
+  type CachedResponse,
+  type Freshness,
+  readFreshness,
+  type ResponseCache,
+} from './response-cache.ts'
+import { flatten, type Visit } from './visit.ts'
+
+/** What Functions are called with. */
+export interface FunctionCaller {
+  deps: Pick<Deps, 'functions' | 'logger' | 'clientAddress'>
+  timings: FunctionTimings
+  cache: ResponseCache
+}
+
+type RequestHeaders = Record<string, string | string[]>
+
+type FunctionAnswer = Extract<Answer, { kind: 'function' }>
+
+/** Headers of the client, with what the platform and the routes set. */
+export function headersFor(
+  { deps }: Pick<FunctionCaller, 'deps'>,
+  visit: Visit,
+  changes: Pick<FunctionAnswer, 'requestHeaders' | 'requestHeadersRemoved'> | undefined,
+): Record<string, string | string[]> {
+  const address = deps.clientAddress.exact(visit.socket.remoteAddress, header(visit.incoming, 'x-forwarded-for'))
+  const headers: Record<string, string | string[]> = {
+    ...(visit.headers as Record<string, string | string[]>),
+    'x-forwarded-for': address,
+    'x-real-ip': address,
+    'x-request-id': visit.id,
+  }
+  // The edge has answered it. An object from which nothing is deleted stays a fast one.
+  if ('expect' in headers) delete headers['expect']
+  if (changes) {
+    for (const name of changes.requestHeadersRemoved) delete headers[name]
+    for (const [name, value] of changes.requestHeaders) headers[name] = value
+  }
+  return headers
+}
+
+const hasBody = ({ incoming: { headers } }: Visit): boolean =>
+  headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
+
+/** Headers that make frameworks answer for another method or path than the request names. */
+const overrides = [
+  'x-http-method-override',
+  'x-http-method',
+  'x-method-override',
+  'x-original-url',
+  'x-rewrite-url',
+] as const
+
+/** An answer may come from the cache, and go there, only if it depends on nothing but the key and is not one person's. */
+function isCacheable(visit: Visit): boolean {
+  const { method, query } = visit
+  const { headers } = visit.incoming
+  return (
+    (method === 'GET' || method === 'HEAD') &&
+    !hasBody(visit) &&
+    !overrides.some((name) => headers[name] !== undefined) &&
+    headers.authorization === undefined &&
+    headers.range === undefined &&
+    headers.upgrade === undefined &&
+    !/(?:^|&)__sticky=/.test(query) &&
+    !headers.cookie?.includes('__prerender_bypass=')
+  )
+}
+
+/** All that an answer depends on but for the headers that it names itself: what the visitor asked, and what routes made of it. */
+const keyOf = (site: DeployedSite, visit: Visit, answer: FunctionAnswer): string =>
+  // None of the first six can hold a line feed.
+  `${site.id}\n${visit.hostname}\n${visit.path}\n${visit.query}\n${answer.path}\n${answer.url}\n${
+    answer.requestHeaders.length + answer.requestHeadersRemoved.length === 0
+      ? ''
+      : JSON.stringify([answer.requestHeaders, answer.requestHeadersRemoved])
+  }`
+
+/** The status that the client gets: a route's replaces a Function's 200 alone. */
+const statusFor = (status: number, answer: FunctionAnswer): number => (status === 200 ? (answer.status ?? 200) : status)
+
+function sendCached(visit: Visit, answer: FunctionAnswer, cached: CachedResponse, isFresh: boolean): void {
+  visit.cacheStatus = isFresh ? 'hit' : 'stale'
+  const status = statusFor(cached.status, answer)
+  const headers = mergeAnswerHeaders(answer, cached.headers, visit.hostname).filter(
+    ([name]) => name !== 'content-length' && name !== 'age',
+  )
+  const age = String(Math.floor((performance.now() - cached.storedAt) / 1_000))
+  headers.push(['age', age], ['x-cache', isFresh ? 'HIT' : 'STALE'])
+  const { 'if-none-match': ifNoneMatch, 'if-modified-since': ifModifiedSince } = visit.incoming.headers
+  const etag = headers.find(([name]) => name === 'etag')?.[1]
+  const modified = headers.find(([name]) => name === 'last-modified')?.[1]
+  if (status === 200 && (ifNoneMatch !== undefined || ifModifiedSince !== undefined)) {
+    const isCurrent =
+      ifNoneMatch === undefined
+        ? modified !== undefined && modified === ifModifiedSince
+        : etag !== undefined && namesEtag(ifNoneMatch, bareEtag(etag))
+    if (isCurrent) {
+      visit.send(304, flatten(headers.filter(([name]) => name !== 'content-type' && name !== 'content-encoding')))
+      return
+    }
+  }
+  visit.send(status, [...flatten(headers), 'content-length', String(cached.body.length)], cached.body)
+}
+
+/** Freshness of an answer; undefined: it must not be kept. A cookie forbids that even where the client does not get it. */
+const freshnessOf = (status: number, received: HeaderPairs, sent: HeaderPairs): Freshness | undefined =>
+  received.some(([name]) => name === 'set-cookie') ? undefined : readFreshness(status, sent)
+
+/** Asks the Function again for what is stale, as nobody in particular, and keeps its answer if that may be kept. */
+async function renew(
+  caller: FunctionCaller,
+  visit: Visit,
+  site: DeployedSite,
+  fn: DeployedFunction,
+  answer: FunctionAnswer,
+  key: string,
+  received: RequestHeaders,
+): Promise<void> {
+  const { cache, deps, timings } = caller
+  const renewal = cache.beginRenewal(key, received)
+  if (!renewal) return
+  const headers = { ...received }
+  for (const name of ['cookie', 'if-none-match', 'if-modified-since', 'content-length', 'x-request-id'])
+    if (!renewal.variesBy.includes(name)) delete headers[name]
+  let lease: Lease | undefined
+  try {
+    lease = await deps.functions.acquire(fn.deploymentId, fn.id)
+    const call = { method: 'GET', path: answer.url, headers, body: null }
+    const response = await readCall(lease, call, timings, BODY_BYTES_MAX)
+    const sent = mergeAnswerHeaders(answer, response.headers, visit.hostname)
+    const freshness = freshnessOf(statusFor(response.status, answer), response.headers, sent)
+    if (freshness) cache.store(key, headers, response, sent, freshness)
+  } catch (error) {
+    // What is stale goes on to be used until its time is over.
+    deps.logger.info({ err: error, deploymentId: site.id, function: fn.path }, 'a kept answer was not renewed')
+  } finally {
+    lease?.release()
+    renewal.end()
+  }
+}
+
+/** Collects a body that is passed on, so that it can be kept; forgets it once it is too long. */
+class Keeping {
+  #chunks: Buffer[] | undefined = []
+  #length = 0
+
+  add(chunk: Buffer): void {
+    this.#length += chunk.length
+    if (this.#length > BODY_BYTES_MAX) this.#chunks = undefined
+    else this.#chunks?.push(chunk)
+  }
+
+  whole(): Buffer | undefined {
+    return this.#chunks && Buffer.concat(this.#chunks)
+  }
+}
+
+/** Passes a call on to a slot, and its answer to the client. Rejects with what went wrong, whether or not the answer had begun. */
+function passOn(
+  caller: FunctionCaller,
+  visit: Visit,
+  lease: Lease,
+  call: FunctionCall,
+  answer: FunctionAnswer,
+  key: string | undefined,
+): Promise<void> {
+  const { outgoing } = visit
+  return new Promise((resolve, reject) => {
+    let keep: (() => void) | undefined
+    let keeping: Keeping | undefined
+    let lengthAhead: number | undefined
+    let whole: Buffer | undefined
+    const control = callFunction(lease, call, caller.timings, {
+      onSent: (bytes) => void (visit.requestBodyBytes += bytes),
+      onHead(received, headers) {
+        const status = statusFor(received, answer)
+        const sent = mergeAnswerHeaders(answer, headers, visit.hostname)
+        const freshness = key === undefined ? undefined : freshnessOf(status, headers, sent)
+        visit.cacheStatus = freshness ? 'miss' : 'bypass'
+        if (key !== undefined && freshness && visit.method === 'GET') {
+          const kept = (keeping = new Keeping())
+          keep = () => {
+            const body = kept.whole()
+            if (body) caller.cache.store(key, call.headers, { status: received, headers, body }, sent, freshness)
+          }
+        }
+        visit.writeHead(status, [...flatten(sent), 'x-cache', freshness ? 'MISS' : 'BYPASS'])
+        // An answer that comes in its own time is seen to have begun.
+        const length = headers.find(([name]) => name === 'content-length')?.[1]
+        if (length === undefined) outgoing.flushHeaders()
+        else lengthAhead = Number(length)
+      },
+      onData(chunk) {
+        keeping?.add(chunk)
+        // The end of a body that is whole follows in the same tick, and the head, the body and the end are one write.
+        if (chunk.length === lengthAhead) {
+          whole = chunk
+          return true
+        }
+        if (visit.write(chunk)) return true
+        outgoing.once('drain', () => control.resume())
+        return false
+      },
+      onEnd() {
+        keep?.()
+        visit.end(whole)
+        resolve()
+      },
+      onError: reject,
+    })
+    outgoing.once('close', () => {
+      if (!outgoing.writableFinished) control.abort(new ClientLeft())
+    })
+  })
+}
+
+class ClientLeft extends Error {}
+
+/** Whether a request may be sent twice, where a connection was closed as it was used again. */
+const isRepeatable = ({ method, body }: FunctionCall): boolean =>
+  body === null && (method === 'GET' || method === 'HEAD')
+
+/**
+ * Answers with what a Function answers, or with what is kept of it. A Function that cannot answer is a page of the platform: 502
+ * `function_crashed`, 503 `function_overloaded`, 504 `function_timeout`, 507 `function_out_of_memory`; an answer that had begun is
+ * cut off.
+ */
+export async function deliverFunction(
+  caller: FunctionCaller,
+  visit: Visit,
+  site: DeployedSite,
+  fn: DeployedFunction,
+  answer: FunctionAnswer,
+): Promise<void> {
+  const { cache, deps } = caller
+  visit.servedBy = fn.servedBy
+  const key = isCacheable(visit) ? keyOf(site, visit, answer) : undefined
+  const headers = headersFor(caller, visit, answer)
+  const kept = key === undefined ? undefined : cache.find(key, headers)
+  if (key !== undefined && kept) {
+    sendCached(visit, answer, kept.response, kept.isFresh)
+    if (!kept.isFresh) void renew(caller, visit, site, fn, answer, key, headers)
+    return
+  }
+  visit.cacheStatus = 'bypass'
+  visit.takeBody()
+  const call: FunctionCall = {
+    method: visit.method,
+    path: answer.url,
+    headers,
+    body: hasBody(visit) ? requestBody(visit.incoming, visit.outgoing) : null,
+  }
+  for (let tries = 1; ; tries++) {
+    let lease: Lease | undefined
+    try {
+      lease = await deps.functions.acquire(fn.deploymentId, fn.id)
+      if (visit.outgoing.destroyed) return
+      await passOn(caller, visit, lease, call, answer, key)
+      return
+    } catch (error) {
+      if (error instanceof ClientLeft) return
+      const failure = error instanceof FunctionFailure ? error : await lease?.failure()
+      const isLost = failure === undefined && lease !== undefined && !visit.outgoing.headersSent
+      if (isLost && tries === 1 && isRepeatable(call)) continue
+      if (failure === undefined && lease === undefined) throw error
+      answerFailure(caller, visit, failure ?? unreadable(error), lease, fn)
+      return
+    } finally {
+      lease?.release()
+    }
+  }
+}
+
+/** What to answer where a slot lives, but its answer broke off or was none that HTTP knows. */
+export const unreadable = (error: unknown): FunctionFailure =>
+  new FunctionFailure(
+    'function_crashed',
+    `Its answer could not be read: ${error instanceof Error ? error.message : 'it closed the connection'}.`,
+    error,
+  )
+
+/** Answers with a failure of a Function. What the slot does not say of itself, since it lives, is a line in its log. */
+export function answerFailure(
+  { deps: { functions } }: FunctionCaller,
+  visit: Visit,
+  failure: FunctionFailure,
+  lease: Lease | undefined,
+  fn: DeployedFunction,
+): void {
+  const isOfRequest = failure.code === 'function_timeout' || failure.cause !== undefined
+  if (lease && isOfRequest && visit.deploymentId !== undefined)
+    functions.say(visit.deploymentId, fn.path, {
+      slot: lease.slot,
+      requestId: visit.id,
+      level: 'ERROR',
+      message: failure.message,
+    })
+  if (visit.outgoing.headersSent) visit.outgoing.destroy()
+  else visit.sendPage({ ...functionPage(failure.code), headers: { 'x-request-id': visit.id } })
+}
+
+/** What a middleware decided. Its answer's body is whole: it is passed on only where the middleware answers by itself. */
+export async function callMiddleware(
+  caller: FunctionCaller,
+  visit: Visit,
+  fn: DeployedFunction,
+  url: string,
+): Promise<{ status: number; headers: HeaderPairs; body: Buffer } | undefined> {
+  const headers = headersFor(caller, visit, undefined)
+  // Its body is for what answers.
+  delete headers['content-length']
+  delete headers['transfer-encoding']
+  delete headers['upgrade']
+  let lease: Lease | undefined
+  try {
+    lease = await caller.deps.functions.acquire(fn.deploymentId, fn.id)
+    const call = { method: visit.method, path: url, headers, body: null }
+    return await readCall(lease, call, caller.timings, BODY_BYTES_MAX)
+  } catch (error) {
+    const failure = error instanceof FunctionFailure ? error : await lease?.failure()
+    if (failure === undefined && lease === undefined) throw error
+    visit.servedBy = fn.servedBy
+    answerFailure(caller, visit, failure ?? unreadable(error), lease, fn)
+    return undefined
+  } finally {
+    lease?.release()
+  }
+}

@@ -1,0 +1,29 @@
+import type { FunctionFailureCode } from '@platform/function-runtime/function-runtime'
+import type { SitePage } from './site-page.ts'
+
+/** By code: what a visitor is told of a Function that cannot answer. Its log says more. */
+const pages: Readonly<Record<FunctionFailureCode, Omit<SitePage, 'code'>>> = {
+  function_crashed: {
+    status: 502,
+    title: 'This page crashed',
+    text: 'The Function behind this address ended before it had answered.',
+  },
+  function_overloaded: {
+    status: 503,
+    title: 'This page is too busy',
+    text: 'The Function behind this address has more requests than it can take. Try again in a moment.',
+    headers: { 'retry-after': '1' },
+  },
+  function_timeout: {
+    status: 504,
+    title: 'This page took too long',
+    text: 'The Function behind this address did not answer in time.',
+  },
+  function_out_of_memory: {
+    status: 507,
+    title: 'This page ran out of memory',
+    text: 'The Function behind this address needs more memory than it may have.',
+  },
+}
+
+export const functionPage = (code: FunctionFailureCode): SitePage => ({ ...pages[code], code })

@@ -1,0 +1,725 @@
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
+import { startPlatform, type TestPlatform } from '@platform/testing/platform'
+import { desc, eq } from 'drizzle-orm'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { WebSocket } from 'ws'
+import { visit } from '../../../test/deploy.ts'
+import { logOf, newDeployment, untilEnded } from '../../../test/deployments.ts'
+import { buildOutput, type FunctionSource, handler } from '../../../test/functions.ts'
+import { exchange, newOwner, type Owner } from '../../../test/scenario.ts'
+import type { ZipEntry } from '../../../test/zip.ts'
+import { requestLogs } from '../request-logs/table.ts'
+
+let platform: TestPlatform
+let ana: Owner
+beforeAll(async () => {
+  platform = await startPlatform({ hasWorker: true, env: { FUNCTION_FIRST_BYTE_MS: '8000', DEFAULT_PLAN: 'pro' } })
+  ana = await newOwner(platform)
+})
+afterAll(() => platform.close())
+
+/** Deploys an archive and returns where it answers. */
+async function deploy(archive: readonly ZipEntry[]) {
+  const { id } = await newDeployment(platform, ana, { archive })
+  const deployment = await untilEnded(platform, id)
+  if (deployment.status !== 'ACTIVE') throw new Error(`${deployment.failureReason}\n${await logOf(platform, id)}`)
+  return { id, host: `${deployment.label}.${platform.api.appsUrl.host}` }
+}
+/** Deploys an archive that cannot be, and returns why, with its build log, which has what the Function printed. */
+async function refuse(archive: readonly ZipEntry[]): Promise<string> {
+  const { id } = await newDeployment(platform, ana, { archive })
+  const { status, failureReason } = await untilEnded(platform, id)
+  expect(status).toBe('FAILED')
+  return `${failureReason}\n${await logOf(platform, id)}`
+}
+async function ofFunction(
+  code: string,
+  more?: Omit<FunctionSource, 'code'>,
+  config?: Parameters<typeof buildOutput>[1],
+) {
+  return deploy(buildOutput({ index: { code, ...more } }, { routes: [{ src: '/.*', dest: '/' }], ...config }))
+}
+/** What a Function saw of its request. */
+const echo = handler(`
+  const chunks = []
+  for await (const chunk of req) chunks.push(chunk)
+  res.setHeader('content-type', 'application/json')
+  res.end(JSON.stringify({ method: req.method, url: req.url, headers: req.headers, body: Buffer.concat(chunks).toString() }))`)
+const lastLog = (deploymentId: string) =>
+  vi.waitFor(
+    async () => {
+      const [row] = await platform.api.db
+        .select()
+        .from(requestLogs)
+        .where(eq(requestLogs.deploymentId, deploymentId))
+        .orderBy(desc(requestLogs.id))
+        .limit(1)
+      if (!row) throw new Error('Nothing was logged yet')
+      return row
+    },
+    { timeout: 10_000, interval: 20 },
+  )
+
+describe('a Function', () => {
+  test('gets the request as it was sent, with the addresses of the platform', async () => {
+    const { id, host } = await ofFunction(echo)
+    const answer = await visit(platform, host, '/a%20b/c?x=1&x=2', {
+      method: 'POST',
+      body: 'hello',
+      headers: { 'content-type': 'text/plain', 'x-own': 'yes', cookie: 'a=b' },
+    })
+    expect(answer.status).toBe(200)
+    const seen = JSON.parse(answer.text) as { headers: Record<string, string> }
+    expect(seen).toMatchObject({ method: 'POST', body: 'hello' })
+    expect(seen.headers).toMatchObject({
+      host,
+      'x-forwarded-host': host,
+      'x-forwarded-proto': 'http',
+      'x-own': 'yes',
+      cookie: 'a=b',
+      'content-length': '5',
+    })
+    expect(seen.headers['x-forwarded-for']).toMatch(/^(127\.0\.0\.1|::1)$/)
+    expect(seen.headers['x-real-ip']).toBe(seen.headers['x-forwarded-for'])
+    const row = await lastLog(id)
+    expect(seen.headers['x-request-id']).toBe(row.id)
+    expect(row).toMatchObject({
+      method: 'POST',
+      path: '/a%20b/c',
+      status: 200,
+      cacheStatus: 'bypass',
+      requestBodyBytes: 5,
+      responseBodyBytes: answer.body.length,
+      servedBy: { deploymentFunction: { name: 'index', path: '/index' }, deploymentStatus: 'ACTIVE' },
+    })
+    expect(row.bytesSent).toBeGreaterThan(answer.body.length)
+  })
+
+  test.each([
+    'x-middleware-subrequest',
+    'x-middleware-prefetch',
+    'x-vercel-id',
+    'x-now-route-matches',
+    'x-matched-path',
+    'x-invoke-path',
+    'x-invocation-id',
+    'x-nextjs-data',
+    'x-next-resume-state-length',
+    'x-astro-path',
+    'x-sticky-restarted',
+    'x-prerender-revalidate',
+    'x-forwarded-port',
+    'forwarded',
+    'next-resume',
+    'te',
+    'x-platform-deployment',
+  ])('never sees %s of a client', async (name) => {
+    const { host } = await shared()
+    const answer = await visit(platform, host, '/', { headers: { [name]: 'spoofed' } })
+    expect(answer.status).toBe(200)
+    expect(answer.text).not.toContain('spoofed')
+  })
+  let sharing: ReturnType<typeof ofFunction> | undefined
+  const shared = () => (sharing ??= ofFunction(echo))
+
+  test('answers as it likes, but for headers of the connection, the platform and other hosts', async () => {
+    const { host } = await ofFunction(
+      handler(`
+      res.statusCode = 418
+      res.setHeader('set-cookie', ['a=1', 'b=2; Domain=' + req.headers.host.split(':')[0], 'c=3; Domain=example.com'])
+      res.setHeader('x-next-cache-tags', 'secret')
+      res.setHeader('x-middleware-next', '1')
+      res.setHeader('x-own', 'yes')
+      res.end('teapot')`),
+    )
+    const answer = await visit(platform, host, '/')
+    expect(answer).toMatchObject({ status: 418, text: 'teapot' })
+    expect(answer.headers['set-cookie']).toEqual(['a=1', `b=2; Domain=${host.split(':')[0]}`])
+    expect(answer.headers).toMatchObject({ 'x-own': 'yes', 'x-cache': 'BYPASS' })
+    expect(answer.headers).not.toHaveProperty('x-next-cache-tags')
+    expect(answer.headers).not.toHaveProperty('x-middleware-next')
+  })
+
+  test('streams both ways: each piece arrives before the next is sent', async () => {
+    const { host } = await ofFunction(
+      handler(`
+      res.writeHead(200, { 'content-type': 'text/plain' })
+      for await (const chunk of req) res.write('got ' + chunk)
+      res.end('bye')`),
+    )
+    const { port } = new URL(platform.edgeUrl)
+    const sent = request({ port, host: 'localhost', method: 'POST', headers: { host } })
+    sent.write('one')
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+    expect(String((await once(answer, 'data'))[0])).toBe('got one')
+    sent.write('two')
+    expect(String((await once(answer, 'data'))[0])).toBe('got two')
+    sent.end()
+    expect(String((await once(answer, 'data'))[0])).toBe('bye')
+  })
+
+  test('sends events, and ends when its client leaves', async () => {
+    const { host } = await ofFunction(
+      handler(`
+      globalThis.left ??= 0
+      if (req.url === '/left') return res.end(String(globalThis.left))
+      res.writeHead(200, { 'content-type': 'text/event-stream' })
+      let n = 0
+      const timer = setInterval(() => res.write('data: ' + n++ + '\\n\\n'), 20)
+      res.on('close', () => { clearInterval(timer); globalThis.left++ })`),
+    )
+    const { port } = new URL(platform.edgeUrl)
+    const sent = request({ port, host: 'localhost', headers: { host } }).end()
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+    let received = ''
+    for await (const chunk of answer) {
+      received += String(chunk)
+      if (received.includes('data: 5\n\n')) break
+    }
+    expect(received).toMatch(/^data: 0\n\ndata: 1\n\n/)
+    sent.destroy()
+    await vi.waitFor(async () => expect((await visit(platform, host, '/left')).text).toBe('1'), { timeout: 10_000 })
+  })
+
+  test('HEAD has the head alone, and 304 no body', async () => {
+    const { host } = await ofFunction(
+      handler(`
+      if (req.url === '/304') { res.writeHead(304, { etag: '"a"' }); return res.end() }
+      res.setHeader('content-length', '5'); res.end(req.method === 'HEAD' ? undefined : 'hello')`),
+    )
+    const head = await visit(platform, host, '/', { method: 'HEAD' })
+    expect([head.status, head.headers['content-length'], head.text]).toEqual([200, '5', ''])
+    const unchanged = await visit(platform, host, '/304')
+    expect([unchanged.status, unchanged.headers.etag, unchanged.text]).toEqual([304, '"a"', ''])
+  })
+
+  test('speaks WebSocket, and the log has what went through it', async () => {
+    const upgrade = `
+      import { createHash } from 'node:crypto'
+      import { createServer } from 'node:http'
+      const server = createServer((req, res) => res.end('plain'))
+      server.on('upgrade', (req, socket) => {
+        const accept = createHash('sha1').update(req.headers['sec-websocket-key'] + '258EAFA5-E914-47DA-95CA-C5AB0DC85B11').digest('base64')
+        socket.write('HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\nSec-WebSocket-Accept: ' + accept + '\\r\\n\\r\\n')
+        socket.on('data', (frame) => {
+          if ((frame[0] & 15) === 8) return socket.end(Buffer.from([0x88, 0]))
+          const length = frame[1] & 127
+          const text = Buffer.from(frame.subarray(6, 6 + length).map((byte, n) => byte ^ frame[2 + (n % 4)]))
+          socket.write(Buffer.concat([Buffer.from([0x81, length]), text]))
+        })
+        socket.on('error', () => {})
+      })
+      export default server`
+    const { id, host } = await ofFunction(upgrade)
+    const { port } = new URL(platform.edgeUrl)
+    const socket = new WebSocket(`ws://localhost:${port}/chat`, { headers: { host } })
+    await once(socket, 'open')
+    for (const text of ['hello', 'again']) {
+      socket.send(text)
+      expect(String((await once(socket, 'message'))[0])).toBe(text)
+    }
+    socket.close()
+    await once(socket, 'close')
+    expect(await lastLog(id)).toMatchObject({ status: 101, path: '/chat', requestBodyBytes: 28, responseBodyBytes: 16 })
+    expect((await visit(platform, host, '/')).text).toBe('plain')
+  })
+})
+
+describe('middleware', () => {
+  const web = { useWebApi: true }
+  const middleware = `export default function (request) {
+    const { pathname } = new URL(request.url)
+    const next = { 'x-middleware-next': '1' }
+    switch (pathname) {
+      case '/next': return new Response(null, { headers: { ...next, 'x-added': 'yes', 'set-cookie': 'm=1' } })
+      case '/changed': return new Response(null, { headers: {
+        ...next, 'x-middleware-override-headers': 'host,x-new', 'x-middleware-request-x-new': 'set', 'x-middleware-request-host': request.headers.get('host') } })
+      case '/old': return new Response(null, { headers: { 'x-middleware-rewrite': new URL('/new?from=old', request.url).href } })
+      case '/away': return Response.redirect(new URL('/there', request.url), 307)
+      case '/own': return new Response('from the middleware', { status: 403, headers: { 'x-own': 'yes' } })
+      case '/crash': process.exit(3)
+      case '/static.txt': return new Response(null, { headers: { ...next, 'x-added': 'static' } })
+    }
+    return new Response(null, { headers: next })
+  }`
+  let host: string
+  beforeAll(async () => {
+    const archive = buildOutput(
+      { _middleware: { code: middleware, config: web }, page: echo },
+      {
+        files: { 'static.txt': 'static' },
+        routes: [
+          { src: '/.*', middlewarePath: '_middleware', continue: true },
+          { handle: 'filesystem' },
+          { src: '/.*', dest: '/page' },
+        ],
+      },
+    )
+    host = (await deploy(archive)).host
+  })
+
+  test('lets a request go on, and adds headers to its answer', async () => {
+    const answer = await visit(platform, host, '/next')
+    expect(answer).toMatchObject({ status: 200, headers: { 'x-added': 'yes', 'set-cookie': ['m=1'] } })
+    expect(JSON.parse(answer.text)).toMatchObject({ url: '/next' })
+    expect(await visit(platform, host, '/static.txt')).toMatchObject({
+      text: 'static',
+      headers: { 'x-added': 'static' },
+    })
+  })
+  test('changes the headers that a Function sees', async () => {
+    const { headers } = JSON.parse(
+      (await visit(platform, host, '/changed', { headers: { 'x-old': 'there' } })).text,
+    ) as {
+      headers: Record<string, string>
+    }
+    expect(headers).toMatchObject({ 'x-new': 'set', host })
+    expect(headers).not.toHaveProperty('x-old')
+  })
+  test('rewrites, redirects, and answers by itself', async () => {
+    expect(JSON.parse((await visit(platform, host, '/old')).text)).toMatchObject({ url: '/new?from=old' })
+    expect(await visit(platform, host, '/away')).toMatchObject({
+      status: 307,
+      headers: { location: `http://${host}/there` },
+    })
+    expect(await visit(platform, host, '/own')).toMatchObject({
+      status: 403,
+      text: 'from the middleware',
+      headers: { 'x-own': 'yes' },
+    })
+  })
+  test.each(['/_middleware', '/%6fwn', '//own', '/x/../own'])('is not passed by as %s', async (path) => {
+    const answer = await visit(platform, host, path)
+    if (path === '/_middleware') expect(JSON.parse(answer.text)).toMatchObject({ url: '/_middleware' })
+    else expect(answer).toMatchObject({ status: 403 })
+  })
+  test('passes the body on to what answers', async () => {
+    expect(JSON.parse((await visit(platform, host, '/next', { method: 'POST', body: 'whole' })).text)).toMatchObject({
+      body: 'whole',
+    })
+  })
+  test('that crashes is a 502', async () => {
+    expect(await visit(platform, host, '/crash')).toMatchObject({
+      status: 502,
+      headers: { 'x-platform-error': 'function_crashed' },
+    })
+    expect((await visit(platform, host, '/next')).status).toBe(200)
+  })
+})
+
+describe('what is kept of answers', () => {
+  // Each answer is new: the second of two equal ones was kept.
+  const counting = handler(`
+    const url = new URL(req.url, 'http://a')
+    for (const [name, value] of url.searchParams) if (name.startsWith('h-')) res.setHeader(name.slice(2), value.split('|'))
+    res.statusCode = Number(url.searchParams.get('status') ?? 200)
+    res.end(String(globalThis.n = (globalThis.n ?? 0) + 1) + (req.headers.cookie ?? ''))`)
+  let host: string
+  beforeAll(async () => {
+    host = (await ofFunction(counting)).host
+  })
+  let addresses = 0
+  const address = (headers: Record<string, string>, more = '') =>
+    `/${addresses++}?${Object.entries(headers)
+      .map(([name, value]) => `h-${name}=${encodeURIComponent(value)}`)
+      .join('&')}${more}`
+  const shared = { 'cache-control': 's-maxage=60' }
+
+  test('an answer with s-maxage is kept for everyone, and says so', async () => {
+    const path = address({ ...shared, etag: '"v1"', 'x-own': 'yes' })
+    const first = await visit(platform, host, path)
+    expect(first.headers['x-cache']).toBe('MISS')
+    const second = await visit(platform, host, path)
+    expect(second).toMatchObject({
+      text: first.text,
+      headers: { 'x-cache': 'HIT', age: '0', 'x-own': 'yes', 'cache-control': 's-maxage=60' },
+    })
+    expect(await visit(platform, host, path, { method: 'HEAD' })).toMatchObject({
+      text: '',
+      headers: { 'x-cache': 'HIT', 'content-length': '1' },
+    })
+    expect(await visit(platform, host, path, { headers: { 'if-none-match': 'W/"v1"' } })).toMatchObject({
+      status: 304,
+      text: '',
+    })
+  })
+
+  test('the log tells hits from misses', async () => {
+    const { id, host } = await ofFunction(counting)
+    const path = address(shared)
+    for (const cacheStatus of ['miss', 'hit']) {
+      await visit(platform, host, path)
+      await vi.waitFor(async () => expect(await lastLog(id)).toMatchObject({ cacheStatus }), { timeout: 10_000 })
+    }
+  })
+
+  test.each<[string, Record<string, string>, string?]>([
+    ['says nothing of it', {}],
+    ['is for a time of browsers alone', { 'cache-control': 'max-age=60' }],
+    ['sets a cookie', { ...shared, 'set-cookie': 'a=1' }],
+    ['is private', { 'cache-control': 'private, s-maxage=60' }],
+    ['is private to a CDN too', { 'cache-control': 'private', 'cdn-cache-control': 'max-age=60' }],
+    ['must not be stored', { 'cache-control': 's-maxage=60, no-store' }],
+    ['must be asked for each time', { 'cache-control': 's-maxage=60, no-cache' }],
+    ['varies by everything', { ...shared, vary: 'accept, *' }],
+    ['is an error', shared, '&status=500'],
+    ['is a redirect for now', shared, '&status=302'],
+    ['is refused', shared, '&status=403'],
+    ['is a part', shared, '&status=206'],
+    ['is over at once', { 'cache-control': 's-maxage=0' }],
+    ['was old already', { ...shared, age: '61' }],
+  ])('an answer that %s is not kept', async (_, headers, more) => {
+    const path = address(headers, more)
+    const first = await visit(platform, host, path)
+    const second = await visit(platform, host, path)
+    expect(second.text).not.toBe(first.text)
+    expect([first.headers['x-cache'], second.headers['x-cache']]).toEqual(['BYPASS', 'BYPASS'])
+  })
+
+  test.each<[string, { method?: string; headers?: Record<string, string> }]>([
+    ['with Authorization', { headers: { authorization: 'Bearer a' } }],
+    ['with Range', { headers: { range: 'bytes=0-0' } }],
+    ['by POST', { method: 'POST' }],
+    ['in draft mode', { headers: { cookie: '__prerender_bypass=x' } }],
+  ])('a request %s neither takes nor leaves an answer', async (_, options) => {
+    const path = address(shared)
+    const first = await visit(platform, host, path, options)
+    const second = await visit(platform, host, path)
+    const third = await visit(platform, host, path, options)
+    expect(new Set([first.text, second.text, third.text]).size).toBe(3)
+    expect([first, second, third].map(({ headers }) => headers['x-cache'])).toEqual(['BYPASS', 'MISS', 'BYPASS'])
+  })
+
+  test('answers differ by the headers that Vary names, by query and by hostname', async () => {
+    const path = address({ ...shared, vary: 'Accept-Language, x-b' })
+    const of = async (headers: Record<string, string>, at = path) => (await visit(platform, host, at, { headers })).text
+    const german = await of({ 'accept-language': 'de' })
+    expect(await of({ 'accept-language': 'de' })).toBe(german)
+    expect(await of({ 'accept-language': 'fr' })).not.toBe(german)
+    expect(await of({ 'accept-language': 'de', 'x-b': '1' })).not.toBe(german)
+    expect(await of({ 'accept-language': 'de' }, `${path}&x=1`)).not.toBe(german)
+    expect(await of({ 'accept-language': 'de' })).toBe(german)
+    const other = await visit(platform, (await ofFunction(counting)).host, path, {
+      headers: { 'accept-language': 'de' },
+    })
+    expect(other.headers['x-cache']).toBe('MISS')
+  })
+
+  test('of one visitor, nothing that Vary: Cookie names reaches another', async () => {
+    const path = address({ ...shared, vary: 'cookie' })
+    const as = async (cookie: string) => (await visit(platform, host, path, { headers: { cookie } })).text
+    expect(await as('user=ana')).toContain('user=ana')
+    expect(await as('user=bob')).not.toContain('ana')
+  })
+
+  test('CDN-Cache-Control counts before Cache-Control, and 404 is kept where it asks to be', async () => {
+    const kept = address({ 'cache-control': 'max-age=0', 'cdn-cache-control': 'max-age=60' }, '&status=404')
+    expect((await visit(platform, host, kept)).headers['x-cache']).toBe('MISS')
+    expect(await visit(platform, host, kept)).toMatchObject({ status: 404, headers: { 'x-cache': 'HIT' } })
+    const not = address({ ...shared, 'cdn-cache-control': 'no-store' })
+    await visit(platform, host, not)
+    expect((await visit(platform, host, not)).headers['x-cache']).toBe('BYPASS')
+  })
+
+  test('what is stale is given once more while it is renewed, without the cookies of whoever asked', async () => {
+    const path = address({ 'cache-control': 's-maxage=1, stale-while-revalidate=60' })
+    const first = await visit(platform, host, path, { headers: { cookie: 'secret=1' } })
+    const cookie = 'other=2'
+    const stale = await vi.waitFor(
+      async () => {
+        const answer = await visit(platform, host, path, { headers: { cookie } })
+        expect(answer.headers['x-cache']).toBe('STALE')
+        return answer
+      },
+      { timeout: 10_000, interval: 100 },
+    )
+    expect(stale.text).toBe(first.text)
+    await vi.waitFor(
+      async () => {
+        const renewed = await visit(platform, host, path, { headers: { cookie } })
+        expect(renewed.text).not.toBe(first.text)
+        expect(renewed.text).not.toContain('other')
+      },
+      { timeout: 10_000 },
+    )
+  })
+})
+
+describe('a Function that fails', () => {
+  const failing = `
+    import { createServer } from 'node:http'
+    export default function (req, res) {
+      if (req.url === '/exit') process.exit(7)
+      if (req.url === '/throw') setTimeout(() => { throw new Error('thrown') })
+      if (req.url === '/loop') for (;;);
+      if (req.url === '/never') return
+      if (req.url === '/heap') { const kept = []; for (;;) kept.push({ a: new Array(1e4).fill(1.5) }) }
+      if (req.url === '/stream') { res.write('begun'); setTimeout(() => process.exit(1), 50); return }
+      if (req.url === '/ok') res.end('ok')
+    }`
+  let host: string
+  beforeAll(async () => {
+    host = (await ofFunction(failing, { config: { memory: 128 } })).host
+  })
+
+  test.each([
+    ['/exit', 502, 'function_crashed'],
+    ['/throw', 502, 'function_crashed'],
+    ['/never', 504, 'function_timeout'],
+    ['/heap', 507, 'function_out_of_memory'],
+    ['/loop', 504, 'function_timeout'],
+  ])('%s is %i %s, with a page, the id of the request, and is well again', async (path, status, code) => {
+    const answer = await visit(platform, host, path)
+    expect(answer).toMatchObject({ status, headers: { 'x-platform-error': code, 'cache-control': 'no-store' } })
+    expect(answer.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/)
+    expect(answer.text).toContain('<h1>')
+    expect(await visit(platform, host, '/ok')).toMatchObject({ status: 200, text: 'ok' })
+  })
+
+  test('in the middle of an answer cuts it off, so that nobody takes it for whole', async () => {
+    await expect(visit(platform, host, '/stream')).rejects.toThrow(/aborted/)
+    expect(await visit(platform, host, '/ok')).toMatchObject({ status: 200 })
+  })
+
+  test.each<[string, string, Omit<FunctionSource, 'code'>, RegExp]>([
+    ['a syntax error', 'export default (', {}, /index cannot be started.*SyntaxError/s],
+    ['a missing module', `import 'left-pad'\nexport default () => {}`, {}, /Cannot find package 'left-pad'/],
+    ['no handler', 'export const a = 1', {}, /index cannot be started/],
+    ['an exit at its start', 'process.exit(2)', {}, /index cannot be started/],
+  ])('with %s never becomes active', async (_, code, more, reason) => {
+    expect(await refuse(buildOutput({ index: { code, ...more } }))).toMatch(reason)
+  })
+})
+
+describe('other ways to answer', () => {
+  test('a worker has its variables, its files and waitUntil', async () => {
+    const { host } = await deploy([
+      {
+        name: '_worker.js',
+        content: `export default { async fetch(request, env, ctx) {
+          const { pathname } = new URL(request.url)
+          if (pathname === '/env') return Response.json({ id: env.PLATFORM_DEPLOYMENT_ID, isProcess: process.env.PLATFORM_DEPLOYMENT_ID === env.PLATFORM_DEPLOYMENT_ID })
+          if (pathname === '/later') { ctx.waitUntil(new Promise((resolve) => setTimeout(() => { globalThis.done = 'done'; resolve() }, 50))); return new Response('soon') }
+          if (pathname === '/done') return new Response(globalThis.done ?? 'not yet')
+          const file = await env.ASSETS.fetch(request)
+          return new Response(await file.text(), { status: file.status, headers: { ...Object.fromEntries(file.headers), 'x-worker': '1' } })
+        } }`,
+      },
+      { name: '_routes.json', content: '{"version":1,"include":["/*"],"exclude":["/plain.txt"]}' },
+      { name: 'about.html', content: '<h1>About</h1>' },
+      { name: 'plain.txt', content: 'plain' },
+    ])
+    const own = (await visit(platform, host, '/env')).text
+    expect(JSON.parse(own)).toMatchObject({ id: expect.stringMatching(/^[0-9a-f-]{36}$/) as string, isProcess: true })
+    const about = await visit(platform, host, '/about')
+    expect(about).toMatchObject({ status: 200, text: '<h1>About</h1>' })
+    expect(about.headers).toMatchObject({ 'x-worker': '1', 'content-type': 'text/html; charset=utf-8' })
+    expect(await visit(platform, host, '/gone')).toMatchObject({ status: 404 })
+    const plain = await visit(platform, host, '/plain.txt')
+    expect(plain.text).toBe('plain')
+    expect(plain.headers).not.toHaveProperty('x-worker')
+    expect((await visit(platform, host, '/later')).text).toBe('soon')
+    await vi.waitFor(async () => expect((await visit(platform, host, '/done')).text).toBe('done'), { timeout: 10_000 })
+  })
+
+  test('a worker that needs what only Cloudflare has is refused by name', async () => {
+    expect(
+      await refuse([{ name: '_worker.js', content: `import 'cloudflare:sockets'\nexport default { fetch() {} }` }]),
+    ).toMatch(/cloudflare:sockets/)
+  })
+
+  test('a Function that asks for the helpers of Vercel has them', async () => {
+    const code = `export default (req, res) => {
+      if (req.query.to) return res.redirect(req.query.to)
+      if (req.query.page) return res.status(201).send('<p>' + req.cookies.name + '</p>')
+      res.status(202).json({ query: req.query, body: req.body })
+    }`
+    const { host } = await ofFunction(code, { config: { shouldAddHelpers: true } })
+    const post = (path: string, body: string, type: string) =>
+      visit(platform, host, path, { method: 'POST', body, headers: { 'content-type': type } })
+    const json = await post('/?a=1&a=2&b=3', '{"c":4}', 'application/json')
+    expect(json).toMatchObject({ status: 202, headers: { 'content-type': 'application/json; charset=utf-8' } })
+    expect(JSON.parse(json.text)).toEqual({ query: { a: ['1', '2'], b: '3' }, body: { c: 4 } })
+    const form = await post('/', 'd=5&e=%20', 'application/x-www-form-urlencoded')
+    expect(JSON.parse(form.text)).toEqual({ query: {}, body: { d: '5', e: ' ' } })
+    expect(await post('/', '{', 'application/json')).toMatchObject({ status: 400, text: 'Invalid JSON' })
+    expect(await post('/', 'x'.repeat(5_000_000), 'text/plain')).toMatchObject({ status: 413 })
+    expect(await visit(platform, host, '/?page=1', { headers: { cookie: 'name=ana%20b; x=y' } })).toMatchObject({
+      status: 201,
+      text: '<p>ana b</p>',
+      headers: { 'content-type': 'text/html; charset=utf-8' },
+    })
+    expect(await visit(platform, host, '/?to=/there')).toMatchObject({ status: 307, headers: { location: '/there' } })
+  })
+
+  test('an edge Function', async () => {
+    const { host } = await deploy(
+      buildOutput({
+        edge: {
+          code: `export default async (request, ctx) => new Response(await request.text() + ' ' + typeof ctx.waitUntil, { status: 201 })`,
+          config: { runtime: 'edge', entrypoint: 'index.mjs', handler: undefined, launcherType: undefined },
+        },
+      }),
+    )
+    expect(await visit(platform, host, '/edge', { method: 'POST', body: 'hi' })).toMatchObject({
+      status: 201,
+      text: 'hi function',
+    })
+  })
+
+  test.each([
+    ['imported', [{ name: 'package.json', content: '{"type":"module","scripts":{"start":"node server.mjs"}}' }]],
+    [
+      'started by a script',
+      [{ name: 'package.json', content: '{"type":"module","scripts":{"start":"A=1 node server.mjs"}}' }],
+    ],
+  ])('a Node server that is %s', async (_, entries) => {
+    const { id, host } = await deploy([
+      ...entries,
+      {
+        name: 'server.mjs',
+        content: `import { createServer } from 'node:http'
+          createServer((req, res) => res.end(req.method + ' ' + req.url + ' ' + req.headers.host)).listen(process.env.PORT)`,
+      },
+    ])
+    expect((await visit(platform, host, '/a?b')).text).toBe(`GET /a?b ${host}`)
+    expect(await logOf(platform, id)).toMatch(/INFO Found a Node server: .*server\.mjs/)
+  })
+})
+
+describe('the platform from inside', () => {
+  // With nothing configured: a token for its own credential, and an object written and read by it.
+  const usesStorage = `
+    const { PLATFORM_API_URL: api, PLATFORM_APPLICATION_ID: application, PLATFORM_CLIENT_ID: id, PLATFORM_CLIENT_SECRET: secret } = process.env
+    const tokenOf = async () => {
+      const answer = await fetch(api + '/oauth2/token', { method: 'POST', body: new URLSearchParams({ grant_type: 'client_credentials', client_id: id, client_secret: secret }) })
+      return (await answer.json()).access_token
+    }
+    export default async function (req, res) {
+      const authorization = 'Bearer ' + await tokenOf()
+      const call = async (path, options = {}) => {
+        const answer = await fetch(api + path, { ...options, headers: { authorization, ...options.headers } })
+        return { status: answer.status, body: await answer.text() }
+      }
+      const { searchParams } = new URL(req.url, 'http://a')
+      const environment = searchParams.get('environment')
+      const query = environment ? '?environment=' + environment : ''
+      const listed = await call('/applications/' + application + '/storage/buckets' + query)
+      const read = searchParams.get('bucket') && await call('/s3/' + searchParams.get('bucket') + '/hello.txt')
+      console.log('listed', listed.status)
+      console.log(secret)
+      res.end(JSON.stringify({ listed, read, environment: process.env.PLATFORM_ENVIRONMENT }))
+    }`
+
+  test('a Function reads the storage of its own environment, and of no other', async () => {
+    const base = `/applications/${ana.applicationId}/storage/buckets`
+    for (const environment of ['production', 'preview']) {
+      const made = await platform.call(ana.token, `POST ${base}`, { name: `own-${environment}`, environment })
+      expect(made.status).toBe(201)
+    }
+    const { id: keyId, secret } = (
+      await platform.call(ana.token, 'POST /api-keys', {
+        name: 'writer',
+        applicationId: ana.applicationId,
+        scopes: ['network:storage:write'],
+      })
+    ).body as { id: string; secret: string }
+    const { access_token: token } = (await exchange(platform, keyId, secret)).body as { access_token: string }
+    const put = await fetch(`${platform.apiUrl}/s3/own-production/hello.txt`, {
+      method: 'PUT',
+      headers: { authorization: `Bearer ${token}` },
+      body: 'hello from a bucket',
+    })
+    expect(put.status).toBe(200)
+
+    const { id, host } = await ofFunction(usesStorage)
+    const own = JSON.parse((await visit(platform, host, '/?bucket=own-production')).text) as Record<
+      string,
+      { status: number; body: string }
+    >
+    expect(own.environment).toBe('production')
+    expect(own.read).toEqual({ status: 200, body: 'hello from a bucket' })
+    expect(JSON.parse(own.listed?.body ?? '')).toMatchObject({ items: [{ name: 'own-production' }], total: 1 })
+    const other = JSON.parse(
+      (await visit(platform, host, '/?environment=preview&bucket=preview.own-preview')).text,
+    ) as typeof own
+    expect([other.listed?.status, other.read?.status]).toEqual([403, 403])
+
+    // What it printed is in its log, by request, without its secret.
+    const lines = await vi.waitFor(
+      async () => {
+        const answer = await platform.call(ana.token, `GET /deployments/${id}/runtime-logs?search=listed`)
+        const { items } = answer.body as {
+          items: { message: string; requestId: string; functionName: string; slot: number }[]
+        }
+        expect(items).toHaveLength(2)
+        return items
+      },
+      { timeout: 10_000, interval: 50 },
+    )
+    expect(lines[0]).toMatchObject({ message: 'listed 403', functionName: 'index', slot: 0, level: 'INFO' })
+    await vi.waitFor(async () => {
+      const path = `/applications/${ana.applicationId}/requests/${lines[0]?.requestId}`
+      expect(await platform.call(ana.token, `GET ${path}`)).toMatchObject({
+        status: 200,
+        body: { deploymentFunction: { name: 'index' } },
+      })
+    }, 10_000)
+    const all = await platform.call(ana.token, `GET /deployments/${id}/runtime-logs?requestId=${lines[0]?.requestId}`)
+    expect((all.body as { items: { message: string }[] }).items.map(({ message }) => message)).toContain('[redacted]')
+    const functions = await vi.waitFor(
+      async () => {
+        const answer = await platform.call(ana.token, `GET /deployments/${id}/functions`)
+        const { items } = answer.body as { items: { requests: number }[] }
+        expect(items[0]?.requests).toBe(2)
+        return items
+      },
+      { timeout: 15_000, interval: 100 },
+    )
+    expect(functions).toMatchObject([{ path: 'index', slots: 1, coldStarts: 1 }])
+  })
+
+  test('what a Function prints as it dies is complete', async () => {
+    const { id, host } = await ofFunction(
+      handler(`for (let n = 0; n < 2000; n++) console.error('line ' + n); process.abort()`),
+    )
+    expect(await visit(platform, host, '/')).toMatchObject({ status: 502 })
+    await vi.waitFor(
+      async () => {
+        const lines: string[] = []
+        for (let cursor = ''; ;) {
+          const { body } = await platform.call(
+            ana.token,
+            `GET /deployments/${id}/runtime-logs?level=ERROR&search=line&limit=1000${cursor}`,
+          )
+          const page = body as { items: { message: string }[]; nextCursor: string | null }
+          lines.push(...page.items.flatMap(({ message }) => message.split('\n')))
+          if (page.nextCursor === null) break
+          cursor = `&cursor=${page.nextCursor}`
+        }
+        expect(lines.filter((line) => /^line \d+$/.test(line))).toHaveLength(2000)
+      },
+      { timeout: 20_000, interval: 200 },
+    )
+  })
+})
+
+describe('a machine on which Functions cannot run', () => {
+  test('fails their deployments with the reason, and answers 503 for those that others deployed', async () => {
+    const lacking = await startPlatform({ hasWorker: true, env: { FUNCTIONS_FOLDER: '/dev/null/fn' } })
+    try {
+      const { id } = await newDeployment(lacking, await newOwner(lacking), {
+        archive: buildOutput({ index: { code: echo } }),
+      })
+      const { status, failureReason } = await untilEnded(lacking, id)
+      expect({ status, failureReason }).toEqual({
+        status: 'FAILED',
+        failureReason: expect.stringMatching(/^Functions cannot run here: .*\/dev\/null/) as string,
+      })
+      await expect(lacking.api.functions.acquire(id, 'index')).rejects.toMatchObject({ status: 503 })
+    } finally {
+      await lacking.close()
+    }
+  })
+})

@@ -1,0 +1,154 @@
+import { LRUCache } from 'lru-cache'
+import type { HeaderPairs } from '@platform/build-output/router'
+
+const BYTES_MAX = 134_217_728
+/** A longer body is passed on and not kept. */
+export const BODY_BYTES_MAX = 4_194_304
+const VARIANTS_MAX = 16
+const BYTES_OF_ENTRY = 500
+/** A day: nobody counts on an edge for longer. */
+const SECONDS_MAX = 86_400
+const STORABLE = new Set([200, 301, 308, 404, 410])
+
+/** An answer of a Function as it is kept. */
+export interface CachedResponse {
+  status: number
+  /** As the Function sent them; what routes add is of each request. */
+  headers: HeaderPairs
+  body: Buffer
+  /** By performance.now(). */
+  storedAt: number
+  freshUntil: number
+  staleUntil: number
+}
+
+/** How long an answer may be kept, in seconds. */
+export interface Freshness {
+  freshSeconds: number
+  staleSeconds: number
+}
+
+type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>
+
+const valuesOf = (headers: HeaderPairs, wanted: string): string[] =>
+  headers.flatMap(([name, value]) => (name === wanted ? [value] : []))
+
+/** Directives of Cache-Control and its kind, names in lower case; a repeated one counts once, as it stands first (RFC 9111 §4.2.1). */
+function readDirectives(values: readonly string[]): Map<string, string> {
+  const directives = new Map<string, string>()
+  for (const part of values.join(',').matchAll(/([\w-]+)(?:\s*=\s*(?:"([^"]*)"|([^\s,;]*)))?/g)) {
+    const name = part[1]?.toLowerCase() ?? ''
+    if (!directives.has(name)) directives.set(name, part[2] ?? part[3] ?? '')
+  }
+  return directives
+}
+
+const secondsOf = (value: string | undefined): number =>
+  value !== undefined && /^\d+$/.test(value) ? Math.min(Number(value), SECONDS_MAX) : 0
+
+/**
+ * How long an answer may be kept for everyone (RFC 9111 §3, RFC 9213, RFC 5861); undefined: not at all. It has to say so itself, by
+ * `s-maxage` or by CDN-Cache-Control, which counts before Cache-Control.
+ */
+export function readFreshness(status: number, headers: HeaderPairs): Freshness | undefined {
+  if (!STORABLE.has(status) || headers.some(([name]) => name === 'set-cookie')) return undefined
+  // Most answers say nothing of it.
+  if (!headers.some(([name]) => name === 'cache-control' || name === 'cdn-cache-control')) return undefined
+  const own = readDirectives(valuesOf(headers, 'cache-control'))
+  const ofCdn = valuesOf(headers, 'cdn-cache-control')
+  const directives = ofCdn.length > 0 ? readDirectives(ofCdn) : own
+  for (const each of [own, directives]) if (each.has('private') || each.has('no-store')) return undefined
+  if (directives.has('no-cache')) return undefined
+  if (valuesOf(headers, 'vary').some((value) => value.split(',').some((name) => name.trim() === '*'))) return undefined
+  const lifetime = directives.get('s-maxage') ?? (ofCdn.length > 0 ? directives.get('max-age') : undefined)
+  const freshSeconds = secondsOf(lifetime) - secondsOf(valuesOf(headers, 'age')[0])
+  const staleSeconds = secondsOf(directives.get('stale-while-revalidate'))
+  if (lifetime === undefined || freshSeconds <= 0) return undefined
+  return { freshSeconds, staleSeconds }
+}
+
+/** The headers that an answer differs by, in order. */
+function variesBy(headers: HeaderPairs): string[] {
+  const names = valuesOf(headers, 'vary').flatMap((value) => value.split(','))
+  return [...new Set(names.map((name) => name.trim().toLowerCase()).filter((name) => name !== ''))].toSorted()
+}
+
+const variantOf = (names: readonly string[], headers: RequestHeaders): string =>
+  JSON.stringify(names.map((name) => headers[name] ?? null))
+
+interface Variants {
+  names: string[]
+  /** By the values of those headers. */
+  responses: Map<string, CachedResponse>
+  bytes: number
+}
+
+/** Answers of Functions that may be given to everybody who asks the same, in this process's memory. */
+export interface ResponseCache {
+  /** The answer kept for a key and for the headers that the Function gets, fresh or stale; undefined: none that may be used. */
+  find(key: string, headers: RequestHeaders): { response: CachedResponse; isFresh: boolean } | undefined
+  /** headers: those that the Function got. sent: those that went to the client, whose Vary counts. */
+  store(
+    key: string,
+    headers: RequestHeaders,
+    response: Pick<CachedResponse, 'status' | 'headers' | 'body'>,
+    sent: HeaderPairs,
+    freshness: Freshness,
+  ): void
+  /**
+   * Claims the renewal of what is stale: one caller renews it, and the others take it as it is. undefined: another caller renews it.
+   * The claim names the headers that its answers differ by; call `end` once it is over.
+   */
+  beginRenewal(key: string, headers: RequestHeaders): { variesBy: readonly string[]; end(): void } | undefined
+}
+
+const sizeOf = ({ headers, body }: Pick<CachedResponse, 'headers' | 'body'>): number =>
+  headers.reduce((sum, [name, value]) => sum + name.length + value.length, body.length + BYTES_OF_ENTRY)
+
+/** Keeps 128 MiB, the least recently used making room, and at most 16 variants of an address. */
+export function openResponseCache(bytesMax = BYTES_MAX): ResponseCache {
+  const cache = new LRUCache<string, Variants>({ maxSize: bytesMax, sizeCalculation: ({ bytes }) => bytes })
+  const renewing = new Set<string>()
+
+  return {
+    find(key, headers) {
+      const variants = cache.get(key)
+      const response = variants?.responses.get(variantOf(variants.names, headers))
+      const at = performance.now()
+      if (!response || at >= response.staleUntil) return undefined
+      return { response, isFresh: at < response.freshUntil }
+    },
+    store(key, headers, { status, headers: received, body }, sent, { freshSeconds, staleSeconds }) {
+      const names = variesBy(sent)
+      const known = cache.peek(key)
+      // An answer that differs by other headers than the last makes those unusable.
+      const responses =
+        known && known.names.join() === names.join() ? new Map(known.responses) : new Map<string, CachedResponse>()
+      const variant = variantOf(names, headers)
+      const storedAt = performance.now()
+      const freshUntil = storedAt + freshSeconds * 1_000
+      responses.delete(variant)
+      responses.set(variant, {
+        status,
+        headers: received,
+        body,
+        storedAt,
+        freshUntil,
+        staleUntil: freshUntil + staleSeconds * 1_000,
+      })
+      for (const oldest of responses.keys()) {
+        if (responses.size <= VARIANTS_MAX) break
+        responses.delete(oldest)
+      }
+      const bytes = responses.values().reduce((sum, each) => sum + sizeOf(each), key.length)
+      cache.set(key, { names, responses, bytes })
+    },
+    beginRenewal(key, headers) {
+      const names = cache.peek(key)?.names ?? []
+      const renewal = `${key}\n${variantOf(names, headers)}`
+      if (renewing.has(renewal)) return undefined
+      renewing.add(renewal)
+      return { variesBy: names, end: () => void renewing.delete(renewal) }
+    },
+  }
+}
