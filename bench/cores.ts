@@ -21,3 +21,10 @@ export function onCore(core: Core, nodeArguments: readonly string[]): [string, s
 /** The command that runs a program that is not ours on a core. */
 export const programOn = (core: 'server' | 'load', program: string, args: readonly string[]): [string, string[]] =>
   canPin ? [pin, ['-c', core === 'server' ? '0' : '1', program, ...args]] : [program, [...args]]
+
+/** Moves running processes, with all their threads. What they start from then on follows. Those that have ended are passed over. */
+export function moveTo(core: Core, pids: readonly number[]): void {
+  if (!canPin) return
+  const list = core === 'any' ? `0-${availableParallelism() - 1}` : core === 'server' ? '0' : '1'
+  for (const pid of pids) spawnSync(pin, ['-a', '-p', '-c', list, String(pid)])
+}

@@ -36,6 +36,8 @@ interface Platform {
   apiPid: number
   /** Where the same process serves hostnames. */
   edgeOrigin: string
+  /** The same process keeps the files and sockets of Functions here. */
+  functionsFolder: string
   /** Starts one more process of the API beside the first, on the same core, database and Redis. */
   startAnotherApi(): Promise<{ origin: string; pid: number }>
   /** Starts a worker, which runs its jobs at once. */
@@ -68,6 +70,8 @@ export interface Lab {
   makeFolder(): Promise<string>
   /** CPU microseconds that the databases have used for us so far; undefined where it cannot be known. */
   databaseCosts(): Promise<{ postgres: number | undefined; redis: number | undefined }>
+  /** What a suite has started by itself is ended with the run. */
+  onClose(step: () => Promise<unknown>): void
   close(): Promise<void>
 }
 
@@ -163,6 +167,7 @@ export async function openLab(config: Config, env: Record<string, string>): Prom
           redis: Number.isNaN(redisCpu) ? undefined : redisCpu,
         }
       },
+      onClose: (step) => void closing.push(step),
       close,
     }
   }
@@ -206,6 +211,7 @@ async function startPlatform({
   const { issuer } = idp
   closing.push(idp.stop)
   const startRole = async (role: string, port: number, readyUrl: string, more: Record<string, string> = {}) => {
+    const { FUNCTIONS_FOLDER = await makeFolder() } = more
     const server = await startServer({
       name: `The API's ${role}`,
       core: 'server',
@@ -221,6 +227,8 @@ async function startPlatform({
         DATABASE_URL: databases.api,
         IDP_URL: issuer,
         OBJECTS_URL: pathToFileURL(objects).href,
+        FUNCTIONS_FOLDER,
+        FUNCTION_EGRESS: 'none',
         ...more,
       },
       readyUrl,
@@ -228,11 +236,12 @@ async function startPlatform({
     closing.push(server.stop)
     return server
   }
-  const startApi = async (role: string, port: number) => {
-    const { pid } = await startRole(role, port, `http://127.0.0.1:${port}/.well-known/jwks.json`)
+  const startApi = async (role: string, port: number, more?: Record<string, string>) => {
+    const { pid } = await startRole(role, port, `http://127.0.0.1:${port}/.well-known/jwks.json`, more)
     return { origin: `http://127.0.0.1:${port}`, pid }
   }
-  const api = await startApi('all', apiPort)
+  const functionsFolder = await makeFolder()
+  const api = await startApi('all', apiPort, { FUNCTIONS_FOLDER: functionsFolder })
 
   let held: { token: string; since: number } | undefined
   async function userToken(): Promise<string> {
@@ -245,6 +254,7 @@ async function startPlatform({
     apiOrigin: api.origin,
     apiPid: api.pid,
     edgeOrigin: `http://127.0.0.1:${edgePort}`,
+    functionsFolder,
     startAnotherApi: async () => startApi('api', await freePort()),
     async startWorker() {
       const port = await freePort()

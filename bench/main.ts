@@ -16,6 +16,9 @@ import { deploy } from './suites/deploy.ts'
 import { discovery, jwks, rotate, rotateOnce, userinfo } from './suites/oidc.ts'
 import { passwordFlood } from './suites/password-flood.ts'
 import { rcloneSync } from './suites/rclone.ts'
+import { functions, functionSockets, functionStreams } from './suites/functions.ts'
+import { functionStart } from './suites/function-start.ts'
+import { neighbourChildren, neighbourLoops, neighbourMemory } from './suites/neighbour.ts'
 import { read } from './suites/read.ts'
 import { requestSummary } from './suites/request-summary.ts'
 import { requestLogs } from './suites/request-logs.ts'
@@ -47,6 +50,13 @@ const suites: readonly Suite[] = [
   staticSmall,
   staticLarge,
   deploy,
+  functions,
+  functionSockets,
+  functionStreams,
+  functionStart,
+  neighbourLoops,
+  neighbourChildren,
+  neighbourMemory,
   objectLists,
   rcloneSync,
   routes,

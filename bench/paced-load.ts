@@ -14,22 +14,23 @@ const BEHIND_MAX_MS = 250
 
 const agent = new Agent({ keepAlive: true, maxSockets: 1_024 })
 
-function send(url: string, headers: Record<string, string>, body: string): Promise<{ status: number; answer: string }> {
+function send(
+  method: string,
+  url: string,
+  headers: Record<string, string>,
+  body: string | undefined,
+): Promise<{ status: number; answer: string }> {
   const byte = () => Math.floor(Math.random() * 256)
   const from = `10.${100 + (byte() % 100)}.${byte()}.${byte()}`
   return new Promise((resolve, reject) => {
-    const sent = request(
-      url,
-      { method: 'POST', agent, headers: { ...headers, 'x-forwarded-for': from } },
-      (incoming) => {
-        text(incoming).then((answer) => resolve({ status: incoming.statusCode ?? 0, answer }), reject)
-      },
-    )
+    const sent = request(url, { method, agent, headers: { ...headers, 'x-forwarded-for': from } }, (incoming) => {
+      text(incoming).then((answer) => resolve({ status: incoming.statusCode ?? 0, answer }), reject)
+    })
     sent.on('error', reject).end(body)
   })
 }
 
-async function run({ url, headers, forms, perSecond }: PacedOrder): Promise<PacedResult> {
+async function run({ method = 'POST', url, headers, forms, perSecond }: PacedOrder): Promise<PacedResult> {
   const free = forms.map((form) => new URLSearchParams(form))
   const startedAt = performance.now()
   const took: number[] = []
@@ -37,7 +38,12 @@ async function run({ url, headers, forms, perSecond }: PacedOrder): Promise<Pace
   let behindMs = 0
   const sendOne = async (form: URLSearchParams): Promise<void> => {
     const sentAt = performance.now()
-    const { status, answer } = await send(url, headers, form.toString().replaceAll('RANDOM', crypto.randomUUID()))
+    const { status, answer } = await send(
+      method,
+      url,
+      headers,
+      method === 'GET' ? undefined : form.toString().replaceAll('RANDOM', crypto.randomUUID()),
+    )
     if (sentAt - startedAt >= UNTIMED_SECONDS * 1_000) took.push(performance.now() - sentAt)
     statuses[status] = (statuses[status] ?? 0) + 1
     if (form.has('refresh_token'))

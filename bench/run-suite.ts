@@ -16,6 +16,7 @@ interface Measurement {
   p99Ms: number | undefined
   memoryMb: number | undefined
   loadMakerBusy: number | undefined
+  facts: Record<string, number>
 }
 
 /** A contender's medians, and ours in proportion to it: medians of the rounds' own ratios. */
@@ -23,6 +24,7 @@ export interface Row extends Measurement {
   name: string
   cpuRatio: number | undefined
   throughputRatio: number
+  p50Ratio: number | undefined
   p99Ratio: number | undefined
   aim: Aim
 }
@@ -74,7 +76,7 @@ export async function runSuite(suite: Suite, lab: Lab, options: RunOptions): Pro
       measured.get(contender.name)?.push(measurement)
       const cpu = measurement.cpuMicroseconds?.toFixed(1) ?? '–'
       report(
-        `${suite.name} ${round + 1}/${rounds} ${contender.name}: ${measurement.requestsPerSecond.toFixed(0)} requests/s, ${cpu} µs`,
+        `${suite.name} ${round + 1}/${rounds} ${contender.name}: ${measurement.requestsPerSecond.toFixed(0)} requests/s, ${cpu} µs, p99 ${measurement.p99Ms?.toFixed(1) ?? '–'} ms`,
       )
     }
   }
@@ -87,6 +89,7 @@ export async function runSuite(suite: Suite, lab: Lab, options: RunOptions): Pro
       ...medians(theirs),
       cpuRatio: median(ours.map((mine, i) => divide(mine.cpuMicroseconds, theirs[i]?.cpuMicroseconds))),
       throughputRatio: median(ours.map((mine, i) => divide(mine.requestsPerSecond, theirs[i]?.requestsPerSecond))) ?? 0,
+      p50Ratio: median(ours.map((mine, i) => divide(mine.p50Ms, theirs[i]?.p50Ms))),
       p99Ratio: median(ours.map((mine, i) => divide(mine.p99Ms, theirs[i]?.p99Ms))),
       aim,
     }
@@ -108,7 +111,7 @@ function loadOf({ load }: Prepared): Load {
 }
 
 const resultOf = (
-  { perSecond, seconds: took, p50Ms, p99Ms, loadMakerBusy }: Awaited<ReturnType<Trial['measure']>>,
+  { perSecond, seconds: took, p50Ms, p99Ms, loadMakerBusy, facts }: Awaited<ReturnType<Trial['measure']>>,
   asked: number,
 ): LoadResult => ({
   requests: perSecond * (took ?? asked),
@@ -117,6 +120,7 @@ const resultOf = (
   p50Ms,
   p99Ms,
   loadMakerBusy,
+  ...(facts && { facts }),
 })
 
 /** As fetch does, but with a Host header of the caller's choice. */
@@ -184,8 +188,8 @@ async function send(
       ),
     ),
   )
-  const add = (name: keyof LoadResult) => halves.reduce((sum, half) => sum + (half[name] ?? 0), 0)
-  const most = (name: keyof LoadResult) => Math.max(...halves.map((half) => half[name] ?? 0))
+  const add = (name: Exclude<keyof LoadResult, 'facts'>) => halves.reduce((sum, half) => sum + (half[name] ?? 0), 0)
+  const most = (name: Exclude<keyof LoadResult, 'facts'>) => Math.max(...halves.map((half) => half[name] ?? 0))
   return {
     requests: add('requests'),
     seconds: most('seconds'),
@@ -199,7 +203,11 @@ async function send(
 async function measure(contender: Contender | Trial, lab: Lab, run: () => Promise<LoadResult>): Promise<Measurement> {
   const also = 'also' in contender && contender.also ? [contender.also.pid] : []
   const pids = contender.pid === undefined ? [] : [contender.pid, ...also]
-  const costs = async () => ({ server: addUp(pids.map(cpuOfServer)), ...(await lab.databaseCosts()) })
+  const { isAlone = false } = contender
+  const costs = async () => ({
+    server: addUp(pids.map((pid) => cpuOfServer(pid, isAlone))),
+    ...(await lab.databaseCosts()),
+  })
   const before = await costs()
   const result = await run()
   const after = await costs()
@@ -214,8 +222,9 @@ async function measure(contender: Contender | Trial, lab: Lab, run: () => Promis
     redisMicroseconds: each('redis'),
     p50Ms: result.p50Ms,
     p99Ms: result.p99Ms,
-    memoryMb: pids.length > 0 ? addUp(pids.map(memoryOfServer)) : undefined,
+    memoryMb: pids.length > 0 ? addUp(pids.map((pid) => memoryOfServer(pid, isAlone))) : undefined,
     loadMakerBusy: result.loadMakerBusy,
+    facts: result.facts ?? {},
   }
 }
 
@@ -224,7 +233,7 @@ const addUp = (values: readonly (number | undefined)[]): number | undefined =>
   values.reduce((sum, value) => (sum === undefined || value === undefined ? undefined : sum + value), 0)
 
 function medians(all: readonly Measurement[]): Measurement {
-  const of = (name: keyof Measurement) => median(all.map((each) => each[name]))
+  const of = (name: Exclude<keyof Measurement, 'facts'>) => median(all.map((each) => each[name]))
   return {
     requestsPerSecond: of('requestsPerSecond') ?? 0,
     cpuMicroseconds: of('cpuMicroseconds'),
@@ -234,6 +243,9 @@ function medians(all: readonly Measurement[]): Measurement {
     p99Ms: of('p99Ms'),
     memoryMb: of('memoryMb'),
     loadMakerBusy: of('loadMakerBusy'),
+    facts: Object.fromEntries(
+      Object.keys(all[0]?.facts ?? {}).map((name) => [name, median(all.map(({ facts }) => facts[name])) ?? 0]),
+    ),
   }
 }
 

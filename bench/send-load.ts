@@ -29,6 +29,7 @@ export interface LoadResult {
   p99Ms: number | undefined
   /** Share of its core that the load maker used; near 1 it measured itself. Undefined where it was another. */
   loadMakerBusy: number | undefined
+  facts?: Record<string, number>
 }
 
 let filled = 0

@@ -3,8 +3,10 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { onCore } from './cores.ts'
 
-/** POST requests at a steady pace. */
+/** Requests at a steady pace. */
 export interface PacedOrder {
+  /** POST by default. */
+  method?: 'GET' | 'POST'
   url: string
   headers: Record<string, string>
   /** As many as may be under way. RANDOM in one is a UUID at each use; its refresh_token becomes the one of its answer. */

@@ -32,6 +32,8 @@ export interface Contender {
   path?: string
   /** Of an S3 server: each request is signed with them. */
   credentials?: Credentials
+  /** Only the process itself counts: what it started has other work. */
+  isAlone?: boolean
   /** A second process that is sent as much at the same time. */
   also?: { origin: string; pid: number }
 }
@@ -41,6 +43,8 @@ export interface Trial {
   name: string
   /** Of the server whose CPU time and memory count; undefined where there is none. */
   pid?: number | undefined
+  /** Only that process counts: what it started has other work. */
+  isAlone?: boolean
   measure(seconds: number): Promise<{
     perSecond: number
     /** How long it took, where it ends only with a whole piece of work; as asked unless said. */
@@ -48,6 +52,8 @@ export interface Trial {
     p50Ms?: number
     p99Ms?: number
     loadMakerBusy?: number
+    /** What else was seen, by a name that holds its unit. */
+    facts?: Record<string, number>
   }>
 }
 
@@ -55,6 +61,8 @@ export interface Trial {
 export interface Aim {
   cpuRatioMax?: number
   throughputRatioMin?: number
+  /** Of the median of the time an answer takes. */
+  p50RatioMax?: number
   /** Of the 99th percentile of the time an answer takes. */
   p99RatioMax?: number
   /** Milliseconds that half of the answers take at most, where a page must come at once however much there is. */

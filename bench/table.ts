@@ -3,16 +3,22 @@ import type { Row, SuiteResult } from './run-suite.ts'
 /** Beyond this share of its core the load maker may be what was measured. */
 const LOAD_MAKER_BUSY_MAX = 0.9
 
+/** Where half a millisecond counts it is shown. */
+const shownMs = (value: number | undefined): string => shown(value, value !== undefined && value < 20 ? 1 : 0)
 const shown = (value: number | undefined, digits: number): string => (value === undefined ? '–' : value.toFixed(digits))
 
 /** What the design promises for this comparison, and whether this run kept it. */
-function verdict({ cpuRatio, throughputRatio, p99Ratio, p50Ms, aim }: Row): string {
+function verdict({ cpuRatio, throughputRatio, p50Ratio, p99Ratio, p50Ms, aim }: Row): string {
   const parts: string[] = []
   if (aim.cpuRatioMax !== undefined && cpuRatio !== undefined)
     parts.push(`${cpuRatio <= aim.cpuRatioMax ? 'met' : 'missed'}: CPU ≤ ${aim.cpuRatioMax} ×`)
   if (aim.throughputRatioMin !== undefined)
     parts.push(
       `${throughputRatio >= aim.throughputRatioMin ? 'met' : 'missed'}: throughput ≥ ${Number(aim.throughputRatioMin.toFixed(2))} ×`,
+    )
+  if (aim.p50RatioMax !== undefined && p50Ratio !== undefined)
+    parts.push(
+      `${p50Ratio <= aim.p50RatioMax ? 'met' : 'missed'}: p50 ≤ ${aim.p50RatioMax} × (${p50Ratio.toFixed(2)} ×)`,
     )
   if (aim.p99RatioMax !== undefined && p99Ratio !== undefined)
     parts.push(
@@ -44,8 +50,8 @@ export function formatTable({ name, work, rounds, seconds, connections, unit, ro
     shown(row.cpuMicroseconds, 1),
     shown(row.postgresMicroseconds, 1),
     shown(row.redisMicroseconds, 1),
-    shown(row.p50Ms, 0),
-    shown(row.p99Ms, 0),
+    shownMs(row.p50Ms),
+    shownMs(row.p99Ms),
     shown(row.memoryMb, 0),
     i === 0 ? '' : `${shown(row.cpuRatio, 2)} ×`,
     i === 0 ? '' : `${shown(row.throughputRatio, 2)} ×`,
@@ -66,6 +72,12 @@ export function formatTable({ name, work, rounds, seconds, connections, unit, ro
     rule,
     ...body.map(line),
     ...(busy.length > 0 ? ['', `The load maker was the bottleneck against: ${busy.join(', ')}`] : []),
+    ...rows
+      .filter(({ facts }) => Object.keys(facts).length > 0)
+      .map(({ name: row, facts }) => {
+        const all = Object.entries(facts).map(([fact, value]) => `${fact} ${shown(value, value < 100 ? 1 : 0)}`)
+        return `\n${row}: ${all.join(', ')}`
+      }),
     '',
   ].join('\n')
 }

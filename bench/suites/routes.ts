@@ -53,9 +53,7 @@ function manifestOf(count: number): OutputManifest {
     routes: [slash, ...first, ...fixed],
     wildcard: [],
     site: null,
-    functions: Object.fromEntries(
-      ['index', 'blog/[slug]'].map((path) => [path, { runtime: 'nodejs24.x', handler: 'i.js' }]),
-    ),
+    functions: Object.fromEntries(['index', 'blog/[slug]'].map((path) => [path, { function: path }])),
   }
 }
 

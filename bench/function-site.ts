@@ -1,0 +1,107 @@
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { readdir } from 'node:fs/promises'
+import { type IncomingMessage, request } from 'node:http'
+import { join } from 'node:path'
+import { buffer, text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
+import postgres from 'postgres'
+import { ZipFile } from 'yazl'
+import { type Core, moveTo } from './cores.ts'
+import type { Lab } from './lab.ts'
+import { processTree } from './process-costs.ts'
+
+/** A deployment with Functions, ACTIVE, its slots warm. */
+export interface FunctionSite {
+  /** Without port. */
+  host: string
+  /** By path of a Function: where its slot listens. */
+  sockets: Record<string, string>
+  /** Status and text of a GET at its hostname. */
+  ask(path: string): Promise<{ status: number; body: string }>
+}
+
+async function zipOf(functions: Record<string, string>): Promise<Uint8Array<ArrayBuffer>> {
+  const zip = new ZipFile()
+  const add = (name: string, content: string) => zip.addBuffer(Buffer.from(content), `.vercel/output/${name}`)
+  add('config.json', JSON.stringify({ version: 3 }))
+  for (const [path, code] of Object.entries(functions)) {
+    const config = { runtime: 'nodejs24.x', handler: 'index.mjs', launcherType: 'Nodejs' }
+    add(`functions/${path}.func/.vc-config.json`, JSON.stringify(config))
+    add(`functions/${path}.func/index.mjs`, code)
+  }
+  zip.end()
+  return new Uint8Array(await buffer(zip.outputStream))
+}
+
+/**
+ * Deploys Functions as a person does, in an organization of their own, and asks each once. slotCore: where their slots run. Throws with
+ * the reason where the deployment fails.
+ */
+export async function deployFunctions(
+  lab: Lab,
+  functions: Record<string, string>,
+  slotCore: Core,
+): Promise<FunctionSite> {
+  const platform = await lab.platform()
+  const name = `Functions ${randomBytes(4).toString('hex')}`
+  const organization = await platform.call<{ id: string }>('POST', '/organizations', { name })
+  const { id: applicationId } = await platform.call<{ id: string }>('POST', '/applications', {
+    organizationId: organization.id,
+    name,
+  })
+  const { id } = await platform.call<{ id: string }>('POST', '/deployments', { applicationId })
+  const path = `/deployments/${id}`
+  const { uploadId } = await platform.call<{ uploadId: string }>('POST', `${path}/upload/start`, {})
+  const { url } = await platform.call<{ url: string }>('POST', `${path}/upload/part`, { uploadId, partNumber: 1 })
+  const { headers } = await fetch(url, { method: 'PUT', body: await zipOf(functions) })
+  await platform.call('POST', `${path}/upload/complete`, {
+    uploadId,
+    parts: [{ partNumber: 1, etag: headers.get('etag') }],
+  })
+  for (;;) {
+    const { status, failureReason } = await platform.call<{ status: string; failureReason?: string }>('GET', path)
+    if (status === 'ACTIVE') break
+    if (status === 'FAILED') throw new Error(`The Functions cannot be deployed: ${failureReason}`)
+    await sleep(50)
+  }
+  const sql = postgres(lab.databaseUrl, { max: 1, onnotice: () => {} })
+  const [row] = await sql<{ label: string }[]>`select label from deployments where id = ${id}`
+  await sql.end()
+  const host = `${row?.label}.localhost`
+
+  async function ask(of: string): Promise<{ status: number; body: string }> {
+    const sent = request(`${platform.edgeOrigin}${of}`, { headers: { host } }).end()
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+    return { status: answer.statusCode ?? 0, body: await text(answer) }
+  }
+  const sockets = await findSockets(platform.functionsFolder, Object.keys(functions), ask)
+  moveTo(
+    slotCore,
+    processTree(platform.apiPid).filter((pid) => pid !== platform.apiPid),
+  )
+  return { host, sockets, ask }
+}
+
+/** Which slot is whose is told by the slots themselves: each Function is asked for a number that only one socket answers with. */
+async function findSockets(
+  folder: string,
+  functions: readonly string[],
+  ask: FunctionSite['ask'],
+): Promise<Record<string, string>> {
+  const found: Record<string, string> = {}
+  for (const name of functions) {
+    const { body } = await ask(`/${name}?who`)
+    for (const file of await readdir(join(folder, 'r', 'sockets'))) {
+      const socketPath = join(folder, 'r', 'sockets', file)
+      const sent = request({ socketPath, path: `/${name}?who`, headers: { host: 'slot' } }).end()
+      const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+      if ((await text(answer)) === body) found[name] = socketPath
+    }
+    if (found[name] === undefined) throw new Error(`The slot of ${name} cannot be found: ${body}`)
+  }
+  return found
+}
+
+/** Goes at the start of a Function: `who` is a text that no other slot has. */
+export const WHO = `const who = crypto.randomUUID()\n`

@@ -1,0 +1,65 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import type { StartOrder, StartResult } from '../start-functions.ts'
+import type { Suite, Trial } from '../suite.ts'
+
+const program = fileURLToPath(import.meta.resolve('../start-functions.ts'))
+/** An uplink for pasta to find, with nothing behind it. */
+const network = [
+  'ip link set lo up',
+  'ip link add up0 type veth peer name up1',
+  'ip address add 203.0.113.2/24 dev up0',
+  'ip link set up0 up',
+  'ip link set up1 up',
+  'ip route add default via 203.0.113.1',
+  'exec "$@"',
+].join('\n')
+
+/** From the request for a Function that has no slot to the first byte of its answer. Its code was compiled before. Needs root. */
+export const functionStart: Suite = {
+  name: 'function-start',
+  work: 'the first byte of a Function that has no slot, its network kept from an earlier one',
+  async prepare(lab) {
+    const args = ['--net', 'sh', '-ec', network, 'sh', process.execPath, program, await lab.makeFolder()]
+    const child = spawn('unshare', args, { env: lab.env, stdio: ['pipe', 'pipe', 'inherit'] })
+    child.stdin.on('error', () => {}) // it ended, which is seen below
+    const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+    lab.onClose(async () => {
+      child.stdin.end()
+      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+    })
+    async function start(order: StartOrder): Promise<StartResult> {
+      child.stdin.write(`${order}\n`)
+      const { value, done } = await lines.next()
+      if (done === true) throw new Error('The program that starts Functions has ended')
+      return JSON.parse(value) as StartResult
+    }
+    const trial = (name: string, order: StartOrder): Trial => ({
+      name,
+      async measure(seconds) {
+        const results: StartResult[] = []
+        const startedAt = performance.now()
+        while (performance.now() - startedAt < seconds * 1_000 || results.length === 0) results.push(await start(order))
+        const times = results.map(({ tookMs }) => tookMs).toSorted((a, b) => a - b)
+        const at = (share: number) => times[Math.floor(share * (times.length - 1))] ?? 0
+        const memories = results.map(({ memoryMb }) => memoryMb).toSorted((a, b) => a - b)
+        return {
+          perSecond: 1_000 / at(0.5),
+          p50Ms: at(0.5),
+          p99Ms: at(0.99),
+          facts: { 'PSS MB after one request': memories[Math.floor(memories.length / 2)] ?? 0 },
+        }
+      },
+    })
+    return {
+      ours: trial('ours', 'kept'),
+      peers: [
+        { ...trial('bwrap node serve.mjs', 'bare'), aim: { p50RatioMax: 1.5 } },
+        { ...trial('bwrap node print.mjs', 'printed'), aim: {} },
+        { ...trial('ours, new network', 'new'), aim: {} },
+      ],
+    }
+  },
+}
