@@ -38,6 +38,8 @@ function say(step: string, ...details: string[]): void {
   process.stdout.write(`\n${step}\n${details.map((line) => `    ${line}\n`).join('')}`)
 }
 
+/** For what is asked again and again. */
+const askQuietly = openAsk()
 const ask = openAsk((line) => process.stdout.write(`    ${line}\n`))
 
 /** Device authorization as a command-line tool does it, with a person at a browser beside it. */
@@ -136,7 +138,8 @@ export async function walk(where: Where): Promise<void> {
   deepStrictEqual(refused.error, 'invalid_token')
 
   await store(where, token, application.id)
-  await deploy(where, token, application)
+  const hostname = await deploy(where, token, application)
+  await run(where, token, application.id, hostname)
 
   say('All answers were right.')
 }
@@ -230,8 +233,11 @@ async function store({ baseUrl }: Where, token: string, applicationId: string): 
   deepStrictEqual((await open(access.url)).toString(), 'Hello, storage')
 }
 
-/** A site: deployed, changed and deployed again, rolled back; a page that was loaded before finds its script throughout. */
-async function deploy({ baseUrl }: Where, token: string, application: { id: string; slug: string }): Promise<void> {
+/**
+ * A site: deployed, changed and deployed again, rolled back; a page that was loaded before finds its script throughout. Returns its
+ * hostname.
+ */
+async function deploy({ baseUrl }: Where, token: string, application: { id: string; slug: string }): Promise<string> {
   const at = { baseUrl, token }
   const site = (version: 1 | 2) => resolve(import.meta.dirname, `../sites/demo-${version}`)
   const script = { 1: '/assets/app.4f0a9c31.js', 2: '/assets/app.b7d2e650.js' }
@@ -279,4 +285,61 @@ async function deploy({ baseUrl }: Where, token: string, application: { id: stri
   const { items } = await ask<Log>(`${baseUrl}/deployments/${second.id}/logs`, 200, bearer(token))
   for (const { createdAt, type, message } of items) process.stdout.write(`    ${createdAt} ${type} ${message}\n`)
   deepStrictEqual(items.length > 0, true)
+  return hostname
+}
+
+/** A Function: it reads the storage of its own environment with nothing configured, and what it prints can be read. */
+async function run({ baseUrl }: Where, token: string, applicationId: string, hostname: string): Promise<void> {
+  say('19. A Function takes the place of the site, and answers with a file of the bucket; nothing was configured')
+  const folder = resolve(import.meta.dirname, '../sites/demo-function')
+  const { id } = await deployFolder(ask, { baseUrl, token }, applicationId, folder)
+  const deployment = `${baseUrl}/deployments/${id}`
+  const url = `http://${hostname}/notes/hello.txt`
+  let answer = ''
+  // As above: edges hear of a change after it is answered.
+  for (const deadline = Date.now() + 1_000; answer === '' && Date.now() < deadline;)
+    answer = await open(url).then(String, () => '')
+  deepStrictEqual(answer, 'Hello, storage')
+  await open(`http://${hostname}/notes/none.txt`, 404)
+
+  say('20. What it printed, by request')
+  interface Lines {
+    items: { requestId: string | null; level: string; message: string }[]
+  }
+  const log = `${deployment}/runtime-logs`
+  const { requestId } = await until(async () => {
+    const { items } = await askQuietly<Lines>(`${log}?search=none.txt`, 200, bearer(token))
+    return items.find((each) => each.requestId !== null)
+  })
+  const { items: ofRequest } = await ask<Lines>(`${log}?requestId=${requestId}`, 200, bearer(token))
+  for (const { requestId, level, message } of ofRequest) process.stdout.write(`    ${requestId} ${level} ${message}\n`)
+  deepStrictEqual(
+    ofRequest.map(({ message }) => message),
+    ['media/notes/none.txt was answered with 404'],
+  )
+
+  say('21. The Functions of the deployment, and what they take')
+  interface Functions {
+    items: { path: string; slots: number; memoryBytes: number; coldStarts: number; requests: number }[]
+  }
+  // An edge tells every five seconds.
+  const counted = async () =>
+    (await askQuietly<Functions>(`${deployment}/functions`, 200, bearer(token))).items.find(
+      (each) => each.requests === 2,
+    )
+  const { path, slots, memoryBytes, coldStarts, requests } = await until(counted)
+  const megabytes = Math.round(memoryBytes / 1e6)
+  process.stdout.write(
+    `    ${path}: ${slots} slot with ${megabytes} MB, ${coldStarts} cold start, ${requests} requests\n`,
+  )
+  deepStrictEqual([path, slots, coldStarts], ['_worker.js', 1, 1])
+}
+
+/** Asks again every half second until there is something. Throws after 20 s. */
+async function until<T>(find: () => Promise<T | undefined>): Promise<T> {
+  for (const deadline = Date.now() + 20_000; Date.now() < deadline; await sleep(500)) {
+    const found = await find()
+    if (found !== undefined) return found
+  }
+  throw new Error('It was not there within 20 s')
 }

@@ -1,4 +1,4 @@
-import { ConfigError, port, readConfig } from '@platform/runtime/config'
+import { ConfigError, count, list, port, readConfig } from '@platform/runtime/config'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { StartProblem } from './start-problem.ts'
@@ -12,6 +12,26 @@ const schema = z.object({
   POSTGRES_PORT: port
     .default(0)
     .describe('the port of the embedded Postgres, such as 5433 (0 or left out: any free one)'),
+  FUNCTION_SANDBOX: z
+    .enum(['required', 'auto', 'none'])
+    .default('auto')
+    .describe('required, auto (plain processes where bubblewrap does not work) or none'),
+  FUNCTION_EGRESS: z
+    .enum(['public', 'none', 'host'])
+    .optional()
+    .describe('what Functions may reach: public, none or host; left out, public where this machine can close the rest'),
+  FUNCTION_EGRESS_ALLOW: list.describe('private hosts that Functions may reach all the same, such as 10.1.2.3:5432'),
+  FUNCTIONS_FOLDER: z
+    .string()
+    .regex(/^\/.{1,40}$/)
+    .optional()
+    .describe('an absolute folder of at most 41 characters for the files of Functions, such as /var/cache/fn'),
+  FUNCTION_FIRST_BYTE_MS: count
+    .optional()
+    .describe('how many milliseconds a Function may take to begin its answer, such as 60000'),
+  FUNCTION_SILENT_MS: count
+    .optional()
+    .describe('how many milliseconds an answer of a Function may be silent, such as 300000'),
   LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
     .default('info')
@@ -24,6 +44,15 @@ export type LauncherConfig = {
   /** Absolute. */
   dataFolder: string
   logLevel: string
+  functions: {
+    sandbox: 'required' | 'auto' | 'none'
+    /** undefined: as closed as this machine can. */
+    egress: 'public' | 'none' | 'host' | undefined
+    /** Absolute; undefined: one below the temporary folder. */
+    folder: string | undefined
+    /** Further variables that the API reads, where they were given. */
+    variables: Record<string, string>
+  }
 }
 
 /**
@@ -53,6 +82,16 @@ export function readLauncherConfig(env: Record<string, string | undefined>, repo
     },
     dataFolder: resolve(repository, given.DATA_DIR),
     logLevel: given.LOG_LEVEL,
+    functions: {
+      sandbox: given.FUNCTION_SANDBOX,
+      egress: given.FUNCTION_EGRESS,
+      folder: given.FUNCTIONS_FOLDER,
+      variables: Object.fromEntries(
+        (['FUNCTION_EGRESS_ALLOW', 'FUNCTION_FIRST_BYTE_MS', 'FUNCTION_SILENT_MS'] as const).flatMap((name) =>
+          given[name] === undefined ? [] : [[name, String(given[name])]],
+        ),
+      ),
+    },
   }
 }
 

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { compileCache } from '@platform/testkit/test-environment'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import postgres, { type Sql } from 'postgres'
 import { clients, demoEmail } from './clients.ts'
 import { readSecrets } from './secrets.ts'
@@ -81,6 +81,9 @@ describe('a start that cannot work says why in one sentence', () => {
     [{ EDGE_PORT: '70000' }, /^EDGE_PORT is not valid/],
     [{ S3_PORT: '4100', EDGE_PORT: '4100' }, /^EDGE_PORT and S3_PORT are both 4100: give each its own port\.\n$/],
     [{ API_PORT: '4100', IDP_PORT: '4100' }, /^API_PORT and IDP_PORT are both 4100: give each its own port\.\n$/],
+    [{ FUNCTION_SANDBOX: 'maybe' }, /^FUNCTION_SANDBOX is not valid .*: expected required, auto/],
+    [{ FUNCTION_EGRESS: 'all' }, /^FUNCTION_EGRESS is not valid/],
+    [{ FUNCTIONS_FOLDER: 'fn' }, /^FUNCTIONS_FOLDER is not valid/],
     [{ LOG_LEVEL: 'loud' }, /^LOG_LEVEL is not valid .*: expected trace, debug/],
     [{ DATA_DIR: '/dev/null/platform' }, /^DATA_DIR \/dev\/null\/platform cannot be written \(ENOTDIR\): .*\.\n$/],
     [{ DATA_DIR: '/proc/platform' }, /^DATA_DIR \/proc\/platform cannot be written \(\w+\): .*\.\n$/],
@@ -268,6 +271,19 @@ describe('a start that works', () => {
         from clients where id = ${clients.console.id}`
       return row
     })
+
+  test('says in its summary that Functions have no walls where it was told so', async () => {
+    const launcher = launch({ FUNCTION_SANDBOX: 'none' })
+    let out = ''
+    launcher.stdout.on('data', (chunk) => (out += chunk))
+    await vi.waitFor(() => expect(out).toContain('Ctrl-C stops everything'), { timeout: 60_000, interval: 50 })
+    // No escape codes where it is no terminal.
+    expect(out).toMatch(/^Functions run as plain processes, .*: leave FUNCTION_SANDBOX out for walls\.$/m)
+    expect(await stop(launcher)).toBe(0)
+    const log = await readFile(join(dataFolder, 'logs', 'api.log'), 'utf8')
+    expect(log).toMatch(/"isIsolated":false,"isNetworkClosed":false,.*"msg":"Functions can run"/)
+    expect(log).toContain('Functions run as plain processes')
+  })
 
   test('stops everything when a part dies', async () => {
     const { launcher, platform, readErr } = await start()

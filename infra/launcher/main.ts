@@ -10,6 +10,8 @@ import { clients } from './clients.ts'
 import { readLauncherConfig } from './config.ts'
 import { holdDataFolder } from './data-folder.ts'
 import { createDatabases } from './databases.ts'
+import { findFunctionWalls, type FunctionWalls } from './function-walls.ts'
+import { makeFunctionsFolder } from './functions-folder.ts'
 import { endLeftoverServices, rememberServices } from './leftover-services.ts'
 import { claimPort } from './ports.ts'
 import { readSecrets } from './secrets.ts'
@@ -53,7 +55,7 @@ async function start(): Promise<void> {
   const { json: isForPrograms } = readArguments()
   // oxlint-disable-next-line node/no-process-env -- the launcher's one read of its environment
   const env = process.env
-  const { ports: wanted, dataFolder, logLevel } = readLauncherConfig(env, repository)
+  const { ports: wanted, dataFolder, logLevel, functions } = readLauncherConfig(env, repository)
   holdDataFolder(dataFolder)
   running.dataFolder = dataFolder
   endLeftoverServices(dataFolder)
@@ -64,8 +66,10 @@ async function start(): Promise<void> {
     s3: await claimPort('S3_PORT', wanted.s3),
   }
   const secrets = await readSecrets(dataFolder)
+  const functionsFolder = functions.folder ?? makeFunctionsFolder(dataFolder)
 
   report('Starting Postgres…')
+  const findingWalls = findFunctionWalls(functions) // while Postgres starts, so it costs no time
   const postgresLogFile = join(dataFolder, 'logs', 'postgres.log')
   const postgresLog = createWriteStream(postgresLogFile, { flags: 'a', mode: 0o600 })
   running.postgres = startPostgres({
@@ -85,7 +89,17 @@ async function start(): Promise<void> {
     edgeUrl: `http://localhost:${ports.edge}`,
     s3Url: `http://localhost:${ports.s3}`,
   }
-  const environment = describeEnvironments({ env, ports, urls, postgres, dataFolder, logLevel, ...secrets })
+  const walls = await findingWalls
+  const environment = describeEnvironments({
+    env,
+    ports,
+    urls,
+    postgres,
+    dataFolder,
+    logLevel,
+    functions: { ...functions, ...walls, folder: functionsFolder },
+    ...secrets,
+  })
 
   report('Starting the identity provider and the API…')
   const idp = startService({
@@ -114,7 +128,12 @@ async function start(): Promise<void> {
   if (missing !== undefined) report(missing)
   flushCompileCache() // otherwise written at our end, which may be a kill
   process.stdout.write(
-    isForPrograms ? `${summarizeForPrograms(urls, secrets)}\n` : summarizeForPeople(urls, secrets, dataFolder),
+    isForPrograms
+      ? `${summarizeForPrograms(urls, secrets)}\n`
+      : summarizeForPeople(urls, secrets, dataFolder, {
+          warnings: walls.warnings,
+          isTerminal: process.stdout.isTTY,
+        }),
   )
 
   async function seedWhenReady() {
@@ -140,6 +159,7 @@ function describeEnvironments({
   postgres,
   dataFolder,
   logLevel,
+  functions,
   masterKeys,
   databasePasswords,
 }: {
@@ -149,6 +169,7 @@ function describeEnvironments({
   postgres: Postgres
   dataFolder: string
   logLevel: string
+  functions: Pick<FunctionWalls, 'sandbox' | 'egress'> & { folder: string; variables: Record<string, string> }
   masterKeys: string
   databasePasswords: { api: string; idp: string }
 }): { idp: Record<string, string>; api: Record<string, string> } {
@@ -185,6 +206,11 @@ function describeEnvironments({
       CORS_ORIGINS: new URL(clients.console.redirectUri).origin,
       OBJECTS_URL: pathToFileURL(join(dataFolder, 'objects')).href,
       DEFAULT_PLAN: 'pro',
+      API_INTERNAL_URL: `http://127.0.0.1:${ports.api}`,
+      FUNCTION_SANDBOX: functions.sandbox,
+      FUNCTION_EGRESS: functions.egress,
+      FUNCTIONS_FOLDER: functions.folder,
+      ...functions.variables,
     },
   }
 }

@@ -4,6 +4,9 @@ import type { Secrets } from './secrets.ts'
 
 export type Urls = { baseUrl: string; idpUrl: string; edgeUrl: string; s3Url: string }
 
+const red = '\u001B[31m'
+const plain = '\u001B[39m'
+
 /** Where the site of the demo account answers. */
 const helloUrl = (edgeUrl: string): string => edgeUrl.replace('://', `://${helloLabel}.`)
 
@@ -29,12 +32,18 @@ export function summarizeForPrograms({ baseUrl, idpUrl, edgeUrl, s3Url }: Urls, 
   })
 }
 
-/** The same for a person: where things are, how to get in, what to try, how to stop. */
+/**
+ * The same for a person: where things are, how to get in, what to try, how to stop.
+ *
+ * warnings: sentences on what is less safe than it should be; red in a terminal.
+ */
 export function summarizeForPeople(
   { baseUrl, idpUrl, edgeUrl, s3Url }: Urls,
   secrets: Secrets,
   dataFolder: string,
+  { warnings, isTerminal }: { warnings: string[]; isTerminal: boolean },
 ): string {
+  const shown = warnings.map((warning) => (isTerminal ? `${red}${warning}${plain}\n` : `${warning}\n`)).join('')
   return `
 The platform is running.
 
@@ -56,6 +65,6 @@ Try next:
     curl ${idpUrl}/oauth2/device_authorization \\
       -d client_id=${clients.cli.id} -d 'scope=openid profile email offline_access'
 
-Ctrl-C stops everything; the data stays for the next start.
+${shown === '' ? '' : `${shown}\n`}Ctrl-C stops everything; the data stays for the next start.
 `
 }

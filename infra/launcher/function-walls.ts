@@ -1,0 +1,66 @@
+import { findNetworkObstacle, findObstacle } from '@platform/sandbox/find-obstacles'
+
+export type FunctionWalls = {
+  sandbox: 'required' | 'auto' | 'none'
+  egress: 'public' | 'none' | 'host'
+  /** A sentence for each wall that is missing, with what to install or to set. */
+  warnings: string[]
+}
+
+type Wanted = {
+  sandbox: FunctionWalls['sandbox']
+  /** undefined: as closed as this machine can. */
+  egress: FunctionWalls['egress'] | undefined
+}
+
+type Obstacles = {
+  /** Why bubblewrap does not work; undefined where it does. */
+  files: string | undefined
+  /** Why private addresses cannot be closed; undefined where they can. */
+  network: string | undefined
+}
+
+/** Finds out which walls Functions can have on this machine, and chooses the network that goes with them. Takes some 50 ms. */
+export async function findFunctionWalls(wanted: Wanted): Promise<FunctionWalls> {
+  if (wanted.sandbox === 'none') return chooseFunctionWalls(wanted, { files: undefined, network: undefined })
+  const [files, network] = await Promise.all([findObstacle(false), findNetworkObstacle()])
+  return chooseFunctionWalls(wanted, { files, network })
+}
+
+/** Chooses the walls of Functions: what was asked for, and for the rest the highest that can be had. */
+export function chooseFunctionWalls(wanted: Wanted, obstacles: Obstacles): FunctionWalls {
+  const isPlain = wanted.sandbox === 'none' || (wanted.sandbox === 'auto' && obstacles.files !== undefined)
+  const canCloseNetwork = obstacles.files === undefined && obstacles.network === undefined && !isPlain
+  const walls = { sandbox: wanted.sandbox, egress: wanted.egress ?? (canCloseNetwork ? 'public' : 'host') }
+  const because = (obstacle: string | undefined): string => (obstacle === undefined ? '' : ` (${obstacle})`)
+  if (isPlain && (walls.egress === 'host' || wanted.sandbox === 'none'))
+    return {
+      ...walls,
+      warnings: [
+        wanted.sandbox === 'none'
+          ? 'Functions run as plain processes, which can read this machine and reach its network: leave FUNCTION_SANDBOX out for walls.'
+          : `Functions run as plain processes, which can read this machine and reach its network: install bubblewrap${because(obstacles.files)}.`,
+      ],
+    }
+  if (obstacles.files !== undefined)
+    return { ...walls, warnings: [`Functions cannot run: install bubblewrap${because(obstacles.files)}.`] }
+  if (walls.egress === 'public' && obstacles.network !== undefined)
+    return {
+      ...walls,
+      warnings: [
+        `Functions cannot run, because private addresses cannot be closed to them: install passt, nftables and iproute2 and start as root${because(obstacles.network)}, or leave FUNCTION_EGRESS out.`,
+      ],
+    }
+  if (walls.egress === 'host')
+    return {
+      ...walls,
+      warnings: [
+        `Functions reach everything that this machine reaches, private addresses too: ${
+          obstacles.network === undefined
+            ? 'leave FUNCTION_EGRESS out to close these.'
+            : `install passt, nftables and iproute2 and start as root${because(obstacles.network)}.`
+        }`,
+      ],
+    }
+  return { ...walls, warnings: [] }
+}
