@@ -113,7 +113,9 @@ test('an edge that is killed leaves no process, and one that takes its place ser
     { timeout: 10_000 },
   )
 
-  startServiceProcess(main, env, 'edge')
+  const next = startServiceProcess(main, env, 'edge')
   await untilStatus(ready, 200)
   expect((await visit(edge, host, '/')).text).toBe('answered')
+  next.child.kill('SIGTERM')
+  expect((await next.ended).code).toBe(0)
 })
