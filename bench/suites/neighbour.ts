@@ -60,7 +60,7 @@ const suiteOf = (
   work: `${PER_SECOND} requests a second of a Function that says hello, beside another deployment that ${what}, and without`,
   async prepare(lab) {
     const platform = await lab.platform()
-    // Both share all cores, as they do on a machine that nobody has parted.
+    // Nothing is pinned: both deployments run on all cores, as in production.
     moveTo('any', processTree(platform.apiPid))
     const site = await deployFunctions(lab, { hello }, 'any')
     const neighbour = await deployFunctions(lab, codes, 'any')

@@ -250,7 +250,7 @@ function listMembers(folders: string[]): number[] {
     } catch {
       // Removed already.
     }
-  // A zombie that nobody has asked after yet is gone all the same.
+  // A zombie has ended; its parent has not collected it yet.
   return [...members].filter((pid) => findProcess(pid) !== undefined)
 }
 

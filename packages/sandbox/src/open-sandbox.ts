@@ -41,7 +41,7 @@ export const idOf = (folder: string): string =>
  * Opens the sandbox of a folder, and removes what an earlier process left of it: processes, control groups, networks.
  *
  * Throws an Error for the operator: bubblewrap or what egress needs is missing, and the mode allows nothing less; or another process
- * has the folder. Throws RangeError for an entry of egressAllow that is none.
+ * has the folder. Throws RangeError for an invalid entry of egressAllow.
  */
 export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
   const { folder, mode, egress = 'public', onWarning = () => undefined } = options

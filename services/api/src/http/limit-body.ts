@@ -5,7 +5,7 @@ const nothing = (): void => {}
 
 /**
  * Gives a body 30 s to arrive, then answers 408 and closes the connection. refusal: the body of that answer and its type.
- * Returns what lifts the limit, for whoever watches over the body by itself.
+ * Returns a function that lifts the limit, for a caller that times the body itself.
  */
 export function limitBody(incoming: IncomingMessage, refusal = { type: 'text/plain', body: '' }): () => void {
   const { 'content-length': length, 'transfer-encoding': encoding } = incoming.headers

@@ -94,7 +94,7 @@ describe('a provisioned deployment', () => {
     expect(row).toMatchObject({ id: clientId, environmentId: (await environmentOf(platform, owner)).id })
     const kept = JSON.stringify([row, await deploymentOf(platform, id)])
     expect(kept).not.toContain(secret)
-    // What is shown of a deployment's variables are those of people.
+    // The API lists the variables that people set, and none of the platform's.
     const shown = await platform.call(owner.token, `GET /deployments/${id}`)
     expect(shown.body.variables).toEqual(
       ['PLAIN', '__proto__'].map((key) => ({ key, source: 'application', digest: expect.any(String) as string })),
@@ -411,7 +411,7 @@ describe('its environment alone', () => {
     expect((await begin(preview.token, { bucket: other.name, environment: 'production' })).status).toBe(403)
     expect((await begin(preview.token, { bucket: other.name })).status).toBe(404)
     expect((await begin(preview.token, { bucket: other.id })).status).toBe(404)
-    // A part has no target: it is of whoever made it.
+    // A partial upload names no bucket: only its creator may use it.
     const parts = []
     for (const { token } of [preview, production]) {
       const headers = {

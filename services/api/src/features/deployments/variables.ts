@@ -24,9 +24,11 @@ export async function findSecrets(deps: Pick<Deps, 'db' | 'sealer'>, deployment:
 }
 
 /**
- * The variables that a deployment is provisioned with, as they are now: their values sealed for its row, as a JSON object that its
- * credential is in too, and a list that shows where each is from; the platform's own are not in that. A digest is equal for equal values of a key of one application, as long as the master key
- * is; it says nothing of the value. D97.
+ * Takes the current variables for a deployment that is provisioned.
+ *
+ * sealedVariables: their values and the deployment's credential as one JSON object, sealed for its row. variables: the list that the
+ * API shows, without the platform's own. Two values of one key and application have the same digest if they are equal, until the
+ * master key changes; a digest gives no value away. D97.
  */
 export async function provisionVariables(
   deps: Pick<Deps, 'db' | 'sealer' | 'variableSigner'>,

@@ -167,7 +167,7 @@ export function openFunctionFolders({ db, blobs, folder, bytesMax = BYTES_MAX }:
 
   async function prepare(functionId: string): Promise<string> {
     if (tidying) {
-      // A failure is told to whoever asked for the tidying.
+      // The caller of the tidying gets its failure.
       await tidying.catch(() => {})
       return prepare(functionId)
     }
