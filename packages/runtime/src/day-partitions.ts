@@ -18,7 +18,7 @@ const nameOf = (table: DailyTable, day: Date): string =>
  * Makes the partition of a day unless it is there. A statement that cannot have its lock within a second gives up, so that
  * it never holds back what reads and writes the table.
  */
-export async function makeDay({ db }: { db: Db }, table: DailyTable, at: Date): Promise<void> {
+async function makeDay({ db }: { db: Db }, table: DailyTable, at: Date): Promise<void> {
   const day = dayOf(at)
   const name = nameOf(table, day)
   const [from, to] = [firstIdAt(day), firstIdAt(new Date(day.getTime() + DAY_MS))]
@@ -32,6 +32,28 @@ export async function makeDay({ db }: { db: Db }, table: DailyTable, at: Date): 
       sql.raw(`create table if not exists ${name} partition of ${table} for values from ('${from}') to ('${to}')`),
     )
   })
+}
+
+/** Does work that writes rows of some moments, once the partitions of their days are there. */
+export type WithDays = (moments: readonly Date[], work: () => Promise<void>) => Promise<void>
+
+/** Remembers which partitions were made, until work fails: one may have been dropped meanwhile. */
+export function rememberDays(deps: { db: Db }, table: DailyTable): WithDays {
+  /** As days since 1970. */
+  const made = new Set<number>()
+  return async (moments, work) => {
+    try {
+      for (const at of moments) {
+        const day = Math.floor(at.getTime() / DAY_MS)
+        if (!made.has(day)) await makeDay(deps, table, at)
+        made.add(day)
+      }
+      await work()
+    } catch (error) {
+      made.clear()
+      throw error
+    }
+  }
 }
 
 /** Makes the partitions of today and the three days to come, and drops those of days before `oldest`. Safe to repeat. */

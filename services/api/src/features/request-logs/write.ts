@@ -1,7 +1,8 @@
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
-import { type Db, isUnavailable } from '@platform/runtime/database'
-import { makeDay } from '@platform/runtime/day-partitions'
+import type { Db } from '@platform/runtime/database'
+import { rememberDays } from '@platform/runtime/day-partitions'
+import { openLogBatches } from '@platform/runtime/log-batches'
 import type { Logger } from '@platform/runtime/logger'
 import { newIdAt } from '@platform/runtime/new-id'
 import { getTableColumns, type SQL, sql, type Table } from 'drizzle-orm'
@@ -15,7 +16,6 @@ import { type CacheStatus, requestCounts, requestLogs, requestSummaries, type Se
 const BATCH_MS = 200
 const BATCH_MAX = 500
 const WAITING_MAX = 10_000
-const RETRY_MS = 1_000
 const HOUR_MS = 3_600_000
 
 const waitingGauge = new Gauge({ name: 'request_logs_waiting', help: 'Request logs that are not stored yet.' })
@@ -235,72 +235,33 @@ export interface RequestLogWriter {
  * they wait; whatever it refuses is dropped, counted and logged without its content.
  */
 export function openRequestLog(deps: { db: Db; logger: Logger }): RequestLogWriter {
-  /** Rows are made when they are stored: what is dropped costs next to nothing, and a burst is answered first. */
-  let waiting: ServedRequest[] = []
-  let timer: NodeJS.Timeout | undefined
-  let flushing: Promise<void> | undefined
-  let isClosed = false
-  const days = new Set<string>()
+  const withDays = rememberDays(deps, 'request_logs')
   const paths = openSeenPaths()
-
-  const later = (ms: number) => (timer ??= setTimeout(() => void flush(), ms).unref())
-
-  async function storeNext(): Promise<boolean> {
-    const requests = waiting.slice(0, BATCH_MAX)
-    try {
-      for (const { startedAt } of requests) {
-        const day = startedAt.toISOString().slice(0, 10)
-        if (!days.has(day)) await makeDay(deps, 'request_logs', startedAt)
-        days.add(day)
-      }
-      await store(
-        deps,
-        requests.map((request) => ({ row: toRow(request), startedAt: request.startedAt })),
-        paths,
-      )
-    } catch (error) {
-      if (isUnavailable(error) && !isClosed) {
-        deps.logger.warn({ err: error, waiting: waiting.length }, 'request logs wait for the database')
-        later(RETRY_MS)
-        return false
-      }
-      dropped.inc(requests.length)
-      days.clear()
-      deps.logger.error({ err: error, count: requests.length }, 'request logs could not be stored')
-    }
-    waiting = waiting.slice(requests.length)
-    waitingGauge.set(waiting.length)
-    return true
-  }
-
-  async function storeAll(): Promise<void> {
-    while (waiting.length > 0 && (await storeNext()));
-  }
-
-  function flush(): Promise<void> {
-    clearTimeout(timer)
-    timer = undefined
-    flushing ??= storeAll().finally(() => {
-      flushing = undefined
-    })
-    return flushing
-  }
-
+  // Rows are made when they are stored: what is dropped costs next to nothing, and a burst is answered first.
+  const batches = openLogBatches<ServedRequest>({
+    name: 'request logs',
+    batchMs: BATCH_MS,
+    batchMax: BATCH_MAX,
+    logger: deps.logger,
+    waitingGauge,
+    dropped,
+    store: (requests) =>
+      withDays(
+        requests.map(({ startedAt }) => startedAt),
+        () =>
+          store(
+            deps,
+            requests.map((request) => ({ row: toRow(request), startedAt: request.startedAt })),
+            paths,
+          ),
+      ),
+  })
   return {
-    write(request) {
-      if (isClosed || waiting.length >= WAITING_MAX) {
-        dropped.inc()
-        return
-      }
-      waiting.push(request)
-      waitingGauge.set(waiting.length)
-      if (waiting.length >= BATCH_MAX) void flush()
-      else later(BATCH_MS)
+    write: (request) => {
+      if (batches.isClosed || batches.length >= WAITING_MAX) dropped.inc()
+      else batches.add(request)
     },
-    flush,
-    async close() {
-      isClosed = true
-      await flush()
-    },
+    flush: batches.flush,
+    close: batches.close,
   }
 }

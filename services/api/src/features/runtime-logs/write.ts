@@ -1,8 +1,9 @@
 import type { FunctionLogLine } from '@platform/function-runtime/function-runtime'
 import { RUNTIME_LOGS_LOCK_CLASS } from '@platform/runtime/advisory-locks'
 import { arrayLiteral } from '@platform/runtime/batch-by-turn'
-import { type Db, isUnavailable } from '@platform/runtime/database'
-import { makeDay } from '@platform/runtime/day-partitions'
+import type { Db } from '@platform/runtime/database'
+import { rememberDays } from '@platform/runtime/day-partitions'
+import { openLogBatches } from '@platform/runtime/log-batches'
 import type { Logger } from '@platform/runtime/logger'
 import { momentOf, openRisingIds } from '@platform/runtime/new-id'
 import { storableLine } from '@platform/runtime/storable-line'
@@ -16,7 +17,6 @@ const BATCH_MAX = 200
 /** Of lines that are not stored yet, by their text and what goes with each. */
 const WAITING_BYTES_MAX = 16 * 1_024 * 1_024
 const LINE_OVERHEAD_BYTES = 500
-const RETRY_MS = 1_000
 
 const waitingGauge = new Gauge({ name: 'runtime_logs_waiting', help: 'Lines of Functions that are not stored yet.' })
 const dropped = new Counter({
@@ -94,16 +94,27 @@ async function store({ db }: { db: Db }, rows: readonly Row[]): Promise<void> {
  * the process. While the database is away up to 16 MB wait; what it refuses is dropped, counted and logged without its content.
  */
 export function openRuntimeLog(deps: { db: Db; logger: Logger }): RuntimeLogWriter & { close(): Promise<void> } {
-  let waiting: Row[] = []
   let waitingBytes = 0
   const losses = new Map<string, Loss>()
-  let timer: NodeJS.Timeout | undefined
-  let flushing: Promise<void> | undefined
-  let isClosed = false
   const idAt = openRisingIds()
-  const days = new Set<string>()
-
-  const later = (ms: number) => (timer ??= setTimeout(() => void flush(), ms).unref())
+  const withDays = rememberDays(deps, 'runtime_logs')
+  const batches = openLogBatches<Row>({
+    name: 'runtime logs',
+    batchMs: BATCH_MS,
+    batchMax: BATCH_MAX,
+    logger: deps.logger,
+    waitingGauge,
+    dropped,
+    store: (rows) =>
+      withDays(
+        rows.map(({ id }) => momentOf(id)),
+        () => store(deps, rows),
+      ),
+    onLeft: (rows) => {
+      for (const { bytes } of rows) waitingBytes -= bytes
+      tellLosses()
+    },
+  })
 
   function add(given: RuntimeLogLine): void {
     const line = {
@@ -114,8 +125,7 @@ export function openRuntimeLog(deps: { db: Db; logger: Logger }): RuntimeLogWrit
     }
     const bytes = line.message.length + LINE_OVERHEAD_BYTES
     waitingBytes += bytes
-    waiting.push({ id: idAt(line.at), line, bytes })
-    waitingGauge.set(waiting.length)
+    batches.add({ id: idAt(line.at), line, bytes })
   }
 
   function lose(line: RuntimeLogLine): void {
@@ -126,69 +136,22 @@ export function openRuntimeLog(deps: { db: Db; logger: Logger }): RuntimeLogWrit
 
   /** Says in the logs of Functions what they lost, once there is room again. */
   function tellLosses(): void {
-    for (const { count, last } of losses.values()) {
+    const lost = [...losses.values()]
+    losses.clear()
+    for (const { count, last } of lost) {
       const lines = count === 1 ? '1 line was' : `${count} lines were`
       const message = `${lines} lost here: the log could not keep up`
       add({ ...last, requestId: undefined, level: 'WARN', message })
     }
-    losses.clear()
-  }
-
-  async function storeNext(): Promise<boolean> {
-    const rows = waiting.slice(0, BATCH_MAX)
-    try {
-      for (const { id } of rows) {
-        const at = momentOf(id)
-        const day = at.toISOString().slice(0, 10)
-        if (!days.has(day)) await makeDay(deps, 'runtime_logs', at)
-        days.add(day)
-      }
-      await store(deps, rows)
-    } catch (error) {
-      if (isUnavailable(error) && !isClosed) {
-        deps.logger.warn({ err: error, waiting: waiting.length }, 'runtime logs wait for the database')
-        later(RETRY_MS)
-        return false
-      }
-      days.clear()
-      // What was lost of being lost is not told.
-      dropped.inc(rows.length)
-      deps.logger.error({ err: error, count: rows.length }, 'runtime logs could not be stored')
-    }
-    waiting = waiting.slice(rows.length)
-    for (const { bytes } of rows) waitingBytes -= bytes
-    if (losses.size > 0 && !isClosed) tellLosses()
-    waitingGauge.set(waiting.length)
-    return true
-  }
-
-  async function storeAll(): Promise<void> {
-    while (waiting.length > 0 && (await storeNext()));
-  }
-
-  function flush(): Promise<void> {
-    clearTimeout(timer)
-    timer = undefined
-    flushing ??= storeAll().finally(() => {
-      flushing = undefined
-    })
-    return flushing
   }
 
   return {
-    write(line) {
-      if (isClosed) dropped.inc()
+    write: (line) => {
+      if (batches.isClosed) dropped.inc()
       else if (waitingBytes >= WAITING_BYTES_MAX) lose(line)
-      else {
-        add(line)
-        if (waiting.length >= BATCH_MAX) void flush()
-        else later(BATCH_MS)
-      }
+      else add(line)
     },
-    flush,
-    async close() {
-      isClosed = true
-      await flush()
-    },
+    flush: batches.flush,
+    close: batches.close,
   }
 }
