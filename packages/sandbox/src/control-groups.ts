@@ -1,7 +1,19 @@
-import { accessSync, constants, existsSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
-import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readSync,
+  rmdirSync,
+  writeFileSync,
+} from 'node:fs'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
+import { createCpuPriority, type UsageReader } from './cpu-priority.ts'
 import { findProcess, killProcess, listDescendants } from './process-tree.ts'
 import type { SandboxLimits } from './sandbox.ts'
 
@@ -14,33 +26,33 @@ export interface ControlGroup {
   /** Anonymous memory and files in memory, in bytes. */
   memoryBytes(): Promise<number>
   kill(): void
-  isEmpty(): boolean
   /** Kills what is left, waits until it has gone, and removes the groups. */
   remove(): Promise<void>
 }
 
-/** A folder of control groups below this process's own. */
+/** Control groups below this process's own: in each of them one for an owner, which holds one for each of its commands. */
 export interface ControlGroups {
   version: 'v1' | 'v2'
-  /** Folders made, for the next process to remove after a kill. */
-  folders: string[]
-  /** name: unique among those that exist. owner: its commands together leave a core to others, where there are several (in version 2 each command by itself does). */
+  /** What the paths of all groups begin with, for the next process to remove after a kill. */
+  prefixes: string[]
+  /** name: unique among those that exist. owner: its commands together leave a core to others, where there are several. */
   create(name: string, limits: SandboxLimits, owner: string): Promise<ControlGroup>
   remove(): Promise<void>
 }
 
+/** What TCP connections may hold beside the memory of a command: this part of it. */
+const TCP_PART = 4
 /** What bubblewrap itself needs: its two processes. */
 const OWN_PROCESSES = 2
 const CONTROLLERS = ['memory', 'pids', 'cpu'] as const
 type Controller = (typeof CONTROLLERS)[number]
 
+/** Version 2: where this process and its relatives go, beside the groups of commands. */
+const OWN_TASKS = 'platform'
 /** Short, since until the quota of one is used up all cores may be busy with it. */
 const CPU_PERIOD_US = 10_000
 /** What one owner may use in each period. */
 const CPU_QUOTA_US = Math.max(1, availableParallelism() - 1) * CPU_PERIOD_US
-/** A group of this name may be removed by the last of its commands while the next is made. */
-const TRIES_MAX = 5
-
 const tryWrite = async (file: string, value: number): Promise<void> => {
   try {
     await writeFile(file, String(value))
@@ -70,7 +82,10 @@ const readPaths = (): Paths => ({
 })
 
 /** Where this process's own group is, of one controller (v1) or of all (v2: undefined). */
-function findOwnGroup({ membership, mounts }: Paths, controller: Controller | undefined): string | undefined {
+function findOwnGroup(
+  { membership, mounts }: Paths,
+  controller: Controller | 'cpuacct' | undefined,
+): string | undefined {
   for (const line of mounts.split('\n')) {
     const [, mount = '', type, options = ''] = line.split(' ')
     const isIt =
@@ -91,73 +106,72 @@ function findOwnGroup({ membership, mounts }: Paths, controller: Controller | un
 /**
  * Control groups that this process may divide further; undefined where there are none.
  *
- * name: of the folder made in each. In version 2 a group that holds processes cannot be divided: this process and its relatives move
- * into a group of their own, unless strangers are in the group too.
+ * name: what those that are made begin with. In version 2 a group that holds processes cannot be divided: this process and its relatives
+ * move into a group of their own, unless strangers are in the group too.
  */
 export async function openControlGroups(name: string): Promise<ControlGroups | undefined> {
   if (process.platform !== 'linux') return undefined
   try {
     const paths = readPaths()
-    return (await openUnified(paths, name)) ?? (await openLegacy(paths, name))
+    const groups = (await openUnified(paths, name)) ?? openLegacy(paths, name)
+    for (const prefix of groups?.prefixes ?? []) {
+      mkdirSync(`${prefix}-trial`, { recursive: true })
+      rmdirSync(`${prefix}-trial`)
+    }
+    return groups
   } catch {
     // Groups that can only be read, or that another divides at this moment: as if there were none.
     return undefined
   }
 }
 
-async function openLegacy(paths: Paths, name: string): Promise<ControlGroups | undefined> {
-  const folders = {} as Record<Controller, string>
+function openLegacy(paths: Paths, name: string): ControlGroups | undefined {
+  const prefixes = {} as Record<Controller, string>
   for (const controller of CONTROLLERS) {
     const own = findOwnGroup(paths, controller)
     if (own === undefined || !isWritable(own)) return undefined
-    folders[controller] = join(own, name)
+    prefixes[controller] = join(own, name)
   }
-  for (const folder of Object.values(folders)) await mkdir(folder, { recursive: true })
-  // Older kernels count children with their parent only when told to.
-  await tryWrite(join(folders.memory, 'memory.use_hierarchy'), 1)
-  return {
+  // Counts what is used; where another has taken it, nobody is put behind others.
+  const accounts = findOwnGroup(paths, 'cpuacct')
+  const counted = accounts !== undefined && isWritable(accounts) ? join(accounts, name) : undefined
+  const all = [...new Set([...Object.values(prefixes), ...(counted === undefined ? [] : [counted])])]
+  return createGroups({
     version: 'v1',
-    folders: Object.values(folders),
-    create: async (command, limits, owner) => {
-      const [memory, pids] = [join(folders.memory, command), join(folders.pids, command)]
-      const cpu = join(await createOwner(folders.cpu, owner, command), command)
-      await Promise.all([memory, pids].map((folder) => mkdir(folder)))
-      await Promise.all([
-        writeFile(join(memory, 'memory.limit_in_bytes'), String(limits.memoryBytes)).then(() =>
-          tryWrite(join(memory, 'memory.memsw.limit_in_bytes'), limits.memoryBytes),
-        ),
-        writeFile(join(pids, 'pids.max'), String(limits.processes + OWN_PROCESSES)),
-        writeFile(join(cpu, 'cpu.shares'), String(Math.max(2, Math.round((1024 * limits.cpuShare) / 100)))),
-      ])
-      return createGroup({
-        folders: [memory, pids, cpu],
-        owner: join(folders.cpu, owner),
-        killsFile: join(memory, 'memory.oom_control'),
-        statistics: join(memory, 'memory.stat'),
-        counted: ['total_rss', 'total_shmem'],
-      })
+    prefixes: all,
+    usageFile: (owner) => (counted === undefined ? undefined : join(`${counted}-${owner}`, 'cpuacct.usage')),
+    usagePerMicrosecond: 1_000,
+    idleFile: (owner) => join(`${prefixes.cpu}-${owner}`, 'cpu.idle'),
+    divide: async (owner) => {
+      // Older kernels count children with their parent only when told to.
+      await tryWrite(join(`${prefixes.memory}-${owner}`, 'memory.use_hierarchy'), 1)
+      await writeFile(join(`${prefixes.cpu}-${owner}`, 'cpu.cfs_period_us'), String(CPU_PERIOD_US))
+      await writeFile(join(`${prefixes.cpu}-${owner}`, 'cpu.cfs_quota_us'), String(CPU_QUOTA_US))
     },
-    remove: () => removeGroupFolders(Object.values(folders)),
-  }
-}
-
-/** Makes the group of an owner's commands, and in it that of one command. Returns the owner's. */
-async function createOwner(folder: string, owner: string, command: string): Promise<string> {
-  const path = join(folder, owner)
-  for (let tries = 1; ; tries++)
-    try {
-      await mkdir(path, { recursive: true })
-      await writeFile(join(path, 'cpu.cfs_period_us'), String(CPU_PERIOD_US))
-      await writeFile(join(path, 'cpu.cfs_quota_us'), String(CPU_QUOTA_US))
-      await mkdir(join(path, command))
-      return path
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || tries >= TRIES_MAX) throw error
-    }
+    limit: async (owner, command, limits) => {
+      const folder = (controller: Controller): string => join(`${prefixes[controller]}-${owner}`, command)
+      await Promise.all([
+        writeFile(join(folder('memory'), 'memory.limit_in_bytes'), String(limits.memoryBytes)).then(() =>
+          tryWrite(join(folder('memory'), 'memory.memsw.limit_in_bytes'), limits.memoryBytes),
+        ),
+        // In version 1 what TCP connections hold is in no other limit, and the machine has a common one.
+        tryWrite(join(folder('memory'), 'memory.kmem.tcp.limit_in_bytes'), Math.floor(limits.memoryBytes / TCP_PART)),
+        writeFile(join(folder('pids'), 'pids.max'), String(limits.processes + OWN_PROCESSES)),
+        writeFile(join(folder('cpu'), 'cpu.shares'), String(Math.max(2, Math.round((1024 * limits.cpuShare) / 100)))),
+      ])
+      return {
+        killsFile: join(folder('memory'), 'memory.oom_control'),
+        statistics: join(folder('memory'), 'memory.stat'),
+        counted: ['total_rss', 'total_shmem'],
+      }
+    },
+  })
 }
 
 async function openUnified(paths: Paths, name: string): Promise<ControlGroups | undefined> {
-  const own = findOwnGroup(paths, undefined)
+  let own = findOwnGroup(paths, undefined)
+  // An earlier sandbox of this process, or of one that started it, has divided the group already.
+  if (own !== undefined && basename(own) === OWN_TASKS) own = dirname(own)
   if (own === undefined || !isWritable(join(own, 'cgroup.procs'))) return undefined
   const offered = (await readFile(join(own, 'cgroup.controllers'), 'utf8')).trim().split(' ')
   if (!CONTROLLERS.every((controller) => offered.includes(controller))) return undefined
@@ -166,37 +180,38 @@ async function openUnified(paths: Paths, name: string): Promise<ControlGroups | 
   if (!CONTROLLERS.every((controller) => enabled.includes(controller))) {
     const members = (await readFile(join(own, 'cgroup.procs'), 'utf8')).trim().split('\n').map(Number)
     if (!members.every(isRelative)) return undefined
-    const platform = join(own, 'platform')
+    const platform = join(own, OWN_TASKS)
     await mkdir(platform, { recursive: true })
     for (const pid of members) await writeFile(join(platform, 'cgroup.procs'), String(pid))
     await writeFile(join(own, 'cgroup.subtree_control'), wanted)
   }
-  const folder = join(own, name)
-  await mkdir(folder, { recursive: true })
-  await writeFile(join(folder, 'cgroup.subtree_control'), wanted)
-  return {
+  const prefix = join(own, name)
+  return createGroups({
     version: 'v2',
-    folders: [folder],
-    create: async (command, limits) => {
-      const group = join(folder, command)
-      await mkdir(group)
-      await Promise.all([
-        writeFile(join(group, 'memory.max'), String(limits.memoryBytes)),
-        tryWrite(join(group, 'memory.swap.max'), 0),
-        tryWrite(join(group, 'memory.oom.group'), 1),
-        writeFile(join(group, 'pids.max'), String(limits.processes + OWN_PROCESSES)),
-        writeFile(join(group, 'cpu.max'), `${CPU_QUOTA_US} ${CPU_PERIOD_US}`),
-        writeFile(join(group, 'cpu.weight'), String(Math.min(10_000, Math.max(1, Math.round(limits.cpuShare))))),
-      ])
-      return createGroup({
-        folders: [group],
-        killsFile: join(group, 'memory.events'),
-        statistics: join(group, 'memory.stat'),
-        counted: ['anon', 'shmem'],
-      })
+    prefixes: [prefix],
+    usageFile: (owner) => join(`${prefix}-${owner}`, 'cpu.stat'),
+    usagePerMicrosecond: 1,
+    idleFile: (owner) => join(`${prefix}-${owner}`, 'cpu.idle'),
+    divide: async (owner) => {
+      await writeFile(join(`${prefix}-${owner}`, 'cgroup.subtree_control'), wanted)
+      await writeFile(join(`${prefix}-${owner}`, 'cpu.max'), `${CPU_QUOTA_US} ${CPU_PERIOD_US}`)
     },
-    remove: () => removeGroupFolders([folder]),
-  }
+    limit: async (owner, command, limits) => {
+      const folder = join(`${prefix}-${owner}`, command)
+      await Promise.all([
+        writeFile(join(folder, 'memory.max'), String(limits.memoryBytes)),
+        tryWrite(join(folder, 'memory.swap.max'), 0),
+        tryWrite(join(folder, 'memory.oom.group'), 1),
+        writeFile(join(folder, 'pids.max'), String(limits.processes + OWN_PROCESSES)),
+        writeFile(join(folder, 'cpu.weight'), String(Math.min(10_000, Math.max(1, Math.round(limits.cpuShare))))),
+      ])
+      return {
+        killsFile: join(folder, 'memory.events'),
+        statistics: join(folder, 'memory.stat'),
+        counted: ['anon', 'shmem'],
+      }
+    },
+  })
 }
 
 /** Whether a process is this one, above it or below it. */
@@ -205,9 +220,6 @@ function isRelative(pid: number): boolean {
 }
 
 interface GroupFiles {
-  folders: string[]
-  /** Holds one of them beside others, and goes with the last. */
-  owner?: string
   /** Holds a line `oom_kill N`. */
   killsFile: string
   /** Holds lines of name and bytes. */
@@ -215,7 +227,98 @@ interface GroupFiles {
   counted: string[]
 }
 
-function createGroup({ folders, owner, killsFile, statistics, counted }: GroupFiles): ControlGroup {
+/** What the two versions do in different ways. Files of an owner are those of its own group. */
+interface Version extends Pick<ControlGroups, 'version' | 'prefixes'> {
+  /** Begins with the CPU time used; undefined where it cannot be known. */
+  usageFile(owner: string): string | undefined
+  usagePerMicrosecond: number
+  idleFile(owner: string): string
+  /** Prepares an owner's new group. */
+  divide(owner: string): Promise<void>
+  /** Limits a command's new group. */
+  limit(owner: string, command: string, limits: SandboxLimits): Promise<GroupFiles>
+}
+
+function createGroups({ version, prefixes, ...files }: Version): ControlGroups {
+  const owners = new Map<string, { commands: number; made: Promise<void> }>()
+  const foldersOf = (owner: string): string[] => prefixes.map((prefix) => `${prefix}-${owner}`)
+  const cpuPriority = createCpuPriority({
+    openUsage: (owner) => {
+      const file = files.usageFile(owner)
+      return file === undefined ? undefined : openUsage(file, files.usagePerMicrosecond)
+    },
+    setIdle: (owner, isIdle) => tryWriteSync(files.idleFile(owner), isIdle ? 1 : 0),
+  })
+
+  const make = async (owner: string): Promise<void> => {
+    await Promise.all(foldersOf(owner).map((folder) => mkdir(folder, { recursive: true })))
+    await files.divide(owner)
+    cpuPriority.add(owner)
+  }
+  /** Nothing is awaited between the last command's end and the removal, so that the next command finds a whole group or none. */
+  const leave = (owner: string): void => {
+    const entry = owners.get(owner)
+    if (entry === undefined || --entry.commands > 0) return
+    owners.delete(owner)
+    cpuPriority.remove(owner)
+    for (const folder of foldersOf(owner)) tryRemove(folder)
+  }
+
+  return {
+    version,
+    prefixes,
+    create: async (command, limits, owner) => {
+      const entry = owners.get(owner) ?? { commands: 0, made: make(owner) }
+      owners.set(owner, entry)
+      entry.commands++
+      const folders = foldersOf(owner).map((folder) => join(folder, command))
+      try {
+        await entry.made
+        cpuPriority.allowStart(owner)
+        await Promise.all(folders.map((folder) => mkdir(folder)))
+        const group = createGroup(folders, await files.limit(owner, command, limits))
+        return {
+          ...group,
+          remove: async () => {
+            await removeGroups(folders)
+            leave(owner)
+          },
+        }
+      } catch (error) {
+        for (const folder of folders) tryRemove(folder)
+        leave(owner)
+        throw error
+      }
+    },
+    remove: async () => {
+      cpuPriority.close()
+      await removeControlGroups(prefixes)
+    },
+  }
+}
+
+function tryWriteSync(file: string, value: number): void {
+  try {
+    writeFileSync(file, String(value))
+  } catch {
+    // Kernels before 5.15 have no such file.
+  }
+}
+
+/** Reads one number again and again, at the start of a file of the kernel. */
+function openUsage(file: string, perMicrosecond: number): UsageReader {
+  const descriptor = openSync(file, 'r')
+  const buffer = Buffer.alloc(64)
+  return {
+    microseconds: () => {
+      const text = buffer.toString('latin1', 0, readSync(descriptor, buffer, 0, buffer.length, 0))
+      return Number(/\d+/.exec(text)?.[0] ?? 0) / perMicrosecond
+    },
+    close: () => closeSync(descriptor),
+  }
+}
+
+function createGroup(folders: string[], { killsFile, statistics, counted }: GroupFiles): Omit<ControlGroup, 'remove'> {
   const readNumbers = async (file: string): Promise<Map<string, number>> => {
     try {
       const lines = (await readFile(file, 'utf8')).trim().split('\n')
@@ -233,11 +336,6 @@ function createGroup({ folders, owner, killsFile, statistics, counted }: GroupFi
       return counted.reduce((sum, name) => sum + (numbers.get(name) ?? 0), 0)
     },
     kill: () => killGroups(folders),
-    isEmpty: () => listMembers(folders).length === 0,
-    remove: async () => {
-      await removeGroups(folders)
-      if (owner !== undefined) tryRemove(owner)
-    },
   }
 }
 
@@ -283,21 +381,20 @@ function tryRemove(folder: string): boolean {
   }
 }
 
-/** Removes folders that openControlGroups made, with the groups in them and every process of those. Safe to repeat. */
-export async function removeGroupFolders(folders: string[]): Promise<void> {
-  for (const folder of folders) {
-    if (!basename(folder).startsWith('sandbox-'))
-      throw new Error(`${folder} is no folder of control groups of a sandbox`)
-    const entries = await listGroups(folder)
+/** Removes the groups of a sandbox, those in them, and every process of those. prefixes: as `ControlGroups` has them. Safe to repeat. */
+export async function removeControlGroups(prefixes: string[]): Promise<void> {
+  for (const prefix of prefixes) {
+    const name = basename(prefix)
+    if (!name.startsWith('sandbox-')) throw new Error(`${prefix} is no control group of a sandbox`)
+    const owners = await listGroups(dirname(prefix))
     await Promise.all(
-      entries.map(async (entry) => {
-        for (const inner of await listGroups(entry)) await removeGroups([inner])
-        await removeGroups([entry])
-      }),
+      owners
+        .filter((owner) => basename(owner).startsWith(`${name}-`))
+        .map(async (owner) => {
+          for (const command of await listGroups(owner)) await removeGroups([command])
+          await removeGroups([owner])
+        }),
     )
-    await rmdir(folder).catch(() => {
-      // What could not be killed is still in it.
-    })
   }
 }
 

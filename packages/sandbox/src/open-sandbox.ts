@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createBubblewrapSandbox } from './bubblewrap-sandbox.ts'
 import { claim, claimUsers, openJournal, type UserBlock } from './claim.ts'
-import { type ControlGroups, openControlGroups, removeGroupFolders } from './control-groups.ts'
+import { type ControlGroups, openControlGroups, removeControlGroups } from './control-groups.ts'
 import { parseEgressAllowance } from './egress-rules.ts'
 import { findNetworkObstacle, findObstacle } from './find-obstacles.ts'
 import { openNetworkHub, removeNetworks } from './network-hub.ts'
@@ -53,7 +53,7 @@ export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
   const groupsFile = join(folder, 'groups.json')
   await endProcesses(() => journal.listProcesses())
   journal.clear()
-  await removeGroupFolders(readGroupFolders(groupsFile))
+  await removeControlGroups(readGroupPrefixes(groupsFile))
   if (isRoot) await removeNetworks(id)
 
   const wantsWalls = mode !== 'none'
@@ -78,7 +78,7 @@ export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
     )
 
   const groups = options.hasControlGroups === false ? undefined : await openControlGroups(`sandbox-${id}`)
-  writeFileSync(groupsFile, JSON.stringify(groups?.folders ?? []))
+  writeFileSync(groupsFile, JSON.stringify(groups?.prefixes ?? []))
   const users = isIsolated && userObstacle === undefined ? tryUsers() : undefined
   const capabilities: SandboxCapabilities = {
     isIsolated,
@@ -100,10 +100,10 @@ export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
   })
 }
 
-function readGroupFolders(file: string): string[] {
+function readGroupPrefixes(file: string): string[] {
   try {
-    const folders: unknown = JSON.parse(readFileSync(file, 'utf8'))
-    return Array.isArray(folders) ? folders.filter((each) => typeof each === 'string') : []
+    const prefixes: unknown = JSON.parse(readFileSync(file, 'utf8'))
+    return Array.isArray(prefixes) ? prefixes.filter((each) => typeof each === 'string') : []
   } catch {
     // The first sandbox of this folder.
     return []

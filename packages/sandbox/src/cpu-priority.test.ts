@@ -1,0 +1,81 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { CALM_MS, createCpuPriority, LOOK_MS, START_MICROSECONDS } from './cpu-priority.ts'
+
+/** Microseconds that each owner has used. */
+let used: Record<string, number>
+let idle: string[]
+let open: number
+const priority = () =>
+  createCpuPriority({
+    openUsage: (owner) => {
+      open += 1
+      return { microseconds: () => used[owner] ?? 0, close: () => (open -= 1) }
+    },
+    setIdle: (owner, isIdle) => (idle = isIdle ? [...idle, owner] : idle.filter((each) => each !== owner)),
+  })
+
+beforeEach(() => {
+  vi.useFakeTimers()
+  used = {}
+  idle = []
+  open = 0
+})
+afterEach(() => void vi.useRealTimers())
+
+/** Passes so many looks, in each of which the owner uses a part of a core. */
+const use = (owner: string, share: number, looks: number): void => {
+  for (let look = 0; look < looks; look++) {
+    used[owner] = (used[owner] ?? 0) + share * LOOK_MS * 1_000
+    vi.advanceTimersByTime(LOOK_MS)
+  }
+}
+
+test('an owner that keeps half a core busy is idle until it has been calm for long', () => {
+  const owners = priority()
+  owners.add('a')
+  owners.add('b')
+  use('a', 0.4, 20)
+  expect(idle).toEqual([])
+  use('a', 1, 1)
+  expect(idle).toEqual([])
+  use('a', 0.4, 2)
+  use('a', 1, 2)
+  expect(idle).toEqual(['a'])
+  use('a', 0.1, CALM_MS / LOOK_MS)
+  expect(idle).toEqual(['a'])
+  use('a', 0.1, 1)
+  expect(idle).toEqual([])
+  owners.close()
+  expect(open).toBe(0)
+})
+
+test('the start of a command is no work, however short the time in which it is done', () => {
+  const owners = priority()
+  owners.add('a')
+  owners.allowStart('a')
+  use('a', 2, Math.floor(START_MICROSECONDS / LOOK_MS / 2_000))
+  expect(idle).toEqual([])
+  use('a', 0.5, 50)
+  expect(idle).toEqual([])
+  use('a', 1, 2)
+  expect(idle).toEqual(['a'])
+  owners.close()
+})
+
+test('an owner whose group goes and comes back is idle from the start, or forgotten in time', () => {
+  const owners = priority()
+  owners.add('a')
+  use('a', 1, 2)
+  owners.remove('a')
+  expect(open).toBe(0)
+  idle = []
+  used['a'] = 0
+  owners.add('a')
+  expect(idle).toEqual(['a'])
+  owners.remove('a')
+  idle = []
+  vi.advanceTimersByTime(CALM_MS + 2 * LOOK_MS)
+  owners.add('a')
+  expect(idle).toEqual([])
+  owners.close()
+})

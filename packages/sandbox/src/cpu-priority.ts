@@ -1,0 +1,104 @@
+/** CPU time that an owner's processes have used since their group was made. */
+export interface UsageReader {
+  microseconds(): number
+  close(): void
+}
+
+export interface CpuPriorityParts {
+  /** undefined where it cannot be known. May throw. */
+  openUsage(owner: string): UsageReader | undefined
+  /** An idle owner runs when nothing else of the machine wants to, and makes way at once. */
+  setIdle(owner: string, isIdle: boolean): void
+}
+
+export interface CpuPriority {
+  /** The owner's group has just been made. */
+  add(owner: string): void
+  /** One more of its commands starts, for which it may use more than usual. */
+  allowStart(owner: string): void
+  /** It goes. An owner that comes back soon is idle from the start. */
+  remove(owner: string): void
+  close(): void
+}
+
+export const LOOK_MS = 100
+/** Part of a core that an owner may use all the time. */
+const SHARE = 0.5
+/** CPU time that it may use beyond that, saved up while it uses less. */
+const BURST_MICROSECONDS = 100_000
+/** CPU time that the start of a command may take: Node alone takes 100 ms. */
+export const START_MICROSECONDS = 400_000
+/** After it an owner counts as any other again; long, since one that is idle on a busy machine looks calm. */
+export const CALM_MS = 10_000
+
+interface Owner {
+  /** While it has a group. */
+  usage: UsageReader | undefined
+  usedMicroseconds: number
+  /** What it may use before it is busy. */
+  leftMicroseconds: number
+  isIdle: boolean
+  busyAt: number
+}
+
+/**
+ * Puts owners that keep a core busy behind all others. Shares and quotas say how much one gets; how long others wait for their turn
+ * depends on whether the kernel may interrupt it.
+ */
+export function createCpuPriority({ openUsage, setIdle }: CpuPriorityParts): CpuPriority {
+  const owners = new Map<string, Owner>()
+  let lookedAt = performance.now()
+
+  const look = (): void => {
+    const now = performance.now()
+    const shareMicroseconds = (now - lookedAt) * 1_000 * SHARE
+    lookedAt = now
+    for (const [name, owner] of owners) {
+      const { usage } = owner
+      if (usage !== undefined) {
+        const used = usage.microseconds()
+        const left = owner.leftMicroseconds - (used - owner.usedMicroseconds)
+        // A start's allowance is kept until it is used, and nothing is saved up beyond a burst.
+        owner.leftMicroseconds = Math.max(0, left, Math.min(BURST_MICROSECONDS, left + shareMicroseconds))
+        if (left + shareMicroseconds <= 0) {
+          owner.busyAt = now
+          if (!owner.isIdle) setIdle(name, true)
+          owner.isIdle = true
+        }
+        owner.usedMicroseconds = used
+      }
+      if (now - owner.busyAt <= CALM_MS) continue
+      if (owner.isIdle && usage !== undefined) setIdle(name, false)
+      owner.isIdle = false
+      if (usage === undefined) owners.delete(name)
+    }
+  }
+  const timer = setInterval(look, LOOK_MS)
+  timer.unref()
+
+  return {
+    add: (name) => {
+      const usage = openUsage(name)
+      if (usage === undefined) return
+      const { isIdle = false, busyAt = Number.NEGATIVE_INFINITY } = owners.get(name) ?? {}
+      const leftMicroseconds = BURST_MICROSECONDS
+      owners.set(name, { usage, usedMicroseconds: usage.microseconds(), leftMicroseconds, isIdle, busyAt })
+      if (isIdle) setIdle(name, true)
+    },
+    allowStart: (name) => {
+      const owner = owners.get(name)
+      if (owner !== undefined) owner.leftMicroseconds += START_MICROSECONDS
+    },
+    remove: (name) => {
+      const owner = owners.get(name)
+      owner?.usage?.close()
+      if (owner?.isIdle === true) owner.usage = undefined
+      else owners.delete(name)
+    },
+    close: () => {
+      clearInterval(timer)
+      for (const { usage } of owners.values()) usage?.close()
+      owners.clear()
+    },
+  }
+}
