@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { lstat, readdir, rm } from 'node:fs/promises'
+import { lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
@@ -38,12 +38,16 @@ function undefinedIfGone(error: unknown): undefined {
   if (!hasGone(error)) throw error
 }
 
-/** Removes a folder that a slot may have written to. Safe to repeat. */
+/**
+ * Removes a folder that a slot may have written to, or a file in its place. Safe to repeat, and while others still write to it: Node
+ * names files by whole paths, so a link put in the way of one would lead it out of the folder. rm goes by open folders.
+ */
 export async function removeFolder(path: string): Promise<void> {
-  try {
-    await rm(path, { recursive: true, force: true })
-  } catch {
-    // Node names files by whole paths, which may be too long here; rm goes folder by folder.
-    await promisify(execFile)('rm', ['-rf', '--', path])
-  }
+  if (await isThere(path)) await promisify(execFile)('rm', ['-rf', '--', path])
 }
+
+const isThere = (path: string): Promise<boolean> =>
+  lstat(path).then(
+    () => true,
+    (error: unknown) => !hasGone(error),
+  )

@@ -49,6 +49,8 @@ const linesASecond = 1_000
 /** What a crash prints, all of it, is more than what may go on for long. */
 const linesAtOnce = 10_000
 const bytesASecondMax = 16 * 1024 * 1024
+/** What a line costs to read beyond its bytes: an empty one takes the platform as long as so many bytes of a long one. */
+const lineOverheadBytes = 200
 const secondMs = 1_000
 const pingsMissedMax = 5
 const lastWordsMs = 500
@@ -77,6 +79,7 @@ export class Slot {
   #pingsMissed = 0
   #lateUntil = 0
   #heapExhausted = false
+  #isTooLarge = false
   readonly #options: SlotOptions
   readonly #ended = Promise.withResolvers<void>()
   readonly #ready = Promise.withResolvers<void>()
@@ -228,8 +231,7 @@ export class Slot {
       })
       stream.on('data', (chunk: Buffer) => {
         newSecond()
-        bytes += chunk.length
-        reader.write(chunk)
+        bytes += chunk.length + lineOverheadBytes * reader.write(chunk)
         if (bytes <= bytesASecondMax || this.#hasEnded) return
         // Its writes wait until the second is over.
         stream.pause()
@@ -270,8 +272,7 @@ export class Slot {
     if (message.ready === true) void this.#onReady()
     // The reason comes from the Function itself; the platform says only that it ended.
     if (typeof message.failed === 'string' && this.#pool === undefined) {
-      const reason = message.failed.slice(0, 1_000)
-      this.#fail('function_crashed', `It could not be started: ${reason}`, lastWordsMs)
+      this.#fail('function_crashed', `It could not be started: ${message.failed}`, lastWordsMs)
     }
     if (message.outOfMemory === true) this.#fail('function_out_of_memory', this.#memorySentence(), lastWordsMs)
     if (typeof message.pong === 'number') this.#pingsMissed = 0
@@ -296,7 +297,6 @@ export class Slot {
       const stats = await lstat(socketPath)
       if (!stats.isSocket() || stats.nlink !== 1) throw new Error('not a socket of its own')
     } catch {
-      await removeFolder(socketPath)
       this.#fail('function_crashed', 'Its socket was taken away or replaced before it was ready.')
       return
     }
@@ -317,8 +317,8 @@ export class Slot {
   /** Called every few seconds: the folders that a slot may write are on the platform's disk. */
   async checkFolders(): Promise<void> {
     const { own, cache } = this.#options.folders
-    if (this.#hasEnded || !(await isLarger([own, cache], writableMax))) return
-    await removeFolder(cache).catch(() => {})
+    if (this.#hasEnded || this.#isTooLarge || !(await isLarger([own, cache], writableMax))) return
+    this.#isTooLarge = true
     const megabytes = writableMax.bytes / (1024 * 1024)
     this.#fail(
       'function_crashed',
@@ -326,13 +326,13 @@ export class Slot {
     )
   }
 
-  /** Called each second while requests wait. */
+  /** Called each second while requests wait, and for a while after the last. */
   ping(): void {
     if (this.#pingsMissed >= pingsMissedMax) {
-      const seconds = pingsMissedMax
+      const when = this.inFlight > 0 ? 'while requests waited' : 'after its last request'
       this.#fail(
         'function_timeout',
-        `It blocked its event loop for ${seconds} s while requests waited: move long computations out of the request, or into a worker thread.`,
+        `It blocked its event loop for ${pingsMissedMax} s ${when}: move long computations out of the request, or into a worker thread.`,
       )
       return
     }
@@ -383,10 +383,10 @@ export class Slot {
 
   /** graceMs: for what it prints before it ends by itself. */
   #fail(code: FunctionFailureCode, message: string, graceMs = 0): void {
-    this.#verdict ??= {
-      kind: 'failed',
-      failure: new FunctionFailure(code, message),
-      line: `Stopped: ${lower(message)}`,
+    // One that was to end has failed all the same if it abuses its time.
+    if (this.#verdict?.kind !== 'failed') {
+      const failure = new FunctionFailure(code, message)
+      this.#verdict = { kind: 'failed', failure, line: `Stopped: ${lower(message)}` }
     }
     const kill = () => this.#process?.kill()
     if (graceMs === 0) kill()
@@ -425,9 +425,11 @@ export class Slot {
   }
 
   async #cleanUp(): Promise<void> {
-    const { own, socketPath } = this.#options.folders
+    const { own, cache, socketPath } = this.#options.folders
     await this.#pool?.destroy().catch(() => {})
-    await Promise.all([own, socketPath].map((path) => removeFolder(path).catch(() => {})))
+    // Not while it runs: it could put a link in the way of who removes.
+    const folders = this.#isTooLarge ? [own, socketPath, cache] : [own, socketPath]
+    await Promise.all(folders.map((path) => removeFolder(path).catch(() => {})))
   }
 }
 

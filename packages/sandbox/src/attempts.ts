@@ -23,15 +23,16 @@ export interface AttemptWorld {
   /** Numbers of system calls that the filter refuses. */
   denied: Record<string, number>
   socketCall: number
+  socketPairCall: number
 }
 
-/** Programs of the sandbox in which attempts run: `call` makes a system call by its number and answers with the error's number. */
+/** Programs of the sandbox in which attempts run: `call` makes a system call by its number and answers with the error's number; `$room` is memory that it may fill. */
 export const ATTEMPT_PRELUDE = String.raw`
 const fs = require('node:fs'), os = require('node:os'), net = require('node:net')
 const { spawnSync } = require('node:child_process')
 const world = JSON.parse(process.env.WORLD)
 const run = (...argv) => { const { status, signal, stdout, stderr } = spawnSync(argv[0], argv.slice(1), { encoding: 'utf8' }); return (signal ?? status) + ' ' + stdout + stderr }
-const call = (number, ...args) => run('/usr/bin/perl', '-e', 'my $r = syscall(' + [number, ...args].join(',') + '); print $r < 0 ? "errno " . ($!+0) : "returned $r"')
+const call = (number, ...args) => run('/usr/bin/perl', '-e', 'my $room = chr(0) x 64; my $r = syscall(' + [number, ...args].join(',') + '); print $r < 0 ? "errno " . ($!+0) : "returned $r"')
 const connect = (options) => new Promise((resolve) => net.connect(options).on('connect', () => resolve('connected')).on('error', (error) => resolve(error.code)))
 `
 
@@ -165,6 +166,42 @@ export const ATTEMPTS: Attempt[] = [
     name: 'open a socket to the hypervisor, or of another odd family',
     code: `return [17, 38, 40, 44].map((family) => call(world.socketCall, family, 1, 0)).join()`,
     answer: /^(0 errno 97,?){4}$/,
+  },
+  {
+    name: 'open a pair of sockets of an odd family',
+    code: `return [2, 16, 17, 30, 38, 40, 44].map((family) => call(world.socketPairCall, family, 2, 0, '$room')).join()`,
+    answer: /^(0 errno 97,?){7}$/,
+  },
+  {
+    name: 'open a socket of a rare protocol, such as MPTCP, SCTP or L2TP',
+    code: `return [[2, 1, 262], [10, 1, 262], [2, 1, 132], [2, 5, 132], [2, 5, 0], [2, 0x80005, 0], [2, 2, 115], [2, 2, 136], [2, 6, 33]].map((each) => call(world.socketCall, ...each)).join()`,
+    answer: /^(0 errno 93,?){9}$/,
+  },
+  {
+    name: 'put the kernel’s TLS on a connection',
+    code: `return run('/usr/bin/perl', '-MSocket', '-e', 'socket(my $s, AF_INET, SOCK_STREAM, 0); print setsockopt($s, 6, 31, "tls") ? "done" : "errno " . ($!+0)')`,
+    answer: /errno 1$/,
+  },
+  {
+    name: 'send urgent data by a Unix socket',
+    code: `return run('/usr/bin/perl', '-MSocket', '-e', 'socketpair(my $a, my $b, AF_UNIX, SOCK_STREAM, 0); print defined send($a, "x", MSG_OOB) ? "sent" : "errno " . ($!+0)')`,
+    answer: /errno 95$/,
+  },
+  {
+    name: 'load another driver for a terminal',
+    code: `return run('/usr/bin/perl', '-e', 'open(my $t, "+<", "/dev/ptmx") or die $!; my $n = pack("i", 0); print ioctl($t, 0x5423, $n) ? "done" : "errno " . ($!+0)')`,
+    answer: /errno 1$/,
+  },
+  {
+    name: 'start the machine’s collector of crashes by crashing',
+    code: `return /^Max core file size\\s+1\\s+1\\s/m.test(fs.readFileSync('/proc/self/limits', 'utf8'))`,
+    answer: /^true$/,
+  },
+  {
+    name: 'find open files of the platform',
+    code: `return run('/usr/bin/perl', '-e', 'opendir(my $d, "/proc/self/fd"); print join ",", map { readlink "/proc/self/fd/$_" } grep { /^[0-9]+$/ && $_ > 3 } readdir $d')`,
+    // In place of what the platform itself was started with.
+    answer: /^0 (\/dev\/null,?)*$/,
   },
   {
     name: 'ask the kernel about rules of the network',

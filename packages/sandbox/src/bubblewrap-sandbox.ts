@@ -42,7 +42,7 @@ export function createBubblewrapSandbox(parts: BubblewrapParts): Sandbox {
   const base = createBaseArguments()
   const etc = writeEtc(join(folder, 'etc'), egress)
   const node = listNodeMounts()
-  const filter = createSeccompFilter(process.arch)
+  const filter = createSeccompFilter(process.arch, groups !== undefined)
   const openFilesMax = readOpenFilesMax()
   const filterFile = join(folder, 'seccomp.bpf')
   if (filter !== undefined) writeFileSync(filterFile, filter)
@@ -88,7 +88,8 @@ export function createBubblewrapSandbox(parts: BubblewrapParts): Sandbox {
           'exec',
           ...(group === undefined ? ['nice', '-n', String(NICE)] : []),
           'prlimit',
-          '--core=0',
+          // Not 0: a program of the machine that collects crashes is started for that all the same, as root. 1 is no file and no program.
+          '--core=1',
           `--nofile=${Math.min(openFiles, openFilesMax)}`,
           // Writable mounts are on the machine's disk.
           `--fsize=${Math.max(FILE_BYTES_MAX, tmpBytes)}`,

@@ -49,6 +49,9 @@ export function parseEgressAllowance(text: string): EgressAllowance {
   return { range: whole, port: port === undefined ? undefined : Number(port) }
 }
 
+/** Connections of one network at a time. All networks share the kernel's table of them, and pasta's files: one could fill both. */
+const CONNECTIONS_MAX = 4_096
+
 /** Interface of the hub to the outside, and the beginning of those to networks. */
 export const OUTSIDE = 'outside'
 export const INSIDE = 'net'
@@ -57,7 +60,7 @@ export const INSIDE = 'net'
  * Rules of the hub, for `nft -f`; they replace earlier ones at once. What leaves a network goes to the name server, to what is
  * allowed, or to public hosts that are not this machine; nothing goes from network to network, or to the hub itself.
  *
- * They keep no state: answers are let in because nothing else comes in by that interface.
+ * They keep no state but the number of connections: answers are let in because nothing else comes in by that interface.
  * machineAddresses: IPv4 addresses of this machine, which may be public ones.
  */
 export function createEgressRules(machineAddresses: readonly string[], allowances: readonly EgressAllowance[]): string {
@@ -69,6 +72,7 @@ export function createEgressRules(machineAddresses: readonly string[], allowance
   const ownHosts = machineAddresses.length === 0 ? [] : [`ip daddr { ${machineAddresses.join(', ')} } goto refuse`]
   const fromInside = [
     'meta nfproto != ipv4 goto refuse',
+    `ct state new add @connections { ip saddr ct count over ${CONNECTIONS_MAX} } goto refuse`,
     `ip daddr ${NAME_SERVER} meta l4proto { tcp, udp } th dport 53 oifname "${OUTSIDE}" accept`,
     ...allowed,
     ...ownHosts,
@@ -79,6 +83,7 @@ export function createEgressRules(machineAddresses: readonly string[], allowance
     'table inet walls',
     'delete table inet walls',
     'table inet walls {',
+    'set connections { type ipv4_addr; size 65535; flags dynamic; }',
     // At once, where ICMP would be limited to one a second.
     'chain refuse {',
     'meta l4proto tcp reject with tcp reset',

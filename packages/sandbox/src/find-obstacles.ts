@@ -1,4 +1,5 @@
 import { createBaseArguments } from './bubblewrap-arguments.ts'
+import { createEgressRules } from './egress-rules.ts'
 import { hasProgram, quote, runScript } from './run-program.ts'
 
 /** Why bubblewrap does not work here; undefined where it does. asUser: as a user without rights, as commands run. */
@@ -23,7 +24,8 @@ export async function findNetworkObstacle(): Promise<string | undefined> {
   const missing = ['pasta', 'nft', 'ip', 'nsenter', 'setpriv'].filter((program) => !hasProgram(program))
   if (missing.length > 0) return `not installed: ${missing.join(', ')}`
   try {
-    await runScript(`unshare --net sh -ec "ip link set lo up; nft add table inet walls"`)
+    // The rules themselves: a kernel may lack one of the modules that they need.
+    await runScript(`unshare --net sh -ec "ip link set lo up; nft -f -" <<'END'\n${createEgressRules([], [])}END`)
     return undefined
   } catch (error) {
     return error instanceof Error ? error.message : 'unknown'

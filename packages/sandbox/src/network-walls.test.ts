@@ -277,6 +277,20 @@ describe.skipIf(obstacle !== undefined)('the network of deployments', { timeout:
     await ask({ kind: 'close' })
   })
 
+  test('a deployment that opens connections without end is refused more, and others are not', async () => {
+    const { ask, dial } = await startMachine()
+    const code = `const dgram = require('node:dgram'), net = require('node:net')
+      const socket = dgram.createSocket('udp4').on('error', () => {})
+      const send = (port) => port > 11000 ? knock() : socket.send('hello', port, '${PUBLIC}', () => setImmediate(send, port + 1))
+      const knock = () => net.connect(80, '${PUBLIC}', () => console.log('connected')).on('error', (error) => console.log(error.code))
+      send(5000)`
+    const greedy = await ask({ kind: 'run', name: 'greedy', networkId: 'greedy', code, waitsForOutput: true })
+    expect(greedy).toBe('ECONNREFUSED\n')
+    expect(await dial('modest', [{ tcp: [PUBLIC, 80] }])).toEqual(['connected'])
+    await ask({ kind: 'stop', name: 'greedy' })
+    await ask({ kind: 'close' })
+  })
+
   const LISTENER = `const net = require('node:net'); const answer = (socket) => socket.end('I am the neighbour')
     net.createServer(answer).listen(8080, '0.0.0.0', () => net.createServer(answer).listen('\\0neighbour', () =>
       console.log(Object.values(require('node:os').networkInterfaces()).flat().find(({ family, internal }) => family === 'IPv4' && !internal).address)))`

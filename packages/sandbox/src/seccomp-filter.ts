@@ -3,11 +3,18 @@ interface Architecture {
   /** AUDIT_ARCH_… of linux/audit.h. */
   audit: number
   denied: Record<string, number>
+  /** Calls that get memory which belongs to no process: only control groups count it. */
+  uncounted: Record<string, number>
   clone: number
   clone3: number
   ioctl: number
   personality: number
   socket: number
+  socketpair: number
+  setsockopt: number
+  sendto: number
+  sendmsg: number
+  sendmmsg: number
   /** Numbers from here on are another ABI of the same processor (x32). */
   foreignFrom?: number
 }
@@ -27,6 +34,7 @@ const SHARED = {
   process_madvise: 440,
   mount_setattr: 442,
   quotactl_fd: 443,
+  set_mempolicy_home_node: 450,
   memfd_secret: 447,
   statmount: 457,
   listmount: 458,
@@ -41,14 +49,24 @@ const ARCHITECTURES: Partial<Record<NodeJS.Architecture, Architecture>> = {
     ioctl: 16,
     personality: 135,
     socket: 41,
+    socketpair: 53,
+    setsockopt: 54,
+    sendto: 44,
+    sendmsg: 46,
+    sendmmsg: 307,
     foreignFrom: 0x40000000,
+    uncounted: { shmget: 29, memfd_create: 319 },
     denied: {
       ...SHARED,
       ptrace: 101,
+      uselib: 134,
+      ustat: 136,
+      sysfs: 139,
       syslog: 103,
       modify_ldt: 154,
       pivot_root: 155,
       chroot: 161,
+      sync: 162,
       acct: 163,
       settimeofday: 164,
       mount: 165,
@@ -65,16 +83,21 @@ const ARCHITECTURES: Partial<Record<NodeJS.Architecture, Architecture>> = {
       quotactl: 179,
       lookup_dcookie: 212,
       clock_settime: 227,
+      mbind: 237,
+      set_mempolicy: 238,
       kexec_load: 246,
       add_key: 248,
       request_key: 249,
       keyctl: 250,
+      migrate_pages: 256,
       unshare: 272,
+      move_pages: 279,
       perf_event_open: 298,
       fanotify_init: 300,
       name_to_handle_at: 303,
       open_by_handle_at: 304,
       clock_adjtime: 305,
+      syncfs: 306,
       setns: 308,
       process_vm_readv: 310,
       process_vm_writev: 311,
@@ -92,6 +115,12 @@ const ARCHITECTURES: Partial<Record<NodeJS.Architecture, Architecture>> = {
     ioctl: 29,
     personality: 92,
     socket: 198,
+    socketpair: 199,
+    setsockopt: 208,
+    sendto: 206,
+    sendmsg: 211,
+    sendmmsg: 269,
+    uncounted: { shmget: 194, memfd_create: 279 },
     denied: {
       ...SHARED,
       lookup_dcookie: 18,
@@ -100,6 +129,7 @@ const ARCHITECTURES: Partial<Record<NodeJS.Architecture, Architecture>> = {
       pivot_root: 41,
       chroot: 51,
       quotactl: 60,
+      sync: 81,
       acct: 89,
       unshare: 97,
       kexec_load: 104,
@@ -117,11 +147,16 @@ const ARCHITECTURES: Partial<Record<NodeJS.Architecture, Architecture>> = {
       keyctl: 219,
       swapon: 224,
       swapoff: 225,
+      mbind: 235,
+      set_mempolicy: 237,
+      migrate_pages: 238,
+      move_pages: 239,
       perf_event_open: 241,
       fanotify_init: 262,
       name_to_handle_at: 264,
       open_by_handle_at: 265,
       clock_adjtime: 266,
+      syncfs: 267,
       setns: 268,
       process_vm_readv: 270,
       process_vm_writev: 271,
@@ -145,7 +180,9 @@ const KILL_PROCESS = 0x80000000
 const errno = (number: number): number => 0x00050000 | number
 const EPERM = errno(1)
 const ENOSYS = errno(38)
+const EOPNOTSUPP = errno(95)
 const EAFNOSUPPORT = errno(97)
+const EPROTONOSUPPORT = errno(93)
 
 /** Offsets in struct seccomp_data. Arguments are 64 bits wide; flags of interest are in the lower half. */
 const NUMBER = 0
@@ -159,9 +196,17 @@ const AF_UNIX = 1
 const AF_INET = 2
 const AF_INET6 = 10
 const AF_NETLINK = 16
-/** Requests that type into a terminal as if its user did. */
-const TIOCSTI = 0x5412
-const TIOCLINUX = 0x541c
+/** Protocols of those: any, ICMP, TCP, UDP and ICMPv6. Others (MPTCP, SCTP, L2TP, …) are rarely used, and loaded when they are asked for. */
+const PROTOCOLS = [0, 1, 6, 17, 58]
+/** Bit of the types RDM, SEQPACKET and DCCP; streams, datagrams and raw sockets lack it. */
+const RARE_TYPE = 4
+const SOL_TCP = 6
+/** Puts TLS and the like, done by the kernel, on a connection. */
+const TCP_ULP = 31
+/** Urgent data of Unix sockets: nobody uses them, and the kernel got them wrong more than once. */
+const MSG_OOB = 1
+/** Requests that type into a terminal as if its user did, and one that loads another driver for it. */
+const TERMINAL_REQUESTS = [0x5412, 0x541c, 0x5423]
 /** Linux, and the question which one is set. */
 const PERSONALITIES = [0, 0xffffffff]
 
@@ -176,9 +221,11 @@ type Instruction = [code: number, ifTrue: number, ifFalse: number, operand: numb
  * A filter of system calls for `bwrap --seccomp`: what reaches past namespaces, other processes or deep into the kernel fails with
  * EPERM. A call of another architecture's ends the process. undefined for processors that it does not know.
  *
+ * isMemoryCounted: control groups hold the memory that is no process's.
+ *
  * Returns struct sock_filter[], little-endian.
  */
-export function createSeccompFilter(architecture: NodeJS.Architecture): Buffer | undefined {
+export function createSeccompFilter(architecture: NodeJS.Architecture, isMemoryCounted: boolean): Buffer | undefined {
   const known = ARCHITECTURES[architecture]
   if (known === undefined) return undefined
   const program: Instruction[] = []
@@ -192,29 +239,34 @@ export function createSeccompFilter(architecture: NodeJS.Architecture): Buffer |
   if (known.foreignFrom !== undefined) program.push([JUMP_IF_AT_LEAST, 0, 1, known.foreignFrom], answer(KILL_PROCESS))
   // Its flags are behind a pointer, where no filter sees them. C libraries turn to clone.
   forCall(known.clone3, [answer(ENOSYS)])
-  for (const number of Object.values(known.denied)) forCall(number, [answer(EPERM)])
+  const denied = { ...known.denied, ...(isMemoryCounted ? {} : known.uncounted) }
+  for (const number of Object.values(denied)) forCall(number, [answer(EPERM)])
   forCall(known.clone, [
     [LOAD_WORD, 0, 0, argument(0)],
     [JUMP_IF_ANY_BIT, 0, 1, NAMESPACES],
     answer(EPERM),
     answer(ALLOW),
   ])
-  forCall(known.ioctl, [
-    [LOAD_WORD, 0, 0, argument(1)],
-    [JUMP_IF_EQUAL, 1, 0, TIOCSTI],
-    [JUMP_IF_EQUAL, 0, 1, TIOCLINUX],
-    answer(EPERM),
-    answer(ALLOW),
-  ])
+  const terminal = TERMINAL_REQUESTS.flatMap((each): Instruction[] => [[JUMP_IF_EQUAL, 0, 1, each], answer(EPERM)])
+  forCall(known.ioctl, [[LOAD_WORD, 0, 0, argument(1)], ...terminal, answer(ALLOW)])
   const personalities = PERSONALITIES.flatMap((each): Instruction[] => [[JUMP_IF_EQUAL, 0, 1, each], answer(ALLOW)])
   forCall(known.personality, [[LOAD_WORD, 0, 0, argument(0)], ...personalities, answer(EPERM)])
-  const families = [AF_UNIX, AF_INET, AF_INET6].flatMap((each): Instruction[] => [
-    [JUMP_IF_EQUAL, 0, 1, each],
-    answer(ALLOW),
-  ])
+  const protocols = PROTOCOLS.flatMap((each): Instruction[] => [[JUMP_IF_EQUAL, 0, 1, each], answer(ALLOW)])
+  const internet: Instruction[] = [
+    [LOAD_WORD, 0, 0, argument(1)],
+    [JUMP_IF_ANY_BIT, 0, 1, RARE_TYPE],
+    answer(EPROTONOSUPPORT),
+    [LOAD_WORD, 0, 0, argument(2)],
+    ...protocols,
+    answer(EPROTONOSUPPORT),
+  ]
   forCall(known.socket, [
     [LOAD_WORD, 0, 0, argument(0)],
-    ...families,
+    [JUMP_IF_EQUAL, 0, 1, AF_UNIX],
+    answer(ALLOW),
+    [JUMP_IF_EQUAL, 1, 0, AF_INET],
+    [JUMP_IF_EQUAL, 0, internet.length, AF_INET6],
+    ...internet,
     [JUMP_IF_EQUAL, 1, 0, AF_NETLINK],
     answer(EAFNOSUPPORT),
     // Of netlink only routes and addresses (0), which a program lists to know its own.
@@ -223,6 +275,33 @@ export function createSeccompFilter(architecture: NodeJS.Architecture): Buffer |
     answer(ALLOW),
     answer(EAFNOSUPPORT),
   ])
+  // A pair asks for its family as a socket does, whether or not that has pairs.
+  forCall(known.socketpair, [
+    [LOAD_WORD, 0, 0, argument(0)],
+    [JUMP_IF_EQUAL, 0, 1, AF_UNIX],
+    answer(ALLOW),
+    answer(EAFNOSUPPORT),
+  ])
+  forCall(known.setsockopt, [
+    [LOAD_WORD, 0, 0, argument(1)],
+    [JUMP_IF_EQUAL, 1, 0, SOL_TCP],
+    answer(ALLOW),
+    [LOAD_WORD, 0, 0, argument(2)],
+    [JUMP_IF_EQUAL, 0, 1, TCP_ULP],
+    answer(EPERM),
+    answer(ALLOW),
+  ])
+  for (const [call, flags] of [
+    [known.sendto, 3],
+    [known.sendmsg, 2],
+    [known.sendmmsg, 3],
+  ] as const)
+    forCall(call, [
+      [LOAD_WORD, 0, 0, argument(flags)],
+      [JUMP_IF_ANY_BIT, 0, 1, MSG_OOB],
+      answer(EOPNOTSUPP),
+      answer(ALLOW),
+    ])
   program.push(answer(ALLOW))
   const bytes = Buffer.alloc(program.length * 8)
   for (const [index, [code, ifTrue, ifFalse, operand]] of program.entries()) {

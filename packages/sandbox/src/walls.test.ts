@@ -73,6 +73,7 @@ describe.skipIf(obstacle !== undefined)('the walls of bubblewrap', () => {
       neighbourPort: 8080,
       denied: listDeniedCalls(process.arch),
       socketCall: process.arch === 'arm64' ? 198 : 41,
+      socketPairCall: process.arch === 'arm64' ? 199 : 53,
     }
     neighbour = await sandbox.start(
       commandOf(

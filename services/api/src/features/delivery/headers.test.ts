@@ -98,6 +98,8 @@ test.each([
   ['a=b; Domain=other.apps.example.net', false],
   ['a=b; Domain=shop.apps.example.net; Domain=apps.example.net', false],
   ['a=b;Domain=apps.example.net', false],
+  ['a=b; Domain=apps.example.net; Domain=shop.apps.example.net', false],
+  [`a=b; Domain=apps.example.net; Domain=${'\u00a0'.repeat(1_100)}shop.apps.example.net`, false],
 ])('the cookie %s is passed on: %s', (cookie, isKept) => {
   expect(cleanAnswerHeaders([['set-cookie', cookie]], 'shop.apps.example.net')).toHaveLength(isKept ? 1 : 0)
 })

@@ -60,16 +60,16 @@ export function cleanRequestHeaders(headers: IncomingHttpHeaders): Record<string
   return kept
 }
 
-/** The host that a cookie asks to be sent to as well; undefined for one of this host alone. */
-function cookieDomain(cookie: string): string | undefined {
+/**
+ * Whether a cookie is of this host alone. Every Domain counts, though the last one decides (RFC 6265 §5.3): browsers leave one out that
+ * is too long, and then it is the one before.
+ */
+function isOfHost(cookie: string, hostname: string): boolean {
   const [, ...attributes] = cookie.split(';')
-  let domain: string | undefined
-  // Of several the last counts (RFC 6265 §5.3).
-  for (const attribute of attributes) {
-    const [, value] = /^\s*domain\s*=\s*\.?(.*?)\s*$/i.exec(attribute) ?? []
-    if (value) domain = value.toLowerCase()
-  }
-  return domain
+  return attributes.every((attribute) => {
+    const [, value] = /^\s*domain\s*=[ \t]*\.?(.*?)[ \t]*$/i.exec(attribute) ?? []
+    return value === undefined || value === '' || value.toLowerCase() === hostname
+  })
 }
 
 /**
@@ -84,6 +84,6 @@ export function cleanAnswerHeaders(headers: HeaderPairs, hostname: string): Head
   return headers.filter(([name, value]) => {
     if (hopByHop.has(name) || ofPlatform.has(name) || name.startsWith('x-middleware-')) return false
     if (named.includes(name)) return false
-    return name !== 'set-cookie' || (cookieDomain(value) ?? hostname) === hostname
+    return name !== 'set-cookie' || isOfHost(value, hostname)
   })
 }

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { openApiRelay } from './relay-to-api.ts'
 
@@ -73,6 +74,27 @@ test('what a Function says of its own address is not believed, and headers of it
   })
   socket.destroy()
 })
+
+test.each(['GET', 'DELETE', 'OPTIONS', 'POST'])(
+  'the body of a %s never becomes a request of its own, whatever the request says of its connection',
+  async (method) => {
+    const smuggled = 'GET /smuggled HTTP/1.1\r\nHost: api\r\nX-Platform-Deployment: other\r\n\r\n'
+    const framings = [
+      `Connection: content-length\r\nContent-Length: ${smuggled.length}\r\n\r\n${smuggled}`,
+      `Connection: keep-alive, Transfer-Encoding\r\nTransfer-Encoding: chunked\r\n\r\n${smuggled.length.toString(16)}\r\n${smuggled}\r\n0\r\n\r\n`,
+    ]
+    for (const [n, framing] of framings.entries()) {
+      const socket = connect(portOf(relayed), '127.0.0.1')
+      socket.write(`${method} /outer HTTP/1.1\r\nHost: api\r\n${framing}`)
+      await count(n + 1)
+      expect(await text(asked[n]!)).toBe(smuggled)
+      answers[n]?.end()
+      await once(socket, 'data')
+      socket.destroy()
+    }
+    expect(asked.map(({ url }) => url)).toEqual(['/outer', '/outer'])
+  },
+)
 
 test('a Function that leaves ends its request to the API', async () => {
   const socket = connect(portOf(relayed), '127.0.0.1')

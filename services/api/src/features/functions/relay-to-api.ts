@@ -22,6 +22,9 @@ const withheld = new Set([
   'expect',
 ])
 
+/** What says where a request ends and whom it is for stays, whatever Connection names: a body without a length would be the next request. */
+const framing = new Set(['content-length', 'transfer-encoding', 'host'])
+
 interface Options {
   /** Where the API listens for this process. */
   apiUrl: string
@@ -46,7 +49,10 @@ export function openApiRelay({ apiUrl, signDeployment, logger }: Options): {
   function relay(deploymentId: string, incoming: IncomingMessage, outgoing: ServerResponse): void {
     const headers: string[] = []
     const { rawHeaders } = incoming
-    const named = (incoming.headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase())
+    const named = (incoming.headers.connection ?? '')
+      .split(',')
+      .map((name) => name.trim().toLowerCase())
+      .filter((name) => !framing.has(name))
     for (let n = 0; n + 1 < rawHeaders.length; n += 2) {
       const [name = '', value = ''] = [rawHeaders[n], rawHeaders[n + 1]]
       if (!withheld.has(name.toLowerCase()) && !named.includes(name.toLowerCase())) headers.push(name, value)

@@ -1,0 +1,24 @@
+import { lstat, mkdir } from 'node:fs/promises'
+
+/**
+ * Makes a folder that only this process's user may change, or takes one that is. Its path may be known to others, as one in /tmp is:
+ * whoever made it first could read and swap what this process puts there. Throws an Error for the operator. Safe to repeat.
+ *
+ * folder: absolute. Parents are made too.
+ */
+export async function makeOwnFolder(folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o711 })
+  // Of the path itself, so that a link is seen as one.
+  const found = await lstat(folder)
+  const obstacle = !found.isDirectory()
+    ? 'is a link'
+    : found.uid !== process.getuid?.()
+      ? 'belongs to another user'
+      : (found.mode & 0o022) !== 0
+        ? 'can be written to by other users'
+        : undefined
+  if (obstacle !== undefined)
+    throw new Error(
+      `The folder for Functions, ${folder}, ${obstacle}: remove it, or set FUNCTIONS_FOLDER to one that is the platform's alone`,
+    )
+}
