@@ -3,6 +3,7 @@ import type { HeaderPairs } from '@platform/build-output/router'
 import { FunctionFailure, type Lease } from '@platform/function-runtime/function-runtime'
 import type { Dispatcher } from 'undici'
 import { pairsOf } from './answer-headers.ts'
+import { CollectedBody } from './collected-body.ts'
 
 /** How long a Function may be silent, in milliseconds. */
 export interface FunctionTimings {
@@ -11,6 +12,9 @@ export interface FunctionTimings {
   /** Between two bytes, whichever way they go. Streams of events may be silent for as long as they like. */
   silentMs: number
 }
+
+/** How many informational answers (1xx) may come before the answer: nothing else holds back who sends them without end. */
+const INFORMATIONAL_MAX = 100
 
 /** What a Function is asked. */
 export interface FunctionCall {
@@ -25,6 +29,8 @@ export interface FunctionCall {
 export interface CallSink {
   /** So many bytes of the body went to the Function. */
   onSent?(bytes: number): void
+  /** Whether the Function has all that the client has sent of its body, and there is more to come. */
+  isClientDue?(): boolean
   onHead(status: number, headers: HeaderPairs): void
   /** false: no more until `resume` is called. */
   onData(chunk: Buffer): boolean
@@ -32,6 +38,9 @@ export interface CallSink {
   /** The answer breaks off; with nothing of it received, `onHead` was not called. Called at most once, and then nothing else is. */
   onError(error: Error): void
 }
+
+/** The client let the time pass that either side has: it sent nothing of its body, or took nothing of the answer. */
+export class ClientSilent extends Error {}
 
 /** A call under way. */
 export interface CallControl {
@@ -42,7 +51,7 @@ export interface CallControl {
 
 /** Calls a slot over its socket. It never throws: whatever fails is told to the sink. */
 export function callFunction(
-  { dispatcher }: Lease,
+  lease: Lease,
   { method, path, headers, body }: FunctionCall,
   { firstByteMs, silentMs }: FunctionTimings,
   sink: CallSink,
@@ -50,19 +59,20 @@ export function callFunction(
   let controller: Dispatcher.DispatchController | undefined
   let ended: Error | undefined
   let isOver = false
-  const seconds = (ms: number): string => `${ms / 1_000} s`
+  let isPaused = false
+  let isEvents = false
+  let informational = 0
   const end = (error: Error): void => {
     ended ??= error
     controller?.abort(error)
   }
   const onSilent = (isHead: boolean) => (): void =>
     end(
-      new FunctionFailure(
-        'function_timeout',
-        isHead
-          ? `It sent no byte of an answer for ${seconds(firstByteMs)}.`
-          : `Its answer was silent for ${seconds(silentMs)}.`,
-      ),
+      isPaused || sink.isClientDue?.()
+        ? new ClientSilent()
+        : isHead
+          ? noFirstByte(firstByteMs)
+          : silentAnswer(silentMs),
     )
   let timer: NodeJS.Timeout | undefined = setTimeout(onSilent(true), firstByteMs)
   const over = (): boolean => {
@@ -70,7 +80,7 @@ export function callFunction(
     clearTimeout(timer)
     return (isOver = true)
   }
-  dispatcher.dispatch(
+  lease.dispatcher.dispatch(
     {
       origin: 'http://function',
       method,
@@ -90,15 +100,23 @@ export function callFunction(
         if (ended) started.abort(ended)
       },
       onResponseStart(_, status, received) {
-        if (status < 200) return
+        if (status < 200) {
+          informational += 1
+          if (informational > INFORMATIONAL_MAX) end(new Error(`It sent more than ${INFORMATIONAL_MAX} answers of 1xx`))
+          return
+        }
         clearTimeout(timer)
-        const isEvents = String(received['content-type'] ?? '').startsWith('text/event-stream')
+        isEvents = isEventStream(received['content-type'])
+        if (isEvents) lease.countAsStream()
         timer = isEvents ? undefined : setTimeout(onSilent(false), silentMs)
         sink.onHead(status, pairsOf(received))
       },
       onResponseData(current, chunk) {
         timer?.refresh()
-        if (!sink.onData(chunk)) current.pause()
+        if (sink.onData(chunk)) return
+        isPaused = true
+        timer ??= setTimeout(onSilent(false), silentMs)
+        current.pause()
       },
       onResponseEnd() {
         if (over()) sink.onEnd()
@@ -108,30 +126,56 @@ export function callFunction(
       },
     },
   )
-  return { resume: () => controller?.resume(), abort: end }
+  const resume = (): void => {
+    if (isOver || !isPaused) return
+    isPaused = false
+    if (isEvents) {
+      clearTimeout(timer)
+      timer = undefined
+    } else timer?.refresh()
+    controller?.resume()
+  }
+  return { resume, abort: end }
 }
 
-/** The whole answer of a Function, for callers that cannot go on without it. Rejects with what the sink was told, or where it is longer. */
-export function readCall(
+const seconds = (ms: number): string => `${ms / 1_000} s`
+export const noFirstByte = (ms: number): FunctionFailure =>
+  new FunctionFailure('function_timeout', `It sent no byte of an answer for ${seconds(ms)}.`)
+export const silentAnswer = (ms: number): FunctionFailure =>
+  new FunctionFailure('function_timeout', `Its answer was silent for ${seconds(ms)}.`)
+
+/** Whether an answer is server-sent events, which may be silent for as long as they like. */
+export const isEventStream = (contentType: string | string[] | undefined): boolean =>
+  String(contentType ?? '').startsWith('text/event-stream')
+
+/**
+ * The whole answer of a Function, for callers that cannot go on without it. Rejects with what the sink was told, or where it is longer,
+ * or where too many answers of its deployment are read so at a time.
+ */
+export async function readCall(
   lease: Lease,
   call: FunctionCall,
   timings: FunctionTimings,
+  deploymentId: string,
   bytesMax: number,
 ): Promise<{ status: number; headers: HeaderPairs; body: Buffer }> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
-    let head = { status: 0, headers: [] as HeaderPairs }
-    let length = 0
-    const control = callFunction(lease, call, timings, {
-      onHead: (status, headers) => void (head = { status, headers }),
-      onData(chunk) {
-        length += chunk.length
-        if (length > bytesMax) control.abort(new Error(`The answer is longer than ${bytesMax} bytes`))
-        else chunks.push(chunk)
-        return true
-      },
-      onEnd: () => resolve({ ...head, body: Buffer.concat(chunks) }),
-      onError: reject,
+  const collected = new CollectedBody(deploymentId, bytesMax)
+  let head = { status: 0, headers: [] as HeaderPairs }
+  try {
+    await new Promise<void>((resolve, reject) => {
+      const control = callFunction(lease, call, timings, {
+        onHead: (status, headers) => void (head = { status, headers }),
+        onData(chunk) {
+          if (!collected.add(chunk))
+            control.abort(new Error(`The answer is longer than ${bytesMax} bytes, or one of too many long ones`))
+          return true
+        },
+        onEnd: resolve,
+        onError: reject,
+      })
     })
-  })
+    return { ...head, body: collected.whole() ?? Buffer.alloc(0) }
+  } finally {
+    collected.forget()
+  }
 }

@@ -158,6 +158,7 @@ export async function deliverFile(
     visit.send(answer.status, headers)
     return
   }
+  visit.dropBody()
   if (!part) {
     await visit.stream(answer.status, headers, await open(reader, visit, chosen, whole))
     return

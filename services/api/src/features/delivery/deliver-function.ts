@@ -4,9 +4,10 @@ import { bareEtag, namesEtag } from '@platform/service/entity-tag'
 import type { Deps } from '../../deps.ts'
 import { header } from '../../http/exchange.ts'
 import { mergeAnswerHeaders } from './answer-headers.ts'
-import { callFunction, type FunctionCall, type FunctionTimings, readCall } from './call-function.ts'
+import { callFunction, ClientSilent, type FunctionCall, type FunctionTimings, readCall } from './call-function.ts'
+import { CollectedBody } from './collected-body.ts'
 import type { DeployedFunction, DeployedSite } from './deployed-site.ts'
-import { functionPage } from './function-page.ts'
+import { functionPage, requestTimedOut } from './function-page.ts'
 import { requestBody } from './request-body.ts'
 import {
   BODY_BYTES_MAX,
@@ -50,9 +51,6 @@ export function headersFor(
   return headers
 }
 
-const hasBody = ({ incoming: { headers } }: Visit): boolean =>
-  headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
-
 /** Headers that make frameworks answer for another method or path than the request names. */
 const overrides = [
   'x-http-method-override',
@@ -68,7 +66,7 @@ function isCacheable(visit: Visit): boolean {
   const { headers } = visit.incoming
   return (
     (method === 'GET' || method === 'HEAD') &&
-    !hasBody(visit) &&
+    !visit.hasBody &&
     !overrides.some((name) => headers[name] !== undefined) &&
     headers.authorization === undefined &&
     headers.range === undefined &&
@@ -138,7 +136,7 @@ async function renew(
   try {
     lease = await deps.functions.acquire(fn.deploymentId, fn.id)
     const call = { method: 'GET', path: answer.url, headers, body: null }
-    const response = await readCall(lease, call, timings, BODY_BYTES_MAX)
+    const response = await readCall(lease, call, timings, fn.deploymentId, BODY_BYTES_MAX)
     const sent = mergeAnswerHeaders(answer, response.headers, visit.hostname)
     const freshness = freshnessOf(statusFor(response.status, answer), response.headers, sent)
     if (freshness) cache.store(key, headers, response, sent, freshness)
@@ -151,26 +149,11 @@ async function renew(
   }
 }
 
-/** Collects a body that is passed on, so that it can be kept; forgets it once it is too long. */
-class Keeping {
-  #chunks: Buffer[] | undefined = []
-  #length = 0
-
-  add(chunk: Buffer): void {
-    this.#length += chunk.length
-    if (this.#length > BODY_BYTES_MAX) this.#chunks = undefined
-    else this.#chunks?.push(chunk)
-  }
-
-  whole(): Buffer | undefined {
-    return this.#chunks && Buffer.concat(this.#chunks)
-  }
-}
-
 /** Passes a call on to a slot, and its answer to the client. Rejects with what went wrong, whether or not the answer had begun. */
 function passOn(
   caller: FunctionCaller,
   visit: Visit,
+  site: DeployedSite,
   lease: Lease,
   call: FunctionCall,
   answer: FunctionAnswer,
@@ -179,18 +162,20 @@ function passOn(
   const { outgoing } = visit
   return new Promise((resolve, reject) => {
     let keep: (() => void) | undefined
-    let keeping: Keeping | undefined
+    let keeping: CollectedBody | undefined
     let lengthAhead: number | undefined
     let whole: Buffer | undefined
     const control = callFunction(lease, call, caller.timings, {
       onSent: (bytes) => void (visit.requestBodyBytes += bytes),
+      isClientDue: () =>
+        call.body?.readableLength === 0 && !visit.incoming.complete && visit.incoming.readableLength === 0,
       onHead(received, headers) {
         const status = statusFor(received, answer)
         const sent = mergeAnswerHeaders(answer, headers, visit.hostname)
         const freshness = key === undefined ? undefined : freshnessOf(status, headers, sent)
         visit.cacheStatus = freshness ? 'miss' : 'bypass'
         if (key !== undefined && freshness && visit.method === 'GET') {
-          const kept = (keeping = new Keeping())
+          const kept = (keeping = new CollectedBody(site.id, BODY_BYTES_MAX))
           keep = () => {
             const body = kept.whole()
             if (body) caller.cache.store(key, call.headers, { status: received, headers, body }, sent, freshness)
@@ -209,16 +194,18 @@ function passOn(
           whole = chunk
           return true
         }
-        if (visit.write(chunk)) return true
-        outgoing.once('drain', () => control.resume())
-        return false
+        return visit.write(chunk, () => control.resume())
       },
       onEnd() {
         keep?.()
+        keeping?.forget()
         visit.end(whole)
         resolve()
       },
-      onError: reject,
+      onError(error) {
+        keeping?.forget()
+        reject(error)
+      },
     })
     outgoing.once('close', () => {
       if (!outgoing.writableFinished) control.abort(new ClientLeft())
@@ -226,7 +213,7 @@ function passOn(
   })
 }
 
-class ClientLeft extends Error {}
+export class ClientLeft extends Error {}
 
 /** Whether a request may be sent twice, where a connection was closed as it was used again. */
 const isRepeatable = ({ method, body }: FunctionCall): boolean =>
@@ -260,17 +247,17 @@ export async function deliverFunction(
     method: visit.method,
     path: answer.url,
     headers,
-    body: hasBody(visit) ? requestBody(visit.incoming, visit.outgoing) : null,
+    body: visit.hasBody ? requestBody(visit.incoming, visit.outgoing) : null,
   }
   for (let tries = 1; ; tries++) {
     let lease: Lease | undefined
     try {
       lease = await deps.functions.acquire(fn.deploymentId, fn.id)
       if (visit.outgoing.destroyed) return
-      await passOn(caller, visit, lease, call, answer, key)
+      await passOn(caller, visit, site, lease, call, answer, key)
       return
     } catch (error) {
-      if (error instanceof ClientLeft) return
+      if (answerClientFailure(visit, error)) return
       const failure = error instanceof FunctionFailure ? error : await lease?.failure()
       const isLost = failure === undefined && lease !== undefined && !visit.outgoing.headersSent
       if (isLost && tries === 1 && isRepeatable(call)) continue
@@ -291,6 +278,15 @@ export const unreadable = (error: unknown): FunctionFailure =>
     error,
   )
 
+/** Whether a call failed by its client, which is answered where it is there. Nothing of that is in the Function's log. */
+export function answerClientFailure(visit: Visit, error: unknown): boolean {
+  if (error instanceof ClientSilent) {
+    if (visit.outgoing.headersSent) visit.outgoing.destroy()
+    else visit.sendPage(requestTimedOut)
+  }
+  return error instanceof ClientSilent || error instanceof ClientLeft
+}
+
 /** Answers with a failure of a Function. What the slot does not say of itself, since it lives, is a line in its log. */
 export function answerFailure(
   { deps: { functions } }: FunctionCaller,
@@ -308,33 +304,8 @@ export function answerFailure(
       message: failure.message,
     })
   if (visit.outgoing.headersSent) visit.outgoing.destroy()
-  else visit.sendPage({ ...functionPage(failure.code), headers: { 'x-request-id': visit.id } })
-}
-
-/** What a middleware decided. Its answer's body is whole: it is passed on only where the middleware answers by itself. */
-export async function callMiddleware(
-  caller: FunctionCaller,
-  visit: Visit,
-  fn: DeployedFunction,
-  url: string,
-): Promise<{ status: number; headers: HeaderPairs; body: Buffer } | undefined> {
-  const headers = headersFor(caller, visit, undefined)
-  // Its body is for what answers.
-  delete headers['content-length']
-  delete headers['transfer-encoding']
-  delete headers['upgrade']
-  let lease: Lease | undefined
-  try {
-    lease = await caller.deps.functions.acquire(fn.deploymentId, fn.id)
-    const call = { method: visit.method, path: url, headers, body: null }
-    return await readCall(lease, call, caller.timings, BODY_BYTES_MAX)
-  } catch (error) {
-    const failure = error instanceof FunctionFailure ? error : await lease?.failure()
-    if (failure === undefined && lease === undefined) throw error
-    visit.servedBy = fn.servedBy
-    answerFailure(caller, visit, failure ?? unreadable(error), lease, fn)
-    return undefined
-  } finally {
-    lease?.release()
+  else {
+    const page = functionPage(failure.code)
+    visit.sendPage({ ...page, headers: { ...page.headers, 'x-request-id': visit.id } })
   }
 }

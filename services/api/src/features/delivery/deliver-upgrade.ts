@@ -1,9 +1,10 @@
-import { request } from 'node:http'
+import { type IncomingMessage, request } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { FunctionFailure, type Lease } from '@platform/function-runtime/function-runtime'
 import type { Answer } from '@platform/build-output/router'
 import { mergeAnswerHeaders, pairsOf } from './answer-headers.ts'
+import { type FunctionTimings, isEventStream, noFirstByte, silentAnswer } from './call-function.ts'
 import { answerFailure, type FunctionCaller, headersFor, unreadable } from './deliver-function.ts'
 import type { DeployedFunction } from './deployed-site.ts'
 import { flatten, type Visit } from './visit.ts'
@@ -61,7 +62,7 @@ export async function deliverUpgrade(
       connection: 'upgrade',
       upgrade: 'websocket',
     }
-    await passUpgrade(visit, lease, { path: answer.url, headers }, answer, caller.timings.firstByteMs, head)
+    await passUpgrade(visit, lease, { path: answer.url, headers }, answer, caller.timings, head)
   } catch (error) {
     if (socket.destroyed) return
     const failure = error instanceof FunctionFailure ? error : await lease?.failure()
@@ -73,30 +74,43 @@ export async function deliverUpgrade(
   }
 }
 
+/** The body of an answer. It throws when the Function is silent for too long, and the client's connection ends when that is. */
+async function* unlessSilent(response: IncomingMessage, client: Socket, silentMs: number): AsyncGenerator<Buffer> {
+  const isEvents = isEventStream(response.headers['content-type'])
+  const watch = () => (isEvents ? undefined : setTimeout(() => response.destroy(silentAnswer(silentMs)), silentMs))
+  let late = watch()
+  try {
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      clearTimeout(late)
+      late = setTimeout(() => client.destroy(), silentMs)
+      yield chunk
+      clearTimeout(late)
+      late = watch()
+    }
+  } finally {
+    clearTimeout(late)
+  }
+}
+
 function passUpgrade(
   visit: Visit,
-  { socketPath }: Lease,
+  lease: Lease,
   call: { path: string; headers: Record<string, string | string[]> },
   answer: Extract<Answer, { kind: 'function' }>,
-  firstByteMs: number,
+  { firstByteMs, silentMs }: FunctionTimings,
   head: Buffer,
 ): Promise<void> {
   const { socket } = visit
   return new Promise((resolve, reject) => {
-    const asked = request({ socketPath, method: visit.method, ...call, agent: false })
-    const late = setTimeout(
-      () =>
-        asked.destroy(
-          new FunctionFailure('function_timeout', `It sent no byte of an answer for ${firstByteMs / 1_000} s.`),
-        ),
-      firstByteMs,
-    )
+    const asked = request({ socketPath: lease.socketPath, method: visit.method, ...call, agent: false })
+    const late = setTimeout(() => asked.destroy(noFirstByte(firstByteMs)), firstByteMs)
     const onLeft = (): void => void asked.destroy()
     socket.once('close', onLeft)
     asked.on('error', reject)
     asked.once('upgrade', (response, slot, first) => {
       clearTimeout(late)
       socket.off('close', onLeft)
+      lease.countAsStream()
       visit.beginUpgraded()
       const headers = mergeAnswerHeaders(answer, pairsOf(response.headers), visit.hostname)
       const lines = ['HTTP/1.1 101 Switching Protocols', 'Connection: Upgrade', 'Upgrade: websocket']
@@ -116,9 +130,8 @@ function passUpgrade(
     asked.once('response', (response) => {
       clearTimeout(late)
       const headers = mergeAnswerHeaders(answer, pairsOf(response.headers), visit.hostname)
-      visit
-        .stream(response.statusCode ?? 502, [...flatten(headers), 'connection', 'close'], response)
-        .then(resolve, reject)
+      const sent = [...flatten(headers), 'connection', 'close']
+      visit.stream(response.statusCode ?? 502, sent, unlessSilent(response, socket, silentMs)).then(resolve, reject)
     })
     asked.once('close', () => clearTimeout(late))
     asked.end()

@@ -10,7 +10,8 @@ import { asApiError, requestIdOf } from '../../http/exchange.ts'
 import { openArtifactFinder } from '../artifacts/artifact-blobs.ts'
 import { openAssetContents } from './asset-contents.ts'
 import { deliverExternal } from './deliver-external.ts'
-import { callMiddleware, deliverFunction, type FunctionCaller } from './deliver-function.ts'
+import { deliverFunction, type FunctionCaller } from './deliver-function.ts'
+import { deliverMiddleware } from './deliver-middleware.ts'
 import { deliverUpgrade } from './deliver-upgrade.ts'
 import { openResponseCache } from './response-cache.ts'
 import { deliverFile, type FileReader } from './deliver-file.ts'
@@ -190,19 +191,8 @@ export function createDeploymentServer(deps: EdgeDeps): DeploymentServer {
         break
       }
       case 'middleware': {
-        const fn = functionOf(site, answer.path)
-        const result = await callMiddleware(caller, visit, fn, answer.url)
-        if (!result) break
-        const next = answer.resume(result)
-        if (next.kind === 'answered') {
-          visit.servedBy = fn.servedBy
-          visit.cacheStatus = 'bypass'
-          const headers = cleanAnswerHeaders(next.headers, visit.hostname)
-          const kept = headers.filter(([name]) => name !== 'content-length')
-          const isBodiless = next.status === 204 || next.status === 304
-          const length = isBodiless ? [] : ['content-length', String(result.body.length)]
-          visit.send(next.status, [...flatten(kept), ...length], isBodiless ? undefined : result.body)
-        } else await deliver(visit, site, next)
+        const next = await deliverMiddleware(caller, visit, functionOf(site, answer.path), answer)
+        if (next) await deliver(visit, site, next)
         break
       }
       case 'answered':

@@ -1,4 +1,6 @@
 import { createHash, hash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
 import { brotliDecompressSync, gunzipSync, gzipSync } from 'node:zlib'
 import { createLogger } from '@platform/runtime/logger'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
@@ -6,6 +8,7 @@ import { holding } from '@platform/testkit/holding'
 import { eq, ne } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { deploy, giveHostname, makeCurrent, visit } from '../../../test/deploy.ts'
+import { hurryHalfMinutes } from '../../../test/hurry.ts'
 import { newOwner, type Owner, unique } from '../../../test/scenario.ts'
 import { compressArtifacts, compressNewArtifacts } from '../artifacts/compress-artifacts.ts'
 import { artifactEncodings, artifacts } from '../artifacts/table.ts'
@@ -181,6 +184,22 @@ describe('files', () => {
       expect([half.status, half.body.equals(content.subarray(from))]).toEqual([206, true])
     },
   )
+
+  test('that take their time are whole, though the request had a body that nobody reads', async () => {
+    const owner = await newOwner(platform)
+    const content = Buffer.alloc(30_000_000, 'a')
+    const { host } = await deploy(platform, owner, {
+      files: { 'large.bin': { content, contentType: 'application/octet-stream' } },
+    })
+    await hurryHalfMinutes(async (halfMinute) => {
+      const { port } = new URL(platform.edgeUrl)
+      const headers = { host, 'content-length': 1_000_000 }
+      const sent = request({ port, host: 'localhost', path: '/large.bin', headers }).end(Buffer.alloc(1_000_000))
+      const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+      await halfMinute()
+      expect(Buffer.concat(await answer.toArray()).equals(content)).toBe(true)
+    })
+  })
 
   test('whose bytes the store does not give are a 502, not an answer that breaks off (D22)', async () => {
     const { host } = await deploy(platform, ana, { files: { 'big.bin': text(3_000_000), 'kept.bin': text(100_000) } })

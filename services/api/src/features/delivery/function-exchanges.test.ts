@@ -2,24 +2,38 @@ import { once } from 'node:events'
 import { Agent, type IncomingMessage, request, type RequestOptions } from 'node:http'
 import { connect } from 'node:net'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
-import { eq } from 'drizzle-orm'
+import { and, asc, eq } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { visit } from '../../../test/deploy.ts'
 import { logOf, newDeployment, untilEnded } from '../../../test/deployments.ts'
 import { buildOutput, handler } from '../../../test/functions.ts'
+import { hurryHalfMinutes } from '../../../test/hurry.ts'
 import { newOwner, type Owner } from '../../../test/scenario.ts'
+import { requestLogs } from '../request-logs/table.ts'
 import { runtimeLogs } from '../runtime-logs/table.ts'
 
 let platform: TestPlatform
 let ana: Owner
 beforeAll(async () => {
-  platform = await startPlatform({ hasWorker: true, env: { DEFAULT_PLAN: 'pro' } })
+  platform = await startPlatform({
+    hasWorker: true,
+    env: {
+      DEFAULT_PLAN: 'pro',
+      FUNCTION_FIRST_BYTE_MS: '4000',
+      FUNCTION_SILENT_MS: '3000',
+      COUNTRY_HEADER: 'x-country',
+      TRUSTED_PROXIES: '127.0.0.9',
+    },
+  })
   ana = await newOwner(platform)
 })
 afterAll(() => platform.close())
 
-async function deploy(code: string) {
-  const archive = buildOutput({ index: { code } }, { routes: [{ src: '/.*', dest: '/' }] })
+async function deploy(
+  code: string,
+  output: Parameters<typeof buildOutput> = [{ index: { code } }, { routes: [{ src: '/.*', dest: '/' }] }],
+) {
+  const archive = buildOutput(...output)
   const { id } = await newDeployment(platform, ana, { archive })
   const deployment = await untilEnded(platform, id)
   if (deployment.status !== 'ACTIVE') throw new Error(`${deployment.failureReason}\n${await logOf(platform, id)}`)
@@ -33,6 +47,16 @@ const ask = (
 async function answerOf(sent: ReturnType<typeof request>) {
   const [answer] = (await once(sent, 'response')) as [IncomingMessage]
   return { status: answer.statusCode, headers: answer.headers, text: Buffer.concat(await answer.toArray()).toString() }
+}
+/** What stands in the runtime log of a deployment now. */
+async function linesOf(deploymentId: string) {
+  await platform.api.runtimeLog.flush()
+  const { db } = platform.api
+  return db
+    .select()
+    .from(runtimeLogs)
+    .where(eq(runtimeLogs.deploymentId, deploymentId))
+    .orderBy(asc(runtimeLogs.number))
 }
 const connectEdge = () => connect(Number(new URL(platform.edgeUrl).port), '127.0.0.1')
 
@@ -74,6 +98,27 @@ describe('headers of answers', () => {
   })
 })
 
+test('informational answers without end are cut off', async () => {
+  const { id, host } = await deploy(
+    handler(`
+      if (req.url === '/few') { for (let n = 0; n < 50; n++) res.writeEarlyHints({ link: '</a>; rel=preload' }); return res.end('ok') }
+      const send = () => { if (!req.socket.destroyed) req.socket.write('HTTP/1.1 103 Early Hints\\r\\n\\r\\n'.repeat(500), () => setImmediate(send)) }
+      send()`),
+  )
+  expect(await visit(platform, host, '/few')).toMatchObject({ status: 200, text: 'ok' })
+  expect(await visit(platform, host, '/')).toMatchObject({
+    status: 502,
+    headers: { 'x-platform-error': 'function_crashed' },
+  })
+  await vi.waitFor(
+    async () => {
+      const lines = await platform.api.db.select().from(runtimeLogs).where(eq(runtimeLogs.deploymentId, id))
+      expect(lines.map(({ message }) => message).join('\n')).toMatch(/more than 100 answers of 1xx/)
+    },
+    { timeout: 15_000, interval: 50 },
+  )
+})
+
 describe('a body that nobody reads to its end', () => {
   const code = handler(`
     if (req.url === '/exit') { req.once('data', () => process.exit(1)); return }
@@ -107,6 +152,13 @@ describe('a body that nobody reads to its end', () => {
     }
     agent.destroy()
   })
+})
+
+test('the country of a visitor reaches a Function where a trusted proxy names it', async () => {
+  const { host } = await deploy(handler(`res.end(String(req.headers['x-vercel-ip-country']))`))
+  const from = async (localAddress: string) =>
+    (await answerOf(ask(host, { localAddress, headers: { 'x-country': 'at' } }).end())).text
+  expect([await from('127.0.0.9'), await from('127.0.0.8')]).toEqual(['AT', 'undefined'])
 })
 
 describe('what is kept of answers', () => {
@@ -168,6 +220,207 @@ describe('what is kept of answers', () => {
       },
       { timeout: 15_000, interval: 100 },
     )
+  })
+})
+
+describe('who is silent for too long', () => {
+  const code = `
+    import { createServer } from 'node:http'
+    const events = []
+    const server = createServer((req, res) => {
+      if (req.url === '/events') { res.writeHead(200, { 'content-type': 'text/event-stream' }); res.write('data: 0\\n\\n'); events.push(res); return }
+      if (req.url === '/tell') { for (const each of events) each.write('data: 1\\n\\n'); return res.end('told') }
+      if (req.url === '/fill') { for (const each of events) for (let n = 0; n < 64; n++) each.write(Buffer.alloc(65536)); return res.end() }
+      if (req.url === '/silent') return res.write('begun')
+      if (req.url === '/deaf') { req.pause(); return }
+      if (req.url === '/endless') { const more = () => { while (res.write(Buffer.alloc(65536))); }; res.on('drain', more); return more() }
+      let body = ''
+      req.on('data', (chunk) => { body += chunk }).on('error', () => {}).on('end', () => res.end('got ' + body))
+    })
+    server.on('upgrade', (req, socket) => {
+      socket.on('error', () => {})
+      socket.write('HTTP/1.1 200 OK\\r\\ncontent-length: 100\\r\\n\\r\\nbegun')
+    })
+    export default server`
+  let id: string
+  let host: string
+  beforeAll(async () => {
+    const deployed = await deploy(code)
+    id = deployed.id
+    host = deployed.host
+  })
+  const ends = async (sent: ReturnType<typeof request>) => {
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+    await expect(answer.toArray()).rejects.toThrow('aborted')
+    return answer
+  }
+
+  test('of an answer is cut off, and it is a line in its log; events may be silent', async () => {
+    const following = ask(host, { path: '/events' }).end()
+    const [events] = (await once(following, 'response')) as [IncomingMessage]
+    expect(String((await once(events, 'data'))[0])).toBe('data: 0\n\n')
+    const silent = await ends(ask(host, { path: '/silent' }).end())
+    expect(silent.statusCode).toBe(200)
+    const lines = await linesOf(id)
+    expect(lines).toMatchObject([{ level: 'ERROR', message: 'Its answer was silent for 3 s.', slot: 0 }])
+    await vi.waitFor(
+      async () => {
+        const path = `/applications/${ana.applicationId}/requests/${lines[0]?.requestId}`
+        expect(await platform.call(ana.token, `GET ${path}`)).toMatchObject({
+          status: 200,
+          body: { request: { path: '/silent' } },
+        })
+      },
+      { timeout: 15_000, interval: 50 },
+    )
+    // They were silent for longer than that answer.
+    expect((await visit(platform, host, '/tell')).text).toBe('told')
+    expect(String((await once(events, 'data'))[0])).toBe('data: 1\n\n')
+    following.destroy()
+  })
+
+  test('of a request is a 504 where the Function does not read what is there of the body', async () => {
+    const before = (await linesOf(id)).length
+    const sent = ask(host, { method: 'POST', path: '/deaf', headers: { 'content-length': 100_000_000 } })
+    sent.on('error', () => {})
+    sent.write(Buffer.alloc(20_000_000))
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+    expect([answer.statusCode, answer.headers['x-platform-error']]).toEqual([504, 'function_timeout'])
+    sent.destroy()
+    const lines = (await linesOf(id)).slice(before)
+    expect(lines.map(({ message }) => message)).toEqual(['It sent no byte of an answer for 4 s.'])
+  })
+
+  test('of a request is the client where the rest of its body does not come: 408, and the Function is not blamed', async () => {
+    const before = (await linesOf(id)).length
+    const sent = ask(host, { method: 'POST', headers: { 'content-length': 10 } })
+    sent.on('error', () => {})
+    sent.write('part')
+    const answer = await answerOf(sent)
+    expect([answer.status, answer.headers['x-platform-error']]).toEqual([408, 'request_timeout'])
+    expect(await linesOf(id)).toHaveLength(before)
+  })
+
+  test.each(['/endless', '/events'])('of %s is the client that takes nothing of it', async (path) => {
+    const before = (await linesOf(id)).length
+    const socket = connectEdge()
+    socket.on('error', () => {})
+    socket.pause()
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+    // More than the connection holds.
+    if (path === '/events') for (let n = 0; n < 5; n++) await visit(platform, host, '/fill')
+    await vi.waitFor(
+      async () => {
+        await platform.api.requestLog.flush()
+        const rows = await platform.api.db
+          .select()
+          .from(requestLogs)
+          .where(and(eq(requestLogs.deploymentId, id), eq(requestLogs.path, path)))
+        expect(rows).toHaveLength(path === '/events' ? 2 : 1)
+      },
+      { timeout: 30_000, interval: 100 },
+    )
+    expect(await linesOf(id)).toHaveLength(before)
+    socket.destroy()
+  })
+
+  test('of the answer to an upgrade is cut off as well', async () => {
+    const before = (await linesOf(id)).length
+    const answer = await ends(ask(host, { headers: { upgrade: 'websocket', connection: 'upgrade' } }).end())
+    expect(answer.statusCode).toBe(200)
+    const lines = (await linesOf(id)).slice(before)
+    expect(lines.map(({ message }) => message)).toEqual(['Its answer was silent for 3 s.'])
+  })
+})
+
+describe('a middleware that answers by itself', () => {
+  const middleware = `
+    const events = new TransformStream()
+    const writer = events.writable.getWriter()
+    const { promise, resolve } = Promise.withResolvers()
+    export default async function (request) {
+      const { pathname } = new URL(request.url)
+      const say = (text) => writer.write(new TextEncoder().encode('data: ' + text + '\\n\\n'))
+      if (pathname === '/events') { say('0'); return new Response(events.readable, { headers: { 'content-type': 'text/event-stream' } }) }
+      if (pathname === '/tell') { say('1'); return new Response('told') }
+      if (pathname === '/large') return new Response(new Uint8Array(20_000_000).fill(97), { headers: { 'x-own': 'yes' } })
+      if (pathname === '/short') return new Response('short', { headers: { 'content-length': '5' } })
+      if (pathname === '/cut') return new Response(new ReadableStream({ pull(c) { c.enqueue(new Uint8Array(10)); setTimeout(() => process.exit(1), 50); return new Promise(() => {}) } }))
+      if (pathname === '/open') resolve()
+      if (pathname === '/wait') await promise
+      const talks = pathname === '/talks' ? new ReadableStream({ pull(c) { c.enqueue(new Uint8Array(1000)) } }) : null
+      return new Response(talks, { headers: { 'x-middleware-next': '1' } })
+    }`
+  let id: string
+  let host: string
+  beforeAll(async () => {
+    const page = handler(
+      `let length = 0; for await (const chunk of req) length += chunk.length; res.end('page ' + length)`,
+    )
+    const routes = [
+      { src: '/.*', middlewarePath: '_middleware', continue: true },
+      { src: '/.*', dest: '/page' },
+    ]
+    const functions = { _middleware: { code: middleware, config: { useWebApi: true } }, page }
+    const deployed = await deploy('', [functions, { routes }])
+    id = deployed.id
+    host = deployed.host
+  })
+
+  test('sends its events as they come', async () => {
+    const sent = ask(host, { path: '/events' }).end()
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+    expect(answer.headers['content-type']).toBe('text/event-stream')
+    expect(String((await once(answer, 'data'))[0])).toBe('data: 0\n\n')
+    expect((await visit(platform, host, '/tell')).text).toBe('told')
+    expect(String((await once(answer, 'data'))[0])).toBe('data: 1\n\n')
+    sent.destroy()
+  })
+
+  test('may have much to say, and answers HEAD with the length that GET has', async () => {
+    const large = await visit(platform, host, '/large')
+    expect([large.status, large.headers['x-own'], large.body.length]).toEqual([200, 'yes', 20_000_000])
+    const head = await visit(platform, host, '/short', { method: 'HEAD' })
+    expect([head.status, head.headers['content-length'], head.text]).toEqual([200, '5', ''])
+    const post = await visit(platform, host, '/short', { method: 'POST', body: 'x'.repeat(1_000_000) })
+    expect([post.status, post.text]).toEqual([200, 'short'])
+  })
+
+  test('answers an upgrade as it does any request, as fast as it is taken', async () => {
+    const socket = connectEdge()
+    socket.write(`GET /large HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`)
+    let length = 0
+    for await (const chunk of socket) length += (chunk as Buffer).length
+    expect(length).toBeGreaterThan(20_000_000)
+  })
+
+  test('and breaks off is cut off, with a line in its log', async () => {
+    await expect(visit(platform, host, '/cut')).rejects.toThrow('aborted')
+    await vi.waitFor(
+      async () => {
+        const messages = (await linesOf(id)).map(({ message }) => message)
+        expect(messages).toContainEqual(expect.stringMatching(/^Crashed: it ended with exit code 1/))
+      },
+      { timeout: 15_000, interval: 50 },
+    )
+    expect((await visit(platform, host, '/short')).text).toBe('short')
+  })
+
+  test('or does not: what it says beside that a request goes on is not waited for', async () => {
+    expect((await visit(platform, host, '/talks')).text).toBe('page 0')
+  })
+
+  test('or does not: the body of a request that waits for it is not too late', async () => {
+    await hurryHalfMinutes(async (halfMinute) => {
+      const sent = ask(host, { method: 'POST', path: '/wait', headers: { 'content-length': 8_000_000 } })
+      const answered = answerOf(sent)
+      sent.end(Buffer.alloc(8_000_000))
+      // A request that comes later is answered first.
+      expect((await visit(platform, host, '/short')).text).toBe('short')
+      await halfMinute()
+      await visit(platform, host, '/open')
+      expect(await answered).toMatchObject({ status: 200, text: 'page 8000000' })
+    })
   })
 })
 

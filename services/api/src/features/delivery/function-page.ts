@@ -26,4 +26,13 @@ const pages: Readonly<Record<FunctionFailureCode, Omit<SitePage, 'code'>>> = {
   },
 }
 
+/** For a client whose body does not come. The connection cannot be used again, since the rest of it may. */
+export const requestTimedOut: SitePage = {
+  status: 408,
+  title: 'This request did not arrive',
+  text: 'The rest of what was being sent did not come in time.',
+  code: 'request_timeout',
+  headers: { connection: 'close' },
+}
+
 export const functionPage = (code: FunctionFailureCode): SitePage => ({ ...pages[code], code })

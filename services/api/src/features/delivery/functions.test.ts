@@ -9,7 +9,11 @@ import { logOf, newDeployment, untilEnded } from '../../../test/deployments.ts'
 import { buildOutput, type FunctionSource, handler } from '../../../test/functions.ts'
 import { exchange, newOwner, type Owner } from '../../../test/scenario.ts'
 import type { ZipEntry } from '../../../test/zip.ts'
+import { environments } from '../applications/table.ts'
+import { retireDeployment } from '../deployments/retirement.ts'
+import { setQuota } from '../products/quotas.ts'
 import { requestLogs } from '../request-logs/table.ts'
+import { runtimeLogs } from '../runtime-logs/table.ts'
 
 let platform: TestPlatform
 let ana: Owner
@@ -94,6 +98,75 @@ describe('a Function', () => {
       servedBy: { deploymentFunction: { name: 'index', path: '/index' }, deploymentStatus: 'ACTIVE' },
     })
     expect(row.bytesSent).toBeGreaterThan(answer.body.length)
+  })
+
+  test('sees the host as its hostname is spelled, however a client spells it', async () => {
+    const { host } = await shared()
+    const answer = await visit(platform, host.toUpperCase(), '/')
+    expect((JSON.parse(answer.text) as { headers: Record<string, string> }).headers).toMatchObject({
+      host,
+      'x-forwarded-host': host,
+    })
+  })
+
+  test('has the environment that frameworks look for, with its own on top, as it was when it was deployed (D97)', async () => {
+    const owner = await newOwner(platform)
+    const variables = `/applications/${owner.applicationId}/env-vars`
+    const set = async (key: string, value: string, more = {}) =>
+      (await platform.call(owner.token, `POST ${variables}`, { key, value, ...more })).body as { id: string }
+    const { id: level } = await set('LEVEL', 'old')
+    await set('OF_PREVIEW', 'x', { environment: 'preview' })
+    await set('VERCEL_REGION', 'mine')
+    const label = `env-${Date.now().toString(36)}z`
+    expect(
+      (await platform.call(owner.token, `PUT /applications/${owner.applicationId}/hostname`, { label })).status,
+    ).toBe(200)
+    const code = handler(`if (req.url === '/exit') process.exit(1)
+      const { PATH, PLATFORM_API_URL, PLATFORM_CLIENT_ID, PLATFORM_CLIENT_SECRET, ...own } = process.env
+      res.end(JSON.stringify(own))`)
+    const archive = buildOutput(
+      { index: { code, config: { environment: { OF_BUILD: 'built', LEVEL: 'of the build' } } } },
+      { routes: [{ src: '/.*', dest: '/' }] },
+    )
+    const { id } = await newDeployment(platform, owner, { archive })
+    const deployed = await untilEnded(platform, id)
+    const { host: apps } = platform.api.appsUrl
+    const expected = {
+      HOME: '/tmp',
+      LANG: 'C.UTF-8',
+      LEVEL: 'old',
+      NODE_ENV: 'production',
+      OF_BUILD: 'built',
+      PLATFORM_APPLICATION_ID: owner.applicationId,
+      PLATFORM_DEPLOYMENT_ID: id,
+      PLATFORM_ENVIRONMENT: 'production',
+      TMPDIR: '/tmp',
+      VERCEL: '1',
+      VERCEL_DEPLOYMENT_ID: id,
+      VERCEL_ENV: 'production',
+      VERCEL_PROJECT_PRODUCTION_URL: `${label}.${apps}`,
+      VERCEL_REGION: 'mine',
+      VERCEL_URL: `${deployed.label}.${apps}`,
+    }
+    const host = `${deployed.label}.${apps}`
+    expect(JSON.parse((await visit(platform, host, '/')).text)).toEqual(expected)
+    expect((await platform.call(owner.token, `PATCH ${variables}/${level}`, { value: 'new' })).status).toBe(200)
+    // Another process of the same deployment.
+    expect((await visit(platform, host, '/exit')).status).toBe(502)
+    expect(JSON.parse((await visit(platform, host, '/')).text)).toEqual(expected)
+  })
+
+  test('has the memory that its build asks for, up to what the plan allows', async () => {
+    const owner = await newOwner(platform)
+    await setQuota(platform.api, owner.organizationId, 'function_memory_mb', 256)
+    const heapOf = async (memory: number) => {
+      const code = handler(`res.end(process.execArgv.join())`)
+      const archive = buildOutput({ index: { code, config: { memory } } }, { routes: [{ src: '/.*', dest: '/' }] })
+      const { label } = await untilEnded(platform, (await newDeployment(platform, owner, { archive })).id)
+      return (await visit(platform, `${label}.${platform.api.appsUrl.host}`, '/')).text
+    }
+    expect(await heapOf(128)).toBe('--max-old-space-size=80')
+    expect(await heapOf(3_008)).toBe('--max-old-space-size=192')
   })
 
   test.each([
@@ -391,6 +464,13 @@ describe('what is kept of answers', () => {
     expect([first, second, third].map(({ headers }) => headers['x-cache'])).toEqual(['BYPASS', 'MISS', 'BYPASS'])
   })
 
+  test('a sticky request neither takes nor leaves an answer', async () => {
+    const path = `${address(shared)}&__sticky=a.b.c.d`
+    const answers = [await visit(platform, host, path), await visit(platform, host, path)]
+    expect(answers.map(({ headers }) => headers['x-cache'])).toEqual(['BYPASS', 'BYPASS'])
+    expect(answers[0]?.text).not.toBe(answers[1]?.text)
+  })
+
   test('answers differ by the headers that Vary names, by query and by hostname', async () => {
     const path = address({ ...shared, vary: 'Accept-Language, x-b' })
     const of = async (headers: Record<string, string>, at = path) => (await visit(platform, host, at, { headers })).text
@@ -477,6 +557,46 @@ describe('a Function that fails', () => {
     expect(await visit(platform, host, '/ok')).toMatchObject({ status: 200, text: 'ok' })
   })
 
+  test('to take more requests is a 503 that says when to come again, and those that it has are answered', async () => {
+    const owner = await newOwner(platform)
+    await setQuota(platform.api, owner.organizationId, 'function_slots', 1)
+    // Once one of those who wait leaves, all others are answered.
+    const waiting = handler(`
+      const all = (globalThis.all ??= new Set()).add(res)
+      res.on('close', () => { all.delete(res); for (const each of all) each.end('answered') })`)
+    const archive = buildOutput({ index: { code: waiting } }, { routes: [{ src: '/.*', dest: '/' }] })
+    const { id } = await newDeployment(platform, owner, { archive })
+    const { label } = await untilEnded(platform, id)
+    const { port } = new URL(platform.edgeUrl)
+    const headers = { host: `${label}.${platform.api.appsUrl.host}` }
+    const asked = Array.from({ length: 205 }, () => request({ port, host: 'localhost', headers }).end())
+    const answers: IncomingMessage[] = []
+    const waits = new Set(asked)
+    for (const each of asked)
+      each
+        .on('error', () => {})
+        .on('response', (answer: IncomingMessage) => {
+          answers.push(answer)
+          waits.delete(each)
+        })
+    await vi.waitFor(() => expect(answers).toHaveLength(5), { timeout: 15_000, interval: 20 })
+    for (const { statusCode, headers: received } of answers)
+      expect([statusCode, received['x-platform-error'], received['retry-after']]).toEqual([
+        503,
+        'function_overloaded',
+        '1',
+      ])
+    await platform.api.runtimeLog.flush()
+    const lines = await platform.api.db.select().from(runtimeLogs).where(eq(runtimeLogs.deploymentId, id))
+    expect(lines.map(({ level, message }) => [level, message.split(':', 2)])).toEqual([
+      ['WARN', ['Refused a request', ' Each of its 1 slots has 200 requests under way']],
+    ])
+    waits.values().next().value?.destroy()
+    await vi.waitFor(() => expect(answers).toHaveLength(204), { timeout: 15_000, interval: 20 })
+    expect(answers.slice(5).every(({ statusCode }) => statusCode === 200)).toBe(true)
+    for (const each of asked) each.destroy()
+  })
+
   test('in the middle of an answer cuts it off, so that nobody takes it for whole', async () => {
     await expect(visit(platform, host, '/stream')).rejects.toThrow(/aborted/)
     expect(await visit(platform, host, '/ok')).toMatchObject({ status: 200 })
@@ -489,6 +609,32 @@ describe('a Function that fails', () => {
     ['an exit at its start', 'process.exit(2)', {}, /index cannot be started/],
   ])('with %s never becomes active', async (_, code, more, reason) => {
     expect(await refuse(buildOutput({ index: { code, ...more } }))).toMatch(reason)
+  })
+
+  test('at its start shows no secret of what it throws', async () => {
+    const shown = await refuse(
+      buildOutput({ index: `throw new Error('x'.repeat(950) + ' ' + process.env.PLATFORM_CLIENT_SECRET + ' end')` }),
+    )
+    expect(shown).toContain('index cannot be started')
+    expect(shown).toContain('x [redacted] end')
+    expect(shown).not.toContain('svc_secret_')
+  })
+
+  test('and would not be met by the first visitors is not tried: middleware, what / leads to, three at most', async () => {
+    const code = (name: string) => handler(`res.setHeader('x-middleware-next', '1'); res.end('${name}')`)
+    const functions = Object.fromEntries(['m1', 'm2', 'home', 'other'].map((name) => [name, code(name)]))
+    const tried = async (middleware: string[]) => {
+      const routes = [
+        ...middleware.map((path) => ({ src: '/.*', middlewarePath: path, continue: true })),
+        { src: '/', dest: '/home' },
+        { src: '/.*', dest: '/other' },
+      ]
+      const { id } = await deploy(buildOutput(functions, { routes }))
+      return [...(await logOf(platform, id)).matchAll(/Started the Function (\w+)/g)].map(([, name]) => name)
+    }
+    expect(await tried(['m1', 'm2'])).toEqual(['m1', 'm2', 'home'])
+    expect(await tried(['m1', 'm2', 'other'])).toEqual(['m1', 'm2', 'other'])
+    expect(await tried([])).toEqual(['home'])
   })
 })
 
@@ -680,6 +826,22 @@ describe('the platform from inside', () => {
     expect(functions).toMatchObject([{ path: 'index', slots: 1, coldStarts: 1 }])
   })
 
+  test('a line that is cut within a secret shows nothing of it', async () => {
+    const { id, host } = await ofFunction(
+      handler(`console.log(process.env.PLATFORM_CLIENT_SECRET.repeat(400)); res.end('printed')`),
+    )
+    expect((await visit(platform, host, '/')).text).toBe('printed')
+    const { message } = await vi.waitFor(
+      async () => {
+        const [line] = await platform.api.db.select().from(runtimeLogs).where(eq(runtimeLogs.deploymentId, id))
+        if (!line) throw new Error('Nothing was printed yet')
+        return line
+      },
+      { timeout: 10_000, interval: 20 },
+    )
+    expect(message).toMatch(/^(\[redacted\])+ … \(cut\)$/)
+  })
+
   test('what a Function prints as it dies is complete', async () => {
     const { id, host } = await ofFunction(
       handler(`for (let n = 0; n < 2000; n++) console.error('line ' + n); process.abort()`),
@@ -703,6 +865,26 @@ describe('the platform from inside', () => {
       { timeout: 20_000, interval: 200 },
     )
   })
+})
+
+test('the processes of a deployment end when that is retired (D83)', async () => {
+  const owner = await newOwner(platform)
+  const archive = buildOutput({ index: `process.on('exit', () => console.log('ended'))\n${echo}` })
+  const { id } = await newDeployment(platform, owner, { archive })
+  const { label } = await untilEnded(platform, id)
+  const host = `${label}.${platform.api.appsUrl.host}`
+  expect((await visit(platform, host, '/')).status).toBe(200)
+  const { db } = platform.api
+  await db.update(environments).set({ currentDeploymentId: null }).where(eq(environments.currentDeploymentId, id))
+  expect(await retireDeployment(platform.api, id)).toBe(true)
+  await vi.waitFor(
+    async () => {
+      const lines = await db.select().from(runtimeLogs).where(eq(runtimeLogs.deploymentId, id))
+      expect(lines.map(({ message }) => message)).toEqual(['ended'])
+    },
+    { timeout: 30_000, interval: 50 },
+  )
+  await vi.waitFor(async () => expect((await visit(platform, host, '/')).status).toBe(410), { timeout: 10_000 })
 })
 
 describe('a machine on which Functions cannot run', () => {

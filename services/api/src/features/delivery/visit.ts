@@ -8,12 +8,16 @@ import { sendChunk } from '../../http/send-content.ts'
 import type { CacheStatus, ServedBy } from '../request-logs/table.ts'
 import type { FlatHeaders } from './deployed-file.ts'
 import { cleanRequestHeaders } from './headers.ts'
+import { requestBody } from './request-body.ts'
 import { sendPage, type SitePage } from './site-page.ts'
 
 /** A body up to this is written at once; a longer one in slices, so that the log counts what a client that left had received. */
 const SLICE_BYTES = 524_288
 /** A body up to this is copied to be written with its head. */
 const JOINED_BYTES = 16_384
+/** A shorter piece costs more than its bytes: so many may wait for the client, and then whoever sends them waits. */
+const PIECE_BYTES_MIN = 1_024
+const PIECES_WAITING_MAX = 256
 /** A client that takes nothing for so long has gone without a word. */
 const SILENT_MS = 300_000
 
@@ -51,11 +55,13 @@ export class Visit {
   #hostname: string | undefined
   /** `bytesWritten` of the socket when this answer began. */
   readonly #sentBefore: number
-  readonly #stopBodyLimit: () => void
+  #stopBodyLimit: () => void
   #bytesSent = 0
   #bodyBytes = 0
   /** True if the body went out in one write, so that partial progress is not known. */
   #isAtOnce = false
+  #piecesWaiting = 0
+  #onPiecesSent: (() => void) | undefined
   #upgradedStatus: number | undefined
   #headers: FlatHeaders = []
   #cleanHeaders: Record<string, string | string[]> | undefined
@@ -83,6 +89,23 @@ export class Visit {
   /** Somebody reads the body in its own time; until then it has 30 s. */
   takeBody(): void {
     this.#stopBodyLimit()
+  }
+
+  get hasBody(): boolean {
+    const { 'content-length': length, 'transfer-encoding': encoding } = this.incoming.headers
+    return length !== undefined || encoding !== undefined
+  }
+
+  /** Nobody reads the body of a request whose answer may take its time: it is forgotten as it comes, until 30 s behind the answer. */
+  dropBody(): void {
+    this.#stopBodyLimit()
+    if (this.hasBody) requestBody(this.incoming, this.outgoing).destroy()
+  }
+
+  /** Gives the body 30 s again, after it had to wait for somebody. */
+  limitBody(): void {
+    this.#stopBodyLimit()
+    this.#stopBodyLimit = limitBody(this.incoming)
   }
 
   get method(): string {
@@ -128,10 +151,28 @@ export class Visit {
     this.outgoing.writeHead(status, headers)
   }
 
-  /** Writes a chunk of the body; false: wait for `drain` before the next. */
-  write(chunk: Buffer): boolean {
+  /** Writes a chunk of the body. false: no more until `onReady`, which is called once. */
+  write(chunk: Buffer, onReady: () => void): boolean {
     this.#bodyBytes += chunk.length
-    return this.outgoing.write(chunk)
+    if (chunk.length < PIECE_BYTES_MIN) {
+      this.#piecesWaiting += 1
+      const isRoom = this.outgoing.write(chunk, () => this.#onPieceSent()) && this.#piecesWaiting < PIECES_WAITING_MAX
+      if (!isRoom) this.#onPiecesSent = onReady
+      return isRoom
+    }
+    if (this.outgoing.write(chunk)) return true
+    // A connection that asked for another protocol is not the server's any more, which tells responses of it.
+    const drained = this.upgrade ? this.socket : this.outgoing
+    drained.once('drain', onReady)
+    return false
+  }
+
+  #onPieceSent(): void {
+    this.#piecesWaiting -= 1
+    if (this.#piecesWaiting > 0) return
+    const onReady = this.#onPiecesSent
+    this.#onPiecesSent = undefined
+    onReady?.()
   }
 
   /** last: what is left of the body. */
