@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { connect } from 'node:net'
-import { chmod, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { array, constantFrom, oneof, sample, string } from 'fast-check'
@@ -662,14 +662,22 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
       expect(lines[0]).toMatchObject({ message: 'after', requestId: 'r-7', level: 'INFO' })
     })
 
-    test('those of a deployment that is not wanted any more end', async () => {
-      const { deploy, acquire, runtime } = await open()
+    test('those of a deployment that is not wanted any more end, at once where they are not ready', async () => {
+      // Longer than the test.
+      const { deploy, acquire, runtime, messages } = await open({ startMs: 3_600_000, drainMs: 3_600_000 })
       const [kept, dropped] = [await deploy(handler), await deploy(handler)]
       for (const source of [kept, dropped]) (await acquire(source)).release()
       runtime.reconcile((deploymentId) => deploymentId === kept.deploymentId)
       await expect
         .poll(async () => (await runtime.takeUsage()).map(({ functionId }) => functionId), patience)
         .toEqual([kept.functionId])
+      const starting = await deploy({
+        'index.mjs': `console.log('begun'); setInterval(() => {}, 1000); await new Promise(() => {})`,
+      })
+      const started = errorOf(runtime.start(starting))
+      await expect.poll(messages, patience).toContain('begun')
+      runtime.reconcile((deploymentId) => deploymentId === kept.deploymentId)
+      expect(String(await started)).toContain('It was stopped while it started')
     })
 
     test('a trial start leaves none, any other a warm one', async () => {
@@ -682,6 +690,84 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
       const usage = await runtime.takeUsage()
       expect(usage).toMatchObject([{ slots: 1, coldStarts: 1, requests: 0, busyMs: 0 }])
       expect(usage[0]?.memoryBytes).toBeGreaterThan(5 << 20)
+    })
+
+    test('a trial start is ended when nobody wants it any more, but not under those who wait for it', async () => {
+      // Longer than the test: it is the signal that ends them.
+      const { deploy, acquire, runtime, messages } = await open({ startMs: 3_600_000 })
+      const never = await deploy({
+        'index.mjs': `console.log('begun'); setInterval(() => {}, 1000); await new Promise(() => {})`,
+      })
+      const stop = new AbortController()
+      const tried = errorOf(runtime.start(never, true, stop.signal))
+      await expect.poll(messages, patience).toEqual(['begun'])
+      stop.abort(new Error('not wanted'))
+      expect(String(await tried)).toBe('Error: not wanted')
+      expect((await runtime.takeUsage())[0]).toMatchObject({ functionId: never.functionId, slots: 0 })
+      expect(messages()).toEqual(['begun'])
+
+      const slow = await deploy({
+        'index.mjs': `import { existsSync } from 'node:fs'
+          console.log('slow'); while (!existsSync(process.env.GO)) await new Promise((resolve) => setTimeout(resolve, 20))
+          export default (req, res) => res.end('there')`,
+      })
+      const go = join(slow.folder, 'go')
+      const source = { ...slow, variables: { GO: fixtures[0]!.sandbox.capabilities.isIsolated ? '/var/task/go' : go } }
+      const later = new AbortController()
+      const second = errorOf(runtime.start(source, false, later.signal))
+      await expect.poll(messages, patience).toContain('slow')
+      const waiting = acquire(source)
+      later.abort(new Error('not wanted'))
+      await writeFile(go, '')
+      const lease = await waiting
+      expect(await (await get(lease, '/')).body.text()).toBe('there')
+      lease.release()
+      expect(await second).toBeUndefined()
+    })
+
+    test('time with streams alone counts a tenth', async () => {
+      const { deploy, acquire, runtime } = await open()
+      const [streams, requests] = [await deploy(handler), await deploy(handler)]
+      const stream = await acquire(streams)
+      const request = await acquire(requests)
+      stream.countAsStream()
+      stream.countAsStream()
+      const busy = new Map<string, number>()
+      const look = async () => {
+        for (const { functionId, busyMs } of await runtime.takeUsage())
+          busy.set(functionId, (busy.get(functionId) ?? 0) + busyMs)
+        return [busy.get(streams.functionId) ?? 0, busy.get(requests.functionId) ?? 0] as const
+      }
+      await look()
+      busy.clear()
+      await expect.poll(async () => (await look())[1], patience).toBeGreaterThan(500)
+      const [light, heavy] = await look()
+      expect(light / heavy).toBeGreaterThan(0.05)
+      expect(light / heavy).toBeLessThan(0.2)
+
+      // Beside a stream a request counts whole, and the stream a tenth again once that is over.
+      const beside = await acquire(streams)
+      await look()
+      busy.clear()
+      await expect.poll(async () => (await look())[1], patience).toBeGreaterThan(500)
+      const [both, one] = await look()
+      expect(both / one).toBeGreaterThan(0.8)
+      beside.release()
+      await look()
+      busy.clear()
+      await expect.poll(async () => (await look())[1], patience).toBeGreaterThan(500)
+      const [left, still] = await look()
+      expect(left / still).toBeLessThan(0.2)
+      stream.release()
+      request.release()
+    })
+
+    test('what was compiled is kept for the next slot', async () => {
+      const { deploy, request, folder } = await open()
+      await request(await deploy(handler))
+      const kept = () => readdir(join(folder, 'r', 'cache'), { recursive: true })
+      // Beside the folder of the Function, and that of this version of Node.
+      await expect.poll(async () => (await kept()).length, patience).toBeGreaterThan(2)
     })
 
     test('those that fail to start three times are left alone for a while', async () => {
@@ -724,7 +810,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
       const swapped = { ...source, functionId: 'swapped', variables: { OWN: own(2), SWAP: 'yes' } }
       const failure = await failureOf(acquire(swapped))
       expect(failure.message).toBe('Its socket was taken away or replaced before it was ready.')
-      expect(await readdir(join(folder, 'r', 'sockets'))).toEqual(['1'])
+      await expect.poll(() => readdir(join(folder, 'r', 'sockets')), patience).toEqual(['1'])
       // The first went on answering, though its folder now holds a link.
       expect(await request(honest, '/')).toMatchObject({ status: 500 })
       expect((await stat(join(folder, 'r', 'sockets', '1'))).isSocket()).toBe(true)
@@ -865,6 +951,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
       if (req.url === '/stream') { res.write('begin'); setTimeout(() => process.abort(), 50); return }
       if (req.url === '/lines') { for (let n = 0; n < 10_000; n++) console.log('line ' + n); process.abort() }
       if (req.url === '/never') return
+      if (req.url === '/later') { setTimeout(() => { for (;;) {} }, 50); return res.end('answered') }
       res.end('fine')
     }`
 
@@ -884,6 +971,15 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
       expect(failure?.code).toBe(code)
       expect(lines.at(-1)).toMatchObject({ level: 'ERROR', message: expect.stringMatching(line) as string })
       expect(await request(source)).toMatchObject({ body: 'fine' })
+    })
+
+    test('by a loop after the last request says that no request waited', async () => {
+      const { deploy, messages, request } = await open({ pingMs: 200 })
+      const source = await deploy({ 'index.mjs': crashes })
+      expect(await request(source, '/later')).toMatchObject({ body: 'answered' })
+      await expect
+        .poll(messages, patience)
+        .toEqual([expect.stringMatching(/^Stopped: it blocked its event loop for 5 s after its last request: /)])
     })
 
     test('by an uncaught error prints it as of its request', async () => {
@@ -941,13 +1037,66 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
     })
 
     test.skipIf(mode === 'none')('is stopped for filling the disk of the platform', async () => {
-      const { deploy, messages } = await open({ pingMs: 50 })
+      const { deploy, messages } = await open({ pingMs: 300 })
       const source = await deploy({
         'index.mjs': `import fs from 'node:fs'
           export default () => { for (let n = 0; n < 9; n++) fs.writeFileSync('/run/slot/f' + n, Buffer.alloc(8 << 20)) }`,
       })
       expect(await brokenBy(fixtures[0]!, source, '/')).toMatchObject({ code: 'function_crashed' })
       expect(messages().at(-1)).toMatch(/^Stopped: it wrote more than 64 MB/)
+    })
+
+    test('waits for the platform when it prints empty lines without end', async () => {
+      const { deploy, request } = await open()
+      const source = await deploy({
+        'index.mjs': `import { spawn } from 'node:child_process'
+          const code = 'let sent = 0; const until = Date.now() + 3000; const lines = Buffer.alloc(16384, 10);'
+            + 'const next = () => Date.now() > until ? process.exit() : process.stdout.write(lines, () => { require("fs").writeSync(2, "."); next() }); next()'
+          export default (req, res) => {
+            const child = spawn(process.execPath, ['-e', code], { stdio: ['ignore', 'inherit', 'pipe'] })
+            let pieces = 0
+            child.stderr.on('data', (text) => void (pieces += text.length))
+            setTimeout(() => { child.kill('SIGKILL'); res.end(String(pieces * 16384)) }, 4000)
+          }`,
+      })
+      // Some 80,000 a second, and what the pipe holds.
+      expect(Number((await request(source)).body)).toBeLessThan(1_500_000)
+    })
+
+    test.skipIf(mode === 'none').each([
+      ['starts', `fill(); await new Promise(() => {})`],
+      ['ends', `process.on('exit', () => { fill(); for (;;); })`],
+    ])('is stopped for filling the disk of the platform while it %s', async (_, body) => {
+      const { deploy, runtime, messages } = await open({ pingMs: 50 })
+      const source = await deploy({
+        'index.mjs': `import fs from 'node:fs'
+          const fill = () => { for (let n = 0; n < 9; n++) fs.writeFileSync('/run/slot/f' + n, Buffer.alloc(8 << 20)) }
+          ${body}
+          export default (req, res) => res.end()`,
+      })
+      await runtime.start(source, true).catch(() => {})
+      expect(messages().at(-1)).toMatch(/^Stopped: it wrote more than 64 MB/)
+    })
+
+    test.skipIf(mode === 'none')('cannot lead the removal of its folder elsewhere', async () => {
+      const { deploy, request, folder, messages } = await open({ pingMs: 200 })
+      const victim = join(folder, 'victim')
+      await mkdir(victim)
+      for (let n = 0; n < 50; n++) await writeFile(join(victim, String(n)), '')
+      // Swaps folders and links as fast as it can while the platform removes them.
+      const swap = `
+        mkdir "/run/cache/many"; for my $n (0..5200) { open(F, ">/run/cache/many/$n"); close F }
+        for my $n (0..300) { mkdir "/run/cache/d$n"; open(F, ">/run/cache/d$n/x"); close F; symlink("${victim}", "/run/cache/l$n") }
+        while (1) { for my $n (0..300) { my ($a, $b) = ("/run/cache/d$n", "/run/cache/l$n"); syscall(${process.arch === 'arm64' ? 276 : 316}, -100, $a, -100, $b, 2) } }`
+      const source = await deploy({
+        'index.mjs': `import { spawn } from 'node:child_process'
+          export default (req, res) => { for (let n = 0; n < 3; n++) spawn('/usr/bin/perl', ['-e', ${JSON.stringify(swap)}], { stdio: 'inherit' }); res.end() }`,
+      })
+      await request(source)
+      await expect.poll(messages, patience).toContainEqual(expect.stringMatching(/^Stopped: it wrote more than 64 MB/))
+      const caches = join(folder, 'r', 'cache')
+      await expect.poll(() => readdir(caches), patience).toEqual([])
+      expect(await readdir(victim)).toHaveLength(50)
     })
 
     test.skipIf(mode === 'none')('fills /tmp to its limit, and goes on', async () => {

@@ -44,6 +44,8 @@ export interface FunctionLogLine {
   requestId: string | undefined
   level: LogLevel
   message: string
+  /** The line was longer: this is its beginning. */
+  isCut?: true
   at: Date
 }
 
@@ -74,6 +76,8 @@ export interface Lease {
   readonly socketPath: string
   /** Why the slot has ended, once it has; a request that broke off asks this what to answer. Waits for the end, at most a second. */
   failure(): Promise<FunctionFailure | undefined>
+  /** The request is a stream of events or a WebSocket: its time counts a tenth from now on. Safe to repeat. */
+  countAsStream(): void
   /** Gives the slot back; call it once the answer is over. Safe to repeat. */
   release(): void
 }
@@ -86,7 +90,7 @@ export interface FunctionUsage {
   /** Since the last time it was asked. */
   coldStarts: number
   requests: number
-  /** Milliseconds in which a slot had a request under way, summed over slots. */
+  /** Milliseconds in which a slot had a request under way, summed over slots. Where it had only streams, a tenth of them. */
   busyMs: number
 }
 
@@ -98,8 +102,11 @@ export interface FunctionRuntime {
    * (function_overloaded).
    */
   acquire(functionId: string, load: () => Promise<FunctionSource>): Promise<Lease>
-  /** Starts a slot and leaves it warm, or with `isTrial` ends it. Throws FunctionFailure. */
-  start(source: FunctionSource, isTrial?: boolean): Promise<void>
+  /**
+   * Starts a slot and leaves it warm, or with `isTrial` ends it. Throws FunctionFailure.
+   * signal: ends the start, unless requests wait for it too; its reason is thrown then.
+   */
+  start(source: FunctionSource, isTrial?: boolean, signal?: AbortSignal): Promise<void>
   /** Ends the slots of deployments that are not wanted any more, after what they answer now. */
   reconcile(isWanted: (deploymentId: string) => boolean): void
   /** What happened since the last call, for every Function that has slots or had. */

@@ -51,9 +51,11 @@ test('bytes that are no text become marks, and NUL goes', () => {
 
 test('a long line is cut, and the next is whole', () => {
   const [long, next] = read('\x1eEr\x1f', 'x'.repeat(1 << 20), 'y\n', 'next\n')
-  expect(long).toEqual(line(`${'x'.repeat(16 * 1024)} … (cut)`, 'ERROR', 'r'))
+  expect(long).toEqual({ ...line('x'.repeat(16 * 1024), 'ERROR', 'r'), isCut: true })
   expect(next).toEqual(line('next'))
-  expect(read('z'.repeat(16 * 1024))[0]?.message).toHaveLength(16 * 1024)
+  expect(read('z'.repeat(16 * 1024))[0]).toEqual(line('z'.repeat(16 * 1024)))
+  // A character of two bytes whose second is beyond the border.
+  expect(read(`z${'é'.repeat(16 * 1024)}`)[0]?.message).toBe(`z${'é'.repeat(8 * 1024 - 1)}`)
 })
 
 test('however the bytes are cut into chunks, the lines are the same', () => {

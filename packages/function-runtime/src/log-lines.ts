@@ -5,10 +5,11 @@ export interface PrintedLine {
   level: LogLevel
   requestId: string | undefined
   message: string
+  /** The line was longer: this is its beginning. */
+  isCut?: true
 }
 
 const lineBytesMax = 16 * 1024
-const cutMark = ' … (cut)'
 const levels: Record<string, LogLevel> = { D: 'DEBUG', I: 'INFO', W: 'WARN', E: 'ERROR' }
 const lineFeed = 10
 const frameStart = 0x1e
@@ -34,14 +35,18 @@ export class LogLines {
     this.#onLine = onLine
   }
 
-  write(chunk: Buffer): void {
+  /** Returns how many lines ended in it, empty ones included. */
+  write(chunk: Buffer): number {
+    let lines = 0
     for (let start = 0; start < chunk.length;) {
       const end = chunk.indexOf(lineFeed, start)
-      this.#add(chunk.subarray(start, end === -1 ? chunk.length : end))
-      if (end === -1) return
-      this.#finish()
+      if (end !== start) this.#add(chunk.subarray(start, end === -1 ? chunk.length : end))
+      if (end === -1) break
+      if (this.#bytes > 0) this.#finish()
+      lines += 1
       start = end + 1
     }
+    return lines
   }
 
   /** The stream is over, so a line without an end is whole. */
@@ -83,11 +88,13 @@ export class LogLines {
     }
     const text = frame === undefined ? line : line.subarray(frame.length)
     const isLong = isCut || text.length > lineBytesMax
-    const message = text.subarray(0, lineBytesMax).toString('utf8').replaceAll('\0', '').replace(/\r$/, '')
+    const shown = text.subarray(0, lineBytesMax).toString('utf8').replaceAll('\0', '')
+    // The last character may have been cut as well.
+    const message = isLong ? shown.replace(/\u{fffd}$/u, '') : shown.replace(/\r$/, '')
     if (message === '') return
     const level = (frame && levels[frame.letter]) ?? this.#unframed.level
     const requestId = frame === undefined ? this.#unframed.requestId : frame.requestId
-    this.#onLine({ level, requestId, message: isLong ? message + cutMark : message })
+    this.#onLine({ level, requestId, message, ...(isLong && { isCut: true }) })
   }
 }
 

@@ -60,6 +60,8 @@ const overloadLineMs = 10_000
 /** A request that broke off waits so long for the end of its slot, which says why. */
 const failureWaitMs = 1_000
 const ticksAFolderCheck = 5
+/** What the time of a slot counts that has streams of events and WebSockets alone. */
+const streamShare = 0.1
 const startsAwaitedMax = 3
 const socketPathBytesMax = 107
 /** After its last request a slot is watched a little longer, for what waitUntil does. */
@@ -97,7 +99,7 @@ class Runtime implements FunctionRuntime {
   readonly #timings: RuntimeTimings
   readonly #now: () => Date
   readonly #members = new Map<string, Member>()
-  readonly #used = new WeakMap<Slot, { lastAt: number; busySince: number }>()
+  readonly #used = new WeakMap<Slot, { lastAt: number; busySince: number; streams: number }>()
   readonly #starts = new Set<Promise<unknown>>()
   #launcher: Promise<string> | undefined
   #count = 0
@@ -138,18 +140,32 @@ class Runtime implements FunctionRuntime {
     return this.#lease(member, slot)
   }
 
-  async start(source: FunctionSource, isTrial = false): Promise<void> {
+  async start(source: FunctionSource, isTrial = false, signal?: AbortSignal): Promise<void> {
     if (this.#isClosed) throw stopping()
+    signal?.throwIfAborted()
     const member = this.#memberOf(source.functionId)
     const warm = [...member.slots].find((slot) => isWarm(slot))
     if (warm !== undefined) return
-    const slot = await this.#startSlot(member, async () => source)
-    if (isTrial && slot.inFlight === 0) await slot.drain(this.#timings.drainMs)
+    const isWanted = (): boolean => signal?.aborted !== true || member.waiting > 0
+    const onAbort = (): void => {
+      if (!isWanted()) for (const slot of member.slots) if (!slot.isReady) void slot.drain(0)
+    }
+    signal?.addEventListener('abort', onAbort, { once: true })
+    try {
+      const slot = await this.#startSlot(member, async () => source, isWanted)
+      if (isTrial && slot.inFlight === 0) await slot.drain(this.#timings.drainMs)
+    } catch (error) {
+      signal?.throwIfAborted()
+      throw error
+    } finally {
+      signal?.removeEventListener('abort', onAbort)
+    }
   }
 
   reconcile(isWanted: (deploymentId: string) => boolean): void {
     for (const slot of this.#allSlots()) {
-      if (!isWanted(slot.source.deploymentId)) void slot.drain(this.#timings.drainMs)
+      // One that starts answers nobody yet.
+      if (!isWanted(slot.source.deploymentId)) void slot.drain(slot.isReady ? this.#timings.drainMs : 0)
     }
   }
 
@@ -252,12 +268,12 @@ class Runtime implements FunctionRuntime {
     return new FunctionFailure('function_overloaded', message)
   }
 
-  /** Joins the start that is under way. */
-  #startSlot(member: Member, load: () => Promise<FunctionSource>): Promise<Slot> {
+  /** Joins the start that is under way. isWanted: asked once more before the process is started. */
+  #startSlot(member: Member, load: () => Promise<FunctionSource>, isWanted = () => true): Promise<Slot> {
     if (this.#isOver) return Promise.reject(stopping())
     if (member.starting !== undefined) return member.starting
     if (member.startableAt > Date.now() && member.failure !== undefined) return Promise.reject(member.failure)
-    const starting = this.#startOne(member, load).finally(() => {
+    const starting = this.#startOne(member, load, isWanted).finally(() => {
       member.starting = undefined
       this.#starts.delete(starting)
     })
@@ -267,13 +283,13 @@ class Runtime implements FunctionRuntime {
     return starting
   }
 
-  async #startOne(member: Member, load: () => Promise<FunctionSource>): Promise<Slot> {
+  async #startOne(member: Member, load: () => Promise<FunctionSource>, isWanted: () => boolean): Promise<Slot> {
     const { sandbox, folder, logger } = this.#options
     const source = await load()
     member.source = source
     this.#launcher ??= writeLauncher(join(folder, 'launcher'))
     await this.#launcher
-    if (this.#isOver) throw stopping()
+    if (this.#isOver || !isWanted()) throw stopping()
     const number = lowestFree(member.slots)
     this.#count += 1
     const short = this.#count.toString(36)
@@ -298,7 +314,7 @@ class Runtime implements FunctionRuntime {
     })
     member.slots.add(slot)
     member.coldStarts += 1
-    this.#used.set(slot, { lastAt: Date.now(), busySince: 0 })
+    this.#used.set(slot, { lastAt: Date.now(), busySince: 0, streams: 0 })
     try {
       await slot.start()
     } catch (error) {
@@ -325,31 +341,39 @@ class Runtime implements FunctionRuntime {
 
   #lease(member: Member, slot: Slot): Lease {
     const used = this.#used.get(slot)!
-    if (slot.inFlight === 0) used.busySince = performance.now()
+    if (slot.inFlight === used.streams) this.#settleBusy(member, slot)
     slot.inFlight += 1
     member.requests += 1
     let isHeld = true
+    let isStream = false
     return {
       slot: slot.number,
       dispatcher: slot.pool,
       socketPath: slot.socketPath,
       failure: () => failureOf(slot),
+      countAsStream: () => {
+        if (!isHeld || isStream) return
+        this.#settleBusy(member, slot)
+        isStream = true
+        used.streams += 1
+      },
       release: () => {
         if (!isHeld) return
         isHeld = false
         used.lastAt = Date.now()
-        if (slot.inFlight === 1) this.#settleBusy(member, slot)
+        if (isStream || slot.inFlight - used.streams === 1) this.#settleBusy(member, slot)
+        if (isStream) used.streams -= 1
         slot.release()
       },
     }
   }
 
-  /** Adds the time up to now in which the slot had requests. */
+  /** Adds the time up to now in which the slot had requests. Call it before what it has changes. */
   #settleBusy(member: Member, slot: Slot): void {
     const used = this.#used.get(slot)
-    if (used === undefined || slot.inFlight === 0) return
+    if (used === undefined) return
     const now = performance.now()
-    member.busyMs += now - used.busySince
+    if (slot.inFlight > 0) member.busyMs += (now - used.busySince) * (slot.inFlight === used.streams ? streamShare : 1)
     used.busySince = now
   }
 
@@ -358,6 +382,7 @@ class Runtime implements FunctionRuntime {
     this.#tickCount += 1
     const isFolderTick = this.#tickCount % ticksAFolderCheck === 0
     for (const slot of this.#allSlots()) {
+      if (this.capabilities.isIsolated && !isWarm(slot)) void slot.checkFolders()
       if (!isWarm(slot)) continue
       const quietMs = slot.inFlight > 0 ? 0 : now - (this.#used.get(slot)?.lastAt ?? now)
       const isInUse = quietMs < watchedAfterUseMs

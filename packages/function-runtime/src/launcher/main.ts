@@ -16,6 +16,8 @@ import { hasRequests, offerRequestContext, onFirstRequest, scopeRequests, untilI
 const lagCheckMs = 200
 const lagReportedMs = 100
 const compileCacheMs = 2_000
+/** However much of it JSON escapes, a message of this length is a line that the platform reads. */
+const sentenceMax = 10_000
 
 const boot = JSON.parse(readFileSync(0, 'utf8')) as BootMessage
 let listening: Server | undefined
@@ -142,7 +144,7 @@ function wanted(): string {
 }
 
 function sentenceOf(error: unknown): string {
-  return error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+  return (error instanceof Error ? `${error.name}: ${error.message}` : String(error)).slice(0, sentenceMax)
 }
 
 await start()

@@ -10,6 +10,7 @@ import { and, asc, eq, inArray } from 'drizzle-orm'
 import postgres, { type TransactionSql } from 'postgres'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { deploymentOf, environmentOf, logOf, newDeployment, untilEnded } from '../../../test/deployments.ts'
+import { buildOutput } from '../../../test/functions.ts'
 import { hostileArchives } from '../../../test/hostile-archives.ts'
 import { newOwner, type Owner, unique } from '../../../test/scenario.ts'
 import { LINK, type ZipEntry } from '../../../test/zip.ts'
@@ -268,6 +269,29 @@ describe('workers', () => {
     )
     expect(cancelled).toMatchObject({ status: 'FAILED', failureReason: 'Cancelled', output: null })
     expect(await logOf(platform, cancelled.id)).not.toContain('Stored')
+  })
+
+  test('one that stops ends a trial start and leaves the deployment to the next', async () => {
+    const { id } = await newDeployment(platform, ana, {
+      archive: buildOutput({
+        index: `console.log('begun'); setInterval(() => {}, 1000); await new Promise(() => {})`,
+      }),
+      status: 'PENDING',
+    })
+    await platform.api.db.update(deployments).set({ status: 'QUEUED' }).where(eq(deployments.id, id))
+    const stop = new AbortController()
+    // Nobody takes it up again.
+    const builds = { ...platform.api.builds, enqueue: () => Promise.resolve() }
+    const ended = runDeployment({ ...platform.api, builds }, id, stop.signal)
+    await vi.waitFor(async () => expect(await logOf(platform, id)).toContain('index: begun'), {
+      timeout: 15_000,
+      interval: 20,
+    })
+    stop.abort()
+    await ended
+    const left = await deploymentOf(platform, id)
+    expect([left.status, left.failureReason, left.leaseUntil]).toEqual(['PROVISIONING', null, null])
+    await platform.api.db.update(deployments).set({ status: 'FAILED' }).where(eq(deployments.id, id))
   })
 
   describe('every ten seconds', () => {

@@ -11,7 +11,7 @@ import { createFunctionCredential, storeFunctionCredential } from '../api-keys/f
 import { applications } from '../applications/table.ts'
 import { findSecrets, provisionVariables } from '../deployments/variables.ts'
 import { activateDeployment, advance, type Deployment, failDeployment } from '../deployments/transitions.ts'
-import { functionIdOf } from '../functions/functions.ts'
+import { functionIdOf, type PrintedLine } from '../functions/functions.ts'
 import { quotaOf } from '../products/quotas.ts'
 import { openUpload } from '../storage/read-object.ts'
 import { type BuildLog, insertLines, openBuildLog } from './build-log.ts'
@@ -173,7 +173,8 @@ async function store(run: Run, unpacked: Unpacked, { manifest, assets, functions
 function functionsToTry({ manifest, assets }: Output): string[] {
   const paths = new Set(assets.map(({ path }) => path))
   const request = { method: 'GET', path: '/', query: '', host: '', headers: {}, protocol: 'https' } as const
-  const answer = compileOutput(manifest).route(request, (path) => paths.has(path))
+  let answer = compileOutput(manifest).route(request, (path) => paths.has(path))
+  while (answer.kind === 'middleware') answer = answer.resume({ status: 200, headers: [['x-middleware-next', '1']] })
   const asked = [
     ...manifest.routes.flatMap(({ middlewarePath }) => middlewarePath?.replace(/^\//, '') ?? []),
     ...(answer.kind === 'function' ? [answer.path] : []),
@@ -183,15 +184,16 @@ function functionsToTry({ manifest, assets }: Output): string[] {
 }
 
 /** Starts what the first visitors will need, so that a Function that cannot start fails its deployment and not their requests. */
-async function tryFunctions({ deps, deployment, log }: Run, output: Output): Promise<void> {
+async function tryFunctions({ deps, deployment, log, signal }: Run, output: Output): Promise<void> {
   const paths = functionsToTry(output)
   if (output.functions.length === 0) return
   const { obstacle } = await deps.functions.probe()
   if (obstacle !== undefined) throw new UnusableOutput(`Functions cannot run here: ${obstacle}`)
   for (const path of paths) {
     const startedAt = performance.now()
+    const onLine = ({ level, message }: PrintedLine): void => log.line(level, `${path}: ${message}`)
     try {
-      await deps.functions.tryOut(deployment.id, path, ({ level, message }) => log.line(level, `${path}: ${message}`))
+      await deps.functions.tryOut(deployment.id, path, { onLine, signal })
     } catch (error) {
       if (!(error instanceof FunctionFailure)) throw error
       throw new UnusableOutput(`The Function ${path} cannot be started. ${error.message}`)

@@ -74,6 +74,21 @@ test('secrets that overlap leave nothing of either, and ordinary text passes unc
   expect(redactor.write('as it came') + redactor.end()).toBe('as it came')
 })
 
+test('of a text that was cut, the beginning of a secret at its end is replaced too', () => {
+  const secret = randomBytes(3_000).toString('hex')
+  const redaction = createRedaction([secret, 'horses'])
+  const cut = (text: string) => {
+    const redactor = redaction()
+    return redactor.write(text) + redactor.cut()
+  }
+  for (const length of [6, 100, 4_096, secret.length])
+    expect(cut(`of ${secret} and ${secret.slice(0, length)}`)).toBe('of [redacted] and [redacted]')
+  expect(cut(`key=${Buffer.from(`u:${secret}`).toString('base64').slice(0, 2_000)}`)).toMatch(/^key=.{3}\[redacted\]$/)
+  // Fewer characters than a secret may have say nothing of one.
+  expect(cut(`some ${secret.slice(0, 5)}`)).toBe(`some ${secret.slice(0, 5)}`)
+  expect(cut('of horses and horse')).toBe('of [redacted] and horse')
+})
+
 test('a secret that comes one character at a time is replaced once', () => {
   const redactor = createRedaction(['correct horse'])()
   let out = ''

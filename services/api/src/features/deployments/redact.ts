@@ -34,6 +34,8 @@ export interface Redactor {
   write(text: string): string
   /** Returns the rest. */
   end(): string
+  /** Returns the rest of a text that goes on unseen: at its end the beginning of a secret is replaced too. */
+  cut(): string
 }
 
 /**
@@ -62,12 +64,14 @@ export function createRedaction(values: Iterable<string>): () => Redactor {
     let waiting = ''
     /** Characters at the start of `waiting` that belong to a secret whose mask was written. */
     let masked = 0
-    /** Replaces up to `end`, beyond which a secret may have begun. */
-    function redactUpTo(end: number): string {
+    /** Replaces up to `end`, beyond which a secret may have begun. isCut: what comes behind `waiting` is not seen. */
+    function redactUpTo(end: number, isCut = false): string {
       let out = ''
       let copied = masked
       for (let at = 0; at < end; at++) {
-        const spelling = byStart.get(waiting.slice(at, at + LENGTH_MIN))?.find((each) => waiting.startsWith(each, at))
+        const spelling = byStart
+          .get(waiting.slice(at, at + LENGTH_MIN))
+          ?.find((each) => waiting.startsWith(each, at) || (isCut && each.startsWith(waiting.slice(at))))
         if (spelling === undefined) continue
         if (at >= copied) out += waiting.slice(copied, at) + MASK
         copied = Math.max(copied, at + spelling.length)
@@ -83,6 +87,7 @@ export function createRedaction(values: Iterable<string>): () => Redactor {
         return redactUpTo(Math.max(0, waiting.length - Math.max(0, lengthMax - 1)))
       },
       end: () => redactUpTo(waiting.length),
+      cut: () => redactUpTo(waiting.length, true),
     }
   }
 }

@@ -23,9 +23,14 @@ export interface Functions {
   acquire(deploymentId: string, functionId: string): Promise<Lease>
   /**
    * Starts a Function of a deployment that is about to be activated. Where this process serves hostnames as well, the slot stays for
-   * the first request. onLine is told what it prints meanwhile. Throws FunctionFailure.
+   * the first request. onLine is told what it prints meanwhile. Throws FunctionFailure, and the signal's reason once that is aborted,
+   * which ends the start.
    */
-  tryOut(deploymentId: string, path: string, onLine: (line: PrintedLine) => void): Promise<void>
+  tryOut(
+    deploymentId: string,
+    path: string,
+    options: { onLine: (line: PrintedLine) => void; signal: AbortSignal },
+  ): Promise<void>
   /** Writes a line of the platform's into a Function's log. */
   say(deploymentId: string, path: string, line: Pick<FunctionLogLine, 'slot' | 'requestId' | 'level' | 'message'>): void
   /** Names who answers `env.ASSETS.fetch`; until then it is 503. Only an edge calls it. */

@@ -1,16 +1,17 @@
-import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Unavailable } from '@platform/errors/api-error'
-import type {
-  FunctionLogLine,
-  FunctionRuntime,
-  FunctionSource,
-  FunctionUsage,
+import {
+  FunctionFailure,
+  type FunctionLogLine,
+  type FunctionRuntime,
+  type FunctionSource,
+  type FunctionUsage,
 } from '@platform/function-runtime/function-runtime'
 import { openFunctionRuntime } from '@platform/function-runtime/open-function-runtime'
 import type { Db } from '@platform/runtime/database'
 import type { Logger } from '@platform/runtime/logger'
 import { newId } from '@platform/runtime/new-id'
+import { CUT_MARK } from '@platform/runtime/storable-line'
 import type { Sealer } from '@platform/runtime/seal'
 import { openSandbox } from '@platform/sandbox/open-sandbox'
 import type { Egress, Sandbox } from '@platform/sandbox/sandbox'
@@ -26,6 +27,7 @@ import type { RuntimeLogWriter } from '../runtime-logs/write.ts'
 import type { Blobs } from '../storage/blobs.ts'
 import { functionIdOf, type Functions, type PrintedLine } from './functions.ts'
 import { openFunctionFolders } from './function-folders.ts'
+import { makeOwnFolder } from './own-folder.ts'
 import { type DeploymentListener, openPlatformFolders } from './platform-folders.ts'
 import { openApiRelay } from './relay-to-api.ts'
 import { recordFunctionUsage } from './record-usage.ts'
@@ -98,17 +100,23 @@ export function openFunctions(options: Options): Functions {
   let timer: NodeJS.Timeout | undefined
   let flushing: Promise<void> = Promise.resolve()
 
+  /** A message of a Function that was loaded, without its secrets. */
+  function redact(functionId: string, { message, isCut }: { message: string; isCut?: true }): string {
+    const redactor = known.get(functionId)?.redactor()
+    if (!redactor) return ''
+    return redactor.write(message) + (isCut ? redactor.cut() + CUT_MARK : redactor.end())
+  }
+
   function onLog(line: FunctionLogLine): void {
     const about = known.get(line.functionId)
     if (!about) return
-    const redactor = about.redactor()
-    const message = redactor.write(line.message) + redactor.end()
+    const message = redact(line.functionId, line)
     runtimeLog.write({ ...line, message, applicationId: about.applicationId })
     watchers.get(line.functionId)?.({ level: line.level, message })
   }
 
   async function open(): Promise<Opened> {
-    await mkdir(folder, { recursive: true, mode: 0o711 })
+    await makeOwnFolder(folder)
     const onWarning = (message: string): void => logger.warn(message)
     const sandbox = await openSandbox({ folder: join(folder, 's'), ...options.sandbox, onWarning })
     const runtime = await openFunctionRuntime({ sandbox, folder: join(folder, 'r'), logger, onLog, now })
@@ -255,13 +263,17 @@ export function openFunctions(options: Options): Functions {
       })
       return runtime.acquire(functionId, () => loading(deploymentId, functionId))
     },
-    async tryOut(deploymentId, path, onLine) {
+    async tryOut(deploymentId, path, { onLine, signal }) {
       const { runtime } = await opened()
       const functionId = functionIdOf(deploymentId, path)
       const source = await loading(deploymentId, functionId)
       watchers.set(functionId, onLine)
       try {
-        await runtime.start(source, !isEdge)
+        await runtime.start(source, !isEdge, signal)
+      } catch (error) {
+        if (!(error instanceof FunctionFailure)) throw error
+        // It may quote what the Function threw, as its log does.
+        throw new FunctionFailure(error.code, redact(functionId, error), error)
       } finally {
         watchers.delete(functionId)
       }
