@@ -48,7 +48,8 @@ export async function startServer(options: {
   for (const deadline = Date.now() + START_TIMEOUT_MS; Date.now() < deadline; await sleep(50)) {
     if (hasEnded) throw new Error(`${name} ended while it started:\n${lastWords}`)
     const answer = await fetch(readyUrl).catch(() => undefined)
-    await answer?.arrayBuffer()
+    // It may be a stream without an end.
+    await answer?.body?.cancel()
     if (answer && child.pid !== undefined) return { pid: child.pid, stop }
   }
   await stop()

@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { moveTo } from '../cores.ts'
 import { deployFunctions, type FunctionSite, WHO } from '../function-site.ts'
@@ -31,8 +33,25 @@ const memory = answering(`
 
 const LOOPS = ['loop-0', 'loop-1', 'loop-2', 'loop-3']
 
+interface Neighbour {
+  stop(): Promise<unknown>
+}
+
+/** A loop that is nothing of the platform's, of the class that the kernel runs last: no neighbour disturbs less. */
+async function startIdleLoop(): Promise<Neighbour> {
+  const loop = spawn('chrt', ['--idle', '0', 'sh', '-c', 'while :; do :; done'], { stdio: 'ignore' })
+  await once(loop, 'spawn')
+  return {
+    async stop() {
+      const ended = once(loop, 'exit')
+      loop.kill('SIGKILL')
+      await ended
+    },
+  }
+}
+
 /** Keeps asking Functions that never answer; each is asked again once the platform has ended its slot. */
-function askAgainAndAgain(site: FunctionSite, names: readonly string[]): { stop(): Promise<void> } {
+function askAgainAndAgain(site: FunctionSite, names: readonly string[]): Neighbour {
   const over = new AbortController()
   const asking = names.map(async (name) => {
     while (!over.signal.aborted) {
@@ -54,10 +73,10 @@ const suiteOf = (
   name: string,
   what: string,
   codes: Record<string, string>,
-  start: (site: FunctionSite) => Promise<{ stop(): Promise<unknown> }>,
+  start: (site: FunctionSite) => Promise<Neighbour>,
 ): Suite => ({
   name,
-  work: `${PER_SECOND} requests a second of a Function that says hello, beside another deployment that ${what}, and without`,
+  work: `${PER_SECOND} requests a second of a Function that says hello, beside another deployment that ${what}, alone, and beside a bare loop of the kernel's lowest class`,
   async prepare(lab) {
     const platform = await lab.platform()
     // Nothing is pinned: both deployments run on all cores, as in production.
@@ -71,12 +90,12 @@ const suiteOf = (
       forms: Array<string>(PER_SECOND).fill(''),
       perSecond: PER_SECOND,
     }
-    const trial = (trialName: string, isBeside: boolean): Trial => ({
+    const trial = (trialName: string, beside?: () => Promise<Neighbour>): Trial => ({
       name: trialName,
       pid: platform.apiPid,
       isAlone: true,
       async measure(seconds) {
-        const work = isBeside ? await start(neighbour) : undefined
+        const work = await beside?.()
         try {
           const [result] = await sendPacedLoad([order], seconds, lab.env)
           if (!result || Object.keys(result.statuses).join() !== '200')
@@ -87,7 +106,13 @@ const suiteOf = (
         }
       },
     })
-    return { ours: trial('beside', true), peers: [{ ...trial('alone', false), aim: { p99RatioMax: 1.25 } }] }
+    return {
+      ours: trial('beside', () => start(neighbour)),
+      peers: [
+        { ...trial('alone'), aim: { p99RatioMax: 1.25 } },
+        { ...trial('kernel', startIdleLoop), aim: {} },
+      ],
+    }
   },
 })
 
