@@ -6,7 +6,7 @@ const REST_MS = 30_000
 /** So much of a body waits here for its reader. */
 const WAITING_BYTES_MAX = 65_536
 /** A client that sends so many pieces of hardly a byte costs far more than it sends, and is disconnected. */
-const PIECES_MAX = 100_000
+const PIECES_MAX = 20_000
 const AVERAGE_BYTES_MIN = 16
 /** Shorter pieces are joined: each takes a hundred bytes more than it has. */
 const PIECE_BYTES_MIN = 1_024
