@@ -309,10 +309,16 @@ function tryWriteSync(file: string, value: number): void {
 function openUsage(file: string, perMicrosecond: number): UsageReader {
   const descriptor = openSync(file, 'r')
   const buffer = Buffer.alloc(64)
+  let last = 0
   return {
     microseconds: () => {
-      const text = buffer.toString('latin1', 0, readSync(descriptor, buffer, 0, buffer.length, 0))
-      return Number(/\d+/.exec(text)?.[0] ?? 0) / perMicrosecond
+      try {
+        const text = buffer.toString('latin1', 0, readSync(descriptor, buffer, 0, buffer.length, 0))
+        last = Number(/\d+/.exec(text)?.[0] ?? 0) / perMicrosecond
+      } catch {
+        // Somebody else has removed the group: nothing is used in it any more.
+      }
+      return last
     },
     close: () => closeSync(descriptor),
   }
