@@ -221,7 +221,7 @@ type Instruction = [code: number, ifTrue: number, ifFalse: number, operand: numb
  * A filter of system calls for `bwrap --seccomp`: what reaches past namespaces, other processes or deep into the kernel fails with
  * EPERM. A call of another architecture's ends the process. undefined for processors that it does not know.
  *
- * isMemoryCounted: control groups hold the memory that is no process's.
+ * isMemoryCounted: control groups limit memory that belongs to no process, such as that of memfd_create.
  *
  * Returns struct sock_filter[], little-endian.
  */

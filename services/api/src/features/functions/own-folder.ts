@@ -1,8 +1,9 @@
 import { lstat, mkdir } from 'node:fs/promises'
 
 /**
- * Makes a folder that only this process's user may change, or takes one that is. Its path may be known to others, as one in /tmp is:
- * whoever made it first could read and swap what this process puts there. Throws an Error for the operator. Safe to repeat.
+ * Makes a folder that only this process's user may change, or takes one that is there already. Another user who knows the path, such as
+ * one in /tmp, could make it first, and then read and replace what this process puts there: such a folder is refused. Throws an Error for
+ * the operator. Safe to repeat.
  *
  * folder: absolute. Parents are made too.
  */
