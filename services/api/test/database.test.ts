@@ -7,12 +7,12 @@ import { startCable } from '@platform/testkit/cable'
 import { createDatabase } from '@platform/testkit/databases'
 import { sql } from 'drizzle-orm'
 import postgres from 'postgres'
-import { expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, type TestContext, test } from 'vitest'
 
-async function open(max: number) {
+async function open(max: number, context: Pick<TestContext, 'onTestFinished'> = { onTestFinished }) {
   const { url } = await createDatabase('empty')
   const database = openDatabase(url, { name: 'test', max, prepare: true })
-  onTestFinished(() => database.close())
+  context.onTestFinished(() => database.close())
   return database
 }
 
@@ -21,14 +21,6 @@ const outcome = (work: Promise<unknown>): Promise<unknown> =>
     () => 'done',
     (error: unknown) => (isUnavailable(error) ? 'unavailable' : error),
   )
-
-test('a statement ends after 5 s, and that reads as unavailable', async () => {
-  const { db } = await open(1)
-  const startedAt = Date.now()
-  expect(await outcome(db.execute(sql`select pg_sleep(20)`))).toBe('unavailable')
-  expect(Date.now() - startedAt).toBeLessThan(9_000)
-  expect(await outcome(db.execute(sql`select 1`))).toBe('done')
-})
 
 test('whoever waits 5 s for a connection is refused, a transaction too, and the pool goes on', async () => {
   const { db } = await open(1)
@@ -189,10 +181,11 @@ test.each([97, 98, 99, 100, 101, 102])(
 )
 
 /** A pool behind a cable; both end with the test. */
-async function openBehindCable(max: number) {
+async function openBehindCable(max: number, context: TestContext) {
+  const { expect } = context
   const cable = await startCable(new URL((await createDatabase('empty')).url))
   const { db, close } = openDatabase(cable.url, { name: 'test', max, prepare: true })
-  onTestFinished(async () => {
+  context.onTestFinished(async () => {
     cable.wake()
     await close()
     cable.close()
@@ -202,74 +195,88 @@ async function openBehindCable(max: number) {
   return { cable, db, works }
 }
 
-test(
-  'a database that hangs for longer than anybody waits leaves the pool whole once it wakes',
-  { timeout: 90_000 },
-  async () => {
-    const scenarios = {
-      async 'transactions that could not begin, more than there are connections'() {
-        const { cable, db, works } = await openBehindCable(2)
-        cable.hang()
-        const begun = Array.from({ length: 6 }, () => db.transaction((tx) => tx.execute(sql`select 1`)))
-        expect(new Set(await Promise.all(begun.map(outcome)))).toEqual(new Set(['unavailable']))
-        cable.wake()
-        return works
-      },
-      async 'two statements of a transaction at once'() {
-        const { cable, db, works } = await openBehindCable(1)
-        const hung = Promise.withResolvers<void>()
-        const working = db.transaction(async (tx) => {
-          await tx.execute(sql`select 1`)
-          cable.hang()
-          hung.resolve()
-          await Promise.all([tx.execute(sql`select 1`), tx.execute(sql`select 2`)])
-        })
-        await hung.promise
-        expect(await outcome(working)).toBe('unavailable')
-        cable.wake()
-        return works
-      },
-      async 'a commit that is not answered'() {
-        const { cable, db, works } = await openBehindCable(1)
-        expect(
-          await outcome(
-            db.transaction(async (tx) => {
-              await tx.execute(sql`select 1`)
-              cable.hang()
-            }),
-          ),
-        ).toBe('unavailable')
-        cable.wake()
-        return works
-      },
-      async 'a query that gave up before its connection was made'() {
-        const { cable, db, works } = await openBehindCable(1)
-        cable.hang()
-        cable.cut()
-        await cable.mend()
-        expect(await outcome(db.execute(sql`select 1`))).toBe('unavailable')
-        cable.wake()
-        return works
-      },
-    }
-    const ended = await Promise.all(
-      Object.entries(scenarios).map(async ([name, run]) => {
-        const works = await run()
-        await expect.poll(async () => new Set(await works()), { timeout: 20_000 }).toEqual(new Set(['done']))
-        return name
-      }),
-    )
-    expect(ended).toEqual(Object.keys(scenarios))
-  },
-)
-
-test('a transaction that gives its statements more time is not cut off', { timeout: 60_000 }, async () => {
-  const { db } = await open(1)
-  const working = db.transaction(async (tx) => {
-    await tx.execute(sql`set local statement_timeout = 0`)
-    await tx.execute(sql`select pg_sleep(13)`)
+// They wait far more than they work, each with a database of its own.
+describe.concurrent('what takes its time', () => {
+  test('a statement ends after 5 s, and that reads as unavailable', async (context) => {
+    const { expect } = context
+    const { db } = await open(1, context)
+    const startedAt = Date.now()
+    expect(await outcome(db.execute(sql`select pg_sleep(20)`))).toBe('unavailable')
+    expect(Date.now() - startedAt).toBeLessThan(9_000)
+    expect(await outcome(db.execute(sql`select 1`))).toBe('done')
   })
-  expect(await outcome(working)).toBe('done')
+
+  test(
+    'a database that hangs for longer than anybody waits leaves the pool whole once it wakes',
+    { timeout: 90_000 },
+    async (context) => {
+      const { expect } = context
+      const scenarios = {
+        async 'transactions that could not begin, more than there are connections'() {
+          const { cable, db, works } = await openBehindCable(2, context)
+          cable.hang()
+          const begun = Array.from({ length: 6 }, () => db.transaction((tx) => tx.execute(sql`select 1`)))
+          expect(new Set(await Promise.all(begun.map(outcome)))).toEqual(new Set(['unavailable']))
+          cable.wake()
+          return works
+        },
+        async 'two statements of a transaction at once'() {
+          const { cable, db, works } = await openBehindCable(1, context)
+          const hung = Promise.withResolvers<void>()
+          const working = db.transaction(async (tx) => {
+            await tx.execute(sql`select 1`)
+            cable.hang()
+            hung.resolve()
+            await Promise.all([tx.execute(sql`select 1`), tx.execute(sql`select 2`)])
+          })
+          await hung.promise
+          expect(await outcome(working)).toBe('unavailable')
+          cable.wake()
+          return works
+        },
+        async 'a commit that is not answered'() {
+          const { cable, db, works } = await openBehindCable(1, context)
+          expect(
+            await outcome(
+              db.transaction(async (tx) => {
+                await tx.execute(sql`select 1`)
+                cable.hang()
+              }),
+            ),
+          ).toBe('unavailable')
+          cable.wake()
+          return works
+        },
+        async 'a query that gave up before its connection was made'() {
+          const { cable, db, works } = await openBehindCable(1, context)
+          cable.hang()
+          cable.cut()
+          await cable.mend()
+          expect(await outcome(db.execute(sql`select 1`))).toBe('unavailable')
+          cable.wake()
+          return works
+        },
+      }
+      const ended = await Promise.all(
+        Object.entries(scenarios).map(async ([name, run]) => {
+          const works = await run()
+          await expect.poll(async () => new Set(await works()), { timeout: 20_000 }).toEqual(new Set(['done']))
+          return name
+        }),
+      )
+      expect(ended).toEqual(Object.keys(scenarios))
+    },
+  )
+
+  test('a transaction that gives its statements more time is not cut off', { timeout: 60_000 }, async (context) => {
+    const { expect } = context
+    const { db } = await open(1, context)
+    const working = db.transaction(async (tx) => {
+      await tx.execute(sql`set local statement_timeout = 0`)
+      await tx.execute(sql`select pg_sleep(13)`)
+    })
+    expect(await outcome(working)).toBe('done')
+  })
 })
 
 test('the probe says no while the database hangs, keeps no connection, and says yes once it wakes', async () => {

@@ -1,0 +1,24 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { expect, test } from 'vitest'
+import { freePort } from './free-port.ts'
+
+test.skipIf(process.platform !== 'linux')(
+  'a port that a process was given is given to no other and not twice, though nobody listens on it',
+  async () => {
+    const given = [await freePort(), await freePort()]
+    const more = Array.from({ length: 50 }, (_, n) => 10_000 + n)
+    const proposed = [...given, ...more]
+    const module = new URL('free-port.ts', import.meta.url).href
+    const { stdout } = await promisify(execFile)(process.execPath, [
+      '--input-type=module',
+      '--eval',
+      `const { freePort } = await import('${module}')
+      const ports = [${proposed.join()}]
+      console.log(await freePort(() => ports.shift()))`,
+    ])
+    expect(more.filter((port) => !given.includes(port))).toContain(Number(stdout))
+    const own = [...proposed]
+    expect(given).not.toContain(await freePort(() => own.shift() ?? 0))
+  },
+)
