@@ -136,6 +136,59 @@ describe.each(Object.entries(drivers))('blobs on the driver %s', (_, urlOf) => {
   })
 })
 
+describe('what is written to an S3 server', () => {
+  /** A server that keeps what is put, and what opens a driver on it. */
+  async function startStore() {
+    const stored = new Map<string, Buffer>()
+    const server = createServer((incoming, outgoing) => {
+      void buffer(incoming).then((body) => {
+        stored.set(incoming.url?.split('?')[0]?.split('/').at(-1) ?? '', body)
+        return outgoing.end()
+      })
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const blobs = await openBlobs(`s3://key:secret@bucket?endpoint=http://127.0.0.1:${port}`)
+    onTestFinished(() => {
+      blobs.close()
+      server.close()
+    })
+    return { blobs, stored }
+  }
+
+  test.each([
+    { length: 'declared', isDeclared: true },
+    { length: 'not known', isDeclared: false },
+  ])(
+    'is freed chunk by chunk as it leaves where it is given, its length $length, and what else lies in a buffer stays',
+    async (form) => {
+      const { blobs, stored } = await startStore()
+      const chunks = Array.from({ length: 60 }, () => randomBytes(65_536))
+      const shared = Buffer.allocUnsafeSlow(100_000).fill('s')
+      const sent = Buffer.concat([...chunks, shared.subarray(0, 50_000)])
+      let heldMax = 0
+      async function* source() {
+        for (const [n, chunk] of chunks.entries()) {
+          heldMax = Math.max(heldMax, chunks.slice(0, n).filter(({ length }) => length > 0).length)
+          yield chunk
+        }
+        yield shared.subarray(0, 50_000)
+      }
+      const id = randomUUID()
+      await blobs.write(id, source(), form.isDeclared ? sent.length : undefined, 'given')
+      expect(stored.get(id)?.equals(sent)).toBe(true)
+      // As many as the connection takes before it asks for a pause.
+      expect(heldMax).toBeLessThan(10)
+      expect(chunks.filter(({ length }) => length > 0)).toEqual([])
+      expect(shared.equals(Buffer.alloc(100_000, 's'))).toBe(true)
+
+      const kept = randomBytes(65_536)
+      await blobs.write(id, chunksOf(kept), form.isDeclared ? kept.length : undefined)
+      expect(stored.get(id)?.equals(kept)).toBe(true)
+    },
+  )
+})
+
 describe('blobs of a folder outlast a loss of power', () => {
   /**
    * Files and folders in the order in which their syncs ended. isSlow: of those that take long enough for a write that does not

@@ -8,7 +8,7 @@ import {
   S3Client,
 } from '@aws-sdk/client-s3'
 import { BadGateway } from '@platform/errors/api-error'
-import type { Blobs } from '../../features/storage/blobs.ts'
+import type { Blobs, ChunkOwner } from '../../features/storage/blobs.ts'
 
 /** A blob whose length is not known beforehand is gathered in memory, since S3 asks for the length first. */
 const GATHERED_BYTES_MAX = 8 * 1_048_576
@@ -40,6 +40,20 @@ function free({ buffer, byteLength }: Buffer): void {
  * gone on to another answer, whose parser then listens behind us.
  */
 const freeRead = (read: Buffer): void => process.nextTick(free, read)
+
+/** Frees each chunk of a body once its connection has written it. Of a write that failed, the system may still read the bytes. */
+function freeOnceSent(body: Readable): Readable {
+  const pipe = body.pipe.bind(body)
+  body.pipe = (request, options) => {
+    const write = request.write.bind(request)
+    const writeAndFree = (chunk: Buffer) =>
+      write(chunk, (error) => {
+        if (!error) free(chunk)
+      })
+    return pipe(Object.assign(request, { write: writeAndFree }), options)
+  }
+  return body
+}
 
 /** Keeps blobs in a bucket of an S3 server, under their ids. */
 export function openS3({ bucket, endpoint, region, credentials }: S3Options): Blobs {
@@ -77,10 +91,18 @@ export function openS3({ bucket, endpoint, region, credentials }: S3Options): Bl
 
   const spares: Buffer[] = []
   /** Stores bytes whose length is not known. Their buffer is used again: a new one each time would wait for the collector. */
-  async function putGathered(id: string, source: AsyncIterable<Buffer>, signal: AbortSignal): Promise<void> {
+  async function putGathered(
+    id: string,
+    source: AsyncIterable<Buffer>,
+    chunks: ChunkOwner,
+    signal: AbortSignal,
+  ): Promise<void> {
     const gathered = spares.pop() ?? Buffer.allocUnsafeSlow(GATHERED_BYTES_MAX)
     let length = 0
-    for await (const chunk of source) length += chunk.copy(gathered, length)
+    for await (const chunk of source) {
+      length += chunk.copy(gathered, length)
+      if (chunks === 'given') free(chunk)
+    }
     await put(id, gathered.subarray(0, length), length, signal)
     // After a failure some of it may still be on its way out.
     if (spares.length < SPARES_MAX) spares.push(gathered)
@@ -88,7 +110,7 @@ export function openS3({ bucket, endpoint, region, credentials }: S3Options): Bl
 
   return {
     lengthMax: (length) => (length === undefined ? GATHERED_BYTES_MAX : PUT_BYTES_MAX),
-    async write(id, source, length) {
+    async write(id, source, length, chunks = 'lent') {
       let broken: { error: unknown } | undefined
       const over = new AbortController()
       async function* watched(): AsyncGenerator<Buffer> {
@@ -101,11 +123,11 @@ export function openS3({ bucket, endpoint, region, credentials }: S3Options): Bl
         }
       }
       try {
-        if (length === undefined) await putGathered(id, watched(), over.signal)
+        if (length === undefined) await putGathered(id, watched(), chunks, over.signal)
         else {
           const body = Readable.from(watched(), { objectMode: false })
           body.on('error', () => {}) // it is thrown below, and may come after the request was given up
-          await put(id, body, length, over.signal)
+          await put(id, chunks === 'given' ? freeOnceSent(body) : body, length, over.signal)
         }
       } catch (error) {
         throw broken ? broken.error : failed(error)

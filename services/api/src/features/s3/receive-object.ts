@@ -25,7 +25,9 @@ export async function receiveVerified(
 ): Promise<ReceivedObject> {
   await using unverified = new AsyncDisposableStack()
   exchange.isWorking = false
-  const received = unverified.use(await receiveBody(deps, body.bytes, { length, bytesMax: PUT_BYTES_MAX }))
+  const received = unverified.use(
+    await receiveBody(deps, body.bytes, { length, bytesMax: PUT_BYTES_MAX, chunks: 'given' }),
+  )
   exchange.isWorking = true
   const checksum = body.verify(received)
   unverified.move()

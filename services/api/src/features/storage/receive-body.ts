@@ -4,6 +4,7 @@ import { PayloadTooLarge } from '@platform/errors/api-error'
 import { newId } from '@platform/runtime/new-id'
 import { and, eq, inArray } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
+import type { ChunkOwner } from './blobs.ts'
 import { BodyCutter } from './body-cutter.ts'
 import { removeDeadBlobs } from './remove-blobs.ts'
 import { blobs } from './table.ts'
@@ -42,6 +43,8 @@ interface ReceiveOptions {
   length?: number | undefined
   /** Longer bodies are refused with PayloadTooLarge. */
   bytesMax: number
+  /** Given where nobody looks at a chunk again; lent unless said. */
+  chunks?: ChunkOwner
 }
 
 type StoreDeps = Pick<Deps, 'db' | 'now' | 'blobs' | 'logger'>
@@ -50,7 +53,7 @@ type StoreDeps = Pick<Deps, 'db' | 'now' | 'blobs' | 'logger'>
 export async function receiveBlobs(
   deps: StoreDeps,
   source: AsyncIterable<Buffer>,
-  { length: declared, bytesMax }: ReceiveOptions,
+  { length: declared, bytesMax, chunks = 'lent' }: ReceiveOptions,
   hashing: (chunk: Buffer) => void,
 ): Promise<ReceivedBlobs> {
   if (declared !== undefined && declared > bytesMax) throw new PayloadTooLarge(bytesMax)
@@ -67,7 +70,7 @@ export async function receiveBlobs(
     if (length > INLINE_BYTES_MAX) {
       body.putBack(head)
       while (!(await body.hasEnded())) {
-        const blob = await writeBlob(deps, body, declared === undefined ? undefined : declared - stored)
+        const blob = await writeBlob(deps, body, declared === undefined ? undefined : declared - stored, chunks)
         made.push(blob)
         stored += blob.length
       }
@@ -112,7 +115,12 @@ export async function receiveBody(
 }
 
 /** Writes the next bytes as one blob of the driver; rest: how many are left, if that is known. */
-async function writeBlob(deps: StoreDeps, body: BodyCutter, rest: number | undefined): Promise<NewBlob> {
+async function writeBlob(
+  deps: StoreDeps,
+  body: BodyCutter,
+  rest: number | undefined,
+  chunks: ChunkOwner,
+): Promise<NewBlob> {
   const id = newId()
   const max = deps.blobs.lengthMax(rest)
   let crc = 0
@@ -124,7 +132,7 @@ async function writeBlob(deps: StoreDeps, body: BodyCutter, rest: number | undef
   // The row comes first: bytes without a row nobody would ever find.
   await deps.db.insert(blobs).values({ id, state: 'pending', length: 0, createdAt: deps.now() })
   try {
-    await deps.blobs.write(id, bytes, rest === undefined ? undefined : Math.min(rest, max))
+    await deps.blobs.write(id, bytes, rest === undefined ? undefined : Math.min(rest, max), chunks)
   } catch (error) {
     await discardBlobs(deps, [{ id, length, crc32: crc }])
     throw error

@@ -72,8 +72,11 @@ async function appendPiece(
   body: Body,
   hashes: RunningHashes,
 ): Promise<Upload> {
-  await using piece = await receiveBlobs(deps, body.nextPiece(), { bytesMax: bytesLeft(upload) }, (chunk) =>
-    hashes.update(chunk),
+  await using piece = await receiveBlobs(
+    deps,
+    body.nextPiece(),
+    { bytesMax: bytesLeft(upload), chunks: 'given' },
+    (chunk) => hashes.update(chunk),
   )
   body.requireChecksum()
   if (piece.length === 0) return upload
