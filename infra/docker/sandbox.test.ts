@@ -15,6 +15,9 @@ function serviceOf(name: string): string {
 /** Debian's packages of the programs that the sandbox starts. */
 const packages = {
   bubblewrap: ['bwrap'],
+  // Not the sandbox's own: what builds use inside of it.
+  'ca-certificates': [],
+  git: ['git'],
   iproute2: ['ip'],
   nftables: ['nft'],
   passt: ['pasta'],
@@ -46,6 +49,7 @@ test('edges and workers may wall Functions in, and refuse those that they cannot
   const environment = serviceOf('api')
   expect(environment).toContain('FUNCTION_SANDBOX: ${FUNCTION_SANDBOX:-required}')
   expect(environment).toContain('FUNCTION_EGRESS: ${FUNCTION_EGRESS:-public}')
+  expect(environment).toContain('BUILD_EGRESS: ${BUILD_EGRESS:-public}')
   expect(environment).toContain('API_INTERNAL_URL: http://api:4000')
   expect(environment).toContain('FUNCTIONS_FOLDER: /var/cache/fn')
 })

@@ -4,7 +4,8 @@ import { mkdir, mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { isLarger, removeFolder } from './folder-size.ts'
+import { removeFolder } from '@platform/sandbox/remove-folder'
+import { isLarger } from './folder-size.ts'
 
 const limit = { bytes: 1_000, entries: 5_000 }
 

@@ -1,7 +1,5 @@
-import { execFile } from 'node:child_process'
 import { lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 
 const hasGone = (error: unknown): boolean => ['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')
 
@@ -37,17 +35,3 @@ function noneIfGone(error: unknown): [] {
 function undefinedIfGone(error: unknown): undefined {
   if (!hasGone(error)) throw error
 }
-
-/**
- * Removes a folder that a slot may have written to, or a file in its place. Safe to repeat, and while others still write to it: Node
- * names files by whole paths, so a link put in the way of one would lead it out of the folder. rm goes by open folders.
- */
-export async function removeFolder(path: string): Promise<void> {
-  if (await isThere(path)) await promisify(execFile)('rm', ['-rf', '--', path])
-}
-
-const isThere = (path: string): Promise<boolean> =>
-  lstat(path).then(
-    () => true,
-    (error: unknown) => !hasGone(error),
-  )

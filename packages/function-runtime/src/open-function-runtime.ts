@@ -10,7 +10,7 @@ import {
   type FunctionUsage,
   type Lease,
 } from './function-runtime.ts'
-import { removeFolder } from './folder-size.ts'
+import { removeFolder } from '@platform/sandbox/remove-folder'
 import { writeLauncher } from './launcher-folder.ts'
 import type { PrintedLine } from './log-lines.ts'
 import { Slot, type SlotTimings } from './slot.ts'

@@ -14,7 +14,12 @@ import type { Egress, Mount, Sandbox, SandboxCapabilities, SandboxedCommand, San
 import { NICE, watchProcess } from './sandboxed-process.ts'
 import { createSeccompFilter } from './seccomp-filter.ts'
 
-/** The longest file that a command may write. */
+/**
+ * How far above a command's limit that of its user is, where something else than a refused fork tells that the limit is reached: the group,
+ * which the kernel asks second, or a count. Processes of the user's last command that have ended count too, until they are reaped.
+ */
+const SPARE_PROCESSES = 64
+/** The longest file that a command may write, where it names no other limit. */
 const FILE_BYTES_MAX = 64 * 1024 * 1024
 
 export interface BubblewrapParts {
@@ -78,7 +83,13 @@ export function createBubblewrapSandbox(parts: BubblewrapParts): Sandbox {
         staged.push(`mount --bind ${quote(mount.source)} ${quote(stage)}`)
         return { ...mount, source: stage }
       })
-      const { processes, openFiles, tmpBytes } = command.limits
+      const {
+        processes,
+        endsAtProcesses,
+        openFiles,
+        tmpBytes,
+        fileBytes = Math.max(FILE_BYTES_MAX, tmpBytes),
+      } = command.limits
       // Each program becomes the next, so this is one process. It leads into the limits first.
       const script = [
         ...(group?.joinFiles ?? []).map((file) => `echo $$ > ${quote(file)}`),
@@ -92,10 +103,17 @@ export function createBubblewrapSandbox(parts: BubblewrapParts): Sandbox {
           '--core=1',
           `--nofile=${Math.min(openFiles, openFilesMax)}`,
           // Writable mounts are on the machine's disk.
-          `--fsize=${Math.max(FILE_BYTES_MAX, tmpBytes)}`,
+          `--fsize=${fileBytes}`,
           ...(user === undefined
             ? []
-            : [`--nproc=${processes + 2}`, 'setpriv', '--reuid', String(user), '--regid', String(user)]),
+            : [
+                `--nproc=${processes + 2 + (group === undefined && endsAtProcesses !== true ? 0 : SPARE_PROCESSES)}`,
+                'setpriv',
+                '--reuid',
+                String(user),
+                '--regid',
+                String(user),
+              ]),
           ...(user === undefined ? [] : ['--clear-groups', '--no-new-privs']),
           'bwrap',
           '"$@"',
@@ -139,7 +157,7 @@ export function createBubblewrapSandbox(parts: BubblewrapParts): Sandbox {
       return watchProcess({
         child,
         group,
-        memoryBytes: command.limits.memoryBytes,
+        limits: command.limits,
         listLeft: () => (first === undefined ? [] : [first]),
         limitGrowth: (bytes) => limitGrowth(pid, user, bytes),
         onGone: () => {

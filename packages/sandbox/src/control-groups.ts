@@ -23,6 +23,8 @@ export interface ControlGroup {
   joinFiles: string[]
   /** How often the kernel ended a process because the memory was used up. */
   memoryKills(): Promise<number>
+  /** How often a process or thread was refused because there were as many as may be. */
+  processRefusals(): Promise<number>
   /** Anonymous memory and files in memory, in bytes. */
   memoryBytes(): Promise<number>
   kill(): void
@@ -106,14 +108,14 @@ function findOwnGroup(
 /**
  * Control groups that this process may divide further; undefined where there are none.
  *
- * name: what those that are made begin with. In version 2 a group that holds processes cannot be divided: this process and its relatives
+ * name: what those that are made begin with. calmMs: see CpuPriorityParts. In version 2 a group that holds processes cannot be divided: this process and its relatives
  * move into a group of their own, unless strangers are in the group too.
  */
-export async function openControlGroups(name: string): Promise<ControlGroups | undefined> {
+export async function openControlGroups(name: string, calmMs?: number): Promise<ControlGroups | undefined> {
   if (process.platform !== 'linux') return undefined
   try {
     const paths = readPaths()
-    const groups = (await openUnified(paths, name)) ?? openLegacy(paths, name)
+    const groups = (await openUnified(paths, name, calmMs)) ?? openLegacy(paths, name, calmMs)
     for (const prefix of groups?.prefixes ?? []) {
       mkdirSync(`${prefix}-trial`, { recursive: true })
       rmdirSync(`${prefix}-trial`)
@@ -125,7 +127,7 @@ export async function openControlGroups(name: string): Promise<ControlGroups | u
   }
 }
 
-function openLegacy(paths: Paths, name: string): ControlGroups | undefined {
+function openLegacy(paths: Paths, name: string, calmMs: number | undefined): ControlGroups | undefined {
   const prefixes = {} as Record<Controller, string>
   for (const controller of CONTROLLERS) {
     const own = findOwnGroup(paths, controller)
@@ -137,6 +139,7 @@ function openLegacy(paths: Paths, name: string): ControlGroups | undefined {
   const counted = accounts !== undefined && isWritable(accounts) ? join(accounts, name) : undefined
   const all = [...new Set([...Object.values(prefixes), ...(counted === undefined ? [] : [counted])])]
   return createGroups({
+    calmMs,
     version: 'v1',
     prefixes: all,
     usageFile: (owner) => (counted === undefined ? undefined : join(`${counted}-${owner}`, 'cpuacct.usage')),
@@ -161,6 +164,7 @@ function openLegacy(paths: Paths, name: string): ControlGroups | undefined {
       ])
       return {
         killsFile: join(folder('memory'), 'memory.oom_control'),
+        refusalsFile: join(folder('pids'), 'pids.events'),
         statistics: join(folder('memory'), 'memory.stat'),
         counted: ['total_rss', 'total_shmem'],
       }
@@ -168,7 +172,7 @@ function openLegacy(paths: Paths, name: string): ControlGroups | undefined {
   })
 }
 
-async function openUnified(paths: Paths, name: string): Promise<ControlGroups | undefined> {
+async function openUnified(paths: Paths, name: string, calmMs: number | undefined): Promise<ControlGroups | undefined> {
   let own = findOwnGroup(paths, undefined)
   // An earlier sandbox of this process, or of one that started it, has divided the group already.
   if (own !== undefined && basename(own) === OWN_TASKS) own = dirname(own)
@@ -187,6 +191,7 @@ async function openUnified(paths: Paths, name: string): Promise<ControlGroups | 
   }
   const prefix = join(own, name)
   return createGroups({
+    calmMs,
     version: 'v2',
     prefixes: [prefix],
     usageFile: (owner) => join(`${prefix}-${owner}`, 'cpu.stat'),
@@ -207,6 +212,7 @@ async function openUnified(paths: Paths, name: string): Promise<ControlGroups | 
       ])
       return {
         killsFile: join(folder, 'memory.events'),
+        refusalsFile: join(folder, 'pids.events'),
         statistics: join(folder, 'memory.stat'),
         counted: ['anon', 'shmem'],
       }
@@ -222,6 +228,8 @@ function isRelative(pid: number): boolean {
 interface GroupFiles {
   /** Holds a line `oom_kill N`. */
   killsFile: string
+  /** Holds a line `max N`. */
+  refusalsFile: string
   /** Holds lines of name and bytes. */
   statistics: string
   counted: string[]
@@ -229,6 +237,8 @@ interface GroupFiles {
 
 /** What the two versions do in different ways. Files of an owner are those of its own group. */
 interface Version extends Pick<ControlGroups, 'version' | 'prefixes'> {
+  /** See CpuPriorityParts. */
+  calmMs: number | undefined
   /** Begins with the CPU time used; undefined where it cannot be known. */
   usageFile(owner: string): string | undefined
   usagePerMicrosecond: number
@@ -239,10 +249,11 @@ interface Version extends Pick<ControlGroups, 'version' | 'prefixes'> {
   limit(owner: string, command: string, limits: SandboxLimits): Promise<GroupFiles>
 }
 
-function createGroups({ version, prefixes, ...files }: Version): ControlGroups {
+function createGroups({ version, prefixes, calmMs, ...files }: Version): ControlGroups {
   const owners = new Map<string, { commands: number; made: Promise<void> }>()
   const foldersOf = (owner: string): string[] => prefixes.map((prefix) => `${prefix}-${owner}`)
   const cpuPriority = createCpuPriority({
+    calmMs,
     openUsage: (owner) => {
       const file = files.usageFile(owner)
       return file === undefined ? undefined : openUsage(file, files.usagePerMicrosecond)
@@ -324,7 +335,10 @@ function openUsage(file: string, perMicrosecond: number): UsageReader {
   }
 }
 
-function createGroup(folders: string[], { killsFile, statistics, counted }: GroupFiles): Omit<ControlGroup, 'remove'> {
+function createGroup(
+  folders: string[],
+  { killsFile, refusalsFile, statistics, counted }: GroupFiles,
+): Omit<ControlGroup, 'remove'> {
   const readNumbers = async (file: string): Promise<Map<string, number>> => {
     try {
       const lines = (await readFile(file, 'utf8')).trim().split('\n')
@@ -337,6 +351,7 @@ function createGroup(folders: string[], { killsFile, statistics, counted }: Grou
   return {
     joinFiles: folders.map((folder) => join(folder, 'cgroup.procs')),
     memoryKills: async () => (await readNumbers(killsFile)).get('oom_kill') ?? 0,
+    processRefusals: async () => (await readNumbers(refusalsFile)).get('max') ?? 0,
     memoryBytes: async () => {
       const numbers = await readNumbers(statistics)
       return counted.reduce((sum, name) => sum + (numbers.get(name) ?? 0), 0)

@@ -79,3 +79,20 @@ test('an owner whose group goes and comes back is idle from the start, or forgot
   expect(idle).toEqual([])
   owners.close()
 })
+
+test('an owner with an end to meet gets a share every now and then, however busy the others are', () => {
+  const owners = createCpuPriority({
+    calmMs: 2 * LOOK_MS,
+    openUsage: (owner) => ({ microseconds: () => used[owner] ?? 0, close: () => {} }),
+    setIdle: (owner, isIdle) => (idle = isIdle ? [owner] : []),
+  })
+  owners.add('a')
+  use('a', 1, 2)
+  expect(idle).toEqual(['a'])
+  // Idle, it gets nothing.
+  use('a', 0, 3)
+  expect(idle).toEqual([])
+  use('a', 1, 3)
+  expect(idle).toEqual(['a'])
+  owners.close()
+})

@@ -5,6 +5,8 @@ export interface UsageReader {
 }
 
 export interface CpuPriorityParts {
+  /** Milliseconds below the share after which an owner counts as any other again. Default: CALM_MS. */
+  calmMs?: number | undefined
   /** undefined where it cannot be known. May throw. */
   openUsage(owner: string): UsageReader | undefined
   /** An idle owner runs when nothing else of the machine wants to, and makes way at once. */
@@ -45,7 +47,7 @@ interface Owner {
  * Puts owners that keep a core busy behind all others. Shares and quotas say how much one gets; how long others wait for their turn
  * depends on whether the kernel may interrupt it.
  */
-export function createCpuPriority({ openUsage, setIdle }: CpuPriorityParts): CpuPriority {
+export function createCpuPriority({ openUsage, setIdle, calmMs = CALM_MS }: CpuPriorityParts): CpuPriority {
   const owners = new Map<string, Owner>()
   let lookedAt = performance.now()
 
@@ -67,7 +69,7 @@ export function createCpuPriority({ openUsage, setIdle }: CpuPriorityParts): Cpu
         }
         owner.usedMicroseconds = used
       }
-      if (now - owner.busyAt <= CALM_MS) continue
+      if (now - owner.busyAt <= calmMs) continue
       if (owner.isIdle && usage !== undefined) setIdle(name, false)
       owner.isIdle = false
       if (usage === undefined) owners.delete(name)

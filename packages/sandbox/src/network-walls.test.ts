@@ -1,223 +1,54 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Request } from './namespace-sandbox.ts'
 import type { SandboxOptions } from './open-sandbox.ts'
+import {
+  ARRIVING,
+  CLOSED,
+  type Dial,
+  dialAll,
+  type MachineProgram,
+  openTestNetwork,
+  OWN,
+  PUBLIC,
+  type TestNetwork,
+} from './test-network.ts'
 import { findTestObstacle } from './test-obstacle.ts'
 
 const obstacle = findTestObstacle(['bwrap', 'pasta', 'nft', 'ip', 'nsenter', 'setpriv', 'prlimit'])
 
-/**
- * Two namespaces, joined by a cable and by nothing with the machine: `machine`, whose uplink the sandbox finds, and `internet`, which
- * holds every host that is not the machine's, private ones included.
- */
-const machine = `sandbox-test-machine-${process.pid}`
-const internet = `sandbox-test-internet-${process.pid}`
-const settings = join('/etc/netns', machine)
-const OWN = '203.0.113.200'
-const GATEWAY = '203.0.113.193'
-const NAME_SERVER = '203.0.113.53'
-const PUBLIC = '203.0.113.9'
-const HOSTS = [
-  { name: 'public', address: PUBLIC, port: 80 },
-  { name: 'private', address: '10.0.0.1', port: 80 },
-  { name: 'metadata', address: '169.254.169.254', port: 80 },
-  { name: 'mapped', address: '::ffff:10.0.0.1', port: 81 },
-  { name: 'neighbour', address: '10.0.0.2', port: 80 },
-  { name: 'gateway', address: GATEWAY, port: 80 },
-]
-const NAMES = { 'public.example': PUBLIC, 'private.example': '10.0.0.1', 'metadata.example': '169.254.169.254' }
-
-const ip = (...args: string[]): void => void execFileSync('ip', args, { stdio: 'pipe' })
-
-interface Dial {
-  /** A URL that is fetched, or host and port that a connection or datagram goes to. */
-  url?: string
-  tcp?: [host: string, port: number]
-  udp?: [host: string, port: number]
-}
-
-/** Whatever stands for 10.0.0.1, for 169.254.169.254 or for the machine itself. */
-const CLOSED: Dial[] = [
-  ...[
-    '10.0.0.1',
-    '167772161',
-    '0x0a000001',
-    '0xa.0.0.1',
-    '012.0.0.1',
-    '10.1',
-    '[::ffff:10.0.0.1]',
-    '[::ffff:a00:1]',
-    '[64:ff9b::a00:1]',
-    '[2002:a00:1::]',
-    '[::10.0.0.1]',
-    'private.example',
-    '169.254.169.254',
-    '2852039166',
-    '0xa9fea9fe',
-    '0251.0376.0251.0376',
-    '169.254.43518',
-    '[::ffff:169.254.169.254]',
-    '[::ffff:a9fe:a9fe]',
-    '[64:ff9b::a9fe:a9fe]',
-    'metadata.example',
-    '[::ffff:10.0.0.1]:81',
-    '10.0.0.1:81',
-    OWN,
-    '127.0.0.1',
-    'localhost',
-    '0.0.0.0',
-    '[::1]',
-    '[::]',
-    '[fe80::1]',
-    '198.18.0.5',
-    '198.19.255.1',
-    '198.19.255.2',
-    '100.64.0.1',
-    '172.16.0.1',
-    '192.168.0.1',
-    '224.0.0.1',
-  ].map((host) => ({ url: `http://${host}/` })),
-  { url: `http://public.example/?to=${encodeURIComponent('http://10.0.0.1/')}` },
-  { url: `http://public.example/?to=${encodeURIComponent('http://metadata.example/')}` },
-  { tcp: ['10.0.0.1', 80] },
-  { tcp: ['169.254.169.254', 80] },
-  { tcp: ['::ffff:10.0.0.1', 81] },
-  { udp: ['10.0.0.1', 80] },
-  { udp: ['10.0.0.1', 53] },
-  { udp: ['169.254.169.254', 80] },
-  { udp: ['::ffff:10.0.0.1', 81] },
-]
-
-/** Those of them behind which a host listens. */
-const ARRIVING: Dial[] = [
-  ...['10.0.0.1', '[::ffff:10.0.0.1]', '169.254.169.254', 'private.example', OWN].map((host) => ({
-    url: `http://${host}/`,
-  })),
-  { tcp: ['::ffff:10.0.0.1', 81] },
-  { udp: ['10.0.0.1', 80] },
-  { udp: ['169.254.169.254', 80] },
-]
-
-/** Tries them in turn and answers with what each said; ends with a datagram to the public host, which arrives after all before it. */
-const dialAll = (dials: Dial[]): string => `
-  const net = require('node:net'), dgram = require('node:dgram')
-  const dial = async ({ url, tcp, udp }) => {
-    if (url) return fetch(url, { signal: AbortSignal.timeout(3000) }).then((answer) => answer.text(), (error) => 'failed ' + (error.cause?.code ?? error.name))
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, tcp ? 3000 : 300, 'failed by time')
-      const settle = (text) => { clearTimeout(timer); resolve(text) }
-      if (tcp) { const socket = net.connect(tcp[1], tcp[0], () => { settle('connected'); socket.destroy() }); socket.on('error', (error) => settle('failed ' + error.code)) }
-      else { const socket = dgram.createSocket(udp[0].includes(':') ? 'udp6' : 'udp4'); socket.on('error', (error) => settle('failed ' + error.code)); socket.on('message', (text) => settle(String(text))); socket.send('hello', udp[1], udp[0], (error) => error && settle('failed ' + error.code)) }
-    })
-  }
-  (async () => {
-    const answers = []
-    for (const each of ${JSON.stringify(dials)}) answers.push(await dial(each))
-    console.log(JSON.stringify(answers)); process.exit()
-  })()`
-
 describe.skipIf(obstacle !== undefined)('the network of deployments', { timeout: 120_000 }, () => {
   const folder = mkdtempSync(join(tmpdir(), 'network-walls-'))
-  let hosts: ChildProcess
-  const machines: ChildProcess[] = []
+  let network: TestNetwork
   let made = 0
+  const report = (): Promise<unknown> => network.report()
 
-  /** What a program says next. Throws if it ends instead. */
-  const hear = (program: ChildProcess): Promise<unknown> =>
-    new Promise((resolve, reject) => {
-      const ended = (): void => reject(new Error('The program of the test has ended'))
-      program.once('exit', ended)
-      program.once('message', (message) => {
-        program.off('exit', ended)
-        resolve(message)
-      })
-    })
-  const tell = (program: ChildProcess, message: object | string): Promise<unknown> => {
-    const answer = hear(program)
-    program.send(message)
-    return answer
-  }
-  const end = async (program: ChildProcess): Promise<void> => {
-    if (program.exitCode !== null || program.signalCode !== null) return
-    const ended = once(program, 'exit')
-    program.kill('SIGKILL')
-    await ended
-  }
-  const report = async (): Promise<unknown> => tell(hosts, 'report')
-
-  interface Machine {
-    program: ChildProcess
-    ask(request: Request): Promise<unknown>
+  interface Machine extends MachineProgram<Request> {
     dial(name: string, dials: Dial[]): Promise<string[]>
   }
   const startMachine = async (options: Partial<SandboxOptions> = {}): Promise<Machine> => {
     made += 1
-    const program = spawn(
-      'ip',
-      [
-        'netns',
-        'exec',
-        machine,
-        process.execPath,
-        join(import.meta.dirname, 'namespace-sandbox.ts'),
-        JSON.stringify({ folder: join(folder, `sandbox-${made}`), mode: 'required', ...options }),
-        OWN,
-      ],
-      { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] },
-    )
-    machines.push(program)
-    await hear(program)
-    const ask = async (request: Request): Promise<unknown> => {
-      const answer = (await tell(program, request)) as { value: unknown } | { error: string }
-      if ('error' in answer) throw new Error(answer.error)
-      return answer.value
-    }
+    const settings = { folder: join(folder, `sandbox-${made}`), mode: 'required', ...options }
+    const script = join(import.meta.dirname, 'namespace-sandbox.ts')
+    const program = await network.startProgram<Request>(script, [JSON.stringify(settings), OWN])
     return {
-      program,
-      ask,
-      dial: async (name, dials) =>
-        JSON.parse((await ask({ kind: 'run', name, networkId: name, code: dialAll(dials) })) as string) as string[],
+      ...program,
+      dial: async (name, dials) => {
+        const said = await program.ask({ kind: 'run', name, networkId: name, code: dialAll(dials) })
+        return JSON.parse(said as string) as string[]
+      },
     }
   }
 
   beforeAll(async () => {
-    for (const name of [machine, internet]) {
-      ip('netns', 'add', name)
-      ip('-n', name, 'link', 'set', 'lo', 'up')
-    }
-    ip('link', 'add', 'name', 'uplink', 'netns', machine, 'type', 'veth', 'peer', 'name', 'downlink', 'netns', internet)
-    ip('-n', machine, 'address', 'add', `${OWN}/28`, 'dev', 'uplink')
-    ip('-n', internet, 'address', 'add', `${GATEWAY}/28`, 'dev', 'downlink')
-    ip('-n', machine, 'link', 'set', 'uplink', 'up')
-    ip('-n', internet, 'link', 'set', 'downlink', 'up')
-    ip('-n', machine, 'route', 'add', 'default', 'via', GATEWAY)
-    for (const address of [PUBLIC, NAME_SERVER, '10.0.0.1', '10.0.0.2', '169.254.169.254'])
-      ip('-n', internet, 'address', 'add', `${address}/32`, 'dev', 'lo')
-    mkdirSync(settings, { recursive: true })
-    writeFileSync(join(settings, 'resolv.conf'), `nameserver ${NAME_SERVER}\n`)
-    const script = join(import.meta.dirname, 'namespace-hosts.ts')
-    const args = ['netns', 'exec', internet, process.execPath, script, JSON.stringify(HOSTS), NAME_SERVER]
-    hosts = spawn('ip', [...args, JSON.stringify(NAMES)], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
-    await hear(hosts)
+    network = await openTestNetwork()
   }, 60_000)
-
-  afterEach(async () => {
-    for (const program of machines.splice(0)) await end(program)
-  }, 60_000)
+  afterEach(() => network.endPrograms(), 60_000)
   afterAll(async () => {
-    if (hosts !== undefined) await end(hosts)
-    for (const name of [machine, internet]) ip('netns', 'delete', name)
-    rmSync(settings, { recursive: true, force: true })
+    await network?.close()
     rmSync(folder, { recursive: true, force: true })
-    try {
-      rmdirSync('/etc/netns')
-    } catch {
-      // Another's settings are there.
-    }
   }, 60_000)
 
   test('public hosts are reached, by address and by name, and no other host in any spelling', async () => {
@@ -349,7 +180,7 @@ describe.skipIf(obstacle !== undefined)('the network of deployments', { timeout:
     const first = await startMachine({ folder: own })
     const code = `console.log('up'); setInterval(() => {}, 1000)`
     await first.ask({ kind: 'run', name: 'steady', networkId: 'steady', code, waitsForOutput: true })
-    await end(first.program)
+    await first.end()
     const next = await startMachine({ folder: own })
     const { namespaces } = (await next.ask({ kind: 'networks' })) as { namespaces: string[] }
     expect(namespaces).toEqual([])

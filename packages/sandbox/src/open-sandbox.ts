@@ -17,6 +17,8 @@ export type SandboxMode = 'auto' | 'required' | 'none'
 export interface SandboxOptions {
   /** Absolute, of this sandbox alone; made. What it leaves there lets the next one tidy up. */
   folder: string
+  /** What it runs, for sentences to the operator, and how to go on without walls. Default: Functions. */
+  use?: SandboxUse
   mode: SandboxMode
   /** Default: public. With plain processes it is always the machine's own. */
   egress?: Egress
@@ -24,12 +26,30 @@ export interface SandboxOptions {
   egressAllow?: readonly string[]
   /** Default: true, where they can be written. */
   hasControlGroups?: boolean
+  /** How long commands that burned the CPU are behind all others, once they got little of it. Default: 10 s. */
+  cpuCalmMs?: number
   /** How long a network outlives its last command, in milliseconds. */
   networkIdleMs?: number
   /** Told what went wrong and was put right. */
   onWarning?: (message: string) => void
 }
 
+/** How sentences name what a sandbox runs. */
+interface SandboxUse {
+  /** In the plural, at the start of a sentence. */
+  name: string
+  /** What an operator may do instead of installing bubblewrap. */
+  withoutWalls: string
+  /** What an operator may do instead of closing private addresses. */
+  withoutNetwork: string
+}
+
+const FUNCTIONS: SandboxUse = {
+  name: 'Functions',
+  withoutWalls: 'set FUNCTION_SANDBOX=none to run them without walls',
+  withoutNetwork:
+    'set FUNCTION_EGRESS=none to let them reach nothing, or FUNCTION_EGRESS=host to let them reach everything that this machine can reach',
+}
 const NETWORK_IDLE_MS = 60_000
 const isRoot = process.getuid?.() === 0
 
@@ -44,7 +64,7 @@ export const idOf = (folder: string): string =>
  * has the folder. Throws RangeError for an invalid entry of egressAllow.
  */
 export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
-  const { folder, mode, egress = 'public', onWarning = () => undefined } = options
+  const { folder, mode, egress = 'public', use = FUNCTIONS, onWarning = () => undefined } = options
   const allowances = (options.egressAllow ?? []).map(parseEgressAllowance)
   mkdirSync(folder, { recursive: true })
   claim(join(folder, 'owner.json'))
@@ -64,7 +84,7 @@ export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
   const obstacle = wantsWalls && userObstacle !== undefined ? await findObstacle(false) : undefined
   if (mode === 'required' && obstacle !== undefined)
     throw new Error(
-      `Functions need bubblewrap, and it does not work here: ${obstacle}. Install the package bubblewrap (apt install bubblewrap) and allow user namespaces, or set FUNCTION_SANDBOX=none to run them without walls`,
+      `${use.name} need bubblewrap, and it does not work here: ${obstacle}. Install the package bubblewrap (apt install bubblewrap) and allow user namespaces, or ${use.withoutWalls}`,
     )
 
   const isIsolated = wantsWalls && obstacle === undefined
@@ -74,10 +94,11 @@ export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
     )
   if (isIsolated && networkObstacle !== undefined)
     throw new Error(
-      `Functions cannot be kept from private addresses: ${networkObstacle}. Install the packages passt, nftables and iproute2 and run as root, or set FUNCTION_EGRESS=none to let them reach nothing, or FUNCTION_EGRESS=host to let them reach everything that this machine can reach`,
+      `${use.name} cannot be kept from private addresses: ${networkObstacle}. Install the packages passt, nftables and iproute2 and run as root, or ${use.withoutNetwork}`,
     )
 
-  const groups = options.hasControlGroups === false ? undefined : await openControlGroups(`sandbox-${id}`)
+  const groups =
+    options.hasControlGroups === false ? undefined : await openControlGroups(`sandbox-${id}`, options.cpuCalmMs)
   writeFileSync(groupsFile, JSON.stringify(groups?.prefixes ?? []))
   const users = isIsolated && userObstacle === undefined ? tryUsers() : undefined
   const capabilities: SandboxCapabilities = {

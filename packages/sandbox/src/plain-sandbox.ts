@@ -42,7 +42,7 @@ export function createPlainSandbox({ capabilities, groups, journal }: PlainParts
       return watchProcess({
         child,
         group,
-        memoryBytes: command.limits.memoryBytes,
+        limits: command.limits,
         listLeft: () => listProcessGroup(pid),
         limitGrowth: async (bytes) => {
           if (hasProgram('prlimit')) await runScript(`prlimit --pid ${pid} --data=${dataBytes(pid) + bytes}`)

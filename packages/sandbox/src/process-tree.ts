@@ -83,6 +83,18 @@ export function listDescendants(pid: number): number[] {
   return found
 }
 
+/** Threads of a process and of all that descend from it; where /proc is missing, processes. */
+export function countThreads(pid: number): number {
+  let threads = 0
+  for (const each of [pid, ...listDescendants(pid)])
+    try {
+      threads += isLinux ? Number(parseStat(readFileSync(`/proc/${each}/stat`, 'latin1'))[17]) : 1
+    } catch {
+      // It has ended meanwhile.
+    }
+  return threads
+}
+
 /** Ends a process and all that descend from it, which it returns. It is stopped first, so that it starts no other meanwhile. */
 export function killTree(pid: number): number[] {
   killProcess(pid, 'SIGSTOP')

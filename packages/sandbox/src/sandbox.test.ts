@@ -247,6 +247,13 @@ for (const { kind, options, needsWalls } of KINDS)
       })
     })
 
+    // Plain processes without control groups have no limit that a test may try.
+    test.skipIf(!hasGroups && !needsWalls)('more processes than may be end the command, if it is told so', async () => {
+      const argv = ['/usr/bin/perl', '-e', 'defined fork or sleep 60 while 1']
+      const limits = { ...LIMITS, endsAtProcesses: true }
+      expect(await run('', { argv, limits })).toMatchObject({ cause: 'processes', signal: 'SIGKILL' })
+    })
+
     test.skipIf(!hasGroups)('what its connections hold is limited, and the command lives', async () => {
       const code = `use Socket; use Fcntl; my @open; my $held = 0; my $piece = 'x' x 65536;
         socket(my $server, AF_INET, SOCK_STREAM, 0); bind($server, sockaddr_in(0, INADDR_LOOPBACK)); listen($server, 500);

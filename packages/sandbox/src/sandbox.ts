@@ -34,7 +34,11 @@ export interface SandboxLimits {
   /** Of all processes together, files in memory included. */
   memoryBytes: number
   processes: number
+  /** What happens at the limit of processes: the next cannot be started (default), or the command ends. */
+  endsAtProcesses?: boolean
   openFiles: number
+  /** The longest file that may be written. Default: 64 MiB, or the size of /tmp where that is more. */
+  fileBytes?: number
   /** Size of /tmp, which is in memory. */
   tmpBytes: number
   /** Share of the CPU when it is contended; 100 is one part. */
@@ -57,13 +61,13 @@ export interface SandboxedCommand {
 }
 
 /**
- * How a process tree ended. cause 'memory': its memory limit ended it. signal: what ended it, where one did; an exit code of 128 and a
+ * How a process tree ended. cause 'memory', 'processes': that limit ended it. signal: what ended it, where one did; an exit code of 128 and a
  * signal's number counts as that signal, as shells and bubblewrap report it.
  */
 export interface SandboxExit {
   code: number | null
   signal: NodeJS.Signals | null
-  cause: 'exit' | 'memory' | 'killed'
+  cause: 'exit' | 'memory' | 'processes' | 'killed'
 }
 
 export interface SandboxedProcess {

@@ -2,14 +2,14 @@ import type { ChildProcess } from 'node:child_process'
 import { constants } from 'node:os'
 import type { Duplex, Readable, Writable } from 'node:stream'
 import type { ControlGroup } from './control-groups.ts'
-import { endProcesses, killProcess, killTree, treeMemoryBytes } from './process-tree.ts'
-import type { SandboxedProcess, SandboxExit } from './sandbox.ts'
+import { countThreads, endProcesses, killProcess, killTree, treeMemoryBytes } from './process-tree.ts'
+import type { SandboxedProcess, SandboxExit, SandboxLimits } from './sandbox.ts'
 
 export interface ProcessToWatch {
   child: ChildProcess
   /** Without one, memory is summed up every second. */
   group: ControlGroup | undefined
-  memoryBytes: number
+  limits: SandboxLimits
   /** Processes that may outlive the child by a moment, where no control group lists them. */
   listLeft(): number[]
   limitGrowth(bytes: number): Promise<void>
@@ -35,7 +35,7 @@ function describeExit(code: number | null, signal: NodeJS.Signals | null): Pick<
 
 /** Follows a process tree until nothing of it is left, and ends it when its memory is used up. */
 export function watchProcess(watched: ProcessToWatch): SandboxedProcess {
-  const { child, group } = watched
+  const { child, group, limits } = watched
   const [stdin, stdout, stderr, control] = child.stdio as unknown as [Writable, Readable, Readable, Duplex]
   const { pid } = child
   if (pid === undefined) throw new Error('The process has not started')
@@ -47,7 +47,7 @@ export function watchProcess(watched: ProcessToWatch): SandboxedProcess {
   let isOver = false
   const killed: number[] = []
 
-  const kill = (why: 'memory' | 'killed'): void => {
+  const kill = (why: 'memory' | 'processes' | 'killed'): void => {
     if (isOver) return
     if (cause === 'exit') cause = why
     killed.push(...killTree(pid), ...watched.listLeft())
@@ -55,12 +55,21 @@ export function watchProcess(watched: ProcessToWatch): SandboxedProcess {
     group?.kill()
   }
 
+  /** Which limit was reached. Where a control group holds it, the kernel has refused something. */
+  const findLimit = async (): Promise<'memory' | 'processes' | undefined> => {
+    if (group === undefined) {
+      if ((await treeMemoryBytes(pid)) > TOLERANCE * limits.memoryBytes) return 'memory'
+      return limits.endsAtProcesses === true && countThreads(pid) >= limits.processes ? 'processes' : undefined
+    }
+    // The kernel ends one process of a tree; what is left of it is of no use.
+    if ((await group.memoryKills()) > 0) return 'memory'
+    return limits.endsAtProcesses === true && (await group.processRefusals()) > 0 ? 'processes' : undefined
+  }
+
   const timer = setInterval(() => {
     void (async () => {
-      if (group !== undefined) {
-        // The kernel ends one process of a tree; what is left of it is of no use.
-        if ((await group.memoryKills()) > 0) kill('memory')
-      } else if ((await treeMemoryBytes(pid)) > TOLERANCE * watched.memoryBytes) kill('memory')
+      const limit = await findLimit()
+      if (limit !== undefined) kill(limit)
     })()
   }, WATCH_MS)
   timer.unref()
@@ -69,7 +78,7 @@ export function watchProcess(watched: ProcessToWatch): SandboxedProcess {
   const exited = new Promise<SandboxExit>((resolve) => {
     child.once('exit', (code, signal) => {
       void (async () => {
-        if (group !== undefined && cause === 'exit' && (await group.memoryKills()) > 0) cause = 'memory'
+        if (group !== undefined && cause === 'exit') cause = (await findLimit()) ?? 'exit'
         isOver = true
         clearInterval(timer)
         await endProcesses(() => [...killed, ...watched.listLeft()])
