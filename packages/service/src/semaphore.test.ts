@@ -29,3 +29,21 @@ test('a slot comes back when the work fails', async () => {
   await expect(withSlot(() => Promise.reject(new Error('broken')))).rejects.toThrow('broken')
   await expect(withSlot(async () => 'fine')).resolves.toBe('fine')
 })
+
+test('work that is called off before its turn is not begun, and leaves its place to the next', async () => {
+  const withSlot = createSemaphore({ kind: 'test', slots: 1, queueMax: 2, refuse: () => new Error('full') })
+  const gate = Promise.withResolvers<void>()
+  const first = withSlot(() => gate.promise)
+  const leaving = new AbortController()
+  const begun: string[] = []
+  const called = withSlot(async () => void begun.push('called off'), leaving.signal)
+  const next = withSlot(async () => void begun.push('next'))
+  expect(withSlot.requireRoom).toThrow('full')
+  leaving.abort(new Error('not any more'))
+  await expect(called).rejects.toThrow('not any more')
+  withSlot.requireRoom()
+  gate.resolve()
+  await Promise.all([first, next])
+  expect(begun).toEqual(['next'])
+  await expect(withSlot(async () => 'begun', leaving.signal)).rejects.toThrow('not any more')
+})

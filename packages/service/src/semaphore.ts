@@ -9,7 +9,8 @@ interface SemaphoreOptions {
 }
 
 interface Semaphore {
-  <T>(work: () => Promise<T>): Promise<T>
+  /** signal: aborted before its turn, the work is not begun, and the reason is thrown. */
+  <T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T>
   /** Throws what `refuse` makes if work would be refused now. Call it before work that takes preparation. */
   requireRoom(): void
 }
@@ -22,12 +23,25 @@ export function createSemaphore({ kind, slots, queueMax, refuse }: SemaphoreOpti
   const requireRoom = (): void => {
     if (running >= slots && queue.length >= queueMax) throw refuse()
   }
-  const inTurn = async <T>(work: () => Promise<T>): Promise<T> => {
+  const waitForTurn = (signal?: AbortSignal): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const begin = (): void => {
+        signal?.removeEventListener('abort', leave)
+        resolve()
+      }
+      const leave = (): void => {
+        queue.splice(queue.indexOf(begin), 1)
+        reject(signal?.reason as Error)
+      }
+      queue.push(begin)
+      signal?.addEventListener('abort', leave, { once: true })
+    })
+  const inTurn = async <T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> => {
+    signal?.throwIfAborted()
     requireRoom()
     if (running >= slots) {
       seenWaiting.inc()
-      await new Promise<void>((resolve) => queue.push(resolve))
-      seenWaiting.dec()
+      await waitForTurn(signal).finally(() => seenWaiting.dec())
     } else running++
     seenRunning.inc()
     try {

@@ -1,0 +1,403 @@
+import { createHash } from 'node:crypto'
+import { createReadStream, lstatSync, realpathSync } from 'node:fs'
+import { lstat, readdir, readFile, readlink, realpath } from 'node:fs/promises'
+import { basename, dirname, join, posix } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { findServer, type Tree, UnusableOutput, WORKERS } from '@platform/build-output/read-output'
+import { Warnings } from '@platform/build-output/warnings'
+
+/** What a build left, to be read like an archive. */
+export interface BuiltProject extends Tree {
+  /** Where the output begins: '' or a folder below the project. */
+  root: string
+  /** Of a Node server: links below the project by path, each with its target as it is written. They stay links. */
+  links: ReadonlyMap<string, string>
+  /** Sentences on what was left out. */
+  warnings: string[]
+  /** A file of `files` with the SHA-256 of its content. */
+  content(path: string): Promise<BuiltFile & { sha256: Buffer }>
+}
+
+interface BuiltFile {
+  bytes: number
+  /** Absolute; no link is on the way. */
+  source: string
+  isExecutable: boolean
+  /** In milliseconds since 1970. */
+  changedAt: number
+}
+
+export interface BuiltProjectOptions {
+  /** Absolute. Nobody writes to it any more. */
+  folder: string
+  /** Where the package.json of the build is, below the project. */
+  root: string
+  /** vercel.json's. */
+  outputDirectory: string | undefined
+  /** Whether the archive held a path. A file that it did not hold, or that changed since, is the build's. */
+  isSource(path: string): boolean
+  /** In milliseconds since 1970. */
+  builtSince: number
+  bytesMax: number
+}
+
+const MIB = 1_048_576
+const FILE_BYTES_MAX = 256 * MIB
+const ENTRIES_MAX = 50_000
+/** What is looked through to find the output, node_modules apart. */
+const LOOKED_THROUGH_MAX = 200_000
+const DEPTH_MAX = 64
+/** As archives have it. Two of them, and the folder in front, fit into what the system takes. */
+const PATH_BYTES_MAX = 2_048
+/** Of all paths together, since each is kept in memory. */
+const PATHS_LENGTH_MAX = 32 * MIB
+/** Kept from one build to the next, and nothing that is served. */
+const LEFT_OUT = /(?:^|\/)(?:\.git|node_modules\/\.cache|\.next\/cache|\.yarn\/cache|\.turbo)$/
+/** What frameworks keep there is no site, though there are pages in it. */
+const INTERMEDIATE = /(?:^|\/)\.(?:next|nuxt|svelte-kit)\//
+const OUTPUT = '.vercel/output'
+
+const shown = (path: string): string => JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path)
+const at = (folder: string, name: string): string => (folder === '' ? name : `${folder}/${name}`)
+const tooMany = (): UnusableOutput => new UnusableOutput(`The build left more than ${ENTRIES_MAX} files to deploy`)
+const tooMuch = (): UnusableOutput =>
+  new UnusableOutput(
+    `The build left too much to look through: ${LOOKED_THROUGH_MAX} files, folders and links beside node_modules, and paths of ${PATHS_LENGTH_MAX / MIB} MiB together, are allowed`,
+  )
+
+function requireName(path: string): void {
+  // oxlint-disable-next-line no-control-regex -- these are what is looked for
+  if (/[\u0000-\u001f\u007f\\]/.test(path) || !path.isWellFormed())
+    throw new UnusableOutput(
+      `The build made ${shown(path)}, a name with a backslash or a character that is not printed`,
+    )
+  // What is not UTF-8 arrives with this in its place.
+  if (path.includes('\ufffd')) throw new UnusableOutput(`The build made ${shown(path)}, a name that is not UTF-8`)
+  if (Buffer.byteLength(path) > PATH_BYTES_MAX)
+    throw new UnusableOutput(`The build made ${shown(path)}, a path of more than ${PATH_BYTES_MAX} bytes`)
+  if (path.split('/').length > DEPTH_MAX)
+    throw new UnusableOutput(`The build made ${shown(path)}, more than ${DEPTH_MAX} folders deep`)
+}
+
+/** Counts what is looked through, so that no build makes the platform look without end or keep paths without end. */
+function openBudget(): { spend(path: string): void } {
+  let entries = 0
+  let length = 0
+  return {
+    spend(path) {
+      entries++
+      length += path.length
+      if (entries > LOOKED_THROUGH_MAX || length > PATHS_LENGTH_MAX) throw tooMuch()
+    },
+  }
+}
+
+interface Link {
+  /** As it is written. */
+  target: string
+  /** Absolute; no other link is on the way. */
+  source: string
+}
+
+interface Scan {
+  /** The folder that was looked through, absolute and without links. */
+  start: string
+  files: Map<string, BuiltFile>
+  links: Map<string, Link>
+}
+
+/** Where a path below the project really is. undefined: it is not there, or not of the project. */
+async function findReal(folder: string, path: string): Promise<string | undefined> {
+  const real = await realpath(join(folder, path)).catch(() => undefined)
+  return real === folder || (real !== undefined && isInside(folder, real)) ? real : undefined
+}
+
+interface ScanOptions {
+  hasModules: boolean
+  entriesMax: number
+}
+
+/**
+ * Looks through a folder of the project. below: its path in the project, '' for all of it; links on this way are followed as long as they stay in
+ * the project, and all others are listed.
+ */
+async function scan(folder: string, below: string, { hasModules, entriesMax }: ScanOptions): Promise<Scan> {
+  const start = await findReal(folder, below)
+  if (start === undefined) throw new UnusableOutput(`The build left nothing of the project at ${shown(below)}`)
+  const files: Scan['files'] = new Map()
+  const links: Scan['links'] = new Map()
+  const budget = openBudget()
+  const waiting = [{ path: below, place: start }]
+  for (let waited = waiting.pop(); waited !== undefined; waited = waiting.pop()) {
+    const next = waited
+    const pathOf = ({ name }: { name: string }): string => at(next.path, name)
+    const entries = (await readdir(next.place, { withFileTypes: true })).filter(
+      (entry) => (hasModules || entry.name !== 'node_modules') && !LEFT_OUT.test(pathOf(entry)),
+    )
+    for (const entry of entries) budget.spend(pathOf(entry))
+    for (const entry of entries) {
+      const path = pathOf(entry)
+      requireName(path)
+      const source = join(next.place, entry.name)
+      if (entry.isDirectory()) waiting.push({ path, place: source })
+      else if (entry.isSymbolicLink()) links.set(path, { target: await readlink(source), source })
+      else if (entry.isFile()) files.set(path, fileOf(source, await lstat(source)))
+      if (files.size + links.size > entriesMax) throw tooMany()
+    }
+  }
+  return { start, files, links }
+}
+
+const fileOf = (
+  source: string,
+  { size, mode, mtimeMs }: { size: number; mode: number; mtimeMs: number },
+): BuiltFile => ({
+  bytes: size,
+  source,
+  isExecutable: (mode & 0o111) !== 0,
+  changedAt: mtimeMs,
+})
+
+/** Answers a question about a path as it did the first time. */
+function remember<T>(ask: (source: string) => Promise<T>): (source: string) => Promise<T> {
+  const answers = new Map<string, Promise<T>>()
+  return (source) => {
+    const known = answers.get(source) ?? ask(source)
+    answers.set(source, known)
+    return known
+  }
+}
+
+/** Adds what the links of a folder lead to under the links' own paths, as an uploaded archive has it. */
+async function followLinks(folder: string, { files, links }: Scan, warnings: Warnings): Promise<void> {
+  // A few folders that link to each other twice have more paths than could ever be gone through, and perhaps not one file.
+  const budget = openBudget()
+  // The disk is asked once for each link, file and folder, on however many paths they are.
+  const targetOf = remember(async (source) => {
+    const real = await realpath(source).catch(() => undefined)
+    if (real === undefined) return 'to nothing'
+    return isInside(folder, real) ? { real, found: await lstat(real) } : 'out of the project'
+  })
+  const entriesOf = remember((source) => readdir(source, { withFileTypes: true }))
+  const statOf = remember((source) => lstat(source))
+  const follow = async (path: string, source: string, open: readonly string[]): Promise<void> => {
+    const target = await targetOf(source)
+    if (typeof target === 'string') {
+      warnings.add(`The link ${shown(path)} leads ${target} and was left out`)
+      return
+    }
+    const { real, found } = target
+    if (found.isFile()) files.set(path, fileOf(real, found))
+    else if (found.isDirectory() && open.some((each) => isInside(real, each) || each === real))
+      warnings.add(`The link ${shown(path)} leads to a folder that holds it and was left out`)
+    else if (found.isDirectory())
+      for (const entry of await entriesOf(real))
+        await add(at(path, entry.name), join(real, entry.name), entry, [...open, real])
+  }
+  const add = async (
+    path: string,
+    source: string,
+    entry: { isSymbolicLink(): boolean; isDirectory(): boolean; isFile(): boolean },
+    open: readonly string[],
+  ): Promise<void> => {
+    budget.spend(path)
+    requireName(path)
+    if (entry.isSymbolicLink()) await follow(path, source, open)
+    else if (entry.isFile()) files.set(path, fileOf(source, await statOf(source)))
+    else if (entry.isDirectory())
+      for (const child of await entriesOf(source))
+        await add(at(path, child.name), join(source, child.name), child, open)
+    if (files.size > ENTRIES_MAX) throw tooMany()
+  }
+  for (const [path, { source }] of links) await follow(path, source, [dirname(source)])
+}
+
+const isInside = (folder: string, path: string): boolean => path.startsWith(`${folder}/`)
+
+function requireSize(path: string, bytes: number): void {
+  if (bytes > FILE_BYTES_MAX)
+    throw new UnusableOutput(`The build left ${shown(path)}, which is larger than ${FILE_BYTES_MAX / MIB} MiB`)
+}
+
+/**
+ * Files by path; one that is not listed is looked for on the disk, so that a manifest may name any file of the project. Throws UnusableOutput
+ * where a file, or all that were asked for together, are too large.
+ */
+class ProjectFiles extends Map<string, BuiltFile> {
+  readonly #folder: string
+  readonly #bytesMax: number
+  /** Of the disk, by where they really are: each counts once. */
+  readonly #found = new Map<string, BuiltFile>()
+  #bytes = 0
+
+  constructor(folder: string, files: Iterable<[string, BuiltFile]>, bytesMax: number) {
+    super()
+    this.#folder = folder
+    this.#bytesMax = bytesMax
+    for (const [path, file] of files) this.set(path, file)
+  }
+
+  /** Checks what is listed against the limits. */
+  requireSizes(): void {
+    for (const [path, file] of this) {
+      requireSize(path, file.bytes)
+      this.#count(file.bytes)
+    }
+  }
+
+  override get(path: string): BuiltFile | undefined {
+    return super.get(path) ?? this.#find(path)
+  }
+
+  override has(path: string): boolean {
+    return this.get(path) !== undefined
+  }
+
+  #count(bytes: number): void {
+    this.#bytes += bytes
+    if (this.#bytes > this.#bytesMax)
+      throw new UnusableOutput(`The build left more than ${Math.floor(this.#bytesMax / MIB)} MiB to deploy`)
+  }
+
+  #find(path: string): BuiltFile | undefined {
+    const source = this.#sourceOf(path)
+    if (source === undefined) return undefined
+    const known = this.#found.get(source)
+    if (known) return known
+    const found = lstatSync(source)
+    if (!found.isFile()) return undefined
+    requireSize(path, found.size)
+    this.#count(found.size)
+    const file = fileOf(source, found)
+    this.#found.set(source, file)
+    return file
+  }
+
+  #sourceOf(path: string): string | undefined {
+    if (path === '' || path.includes('\0')) return undefined
+    try {
+      const real = realpathSync(join(this.#folder, path))
+      return isInside(this.#folder, real) ? real : undefined
+    } catch {
+      // Nothing is there, or a name that no disk takes.
+      return undefined
+    }
+  }
+}
+
+type Choice = { kind: 'output' } | { kind: 'server' } | { kind: 'folder'; folder: string }
+
+/** The folder with the shallowest page or worker that the build made; of several, the first by name. */
+function madeFolder(files: Scan['files'], root: string, isMade: (path: string) => boolean): string | undefined {
+  const below = root === '' ? '' : `${root}/`
+  const found = [...files.keys()].flatMap((path) => {
+    if (!path.startsWith(below)) return []
+    const name = ['index.html', ...WORKERS].find((each) => path.endsWith(`/${each}`))
+    if (name === undefined || INTERMEDIATE.test(path) || !isMade(path)) return []
+    const folder = path.slice(0, -name.length - 1)
+    return folder.length > below.length ? [folder] : []
+  })
+  return found.toSorted((a, b) => a.split('/').length - b.split('/').length || (a < b ? -1 : 1))[0]
+}
+
+/** Whether a path below the project is a folder of it that is not empty. */
+async function holdsSomething(folder: string, path: string): Promise<boolean> {
+  const real = await findReal(folder, path)
+  return real !== undefined && (await readdir(real).catch(() => [])).length > 0
+}
+
+async function choose(tree: Tree, scanned: Scan, options: BuiltProjectOptions): Promise<Choice> {
+  const { root, outputDirectory, isSource, builtSince } = options
+  const has = (name: string): boolean => tree.files.has(at(root, name))
+  if (has(`${OUTPUT}/config.json`)) return { kind: 'output' }
+  if (outputDirectory !== undefined) {
+    const folder = posix.normalize(at(root, outputDirectory)).replace(/^\.$|\/$/, '')
+    const isOutside = folder === '..' || folder.startsWith('../') || folder.startsWith('/')
+    if (isOutside || !(await holdsSomething(scanned.start, folder)))
+      throw new UnusableOutput(
+        `vercel.json names the output directory ${shown(outputDirectory)}, and the build left nothing there`,
+      )
+    return { kind: 'folder', folder }
+  }
+  const server = await findServer(tree, root === '' ? '' : `${root}/`)
+  if (server?.handler !== undefined) return { kind: 'server' }
+  const isMade = (path: string): boolean => !isSource(path) || (scanned.files.get(path)?.changedAt ?? 0) >= builtSince
+  const folder = madeFolder(scanned.files, root, isMade)
+  if (folder !== undefined) return { kind: 'folder', folder }
+  if (server !== undefined) return { kind: 'server' }
+  if (has('index.html') || WORKERS.some(has)) return { kind: 'folder', folder: root }
+  throw new UnusableOutput(
+    'The build succeeded, and left nothing to deploy: neither .vercel/output, nor a folder with an index.html, nor a server that package.json has a start script for. vercel.json can name the folder: { "outputDirectory": "…" }',
+  )
+}
+
+/** Links that lead to something of the server's folder, as they are written. */
+async function keptLinks({ start, links }: Scan, warnings: Warnings): Promise<Map<string, string>> {
+  const kept = new Map<string, string>()
+  for (const [path, { target, source }] of links) {
+    const real = await realpath(source).catch(() => undefined)
+    if (real !== undefined && isInside(start, real) && !target.startsWith('/')) kept.set(path, target)
+    // Programs of packages that were not installed for this machine are many, and nobody's concern.
+    else if (!path.includes('node_modules/'))
+      warnings.add(`The link ${shown(path)} leads out of the project or to nothing and was left out`)
+  }
+  return kept
+}
+
+/**
+ * Finds what a build left, in this order: Build Output; the folder that vercel.json names; a Node server (a start script `node <file>`, `server.js` or Nitro's);
+ * the shallowest folder with an index.html or worker that the build made; another start script; an index.html beside package.json.
+ * Throws UnusableOutput where there is nothing, too much, or what cannot be stored.
+ */
+export async function readBuiltProject(options: BuiltProjectOptions): Promise<BuiltProject> {
+  const { root, bytesMax } = options
+  // The folders above are the platform's. This one is the build's, and it could put a link to any folder of the machine in its place.
+  const folder = join(await realpath(dirname(options.folder)), basename(options.folder))
+  const own = await lstat(folder).catch(() => undefined)
+  if (own?.isDirectory() !== true) throw new UnusableOutput('The build removed the folder of its project')
+  const warnings = new Warnings()
+  const read = async (path: string): Promise<Buffer> => {
+    const file = files.get(path)
+    if (!file) throw new Error(`The build left no file ${shown(path)}`)
+    return readFile(file.source)
+  }
+  const source = await scan(folder, '', { hasModules: false, entriesMax: LOOKED_THROUGH_MAX })
+  let files = new ProjectFiles(folder, source.files, bytesMax)
+  const choice = await choose({ files, read }, source, options)
+
+  let found: Scan
+  let links: ReadonlyMap<string, string> = new Map()
+  if (choice.kind === 'server') {
+    found = await scan(folder, root, { hasModules: true, entriesMax: ENTRIES_MAX })
+    links = await keptLinks(found, warnings)
+  } else {
+    const below = choice.kind === 'output' ? at(root, OUTPUT) : choice.folder
+    // Where the project itself is the site, what was installed for its build is not.
+    const hasModules = choice.kind === 'output' || below !== root
+    found = await scan(folder, below, { hasModules, entriesMax: ENTRIES_MAX })
+    await followLinks(folder, found, warnings)
+  }
+  files = new ProjectFiles(folder, found.files, bytesMax)
+  files.requireSizes()
+  const digests = new Map<string, Promise<Buffer>>()
+  return {
+    files,
+    read,
+    root: choice.kind === 'folder' ? choice.folder : root,
+    links,
+    warnings: warnings.list(),
+    async content(path) {
+      const file = files.get(path)
+      if (!file) throw new Error(`The build left no file ${shown(path)}`)
+      let digest = digests.get(file.source)
+      if (!digest) digests.set(file.source, (digest = hashFile(file.source)))
+      return { ...file, sha256: await digest }
+    },
+  }
+}
+
+async function hashFile(path: string): Promise<Buffer> {
+  const hash = createHash('sha256')
+  await pipeline(createReadStream(path), hash)
+  return hash.digest()
+}

@@ -1,0 +1,22 @@
+import { openTestBuilder } from './test-builds.ts'
+import { shellProject } from './test-projects.ts'
+
+/** The machine of the test: builds what messages ask for within its network namespace, as a program of its own. */
+export type Request =
+  /** code: what the build runs in Node. */
+  { kind: 'build'; code: string } | { kind: 'close' }
+
+const tested = openTestBuilder('public')
+async function answer(request: Request): Promise<unknown> {
+  if (request.kind === 'close') return tested[Symbol.asyncDispose]()
+  const { output, failure } = await tested.build(shellProject('node build.cjs', { 'build.cjs': request.code }))
+  return { output, failure }
+}
+
+process.on('message', (request: Request) => {
+  answer(request).then(
+    (value) => process.send?.({ value: value ?? null }),
+    (error: unknown) => process.send?.({ error: error instanceof Error ? (error.stack ?? error.message) : 'unknown' }),
+  )
+})
+process.send?.({ value: 'ready' })

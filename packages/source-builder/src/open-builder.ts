@@ -1,0 +1,416 @@
+import { chmod, lstat, mkdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Readable } from 'node:stream'
+import { openSandbox } from '@platform/sandbox/open-sandbox'
+import { listDescendants } from '@platform/sandbox/process-tree'
+import type { Mount, Sandbox, SandboxedProcess, SandboxExit, SandboxLimits } from '@platform/sandbox/sandbox'
+import { BuildFailure, type Builder, type BuildEgress, type BuildLimits, type BuildRequest } from './builder.ts'
+import { insideFolderOf, managerKinds, pinnedManager } from './package-managers.ts'
+import { type Command, upwards } from './plan-build.ts'
+import { openRegistryProxy, type RegistryProxy } from './registry-proxy.ts'
+import type { Job, RunnerMessage, Step } from './runner/messages.ts'
+import { readRunnerMessages } from './runner-messages.ts'
+import { watchDisk } from './watch-disk.ts'
+
+export interface BuilderOptions {
+  /** Absolute, of this builder alone; made. */
+  folder: string
+  /** Called before anything is made there. What it throws is why nothing can be built. */
+  prepare?: () => Promise<void>
+  egress: BuildEgress
+  /** Origins that `registry` reaches. */
+  registries: readonly URL[]
+  /** Private hosts that `public` opens all the same; see parseEgressAllowance. */
+  egressAllow?: readonly string[]
+  hasControlGroups?: boolean
+  /** Told what went wrong and was put right. */
+  onWarning: (message: string, error?: unknown) => void
+}
+
+const MIB = 1_048_576
+const PROCESSES_MAX = 1_024
+const ENTRIES_MAX = 500_000
+const TMP_BYTES = 256 * MIB
+const OPEN_FILES = 65_536
+/** A build takes what others leave over, and where they leave nothing, a share every now and then: it has a time to end by. */
+const CPU_SHARE = 25
+const CPU_CALM_MS = 200
+const PACK_MS = 120_000
+const PACK_LIMITS = { memoryMb: 1_024, diskMb: 1_024 }
+/** What a build may print; a faster one waits. */
+const OUTPUT_BYTES_A_SECOND = 8 * MIB
+const PROXY_PORT = 3128
+const COMMON = 'common'
+
+const INSIDE = {
+  build: '/build',
+  project: '/build/project',
+  home: '/build/home',
+  tmp: '/build/tmp',
+  programs: '/opt/build/programs',
+  runner: '/opt/build/runner',
+  registry: '/run/registry.sock',
+  cache: '/cache.tar.zst',
+  kept: '/kept',
+} as const
+
+const USE = {
+  name: 'Builds',
+  withoutWalls: 'upload what the build makes instead of its source',
+  withoutNetwork:
+    'set BUILD_EGRESS=registry to let them reach package registries alone, or BUILD_EGRESS=none to let them reach nothing',
+}
+
+const inside = (folder: string): string => (folder === '' ? INSIDE.project : `${INSIDE.project}/${folder}`)
+
+/** Writes what builds find in PATH: `common`, and in front of it a folder of the project's own manager, since two are called yarn. */
+async function writePrograms(folder: string): Promise<void> {
+  await rm(folder, { recursive: true, force: true })
+  for (const kind of managerKinds) {
+    const { entry, isScript, command } = pinnedManager(kind)
+    const script = `#!/bin/sh\nexec ${isScript ? 'node ' : ''}${insideFolderOf(kind)}/${entry} "$@"\n`
+    for (const to of kind === 'berry' ? [kind] : [kind, COMMON]) {
+      await mkdir(join(folder, to), { recursive: true, mode: 0o755 })
+      await writeFile(join(folder, to, command), script, { mode: 0o755 })
+    }
+  }
+  await symlink(process.execPath, join(folder, COMMON, 'node'))
+}
+
+/** Why a build ended before its time, by the limit that ended it. */
+function limitSentence(limit: 'time' | 'bytes' | 'entries' | 'memory' | 'processes', limits: BuildLimits): string {
+  switch (limit) {
+    case 'time':
+      return limits.timeoutMs < 60_000
+        ? `The build took longer than ${limits.timeoutMs / 1_000} seconds`
+        : `The build took longer than ${limits.timeoutMs / 60_000} minutes`
+    case 'bytes':
+      return `The build wrote more than ${limits.diskMb} MB`
+    case 'entries':
+      return `The build made more than ${ENTRIES_MAX} files and folders`
+    case 'memory':
+      return `The build needed more than ${limits.memoryMb} MB of memory`
+    case 'processes':
+      return `The build had more than ${PROCESSES_MAX} processes and threads at once`
+  }
+}
+
+/** Reads what a process prints, no faster than it may print. */
+async function readOutput(
+  stream: Readable,
+  budget: { take(bytes: number): Promise<void> },
+  onChunk: (chunk: Buffer) => void,
+): Promise<void> {
+  try {
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
+      onChunk(chunk)
+      await budget.take(chunk.length)
+    }
+  } catch {
+    // The process was ended, and its output with it.
+  }
+}
+
+function openOutputBudget(): { take(bytes: number): Promise<void> } {
+  let from = performance.now()
+  let bytes = 0
+  return {
+    async take(more) {
+      bytes += more
+      const dueMs = (bytes / OUTPUT_BYTES_A_SECOND) * 1_000
+      const sinceMs = performance.now() - from
+      if (sinceMs > 1_000 && dueMs < sinceMs) {
+        from = performance.now()
+        bytes = 0
+      } else if (dueMs > sinceMs + 100) await sleep(dueMs - sinceMs)
+    },
+  }
+}
+
+/** Opens nothing yet: the sandbox is opened for the first build, and a proxy for each. */
+export function openBuilder(options: BuilderOptions): Builder {
+  const { folder, egress, onWarning } = options
+  let opening: Promise<{ sandbox: Sandbox; mounts: Mount[] }> | undefined
+  let proxies = 0
+
+  async function open() {
+    await options.prepare?.()
+    const sandbox = await openSandbox({
+      folder: join(folder, 's'),
+      use: USE,
+      mode: 'required',
+      cpuCalmMs: CPU_CALM_MS,
+      egress: egress === 'public' ? 'public' : 'none',
+      egressAllow: options.egressAllow ?? [],
+      ...(options.hasControlGroups === undefined ? {} : { hasControlGroups: options.hasControlGroups }),
+      onWarning: (message) => onWarning(message),
+    })
+    const programs = join(folder, 'programs')
+    await writePrograms(programs)
+    const mounts: Mount[] = [
+      { source: programs, target: INSIDE.programs },
+      { source: join(import.meta.dirname, 'runner'), target: INSIDE.runner },
+      ...managerKinds.map((kind) => ({ source: pinnedManager(kind).folder, target: insideFolderOf(kind) })),
+    ]
+    return { sandbox, mounts }
+  }
+  /** What could not be opened is tried again with the next build: what was missing may have been installed. */
+  function opened() {
+    if (!opening) {
+      opening = open()
+      opening.catch(() => (opening = undefined))
+    }
+    return opening
+  }
+
+  const proxyUrl = `http://127.0.0.1:${PROXY_PORT}`
+  const proxyEnvironment: Record<string, string> =
+    egress === 'registry'
+      ? {
+          ...Object.fromEntries(
+            [
+              'HTTP_PROXY',
+              'HTTPS_PROXY',
+              'http_proxy',
+              'https_proxy',
+              'npm_config_proxy',
+              'npm_config_https_proxy',
+              'YARN_HTTP_PROXY',
+              'YARN_HTTPS_PROXY',
+            ].map((name) => [name, proxyUrl]),
+          ),
+          // What a build serves to itself.
+          NO_PROXY: 'localhost,127.0.0.1,::1',
+          no_proxy: 'localhost,127.0.0.1,::1',
+          NODE_USE_ENV_PROXY: '1',
+        }
+      : {}
+  // Otherwise each download is tried for a minute.
+  const offlineEnvironment: Record<string, string> =
+    egress === 'none' ? { npm_config_offline: 'true', pnpm_config_offline: 'true', YARN_ENABLE_NETWORK: '0' } : {}
+
+  function environmentOf({ variables, plan, limits }: BuildRequest): Record<string, string> {
+    const options = variables['NODE_OPTIONS'] ?? ''
+    return {
+      LANG: 'C.UTF-8',
+      CI: '1',
+      VERCEL: '1',
+      NO_COLOR: '1',
+      DO_NOT_TRACK: '1',
+      ASTRO_TELEMETRY_DISABLED: '1',
+      NEXT_TELEMETRY_DISABLED: '1',
+      npm_config_update_notifier: 'false',
+      ...plan.environment,
+      ...proxyEnvironment,
+      ...offlineEnvironment,
+      ...variables,
+      PATH: [
+        `${INSIDE.programs}/${plan.manager.kind}`,
+        `${INSIDE.programs}/${COMMON}`,
+        // Package managers add them to scripts, and nobody to the commands of vercel.json.
+        ...[...upwards(plan.root)].map((each) => `${inside(each)}/node_modules/.bin`),
+        '/usr/local/bin:/usr/bin:/bin',
+      ].join(':'),
+      HOME: INSIDE.home,
+      TMPDIR: INSIDE.tmp,
+      // V8 would go by the memory of the whole machine.
+      NODE_OPTIONS: `--max-old-space-size=${Math.floor(limits.memoryMb * 0.75)} ${options}`.trim(),
+    }
+  }
+
+  const tmpBytesOf = ({ memoryMb }: Pick<BuildLimits, 'memoryMb'>): number =>
+    Math.min(TMP_BYTES, Math.floor(memoryMb / 4) * MIB)
+  const limitsOf = ({ memoryMb, diskMb }: Pick<BuildLimits, 'memoryMb' | 'diskMb'>): SandboxLimits => ({
+    memoryBytes: memoryMb * MIB,
+    processes: PROCESSES_MAX,
+    endsAtProcesses: true,
+    openFiles: OPEN_FILES,
+    fileBytes: diskMb * MIB,
+    tmpBytes: tmpBytesOf({ memoryMb }),
+    cpuShare: CPU_SHARE,
+  })
+
+  interface Run {
+    name: string
+    networkId: string
+    folder: string
+    mounts: Mount[]
+    job: Job
+    limits: SandboxLimits
+    timeoutMs: number
+    /** Of its folder; undefined: nothing grows there. */
+    diskBytesMax: number | undefined
+    signal: AbortSignal
+    onMessage(message: RunnerMessage): void
+    onOutput(stream: 'stdout' | 'stderr', chunk: Buffer): void
+  }
+
+  /** Runs a job to its end, or to the first limit. Returns that limit; undefined: it ended by itself. */
+  async function run(
+    request: Run,
+  ): Promise<{ exit: SandboxExit; limit: Parameters<typeof limitSentence>[0] | undefined }> {
+    const { sandbox, mounts } = await opened()
+    const { signal, timeoutMs, diskBytesMax } = request
+    signal.throwIfAborted()
+    await sandbox.makeWritable(request.folder)
+    const child: SandboxedProcess = await sandbox.start({
+      name: request.name,
+      networkId: request.networkId,
+      argv: [`${INSIDE.programs}/${COMMON}/node`, `${INSIDE.runner}/main.mts`],
+      env: { PATH: '/usr/bin:/bin', HOME: INSIDE.home },
+      mounts: [...mounts, { source: request.folder, target: INSIDE.build, isWritable: true }, ...request.mounts],
+      workingDirectory: INSIDE.project,
+      limits: request.limits,
+    })
+    let limit: Parameters<typeof limitSentence>[0] | undefined
+    const end = (why: typeof limit): void => {
+      limit ??= why
+      child.kill()
+    }
+    const onAbort = (): void => child.kill()
+    signal.addEventListener('abort', onAbort, { once: true })
+    if (signal.aborted) onAbort()
+    const timer = setTimeout(() => end('time'), timeoutMs)
+    const disk =
+      diskBytesMax === undefined
+        ? undefined
+        : watchDisk({
+            folder: request.folder,
+            bytesMax: diskBytesMax,
+            entriesMax: ENTRIES_MAX,
+            listProcesses: () => listDescendants(child.pid),
+            onFull: end,
+            onWarning: (error) => onWarning('the disk of a build could not be measured', error),
+          })
+    try {
+      child.stdin.end(JSON.stringify(request.job))
+      const budget = openOutputBudget()
+      const reading = Promise.all([
+        readOutput(child.stdout, budget, (chunk) => request.onOutput('stdout', chunk)),
+        readOutput(child.stderr, budget, (chunk) => request.onOutput('stderr', chunk)),
+        readRunnerMessages(child.control, request.job.steps.length, request.onMessage),
+      ])
+      const exit = await child.exited
+      await reading
+      if (exit.cause === 'memory' || exit.cause === 'processes') limit ??= exit.cause
+      // A program that may not write any more can end before the next look at the disk.
+      if (limit === undefined && exit.code !== 0 && !signal.aborted) limit = await disk?.look()
+      return { exit, limit }
+    } finally {
+      clearTimeout(timer)
+      disk?.stop()
+      signal.removeEventListener('abort', onAbort)
+    }
+  }
+
+  const runStep = ({ argv, shown, folder: below }: Command, unset: string[]): Step => ({
+    kind: 'run',
+    argv,
+    shown,
+    folder: inside(below),
+    unset,
+  })
+  const proxyOf = (proxy: RegistryProxy | undefined): Pick<Job, 'proxy'> =>
+    proxy === undefined ? {} : { proxy: { socket: INSIDE.registry, port: PROXY_PORT } }
+
+  return {
+    egress,
+    async findObstacle() {
+      try {
+        await opened()
+        return undefined
+      } catch (error) {
+        return error instanceof Error ? error.message : String(error)
+      }
+    },
+    async build(request) {
+      const { plan, log, limits, signal, cache } = request
+      await opened()
+      // Each build has its own, so that none takes the connections of another.
+      await using proxy =
+        egress === 'registry'
+          ? await openRegistryProxy(options.registries, join(folder, `registry-${++proxies}.sock`))
+          : undefined
+      for (const name of ['home', 'tmp']) await mkdir(join(request.folder, name), { recursive: true, mode: 0o700 })
+      const steps: { step: Step; shown: string | undefined }[] = []
+      if (cache !== undefined) {
+        await chmod(cache, 0o644)
+        steps.push({ step: { kind: 'restore', file: INSIDE.cache, into: INSIDE.project }, shown: undefined })
+      }
+      const install = cache === undefined ? plan.install : plan.reinstall
+      // With NODE_ENV=production package managers leave out what builds need.
+      if (install) steps.push({ step: runStep(install, ['NODE_ENV']), shown: install.shown })
+      steps.push({ step: runStep(plan.build, []), shown: plan.build.shown })
+      let failure: Extract<RunnerMessage, { ok: false }> | undefined
+      const { exit, limit } = await run({
+        name: `build-${request.name}`,
+        networkId: request.name,
+        folder: request.folder,
+        mounts: [
+          ...(cache === undefined ? [] : [{ source: cache, target: INSIDE.cache }]),
+          ...(proxy === undefined ? [] : [{ source: proxy.socket, target: INSIDE.registry }]),
+        ],
+        job: { environment: environmentOf(request), steps: steps.map(({ step }) => step), ...proxyOf(proxy) },
+        limits: limitsOf(limits),
+        timeoutMs: limits.timeoutMs,
+        diskBytesMax: limits.diskMb * MIB,
+        signal,
+        onMessage(message) {
+          if (message.ok) return
+          failure = message
+          if (steps[message.step]?.step.kind === 'restore')
+            log.line('WARN', 'What an earlier build kept could not be unpacked, and is left out')
+        },
+        onOutput: log.output,
+      })
+      signal.throwIfAborted()
+      if (limit !== undefined) throw new BuildFailure(limitSentence(limit, limits))
+      if (exit.code === 0) return
+      const shown = failure && steps[failure.step]?.shown
+      if (failure === undefined || shown === undefined)
+        throw new BuildFailure(
+          `The build ended ${exit.signal === null ? `with exit code ${exit.code}` : `by ${exit.signal}`}`,
+        )
+      const { message, signal: by, code, isTmpFull } = failure
+      const ended = by === null ? `ended with exit code ${code}` : `was ended by ${by}`
+      const hint = isTmpFull === true ? `. /tmp is full: it holds ${tmpBytesOf(limits) / MIB} MB, TMPDIR more` : ''
+      throw new BuildFailure(
+        `\`${shown}\` ${message === undefined ? ended : `could not be started: ${message}`}${hint}`,
+      )
+    },
+    async pack({ name, folder: own, plan, bytesMax, signal }) {
+      const kept = join(own, '..', 'kept')
+      const { sandbox } = await opened()
+      await sandbox.makeWritable(kept)
+      const file = join(kept, 'cache.tar.zst')
+      const step: Step = {
+        kind: 'pack',
+        project: INSIDE.project,
+        root: inside(plan.root),
+        file: `${INSIDE.kept}/cache.tar.zst`,
+        bytesMax,
+      }
+      const { exit, limit } = await run({
+        name: `pack-${name}`,
+        networkId: name,
+        folder: own,
+        mounts: [{ source: kept, target: INSIDE.kept, isWritable: true }],
+        job: { environment: {}, steps: [step] },
+        limits: { ...limitsOf(PACK_LIMITS), fileBytes: bytesMax },
+        timeoutMs: PACK_MS,
+        diskBytesMax: undefined,
+        signal,
+        onMessage: () => {},
+        onOutput: () => {},
+      })
+      signal.throwIfAborted()
+      if (exit.code !== 0 || limit !== undefined) return undefined
+      return (await lstat(file)).isFile() ? file : undefined
+    },
+    async close() {
+      const now = await opening?.catch(() => undefined)
+      await now?.sandbox.close()
+    },
+  }
+}

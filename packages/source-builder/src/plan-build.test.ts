@@ -1,0 +1,394 @@
+import { UnusableOutput } from '@platform/build-output/read-output'
+import { describe, expect, test } from 'vitest'
+import { pinnedManager } from './package-managers.ts'
+import { needsBuild, planBuild } from './plan-build.ts'
+import { type Files, treeOf } from './test-projects.ts'
+
+const NODE = '24.5.0'
+const plan = (files: Files, root = '', canFetch = true) =>
+  planBuild(treeOf(files), root, { nodeVersion: NODE, canFetch })
+const json = (value: object): string => JSON.stringify(value)
+const built = (more: object = {}): string => json({ scripts: { build: 'x' }, ...more })
+const YARN_1 = '# yarn lockfile v1\n\n\n'
+const yarnOf = (version: number): string => `# This file is generated\n\n__metadata:\n  version: ${version}\n`
+const NPM_LOCK = '{"lockfileVersion":3}'
+const PNPM_LOCK = "lockfileVersion: '9.0'\n"
+const pinned = { kind: expect.any(String), isFetched: false }
+const versionOf = (kind: Parameters<typeof pinnedManager>[0]) => pinnedManager(kind).version
+const NO_LOCKFILE =
+  'There is no lockfile of npm, pnpm or yarn, so the newest versions that package.json allows are installed.'
+
+describe('what has to be built', () => {
+  test.each<[string, Files, boolean]>([
+    ['a build script', { 'package.json': built() }, true],
+    ['no package.json', { 'index.html': '' }, false],
+    ['a package.json without scripts', { 'package.json': '{}' }, false],
+    ['a build script that is no text', { 'package.json': json({ scripts: { build: 1 } }) }, false],
+    ['scripts that are no object', { 'package.json': json({ scripts: 'build' }) }, false],
+    ['a command of vercel.json', { 'package.json': '{}', 'vercel.json': json({ buildCommand: 'make' }) }, true],
+    ['an empty command of vercel.json', { 'package.json': '{}', 'vercel.json': json({ buildCommand: '' }) }, false],
+    [
+      'an empty command of vercel.json beside a script',
+      { 'package.json': built(), 'vercel.json': json({ buildCommand: '' }) },
+      false,
+    ],
+    ['vercel.json alone', { 'vercel.json': json({ buildCommand: 'make' }) }, false],
+    ['Build Output', { 'package.json': built(), '.vercel/output/config.json': '{}' }, false],
+    ['a worker', { 'package.json': built(), '_worker.js': '' }, false],
+    ['a worker of several modules', { 'package.json': built(), '_worker.js/index.js': '' }, false],
+    [
+      'Next’s standalone output',
+      { 'package.json': built(), 'server.js': '', 'node_modules/next/package.json': '{}' },
+      false,
+    ],
+    ['a server without what it needs', { 'package.json': built(), 'server.js': '' }, true],
+    ['a script of the prototype', { 'package.json': '{"scripts":{"__proto__":{"build":"x"}}}' }, false],
+    ['a member of the prototype', { 'package.json': '{"__proto__":{"scripts":{"build":"x"}}}' }, false],
+  ])('%s', async (_, files, expected) => {
+    expect(await needsBuild(treeOf(files), '')).toBe(expected)
+    const below = Object.fromEntries(Object.entries(files).map(([path, text]) => [`apps/web/${path}`, text]))
+    expect(await needsBuild(treeOf(below), 'apps/web')).toBe(expected)
+    expect(await needsBuild(treeOf(below), '')).toBe(false)
+  })
+})
+
+describe('the package manager', () => {
+  test.each<[string, Files, string, { kind: string; version?: string; isFetched?: boolean }]>([
+    ['npm by its lockfile', { 'package-lock.json': NPM_LOCK }, '', { kind: 'npm' }],
+    ['npm by its other lockfile', { 'npm-shrinkwrap.json': NPM_LOCK }, '', { kind: 'npm' }],
+    ['pnpm by its lockfile', { 'pnpm-lock.yaml': PNPM_LOCK }, '', { kind: 'pnpm' }],
+    ['Yarn 1 by its lockfile', { 'yarn.lock': YARN_1 }, '', { kind: 'yarn' }],
+    ['Yarn 4 by its lockfile', { 'yarn.lock': yarnOf(10) }, '', { kind: 'berry' }],
+    ['npm without a lockfile', {}, '', { kind: 'npm' }],
+    [
+      'the first of several lockfiles in one folder',
+      { 'package-lock.json': NPM_LOCK, 'yarn.lock': YARN_1, 'pnpm-lock.yaml': PNPM_LOCK },
+      '',
+      { kind: 'pnpm' },
+    ],
+    [
+      'the nearest lockfile',
+      { 'pnpm-lock.yaml': PNPM_LOCK, 'apps/yarn.lock': YARN_1, 'apps/web/package.json': built() },
+      'apps/web',
+      { kind: 'yarn' },
+    ],
+    [
+      'packageManager before lockfiles',
+      { 'package.json': built({ packageManager: `npm@${versionOf('npm')}` }), 'pnpm-lock.yaml': PNPM_LOCK },
+      '',
+      { kind: 'npm' },
+    ],
+    [
+      'packageManager of a folder above',
+      {
+        'package.json': json({ packageManager: `pnpm@${versionOf('pnpm')}+sha512.abc` }),
+        'apps/web/package.json': built(),
+      },
+      'apps/web',
+      { kind: 'pnpm' },
+    ],
+    [
+      'a packageManager that cannot be followed: its lockfile',
+      { 'package.json': built({ packageManager: 'bun@1.2.3' }), 'yarn.lock': YARN_1 },
+      '',
+      { kind: 'yarn' },
+    ],
+  ])('%s', async (_, files, root, expected) => {
+    const { manager } = await plan({ 'package.json': built(), ...files }, root)
+    expect(manager).toEqual({ ...pinned, version: versionOf(manager.kind), ...expected })
+  })
+
+  test.each<[string, Files, string, string[]]>([
+    ['the same major version is the pinned one', { manager: 'npm@11.0.0' }, versionOf('npm'), ['npm']],
+    [
+      'another major version is fetched',
+      { manager: 'npm@9.8.1' },
+      '9.8.1',
+      ['npm', 'exec', '--yes', '--package=npm@9.8.1', '--', 'npm'],
+    ],
+    [
+      'so is another of pnpm',
+      { manager: 'pnpm@8.15.0+sha256.0' },
+      '8.15.0',
+      ['npm', 'exec', '--yes', '--package=pnpm@8.15.0', '--', 'pnpm'],
+    ],
+    ['Yarn 1 is always the pinned one', { manager: 'yarn@1.0.2' }, versionOf('yarn'), ['yarn']],
+    [
+      'Yarn 4 is the very one that is named',
+      { manager: 'yarn@4.0.1' },
+      '4.0.1',
+      ['npm', 'exec', '--yes', '--package=@yarnpkg/cli-dist@4.0.1', '--', 'yarn'],
+    ],
+    ['or the pinned one', { manager: `yarn@${versionOf('berry')}` }, versionOf('berry'), ['yarn']],
+    [
+      'pnpm of a lockfile of format 5.4',
+      { 'pnpm-lock.yaml': 'lockfileVersion: 5.4\n' },
+      '7',
+      ['npm', 'exec', '--yes', '--package=pnpm@7', '--', 'pnpm'],
+    ],
+    [
+      'pnpm of a lockfile of format 6.0',
+      { 'pnpm-lock.yaml': "lockfileVersion: '6.0'\n" },
+      '8',
+      ['npm', 'exec', '--yes', '--package=pnpm@8', '--', 'pnpm'],
+    ],
+    [
+      'a named version before that of the lockfile',
+      { manager: 'pnpm@7.1.0', 'pnpm-lock.yaml': "lockfileVersion: '6.0'\n" },
+      '7.1.0',
+      ['npm', 'exec', '--yes', '--package=pnpm@7.1.0', '--', 'pnpm'],
+    ],
+    [
+      'a version is written as registries know it',
+      { manager: 'npm@ v9.8.1 ' },
+      '9.8.1',
+      ['npm', 'exec', '--yes', '--package=npm@9.8.1', '--', 'npm'],
+    ],
+  ])('%s', async (_, { manager: named, ...files }, version, command) => {
+    const { manager, build, warnings } = await plan({
+      'package-lock.json': NPM_LOCK,
+      ...files,
+      'package.json': built(named === undefined ? {} : { packageManager: named }),
+    })
+    expect(manager.version).toBe(version)
+    expect(manager.isFetched).toBe(command.length > 1)
+    expect(build.argv).toEqual([...command, 'run', 'build'])
+    expect(build.shown).toBe(`${command.at(-1)} run build`)
+    expect(warnings).toEqual([])
+  })
+
+  test('a version that cannot be fetched is said, and the pinned one used', async () => {
+    const { manager, warnings } = await plan(
+      { 'package.json': built({ packageManager: 'pnpm@8.15.0' }), 'pnpm-lock.yaml': PNPM_LOCK },
+      '',
+      false,
+    )
+    expect(manager).toEqual({ kind: 'pnpm', version: versionOf('pnpm'), isFetched: false })
+    expect(warnings).toEqual([
+      `The project wants pnpm 8.15.0, which cannot be fetched here: ${versionOf('pnpm')} is used.`,
+    ])
+  })
+
+  test.each([
+    'bun@1.2.3',
+    'npm',
+    'npm@latest',
+    'npm@^9.0.0',
+    'yarn@https://example.com/yarn.js',
+    'pnpm@9.1.0/../../evil',
+    'npm@9.0.0; touch /tmp/x',
+    '',
+  ])('packageManager %j is said to be left out', async (packageManager) => {
+    const { manager, warnings } = await plan({ 'package.json': built({ packageManager }), 'yarn.lock': YARN_1 })
+    expect(manager.kind).toBe('yarn')
+    expect(warnings).toEqual([
+      `package.json names the package manager ${JSON.stringify(packageManager)}, which is not npm, pnpm or yarn with a version: its lockfile decides.`,
+    ])
+  })
+
+  test('Yarn leaves node_modules unless the project chose another linker, keeps its cache in the project, and pnpm stays what it is', async () => {
+    const berry = { 'package.json': built(), 'yarn.lock': yarnOf(10) }
+    const cache = { YARN_ENABLE_GLOBAL_CACHE: '0', YARN_ENABLE_MIRROR: '0' }
+    expect((await plan(berry)).environment).toEqual({ ...cache, YARN_NODE_LINKER: 'node-modules' })
+    expect((await plan({ ...berry, '.yarnrc.yml': 'a: b\nnodeLinker: pnp\n' })).environment).toEqual(cache)
+    const pnpm = await plan({ 'package.json': built(), 'pnpm-lock.yaml': PNPM_LOCK })
+    expect(pnpm.environment).toMatchObject({ npm_config_manage_package_manager_versions: 'false' })
+  })
+})
+
+describe('commands', () => {
+  const INSTALLS: [string, Files, string, string][] = [
+    [
+      'npm',
+      { 'package-lock.json': NPM_LOCK },
+      'npm ci --include=dev --no-audit --no-fund',
+      'npm install --include=dev --no-audit --no-fund --no-save --prefer-offline',
+    ],
+    [
+      'npm without a lockfile',
+      {},
+      'npm install --include=dev --no-audit --no-fund',
+      'npm install --include=dev --no-audit --no-fund',
+    ],
+    ['pnpm', { 'pnpm-lock.yaml': PNPM_LOCK }, 'pnpm install --frozen-lockfile', 'pnpm install --frozen-lockfile'],
+    [
+      'Yarn 1',
+      { 'yarn.lock': YARN_1 },
+      'yarn install --frozen-lockfile --non-interactive',
+      'yarn install --frozen-lockfile --non-interactive',
+    ],
+    ['Yarn 4', { 'yarn.lock': yarnOf(10) }, 'yarn install --immutable', 'yarn install --immutable'],
+    [
+      'Yarn 4 with a lockfile of an older one',
+      { 'yarn.lock': yarnOf(6) },
+      'yarn install --no-immutable',
+      'yarn install --no-immutable',
+    ],
+    [
+      'Yarn 3 with its lockfile',
+      { 'yarn.lock': yarnOf(6), 'package.json': built({ packageManager: 'yarn@3.8.0' }) },
+      'yarn install --immutable',
+      'yarn install --immutable',
+    ],
+    [
+      'pnpm with another’s lockfile',
+      { 'package-lock.json': NPM_LOCK, 'package.json': built({ packageManager: `pnpm@${versionOf('pnpm')}` }) },
+      'pnpm install --no-frozen-lockfile',
+      'pnpm install --no-frozen-lockfile',
+    ],
+  ]
+  test.each(INSTALLS)('%s installs what its lockfile says', async (_, files, install, reinstall) => {
+    const found = await plan({ 'package.json': built(), ...files })
+    expect([found.install?.shown, found.reinstall?.shown]).toEqual([install, reinstall])
+    expect(found.install?.argv.slice(-1 - install.split(' ').length + 1).join(' ')).toBe(install)
+  })
+
+  test('a workspace is installed where its lockfile is, and built where its package is', async () => {
+    const found = await plan({ 'pnpm-lock.yaml': PNPM_LOCK, 'apps/web/package.json': built() }, 'apps/web')
+    expect([found.root, found.install?.folder, found.build.folder]).toEqual(['apps/web', '', 'apps/web'])
+  })
+
+  test('vercel.json names commands and the output directory', async () => {
+    const found = await plan({
+      'package.json': built(),
+      'package-lock.json': NPM_LOCK,
+      'vercel.json': json({
+        installCommand: 'a && b',
+        buildCommand: "c 'd'",
+        outputDirectory: 'site',
+        framework: null,
+      }),
+    })
+    const shell = (script: string) => ({ argv: ['/bin/sh', '-c', script], folder: '', shown: script })
+    expect([found.install, found.reinstall, found.build]).toEqual([shell('a && b'), shell('a && b'), shell("c 'd'")])
+    expect([found.outputDirectory, found.warnings]).toEqual(['site', []])
+  })
+
+  test('an empty installCommand installs nothing; other empty or missing members say nothing', async () => {
+    const files = { 'package.json': built(), 'package-lock.json': NPM_LOCK }
+    const none = await plan({ ...files, 'vercel.json': json({ installCommand: '' }) })
+    expect([none.install, none.reinstall]).toEqual([undefined, undefined])
+    const vercel = json({ installCommand: null, buildCommand: null, outputDirectory: '' })
+    const plain = await plan({ ...files, 'vercel.json': vercel })
+    expect({ ...plain }).toEqual(await plan(files))
+  })
+
+  test('members of vercel.json that are not read are named', async () => {
+    const { warnings } = await plan({
+      'package.json': built(),
+      'package-lock.json': NPM_LOCK,
+      'vercel.json': `{"$schema":"x","version":2,"rewrites":[],"__proto__":{"buildCommand":"evil"},"${'x'.repeat(200)}":1}`,
+    })
+    expect(warnings).toEqual(['vercel.json: `rewrites` is ignored.', `vercel.json: \`${'x'.repeat(100)}\` is ignored.`])
+  })
+})
+
+describe('sentences', () => {
+  test.each([
+    ['24.x', true],
+    ['>=20', true],
+    ['^22 || ^24', true],
+    ['22.x', false],
+    ['<24', false],
+    ['what?', false],
+  ])('engines.node %s', async (node, isRight) => {
+    const { warnings } = await plan({ 'package.json': built({ engines: { node } }), 'package-lock.json': NPM_LOCK })
+    expect(warnings).toEqual(
+      isRight ? [] : [`package.json asks for Node ${node}; builds and Functions run on Node ${NODE}.`],
+    )
+  })
+
+  test('a missing lockfile is said, and one that nobody reads', async () => {
+    expect((await plan({ 'package.json': built() })).warnings).toEqual([NO_LOCKFILE])
+    expect((await plan({ 'package.json': built(), 'bun.lock': '' })).warnings).toEqual([
+      NO_LOCKFILE.replace('yarn,', 'yarn (bun.lock is not read),'),
+    ])
+  })
+})
+
+describe('what an earlier build kept', () => {
+  const base = { 'package.json': built({ dependencies: { a: '1' } }), 'package-lock.json': NPM_LOCK, 'index.ts': '1' }
+  const keyOf = async (files: Files, nodeVersion = NODE, root = '') =>
+    (await planBuild(treeOf(files), root, { nodeVersion, canFetch: true })).cacheKey
+
+  test.each<[string, Files, string]>([
+    ['another source file', { ...base, 'index.ts': '2' }, NODE],
+    ['other scripts', { ...base, 'package.json': json({ scripts: { build: 'y' }, dependencies: { a: '1' } }) }, NODE],
+    ['a later Node of the same major version', base, '24.9.9'],
+  ])('is used again for %s', async (_, files, node) => {
+    expect(await keyOf(files, node)).toBe(await keyOf(base))
+  })
+
+  test.each<[string, Files, string]>([
+    ['another lockfile', { ...base, 'package-lock.json': '{"lockfileVersion":2}' }, NODE],
+    ['other dependencies', { ...base, 'package.json': built({ dependencies: { a: '2' } }) }, NODE],
+    [
+      'other devDependencies',
+      { ...base, 'package.json': built({ dependencies: { a: '1' }, devDependencies: { b: '1' } }) },
+      NODE,
+    ],
+    ['other overrides', { ...base, 'package.json': built({ dependencies: { a: '1' }, overrides: { b: '1' } }) }, NODE],
+    [
+      'another manager',
+      { ...base, 'package.json': built({ dependencies: { a: '1' }, packageManager: 'pnpm@12.0.0' }) },
+      NODE,
+    ],
+    [
+      'another major version of the manager',
+      { ...base, 'package.json': built({ dependencies: { a: '1' }, packageManager: 'npm@9.0.0' }) },
+      NODE,
+    ],
+    ['another Node', base, '26.0.0'],
+  ])('is not used for %s', async (_, files, node) => {
+    expect(await keyOf(files, node)).not.toBe(await keyOf(base))
+  })
+
+  test('of a workspace it hangs on the packages of the lockfile’s folder and of the build', async () => {
+    const own = { 'package.json': '{}', 'yarn.lock': YARN_1, 'web/package.json': built() }
+    const key = await keyOf(own, NODE, 'web')
+    const changed = [
+      { ...own, 'package.json': json({ resolutions: { a: '1' } }) },
+      { ...own, 'web/package.json': built({ dependencies: { a: '1' } }) },
+      { ...own, 'web/yarn.lock': YARN_1 },
+    ]
+    for (const files of changed) expect(await keyOf(files, NODE, 'web')).not.toBe(key)
+  })
+})
+
+test.each<[string, Files, string]>([
+  ['package.json', { 'package.json': '{' }, 'package.json is no JSON.'],
+  ['package.json', { 'package.json': '[]' }, 'package.json: Invalid input: expected object, received array.'],
+  [
+    'vercel.json',
+    { 'package.json': built(), 'vercel.json': 'null' },
+    'vercel.json: Invalid input: expected object, received null.',
+  ],
+  [
+    'a command of vercel.json',
+    { 'package.json': built(), 'vercel.json': json({ buildCommand: 1 }) },
+    'vercel.json: buildCommand: Invalid input: expected string, received number.',
+  ],
+  [
+    'a command of vercel.json that is too long',
+    { 'package.json': built(), 'vercel.json': json({ buildCommand: 'x'.repeat(5_000) }) },
+    'vercel.json: buildCommand: Too big: expected string to have <=4096 characters.',
+  ],
+  ['package.json above', { 'package.json': '"', 'web/package.json': built() }, 'package.json is no JSON.'],
+])('a malformed %s is refused', async (_, files, sentence) => {
+  const root = 'web/package.json' in files ? 'web' : ''
+  await expect(plan(files, root)).rejects.toThrow(new UnusableOutput(sentence))
+})
+
+test('a lockfile larger than 32 MiB is refused before it is read', async () => {
+  const files = new Map([
+    ['package.json', { bytes: 30 }],
+    ['yarn.lock', { bytes: 33 * 2 ** 20 }],
+  ])
+  const read = async (path: string) => {
+    if (path !== 'package.json') throw new Error('It is read')
+    return Buffer.from(built())
+  }
+  await expect(planBuild({ files, read }, '', { canFetch: true })).rejects.toThrow(
+    new UnusableOutput('yarn.lock is larger than 32 MiB'),
+  )
+})

@@ -1,0 +1,296 @@
+import { createHash } from 'node:crypto'
+import { readJson } from '@platform/build-output/read-json'
+import { type Tree, UnusableOutput } from '@platform/build-output/read-output'
+import { satisfies, valid, validRange } from 'semver'
+import { z } from 'zod'
+import { chooseManager, commandOf, type Manager, type ManagerKind, pinnedManager } from './package-managers.ts'
+
+const text = z.string().max(4_096)
+/** A member of another type is what its own tools make of it. */
+const optional = <T extends z.ZodType>(schema: T) => schema.optional().catch(undefined)
+const texts = optional(z.record(z.string(), z.unknown()))
+
+const packageJson = z.looseObject({
+  packageManager: optional(text),
+  engines: optional(z.looseObject({ node: optional(text) })),
+  scripts: texts,
+})
+type PackageJson = z.infer<typeof packageJson>
+
+const vercelJson = z.looseObject({
+  buildCommand: text.nullish(),
+  installCommand: text.nullish(),
+  outputDirectory: text.nullish(),
+})
+/** Members of vercel.json that ask for nothing here. */
+const QUIET = new Set([
+  '$schema',
+  'version',
+  'framework',
+  'buildCommand',
+  'installCommand',
+  'outputDirectory',
+  'devCommand',
+])
+
+/** Lockfiles in the order they count in, where a folder has several and nothing else decides. */
+const LOCKFILES: readonly { name: string; managers: readonly ManagerKind[] }[] = [
+  { name: 'pnpm-lock.yaml', managers: ['pnpm'] },
+  { name: 'yarn.lock', managers: ['yarn', 'berry'] },
+  { name: 'package-lock.json', managers: ['npm'] },
+  { name: 'npm-shrinkwrap.json', managers: ['npm'] },
+]
+const OTHERS = ['bun.lock', 'bun.lockb', 'deno.lock']
+/** Members of package.json that decide what is installed. */
+const INSTALLED_BY = [
+  'dependencies',
+  'devDependencies',
+  'optionalDependencies',
+  'peerDependencies',
+  'overrides',
+  'resolutions',
+  'pnpm',
+  'workspaces',
+] as const
+/** Of the lockfiles that the pinned Yarn writes. */
+const BERRY_FORMAT = 10
+const LOCKFILE_BYTES_MAX = 32 * 1_048_576
+
+/** A program of a build, with its folder below the project. */
+export interface Command {
+  argv: string[]
+  folder: string
+  /** As the log shows it. */
+  shown: string
+}
+
+/** How a project is built. Folders are below the project, '' for its root. */
+export interface BuildPlan {
+  root: string
+  manager: Manager
+  /** undefined: nothing is installed. */
+  install: Command | undefined
+  /** In place of `install`, where node_modules was restored. */
+  reinstall: Command | undefined
+  build: Command
+  /** What the build is said to leave its files in; undefined: what is found. */
+  outputDirectory: string | undefined
+  /** Projects with equal keys install the same. */
+  cacheKey: string
+  /** Variables that the package manager needs. */
+  environment: Record<string, string>
+  /** Sentences for the build log. */
+  warnings: string[]
+}
+
+const at = (folder: string, name: string): string => (folder === '' ? name : `${folder}/${name}`)
+
+/** A folder and those above it, up to the archive's root: ''. */
+export function* upwards(folder: string): Generator<string> {
+  for (let each = folder; ; each = each.slice(0, Math.max(0, each.lastIndexOf('/')))) {
+    yield each
+    if (each === '') return
+  }
+}
+
+const readPackage = async (tree: Tree, folder: string): Promise<PackageJson | undefined> =>
+  tree.files.has(at(folder, 'package.json')) ? readJson(tree, at(folder, 'package.json'), packageJson) : undefined
+
+async function readVercel(tree: Tree, root: string): Promise<z.infer<typeof vercelJson>> {
+  const path = at(root, 'vercel.json')
+  return tree.files.has(path) ? readJson(tree, path, vercelJson) : {}
+}
+
+/** Whether what lies in a folder is source that a build has to turn into something that can be served. */
+export async function needsBuild(tree: Tree, root: string): Promise<boolean> {
+  if (tree.files.has(at(root, '.vercel/output/config.json'))) return false
+  if (['_worker.js', '_worker.js/index.js'].some((name) => tree.files.has(at(root, name)))) return false
+  const manifest = await readPackage(tree, root)
+  if (manifest === undefined) return false
+  // Next's standalone output: the server with all it needs, and the package.json of its source.
+  if (
+    tree.files.has(at(root, 'server.js')) &&
+    tree.files.keys().some((path) => path.startsWith(at(root, 'node_modules/')))
+  )
+    return false
+  const { buildCommand } = await readVercel(tree, root)
+  return buildCommand === '' ? false : typeof (buildCommand ?? manifest.scripts?.['build']) === 'string'
+}
+
+interface Wanted {
+  kind: ManagerKind
+  version: string
+}
+
+/** What `packageManager` names (`pnpm@9.1.0+sha512.…`); a sentence where it cannot be followed. */
+function readWanted(value: string | undefined): Wanted | string | undefined {
+  if (value === undefined) return undefined
+  const [, name = '', written = ''] = /^(npm|pnpm|yarn)@([^+]+)/.exec(value) ?? []
+  const version = valid(written)
+  if (version === null)
+    return `package.json names the package manager ${JSON.stringify(value.slice(0, 100))}, which is not npm, pnpm or yarn with a version: its lockfile decides.`
+  const kind =
+    name === 'yarn' ? (version.startsWith('1.') || version.startsWith('0.') ? 'yarn' : 'berry') : (name as ManagerKind)
+  return { kind, version }
+}
+
+interface Locked {
+  folder: string
+  /** From the archive's root. */
+  path: string
+  kind: ManagerKind
+  /** The major version that wrote it, where the pinned one cannot read it. */
+  version: string | undefined
+  /** The pinned version reads it, and would write it anew. */
+  isOlder: boolean
+  content: Buffer
+}
+
+async function readLockfile(tree: Tree, path: string): Promise<Omit<Locked, 'folder' | 'path'>> {
+  if ((tree.files.get(path)?.bytes ?? 0) > LOCKFILE_BYTES_MAX)
+    throw new UnusableOutput(`${path} is larger than ${LOCKFILE_BYTES_MAX / 1_048_576} MiB`)
+  const content = await tree.read(path)
+  const head = content.toString('latin1', 0, 1_000)
+  const plain = { version: undefined, isOlder: false, content }
+  if (path.endsWith('yarn.lock')) {
+    const format = /^__metadata:\s+version:\s*(\d+)/m.exec(head)?.[1]
+    return { ...plain, kind: format === undefined ? 'yarn' : 'berry', isOlder: Number(format) < BERRY_FORMAT }
+  }
+  if (!path.endsWith('pnpm-lock.yaml')) return { ...plain, kind: 'npm' }
+  const format = Number(/^lockfileVersion:\s*'?(\d+)/m.exec(head)?.[1] ?? 9)
+  // pnpm reads its own formats and no older ones.
+  return { ...plain, kind: 'pnpm', version: format <= 5 ? '7' : format <= 6 ? '8' : undefined }
+}
+
+/** The lockfile that counts: the nearest, and of several in one folder that of the wanted manager. */
+async function findLockfile(tree: Tree, root: string, wanted: Wanted | undefined): Promise<Locked | undefined> {
+  for (const folder of upwards(root)) {
+    const here = LOCKFILES.filter(({ name }) => tree.files.has(at(folder, name)))
+    const chosen = here.find(({ managers }) => wanted !== undefined && managers.includes(wanted.kind)) ?? here[0]
+    if (chosen) {
+      const path = at(folder, chosen.name)
+      return { folder, path, ...(await readLockfile(tree, path)) }
+    }
+  }
+  return undefined
+}
+
+const MODES = {
+  npm: {
+    locked: ['ci', '--include=dev', '--no-audit', '--no-fund'],
+    free: ['install', '--include=dev', '--no-audit', '--no-fund'],
+  },
+  pnpm: { locked: ['install', '--frozen-lockfile'], free: ['install', '--no-frozen-lockfile'] },
+  yarn: { locked: ['install', '--frozen-lockfile', '--non-interactive'], free: ['install', '--non-interactive'] },
+  berry: { locked: ['install', '--immutable'], free: ['install', '--no-immutable'] },
+} satisfies Record<ManagerKind, { locked: string[]; free: string[] }>
+
+const inShell = (script: string, folder: string): Command => ({
+  argv: ['/bin/sh', '-c', script],
+  folder,
+  shown: script,
+})
+
+function nodeWarning(engines: PackageJson['engines'], nodeVersion: string): string[] {
+  const range = engines?.node
+  if (range === undefined || (validRange(range) !== null && satisfies(nodeVersion, range))) return []
+  return [`package.json asks for Node ${range.slice(0, 100)}; builds and Functions run on Node ${nodeVersion}.`]
+}
+
+/** Variables that a package manager needs. */
+async function environmentOf(kind: ManagerKind, tree: Tree, folder: string): Promise<Record<string, string>> {
+  // Its version is chosen already.
+  if (kind === 'pnpm') return { npm_config_manage_package_manager_versions: 'false', npm_config_pm_on_fail: 'ignore' }
+  if (kind !== 'berry') return {}
+  // Below the project, where it can be kept.
+  const cache = { YARN_ENABLE_GLOBAL_CACHE: '0', YARN_ENABLE_MIRROR: '0' }
+  // A linker that leaves node_modules, unless the project chose one: that is what can be kept and served.
+  const path = at(folder, '.yarnrc.yml')
+  const settings = tree.files.has(path) ? (await tree.read(path)).toString('utf8') : ''
+  return /^nodeLinker:/m.test(settings) ? cache : { ...cache, YARN_NODE_LINKER: 'node-modules' }
+}
+
+/**
+ * Reads how a project wants to be built: by which package manager (`packageManager`, else the nearest lockfile, else npm), and by what
+ * commands (vercel.json, else the build script).
+ *
+ * root: below the archive, without slashes at its ends. canFetch: another version of the package manager can be had from a registry.
+ * Throws UnusableOutput for a manifest that cannot be read.
+ */
+export async function planBuild(
+  tree: Tree,
+  root: string,
+  { nodeVersion = process.versions.node, canFetch }: { nodeVersion?: string; canFetch: boolean },
+): Promise<BuildPlan> {
+  const manifest = (await readPackage(tree, root)) ?? {}
+  const settings = await readVercel(tree, root)
+  const warnings = nodeWarning(manifest.engines, nodeVersion)
+  for (const name of Object.keys(settings))
+    if (!QUIET.has(name)) warnings.push(`vercel.json: \`${name.slice(0, 100)}\` is ignored.`)
+
+  let named: string | undefined
+  for (const folder of upwards(root)) named ??= (await readPackage(tree, folder))?.packageManager
+  const read = readWanted(named)
+  if (typeof read === 'string') warnings.push(read)
+  const wanted = typeof read === 'string' ? undefined : read
+  const lock = await findLockfile(tree, root, wanted)
+  const others = OTHERS.filter((name) => tree.files.has(at(root, name)))
+  if (lock === undefined)
+    warnings.push(
+      `There is no lockfile of npm, pnpm or yarn${others.length > 0 ? ` (${others.join(', ')} is not read)` : ''}, so the newest versions that package.json allows are installed.`,
+    )
+
+  const kind = wanted?.kind ?? lock?.kind ?? 'npm'
+  let manager = chooseManager(kind, wanted?.version ?? (lock?.kind === kind ? lock.version : undefined))
+  if (manager.isFetched && !canFetch) {
+    const pinned = pinnedManager(kind)
+    warnings.push(
+      `The project wants ${kind} ${manager.version}, which cannot be fetched here: ${pinned.version} is used.`,
+    )
+    manager = { kind, version: pinned.version, isFetched: false }
+  }
+  const command = commandOf(manager)
+  const call = (args: string[], folder: string): Command => ({
+    argv: [...command, ...args],
+    folder,
+    shown: [pinnedManager(kind).command, ...args].join(' '),
+  })
+
+  // A lockfile of another manager than the wanted one says nothing to it.
+  const isLocked = lock?.kind === kind && (manager.isFetched || !lock.isOlder)
+  const folder = lock?.folder ?? root
+  const { installCommand, buildCommand, outputDirectory } = settings
+  const skipsInstall = installCommand === ''
+  const install = skipsInstall
+    ? undefined
+    : typeof installCommand === 'string'
+      ? inShell(installCommand, root)
+      : call(MODES[kind][isLocked ? 'locked' : 'free'], folder)
+  // `npm ci` begins by removing node_modules; what was restored is what it installed by the same lockfile.
+  const reinstall =
+    install !== undefined && kind === 'npm' && isLocked && typeof installCommand !== 'string'
+      ? call([...MODES.npm.free, '--no-save', '--prefer-offline'], folder)
+      : install
+  const build =
+    typeof buildCommand === 'string' && buildCommand !== '' ? inShell(buildCommand, root) : call(['run', 'build'], root)
+
+  const key = createHash('sha256')
+  const add = (part: string | Buffer): void => void key.update(`${part.length}\n`).update(part)
+  add(`${kind}@${manager.version.split('.', 1)[0]} node@${nodeVersion.split('.', 1)[0]} ${folder}`)
+  add(lock?.content ?? '')
+  for (const each of new Set([folder, root])) {
+    const own = await readPackage(tree, each)
+    add(JSON.stringify(INSTALLED_BY.map((name) => own?.[name] ?? null)))
+  }
+  return {
+    root,
+    manager,
+    install,
+    reinstall,
+    build,
+    outputDirectory: typeof outputDirectory === 'string' && outputDirectory !== '' ? outputDirectory : undefined,
+    cacheKey: key.digest('hex'),
+    environment: await environmentOf(kind, tree, folder),
+    warnings,
+  }
+}

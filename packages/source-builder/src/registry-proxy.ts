@@ -1,0 +1,114 @@
+import { chmod, rm } from 'node:fs/promises'
+import { createServer, request as ask, type IncomingMessage, type ServerResponse } from 'node:http'
+import { connect, type Socket } from 'node:net'
+
+/** A proxy that lets a build reach package registries and nothing else. Disposing of it ends what goes through it. */
+export interface RegistryProxy extends AsyncDisposable {
+  /** Absolute path of its Unix socket. */
+  socket: string
+}
+
+const CONNECT_MS = 10_000
+const IDLE_MS = 120_000
+const CONNECTIONS_MAX = 256
+/** Of one connection; they are not for the origin. */
+const HOP_BY_HOP = ['connection', 'keep-alive', 'proxy-authorization', 'proxy-connection', 'te', 'trailer', 'upgrade']
+
+const portOf = ({ port, protocol }: URL): string => (port !== '' ? port : protocol === 'http:' ? '80' : '443')
+const placeOf = (url: URL): string => `${url.hostname}:${portOf(url)}`
+
+/**
+ * Opens the proxy behind a Unix socket. A registry is reached by CONNECT, so that package managers check its certificate themselves; one of
+ * plain http also by requests for it. Every other host and port is refused with 403.
+ *
+ * registries: origins. They are the operator's choice and may be private. socket: absolute; replaced.
+ */
+export async function openRegistryProxy(registries: readonly URL[], socket: string): Promise<RegistryProxy> {
+  const places = new Set(registries.map(placeOf))
+  const plain = new Set(registries.filter(({ protocol }) => protocol === 'http:').map(placeOf))
+  const names = registries.map(({ origin }) => origin).join(', ')
+  const refusal = (what: string): string => `${what} is not among the registries that builds may reach: ${names}\n`
+  const open = new Set<Socket>()
+
+  function refuse(outgoing: ServerResponse, status: number, text: string): void {
+    if (outgoing.headersSent) outgoing.destroy()
+    else outgoing.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', connection: 'close' }).end(text)
+  }
+
+  function forward(incoming: IncomingMessage, outgoing: ServerResponse): void {
+    const url = URL.parse(incoming.url ?? '')
+    if (url?.protocol !== 'http:' || !plain.has(placeOf(url))) {
+      refuse(outgoing, 403, refusal(url?.origin ?? 'This address'))
+      return
+    }
+    const headers = Object.fromEntries(Object.entries(incoming.headers).filter(([name]) => !HOP_BY_HOP.includes(name)))
+    const onward = ask(url, { method: incoming.method, headers: { ...headers, host: url.host }, timeout: IDLE_MS })
+    onward.once('response', (response) => {
+      const kept = Object.entries(response.headers).filter(([name]) => !HOP_BY_HOP.includes(name))
+      outgoing.writeHead(response.statusCode ?? 502, Object.fromEntries(kept))
+      response.once('error', () => outgoing.destroy())
+      response.pipe(outgoing)
+    })
+    onward.once('timeout', () => onward.destroy(new Error('it was silent for too long')))
+    onward.once('error', (error) => refuse(outgoing, 502, `${url.origin} did not answer: ${error.message}\n`))
+    outgoing.once('close', () => onward.destroy())
+    incoming.pipe(onward)
+  }
+
+  function tunnel(incoming: IncomingMessage, client: Socket, head: Buffer): void {
+    client.on('error', () => {})
+    const place = incoming.url ?? ''
+    if (!places.has(place.toLowerCase())) {
+      const text = refusal(place)
+      client.end(
+        `HTTP/1.1 403 Forbidden\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n${text}`,
+      )
+      return
+    }
+    const colon = place.lastIndexOf(':')
+    const origin = connect({
+      host: place.slice(0, colon).replaceAll(/[[\]]/g, ''),
+      port: Number(place.slice(colon + 1)),
+    })
+    open.add(origin)
+    origin.setTimeout(CONNECT_MS)
+    let isConnected = false
+    origin.once('connect', () => {
+      isConnected = true
+      origin.setTimeout(IDLE_MS)
+      client.write('HTTP/1.1 200 Connection established\r\n\r\n')
+      origin.write(head)
+      client.pipe(origin).pipe(client)
+    })
+    origin.once('timeout', () => origin.destroy())
+    origin.on('error', () => {})
+    origin.once('close', () => {
+      open.delete(origin)
+      if (isConnected) client.destroy()
+      else client.end('HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n')
+    })
+    client.once('close', () => origin.destroy())
+  }
+
+  await rm(socket, { force: true })
+  const server = createServer(forward).on('connect', tunnel)
+  server.maxConnections = CONNECTIONS_MAX
+  server.on('connection', (each: Socket) => {
+    open.add(each)
+    each.once('close', () => open.delete(each))
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject).listen(socket, resolve)
+  })
+  // Whichever user builds run as; the folder above is the platform's alone.
+  await chmod(socket, 0o666)
+  server.unref()
+  return {
+    socket,
+    [Symbol.asyncDispose]: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        for (const each of open) each.destroy()
+      }),
+  }
+}

@@ -1,0 +1,47 @@
+import type { Readable } from 'node:stream'
+import { z } from 'zod'
+import type { RunnerMessage } from './runner/messages.ts'
+
+const LINE_MAX = 64 * 1_024
+const TEXT_MAX = 1_000
+
+const schema = z.discriminatedUnion('ok', [
+  z.object({ step: z.int(), ok: z.literal(true) }),
+  z.object({
+    step: z.int(),
+    ok: z.literal(false),
+    code: z.int().nullable(),
+    signal: z.string().max(20).nullable(),
+    isTmpFull: z.boolean().optional(),
+    message: z.string().max(TEXT_MAX).optional(),
+  }),
+])
+
+/**
+ * Reads what the runner says of a number of steps: each ends once, in order. It runs as the build's own user, who may
+ * say anything in its name: what is no message, or not the next one, ends the reading and nothing else.
+ */
+export async function readRunnerMessages(
+  control: Readable,
+  steps: number,
+  onMessage: (message: RunnerMessage) => void,
+): Promise<void> {
+  let rest = ''
+  let heard = 0
+  try {
+    for await (const chunk of control as AsyncIterable<Buffer>) {
+      rest += chunk.toString('utf8')
+      const lines = rest.split('\n')
+      rest = lines.pop() ?? ''
+      for (const line of lines) {
+        const message = schema.parse(JSON.parse(line))
+        if (message.step !== heard || message.step >= steps) return
+        heard++
+        onMessage(message)
+      }
+      if (rest.length > LINE_MAX) return
+    }
+  } catch {
+    // It was ended in the middle of a line, or says what nobody understands.
+  }
+}
