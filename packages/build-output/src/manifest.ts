@@ -73,6 +73,33 @@ export interface SiteRules {
   headers: { path: string; set: [name: string, value: string][]; unset: string[] }[]
 }
 
+/** What a deployment says of its images (`images` of config.json); patterns are regular expressions that match from end to end. */
+export interface ImageRules {
+  /** Widths that `/_vercel/image` and `/_next/image` make. */
+  sizes: number[]
+  /** Hosts, any path of which may be a source. */
+  domains: string[]
+  remotePatterns: {
+    protocol?: 'http' | 'https'
+    hostname: string
+    /** '': the port of the protocol. Absent: any. */
+    port?: string
+    pathname?: string
+    search?: string
+  }[]
+  /** Absent: any path of the deployment may be a source. */
+  localPatterns?: { pathname?: string; search?: string }[]
+  /** Absent: any from 1 to 100. */
+  qualities?: number[]
+  /** In seconds. */
+  minimumCacheTTL?: number
+  /** Absent: both. */
+  formats?: ('image/avif' | 'image/webp')[]
+  dangerouslyAllowSVG?: boolean
+  contentSecurityPolicy?: string
+  contentDispositionType?: 'inline' | 'attachment'
+}
+
 /**
  * How a deployment is served: what is stored with it, as JSON, and compiled by each edge. It names files by their path below the
  * site's root, without a leading slash, and holds no secret.
@@ -89,4 +116,6 @@ export interface OutputManifest {
   worker?: WorkerRoutes
   /** By path without `.func`; of a worker or server the one Function that there is. */
   functions: Record<string, OutputFunction>
+  /** Build Output that has `images`. */
+  images?: ImageRules
 }

@@ -11,6 +11,8 @@ interface TreeFile {
 /** The files of an archive, as its reader sees them; paths from the archive's root with `/`, none of them leading out. */
 export interface Tree {
   files: ReadonlyMap<string, TreeFile>
+  /** Links that a Node server keeps as links, by path, with their targets as they are written. They stay below the tree's root. */
+  links?: ReadonlyMap<string, string>
   /** The content of a manifest. Throws for a path that is not in `files`. */
   read(path: string): Promise<Buffer>
 }
@@ -46,6 +48,8 @@ export interface OutputFunction {
   environment: Record<string, string>
   /** Its files: where each lies in the tree, by the path below the Function's folder. */
   files: ReadonlyMap<string, string>
+  /** Links among its files, by the path below its folder: package managers make node_modules of them. */
+  links?: ReadonlyMap<string, string>
 }
 
 export interface Output {

@@ -4,7 +4,8 @@ import { patternOfRoute } from './compile-route.ts'
 import { patternOf } from './conditions.ts'
 import { contentTypeOf } from './content-type.ts'
 import { readFunctions } from './read-functions.ts'
-import type { Condition, OutputManifest, Route } from './manifest.ts'
+import { imagesSchema, patternsOfImages, readImages } from './read-images.ts'
+import type { Condition, ImageRules, OutputManifest, Route } from './manifest.ts'
 import { type Asset, isServable, type Output, type Tree, UnusableOutput } from './output.ts'
 import { parseManifest, readJson } from './read-json.ts'
 import { treePath } from './tree-path.ts'
@@ -87,10 +88,11 @@ const config = z.object({
     .optional(),
   wildcard: z.array(z.object({ domain: z.string(), value: z.string() })).optional(),
   crons: z.array(z.unknown()).optional(),
+  images: imagesSchema.optional(),
 })
 
 /** Members that are understood, or ask for nothing here. */
-const KNOWN = new Set([...Object.keys(config.shape), 'images', 'cache', 'framework', 'flags', 'deploymentId'])
+const KNOWN = new Set([...Object.keys(config.shape), 'cache', 'framework', 'flags', 'deploymentId'])
 const KNOWN_OF_ROUTES = new Set(Object.keys(sourceRoute.shape))
 
 /**
@@ -108,13 +110,14 @@ export async function readBuildOutput(tree: Tree, root: string): Promise<Output>
   for (const member of Object.keys(raw)) if (!KNOWN.has(member)) warnings.add(`${name}: \`${member}\` is ignored.`)
   const parsed = parseManifest(config, raw, name)
   const routes = readRoutes(parsed.routes ?? [], name, warnings)
-  await checkPatterns(routes, name)
+  const images = parsed.images && readImages(parsed.images)
+  await checkPatterns(patternsOf(routes, images), name)
   const { functions, byPath } = await readFunctions(tree, root, folder, warnings)
   requireMiddleware(routes, byPath, name)
   if (parsed.crons !== undefined && parsed.crons.length > 0)
     warnings.add(`${name}: \`crons\` do not run here yet: ${parsed.crons.length} are ignored.`)
   const assets = readAssets(tree, folder, parsed.overrides ?? {}, name, warnings)
-  requireStorable({ routes, wildcard: parsed.wildcard, assets, functions }, name)
+  requireStorable({ routes, wildcard: parsed.wildcard, images, assets, functions }, name)
   return {
     manifest: {
       version: 1,
@@ -123,6 +126,7 @@ export async function readBuildOutput(tree: Tree, root: string): Promise<Output>
       wildcard: parsed.wildcard ?? [],
       site: null,
       functions: byPath,
+      ...(images && { images }),
     },
     assets,
     functions,
@@ -166,36 +170,47 @@ function readRoutes(routes: Record<string, unknown>[], name: string, warnings: W
   return read
 }
 
-async function checkPatterns(routes: readonly Route[], name: string): Promise<void> {
+async function checkPatterns(patterns: Iterable<WrittenPattern>, name: string): Promise<void> {
   const checker = openPatternChecker()
   try {
-    for (const [index, route] of routes.entries()) {
-      if (route.handle !== undefined) continue
-      for (const { source, flags, written } of patternsOf(route)) {
-        const where = `${name}: routes[${index}], ${JSON.stringify(written)},`
-        try {
-          // oxlint-disable-next-line no-new -- whether it compiles is what counts
-          new RegExp(source, flags)
-        } catch (error) {
-          throw new UnusableOutput(`${where} is no pattern: ${error instanceof Error ? error.message : ''}.`, {
-            cause: error,
-          })
-        }
-        const verdict = await checker.checkPattern(source, flags)
-        if (verdict.kind === 'slow')
-          throw new UnusableOutput(`${where} takes too long to match some paths (${verdict.complexity}): simplify it.`)
-        if (verdict.kind === 'unknown')
-          throw new UnusableOutput(
-            `${where} cannot be shown to match any path in time (${verdict.reason}): simplify it.`,
-          )
+    for (const { member, source, flags, written } of patterns) {
+      const where = `${name}: ${member}, ${JSON.stringify(written)},`
+      try {
+        // oxlint-disable-next-line no-new -- whether it compiles is what counts
+        new RegExp(source, flags)
+      } catch (error) {
+        throw new UnusableOutput(`${where} is no pattern: ${error instanceof Error ? error.message : ''}.`, {
+          cause: error,
+        })
       }
+      const verdict = await checker.checkPattern(source, flags)
+      if (verdict.kind === 'slow')
+        throw new UnusableOutput(`${where} takes too long to match some paths (${verdict.complexity}): simplify it.`)
+      if (verdict.kind === 'unknown')
+        throw new UnusableOutput(`${where} cannot be shown to match any path in time (${verdict.reason}): simplify it.`)
     }
   } finally {
     await checker.close()
   }
 }
 
-function* patternsOf(route: Route): Generator<{ source: string; flags: string; written: string }> {
+/** A pattern of a manifest. member: where it stands; written: as its author wrote it. */
+interface WrittenPattern {
+  member: string
+  source: string
+  flags: string
+  written: string
+}
+
+function* patternsOf(routes: readonly Route[], images: ImageRules | undefined): Generator<WrittenPattern> {
+  for (const [index, route] of routes.entries())
+    if (route.handle === undefined)
+      for (const pattern of patternsOfRoute(route)) yield { member: `routes[${index}]`, ...pattern }
+  for (const { member, source } of images ? patternsOfImages(images) : [])
+    yield { member: `images.${member}`, source: `^(?:${source})$`, flags: '', written: source }
+}
+
+function* patternsOfRoute(route: Route): Generator<Omit<WrittenPattern, 'member'>> {
   const { src = '', caseSensitive } = route
   let source = src
   try {

@@ -117,7 +117,6 @@ describe('what is refused', () => {
     ['an empty archive', {}, '', /The archive holds no file/],
     ['an empty directory', { 'a/index.html': '' }, 'b', /The directory b holds no file/],
     ['a root directory outside', { 'index.html': '' }, '../x', /root directory "..\/x" leads outside/],
-    ['a build', { 'package.json': '{"scripts":{"build":"vite build"}}' }, '', /package\.json has a build script/],
     ['a package.json that is no JSON', { 'package.json': '{' }, '', /package\.json is no JSON/],
     ['a config that is no JSON', { [CONFIG]: '{' }, '', /config\.json is no JSON/],
     ['another version', { [CONFIG]: '{"version":2}' }, '', /config\.json: version: /],
@@ -373,7 +372,12 @@ describe('Build Output', () => {
     }
     const { manifest, warnings } = await readOutput(
       treeOf({
-        [CONFIG]: config({ routes: [{ ...route, mitigate: { action: 'deny' } }], crons: [], images: {}, novelty: 1 }),
+        [CONFIG]: config({
+          routes: [{ ...route, mitigate: { action: 'deny' } }],
+          crons: [],
+          images: { sizes: [640] },
+          novelty: 1,
+        }),
       }),
       '',
     )
@@ -551,6 +555,16 @@ describe('code', () => {
       'a start script of a missing file',
       { 'package.json': '{"scripts":{"start":"node gone.js"}}' },
       { command: 'node gone.js' },
+    ],
+    [
+      'a start script of a folder',
+      { 'build/index.js': '', 'package.json': '{"scripts":{"start":"node build"}}' },
+      { handler: 'build/index.js' },
+    ],
+    [
+      'a start script without an ending',
+      { 'main.js': '', 'main/index.js': '', 'package.json': '{"scripts":{"start":"node ./main"}}' },
+      { handler: 'main.js' },
     ],
     ['server.js', { 'server.js': '', 'package.json': '{}' }, { handler: 'server.js' }],
     ['the server of Nitro', { '.output/server/index.mjs': '' }, { handler: '.output/server/index.mjs' }],

@@ -12,9 +12,11 @@ import { treePath } from './tree-path.ts'
 
 export { type Output, type Tree, UnusableOutput } from './output.ts'
 
-const SERVERS = ['server.js', '.output/server/index.mjs']
+/** Next's standalone server, and Nitro's. */
+const NITRO_SERVER = '.output/server/index.mjs'
+const SERVERS = ['server.js', NITRO_SERVER]
 const packageJson = z.looseObject({ scripts: z.record(z.string(), z.unknown()).optional() })
-const WORKERS = ['_worker.js', '_worker.js/index.js']
+export const WORKERS = ['_worker.js', '_worker.js/index.js']
 const SITE_FILES = new Set(['_redirects', '_headers'])
 const isOfWorker = (path: string): boolean => path === '_routes.json' || /^_worker\.js(?:\/|$)/.test(path)
 /** Cloudflare Pages allows 100 rules of 100 characters. */
@@ -30,9 +32,9 @@ const SITE_FILE_BYTES_MAX = 4 * 1024 * 1024
 
 /**
  * Reads what an archive holds below a directory: Build Output, a worker, a Node server, or plain files. It looks at paths and
- * manifests only. rootDirectory: '' for the archive's root.
+ * manifests only, so source that has yet to be built is read as what it looks like. rootDirectory: '' for the archive's root.
  *
- * Throws UnusableOutput: for what is malformed, and for what needs a build.
+ * Throws UnusableOutput for what is malformed.
  */
 export async function readOutput(tree: Tree, rootDirectory: string): Promise<Output> {
   const root = treePath(rootDirectory.replace(/^\/+/, ''), '', 'The root directory')
@@ -76,22 +78,36 @@ async function readWorker(tree: Tree, below: string, entry: string): Promise<Out
   }
 }
 
-/** Reads a Node server, which answers every path. undefined: there is none. Throws UnusableOutput for what has to be built first. */
-async function readServer(tree: Tree, below: string): Promise<Output | undefined> {
+/**
+ * Finds how a folder's Node server is started: by a module (`node <file>` as start script, `server.js`, or Nitro's), or else by
+ * the start script. below: '' or a folder with a slash at its end. undefined: there is no server.
+ */
+export async function findServer(
+  tree: Tree,
+  below: string,
+): Promise<{ handler: string } | { handler: undefined; command: string } | undefined> {
   const path = `${below}package.json`
   const { scripts = {} } = tree.files.has(path) ? await readJson(tree, path, packageJson) : {}
-  if (scripts['build'] !== undefined)
-    throw new UnusableOutput(
-      `${path} has a build script, so this needs a build, and builds do not run here yet: upload what it makes.`,
-    )
   const command = typeof scripts['start'] === 'string' ? scripts['start'] : undefined
   const started = /^node\s+(?:\.\/)?([\w@./-]+)$/.exec(command?.trim() ?? '')?.[1]
-  const handler = [started, ...(command === undefined ? SERVERS : [])].find(
-    (name) => name !== undefined && tree.files.has(below + name),
+  // As Node resolves it: SvelteKit's server is started by `node build`.
+  const entries = started === undefined ? [] : [started, `${started}.js`, `${started.replace(/\/$/, '')}/index.js`]
+  const handler = [...entries, ...(command === undefined ? SERVERS : [NITRO_SERVER])].find((name) =>
+    tree.files.has(below + name),
   )
-  if (handler === undefined && command === undefined) return undefined
+  if (handler !== undefined) return { handler }
+  return command === undefined ? undefined : { handler, command }
+}
+
+/** Reads a Node server, which answers every path. undefined: there is none. */
+async function readServer(tree: Tree, below: string): Promise<Output | undefined> {
+  const server = await findServer(tree, below)
+  if (server === undefined) return undefined
+  const { handler } = server
   const files = new Map<string, string>()
   for (const source of tree.files.keys()) if (source.startsWith(below)) files.set(source.slice(below.length), source)
+  const links = new Map<string, string>()
+  for (const [path, target] of tree.links ?? []) if (path.startsWith(below)) links.set(path.slice(below.length), target)
   const entry = handler ?? 'package.json'
   return {
     manifest: {
@@ -107,11 +123,12 @@ async function readServer(tree: Tree, below: string): Promise<Output | undefined
       {
         path: entry,
         kind: 'server',
-        ...(handler === undefined ? { command: command ?? '' } : { handler }),
+        ...(handler === undefined ? { command: server.command } : { handler }),
         isWeb: false,
         hasHelpers: false,
         environment: {},
         files,
+        links,
       },
     ],
     warnings: [],
