@@ -3,21 +3,13 @@ import { BadGateway } from '@platform/errors/api-error'
 import { RefusedAddress, UnreachableOrigin } from '@platform/guarded-fetch/guarded-fetch'
 import type { Answer } from '@platform/build-output/router'
 import type { Deps } from '../../deps.ts'
+import { isLoop, LOOP_TOKEN } from '../../http/cdn-loop.ts'
 import { mergeAnswerHeaders, pairsOf } from './answer-headers.ts'
 import type { SitePage } from './site-page.ts'
 import { flatten, type Visit } from './visit.ts'
 
-/** What this platform is called in CDN-Loop (RFC 8586). */
-const LOOP_TOKEN = 'platform-edge'
 /** Headers that carry the visitor's authority, or speak of the platform's own connection. */
 const withheld = new Set(['authorization', 'cookie', 'host', 'content-length', 'expect', 'x-vercel-ip-country'])
-
-const isLoop = (cdnLoop: string | string[] | undefined): boolean =>
-  [cdnLoop ?? []]
-    .flat()
-    .join(',')
-    .split(',')
-    .some((entry) => entry.split(';', 1)[0]?.trim().toLowerCase() === LOOP_TOKEN)
 
 /** What the visitor sends. An origin that takes only a part of it leaves the visitor's connection as it is. */
 async function* sentBy(visit: Visit): AsyncGenerator<Buffer> {

@@ -83,6 +83,17 @@ async function open(
   return isWhole ? content : content.subarray(range.start, range.end + 1)
 }
 
+/** The whole content of a file, as it is. Throws BadGateway (D22). */
+export async function readFile(reader: FileReader, file: DeployedFile): Promise<Buffer> {
+  const { identity } = await representationsOf(reader, file)
+  const { blobId, length, isInline } = identity
+  if (length === 0) return Buffer.alloc(0)
+  const kept = reader.contents.find(blobId)
+  if (kept) return kept
+  if (length <= KEPT_BYTES_MAX) return reader.contents.load({ id: blobId, length, isInline })
+  return Buffer.concat(await Array.fromAsync(reader.blobs.read(blobId, { start: 0, end: length - 1 }, 'given')))
+}
+
 /**
  * Answers with a file of a deployment: in the encoding that the client likes best, or a range of it, or without it where the
  * client's copy is current (RFC 9110). Only an answer that would be 200 has conditions and ranges.

@@ -67,6 +67,11 @@ export class DeployedFile {
     })
   }
 
+  /** What is said of it where no route says otherwise. */
+  get cacheControl(): string {
+    return isHashedPath(this.path) ? IMMUTABLE : REVALIDATED
+  }
+
   /** Each encoding is a representation of its own, so it has an entity tag of its own (RFC 9110 §8.8.3). */
   represent(blob: ArtifactBlob, encoding?: Encoding): Representation {
     const tag = Buffer.from(this.sha256, 'hex').toString('base64url').slice(0, TAG_LENGTH)
@@ -81,7 +86,7 @@ export class DeployedFile {
       'last-modified',
       this.lastModified.toUTCString(),
       'cache-control',
-      isHashedPath(this.path) ? IMMUTABLE : REVALIDATED,
+      this.cacheControl,
     ]
     if (encoding) headers.push('content-encoding', encoding)
     else headers.push('accept-ranges', 'bytes')

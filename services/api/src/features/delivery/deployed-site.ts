@@ -5,6 +5,7 @@ import { LRUCache } from 'lru-cache'
 import { deploymentFiles } from '../artifacts/table.ts'
 import { deployments } from '../deployments/table.ts'
 import { functionIdOf } from '../functions/functions.ts'
+import { type ImagePolicy, imagePolicyOf } from '../images/image-request.ts'
 import type { ServedBy } from '../request-logs/table.ts'
 import { DeployedFile } from './deployed-file.ts'
 
@@ -18,7 +19,10 @@ const BYTES_OF_ROUTE_TEXT = 8
 export interface DeployedSite {
   id: string
   environmentId: string
+  organizationId: string
   router: Router
+  /** What may become an image, and how. */
+  images: ImagePolicy
   /** By path without a leading slash. */
   files: ReadonlyMap<string, DeployedFile>
   hasFile: (path: string) => boolean
@@ -57,6 +61,7 @@ async function load(
     db
       .select({
         environmentId: deployments.environmentId,
+        organizationId: deployments.organizationId,
         output: deployments.output,
         activatedAt: deployments.activatedAt,
         createdAt: deployments.createdAt,
@@ -72,7 +77,9 @@ async function load(
   const site = {
     id,
     environmentId: row.environmentId,
+    organizationId: row.organizationId,
     router: compileOutput(row.output),
+    images: imagePolicyOf(row.output.images),
     files: byPath,
     hasFile: (path: string) => byPath.has(path),
     fileRouter: compileFiles(row.output),

@@ -10,6 +10,7 @@ import { asApiError, requestIdOf } from '../../http/exchange.ts'
 import { openArtifactFinder } from '../artifacts/artifact-blobs.ts'
 import { openAssetContents } from './asset-contents.ts'
 import { deliverExternal } from './deliver-external.ts'
+import { deliverImage, type ImageDeliverer, isImage } from './deliver-image.ts'
 import { deliverFunction, type FunctionCaller } from './deliver-function.ts'
 import { deliverMiddleware } from './deliver-middleware.ts'
 import { deliverUpgrade } from './deliver-upgrade.ts'
@@ -39,6 +40,7 @@ type EdgeDeps = Pick<
   | 'place'
   | 'clientAddress'
   | 'guardedFetch'
+  | 'images'
 >
 
 /** label: in front of the host of APPS_URL. url: the target without scheme and host. */
@@ -140,6 +142,17 @@ export function createDeploymentServer(deps: EdgeDeps): DeploymentServer {
     contents: openAssetContents(deps),
   }
 
+  const deliverer: ImageDeliverer = {
+    deps,
+    reader,
+    answer(site, label, incoming, outgoing) {
+      void run(incoming, outgoing, label, incoming.url ?? '/', async (visit) => {
+        visit.deploymentId = site.id
+        await deliver(visit, site, site.router.route(visit, site.hasFile))
+      })
+    },
+  }
+
   async function answerMissing(
     visit: Visit,
     site: DeployedSite,
@@ -226,7 +239,9 @@ export function createDeploymentServer(deps: EdgeDeps): DeploymentServer {
       visit.sendPage(nothingHere)
       return
     }
-    if (!outgoing.destroyed) await deliver(visit, deployed, deployed.router.route(visit, deployed.hasFile))
+    if (outgoing.destroyed) return
+    if (isImage(deployed, visit.path)) await deliverImage(deliverer, visit, deployed, statusPage)
+    else await deliver(visit, deployed, deployed.router.route(visit, deployed.hasFile))
   }
 
   /** Answers with what went wrong; an answer that had begun is cut off, so that nobody takes it for whole. */

@@ -563,6 +563,7 @@ describe('a Function that fails', () => {
     // Once one of those who wait leaves, all others are answered.
     const waiting = handler(`
       const all = (globalThis.all ??= new Set()).add(res)
+      if (all.size === 200) console.log('200 wait')
       res.on('close', () => { all.delete(res); for (const each of all) each.end('answered') })`)
     const archive = buildOutput({ index: { code: waiting } }, { routes: [{ src: '/.*', dest: '/' }] })
     const { id } = await newDeployment(platform, owner, { archive })
@@ -586,10 +587,21 @@ describe('a Function that fails', () => {
         'function_overloaded',
         '1',
       ])
-    await platform.api.runtimeLog.flush()
-    const lines = await platform.api.db.select().from(runtimeLogs).where(eq(runtimeLogs.deploymentId, id))
-    expect(lines.map(({ level, message }) => [level, message.split(':', 2)])).toEqual([
-      ['WARN', ['Refused a request', ' Each of its 1 slots has 200 requests under way']],
+    const logged = async () => {
+      await platform.api.runtimeLog.flush()
+      const lines = await platform.api.db.select().from(runtimeLogs).where(eq(runtimeLogs.deploymentId, id))
+      return lines
+        .toSorted((a, b) => a.level.localeCompare(b.level))
+        .map(({ level, message }) => [level, ...message.split(':', 2)])
+    }
+    // Only then the Function knows of whoever leaves.
+    await vi.waitFor(async () => expect(await logged()).toContainEqual(['INFO', '200 wait']), {
+      timeout: 15_000,
+      interval: 20,
+    })
+    expect(await logged()).toEqual([
+      ['INFO', '200 wait'],
+      ['WARN', 'Refused a request', ' Each of its 1 slots has 200 requests under way'],
     ])
     waits.values().next().value?.destroy()
     await vi.waitFor(() => expect(answers).toHaveLength(204), { timeout: 15_000, interval: 20 })

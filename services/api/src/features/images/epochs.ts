@@ -1,0 +1,128 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Db } from '@platform/runtime/database'
+import type { Notifications } from '@platform/runtime/notifications'
+import { preparedOnce } from '@platform/runtime/prepared-once'
+import { and, eq, sql } from 'drizzle-orm'
+import { LRUCache } from 'lru-cache'
+import { imageCaches, imagePurges } from './table.ts'
+
+/** A purge tells it the id of its deployment. */
+export const PURGES_CHANNEL = 'image_purges'
+const KNOWN_MAX = 10_000
+/** How old an epoch may be while nothing is heard of purges. */
+const ASK_AGAIN_MS = 5_000
+/** How long a request waits for a newer one than the one that is known. */
+const PATIENCE_MS = 1_000
+
+/** How often a deployment and a source of it were purged. */
+export interface Epoch {
+  deployment: number
+  source: number
+}
+
+/** Which epoch images belong to. */
+export interface ImageEpochs {
+  /** Throws what the database threw, where nothing is known. */
+  find(deploymentId: string, source: string): Promise<Epoch>
+  /** Forgets a deployment's, as its notification would a moment later. */
+  forget(deploymentId: string): void
+}
+
+const findEpoch = preparedOnce((db) =>
+  db
+    .select({ deployment: imageCaches.epoch, source: imagePurges.epoch })
+    .from(imageCaches)
+    .leftJoin(
+      imagePurges,
+      and(eq(imagePurges.deploymentId, imageCaches.deploymentId), eq(imagePurges.source, sql.placeholder('source'))),
+    )
+    .where(eq(imageCaches.deploymentId, sql.placeholder('deploymentId')))
+    .prepare('image_epoch'),
+)
+
+/** The epoch as the database has it now. */
+export async function readEpoch(db: Db, deploymentId: string, source: string): Promise<Epoch> {
+  const [row] = await findEpoch(db).execute({ deploymentId, source })
+  return { deployment: row?.deployment ?? 0, source: row?.source ?? 0 }
+}
+
+interface Known {
+  epoch: Epoch
+  /** By performance.now(), before it was looked up. */
+  askedAt: number
+}
+
+/**
+ * Keeps epochs, and forgets those of a deployment when Postgres says that it was purged. While the connection that hears of purges is
+ * gone, an epoch is good for 5 s; one that cannot be renewed goes on to be used.
+ *
+ * onPurge: called with a deployment that was purged.
+ */
+export function openImageEpochs(
+  { db, notifications }: { db: Db; notifications: Notifications },
+  onPurge: (deploymentId: string) => void,
+): ImageEpochs {
+  const known = new LRUCache<string, Known>({ max: KNOWN_MAX })
+  /** Look-ups that a further request may wait for: none from before a purge, whose answers are not kept either. */
+  const current = new Map<string, Promise<Epoch>>()
+  let isListening = false
+
+  const keyOf = (deploymentId: string, source: string): string => `${deploymentId}${source}`
+
+  function ask(deploymentId: string, source: string): Promise<Epoch> {
+    const key = keyOf(deploymentId, source)
+    const before = current.get(key)
+    if (before) return before
+    const askedAt = performance.now()
+    const asking = readEpoch(db, deploymentId, source)
+    current.set(key, asking)
+    const over = (epoch?: Epoch) => {
+      if (current.get(key) !== asking) return
+      current.delete(key)
+      if (epoch) known.set(key, { epoch, askedAt })
+    }
+    asking.then(over, () => over())
+    return asking
+  }
+
+  /** Answers with what is known unless something newer comes soon, and then asks no more for a while. */
+  async function renew(deploymentId: string, source: string, entry: Known): Promise<Epoch> {
+    const giveUp = new AbortController()
+    const epoch = await Promise.race([
+      ask(deploymentId, source).catch(() => undefined),
+      sleep(PATIENCE_MS, undefined, { signal: giveUp.signal }).catch(() => undefined),
+    ])
+    giveUp.abort()
+    if (epoch) return epoch
+    entry.askedAt = performance.now()
+    return entry.epoch
+  }
+
+  function forget(deploymentId: string): void {
+    for (const keys of [known, current])
+      for (const key of keys.keys()) if (key.startsWith(deploymentId)) keys.delete(key)
+    onPurge(deploymentId)
+  }
+
+  notifications.listen(PURGES_CHANNEL, {
+    onMessage: forget,
+    onListening() {
+      isListening = true
+      known.clear()
+      current.clear()
+    },
+    onLost() {
+      isListening = false
+    },
+  })
+
+  return {
+    async find(deploymentId, source) {
+      const entry = known.get(keyOf(deploymentId, source))
+      if (!entry) return ask(deploymentId, source)
+      if (isListening || performance.now() - entry.askedAt < ASK_AGAIN_MS) return entry.epoch
+      return renew(deploymentId, source, entry)
+    },
+    forget,
+  }
+}

@@ -1,0 +1,25 @@
+import { INPUT_BYTES_MAX } from '@platform/image-transformer/image-transformer'
+
+/** Why a request for an image is not answered with one. */
+export type ImageRefusalCode =
+  | 'image_request_invalid'
+  | 'image_source_missing'
+  | 'image_too_large'
+  | 'image_unreadable'
+  | 'image_busy'
+  | 'image_source_failed'
+  | 'image_timeout'
+  | 'image_loop'
+
+/** text: a sentence for whoever asked. */
+export class ImageRefusal extends Error {
+  override name = 'ImageRefusal'
+  readonly code: ImageRefusalCode
+  constructor(code: ImageRefusalCode, text: string, cause?: unknown) {
+    super(text, { cause })
+    this.code = code
+  }
+}
+
+/** Of `image_too_large`, for a source that is refused by its length. */
+export const tooLongSource = `The source has more than ${INPUT_BYTES_MAX / 1_048_576} MB.`

@@ -1,0 +1,95 @@
+import { startPlatform, type TestPlatform } from '@platform/testing/platform'
+import { and, eq } from 'drizzle-orm'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { deploy, visit } from '../../../test/deploy.ts'
+import { logOf, newDeployment, untilEnded } from '../../../test/deployments.ts'
+import { buildOutput, handler } from '../../../test/functions.ts'
+import { askImage, imagePath, picture, seen, storedImages } from '../../../test/images.ts'
+import { newOwner, type Owner } from '../../../test/scenario.ts'
+import { requestLogs } from '../request-logs/table.ts'
+
+/** The AVIF below takes seconds on any machine. */
+const DEADLINE_MS = 1_000
+
+let platform: TestPlatform
+let ana: Owner
+beforeAll(async () => {
+  platform = await startPlatform({ hasWorker: true, imageTransformer: { deadlineMs: DEADLINE_MS } })
+  ana = await newOwner(platform)
+})
+afterAll(() => platform.close())
+
+test('an AVIF that takes too long is 504 at its deadline, and is not tried again at once; others are made', async () => {
+  const site = await deploy(platform, ana, {
+    files: { 'large.jpg': { content: await picture(6_000, 6_000), contentType: 'image/jpeg' } },
+  })
+  const slow = imagePath('/large.jpg', 'format=avif&quality=100')
+  for (const isFirst of [true, false]) {
+    const startedAt = performance.now()
+    const { status, headers } = await askImage(platform, site, slow)
+    expect([status, headers['x-platform-error'], headers['cache-control']]).toEqual([504, 'image_timeout', 'no-store'])
+    const tookMs = performance.now() - startedAt
+    if (isFirst) expect(tookMs).toBeGreaterThanOrEqual(DEADLINE_MS)
+    else expect(tookMs).toBeLessThan(DEADLINE_MS)
+  }
+  // Which browsers do not meet: they are given a WebP of that size.
+  const got = await askImage(platform, site, imagePath('/large.jpg', 'width=16'), { accept: 'image/avif' })
+  expect(await seen(got)).toEqual({ format: 'avif', width: 16, height: 16 })
+})
+
+const png = (await picture(60, 40, 'png')).toString('base64')
+
+test('a Function may be the source, behind a middleware', { timeout: 60_000 }, async () => {
+  const { id } = await newDeployment(platform, ana, {
+    archive: buildOutput(
+      {
+        photo: handler(`
+          if (req.url.startsWith('/crash')) process.exit(1)
+          const { cookie = 'none', authorization = 'none', 'x-passed': passed = 'none' } = req.headers
+          if (req.url.startsWith('/who')) console.log('asked', cookie, authorization, passed)
+          res.setHeader('content-type', 'image/png')
+          res.end(Buffer.from('${png}', 'base64'))`),
+        _middleware: handler(`
+          if (req.url.startsWith('/closed')) return res.writeHead(403).end()
+          res.setHeader('x-middleware-next', '1')
+          res.setHeader('x-middleware-override-headers', 'x-passed')
+          res.setHeader('x-middleware-request-x-passed', 'yes')
+          res.end()`),
+      },
+      {
+        routes: [
+          { src: '/.*', middlewarePath: '_middleware', continue: true },
+          { src: '/.*', dest: '/photo' },
+        ],
+      },
+    ),
+  })
+  const deployment = await untilEnded(platform, id)
+  expect([deployment.status, await logOf(platform, id)]).toEqual(['ACTIVE', expect.any(String)])
+  const site = { host: `${deployment.label}.${platform.api.appsUrl.host}` }
+  const secrets = { cookie: 'session=1', authorization: 'Bearer x' }
+  const got = await askImage(platform, site, imagePath('/who?n=1', 'width=16'), secrets)
+  expect([got.status, got.status === 200 && (await seen(got))]).toEqual([200, { format: 'png', width: 16, height: 11 }])
+  await expect
+    .poll(async () => {
+      const logs = await platform.call(ana.token, `GET /deployments/${id}/runtime-logs`)
+      return (logs.body as { items: { message: string }[] }).items.map(({ message }) => message)
+    })
+    .toContain('asked none none yes')
+  expect((await storedImages(platform, id)).map(({ source }) => source)).toEqual(['/who?n=1'])
+  for (const [path, code] of [
+    ['/closed', 'image_source_failed'],
+    ['/crash', 'image_source_failed'],
+  ] as const) {
+    const { status, headers } = await askImage(platform, site, imagePath(path))
+    expect([path, status, headers['x-platform-error']]).toEqual([path, 502, code])
+  }
+  // The Function itself is still there, and what was asked for the sake of images is in no log of requests.
+  expect((await visit(platform, site.host, '/direct')).status).toBe(200)
+  await platform.api.requestLog.flush()
+  const paths = platform.api.db.select({ path: requestLogs.path }).from(requestLogs)
+  const rows = await paths.where(and(eq(requestLogs.deploymentId, id)))
+  expect(rows.map(({ path }) => path).toSorted()).toEqual(
+    [imagePath('/who?n=1'), imagePath('/closed'), imagePath('/crash'), '/direct'].toSorted(),
+  )
+})

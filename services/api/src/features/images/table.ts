@@ -1,0 +1,72 @@
+import { bytea, instant } from '@platform/runtime/columns'
+import { bigint, index, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core'
+import { deployments, pathText } from '../deployments/table.ts'
+import { organizations } from '../organizations/table.ts'
+import { blobs } from '../storage/table.ts'
+
+const number = (name: string) => bigint(name, { mode: 'number' })
+
+/**
+ * The images of a deployment. Its row is locked by whoever purges and by whoever stores a variant, so that neither overlooks the
+ * other.
+ */
+export const imageCaches = pgTable('image_caches', {
+  deploymentId: uuid('deployment_id')
+    .primaryKey()
+    .references(() => deployments.id, { onDelete: 'cascade' }),
+  /** Raised by a purge of the whole deployment: what was begun under a lower one is not stored. */
+  epoch: number('epoch').notNull(),
+})
+
+/** The epochs of single sources; one without a row has 0. */
+export const imagePurges = pgTable(
+  'image_purges',
+  {
+    deploymentId: uuid('deployment_id')
+      .notNull()
+      .references(() => imageCaches.deploymentId, { onDelete: 'cascade' }),
+    source: pathText('source').notNull(),
+    epoch: number('epoch').notNull(),
+    purgedAt: instant('purged_at').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.deploymentId, t.source] }), index('image_purges_by_time').on(t.purgedAt)],
+)
+
+/** An image that was made of another (deployments.md Images). */
+export const imageVariants = pgTable(
+  'image_variants',
+  {
+    deploymentId: uuid('deployment_id')
+      .notNull()
+      .references(() => imageCaches.deploymentId, { onDelete: 'cascade' }),
+    /** SHA-256 of its epochs, its source with its content, and what was wished for. */
+    key: bytea('key').notNull(),
+    /** Of the deployment; here as well, since the quota is the organization's. */
+    organizationId: uuid('organization_id')
+      .notNull()
+      .references(() => organizations.id, { onDelete: 'cascade' }),
+    /** Path and query of the deployment, or an address elsewhere. */
+    source: pathText('source').notNull(),
+    blobId: uuid('blob_id')
+      .notNull()
+      .references(() => blobs.id),
+    bytes: number('bytes').notNull(),
+    contentType: text('content_type').notNull(),
+    /** To within an hour. */
+    lastUsedAt: instant('last_used_at').notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.deploymentId, t.key] }),
+    index('image_variants_by_source').on(t.deploymentId, t.source),
+    index('image_variants_by_use').on(t.organizationId, t.lastUsedAt),
+    index('image_variants_by_blob').on(t.blobId),
+  ],
+)
+
+/** What all variants of an organization take. Triggers keep it. */
+export const imageTotals = pgTable('image_totals', {
+  organizationId: uuid('organization_id')
+    .primaryKey()
+    .references(() => organizations.id, { onDelete: 'cascade' }),
+  bytes: number('bytes').notNull(),
+})

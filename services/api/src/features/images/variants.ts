@@ -1,0 +1,173 @@
+import { isForeignKeyViolation } from '@platform/runtime/database'
+import { preparedOnce } from '@platform/runtime/prepared-once'
+import { and, asc, eq, inArray, lt, sql } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { quotaOf } from '../products/quotas.ts'
+import { enlivenBlobs } from '../storage/enliven-blobs.ts'
+import { receiveBlobs } from '../storage/receive-body.ts'
+import { removeDeadBlobs } from '../storage/remove-blobs.ts'
+import { blobs } from '../storage/table.ts'
+import { type Epoch, readEpoch } from './epochs.ts'
+import { imageCaches, imageTotals, imageVariants } from './table.ts'
+
+/** How far behind `last_used_at` may be. */
+const USED_MS = 3_600_000
+/** Once the quota is reached so much of it is made free, so that not every image has to make room. */
+const KEPT_SHARE = 0.95
+const EVICTED_AT_ONCE = 200
+
+type VariantDeps = Pick<Deps, 'db' | 'now' | 'blobs' | 'logger'>
+
+/** Where the bytes of a variant are. */
+export interface StoredVariant {
+  contentType: string
+  bytes: number
+  blobId: string
+  /** Of short ones, which are in the row. */
+  content: Buffer | null
+  lastUsedAt: Date
+}
+
+const variantByKey = preparedOnce((db) =>
+  db
+    .select({
+      contentType: imageVariants.contentType,
+      bytes: imageVariants.bytes,
+      blobId: imageVariants.blobId,
+      content: blobs.content,
+      lastUsedAt: imageVariants.lastUsedAt,
+    })
+    .from(imageVariants)
+    .innerJoin(blobs, eq(blobs.id, imageVariants.blobId))
+    .where(
+      and(
+        eq(imageVariants.deploymentId, sql.placeholder('deploymentId')),
+        eq(imageVariants.key, sql.placeholder('key')),
+      ),
+    )
+    .prepare('image_variant_by_key'),
+)
+
+/** A variant that this process or another one made. */
+export async function findVariant(
+  { db }: Pick<Deps, 'db'>,
+  deploymentId: string,
+  key: Buffer,
+): Promise<StoredVariant | undefined> {
+  const [row] = await variantByKey(db).execute({ deploymentId, key })
+  return row
+}
+
+/** Notes that a variant is in use, unless that is known of the last hour. */
+export async function touchVariant(
+  { db, now }: Pick<Deps, 'db' | 'now'>,
+  deploymentId: string,
+  key: Buffer,
+): Promise<void> {
+  const at = now()
+  await db
+    .update(imageVariants)
+    .set({ lastUsedAt: at })
+    .where(
+      and(
+        eq(imageVariants.deploymentId, deploymentId),
+        eq(imageVariants.key, key),
+        lt(imageVariants.lastUsedAt, new Date(at.getTime() - USED_MS)),
+      ),
+    )
+}
+
+interface NewVariant {
+  deploymentId: string
+  organizationId: string
+  key: Buffer
+  source: string
+  content: Buffer
+  contentType: string
+  /** That it was begun under. */
+  epoch: Epoch
+}
+
+async function* once(content: Buffer): AsyncGenerator<Buffer> {
+  yield content
+}
+
+/**
+ * Stores a variant and makes room for it in the organization's quota. Answers false if its source was purged since it was begun: then
+ * nothing is stored. Safe to repeat, and in several processes at once. Throws BadGateway (D22).
+ */
+export async function storeVariant(deps: VariantDeps, variant: NewVariant): Promise<boolean> {
+  const { deploymentId, organizationId, key, source, content, contentType, epoch } = variant
+  const { length: bytes } = content
+  await using received = await receiveBlobs(deps, once(content), { length: bytes, bytesMax: bytes }, () => {})
+  const [blob] = received.blobs
+  if (!blob || received.blobs.length > 1) throw new Error(`An image of ${bytes} bytes did not become one blob`)
+  const outcome = await deps.db
+    .transaction(async (tx) => {
+      await tx.insert(imageCaches).values({ deploymentId, epoch: 0 }).onConflictDoNothing()
+      // A purge holds this row as well: it has ended and its epoch is seen below, or it begins later and deletes what is inserted here.
+      const locked = tx.select().from(imageCaches).where(eq(imageCaches.deploymentId, deploymentId))
+      await locked.for('no key update')
+      const current = await readEpoch(tx, deploymentId, source)
+      if (current.deployment !== epoch.deployment || current.source !== epoch.source) return 'purged'
+      const ofKey = and(eq(imageVariants.deploymentId, deploymentId), eq(imageVariants.key, key))
+      if ((await tx.$count(imageVariants, ofKey)) > 0) return 'there'
+      const at = deps.now()
+      await enlivenBlobs(tx, at, [blob])
+      await tx
+        .insert(imageVariants)
+        .values({ deploymentId, key, organizationId, source, blobId: blob.id, bytes, contentType, lastUsedAt: at })
+      return 'stored'
+    })
+    .catch((error: unknown) => {
+      // The deployment is gone, and its organization with it.
+      if (isForeignKeyViolation(error)) return 'purged'
+      throw error
+    })
+  if (outcome === 'stored') {
+    received.keep()
+    await keepWithinQuota(deps, organizationId)
+  }
+  return outcome !== 'purged'
+}
+
+/**
+ * Removes the least recently used variants of an organization while they take more than its quota. Their bytes go at once: nobody
+ * else refers to them, and who reads one meanwhile makes it again. Safe to repeat, and in several processes at once.
+ */
+export async function keepWithinQuota(deps: VariantDeps, organizationId: string): Promise<void> {
+  const limit = await quotaOf(deps, organizationId, 'image_cache_bytes')
+  for (;;) {
+    const dead = await deps.db.transaction(async (tx) => {
+      // Held, so that two of these do not both make room for the same bytes.
+      const totals = tx.select().from(imageTotals).where(eq(imageTotals.organizationId, organizationId))
+      const [total] = await totals.for('no key update')
+      if (!total || total.bytes <= limit) return []
+      const oldest = await tx
+        .select({ blobId: imageVariants.blobId, bytes: imageVariants.bytes })
+        .from(imageVariants)
+        .where(eq(imageVariants.organizationId, organizationId))
+        .orderBy(asc(imageVariants.lastUsedAt))
+        .limit(EVICTED_AT_ONCE)
+        // Who purges them holds them, and then waits for the total.
+        .for('update', { skipLocked: true })
+      let excess = total.bytes - limit * KEPT_SHARE
+      const evicted = []
+      for (const each of oldest) {
+        if (excess <= 0) break
+        evicted.push(each)
+        excess -= each.bytes
+      }
+      if (evicted.length === 0) return []
+      const ids = evicted.map(({ blobId }) => blobId)
+      await tx.delete(imageVariants).where(inArray(imageVariants.blobId, ids))
+      await tx
+        .update(blobs)
+        .set({ state: 'dead', diedAt: deps.now() })
+        .where(and(inArray(blobs.id, ids), eq(blobs.state, 'live')))
+      return ids
+    })
+    if (dead.length === 0) return
+    await removeDeadBlobs(deps, dead)
+  }
+}
