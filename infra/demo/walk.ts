@@ -140,6 +140,7 @@ export async function walk(where: Where): Promise<void> {
   await store(where, token, application.id)
   const hostname = await deploy(where, token, application)
   await run(where, token, application.id, hostname)
+  await build(where, token, application.id)
 
   say('All answers were right.')
 }
@@ -334,6 +335,20 @@ async function run({ baseUrl }: Where, token: string, applicationId: string, hos
   )
   // On a busy machine a second one is started beside the first.
   deepStrictEqual([path, slots > 0, coldStarts > 0], ['_worker.js', true, true])
+}
+
+/** Source: the platform builds it, where the machine has what walls builds in. */
+async function build({ baseUrl }: Where, token: string, applicationId: string): Promise<void> {
+  say('22. A project is deployed as source, and the platform builds it')
+  const folder = resolve(import.meta.dirname, '../sites/demo-source')
+  try {
+    const { url } = await deployFolder(ask, { baseUrl, token }, applicationId, folder)
+    deepStrictEqual((await open(`${url}/`)).toString().includes('Built with Node 24.'), true)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : ''
+    if (!reason.includes('builds cannot run here')) throw error
+    process.stdout.write(`    ${reason}\n`)
+  }
 }
 
 /** Asks again every half second until there is something. Throws after 20 s. */

@@ -34,7 +34,7 @@ test('docs/functions.md has every attempt of the sandbox’s tests, in their ord
 })
 
 test('docs/functions.md has every spelling of an address that the network’s tests close', () => {
-  const source = read('packages/sandbox/src/network-walls.test.ts')
+  const source = read('packages/sandbox/src/test-network.ts')
   const closed = source.slice(source.indexOf('const CLOSED'), source.indexOf('].map((host)'))
   const spellings = [...closed.matchAll(/'([^']+)'/g)].map(([, spelling]) => spelling)
   expect(spellings.length).toBeGreaterThan(30)

@@ -21,6 +21,16 @@ const schema = z.object({
     .optional()
     .describe('what Functions may reach: public, none or host; left out, public where this machine can close the rest'),
   FUNCTION_EGRESS_ALLOW: list.describe('private hosts that Functions may reach all the same, such as 10.1.2.3:5432'),
+  BUILD_EGRESS: z
+    .enum(['public', 'registry', 'none'])
+    .optional()
+    .describe(
+      'what builds may reach: public, registry or none; left out, public where this machine can close the rest',
+    ),
+  BUILD_REGISTRIES: z
+    .string()
+    .optional()
+    .describe('origins of package registries, with commas, such as https://npm.example.net'),
   FUNCTIONS_FOLDER: z
     .string()
     .regex(/^\/.{1,40}$/)
@@ -53,6 +63,8 @@ export type LauncherConfig = {
     /** Further variables that the API reads, where they were given. */
     variables: Record<string, string>
   }
+  /** undefined: as open as this machine can close the rest. */
+  buildEgress: 'public' | 'registry' | 'none' | undefined
 }
 
 /**
@@ -87,11 +99,12 @@ export function readLauncherConfig(env: Record<string, string | undefined>, repo
       egress: given.FUNCTION_EGRESS,
       folder: given.FUNCTIONS_FOLDER,
       variables: Object.fromEntries(
-        (['FUNCTION_EGRESS_ALLOW', 'FUNCTION_FIRST_BYTE_MS', 'FUNCTION_SILENT_MS'] as const).flatMap((name) =>
-          given[name] === undefined ? [] : [[name, String(given[name])]],
-        ),
+        (
+          ['FUNCTION_EGRESS_ALLOW', 'FUNCTION_FIRST_BYTE_MS', 'FUNCTION_SILENT_MS', 'BUILD_REGISTRIES'] as const
+        ).flatMap((name) => (given[name] === undefined ? [] : [[name, String(given[name])]])),
       ),
     },
+    buildEgress: given.BUILD_EGRESS,
   }
 }
 

@@ -10,7 +10,7 @@ import { clients } from './clients.ts'
 import { readLauncherConfig } from './config.ts'
 import { holdDataFolder } from './data-folder.ts'
 import { createDatabases } from './databases.ts'
-import { findFunctionWalls, type FunctionWalls } from './function-walls.ts'
+import { findWalls, type FunctionWalls } from './walls.ts'
 import { makeFunctionsFolder } from './functions-folder.ts'
 import { endLeftoverServices, rememberServices } from './leftover-services.ts'
 import { claimPort } from './ports.ts'
@@ -55,7 +55,7 @@ async function start(): Promise<void> {
   const { json: isForPrograms } = readArguments()
   // oxlint-disable-next-line node/no-process-env -- the launcher's one read of its environment
   const env = process.env
-  const { ports: wanted, dataFolder, logLevel, functions } = readLauncherConfig(env, repository)
+  const { ports: wanted, dataFolder, logLevel, functions, buildEgress } = readLauncherConfig(env, repository)
   holdDataFolder(dataFolder)
   running.dataFolder = dataFolder
   endLeftoverServices(dataFolder)
@@ -69,7 +69,7 @@ async function start(): Promise<void> {
   const functionsFolder = functions.folder ?? makeFunctionsFolder(dataFolder)
 
   report('Starting Postgres…')
-  const findingWalls = findFunctionWalls(functions) // while Postgres starts, so it costs no time
+  const findingWalls = findWalls(functions, buildEgress) // while Postgres starts, so it costs no time
   const postgresLogFile = join(dataFolder, 'logs', 'postgres.log')
   const postgresLog = createWriteStream(postgresLogFile, { flags: 'a', mode: 0o600 })
   running.postgres = startPostgres({
@@ -97,7 +97,8 @@ async function start(): Promise<void> {
     postgres,
     dataFolder,
     logLevel,
-    functions: { ...functions, ...walls, folder: functionsFolder },
+    functions: { ...functions, ...walls.functions, folder: functionsFolder },
+    buildEgress: walls.builds.egress,
     ...secrets,
   })
 
@@ -131,7 +132,7 @@ async function start(): Promise<void> {
     isForPrograms
       ? `${summarizeForPrograms(urls, secrets)}\n`
       : summarizeForPeople(urls, secrets, dataFolder, {
-          warnings: walls.warnings,
+          warnings: [...walls.functions.warnings, ...walls.builds.warnings],
           isTerminal: process.stdout.isTTY,
         }),
   )
@@ -160,6 +161,7 @@ function describeEnvironments({
   dataFolder,
   logLevel,
   functions,
+  buildEgress,
   masterKeys,
   databasePasswords,
 }: {
@@ -170,6 +172,7 @@ function describeEnvironments({
   dataFolder: string
   logLevel: string
   functions: Pick<FunctionWalls, 'sandbox' | 'egress'> & { folder: string; variables: Record<string, string> }
+  buildEgress: string
   masterKeys: string
   databasePasswords: { api: string; idp: string }
 }): { idp: Record<string, string>; api: Record<string, string> } {
@@ -210,6 +213,7 @@ function describeEnvironments({
       FUNCTION_SANDBOX: functions.sandbox,
       FUNCTION_EGRESS: functions.egress,
       FUNCTIONS_FOLDER: functions.folder,
+      BUILD_EGRESS: buildEgress,
       ...functions.variables,
     },
   }

@@ -44,6 +44,7 @@ interface Answer {
 }
 
 type GuardedFetch = NonNullable<NonNullable<Parameters<typeof composeApi>[1]>['guardedFetch']>
+type TransformerOptions = NonNullable<NonNullable<Parameters<typeof composeApi>[1]>['imageTransformer']>
 type ApiDeps = Awaited<ReturnType<typeof composeApi>>['deps']
 type IdpDeps = Awaited<ReturnType<typeof composeIdp>>['deps']
 
@@ -96,6 +97,8 @@ export async function startPlatform(
     hasWorker?: boolean
     /** How the edge asks other origins. */
     guardedFetch?: GuardedFetch
+    /** How long images may take, where a test cannot wait for it. */
+    imageTransformer?: TransformerOptions
     /** Further variables of the API. */
     env?: Record<string, string>
   } = {},
@@ -159,6 +162,7 @@ export async function startPlatform(
     logger: createLogger('api', 'silent'),
     ...(options.heartbeatMs !== undefined && { heartbeatMs: options.heartbeatMs }),
     ...(options.guardedFetch && { guardedFetch: options.guardedFetch }),
+    ...(options.imageTransformer && { imageTransformer: options.imageTransformer }),
   })
   const edgeServer = await startEdge(api.deps, { host: 'localhost', port: edgePort })
   const worker = options.hasWorker === true ? startWorker(api.deps, 3_600_000) : undefined

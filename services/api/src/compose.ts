@@ -5,10 +5,12 @@ import { discoverIssuer, ownKeys } from '@platform/auth/issuer-keys'
 import { openKeySet } from '@platform/auth/key-set'
 import { createTokenVerifier } from '@platform/auth/token-verifier'
 import { type GuardedFetch, openGuardedFetch } from '@platform/guarded-fetch/guarded-fetch'
+import { openImageTransformer, type TransformerOptions } from '@platform/image-transformer/image-transformer'
 import { runMigrations } from '@platform/runtime/migrate'
 import { createRequestRecord } from '@platform/service/request-record'
 import { openResources, type ResourceOverrides } from '@platform/service/service-resources'
 import { createSigner } from '@platform/runtime/seal'
+import { openBuilder } from '@platform/source-builder/open-builder'
 import type { Config } from './config.ts'
 import type { Deps } from './deps.ts'
 import { openBlobs } from './drivers/objects/open-blobs.ts'
@@ -22,6 +24,8 @@ import { openStreamSlots } from './features/streams/stream-slots.ts'
 import { openRequestFeed } from './features/request-logs/follow.ts'
 import { openRequestLog } from './features/request-logs/write.ts'
 import { openFunctions } from './features/functions/open-functions.ts'
+import { makeOwnFolder } from './features/functions/own-folder.ts'
+import { openImageServer } from './features/images/image-server.ts'
 import { openRuntimeLogFeed } from './features/runtime-logs/feed.ts'
 import { openRuntimeLog } from './features/runtime-logs/write.ts'
 import { signDeploymentAddress } from './http/deployment-address.ts'
@@ -37,6 +41,7 @@ interface Overrides extends ResourceOverrides {
   /** How often streams beat; everything else about their time is counted in beats. */
   heartbeatMs?: number
   guardedFetch?: GuardedFetch
+  imageTransformer?: TransformerOptions
 }
 
 interface Composed {
@@ -70,6 +75,14 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
   const sites = openSiteDirectory({ db, notifications })
   const appsUrl = new URL(config.APPS_URL ?? `http://localhost:${config.EDGE_PORT}`)
   const deploymentAddressSigner = createSigner(config.MASTER_KEYS, 'deployment address')
+  const functionsFolder = config.FUNCTIONS_FOLDER ?? join(tmpdir(), `platform-functions-${config.HEALTH_PORT}`)
+  const builder = openBuilder({
+    folder: join(functionsFolder, 'b'),
+    prepare: () => makeOwnFolder(functionsFolder),
+    egress: config.BUILD_EGRESS,
+    registries: config.BUILD_REGISTRIES.map((url) => new URL(url)),
+    onWarning: (message, error) => logger.warn({ err: error }, message),
+  })
   const functions = openFunctions({
     db,
     blobs,
@@ -86,9 +99,11 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       egress: config.FUNCTION_EGRESS,
       egressAllow: config.FUNCTION_EGRESS_ALLOW,
     },
-    folder: config.FUNCTIONS_FOLDER ?? join(tmpdir(), `platform-functions-${config.HEALTH_PORT}`),
+    folder: functionsFolder,
   })
   const guardedFetch = overrides.guardedFetch ?? openGuardedFetch()
+  const transformer = openImageTransformer(overrides.imageTransformer)
+  const images = openImageServer({ db, now, blobs, logger, guardedFetch, notifications, transformer })
   const uploadLeases = openLeases({ db, notifications })
   const { PUBLIC_URL: publicUrl, IDP_URL: idpUrl } = config
   const idp = discoverIssuer(idpUrl, config.IDP_INTERNAL_URL ?? idpUrl, now)
@@ -124,6 +139,7 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       runtimeLog,
       blobs,
       builds,
+      builder,
       uploadLeases,
       accessSigner: createSigner(config.MASTER_KEYS, 'object access'),
       partSigner: createSigner(config.MASTER_KEYS, 'archive part'),
@@ -148,6 +164,7 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       functions,
       functionTimings: { firstByteMs: config.FUNCTION_FIRST_BYTE_MS, silentMs: config.FUNCTION_SILENT_MS },
       guardedFetch,
+      images,
       place: {
         region: config.EDGE_REGION,
         location: config.EDGE_LOCATION,
@@ -164,7 +181,9 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
     async close() {
       keySet.close()
       await builds.close()
+      await builder.close()
       await functions.close(0)
+      images.close()
       await requestLog.close()
       await runtimeLog.close()
       activityFeed.close()

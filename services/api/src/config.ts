@@ -68,6 +68,16 @@ const schema = z.object({
     .describe(
       'an absolute folder of at most 41 characters for the files and sockets of Functions, such as /var/cache/fn',
     ),
+  BUILD_EGRESS: z
+    .enum(['public', 'registry', 'none'])
+    .default('public')
+    .describe('what builds may reach: public addresses, the registries of BUILD_REGISTRIES alone, or none'),
+  BUILD_REGISTRIES: list
+    .default(['https://registry.npmjs.org', 'https://registry.yarnpkg.com'])
+    .pipe(z.array(origin).min(1))
+    .describe(
+      'origins of package registries that BUILD_EGRESS=registry lets builds reach, with commas, such as https://npm.example.net',
+    ),
   FUNCTION_FIRST_BYTE_MS: count
     .default(60_000)
     .describe('how many milliseconds a Function may take to begin its answer, such as 60000'),

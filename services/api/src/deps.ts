@@ -6,6 +6,7 @@ import type { RateLimiter } from '@platform/ratelimit/rate-limiter'
 import type { Db } from '@platform/runtime/database'
 import type { Logger } from '@platform/runtime/logger'
 import type { Sealer, Signer } from '@platform/runtime/seal'
+import type { Builder } from '@platform/source-builder/builder'
 import type { GuardedFetch } from '@platform/guarded-fetch/guarded-fetch'
 import type { AnsweredRequest } from '@platform/service/request-record'
 import type { ActivityFeed } from './features/activity/feed.ts'
@@ -14,6 +15,7 @@ import type { Builds } from './features/builds/queue.ts'
 import type { FunctionTimings } from './features/delivery/call-function.ts'
 import type { SiteDirectory } from './features/delivery/site-directory.ts'
 import type { Functions } from './features/functions/functions.ts'
+import type { ImageServer } from './features/images/images.ts'
 import type { LearnProfile } from './features/profiles/profiles.ts'
 import type { RequestFeed } from './features/request-logs/follow.ts'
 import type { RuntimeLogFeed } from './features/runtime-logs/feed.ts'
@@ -89,6 +91,8 @@ export interface Deps {
   runtimeLog: RuntimeLogWriter
   blobs: Blobs
   builds: Builds
+  /** Builds source on this machine. */
+  builder: Builder
   uploadLeases: UploadLeases
   /** Signs the URLs that private objects are read by. */
   accessSigner: Signer
@@ -112,6 +116,8 @@ export interface Deps {
   /** Runs the Functions of deployments on this machine. */
   functions: Functions
   functionTimings: FunctionTimings
+  /** Makes images of those of deployments. */
+  images: ImageServer
   /** Asks origins that a deployment's routes lead to. */
   guardedFetch: GuardedFetch
   /** Where this process is, as request logs name it, and the header in which trusted proxies say where a visitor is. */

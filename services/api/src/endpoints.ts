@@ -8,6 +8,7 @@ import { wellKnownEndpoints } from './features/documents/well-known.ts'
 import { envVarEndpoints } from './features/env-vars/routes.ts'
 import { functionEndpoints } from './features/functions/routes.ts'
 import { hostnameEndpoints } from './features/hostnames/routes.ts'
+import { imageEndpoints } from './features/images/routes.ts'
 import { organizationEndpoints } from './features/organizations/routes.ts'
 import { productEndpoints } from './features/products/routes.ts'
 import { quotaEndpoints } from './features/quotas/routes.ts'
@@ -27,6 +28,7 @@ export const endpoints: readonly Endpoint[] = [
   ...deploymentEndpoints,
   ...artifactEndpoints,
   ...functionEndpoints,
+  ...imageEndpoints,
   ...hostnameEndpoints,
   ...envVarEndpoints,
   ...apiKeyEndpoints,

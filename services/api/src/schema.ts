@@ -17,7 +17,14 @@ export {
 } from './features/request-logs/table.ts'
 export { activities } from './features/activity/table.ts'
 export { buildLogs, deploymentCounts, deploymentFunctions, deployments } from './features/deployments/table.ts'
-export { artifactEncodings, artifacts, deploymentFiles, functionFiles } from './features/artifacts/table.ts'
+export {
+  artifactEncodings,
+  artifacts,
+  buildCaches,
+  deploymentFiles,
+  functionFiles,
+  functionLinks,
+} from './features/artifacts/table.ts'
 export { openStreams } from './features/streams/table.ts'
 export {
   blobCandidates,
@@ -31,3 +38,4 @@ export {
 } from './features/storage/table.ts'
 export { functionSlots } from './features/functions/table.ts'
 export { runtimeLogs } from './features/runtime-logs/table.ts'
+export { imageCaches, imagePurges, imageTotals, imageVariants } from './features/images/table.ts'

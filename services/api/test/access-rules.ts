@@ -19,6 +19,7 @@ const scopes: Table<readonly string[]> = [
   [/^DELETE .*\/environments\//, ['network:storage:delete']],
   [/^GET \/deployments/, ['network:deployments:read']],
   [/^POST \/deployments/, ['network:deployments:trigger']],
+  [/^DELETE \/deployments\/\{id\}\/image-cache$/, ['network:deployments:write']],
   [/^GET .*\/runtime-logs/, ['network:deployments:read']],
   [/^GET \/applications/, ['network:applications:read']],
   [/^(POST|PUT) \/applications/, ['network:applications:write']],

@@ -226,6 +226,8 @@ const recipes: Record<string, Recipe> = {
   completeUpload: { body: ({ uploadId }) => ({ uploadId, parts: [{ partNumber: 1, etag: ETAG_OF_X }] }) },
   listBuildLogs: { query: () => ({ limit: '5' }) },
   listDeploymentFunctions: { query: () => ({ limit: '5' }) },
+  inspectImageCache: { query: () => ({ source: '/cats/tabby.jpg' }) },
+  purgeImageCache: { query: () => ({ source: '/cats/tabby.jpg' }) },
   listDeploymentFiles: { query: () => ({ limit: '5' }) },
   listApiKeys: { query: ({ applicationId = '' }) => ({ applicationId }) },
 }

@@ -121,6 +121,17 @@ create table buckets (
   constraint buckets_visibility CHECK ((visibility = ANY (ARRAY['public'::text, 'private'::text])))
 );
 
+create table build_caches (
+  bytes bigint not null,
+  environment_id uuid not null,
+  key text not null,
+  sha256 bytea not null,
+  used_at timestamp(3) with time zone not null,
+  constraint build_caches_environment_id_environments_id_fk FOREIGN KEY (environment_id) REFERENCES environments(id) ON DELETE CASCADE,
+  constraint build_caches_environment_id_key_pk PRIMARY KEY (environment_id, key),
+  constraint build_caches_sha256_artifacts_sha256_fk FOREIGN KEY (sha256) REFERENCES artifacts(sha256)
+);
+
 create table build_logs (
   created_at timestamp(3) with time zone not null,
   deployment_id uuid not null,
@@ -271,6 +282,14 @@ create table function_files (
   constraint function_files_sha256_artifacts_sha256_fk FOREIGN KEY (sha256) REFERENCES artifacts(sha256)
 );
 
+create table function_links (
+  function_id uuid not null,
+  path text not null,
+  target text not null,
+  constraint function_links_function_id_deployment_functions_id_fk FOREIGN KEY (function_id) REFERENCES deployment_functions(id) ON DELETE CASCADE,
+  constraint function_links_function_id_path_pk PRIMARY KEY (function_id, path)
+);
+
 create table function_slots (
   function_id uuid not null,
   memory_bytes bigint not null,
@@ -312,6 +331,44 @@ create table idempotent_requests (
   key text not null,
   operation text not null,
   constraint idempotent_requests_caller_id_operation_key_pk PRIMARY KEY (caller_id, operation, key)
+);
+
+create table image_caches (
+  deployment_id uuid not null,
+  epoch bigint not null,
+  constraint image_caches_deployment_id_deployments_id_fk FOREIGN KEY (deployment_id) REFERENCES deployments(id) ON DELETE CASCADE,
+  constraint image_caches_pkey PRIMARY KEY (deployment_id)
+);
+
+create table image_purges (
+  deployment_id uuid not null,
+  epoch bigint not null,
+  purged_at timestamp(3) with time zone not null,
+  source text not null,
+  constraint image_purges_deployment_id_image_caches_deployment_id_fk FOREIGN KEY (deployment_id) REFERENCES image_caches(deployment_id) ON DELETE CASCADE,
+  constraint image_purges_deployment_id_source_pk PRIMARY KEY (deployment_id, source)
+);
+
+create table image_totals (
+  bytes bigint not null,
+  organization_id uuid not null,
+  constraint image_totals_organization_id_organizations_id_fk FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint image_totals_pkey PRIMARY KEY (organization_id)
+);
+
+create table image_variants (
+  blob_id uuid not null,
+  bytes bigint not null,
+  content_type text not null,
+  deployment_id uuid not null,
+  key bytea not null,
+  last_used_at timestamp(3) with time zone not null,
+  organization_id uuid not null,
+  source text not null,
+  constraint image_variants_blob_id_blobs_id_fk FOREIGN KEY (blob_id) REFERENCES blobs(id),
+  constraint image_variants_deployment_id_image_caches_deployment_id_fk FOREIGN KEY (deployment_id) REFERENCES image_caches(deployment_id) ON DELETE CASCADE,
+  constraint image_variants_deployment_id_key_pk PRIMARY KEY (deployment_id, key),
+  constraint image_variants_organization_id_organizations_id_fk FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
 );
 
 create table membership_counts (
@@ -596,6 +653,10 @@ CREATE INDEX blobs_not_live ON public.blobs USING btree (created_at) WHERE (stat
 
 CREATE INDEX buckets_deleted ON public.buckets USING btree (deleted_at) WHERE (deleted_at IS NOT NULL);
 
+CREATE INDEX build_caches_by_sha256 ON public.build_caches USING btree (sha256);
+
+CREATE INDEX build_caches_by_use ON public.build_caches USING btree (used_at);
+
 CREATE INDEX deployment_files_by_sha256 ON public.deployment_files USING btree (sha256);
 
 CREATE INDEX deployments_by_application ON public.deployments USING btree (application_id, id);
@@ -637,6 +698,14 @@ CREATE UNIQUE INDEX hostnames_preview ON public.hostnames USING btree (applicati
 CREATE UNIQUE INDEX hostnames_production ON public.hostnames USING btree (application_id) WHERE (type = 'APP'::text);
 
 CREATE INDEX idempotent_requests_by_age ON public.idempotent_requests USING btree (created_at);
+
+CREATE INDEX image_purges_by_time ON public.image_purges USING btree (purged_at);
+
+CREATE INDEX image_variants_by_blob ON public.image_variants USING btree (blob_id);
+
+CREATE INDEX image_variants_by_source ON public.image_variants USING btree (deployment_id, source);
+
+CREATE INDEX image_variants_by_use ON public.image_variants USING btree (organization_id, last_used_at);
 
 CREATE INDEX object_blobs_by_blob ON public.object_blobs USING btree (blob_id);
 
@@ -711,6 +780,30 @@ BEGIN
     ) moves GROUP BY 1, 2 HAVING sum(n) <> 0 ORDER BY 1, 2
     ON CONFLICT (application_id, status) DO UPDATE SET deployments = c.deployments + excluded.deployments;
   END IF;
+  RETURN NULL;
+END
+$function$;
+
+CREATE OR REPLACE FUNCTION public.count_image_variants_in()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  INSERT INTO image_totals (organization_id, bytes)
+    SELECT organization_id, sum(bytes) FROM after GROUP BY organization_id ORDER BY organization_id
+    ON CONFLICT (organization_id) DO UPDATE SET bytes = image_totals.bytes + excluded.bytes;
+  RETURN NULL;
+END
+$function$;
+
+CREATE OR REPLACE FUNCTION public.count_image_variants_out()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+  UPDATE image_totals t SET bytes = t.bytes - gone.bytes
+    FROM (SELECT organization_id, sum(bytes) AS bytes FROM before GROUP BY organization_id ORDER BY organization_id) gone
+    WHERE t.organization_id = gone.organization_id;
   RETURN NULL;
 END
 $function$;
@@ -800,6 +893,12 @@ CREATE TRIGGER deployments_recounted AFTER UPDATE ON public.deployments REFERENC
 CREATE TRIGGER environments_notify AFTER UPDATE OF current_deployment_id ON public.environments FOR EACH ROW WHEN ((old.current_deployment_id IS DISTINCT FROM new.current_deployment_id)) EXECUTE FUNCTION notify_edge_hostnames();
 
 CREATE TRIGGER hostnames_notify AFTER INSERT OR DELETE OR UPDATE ON public.hostnames FOR EACH ROW EXECUTE FUNCTION notify_edge_hostnames();
+
+CREATE TRIGGER image_variants_counted_in AFTER INSERT ON public.image_variants REFERENCING NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION count_image_variants_in();
+
+CREATE TRIGGER image_variants_counted_out AFTER DELETE ON public.image_variants REFERENCING OLD TABLE AS before FOR EACH STATEMENT EXECUTE FUNCTION count_image_variants_out();
+
+CREATE TRIGGER image_variants_unlinked AFTER DELETE ON public.image_variants REFERENCING OLD TABLE AS unlinked FOR EACH STATEMENT EXECUTE FUNCTION note_blob_candidates();
 
 CREATE TRIGGER members_counted_in AFTER INSERT ON public.organization_members REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_memberships();
 

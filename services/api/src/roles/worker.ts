@@ -4,10 +4,12 @@ import type { Deps } from '../deps.ts'
 import { openArtifactCollector } from '../features/artifacts/collect-artifacts.ts'
 import { removeFiles } from '../features/artifacts/remove-files.ts'
 import { startBuildWorker } from '../features/builds/build-worker.ts'
+import { discardBuildCaches } from '../features/builds/build-cache.ts'
 import { sweepDeployments } from '../features/builds/sweep-deployments.ts'
 import { compressNewArtifacts } from '../features/artifacts/compress-artifacts.ts'
 import { discardActivities } from '../features/activity/record.ts'
 import { openRetirement } from '../features/deployments/retirement.ts'
+import { keepImageCaches } from '../features/images/keep-image-caches.ts'
 import { discardLostSlots } from '../features/functions/record-usage.ts'
 import { discardIdempotentRequests } from '../http/idempotency.ts'
 import { discardLostStreams } from '../features/streams/stream-slots.ts'
@@ -35,9 +37,11 @@ const openJobs = (): Jobs<Deps> => ({
   'discard the slots of killed edges': discardLostSlots,
   'expire uploads': expireUploads,
   'discard the jobs of builds': ({ builds }) => builds.discardTaken(),
+  'discard what builds kept': discardBuildCaches,
   'retire old deployments': openRetirement(),
   'remove the files of retired deployments': removeFiles,
   'collect the files of no deployment': openArtifactCollector(),
+  'keep image caches within their quotas': keepImageCaches,
   'compress the files of deployments': compressNewArtifacts,
   'merge the pieces of scattered objects': mergeBlobs,
   'collect the bytes of what is gone': collectGarbage,

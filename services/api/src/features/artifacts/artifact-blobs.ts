@@ -61,6 +61,15 @@ export function openArtifactFinder(db: Db): (sha256: string) => Promise<Artifact
   })
 }
 
+/** The content of an artifact that something refers to, chunk by chunk. Throws BadGateway (D22). */
+export async function* readArtifact(
+  { db, blobs: store }: Pick<Deps, 'db' | 'blobs'>,
+  { id, length, isInline }: ArtifactBlob,
+): AsyncGenerator<Buffer> {
+  if (isInline) yield await readInlineBlob({ db }, id)
+  else if (length > 0) yield* store.read(id, { start: 0, end: length - 1 }, 'given')
+}
+
 /** The bytes of a blob that are in its row. Throws where it is gone. */
 export async function readInlineBlob({ db }: Pick<Deps, 'db'>, id: string): Promise<Buffer> {
   const [row] = await db.select({ content: blobs.content }).from(blobs).where(eq(blobs.id, id))

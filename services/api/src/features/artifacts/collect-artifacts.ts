@@ -1,7 +1,7 @@
 import { inBatch } from '@platform/runtime/discard-rows'
 import { and, asc, eq, gt, inArray, lt, notExists, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
-import { artifacts, deploymentFiles, functionFiles } from './table.ts'
+import { artifacts, buildCaches, deploymentFiles, functionFiles } from './table.ts'
 
 /** How long content may wait for the deployment that it was stored for. */
 const UNLINKED_MS = 3_600_000
@@ -9,7 +9,7 @@ const AT_ONCE = 1_000
 const BATCHES_A_ROUND = 20
 
 /**
- * Makes the job that removes the content of files that no deployment has. A round checks up to 20,000 artifacts and the next goes on
+ * Makes the job that removes the content of files that no deployment and no build has. A round checks up to 20,000 artifacts and the next goes on
  * after them. The garbage collection of storage frees the bytes later. Safe to repeat, and in several processes at once.
  */
 export function openArtifactCollector(): (deps: Pick<Deps, 'db' | 'now'>) => Promise<void> {
@@ -18,7 +18,7 @@ export function openArtifactCollector(): (deps: Pick<Deps, 'db' | 'now'>) => Pro
     for (let batch = 0; batch < BATCHES_A_ROUND; batch++) {
       const seen = await inBatch(db, async (tx) => {
         const isUnlinked = and(
-          ...[deploymentFiles, functionFiles].map((table) =>
+          ...[deploymentFiles, functionFiles, buildCaches].map((table) =>
             notExists(
               tx
                 .select({ n: sql`1` })

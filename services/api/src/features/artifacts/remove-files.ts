@@ -1,7 +1,7 @@
 import { and, asc, eq, inArray, isNotNull, isNull, lt, or } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { deploymentFunctions, deployments } from '../deployments/table.ts'
-import { deploymentFiles, functionFiles } from './table.ts'
+import { deploymentFiles, functionFiles, functionLinks } from './table.ts'
 
 /** How long an edge may go on with what it had read of a deployment that was retired. */
 const RETIRED_MS = 3_600_000
@@ -33,6 +33,7 @@ export async function removeFiles({ db, now }: Pick<Deps, 'db' | 'now'>): Promis
         .from(deploymentFunctions)
         .where(eq(deploymentFunctions.deploymentId, next.id))
       await tx.delete(functionFiles).where(inArray(functionFiles.functionId, functions))
+      await tx.delete(functionLinks).where(inArray(functionLinks.functionId, functions))
       await tx.update(deployments).set({ filesRemovedAt: now() }).where(eq(deployments.id, next.id))
       return true
     })

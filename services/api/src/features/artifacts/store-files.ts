@@ -8,7 +8,7 @@ import { enlivenBlobs } from '../storage/enliven-blobs.ts'
 import { discardBlobs, type NewBlob, receiveBlobs } from '../storage/receive-body.ts'
 import { blobs } from '../storage/table.ts'
 import { deploymentFunctions } from '../deployments/table.ts'
-import { artifacts, deploymentFiles, functionFiles } from './table.ts'
+import { artifacts, deploymentFiles, functionFiles, functionLinks } from './table.ts'
 
 const LOOKED_UP_AT_ONCE = 1_000
 /** Of one transaction: at most 16 KiB each are in the statement itself. */
@@ -159,6 +159,8 @@ interface FunctionFile extends Omit<FileContent, 'source'> {
 export interface LinkedFunction {
   row: Omit<typeof deploymentFunctions.$inferInsert, 'deploymentId'>
   files: readonly FunctionFile[]
+  /** Targets by path below the Function's folder. */
+  links: ReadonlyMap<string, string>
 }
 
 /**
@@ -192,6 +194,13 @@ export async function linkFiles(
         as f(path text, hex text, bytes bigint, "contentType" text)`)
   if (functions.length > 0)
     await tx.insert(deploymentFunctions).values(functions.map(({ row }) => ({ ...row, deploymentId })))
+  const links = functions.flatMap(({ row: { id }, links }) =>
+    [...links].map(([path, target]) => ({ id, path, target })),
+  )
+  for (let n = 0; n < links.length; n += LINKED_AT_ONCE)
+    await tx.execute(sql`insert into ${functionLinks} (function_id, path, target)
+      select l.id, l.path, l.target
+      from json_to_recordset(${JSON.stringify(links.slice(n, n + LINKED_AT_ONCE))}::json) as l(id uuid, path text, target text)`)
   for (let n = 0; n < called.length; n += LINKED_AT_ONCE)
     await tx.execute(sql`insert into ${functionFiles} (function_id, path, sha256, bytes, is_executable)
       select f.id, f.path, decode(f.hex, 'hex'), f.bytes, f."isExecutable"

@@ -1,6 +1,7 @@
 import { bytea, instant } from '@platform/runtime/columns'
 import { sql } from 'drizzle-orm'
 import { bigint, boolean, check, index, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core'
+import { environments } from '../applications/table.ts'
 import { deploymentFunctions, deployments, pathText } from '../deployments/table.ts'
 import { blobs } from '../storage/table.ts'
 
@@ -56,6 +57,20 @@ export const deploymentFiles = pgTable(
   (t) => [primaryKey({ columns: [t.deploymentId, t.path] }), index('deployment_files_by_sha256').on(t.sha256)],
 )
 
+/** Links among the files of a Function, as package managers make them in node_modules. */
+export const functionLinks = pgTable(
+  'function_links',
+  {
+    functionId: uuid('function_id')
+      .notNull()
+      .references(() => deploymentFunctions.id, { onDelete: 'cascade' }),
+    path: pathText('path').notNull(),
+    /** Relative to the link's own folder; it stays below the Function's. */
+    target: text().notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.functionId, t.path] })],
+)
+
 /** The files of a Function, by path below its folder. */
 export const functionFiles = pgTable(
   'function_files',
@@ -71,4 +86,29 @@ export const functionFiles = pgTable(
     isExecutable: boolean('is_executable').notNull(),
   },
   (t) => [primaryKey({ columns: [t.functionId, t.path] }), index('function_files_by_sha256').on(t.sha256)],
+)
+
+/**
+ * What the builds of an environment begin with: node_modules and what frameworks keep, packed by the build that made them. An
+ * environment belongs to one application, so nothing of one reaches another.
+ */
+export const buildCaches = pgTable(
+  'build_caches',
+  {
+    environmentId: uuid('environment_id')
+      .notNull()
+      .references(() => environments.id, { onDelete: 'cascade' }),
+    /** Of package manager, Node, lockfile and what package.json asks for, hashed. */
+    key: text().notNull(),
+    sha256: bytea('sha256')
+      .notNull()
+      .references(() => artifacts.sha256),
+    bytes: bytes('bytes').notNull(),
+    usedAt: instant('used_at').notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.environmentId, t.key] }),
+    index('build_caches_by_sha256').on(t.sha256),
+    index('build_caches_by_use').on(t.usedAt),
+  ],
 )

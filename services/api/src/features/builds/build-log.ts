@@ -1,4 +1,5 @@
 import { StringDecoder } from 'node:string_decoder'
+import { stripVTControlCharacters } from 'node:util'
 import type { Db } from '@platform/runtime/database'
 import { newIdAt } from '@platform/runtime/new-id'
 import { LINE_BYTES_MAX, storableLine } from '@platform/runtime/storable-line'
@@ -82,6 +83,12 @@ export async function insertLines(tx: Db, { id, attempt }: Hold, lines: readonly
   return true
 }
 
+/** What a terminal shows of a line at its end: progress is written over itself, from a carriage return on. */
+const lastWritten = (line: string): string => {
+  const text = line.replace(/\r+$/, '')
+  return text.slice(text.lastIndexOf('\r') + 1)
+}
+
 /** The log of one attempt at a deployment. Lines appear in the order they were written, some 100 ms later at most. */
 export interface BuildLog {
   line(type: LineType, text: string): void
@@ -151,12 +158,15 @@ export function openBuildLog(
       const take = (text: string): void => {
         const lines = (rest + text).split('\n')
         rest = lines.pop() ?? ''
-        for (const each of lines) add(type, each.replace(/\r$/, ''))
+        for (const each of lines) add(type, lastWritten(each))
         // A line that never ends is shown as far as a line goes; what is behind it is dropped with it.
         if (rest.length > 2 * LINE_BYTES_MAX) rest = rest.slice(0, 2 * LINE_BYTES_MAX)
       }
       return {
-        write: (chunk) => take(redactor.write(decoder.write(chunk))),
+        write(chunk) {
+          // Nothing more of it is shown, however much comes.
+          if (written <= LINES_MAX) take(redactor.write(stripVTControlCharacters(decoder.write(chunk))))
+        },
         end() {
           take(redactor.write(decoder.end()) + redactor.end())
           if (rest !== '') add(type, rest)

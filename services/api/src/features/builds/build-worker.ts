@@ -1,9 +1,13 @@
 import { workUnderWay } from '@platform/service/metrics'
 import { compressArtifacts } from '../artifacts/compress-artifacts.ts'
-import { type RunDeps, runDeployment } from './run-deployment.ts'
+import { countBuilds } from './build-source.ts'
+import { runDeployment } from './run-deployment.ts'
+import type { RunDeps } from './run.ts'
 
-/** Deployments that one process works on at once. */
-const SLOTS = 2
+/** Deployments that one process works on at once, besides builds of source. */
+const SLOTS = 4
+/** Builds of source that it has taken: two run and the others wait, with what they unpacked on the disk. */
+const BUILDS_MAX = 12
 /** How often the queue is looked at where no notification came. */
 const POLL_MS = 3_000
 
@@ -13,13 +17,15 @@ export interface BuildWorker {
 }
 
 /**
- * Works on queued deployments, two at a time, and compresses the files of those that are served. It is woken by NOTIFY, and looks every
+ * Works on queued deployments, four at a time besides builds of source, and compresses the files of those that are served. It is woken by NOTIFY, and looks every
  * 3 s where that fails.
  */
 export function startBuildWorker(deps: RunDeps): BuildWorker {
   const { builds, logger } = deps
   const stopping = new AbortController()
   const underWay = new Set<Promise<void>>()
+  /** Builds take minutes, and hold up nobody whose output is built already. */
+  const hasSlot = (): boolean => underWay.size - Math.min(countBuilds(), BUILDS_MAX) < SLOTS
   const seenRunning = workUnderWay.labels('deployment', 'running')
   let filling: Promise<void> = Promise.resolve()
   let isFilling = false
@@ -52,9 +58,9 @@ export function startBuildWorker(deps: RunDeps): BuildWorker {
     try {
       do {
         isAskedAgain = false
-        while (underWay.size < SLOTS && !stopping.signal.aborted && (await takeNext()));
+        while (hasSlot() && !stopping.signal.aborted && (await takeNext()));
         // A wake-up may have come after the look that found nothing.
-      } while (isAskedAgain && underWay.size < SLOTS && !stopping.signal.aborted)
+      } while (isAskedAgain && hasSlot() && !stopping.signal.aborted)
     } catch (error) {
       logger.warn({ err: error }, 'the build queue cannot be read')
     } finally {

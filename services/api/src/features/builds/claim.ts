@@ -23,6 +23,9 @@ export const deadlineMs: Record<HeldStatus, number> = { STARTING: 300_000, BUILD
 export const lateReason = (status: HeldStatus): string =>
   `${status} took longer than ${deadlineMs[status] / 60_000} ${deadlineMs[status] === 60_000 ? 'minute' : 'minutes'}`
 
+/** The failure reason of a build that waited for its turn beyond its deadline. */
+export const unturnedReason = 'The build waited too long for its turn: deploy again'
+
 const isHeldStatus = (status: string): status is HeldStatus => (heldStatuses as readonly string[]).includes(status)
 
 type ClaimDeps = Pick<Deps, 'db' | 'now' | 'builds'>

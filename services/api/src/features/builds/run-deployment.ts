@@ -5,16 +5,23 @@ import { compileOutput } from '@platform/build-output/router'
 import { FunctionFailure } from '@platform/function-runtime/function-runtime'
 import { storableLine } from '@platform/runtime/storable-line'
 import { eq } from 'drizzle-orm'
-import type { Deps } from '../../deps.ts'
-import { type FileContent, isCollected, linkFiles, type ServedFile, storeFiles } from '../artifacts/store-files.ts'
+import {
+  type FileContent,
+  isCollected,
+  type LinkedFunction,
+  linkFiles,
+  type ServedFile,
+  storeFiles,
+} from '../artifacts/store-files.ts'
 import { createFunctionCredential, storeFunctionCredential } from '../api-keys/function-credential.ts'
 import { applications } from '../applications/table.ts'
-import { findSecrets, provisionVariables } from '../deployments/variables.ts'
+import { findBuildVariables, provisionVariables } from '../deployments/variables.ts'
 import { activateDeployment, advance, type Deployment, failDeployment } from '../deployments/transitions.ts'
 import { functionIdOf, type PrintedLine } from '../functions/functions.ts'
 import { quotaOf } from '../products/quotas.ts'
 import { openUpload } from '../storage/read-object.ts'
 import { type BuildLog, insertLines, openBuildLog } from './build-log.ts'
+import { type BuiltSource, buildSource } from './build-source.ts'
 import {
   claimDeployment,
   deadlineMs,
@@ -24,8 +31,10 @@ import {
   type HeldStatus,
   LEASE_MS,
   renewLease,
+  unturnedReason,
 } from './claim.ts'
 import { createRedaction } from '../deployments/redact.ts'
+import { LostHold, type Run, type RunDeps, Stopping } from './run.ts'
 import { type Unpacked, unpackArchive } from './unpack-archive.ts'
 import { openWorkFolder } from './work-folder.ts'
 
@@ -33,34 +42,6 @@ const HEARTBEAT_MS = 10_000
 /** An artifact may be collected between the look-up and the link; the files are stored again then, up to three times in all. */
 const LINK_TRIES = 3
 const TRIED_MAX = 3
-
-/** The deployment is somebody else's by now, or has ended: nothing more may be written of it. */
-class LostHold extends Error {}
-/** The process is about to end. */
-class Stopping extends Error {}
-
-export type RunDeps = Pick<
-  Deps,
-  'db' | 'now' | 'logger' | 'blobs' | 'builds' | 'sealer' | 'variableSigner' | 'functions'
->
-
-/** What all steps of a run share. */
-interface Run {
-  deps: RunDeps
-  deployment: Deployment
-  log: BuildLog
-  /** Replaces the values of sensitive variables. */
-  redact(text: string): string
-  /** Aborted with why the run is to end: LostHold, Stopping, or UnusableOutput for a deadline that has passed. */
-  signal: AbortSignal
-  /** Enters a state: its deadline counts from now. Throws LostHold. */
-  enter(
-    from: HeldStatus,
-    to: HeldStatus,
-    more?: Parameters<typeof advance>[3]['set'],
-    inTransaction?: (tx: Deps['db']) => Promise<void>,
-  ): Promise<void>
-}
 
 const sizeOf = (bytes: number): string =>
   bytes < 1_000 ? `${bytes} B` : bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`
@@ -129,28 +110,32 @@ function describe(log: BuildLog, { manifest, assets, functions, warnings }: Outp
   for (const warning of warnings) log.line('WARN', warning)
 }
 
+/** What is deployed: the archive itself, or what its build left. */
+type Deployable = Unpacked | BuiltSource
+
 /** Stores what is served and moves on to PROVISIONING, in which the deployment has its files. */
-async function store(run: Run, unpacked: Unpacked, { manifest, assets, functions }: Output): Promise<void> {
+async function store(run: Run, tree: Deployable, { manifest, assets, functions }: Output): Promise<void> {
   const { deps, deployment, log, signal } = run
   const files: ServedFile[] = []
   const contents = new Map<string, FileContent>()
-  const contentOf = (source: string) => {
-    const file = unpacked.files.get(source)
-    if (!file) throw new Error(`The output names ${source}, which is not in the archive`)
+  const contentOf = async (source: string) => {
+    const file = await tree.content(source)
     contents.set(file.source, file)
     return file
   }
   for (const { path, source, contentType } of assets) {
-    const { sha256, bytes } = contentOf(source)
+    const { sha256, bytes } = await contentOf(source)
     files.push({ path, sha256, bytes, contentType })
   }
-  const linked = functions.map(({ files, ...described }) => ({
-    row: { id: functionIdOf(deployment.id, described.path), ...described },
-    files: [...files].map(([path, source]) => {
-      const { sha256, bytes, isExecutable } = contentOf(source)
-      return { path, sha256, bytes, isExecutable }
-    }),
-  }))
+  const linked: LinkedFunction[] = []
+  for (const { files: own, links = new Map<string, string>(), ...described } of functions) {
+    const stored: LinkedFunction['files'][number][] = []
+    for (const [path, source] of own) {
+      const { sha256, bytes, isExecutable } = await contentOf(source)
+      stored.push({ path, sha256, bytes, isExecutable })
+    }
+    linked.push({ row: { id: functionIdOf(deployment.id, described.path), ...described }, files: stored, links })
+  }
   // Functions share most of their files, so those count once.
   const sizeBytes = contents.values().reduce((sum, { bytes }) => sum + bytes, 0)
   for (let tries = 1; ; tries++) {
@@ -202,15 +187,18 @@ async function tryFunctions({ deps, deployment, log, signal }: Run, output: Outp
   }
 }
 
-/** All steps of a deployment, from its archive to its being served. */
-async function work(run: Run, folder: string, startedAt: number): Promise<void> {
+/** All steps of a deployment, from its archive to its being served. Returns what is left to do once it is. */
+async function work(run: Run, folder: string, startedAt: number): Promise<BuiltSource['keep'] | undefined> {
   const { deps, deployment, log } = run
   const { db, now } = deps
   const unpacked = await unpack(run, folder)
-  const output = await readOutput(unpacked, await rootOf(run, unpacked))
+  const root = await rootOf(run, unpacked)
+  const built = await buildSource(run, folder, unpacked, root)
+  const tree: Deployable = built ?? unpacked
+  const output = await readOutput(tree, built?.root ?? root)
   run.signal.throwIfAborted()
   describe(log, output)
-  await store(run, unpacked, output)
+  await store(run, tree, output)
   const credential = await createFunctionCredential(deps, deployment)
   const provisioned = await provisionVariables(deps, deployment, credential)
   await run.enter('PROVISIONING', 'PROVISIONING', provisioned, (tx) => storeFunctionCredential(tx, now(), credential))
@@ -220,6 +208,7 @@ async function work(run: Run, folder: string, startedAt: number): Promise<void> 
   run.signal.throwIfAborted()
   const active = await activateDeployment({ db }, now(), deployment)
   if (!active) throw new LostHold()
+  return built?.keep
 }
 
 /** Ends a deployment that cannot be deployed, with the reason as the last line of its log. */
@@ -259,13 +248,19 @@ export async function runDeployment(deps: RunDeps, id: string, stop: AbortSignal
 
   let state: HeldStatus = 'STARTING'
   let deadlineAt = now().getTime() + deadlineMs[state]
+  let isWaiting = false
   let heartbeat: NodeJS.Timeout | undefined
   let run: Run | undefined
+  let isDeployed = false
+  const next = (): Promise<void> =>
+    enqueueNext(deps, organizationId).catch((error: unknown) =>
+      logger.warn({ err: error, organizationId }, 'the next deployment is left to the sweep'),
+    )
   try {
     await using folder = await openWorkFolder()
     let leaseUntil = new Date(now().getTime() + LEASE_MS)
     const beat = async (): Promise<void> => {
-      if (now().getTime() >= deadlineAt) end(new UnusableOutput(lateReason(state)))
+      if (now().getTime() >= deadlineAt) end(new UnusableOutput(isWaiting ? unturnedReason : lateReason(state)))
       try {
         await folder.touch()
         const renewed = await renewLease(deps, deployment)
@@ -277,12 +272,22 @@ export async function runDeployment(deps: RunDeps, id: string, stop: AbortSignal
       }
     }
     heartbeat = setInterval(() => void beat(), HEARTBEAT_MS).unref()
-    const redaction = createRedaction(await findSecrets(deps, deployment))
+    const variables = await findBuildVariables(deps, deployment)
+    const redaction = createRedaction(variables.secrets)
     const log = openBuildLog(deps, deployment, redaction)
     const { signal } = ending
+    const extend = async (ms: number, what: 'work' | 'turn'): Promise<void> => {
+      signal.throwIfAborted()
+      const at = now()
+      const set = { deadlineAt: new Date(at.getTime() + ms), buildStartedAt: what === 'work' ? at : null }
+      if (!(await advance(deps.db, at, deployment, { from: state, to: state, set }))) throw new LostHold()
+      deadlineAt = set.deadlineAt.getTime()
+      isWaiting = what === 'turn'
+    }
     run = {
       deps,
       deployment,
+      variables,
       log,
       redact(text) {
         const redactor = redaction()
@@ -305,21 +310,29 @@ export async function runDeployment(deps: RunDeps, id: string, stop: AbortSignal
         state = to
         deadlineAt = nextDeadlineAt
       },
+      beginAnew: (ms) => extend(ms, 'work'),
+      beginWaiting: (ms) => extend(ms, 'turn'),
     }
-    await work(run, folder.path, startedAt)
+    const keep = await work(run, folder.path, startedAt)
     logger.info({ deploymentId: id, attempt, ms: Math.round(performance.now() - startedAt) }, 'deployed')
+    isDeployed = true
+    await next()
+    // Its lease has ended with it, and so has its heartbeat; the folder is needed for a moment more.
+    clearInterval(heartbeat)
+    heartbeat = setInterval(() => void folder.touch().catch(() => {}), HEARTBEAT_MS).unref()
+    await keep?.(stop)
   } catch (error) {
-    await endEarly(deps, deployment, run, error).catch((failure: unknown) =>
-      // The lease lapses, and another worker does what is left.
-      logger.warn({ err: failure, deploymentId: id }, 'a deployment could not be ended'),
-    )
+    if (isDeployed) logger.warn({ err: error, deploymentId: id }, 'what a build leaves for the next was not kept')
+    else
+      await endEarly(deps, deployment, run, error).catch((failure: unknown) =>
+        // The lease lapses, and another worker does what is left.
+        logger.warn({ err: failure, deploymentId: id }, 'a deployment could not be ended'),
+      )
   } finally {
     clearInterval(heartbeat)
     stop.removeEventListener('abort', onStop)
     await run?.log.close()
-    await enqueueNext(deps, organizationId).catch((error: unknown) =>
-      logger.warn({ err: error, organizationId }, 'the next deployment is left to the sweep'),
-    )
+    if (!isDeployed) await next()
   }
 }
 

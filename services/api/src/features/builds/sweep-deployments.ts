@@ -5,7 +5,7 @@ import { deployments } from '../deployments/table.ts'
 import { failDeployment, type Hold, type UnendedStatus } from '../deployments/transitions.ts'
 import { uploads } from '../storage/table.ts'
 import { insertLines } from './build-log.ts'
-import { heldStatuses, lateReason } from './claim.ts'
+import { heldStatuses, lateReason, unturnedReason } from './claim.ts'
 import { removeStaleFolders } from './work-folder.ts'
 
 /** A deployment that was queued so long ago has lost its job, or waits for room. */
@@ -45,11 +45,16 @@ async function failLate(deps: SweepDeps): Promise<void> {
   const at = deps.now()
   for (const status of heldStatuses) {
     const rows = await deps.db
-      .select(hold)
+      .select({ ...hold, buildStartedAt: deployments.buildStartedAt })
       .from(deployments)
       .where(and(eq(deployments.status, status), lt(deployments.deadlineAt, at), gte(deployments.leaseUntil, at)))
       .limit(AT_ONCE)
-    await failAll(deps, rows, [status], lateReason(status))
+    // What waits for its turn is not billed, so its build has no beginning.
+    const [waiting = [], working = []] = [true, false].map((isWaiting) =>
+      rows.filter(({ buildStartedAt }) => (buildStartedAt === null) === isWaiting),
+    )
+    await failAll(deps, waiting, [status], unturnedReason)
+    await failAll(deps, working, [status], lateReason(status))
   }
 }
 

@@ -42,6 +42,10 @@ interface UnpackedFile {
 /** What an archive holds. Links are resolved: a path below a linked folder is a file like any other. */
 export interface Unpacked extends Tree {
   files: ReadonlyMap<string, UnpackedFile>
+  /** The archive's own links by path, with their targets as they are written, for source that is built with them. */
+  writtenLinks: ReadonlyMap<string, string>
+  /** A file of `files` with its content. */
+  content(path: string): Promise<UnpackedFile>
   /** Sentences on links that were left out. */
   warnings: string[]
 }
@@ -442,14 +446,17 @@ export async function unpackArchive(
     const outcomes = await Promise.allSettled(Array.from({ length: WRITTEN_AT_ONCE }, () => unpackNext(opened)))
     for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
     const warnings = materialize(files, links, places, unpackedBytesMax)
+    const content = async (path: string): Promise<UnpackedFile> => {
+      const found = files.get(path)
+      if (!found) throw new Error(`The archive has no file ${shown(path)}`)
+      return found
+    }
     return {
       files,
+      writtenLinks: links,
       warnings,
-      async read(path) {
-        const file = files.get(path)
-        if (!file) throw new Error(`The archive has no file ${shown(path)}`)
-        return readFile(file.source)
-      },
+      content,
+      read: async (path) => readFile((await content(path)).source),
     }
   } catch (error) {
     stop.throwIfAborted()

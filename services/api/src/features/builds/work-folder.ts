@@ -1,7 +1,8 @@
-import { mkdir, mkdtemp, readdir, rm, stat, utimes } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, stat, utimes } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { getuid } from 'node:process'
+import { removeFolder } from '@platform/sandbox/remove-folder'
 
 const PREFIX = 'platform-build-'
 /** Longer than a folder in use goes without being touched. */
@@ -21,7 +22,8 @@ export async function openWorkFolder(): Promise<WorkFolder> {
   return {
     path,
     touch: () => utimes(path, new Date(), new Date()),
-    [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }),
+    // What cannot be removed now is removed once it is stale: it must not stand in the way of what became of the deployment.
+    [Symbol.asyncDispose]: () => removeFolder(path).catch(() => undefined),
   }
 }
 
@@ -32,6 +34,6 @@ export async function removeStaleFolders(): Promise<void> {
     const path = join(tmpdir(), name)
     const found = await stat(path).catch(() => undefined) // somebody else removed it
     if (!found || found.uid !== getuid?.() || found.mtimeMs > Date.now() - STALE_MS) continue
-    await rm(path, { recursive: true, force: true })
+    await removeFolder(path)
   }
 }

@@ -49,6 +49,7 @@ async function receivePart(exchange: DoorExchange): Promise<void> {
   await using body = await receiveBody(deps, bodyOf(exchange), {
     length: length === undefined ? undefined : Number(length),
     bytesMax: Math.max(0, limit - (await bytesBeside(deps.db, uploadId, partNumber))),
+    chunks: 'given',
   })
   exchange.isWorking = true
   const etag = body.md5.toString('hex')

@@ -18,9 +18,24 @@ type Owned = Pick<Deployment, 'id' | 'applicationId' | 'organizationId' | 'envir
 const resolved = (deps: Pick<Deps, 'db' | 'sealer'>, { applicationId, organizationId, environmentId }: Owned) =>
   resolveVariables(deps, { id: applicationId, organizationId }, environmentId)
 
-/** The values that a build log must not show: those of sensitive variables. */
-export async function findSecrets(deps: Pick<Deps, 'db' | 'sealer'>, deployment: Owned): Promise<string[]> {
-  return (await resolved(deps, deployment)).filter(({ sensitive }) => sensitive).map(({ value }) => value())
+/** The variables of a build, as they were at one moment. */
+export interface BuildVariables {
+  /** The values that a build log must not show: those of sensitive variables. */
+  secrets: string[]
+  /** All of them as a build is given them, byte for byte. */
+  values(): Record<string, string>
+}
+
+/** The current variables. Those that a build is given and those that its log hides are the same, whatever changes meanwhile. */
+export async function findBuildVariables(
+  deps: Pick<Deps, 'db' | 'sealer'>,
+  deployment: Owned,
+): Promise<BuildVariables> {
+  const found = await resolved(deps, deployment)
+  return {
+    secrets: found.filter(({ sensitive }) => sensitive).map(({ value }) => value()),
+    values: () => Object.fromEntries(found.map(({ key, value }) => [key, value()])),
+  }
 }
 
 /**

@@ -1,14 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { createWriteStream } from 'node:fs'
-import { chmod, link, mkdir, readdir, rename, rm, stat } from 'node:fs/promises'
+import { chmod, link, mkdir, readdir, rename, rm, stat, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Db } from '@platform/runtime/database'
 import { isUuid } from '@platform/runtime/is-uuid'
 import { eq, inArray, sql, sum } from 'drizzle-orm'
-import { openArtifactFinder, readInlineBlob } from '../artifacts/artifact-blobs.ts'
-import { functionFiles } from '../artifacts/table.ts'
+import { openArtifactFinder, readArtifact } from '../artifacts/artifact-blobs.ts'
+import { functionFiles, functionLinks } from '../artifacts/table.ts'
 import type { Blobs } from '../storage/blobs.ts'
 
 const FETCHED_AT_ONCE = 16
@@ -61,16 +60,10 @@ export function openFunctionFolders({ db, blobs, folder, bytesMax = BYTES_MAX }:
     if ((await sizeOf(path)) === bytes) return path
     const artifact = await findArtifact(sha256)
     if (!artifact) throw new Error(`The artifact ${sha256} is gone while a Function has it`)
-    const { id, length, isInline } = artifact.identity
-    const source = isInline
-      ? [await readInlineBlob({ db }, id)]
-      : length === 0
-        ? []
-        : blobs.read(id, { start: 0, end: length - 1 }, 'given')
     await mkdir(dirname(path), { recursive: true, mode: 0o755 })
     const making = `${path}.${randomUUID()}`
     try {
-      await pipeline(Readable.from(source, { objectMode: false }), createWriteStream(making, { flags: 'wx' }))
+      await pipeline(readArtifact({ db, blobs }, artifact.identity), createWriteStream(making, { flags: 'wx' }))
       await chmod(making, isExecutable ? 0o555 : 0o444)
       await rename(making, path)
     } finally {
@@ -101,6 +94,10 @@ export function openFunctionFolders({ db, blobs, folder, bytesMax = BYTES_MAX }:
       .from(functionFiles)
       .where(eq(functionFiles.functionId, functionId))
     if (files.length === 0) throw new Error(`The Function ${functionId} has no files`)
+    const links = await db
+      .select({ path: functionLinks.path, target: functionLinks.target })
+      .from(functionLinks)
+      .where(eq(functionLinks.functionId, functionId))
     prepared.delete(functionId)
     prepared.set(
       functionId,
@@ -124,6 +121,11 @@ export function openFunctionFolders({ db, blobs, folder, bytesMax = BYTES_MAX }:
       }
       const outcomes = await Promise.allSettled(Array.from({ length: FETCHED_AT_ONCE }, linkNext))
       for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
+      // Behind the files: no file is written through a link.
+      for (const { path: own, target } of links) {
+        await mkdir(dirname(join(making, own)), { recursive: true, mode: 0o755 })
+        await symlink(target, join(making, own))
+      }
       await rename(making, path)
     } catch (error) {
       prepared.delete(functionId)

@@ -19,6 +19,7 @@ import { and, eq, inArray, isNotNull, or } from 'drizzle-orm'
 import { LRUCache } from 'lru-cache'
 import { applications, environments } from '../applications/table.ts'
 import { hostnames } from '../applications/hostnames-table.ts'
+import { platformVariables } from '../deployments/platform-variables.ts'
 import { createRedaction, type Redactor } from '../deployments/redact.ts'
 import { deploymentFunctions, deployments } from '../deployments/table.ts'
 import { openDeploymentSecrets, openDeploymentVariables } from '../deployments/variables.ts'
@@ -200,7 +201,6 @@ export function openFunctions(options: Options): Functions {
       folders.prepare(functionId),
       platformFolders.open(deployment.id),
     ])
-    const host = `${deployment.label}.${appsUrl.host}`
     const { function: fn } = row
     known.set(functionId, {
       deploymentId: deployment.id,
@@ -219,11 +219,7 @@ export function openFunctions(options: Options): Functions {
       hasHelpers: fn.hasHelpers,
       variables: {
         NODE_ENV: 'production',
-        VERCEL: '1',
-        VERCEL_ENV: row.environment,
-        VERCEL_URL: host,
-        VERCEL_PROJECT_PRODUCTION_URL: row.productionLabel === null ? host : `${row.productionLabel}.${appsUrl.host}`,
-        VERCEL_DEPLOYMENT_ID: deployment.id,
+        ...platformVariables({ ...row, appsUrl }),
         ...(options.region !== undefined && { VERCEL_REGION: options.region }),
         ...fn.environment,
         ...own,

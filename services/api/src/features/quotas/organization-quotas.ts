@@ -4,6 +4,7 @@ import type { Deps } from '../../deps.ts'
 import { monthOf, spendingOf } from '../deployments/billing.ts'
 import { dayAfter, deploymentsToday } from '../deployments/deployments.ts'
 import { deployments } from '../deployments/table.ts'
+import { imageTotals } from '../images/table.ts'
 import type { Organization } from '../organizations/reach.ts'
 import { quotasOf } from '../products/quotas.ts'
 import { type Quota, quotaNames } from '../products/registry.ts'
@@ -33,16 +34,23 @@ async function buildsUnderWay({ db }: Pick<Deps, 'db'>, organizationId: string):
   return one(rows).builds
 }
 
+/** What the images of all its deployments take. */
+async function imageBytes({ db }: Pick<Deps, 'db'>, organizationId: string): Promise<number> {
+  const [row] = await db.select().from(imageTotals).where(eq(imageTotals.organizationId, organizationId))
+  return row?.bytes ?? 0
+}
+
 /** What an organization may use, what it has used, and what it owes (wire.md Extensions, D77). */
 export async function listQuotas(
   deps: Pick<Deps, 'db' | 'now'>,
   { id, applicationCount }: Organization,
 ): Promise<OrganizationQuotas> {
-  const [limits, spending, today, builds] = await Promise.all([
+  const [limits, spending, today, builds, images] = await Promise.all([
     quotasOf(deps, id),
     spendingOf(deps, id),
     deploymentsToday(deps, id),
     buildsUnderWay(deps, id),
+    imageBytes(deps, id),
   ])
   const at = deps.now()
   const month = monthOf(at)
@@ -51,6 +59,7 @@ export async function listQuotas(
     applications: { used: applicationCount, windowEnd: null },
     deployments_per_day: { used: today, windowEnd: dayAfter(at) },
     concurrent_builds: { used: builds, windowEnd: null },
+    image_cache_bytes: { used: images, windowEnd: null },
     function_hours_per_month: { used: Math.floor(spending.functionHours), windowEnd: nextMonth },
     build_minutes_per_month: { used: Math.floor(spending.buildMinutes), windowEnd: nextMonth },
   }

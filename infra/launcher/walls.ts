@@ -20,11 +20,48 @@ type Obstacles = {
   network: string | undefined
 }
 
-/** Finds out which walls Functions can have on this machine, and chooses the network that goes with them. Takes some 50 ms. */
-export async function findFunctionWalls(wanted: Wanted): Promise<FunctionWalls> {
-  if (wanted.sandbox === 'none') return chooseFunctionWalls(wanted, { files: undefined, network: undefined })
+export type BuildWalls = {
+  egress: 'public' | 'registry' | 'none'
+  /** A sentence on what builds cannot do here, with what to install. */
+  warnings: string[]
+}
+
+/**
+ * Finds out which walls Functions and builds can have on this machine, and chooses the network that goes with them. Takes some 50 ms.
+ * buildEgress undefined: as open as this machine can close the rest.
+ */
+export async function findWalls(
+  wanted: Wanted,
+  buildEgress: BuildWalls['egress'] | undefined,
+): Promise<{ functions: FunctionWalls; builds: BuildWalls }> {
   const [files, network] = await Promise.all([findObstacle(false), findNetworkObstacle()])
-  return chooseFunctionWalls(wanted, { files, network })
+  const obstacles = { files, network }
+  return { functions: chooseFunctionWalls(wanted, obstacles), builds: chooseBuildWalls(buildEgress, obstacles) }
+}
+
+/** Chooses the network of builds: what was asked for, else public addresses where the others can be closed, else package registries. */
+export function chooseBuildWalls(wanted: BuildWalls['egress'] | undefined, { files, network }: Obstacles): BuildWalls {
+  const egress = wanted ?? (network === undefined ? 'public' : 'registry')
+  if (files !== undefined)
+    return {
+      egress,
+      warnings: [`Source cannot be built, only what is built already is served: install bubblewrap (${files}).`],
+    }
+  if (egress === 'public' && network !== undefined)
+    return {
+      egress,
+      warnings: [
+        `Source cannot be built, because private addresses cannot be closed to builds: install passt, nftables and iproute2 and start as root (${network}), or leave BUILD_EGRESS out.`,
+      ],
+    }
+  if (wanted === undefined && egress === 'registry')
+    return {
+      egress,
+      warnings: [
+        `Builds reach package registries and nothing else: install passt, nftables and iproute2 and start as root for public addresses (${network}).`,
+      ],
+    }
+  return { egress, warnings: [] }
 }
 
 /** Chooses the walls of Functions: what was asked for, and for the rest the highest that can be had. */

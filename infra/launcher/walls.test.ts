@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { chooseFunctionWalls } from './function-walls.ts'
+import { chooseBuildWalls, chooseFunctionWalls } from './walls.ts'
 
 const all = { files: undefined, network: undefined }
 const noNetwork = { files: undefined, network: 'not installed: pasta' }
@@ -62,6 +62,39 @@ describe('Functions get the highest walls that a machine can have', () => {
     const walls = chooseFunctionWalls({ sandbox, egress: wanted }, obstacles)
     expect(walls).toEqual({
       sandbox,
+      egress,
+      warnings: warning === undefined ? [] : [expect.stringMatching(warning)],
+    })
+  })
+})
+
+describe('builds get the widest network that a machine can close the rest of', () => {
+  test.each([
+    ['all walls', undefined, all, 'public', undefined],
+    [
+      'no walls of the network',
+      undefined,
+      noNetwork,
+      'registry',
+      /^Builds reach package registries .*\(not installed: pasta\)/,
+    ],
+    ['registries, as asked for', 'registry', noNetwork, 'registry', undefined],
+    [
+      'a network that cannot be had',
+      'public',
+      noNetwork,
+      'public',
+      /^Source cannot be built, because private .*leave BUILD_EGRESS out\.$/,
+    ],
+    [
+      'no walls at all',
+      undefined,
+      nothing,
+      'registry',
+      /^Source cannot be built, .*: install bubblewrap \(the program bwrap/,
+    ],
+  ] as const)('%s', (_, wanted, obstacles, egress, warning) => {
+    expect(chooseBuildWalls(wanted, obstacles)).toEqual({
       egress,
       warnings: warning === undefined ? [] : [expect.stringMatching(warning)],
     })

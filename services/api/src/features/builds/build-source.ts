@@ -1,0 +1,182 @@
+import { mkdir, rename, rm, symlink } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { UnusableOutput } from '@platform/build-output/read-output'
+import { createSemaphore } from '@platform/service/semaphore'
+import { BuildFailure } from '@platform/source-builder/builder'
+import { type BuiltProject, readBuiltProject } from '@platform/source-builder/built-project'
+import { needsBuild, planBuild } from '@platform/source-builder/plan-build'
+import { and, eq } from 'drizzle-orm'
+import { environments } from '../applications/table.ts'
+import { hostnames } from '../applications/hostnames-table.ts'
+import { platformVariables } from '../deployments/platform-variables.ts'
+import { quotasOf } from '../products/quotas.ts'
+import { fetchBuildCache, storeBuildCache } from './build-cache.ts'
+import type { Run } from './run.ts'
+import type { Unpacked } from './unpack-archive.ts'
+
+/** Builds of source that one process runs at once. */
+const BUILDS_AT_ONCE = 2
+/** How long one may wait for its turn. */
+const WAIT_MS = 6 * 3_600_000
+/** What comes before and after the build itself: reading what it left, and storing it. */
+const AROUND_MS = 600_000
+const MINUTE_MS = 60_000
+/** Of what is kept for the next build, before compression. */
+const CACHE_BYTES_MAX = 1024 ** 3
+
+/** What a build left. */
+export interface BuiltSource extends BuiltProject {
+  /** Keeps what the next build of the environment may begin with. Call it once the deployment is ACTIVE. */
+  keep(signal: AbortSignal): Promise<void>
+}
+
+const inTurn = createSemaphore({
+  kind: 'build',
+  slots: BUILDS_AT_ONCE,
+  queueMax: Number.POSITIVE_INFINITY,
+  refuse: () => new Error('There is always room to wait'),
+})
+
+/** One after the other: nobody waits for it. */
+const packInTurn = createSemaphore({
+  kind: 'pack',
+  slots: 1,
+  queueMax: Number.POSITIVE_INFINITY,
+  refuse: () => new Error('There is always room to wait'),
+})
+
+let underWay = 0
+/** Builds of source that this process runs, or that wait for their turn with their files laid out. */
+export const countBuilds = (): number => underWay
+
+/** Of a link, on a disk. */
+const TARGET_BYTES_MAX = 4_095
+
+const megabytesOf = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`
+
+/** Puts the archive's files where the build works on them, its links as links, but for those that no disk takes. */
+async function layOut({ writtenLinks }: Unpacked, files: string, project: string): Promise<void> {
+  await mkdir(dirname(project), { recursive: true, mode: 0o700 })
+  await rename(files, project)
+  for (const [path, target] of writtenLinks) {
+    if (target === '' || target.includes('\0') || Buffer.byteLength(target) > TARGET_BYTES_MAX) continue
+    await mkdir(dirname(join(project, path)), { recursive: true, mode: 0o700 })
+    await symlink(target, join(project, path))
+  }
+}
+
+async function environmentOf({ deps, deployment, variables }: Run): Promise<Record<string, string>> {
+  const { db, appsUrl } = deps
+  const [about] = await db
+    .select({ environment: environments.slug, productionLabel: hostnames.label })
+    .from(environments)
+    .leftJoin(hostnames, and(eq(hostnames.applicationId, environments.applicationId), eq(hostnames.type, 'APP')))
+    .where(eq(environments.id, deployment.environmentId))
+  const { environment = 'production', productionLabel = null } = about ?? {}
+  return {
+    ...platformVariables({ deployment, environment, productionLabel, appsUrl }),
+    ...variables.values(),
+  }
+}
+
+/**
+ * Builds what an archive holds, if that is source: installs its packages and runs its build in the sandbox, at most two at a time. The
+ * build has the minutes, memory and disk of the organization's plan, the variables of its environment, and what its last build kept.
+ *
+ * folder: of this attempt; the archive's files are in `files` there, and are moved. root: of the site, below the archive.
+ * Returns undefined where nothing has to be built. Throws UnusableOutput for what its author has to change.
+ */
+export async function buildSource(
+  run: Run,
+  folder: string,
+  unpacked: Unpacked,
+  root: string,
+): Promise<BuiltSource | undefined> {
+  const { deps, deployment, log, signal } = run
+  const { builder } = deps
+  if (!(await needsBuild(unpacked, root))) return undefined
+  const obstacle = await builder.findObstacle()
+  if (obstacle !== undefined)
+    throw new UnusableOutput(`This is source that has to be built, and builds cannot run here. ${obstacle}`)
+  const plan = await planBuild(unpacked, root, { canFetch: builder.egress !== 'none' })
+  for (const warning of plan.warnings) log.line('WARN', warning)
+  const quotas = await quotasOf(deps, deployment.organizationId)
+  const limits = {
+    memoryMb: quotas.build_memory_mb,
+    diskMb: quotas.build_disk_mb,
+    timeoutMs: quotas.minutes_per_build * MINUTE_MS,
+  }
+  const workspace = join(folder, 'build')
+  const project = join(workspace, 'project')
+  await layOut(unpacked, join(folder, 'files'), project)
+  const place = { environmentId: deployment.environmentId, key: plan.cacheKey }
+  const variables = await environmentOf(run)
+
+  await run.beginWaiting(WAIT_MS)
+  let builtSince = 0
+  let kept: number | undefined
+  underWay++
+  await inTurn(async () => {
+    await run.beginAnew(limits.timeoutMs + AROUND_MS)
+    const cache = join(folder, 'cache.tar.zst')
+    kept = await fetchBuildCache(deps, place, cache).catch(async (error: unknown) => {
+      // It is what every build can do without, and would otherwise fail each of them until the lockfile changes.
+      deps.logger.warn({ err: error, deploymentId: deployment.id }, 'what a build kept cannot be read')
+      log.line('WARN', 'What an earlier build kept cannot be read, and is left out')
+      await rm(cache, { force: true })
+      return undefined
+    })
+    const { kind, version } = plan.manager
+    const begun =
+      kept === undefined ? 'nothing kept of an earlier build' : `${megabytesOf(kept)} kept of an earlier build`
+    log.line(
+      'INFO',
+      `Building with ${kind === 'berry' ? 'yarn' : kind} ${version} and Node ${process.versions.node}, with ${begun}`,
+    )
+    const output = { stdout: log.stream('INFO'), stderr: log.stream('WARN') }
+    const startedAt = performance.now()
+    builtSince = Date.now()
+    try {
+      await builder.build({
+        name: deployment.id,
+        folder: workspace,
+        plan,
+        variables,
+        limits,
+        cache: kept === undefined ? undefined : cache,
+        log: { line: log.line, output: (stream, chunk) => output[stream].write(chunk) },
+        signal,
+      })
+    } catch (error) {
+      if (error instanceof BuildFailure) throw new UnusableOutput(error.message, { cause: error })
+      throw error
+    } finally {
+      for (const stream of Object.values(output)) stream.end()
+    }
+    log.line('INFO', `Built in ${((performance.now() - startedAt) / 1_000).toFixed(1)} s`)
+  }, signal).finally(() => underWay--)
+
+  const built = await readBuiltProject({
+    folder: project,
+    root,
+    outputDirectory: plan.outputDirectory,
+    isSource: (path) => unpacked.files.has(path),
+    builtSince,
+    bytesMax: quotas.unpacked_bytes,
+  })
+  for (const warning of built.warnings) log.line('WARN', warning)
+  return {
+    ...built,
+    keep: (until) =>
+      packInTurn(async () => {
+        const packed = await builder.pack({
+          name: deployment.id,
+          folder: workspace,
+          plan,
+          bytesMax: CACHE_BYTES_MAX,
+          signal: until,
+        })
+        if (packed !== undefined) await storeBuildCache(deps, place, packed, until)
+      }, until),
+  }
+}
