@@ -9,9 +9,11 @@ import { openLab } from './lab.ts'
 import { runSuite, type SuiteResult } from './run-suite.ts'
 import type { Suite } from './suite.ts'
 import { exchange } from './suites/exchange.ts'
+import { imageHit, imageMemory, imageMiss } from './suites/images.ts'
 import { list } from './suites/list.ts'
 import { objectLists } from './suites/object-lists.ts'
 import { getSmall, putSmall } from './suites/objects.ts'
+import { build } from './suites/build.ts'
 import { deploy } from './suites/deploy.ts'
 import { discovery, jwks, rotate, rotateOnce, userinfo } from './suites/oidc.ts'
 import { passwordFlood } from './suites/password-flood.ts'
@@ -49,7 +51,11 @@ const suites: readonly Suite[] = [
   tus,
   staticSmall,
   staticLarge,
+  imageHit,
+  imageMiss,
+  imageMemory,
   deploy,
+  build,
   functions,
   functionSockets,
   functionStreams,

@@ -1,0 +1,142 @@
+import { strictEqual } from 'node:assert/strict'
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
+import sharp from 'sharp'
+import { deployFiles } from '../deploy-files.ts'
+import type { Lab } from '../lab.ts'
+import { memoryOfServer } from '../process-costs.ts'
+import type { Suite, Trial } from '../suite.ts'
+
+/** 2 megapixels with detail everywhere, which is harder than a photograph. */
+async function makePicture(): Promise<Buffer> {
+  const pixels = Buffer.alloc(300 * 300 * 3)
+  for (let n = 0; n < pixels.length; n++) pixels[n] = (n * 7 + ((n * n) % 251)) & 255
+  return sharp(pixels, { raw: { width: 300, height: 300, channels: 3 } })
+    .resize(1_600, 1_200, { fit: 'fill' })
+    .jpeg()
+    .toBuffer()
+}
+
+interface Answer {
+  status: number
+  body: Buffer
+  cache: string | undefined
+}
+
+async function ask(origin: string, host: string, path: string): Promise<Answer> {
+  const sent = request(origin + path, { headers: { host } }).end()
+  const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+  const body = Buffer.concat((await answer.toArray()) as Buffer[])
+  return { status: answer.statusCode ?? 0, body, cache: answer.headers['x-cache'] as string | undefined }
+}
+
+const imagePath = (query: string): string => `/_platform/image/%2Fcat.jpg/cat?${query}`
+
+/** Deploys a picture, and answers what asks for an image of it that was never asked for. */
+async function prepareMisses(lab: Lab) {
+  const platform = await lab.platform()
+  const picture = { path: 'cat.jpg', content: await makePicture(), contentType: 'image/jpeg' }
+  const host = await deployFiles(lab, [picture])
+  let wishes = 0
+  return {
+    platform,
+    async missOne(format: string): Promise<number> {
+      const wish = wishes++
+      const quality = 5 * (1 + (wish % 20))
+      // Of 12 × 12 boxes: the smallest sides would be over before they are measured.
+      const sides = [96, 128, 256, 384, 640, 750, 828, 1_080, 1_200, 1_920, 2_048, 3_840]
+      const width = sides[Math.floor(wish / 20) % 12]
+      const height = sides[Math.floor(wish / 240) % 12]
+      const path = imagePath(`width=${width}&height=${height}&quality=${quality}&format=${format}`)
+      const startedAt = performance.now()
+      const { status, cache } = await ask(platform.edgeOrigin, host, path)
+      if (status !== 200 || cache !== 'MISS') throw new Error(`${path} was answered with ${status} ${cache}`)
+      return performance.now() - startedAt
+    },
+  }
+}
+
+export const imageHit: Suite = {
+  name: 'image-hit',
+  work: 'GET of an image that is in memory, beside a file of the same bytes at the same hostname; both logged',
+  async prepare(lab) {
+    const platform = await lab.platform()
+    const picture = { path: 'cat.jpg', content: await makePicture(), contentType: 'image/jpeg' }
+    const first = await deployFiles(lab, [picture])
+    const path = imagePath('width=128&format=webp')
+    const { body } = await ask(platform.edgeOrigin, first, path)
+    const webp = { path: 'cat.0a1b2c3d4e5f.webp', content: body, contentType: 'image/webp' }
+    const host = await deployFiles(lab, [picture, webp])
+    const { body: made } = await ask(platform.edgeOrigin, host, path)
+    strictEqual(made.length, body.length)
+    const at = { origin: platform.edgeOrigin, pid: platform.apiPid }
+    return {
+      load: { method: 'GET', path, headers: async () => ({ host }), addressBlock: 63, connections: 64 },
+      ours: { name: 'ours', ...at },
+      peers: [{ name: 'static file', ...at, path: `/${webp.path}`, aim: { cpuRatioMax: 1.5 } }],
+      async check(name, answer) {
+        strictEqual((await answer.arrayBuffer()).byteLength, body.length, name)
+      },
+    }
+  },
+}
+
+export const imageMiss: Suite = {
+  name: 'image-miss',
+  work: 'GET of an image of 2 megapixels that nobody has asked for, one at a time, made and stored',
+  async prepare(lab) {
+    const { platform, missOne } = await prepareMisses(lab)
+    const trial = (name: string, format: string): Trial => ({
+      name,
+      pid: platform.apiPid,
+      async measure(seconds) {
+        const times: number[] = []
+        const startedAt = performance.now()
+        while (performance.now() - startedAt < seconds * 1_000) times.push(await missOne(format))
+        const took = (performance.now() - startedAt) / 1_000
+        times.sort((a, b) => a - b)
+        const at = (share: number) => times[Math.floor(share * (times.length - 1))] ?? 0
+        return { perSecond: times.length / took, seconds: took, p50Ms: at(0.5), p99Ms: at(0.99) }
+      },
+    })
+    return { ours: trial('ours, webp', 'webp'), peers: [{ ...trial('ours, avif', 'avif'), aim: {} }] }
+  },
+}
+
+const MISSES = 1_000
+const AT_ONCE = 4
+
+export const imageMemory: Suite = {
+  name: 'image-memory',
+  work: `${MISSES} images that nobody has asked for, ${AT_ONCE} at a time: what the platform and its children take before and after`,
+  isLarge: true,
+  async prepare(lab) {
+    const { platform, missOne } = await prepareMisses(lab)
+    const memory = () => memoryOfServer(platform.apiPid, false) ?? 0
+    return {
+      ours: {
+        name: 'ours',
+        pid: platform.apiPid,
+        async measure(seconds) {
+          // A warm-up is a few; the measurement is all of them, however long that takes.
+          const count = seconds < 5 ? 20 : MISSES
+          const before = memory()
+          const startedAt = performance.now()
+          let left = count
+          let most = before
+          const askNext = async (): Promise<void> => {
+            while (left-- > 0) {
+              await missOne('webp')
+              most = Math.max(most, memory())
+            }
+          }
+          await Promise.all(Array.from({ length: AT_ONCE }, askNext))
+          const took = (performance.now() - startedAt) / 1_000
+          const facts = { 'MB before': before, 'MB at most': most, 'MB after': memory() }
+          return { perSecond: count / took, seconds: took, facts }
+        },
+      },
+      peers: [],
+    }
+  },
+}
