@@ -9,6 +9,7 @@ const alone = [
   'src/features/builds/outages.test.ts',
   'src/features/delivery/function-memory.test.ts',
   'src/features/delivery/site-directory.test.ts',
+  'src/features/images/slow-images.test.ts',
   'test/*crash.test.ts',
   'test/*memory.test.ts',
   'test/*outages.test.ts',

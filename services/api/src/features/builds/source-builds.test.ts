@@ -367,7 +367,7 @@ describe.skipIf(obstacle !== undefined)('source', { timeout: BUILD_MS }, () => {
     // Two run, and the others wait for their turn.
     const isWaiting = ({ status, buildStartedAt }: Deployment) => status === 'BUILDING' && buildStartedAt === null
     const now = () => Promise.all(builds.map(({ id }) => deploymentOf(platform, id)))
-    await vi.waitFor(async () => expect((await now()).filter(isWaiting)).toHaveLength(4))
+    await expect.poll(async () => (await now()).filter(isWaiting).length).toBe(4)
     const [cancelled, late] = (await now()).filter(isWaiting).map(({ id }) => id)
     const cancel = (id: string | undefined) =>
       platform.call(owners[builds.findIndex((each) => each.id === id)]!.token, `POST /deployments/${id}/cancel`)

@@ -1,7 +1,7 @@
 import { holding } from '@platform/testkit/holding'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq, sql } from 'drizzle-orm'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventsIn, type ServerSentEvent } from '../../../test/events.ts'
 import { newOwner, type Owner, servedRequest } from '../../../test/scenario.ts'
 import { openStreams } from '../streams/table.ts'
@@ -246,7 +246,7 @@ test('what is stored while the last reader is away is not lost to it (D86)', asy
   const { id } = await next(events)
   await events.return(undefined)
   const isOpen = eq(openStreams.resource, `requests:${owner.applicationId}`)
-  await vi.waitFor(async () => expect(await db.$count(openStreams, isOpen)).toBe(0))
+  await expect.poll(() => db.$count(openStreams, isOpen)).toBe(0)
   await serve(owner, [{ at: platform.clock.now(), path: '/meanwhile' }])
   const resumed = follow(owner, id)
   expect((await next(resumed)).event).toBe('200')
