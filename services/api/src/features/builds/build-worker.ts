@@ -5,7 +5,7 @@ import { runDeployment } from './run-deployment.ts'
 import type { RunDeps } from './run.ts'
 
 /** Deployments that one process works on at once, besides builds of source. */
-const SLOTS = 4
+export const SLOTS = 4
 /** Builds of source that it has taken: two run and the others wait, with what they unpacked on the disk. */
 const BUILDS_MAX = 12
 /** How often the queue is looked at where no notification came. */
