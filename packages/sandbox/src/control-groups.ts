@@ -108,8 +108,8 @@ function findOwnGroup(
 /**
  * Control groups that this process may divide further; undefined where there are none.
  *
- * name: what those that are made begin with. calmMs: see CpuPriorityParts. In version 2 a group that holds processes cannot be divided: this process and its relatives
- * move into a group of their own, unless strangers are in the group too.
+ * name: what those that are made begin with. calmMs: see CpuPriorityParts. In version 2 a group that holds processes cannot be
+ * divided: this process and its relatives move into a group of their own, unless strangers are in the group too.
  */
 export async function openControlGroups(name: string, calmMs?: number): Promise<ControlGroups | undefined> {
   if (process.platform !== 'linux') return undefined

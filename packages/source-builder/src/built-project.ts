@@ -5,6 +5,7 @@ import { basename, dirname, join, posix } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { findServer, type Tree, UnusableOutput, WORKERS } from '@platform/build-output/read-output'
 import { Warnings } from '@platform/build-output/warnings'
+import { at } from './plan-build.ts'
 
 /** What a build left, to be read like an archive. */
 export interface BuiltProject extends Tree {
@@ -58,7 +59,6 @@ const INTERMEDIATE = /(?:^|\/)\.(?:next|nuxt|svelte-kit)\//
 const OUTPUT = '.vercel/output'
 
 const shown = (path: string): string => JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path)
-const at = (folder: string, name: string): string => (folder === '' ? name : `${folder}/${name}`)
 const tooMany = (): UnusableOutput => new UnusableOutput(`The build left more than ${ENTRIES_MAX} files to deploy`)
 const tooMuch = (): UnusableOutput =>
   new UnusableOutput(

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readJson } from '@platform/build-output/read-json'
-import { type Tree, UnusableOutput } from '@platform/build-output/read-output'
+import { type Tree, UnusableOutput, WORKERS } from '@platform/build-output/read-output'
 import { satisfies, valid, validRange } from 'semver'
 import { z } from 'zod'
 import { chooseManager, commandOf, type Manager, type ManagerKind, pinnedManager } from './package-managers.ts'
@@ -83,7 +83,8 @@ export interface BuildPlan {
   warnings: string[]
 }
 
-const at = (folder: string, name: string): string => (folder === '' ? name : `${folder}/${name}`)
+/** A path below a folder of the project; '' is its root. */
+export const at = (folder: string, name: string): string => (folder === '' ? name : `${folder}/${name}`)
 
 /** A folder and those above it, up to the archive's root: ''. */
 export function* upwards(folder: string): Generator<string> {
@@ -104,7 +105,7 @@ async function readVercel(tree: Tree, root: string): Promise<z.infer<typeof verc
 /** Whether what lies in a folder is source that a build has to turn into something that can be served. */
 export async function needsBuild(tree: Tree, root: string): Promise<boolean> {
   if (tree.files.has(at(root, '.vercel/output/config.json'))) return false
-  if (['_worker.js', '_worker.js/index.js'].some((name) => tree.files.has(at(root, name)))) return false
+  if (WORKERS.some((name) => tree.files.has(at(root, name)))) return false
   const manifest = await readPackage(tree, root)
   if (manifest === undefined) return false
   // Next's standalone output: the server with all it needs, and the package.json of its source.

@@ -83,6 +83,10 @@ export async function insertLines(tx: Db, { id, attempt }: Hold, lines: readonly
   return true
 }
 
+/** A size as the log shows it. */
+export const sizeOf = (bytes: number): string =>
+  bytes < 1_000 ? `${bytes} B` : bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`
+
 /** What a terminal shows of a line at its end: progress is written over itself, from a carriage return on. */
 const lastWritten = (line: string): string => {
   const text = line.replace(/\r+$/, '')

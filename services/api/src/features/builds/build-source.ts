@@ -11,6 +11,7 @@ import { hostnames } from '../applications/hostnames-table.ts'
 import { platformVariables } from '../deployments/platform-variables.ts'
 import { quotasOf } from '../products/quotas.ts'
 import { fetchBuildCache, storeBuildCache } from './build-cache.ts'
+import { sizeOf } from './build-log.ts'
 import type { Run } from './run.ts'
 import type { Unpacked } from './unpack-archive.ts'
 
@@ -51,8 +52,6 @@ export const countBuilds = (): number => underWay
 
 /** Of a link, on a disk. */
 const TARGET_BYTES_MAX = 4_095
-
-const megabytesOf = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`
 
 /** Puts the archive's files where the build works on them, its links as links, but for those that no disk takes. */
 async function layOut({ writtenLinks }: Unpacked, files: string, project: string): Promise<void> {
@@ -127,8 +126,7 @@ export async function buildSource(
       return undefined
     })
     const { kind, version } = plan.manager
-    const begun =
-      kept === undefined ? 'nothing kept of an earlier build' : `${megabytesOf(kept)} kept of an earlier build`
+    const begun = kept === undefined ? 'nothing kept of an earlier build' : `${sizeOf(kept)} kept of an earlier build`
     log.line(
       'INFO',
       `Building with ${kind === 'berry' ? 'yarn' : kind} ${version} and Node ${process.versions.node}, with ${begun}`,

@@ -20,7 +20,7 @@ import { activateDeployment, advance, type Deployment, failDeployment } from '..
 import { functionIdOf, type PrintedLine } from '../functions/functions.ts'
 import { quotaOf } from '../products/quotas.ts'
 import { openUpload } from '../storage/read-object.ts'
-import { type BuildLog, insertLines, openBuildLog } from './build-log.ts'
+import { type BuildLog, insertLines, openBuildLog, sizeOf } from './build-log.ts'
 import { type BuiltSource, buildSource } from './build-source.ts'
 import {
   claimDeployment,
@@ -43,8 +43,6 @@ const HEARTBEAT_MS = 10_000
 const LINK_TRIES = 3
 const TRIED_MAX = 3
 
-const sizeOf = (bytes: number): string =>
-  bytes < 1_000 ? `${bytes} B` : bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`
 const countOf = (n: number, one: string): string => `${n} ${one}${n === 1 ? '' : 's'}`
 
 /** Writes the parts of an upload one after the other into a file. Returns its length in bytes. */

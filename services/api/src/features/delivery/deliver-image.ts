@@ -3,6 +3,7 @@ import { INPUT_BYTES_MAX } from '@platform/image-transformer/image-transformer'
 import { quotedEtag, namesEtag } from '@platform/service/entity-tag'
 import type { Deps } from '../../deps.ts'
 import { isLoop } from '../../http/cdn-loop.ts'
+import { sourceHeaders } from '../images/fetch-source.ts'
 import { ImageRefusal, tooLongSource } from '../images/image-refusal.ts'
 import { isImagePath, readImageRequest } from '../images/image-request.ts'
 import type { ImageOrigin } from '../images/images.ts'
@@ -15,8 +16,6 @@ import type { Visit } from './visit.ts'
 
 /** Nothing in an image runs, whatever it is opened as. */
 const POLICY_DEFAULT = "script-src 'none'; frame-src 'none'; sandbox;"
-/** What is asked for the sake of an image is nobody's visit. */
-const sourceHeaders = { accept: 'image/*,*/*;q=0.1', 'user-agent': 'platform-images' }
 
 /** What images are made and sources are read with. */
 export interface ImageDeliverer {

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Db } from '@platform/runtime/database'
+import { withDeadline } from '@platform/runtime/deadline'
 import type { Notifications } from '@platform/runtime/notifications'
 import { preparedOnce } from '@platform/runtime/prepared-once'
 import { eq, sql } from 'drizzle-orm'
@@ -116,16 +116,12 @@ export function openSiteDirectory({ db, notifications }: { db: Db; notifications
 
   /** Answers with what is known unless something newer comes soon, and then asks no more for a while. */
   async function renew(label: string, entry: Known): Promise<Site | undefined> {
-    const giveUp = new AbortController()
-    const late = Symbol('late')
-    const answer = await Promise.race([
-      lookUpOf(label).answer.catch(() => late),
-      sleep(PATIENCE_MS, late, { signal: giveUp.signal }).catch(() => late),
-    ])
-    giveUp.abort()
-    if (typeof answer !== 'symbol') return answer
-    entry.askedAt = performance.now()
-    return entry.site
+    try {
+      return await withDeadline(PATIENCE_MS, () => new Error('The answer comes late'), lookUpOf(label).answer)
+    } catch {
+      entry.askedAt = performance.now()
+      return entry.site
+    }
   }
 
   notifications.listen(CHANNEL, {

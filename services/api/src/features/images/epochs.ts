@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Db } from '@platform/runtime/database'
+import { withDeadline } from '@platform/runtime/deadline'
 import type { Notifications } from '@platform/runtime/notifications'
 import { preparedOnce } from '@platform/runtime/prepared-once'
 import { and, eq, sql } from 'drizzle-orm'
@@ -87,15 +87,12 @@ export function openImageEpochs(
 
   /** Answers with what is known unless something newer comes soon, and then asks no more for a while. */
   async function renew(deploymentId: string, source: string, entry: Known): Promise<Epoch> {
-    const giveUp = new AbortController()
-    const epoch = await Promise.race([
-      ask(deploymentId, source).catch(() => undefined),
-      sleep(PATIENCE_MS, undefined, { signal: giveUp.signal }).catch(() => undefined),
-    ])
-    giveUp.abort()
-    if (epoch) return epoch
-    entry.askedAt = performance.now()
-    return entry.epoch
+    try {
+      return await withDeadline(PATIENCE_MS, () => new Error('The epoch comes late'), ask(deploymentId, source))
+    } catch {
+      entry.askedAt = performance.now()
+      return entry.epoch
+    }
   }
 
   function forget(deploymentId: string): void {

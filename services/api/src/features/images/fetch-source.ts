@@ -13,6 +13,9 @@ const REDIRECTS_MAX = 3
 /** For all of it, redirects included. */
 const DEADLINE_MS = 10_000
 
+/** What is asked for the sake of an image is nobody's visit. */
+export const sourceHeaders = { accept: 'image/*,*/*;q=0.1', 'user-agent': 'platform-images' }
+
 /** A source as it is now. */
 export interface FetchedSource {
   content: Buffer
@@ -33,12 +36,7 @@ async function askRemote(
   const { status, headers, body } = await guardedFetch.fetch({
     url,
     method: 'GET',
-    headers: {
-      accept: 'image/*,*/*;q=0.1',
-      'accept-encoding': 'identity',
-      'user-agent': 'platform-images',
-      'cdn-loop': LOOP_TOKEN,
-    },
+    headers: { ...sourceHeaders, 'accept-encoding': 'identity', 'cdn-loop': LOOP_TOKEN },
     redirectsMax: 0,
     signal,
   })

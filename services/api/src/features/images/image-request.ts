@@ -25,7 +25,7 @@ const PLATFORM_PREFIX = '/_platform/image/'
 /** How frameworks ask; a slash at the end is theirs too. */
 const FRAMEWORK_PATH = /^\/(?:_vercel|_next)\/image\/?$/
 /** Of a source; a path of a deployment is no longer. */
-const SOURCE_BYTES_MAX = 2_048
+export const SOURCE_BYTES_MAX = 2_048
 const SIDE_MAX = 3_840
 /** What widths and heights are rounded up to, so that strangers cannot make up sizes (D88). */
 const SIDES = [16, 32, 48, 64, 96, 128, 256, 384, 640, 750, 828, 1_080, 1_200, 1_920, 2_048, SIDE_MAX]

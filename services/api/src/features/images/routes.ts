@@ -5,11 +5,10 @@ import { instant, pathId, shown, text } from '../../http/fields.ts'
 import { reachDeployment } from '../deployments/reach.ts'
 import { inspectImageCache, purgeImageCache } from './image-cache.ts'
 import { ImageRefusal } from './image-refusal.ts'
-import { type ImageSource, readImageSource } from './image-request.ts'
+import { type ImageSource, readImageSource, SOURCE_BYTES_MAX } from './image-request.ts'
 
 const tag = 'Deployments'
 const spec = 'A §4 Deployments, D24, D88'
-const SOURCE_BYTES_MAX = 2_048
 
 const amount = z.number().int().min(0)
 const ImageCache = z
