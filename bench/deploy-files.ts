@@ -36,11 +36,16 @@ export async function deployFiles(lab: Lab, files: readonly BenchFile[]): Promis
         activated_at, created_at, updated_at)
       select ${id}, ${organization.id}, ${applicationId}, id, 1, 'ACTIVE', ${label}, '{}', ${sql.json(output)}, now(), now(), now()
       from environments where application_id = ${applicationId} and slug = 'production'`
-    for (const { path, content, contentType } of files) {
+    const hashes = new Map<Buffer, Buffer>()
+    for (const content of new Set(files.map((file) => file.content))) {
       const [blobId, sha256] = [randomUUID(), createHash('sha256').update(content).digest()]
+      hashes.set(content, sha256)
       await sql`insert into blobs (id, state, length, crc32, content, created_at)
         values (${blobId}, 'live', ${content.length}, 0, ${content}, now())`
       await sql`insert into artifacts values (${sha256}, ${blobId}, ${content.length}, now()) on conflict do nothing`
+    }
+    for (const { path, content, contentType } of files) {
+      const sha256 = hashes.get(content) ?? null
       await sql`insert into deployment_files values (${id}, ${path}, ${sha256}, ${content.length}, ${contentType})`
     }
     await sql`insert into hostnames (id, application_id, type, label, source, deployment_id, created_at)

@@ -30,24 +30,25 @@ async function ask(origin: string, host: string, path: string): Promise<Answer> 
   return { status: answer.statusCode ?? 0, body, cache: answer.headers['x-cache'] as string | undefined }
 }
 
-const imagePath = (query: string): string => `/_platform/image/%2Fcat.jpg/cat?${query}`
+const imagePath = (query: string, source = 'cat.jpg'): string => `/_platform/image/%2F${source}/cat?${query}`
 
-/** Deploys a picture, and answers what asks for an image of it that was never asked for. */
+/** At this many paths there is the same picture: an image of each is one that was never asked for. */
+const PATHS = 1_500
+
+/** Deploys a picture at many paths, and answers what asks for an image of one that was never asked for. */
 async function prepareMisses(lab: Lab) {
   const platform = await lab.platform()
-  const picture = { path: 'cat.jpg', content: await makePicture(), contentType: 'image/jpeg' }
-  const host = await deployFiles(lab, [picture])
-  let wishes = 0
+  const content = await makePicture()
+  const paths = Array.from({ length: PATHS }, (_, n) => ({ path: `cat-${n}.jpg`, content, contentType: 'image/jpeg' }))
+  const host = await deployFiles(lab, paths)
+  const asked = new Map<string, number>()
   return {
     platform,
-    async missOne(format: string): Promise<number> {
-      const wish = wishes++
-      const quality = 5 * (1 + (wish % 20))
-      // Of 12 × 12 boxes: the smallest sides would be over before they are measured.
-      const sides = [96, 128, 256, 384, 640, 750, 828, 1_080, 1_200, 1_920, 2_048, 3_840]
-      const width = sides[Math.floor(wish / 20) % 12]
-      const height = sides[Math.floor(wish / 240) % 12]
-      const path = imagePath(`width=${width}&height=${height}&quality=${quality}&format=${format}`)
+    async missOne(format: string, width: number): Promise<number> {
+      const wish = `width=${width}&format=${format}`
+      const n = asked.get(wish) ?? 0
+      asked.set(wish, n + 1)
+      const path = imagePath(wish, `cat-${n}.jpg`)
       const startedAt = performance.now()
       const { status, cache } = await ask(platform.edgeOrigin, host, path)
       if (status !== 200 || cache !== 'MISS') throw new Error(`${path} was answered with ${status} ${cache}`)
@@ -83,23 +84,24 @@ export const imageHit: Suite = {
 
 export const imageMiss: Suite = {
   name: 'image-miss',
-  work: 'GET of an image of 2 megapixels that nobody has asked for, one at a time, made and stored',
+  work: 'GET of an image, of a picture of 1,600 × 1,200, that nobody has asked for, one at a time, made and stored',
   async prepare(lab) {
     const { platform, missOne } = await prepareMisses(lab)
-    const trial = (name: string, format: string): Trial => ({
-      name,
+    const trial = (format: string, width: number): Trial => ({
+      name: `${format}, ${width} pixels wide`,
       pid: platform.apiPid,
       async measure(seconds) {
         const times: number[] = []
         const startedAt = performance.now()
-        while (performance.now() - startedAt < seconds * 1_000) times.push(await missOne(format))
+        while (performance.now() - startedAt < seconds * 1_000) times.push(await missOne(format, width))
         const took = (performance.now() - startedAt) / 1_000
         times.sort((a, b) => a - b)
         const at = (share: number) => times[Math.floor(share * (times.length - 1))] ?? 0
         return { perSecond: times.length / took, seconds: took, p50Ms: at(0.5), p99Ms: at(0.99) }
       },
     })
-    return { ours: trial('ours, webp', 'webp'), peers: [{ ...trial('ours, avif', 'avif'), aim: {} }] }
+    const others = [trial('avif', 640), trial('webp', 1_200), trial('avif', 1_200)]
+    return { ours: trial('webp', 640), peers: others.map((other) => ({ ...other, aim: {} })) }
   },
 }
 
@@ -126,7 +128,7 @@ export const imageMemory: Suite = {
           let most = before
           const askNext = async (): Promise<void> => {
             while (left-- > 0) {
-              await missOne('webp')
+              await missOne('webp', 640)
               most = Math.max(most, memory())
             }
           }

@@ -21,8 +21,6 @@ export interface BuilderOptions {
   egress: BuildEgress
   /** Origins that `registry` reaches. */
   registries: readonly URL[]
-  /** Private hosts that `public` opens all the same; see parseEgressAllowance. */
-  egressAllow?: readonly string[]
   hasControlGroups?: boolean
   /** Told what went wrong and was put right. */
   onWarning: (message: string, error?: unknown) => void
@@ -142,7 +140,6 @@ export function openBuilder(options: BuilderOptions): Builder {
       mode: 'required',
       cpuCalmMs: CPU_CALM_MS,
       egress: egress === 'public' ? 'public' : 'none',
-      egressAllow: options.egressAllow ?? [],
       ...(options.hasControlGroups === undefined ? {} : { hasControlGroups: options.hasControlGroups }),
       onWarning: (message) => onWarning(message),
     })

@@ -57,7 +57,7 @@ type ServerDeps = Pick<Deps, 'db' | 'now' | 'blobs' | 'logger' | 'guardedFetch'>
   transformer: ImageTransformer
 }
 
-/** Which image is wished for of which source, and under which epoch. */
+/** A requested image: its source, what was wished for, and the epochs of purges. */
 interface Wanted {
   request: ImageRequest
   origin: ImageOrigin

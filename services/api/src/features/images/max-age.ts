@@ -1,6 +1,6 @@
 import type { ImageRules } from '@platform/build-output/manifest'
 
-/** How long a source counts as unchanged, where neither itself nor the deployment's configuration says more. */
+/** How long a source counts as unchanged at least, where the deployment's configuration says nothing. */
 export const FRESH_SECONDS_MIN = 60
 
 /** How long a source of a deployment counts as unchanged at least, in seconds. */

@@ -24,7 +24,7 @@ const ImageCache = z
         example: 268_435_456,
       }),
       minimumCacheSeconds: amount.openapi({
-        description: 'How long a source counts as unchanged at least; files of a deployment never change.',
+        description: 'The shortest time before a source is asked again. Files of a deployment are never asked again.',
         example: 60,
       }),
       eviction: z.literal('least-recently-used'),
@@ -66,7 +66,7 @@ export const imageEndpoints = [
     tag,
     summary: 'Inspect the image cache of a deployment',
     description:
-      'Images that were made of those of the deployment, by source: the 1,000 that take most, the largest first. `totalBytes` counts all of them.',
+      'The images that were made, by source: the 1,000 sources that take the most space, the largest first. `totalBytes` counts all.',
     actor: 'any',
     scope: 'network:deployments:read',
     params: { id: pathId('Deployment') },
