@@ -33,7 +33,7 @@ async function ask(origin: string, host: string, path: string): Promise<Answer> 
 const imagePath = (query: string, source = 'cat.jpg'): string => `/_platform/image/%2F${source}/cat?${query}`
 
 /** At this many paths there is the same picture: an image of each is one that was never asked for. */
-const PATHS = 1_500
+const PATHS = 6_000
 
 /** Deploys a picture at many paths, and answers what asks for an image of one that was never asked for. */
 async function prepareMisses(lab: Lab) {
