@@ -260,6 +260,58 @@ describe.skipIf(obstacle !== undefined)('source', { timeout: BUILD_MS }, () => {
     expect(next.log).toContain('nothing kept of an earlier build')
   })
 
+  test('that is built and cannot be started keeps nothing either', async () => {
+    const owner = await newOwner(platform)
+    const server = `require('node:fs').writeFileSync('server.cjs', 'process.exit(1)')`
+    const failed = await build(npmProject(server, [], { start: 'node server.cjs' }), { place: owner })
+    expect(failed).toMatchObject({ status: 'FAILED', failureReason: expect.stringContaining('cannot be started') })
+    expect(failed.log).toContain('INFO Built in ')
+    expect(await cachesOf(failed.environmentId)).toEqual([])
+  })
+
+  test('of an environment keeps what its newest two lockfiles installed', async () => {
+    const owner = await newOwner(platform)
+    const deployWith = (n: number) =>
+      deploy(
+        [
+          file('package.json', { resolutions: { any: `${n}.0.0` } }),
+          file('vercel.json', {
+            installCommand: '',
+            buildCommand: `mkdir -p node_modules/a dist && echo ${n} > node_modules/a/n && echo ${n} > dist/index.html`,
+          }),
+        ],
+        { place: owner },
+      )
+    const seen = new Set<string>()
+    for (const n of [1, 2, 3]) {
+      const { environmentId } = await deployWith(n)
+      await vi.waitFor(
+        async () => {
+          for (const { key } of await cachesOf(environmentId)) seen.add(key)
+          expect(seen.size).toBe(n)
+        },
+        { timeout: 20_000, interval: 20 },
+      )
+      platform.clock.advance(1)
+    }
+    const { environmentId } = await deployWith(3)
+    const [first] = seen
+    const left = (await cachesOf(environmentId)).map(({ key }) => key)
+    expect([left.length, left.includes(first!)]).toEqual([2, false])
+  })
+
+  test('has the minutes of its plan, and leaves no more than the plan allows', async () => {
+    const [slow, large] = [await newOwner(platform), await newOwner(platform)]
+    await setQuota(platform.api, slow.organizationId, 'minutes_per_build', 0)
+    await setQuota(platform.api, large.organizationId, 'unpacked_bytes', 1_048_576)
+    const [late, much] = await Promise.all([
+      build(npmProject('setTimeout(() => {}, 1e6)'), { place: slow }),
+      build(npmProject(page(`'x'.repeat(2e6)`)), { place: large }),
+    ])
+    expect(late.failureReason).toBe('The build took longer than 0 seconds')
+    expect(much.failureReason).toBe('The build left more than 1 MiB to deploy')
+  })
+
   test('of a Node server runs with the packages that pnpm linked for it', async () => {
     const lock = [
       `lockfileVersion: '9.0'\n\nsettings:\n  autoInstallPeers: true\n  excludeLinksFromLockfile: false`,

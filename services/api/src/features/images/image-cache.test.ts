@@ -9,7 +9,7 @@ import { newObjectsUrl } from '@platform/testkit/objects'
 import { holding } from '@platform/testkit/holding'
 import { createServiceDatabase } from '@platform/testing/service-databases'
 import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/platform'
-import { eq, inArray } from 'drizzle-orm'
+import { eq, inArray, sql } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { deploy, type Deployed } from '../../../test/deploy.ts'
 import { askImage, imagePath, picture, startOrigin, storedImages } from '../../../test/images.ts'
@@ -81,7 +81,10 @@ const askOther = ({ host }: Deployed, source: string, query = 'width=16') =>
 
 describe('the image cache of a deployment', () => {
   test('is inspected and purged, as a whole and by source', async () => {
-    const { owner, site, ask, inspect, purge } = await newSite({ 'a.jpg': await jpeg(1), 'b.jpg': await jpeg(2) })
+    const files = { 'a.jpg': await jpeg(1), 'b.jpg': await jpeg(2) }
+    const neighbour = await newSite(files)
+    await Promise.all(['/a.jpg', '/b.jpg'].map((source) => neighbour.ask(source)))
+    const { owner, site, ask, inspect, purge } = await newSite(files)
     const empty = await inspect()
     expect([empty.status, empty.body]).toEqual([
       200,
@@ -130,6 +133,8 @@ describe('the image cache of a deployment', () => {
     // Purged by another spelling of what was asked for.
     await purge('/a.jpg?v=2')
     expect((await ask('/a.jpg')).headers['x-cache']).toBe('MISS')
+    // Whatever was purged here, the same sources of another deployment are left alone.
+    expect(await storedImages(platform, neighbour.site.id)).toHaveLength(2)
   })
 
   test('is a MEMBER’s to inspect and to purge; a source that can be none is a 400', async () => {
@@ -139,8 +144,11 @@ describe('the image cache of a deployment', () => {
     const token = await mia.token(everyScope)
     for (const method of ['GET', 'DELETE'])
       expect((await platform.call(token, `${method} /deployments/${site.id}/image-cache`)).status).toBe(200)
-    for (const source of ['x', '//a.example', '/_next/image', 'ftp://a.example/x'])
+    for (const source of ['', 'x', '//a.example', '/_next/image', 'ftp://a.example/x'])
       for (const ask of [inspect, purge]) expect((await ask(source)).status).toBe(400)
+    for (const source of [`/${'x'.repeat(2_048)}`, `/${'ü'.repeat(1_024)}`])
+      for (const ask of [inspect, purge]) expect((await ask(source)).status).toBe(422)
+    expect((await purge(`/${'x'.repeat(2_047)}`)).status).toBe(200)
     expect((await purge('https://a.example/x.png')).status).toBe(200)
   })
 
@@ -280,6 +288,53 @@ describe('a purge', () => {
   })
 })
 
+test('an image too large for the memory is sent from the store each time', async () => {
+  const { site, ask } = await newSite({
+    'large.jpg': { content: await picture(1_200, 1_200), contentType: 'image/jpeg' },
+  })
+  const answers = [await ask('/large.jpg', 'format=png'), await ask('/large.jpg', 'format=png')]
+  answers.push(await askOther(site, '/large.jpg', 'format=png'))
+  const [made] = answers
+  expect(made?.body.length).toBeGreaterThan(2_097_152)
+  expect(answers.map(({ headers, body }) => [headers['x-cache'], body.equals(made!.body)])).toEqual([
+    ['MISS', true],
+    ['HIT', true],
+    ['HIT', true],
+  ])
+})
+
+test('an image that cannot be stored is sent all the same', async () => {
+  const { site, ask } = await newSite({ 'unstored.jpg': await jpeg(11) })
+  const { db } = platform.api
+  await db.execute(
+    sql`create function refuse_image() returns trigger language plpgsql as $$ begin raise 'no room'; end $$`,
+  )
+  await db.execute(
+    sql`create trigger refuse_image before insert on image_variants for each row when (new.source = '/unstored.jpg') execute function refuse_image()`,
+  )
+  const first = await ask('/unstored.jpg')
+  const there = await askOther(site, '/unstored.jpg')
+  expect([first, there].map(({ status, headers }) => [status, headers['x-cache']])).toEqual([
+    [200, 'MISS'],
+    [200, 'MISS'],
+  ])
+  expect((await ask('/unstored.jpg')).headers['x-cache']).toBe('HIT')
+  expect(await storedImages(platform, site.id)).toEqual([])
+  await db.execute(sql`drop trigger refuse_image on image_variants`)
+})
+
+test('an image whose bytes are gone is made again', async () => {
+  const { site, ask } = await newSite({ 'a.jpg': await jpeg(10) })
+  const first = await ask('/a.jpg')
+  const [row] = await storedImages(platform, site.id)
+  await platform.api.db
+    .update(blobs)
+    .set({ content: null })
+    .where(eq(blobs.id, row?.blobId ?? ''))
+  const again = await askOther(site, '/a.jpg')
+  expect([again.status, again.headers['x-cache'], again.body.equals(first.body)]).toEqual([200, 'MISS', true])
+})
+
 describe('the quota of an organization', () => {
   test('is kept: the least recently used images make room, with their bytes', async () => {
     const files = Object.fromEntries(
@@ -311,7 +366,7 @@ describe('the quota of an organization', () => {
   })
 
   test('that is lowered is kept by the job; the images of retired deployments go, and all of their bytes', async () => {
-    const { owner, site, ask, purge, totalBytes } = await newSite({ 'a.jpg': await jpeg(6) })
+    const { owner, site, ask, inspect, purge, totalBytes } = await newSite({ 'a.jpg': await jpeg(6) })
     for (const width of [16, 32, 64, 128]) await ask('/a.jpg', `width=${width}&format=png`)
     const ids = (await storedImages(platform, site.id)).map(({ blobId }) => blobId)
     await setQuota(platform.api, owner.organizationId, 'image_cache_bytes', (await totalBytes()) - 1)
@@ -322,6 +377,7 @@ describe('the quota of an organization', () => {
     await purge('/b.jpg')
     await platform.api.db.update(deployments).set({ retiredAt: platform.api.now() }).where(eq(deployments.id, site.id))
     await keepImageCaches(platform.api)
+    expect((await inspect()).body).toMatchObject({ enabled: false, totalBytes: 0, entries: [] })
     expect(await storedImages(platform, site.id)).toEqual([])
     for (const table of [imageCaches, imagePurges])
       expect(await platform.api.db.$count(table, eq(table.deploymentId, site.id))).toBe(0)

@@ -70,3 +70,11 @@ test('an organization has eight at a time, and leaves places to others', async (
   own[0]!.leave()
   expect(await statesOf(own)).toEqual({ entered: 9, waits: 3 })
 })
+
+test('64 requests of an organization wait, and 256 of all', async () => {
+  const places = openImagePlaces()
+  const own = ['a', 'b', 'c'].flatMap((id) => ask(places, id, 36, 'own'))
+  expect(await statesOf(own)).toEqual({ entered: 8, waits: 64, refused: 36 })
+  const others = Array.from({ length: 7 }, (_, n) => ask(places, `of ${n}`, 40)).flat()
+  expect(await statesOf([...own, ...others])).toMatchObject({ entered: 16, waits: 256 })
+})

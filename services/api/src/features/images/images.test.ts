@@ -253,6 +253,11 @@ describe('what frameworks write', () => {
     })
   })
 
+  test('tells its own patience', async () => {
+    const { body } = await platform.call(ana.token, `GET /deployments/${framework.id}/image-cache`)
+    expect(body).toMatchObject({ enabled: true, policy: { minimumCacheSeconds: 120 } })
+  })
+
   test.each([
     ['another width', nextPath('/cat.jpg', 65)],
     ['another quality', nextPath('/cat.jpg', 64, 51)],

@@ -1,17 +1,20 @@
-import { openGuardedFetch } from '@platform/guarded-fetch/guarded-fetch'
+import { openGuardedFetch, RefusedAddress } from '@platform/guarded-fetch/guarded-fetch'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { deploy, type Deployed, type Got } from '../../../test/deploy.ts'
 import { askImage, imagePath, picture, seen, startOrigin } from '../../../test/images.ts'
-import { newOwner } from '../../../test/scenario.ts'
+import { newOwner, type Owner } from '../../../test/scenario.ts'
 
 let platform: TestPlatform
 let origin: Awaited<ReturnType<typeof startOrigin>>
 let elsewhere: Awaited<ReturnType<typeof startOrigin>>
 let site: Deployed
+let owner: Owner
 /** Allows every host: what is refused here is refused by the guarded fetch. */
 let trusting: Deployed
 const addressOf: Record<string, string> = {}
+/** What the guarded fetch itself refused. */
+const guarded: string[] = []
 
 beforeAll(async () => {
   ;[origin, elsewhere] = await Promise.all([startOrigin(), startOrigin()])
@@ -22,14 +25,24 @@ beforeAll(async () => {
       return address === undefined ? Promise.reject(new Error('ENOTFOUND')) : Promise.resolve([{ address, family: 4 }])
     },
   })
-  platform = await startPlatform({ guardedFetch })
-  const ana = await newOwner(platform)
+  platform = await startPlatform({
+    guardedFetch: {
+      ...guardedFetch,
+      fetch: (request) =>
+        guardedFetch.fetch(request).catch((error: unknown) => {
+          if (error instanceof RefusedAddress) guarded.push(request.url)
+          throw error
+        }),
+    },
+  })
+  const ana = (owner = await newOwner(platform))
   const output = (images: object) => ({
     kind: 'build-output' as const,
     routes: [
       { src: '^/to-loopback$', status: 302, headers: { location: `${origin.url}/allowed/a.png` } },
       { src: '^/to-metadata$', status: 302, headers: { location: 'http://169.254.169.254/latest/meta-data/' } },
       { src: '^/rewritten$', dest: 'http://10.0.0.1/' },
+      { src: '^/own/(.*)$', dest: `${origin.url}/allowed/$1` },
     ],
     images: { sizes: [16], domains: [], remotePatterns: [], ...images },
   })
@@ -152,17 +165,25 @@ test.each([
   'http://printer.local/x.png',
   'http://metadata.google.internal/x.png',
   'http://private.example/x.png',
-  'http://unknown.example/x.png',
   'http://user@photos.example/x.png',
-  'http://photos.example:1/x.png',
 ])('%s is not asked, even where every host is allowed', async (url) => {
   const startedAt = performance.now()
   const got = await ask(url, trusting)
   expect(errorOf(got)).toEqual(failed)
+  expect(guarded).toContain(new URL(url).href)
   // Nothing of the network is told.
   expect(got.text).not.toMatch(/127\.|10\.0|resolve|ENOTFOUND|ECONNREFUSED/)
   expect(performance.now() - startedAt).toBeLessThan(5_000)
 })
+
+test.each(['http://unknown.example/x.png', 'http://photos.example:1/x.png'])(
+  '%s cannot be reached, and why is not told',
+  async (url) => {
+    const got = await ask(url, trusting)
+    expect(errorOf(got)).toEqual(failed)
+    expect(got.text).not.toMatch(/127\.|10\.0|resolve|ENOTFOUND|ECONNREFUSED/)
+  },
+)
 
 test('an answer that breaks off, is too long or is no image is no image', async () => {
   origin.answer('/allowed/half', (_, outgoing) => {
@@ -177,4 +198,57 @@ test('an answer that breaks off, is too long or is no image is no image', async 
     outgoing.writeHead(200, { 'content-type': 'image/png' }).end('<html>'),
   )
   expect(errorOf(await ask(`${origin.url}/allowed/page`))).toEqual([415, 'image_unreadable', 'no-store'])
+})
+
+test('an answer without end is left at 20 MB, and one that never comes is given up', { timeout: 30_000 }, async () => {
+  const left = Promise.withResolvers<void>()
+  let sent = 0
+  origin.answer('/allowed/endless', (_, outgoing) => {
+    const chunk = Buffer.alloc(1_048_576)
+    const write = (): void => void outgoing.write(chunk, (error) => (error ? undefined : ((sent += 1), write())))
+    outgoing.writeHead(200).on('close', () => left.resolve())
+    write()
+  })
+  expect(errorOf(await ask(`${origin.url}/allowed/endless`))).toEqual([413, 'image_too_large', 'no-store'])
+  await left.promise
+  expect(sent).toBeLessThan(60)
+  origin.hold('/allowed/never', Buffer.alloc(0))
+  const never = await Promise.all([ask(`${origin.url}/allowed/never`), ask('/own/never')])
+  expect(never.map(errorOf)).toEqual(never.map(() => [504, 'image_timeout', 'no-store']))
+})
+
+test('localPatterns narrow what may be a source, also of a redirect', async () => {
+  const content = await picture(20, 20, 'png')
+  const narrow = await deploy(platform, owner, {
+    files: { 'img/a.png': { content, contentType: 'image/png' }, 'own/a.png': { content, contentType: 'image/png' } },
+    output: {
+      kind: 'build-output',
+      routes: [{ src: '^/img/out$', status: 302, headers: { location: '/own/a.png' } }, { handle: 'filesystem' }],
+      images: { sizes: [16], domains: [], remotePatterns: [], localPatterns: [{ pathname: '^/img/.*$' }] },
+    },
+  })
+  expect((await ask('/img/a.png', narrow)).status).toBe(200)
+  expect(errorOf(await ask('/own/a.png', narrow))).toEqual(refused)
+  expect(errorOf(await ask('/img/out', narrow))).toEqual(failed)
+})
+
+test('no redirect leads from https to http', async () => {
+  const secure = await startPlatform({
+    guardedFetch: openGuardedFetch({ allow: ['127.0.0.1/32'] }),
+    env: { APPS_URL: 'https://apps.example.net' },
+  })
+  try {
+    origin.show('/allowed/a.png', await picture(20, 20, 'png'))
+    const at = await deploy(secure, await newOwner(secure), {
+      output: {
+        kind: 'build-output',
+        routes: [{ src: '^/down$', status: 302, headers: { location: `${origin.url}/allowed/a.png` } }],
+        images: { sizes: [16], domains: ['127.0.0.1'], remotePatterns: [] },
+      },
+    })
+    expect((await askImage(secure, at, imagePath(`${origin.url}/allowed/a.png`))).status).toBe(200)
+    expect(errorOf(await askImage(secure, at, imagePath('/down')))).toEqual(failed)
+  } finally {
+    await secure.close()
+  }
 })

@@ -93,3 +93,18 @@ test('a Function may be the source, behind a middleware', { timeout: 60_000 }, a
     [imagePath('/who?n=1'), imagePath('/closed'), imagePath('/crash'), '/direct'].toSorted(),
   )
 })
+
+test('an image that found no room is made at the next request', async () => {
+  const crowded = await startPlatform({ imageTransformer: { atOnce: 1, waitingMax: 0, deadlineMs: 20_000 } })
+  try {
+    const site = await deploy(crowded, await newOwner(crowded), {
+      files: { 'large.jpg': { content: await picture(1_600, 1_600), contentType: 'image/jpeg' } },
+    })
+    const paths = ['avif', 'webp'].map((format) => imagePath('/large.jpg', `format=${format}`))
+    const answers = await Promise.all(paths.map((path) => askImage(crowded, site, path)))
+    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 429])
+    for (const path of paths) expect((await askImage(crowded, site, path)).status).toBe(200)
+  } finally {
+    await crowded.close()
+  }
+})

@@ -127,3 +127,34 @@ test('setting a member again changes the role', async () => {
     expect(body.items.filter((member: { userId: string }) => member.userId === userId)).toMatchObject([{ role }])
   }
 })
+
+test.each([
+  [
+    'free',
+    {
+      minutes_per_build: 10,
+      build_memory_mb: 2_048,
+      build_disk_mb: 4_096,
+      concurrent_builds: 1,
+      build_minutes_per_month: 500,
+      image_cache_bytes: 268_435_456,
+    },
+  ],
+  [
+    'pro',
+    {
+      minutes_per_build: 30,
+      build_memory_mb: 4_096,
+      build_disk_mb: 10_240,
+      concurrent_builds: 3,
+      build_minutes_per_month: 10_000,
+      image_cache_bytes: 5_368_709_120,
+    },
+  ],
+] as const)('the plan %s has for builds and images what D77 says', async (plan, limits) => {
+  const owner = await newOwner(platform)
+  await activatePlan(platform.api, owner.organizationId, 'network', plan)
+  const { body } = await platform.call(owner.token, `GET /organizations/${owner.organizationId}/quotas`)
+  const items = body.items as { name: string; limit: number }[]
+  expect(Object.fromEntries(items.map(({ name, limit }) => [name, limit]))).toMatchObject(limits)
+})
