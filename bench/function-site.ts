@@ -11,14 +11,18 @@ import { type Core, moveTo } from './cores.ts'
 import type { Lab } from './lab.ts'
 import { processTree } from './process-costs.ts'
 
-/** A deployment with Functions, ACTIVE, its slots warm. */
-export interface FunctionSite {
+/** A deployment with Functions, ACTIVE. */
+export interface DeployedFunctions {
   /** Without port. */
   host: string
+  /** Status and text of a GET at its hostname. edgeOrigin: of the platform's first edge unless said. */
+  ask(path: string, edgeOrigin?: string): Promise<{ status: number; body: string }>
+}
+
+/** The same, its slots warm. */
+export interface FunctionSite extends DeployedFunctions {
   /** By path of a Function: where its slot listens. */
   sockets: Record<string, string>
-  /** Status and text of a GET at its hostname. */
-  ask(path: string): Promise<{ status: number; body: string }>
 }
 
 async function zipOf(functions: Record<string, string>): Promise<Uint8Array<ArrayBuffer>> {
@@ -34,18 +38,31 @@ async function zipOf(functions: Record<string, string>): Promise<Uint8Array<Arra
   return new Uint8Array(await buffer(zip.outputStream))
 }
 
+async function askDatabase<T>(lab: Lab, ask: (sql: postgres.Sql) => Promise<T>): Promise<T> {
+  const sql = postgres(lab.databaseUrl, { max: 1, onnotice: () => {} })
+  try {
+    return await ask(sql)
+  } finally {
+    await sql.end()
+  }
+}
+
 /**
- * Deploys Functions as a person does, in an organization of their own, and asks each once. slotCore: where their slots run. Throws with
- * the reason where the deployment fails.
+ * Deploys Functions as a person does, in an organization of their own. quotas: those that are not its plan's. Throws with the reason where
+ * the deployment fails.
  */
-export async function deployFunctions(
+export async function activateFunctions(
   lab: Lab,
   functions: Record<string, string>,
-  slotCore: Core,
-): Promise<FunctionSite> {
+  quotas: Record<string, number> = {},
+): Promise<DeployedFunctions> {
   const platform = await lab.platform()
   const name = `Functions ${randomBytes(4).toString('hex')}`
   const organization = await platform.call<{ id: string }>('POST', '/organizations', { name })
+  await askDatabase(lab, async (sql) => {
+    for (const [quota, limit] of Object.entries(quotas))
+      await sql`insert into quota_overrides values (${organization.id}, ${quota}, ${limit}, now())`
+  })
   const { id: applicationId } = await platform.call<{ id: string }>('POST', '/applications', {
     organizationId: organization.id,
     name,
@@ -65,16 +82,30 @@ export async function deployFunctions(
     if (status === 'FAILED') throw new Error(`The Functions cannot be deployed: ${failureReason}`)
     await sleep(50)
   }
-  const sql = postgres(lab.databaseUrl, { max: 1, onnotice: () => {} })
-  const [row] = await sql<{ label: string }[]>`select label from deployments where id = ${id}`
-  await sql.end()
+  const [row] = await askDatabase(
+    lab,
+    (sql) => sql<{ label: string }[]>`select label from deployments where id = ${id}`,
+  )
   const host = `${row?.label}.localhost`
 
-  async function ask(of: string): Promise<{ status: number; body: string }> {
-    const sent = request(`${platform.edgeOrigin}${of}`, { headers: { host } }).end()
-    const [answer] = (await once(sent, 'response')) as [IncomingMessage]
-    return { status: answer.statusCode ?? 0, body: await text(answer) }
+  return {
+    host,
+    async ask(of, edgeOrigin = platform.edgeOrigin) {
+      const sent = request(`${edgeOrigin}${of}`, { headers: { host } }).end()
+      const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+      return { status: answer.statusCode ?? 0, body: await text(answer) }
+    },
   }
+}
+
+/** Deploys Functions and asks each once. slotCore: where their slots run. Throws with the reason where the deployment fails. */
+export async function deployFunctions(
+  lab: Lab,
+  functions: Record<string, string>,
+  slotCore: Core,
+): Promise<FunctionSite> {
+  const platform = await lab.platform()
+  const { host, ask } = await activateFunctions(lab, functions)
   const sockets = await findSockets(platform.functionsFolder, Object.keys(functions), ask)
   moveTo(
     slotCore,

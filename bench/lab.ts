@@ -40,6 +40,8 @@ interface Platform {
   functionsFolder: string
   /** Starts one more process of the API beside the first, on the same core, database and Redis. */
   startAnotherApi(): Promise<{ origin: string; pid: number }>
+  /** Starts one more edge beside the first, on the same core, database and Redis. stop: safe to repeat. */
+  startAnotherEdge(): Promise<{ origin: string; pid: number; stop(): Promise<void> }>
   /** Starts a worker, which runs its jobs at once. */
   startWorker(): Promise<{ stop(): Promise<void> }>
   /** Issuer of user tokens. */
@@ -79,7 +81,9 @@ export interface Lab {
 export async function openLab(config: Config, env: Record<string, string>): Promise<Lab> {
   const closing: (() => Promise<unknown>)[] = []
   async function close(): Promise<void> {
-    for (const step of closing.splice(0).toReversed()) await step()
+    const failures: unknown[] = []
+    for (const step of closing.splice(0).toReversed()) await step().catch((error: unknown) => void failures.push(error))
+    if (failures.length > 0) throw new AggregateError(failures, 'The run left something behind')
   }
   try {
     return await build()
@@ -256,6 +260,12 @@ async function startPlatform({
     edgeOrigin: `http://127.0.0.1:${edgePort}`,
     functionsFolder,
     startAnotherApi: async () => startApi('api', await freePort()),
+    async startAnotherEdge() {
+      const port = await freePort()
+      const origin = `http://127.0.0.1:${port}`
+      const { pid, stop } = await startRole('edge', await freePort(), origin, { EDGE_PORT: String(port) })
+      return { origin, pid, stop }
+    },
     async startWorker() {
       const port = await freePort()
       return startRole('worker', port, `http://127.0.0.1:${port}/live`, { HEALTH_PORT: String(port) })

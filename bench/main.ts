@@ -15,12 +15,16 @@ import { objectLists } from './suites/object-lists.ts'
 import { getSmall, putSmall } from './suites/objects.ts'
 import { build } from './suites/build.ts'
 import { deploy } from './suites/deploy.ts'
+import { deployments } from './suites/deployments.ts'
+import { edges, edgeShares } from './suites/edges.ts'
 import { discovery, jwks, rotate, rotateOnce, userinfo } from './suites/oidc.ts'
 import { passwordFlood } from './suites/password-flood.ts'
 import { rcloneSync } from './suites/rclone.ts'
 import { functions, functionSockets, functionStreams } from './suites/functions.ts'
+import { functionScaling } from './suites/function-scaling.ts'
 import { functionStart } from './suites/function-start.ts'
 import { neighbourChildren, neighbourLoops, neighbourMemory } from './suites/neighbour.ts'
+import { pinned, pinnedElsewhere } from './suites/pinned.ts'
 import { read } from './suites/read.ts'
 import { requestSummary } from './suites/request-summary.ts'
 import { requestLogs } from './suites/request-logs.ts'
@@ -60,9 +64,15 @@ const suites: readonly Suite[] = [
   functionSockets,
   functionStreams,
   functionStart,
+  edges,
+  edgeShares,
+  pinned,
+  pinnedElsewhere,
+  deployments,
   neighbourLoops,
   neighbourChildren,
   neighbourMemory,
+  functionScaling,
   objectLists,
   rcloneSync,
   routes,

@@ -165,7 +165,7 @@ async function send(
   seconds: number,
   env: Record<string, string>,
 ): Promise<LoadResult> {
-  const { origin, path: ownPath, also, credentials } = contender
+  const { origin, path: ownPath, also, credentials, connections: ownConnections } = contender
   const given = await headers(contender)
   const ownForms = await forms?.(contender)
   const origins = also ? [origin, also.origin] : [origin]
@@ -181,7 +181,7 @@ async function send(
           body,
           forms: ownForms,
           addressBlock: addressBlock + half,
-          connections,
+          connections: ownConnections ?? connections,
           seconds,
         },
         env,
@@ -201,8 +201,9 @@ async function send(
 }
 
 async function measure(contender: Contender | Trial, lab: Lab, run: () => Promise<LoadResult>): Promise<Measurement> {
-  const also = 'also' in contender && contender.also ? [contender.also.pid] : []
-  const pids = contender.pid === undefined ? [] : [contender.pid, ...also]
+  const also = 'also' in contender ? contender.also?.pid : undefined
+  const others = [also, contender.behind].filter((pid) => pid !== undefined)
+  const pids = contender.pid === undefined ? [] : [contender.pid, ...others]
   const { isAlone = false } = contender
   const costs = async () => ({
     server: addUp(pids.map((pid) => cpuOfServer(pid, isAlone))),

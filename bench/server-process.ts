@@ -38,7 +38,6 @@ export async function startServer(options: {
 
   async function stop(): Promise<void> {
     if (hasEnded) return
-    child.stdin.end()
     child.kill('SIGTERM')
     const force = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS)
     await ended

@@ -36,6 +36,10 @@ export interface Contender {
   isAlone?: boolean
   /** A second process that is sent as much at the same time. */
   also?: { origin: string; pid: number }
+  /** A process that is sent nothing and counts all the same, since requests come to it through the first. */
+  behind?: number
+  /** To each of its processes, where they differ from the suite's. */
+  connections?: number
 }
 
 /** What is measured by itself rather than by the suite's load: a limit, or a server under a load of its own pace. */
@@ -45,6 +49,8 @@ export interface Trial {
   pid?: number | undefined
   /** Only that process counts: what it started has other work. */
   isAlone?: boolean
+  /** A second process that counts. */
+  behind?: number
   measure(seconds: number): Promise<{
     perSecond: number
     /** How long it took, where it ends only with a whole piece of work; as asked unless said. */

@@ -1,7 +1,13 @@
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
 import { StartProblem } from './start-problem.ts'
+
+/** Below what Linux gives to outgoing connections: one of those could take a port before its service listens. */
+const [ANY_FIRST, ANY_END] = [10_000, 32_768]
+const TRIES = 100
+/** Nobody listens on these yet, so they look free. */
+const chosen = new Set<number>()
 
 /**
  * Makes sure that a port is free on localhost, or chooses one for 0.
@@ -9,13 +15,22 @@ import { StartProblem } from './start-problem.ts'
  * name: the variable that moves the port. Throws StartProblem when the port is taken or not ours to use.
  */
 export async function claimPort(name: string, wanted: number): Promise<number> {
-  const port = await probe(name, wanted, '127.0.0.1')
-  // Browsers try IPv6 first, so a program that has only that address would answer in our place.
-  await probe(name, port, '::1')
-  return port
+  for (let tries = 1; ; tries += 1) {
+    const port = wanted === 0 ? randomInt(ANY_FIRST, ANY_END) : wanted
+    if (wanted === 0 && chosen.has(port)) continue
+    try {
+      await probe(name, port, '127.0.0.1')
+      // Browsers try IPv6 first, so a program that has only that address would answer in our place.
+      await probe(name, port, '::1')
+      chosen.add(port)
+      return port
+    } catch (error) {
+      if (wanted !== 0 || tries === TRIES) throw error
+    }
+  }
 }
 
-async function probe(name: string, wanted: number, host: string): Promise<number> {
+async function probe(name: string, wanted: number, host: string): Promise<void> {
   const server = createServer()
   server.listen(wanted, host)
   try {
@@ -32,11 +47,9 @@ async function probe(name: string, wanted: number, host: string): Promise<number
         cause: error,
       })
     }
-    if (host === '::1') return wanted // no IPv6 here
+    if (host === '::1') return // no IPv6 here
     throw error
   }
-  const { port } = server.address() as AddressInfo
   server.close()
   await once(server, 'close')
-  return port
 }

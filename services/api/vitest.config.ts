@@ -14,6 +14,7 @@ const alone = [
   'test/*memory.test.ts',
   'test/*outages.test.ts',
   'test/cut-over.test.ts',
+  'test/deploys-under-load.test.ts',
   'test/process.test.ts',
   'test/rolling-restart.test.ts',
 ]

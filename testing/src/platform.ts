@@ -58,6 +58,13 @@ export interface Person {
   idToken: () => Promise<string>
 }
 
+/** An edge beside the platform's own. Hostnames are the same, on its port. */
+export interface TestEdge {
+  edgeUrl: string
+  api: ApiDeps
+  stop: (drainMs?: number) => Promise<void>
+}
+
 export interface TestPlatform {
   apiUrl: string
   idpUrl: string
@@ -72,6 +79,8 @@ export interface TestPlatform {
   idp: IdpDeps
   publicClientId: string
   person: () => Promise<Person>
+  /** Starts another edge on the same database, with slots of its own. It ends with the platform, where it has not been stopped. */
+  addEdge: (env?: Record<string, string>) => Promise<TestEdge>
   /** `'POST /path'`; a body that is not undefined is sent as JSON. */
   call: (token: string | null, on: string, body?: unknown, headers?: Record<string, string>) => Promise<Answer>
   close: () => Promise<void>
@@ -79,6 +88,13 @@ export interface TestPlatform {
 
 const REDIRECT_URI = 'http://localhost:3000/callback'
 export const everyScope: readonly string[] = scopeCatalogue
+
+/** Sandboxed commands run as users of their own, who have to get through. */
+async function newFunctionsFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'fn-'))
+  await chmod(folder, 0o711)
+  return folder
+}
 
 /**
  * Starts the two real services on free ports, each on a database of its own, with one clock. Limits are counted in Redis
@@ -112,9 +128,7 @@ export async function startPlatform(
     freePort(),
     options.objectsUrl === undefined ? newObjectsUrl() : { url: options.objectsUrl, remove: async () => {} },
   ])
-  // Sandboxed commands run as users of their own, who have to get through.
-  const functionsFolder = await mkdtemp(join(tmpdir(), 'fn-'))
-  await chmod(functionsFolder, 0o711)
+  const functionsFolder = await newFunctionsFolder()
   const apiUrl = `http://localhost:${apiPort}`
   const idpUrl = `http://localhost:${idpPort}`
   const consoleClientId = randomUUID()
@@ -139,7 +153,7 @@ export async function startPlatform(
   const idp = await composeIdp(idpConfig, { now: clock.now, logger: createLogger('idp', 'silent') })
   const idpServer = await startIdp(idp.deps, { host: 'localhost', port: idpPort })
 
-  const apiConfig = loadApiConfig({
+  const apiEnvironment = {
     ...shared,
     PUBLIC_URL: apiUrl,
     PORT: String(apiPort),
@@ -155,7 +169,8 @@ export async function startPlatform(
     FUNCTION_EGRESS: 'host',
     FUNCTIONS_FOLDER: functionsFolder,
     ...options.env,
-  })
+  }
+  const apiConfig = loadApiConfig(apiEnvironment)
   await migrateApi(apiConfig)
   const api = await composeApi(apiConfig, {
     now: clock.now,
@@ -165,6 +180,32 @@ export async function startPlatform(
     ...(options.imageTransformer && { imageTransformer: options.imageTransformer }),
   })
   const edgeServer = await startEdge(api.deps, { host: 'localhost', port: edgePort })
+  const edgesAdded: TestEdge[] = []
+  async function addEdge(env: Record<string, string> = {}): Promise<TestEdge> {
+    const folder = await newFunctionsFolder()
+    const config = loadApiConfig({
+      ...apiEnvironment,
+      APPS_URL: api.deps.appsUrl.origin,
+      FUNCTIONS_FOLDER: folder,
+      ...env,
+    })
+    const { deps, close } = await composeApi(config, { now: clock.now, logger: createLogger('api', 'silent') })
+    const server = await startEdge(deps, { host: 'localhost', port: 0 })
+    let stopped: Promise<void> | undefined
+    async function stop(drainMs: number): Promise<void> {
+      await server.stop(drainMs)
+      await close()
+      await rm(folder, { recursive: true, force: true })
+    }
+    const edge: TestEdge = {
+      edgeUrl: `http://localhost:${server.port}`,
+      api: deps,
+      stop: (drainMs = 0) => (stopped ??= stop(drainMs)),
+    }
+    edgesAdded.push(edge)
+    return edge
+  }
+
   const worker = options.hasWorker === true ? startWorker(api.deps, 3_600_000) : undefined
   const apiServer = await startApi(api.deps, { host: 'localhost', port: apiPort, s3Port: 0 })
 
@@ -233,8 +274,10 @@ export async function startPlatform(
     publicClientId: publicClient.id,
     person,
     call,
+    addEdge,
     async close() {
       await worker?.stop()
+      for (const edge of edgesAdded) await edge.stop()
       await apiServer.stop(0)
       await edgeServer.stop(0)
       await idpServer.stop(0)

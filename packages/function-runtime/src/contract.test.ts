@@ -341,7 +341,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
       )
       expect(await request(source)).toMatchObject({ status: 200, body: 'b,an argument' })
       const lease = await acquire(source)
-      expect(await echoed(lease.socketPath)).toBe('echo hello')
+      expect(await echoed(lease)).toBe('echo hello')
       lease.release()
       expect(messages()).toContain('up')
     })
@@ -511,10 +511,10 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
         ['ws'],
       )
       const lease = await acquire(source)
-      expect(await echoed(lease.socketPath)).toBe('echo hello')
+      expect(await echoed(lease)).toBe('echo hello')
       lease.release()
       const plain = await acquire(await deploy({ 'index.mjs': `export const GET = () => new Response('a')` }))
-      await expect(echoed(plain.socketPath)).rejects.toThrow('501')
+      await expect(echoed(plain)).rejects.toThrow('501')
       plain.release()
     })
   })
@@ -579,6 +579,31 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
       await request(source, '/late')
       await request(source, '/')
       await expect.poll(async () => (await runtime.takeUsage())[0]?.slots, patience).toBe(2)
+    })
+
+    test('a slot that was late and has answered everybody is asked before one that answers somebody', async () => {
+      const { deploy, acquire } = await open()
+      const source = await deploy(
+        {
+          'index.mjs': `export default (req, res) => { for (const end = Date.now() + 400; Date.now() < end; ); res.end() }`,
+        },
+        { slotsMax: 2 },
+      )
+      const pinTo = (slot: number) => acquire(source, { slot, forMs: 0 })
+      // The one that was started first is asked first, all else being equal.
+      for (const slot of [0, 1]) (await pinTo(slot)).release()
+      const chooseAfterLate = async () => {
+        const late = await pinTo(0)
+        await (await get(late, '/')).body.text()
+        late.release()
+        const lease = await acquire(source)
+        const { slot } = lease
+        if (slot !== 1) lease.release()
+        return slot
+      }
+      // While both do nothing the one that is late comes last. It is late for two seconds.
+      await expect.poll(chooseAfterLate, patience).toBe(1)
+      expect((await acquire(source)).slot).toBe(0)
     })
 
     test('a slot without requests ends, and the next request starts it again', async () => {
@@ -814,6 +839,282 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
       // The first went on answering, though its folder now holds a link.
       expect(await request(honest, '/')).toMatchObject({ status: 500 })
       expect((await stat(join(folder, 'r', 'sockets', '1'))).isSocket()).toBe(true)
+    })
+  })
+
+  describe.skipIf(isMissing)('a pin', () => {
+    const handler = { 'index.mjs': `export default (req, res) => res.end('fine')` }
+    const hourMs = 3_600_000
+    /** No slot counts as late, however busy this machine is. */
+    const neverLate = { lagMs: 0 }
+    const none = { slot: undefined, forMs: 0 }
+    const pinTo = (slot: number) => ({ slot, forMs: 0 })
+    const idOf = ({ slot, instance }: Lease) => ({ slot, instance })
+    /** Answers nothing and starts nothing, until the file is there. */
+    const slow = {
+      'index.mjs': `import { existsSync } from 'node:fs'
+        console.log('begun'); while (!existsSync(process.env.GO)) await new Promise((resolve) => setTimeout(resolve, 20))
+        export default (req, res) => res.end('there')`,
+    }
+
+    test('leads to the same process while slots are started beside it', async () => {
+      const { deploy, acquire } = await open(neverLate)
+      const source = await deploy(handler, { slotsMax: 4 })
+      const leases: Lease[] = []
+      const first = await acquire(source, none)
+      leases.push(first)
+      const growTo = async (slots: number) => {
+        while (leases.length < (slots - 1) * 50) leases.push(await acquire(source))
+        const newest = async () => {
+          leases.push(await acquire(source))
+          return leases.at(-1)!.slot
+        }
+        await expect.poll(newest, patience).toBe(slots - 1)
+      }
+      await growTo(2)
+      const second = await acquire(source, none)
+      leases.push(second)
+      expect([first.slot, second.slot]).toEqual([0, 1])
+      expect(second.instance).not.toBe(first.instance)
+      for (const slots of [3, 4]) {
+        await growTo(slots)
+        for (const pinned of [first, second]) {
+          for (let n = 0; n < 5; n += 1) {
+            const lease = await acquire(source, pinTo(pinned.slot))
+            expect(idOf(lease)).toEqual(idOf(pinned))
+            leases.push(lease)
+          }
+        }
+      }
+      for (const lease of leases) lease.release()
+    })
+
+    test('without a number gets the slot with the fewest requests, and of those the one with the fewest pins', async () => {
+      const { deploy, acquire } = await open(neverLate)
+      const source = await deploy(handler, { slotsMax: 3 })
+      for (const slot of [0, 1, 2]) (await acquire(source, pinTo(slot))).release()
+      const choose = async () => {
+        const lease = await acquire(source, none)
+        lease.release()
+        return lease.slot
+      }
+      const chosen: number[] = []
+      for (let n = 0; n < 9; n += 1) chosen.push(await choose())
+      expect(chosen.toSorted((a, b) => a - b)).toEqual([0, 0, 0, 1, 1, 1, 2, 2, 2])
+      const busy = [await acquire(source, pinTo(0)), await acquire(source, pinTo(2))]
+      expect([await choose(), await choose()]).toEqual([1, 1])
+      for (const lease of busy) lease.release()
+    })
+
+    test('shares one start with those of its number, beside a start of another number', async () => {
+      const { deploy, runtime } = await open()
+      const source = await deploy(handler, { slotsMax: 4 })
+      const other = Promise.withResolvers<void>()
+      let loads = 0
+      const load = async () => {
+        loads += 1
+        // Never ends unless the other start begins.
+        await other.promise
+        return source
+      }
+      const loadOther = async () => {
+        other.resolve()
+        return source
+      }
+      const { functionId } = source
+      const leases = await Promise.all([
+        runtime.acquire(functionId, load, pinTo(2)),
+        runtime.acquire(functionId, load, pinTo(2)),
+        runtime.acquire(functionId, loadOther, pinTo(1)),
+      ])
+      expect(loads).toBe(1)
+      expect(leases.map(({ slot }) => slot)).toEqual([2, 2, 1])
+      expect(leases[0].instance).toBe(leases[1].instance)
+      expect(leases[2].instance).not.toBe(leases[0].instance)
+      expect(await runtime.takeUsage()).toMatchObject([{ slots: 2, coldStarts: 2, requests: 3 }])
+      for (const lease of leases) lease.release()
+    })
+
+    test('gets another process with the same number after a crash', async () => {
+      const { deploy, acquire } = await open()
+      const source = await deploy(
+        { 'index.mjs': `export default (req, res) => { if (req.url === '/exit') process.exit(1); res.end('fine') }` },
+        { slotsMax: 3 },
+      )
+      const kept = await acquire(source, pinTo(0))
+      const killed = await acquire(source, pinTo(2))
+      await expect(get(killed, '/exit')).rejects.toThrow(/other side closed|ECONNRESET/)
+      expect(await killed.failure()).toMatchObject({ code: 'function_crashed' })
+      killed.release()
+      const next = await acquire(source, pinTo(2))
+      expect(next.slot).toBe(2)
+      expect(next.instance).not.toBe(killed.instance)
+      expect(await (await get(next, '/')).body.text()).toBe('fine')
+      const same = await acquire(source, pinTo(0))
+      expect(idOf(same)).toEqual(idOf(kept))
+      for (const lease of [kept, next, same]) lease.release()
+    })
+
+    test('keeps its slot from ending without requests until its time is over, and no longer', async () => {
+      const { deploy, acquire, runtime } = await open({ idleMs: 50, pingMs: 20 })
+      const [long, short] = [await deploy(handler, { slotsMax: 2 }), await deploy(handler)]
+      const slots = async (of: FunctionSource) =>
+        (await runtime.takeUsage()).find(({ functionId }) => functionId === of.functionId)?.slots ?? 0
+      const pinned = await acquire(long, { slot: 1, forMs: hourMs })
+      ;(await acquire(long)).release()
+      ;(await acquire(long, pinTo(0))).release()
+      pinned.release()
+      await expect.poll(() => slots(long), patience).toBe(1)
+      const lease = await acquire(long)
+      expect(idOf(lease)).toEqual(idOf(pinned))
+      lease.release()
+
+      const startedAt = Date.now()
+      for (const [slot, forMs] of [
+        [undefined, 0],
+        [0, 1_500],
+        [0, 0],
+      ] as const) {
+        ;(await acquire(short, { slot, forMs })).release()
+      }
+      await expect.poll(() => slots(short), patience).toBe(0)
+      expect(Date.now() - startedAt).toBeGreaterThanOrEqual(1_500)
+      expect(await slots(long)).toBe(1)
+    })
+
+    test('gets the number of a slot that drains, beside it', async () => {
+      // Longer than the test.
+      const { deploy, acquire, runtime } = await open({ drainMs: hourMs })
+      const source = await deploy(handler)
+      const old = await acquire(source, none)
+      runtime.reconcile(() => false)
+      const next = await acquire(source, pinTo(0))
+      expect(next.slot).toBe(0)
+      expect(next.instance).not.toBe(old.instance)
+      expect(await runtime.takeUsage()).toMatchObject([{ slots: 2 }])
+      const unpinned = await acquire(source)
+      expect(idOf(unpinned)).toEqual(idOf(next))
+      expect(await (await get(old, '/')).body.text()).toBe('fine')
+      old.release()
+      await expect.poll(async () => (await runtime.takeUsage())[0]?.slots, patience).toBe(1)
+      // Those without a number get it too: the plan has no other.
+      runtime.reconcile(() => false)
+      const last = await acquire(source)
+      expect(last.slot).toBe(0)
+      expect(last.instance).not.toBe(next.instance)
+      for (const lease of [next, unpinned, last]) lease.release()
+    })
+
+    test('of another number goes on when a trial start is ended, whose number is free at once', async () => {
+      // Longer than the test: it is the signal that ends the start.
+      const { deploy, acquire, runtime, messages, sandbox } = await open({ startMs: hourMs })
+      const files = await deploy(slow, { slotsMax: 2 })
+      const go = join(files.folder, 'go')
+      const source = { ...files, variables: { GO: sandbox.capabilities.isIsolated ? '/var/task/go' : go } }
+      const stop = new AbortController()
+      const tried = errorOf(runtime.start(source, true, stop.signal))
+      const other = acquire(source, pinTo(1))
+      await expect.poll(messages, patience).toEqual(['begun', 'begun'])
+      stop.abort(new Error('not wanted'))
+      const again = acquire(source, pinTo(0))
+      expect(String(await tried)).toBe('Error: not wanted')
+      await writeFile(go, '')
+      const leases = [await again, await other]
+      expect(leases.map(({ slot }) => slot)).toEqual([0, 1])
+      expect(await runtime.takeUsage()).toMatchObject([{ slots: 2, coldStarts: 3 }])
+      for (const lease of leases) lease.release()
+    })
+
+    test('to a number that the plan does not have is as one without', async () => {
+      const { deploy, acquire, runtime } = await open(neverLate)
+      const plan = await deploy(handler, { slotsMax: 4 })
+      const lowered = { ...plan, slotsMax: 2 }
+      const [low, outside] = [await acquire(plan, pinTo(0)), await acquire(plan, pinTo(3))]
+      const next = await acquire(lowered, pinTo(1))
+      // It has the fewest requests, and no pin can lead to it any more.
+      outside.release()
+      const pinned = [await acquire(lowered, pinTo(3)), await acquire(lowered, none)]
+      expect(new Set(pinned.map(({ slot }) => slot))).toEqual(new Set([0, 1]))
+      const unpinned = await acquire(lowered)
+      expect(idOf(unpinned)).toEqual(idOf(outside))
+      for (const lease of [low, next, unpinned, ...pinned]) lease.release()
+
+      // A plan that was not known yet.
+      const fresh = await deploy(handler, { slotsMax: 2 })
+      const leases = await Promise.all([5, 0, 2].map((slot) => acquire(fresh, pinTo(slot))))
+      expect(leases.map(({ slot }) => slot)).toEqual([0, 0, 0])
+      expect((await runtime.takeUsage())[1]).toMatchObject({ slots: 1, coldStarts: 1 })
+      for (const lease of leases) lease.release()
+    })
+
+    test('or load never start more than a plan that was lowered since the last start has', async () => {
+      const { deploy, acquire, runtime } = await open(neverLate)
+      const plan = await deploy(handler, { slotsMax: 4 })
+      const leases = [await acquire(plan, pinTo(0)), await acquire(plan, pinTo(1))]
+      const lowered = { ...plan, slotsMax: 2 }
+      while (leases.length < 400) leases.push(await acquire(lowered))
+      expect((await failureOf(acquire(lowered))).code).toBe('function_overloaded')
+      expect((await failureOf(acquire(lowered, none))).code).toBe('function_overloaded')
+      expect(await runtime.takeUsage()).toMatchObject([{ slots: 2, coldStarts: 2 }])
+      for (const lease of leases) lease.release()
+    })
+
+    test('leads to its slot until that is full, and is refused then while others have room', async () => {
+      const { deploy, acquire, lines, runtime } = await open(neverLate)
+      const source = await deploy(handler, { slotsMax: 3 })
+      const leases = [await acquire(source, pinTo(1))]
+      while (leases.length < 51) leases.push(await acquire(source, pinTo(1)))
+      // It was the only one.
+      const slotOfNext = async () => {
+        const lease = await acquire(source)
+        lease.release()
+        return lease.slot
+      }
+      await expect.poll(slotOfNext, patience).toBe(0)
+      while (leases.length < 200) leases.push(await acquire(source, pinTo(1)))
+      expect(new Set(leases.map(({ instance }) => instance)).size).toBe(1)
+      expect(await failureOf(acquire(source, pinTo(1)))).toMatchObject({
+        code: 'function_overloaded',
+        message: expect.stringMatching(/^Slot 1 has 200 requests under way/) as string,
+      })
+      expect(lines.at(-1)).toMatchObject({
+        level: 'WARN',
+        slot: 1,
+        message: expect.stringMatching(/^Refused/) as string,
+      })
+      const [unpinned, unchosen] = [await acquire(source), await acquire(source, none)]
+      expect([unpinned.slot, unchosen.slot]).toEqual([0, 0])
+      // No third: the other is idle.
+      expect(await runtime.takeUsage()).toMatchObject([{ slots: 2, coldStarts: 2 }])
+      // Another start is nothing to wait for.
+      const ended = Promise.withResolvers<void>()
+      const load = async () => {
+        await ended.promise
+        return source
+      }
+      const third = runtime.acquire(source.functionId, load, pinTo(2))
+      expect((await failureOf(acquire(source, pinTo(1)))).code).toBe('function_overloaded')
+      ended.resolve()
+      leases.pop()?.release()
+      leases.push(await acquire(source, pinTo(1)))
+      expect(leases.at(-1)?.slot).toBe(1)
+      for (const lease of [...leases, unpinned, unchosen, await third]) lease.release()
+    })
+
+    test('whose slot fails to start gets the reason, and starts that fail side by side count as one', async () => {
+      const { deploy, runtime } = await open({ backOffMs: 60_000 })
+      const source = await deploy({ 'index.mjs': `process.exit(1)` }, { slotsMax: 4 })
+      let loads = 0
+      const load = async () => {
+        loads += 1
+        return source
+      }
+      const fail = async (slot: number) => (await failureOf(runtime.acquire(source.functionId, load, pinTo(slot)))).code
+      for (const slots of [[0, 1, 2, 3], [0], [1], [2], [3]]) {
+        for (const code of await Promise.all(slots.map(fail))) expect(code).toBe('function_crashed')
+      }
+      // Four, one and one; then it is left alone.
+      expect(loads).toBe(6)
     })
   })
 
@@ -1233,9 +1534,10 @@ const errorOf = (promise: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   )
 
-/** What a WebSocket at the socket answers to `hello`. */
-async function echoed(socketPath: string): Promise<string> {
-  const socket = new WebSocket('ws://site.example/', { createConnection: () => connect(socketPath) })
+/** What a WebSocket to the slot answers to `hello`. */
+async function echoed({ connection }: Lease): Promise<string> {
+  const address = 'socketPath' in connection ? { path: connection.socketPath } : connection
+  const socket = new WebSocket('ws://site.example/', { createConnection: () => connect(address) })
   await new Promise<void>((resolve, reject) => {
     socket.once('open', resolve).once('error', reject)
   })

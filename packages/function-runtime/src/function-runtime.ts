@@ -66,14 +66,24 @@ export class FunctionFailure extends Error {
   }
 }
 
+/** Keeps the requests of one session on one slot. */
+export interface Pin {
+  /** The number of its slot, from an earlier lease. undefined: none was chosen yet. */
+  slot: number | undefined
+  /** Milliseconds from now in which its slot does not end for want of requests. */
+  forMs: number
+}
+
 /** A slot, held for one request. */
 export interface Lease {
   /** From 0. */
   readonly slot: number
+  /** A UUID of the slot's process. The next process with this number has another. */
+  readonly instance: string
   /** Speaks HTTP/1.1 to the slot; any origin. Its time-outs are the Function's: 60 s to the first byte, 300 s without a byte. */
   readonly dispatcher: Dispatcher
-  /** For upgrades. */
-  readonly socketPath: string
+  /** For upgrades: options of Node's `http.request`. */
+  readonly connection: { socketPath: string } | { host: string; port: number }
   /** Why the slot has ended, once it has; a request that broke off asks this what to answer. Waits for the end, at most a second. */
   failure(): Promise<FunctionFailure | undefined>
   /** The request is a stream of events or a WebSocket: its time counts a tenth from now on. Safe to repeat. */
@@ -98,10 +108,12 @@ export interface FunctionRuntime {
   readonly capabilities: SandboxCapabilities
   /**
    * A slot to answer one request with, started if need be; concurrent callers share one start.
+   * pin: the slot with that number and no other. Without a number, or with one that the plan no longer has, the slot with the fewest
+   * requests is chosen; the lease has its number.
    * Throws FunctionFailure: the start failed (function_crashed, function_timeout, function_out_of_memory), or no slot has room
-   * (function_overloaded).
+   * (function_overloaded); for a pin, its own slot has none.
    */
-  acquire(functionId: string, load: () => Promise<FunctionSource>): Promise<Lease>
+  acquire(functionId: string, load: () => Promise<FunctionSource>, pin?: Pin): Promise<Lease>
   /**
    * Starts a slot and leaves it warm, or with `isTrial` ends it. Throws FunctionFailure.
    * signal: ends the start, unless requests wait for it too; its reason is thrown then.

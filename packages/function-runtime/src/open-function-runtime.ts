@@ -9,6 +9,7 @@ import {
   type FunctionSource,
   type FunctionUsage,
   type Lease,
+  type Pin,
 } from './function-runtime.ts'
 import { removeFolder } from '@platform/sandbox/remove-folder'
 import { writeLauncher } from './launcher-folder.ts'
@@ -67,14 +68,27 @@ const socketPathBytesMax = 107
 /** After its last request a slot is watched a little longer, for what waitUntil does. */
 const watchedAfterUseMs = 30_000
 
+/** A slot on its way. */
+interface Start {
+  /** Its slot's, and nobody else's meanwhile. */
+  number: number
+  /** Requests that wait for it. */
+  waiting: number
+  /** Once the Function's source is there. */
+  slot: Slot | undefined
+  /** undefined: the plan no longer has this number, so nothing was started. */
+  ready: Promise<Slot | undefined>
+}
+
 /** All slots of one Function. */
 interface Member {
   functionId: string
   source: FunctionSource | undefined
+  /** At least 1. Infinity: the plan is not known yet. */
+  slotsMax: number
   slots: Set<Slot>
-  starting: Promise<Slot> | undefined
-  /** Requests that wait for the first slot. */
-  waiting: number
+  /** One a number, beside those that are being ended. */
+  starts: Set<Start>
   failures: number
   failure: FunctionFailure | undefined
   startableAt: number
@@ -133,26 +147,38 @@ class Runtime implements FunctionRuntime {
     this.#ticks = setInterval(() => this.#tick(), this.#timings.pingMs).unref()
   }
 
-  async acquire(functionId: string, load: () => Promise<FunctionSource>): Promise<Lease> {
+  async acquire(functionId: string, load: () => Promise<FunctionSource>, pin?: Pin): Promise<Lease> {
     if (this.#isClosed) throw stopping()
-    const member = this.#memberOf(functionId)
-    const slot = this.#findSlot(member, load) ?? (await this.#waitForSlot(member, load))
-    return this.#lease(member, slot)
+    for (let tries = 0; tries < startsAwaitedMax; tries += 1) {
+      const member = this.#memberOf(functionId)
+      const slot = this.#findSlot(member, load, pin) ?? (await this.#waitForSlot(member, load, pin))
+      if (slot !== undefined && isWarm(slot)) {
+        if (pin !== undefined) keepPinned(slot, member, pin)
+        return this.#lease(member, slot)
+      }
+      // A trial start that others joined ends its slot, and one that crashed has a reason.
+      if (slot?.failure !== undefined) throw slot.failure
+    }
+    throw new FunctionFailure('function_crashed', 'It was stopped as soon as it had started.')
   }
 
   async start(source: FunctionSource, isTrial = false, signal?: AbortSignal): Promise<void> {
     if (this.#isClosed) throw stopping()
     signal?.throwIfAborted()
-    const member = this.#memberOf(source.functionId)
-    const warm = [...member.slots].find((slot) => isWarm(slot))
+    const warm = [...this.#memberOf(source.functionId).slots].find((slot) => isWarm(slot))
     if (warm !== undefined) return
-    const isWanted = (): boolean => signal?.aborted !== true || member.waiting > 0
+    const isWanted = ({ waiting }: Start): boolean => signal?.aborted !== true || waiting > 0
+    let start: Start | undefined
     const onAbort = (): void => {
-      if (!isWanted()) for (const slot of member.slots) if (!slot.isReady) void slot.drain(0)
+      if (start?.slot?.isReady === false && !isWanted(start)) void start.slot.drain(0)
     }
     signal?.addEventListener('abort', onAbort, { once: true })
     try {
-      const slot = await this.#startSlot(member, async () => source, isWanted)
+      let slot: Slot | undefined
+      while (slot === undefined) {
+        start = this.#startSlot(this.#memberOf(source.functionId), async () => source, undefined, isWanted)
+        slot = await start.ready
+      }
       if (isTrial && slot.inFlight === 0) await slot.drain(this.#timings.drainMs)
     } catch (error) {
       signal?.throwIfAborted()
@@ -179,7 +205,7 @@ class Runtime implements FunctionRuntime {
       member.coldStarts = member.requests = member.busyMs = 0
       const memoryBytes = memory.reduce((sum, bytes) => sum + bytes, 0)
       usages.push({ functionId, slots: slots.size, memoryBytes, coldStarts, requests, busyMs })
-      const isOver = slots.size === 0 && member.starting === undefined && member.waiting === 0
+      const isOver = slots.size === 0 && member.starts.size === 0
       if (isOver && member.startableAt < Date.now()) this.#members.delete(functionId)
     }
     return usages.filter(({ slots, coldStarts, requests, busyMs }) => slots + coldStarts + requests + busyMs > 0)
@@ -202,9 +228,9 @@ class Runtime implements FunctionRuntime {
     const member: Member = {
       functionId,
       source: undefined,
+      slotsMax: Infinity,
       slots: new Set(),
-      starting: undefined,
-      waiting: 0,
+      starts: new Set(),
       failures: 0,
       failure: undefined,
       startableAt: 0,
@@ -221,76 +247,106 @@ class Runtime implements FunctionRuntime {
     for (const { slots } of this.#members.values()) yield* slots
   }
 
-  /** The warm slot with the fewest requests. When it is busy, another is started beside the request. */
-  #findSlot(member: Member, load: () => Promise<FunctionSource>): Slot | undefined {
-    let best: Slot | undefined
-    let isAnyWarm = false
+  /**
+   * The warm slot with the fewest requests, or that of the pin. When every warm one is busy, another is started beside the request.
+   * Returns undefined when there is a start to wait for.
+   */
+  #findSlot(member: Member, load: () => Promise<FunctionSource>, pin: Pin | undefined): Slot | undefined {
     const now = Date.now()
+    let lightest: Slot | undefined
+    let isBusy = true
     for (const slot of member.slots) {
       if (!isWarm(slot)) continue
-      isAnyWarm = true
-      if (best === undefined || weightOf(slot, now) < weightOf(best, now)) best = slot
+      if (slot.inFlight < inFlightFull && !slot.isLate(now)) isBusy = false
+      if (lightest === undefined || weightOf(slot, now) < weightOf(lightest, now)) lightest = slot
     }
-    if (!isAnyWarm || best === undefined) return
-    const isBusy = best.inFlight >= inFlightFull || best.isLate(now)
-    const slotsMax = member.source?.slotsMax ?? 1
-    const canGrow = member.slots.size < slotsMax && member.startableAt <= now && !this.#isClosed
+    if (lightest === undefined) return undefined
+    const slot = pin === undefined ? lightest : findPinned(member, pin, now)
+    if (slot === undefined) return undefined
+    const canGrow = member.slots.size < member.slotsMax && member.startableAt <= now && !this.#isClosed
     // A start that fails leaves its lines in the Function's log, and this request has a slot.
-    if (isBusy && canGrow && member.starting === undefined) this.#startSlot(member, load).catch(() => {})
-    if (best.inFlight < inFlightMax) return best
-    if (member.starting === undefined) throw this.#overload(member)
+    if (isBusy && canGrow && findStart(member) === undefined) this.#startSlot(member, load)
+    if (slot.inFlight < inFlightMax) return slot
+    const number = numberOf(member, pin)
+    if (number !== undefined || findStart(member) === undefined) throw this.#overload(member, number)
     return undefined
   }
 
-  async #waitForSlot(member: Member, load: () => Promise<FunctionSource>): Promise<Slot> {
-    if (member.waiting >= inFlightMax) throw this.#overload(member)
-    member.waiting += 1
+  /** Returns undefined when the plan no longer has the number of the start that was waited for. */
+  async #waitForSlot(
+    member: Member,
+    load: () => Promise<FunctionSource>,
+    pin: Pin | undefined,
+  ): Promise<Slot | undefined> {
+    const number = numberOf(member, pin)
+    const start = this.#startSlot(member, load, number)
+    if (start.waiting >= inFlightMax) throw this.#overload(member, number)
+    start.waiting += 1
     try {
-      for (let tries = 0; tries < startsAwaitedMax; tries += 1) {
-        const slot = await this.#startSlot(member, load)
-        if (isWarm(slot)) return slot
-        // A trial start that others joined ends its slot, and one that crashed has a reason.
-        if (slot.failure !== undefined) throw slot.failure
-      }
-      throw new FunctionFailure('function_crashed', 'It was stopped as soon as it had started.')
+      return await start.ready
     } finally {
-      member.waiting -= 1
+      start.waiting -= 1
     }
   }
 
-  #overload(member: Member): FunctionFailure {
+  /** number: of the one slot that the request is pinned to. */
+  #overload(member: Member, number: number | undefined): FunctionFailure {
     const now = Date.now()
-    const message = `Each of its ${Math.max(1, member.slots.size)} slots has ${inFlightMax} requests under way: answer faster, or take a plan with more slots.`
+    const message =
+      number === undefined
+        ? `Each of its ${Math.max(1, member.slots.size)} slots has ${inFlightMax} requests under way: answer faster, or take a plan with more slots.`
+        : `Slot ${number} has ${inFlightMax} requests under way, and sticky URLs lead to no other: answer faster, or let fewer clients share a key.`
     if (now - member.overloadToldAt >= overloadLineMs && member.source !== undefined) {
       member.overloadToldAt = now
-      this.#log(member.source, 0, { level: 'WARN', requestId: undefined, message: `Refused a request: ${message}` })
+      const line: PrintedLine = { level: 'WARN', requestId: undefined, message: `Refused a request: ${message}` }
+      this.#log(member.source, number ?? 0, line)
     }
     return new FunctionFailure('function_overloaded', message)
   }
 
-  /** Joins the start that is under way. isWanted: asked once more before the process is started. */
-  #startSlot(member: Member, load: () => Promise<FunctionSource>, isWanted = () => true): Promise<Slot> {
-    if (this.#isOver) return Promise.reject(stopping())
-    if (member.starting !== undefined) return member.starting
-    if (member.startableAt > Date.now() && member.failure !== undefined) return Promise.reject(member.failure)
-    const starting = this.#startOne(member, load, isWanted).finally(() => {
-      member.starting = undefined
-      this.#starts.delete(starting)
+  /**
+   * Joins a start that is under way. number: of the slot; undefined: any. isWanted: asked once more before the process is started.
+   * Throws FunctionFailure where none may start now.
+   */
+  #startSlot(
+    member: Member,
+    load: () => Promise<FunctionSource>,
+    number?: number,
+    isWanted: (start: Start) => boolean = () => true,
+  ): Start {
+    if (this.#isOver) throw stopping()
+    const joined = findStart(member, number)
+    if (joined !== undefined) return joined
+    if (member.startableAt > Date.now() && member.failure !== undefined) throw member.failure
+    const { promise, resolve } = Promise.withResolvers<Slot | undefined>()
+    const start: Start = { number: number ?? lowestFree(member), waiting: 0, slot: undefined, ready: promise }
+    member.starts.add(start)
+    this.#starts.add(promise)
+    const started = this.#startOne(member, start, load, isWanted).finally(() => {
+      member.starts.delete(start)
+      this.#starts.delete(promise)
     })
-    starting.catch(() => {})
-    member.starting = starting
-    this.#starts.add(starting)
-    return starting
+    resolve(started)
+    promise.catch(() => {})
+    return start
   }
 
-  async #startOne(member: Member, load: () => Promise<FunctionSource>, isWanted: () => boolean): Promise<Slot> {
+  async #startOne(
+    member: Member,
+    start: Start,
+    load: () => Promise<FunctionSource>,
+    isWanted: (start: Start) => boolean,
+  ): Promise<Slot | undefined> {
     const { sandbox, folder, logger } = this.#options
+    const { number } = start
+    const failuresBefore = member.failures
     const source = await load()
     member.source = source
+    member.slotsMax = Math.max(1, source.slotsMax)
     this.#launcher ??= writeLauncher(join(folder, 'launcher'))
     await this.#launcher
-    if (this.#isOver || !isWanted()) throw stopping()
-    const number = lowestFree(member.slots)
+    if (this.#isOver || !isWanted(start)) throw stopping()
+    if (number >= member.slotsMax) return undefined
     this.#count += 1
     const short = this.#count.toString(36)
     const slot = new Slot({
@@ -312,6 +368,7 @@ class Runtime implements FunctionRuntime {
         member.slots.delete(slot)
       },
     })
+    start.slot = slot
     member.slots.add(slot)
     member.coldStarts += 1
     this.#used.set(slot, { lastAt: Date.now(), busySince: 0, streams: 0 })
@@ -322,7 +379,8 @@ class Runtime implements FunctionRuntime {
       const failure = error as FunctionFailure
       if (failure.cause !== undefined)
         logger.error({ err: failure.cause, functionId: member.functionId }, failure.message)
-      this.#countFailure(member, failure)
+      // Starts that fail side by side count as one.
+      if (member.failures <= failuresBefore) this.#countFailure(member, failure)
       throw failure
     }
     member.failures = 0
@@ -348,8 +406,9 @@ class Runtime implements FunctionRuntime {
     let isStream = false
     return {
       slot: slot.number,
+      instance: slot.instance,
       dispatcher: slot.pool,
-      socketPath: slot.socketPath,
+      connection: slot.connection,
       failure: () => failureOf(slot),
       countAsStream: () => {
         if (!isHeld || isStream) return
@@ -389,7 +448,7 @@ class Runtime implements FunctionRuntime {
       if (isInUse) slot.ping()
       // One that writes in the background is found a few seconds later.
       if (this.capabilities.isIsolated && (isInUse || isFolderTick)) void slot.checkFolders()
-      if (quietMs >= this.#timings.idleMs) void slot.drain(this.#timings.drainMs)
+      if (quietMs >= this.#timings.idleMs && now >= slot.pinnedUntil) void slot.drain(this.#timings.drainMs)
     }
   }
 
@@ -403,17 +462,56 @@ const stopping = () => new FunctionFailure('function_overloaded', 'The platform 
 
 const isWarm = (slot: Slot): boolean => slot.isReady && !slot.isDraining && !slot.hasEnded
 
-/** A slot that is late counts as full, and one that takes no more comes last. */
+/**
+ * A slot that is late counts as full, and one that takes no more comes last. One that was late and has answered everybody comes before
+ * those that answer somebody: a burst that occupies processors would wait for one process beside others that do nothing.
+ */
 function weightOf(slot: Slot, now: number): number {
   if (slot.inFlight >= inFlightMax) return Infinity
-  return slot.inFlight + (slot.isLate(now) ? inFlightFull : 0)
+  if (!slot.isLate(now)) return slot.inFlight
+  return slot.inFlight === 0 ? 0.5 : slot.inFlight + inFlightFull
 }
 
-function lowestFree(slots: Set<Slot>): number {
-  const taken = new Set([...slots].map(({ number }) => number))
+/** One that drains no longer holds its number. */
+function lowestFree({ slots, starts }: Member): number {
+  const held = [...slots, ...[...starts].map(({ slot, number }) => slot ?? { number, isDraining: false })]
+  const taken = new Set(held.filter(({ isDraining }) => !isDraining).map(({ number }) => number))
   let number = 0
   while (taken.has(number)) number += 1
   return number
+}
+
+/** A start that others may join, so none that is being ended. number: of the slot; undefined: any. */
+function findStart({ starts }: Member, number?: number): Start | undefined {
+  for (const start of starts) {
+    if (start.slot?.isDraining !== true && (number === undefined || start.number === number)) return start
+  }
+  return undefined
+}
+
+/** The number that a request has to have; undefined when it may have any. */
+function numberOf({ slotsMax }: Member, pin: Pin | undefined): number | undefined {
+  return pin?.slot !== undefined && pin.slot < slotsMax ? pin.slot : undefined
+}
+
+/** The warm slot of a pin. Where none was chosen, the one with the fewest requests, and of those the one chosen least often. */
+function findPinned(member: Member, pin: Pin, now: number): Slot | undefined {
+  const number = numberOf(member, pin)
+  let best: Slot | undefined
+  for (const slot of member.slots) {
+    if (!isWarm(slot)) continue
+    if (slot.number === number) return slot
+    // Not one that outlives a lowered plan: no later request could be pinned to it.
+    if (number !== undefined || slot.number >= member.slotsMax) continue
+    if (best === undefined || weightOf(slot, now) < weightOf(best, now)) best = slot
+    else if (weightOf(slot, now) === weightOf(best, now) && slot.pins < best.pins) best = slot
+  }
+  return best
+}
+
+function keepPinned(slot: Slot, member: Member, pin: Pin): void {
+  if (numberOf(member, pin) === undefined) slot.pins += 1
+  slot.pinnedUntil = Math.max(slot.pinnedUntil, Date.now() + pin.forMs)
 }
 
 /** Waits until all have settled, or for so many milliseconds. */

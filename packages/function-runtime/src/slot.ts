@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { lstat, rename } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { removeFolder } from '@platform/sandbox/remove-folder'
@@ -66,10 +67,16 @@ type Verdict = { kind: 'drained' } | { kind: 'failed'; failure: FunctionFailure;
 /** A process that answers a Function's requests. */
 export class Slot {
   readonly number: number
+  readonly instance = randomUUID()
   readonly source: FunctionSource
+  readonly connection: { socketPath: string }
   readonly startedAt = Date.now()
   /** Requests that hold it. */
   inFlight = 0
+  /** How many pins it was chosen for, those that are over included. */
+  pins = 0
+  /** Milliseconds since 1970. Until then it does not end for want of requests. */
+  pinnedUntil = 0
   isDraining = false
   #process: SandboxedProcess | undefined
   #pool: Pool | undefined
@@ -89,15 +96,12 @@ export class Slot {
     this.#options = options
     this.number = options.number
     this.source = options.source
+    this.connection = { socketPath: options.folders.socketPath }
     this.#ready.promise.catch(() => {})
   }
 
   get pool(): Pool {
     return this.#pool!
-  }
-
-  get socketPath(): string {
-    return this.#options.folders.socketPath
   }
 
   get isReady(): boolean {

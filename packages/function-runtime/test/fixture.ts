@@ -2,7 +2,7 @@ import { cp, mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/p
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import type { Sandbox } from '@platform/sandbox/sandbox'
-import type { FunctionLogLine, FunctionRuntime, FunctionSource, Lease } from '../src/function-runtime.ts'
+import type { FunctionLogLine, FunctionRuntime, FunctionSource, Lease, Pin } from '../src/function-runtime.ts'
 import { openFunctionRuntime, type RuntimeTimings } from '../src/open-function-runtime.ts'
 
 /** A runtime over a sandbox, with what tests need around it. */
@@ -13,7 +13,7 @@ export interface Fixture {
   lines: FunctionLogLine[]
   /** Writes a Function's files. packages: installed into its node_modules. */
   deploy(files: Record<string, string>, more?: Partial<FunctionSource>, packages?: string[]): Promise<FunctionSource>
-  acquire(source: FunctionSource): Promise<Lease>
+  acquire(source: FunctionSource, pin?: Pin): Promise<Lease>
   request(source: FunctionSource, path?: string, init?: RequestOptions): Promise<Answer>
   messages(): string[]
   close(): Promise<void>
@@ -51,7 +51,7 @@ export async function openFixture(
     timings,
   })
   let count = existing === undefined ? 0 : 100
-  const acquire = (source: FunctionSource) => runtime.acquire(source.functionId, async () => source)
+  const acquire = (source: FunctionSource, pin?: Pin) => runtime.acquire(source.functionId, async () => source, pin)
   return {
     runtime,
     sandbox,

@@ -22,6 +22,8 @@ export interface Listening {
 export type Refusal = (status: number) => { type: string; body: string }
 
 interface ListenOptions {
+  /** Of a request's headers; more are answered with 431. 16 KiB unless said. */
+  headerBytesMax?: number
   /** How long a whole request may take to arrive; 0 where bodies are large and the listener watches over them. */
   requestTimeoutMs?: number
   /** True where the listener calls `inviteBody` before it reads one, so that `Expect: 100-continue` waits for it. */
@@ -58,7 +60,13 @@ export async function listen(
   host: string,
   port: number,
   refusal?: Refusal,
-  { requestTimeoutMs = 30_000, isBodyInvited = false, onUpgrade, isUpgrade = () => false }: ListenOptions = {},
+  {
+    requestTimeoutMs = 30_000,
+    headerBytesMax = 16_384,
+    isBodyInvited = false,
+    onUpgrade,
+    isUpgrade = () => false,
+  }: ListenOptions = {},
 ): Promise<Listening> {
   const limits = {
     requestTimeout: requestTimeoutMs,
@@ -72,7 +80,12 @@ export async function listen(
   let closing: Promise<void> | undefined
   /** When the last connection of the closed server is gone. */
   let ended: Promise<void> | undefined
-  const options = { ...limits, joinDuplicateHeaders: true, shouldUpgradeCallback: isUpgrade }
+  const options = {
+    ...limits,
+    maxHeaderSize: headerBytesMax,
+    joinDuplicateHeaders: true,
+    shouldUpgradeCallback: isUpgrade,
+  }
   const server = createServer(options, (incoming, outgoing) => {
     if (isDraining) outgoing.shouldKeepAlive = false
     if (!held) return listener(incoming, outgoing)

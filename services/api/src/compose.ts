@@ -9,6 +9,7 @@ import { openImageTransformer, type TransformerOptions } from '@platform/image-t
 import { runMigrations } from '@platform/runtime/migrate'
 import { createRequestRecord } from '@platform/service/request-record'
 import { openResources, type ResourceOverrides } from '@platform/service/service-resources'
+import { newId } from '@platform/runtime/new-id'
 import { createSigner } from '@platform/runtime/seal'
 import { openBuilder } from '@platform/source-builder/open-builder'
 import type { Config } from './config.ts'
@@ -20,10 +21,13 @@ import { openBuildQueue } from './features/builds/queue.ts'
 import { openActivityFeed } from './features/activity/feed.ts'
 import { openBuildLogFeed } from './features/deployments/build-log-feed.ts'
 import { openSiteDirectory } from './features/delivery/site-directory.ts'
+import { openMembership } from './features/edges/membership.ts'
+import { createStickyTokens } from './features/sticky-sessions/sticky-token.ts'
 import { openStreamSlots } from './features/streams/stream-slots.ts'
 import { openRequestFeed } from './features/request-logs/follow.ts'
 import { openRequestLog } from './features/request-logs/write.ts'
 import { openFunctions } from './features/functions/open-functions.ts'
+import { openEdgeWarmer } from './features/functions/warm-edges.ts'
 import { makeOwnFolder } from './features/functions/own-folder.ts'
 import { openImageServer } from './features/images/image-server.ts'
 import { openRuntimeLogFeed } from './features/runtime-logs/feed.ts'
@@ -83,7 +87,10 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
     registries: config.BUILD_REGISTRIES.map((url) => new URL(url)),
     onWarning: (message, error) => logger.warn({ err: error }, message),
   })
+  const processId = newId()
+  const membership = openMembership({ db, logger, id: processId })
   const functions = openFunctions({
+    processId,
     db,
     blobs,
     sealer,
@@ -101,6 +108,7 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
     },
     folder: functionsFolder,
   })
+  const edgeWarmer = openEdgeWarmer({ db, notifications, membership, functions, logger })
   const guardedFetch = overrides.guardedFetch ?? openGuardedFetch()
   const transformer = openImageTransformer(overrides.imageTransformer)
   const images = openImageServer({ db, now, blobs, logger, guardedFetch, notifications, transformer })
@@ -143,6 +151,7 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       uploadLeases,
       accessSigner: createSigner(config.MASTER_KEYS, 'object access'),
       partSigner: createSigner(config.MASTER_KEYS, 'archive part'),
+      stickyTokens: createStickyTokens(createSigner(config.MASTER_KEYS, 'sticky url')),
       variableSigner: createSigner(config.MASTER_KEYS, 'variable digests'),
       deploymentAddressSigner,
       learnProfile: createProfileLearner({
@@ -161,7 +170,10 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       idpUrl,
       appsUrl,
       sites,
+      membership,
+      edgeSigner: createSigner(config.MASTER_KEYS, 'edge messages'),
       functions,
+      edgeWarmer,
       functionTimings: { firstByteMs: config.FUNCTION_FIRST_BYTE_MS, silentMs: config.FUNCTION_SILENT_MS },
       guardedFetch,
       images,
@@ -182,6 +194,7 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       keySet.close()
       await builds.close()
       await builder.close()
+      await membership.leave()
       await functions.close(0)
       images.close()
       await requestLog.close()

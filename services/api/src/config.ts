@@ -15,6 +15,15 @@ const place = z
 const schema = z.object({
   ...serviceVariables({ name: 'api', port: 4000, healthPort: 9400 }),
   EDGE_PORT: port.default(4002).describe('a TCP port for hostnames, such as 4002'),
+  EDGE_INTERNAL_PORT: port
+    .default(0)
+    .describe('a TCP port for the other edges, such as 4003; 0 for any. Not one that visitors reach'),
+  EDGE_INTERNAL_URL: origin
+    .refine((url) => url.startsWith('http:'), 'not http')
+    .optional()
+    .describe(
+      'the origin at which the other edges reach this one, such as http://10.0.3.7:4003; without it they are on the same machine',
+    ),
   APPS_URL: origin
     .optional()
     .describe(
@@ -138,5 +147,9 @@ function refuseSharedSites(config: Config): void {
 export function loadConfig(env: Record<string, string | undefined>): Config {
   const config = readConfig(schema, env)
   refuseSharedSites(config)
+  if (config.EDGE_INTERNAL_URL !== undefined && config.EDGE_INTERNAL_PORT === 0)
+    throw new ConfigError(
+      'EDGE_INTERNAL_URL names a port: set EDGE_INTERNAL_PORT to the one that it leads to, such as 4003',
+    )
   return config
 }

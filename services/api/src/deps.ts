@@ -14,7 +14,9 @@ import type { BuildLogFeed } from './features/deployments/build-log-feed.ts'
 import type { Builds } from './features/builds/queue.ts'
 import type { FunctionTimings } from './features/delivery/call-function.ts'
 import type { SiteDirectory } from './features/delivery/site-directory.ts'
+import type { Membership } from './features/edges/membership.ts'
 import type { Functions } from './features/functions/functions.ts'
+import type { EdgeWarmer } from './features/functions/warm-edges.ts'
 import type { ImageServer } from './features/images/images.ts'
 import type { LearnProfile } from './features/profiles/profiles.ts'
 import type { RequestFeed } from './features/request-logs/follow.ts'
@@ -22,6 +24,7 @@ import type { RuntimeLogFeed } from './features/runtime-logs/feed.ts'
 import type { RuntimeLogWriter } from './features/runtime-logs/write.ts'
 import type { RequestLogWriter } from './features/request-logs/write.ts'
 import type { Blobs } from './features/storage/blobs.ts'
+import type { StickyTokens } from './features/sticky-sessions/sticky-token.ts'
 import type { StreamSlots } from './features/streams/stream-slots.ts'
 import type { UploadLeases } from './features/uploads/leases.ts'
 
@@ -49,7 +52,7 @@ interface KeyActor {
 }
 
 /** The Functions of a deployment, through a token of the credential that the platform gave it (D9). */
-interface FunctionActor {
+export interface FunctionActor {
   kind: 'function'
   /** The credential's client id. */
   keyId: string
@@ -98,6 +101,8 @@ export interface Deps {
   accessSigner: Signer
   /** Signs the URLs that parts of archives are sent to. */
   partSigner: Signer
+  /** Signs and verifies sticky URLs. */
+  stickyTokens: StickyTokens
   /** Makes digests of variables, by which two values can be told apart and neither guessed. */
   variableSigner: Signer
   /** Signs what an edge says of whose Functions it relays requests of. */
@@ -113,9 +118,15 @@ export interface Deps {
   appsUrl: URL
   /** What answers at which hostname. */
   sites: SiteDirectory
+  /** This process among the edges. */
+  membership: Membership
+  /** Signs what edges say to each other. */
+  edgeSigner: Signer
   /** Runs the Functions of deployments on this machine. */
   functions: Functions
   functionTimings: FunctionTimings
+  /** Starts Functions where they will be asked for. */
+  edgeWarmer: EdgeWarmer
   /** Makes images of those of deployments. */
   images: ImageServer
   /** Asks origins that a deployment's routes lead to. */

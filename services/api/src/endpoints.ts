@@ -14,6 +14,7 @@ import { productEndpoints } from './features/products/routes.ts'
 import { quotaEndpoints } from './features/quotas/routes.ts'
 import { requestLogEndpoints } from './features/request-logs/routes.ts'
 import { runtimeLogEndpoints } from './features/runtime-logs/routes.ts'
+import { stickySessionEndpoints } from './features/sticky-sessions/routes.ts'
 import { storageEndpoints } from './features/storage/routes.ts'
 import { uploadEndpoints } from './features/uploads/routes.ts'
 import { tokenEndpoints } from './features/tokens/routes.ts'
@@ -34,6 +35,7 @@ export const endpoints: readonly Endpoint[] = [
   ...apiKeyEndpoints,
   ...storageEndpoints,
   ...uploadEndpoints,
+  ...stickySessionEndpoints,
   ...requestLogEndpoints,
   ...runtimeLogEndpoints,
   ...activityEndpoints,

@@ -8,7 +8,13 @@ import { startWorker } from './roles/worker.ts'
 
 const worker = (deps: Deps, { JOBS_EVERY_MS }: Config) => startWorker(deps, JOBS_EVERY_MS)
 const api = (deps: Deps, { HOST: host, PORT: port, S3_PORT: s3Port }: Config) => startApi(deps, { host, port, s3Port })
-const edge = (deps: Deps, { HOST: host, EDGE_PORT: port }: Config) => startEdge(deps, { host, port })
+const edge = (deps: Deps, config: Config) =>
+  startEdge(deps, {
+    host: config.HOST,
+    port: config.EDGE_PORT,
+    internalPort: config.EDGE_INTERNAL_PORT,
+    internalUrl: config.EDGE_INTERNAL_URL,
+  })
 
 /** Says which walls Functions have on this machine. Not waited for: opening them takes longer than a start may. */
 async function reportWalls({ functions, logger }: Deps): Promise<void> {

@@ -39,3 +39,5 @@ export {
 export { functionSlots } from './features/functions/table.ts'
 export { runtimeLogs } from './features/runtime-logs/table.ts'
 export { imageCaches, imagePurges, imageTotals, imageVariants } from './features/images/table.ts'
+export { edges } from './features/edges/table.ts'
+export { stickyPins } from './features/sticky-sessions/table.ts'

@@ -23,16 +23,19 @@ const scopes: Table<readonly string[]> = [
   [/^GET .*\/runtime-logs/, ['network:deployments:read']],
   [/^GET \/applications/, ['network:applications:read']],
   [/^(POST|PUT) \/applications/, ['network:applications:write']],
+  [/^POST \/sticky-sessions\/urls$/, ['network:sticky_sessions:write']],
   [/^POST \/api-keys$/, ['platform:api_keys:write']],
   [/^GET \/api-keys$/, ['platform:api_keys:read', 'platform:api_keys:write']],
   [/^DELETE \/api-keys/, ['platform:api_keys:delete', 'platform:api_keys:write']],
 ]
 
-/** A §4: an API key never founds an organization and never manages keys. */
-const usersOnly: Table<true> = [
-  [/^POST \/organizations$/, true],
-  [/\/api-keys/, true],
+/** A §4: an API key never founds an organization and never manages keys; sticky URLs are minted by Functions. */
+const onlyFor: Table<'user' | 'function'> = [
+  [/^POST \/organizations$/, 'user'],
+  [/\/api-keys/, 'user'],
+  [/^POST \/sticky-sessions\/urls$/, 'function'],
 ]
+const tokenOf = { user: 'a user-backed token', function: 'a token of a Function' }
 
 /** wire.md, roles: what a MEMBER may not. */
 const notForMembers: Table<true> = [
@@ -46,12 +49,12 @@ export function scopesFor(operation: Operation): readonly string[] {
   const found = rowOf(scopes, operation)
   if (found) return found
   throw new Error(
-    `${operation.operationId} (${operation.method} ${operation.path}) has no scope in test/access-rules.ts: add its row of wire.md to \`scopes\`; see also \`usersOnly\` and \`notForMembers\``,
+    `${operation.operationId} (${operation.method} ${operation.path}) has no scope in test/access-rules.ts: add its row of wire.md to \`scopes\`; see also \`onlyFor\` and \`notForMembers\``,
   )
 }
 
-/** True where the token must be a person's (A §4). */
-export const isForUsersOnly = (operation: Operation): boolean => rowOf(usersOnly, operation) ?? false
+/** Whose token it must be, where not everybody's will do (A §4). */
+export const actorKindOf = (operation: Operation): 'user' | 'function' | undefined => rowOf(onlyFor, operation)
 
 /** D70: `:write` stands for the `:read` of the same resource. */
 export const satisfying = (needed: readonly string[]): string[] =>
@@ -111,8 +114,8 @@ export function expectedAnswer(
   named: readonly { reference: Reference; whose: Whose }[],
 ): Expected {
   if (asker.kind === 'unknown') return { status: 401 }
-  if ((asker.kind === 'key' || asker.kind === 'function') && isForUsersOnly(operation))
-    return { status: 403, error: 'This operation needs a user-backed token' }
+  const kind = actorKindOf(operation)
+  if (kind !== undefined && asker.kind !== kind) return { status: 403, error: `This operation needs ${tokenOf[kind]}` }
   const needed = scopesFor(operation)
   if (!satisfying(needed).some((scope) => asker.scopes.includes(scope)))
     return { status: 403, error: `The token lacks the scope ${needed.join(' or ')}` }

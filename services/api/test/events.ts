@@ -5,13 +5,21 @@ export interface ServerSentEvent<Data> {
   data: Data
 }
 
-/** Reads server-sent events one by one until the server closes; comments and `retry` are passed over. */
-export async function* eventsIn<Data = Record<string, unknown>>(
+/**
+ * Reads server-sent events one by one until the server closes; comments and `retry` are passed over. The body is taken at once, because
+ * undici cancels a body that nobody reads yet when the garbage collector takes its Response.
+ */
+export function eventsIn<Data = Record<string, unknown>>(
   body: Response['body'],
 ): AsyncGenerator<ServerSentEvent<Data>, undefined> {
+  if (!body) throw new Error('The answer has no body')
+  return readEvents(body.values())
+}
+
+async function* readEvents<Data>(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<ServerSentEvent<Data>, undefined> {
   let text = ''
   const decoder = new TextDecoder()
-  for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) {
+  for await (const chunk of chunks) {
     text += decoder.decode(chunk, { stream: true })
     for (let end = text.indexOf('\n\n'); end !== -1; end = text.indexOf('\n\n')) {
       const fields = Object.fromEntries(

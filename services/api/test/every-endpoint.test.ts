@@ -5,12 +5,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { endpoints } from '../src/endpoints.ts'
 import { setMember } from '../src/features/organizations/members.ts'
 import { setQuota } from '../src/features/products/quotas.ts'
-import { type Asker, expectedAnswer, isForUsersOnly, satisfying, scopesFor, type Whose } from './access-rules.ts'
+import { actorKindOf, type Asker, expectedAnswer, satisfying, scopesFor, type Whose } from './access-rules.ts'
 import { faultsOfAnswer } from './answer-check.ts'
 import { guarded, open, type Operation, operations } from './operations.ts'
 import { recipeOf, type Reference, referencesOf, requestFor } from './recipes.ts'
-import { newFunction } from './deployments.ts'
-import { newKey, newOwner, type Owner } from './scenario.ts'
+import { newFunction, type TestFunction } from './deployments.ts'
+import { newKey, newOwner, type Owner, tokenOf as tokenOfCredential } from './scenario.ts'
 import { openSender, type RawAnswer } from './send.ts'
 
 /** Who asks: what the rules know of them, and the token they send. */
@@ -24,6 +24,8 @@ let platform: TestPlatform
 let sender: ReturnType<typeof openSender>
 /** Whose things there are to name. Ana's other: a second organization, and a second application in her first. */
 const owners = {} as Record<'ana' | "ana's other" | 'ben', Owner>
+/** Of Ana's application. */
+let functionOfAna: TestFunction
 /** For every operation alike. */
 let everybody: Actor[]
 
@@ -78,6 +80,7 @@ beforeAll(async () => {
     newKey(platform, owners["ana's other"], scopesOfKeys),
     newKey(platform, ben, scopesOfKeys),
   ])
+  functionOfAna = await newFunction(platform, ana)
   const functions = await Promise.all(
     (
       [
@@ -139,6 +142,16 @@ const tokenOf = (person: Person, scopes: readonly string[]) =>
   once(`${person.userId} ${scopes.join(' ')}`, () => person.token(scopes))
 const tokenOfKey = (scopes: readonly string[]) =>
   once(`key ${scopes.join(' ')}`, async () => (await newKey(platform, owners.ana, scopes)).token)
+const tokenOfFunction = (scopes: readonly string[]) =>
+  once(`function ${scopes.join(' ')}`, () => {
+    const { id, secret } = functionOfAna
+    return tokenOfCredential(platform, id, secret, { scope: scopes.join(' ') })
+  })
+/** A token of Ana's with these scopes, as far as its kind can have them, of the kind that the operation wants. */
+const tokenFor = (operation: Operation, scopes: readonly string[]) =>
+  actorKindOf(operation) === 'function'
+    ? tokenOfFunction(scopes.filter((scope) => scopesOfFunctions.includes(scope)))
+    : tokenOf(owners.ana.person, scopes)
 
 /** Those whose tokens are made for the operation: without its scopes, and with one of them and nothing else. */
 async function actorsOf(operation: Operation): Promise<Actor[]> {
@@ -148,10 +161,16 @@ async function actorsOf(operation: Operation): Promise<Actor[]> {
   const made: Actor[] = []
   const add = async (title: string, scopes: readonly string[]) => {
     made.push({ name: `the owner with ${title}`, asker: user('ana', scopes), token: await tokenOf(person, scopes) })
+    const kind = actorKindOf(operation)
     const ofKey = scopes.filter((scope) => scopesOfKeys.includes(scope))
-    if (isForUsersOnly(operation) || ofKey.length === 0) return
-    const asker: Asker = { kind: 'key', scopes: ofKey, of: 'ana', organization: 'ana' }
-    made.push({ name: `a key with ${title}`, asker, token: await tokenOfKey(ofKey) })
+    if (kind === 'user' || ofKey.length === 0) return
+    const bound = { of: 'ana', organization: 'ana' } as const
+    const key: Asker = { kind: 'key', scopes: ofKey, ...bound }
+    made.push({ name: `a key with ${title}`, asker: key, token: await tokenOfKey(ofKey) })
+    if (kind !== 'function') return
+    const ofFunction = scopes.filter((scope) => scopesOfFunctions.includes(scope))
+    const asker: Asker = { kind, scopes: ofFunction, ...bound, environment: 'production' }
+    made.push({ name: `a Function with ${title}`, asker, token: await tokenOfFunction(ofFunction) })
   }
   await add(
     'every scope but the needed',
@@ -255,15 +274,15 @@ describe.each(guarded.map((operation) => [operation.operationId, operation] as c
     const references = referencesOf(operation)
     const targets = targetsOf(references)
     const actors = [...everybody, ...(await actorsOf(operation))]
-    const cells = actors.flatMap((actor) => targets.map((target) => ({ actor, target })))
-    const answers = await Promise.all(
-      cells.map(async ({ actor, target }) => {
-        const ids = await idsFor(operation, references, (n) => target.whose[n] ?? 'nobody')
-        const named = references.map((reference, n) => ({ reference, whose: target.whose[n] ?? 'nobody' }))
-        const expected = expectedAnswer(operation, actor.asker, named)
-        return { actor, target, expected, answer: await ask(operation, actor.token, ids) }
-      }),
-    )
+    const askFor = async (actor: Actor, target: Target) => {
+      const ids = await idsFor(operation, references, (n) => target.whose[n] ?? 'nobody')
+      const named = references.map((reference, n) => ({ reference, whose: target.whose[n] ?? 'nobody' }))
+      const expected = expectedAnswer(operation, actor.asker, named)
+      return { actor, target, expected, answer: await ask(operation, actor.token, ids) }
+    }
+    // One actor at a time: what they make of one organization waits for its row, and hundreds at once would wait too long.
+    const answers: Awaited<ReturnType<typeof askFor>>[] = []
+    for (const actor of actors) answers.push(...(await Promise.all(targets.map((target) => askFor(actor, target)))))
 
     const said = answers.map(({ actor, target, answer: { status, body, text } }) => {
       const { error } = (body ?? {}) as { error?: unknown }
@@ -309,11 +328,11 @@ describe.each(guarded.map((operation) => [operation.operationId, operation] as c
     const references = referencesOf(operation)
     const idsOf = (whose: Whose) => idsFor(operation, references, () => whose)
     const [own, foreign, malformed] = await Promise.all([idsOf('ana'), idsOf('ben'), idsOf('malformed')])
-    const lacking = await tokenOf(
-      owners.ana.person,
+    const lacking = await tokenFor(
+      operation,
       everyScope.filter((scope) => !satisfying(scopesFor(operation)).includes(scope)),
     )
-    const { token } = owners.ana
+    const token = await tokenFor(operation, everyScope)
     const json = 'application/json'
     const send = (token: string | null, ids: string[], type: string, body: string) =>
       sender.send({ ...requestFor(operation, ids), token, headers: { 'content-type': type }, body })

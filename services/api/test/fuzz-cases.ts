@@ -1,4 +1,5 @@
 import * as fc from 'fast-check'
+import { actorKindOf } from './access-rules.ts'
 import { type Operation, resolved, type Schema } from './operations.ts'
 import { type Recipe, recipeOf, type Reference, referencesOf } from './recipes.ts'
 
@@ -10,7 +11,7 @@ type Id = 'own' | 'foreign' | 'missing' | { odd: string }
 
 /** A request to try, symbolic where the running service decides: plain data, so that it can be shrunk and shown. */
 export interface Case {
-  actor: 'owner' | 'member' | 'stranger' | 'key' | 'garbage' | 'nobody'
+  actor: 'owner' | 'member' | 'stranger' | 'key' | 'function' | 'garbage' | 'nobody'
   /** For each reference of the operation. */
   ids: Id[]
   query: Member[]
@@ -336,8 +337,11 @@ export function casesOf(operation: Operation): fc.Arbitrary<Case> {
 
   return fc.record({
     actor: fc.oneof(
-      { arbitrary: fc.constant('owner' as const), weight: 12 },
-      { arbitrary: fc.constantFrom('member' as const, 'key' as const), weight: 4 },
+      {
+        arbitrary: fc.constant(actorKindOf(operation) === 'function' ? ('function' as const) : ('owner' as const)),
+        weight: 12,
+      },
+      { arbitrary: fc.constantFrom('member' as const, 'key' as const, 'function' as const), weight: 6 },
       { arbitrary: fc.constantFrom('stranger' as const, 'garbage' as const, 'nobody' as const), weight: 2 },
     ),
     ids: fc.tuple(...references.map(idOf)),

@@ -7,6 +7,7 @@ import { setMember } from '../src/features/organizations/members.ts'
 import { setQuota } from '../src/features/products/quotas.ts'
 import { faultsOfAnswer } from './answer-check.ts'
 import { type Case, casesOf, objectText } from './fuzz-cases.ts'
+import { newFunction } from './deployments.ts'
 import { type Operation, operations } from './operations.ts'
 import { type Reference, referencesOf } from './recipes.ts'
 import { type Key, newKey, newOwner, type Owner } from './scenario.ts'
@@ -55,6 +56,8 @@ afterAll(async () => {
 interface World {
   owner: Owner
   key: Key
+  /** A token of one of the application's Functions. */
+  functionToken: string
   /** The id of something of this owner that a reference names; of a child the same one until it is `used`. */
   idOf: (reference: Reference, owner: Owner) => Promise<string>
   used: () => void
@@ -68,6 +71,7 @@ async function newWorld(): Promise<World> {
   const application = await platform.call(ana.token, 'POST /applications', { organizationId, name: 'Fuzz' })
   const owner: Owner = { ...ana, organizationId, applicationId: application.body.id as string }
   const key = await newKey(platform, owner, scopesOfKeys)
+  const { token: functionToken } = await newFunction(platform, owner)
   // What the examples of the document would run into.
   const taken = { key: 'DATABASE_URL', value: 'x' }
   await platform.call(ana.token, `POST /organizations/${organizationId}/env-vars`, taken)
@@ -82,12 +86,13 @@ async function newWorld(): Promise<World> {
   return {
     owner,
     key: { ...key, token: lasting(platform.api.keySet, key.token) },
+    functionToken: lasting(platform.api.keySet, functionToken),
     idOf,
     used: () => known.clear(),
   }
 }
 
-const tokenFor = (actor: Case['actor'], { owner, key }: World): string | null => {
+const tokenFor = (actor: Case['actor'], { owner, key, functionToken }: World): string | null => {
   switch (actor) {
     case 'owner':
       return owner.token
@@ -97,6 +102,8 @@ const tokenFor = (actor: Case['actor'], { owner, key }: World): string | null =>
       return ben.token
     case 'key':
       return key.token
+    case 'function':
+      return functionToken
     case 'garbage':
       return 'garbage'
     case 'nobody':

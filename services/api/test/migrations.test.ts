@@ -29,6 +29,15 @@ const preparations = [
 ]
 
 const ROWS = 30
+/**
+ * Numbers of statements, from 1. The two newest migrations are killed after each statement. Older files change no more and passed that
+ * when they were new, and each file runs in one transaction: for them the first, the middle and the last statement do.
+ */
+function statementsToKillAfter(tag: string, count: number): number[] {
+  const all = Array.from({ length: count }, (_, n) => n + 1)
+  return tags.indexOf(tag) >= tags.length - 2 ? all : [...new Set([1, Math.ceil(count / 2), count])]
+}
+
 /** Holds a migration where a test wants to look at it. */
 const PAUSE = 4_711
 
@@ -108,10 +117,10 @@ describe.each(steps)('%s', { timeout: 120_000 }, (tag, before) => {
     expect(await schemaText(url)).toBe(await schemaAt(tag))
   })
 
-  test('is killed after each of its statements, disturbs nobody, and is completed by the next run', async () => {
+  test('is killed after its statements, disturbs nobody, and is completed by the next run', async () => {
     const count = await countStatements(folder, tag)
     expect(count).toBeGreaterThan(0)
-    for (let statement = 1; statement <= count; statement++) {
+    for (const statement of statementsToKillAfter(tag, count)) {
       const { url, drop } = await databaseAt(before)
       await withClient(url, async (sql) => {
         await sql`select pg_advisory_lock(${PAUSE})`

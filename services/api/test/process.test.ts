@@ -41,6 +41,8 @@ test.each([
   [{ S3_DOMAIN: 'https://s3.example.com' }, 'S3_DOMAIN is not valid'],
   [{ APPS_URL: 'apps.example.net' }, 'APPS_URL is not valid'],
   [{ APPS_URL: 'https://apps.example.net/path' }, 'APPS_URL is not valid'],
+  [{ EDGE_INTERNAL_URL: 'https://10.0.3.7:4003', EDGE_INTERNAL_PORT: '4003' }, 'EDGE_INTERNAL_URL is not valid'],
+  [{ EDGE_INTERNAL_URL: 'http://10.0.3.7:4003' }, 'EDGE_INTERNAL_URL names a port: set EDGE_INTERNAL_PORT'],
   [{ BUILD_EGRESS: 'host' }, 'BUILD_EGRESS is not valid'],
   [{ BUILD_REGISTRIES: 'npm.example.net' }, 'BUILD_REGISTRIES is not valid'],
   [{ BUILD_REGISTRIES: 'https://npm.example.net/path' }, 'BUILD_REGISTRIES is not valid'],

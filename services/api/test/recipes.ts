@@ -229,6 +229,7 @@ const recipes: Record<string, Recipe> = {
   inspectImageCache: { query: () => ({ source: '/cats/tabby.jpg' }) },
   purgeImageCache: { query: () => ({ source: '/cats/tabby.jpg' }) },
   listDeploymentFiles: { query: () => ({ limit: '5' }) },
+  createStickyUrl: { body: () => ({ key: 'cart-4711', endpoint: '/carts/4711' }) },
   listApiKeys: { query: ({ applicationId = '' }) => ({ applicationId }) },
 }
 

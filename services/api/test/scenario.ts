@@ -50,11 +50,16 @@ export async function newKey(
   return { id, secret, token: await tokenOf(platform, id, secret) }
 }
 
-/** Exchanges a credential. */
-export async function tokenOf(platform: TestPlatform, id: string, secret: string): Promise<string> {
-  // From an address of its own: without a bearer header an address may send 600 requests only (A §8).
-  const address = `198.18.${[...randomBytes(2)].join('.')}`
-  const exchanged = await exchange(platform, id, secret, {}, { 'x-forwarded-for': address })
+/** Exchanges a credential. more: of the request, such as a narrower scope. */
+export async function tokenOf(
+  platform: TestPlatform,
+  id: string,
+  secret: string,
+  more: Record<string, string> = {},
+): Promise<string> {
+  // From an address of its own: without a bearer header an address may send 600 requests only (A §8). Tests of that use 198.18.
+  const address = `198.19.${[...randomBytes(2)].join('.')}`
+  const exchanged = await exchange(platform, id, secret, more, { 'x-forwarded-for': address })
   if (exchanged.status !== 200) throw new Error(`No token: ${exchanged.text}`)
   return (exchanged.body as { access_token: string }).access_token
 }

@@ -224,6 +224,13 @@ create table deployments (
   constraint deployments_upload UNIQUE (upload_id)
 );
 
+create table edges (
+  id uuid not null,
+  internal_url text not null,
+  lease_until timestamp(3) with time zone not null,
+  constraint edges_pkey PRIMARY KEY (id)
+);
+
 create table env_vars (
   application_id uuid,
   ciphertext bytea not null,
@@ -587,6 +594,17 @@ create table signing_keys (
   constraint signing_keys_pkey PRIMARY KEY (kid)
 );
 
+create table sticky_pins (
+  edge_id uuid not null,
+  expires_at timestamp(3) with time zone not null,
+  function_id uuid not null,
+  instance uuid,
+  key_hash bytea not null,
+  slot integer,
+  constraint sticky_pins_function_id_deployment_functions_id_fk FOREIGN KEY (function_id) REFERENCES deployment_functions(id) ON DELETE CASCADE,
+  constraint sticky_pins_function_id_key_hash_pk PRIMARY KEY (function_id, key_hash)
+);
+
 create table upload_blobs (
   blob_id uuid not null,
   checksum text,
@@ -734,6 +752,8 @@ CREATE INDEX runtime_logs_of_request ON ONLY public.runtime_logs USING btree (ap
 CREATE UNIQUE INDEX signing_keys_activates_at ON public.signing_keys USING btree (activates_at);
 
 CREATE INDEX signing_keys_retires_at ON public.signing_keys USING btree (retires_at);
+
+CREATE INDEX sticky_pins_expired ON public.sticky_pins USING btree (expires_at);
 
 CREATE INDEX upload_blobs_by_blob ON public.upload_blobs USING btree (blob_id);
 

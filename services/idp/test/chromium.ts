@@ -3,7 +3,7 @@ import { delimiter, join } from 'node:path'
 import { env } from 'node:process'
 import { type Browser, type BrowserContext, type CDPSession, chromium, type Page } from 'playwright-core'
 import { isCi } from '@platform/testkit/test-environment'
-import { afterAll, beforeAll, describe } from 'vitest'
+import { afterAll, beforeAll, describe, onTestFailed } from 'vitest'
 
 const names = ['chromium', 'chromium-browser', 'google-chrome']
 
@@ -44,7 +44,12 @@ export function describeInChromium(name: string, body: (open: OpenPage) => void)
     body(async (options) => {
       const context = await (browser as Browser).newContext(options)
       context.setDefaultTimeout(10_000)
-      return { context, page: await context.newPage() }
+      const page = await context.newPage()
+      // A click that found nothing says what it looked for, never what it saw.
+      onTestFailed(async () => {
+        console.error(`the page was ${page.url()}:\n${await page.content()}`)
+      })
+      return { context, page }
     })
   })
 }

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { createRoute, type RouteConfig, z } from '@hono/zod-openapi'
 import type { ApiScope } from '@platform/auth/scopes'
 import { Forbidden, NotFound } from '@platform/errors/api-error'
-import { type Actor, type Deps, grants, type UserActor } from '../deps.ts'
+import { type Actor, type Deps, type FunctionActor, grants, type UserActor } from '../deps.ts'
 import { answerWithEtag } from './conditional.ts'
 import { failureResponses } from './error-schemas.ts'
 import { authenticate, type Exchange, type Reply } from './exchange.ts'
@@ -14,7 +14,9 @@ import { parseInput } from './validate.ts'
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 type Schema = z.ZodType | undefined
 type Out<S> = S extends z.ZodType ? z.output<S> : undefined
-type ActorFor<A> = A extends 'user' ? UserActor : Actor
+/** Which actors an operation is for. */
+type ActorKind = 'user' | 'function' | 'any'
+type ActorFor<A> = A extends 'user' ? UserActor : A extends 'function' ? FunctionActor : Actor
 
 /** What `reach` and `handle` are given: parsed, and nothing of HTTP. */
 interface Call<A, P, Q, B, H> {
@@ -28,7 +30,7 @@ interface Call<A, P, Q, B, H> {
 
 /** One operation of the API: its shape on the wire, who may call it, what it reaches, what it does. */
 interface Spec<
-  A extends 'user' | 'any',
+  A extends ActorKind,
   P extends Record<string, PathParam>,
   Q extends Schema,
   B extends Schema,
@@ -48,7 +50,7 @@ interface Spec<
   summary: string
   /** What a caller cannot tell from the shapes: order, defaults, who may, what becomes of it. For people; Markdown. */
   description: string
-  /** 'user': only a user-backed token may call it. */
+  /** 'user': only a user-backed token may call it. 'function': only a Function's. */
   actor: A
   /** The scope it needs, or any one of several. `:write` stands for the `:read` of the same resource (D70). */
   scope: ApiScope | readonly ApiScope[]
@@ -85,7 +87,7 @@ export interface Endpoint {
   readonly aliases: readonly string[]
   readonly route: RouteConfig
   /** undefined: needs no credential. */
-  readonly guard: { actor: 'user' | 'any'; scope: readonly ApiScope[] } | undefined
+  readonly guard: { actor: ActorKind; scope: readonly ApiScope[] } | undefined
   /** False for what is no part of the API. */
   readonly isListed: boolean
   run(exchange: Exchange): Promise<Reply>
@@ -126,9 +128,16 @@ function readHeaders<S extends z.ZodType>(schema: S, incoming: IncomingMessage):
 
 const jsonHeaders = { 'content-type': 'application/json; charset=UTF-8' }
 
+/** The token that an operation needs, in words. */
+const tokenOf: Record<ActorKind, string> = {
+  user: 'a user-backed token',
+  function: 'a token of a Function',
+  any: 'a token',
+}
+
 /** Decides D18's third step: the kind of actor, then the scope, before anything is looked up. */
-function admitActor(actor: Actor, kind: 'user' | 'any', scopes: readonly ApiScope[]): void {
-  if (kind === 'user' && actor.kind !== 'user') throw new Forbidden('This operation needs a user-backed token')
+function admitActor(actor: Actor, kind: ActorKind, scopes: readonly ApiScope[]): void {
+  if (kind !== 'any' && actor.kind !== kind) throw new Forbidden(`This operation needs ${tokenOf[kind]}`)
   if (scopes.some((scope) => grants(actor.scopes, scope))) return
   throw new Forbidden(`The token lacks the scope ${scopes.join(' or ')}`, 'insufficient_scope')
 }
@@ -152,7 +161,7 @@ function readParams(exchange: Exchange, params: readonly [name: string, PathPara
  * guard does not compile. The response is encoded by its schema: a member that it does not name never leaves.
  */
 export function endpoint<
-  const A extends 'user' | 'any',
+  const A extends ActorKind,
   T,
   P extends Record<string, PathParam> = Record<string, never>,
   Q extends Schema = undefined,
@@ -180,7 +189,7 @@ export function endpoint<
     operationId: spec.operation,
     tags: [spec.tag],
     summary: spec.summary,
-    description: `${spec.description}\n\nNeeds ${spec.actor === 'user' ? 'a user-backed token' : 'a token'} with the scope \`${scopes.join('` or `')}\`.`,
+    description: `${spec.description}\n\nNeeds ${tokenOf[spec.actor]} with the scope \`${scopes.join('` or `')}\`.`,
     'x-source': spec.spec,
     security: [{ bearer: [] }, ...scopes.map((scope): Record<string, string[]> => ({ oauth2: [scope] }))],
     request: {

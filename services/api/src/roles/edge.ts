@@ -4,6 +4,9 @@ import type { Deps } from '../deps.ts'
 import { createDeploymentServer } from '../features/delivery/deployment-server.ts'
 import { labelBelow, readTargetOf } from '../features/delivery/request-host.ts'
 import { createDeliveryServer } from '../features/delivery/server.ts'
+import { startEdgeListener } from '../features/delivery/edge-listener.ts'
+import { openOtherEdges } from '../features/delivery/other-edges.ts'
+import { openPinnedSlots } from '../features/delivery/pinned-slots.ts'
 import { sendPage, unreadableHost } from '../features/delivery/site-page.ts'
 
 /**
@@ -20,9 +23,14 @@ const isWebSocket = ({ method, headers }: IncomingMessage): boolean =>
  * Serves hostnames on a port of their own: deployments at one label below the host of APPS_URL, else buckets. Which of the two
  * is decided by the host alone, since nothing else tells their origins apart.
  */
-export async function startEdge(deps: Deps, at: { host: string; port: number }): Promise<Listening> {
+export async function startEdge(
+  deps: Deps,
+  at: { host: string; port: number; internalPort?: number; internalUrl?: string | undefined },
+): Promise<Listening> {
+  const otherEdges = openOtherEdges({ ...deps, signer: deps.edgeSigner })
+  const pinned = openPinnedSlots(deps, otherEdges)
   const serveBucket = createDeliveryServer(deps)
-  const deployments = createDeploymentServer(deps)
+  const deployments = createDeploymentServer(deps, pinned)
   deps.functions.serveAssets((deploymentId, incoming, outgoing) =>
     deployments.serveFiles(deploymentId, incoming, outgoing),
   )
@@ -65,11 +73,21 @@ export async function startEdge(deps: Deps, at: { host: string; port: number }):
       },
     },
   )
+  // Without a URL of its own it is reached on this machine alone.
+  const internalHost = at.internalUrl === undefined ? '127.0.0.1' : at.host
+  const internal = await startEdgeListener(deps, pinned, { host: internalHost, port: at.internalPort ?? 0 })
+  await deps.membership.join(at.internalUrl ?? `http://127.0.0.1:${internal.port}`)
   return {
     ...server,
+    ports: [...server.ports, internal.port],
     async stop(drainMs = 25_000) {
+      const deadline = performance.now() + drainMs
+      // The other edges ask for its slots until its visitors are gone, then they take over what it had.
       await server.stop(drainMs)
+      await deps.membership.leave()
+      await internal.stop(Math.max(0, deadline - performance.now()))
       await deps.functions.close(drainMs)
+      await otherEdges.close()
     },
   }
 }

@@ -9,8 +9,10 @@ import { sweepDeployments } from '../features/builds/sweep-deployments.ts'
 import { compressNewArtifacts } from '../features/artifacts/compress-artifacts.ts'
 import { discardActivities } from '../features/activity/record.ts'
 import { openRetirement } from '../features/deployments/retirement.ts'
+import { discardGoneEdges } from '../features/edges/discard-gone-edges.ts'
 import { keepImageCaches } from '../features/images/keep-image-caches.ts'
 import { discardLostSlots } from '../features/functions/record-usage.ts'
+import { discardExpiredPins } from '../features/sticky-sessions/discard-pins.ts'
 import { discardIdempotentRequests } from '../http/idempotency.ts'
 import { discardLostStreams } from '../features/streams/stream-slots.ts'
 import { keepDays } from '../features/request-logs/days.ts'
@@ -35,6 +37,8 @@ const openJobs = (): Jobs<Deps> => ({
   'discard the sums of requests': discardSummaries,
   'discard the order of followed requests': discardFollowed,
   'discard the slots of killed edges': discardLostSlots,
+  'discard killed edges': discardGoneEdges,
+  'discard the pins of expired sticky URLs': discardExpiredPins,
   'expire uploads': expireUploads,
   'discard the jobs of builds': ({ builds }) => builds.discardTaken(),
   'discard what builds kept': discardBuildCaches,

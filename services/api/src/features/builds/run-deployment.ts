@@ -42,6 +42,8 @@ const HEARTBEAT_MS = 10_000
 /** An artifact may be collected between the look-up and the link; the files are stored again then, up to three times in all. */
 const LINK_TRIES = 3
 const TRIED_MAX = 3
+/** What is not warm by then starts with its first request. */
+const WARM_MS = 5_000
 
 const countOf = (n: number, one: string): string => `${n} ${one}${n === 1 ? '' : 's'}`
 
@@ -185,6 +187,17 @@ async function tryFunctions({ deps, deployment, log, signal }: Run, output: Outp
   }
 }
 
+/** Starts Functions where their predecessors run, so that the first visitors of a new deployment do not wait for them. */
+async function warmEdges({ deps, deployment, log }: Run): Promise<void> {
+  const startedAt = performance.now()
+  const { id: deploymentId, environmentId, seq } = deployment
+  const { asked, ready } = await deps.edgeWarmer.warm({ environmentId, deploymentId, seq }, WARM_MS)
+  const ms = Math.round(performance.now() - startedAt)
+  if (ready > 0) log.line('INFO', `Its Functions run on ${countOf(ready, 'edge')} after ${ms} ms`)
+  if (ready < asked)
+    log.line('WARN', `On ${countOf(asked - ready, 'edge')} its Functions start with their first request`)
+}
+
 /** All steps of a deployment, from its archive to its being served. Returns what is left to do once it is. */
 async function work(run: Run, folder: string, startedAt: number): Promise<BuiltSource['keep'] | undefined> {
   const { deps, deployment, log } = run
@@ -201,6 +214,7 @@ async function work(run: Run, folder: string, startedAt: number): Promise<BuiltS
   const provisioned = await provisionVariables(deps, deployment, credential)
   await run.enter('PROVISIONING', 'PROVISIONING', provisioned, (tx) => storeFunctionCredential(tx, now(), credential))
   await tryFunctions(run, output)
+  if (output.functions.length > 0) await warmEdges(run)
   log.line('INFO', `Ready in ${((performance.now() - startedAt) / 1_000).toFixed(2)} s`)
   await log.flush()
   run.signal.throwIfAborted()

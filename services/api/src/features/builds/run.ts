@@ -11,7 +11,17 @@ export class Stopping extends Error {}
 
 export type RunDeps = Pick<
   Deps,
-  'db' | 'now' | 'logger' | 'blobs' | 'builds' | 'sealer' | 'variableSigner' | 'functions' | 'builder' | 'appsUrl'
+  | 'db'
+  | 'now'
+  | 'logger'
+  | 'blobs'
+  | 'builds'
+  | 'sealer'
+  | 'variableSigner'
+  | 'functions'
+  | 'edgeWarmer'
+  | 'builder'
+  | 'appsUrl'
 >
 
 /** What all steps of a run share. */

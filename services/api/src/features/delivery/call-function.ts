@@ -1,9 +1,10 @@
 import type { Readable } from 'node:stream'
 import type { HeaderPairs } from '@platform/build-output/router'
-import { FunctionFailure, type Lease } from '@platform/function-runtime/function-runtime'
+import { FunctionFailure } from '@platform/function-runtime/function-runtime'
 import type { Dispatcher } from 'undici'
 import { pairsOf } from './answer-headers.ts'
 import { CollectedBody } from './collected-body.ts'
+import type { FunctionLease } from './function-lease.ts'
 
 /** How long a Function may be silent, in milliseconds. */
 export interface FunctionTimings {
@@ -49,9 +50,9 @@ export interface CallControl {
   abort(error: Error): void
 }
 
-/** Calls a slot over its socket. It never throws: whatever fails is told to the sink. */
+/** Calls a slot, here or through another edge. It never throws: whatever fails is told to the sink. */
 export function callFunction(
-  lease: Lease,
+  lease: FunctionLease,
   { method, path, headers, body }: FunctionCall,
   { firstByteMs, silentMs }: FunctionTimings,
   sink: CallSink,
@@ -66,6 +67,7 @@ export function callFunction(
     ended ??= error
     controller?.abort(error)
   }
+  const graceMs = lease.graceMs ?? 0
   const onSilent = (isHead: boolean) => (): void =>
     end(
       isPaused || sink.isClientDue?.()
@@ -74,9 +76,11 @@ export function callFunction(
           ? noFirstByte(firstByteMs)
           : silentAnswer(silentMs),
     )
-  let timer: NodeJS.Timeout | undefined = setTimeout(onSilent(true), firstByteMs)
+  let timer: NodeJS.Timeout | undefined = setTimeout(onSilent(true), firstByteMs + graceMs)
+  const stopWaiting = lease.whileWaiting?.(end)
   const over = (): boolean => {
     if (isOver) return false
+    stopWaiting?.()
     clearTimeout(timer)
     return (isOver = true)
   }
@@ -85,7 +89,7 @@ export function callFunction(
       origin: 'http://function',
       method,
       path,
-      headers,
+      headers: lease.headers ? { ...headers, ...lease.headers } : headers,
       body,
       headersTimeout: 0,
       bodyTimeout: 0,
@@ -106,16 +110,22 @@ export function callFunction(
           return
         }
         clearTimeout(timer)
+        const pairs = pairsOf(received)
+        const failure = lease.failureIn?.(pairs)
+        if (failure) {
+          end(failure)
+          return
+        }
         isEvents = isEventStream(received['content-type'])
         if (isEvents) lease.countAsStream()
-        timer = isEvents ? undefined : setTimeout(onSilent(false), silentMs)
-        sink.onHead(status, pairsOf(received))
+        timer = isEvents ? undefined : setTimeout(onSilent(false), silentMs + graceMs)
+        sink.onHead(status, pairs)
       },
       onResponseData(current, chunk) {
         timer?.refresh()
         if (sink.onData(chunk)) return
         isPaused = true
-        timer ??= setTimeout(onSilent(false), silentMs)
+        timer ??= setTimeout(onSilent(false), silentMs + graceMs)
         current.pause()
       },
       onResponseEnd() {
@@ -153,7 +163,7 @@ export const isEventStream = (contentType: string | string[] | undefined): boole
  * or where too many answers of its deployment are read so at a time.
  */
 export async function readCall(
-  lease: Lease,
+  lease: FunctionLease,
   call: FunctionCall,
   timings: FunctionTimings,
   deploymentId: string,

@@ -4,6 +4,7 @@ import { RefusedAddress, UnreachableOrigin } from '@platform/guarded-fetch/guard
 import type { Answer } from '@platform/build-output/router'
 import type { Deps } from '../../deps.ts'
 import { isLoop, LOOP_TOKEN } from '../../http/cdn-loop.ts'
+import { STICKY_PARAMETER } from '../sticky-sessions/sticky-endpoint.ts'
 import { mergeAnswerHeaders, pairsOf } from './answer-headers.ts'
 import type { SitePage } from './site-page.ts'
 import { flatten, type Visit } from './visit.ts'
@@ -51,6 +52,8 @@ export async function deliverExternal(
     if (value !== undefined && !withheld.has(name) && !removed.has(name) && !name.startsWith('x-forwarded-'))
       headers[name] = value
   for (const [name, value] of answer.requestHeaders) if (name !== 'host') headers[name] = value
+  // The page that leads here may have a sticky URL, whose authority is this site's.
+  if (String(headers['referer']).includes(STICKY_PARAMETER)) delete headers['referer']
   headers['cdn-loop'] = [cdnLoop ?? []].flat().concat(LOOP_TOKEN).join(', ')
   const hasBody =
     incoming.headers['content-length'] !== undefined || incoming.headers['transfer-encoding'] !== undefined

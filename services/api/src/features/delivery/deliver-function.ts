@@ -1,13 +1,17 @@
+import { Unavailable } from '@platform/errors/api-error'
 import type { Answer, HeaderPairs } from '@platform/build-output/router'
 import { FunctionFailure, type Lease } from '@platform/function-runtime/function-runtime'
 import { bareEtag, namesEtag } from '@platform/service/entity-tag'
 import type { Deps } from '../../deps.ts'
 import { header } from '../../http/exchange.ts'
+import type { Functions } from '../functions/functions.ts'
 import { mergeAnswerHeaders } from './answer-headers.ts'
 import { callFunction, ClientSilent, type FunctionCall, type FunctionTimings, readCall } from './call-function.ts'
 import { CollectedBody } from './collected-body.ts'
 import type { DeployedFunction, DeployedSite } from './deployed-site.ts'
 import { functionPage, requestTimedOut } from './function-page.ts'
+import type { FunctionLease } from './function-lease.ts'
+import type { PinnedSlots } from './pinned-slots.ts'
 import { requestBody } from './request-body.ts'
 import {
   BODY_BYTES_MAX,
@@ -21,6 +25,7 @@ import { flatten, type Visit } from './visit.ts'
 /** What Functions are called with. */
 export interface FunctionCaller {
   deps: Pick<Deps, 'functions' | 'logger' | 'clientAddress'>
+  pinned: PinnedSlots
   timings: FunctionTimings
   cache: ResponseCache
 }
@@ -62,16 +67,16 @@ const overrides = [
 
 /** An answer may come from the cache, and go there, only if it depends on nothing but the key and is not one person's. */
 function isCacheable(visit: Visit): boolean {
-  const { method, query } = visit
+  const { method } = visit
   const { headers } = visit.incoming
   return (
+    visit.pin === undefined &&
     (method === 'GET' || method === 'HEAD') &&
     !visit.hasBody &&
     !overrides.some((name) => headers[name] !== undefined) &&
     headers.authorization === undefined &&
     headers.range === undefined &&
     headers.upgrade === undefined &&
-    !/(?:^|&)__sticky=/.test(query) &&
     !headers.cookie?.includes('__prerender_bypass=')
   )
 }
@@ -154,7 +159,7 @@ function passOn(
   caller: FunctionCaller,
   visit: Visit,
   site: DeployedSite,
-  lease: Lease,
+  lease: FunctionLease,
   call: FunctionCall,
   answer: FunctionAnswer,
   key: string | undefined,
@@ -231,7 +236,7 @@ export async function deliverFunction(
   fn: DeployedFunction,
   answer: FunctionAnswer,
 ): Promise<void> {
-  const { cache, deps } = caller
+  const { cache } = caller
   visit.servedBy = fn.servedBy
   const key = isCacheable(visit) ? keyOf(site, visit, answer) : undefined
   const headers = headersFor(caller, visit, answer)
@@ -250,9 +255,9 @@ export async function deliverFunction(
     body: visit.hasBody ? requestBody(visit.incoming, visit.outgoing) : null,
   }
   for (let tries = 1; ; tries++) {
-    let lease: Lease | undefined
+    let lease: FunctionLease | undefined
     try {
-      lease = await deps.functions.acquire(fn.deploymentId, fn.id)
+      lease = await acquireFor(caller, visit, fn)
       if (visit.outgoing.destroyed) return
       await passOn(caller, visit, site, lease, call, answer, key)
       return
@@ -261,7 +266,7 @@ export async function deliverFunction(
       const failure = error instanceof FunctionFailure ? error : await lease?.failure()
       const isLost = failure === undefined && lease !== undefined && !visit.outgoing.headersSent
       if (isLost && tries === 1 && isRepeatable(call)) continue
-      if (failure === undefined && lease === undefined) throw error
+      if (failure === undefined) throwUnlessOfFunction(error, lease)
       answerFailure(caller, visit, failure ?? unreadable(error), lease, fn)
       return
     } finally {
@@ -269,6 +274,13 @@ export async function deliverFunction(
     }
   }
 }
+
+/** The slot that answers a visit: its own where it came by a sticky URL. */
+export const acquireFor = (
+  { deps: { functions }, pinned }: FunctionCaller,
+  { pin }: Visit,
+  fn: DeployedFunction,
+): Promise<FunctionLease> => (pin ? pinned.acquire(fn, pin) : functions.acquire(fn.deploymentId, fn.id))
 
 /** What to answer where a slot lives, but its answer broke off or was none that HTTP knows. */
 export const unreadable = (error: unknown): FunctionFailure =>
@@ -287,22 +299,39 @@ export function answerClientFailure(visit: Visit, error: unknown): boolean {
   return error instanceof ClientSilent || error instanceof ClientLeft
 }
 
-/** Answers with a failure of a Function. What the slot does not say of itself, since it lives, is a line in its log. */
+/** Throws what is no fault of a Function: no slot was had, or the edge that has it went away. Its Function's log says nothing of that. */
+export function throwUnlessOfFunction(error: unknown, lease: FunctionLease | undefined): void {
+  if (lease === undefined || error instanceof Unavailable) throw error
+  if (lease.isRemote) throw new Unavailable('The edge that has the slot went away', error)
+}
+
+/** Why a call of a slot did not come to its end: by its client, its Function or its slot. */
+export async function failureOf(error: Error, lease: FunctionLease): Promise<Error> {
+  if (error instanceof ClientSilent || error instanceof FunctionFailure) return error
+  return (await lease.failure()) ?? unreadable(error)
+}
+
+/** Writes down in a Function's log what its slot does not say of itself, since it lives. */
+export function sayFailure(
+  functions: Functions,
+  fn: Pick<DeployedFunction, 'deploymentId' | 'path'>,
+  { slot }: FunctionLease,
+  requestId: string | undefined,
+  { code, cause, message }: FunctionFailure,
+): void {
+  if (code === 'function_timeout' || cause !== undefined)
+    functions.say(fn.deploymentId, fn.path, { slot, requestId, level: 'ERROR', message })
+}
+
+/** Answers with a failure of a Function. The edge that has its slot tells its log. */
 export function answerFailure(
   { deps: { functions } }: FunctionCaller,
   visit: Visit,
   failure: FunctionFailure,
-  lease: Lease | undefined,
+  lease: FunctionLease | undefined,
   fn: DeployedFunction,
 ): void {
-  const isOfRequest = failure.code === 'function_timeout' || failure.cause !== undefined
-  if (lease && isOfRequest && visit.deploymentId !== undefined)
-    functions.say(visit.deploymentId, fn.path, {
-      slot: lease.slot,
-      requestId: visit.id,
-      level: 'ERROR',
-      message: failure.message,
-    })
+  if (lease && !lease.isRemote) sayFailure(functions, fn, lease, visit.id, failure)
   if (visit.outgoing.headersSent) visit.outgoing.destroy()
   else {
     const page = functionPage(failure.code)

@@ -1,12 +1,20 @@
 import { type IncomingMessage, request } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { FunctionFailure, type Lease } from '@platform/function-runtime/function-runtime'
-import type { Answer } from '@platform/build-output/router'
+import { FunctionFailure } from '@platform/function-runtime/function-runtime'
+import type { Answer, HeaderPairs } from '@platform/build-output/router'
 import { mergeAnswerHeaders, pairsOf } from './answer-headers.ts'
 import { type FunctionTimings, isEventStream, noFirstByte, silentAnswer } from './call-function.ts'
-import { answerFailure, type FunctionCaller, headersFor, unreadable } from './deliver-function.ts'
+import {
+  acquireFor,
+  answerFailure,
+  type FunctionCaller,
+  headersFor,
+  throwUnlessOfFunction,
+  unreadable,
+} from './deliver-function.ts'
 import type { DeployedFunction } from './deployed-site.ts'
+import type { FunctionLease } from './function-lease.ts'
 import { flatten, type Visit } from './visit.ts'
 
 /** How often the kernel asks a silent peer whether it is there. */
@@ -14,8 +22,38 @@ const ALIVE_MS = 30_000
 /** How long a client may take for what a slot sent before it ended. */
 const LAST_BYTES_MS = 30_000
 
-/** Joins two connections until either side ends, and then tells how many bytes came from each. */
-function join(client: Socket, slot: Duplex, onOver: (bytes: { received: number; sent: number }) => void): void {
+/** A slot's connection that speaks another protocol from now on, and what came of that with the answer. */
+interface Upgraded {
+  slot: Duplex
+  first: Buffer
+}
+
+/** The answer to a client that may speak another protocol now. Write it as Latin-1, as its headers were read: then the bytes are those that came. */
+export const upgradedHead = (headers: HeaderPairs): string =>
+  [
+    'HTTP/1.1 101 Switching Protocols',
+    'Connection: Upgrade',
+    'Upgrade: websocket',
+    ...headers.map((pair) => pair.join(': ')),
+  ]
+    .map((line) => `${line}\r\n`)
+    .join('') + '\r\n'
+
+/**
+ * Joins two connections until either side ends, and then tells how many bytes came from each. head: what came of the client behind
+ * its request.
+ */
+export function join(
+  client: Socket,
+  { slot, first }: Upgraded,
+  head: Buffer,
+  onOver: (bytes: { received: number; sent: number }) => void,
+): void {
+  if (first.length > 0) client.write(first)
+  if (head.length > 0) slot.write(head)
+  client.setTimeout(0)
+  client.setKeepAlive(true, ALIVE_MS)
+  client.setNoDelay(true)
   let received = 0
   let sent = 0
   let isOver = false
@@ -53,20 +91,20 @@ export async function deliverUpgrade(
   const { socket, outgoing } = visit
   visit.servedBy = fn.servedBy
   visit.cacheStatus = 'bypass'
-  let lease: Lease | undefined
+  let lease: FunctionLease | undefined
   try {
-    lease = await caller.deps.functions.acquire(fn.deploymentId, fn.id)
+    lease = await acquireFor(caller, visit, fn)
     if (socket.destroyed) return
     const headers = {
       ...headersFor(caller, visit, answer),
       connection: 'upgrade',
       upgrade: 'websocket',
     }
-    await passUpgrade(visit, lease, { path: answer.url, headers }, answer, caller.timings, head)
+    await passUpgrade(visit, lease, { method: visit.method, path: answer.url, headers }, answer, caller.timings, head)
   } catch (error) {
     if (socket.destroyed) return
     const failure = error instanceof FunctionFailure ? error : await lease?.failure()
-    if (failure === undefined && lease === undefined) throw error
+    if (failure === undefined) throwUnlessOfFunction(error, lease)
     answerFailure(caller, visit, failure ?? unreadable(error), lease, fn)
     if (!outgoing.writableEnded) outgoing.destroy()
   } finally {
@@ -75,7 +113,11 @@ export async function deliverUpgrade(
 }
 
 /** The body of an answer. It throws when the Function is silent for too long, and the client's connection ends when that is. */
-async function* unlessSilent(response: IncomingMessage, client: Socket, silentMs: number): AsyncGenerator<Buffer> {
+export async function* unlessSilent(
+  response: IncomingMessage,
+  client: Socket,
+  silentMs: number,
+): AsyncGenerator<Buffer> {
   const isEvents = isEventStream(response.headers['content-type'])
   const watch = () => (isEvents ? undefined : setTimeout(() => response.destroy(silentAnswer(silentMs)), silentMs))
   let late = watch()
@@ -92,48 +134,67 @@ async function* unlessSilent(response: IncomingMessage, client: Socket, silentMs
   }
 }
 
-function passUpgrade(
-  visit: Visit,
-  lease: Lease,
-  call: { path: string; headers: Record<string, string | string[]> },
-  answer: Extract<Answer, { kind: 'function' }>,
-  { firstByteMs, silentMs }: FunctionTimings,
-  head: Buffer,
-): Promise<void> {
-  const { socket } = visit
+/** Asks a slot to change the protocol. Rejects with what went wrong; client: whose end ends the request. */
+export function askForUpgrade(
+  client: Socket,
+  lease: FunctionLease,
+  call: { method: string; path: string; headers: Record<string, string | string[]> },
+  { firstByteMs }: FunctionTimings,
+): Promise<{ response: IncomingMessage; upgraded?: Upgraded }> {
   return new Promise((resolve, reject) => {
-    const asked = request({ socketPath: lease.socketPath, method: visit.method, ...call, agent: false })
-    const late = setTimeout(() => asked.destroy(noFirstByte(firstByteMs)), firstByteMs)
+    const headers = { ...call.headers, ...lease.headers }
+    const asked = request({ ...lease.connection, ...call, headers, agent: false })
+    const late = setTimeout(() => asked.destroy(noFirstByte(firstByteMs)), firstByteMs + (lease.graceMs ?? 0))
+    const stopWaiting = lease.whileWaiting?.((error) => asked.destroy(error))
     const onLeft = (): void => void asked.destroy()
-    socket.once('close', onLeft)
+    client.once('close', onLeft)
     asked.on('error', reject)
     asked.once('upgrade', (response, slot, first) => {
       clearTimeout(late)
-      socket.off('close', onLeft)
-      lease.countAsStream()
-      visit.beginUpgraded()
-      const headers = mergeAnswerHeaders(answer, pairsOf(response.headers), visit.hostname)
-      const lines = ['HTTP/1.1 101 Switching Protocols', 'Connection: Upgrade', 'Upgrade: websocket']
-      for (const [name, value] of headers) lines.push(`${name}: ${value}`)
-      // Headers are read as Latin-1, so this writes the bytes that came.
-      socket.write(`${lines.join('\r\n')}\r\n\r\n`, 'latin1')
-      if (first.length > 0) socket.write(first)
-      if (head.length > 0) slot.write(head)
-      socket.setTimeout(0)
-      socket.setKeepAlive(true, ALIVE_MS)
-      socket.setNoDelay(true)
-      join(socket, slot, ({ received, sent }) => {
-        visit.endUpgraded(101, received, sent)
-        resolve()
-      })
+      stopWaiting?.()
+      client.off('close', onLeft)
+      resolve({ response, upgraded: { slot, first } })
     })
     asked.once('response', (response) => {
       clearTimeout(late)
-      const headers = mergeAnswerHeaders(answer, pairsOf(response.headers), visit.hostname)
-      const sent = [...flatten(headers), 'connection', 'close']
-      visit.stream(response.statusCode ?? 502, sent, unlessSilent(response, socket, silentMs)).then(resolve, reject)
+      const failure = lease.failureIn?.(pairsOf(response.headers))
+      if (failure) {
+        reject(failure)
+        asked.destroy()
+      } else resolve({ response })
     })
-    asked.once('close', () => clearTimeout(late))
+    asked.once('close', () => {
+      clearTimeout(late)
+      stopWaiting?.()
+    })
     asked.end()
   })
+}
+
+async function passUpgrade(
+  visit: Visit,
+  lease: FunctionLease,
+  call: { method: string; path: string; headers: Record<string, string | string[]> },
+  answer: Extract<Answer, { kind: 'function' }>,
+  timings: FunctionTimings,
+  head: Buffer,
+): Promise<void> {
+  const { socket } = visit
+  const { response, upgraded } = await askForUpgrade(socket, lease, call, timings)
+  const headers = mergeAnswerHeaders(answer, pairsOf(response.headers), visit.hostname)
+  if (upgraded) {
+    lease.countAsStream()
+    visit.beginUpgraded()
+    const stopWaiting = lease.whileWaiting?.(() => upgraded.slot.destroy())
+    socket.write(upgradedHead(headers), 'latin1')
+    const { received, sent } = await new Promise<{ received: number; sent: number }>((resolve) =>
+      join(socket, upgraded, head, resolve),
+    )
+    stopWaiting?.()
+    visit.endUpgraded(101, received, sent)
+    return
+  }
+  const sent = [...flatten(headers), 'connection', 'close']
+  const silentMs = timings.silentMs + (lease.graceMs ?? 0)
+  await visit.stream(response.statusCode ?? 502, sent, unlessSilent(response, socket, silentMs))
 }

@@ -5,6 +5,7 @@ import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { deploy, giveHostname, visit } from '../../../test/deploy.ts'
+import { loggedRequests } from '../../../test/logged-requests.ts'
 import { newOwner } from '../../../test/scenario.ts'
 import { assetIdOf } from '../deployments/asset-id.ts'
 import { requestLogs } from '../request-logs/table.ts'
@@ -17,15 +18,8 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 
-/** Rows of an application's log, once there are so many. Those of one millisecond are in any order. */
-async function rowsOf(applicationId: string, count: number) {
-  const read = async () => {
-    await platform.api.requestLog.flush()
-    return platform.api.db.select().from(requestLogs).where(eq(requestLogs.applicationId, applicationId))
-  }
-  await expect.poll(async () => (await read()).length).toBe(count)
-  return read()
-}
+const rowsOf = (applicationId: string, count: number) =>
+  loggedRequests(platform, eq(requestLogs.applicationId, applicationId), count)
 
 /** Sends raw bytes to the edge and answers all that came back until it closed. */
 async function sendRaw(bytes: string): Promise<string> {
@@ -92,9 +86,7 @@ test('a country is believed of trusted proxies alone', async () => {
     const owner = await newOwner(direct)
     const { host } = await deploy(direct, owner, { files: { 'index.html': 'x' } })
     await visit(direct, host, '/', { headers: { 'cf-ipcountry': 'AT' } })
-    await direct.api.requestLog.flush()
-    const rows = await direct.api.db.select({ country: requestLogs.country }).from(requestLogs)
-    expect(rows).toEqual([{ country: null }])
+    expect(await loggedRequests(direct, undefined, 1)).toMatchObject([{ country: null }])
   } finally {
     await direct.close()
   }

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { type IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { fileNameOf, normalizePath } from '@platform/build-output/normalize-path'
 import type { Answer } from '@platform/build-output/router'
@@ -19,7 +19,9 @@ import { deliverFile, type FileReader } from './deliver-file.ts'
 import { type DeployedFunction, type DeployedSite, openDeployedSites } from './deployed-site.ts'
 import { openEarlierFiles } from './earlier-files.ts'
 import { cleanAnswerHeaders } from './headers.ts'
+import type { PinnedSlots } from './pinned-slots.ts'
 import { isLabel } from './request-host.ts'
+import { responseOn } from './response-on.ts'
 import type { Site } from './site-directory.ts'
 import { nothingHere, type SitePage } from './site-page.ts'
 import { flatten, Visit } from './visit.ts'
@@ -41,6 +43,8 @@ type EdgeDeps = Pick<
   | 'clientAddress'
   | 'guardedFetch'
   | 'images'
+  | 'now'
+  | 'stickyTokens'
 >
 
 /** label: in front of the host of APPS_URL. url: the target without scheme and host. */
@@ -51,6 +55,23 @@ interface DeploymentServer {
   /** Answers what a Function asks of its deployment's own files. */
   serveFiles(deploymentId: string, incoming: IncomingMessage, outgoing: ServerResponse): void
 }
+
+/** The page of a sticky URL that leads nowhere. allowed: the methods it was made for, where that is all that is wrong. */
+const stickyPage = (allowed: string | undefined): SitePage =>
+  allowed === undefined
+    ? {
+        status: 403,
+        title: 'This link is not valid',
+        text: 'It was changed, it has expired, or it is of another deployment.',
+        code: 'sticky_url_invalid',
+      }
+    : {
+        status: 405,
+        title: 'This method is not allowed',
+        text: `This link was made for ${allowed}.`,
+        code: 'sticky_url_method',
+        headers: { allow: allowed },
+      }
 
 const words = { PENDING: 'waits for its upload', QUEUED: 'waits to be built', STARTING: 'is being unpacked' }
 
@@ -132,9 +153,9 @@ const statusPage = (status: number): SitePage => ({
  * Answers at the hostnames of deployments. It adds nothing to a site's answer that the site did not ask for but caching headers:
  * no CORS, no security headers, no limits (deployments.md Edge).
  */
-export function createDeploymentServer(deps: EdgeDeps): DeploymentServer {
+export function createDeploymentServer(deps: EdgeDeps, pinned: PinnedSlots): DeploymentServer {
   const findDeployedSite = openDeployedSites(deps.db, deps.place.region)
-  const caller: FunctionCaller = { deps, timings: deps.functionTimings, cache: openResponseCache() }
+  const caller: FunctionCaller = { deps, pinned, timings: deps.functionTimings, cache: openResponseCache() }
   const findEarlierFile = openEarlierFiles(deps.db)
   const reader: FileReader = {
     blobs: deps.blobs,
@@ -219,6 +240,16 @@ export function createDeploymentServer(deps: EdgeDeps): DeploymentServer {
     return found
   }
 
+  /** Whether a visit may go on: by an ordinary URL, or by a sticky one of this deployment, which pins it. Else it is answered. */
+  function isAdmitted(visit: Visit, { id: deploymentId }: DeployedSite): boolean {
+    const { stickyToken: token, path, method } = visit
+    if (token === undefined) return true
+    const read = deps.stickyTokens.read(token, { deploymentId, path, method, now: deps.now() })
+    if (read.isValid) visit.pin = read.pin
+    else visit.sendPage(stickyPage(read.allowed))
+    return read.isValid
+  }
+
   async function answerVisit(visit: Visit): Promise<void> {
     const { label, outgoing } = visit
     const site = isLabel(label) ? await deps.sites.find(label) : undefined
@@ -239,7 +270,7 @@ export function createDeploymentServer(deps: EdgeDeps): DeploymentServer {
       visit.sendPage(nothingHere)
       return
     }
-    if (outgoing.destroyed) return
+    if (outgoing.destroyed || !isAdmitted(visit, deployed)) return
     if (isImage(deployed, visit.path)) await deliverImage(deliverer, visit, deployed, statusPage)
     else await deliver(visit, deployed, deployed.router.route(visit, deployed.hasFile))
   }
@@ -292,14 +323,7 @@ export function createDeploymentServer(deps: EdgeDeps): DeploymentServer {
       void run(incoming, outgoing, label, url)
     },
     upgrade(incoming, socket, head, label, url) {
-      const outgoing = new ServerResponse(incoming)
-      outgoing.shouldKeepAlive = false
-      outgoing.assignSocket(socket)
-      outgoing.once('finish', () => socket.end())
-      // An upgraded connection is no longer the response's.
-      socket.once('close', () => void (outgoing.socket && outgoing.destroy()))
-      socket.on('error', () => {})
-      void run(incoming, outgoing, label, url, (visit) => {
+      void run(incoming, responseOn(incoming, socket), label, url, (visit) => {
         visit.upgrade = { head }
         return answerVisit(visit)
       })

@@ -6,6 +6,7 @@ import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { deploy, type Deployed, visit } from '../../../test/deploy.ts'
+import { loggedRequests } from '../../../test/logged-requests.ts'
 import { newOwner, type Owner } from '../../../test/scenario.ts'
 import { requestLogs } from '../request-logs/table.ts'
 
@@ -48,6 +49,17 @@ afterAll(async () => {
   await platform.close()
   origin.close()
   origin.closeAllConnections()
+})
+
+test('an origin does not learn of the sticky URL of the page that leads to it', async () => {
+  answer = (_, outgoing) => outgoing.end()
+  const referers = []
+  for (const referer of [`http://${site.host}/play?a=1&__sticky=a.b.c.d`, `http://${site.host}/play?a=1`]) {
+    received = []
+    await visit(platform, site.host, '/api/things', { headers: { referer } })
+    referers.push(received[0]?.headers.referer)
+  }
+  expect(referers).toEqual([undefined, `http://${site.host}/play?a=1`])
 })
 
 test('an origin is asked without what is the visitor’s or the platform’s, and its answer is passed on', async () => {
@@ -166,8 +178,7 @@ test('an origin that breaks off breaks off the answer, so that nobody takes it f
 test('it stands in the log as passed by, with the sizes of both bodies', async () => {
   answer = (_, outgoing) => outgoing.writeHead(200).end('answer')
   await visit(platform, site.host, '/api/logged', { method: 'PUT', body: '12345', headers: { 'content-length': '5' } })
-  await platform.api.requestLog.flush()
-  const [row] = await platform.api.db.select().from(requestLogs).where(eq(requestLogs.path, '/api/logged'))
+  const [row] = await loggedRequests(platform, eq(requestLogs.path, '/api/logged'), 1)
   expect(row).toMatchObject({
     path: '/api/logged',
     deploymentId: site.id,

@@ -464,13 +464,6 @@ describe('what is kept of answers', () => {
     expect([first, second, third].map(({ headers }) => headers['x-cache'])).toEqual(['BYPASS', 'MISS', 'BYPASS'])
   })
 
-  test('a sticky request neither takes nor leaves an answer', async () => {
-    const path = `${address(shared)}&__sticky=a.b.c.d`
-    const answers = [await visit(platform, host, path), await visit(platform, host, path)]
-    expect(answers.map(({ headers }) => headers['x-cache'])).toEqual(['BYPASS', 'BYPASS'])
-    expect(answers[0]?.text).not.toBe(answers[1]?.text)
-  })
-
   test('answers differ by the headers that Vary names, by query and by hostname', async () => {
     const path = address({ ...shared, vary: 'Accept-Language, x-b' })
     const of = async (headers: Record<string, string>, at = path) => (await visit(platform, host, at, { headers })).text

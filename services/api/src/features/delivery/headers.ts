@@ -37,7 +37,7 @@ function mayPass(name: string): boolean {
 }
 
 /** Headers of an answer that are between a framework and the platform, or that the platform alone sets. */
-const ofPlatform = new Set(['x-next-cache-tags', 'x-cache', 'x-platform-error'])
+const ofPlatform = new Set(['x-next-cache-tags', 'x-cache', 'x-platform-error', 'x-platform-failure'])
 
 /** Names that a Connection header adds to those of the connection. */
 const namesOf = (connection: string | undefined): string[] =>

@@ -6,6 +6,8 @@ import type { Deps } from '../../deps.ts'
 import { limitBody } from '../../http/limit-body.ts'
 import { sendChunk } from '../../http/send-content.ts'
 import type { CacheStatus, ServedBy } from '../request-logs/table.ts'
+import { STICKY_PARAMETER } from '../sticky-sessions/sticky-endpoint.ts'
+import type { StickyPin } from '../sticky-sessions/sticky-token.ts'
 import type { FlatHeaders } from './deployed-file.ts'
 import { cleanRequestHeaders } from './headers.ts'
 import { requestBody } from './request-body.ts'
@@ -25,6 +27,25 @@ function* slicesOf(content: Buffer): Generator<Buffer> {
   for (let from = 0; from < content.length; from += SLICE_BYTES) yield content.subarray(from, from + SLICE_BYTES)
 }
 
+/** A sticky URL is an authority that other origins have no need to see. */
+const REFERRER_POLICY = 'same-origin'
+const STICKY = `${STICKY_PARAMETER}=`
+
+/** Splits what makes a URL sticky from the rest of its query. Two tokens are an invalid one. undefined: the query has none. */
+function readSticky(query: string): { token: string; rest: string } | undefined {
+  if (!query.includes(STICKY)) return undefined
+  const parts = query.split('&')
+  const tokens = parts.filter((part) => part.startsWith(STICKY)).map((part) => part.slice(STICKY.length))
+  if (tokens.length === 0) return undefined
+  return { token: tokens.join(), rest: parts.filter((part) => !part.startsWith(STICKY)).join('&') }
+}
+
+/** Headers with a policy for referrers, where the site has none. */
+const withPolicy = (headers: FlatHeaders): FlatHeaders =>
+  headers.some((name, at) => at % 2 === 0 && name.toLowerCase() === 'referrer-policy')
+    ? headers
+    : [...headers, 'referrer-policy', REFERRER_POLICY]
+
 type VisitDeps = Pick<Deps, 'requestLog' | 'appsUrl' | 'place' | 'clientAddress'>
 
 /** A request at the hostname of a deployment, from its arrival to its line in the request log of the application. */
@@ -37,8 +58,12 @@ export class Visit {
   readonly label: string
   /** As it came, percent-encoded. */
   readonly path: string
-  /** Without the question mark. */
+  /** Without the question mark, and without what makes a URL sticky, which is the platform's alone. */
   readonly query: string
+  /** What makes the URL sticky, unread. */
+  readonly stickyToken: string | undefined
+  /** What a sticky URL says, once it was found to be good. */
+  pin: StickyPin | undefined
   /** The application whose hostname it is; a request without one is in nobody's log. */
   applicationId: string | undefined
   deploymentId: string | undefined
@@ -49,6 +74,7 @@ export class Visit {
   /** For a request for another protocol; head: what came behind its headers. */
   upgrade: { head: Buffer } | undefined
   readonly #deps: VisitDeps
+  readonly #wholeQuery: string
   readonly #startedAt = new Date()
   #id: string | undefined
   #host: string | undefined
@@ -74,7 +100,10 @@ export class Visit {
     this.label = label
     const end = url.indexOf('?')
     this.path = end === -1 ? url : url.slice(0, end)
-    this.query = end === -1 ? '' : url.slice(end + 1)
+    this.#wholeQuery = end === -1 ? '' : url.slice(end + 1)
+    const sticky = readSticky(this.#wholeQuery)
+    this.query = sticky ? sticky.rest : this.#wholeQuery
+    this.stickyToken = sticky?.token
     this.socket = incoming.socket
     this.#sentBefore = this.socket.bytesWritten
     this.#stopBodyLimit = limitBody(incoming)
@@ -146,7 +175,8 @@ export class Visit {
   }
 
   /** Begins an answer whose body comes by `write`, and ends with `end`. */
-  writeHead(status: number, headers: FlatHeaders): void {
+  writeHead(status: number, given: FlatHeaders): void {
+    const headers = this.pin ? withPolicy(given) : given
     this.#headers = headers
     this.outgoing.writeHead(status, headers)
   }
@@ -205,9 +235,8 @@ export class Visit {
   /** Answers with a short body, or with none. A client that leaves before all of it is written got none of it. */
   send(status: number, headers: FlatHeaders, body?: Buffer): void {
     const { outgoing, incoming } = this
-    this.#headers = headers
     this.#isAtOnce = true
-    outgoing.writeHead(status, headers)
+    this.writeHead(status, headers)
     if (body === undefined || incoming.method === 'HEAD') outgoing.end()
     else outgoing.end(body)
     this.#bodyBytes = incoming.method === 'HEAD' ? 0 : (body?.length ?? 0)
@@ -223,26 +252,21 @@ export class Visit {
     const { outgoing } = this
     this.socket.setTimeout(SILENT_MS)
     for await (const chunk of Buffer.isBuffer(content) ? slicesOf(content) : content) {
-      if (!outgoing.headersSent) {
-        this.#headers = headers
-        outgoing.writeHead(status, headers)
-      }
+      if (!outgoing.headersSent) this.writeHead(status, headers)
       await sendChunk(outgoing, chunk)
       if (this.#bodyBytes === 0) this.#bytesSent = this.socket.bytesWritten - this.#sentBefore
       else this.#bytesSent += chunk.length
       this.#bodyBytes += chunk.length
     }
-    if (!outgoing.headersSent) {
-      this.#headers = headers
-      outgoing.writeHead(status, headers)
-    }
+    if (!outgoing.headersSent) this.writeHead(status, headers)
     outgoing.end()
     this.#bytesSent = this.socket.bytesWritten - this.#sentBefore
   }
 
   /** Answers with a page of the platform. */
   sendPage(page: SitePage): void {
-    const { headers, body } = sendPage(this.outgoing, page)
+    const own = this.pin ? { ...page, headers: { 'referrer-policy': REFERRER_POLICY, ...page.headers } } : page
+    const { headers, body } = sendPage(this.outgoing, own)
     this.#headers = Object.entries(headers).flat()
     this.#isAtOnce = true
     this.#bodyBytes = this.method === 'HEAD' ? 0 : body.length
@@ -261,7 +285,7 @@ export class Visit {
       method: this.method,
       hostname: this.host,
       path: this.path,
-      query: this.query,
+      query: this.#wholeQuery,
       protocol: `HTTP/${incoming.httpVersion}`,
       country: this.country,
       // 499: the client left before it was answered.

@@ -8,18 +8,28 @@ import { type Deployment, lockDeployment } from './reach.ts'
 import { shownDeployment, type ShownDeployment } from './shown-deployment.ts'
 import { failDeployment } from './transitions.ts'
 
+/** Somebody waits for the answer. */
+const WARM_MS = 2_000
+
 type ShownDeps = Pick<Deps, 'db' | 'now' | 'appsUrl'>
 
 /**
  * Makes an ACTIVE deployment what its environment serves: a rollback, or the way back from one. Nothing is built. It takes a
  * sequence number of its own, so that deployments which are still being built do not take its place; one that is created later does.
- * Safe to repeat.
+ * Safe to repeat. Its Functions are started first, on the edges where those of its predecessor run; the switch waits for that at most
+ * 2 s.
  *
  * Throws Conflict for one that is not ACTIVE, or was retired. Its row is locked before it is judged, so that it cannot be retired
  * meanwhile (D83).
  */
-export async function promoteDeployment(deps: ShownDeps, by: Actor, deployment: Deployment): Promise<ShownDeployment> {
-  const { id, applicationId, environmentId, label } = deployment
+export async function promoteDeployment(
+  deps: ShownDeps & Pick<Deps, 'edgeWarmer'>,
+  by: Actor,
+  deployment: Deployment,
+): Promise<ShownDeployment> {
+  const { id, applicationId, environmentId, label, status, retiredAt } = deployment
+  if (status === 'ACTIVE' && retiredAt === null)
+    await deps.edgeWarmer.warm({ environmentId, deploymentId: id }, WARM_MS)
   return deps.db.transaction(async (tx) => {
     const row = await lockDeployment(tx, id)
     if (row.retiredAt !== null)

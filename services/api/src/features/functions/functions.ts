@@ -1,4 +1,4 @@
-import type { FunctionLogLine, Lease } from '@platform/function-runtime/function-runtime'
+import type { FunctionLogLine, Lease, Pin } from '@platform/function-runtime/function-runtime'
 import type { SandboxCapabilities } from '@platform/sandbox/sandbox'
 import { assetIdOf } from '../deployments/asset-id.ts'
 import type { DeploymentListener } from './platform-folders.ts'
@@ -18,9 +18,9 @@ export interface Functions {
   probe(): Promise<{ obstacle: string } | { obstacle: undefined; capabilities: SandboxCapabilities }>
   /**
    * A slot of a Function of an ACTIVE deployment. functionId: of `functionIdOf`, by the path of the Function itself, not of one that
-   * links to it. Throws FunctionFailure; Unavailable where Functions cannot run on this machine.
+   * links to it. pin: which of its slots. Throws FunctionFailure; Unavailable where Functions cannot run on this machine.
    */
-  acquire(deploymentId: string, functionId: string): Promise<Lease>
+  acquire(deploymentId: string, functionId: string, pin?: Pin): Promise<Lease>
   /**
    * Starts a Function of a deployment that is about to be activated. Where this process serves hostnames as well, the slot stays for
    * the first request. onLine is told what it prints meanwhile. Throws FunctionFailure, and the signal's reason once that is aborted,
@@ -31,6 +31,8 @@ export interface Functions {
     path: string,
     options: { onLine: (line: PrintedLine) => void; signal: AbortSignal },
   ): Promise<void>
+  /** Starts a slot of a Function where none is warm, and leaves it to whoever comes. Throws FunctionFailure, or why Functions cannot run here. */
+  start(deploymentId: string, functionId: string): Promise<void>
   /** Writes a line of the platform's into a Function's log. */
   say(deploymentId: string, path: string, line: Pick<FunctionLogLine, 'slot' | 'requestId' | 'level' | 'message'>): void
   /** Names who answers `env.ASSETS.fetch`; until then it is 503. Only an edge calls it. */

@@ -10,7 +10,6 @@ import {
 import { openFunctionRuntime } from '@platform/function-runtime/open-function-runtime'
 import type { Db } from '@platform/runtime/database'
 import type { Logger } from '@platform/runtime/logger'
-import { newId } from '@platform/runtime/new-id'
 import { CUT_MARK } from '@platform/runtime/storable-line'
 import type { Sealer } from '@platform/runtime/seal'
 import { openSandbox } from '@platform/sandbox/open-sandbox'
@@ -41,6 +40,8 @@ const REOPEN_MS = 5_000
 const STARTED_MS = 30_000
 
 interface Options {
+  /** Of this process, as other edges know it. */
+  processId: string
   db: Db
   blobs: Blobs
   sealer: Sealer
@@ -78,7 +79,7 @@ const addUsage = (before: FunctionUsage | undefined, usage: FunctionUsage): Func
 })
 
 export function openFunctions(options: Options): Functions {
-  const { db, now, logger, runtimeLog, appsUrl, folder } = options
+  const { db, now, logger, runtimeLog, appsUrl, folder, processId } = options
   const folders = openFunctionFolders({ db, blobs: options.blobs, folder: join(folder, 'files') })
   const relay = openApiRelay(options)
   let onAssets: DeploymentListener = (_, __, outgoing) => void outgoing.writeHead(503, { 'content-length': '0' }).end()
@@ -88,7 +89,6 @@ export function openFunctions(options: Options): Functions {
     onApi: relay.listener,
     onAssets: (deploymentId, incoming, outgoing) => onAssets(deploymentId, incoming, outgoing),
   })
-  const processId = newId()
   /** By Function, while it is tried out. */
   const watchers = new Map<string, (line: PrintedLine) => void>()
   /** Usage that is not written down yet. */
@@ -253,11 +253,15 @@ export function openFunctions(options: Options): Functions {
         return { obstacle: error instanceof Error ? error.message : String(error) }
       }
     },
-    async acquire(deploymentId, functionId) {
+    async acquire(deploymentId, functionId, pin) {
       const { runtime } = await opened().catch((error: unknown) => {
         throw new Unavailable('Functions cannot run here', error)
       })
-      return runtime.acquire(functionId, () => loading(deploymentId, functionId))
+      return runtime.acquire(functionId, () => loading(deploymentId, functionId), pin)
+    },
+    async start(deploymentId, functionId) {
+      const { runtime } = await opened()
+      await runtime.start(await loading(deploymentId, functionId))
     },
     async tryOut(deploymentId, path, { onLine, signal }) {
       const { runtime } = await opened()

@@ -1,10 +1,11 @@
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
-import { and, eq } from 'drizzle-orm'
+import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { deploy, visit } from '../../../test/deploy.ts'
 import { logOf, newDeployment, untilEnded } from '../../../test/deployments.ts'
 import { buildOutput, handler } from '../../../test/functions.ts'
 import { askImage, imagePath, picture, seen, storedImages } from '../../../test/images.ts'
+import { loggedRequests } from '../../../test/logged-requests.ts'
 import { newOwner, type Owner } from '../../../test/scenario.ts'
 import { requestLogs } from '../request-logs/table.ts'
 
@@ -86,9 +87,7 @@ test('a Function may be the source, behind a middleware', { timeout: 60_000 }, a
   }
   // The Function itself is still there, and what was asked for the sake of images is in no log of requests.
   expect((await visit(platform, site.host, '/direct')).status).toBe(200)
-  await platform.api.requestLog.flush()
-  const paths = platform.api.db.select({ path: requestLogs.path }).from(requestLogs)
-  const rows = await paths.where(and(eq(requestLogs.deploymentId, id)))
+  const rows = await loggedRequests(platform, eq(requestLogs.deploymentId, id), 4)
   expect(rows.map(({ path }) => path).toSorted()).toEqual(
     [imagePath('/who?n=1'), imagePath('/closed'), imagePath('/crash'), '/direct'].toSorted(),
   )

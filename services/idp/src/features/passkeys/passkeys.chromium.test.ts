@@ -51,9 +51,10 @@ describeInChromium('passkeys, end to end (identity.md)', (open) => {
     await addPasskey(page, 'Token')
     await page.getByRole('heading', { name: 'Token' }).waitFor()
     await forget(page)
+    // The finger is wrong before the page offers passkeys by itself, so that the offer signs nobody in meanwhile.
     await authenticator.answerAtOnce(false)
-    await page.goto(`${idp.url}/sign-in`)
     await authenticator.verifyUser(false)
+    await page.goto(`${idp.url}/sign-in`)
     await authenticator.answerAtOnce(true)
     const button = page.getByRole('button', { name: 'Sign in with a passkey' })
     await button.click()

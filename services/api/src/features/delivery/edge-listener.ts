@@ -1,0 +1,224 @@
+import { randomBytes } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { ApiError } from '@platform/errors/api-error'
+import { FunctionFailure } from '@platform/function-runtime/function-runtime'
+import { listen, type Listening } from '@platform/service/http-server'
+import { observeRequest } from '@platform/service/metrics'
+import { readBody } from '@platform/service/read-body'
+import type { Deps } from '../../deps.ts'
+import { header } from '../../http/exchange.ts'
+import { limitBody } from '../../http/limit-body.ts'
+import { sendChunk } from '../../http/send-content.ts'
+import { functionIdOf } from '../functions/functions.ts'
+import { pairsOf } from './answer-headers.ts'
+import { callFunction } from './call-function.ts'
+import { ClientLeft, failureOf, sayFailure } from './deliver-function.ts'
+import { askForUpgrade, join, unlessSilent, upgradedHead } from './deliver-upgrade.ts'
+import {
+  FAILURE_HEADER,
+  LEASE_HEADER,
+  type LeaseAnswer,
+  LEASES_PATH,
+  leaseRequest,
+  MESSAGE_MS,
+  signedAnswer,
+  SIGNATURE_HEADER,
+  writeFailure,
+} from './edge-messages.ts'
+import { cleanAnswerHeaders } from './headers.ts'
+import type { FunctionLease } from './function-lease.ts'
+import type { PinnedSlots } from './pinned-slots.ts'
+import { requestBody } from './request-body.ts'
+import { responseOn } from './response-on.ts'
+import { flatten } from './visit.ts'
+
+/** A slot that was promised and not asked is given back after this time. */
+const PROMISED_MS = 10_000
+const MESSAGE_BYTES_MAX = 16_384
+/** A visitor's 16 KiB, and what the other edge adds. */
+const HEADER_BYTES_MAX = 65_536
+const OPERATION = 'relayToSlot'
+
+type ListenerDeps = Pick<Deps, 'now' | 'logger' | 'functions' | 'functionTimings' | 'membership' | 'edgeSigner'>
+
+interface Promised {
+  lease: FunctionLease
+  deploymentId: string
+  /** Of the Function. */
+  path: string
+}
+
+const ofConnection = ['connection', 'keep-alive', 'transfer-encoding', 'expect', LEASE_HEADER]
+
+function headersOf(incoming: IncomingMessage, { lease }: Promised): Record<string, string | string[]> {
+  const headers = { ...(incoming.headers as Record<string, string | string[]>), ...lease.headers }
+  for (const name of ofConnection) delete headers[name]
+  return headers
+}
+
+const hostnameOf = (incoming: IncomingMessage): string => (incoming.headers.host ?? '').replace(/:\d+$/, '')
+
+function answerWith(outgoing: ServerResponse, status: number, headers: Record<string, string> = {}, body = ''): void {
+  outgoing.writeHead(status, { ...headers, 'content-length': String(Buffer.byteLength(body)) }).end(body)
+}
+
+/**
+ * Listens for the other edges: it promises them the slots of pins that this edge owns, and passes their requests on to these. Whoever asks has to
+ * hold the master keys. The network between edges has to be the operator's own, since visitors' requests go over it as they are.
+ *
+ * Stop it after `membership.leave()`: who still asks is told that the pin is another's, and looks it up again.
+ */
+export async function startEdgeListener(
+  deps: ListenerDeps,
+  pinned: PinnedSlots,
+  at: { host: string; port: number },
+): Promise<Listening> {
+  const { now, logger, functions, functionTimings: timings, membership, edgeSigner } = deps
+  const promises = new Map<string, Promised & { timer: NodeJS.Timeout }>()
+
+  function take(incoming: IncomingMessage): Promised | undefined {
+    const id = header(incoming, LEASE_HEADER) ?? ''
+    const promised = promises.get(id)
+    promises.delete(id)
+    clearTimeout(promised?.timer)
+    return promised
+  }
+
+  function readMessage(text: string, signature: string | undefined) {
+    if (signature === undefined || !edgeSigner.verify(text, signature)) return undefined
+    const message = leaseRequest.parse(JSON.parse(text))
+    return Math.abs(now().getTime() - message.sentAt) <= MESSAGE_MS ? message : undefined
+  }
+
+  async function promise(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    limitBody(incoming)
+    const text = (await readBody(incoming, MESSAGE_BYTES_MAX)).toString()
+    const message = readMessage(text, header(incoming, SIGNATURE_HEADER))
+    if (!message) {
+      answerWith(outgoing, 401)
+      return
+    }
+    const { edgeId, deploymentId, path } = message
+    const fn = { id: functionIdOf(deploymentId, path), deploymentId, path }
+    const pin = { keyHash: Buffer.from(message.keyHash, 'base64url'), expiresAt: new Date(message.expiresAt) }
+    const lease = edgeId === membership.id ? await pinned.acquireOwn(fn, pin) : undefined
+    if (!lease) {
+      answerWith(outgoing, 421)
+      return
+    }
+    const id = randomBytes(24).toString('base64url')
+    const timer = setTimeout(() => {
+      promises.delete(id)
+      lease.release()
+    }, PROMISED_MS).unref()
+    promises.set(id, { lease, deploymentId, path, timer })
+    const answer: LeaseAnswer = {
+      lease: id,
+      slot: lease.slot,
+      instance: lease.instance,
+      isRestarted: lease.headers?.['x-sticky-restarted'] !== undefined,
+    }
+    const body = JSON.stringify(answer)
+    const signature = edgeSigner.sign(signedAnswer(text, body))
+    answerWith(outgoing, 201, { 'content-type': 'application/json', [SIGNATURE_HEADER]: signature }, body)
+  }
+
+  function relay(promised: Promised, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const { 'content-length': length, 'transfer-encoding': encoding } = incoming.headers
+    const body = length !== undefined || encoding !== undefined ? requestBody(incoming, outgoing) : null
+    const call = {
+      method: incoming.method ?? 'GET',
+      path: incoming.url ?? '/',
+      headers: headersOf(incoming, promised),
+      body,
+    }
+    return new Promise((resolve, reject) => {
+      const control = callFunction(promised.lease, call, timings, {
+        isClientDue: () => body?.readableLength === 0 && !incoming.complete && incoming.readableLength === 0,
+        onHead(status, received) {
+          outgoing.writeHead(status, flatten(cleanAnswerHeaders(received, hostnameOf(incoming))))
+          if (!received.some(([name]) => name === 'content-length')) outgoing.flushHeaders()
+        },
+        onData(chunk) {
+          if (outgoing.write(chunk)) return true
+          outgoing.once('drain', () => control.resume())
+          return false
+        },
+        onEnd() {
+          outgoing.end()
+          resolve()
+        },
+        onError: reject,
+      })
+      outgoing.once('close', () => {
+        if (!outgoing.writableFinished) control.abort(new ClientLeft())
+      })
+    })
+  }
+
+  async function relayUpgrade(promised: Promised, incoming: IncomingMessage, outgoing: ServerResponse, head: Buffer) {
+    const { socket } = incoming
+    const { lease } = promised
+    const headers = headersOf(incoming, promised)
+    const call = { method: 'GET', path: incoming.url ?? '/', headers: { ...headers, connection: 'upgrade' } }
+    const { response, upgraded } = await askForUpgrade(socket, lease, call, timings)
+    const received = cleanAnswerHeaders(pairsOf(response.headers), hostnameOf(incoming))
+    if (upgraded) {
+      lease.countAsStream()
+      outgoing.detachSocket(socket)
+      socket.write(upgradedHead(received), 'latin1')
+      await new Promise<void>((resolve) => join(socket, upgraded, head, () => resolve()))
+      return
+    }
+    outgoing.writeHead(response.statusCode ?? 502, [...flatten(received), 'connection', 'close'])
+    for await (const chunk of unlessSilent(response, socket, timings.silentMs)) await sendChunk(outgoing, chunk)
+    outgoing.end()
+  }
+
+  /** Tells the other edge what went wrong, or cuts off an answer that had begun. */
+  async function fail(
+    promised: Promised | undefined,
+    incoming: IncomingMessage,
+    outgoing: ServerResponse,
+    error: Error,
+  ) {
+    if (error instanceof ClientLeft || incoming.socket.destroyed) return
+    if (error instanceof ApiError && error.status < 500) {
+      answerWith(outgoing, error.status, { connection: 'close' })
+      return
+    }
+    const failure = promised ? await failureOf(error, promised.lease) : error
+    if (promised && failure instanceof FunctionFailure)
+      sayFailure(functions, promised, promised.lease, header(incoming, 'x-request-id'), failure)
+    else if (!(failure instanceof FunctionFailure)) logger.warn({ err: error }, 'a request of another edge failed')
+    if (outgoing.headersSent) outgoing.destroy()
+    else answerWith(outgoing, 502, { [FAILURE_HEADER]: writeFailure(failure), connection: 'close' })
+  }
+
+  async function serve(incoming: IncomingMessage, outgoing: ServerResponse, head?: Buffer): Promise<void> {
+    const startedAt = performance.now()
+    const promised = take(incoming)
+    try {
+      if (promised && head) await relayUpgrade(promised, incoming, outgoing, head)
+      else if (promised) await relay(promised, incoming, outgoing)
+      else if (incoming.headers[LEASE_HEADER] !== undefined)
+        throw new Error('Nothing is promised by this name any more')
+      else if (incoming.method === 'POST' && incoming.url === LEASES_PATH) await promise(incoming, outgoing)
+      else answerWith(outgoing, 404)
+    } catch (error) {
+      await fail(promised, incoming, outgoing, error as Error)
+    } finally {
+      promised?.lease.release()
+      observeRequest(OPERATION, outgoing.statusCode, performance.now() - startedAt)
+    }
+  }
+
+  const server = await listen((incoming, outgoing) => void serve(incoming, outgoing), at.host, at.port, undefined, {
+    // What other edges pass on takes its time; what they say themselves is a line.
+    requestTimeoutMs: 0,
+    headerBytesMax: HEADER_BYTES_MAX,
+    isUpgrade: ({ headers }) => headers[LEASE_HEADER] !== undefined && headers.upgrade === 'websocket',
+    onUpgrade: (incoming, socket, head) => void serve(incoming, responseOn(incoming, socket), head),
+  })
+  return server
+}
