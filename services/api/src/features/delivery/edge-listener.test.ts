@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream'
 import { newId } from '@platform/runtime/new-id'
 import { startPlatform, type TestEdge, type TestPlatform } from '@platform/testing/platform'
 import { eq, sql } from 'drizzle-orm'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { visit } from '../../../test/deploy.ts'
 import { newOwner, type Owner } from '../../../test/scenario.ts'
 import { deployStickySite, openEvents, openSocket } from '../../../test/sticky-site.ts'
@@ -131,6 +131,18 @@ describe('the internal listener', () => {
     expect([full.status, full.headers['x-platform-error']]).toEqual([503, 'function_overloaded'])
     await expect.poll(async () => (await visit(second, site.host, path)).status, { timeout: 15_000 }).toBe(200)
   }, 40_000)
+
+  test('keeps a slot warm for as long as the URL is good that the other edge was asked by', async () => {
+    const key = 'for a day'
+    await pinnedHere(site, undefined, key)
+    const path = await site.mint({ key, expiresInSeconds: 86_400 })
+    const acquire = vi.spyOn(platform.api.functions, 'acquire')
+    onTestFinished(() => acquire.mockRestore())
+    await site.who(path, second)
+    expect(acquire.mock.calls.map(([deploymentId, , pin]) => [deploymentId, (pin?.forMs ?? 0) > 86_000_000])).toEqual([
+      [site.id, true],
+    ])
+  })
 
   test('is on this machine alone unless it is told its address', () => {
     expect(new URL(url).hostname).toBe('127.0.0.1')

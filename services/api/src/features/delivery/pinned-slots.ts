@@ -55,8 +55,8 @@ export interface PinnedSlots {
 type PinnedDeps = Pick<Deps, 'db' | 'now' | 'logger' | 'functions' | 'membership'>
 
 /**
- * Pins are rows, and each belongs to one edge, which keeps in mind what it owns for as long as its lease lives: the requests of a pin
- * ask the database once. Of the pins of others it remembers who has them, and they say where that is no longer so.
+ * Each pin is a row and belongs to one edge. The owner reads the row once and remembers the pin until its lease ends. Other edges
+ * remember who the owner is; an edge that no longer owns a pin says so when it is asked.
  */
 export function openPinnedSlots(deps: PinnedDeps, others: OtherEdges): PinnedSlots {
   const { db, now, logger, functions, membership } = deps

@@ -16,8 +16,7 @@ type ShownDeps = Pick<Deps, 'db' | 'now' | 'appsUrl'>
 /**
  * Makes an ACTIVE deployment what its environment serves: a rollback, or the way back from one. Nothing is built. It takes a
  * sequence number of its own, so that deployments which are still being built do not take its place; one that is created later does.
- * Safe to repeat. Its Functions are started first, on the edges where those of its predecessor run; the switch waits for that at most
- * 2 s.
+ * Safe to repeat. Before the switch its Functions are started on the edges that run those of its predecessor, which takes 2 s at most.
  *
  * Throws Conflict for one that is not ACTIVE, or was retired. Its row is locked before it is judged, so that it cannot be retired
  * meanwhile (D83).
