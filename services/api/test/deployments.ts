@@ -6,7 +6,7 @@ import { and, asc, eq, sql } from 'drizzle-orm'
 import { createFunctionCredential, storeFunctionCredential } from '../src/features/api-keys/function-credential.ts'
 import { hostnames } from '../src/features/applications/hostnames-table.ts'
 import { environments, type EnvironmentSlug } from '../src/features/applications/table.ts'
-import { buildLogs, deployments } from '../src/features/deployments/table.ts'
+import { buildLogs, deploymentFunctions, deployments } from '../src/features/deployments/table.ts'
 import type { Deployment } from '../src/features/deployments/transitions.ts'
 import { enlivenBlobs } from '../src/features/storage/enliven-blobs.ts'
 import { receiveBody } from '../src/features/storage/receive-body.ts'
@@ -173,4 +173,25 @@ export async function newFunction(
   const { clientId: id, secret } = credential
   const { environmentId } = deployment
   return { id, secret, token: await tokenOf(platform, id, secret), deploymentId: deployment.id, environmentId }
+}
+
+/** An ACTIVE deployment whose Functions have rows and no files, for what only looks them up. Answers their ids, in the order of the paths. */
+export async function deployFunctions(
+  platform: Api,
+  owner: Pick<Owner, 'organizationId' | 'applicationId'>,
+  paths: readonly string[],
+): Promise<{ deploymentId: string; ids: string[] }> {
+  const { id: deploymentId } = await newDeployment(platform, owner, { status: 'ACTIVE' })
+  const rows = paths.map((path) => ({
+    id: newId(),
+    deploymentId,
+    path,
+    kind: 'handler' as const,
+    handler: 'index.js',
+    isWeb: false,
+    hasHelpers: false,
+    environment: {},
+  }))
+  if (rows.length > 0) await platform.api.db.insert(deploymentFunctions).values(rows)
+  return { deploymentId, ids: rows.map(({ id }) => id) }
 }

@@ -2,13 +2,12 @@ import { newId } from '@platform/runtime/new-id'
 import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { newDeployment } from '../../../test/deployments.ts'
+import { deployFunctions } from '../../../test/deployments.ts'
 import { newOwner, type Owner } from '../../../test/scenario.ts'
 import { functionTime } from '../products/table.ts'
 import { setBillingCap } from '../products/products.ts'
 import { setQuota } from '../products/quotas.ts'
 import { discardLostSlots, recordFunctionUsage } from './record-usage.ts'
-import { deploymentFunctions } from '../deployments/table.ts'
 import { functionSlots } from './table.ts'
 
 const HOUR_MS = 3_600_000
@@ -19,22 +18,6 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 
-/** A deployment with Functions at these paths; answers their ids. */
-async function deployFunctions(owner: Owner, paths: readonly string[]) {
-  const { id: deploymentId } = await newDeployment(platform, owner, { status: 'ACTIVE' })
-  const rows = paths.map((path) => ({
-    id: newId(),
-    deploymentId,
-    path,
-    kind: 'handler' as const,
-    handler: 'index.js',
-    isWeb: false,
-    hasHelpers: false,
-    environment: {},
-  }))
-  if (rows.length > 0) await platform.api.db.insert(deploymentFunctions).values(rows)
-  return { deploymentId, ids: rows.map(({ id }) => id) }
-}
 const did = (functionId: string, more = {}) => ({
   functionId,
   slots: 1,
@@ -54,7 +37,7 @@ const list = async (owner: Owner, deploymentId: string, query = '') =>
 describe('the Functions of a deployment', () => {
   test('are listed with what they take on all edges and did since they were deployed (wire.md)', async () => {
     const owner = await newOwner(platform)
-    const { deploymentId, ids } = await deployFunctions(owner, ['api/hello', '_render'])
+    const { deploymentId, ids } = await deployFunctions(platform, owner, ['api/hello', '_render'])
     const [hello = '', render = ''] = ids
     const edges = [newId(), newId()]
     for (const edge of edges)
@@ -84,7 +67,7 @@ describe('the Functions of a deployment', () => {
   test('go on by a cursor, which belongs to this list alone', async () => {
     const owner = await newOwner(platform)
     const paths = Array.from({ length: 7 }, (_, n) => `f${n}`)
-    const { deploymentId } = await deployFunctions(owner, paths)
+    const { deploymentId } = await deployFunctions(platform, owner, paths)
     const seen: string[] = []
     for (let cursor: string | null = ''; cursor !== null;) {
       const page = await list(owner, deploymentId, `?limit=3${cursor && `&cursor=${cursor}`}`)
@@ -94,14 +77,14 @@ describe('the Functions of a deployment', () => {
     }
     expect(seen).toEqual(paths)
     const { nextCursor } = await list(owner, deploymentId, '?limit=3')
-    const { deploymentId: other } = await deployFunctions(owner, [])
+    const { deploymentId: other } = await deployFunctions(platform, owner, [])
     const answer = await platform.call(owner.token, `GET /deployments/${other}/functions?cursor=${nextCursor}`)
     expect(answer.status).toBe(400)
   })
 
   test('have no slots of an edge that said nothing for 15 s, and none are left after a minute', async () => {
     const owner = await newOwner(platform)
-    const { deploymentId, ids } = await deployFunctions(owner, ['f'])
+    const { deploymentId, ids } = await deployFunctions(platform, owner, ['f'])
     const [id = ''] = ids
     const edge = newId()
     const at = platform.clock.now()
@@ -122,7 +105,7 @@ describe('the Functions of a deployment', () => {
 
 test('usage of many edges at once adds up, whatever the order they name Functions in; what is gone is passed over', async () => {
   const owner = await newOwner(platform)
-  const { deploymentId, ids } = await deployFunctions(owner, ['a', 'b', 'c'])
+  const { deploymentId, ids } = await deployFunctions(platform, owner, ['a', 'b', 'c'])
   await Promise.all(
     Array.from({ length: 30 }, (_, n) => {
       const order = n % 2 === 0 ? ids : ids.toReversed()
@@ -156,7 +139,7 @@ describe('Function time (D77)', () => {
 
   test('beyond what is included refuses deployments, until a billing cap allows more', async () => {
     const owner = await newOwner(platform)
-    const { ids } = await deployFunctions(owner, ['f'])
+    const { ids } = await deployFunctions(platform, owner, ['f'])
     const [id = ''] = ids
     await setQuota(platform.api, owner.organizationId, 'function_hours_per_month', 2)
     await recordFunctionUsage(platform.api, newId(), [did(id, { busyMs: 2 * HOUR_MS - 1 })])
@@ -187,7 +170,7 @@ describe('Function time (D77)', () => {
 
   test('is counted by UTC months', async () => {
     const owner = await newOwner(platform)
-    const { ids } = await deployFunctions(owner, ['f'])
+    const { ids } = await deployFunctions(platform, owner, ['f'])
     const [id = ''] = ids
     const now = platform.clock.now()
     const lastMonth = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), 1) - 1)

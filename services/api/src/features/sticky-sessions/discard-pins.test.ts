@@ -4,10 +4,9 @@ import { newId } from '@platform/runtime/new-id'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { newDeployment } from '../../../test/deployments.ts'
+import { deployFunctions } from '../../../test/deployments.ts'
 import { newOwner } from '../../../test/scenario.ts'
 import { startWorker } from '../../roles/worker.ts'
-import { deploymentFunctions } from '../deployments/table.ts'
 import { stickyPins } from './table.ts'
 
 let platform: TestPlatform
@@ -18,18 +17,8 @@ afterAll(() => platform.close())
 
 test('the worker discards pins whose URLs have expired, however many, and no other', async () => {
   const { db } = platform.api
-  const { id: deploymentId } = await newDeployment(platform, await newOwner(platform), { status: 'ACTIVE' })
-  const functionId = newId()
-  await db.insert(deploymentFunctions).values({
-    id: functionId,
-    deploymentId,
-    path: 'carts',
-    kind: 'handler',
-    handler: 'index.js',
-    isWeb: false,
-    hasHelpers: false,
-    environment: {},
-  })
+  const { ids } = await deployFunctions(platform, await newOwner(platform), ['carts'])
+  const functionId = one(ids)
   const pin = (ms: number) => ({
     functionId,
     keyHash: randomBytes(16),

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
+import { one } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
 import { holding } from '@platform/testkit/holding'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq, sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { newDeployment } from '../../../test/deployments.ts'
+import { deployFunctions } from '../../../test/deployments.ts'
 import { newOwner } from '../../../test/scenario.ts'
-import { deploymentFunctions } from '../deployments/table.ts'
 import { edges } from '../edges/table.ts'
 import { choosePinnedSlot, takePin } from './pins.ts'
 import { stickyPins } from './table.ts'
@@ -15,18 +15,8 @@ let platform: TestPlatform
 let functionId: string
 beforeAll(async () => {
   platform = await startPlatform()
-  const { id: deploymentId } = await newDeployment(platform, await newOwner(platform), { status: 'ACTIVE' })
-  functionId = newId()
-  await platform.api.db.insert(deploymentFunctions).values({
-    id: functionId,
-    deploymentId,
-    path: 'carts',
-    kind: 'handler',
-    handler: 'index.js',
-    isWeb: false,
-    hasHelpers: false,
-    environment: {},
-  })
+  const { ids } = await deployFunctions(platform, await newOwner(platform), ['carts'])
+  functionId = one(ids)
 })
 afterAll(() => platform.close())
 
