@@ -1,8 +1,10 @@
+import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
 import { startPostgres } from '@platform/embedded-postgres/start-postgres'
 import { freePort } from '@platform/testkit/free-port'
 import { Redis } from 'ioredis'
@@ -13,6 +15,7 @@ import { type IdentityProvider, startIdentityProvider } from './identity-provide
 import { cpuOfBackends } from './process-costs.ts'
 import { startServer } from './server-process.ts'
 
+const run = promisify(execFile)
 const repository = resolve(import.meta.dirname, '..')
 const scopes = [
   'platform:organizations:write',
@@ -24,6 +27,7 @@ const scopes = [
   'network:storage:read',
   'network:storage:write',
   'network:storage:delete',
+  'network:ai_gateway:chat',
 ]
 /** A service that takes the tokens of an identity provider that is measured by itself. */
 const AUDIENCE = 'https://api.example.com'
@@ -38,8 +42,10 @@ interface Platform {
   edgeOrigin: string
   /** The same process keeps the files and sockets of Functions here. */
   functionsFolder: string
-  /** Starts one more process of the API beside the first, on the same core, database and Redis. */
-  startAnotherApi(): Promise<{ origin: string; pid: number }>
+  /** Starts one more process of the API beside the first, on the same core, database and Redis. more: its own settings. */
+  startAnotherApi(more?: Record<string, string>): Promise<{ origin: string; pid: number }>
+  /** Runs a command of the operator's, such as `product grant`. Throws with its words if it fails. */
+  command(args: readonly string[]): Promise<void>
   /** Starts one more edge beside the first, on the same core, database and Redis. stop: safe to repeat. */
   startAnotherEdge(): Promise<{ origin: string; pid: number; stop(): Promise<void> }>
   /** Starts a worker, which runs its jobs at once. */
@@ -66,8 +72,13 @@ export interface Lab {
   audience: string
   /** An identity provider that is measured itself, apart from the platform's. One for each core. */
   identityProvider(core: Core): Promise<IdentityProvider>
-  /** Starts a program of ours or a peer on the measured core, its settings as its one argument. */
-  startPeer(name: string, script: string, settings: Record<string, unknown>): Promise<{ origin: string; pid: number }>
+  /** Starts a program of ours or a peer, its settings as its one argument. core: the measured one unless said. */
+  startPeer(
+    name: string,
+    script: string,
+    settings: Record<string, unknown>,
+    core?: Core,
+  ): Promise<{ origin: string; pid: number }>
   /** Makes an empty folder that is gone after the run. */
   makeFolder(): Promise<string>
   /** CPU microseconds that the databases have used for us so far; undefined where it cannot be known. */
@@ -141,13 +152,13 @@ export async function openLab(config: Config, env: Record<string, string>): Prom
         identityProviders.set(core, idp)
         return idp
       },
-      async startPeer(name, script, settings) {
+      async startPeer(name, script, settings, core = 'server') {
         const port = await freePort()
         const origin = `http://127.0.0.1:${port}`
         const given = { databaseUrl: databases.api, redisUrl: config.redisUrl, port, ...settings }
         const server = await startServer({
           name,
-          core: 'server',
+          core,
           script,
           arguments: [JSON.stringify(given)],
           cwd: repository,
@@ -214,6 +225,16 @@ async function startPlatform({
   const idp = await startIdentityProvider({ core: 'load', databaseUrl: databases.idp, audience: apiUrl, env })
   const { issuer } = idp
   closing.push(idp.stop)
+  const settings = {
+    ...env,
+    PUBLIC_URL: apiUrl,
+    EDGE_PORT: String(edgePort),
+    S3_PORT: '0',
+    DATABASE_URL: databases.api,
+    IDP_URL: issuer,
+    OBJECTS_URL: pathToFileURL(objects).href,
+    FUNCTION_EGRESS: 'none',
+  }
   const startRole = async (role: string, port: number, readyUrl: string, more: Record<string, string> = {}) => {
     const { FUNCTIONS_FOLDER = await makeFolder() } = more
     const server = await startServer({
@@ -222,19 +243,7 @@ async function startPlatform({
       script: 'services/api/src/main.ts',
       arguments: [role],
       cwd: repository,
-      env: {
-        ...env,
-        PUBLIC_URL: apiUrl,
-        PORT: String(port),
-        EDGE_PORT: String(edgePort),
-        S3_PORT: '0',
-        DATABASE_URL: databases.api,
-        IDP_URL: issuer,
-        OBJECTS_URL: pathToFileURL(objects).href,
-        FUNCTIONS_FOLDER,
-        FUNCTION_EGRESS: 'none',
-        ...more,
-      },
+      env: { ...settings, PORT: String(port), FUNCTIONS_FOLDER, ...more },
       readyUrl,
     })
     closing.push(server.stop)
@@ -259,7 +268,13 @@ async function startPlatform({
     apiPid: api.pid,
     edgeOrigin: `http://127.0.0.1:${edgePort}`,
     functionsFolder,
-    startAnotherApi: async () => startApi('api', await freePort()),
+    startAnotherApi: async (more) => startApi('api', await freePort(), more),
+    async command(args) {
+      await run(process.execPath, ['services/api/src/cli.ts', ...args], {
+        cwd: repository,
+        env: { ...settings, PORT: String(apiPort), FUNCTIONS_FOLDER: functionsFolder },
+      })
+    },
     async startAnotherEdge() {
       const port = await freePort()
       const origin = `http://127.0.0.1:${port}`

@@ -8,6 +8,7 @@ import { pinning } from './cores.ts'
 import { openLab } from './lab.ts'
 import { runSuite, type SuiteResult } from './run-suite.ts'
 import type { Suite } from './suite.ts'
+import { ai, aiDelay, aiOpenStreams, aiStream } from './suites/ai.ts'
 import { exchange } from './suites/exchange.ts'
 import { imageHit, imageMemory, imageMiss } from './suites/images.ts'
 import { list } from './suites/list.ts'
@@ -76,6 +77,10 @@ const suites: readonly Suite[] = [
   objectLists,
   rcloneSync,
   routes,
+  ai,
+  aiStream,
+  aiDelay,
+  aiOpenStreams,
 ]
 
 const ROUNDS_MIN = 1

@@ -11,7 +11,7 @@ const shown = (value: number | undefined, digits: number): string => (value === 
 function verdict({ cpuRatio, throughputRatio, p50Ratio, p99Ratio, p50Ms, aim }: Row): string {
   const parts: string[] = []
   if (aim.cpuRatioMax !== undefined && cpuRatio !== undefined)
-    parts.push(`${cpuRatio <= aim.cpuRatioMax ? 'met' : 'missed'}: CPU ≤ ${aim.cpuRatioMax} ×`)
+    parts.push(`${cpuRatio <= aim.cpuRatioMax ? 'met' : 'missed'}: CPU ≤ ${Number(aim.cpuRatioMax.toFixed(2))} ×`)
   if (aim.throughputRatioMin !== undefined)
     parts.push(
       `${throughputRatio >= aim.throughputRatioMin ? 'met' : 'missed'}: throughput ≥ ${Number(aim.throughputRatioMin.toFixed(2))} ×`,

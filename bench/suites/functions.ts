@@ -11,6 +11,7 @@ import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { deployFunctions, WHO } from '../function-site.ts'
+import { percentiles } from '../percentiles.ts'
 import { proportionalMemoryOf } from '../process-costs.ts'
 import type { Suite, Trial } from '../suite.ts'
 
@@ -104,12 +105,6 @@ const echoTrial = (name: string, pid: number, to: RequestOptions): Trial => ({
     return { perSecond: took.length / elapsed, seconds: elapsed, ...percentiles(took) }
   },
 })
-
-function percentiles(times: number[]): { p50Ms: number; p99Ms: number } {
-  const sorted = times.toSorted((a, b) => a - b)
-  const at = (share: number) => sorted[Math.floor(share * (sorted.length - 1))] ?? 0
-  return { p50Ms: at(0.5), p99Ms: at(0.99) }
-}
 
 /** Messages of WebSockets, each answered before the next is sent. */
 export const functionSockets: Suite = {

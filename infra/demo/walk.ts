@@ -3,6 +3,8 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { resolve } from 'node:path'
+import { createInterface } from 'node:readline'
+import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from '@aws-sdk/client-s3'
@@ -32,6 +34,7 @@ const scopes = [
   'network:storage:read',
   'network:storage:write',
   'network:storage:delete',
+  'network:ai_gateway:chat',
 ]
 
 function say(step: string, ...details: string[]): void {
@@ -141,6 +144,7 @@ export async function walk(where: Where): Promise<void> {
   const hostname = await deploy(where, token, application)
   await run(where, token, application.id, hostname)
   await build(where, token, application.id)
+  await chat(where, token, organization.id)
 
   say('All answers were right.')
 }
@@ -349,6 +353,33 @@ async function build({ baseUrl }: Where, token: string, applicationId: string): 
     if (!reason.includes('builds cannot run here')) throw error
     process.stdout.write(`    ${reason}\n`)
   }
+}
+
+/** A model: its words are printed as they come. */
+async function chat({ baseUrl }: Where, token: string, organizationId: string): Promise<void> {
+  say('23. A model answers word by word; this one runs in the platform itself and repeats what it is told')
+  const messages = [{ role: 'user', content: 'The words of an answer come one by one.' }]
+  const sent = new Request(
+    `${baseUrl}/ai/v1/chat/completions`,
+    json(token, { model: 'local/echo', stream: true, messages }),
+  )
+  sent.headers.set('x-organization-id', organizationId)
+  const answer = await fetch(sent)
+  process.stdout.write(`    POST /ai/v1/chat/completions → ${answer.status}\n    `)
+  if (!answer.ok || !answer.body) throw new Error(`Expected a stream, got ${await answer.text()}`)
+  let said = ''
+  let isDone = false
+  for await (const line of createInterface(Readable.fromWeb(answer.body))) {
+    if (line === 'data: [DONE]') isDone = true
+    else if (line.startsWith('data: ')) {
+      const { choices } = JSON.parse(line.slice('data: '.length)) as { choices: { delta: { content?: string } }[] }
+      const word = choices[0]?.delta.content ?? ''
+      process.stdout.write(word)
+      said += word
+    }
+  }
+  process.stdout.write('\n')
+  deepStrictEqual([said.endsWith('it repeats: The words of an answer come one by one.'), isDone], [true, true])
 }
 
 /** Asks again every half second until there is something. Throws after 20 s. */

@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto'
-import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { scopeCatalogue } from '@platform/auth/scopes'
@@ -45,6 +45,7 @@ interface Answer {
 
 type GuardedFetch = NonNullable<NonNullable<Parameters<typeof composeApi>[1]>['guardedFetch']>
 type TransformerOptions = NonNullable<NonNullable<Parameters<typeof composeApi>[1]>['imageTransformer']>
+type AiTimings = NonNullable<NonNullable<Parameters<typeof composeApi>[1]>['aiTimings']>
 type ApiDeps = Awaited<ReturnType<typeof composeApi>>['deps']
 type IdpDeps = Awaited<ReturnType<typeof composeIdp>>['deps']
 
@@ -74,6 +75,8 @@ export interface TestPlatform {
   /** The API's database, for connections of a test's own. */
   databaseUrl: string
   clock: TestClock
+  /** Where the file of AI providers is, for tests that change it. */
+  aiProvidersPath: string
   /** For what no endpoint does: changing a role, a plan, or time-travelling rows. */
   api: ApiDeps
   idp: IdpDeps
@@ -115,6 +118,12 @@ export async function startPlatform(
     guardedFetch?: GuardedFetch
     /** How long images may take, where a test cannot wait for it. */
     imageTransformer?: TransformerOptions
+    /** How long things may take at the AI gateway, where a test cannot wait for it. */
+    aiTimings?: AiTimings
+    /** What the operator's file of AI providers and models holds. */
+    aiProviders?: object
+    /** Called with each line that the API logs, whatever its level; else nothing is logged. */
+    onLogLine?: (line: string) => void
     /** Further variables of the API. */
     env?: Record<string, string>
   } = {},
@@ -153,6 +162,8 @@ export async function startPlatform(
   const idp = await composeIdp(idpConfig, { now: clock.now, logger: createLogger('idp', 'silent') })
   const idpServer = await startIdp(idp.deps, { host: 'localhost', port: idpPort })
 
+  const aiProvidersPath = join(functionsFolder, 'ai-providers.json')
+  if (options.aiProviders) await writeFile(aiProvidersPath, JSON.stringify(options.aiProviders))
   const apiEnvironment = {
     ...shared,
     PUBLIC_URL: apiUrl,
@@ -168,16 +179,19 @@ export async function startPlatform(
     FUNCTION_SANDBOX: 'auto',
     FUNCTION_EGRESS: 'host',
     FUNCTIONS_FOLDER: functionsFolder,
+    AI_PROVIDERS: options.aiProviders && aiProvidersPath,
     ...options.env,
   }
   const apiConfig = loadApiConfig(apiEnvironment)
   await migrateApi(apiConfig)
+  const { onLogLine } = options
   const api = await composeApi(apiConfig, {
     now: clock.now,
-    logger: createLogger('api', 'silent'),
+    logger: onLogLine ? createLogger('api', 'trace', { write: onLogLine }) : createLogger('api', 'silent'),
     ...(options.heartbeatMs !== undefined && { heartbeatMs: options.heartbeatMs }),
     ...(options.guardedFetch && { guardedFetch: options.guardedFetch }),
     ...(options.imageTransformer && { imageTransformer: options.imageTransformer }),
+    ...(options.aiTimings && { aiTimings: options.aiTimings }),
   })
   const edgeServer = await startEdge(api.deps, { host: 'localhost', port: edgePort })
   const edgesAdded: TestEdge[] = []
@@ -269,6 +283,7 @@ export async function startPlatform(
     s3Url: `http://localhost:${apiServer.s3Port}`,
     databaseUrl: apiDatabase,
     clock,
+    aiProvidersPath,
     api: api.deps,
     idp: idp.deps,
     publicClientId: publicClient.id,

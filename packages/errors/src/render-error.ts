@@ -1,3 +1,4 @@
+import { AiError } from './ai-error.ts'
 import {
   ApiError,
   Forbidden,
@@ -66,18 +67,36 @@ const aiKinds: Record<number, readonly [type: string, code: string | null]> = {
   401: ['authentication_error', 'invalid_token'],
   403: ['permission_error', 'access_denied'],
   404: ['invalid_request_error', 'not_found'],
+  409: ['invalid_request_error', 'conflict'],
   413: ['invalid_request_error', 'request_too_large'],
   422: ['invalid_request_error', 'invalid_value'],
   429: ['rate_limit_error', 'rate_limit_exceeded'],
+  500: ['api_error', 'internal_error'],
+  503: ['api_error', 'service_unavailable'],
 }
 
-/** `{ error: { message, type, param, code } }`, all four always there (A §7 AI gateway errors, D21). */
-function renderAiGateway(error: ApiError): RenderedError {
-  const [type, code] = aiKinds[error.status] ?? ['api_error', null]
+/** The members of a failure of the AI gateway, all four of them always there. */
+export interface AiFailure {
+  message: string
+  type: string
+  param: string | null
+  code: string | null
+}
+
+/** What an answer, a stream or a usage event of the AI gateway says of a failure. Nothing of an unforeseen one shows. */
+export function describeAiFailure(thrown: unknown): AiFailure & { status: number } {
+  const error = known(thrown)
+  const { status, message } = error
+  if (error instanceof AiError) return { status, message, type: error.type, param: error.param, code: error.code }
+  const [type, code] = aiKinds[status] ?? ['api_error', null]
   const param = error instanceof ValidationFailed ? error.failures[0].property.slice(1).replaceAll('/', '.') : null
-  return json(error, {
-    error: { message: error.message, type, param, code: error instanceof Forbidden ? error.reason : code },
-  })
+  return { status, message, type, param, code: error instanceof Forbidden ? error.reason : code }
+}
+
+/** `{ error: { message, type, param, code } }` (A §7 AI gateway errors, D21). */
+function renderAiGateway(error: ApiError): RenderedError {
+  const { message, type, param, code } = describeAiFailure(error)
+  return json(error, { error: { message, type, param, code } })
 }
 
 const s3Codes: Record<number, string> = {

@@ -15,7 +15,7 @@ export const SIGNING_KEYS_LOCK = 7_150_110_472
 /** Held by the identity provider's process that makes a key for refresh tokens. */
 export const REFRESH_KEYS_LOCK = 7_150_110_473
 
-/** Held by the API's process that makes or drops a partition of its request log or runtime log. */
+/** Held by the API's process that makes or drops a partition of its request log, its runtime log or its AI usage. */
 export const REQUEST_LOG_DAYS_LOCK = 7_150_110_473
 
 /** Held by the process that deletes a batch of expired rows. */

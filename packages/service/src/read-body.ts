@@ -26,6 +26,8 @@ export async function readBody(incoming: IncomingMessage, bytesMax: number): Pro
   return chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)
 }
 
-/** The body's media type, in lower case and without parameters; empty where the request names none. */
-export const mediaType = (incoming: IncomingMessage): string =>
-  (incoming.headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? ''
+/** The media type of a Content-Type header, in lower case and without parameters. */
+export const mediaTypeOf = (contentType: string): string => contentType.split(';', 1)[0]?.trim().toLowerCase() ?? ''
+
+/** The body's media type; empty where the request names none. */
+export const mediaType = (incoming: IncomingMessage): string => mediaTypeOf(incoming.headers['content-type'] ?? '')

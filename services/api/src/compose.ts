@@ -6,6 +6,7 @@ import { openKeySet } from '@platform/auth/key-set'
 import { createTokenVerifier } from '@platform/auth/token-verifier'
 import { type GuardedFetch, openGuardedFetch } from '@platform/guarded-fetch/guarded-fetch'
 import { openImageTransformer, type TransformerOptions } from '@platform/image-transformer/image-transformer'
+import { ConfigError } from '@platform/runtime/config'
 import { runMigrations } from '@platform/runtime/migrate'
 import { createRequestRecord } from '@platform/service/request-record'
 import { openResources, type ResourceOverrides } from '@platform/service/service-resources'
@@ -18,6 +19,10 @@ import { openBlobs } from './drivers/objects/open-blobs.ts'
 import { endpoints } from './endpoints.ts'
 import { requireLiveKey } from './features/api-keys/reach.ts'
 import { openBuildQueue } from './features/builds/queue.ts'
+import { WrongProviderFile } from './features/ai-gateway/provider-file.ts'
+import { openAiGateway } from './features/ai-gateway/gateway.ts'
+import type { AiTimings } from './features/ai-gateway/timings.ts'
+import { openUsageRecorder } from './features/ai-governance/record-usage.ts'
 import { openActivityFeed } from './features/activity/feed.ts'
 import { openBuildLogFeed } from './features/deployments/build-log-feed.ts'
 import { openSiteDirectory } from './features/delivery/site-directory.ts'
@@ -46,6 +51,8 @@ interface Overrides extends ResourceOverrides {
   heartbeatMs?: number
   guardedFetch?: GuardedFetch
   imageTransformer?: TransformerOptions
+  /** How long things may take at the AI gateway, where a test cannot wait for it. */
+  aiTimings?: Partial<AiTimings>
 }
 
 interface Composed {
@@ -112,6 +119,16 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
   const guardedFetch = overrides.guardedFetch ?? openGuardedFetch()
   const transformer = openImageTransformer(overrides.imageTransformer)
   const images = openImageServer({ db, now, blobs, logger, guardedFetch, notifications, transformer })
+  const ai = await openAiGateway({
+    path: config.AI_PROVIDERS,
+    readVariable: config.readVariable,
+    logger,
+    now,
+    timings: overrides.aiTimings,
+  }).catch((error: unknown) => {
+    throw error instanceof WrongProviderFile ? new ConfigError(`AI_PROVIDERS: ${error.message}`) : error
+  })
+  const usage = openUsageRecorder({ db, logger })
   const uploadLeases = openLeases({ db, notifications })
   const { PUBLIC_URL: publicUrl, IDP_URL: idpUrl } = config
   const idp = discoverIssuer(idpUrl, config.IDP_INTERNAL_URL ?? idpUrl, now)
@@ -175,6 +192,9 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       functions,
       edgeWarmer,
       functionTimings: { firstByteMs: config.FUNCTION_FIRST_BYTE_MS, silentMs: config.FUNCTION_SILENT_MS },
+      // Until the operator's file of providers is read there are none.
+      ai,
+      usage,
       guardedFetch,
       images,
       place: {
@@ -199,6 +219,8 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       images.close()
       await requestLog.close()
       await runtimeLog.close()
+      await usage.close()
+      await ai.close()
       activityFeed.close()
       buildLogFeed.close()
       requestFeed.close()

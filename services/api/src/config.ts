@@ -93,6 +93,13 @@ const schema = z.object({
   FUNCTION_SILENT_MS: count
     .default(300_000)
     .describe('how many milliseconds an answer of a Function may be silent, such as 300000'),
+  AI_PROVIDERS: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'a JSON file of the AI providers and models, such as /etc/platform/ai-providers.json; `ai check` looks at it',
+    ),
   DEFAULT_PLAN: z
     .enum(['free', 'pro'])
     .default('free')
@@ -114,7 +121,10 @@ const schema = z.object({
     .describe('origins of pages that may call this API, with commas, such as https://console.example.com'),
 })
 
-export type Config = z.output<typeof schema>
+export type Config = z.output<typeof schema> & {
+  /** A variable that the file of AI_PROVIDERS names: a provider's key. */
+  readVariable: (name: string) => string | undefined
+}
 
 /** The domain that browsers count as one site with this host: cookies can be set for all of it. */
 function siteOf(host: string): string {
@@ -145,7 +155,7 @@ function refuseSharedSites(config: Config): void {
 
 /** Reads the environment, once. Throws ConfigError. */
 export function loadConfig(env: Record<string, string | undefined>): Config {
-  const config = readConfig(schema, env)
+  const config = { ...readConfig(schema, env), readVariable: (name: string) => env[name] }
   refuseSharedSites(config)
   if (config.EDGE_INTERNAL_URL !== undefined && config.EDGE_INTERNAL_PORT === 0)
     throw new ConfigError(

@@ -10,6 +10,8 @@ import type { Builder } from '@platform/source-builder/builder'
 import type { GuardedFetch } from '@platform/guarded-fetch/guarded-fetch'
 import type { AnsweredRequest } from '@platform/service/request-record'
 import type { ActivityFeed } from './features/activity/feed.ts'
+import type { AiGateway } from './features/ai-gateway/gateway.ts'
+import type { UsageRecorder } from './features/ai-governance/record-usage.ts'
 import type { BuildLogFeed } from './features/deployments/build-log-feed.ts'
 import type { Builds } from './features/builds/queue.ts'
 import type { FunctionTimings } from './features/delivery/call-function.ts'
@@ -129,6 +131,10 @@ export interface Deps {
   edgeWarmer: EdgeWarmer
   /** Makes images of those of deployments. */
   images: ImageServer
+  /** Models, and those who run them. */
+  ai: AiGateway
+  /** Takes note of what calls of models used. */
+  usage: UsageRecorder
   /** Asks origins that a deployment's routes lead to. */
   guardedFetch: GuardedFetch
   /** Where this process is, as request logs name it, and the header in which trusted proxies say where a visitor is. */

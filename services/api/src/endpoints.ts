@@ -1,4 +1,6 @@
 import { activityEndpoints } from './features/activity/routes.ts'
+import { aiGatewayEndpoints } from './features/ai-gateway/routes.ts'
+import { aiGovernanceEndpoints } from './features/ai-governance/routes.ts'
 import { apiKeyEndpoints } from './features/api-keys/routes.ts'
 import { applicationEndpoints } from './features/applications/routes.ts'
 import { artifactEndpoints } from './features/artifacts/routes.ts'
@@ -35,6 +37,8 @@ export const endpoints: readonly Endpoint[] = [
   ...apiKeyEndpoints,
   ...storageEndpoints,
   ...uploadEndpoints,
+  ...aiGatewayEndpoints,
+  ...aiGovernanceEndpoints,
   ...stickySessionEndpoints,
   ...requestLogEndpoints,
   ...runtimeLogEndpoints,

@@ -6,6 +6,9 @@ import { startApi } from './roles/api.ts'
 import { startEdge } from './roles/edge.ts'
 import { startWorker } from './roles/worker.ts'
 
+/** Reads the file of AI providers again when the operator says so. */
+const reloadOnHangup = ({ ai }: Deps): void => void process.on('SIGHUP', () => void ai.reload())
+
 const worker = (deps: Deps, { JOBS_EVERY_MS }: Config) => startWorker(deps, JOBS_EVERY_MS)
 const api = (deps: Deps, { HOST: host, PORT: port, S3_PORT: s3Port }: Config) => startApi(deps, { host, port, s3Port })
 const edge = (deps: Deps, config: Config) =>
@@ -40,7 +43,11 @@ const withFunctions =
 await runService({
   loadConfig,
   migrate,
-  compose,
+  async compose(config) {
+    const composed = await compose(config)
+    reloadOnHangup(composed.deps)
+    return composed
+  },
   roles: {
     all: withFunctions(async (deps, config) => [
       worker(deps, config),

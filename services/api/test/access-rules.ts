@@ -12,6 +12,9 @@ const scopes: Table<readonly string[]> = [
   [/^GET .*\/env-vars/, ['network:env_vars:read']],
   [/^(POST|PATCH) .*\/env-vars/, ['network:env_vars:write']],
   [/^DELETE .*\/env-vars/, ['network:env_vars:delete']],
+  [/\/provider-keys/, ['network:ai_gateway:policies']],
+  [/^GET \/ai\/v1\/(videos\/)?models/, ['network:ai_gateway:models']],
+  [/\/ai\/v1\//, ['network:ai_gateway:chat']],
   [/^GET \/organizations/, ['platform:organizations:read']],
   [/^POST \/organizations$/, ['platform:organizations:write']],
   [/^GET .*\/environments\//, ['network:storage:read']],
@@ -33,6 +36,7 @@ const scopes: Table<readonly string[]> = [
 const onlyFor: Table<'user' | 'function'> = [
   [/^POST \/organizations$/, 'user'],
   [/\/api-keys/, 'user'],
+  [/\/provider-keys/, 'user'],
   [/^POST \/sticky-sessions\/urls$/, 'function'],
 ]
 const tokenOf = { user: 'a user-backed token', function: 'a token of a Function' }
@@ -42,6 +46,7 @@ const notForMembers: Table<true> = [
   [/^(POST|PATCH|DELETE) \/organizations\/\{id\}\/env-vars/, true],
   [/^(POST|DELETE) \/api-keys/, true],
   [/^PUT \/applications\/\{id\}\/hostname$/, true],
+  [/\/provider-keys/, true],
 ]
 
 /** The scopes of which a token needs one. Throws with a sentence on what to add. */
@@ -105,6 +110,27 @@ function reach(operation: Operation, asker: Asker, { thing, on }: Reference, who
   }
 }
 
+/** Whose organization each application stands in: Ana's other is a second one in her first organization. */
+const organizationOf: Partial<Record<Whose, Whose>> = { ana: 'ana', "ana's other": 'ana', ben: 'ben' }
+
+/** D78: where a call of the AI gateway belongs, by its headers, and what it names below that. */
+function reachCall(asker: Asker, named: readonly { reference: Reference; whose: Whose }[]): Expected {
+  const whoseIs = (title: string) => named.find(({ reference }) => reference.thing.title === title)?.whose
+  const [organization, application] = [whoseIs('Organization'), whoseIs('Application')]
+  if (asker.kind === 'unknown' || organization === undefined || application === undefined) return 'done'
+  if (asker.kind === 'user') {
+    if (!asker.roles[organization]) return missing('Organization')
+    if (organizationOf[application] !== organization) return missing('Application')
+  } else {
+    if (organization !== asker.organization) return organization === 'nobody' ? missing('Organization') : denied
+    if (application !== asker.of) return application === 'nobody' ? missing('Application') : denied
+  }
+  const video = whoseIs('Video')
+  if (video !== undefined && video !== application) return missing('Video')
+  const model = whoseIs('Model')
+  return model === 'nobody' || model === 'malformed' ? missing('Model') : 'done'
+}
+
 const isOfPreview = (asker: Asker): boolean => asker.kind === 'function' && asker.environment === 'preview'
 
 /** The answer that D16 to D18 and wire.md's tables give, for a request that is right but for who asks and what it names. */
@@ -123,6 +149,7 @@ export function expectedAnswer(
   for (const { reference } of malformed) if (reference.on === 'path') return missing(reference.thing.title)
   if (malformed.length > 0) return { status: 422 }
 
+  if (named.some(({ reference }) => reference.on === 'header')) return reachCall(asker, named)
   const [first, ...below] = named
   if (!first) return 'done'
   const reached = reach(operation, asker, first.reference, first.whose)

@@ -7,6 +7,7 @@ const ajv = new Ajv({ strictSchema: true, strictTypes: false, allErrors: true })
 ajv.addVocabulary(['example', 'components'])
 ajv.addFormat('uuid', /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
 ajv.addFormat('date-time', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/) // narrower than RFC 3339 (A §1)
+ajv.addFormat('binary', true)
 ajv.addFormat('uri', (text: string) => URL.canParse(text))
 
 /**
@@ -63,7 +64,8 @@ export function faultsOfAnswer(operation: Operation, answer: RawAnswer): string[
   const documented = operation.responses[status]
   if (!documented) return [...faults, `${status} is not documented: ${text.slice(0, 500)}`]
   if (!documented.content) return text === '' ? faults : [...faults, `${status} has a body: ${text.slice(0, 500)}`]
-  const content = documented.content[mediaTypeOf(answer)]
+  const type = mediaTypeOf(answer)
+  const content = documented.content[type] ?? documented.content[`${type.split('/', 1)[0]}/*`]
   if (!content) return [...faults, `${status} came as ${mediaTypeOf(answer) || 'nothing'}`]
   if (mediaTypeOf(answer) !== 'application/json') return faults
   if (body === undefined) return [...faults, `${status} is no JSON: ${text.slice(0, 500)}`]

@@ -103,6 +103,12 @@ test('keys reencrypt seals everything under the first master key, so that the ol
     insert into deployments (id, organization_id, application_id, environment_id, seq, status, label, created_by, sealed_variables, created_at, updated_at)
     values (${deploymentId}, ${organizationId}, ${applicationId}, ${environmentId}, 1, 'ACTIVE', 'a-b', '{}', ${sealText(sealer, '{"A":"b"}', context, 'plain')}, now(), now())`
 
+  const providerKeyId = randomUUID()
+  const providerKey = sealer.seal('sk-test', providerKeyId)
+  await sql`
+    insert into ai_provider_keys (id, organization_id, provider, ciphertext, kek_id, last4, created_by_user_id, created_at, updated_at)
+    values (${providerKeyId}, ${organizationId}, 'openai', ${providerKey.ciphertext}, ${providerKey.kekId}, '**st', 'u', now(), now())`
+
   const newer = `newer:${randomBytes(32).toString('base64')}`
   const both = { MASTER_KEYS: `${newer},${old}` }
   expect(JSON.parse((await run(both, 'keys', 'reencrypt')).stdout)).toEqual({
@@ -110,12 +116,14 @@ test('keys reencrypt seals everything under the first master key, so that the ol
     variables: 3,
     deployments: 1,
     apiKeys: 1,
+    aiProviderKeys: 1,
   })
   expect(JSON.parse((await run(both, 'keys', 'reencrypt')).stdout)).toEqual({
     signingKeys: 0,
     variables: 0,
     deployments: 0,
     apiKeys: 0,
+    aiProviderKeys: 0,
   })
 
   const alone = createSealer(masterKeys.parse(newer))

@@ -79,7 +79,7 @@ test('a token is refused once it has expired, although it was accepted before (A
 })
 
 test('an unknown path asks for a token first and is then a 404, the root too (A §5, D10)', async () => {
-  for (const path of ['/', '/nope', '/organizations/x/y/z', '/v1/organizations', '/ai/v1/models']) {
+  for (const path of ['/', '/nope', '/organizations/x/y/z', '/v1/organizations', '/ai/v1/nothing']) {
     expect([path, (await platform.call(null, `GET ${path}`)).status]).toEqual([path, 401])
     expect([path, (await platform.call(ana.token, `GET ${path}`)).status]).toEqual([path, 404])
   }

@@ -8,7 +8,7 @@ import { setQuota } from '../src/features/products/quotas.ts'
 import { actorKindOf, type Asker, expectedAnswer, satisfying, scopesFor, type Whose } from './access-rules.ts'
 import { faultsOfAnswer } from './answer-check.ts'
 import { guarded, open, type Operation, operations } from './operations.ts'
-import { recipeOf, type Reference, referencesOf, requestFor } from './recipes.ts'
+import { recipeOf, type Reference, referencesOf, requestFor, testProviders } from './recipes.ts'
 import { newFunction, type TestFunction } from './deployments.ts'
 import { newKey, newOwner, type Owner, tokenOf as tokenOfCredential } from './scenario.ts'
 import { openSender, type RawAnswer } from './send.ts'
@@ -53,7 +53,7 @@ const user = (name: keyof typeof rolesOf, scopes: readonly string[] = everyScope
 })
 
 beforeAll(async () => {
-  platform = await startPlatform()
+  platform = await startPlatform({ aiProviders: testProviders })
   sender = openSender(platform.apiUrl)
   const [ana, ben, adam, mia] = await Promise.all([
     newOwner(platform),
@@ -232,20 +232,28 @@ function idsFor(
 }
 
 async function ask(operation: Operation, token: string | null, ids: readonly string[]): Promise<RawAnswer> {
-  const { body, ...line } = requestFor(operation, ids)
+  const { body, headers, ...line } = requestFor(operation, ids)
   return sender.send({
     ...line,
     token,
-    ...(body && { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+    headers: { ...headers, ...(body && { 'content-type': 'application/json' }) },
+    ...(body && { body: JSON.stringify(body) }),
   })
 }
+
+/** What a failure says; below /ai/v1 it is nested (D21). */
+function messageOf({ body }: RawAnswer): unknown {
+  const { error } = (body ?? {}) as { error?: unknown }
+  return typeof error === 'object' && error !== null ? (error as { message?: unknown }).message : error
+}
+const isNested = ({ path }: Operation): boolean => path.startsWith('/ai/v1/')
 
 const successOf = ({ responses }: Operation): number =>
   Number(Object.keys(responses).find((status) => status.startsWith('2')))
 
 /** The whole answer, but for what is of the single request. */
 function fingerprint({ status, headers, text }: RawAnswer): string {
-  const { 'x-request-id': _, date: __, ...lasting } = headers
+  const { 'x-request-id': _, 'x-service-request-id': __, date: ___, ...lasting } = headers
   return JSON.stringify({ status, headers: lasting, text })
 }
 
@@ -284,9 +292,9 @@ describe.each(guarded.map((operation) => [operation.operationId, operation] as c
     const answers: Awaited<ReturnType<typeof askFor>>[] = []
     for (const actor of actors) answers.push(...(await Promise.all(targets.map((target) => askFor(actor, target)))))
 
-    const said = answers.map(({ actor, target, answer: { status, body, text } }) => {
-      const { error } = (body ?? {}) as { error?: unknown }
-      return `${actor.name}, ${target.name}: ${status === 403 || status === 404 ? `${status} ${String(error)}` : status}${status === 500 ? text : ''}`
+    const said = answers.map(({ actor, target, answer }) => {
+      const { status, text } = answer
+      return `${actor.name}, ${target.name}: ${status === 403 || status === 404 ? `${status} ${String(messageOf(answer))}` : status}${status === 500 ? text : ''}`
     })
     const right = answers.map(({ actor, target, expected }) => {
       const told = expected === 'done' ? { status: successOf(operation) } : expected
@@ -300,7 +308,8 @@ describe.each(guarded.map((operation) => [operation.operationId, operation] as c
       const [, description] =
         /^Bearer error="invalid_token", error_description="([^"]+)"$/.exec(answer.headers['www-authenticate'] ?? '') ??
         []
-      expect(answer.body).toEqual({ error: description })
+      const nested = { message: description, type: 'authentication_error', param: null, code: 'invalid_token' }
+      expect(answer.body).toEqual({ error: isNested(operation) ? nested : description })
     }
     // What the rules call the same is the same to the byte: missing, malformed, another's, under another parent (D17).
     const alike = Map.groupBy(
@@ -317,14 +326,15 @@ describe.each(guarded.map((operation) => [operation.operationId, operation] as c
     for (const [n, reference] of references.entries()) {
       if (reference.on !== 'path') continue
       const genuine = await ask(operation, token, own.with(n, randomUUID()))
-      expect(genuine).toMatchObject({ status: 404, body: { error: `${reference.thing.title} not found` } })
+      expect([genuine.status, messageOf(genuine)]).toEqual([404, `${reference.thing.title} not found`])
       const bad = ['1', '%00', '%2e%2e', '%2e%2e%2f', '%2E', '.%2e', '..', `${randomUUID()}x`, '%ff', "'--", '%F0%9F']
       for (const id of bad)
         expect([id, fingerprint(await ask(operation, token, own.with(n, id)))]).toEqual([id, fingerprint(genuine)])
     }
   })
 
-  test.runIf(operation.requestBody)('refuses in the order that D18 gives', async () => {
+  // Bodies of the AI gateway are larger and fail in another shape: its own tests have them.
+  test.runIf(operation.requestBody && !isNested(operation))('refuses in the order that D18 gives', async () => {
     const references = referencesOf(operation)
     const idsOf = (whose: Whose) => idsFor(operation, references, () => whose)
     const [own, foreign, malformed] = await Promise.all([idsOf('ana'), idsOf('ben'), idsOf('malformed')])
@@ -359,7 +369,12 @@ describe.each(guarded.map((operation) => [operation.operationId, operation] as c
     const unknown = JSON.stringify({ ...requestFor(operation, foreign).body, expireAt: 1 })
     expect(await send(token, foreign, json, unknown)).toMatchObject({
       status: 422,
-      body: { property: '/expireAt', found: 1, errors: [{ property: '/expireAt' }] },
+      // A body that holds a secret is shown by none of its parts.
+      body: {
+        property: '/expireAt',
+        found: expect.toBeOneOf([1, '[redacted]']) as unknown,
+        errors: [{ property: '/expireAt' }],
+      },
     })
     const right = (ids: string[]) => JSON.stringify(requestFor(operation, ids).body)
     if (references.length > 0) expect((await send(token, foreign, json, right(foreign))).status).toBe(404)

@@ -138,7 +138,11 @@ async function requestOf(operation: Operation, given: Case, world: World): Promi
     method: operation.method,
     path: query.length > 0 ? `${path}?${query.join('&')}` : path,
     token: tokenFor(given.actor, world),
-    headers: { ...(type !== undefined && { 'content-type': type }), ...given.headers },
+    headers: {
+      ...(type !== undefined && { 'content-type': type }),
+      ...Object.fromEntries(ids('header')),
+      ...given.headers,
+    },
   }
   if (!given.body) return line
   if ('raw' in given.body)

@@ -26,6 +26,8 @@ const preparations = [
     create table if not exists request_logs_any partition of request_logs default; end if; end $$`,
   `do $$ begin if to_regclass('runtime_logs') is not null then
     create table if not exists runtime_logs_any partition of runtime_logs default; end if; end $$`,
+  `do $$ begin if to_regclass('ai_usage_events') is not null then
+    create table if not exists ai_usage_events_any partition of ai_usage_events default; end if; end $$`,
 ]
 
 const ROWS = 30

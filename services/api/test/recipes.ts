@@ -1,10 +1,11 @@
 import type { TestPlatform } from '@platform/testing/platform'
 import { desc, eq } from 'drizzle-orm'
+import { aiVideoJobs } from '../src/features/ai-gateway/table.ts'
 import { deployments } from '../src/features/deployments/table.ts'
 import { requestLogs } from '../src/features/request-logs/table.ts'
 import { openRequestLog } from '../src/features/request-logs/write.ts'
 import { type Operation, resolved } from './operations.ts'
-import { type Owner, servedRequest, storeObject, unique } from './scenario.ts'
+import { newKey, type Owner, servedRequest, storeObject, unique } from './scenario.ts'
 
 /** Something that a request may name by its id. */
 interface Thing {
@@ -111,8 +112,36 @@ const upload: Thing = {
     return uploadId
   },
 }
+/** AI providers as an operator might list them, many more than are asked for. */
+export const testProviders = {
+  providers: Array.from({ length: 500 }, (_, n) => ({
+    id: `provider-${n}`,
+    driver: 'openai-compatible',
+    baseUrl: 'http://127.0.0.1:1/v1',
+  })),
+  models: [],
+}
+let providersNamed = 0
+const newProviderId = () => `provider-${providersNamed++ % testProviders.providers.length}`
+const providerKey = { key: 'sk-0123456789abcdef' }
+
 const ETAG_OF_X = '9dd4e461268c8034f5c8564e155c67a6'
 const inEnvironment = '/applications/{applicationId}/environments/{environment}'
+
+/** A video of an application, of which the bytes are there. */
+const video: Thing = {
+  title: 'Video',
+  rank: 'child',
+  async make(platform, owner) {
+    // A key's call belongs to its application, whichever organization that stands in.
+    const { token } = await newKey(platform, owner, ['network:ai_gateway:chat'])
+    const job = await platform.call(token, 'POST /ai/v1/videos', { model: 'local/echo-video', prompt: 'A ball' })
+    const id = job.body.id as string
+    const done = { status: 'completed', duration: 1, pollAt: null } as const
+    await platform.api.db.update(aiVideoJobs).set(done).where(eq(aiVideoJobs.id, id))
+    return id
+  },
+}
 
 /** What each parameter of a path names, by the path up to it. */
 const namedInPath: Record<string, Thing> = {
@@ -128,6 +157,20 @@ const namedInPath: Record<string, Thing> = {
     rank: 'child',
     make: (platform, { token, organizationId }) =>
       made(platform, token, `POST /organizations/${organizationId}/env-vars`, variable()),
+  },
+  '/organizations/{id}/ai-gateway/provider-keys/{provider}': {
+    title: 'Provider key',
+    rank: 'child',
+    isNamed: true,
+    async make(platform, { token, organizationId }) {
+      const provider = newProviderId()
+      await platform.call(
+        token,
+        `PUT /organizations/${organizationId}/ai-gateway/provider-keys/${provider}`,
+        providerKey,
+      )
+      return provider
+    },
   },
   '/applications/{id}': application,
   '/applications/{id}/env-vars/{varId}': {
@@ -159,6 +202,14 @@ const namedInPath: Record<string, Thing> = {
   [`${inEnvironment}/objects/{objectId}`]: object,
   [`${inEnvironment}/trash/{objectId}`]: trashedObject,
   '/deployments/{id}': deployment,
+  '/ai/v1/videos/{id}': video,
+  '/ai/v1/models/{id}': {
+    title: 'Model',
+    rank: 'child',
+    make: async () => 'local/echo',
+    isShared: true,
+    isNamed: true,
+  },
   '/api-keys/{apiKeyId}': {
     title: 'API key',
     rank: 'child',
@@ -167,8 +218,11 @@ const namedInPath: Record<string, Thing> = {
   },
 }
 
-/** What the parameter of a path names, where the operation wants it in a state of its own. */
-const namedInState: Record<string, Thing> = { '/deployments/{id}/promote': activeDeployment }
+/** What a parameter of a path names to one operation, where it is another thing, or in another state, than to its neighbours. */
+const namedByOperation: Record<string, Thing> = {
+  'promoteDeployment.id': activeDeployment,
+  'setAiProviderKey.provider': { title: 'Provider', rank: 'child', make: async () => newProviderId(), isShared: true },
+}
 
 /** What members of a query or body name, wherever they stand. */
 const namedElsewhere: Record<string, Thing> = {
@@ -177,17 +231,29 @@ const namedElsewhere: Record<string, Thing> = {
   environment,
   environmentId: environment,
   uploadId: upload,
+  'X-Organization-Id': organization,
+  'X-Application-Id': application,
 }
 
 /** A right request. `ids` holds the ids it shall name, by the member's name; whatever else must differ is made up anew. */
 export interface Recipe {
   query?: (ids: Record<string, string>) => Record<string, string>
   body?: (ids: Record<string, string>) => Record<string, unknown>
+  headers?: (ids: Record<string, string>) => Record<string, string>
   /** Ids that narrow a list or have to agree with the path, and are never looked up. */
   filters?: readonly string[]
   /** What the caller must hold besides the scope of the operation (D7). */
   alsoNeeds?: readonly string[]
 }
+
+/** A call of the AI gateway says by headers where it belongs. */
+const placed = {
+  headers: ({ 'X-Organization-Id': organizationId = '', 'X-Application-Id': applicationId = '' }) => ({
+    'X-Organization-Id': organizationId,
+    'X-Application-Id': applicationId,
+  }),
+}
+const oneSecondOfNothing = Buffer.alloc(44 + 16_000).toString('base64')
 
 /** For each operation that takes a query or a body, a right one. Every id that it may name stands in it. */
 const recipes: Record<string, Recipe> = {
@@ -195,6 +261,7 @@ const recipes: Record<string, Recipe> = {
   createOrganization: { body: () => ({ name: `Org ${unique()}` }) },
   createOrganizationVariable: { body: () => variable() },
   updateOrganizationVariable: { body: () => ({ value: 'c' }) },
+  setAiProviderKey: { body: () => providerKey },
   listApplications: { query: ({ organizationId = '' }) => ({ organizationId }) },
   createApplication: { body: ({ organizationId }) => ({ organizationId, name: `App ${unique()}` }) },
   getHostnameAvailability: { query: () => ({ label: `my-shop-${unique()}` }) },
@@ -231,11 +298,30 @@ const recipes: Record<string, Recipe> = {
   listDeploymentFiles: { query: () => ({ limit: '5' }) },
   createStickyUrl: { body: () => ({ key: 'cart-4711', endpoint: '/carts/4711' }) },
   listApiKeys: { query: ({ applicationId = '' }) => ({ applicationId }) },
+  createChatCompletion: {
+    ...placed,
+    body: () => ({ model: 'local/echo', messages: [{ role: 'user', content: `Hello ${unique()}` }] }),
+  },
+  createResponse: { ...placed, body: () => ({ model: 'local/echo', input: `Hello ${unique()}` }) },
+  createSpeech: {
+    ...placed,
+    body: () => ({ model: 'local/echo-speech', input: 'Hello', voice: 'alloy', response_format: 'wav' }),
+  },
+  createTranscription: {
+    ...placed,
+    body: () => ({ model: 'local/echo-transcribe', input_audio: { data: oneSecondOfNothing, format: 'wav' } }),
+  },
+  createVideo: { ...placed, body: () => ({ model: 'local/echo-video', prompt: 'A ball', duration: 1 }) },
+  listModels: placed,
+  getModel: placed,
+  listVideoModels: placed,
+  getVideo: placed,
+  getVideoContent: placed,
 }
 
 /** An id in a request. */
 export interface Reference {
-  on: 'path' | 'query' | 'body'
+  on: 'path' | 'query' | 'body' | 'header'
   name: string
   thing: Thing
   /** Its shape is the schema's: a malformed one in a query or body is a 422 (D16). */
@@ -274,13 +360,13 @@ export function recipeOf(operation: Operation): Recipe {
   return recipe
 }
 
-/** The ids that a request for the operation names, in the order they are looked up: path, query, body. */
+/** The ids that a request for the operation names, in the order they are looked up: path, query, body, headers. */
 export function referencesOf(operation: Operation): Reference[] {
   const recipe = recipeOf(operation)
   const { query, body } = membersOf(operation)
   const references = [...operation.path.matchAll(/\{(\w+)\}/g)].map(({ 0: braced, 1: name = '', index }): Reference => {
     const at = operation.path.slice(0, index + braced.length)
-    const thing = namedInState[operation.path] ?? namedInPath[at]
+    const thing = namedByOperation[`${operation.operationId}.${name}`] ?? namedInPath[at]
     if (!thing)
       throw new Error(
         `${operation.operationId} has ${at} in its path: say in \`namedInPath\` in test/recipes.ts what that names and how one is made`,
@@ -295,6 +381,10 @@ export function referencesOf(operation: Operation): Reference[] {
   }
   more('query', recipe.query?.({}) ?? {}, query)
   more('body', recipe.body?.({}) ?? {}, body)
+  for (const name of Object.keys(recipe.headers?.({}) ?? {})) {
+    const thing = namedElsewhere[name]
+    if (thing) references.push({ on: 'header', name, thing, isUuid: true })
+  }
   return references
 }
 
@@ -302,12 +392,17 @@ export function referencesOf(operation: Operation): Reference[] {
 export function requestFor(
   operation: Operation,
   ids: readonly string[],
-): { method: string; path: string; body?: Record<string, unknown> } {
+): { method: string; path: string; body?: Record<string, unknown>; headers?: Record<string, string> } {
   const recipe = recipeOf(operation)
   const named = referencesOf(operation).map((reference, n) => ({ ...reference, id: ids[n] ?? '' }))
   const of = (on: Reference['on']) =>
     Object.fromEntries(named.filter((reference) => reference.on === on).map(({ name, id }) => [name, id]))
   const path = operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => of('path')[name] ?? '')
   const query = recipe.query ? `?${new URLSearchParams(recipe.query(of('query'))).toString()}` : ''
-  return { method: operation.method, path: `${path}${query}`, ...(recipe.body && { body: recipe.body(of('body')) }) }
+  return {
+    method: operation.method,
+    path: `${path}${query}`,
+    ...(recipe.body && { body: recipe.body(of('body')) }),
+    ...(recipe.headers && { headers: recipe.headers(of('header')) }),
+  }
 }

@@ -9,6 +9,106 @@ create table activities (
   constraint activities_application_id_number_pk PRIMARY KEY (application_id, number)
 );
 
+create table ai_provider_keys (
+  ciphertext bytea not null,
+  created_at timestamp(3) with time zone not null,
+  created_by_user_id text not null,
+  id uuid not null,
+  kek_id text not null,
+  last4 text not null,
+  organization_id uuid not null,
+  provider text not null,
+  updated_at timestamp(3) with time zone not null,
+  constraint ai_provider_keys_organization_id_organizations_id_fk FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint ai_provider_keys_pkey PRIMARY KEY (id)
+);
+
+create table ai_responses (
+  application_id uuid,
+  created_at timestamp(3) with time zone not null,
+  id text not null,
+  organization_id uuid not null,
+  provider text not null,
+  total_tokens bigint,
+  upstream_model text not null,
+  constraint ai_responses_organization_id_organizations_id_fk FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint ai_responses_provider_id_pk PRIMARY KEY (provider, id)
+);
+
+create table ai_usage_events (
+  actor_id text not null,
+  actor_type text not null,
+  api_key_id uuid,
+  application_id uuid,
+  audio_seconds numeric(12,3),
+  authenticated_user_id text,
+  billable_cost_nanos bigint not null,
+  cache_read_tokens bigint not null,
+  cache_write_tokens bigint not null,
+  caller_end_user_id character varying(255),
+  characters bigint,
+  completed_at timestamp(3) with time zone,
+  created_at timestamp(3) with time zone not null,
+  error_code character varying(255),
+  error_type character varying(255),
+  id uuid not null,
+  input_audio_tokens bigint not null,
+  input_tokens bigint not null,
+  latency_ms integer not null,
+  metadata jsonb,
+  model_requested character varying(255),
+  model_served character varying(255),
+  operation text not null,
+  organization_id uuid not null,
+  output_audio_tokens bigint not null,
+  output_tokens bigint not null,
+  price_version text,
+  provider text,
+  provider_attempts jsonb not null,
+  provider_cost_nanos bigint not null,
+  reasoning_tokens bigint not null,
+  started_at timestamp(3) with time zone not null,
+  status text not null,
+  status_code smallint not null,
+  streaming boolean not null,
+  trace_id text,
+  updated_at timestamp(3) with time zone not null,
+  usage_source text not null,
+  constraint ai_usage_events_actor_type CHECK ((actor_type = ANY (ARRAY['user'::text, 'key'::text, 'function'::text]))),
+  constraint ai_usage_events_cost CHECK ((LEAST(provider_cost_nanos, billable_cost_nanos) >= 0)),
+  constraint ai_usage_events_operation CHECK ((operation = ANY (ARRAY['chat.completions'::text, 'responses'::text, 'audio.speech'::text, 'audio.transcriptions'::text, 'videos'::text]))),
+  constraint ai_usage_events_pkey PRIMARY KEY (id),
+  constraint ai_usage_events_status CHECK ((status = ANY (ARRAY['pending'::text, 'success'::text, 'error'::text, 'cancelled'::text]))),
+  constraint ai_usage_events_usage CHECK ((LEAST((input_tokens)::numeric, (cache_read_tokens)::numeric, (cache_write_tokens)::numeric, (input_audio_tokens)::numeric, (output_tokens)::numeric, (reasoning_tokens)::numeric, (output_audio_tokens)::numeric, audio_seconds, (characters)::numeric, (latency_ms)::numeric) >= (0)::numeric)),
+  constraint ai_usage_events_usage_source CHECK ((usage_source = ANY (ARRAY['provider'::text, 'estimated'::text, 'none'::text])))
+) partition by RANGE (id);
+
+create table ai_video_jobs (
+  application_id uuid,
+  completed_at timestamp(3) with time zone,
+  content_url text,
+  created_at timestamp(3) with time zone not null,
+  duration integer,
+  error_code text,
+  error_message text,
+  event_id uuid not null,
+  expires_at timestamp(3) with time zone not null,
+  id uuid not null,
+  key_owner text not null,
+  model text not null,
+  organization_id uuid not null,
+  poll_at timestamp(3) with time zone,
+  polls integer not null default 0,
+  provider text not null,
+  status text not null,
+  upstream_id text,
+  upstream_model text not null,
+  constraint ai_video_jobs_key_owner CHECK ((key_owner = ANY (ARRAY['operator'::text, 'organization'::text, 'local'::text]))),
+  constraint ai_video_jobs_organization_id_organizations_id_fk FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint ai_video_jobs_pkey PRIMARY KEY (id),
+  constraint ai_video_jobs_status CHECK ((status = ANY (ARRAY['pending'::text, 'in_progress'::text, 'completed'::text, 'failed'::text, 'cancelled'::text, 'expired'::text])))
+);
+
 create table api_keys (
   application_id uuid,
   created_at timestamp(3) with time zone not null,
@@ -656,6 +756,24 @@ create table uploads (
 );
 
 CREATE INDEX activities_by_age ON public.activities USING btree (created_at);
+
+CREATE UNIQUE INDEX ai_provider_keys_provider ON public.ai_provider_keys USING btree (organization_id, provider);
+
+CREATE INDEX ai_responses_by_id ON public.ai_responses USING btree (id);
+
+CREATE INDEX ai_responses_by_time ON public.ai_responses USING btree (created_at);
+
+CREATE INDEX ai_responses_of_organization ON public.ai_responses USING btree (organization_id);
+
+CREATE INDEX ai_usage_events_of_application ON ONLY public.ai_usage_events USING btree (application_id, id) WHERE (application_id IS NOT NULL);
+
+CREATE INDEX ai_usage_events_of_organization ON ONLY public.ai_usage_events USING btree (organization_id, id);
+
+CREATE INDEX ai_video_jobs_by_expiry ON public.ai_video_jobs USING btree (expires_at);
+
+CREATE INDEX ai_video_jobs_of_organization ON public.ai_video_jobs USING btree (organization_id);
+
+CREATE INDEX ai_video_jobs_to_poll ON public.ai_video_jobs USING btree (poll_at) WHERE (poll_at IS NOT NULL);
 
 CREATE INDEX api_keys_by_application ON public.api_keys USING btree (application_id, id);
 

@@ -1,5 +1,6 @@
 import type { Command } from '@platform/service/cli'
 import type { Deps } from '../deps.ts'
+import { resealProviderKeys } from '../features/ai-governance/provider-keys.ts'
 import { resealSigningStates } from '../features/api-keys/api-keys.ts'
 import { resealDeploymentVariables } from '../features/deployments/variables.ts'
 import { resealVariables } from '../features/env-vars/env-vars.ts'
@@ -32,7 +33,8 @@ export const keyCommands: readonly Command<Deps>[] = [
       const signingKeys = await deps.keySet.reencrypt()
       const variables = await resealVariables(deps)
       const deployments = await resealDeploymentVariables(deps)
-      return { json: { signingKeys, variables, deployments, apiKeys: await resealSigningStates(deps) } }
+      const apiKeys = await resealSigningStates(deps)
+      return { json: { signingKeys, variables, deployments, apiKeys, aiProviderKeys: await resealProviderKeys(deps) } }
     },
   },
 ]

@@ -2,6 +2,7 @@ import { runCli } from '@platform/service/cli'
 import { compose, migrate } from '../compose.ts'
 import { loadConfig } from '../config.ts'
 import { quotaNames } from '../features/products/registry.ts'
+import { aiCommands } from './ai.ts'
 import { keyCommands } from './keys.ts'
 import { memberCommands } from './members.ts'
 import { productCommands } from './products.ts'
@@ -10,7 +11,14 @@ import { storageCommands } from './storage.ts'
 
 await runCli({
   name: 'api',
-  commands: [...memberCommands, ...productCommands, ...quotaCommands, ...storageCommands, ...keyCommands],
+  commands: [
+    ...memberCommands,
+    ...productCommands,
+    ...quotaCommands,
+    ...storageCommands,
+    ...keyCommands,
+    ...aiCommands,
+  ],
   notes: [
     `Products are network, storage and ai-gateway; plans are free and pro; quotas are ${quotaNames.join(', ')}.`,
     'Prints a line of JSON.',

@@ -3,7 +3,7 @@ import { NotFound, OAuthError } from '@platform/errors/api-error'
 import { Hono } from 'hono'
 import type { Deps } from '../deps.ts'
 import type { Endpoint } from './endpoint.ts'
-import { admitAnyone, authenticate, exchange, type Exchange, type Reply } from './exchange.ts'
+import { admitAnyone, authenticate, DEADLINE_MS, exchange, type Exchange, type Reply } from './exchange.ts'
 
 const honoPath = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ':$1')
 
@@ -25,9 +25,9 @@ async function answerUnknown(current: Exchange): Promise<Reply> {
 /** Mounts the operations. One composed handler each; there is no middleware. */
 export function createApp(deps: Deps, endpoints: readonly Endpoint[]): Hono<{ Bindings: HttpBindings }> {
   const app = new Hono<{ Bindings: HttpBindings }>()
-  for (const { method, path, aliases, operation, run } of endpoints) {
-    app.on(method, [path, ...aliases].map(honoPath), exchange(deps, operation, run))
+  for (const { method, path, aliases, operation, run, deadlineMs } of endpoints) {
+    app.on(method, [path, ...aliases].map(honoPath), exchange(deps, operation, run, deadlineMs))
   }
-  app.notFound(exchange(deps, 'unknown', answerUnknown))
+  app.notFound(exchange(deps, 'unknown', answerUnknown, DEADLINE_MS))
   return app
 }

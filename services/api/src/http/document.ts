@@ -3,7 +3,7 @@ import { scopeCatalogue } from '@platform/auth/scopes'
 import type { Endpoint } from './endpoint.ts'
 
 /** Moves whenever the API does (A §9). */
-const API_VERSION = '0.15.0'
+const API_VERSION = '0.16.0'
 
 const description = `Every request carries \`Authorization: Bearer <access token>\`: a user's token from the identity provider, or a token
 that an API key was exchanged for at \`/oauth2/token\`. Failures answer \`{ "error": "…" }\`; branch on the status. Throttles
@@ -20,6 +20,9 @@ const tagDescriptions: Record<string, string> = {
   'API keys': 'Credentials that act as one application, without a person. Managed with a user-backed token only.',
   Storage:
     'Buckets of objects. Their bytes come and go by S3 (`/s3`), by resumable uploads (`/files`) and by their own hostnames.',
+  'AI gateway':
+    'Models by one address, in the layout that the `openai` package speaks: `baseURL` is `/ai/v1` of this API. Failures nest: `{ "error": { "message", "type", "param", "code" } }`.',
+  'AI governance': "Whose keys an organization's calls to AI providers go by.",
   'Sticky sessions': 'URLs whose requests all go to the same process of a Function. Created by Functions only.',
   'Request logs': 'What an application was asked and answered, for as long as the plan keeps it.',
   'Runtime logs': 'What Functions printed, for as long as the plan keeps it.',

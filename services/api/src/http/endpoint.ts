@@ -5,17 +5,17 @@ import { Forbidden, NotFound } from '@platform/errors/api-error'
 import { type Actor, type Deps, type FunctionActor, grants, type UserActor } from '../deps.ts'
 import { answerWithEtag } from './conditional.ts'
 import { failureResponses } from './error-schemas.ts'
-import { authenticate, type Exchange, type Reply } from './exchange.ts'
+import { authenticate, DEADLINE_MS, type Exchange, type Reply, type Sent } from './exchange.ts'
 import type { PathParam } from './fields.ts'
 import { createOnce, readIdempotencyKey } from './idempotency.ts'
 import { readJson } from './read-body.ts'
 import { parseInput } from './validate.ts'
 
-type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 type Schema = z.ZodType | undefined
 type Out<S> = S extends z.ZodType ? z.output<S> : undefined
 /** Which actors an operation is for. */
-type ActorKind = 'user' | 'function' | 'any'
+export type ActorKind = 'user' | 'function' | 'any'
 type ActorFor<A> = A extends 'user' ? UserActor : A extends 'function' ? FunctionActor : Actor
 
 /** What `reach` and `handle` are given: parsed, and nothing of HTTP. */
@@ -90,7 +90,9 @@ export interface Endpoint {
   readonly guard: { actor: ActorKind; scope: readonly ApiScope[] } | undefined
   /** False for what is no part of the API. */
   readonly isListed: boolean
-  run(exchange: Exchange): Promise<Reply>
+  /** How long `run` may take; null where it has deadlines of its own. */
+  readonly deadlineMs: number | null
+  run(exchange: Exchange): Promise<Reply | Sent>
 }
 
 const idempotencyKey = z.string().optional().openapi({
@@ -117,7 +119,7 @@ const streamHeaders = {
 }
 
 /** The named headers of a request. Throws the 422 of one that has not the documented shape. */
-function readHeaders<S extends z.ZodType>(schema: S, incoming: IncomingMessage): z.output<S> {
+export function readHeaders<S extends z.ZodType>(schema: S, incoming: IncomingMessage): z.output<S> {
   const names = Object.keys((schema as unknown as z.ZodObject).shape)
   return parseInput(
     schema,
@@ -142,8 +144,15 @@ function admitActor(actor: Actor, kind: ActorKind, scopes: readonly ApiScope[]):
   throw new Forbidden(`The token lacks the scope ${scopes.join(' or ')}`, 'insufficient_scope')
 }
 
+/** Who calls, once address, token, key, kind of actor and scope let them pass (D18). */
+export async function admit(exchange: Exchange, kind: ActorKind, scopes: readonly ApiScope[]): Promise<Actor> {
+  const actor = await authenticate(exchange)
+  admitActor(actor, kind, scopes)
+  return actor
+}
+
 /** Parameters of the matched path; an alias may have more or fewer of them than the path in the document. */
-function readParams(exchange: Exchange, params: readonly [name: string, PathParam][]): Record<string, string> {
+export function readParams(exchange: Exchange, params: readonly [name: string, PathParam][]): Record<string, string> {
   const read: Record<string, string> = {}
   for (const [name, { schema, resource, orQuery }] of params) {
     const given = exchange.c.req.param(name) ?? (orQuery === undefined ? undefined : exchange.c.req.query(orQuery))
@@ -214,7 +223,7 @@ export function endpoint<
         : { description: 'Done; nothing to return' },
       ...(isEnding && { 204: { description: 'Over: nothing is left to send' } }),
       ...(method === 'GET' && !isStream && { 304: notModified }),
-      ...failureResponses([...fails]),
+      ...failureResponses([...fails], path),
     },
   })
 
@@ -226,9 +235,9 @@ export function endpoint<
     route,
     guard: { actor: spec.actor, scope: scopes },
     isListed: true,
+    deadlineMs: DEADLINE_MS,
     async run(exchange) {
-      const actor = await authenticate(exchange)
-      admitActor(actor, spec.actor, scopes)
+      const actor = await admit(exchange, spec.actor, scopes)
       const call = {
         deps: exchange.deps,
         actor,
@@ -293,8 +302,9 @@ export function openEndpoint(spec: {
     description: spec.description,
     security: [],
     ...(spec.request && { request: spec.request }),
-    responses: { ...spec.responses, ...failureResponses(spec.fails) },
+    responses: { ...spec.responses, ...failureResponses(spec.fails, path) },
   })
   const { operation, run } = spec
-  return { operation, method, path, aliases: [], route, guard: undefined, isListed: !spec.hide, run }
+  const isListed = !spec.hide
+  return { operation, method, path, aliases: [], route, guard: undefined, isListed, deadlineMs: DEADLINE_MS, run }
 }

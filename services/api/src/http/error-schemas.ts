@@ -36,6 +36,19 @@ const ThrottleBody = z
   })
   .openapi('ThrottleError')
 
+const AiErrorBody = z
+  .object({
+    error: z.object({
+      message: shown('messages.0.role: Required'),
+      type: shown('invalid_request_error'),
+      param: shown('messages.0.role')
+        .nullable()
+        .openapi({ description: 'The member of the request that is to blame.' }),
+      code: shown('invalid_value').nullable().openapi({ description: 'What programs branch on.' }),
+    }),
+  })
+  .openapi('AiError')
+
 const descriptions: Record<number, string> = {
   400: 'A value that the schema cannot judge was refused, or the body is malformed',
   401: 'The token is missing, expired or not recognised',
@@ -69,8 +82,9 @@ const headers: Record<number, Record<string, ReturnType<typeof header>>> = {
 }
 const bodies: Record<number, z.ZodType> = { 422: ValidationBody, 429: ThrottleBody }
 
-/** The documented failures of an operation, by status (A §7). */
-export function failureResponses(statuses: readonly number[]): RouteConfig['responses'] {
+/** The documented failures of an operation, by status (A §7); below /ai/v1 they nest (D21). */
+export function failureResponses(statuses: readonly number[], path: string): RouteConfig['responses'] {
+  const isAi = path.startsWith('/ai/v1/')
   const ordered = statuses.toSorted((a, b) => a - b)
   return Object.fromEntries(
     ordered.map((status) => [
@@ -79,10 +93,12 @@ export function failureResponses(statuses: readonly number[]): RouteConfig['resp
         description: descriptions[status] ?? 'Failure',
         ...(headers[status] && { headers: headers[status] }),
         content: {
-          'application/json': {
-            schema: bodies[status] ?? ErrorBody,
-            ...(examples[status] !== undefined && { example: { error: examples[status] } }),
-          },
+          'application/json': isAi
+            ? { schema: AiErrorBody }
+            : {
+                schema: bodies[status] ?? ErrorBody,
+                ...(examples[status] !== undefined && { example: { error: examples[status] } }),
+              },
         },
       },
     ]),

@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { HttpBindings } from '@hono/node-server'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { ApiError, InvalidToken, Throttled, Unavailable } from '@platform/errors/api-error'
 import { type ErrorShape, renderError } from '@platform/errors/render-error'
 import { isUnavailable } from '@platform/runtime/database'
 import { withDeadline } from '@platform/runtime/deadline'
+import { newIdAt } from '@platform/runtime/new-id'
 import { isPreflight, preflightHeaders } from '@platform/service/cors'
 import { readTrace, type Trace } from '@platform/service/trace'
 import type { Context } from 'hono'
@@ -18,6 +20,14 @@ export interface Reply {
   status: number
   headers?: Record<string, string>
   body: string | Buffer | ReadableStream<Uint8Array> | null
+}
+
+/** The answer of an operation that wrote it to the socket itself. */
+export interface Sent {
+  /** The status, for the log. */
+  sent: number
+  /** What went wrong once the status had been sent. */
+  failure?: unknown
 }
 
 /** A request, whichever door it came through. */
@@ -40,7 +50,8 @@ export interface Exchange extends Arrival {
   readonly c: HonoContext
 }
 
-const DEADLINE_MS = 30_000
+/** What an operation may take that has no deadlines of its own. */
+export const DEADLINE_MS = 30_000
 /** Requests an address may send in 60 s, without and with a bearer header, and on the object paths (A §8). */
 const ADDRESS_MAX = 600
 const ADDRESS_WITH_BEARER_MAX = 6_000
@@ -49,10 +60,13 @@ const KEY_MAX = 3_000
 
 const isBelow = (path: string, prefix: string): boolean => path === prefix || path.startsWith(`${prefix}/`)
 
+/** True of paths of the AI gateway: its ids are always ours (D89). */
+const isAi = (path: string): boolean => isBelow(path, '/ai/v1')
+
 /** Which of the four shapes a failure of this request takes (A §7, D21). */
 export function shapeOf({ path, isS3 }: Pick<Arrival, 'path' | 'isS3'>): ErrorShape {
   if (isS3) return 's3'
-  if (isBelow(path, '/ai/v1')) return 'ai-gateway'
+  if (isAi(path)) return 'ai-gateway'
   return path === '/oauth2/token' ? 'oauth' : 'resource'
 }
 
@@ -147,10 +161,29 @@ export const requestIdOf = (incoming: IncomingMessage): string => {
 }
 
 /** Headers of answers that a page may read. */
-const exposed = 'ETag, Idempotency-Replayed, Retry-After, WWW-Authenticate, X-Request-Id, X-Service-Request-Id'
+const exposed =
+  'ETag, Idempotency-Replayed, Retry-After, WWW-Authenticate, X-Request-Id, X-Service-Request-Id, X-Should-Retry'
 const allowedMethods = 'GET, POST, PUT, PATCH, DELETE'
 const allowedHeaders =
   'Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, Traceparent, Tracestate, X-Application-Id, X-End-User-Id, X-Organization-Id, X-Request-Id'
+/** What the `openai` package sends from a browser besides. */
+const sdkHeaders = [
+  'OpenAI-Organization',
+  'OpenAI-Project',
+  ...[
+    'Arch',
+    'Custom-Poll-Interval',
+    'Helper-Method',
+    'Lang',
+    'OS',
+    'Package-Version',
+    'Poll-Helper',
+    'Retry-Count',
+    'Runtime',
+    'Runtime-Version',
+    'Timeout',
+  ].map((name) => `X-Stainless-${name}`),
+].join(', ')
 
 /** Lets a browser on a configured origin read the answer. No cookies are ever used, so no credentials either. */
 export function corsHeaders({ deps, incoming }: Arrival, exposedHeaders = exposed): Record<string, string> {
@@ -163,7 +196,10 @@ export function corsHeaders({ deps, incoming }: Arrival, exposedHeaders = expose
 /** The answer to a CORS preflight, which carries no credential but counts (D12, D18); undefined for any other request. */
 export async function preflight(
   arrival: Arrival,
-  allow = { methods: allowedMethods, headers: allowedHeaders },
+  allow = {
+    methods: allowedMethods,
+    headers: isAi(arrival.path) ? `${allowedHeaders}, ${sdkHeaders}` : allowedHeaders,
+  },
 ): Promise<Reply | undefined> {
   if (!isPreflight(arrival.incoming)) return undefined
   await admitAnyone(arrival)
@@ -192,31 +228,48 @@ export function record(
   })
 }
 
-const answer = async (current: Exchange, work: (exchange: Exchange) => Promise<Reply>): Promise<Reply> =>
-  (await preflight(current)) ?? work(current)
+/** The headers that every answer has, whoever writes it. */
+export const commonHeaders = (arrival: Arrival): Record<string, string> => ({
+  ...corsHeaders(arrival),
+  'x-content-type-options': 'nosniff',
+  'x-request-id': arrival.requestId,
+  ...(isAi(arrival.path) && { 'x-service-request-id': arrival.requestId }),
+})
 
 /**
  * Wraps the work of a route into a whole exchange: request id, deadline, errors in the shape of the path, CORS, log and
  * metrics. Headers are put together once, as one plain object.
+ *
+ * deadlineMs: null where the work has deadlines of its own.
  */
 export function exchange(
   deps: Deps,
   operation: string,
-  work: (exchange: Exchange) => Promise<Reply>,
+  work: (exchange: Exchange) => Promise<Reply | Sent>,
+  deadlineMs: number | null,
 ): (c: HonoContext) => Promise<Response> {
+  const answer = async (current: Exchange): Promise<Reply | Sent> => (await preflight(current)) ?? work(current)
   return async (c) => {
     const startedAt = performance.now()
     const { incoming } = c.env
     const trace = readTrace(header(incoming, 'traceparent'), header(incoming, 'tracestate'))
     const { path } = c.req
-    const current: Exchange = { deps, c, incoming, path, isS3: false, requestId: requestIdOf(incoming), trace }
+    const requestId = isAi(path) ? newIdAt(deps.now()) : requestIdOf(incoming)
+    const current: Exchange = { deps, c, incoming, path, isS3: false, requestId, trace }
     let failure: unknown
     let reply: Reply
     try {
-      reply = await withDeadline(DEADLINE_MS, tooLate, answer(current, work))
+      const answered = await (deadlineMs === null
+        ? answer(current)
+        : withDeadline(deadlineMs, tooLate, answer(current)))
+      if ('sent' in answered) {
+        record(current, operation, answered.sent, startedAt, answered.failure)
+        return RESPONSE_ALREADY_SENT
+      }
+      reply = answered
     } catch (error) {
       failure = error
-      reply = renderError(shapeOf(current), asApiError(error), { path, requestId: current.requestId })
+      reply = renderError(shapeOf(current), asApiError(error), { path, requestId })
     }
     record(current, operation, reply.status, startedAt, failure)
     // The answer to HEAD is that of GET without its body, and a stream that nobody reads would stay open.
@@ -224,12 +277,7 @@ export function exchange(
       await reply.body.cancel()
       reply = { ...reply, body: null }
     }
-    const headers = {
-      ...corsHeaders(current),
-      'x-content-type-options': 'nosniff',
-      'x-request-id': current.requestId,
-      ...reply.headers,
-    }
+    const headers = { ...commonHeaders(current), ...reply.headers }
     return new Response(reply.body as ConstructorParameters<typeof Response>[0], { status: reply.status, headers })
   }
 }

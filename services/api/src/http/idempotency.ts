@@ -32,6 +32,13 @@ export function readIdempotencyKey(header: string | undefined): string | undefin
 const callerOf = (actor: Actor): string =>
   actor.kind === 'user' ? `user:${actor.userId}` : `${actor.kind}:${actor.keyId}`
 
+const isOf = (callerId: string, operation: string, key: string) =>
+  and(
+    eq(idempotentRequests.callerId, callerId),
+    eq(idempotentRequests.operation, operation),
+    eq(idempotentRequests.key, key),
+  )
+
 /**
  * Runs a creation once for its key: its answer is stored in the transaction of what it creates, for 24 hours. A repeat gets the
  * stored answer. A creation that failed left nothing, so its repeat is a new attempt.
@@ -54,11 +61,7 @@ export async function createOnce(
     )
     if (!lock?.got) throw new Conflict('A request with this Idempotency-Key is under way')
 
-    const same = and(
-      eq(idempotentRequests.callerId, callerId),
-      eq(idempotentRequests.operation, operation),
-      eq(idempotentRequests.key, key),
-    )
+    const same = isOf(callerId, operation, key)
     const [earlier] = await tx
       .select()
       .from(idempotentRequests)
@@ -88,6 +91,14 @@ export async function createOnce(
       })
     return { answer, isRepeat: false }
   })
+}
+
+/** Forgets a creation that did not come about after all, so that its repeat is a new attempt. */
+export async function forgetOnce(
+  { db }: Pick<Deps, 'db'>,
+  { actor, operation, key }: Pick<IdempotentRequest, 'actor' | 'operation' | 'key'>,
+): Promise<void> {
+  await db.delete(idempotentRequests).where(isOf(callerOf(actor), operation, key))
 }
 
 interface Kept {

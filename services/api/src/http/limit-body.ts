@@ -2,6 +2,10 @@ import { type IncomingMessage, STATUS_CODES } from 'node:http'
 
 const BODY_MS = 30_000
 const nothing = (): void => {}
+const limits = new WeakMap<IncomingMessage, () => void>()
+
+/** Lifts the limit of `limitBody`, for an operation that times the body itself. */
+export const liftBodyLimit = (incoming: IncomingMessage): void => limits.get(incoming)?.()
 
 /**
  * Gives a body 30 s to arrive, then answers 408 and closes the connection. refusal: the body of that answer and its type.
@@ -15,6 +19,8 @@ export function limitBody(incoming: IncomingMessage, refusal = { type: 'text/pla
     const head = `HTTP/1.1 408 ${STATUS_CODES[408]}\r\nConnection: close\r\nContent-Type: ${type}`
     incoming.socket.end(`${head}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`)
   }, BODY_MS).unref()
-  incoming.once('close', () => clearTimeout(late))
-  return () => clearTimeout(late)
+  const lift = () => clearTimeout(late)
+  incoming.once('close', lift)
+  limits.set(incoming, lift)
+  return lift
 }

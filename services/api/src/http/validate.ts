@@ -3,16 +3,25 @@ import { type FieldFailure, ValidationFailed } from '@platform/errors/api-error'
 
 /** Members whose values never stand in an answer (D14). */
 const secretNames = new Set(['value', 'secret', 'client_secret', 'password', 'token'])
+const REDACTED = '[redacted]'
 const FOUND_LENGTH_MAX = 1_024
 const FOUND_DEPTH_MAX = 4
 const FAILURES_MAX = 100
 
 type Issue = z.core.$ZodIssue
 
+const secretBodies = new WeakSet<z.ZodType>()
+
+/** Marks a body whose failures show nothing of what was sent: a secret under a misspelt name would be shown otherwise. Returns it. */
+export function secretBody<S extends z.ZodType>(schema: S): S {
+  secretBodies.add(schema)
+  return schema
+}
+
 /** The value as it may be shown: no secrets, not deep (JSON of any depth must not end us), and cut at 1 kB. */
 function shown(value: unknown, name: PropertyKey | undefined): unknown {
   if (value === undefined) return null
-  if (typeof name === 'string' && secretNames.has(name)) return '[redacted]'
+  if (typeof name === 'string' && secretNames.has(name)) return REDACTED
   const shallow = bounded(value, FOUND_DEPTH_MAX)
   const json = JSON.stringify(shallow)
   return json.length <= FOUND_LENGTH_MAX ? shallow : `${json.slice(0, FOUND_LENGTH_MAX)}…`
@@ -25,7 +34,7 @@ function bounded(value: unknown, depth: number): unknown {
   if (Array.isArray(value)) return value.slice(0, 20).map((item) => bounded(item, depth - 1))
   const entries = Object.entries(value).slice(0, 20)
   return Object.fromEntries(
-    entries.map(([key, item]) => [key, secretNames.has(key) ? '[redacted]' : bounded(item, depth - 1)]),
+    entries.map(([key, item]) => [key, secretNames.has(key) ? REDACTED : bounded(item, depth - 1)]),
   )
 }
 
@@ -91,7 +100,10 @@ export function parseInput<S extends z.ZodType>(
   const byField = new Map<string, FieldFailure>()
   for (const found of parsed.error.issues.flatMap((issue) => failures(input, issue)))
     if (!byField.has(found.property)) byField.set(found.property, found)
-  const [first, ...rest] = [...byField.values()].slice(0, FAILURES_MAX)
+  const isSecret = secretBodies.has(schema)
+  const [first, ...rest] = Array.from(byField.values(), (failed) =>
+    isSecret && failed.found !== null ? { ...failed, found: REDACTED } : failed,
+  ).slice(0, FAILURES_MAX)
   if (!first) throw parsed.error
   throw new ValidationFailed(on, [first, ...rest])
 }

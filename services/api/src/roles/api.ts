@@ -33,6 +33,9 @@ const unreadable = unreadableRequest({ error: 'The request is not valid HTTP' })
 const isAt = (url: string, prefix: string): boolean =>
   url.startsWith(prefix) && (url.length === prefix.length || '/?'.includes(url.charAt(prefix.length)))
 
+/** Time to tell the readers of streams that the process stops. */
+const SAYING_SO_MS = 2_000
+
 /** Bodies are watched over by what reads them. */
 const longBodies = { requestTimeoutMs: 0, isBodyInvited: true }
 
@@ -90,7 +93,7 @@ export async function startApi(
       deps.streamSlots.refuseNew()
       for (const each of [server, s3Server]) each.drain()
     },
-    async stop(drainMs) {
+    async stop(drainMs = 25_000) {
       deps.streamSlots.refuseNew()
       // A reader whose stream ends reconnects at once, and must not reach this process again.
       await server.refuseConnections()
@@ -98,7 +101,10 @@ export async function startApi(
       deps.buildLogFeed.endStreams()
       deps.requestFeed.endStreams()
       deps.runtimeLogFeed.endStreams()
+      // Before connections are cut, so that who reads a stream learns why it ends.
+      const cancel = deps.ai.endCallsAfter(Math.max(0, drainMs - SAYING_SO_MS))
       await Promise.all([server.stop(drainMs), s3Server.stop(drainMs)])
+      cancel()
     },
   }
 }

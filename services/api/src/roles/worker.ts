@@ -1,6 +1,10 @@
 import { type Jobs, startPeriodicJobs } from '@platform/service/periodic-jobs'
 import type { Part } from '@platform/service/run-service'
 import type { Deps } from '../deps.ts'
+import { keepUsageMonths } from '../features/ai-governance/record-usage.ts'
+import { pollVideos } from '../features/ai-gateway/poll-videos.ts'
+import { discardResponses } from '../features/ai-gateway/stored-responses.ts'
+import { discardVideos } from '../features/ai-gateway/video-jobs.ts'
 import { openArtifactCollector } from '../features/artifacts/collect-artifacts.ts'
 import { removeFiles } from '../features/artifacts/remove-files.ts'
 import { startBuildWorker } from '../features/builds/build-worker.ts'
@@ -34,12 +38,15 @@ const openJobs = (): Jobs<Deps> => ({
   'discard the streams of killed processes': discardLostStreams,
   'keep the days of request logs': keepDays,
   'keep the days of runtime logs': keepRuntimeLogDays,
+  'keep the months of AI usage': keepUsageMonths,
   'discard the sums of requests': discardSummaries,
   'discard the order of followed requests': discardFollowed,
   'discard the slots of killed edges': discardLostSlots,
   'discard killed edges': discardGoneEdges,
   'discard the pins of expired sticky URLs': discardExpiredPins,
   'expire uploads': expireUploads,
+  'discard what AI providers keep no more': discardResponses,
+  'discard expired AI videos': discardVideos,
   'discard the jobs of builds': ({ builds }) => builds.discardTaken(),
   'discard what builds kept': discardBuildCaches,
   'retire old deployments': openRetirement(),
@@ -63,11 +70,16 @@ export function startWorker(deps: Deps, everyMs: number): Part {
     { 'look after deployments': sweepDeployments },
     { everyMs: SWEEP_MS, isFirstAtOnce: true },
   )
+  const videos = startPeriodicJobs(
+    deps,
+    { 'look at AI videos': pollVideos },
+    { everyMs: SWEEP_MS, isFirstAtOnce: true },
+  )
   const builds = startBuildWorker(deps)
   return {
-    isHealthy: () => jobs.isHealthy() && sweep.isHealthy(),
+    isHealthy: () => jobs.isHealthy() && sweep.isHealthy() && videos.isHealthy(),
     async stop() {
-      await Promise.all([builds.stop(), sweep.stop(), jobs.stop()])
+      await Promise.all([builds.stop(), sweep.stop(), videos.stop(), jobs.stop()])
     },
   }
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { type Output, readOutput, UnusableOutput } from '@platform/build-output/read-output'
 import { compileOutput } from '@platform/build-output/router'
 import { FunctionFailure } from '@platform/function-runtime/function-runtime'
-import { storableLine } from '@platform/runtime/storable-line'
+import { storableLine } from '@platform/runtime/storable-text'
 import { eq } from 'drizzle-orm'
 import {
   type FileContent,

@@ -1,6 +1,7 @@
 import { PaymentRequired } from '@platform/errors/api-error'
 import { one } from '@platform/runtime/database'
 import { firstIdAt } from '@platform/runtime/new-id'
+import { monthOf } from '@platform/runtime/partitions'
 import { and, eq, gte, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { quotasOf } from '../products/quotas.ts'
@@ -12,8 +13,6 @@ const BUILD_MINUTE_MICROS = 10_000
 /** What an hour of Functions beyond the included ones costs, in the same. */
 const FUNCTION_HOUR_MICROS = 40_000
 const HOUR_MS = 3_600_000
-
-export const monthOf = (at: Date): Date => new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth(), 1))
 
 /** A build that ended in a month was created in it or in the month before: its upload takes a day at most, and the queue less than the rest. */
 const earliestOf = (month: Date): Date => new Date(Date.UTC(month.getUTCFullYear(), month.getUTCMonth() - 1, 1))

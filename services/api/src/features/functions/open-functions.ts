@@ -10,7 +10,7 @@ import {
 import { openFunctionRuntime } from '@platform/function-runtime/open-function-runtime'
 import type { Db } from '@platform/runtime/database'
 import type { Logger } from '@platform/runtime/logger'
-import { CUT_MARK } from '@platform/runtime/storable-line'
+import { CUT_MARK } from '@platform/runtime/storable-text'
 import type { Sealer } from '@platform/runtime/seal'
 import { openSandbox } from '@platform/sandbox/open-sandbox'
 import type { Egress, Sandbox } from '@platform/sandbox/sandbox'

@@ -1,7 +1,7 @@
 import type { FunctionUsage } from '@platform/function-runtime/function-runtime'
+import { monthOf } from '@platform/runtime/partitions'
 import { sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
-import { monthOf } from '../deployments/billing.ts'
 import { deploymentFunctions, deployments } from '../deployments/table.ts'
 import { functionTime } from '../products/table.ts'
 import { functionSlots } from './table.ts'

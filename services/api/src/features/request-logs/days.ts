@@ -1,6 +1,6 @@
 import type { Db } from '@platform/runtime/database'
-import { dayOf, keepDaysSince } from '@platform/runtime/day-partitions'
 import { discardBefore } from '@platform/runtime/discard-rows'
+import { dayOf, keepPartitionsSince } from '@platform/runtime/partitions'
 import { lt } from 'drizzle-orm'
 import { quotaMax } from '../products/quotas.ts'
 import { requestCounts, requestPathRanks } from './table.ts'
@@ -16,7 +16,7 @@ export async function firstDayKept({ db, now }: { db: Db; now: () => Date }): Pr
 export async function keepDays(deps: { db: Db; now: () => Date }): Promise<void> {
   const { db } = deps
   const oldest = await firstDayKept(deps)
-  await keepDaysSince(deps, 'request_logs', oldest)
+  await keepPartitionsSince(deps, 'request_logs', oldest)
   await db.delete(requestCounts).where(lt(requestCounts.hour, oldest))
   await discardBefore(db, requestPathRanks.hour, oldest)
 }

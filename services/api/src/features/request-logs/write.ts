@@ -1,11 +1,12 @@
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Db } from '@platform/runtime/database'
-import { rememberDays } from '@platform/runtime/day-partitions'
+import { insertInto } from '@platform/runtime/insert-rows'
 import { openLogBatches } from '@platform/runtime/log-batches'
 import type { Logger } from '@platform/runtime/logger'
 import { newIdAt } from '@platform/runtime/new-id'
-import { getTableColumns, type SQL, sql, type Table } from 'drizzle-orm'
+import { rememberPartitions } from '@platform/runtime/partitions'
+import { sql } from 'drizzle-orm'
 import { Counter, Gauge } from 'prom-client'
 import { noteFollowed } from './follow.ts'
 import { hourOf } from './hours.ts'
@@ -154,43 +155,6 @@ function countsOf(batch: readonly { row: Row; startedAt: Date }[]): Count[] {
   return counts.toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, count]) => count)
 }
 
-/** Objects that many rows share, as JSON. They are not changed once they were logged. */
-const jsonOf = new WeakMap<object, string>()
-
-function toJson(value: unknown): string {
-  if (typeof value === 'number') return String(value)
-  if (value === null || value === undefined) return 'null'
-  if (value instanceof Date) return `"${value.toISOString()}"`
-  if (Buffer.isBuffer(value)) return `"\\\\x${value.toString('hex')}"`
-  if (typeof value !== 'object') return JSON.stringify(value)
-  let text = jsonOf.get(value)
-  if (text === undefined) jsonOf.set(value, (text = JSON.stringify(value)))
-  return text
-}
-
-/** How rows of a table become a statement: its columns by the members of a row, and what stands around the rows. */
-function insertInto(table: Table) {
-  const columns = Object.entries(getTableColumns(table))
-  const names = sql.join(
-    columns.map(([, { name }]) => sql.identifier(name)),
-    sql`, `,
-  )
-  const members = columns.map(([key, { name }], n) => ({
-    key,
-    before: `${n === 0 ? '' : ','}${JSON.stringify(name)}:`,
-  }))
-  const rowJson = (row: object): string => {
-    let text = '{'
-    for (const { key, before } of members) text += before + toJson((row as Record<string, unknown>)[key])
-    return `${text}}`
-  }
-  /**
-   * Rows as one JSON parameter: a statement of any number of rows is parsed and planned once. Written by hand, which takes half
-   * the time of JSON.stringify over rows with the names of columns.
-   */
-  return (rows: readonly object[]): SQL =>
-    sql`insert into ${table} (${names}) select ${names} from json_populate_recordset(null::${table}, ${`[${rows.map(rowJson).join(',')}]`}::json)`
-}
 const insertLogs = insertInto(requestLogs)
 const insertCounts = insertInto(requestCounts)
 const insertSums = insertInto(requestSummaries)
@@ -235,7 +199,7 @@ export interface RequestLogWriter {
  * they wait; whatever it refuses is dropped, counted and logged without its content.
  */
 export function openRequestLog(deps: { db: Db; logger: Logger }): RequestLogWriter {
-  const withDays = rememberDays(deps, 'request_logs')
+  const withPartitions = rememberPartitions(deps, 'request_logs')
   const paths = openSeenPaths()
   // Rows are made when they are stored: what is dropped costs next to nothing, and a burst is answered first.
   const batches = openLogBatches<ServedRequest>({
@@ -246,7 +210,7 @@ export function openRequestLog(deps: { db: Db; logger: Logger }): RequestLogWrit
     waitingGauge,
     dropped,
     store: (requests) =>
-      withDays(
+      withPartitions(
         requests.map(({ startedAt }) => startedAt),
         () =>
           store(

@@ -2,11 +2,11 @@ import type { FunctionLogLine } from '@platform/function-runtime/function-runtim
 import { RUNTIME_LOGS_LOCK_CLASS } from '@platform/runtime/advisory-locks'
 import { arrayLiteral } from '@platform/runtime/batch-by-turn'
 import type { Db } from '@platform/runtime/database'
-import { rememberDays } from '@platform/runtime/day-partitions'
 import { openLogBatches } from '@platform/runtime/log-batches'
 import type { Logger } from '@platform/runtime/logger'
 import { momentOf, openRisingIds } from '@platform/runtime/new-id'
-import { storableLine } from '@platform/runtime/storable-line'
+import { rememberPartitions } from '@platform/runtime/partitions'
+import { storableLine } from '@platform/runtime/storable-text'
 import { sql } from 'drizzle-orm'
 import { Counter, Gauge } from 'prom-client'
 import { RUNTIME_LOGS_CHANNEL } from './feed.ts'
@@ -97,7 +97,7 @@ export function openRuntimeLog(deps: { db: Db; logger: Logger }): RuntimeLogWrit
   let waitingBytes = 0
   const losses = new Map<string, Loss>()
   const idAt = openRisingIds()
-  const withDays = rememberDays(deps, 'runtime_logs')
+  const withPartitions = rememberPartitions(deps, 'runtime_logs')
   const batches = openLogBatches<Row>({
     name: 'runtime logs',
     batchMs: BATCH_MS,
@@ -106,7 +106,7 @@ export function openRuntimeLog(deps: { db: Db; logger: Logger }): RuntimeLogWrit
     waitingGauge,
     dropped,
     store: (rows) =>
-      withDays(
+      withPartitions(
         rows.map(({ id }) => momentOf(id)),
         () => store(deps, rows),
       ),

@@ -1,0 +1,308 @@
+import type Anthropic from '@anthropic-ai/sdk'
+import * as fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { type ChatMessage, type ChatRequest, checkChatRequest } from './chat-request.ts'
+import { toMessagesRequest } from './chat-to-messages.ts'
+import { UnsupportedMember } from './unsupported-member.ts'
+
+const hello: ChatMessage = { role: 'user', content: 'Hello' }
+const chat = (members: Partial<ChatRequest>): ChatRequest => ({ model: 'm', messages: [hello], ...members })
+const names = { model: 'claude', maxTokensDefault: 4096 }
+/** The type is the SDK's, so that what is made has to fit it. */
+const translate = (members: Partial<ChatRequest>): Anthropic.MessageCreateParams =>
+  toMessagesRequest(chat(members), names)
+
+test('a greeting becomes a message with the default cap', () => {
+  expect(translate({})).toEqual({
+    model: 'claude',
+    max_tokens: 4096,
+    messages: [{ role: 'user', content: [{ type: 'text', text: 'Hello' }] }],
+  })
+})
+
+test('system and developer messages become the system prompt', () => {
+  const messages: ChatMessage[] = [
+    { role: 'system', content: 'Be kind' },
+    { role: 'developer', content: [{ type: 'text', text: 'Be brief' }] },
+    hello,
+  ]
+  expect(translate({ messages })).toMatchObject({
+    system: [
+      { type: 'text', text: 'Be kind' },
+      { type: 'text', text: 'Be brief' },
+    ],
+    messages: [{ role: 'user' }],
+  })
+})
+
+test('pictures and documents keep their place', () => {
+  const content = [
+    { type: 'text', text: 'Look' },
+    { type: 'image_url', image_url: { url: 'data:image/PNG;base64,AAAA', detail: 'high' } },
+    { type: 'image_url', image_url: { url: 'https://a.example/b.jpg' } },
+    { type: 'file', file: { file_data: 'data:application/pdf;base64,JVBE', filename: 'a.pdf' } },
+    { type: 'file', file: { file_data: 'JVBE', filename: 'b.PDF' } },
+    { type: 'file', file: { file_data: 'data:text/plain;charset=utf-8;base64,w6k=' } },
+  ]
+  expect(translate({ messages: [{ role: 'user', content }] }).messages).toEqual([
+    {
+      role: 'user',
+      content: [
+        { type: 'text', text: 'Look' },
+        { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } },
+        { type: 'image', source: { type: 'url', url: 'https://a.example/b.jpg' } },
+        {
+          type: 'document',
+          source: { type: 'base64', media_type: 'application/pdf', data: 'JVBE' },
+          title: 'a.pdf',
+        },
+        {
+          type: 'document',
+          source: { type: 'base64', media_type: 'application/pdf', data: 'JVBE' },
+          title: 'b.PDF',
+        },
+        { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'é' } },
+      ],
+    },
+  ])
+})
+
+test('results of tools and the words after them become one message', () => {
+  const call = (id: string, text: string) => ({ id, type: 'function', function: { name: 'f', arguments: text } })
+  const messages: ChatMessage[] = [
+    hello,
+    { role: 'assistant', content: 'Wait', tool_calls: [call('a', '{"x":1}'), call('b', '')] },
+    { role: 'tool', tool_call_id: 'a', content: 'one' },
+    { role: 'tool', tool_call_id: 'b', content: [{ type: 'text', text: 'two' }] },
+    { role: 'user', content: 'And?' },
+    { role: 'assistant', content: null, refusal: 'No' },
+    { role: 'assistant', content: '' },
+    { role: 'user', content: 'Why?' },
+  ]
+  expect(translate({ messages }).messages).toEqual([
+    { role: 'user', content: [{ type: 'text', text: 'Hello' }] },
+    {
+      role: 'assistant',
+      content: [
+        { type: 'text', text: 'Wait' },
+        { type: 'tool_use', id: 'a', name: 'f', input: { x: 1 } },
+        { type: 'tool_use', id: 'b', name: 'f', input: {} },
+      ],
+    },
+    {
+      role: 'user',
+      content: [
+        { type: 'tool_result', tool_use_id: 'a', content: [{ type: 'text', text: 'one' }] },
+        { type: 'tool_result', tool_use_id: 'b', content: [{ type: 'text', text: 'two' }] },
+        { type: 'text', text: 'And?' },
+      ],
+    },
+    { role: 'assistant', content: [{ type: 'text', text: 'No' }] },
+    { role: 'user', content: [{ type: 'text', text: 'Why?' }] },
+  ])
+})
+
+const parameters = { type: 'object', properties: { a: { type: 'string' } } }
+const tools = [
+  { type: 'function', function: { name: 'f', description: 'd', parameters, strict: true } },
+  { type: 'function', function: { name: 'g' } },
+]
+
+test('functions become tools', () => {
+  expect(translate({ tools }).tools).toEqual([
+    { name: 'f', description: 'd', input_schema: parameters, strict: true },
+    { name: 'g', input_schema: { type: 'object', properties: {} } },
+  ])
+})
+
+test.each<[string, Partial<ChatRequest>, unknown]>([
+  ['nothing', {}, undefined],
+  ['auto', { tool_choice: 'auto' }, { type: 'auto' }],
+  ['none', { tool_choice: 'none', parallel_tool_calls: false }, { type: 'none' }],
+  ['required', { tool_choice: 'required' }, { type: 'any' }],
+  [
+    'a function',
+    { tool_choice: { type: 'function', function: { name: 'f' } }, parallel_tool_calls: false },
+    { type: 'tool', name: 'f', disable_parallel_tool_use: true },
+  ],
+  ['one call at a time', { parallel_tool_calls: false }, { type: 'auto', disable_parallel_tool_use: true }],
+  ['calls in parallel', { parallel_tool_calls: true }, undefined],
+])('a choice of %s is kept', (_, members, choice) => {
+  expect(translate({ tools, ...members }).tool_choice).toEqual(choice)
+  expect(translate(members).tool_choice).toBeUndefined()
+})
+
+test('caps, sampling, stops, stream, effort, format and user are passed on', () => {
+  const schema = { type: 'object' }
+  expect(
+    translate({
+      max_tokens: 5,
+      max_completion_tokens: 7,
+      temperature: 1,
+      top_p: 0.5,
+      stop: 'x',
+      stream: true,
+      stream_options: { include_usage: true },
+      reasoning_effort: 'high',
+      response_format: { type: 'json_schema', json_schema: { name: 's', schema } },
+      user: 'u',
+      safety_identifier: 's',
+      metadata: { a: 'b' },
+      provider: { order: ['anthropic'] },
+      service_tier: 'default',
+    }),
+  ).toEqual({
+    model: 'claude',
+    max_tokens: 7,
+    messages: [{ role: 'user', content: [{ type: 'text', text: 'Hello' }] }],
+    stream: true,
+    stop_sequences: ['x'],
+    temperature: 1,
+    top_p: 0.5,
+    output_config: { effort: 'high', format: { type: 'json_schema', schema } },
+    metadata: { user_id: 's' },
+    service_tier: 'standard_only',
+  })
+  expect(translate({ max_tokens: 5, user: 'u', stop: ['a', 'b'] })).toMatchObject({
+    max_tokens: 5,
+    metadata: { user_id: 'u' },
+    stop_sequences: ['a', 'b'],
+  })
+})
+
+test('no effort turns thinking off', () => {
+  const request = translate({ reasoning_effort: 'none' })
+  expect(request.thinking).toEqual({ type: 'disabled' })
+  expect(request.output_config).toBeUndefined()
+})
+
+test('members that say what happens anyway, and nulls, pass', () => {
+  const harmless = {
+    n: 1,
+    logprobs: false,
+    top_logprobs: 0,
+    presence_penalty: 0,
+    frequency_penalty: 0,
+    logit_bias: {},
+    modalities: ['text'],
+    service_tier: 'auto',
+    store: false,
+    functions: [],
+    verbosity: 'medium',
+    response_format: { type: 'text' },
+    seed: null,
+    audio: null,
+    temperature: null,
+    prompt_cache_key: 'k',
+  }
+  expect(translate(harmless)).toEqual(translate({}))
+})
+
+const user = (part: { type: string; [member: string]: unknown }): Partial<ChatRequest> => ({
+  messages: [hello, { role: 'user', content: [{ type: 'text', text: '' }, part] }],
+})
+const assistant = (members: object): Partial<ChatRequest> => ({ messages: [{ role: 'assistant', ...members }] })
+const calling = (text: string): Partial<ChatRequest> =>
+  assistant({ tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: text } }] })
+
+test.each<[string, Partial<ChatRequest>]>([
+  ['n', { n: 2 }],
+  ['logprobs', { logprobs: true }],
+  ['top_logprobs', { top_logprobs: 1 }],
+  ['presence_penalty', { presence_penalty: 0.1 }],
+  ['frequency_penalty', { frequency_penalty: -0.1 }],
+  ['logit_bias', { logit_bias: { 1: 1 } }],
+  ['modalities', { modalities: ['text', 'audio'] }],
+  ['audio', { audio: { voice: 'alloy', format: 'mp3' } }],
+  ['prediction', { prediction: { type: 'content', content: '' } }],
+  ['seed', { seed: 0 }],
+  ['web_search_options', { web_search_options: {} }],
+  ['service_tier', { service_tier: 'flex' }],
+  ['store', { store: true }],
+  ['functions', { functions: [{ name: 'f' }] }],
+  ['verbosity', { verbosity: 'low' }],
+  ['top_k', { top_k: 4 }],
+  ['constructor', { constructor: 1 }],
+  ['temperature', { temperature: 1.1 }],
+  ['reasoning_effort', { reasoning_effort: 'minimal' }],
+  ['response_format', { response_format: { type: 'json_object' } }],
+  ['response_format', { response_format: { type: 'json_schema', json_schema: { name: 's' } } }],
+  ['tool_choice', { tool_choice: { type: 'custom', custom: { name: 'f' } } }],
+  ['tools[0]', { tools: [{ type: 'custom', custom: { name: 'f' } }] }],
+  ['messages[1].content[1]', user({ type: 'input_audio', input_audio: { data: '', format: 'wav' } })],
+  ['messages[1].content[1].file', user({ type: 'file', file: { file_id: 'file-1' } })],
+  ['messages[1].content[1].image_url.url', user({ type: 'image_url', image_url: { url: 'http://a.example' } })],
+  [
+    'messages[1].content[1].image_url.url',
+    user({ type: 'image_url', image_url: { url: 'data:image/svg+xml,<svg/>' } }),
+  ],
+  ['messages[1].content[1].image_url.url', user({ type: 'image_url', image_url: { url: 'data:image/tiff;base64,A' } })],
+  ['messages[0].content[0]', assistant({ content: [{ type: 'image_url', image_url: { url: 'https://a.example' } }] })],
+  ['messages[0].tool_calls[0].function.arguments', calling('{"a":')],
+  ['messages[0].tool_calls[0].function.arguments', calling('[]')],
+  [
+    'messages[0].tool_calls[0]',
+    assistant({ tool_calls: [{ id: 'a', type: 'custom', custom: { name: 'f', input: '' } }] }),
+  ],
+  ['messages[0].function_call', assistant({ function_call: { name: 'f', arguments: '' } })],
+  ['messages[0].audio', assistant({ audio: { id: 'a' } })],
+  ['messages[0].role', { messages: [{ role: 'function', name: 'f', content: null }] }],
+])('%s is refused by name', (param, members) => {
+  expect(checkChatRequest(chat(members))).toBeUndefined()
+  let refusal: unknown
+  try {
+    translate(members)
+  } catch (error) {
+    refusal = error
+  }
+  expect(refusal).toBeInstanceOf(UnsupportedMember)
+  expect(refusal).toMatchObject({ param, message: expect.stringMatching(/ (is|must) /) as unknown })
+})
+
+const part = fc.oneof(
+  fc.record({ type: fc.constant('text'), text: fc.string() }),
+  fc.record({ type: fc.constant('image_url'), image_url: fc.record({ url: fc.string({ minLength: 1 }) }) }),
+  fc.record({ type: fc.string({ minLength: 1 }), text: fc.jsonValue() }),
+)
+const content = fc.oneof(fc.string(), fc.array(part, { maxLength: 3 }), fc.constant(null))
+const message = fc.record(
+  {
+    role: fc.constantFrom('system', 'developer', 'user', 'assistant', 'tool', 'function'),
+    content,
+    name: fc.string(),
+    tool_call_id: fc.string(),
+    tool_calls: fc.array(
+      fc.record({
+        id: fc.string(),
+        type: fc.constantFrom('function', 'custom'),
+        function: fc.record({ name: fc.string(), arguments: fc.oneof(fc.json(), fc.string()) }),
+      }),
+      { maxLength: 2 },
+    ),
+  },
+  { requiredKeys: ['role'] },
+)
+const anyMembers = fc.dictionary(
+  fc.constantFrom('stop', 'tools', 'tool_choice', 'response_format', 'reasoning_effort', 'seed', 'n', 'temperature'),
+  fc.oneof(fc.jsonValue(), fc.constant(null)),
+  { maxKeys: 2 },
+)
+
+test('a checked request is translated or refused by name, and no two turns in a row have one role', () => {
+  let translated = 0
+  fc.assert(
+    fc.property(fc.array(message, { minLength: 1, maxLength: 6 }), anyMembers, (messages, members) => {
+      const body: unknown = { model: 'm', messages, ...members }
+      fc.pre(checkChatRequest(body) === undefined)
+      try {
+        const turns = toMessagesRequest(body as ChatRequest, names).messages
+        expect(turns.every((turn, index) => turn.role !== turns[index + 1]?.role && turn.content.length > 0)).toBe(true)
+        translated += 1
+      } catch (error) {
+        expect(error).toBeInstanceOf(UnsupportedMember)
+      }
+    }),
+    { numRuns: 500 },
+  )
+  expect(translated).toBeGreaterThan(0)
+})

@@ -1,0 +1,342 @@
+import * as fc from 'fast-check'
+import OpenAI from 'openai'
+import { expect, test } from 'vitest'
+import {
+  createResponseEventTranslator,
+  type ResponseEvent,
+  type ResponseNames,
+  toResponse,
+} from './chat-to-responses.ts'
+import { createChatChunkTranslator } from './messages-to-chat.ts'
+import type { ResponsesRequest } from './responses-request.ts'
+import { createSseScanner } from './sse-scanner.ts'
+
+const request: ResponsesRequest = { model: 'm', input: 'Hello' }
+
+function named(): ResponseNames {
+  let count = 0
+  return {
+    id: 'resp_1',
+    createdAt: 1_700_000_000,
+    newItemId: (prefix) => {
+      count += 1
+      return `${prefix}_${count}`
+    },
+  }
+}
+
+const usage = {
+  prompt_tokens: 10,
+  completion_tokens: 5,
+  total_tokens: 15,
+  prompt_tokens_details: { cached_tokens: 4 },
+  completion_tokens_details: { reasoning_tokens: 2 },
+} satisfies OpenAI.CompletionUsage
+
+function completion(message: object, finish_reason = 'stop'): unknown {
+  return {
+    choices: [{ index: 0, message: { role: 'assistant', ...message }, finish_reason }],
+    usage,
+    service_tier: 'default',
+  }
+}
+
+test('a completion becomes a response with all that the SDK asks for', () => {
+  const tool_calls = [{ id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }]
+  const response = toResponse(
+    completion({ content: 'Hi', refusal: 'No', reasoning_content: 'Hm', tool_calls }, 'tool_calls'),
+    { ...request, instructions: 'Be kind', temperature: 0, metadata: { a: 'b' }, user: 'u', store: true },
+    named(),
+  )
+  const typed:
+    | Omit<
+        OpenAI.Responses.Response,
+        'output_text' | 'text' | 'tool_choice' | 'tools' | 'reasoning' | 'service_tier' | 'usage'
+      >
+    | undefined = response
+  expect(typed).toEqual({
+    id: 'resp_1',
+    object: 'response',
+    created_at: 1_700_000_000,
+    status: 'completed',
+    access_programs: null,
+    background: false,
+    error: null,
+    incomplete_details: null,
+    instructions: 'Be kind',
+    max_output_tokens: null,
+    max_tool_calls: null,
+    metadata: { a: 'b' },
+    model: 'm',
+    output: [
+      {
+        type: 'reasoning',
+        id: 'rs_1',
+        status: 'completed',
+        summary: [],
+        content: [{ type: 'reasoning_text', text: 'Hm' }],
+      },
+      {
+        type: 'message',
+        id: 'msg_2',
+        role: 'assistant',
+        status: 'completed',
+        content: [
+          { type: 'output_text', text: 'Hi', annotations: [], logprobs: [] },
+          { type: 'refusal', refusal: 'No' },
+        ],
+      },
+      { type: 'function_call', id: 'fc_3', call_id: 'call_1', name: 'f', arguments: '{}', status: 'completed' },
+    ],
+    parallel_tool_calls: true,
+    previous_response_id: null,
+    reasoning: { effort: null, summary: null },
+    safety_identifier: null,
+    service_tier: 'default',
+    store: false,
+    temperature: 0,
+    text: { format: { type: 'text' } },
+    tool_choice: 'auto',
+    tools: [],
+    top_logprobs: 0,
+    top_p: null,
+    truncation: 'disabled',
+    usage: {
+      input_tokens: 10,
+      input_tokens_details: { cached_tokens: 4, cache_write_tokens: 0 },
+      output_tokens: 5,
+      output_tokens_details: { reasoning_tokens: 2 },
+      total_tokens: 15,
+    },
+    user: 'u',
+  })
+})
+
+test.each([
+  ['stop', 'completed', null],
+  ['length', 'incomplete', { reason: 'max_output_tokens' }],
+  ['content_filter', 'incomplete', { reason: 'content_filter' }],
+])('a completion that ended by %s is %s', (finishReason, status, details) => {
+  const response = toResponse(completion({ content: 'Hi' }, finishReason), request, named())
+  expect(response).toMatchObject({ status, incomplete_details: details, output: [{ status }] })
+})
+
+test.each([null, {}, { choices: [] }, { choices: [{}] }, completion({ tool_calls: [{ id: 'a' }] })])(
+  '%j is no completion',
+  (value) => {
+    expect(toResponse(value, request, named())).toBeUndefined()
+  },
+)
+
+const chunk = (delta: object, finish_reason: string | null = null): unknown => ({
+  object: 'chat.completion.chunk',
+  choices: [{ index: 0, delta, finish_reason }],
+})
+const call = (index: number, members: object): unknown => chunk({ tool_calls: [{ index, ...members }] })
+const say = (value: unknown) => ({ data: typeof value === 'string' ? value : JSON.stringify(value) })
+const DONE = '[DONE]'
+
+function translate(chunks: readonly unknown[]): ResponseEvent[] {
+  const { push } = createResponseEventTranslator(request, named())
+  return chunks.flatMap((each) => push(say(each)))
+}
+
+const everything = [
+  chunk({ role: 'assistant', content: '' }),
+  chunk({ reasoning_content: 'Hm' }),
+  chunk({ content: 'Hel' }),
+  chunk({ content: 'lo' }),
+  chunk({ refusal: 'No' }),
+  call(0, { id: 'call_a', type: 'function', function: { name: 'f', arguments: '' } }),
+  call(1, { id: 'call_b', type: 'function', function: { name: 'g', arguments: '{' } }),
+  call(0, { function: { arguments: '{}' } }),
+  call(1, { function: { arguments: '}' } }),
+  chunk({}, 'tool_calls'),
+  { choices: [], usage },
+  DONE,
+]
+
+test('events come in their order, numbered', () => {
+  const events = translate(everything)
+  expect(events.map(({ type }) => type)).toEqual([
+    'response.created',
+    'response.in_progress',
+    'response.output_item.added',
+    'response.content_part.added',
+    'response.reasoning_text.delta',
+    'response.reasoning_text.done',
+    'response.content_part.done',
+    'response.output_item.done',
+    'response.output_item.added',
+    'response.content_part.added',
+    'response.output_text.delta',
+    'response.output_text.delta',
+    'response.output_text.done',
+    'response.content_part.done',
+    'response.content_part.added',
+    'response.refusal.delta',
+    'response.refusal.done',
+    'response.content_part.done',
+    'response.output_item.done',
+    'response.output_item.added',
+    'response.output_item.added',
+    'response.function_call_arguments.delta',
+    'response.function_call_arguments.delta',
+    'response.function_call_arguments.delta',
+    'response.function_call_arguments.done',
+    'response.output_item.done',
+    'response.function_call_arguments.done',
+    'response.output_item.done',
+    'response.completed',
+  ])
+  expect(events.map((event) => event.sequence_number)).toEqual([...events.keys()])
+})
+
+test('the last event holds what the completion in one piece becomes', () => {
+  const tool_calls = [
+    { id: 'call_a', type: 'function', function: { name: 'f', arguments: '{}' } },
+    { id: 'call_b', type: 'function', function: { name: 'g', arguments: '{}' } },
+  ]
+  const message = { content: 'Hello', refusal: 'No', reasoning_content: 'Hm', tool_calls }
+  const whole = toResponse({ choices: [{ message, finish_reason: 'tool_calls' }], usage }, request, named())
+  expect(translate(everything).at(-1)?.['response']).toEqual(whole)
+})
+
+async function readWithSdk(events: readonly ResponseEvent[]): Promise<unknown> {
+  const body = events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('')
+  const client = new OpenAI({
+    apiKey: 'none',
+    fetch: () => Promise.resolve(new Response(body, { headers: { 'content-type': 'text/event-stream' } })),
+  })
+  return await client.responses.stream({ model: 'm', input: 'Hello' }).finalResponse()
+}
+
+test('the SDK puts the events together', async () => {
+  expect(await readWithSdk(translate(everything))).toMatchObject({
+    status: 'completed',
+    output_text: 'Hello',
+    output: [
+      { type: 'reasoning', content: [{ text: 'Hm' }] },
+      { type: 'message', content: [{ text: 'Hello' }, { refusal: 'No' }] },
+      { type: 'function_call', call_id: 'call_a', arguments: '{}' },
+      { type: 'function_call', call_id: 'call_b', arguments: '{}' },
+    ],
+    usage: { total_tokens: 15 },
+  })
+})
+
+const last = (events: readonly ResponseEvent[]): unknown => events.at(-1)
+
+test('a stream that was cut short by the cap is incomplete', () => {
+  expect(last(translate([chunk({ content: 'a' }), chunk({}, 'length'), DONE]))).toMatchObject({
+    type: 'response.incomplete',
+    response: { incomplete_details: { reason: 'max_output_tokens' }, output: [{ status: 'incomplete' }] },
+  })
+})
+
+test.each([
+  ['an error', [chunk({ content: 'a' }), { error: { message: 'key sk-1 failed' } }]],
+  ['an event that is no JSON', [chunk({ content: 'a' }), '{']],
+  ['an end without a finish reason', [chunk({ content: 'a' }), DONE]],
+])('%s fails the response, in words of our own', (_, chunks) => {
+  const event = last(translate([...chunks, DONE]))
+  expect(event).toMatchObject({
+    type: 'response.failed',
+    response: { status: 'failed', error: { code: 'server_error' } },
+  })
+  expect(JSON.stringify(event)).not.toContain('sk-1')
+})
+
+test('a response ends once', () => {
+  const { push, end, fail, usage: reported } = createResponseEventTranslator(request, named())
+  push(say(chunk({ content: 'a' }, 'stop')))
+  push(say({ choices: [], usage }))
+  expect(end().at(-1)?.type).toBe('response.completed')
+  expect([...end(), ...fail('late'), ...push(say(DONE))]).toEqual([])
+  expect(reported()).toMatchObject({ inputTokens: 6, cacheReadTokens: 4 })
+})
+
+test('the caller may fail a response before anything came', () => {
+  const { fail } = createResponseEventTranslator(request, named())
+  expect(fail('Slow down', 'rate_limit_exceeded').map(({ type }) => type)).toEqual([
+    'response.created',
+    'response.in_progress',
+    'response.failed',
+  ])
+})
+
+test('any split of the bytes gives the same events', () => {
+  fc.assert(
+    fc.property(fc.array(fc.string({ unit: 'binary' })), fc.array(fc.nat()), (texts, cuts) => {
+      const chunks = [...texts.map((content) => chunk({ content })), ...everything]
+      const bytes = Buffer.from(chunks.map((each) => `data: ${say(each).data}\n\n`).join(''))
+      const at = cuts.map((cut) => cut % bytes.length).toSorted((a, b) => a - b)
+      const { push } = createSseScanner({ eventBytesMax: 1e6 })
+      const translator = createResponseEventTranslator(request, named())
+      const events = [...at, bytes.length]
+        .flatMap((end, index) => push(bytes.subarray(at[index - 1] ?? 0, end)))
+        .flatMap((event) => translator.push(event))
+      expect(events).toEqual(translate(chunks))
+      expect(last(events)).toMatchObject({ type: 'response.completed' })
+      const text = events.filter(({ type }) => type === 'response.output_text.delta').map((event) => event['delta'])
+      expect(text.join('')).toBe(`${texts.join('')}Hello`)
+    }),
+    { numRuns: 50 },
+  )
+})
+
+test('a message of Anthropic becomes a response by way of chunks', () => {
+  const messages = createChatChunkTranslator({ id: 'c', created: 1, model: 'm', includeUsage: true })
+  const events = [
+    { type: 'message_start', message: { usage: { input_tokens: 3, output_tokens: 1 } } },
+    { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
+    { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'Hello' } },
+    { type: 'message_delta', delta: { stop_reason: 'max_tokens' }, usage: { output_tokens: 2 } },
+    { type: 'message_stop' },
+  ]
+  const chunks = events.flatMap((event) => messages.push(say(event)))
+  expect(last(translate([...chunks, DONE]))).toMatchObject({
+    type: 'response.incomplete',
+    response: { output: [{ content: [{ text: 'Hello' }] }], usage: { input_tokens: 3, output_tokens: 2 } },
+  })
+})
+
+const loose = fc.oneof(fc.jsonValue(), fc.string())
+const piece = fc.record(
+  { index: fc.oneof(fc.nat(2), loose), id: loose, function: fc.record({ name: loose, arguments: loose }) },
+  { requiredKeys: [] },
+)
+const delta = fc.record(
+  { content: loose, refusal: loose, reasoning_content: loose, tool_calls: fc.array(piece) },
+  { requiredKeys: [] },
+)
+const anyChunk = fc.oneof(
+  fc.jsonValue(),
+  fc.constant(DONE),
+  fc.record({ choices: fc.array(fc.record({ index: fc.nat(1), delta, finish_reason: loose })), usage: loose }),
+)
+
+test('any JSON chunks become a well-ordered response', () => {
+  fc.assert(
+    fc.property(fc.array(anyChunk), (chunks) => {
+      const translator = createResponseEventTranslator(request, named())
+      const events = [...chunks.flatMap((each) => translator.push(say(each))), ...translator.end()]
+      expect(events.map((event) => event.sequence_number)).toEqual([...events.keys()])
+      expect(events.filter(({ type }) => /^response\.(completed|incomplete|failed)$/.test(type))).toEqual([
+        last(events),
+      ])
+      const added = events.filter(({ type }) => type === 'response.output_item.added')
+      const done = events.filter(({ type }) => type === 'response.output_item.done')
+      expect(added.map((event) => event['output_index'])).toEqual([...added.keys()])
+      expect(done.map((event) => event['output_index']).toSorted((a, b) => Number(a) - Number(b))).toEqual([
+        ...added.keys(),
+      ])
+      const response = events.at(-1)?.['response'] as { output: unknown[] }
+      expect(
+        done.toSorted((a, b) => Number(a['output_index']) - Number(b['output_index'])).map((event) => event['item']),
+      ).toEqual(response.output)
+      for (const each of chunks) toResponse(each, request, named())
+    }),
+    { numRuns: 500 },
+  )
+})

@@ -1,0 +1,323 @@
+import { isRecord, listOf, memberOf, textOf } from './record.ts'
+import type { SseEvent } from './sse-scanner.ts'
+import { type ChatUsage, toChatUsage, type Usage, usageOfMessages } from './usage.ts'
+
+/** Why a model stopped, in the words of chat completions. */
+type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter'
+
+const finishReasons: Readonly<Record<string, FinishReason>> = {
+  end_turn: 'stop',
+  stop_sequence: 'stop',
+  pause_turn: 'stop',
+  max_tokens: 'length',
+  model_context_window_exceeded: 'length',
+  tool_use: 'tool_calls',
+  refusal: 'content_filter',
+}
+
+function toFinishReason(stopReason: unknown): FinishReason {
+  return (
+    (typeof stopReason === 'string' && Object.hasOwn(finishReasons, stopReason) && finishReasons[stopReason]) || 'stop'
+  )
+}
+
+/** A call of a function, in an answer. */
+interface CompletionToolCall {
+  id: string
+  type: 'function'
+  function: { name: string; arguments: string }
+}
+
+/** A chat completion as it is made from a message. */
+export interface ChatCompletion {
+  id: string
+  object: 'chat.completion'
+  created: number
+  model: string
+  choices: {
+    index: 0
+    message: {
+      role: 'assistant'
+      content: string | null
+      refusal: string | null
+      reasoning_content?: string
+      tool_calls?: CompletionToolCall[]
+    }
+    logprobs: null
+    finish_reason: FinishReason
+  }[]
+  usage?: ChatUsage
+}
+
+/** What an answer is called by: `created` in seconds since 1970, `model` as the caller named it. */
+export interface ChatAnswerNames {
+  id: string
+  created: number
+  model: string
+}
+
+/** JSON of a value that came as JSON; undefined where it is nested too deep to be written. */
+function writeJson(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value ?? {})
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Says an Anthropic message as a chat completion. Thinking becomes `reasoning_content`, the name that DeepSeek gave it and most
+ * clients read; blocks that a chat has no place for are left out.
+ *
+ * Returns undefined where the value is no message.
+ */
+export function toChatCompletion(
+  message: unknown,
+  { id, created, model }: ChatAnswerNames,
+): ChatCompletion | undefined {
+  if (memberOf(message, 'type') !== 'message' || !Array.isArray(memberOf(message, 'content'))) return undefined
+  let content: string | null = null
+  let reasoning = ''
+  const toolCalls: CompletionToolCall[] = []
+  for (const block of listOf(message, 'content')) {
+    switch (memberOf(block, 'type')) {
+      case 'text':
+        content = (content ?? '') + (textOf(block, 'text') ?? '')
+        break
+      case 'thinking':
+        reasoning += textOf(block, 'thinking') ?? ''
+        break
+      case 'tool_use': {
+        const callId = textOf(block, 'id')
+        const name = textOf(block, 'name')
+        const input = writeJson(memberOf(block, 'input'))
+        if (callId === undefined || name === undefined || input === undefined) return undefined
+        toolCalls.push({ id: callId, type: 'function', function: { name, arguments: input } })
+        break
+      }
+      default:
+    }
+  }
+  const usage = usageOfMessages(memberOf(message, 'usage'))
+  return {
+    id,
+    object: 'chat.completion',
+    created,
+    model,
+    choices: [
+      {
+        index: 0,
+        message: {
+          role: 'assistant',
+          content,
+          refusal: textOf(memberOf(message, 'stop_details'), 'explanation') ?? null,
+          ...(reasoning !== '' && { reasoning_content: reasoning }),
+          ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
+        },
+        logprobs: null,
+        finish_reason: toFinishReason(memberOf(message, 'stop_reason')),
+      },
+    ],
+    ...(usage !== undefined && { usage: toChatUsage(usage) }),
+  }
+}
+
+/** What a chunk adds to the answer. */
+interface ChatDelta {
+  role?: 'assistant'
+  content?: string
+  refusal?: string
+  reasoning_content?: string
+  tool_calls?: { index: number; id?: string; type?: 'function'; function: { name?: string; arguments: string } }[]
+}
+
+/** A chunk of a streamed chat completion. */
+export interface ChatChunk {
+  id: string
+  object: 'chat.completion.chunk'
+  created: number
+  model: string
+  choices: { index: 0; delta: ChatDelta; logprobs: null; finish_reason: FinishReason | null }[]
+  usage?: ChatUsage | null
+}
+
+/** Why a stream of the upstream failed, in its words. The message may hold anything: it is for the caller to decide who sees it. */
+interface StreamFailure {
+  type: string
+  message: string
+}
+
+/** Turns the events of a streamed message into chunks. */
+export interface ChatChunkTranslator {
+  /** Takes the next event and returns the chunks that it becomes. Never throws; after a failure or the end it returns none. */
+  push(event: Pick<SseEvent, 'data'>): ChatChunk[]
+  /** Whether the message has come to its end. A stream that ends before was cut. */
+  isComplete(): boolean
+  /** Set once the upstream has sent an error, or an event that is no JSON. */
+  failure(): StreamFailure | undefined
+  /** What the upstream has reported so far, whether or not the client asked for it. */
+  usage(): Usage | undefined
+}
+
+function readEvent(data: string): unknown {
+  try {
+    return JSON.parse(data)
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Makes a translator of one streamed Anthropic message. `[DONE]` is left to the caller, who sends it when the message is complete.
+ *
+ * includeUsage: adds a last chunk with usage and no choices, and `usage: null` to all others, as `stream_options` asks for it.
+ */
+export function createChatChunkTranslator({
+  id,
+  created,
+  model,
+  includeUsage,
+}: ChatAnswerNames & { includeUsage: boolean }): ChatChunkTranslator {
+  const usageMembers: Record<string, unknown> = {}
+  const calls = new Map<unknown, { index: number; hasArguments: boolean }>()
+  let callCount = 0
+  let hasBegun = false
+  let hasFinished = false
+  let isComplete = false
+  let failure: StreamFailure | undefined
+
+  const usage = (): Usage | undefined => usageOfMessages(usageMembers)
+
+  /** Figures of a later event replace earlier ones; null says nothing. */
+  function noteUsage(reported: unknown): void {
+    if (!isRecord(reported)) return
+    for (const [name, value] of Object.entries(reported)) if (value != null) usageMembers[name] = value
+  }
+
+  function chunkOf(delta: ChatDelta, finishReason: FinishReason | null = null): ChatChunk {
+    const first: ChatDelta = hasBegun ? {} : { role: 'assistant' }
+    hasBegun = true
+    return {
+      id,
+      object: 'chat.completion.chunk',
+      created,
+      model,
+      choices: [{ index: 0, delta: { ...first, ...delta }, logprobs: null, finish_reason: finishReason }],
+      ...(includeUsage && { usage: null }),
+    }
+  }
+
+  function finish(stopReason: unknown, explanation?: string): ChatChunk[] {
+    if (hasFinished) return []
+    hasFinished = true
+    return [chunkOf(explanation === undefined ? {} : { refusal: explanation }, toFinishReason(stopReason))]
+  }
+
+  function textChunks(name: 'content' | 'reasoning_content', text: string | undefined): ChatChunk[] {
+    return text === undefined || text === '' ? [] : [chunkOf({ [name]: text })]
+  }
+
+  function argumentChunks(blockIndex: unknown, piece: string | undefined): ChatChunk[] {
+    const call = calls.get(blockIndex)
+    if (call === undefined || piece === undefined || piece === '') return []
+    call.hasArguments = true
+    return [chunkOf({ tool_calls: [{ index: call.index, function: { arguments: piece } }] })]
+  }
+
+  function startBlock(blockIndex: unknown, block: unknown): ChatChunk[] {
+    switch (memberOf(block, 'type')) {
+      case 'text':
+        return textChunks('content', textOf(block, 'text'))
+      case 'thinking':
+        return textChunks('reasoning_content', textOf(block, 'thinking'))
+      case 'tool_use': {
+        const callId = textOf(block, 'id')
+        const name = textOf(block, 'name')
+        if (callId === undefined || name === undefined || calls.has(blockIndex)) return []
+        const index = callCount
+        callCount += 1
+        calls.set(blockIndex, { index, hasArguments: false })
+        const start = chunkOf({
+          tool_calls: [{ index, id: callId, type: 'function', function: { name, arguments: '' } }],
+        })
+        const input = memberOf(block, 'input')
+        // Input comes in pieces after an empty object; an upstream that sends it whole is understood, too.
+        const isWhole = isRecord(input) && Object.keys(input).length > 0
+        return [start, ...(isWhole ? argumentChunks(blockIndex, writeJson(input)) : [])]
+      }
+      default:
+        return []
+    }
+  }
+
+  function continueBlock(blockIndex: unknown, delta: unknown): ChatChunk[] {
+    switch (memberOf(delta, 'type')) {
+      case 'text_delta':
+        return textChunks('content', textOf(delta, 'text'))
+      case 'thinking_delta':
+        return textChunks('reasoning_content', textOf(delta, 'thinking'))
+      case 'input_json_delta':
+        return argumentChunks(blockIndex, textOf(delta, 'partial_json'))
+      default:
+        return []
+    }
+  }
+
+  function stopBlock(blockIndex: unknown): ChatChunk[] {
+    const call = calls.get(blockIndex)
+    // A call without input has no pieces; clients parse what they got as JSON.
+    return call === undefined || call.hasArguments ? [] : argumentChunks(blockIndex, '{}')
+  }
+
+  function translate(event: unknown): ChatChunk[] {
+    switch (memberOf(event, 'type')) {
+      case 'message_start':
+        noteUsage(memberOf(memberOf(event, 'message'), 'usage'))
+        return hasBegun ? [] : [chunkOf({ content: '' })]
+      case 'content_block_start':
+        if (hasFinished) return []
+        return startBlock(memberOf(event, 'index'), memberOf(event, 'content_block'))
+      case 'content_block_delta':
+        if (hasFinished) return []
+        return continueBlock(memberOf(event, 'index'), memberOf(event, 'delta'))
+      case 'content_block_stop':
+        if (hasFinished) return []
+        return stopBlock(memberOf(event, 'index'))
+      case 'message_delta': {
+        noteUsage(memberOf(event, 'usage'))
+        const delta = memberOf(event, 'delta')
+        const stopReason = memberOf(delta, 'stop_reason')
+        return stopReason == null ? [] : finish(stopReason, textOf(memberOf(delta, 'stop_details'), 'explanation'))
+      }
+      case 'message_stop': {
+        isComplete = true
+        const last = finish('end_turn')
+        const total = usage()
+        if (!includeUsage || total === undefined) return last
+        return [...last, { ...chunkOf({}), choices: [], usage: toChatUsage(total) }]
+      }
+      case 'error': {
+        const error = memberOf(event, 'error')
+        failure = { type: textOf(error, 'type') ?? 'api_error', message: textOf(error, 'message') ?? '' }
+        return []
+      }
+      default:
+        return []
+    }
+  }
+
+  return {
+    push({ data }) {
+      if (data === undefined || isComplete || failure !== undefined) return []
+      const event = readEvent(data)
+      if (event === undefined) {
+        failure = { type: 'api_error', message: 'The upstream sent an event that is not JSON' }
+        return []
+      }
+      return translate(event)
+    },
+    isComplete: () => isComplete,
+    failure: () => failure,
+    usage,
+  }
+}

@@ -1,0 +1,213 @@
+import { memberOf } from './record.ts'
+
+/**
+ * What a request used, in buckets of which none holds what another holds. Tokens are integers of at least 0.
+ */
+export interface Usage {
+  /** Tokens of text and pictures that came from no cache. */
+  inputTokens: number
+  cacheReadTokens: number
+  cacheWriteTokens: number
+  inputAudioTokens: number
+  /** Tokens of text, without reasoning. */
+  outputTokens: number
+  reasoningTokens: number
+  outputAudioTokens: number
+  /** Seconds of sound, of a transcription that is billed by duration. May have a fraction. */
+  audioSeconds: number
+  /** Characters of speech that is billed by them. */
+  characters: number
+}
+
+/** The usage of a request that used nothing. */
+export const noUsage: Readonly<Usage> = {
+  inputTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+  inputAudioTokens: 0,
+  outputTokens: 0,
+  reasoningTokens: 0,
+  outputAudioTokens: 0,
+  audioSeconds: 0,
+  characters: 0,
+}
+
+/** All tokens of the input, cached ones and sound included. */
+export function totalInput(usage: Usage): number {
+  return usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens + usage.inputAudioTokens
+}
+
+/** All tokens of the output, reasoning and sound included. */
+export function totalOutput(usage: Usage): number {
+  return usage.outputTokens + usage.reasoningTokens + usage.outputAudioTokens
+}
+
+/** A number of tokens; undefined for anything that is none. */
+function tokensOf(value: unknown, name: string): number | undefined {
+  const tokens = memberOf(value, name)
+  return typeof tokens === 'number' && Number.isSafeInteger(tokens) && tokens >= 0 ? tokens : undefined
+}
+
+/** A detail of a total; without a sensible one its tokens stay in the total's main bucket. */
+function detailOf(value: unknown, name: string): number {
+  return tokensOf(value, name) ?? 0
+}
+
+function inputOf(
+  total: number,
+  read: number,
+  write: number,
+  audio: number,
+): Pick<Usage, 'inputTokens' | 'cacheReadTokens' | 'cacheWriteTokens' | 'inputAudioTokens'> {
+  const cacheReadTokens = Math.min(read, total)
+  const cacheWriteTokens = Math.min(write, total - cacheReadTokens)
+  const inputAudioTokens = Math.min(audio, total - cacheReadTokens - cacheWriteTokens)
+  const inputTokens = total - cacheReadTokens - cacheWriteTokens - inputAudioTokens
+  return { inputTokens, cacheReadTokens, cacheWriteTokens, inputAudioTokens }
+}
+
+function outputOf(
+  total: number,
+  reasoning: number,
+  audio: number,
+): Pick<Usage, 'outputTokens' | 'reasoningTokens' | 'outputAudioTokens'> {
+  const reasoningTokens = Math.min(reasoning, total)
+  const outputAudioTokens = Math.min(audio, total - reasoningTokens)
+  return { outputTokens: total - reasoningTokens - outputAudioTokens, reasoningTokens, outputAudioTokens }
+}
+
+/**
+ * Reads the `usage` of a chat completion or of its last chunk. Details that exceed their total are cut to it, cache before sound
+ * and reasoning before sound. Some upstreams count reasoning beside `completion_tokens`, not in it: their `total_tokens` shows it.
+ *
+ * Returns undefined where the value is absent or its totals are no counts.
+ */
+export function usageOfChat(value: unknown): Usage | undefined {
+  const input = tokensOf(value, 'prompt_tokens')
+  const output = tokensOf(value, 'completion_tokens')
+  if (input === undefined || output === undefined) return undefined
+  const inputDetails = memberOf(value, 'prompt_tokens_details')
+  const outputDetails = memberOf(value, 'completion_tokens_details')
+  const reasoning = detailOf(outputDetails, 'reasoning_tokens')
+  const isBeside = tokensOf(value, 'total_tokens') === input + output + reasoning
+  return {
+    ...noUsage,
+    ...inputOf(
+      input,
+      detailOf(inputDetails, 'cached_tokens'),
+      detailOf(inputDetails, 'cache_write_tokens'),
+      detailOf(inputDetails, 'audio_tokens'),
+    ),
+    ...outputOf(isBeside ? output + reasoning : output, reasoning, detailOf(outputDetails, 'audio_tokens')),
+  }
+}
+
+/**
+ * Reads the `usage` of a response (`POST /responses`). Details that exceed their total are cut to it.
+ *
+ * Returns undefined where the value is absent or its totals are no counts.
+ */
+export function usageOfResponse(value: unknown): Usage | undefined {
+  const input = tokensOf(value, 'input_tokens')
+  const output = tokensOf(value, 'output_tokens')
+  if (input === undefined || output === undefined) return undefined
+  const details = memberOf(value, 'input_tokens_details')
+  return {
+    ...noUsage,
+    ...inputOf(input, detailOf(details, 'cached_tokens'), detailOf(details, 'cache_write_tokens'), 0),
+    ...outputOf(output, detailOf(memberOf(value, 'output_tokens_details'), 'reasoning_tokens'), 0),
+  }
+}
+
+/**
+ * Reads the `usage` of an Anthropic message. Its `input_tokens` are without what was read from or written to the cache. Of a
+ * stream, the caller merges the usage of `message_start` and `message_delta`.
+ *
+ * Returns undefined where the value is absent or its totals are no counts.
+ */
+export function usageOfMessages(value: unknown): Usage | undefined {
+  const inputTokens = tokensOf(value, 'input_tokens')
+  const output = tokensOf(value, 'output_tokens')
+  if (inputTokens === undefined || output === undefined) return undefined
+  return {
+    ...noUsage,
+    inputTokens,
+    cacheReadTokens: detailOf(value, 'cache_read_input_tokens'),
+    cacheWriteTokens: detailOf(value, 'cache_creation_input_tokens'),
+    ...outputOf(output, detailOf(memberOf(value, 'output_tokens_details'), 'thinking_tokens'), 0),
+  }
+}
+
+/**
+ * Reads the `usage` of a transcription, which is of type `tokens` or `duration`.
+ *
+ * Returns undefined where the value is absent or its figures are none.
+ */
+export function usageOfTranscription(value: unknown): Usage | undefined {
+  if (memberOf(value, 'type') === 'duration') {
+    const seconds = memberOf(value, 'seconds')
+    if (typeof seconds !== 'number' || !Number.isFinite(seconds) || seconds < 0) return undefined
+    return { ...noUsage, audioSeconds: seconds }
+  }
+  const input = tokensOf(value, 'input_tokens')
+  const output = tokensOf(value, 'output_tokens')
+  if (input === undefined || output === undefined) return undefined
+  const audio = detailOf(memberOf(value, 'input_token_details'), 'audio_tokens')
+  return { ...noUsage, ...inputOf(input, 0, 0, audio), outputTokens: output }
+}
+
+/**
+ * Reads the `usage` of `speech.audio.done`: tokens of the text that was spoken, and of the sound.
+ *
+ * Returns undefined where the value is absent or its totals are no counts.
+ */
+export function usageOfSpeech(value: unknown): Usage | undefined {
+  const inputTokens = tokensOf(value, 'input_tokens')
+  const outputAudioTokens = tokensOf(value, 'output_tokens')
+  if (inputTokens === undefined || outputAudioTokens === undefined) return undefined
+  return { ...noUsage, inputTokens, outputAudioTokens }
+}
+
+/** The `usage` of a chat completion. */
+export interface ChatUsage {
+  prompt_tokens: number
+  completion_tokens: number
+  total_tokens: number
+  prompt_tokens_details: { cached_tokens: number; cache_write_tokens: number; audio_tokens: number }
+  completion_tokens_details: { reasoning_tokens: number; audio_tokens: number }
+}
+
+/** Writes usage as that of a chat completion. */
+export function toChatUsage(usage: Usage): ChatUsage {
+  return {
+    prompt_tokens: totalInput(usage),
+    completion_tokens: totalOutput(usage),
+    total_tokens: totalInput(usage) + totalOutput(usage),
+    prompt_tokens_details: {
+      cached_tokens: usage.cacheReadTokens,
+      cache_write_tokens: usage.cacheWriteTokens,
+      audio_tokens: usage.inputAudioTokens,
+    },
+    completion_tokens_details: { reasoning_tokens: usage.reasoningTokens, audio_tokens: usage.outputAudioTokens },
+  }
+}
+
+/** The `usage` of a response. */
+export interface ResponseUsage {
+  input_tokens: number
+  input_tokens_details: { cached_tokens: number; cache_write_tokens: number }
+  output_tokens: number
+  output_tokens_details: { reasoning_tokens: number }
+  total_tokens: number
+}
+
+/** Writes usage as that of a response. */
+export function toResponseUsage(usage: Usage): ResponseUsage {
+  return {
+    input_tokens: totalInput(usage),
+    input_tokens_details: { cached_tokens: usage.cacheReadTokens, cache_write_tokens: usage.cacheWriteTokens },
+    output_tokens: totalOutput(usage),
+    output_tokens_details: { reasoning_tokens: usage.reasoningTokens },
+    total_tokens: totalInput(usage) + totalOutput(usage),
+  }
+}

@@ -1,0 +1,19 @@
+import type { Command } from '@platform/service/cli'
+import type { Deps } from '../deps.ts'
+import { checkProviders } from '../features/ai-gateway/check-providers.ts'
+
+export const aiCommands: readonly Command<Deps>[] = [
+  {
+    name: 'ai check',
+    usage: 'ai check [--live]',
+    summary:
+      'say what the file of AI_PROVIDERS offers, which keys are there and what is priced; --live sends one small call to each route',
+    wordCount: 0,
+    options: { live: 'switch' },
+    async run(deps, args) {
+      // A file that is not right has ended the program already, with what is wrong.
+      const routes = await checkProviders(deps, { isLive: args.isSet('live') })
+      return { json: { ok: routes.every(({ error }) => error === null), routes } }
+    },
+  },
+]

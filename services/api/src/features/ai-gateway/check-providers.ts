@@ -1,0 +1,102 @@
+import { describeAiFailure } from '@platform/errors/render-error'
+import { newIdAt } from '@platform/runtime/new-id'
+import type { Deps } from '../../deps.ts'
+import type { Model, Route } from './model.ts'
+import type { KeyedRoute } from './choose-routes.ts'
+import { createCircuits } from './circuits.ts'
+import { dispatch } from './dispatch.ts'
+import type { InferenceRequest } from './operations.ts'
+import { readWhole } from './relay.ts'
+import { wiresFor } from './wires.ts'
+
+const LIVE_MS = 30_000
+const OUTPUT_TOKENS = 16
+
+/** What a route of the operator's file is good for. */
+interface CheckedRoute {
+  model: string
+  provider: string
+  upstreamModel: string
+  hasKey: boolean
+  /** Where its price comes from; null: nobody knows it, so its use costs nothing here. */
+  priceVersion: string | null
+  /** Of a live call; null where none was sent. */
+  latencyMs: number | null
+  /** null: nothing is wrong, as far as it was tried. */
+  error: string | null
+}
+
+/** The smallest chat there is. Routes of models that do not chat are not called. */
+const smallChat = ({ id }: Model): InferenceRequest => ({
+  operation: 'chat.completions',
+  model: id,
+  body: { model: id, messages: [{ role: 'user', content: 'Say OK.' }], max_completion_tokens: OUTPUT_TOKENS },
+  audio: undefined,
+  answer: 'whole',
+  preferences: undefined,
+  textBytes: 7,
+})
+
+const chats = ({ capabilities, modalities }: Model): boolean =>
+  capabilities.chat ?? (modalities.output.length === 0 || modalities.output.includes('text'))
+
+async function callRoute(
+  deps: Pick<Deps, 'ai' | 'now'>,
+  model: Model,
+  route: Route,
+  key: string,
+): Promise<string | null> {
+  const { ai, now } = deps
+  const keyed: KeyedRoute = { ...route, key, keyOwner: 'operator' }
+  const request = smallChat(model)
+  const requestId = newIdAt(now())
+  const call = {
+    organizationId: 'operator',
+    signal: AbortSignal.timeout(LIVE_MS),
+    isWhole: true,
+    mayRepeatLost: false,
+    attempts: [],
+    onLost: () => {},
+  }
+  try {
+    const context = { requestId, now: now(), model, lacksResponses: ai.lacksResponses }
+    // Circuits of its own: what one route meets is no reason not to try the next.
+    const served = await dispatch({ ...ai, circuits: createCircuits() }, call, [keyed], (each) =>
+      wiresFor(request, each, context),
+    )
+    served.wire.readWhole(await readWhole(served, ai.timings))
+    return null
+  } catch (error) {
+    return error instanceof SyntaxError || error instanceof TypeError
+      ? 'The answer cannot be read'
+      : describeAiFailure(error).message
+  }
+}
+
+/** Looks at each route of the operator's file, and with `isLive` sends one small chat along it. */
+export async function checkProviders(
+  deps: Pick<Deps, 'ai' | 'now'>,
+  { isLive }: { isLive: boolean },
+): Promise<CheckedRoute[]> {
+  const { ai, now } = deps
+  const checked: CheckedRoute[] = []
+  for (const model of ai.catalog.models.values())
+    for (const route of model.routes) {
+      const { provider, upstreamModel, price } = route
+      if (provider.driver === 'local') continue
+      const key = provider.operatorKey
+      const startedAt = performance.now()
+      const isCalled = isLive && key !== undefined && chats(model)
+      const error = isCalled ? await callRoute(deps, model, route, key) : null
+      checked.push({
+        model: model.id,
+        provider: provider.id,
+        upstreamModel,
+        hasKey: key !== undefined,
+        priceVersion: (price ?? ai.prices.priceOf(provider.id, upstreamModel, now()))?.version ?? null,
+        latencyMs: isCalled ? Math.round(performance.now() - startedAt) : null,
+        error,
+      })
+    }
+  return checked
+}

@@ -1,0 +1,109 @@
+import { AiError } from '@platform/errors/ai-error'
+import type { Model, Route } from './model.ts'
+import type { Placement } from './place-call.ts'
+
+/** The caller's wishes about providers: `provider` of a body (wire.md). */
+export interface RoutePreferences {
+  order?: readonly string[] | null
+  allow_fallbacks?: boolean | null
+  require_zdr?: boolean | null
+  restrict_to_order?: boolean | null
+}
+
+/** A route with the key that calls go by. */
+export interface KeyedRoute extends Route {
+  readonly key: string
+  /** Whose key that is. */
+  readonly keyOwner: 'operator' | 'organization' | 'local'
+}
+
+/** What a request asks of whoever answers it, beside the model. */
+export interface Demands {
+  preferences: RoutePreferences | undefined
+  /** The member that names an address to fetch; undefined: none does. */
+  urlParam: string | undefined
+  /** The provider that keeps what the request builds on. */
+  providerId: string | undefined
+}
+
+export const unknownModel = (model: string): AiError =>
+  new AiError(404, 'invalid_request_error', 'model_not_found', `The model ${model} does not exist`, { param: 'model' })
+
+/**
+ * The routes of a model that a call may take, in the order to try them: those that the caller named first, the rest by lot after
+ * their weight. Where the organization has a key of its own for one of them, calls go by such keys alone; the operator's serve
+ * organizations with an entitlement (D111).
+ *
+ * draw: a number from 0 to 1, anew at each call.
+ * Throws AiError: 503 where nobody has a key, 400 where the wishes leave nothing, 429 where only the operator's key is left.
+ */
+export function chooseRoutes(
+  model: Model,
+  { isEntitled }: Pick<Placement, 'isEntitled'>,
+  ownKeys: ReadonlyMap<string, string>,
+  { preferences = {}, urlParam, providerId }: Demands,
+  draw: () => number = Math.random,
+): KeyedRoute[] {
+  const keyed = model.routes.flatMap((route): KeyedRoute[] => {
+    const { provider } = route
+    if (provider.driver === 'local') return [{ ...route, key: '', keyOwner: 'local' }]
+    const own = ownKeys.get(provider.id)
+    if (own !== undefined) return [{ ...route, key: own, keyOwner: 'organization' }]
+    return provider.operatorKey === undefined ? [] : [{ ...route, key: provider.operatorKey, keyOwner: 'operator' }]
+  })
+  if (keyed.length === 0) throw notConfigured(model.id)
+
+  const { require_zdr: requireZdr, restrict_to_order: isRestricted, allow_fallbacks: mayFallBack } = preferences
+  const order = preferences.order ?? []
+  const wanted = keyed.filter(
+    ({ provider: { id, zdr } }) =>
+      (requireZdr !== true || zdr) &&
+      (isRestricted !== true || order.includes(id)) &&
+      (providerId === undefined || id === providerId),
+  )
+  if (wanted.length === 0)
+    throw new AiError(
+      400,
+      'invalid_request_error',
+      'unsupported_parameter',
+      `No provider of ${model.id} is what the request asks for`,
+      { param: providerId === undefined ? 'provider' : 'previous_response_id' },
+    )
+  const fetching = urlParam === undefined ? wanted : wanted.filter(({ provider: { fetchesUrls } }) => fetchesUrls)
+  if (fetching.length === 0)
+    throw new AiError(
+      400,
+      'invalid_request_error',
+      'unsupported_url',
+      'Addresses are not fetched for this model: send the content itself, as a data: URL',
+      { param: urlParam ?? null },
+    )
+  const usable = fetching.some(({ keyOwner }) => keyOwner === 'organization')
+    ? fetching.filter(({ keyOwner }) => keyOwner === 'organization')
+    : fetching.filter(({ keyOwner }) => keyOwner !== 'operator' || isEntitled)
+  if (usable.length === 0)
+    throw new AiError(
+      429,
+      'insufficient_quota',
+      'budget_exceeded',
+      'The organization has no allowance for the operator’s keys: store a provider key of its own, or ask the operator for access to the AI gateway',
+      { headers: { 'x-should-retry': 'false' } },
+    )
+  const places = new Map(order.map((id, place) => [id, place]))
+  const placeOf = ({ provider }: Route) => places.get(provider.id) ?? order.length
+  // Sorting by u^(1/weight) is drawing by weight without putting back.
+  const drawn = usable.map((route) => ({ route, lot: route.weight === 0 ? 0 : draw() ** (1 / route.weight) }))
+  const sorted = drawn
+    .toSorted((a, b) => placeOf(a.route) - placeOf(b.route) || b.lot - a.lot)
+    .map(({ route }) => route)
+  return mayFallBack === false ? sorted.slice(0, 1) : sorted
+}
+
+const notConfigured = (model: string): AiError =>
+  new AiError(
+    503,
+    'api_error',
+    'provider_not_configured',
+    `No provider of ${model} has a key; the operator or the organization can set one`,
+    { headers: { 'x-should-retry': 'false' } },
+  )

@@ -1,0 +1,138 @@
+import { checkVideoRequest } from '@platform/ai-protocols/video-request'
+import { newIdAt } from '@platform/runtime/new-id'
+import { eq } from 'drizzle-orm'
+import type { Actor, Deps } from '../../deps.ts'
+import type { Exchange, Reply, Sent } from '../../http/exchange.ts'
+import { createOnce, forgetOnce, readIdempotencyKey } from '../../http/idempotency.ts'
+import type { KeyedRoute } from './choose-routes.ts'
+import { dispatch } from './dispatch.ts'
+import type { InferenceRequest } from './operations.ts'
+import { FIRST_POLL_MS } from './poll-videos.ts'
+import { readJsonRequest } from './read-inference.ts'
+import { readWhole } from './relay.ts'
+import { routesFor } from './routes-for.ts'
+import { aiVideoJobs } from './table.ts'
+import { upstreamError } from './upstream-failure.ts'
+import { shownVideoJob, VIDEO_KEPT_MS, type VideoJob } from './video-jobs.ts'
+import { readUpstreamJob, type UpstreamJob } from './video-status.ts'
+import { videoWire } from './wires.ts'
+import { type Admitted, withCall } from './with-call.ts'
+
+/** A job that no provider has taken after so long was under way in a process that ended. */
+const DISPATCH_MS_MAX = 1_900_000
+
+const readVideo = readJsonRequest('videos', checkVideoRequest, () => 'whole')
+
+/** Seconds, rounded up, as `duration` or `seconds` say. */
+function durationOf({ body }: InferenceRequest): number | null {
+  const value = body['duration'] ?? body['seconds']
+  return value == null ? null : Math.ceil(Number(value))
+}
+
+/** The job of a call, before any provider has it. */
+function newJob({ call, placement, request }: Admitted, route: KeyedRoute): VideoJob {
+  const createdAt = call.startedAt
+  const { organizationId, applicationId } = placement
+  return {
+    id: newIdAt(createdAt),
+    organizationId,
+    applicationId,
+    eventId: call.exchange.requestId,
+    model: request.model,
+    provider: route.provider.id,
+    upstreamModel: route.upstreamModel,
+    keyOwner: route.keyOwner,
+    upstreamId: null,
+    status: 'pending',
+    duration: durationOf(request),
+    contentUrl: null,
+    errorCode: null,
+    errorMessage: null,
+    createdAt,
+    pollAt: new Date(createdAt.getTime() + DISPATCH_MS_MAX),
+    polls: 0,
+    expiresAt: new Date(createdAt.getTime() + VIDEO_KEPT_MS),
+    completedAt: null,
+  }
+}
+
+/** Hands the job to a provider, and notes who has it. */
+async function startJob(admitted: Admitted, routes: readonly KeyedRoute[], job: VideoJob): Promise<void> {
+  const { call, placement, request } = admitted
+  const { deps } = call.exchange
+  const dispatching = {
+    organizationId: placement.organizationId,
+    signal: call.signal,
+    isWhole: true,
+    // It would be made, and paid for, twice.
+    mayRepeatLost: false,
+    attempts: call.attempts,
+    onLost: call.lose,
+  }
+  const served = await dispatch(deps.ai, dispatching, routes, (route) => [videoWire(request, route)])
+  admitted.releaseBody()
+  const { route } = served
+  call.route = route
+  let upstream: UpstreamJob
+  try {
+    const body = await readWhole(served, deps.ai.timings)
+    upstream = readUpstreamJob(JSON.parse(body.toString('utf8')), route.provider)
+  } catch (error) {
+    call.lose(route)
+    throw error instanceof SyntaxError || error instanceof TypeError
+      ? upstreamError(route, 'sent an answer that cannot be read')
+      : error
+  } finally {
+    served.release()
+  }
+  await deps.db
+    .update(aiVideoJobs)
+    .set({
+      provider: route.provider.id,
+      upstreamModel: route.upstreamModel,
+      keyOwner: route.keyOwner,
+      upstreamId: upstream.id,
+      duration: upstream.duration === undefined ? job.duration : Math.ceil(upstream.duration),
+      pollAt: new Date(deps.now().getTime() + FIRST_POLL_MS),
+    })
+    .where(eq(aiVideoJobs.id, job.id))
+}
+
+/** Starts a video: 202 with a job, which the worker follows. Under an Idempotency-Key it is started once. */
+export function createVideo(on: { exchange: Exchange; actor: Actor }): Promise<Sent | Reply> {
+  const { exchange, actor } = on
+  const { deps } = exchange
+  return withCall(on, 'videos', readVideo, async (admitted) => {
+    const { call, placement, request } = admitted
+    const key = readIdempotencyKey(exchange.incoming.headers['idempotency-key'] as string | undefined)
+    const { routes } = await routesFor(call, placement, request)
+    const [first] = routes
+    if (!first) throw new Error('No route')
+    const job = newJob(admitted, first)
+    const insert = async (db: Deps['db']) => {
+      await db.insert(aiVideoJobs).values(job)
+      return JSON.stringify(shownVideoJob(deps, job))
+    }
+    const asked = { body: request.body, placement: [placement.organizationId, placement.applicationId] }
+    const creation = key === undefined ? undefined : { actor, operation: 'createVideo', key, asked, isAnswerKept: true }
+    const { answer, isRepeat } = creation
+      ? await createOnce(deps, creation, insert)
+      : { answer: await insert(deps.db), isRepeat: false }
+    const headers = { 'content-type': 'application/json; charset=UTF-8' }
+    if (isRepeat) {
+      call.settle({ status: 'success', statusCode: 202 })
+      return { status: 202, headers: { ...headers, 'idempotency-replayed': 'true' }, body: answer }
+    }
+    try {
+      await startJob(admitted, routes, job)
+    } catch (error) {
+      await deps.db.delete(aiVideoJobs).where(eq(aiVideoJobs.id, job.id))
+      if (creation) await forgetOnce(deps, creation)
+      throw error
+    }
+    call.settle({ status: 'pending', statusCode: 202 })
+    // The end of the job settles the event, so it has to be there.
+    await deps.usage.flush()
+    return { status: 202, headers, body: answer }
+  })
+}

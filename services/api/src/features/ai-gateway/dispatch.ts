@@ -1,0 +1,289 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { AiError } from '@platform/errors/ai-error'
+import type { ProviderAttempt } from '../ai-governance/table.ts'
+import type { KeyedRoute } from './choose-routes.ts'
+import type { Circuits } from './circuits.ts'
+import type { AiTimings } from './timings.ts'
+import { LostAnswer, NotConnected, type UpstreamAnswer, type UpstreamClient } from './upstream-client.ts'
+import { failureOfStatus, upstreamError, upstreamTimeout } from './upstream-failure.ts'
+import type { Wire } from './wires.ts'
+
+/** Repeats at one provider, after the first try. */
+const REPEATS_MAX = 2
+const ERROR_BYTES_MAX = 65_536
+const ERROR_BODY_MS = 5_000
+const REPEATED = new Set([429, 500, 502, 503, 504])
+/** What a provider answers at a path that it does not have. */
+const NO_SUCH_PATH = new Set([404, 405, 501])
+
+/** An answer that has begun, and the way to end it. */
+export interface Served {
+  route: KeyedRoute
+  wire: Wire
+  answer: UpstreamAnswer
+  /** Ends the exchange with the provider. Its body fails with the reason. */
+  abort(reason: Error): void
+  /** The exchange is over: nothing is left to end. */
+  release(): void
+}
+
+export interface Dispatching {
+  organizationId: string
+  /** Aborted when nobody waits for an answer any more. */
+  signal: AbortSignal
+  /** Of an answer that is whole: it may take longer to begin. */
+  isWhole: boolean
+  /** True if a request whose outcome is not known may be sent once more, here or elsewhere. */
+  mayRepeatLost: boolean
+  /** Where each try is noted. */
+  attempts: ProviderAttempt[]
+  /** Called when a request was sent along a route and its outcome is not known. */
+  onLost(route: KeyedRoute): void
+}
+
+interface DispatchDeps {
+  client: UpstreamClient
+  circuits: Circuits
+  timings: AiTimings
+  /** Providers that were found to have no /responses. */
+  lacksResponses: Set<string>
+}
+
+/** The first byte did not come in time. */
+class TooLate extends Error {
+  override name = 'TooLate'
+}
+
+/** Whose failure it is: the provider cannot be reached, it failed, or it answers and finds the request or the key wrong. */
+type Fault = 'unreachable' | 'provider' | 'request'
+
+/**
+ * Passes the circuits of a provider, which may be out of reach, and of one model there, which may be broken. Returns what the
+ * call has to tell them in the end; undefined where one of them is open.
+ */
+function openCircuit(circuits: Circuits, { provider, keyOwner, upstreamModel }: KeyedRoute, organizationId: string) {
+  const ofProvider = `${provider.id} ${keyOwner === 'organization' ? organizationId : keyOwner}`
+  const ofModel = `${ofProvider} ${upstreamModel}`
+  if (!circuits.mayCall(ofProvider)) return undefined
+  if (!circuits.mayCall(ofModel)) {
+    circuits.forgotten(ofProvider)
+    return undefined
+  }
+  const succeeded = () => {
+    circuits.succeeded(ofProvider)
+    circuits.succeeded(ofModel)
+  }
+  return {
+    succeeded,
+    failed(fault: Fault) {
+      if (fault === 'request') return succeeded()
+      if (fault === 'unreachable') {
+        circuits.forgotten(ofModel)
+        return circuits.failed(ofProvider, organizationId, true)
+      }
+      circuits.succeeded(ofProvider)
+      return circuits.failed(ofModel, organizationId, keyOwner === 'organization')
+    },
+    forgotten() {
+      circuits.forgotten(ofProvider)
+      circuits.forgotten(ofModel)
+    },
+  }
+}
+
+/** What one try came to: an answer, or a failure and whether to try once more here or elsewhere. */
+type Outcome =
+  | { kind: 'served'; served: Served }
+  | {
+      kind: 'failed'
+      failure: AiError
+      next: 'repeat' | 'elsewhere' | 'give up'
+      waitMs?: number
+      fault: Fault
+      /** The provider may have worked on the request all the same. */
+      isLost?: true
+    }
+  | { kind: 'no such path'; failure: AiError }
+
+async function readErrorBody({ body }: UpstreamAnswer, abort: (reason: Error) => void): Promise<Buffer> {
+  const late = setTimeout(() => abort(new TooLate()), ERROR_BODY_MS)
+  const chunks: Buffer[] = []
+  let length = 0
+  try {
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      chunks.push(chunk)
+      length += chunk.length
+      if (length >= ERROR_BYTES_MAX) break
+    }
+  } catch {
+    // What came tells enough.
+  } finally {
+    clearTimeout(late)
+  }
+  return Buffer.concat(chunks)
+}
+
+async function tryOnce(
+  { client, timings }: DispatchDeps,
+  { signal, isWhole, onLost }: Dispatching,
+  route: KeyedRoute,
+  wire: Wire,
+): Promise<Outcome> {
+  const controller = new AbortController()
+  const leave = () => controller.abort(signal.reason)
+  if (signal.aborted) leave()
+  else signal.addEventListener('abort', leave, { once: true })
+  const firstByteMs = isWhole ? timings.wholeFirstByteMs : timings.streamFirstByteMs
+  const late = setTimeout(() => controller.abort(new TooLate()), firstByteMs)
+  const abort = (reason: Error) => controller.abort(reason)
+  const release = () => signal.removeEventListener('abort', leave)
+  let answer: UpstreamAnswer
+  try {
+    answer = await wire.ask(client, controller.signal)
+  } catch (error) {
+    release()
+    if (signal.aborted) {
+      if (!(error instanceof NotConnected)) onLost(route)
+      throw signal.reason
+    }
+    if (error instanceof TooLate)
+      return { kind: 'failed', failure: upstreamTimeout(route), next: 'elsewhere', fault: 'provider', isLost: true }
+    if (error instanceof NotConnected)
+      return {
+        kind: 'failed',
+        failure: upstreamError(route, 'could not be reached'),
+        next: 'repeat',
+        fault: 'unreachable',
+      }
+    if (error instanceof LostAnswer)
+      return {
+        kind: 'failed',
+        failure: upstreamError(route, 'closed the connection'),
+        next: 'repeat',
+        fault: 'provider',
+        isLost: true,
+      }
+    throw error
+  } finally {
+    clearTimeout(late)
+  }
+  const { status } = answer
+  if (status >= 200 && status < 300) {
+    if (!answer.isEncoded) return { kind: 'served', served: { route, wire, answer, abort, release } }
+    abort(new TooLate())
+    release()
+    return {
+      kind: 'failed',
+      failure: upstreamError(route, 'answered in an encoding'),
+      next: 'elsewhere',
+      fault: 'provider',
+    }
+  }
+  const body = await readErrorBody(answer, abort)
+  release()
+  signal.throwIfAborted()
+  const failure = failureOfStatus(status, body, route)
+  if (NO_SUCH_PATH.has(status)) return { kind: 'no such path', failure }
+  const fault = status < 500 ? 'request' : 'provider'
+  if (REPEATED.has(status)) {
+    const { retryAfterSeconds } = answer
+    if (retryAfterSeconds === undefined) return { kind: 'failed', failure, next: 'repeat', fault }
+    const waitMs = retryAfterSeconds * 1_000
+    return { kind: 'failed', failure, next: waitMs <= timings.retryAfterMaxMs ? 'repeat' : 'elsewhere', fault, waitMs }
+  }
+  // Elsewhere a request that is wrong is wrong as well; a key is another one.
+  return { kind: 'failed', failure, next: failure.status < 500 ? 'give up' : 'elsewhere', fault }
+}
+
+/** What a route came to, after all its tries. */
+type RouteOutcome =
+  | { kind: 'served'; served: Served }
+  | { kind: 'failed'; failure: AiError; isFinal: boolean; fault: Fault }
+
+/** Tries a route until it answers, or it is no use to try once more. note: told of each failure. */
+async function tryRoute(
+  deps: DispatchDeps,
+  call: Dispatching,
+  route: KeyedRoute,
+  wires: readonly [Wire, ...Wire[]],
+  note: (failure: AiError) => void,
+): Promise<RouteOutcome> {
+  let [wire, ...others] = wires
+  for (let repeats = 0; ; repeats++) {
+    let outcome = await tryOnce(deps, call, route, wire)
+    while (outcome.kind === 'no such path') {
+      note(outcome.failure)
+      const [next, ...rest] = others
+      // Only 404 may be about the request: the model, or what it names.
+      const isFinal = outcome.failure.status < 500
+      if (!next) return { kind: 'failed', failure: outcome.failure, isFinal, fault: isFinal ? 'request' : 'provider' }
+      wire = next
+      others = rest
+      outcome = await tryOnce(deps, call, route, wire)
+    }
+    if (outcome.kind === 'served') {
+      if (wire !== wires[0]) deps.lacksResponses.add(route.provider.id)
+      return outcome
+    }
+    const { failure, next, fault, waitMs, isLost } = outcome
+    note(failure)
+    if (isLost) call.onLost(route)
+    const isFinal = next === 'give up' || (isLost === true && !call.mayRepeatLost)
+    if (isFinal || next === 'elsewhere' || repeats === REPEATS_MAX) return { kind: 'failed', failure, isFinal, fault }
+    const wait = waitMs ?? Math.random() * deps.timings.retryMs * 2 ** repeats
+    await sleep(wait, undefined, { signal: call.signal }).catch(() => call.signal.throwIfAborted())
+  }
+}
+
+/**
+ * Sends a request along the routes of a model until one answers. Nothing is repeated once an answer has begun.
+ *
+ * wiresFor: the ways to ask a route, the next one where the provider has no such path. Throws AiError for a route that cannot
+ * pass the request on.
+ * Throws AiError for the failure of the last route, and the signal's reason.
+ */
+export async function dispatch(
+  deps: DispatchDeps,
+  call: Dispatching,
+  routes: readonly KeyedRoute[],
+  wiresFor: (route: KeyedRoute) => readonly [Wire, ...Wire[]],
+): Promise<Served> {
+  const { circuits } = deps
+  const { attempts, organizationId } = call
+  let failure: AiError | undefined
+  for (const route of routes) {
+    const { id } = route.provider
+    const note = (error: AiError) => {
+      failure = error
+      attempts.push({ provider: id, error: error.code ?? error.type, statusCode: error.status })
+    }
+    let wires: readonly [Wire, ...Wire[]]
+    try {
+      wires = wiresFor(route)
+    } catch (error) {
+      if (!(error instanceof AiError)) throw error
+      note(error)
+      continue
+    }
+    const circuit = openCircuit(circuits, route, organizationId)
+    if (!circuit) {
+      note(upstreamError(route, 'failed several times in a row and is left alone for some seconds'))
+      continue
+    }
+    let outcome: RouteOutcome
+    try {
+      outcome = await tryRoute(deps, call, route, wires, note)
+    } catch (error) {
+      circuit.forgotten()
+      throw error
+    }
+    if (outcome.kind === 'served') {
+      circuit.succeeded()
+      attempts.push({ provider: id, statusCode: outcome.served.answer.status })
+      return outcome.served
+    }
+    circuit.failed(outcome.fault)
+    if (outcome.isFinal) throw outcome.failure
+  }
+  throw failure ?? new AiError(503, 'api_error', 'provider_unavailable', 'No provider can be asked')
+}

@@ -1,0 +1,94 @@
+import type { Logger } from '@platform/runtime/logger'
+import { openPrices, type Prices } from '../ai-governance/prices.ts'
+import { ShuttingDown } from './abort-reasons.ts'
+import { type ByteBudget, createByteBudget } from './byte-budget.ts'
+import { type Catalog, createCatalog } from './catalog.ts'
+import { type Circuits, createCircuits } from './circuits.ts'
+import { type ProviderFile, readProviderFile } from './provider-file.ts'
+import { aiTimings, type AiTimings } from './timings.ts'
+import { openUpstreamClient, type UpstreamClient } from './upstream-client.ts'
+
+const BODIES_BYTES_MAX = 256 * 1_048_576
+const BODIES_BYTES_OF_CALLER_MAX = 128 * 1_048_576
+
+/** Older prices are warned of at the start. */
+const PRICES_DAYS_MAX = 90
+
+/** The AI gateway of a process: what it offers, and its connections to providers. */
+export interface AiGateway {
+  readonly catalog: Catalog
+  readonly prices: Prices
+  readonly timings: AiTimings
+  readonly client: UpstreamClient
+  readonly circuits: Circuits
+  readonly bodies: ByteBudget
+  /** Ids of providers that were found to have no /responses. */
+  readonly lacksResponses: Set<string>
+  /** Ends of the calls that are under way. */
+  readonly calls: Set<(reason: Error) => void>
+  /** Ends what is still under way after `ms`, since the process stops then. Returns what takes that back. */
+  endCallsAfter(ms: number): () => void
+  /** Reads the operator's file again; one that is not right changes nothing, and is logged. */
+  reload(): Promise<void>
+  close(): Promise<void>
+}
+
+export interface GatewayOptions {
+  /** The operator's file of providers and models; undefined: there are only the local ones. */
+  path: string | undefined
+  /** A variable of the environment that the file names. */
+  readVariable: (name: string) => string | undefined
+  logger: Logger
+  now: () => Date
+  timings?: Partial<AiTimings> | undefined
+}
+
+/** Throws WrongProviderFile for a file that is not right. */
+export async function openAiGateway({ path, readVariable, logger, now, timings }: GatewayOptions): Promise<AiGateway> {
+  async function read(): Promise<Catalog> {
+    const file: ProviderFile | undefined = path === undefined ? undefined : await readProviderFile(path)
+    if (file && file.freeCostMicros > 0)
+      logger.warn('AI_PROVIDERS: freeCostMicros has no effect yet: only organizations with an entitlement are served')
+    return createCatalog(file, readVariable)
+  }
+  let catalog = await read()
+  const prices = openPrices()
+  const allTimings = { ...aiTimings, ...timings }
+  const client = openUpstreamClient(allTimings)
+  const lacksResponses = new Set<string>()
+  const calls = new Set<(reason: Error) => void>()
+  const ageDays = prices.ageDays(now())
+  if (path !== undefined && ageDays > PRICES_DAYS_MAX)
+    logger.warn(
+      { ageDays },
+      'the known prices of AI models are old: a newer release has newer ones, and routes can have their own',
+    )
+  return {
+    get catalog() {
+      return catalog
+    },
+    prices,
+    timings: allTimings,
+    client,
+    circuits: createCircuits(),
+    bodies: createByteBudget(BODIES_BYTES_MAX, BODIES_BYTES_OF_CALLER_MAX),
+    lacksResponses,
+    calls,
+    endCallsAfter(ms) {
+      const timer = setTimeout(() => {
+        for (const end of calls) end(new ShuttingDown())
+      }, ms)
+      return () => clearTimeout(timer)
+    },
+    async reload() {
+      try {
+        catalog = await read()
+        lacksResponses.clear()
+        logger.info({ models: catalog.models.size }, 'the AI providers were read again')
+      } catch (error) {
+        logger.error({ err: error }, 'the AI providers stay as they were')
+      }
+    },
+    close: () => client.close(),
+  }
+}

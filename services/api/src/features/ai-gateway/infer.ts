@@ -1,0 +1,103 @@
+import type { Actor } from '../../deps.ts'
+import { commonHeaders, type Exchange, type Reply, type Sent } from '../../http/exchange.ts'
+import { dispatch, type Served } from './dispatch.ts'
+import type { InferenceRequest } from './operations.ts'
+import type { ReadRequest } from './read-inference.ts'
+import { EndedEarly, readWhole, relayBytes, relayEvents, type Told } from './relay.ts'
+import { routesFor } from './routes-for.ts'
+import { keepResponse, noteTokens } from './stored-responses.ts'
+import { totalInput, totalOutput } from '@platform/ai-protocols/usage'
+import { upstreamError } from './upstream-failure.ts'
+import { protocolOf, wiresFor } from './wires.ts'
+import { type Admitted, CLIENT_LEFT, withCall } from './with-call.ts'
+
+/** A body up to this is copied to be written with its head. */
+const JOINED_BYTES_MAX = 16_384
+
+/** Answers with what a provider serves. Resolves with what that told of usage. */
+async function relay({ call, placement, request }: Admitted, served: Served): Promise<Told> {
+  const { exchange, outgoing } = call
+  const { deps } = exchange
+  const { timings } = deps.ai
+  const headers = commonHeaders(exchange)
+  const isKept = request.body['store'] !== false && served.wire.keepsAnswers
+  const keep = async (responseId: string) => {
+    if (isKept) await keepResponse(deps, placement, served.route, responseId)
+  }
+  const note = async ({ responseId, usage }: Pick<Told, 'responseId' | 'usage'>) => {
+    if (isKept && responseId !== undefined && usage)
+      await noteTokens(deps, served.route, responseId, totalInput(usage) + totalOutput(usage))
+  }
+  if (request.answer === 'events') {
+    const protocol = protocolOf(request)
+    const told = await relayEvents(served, outgoing, { headers, protocol, timings, keep })
+    await note(told)
+    return told
+  }
+  if (request.answer === 'bytes') return relayBytes(served, outgoing, { headers, timings, kind: 'audio' })
+  const body = await readWhole(served, timings)
+  let answer
+  try {
+    answer = served.wire.readWhole(body)
+  } catch {
+    throw upstreamError(served.route, 'sent an answer that cannot be read')
+  }
+  const { bytes, contentType, responseId } = answer
+  if (responseId !== undefined) await keep(responseId)
+  await note(answer)
+  if (call.hasLeft) return answer
+  outgoing.writeHead(200, { ...headers, 'content-type': contentType, 'content-length': bytes.length })
+  // A string of bytes goes out as one with the head; a buffer would be a second piece.
+  if (bytes.length <= JOINED_BYTES_MAX) outgoing.end(bytes.toString('latin1'), 'latin1')
+  else outgoing.end(bytes)
+  return answer
+}
+
+/** Answers, and settles what the answer used. */
+async function serve(admitted: Admitted, served: Served): Promise<Sent> {
+  const { call, request } = admitted
+  call.route = served.route
+  const inputBytes = request.textBytes
+  try {
+    const { usage, usageSoFar, outputBytes } = await relay(admitted, served)
+    const statusCode = call.hasLeft ? CLIENT_LEFT : 200
+    const status = call.hasLeft ? 'cancelled' : 'success'
+    call.settle({ status, statusCode, usage, estimate: { inputBytes, usageSoFar, outputBytes } })
+    return { sent: statusCode }
+  } catch (error) {
+    call.isLost = true
+    if (!(error instanceof EndedEarly)) throw error
+    const { told, failure } = error
+    const estimate = { inputBytes, usageSoFar: told.usageSoFar, outputBytes: told.outputBytes }
+    if (failure) call.settle({ status: 'error', statusCode: 200, failure, estimate })
+    else call.settle({ status: 'cancelled', statusCode: CLIENT_LEFT, estimate })
+    return failure ? { sent: 200, failure } : { sent: CLIENT_LEFT }
+  } finally {
+    served.release()
+  }
+}
+
+/** Answers one inference call: finds who can answer it, and passes the answer on (docs/ai.md). */
+export function infer(
+  on: { exchange: Exchange; actor: Actor },
+  operation: InferenceRequest['operation'],
+  read: ReadRequest,
+): Promise<Sent | Reply> {
+  return withCall(on, operation, read, async (admitted) => {
+    const { call, placement, request } = admitted
+    const { deps, requestId } = call.exchange
+    const { model, routes } = await routesFor(call, placement, request)
+    const context = { requestId, now: call.startedAt, model, lacksResponses: deps.ai.lacksResponses }
+    const dispatching = {
+      organizationId: placement.organizationId,
+      signal: call.signal,
+      isWhole: request.answer === 'whole',
+      mayRepeatLost: true,
+      attempts: call.attempts,
+      onLost: call.lose,
+    }
+    const served = await dispatch(deps.ai, dispatching, routes, (route) => wiresFor(request, route, context))
+    admitted.releaseBody()
+    return serve(admitted, served)
+  })
+}

@@ -1,0 +1,265 @@
+import { type MockRequest, type MockUpstream, startMockUpstream } from '@platform/testing/mock-ai-upstream'
+import { startPlatform, type TestPlatform } from '@platform/testing/platform'
+import { inArray } from 'drizzle-orm'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type AiAnswer, type AiAsk, aiAsks, aiModel, aiProvidersOf, askAi, ownHeaders } from '../../../test/ai-asks.ts'
+import { newEntitledOwner } from '../../../test/ai-providers.ts'
+import { newKey, newOwner, type Owner, unique } from '../../../test/scenario.ts'
+import { aiUsageEvents } from '../ai-governance/table.ts'
+import { aiResponses, aiVideoJobs } from './table.ts'
+
+/** Everything that the mock does, whether or not it is a failure. */
+const steerings = [
+  ...['plain', 'set-cookie', 'cached', 'reasoning', 'tools', 'no-usage', 'split-utf8', 'comments', 'crlf', 'no-done'],
+  ...['400', '401', '402', '403', '404', '413', '422', '429', '500', '503'],
+  ...['quotes-key', 'quotes-key-401', 'quotes-key-422', 'quotes-key-429', 'quotes-key-500'],
+  ...['quotes-prompt', 'quotes-prompt-401', 'quotes-prompt-429', 'quotes-prompt-500', 'redirect'],
+  ...['hang-headers', 'reset-before', 'stall-mid', 'cut-mid', 'end-mid', 'error-mid', 'bad-json', 'bad-sse'],
+]
+const asks: AiAsk[] = [
+  ...Object.values(aiAsks),
+  { provider: 'compat', path: '/videos', body: { duration: 4 }, answer: 'whole', isTranslated: false },
+]
+
+/** No piece of it is a word. */
+const operatorKey = `sk-${unique()}${unique()}`
+const lines: string[] = []
+let mock: MockUpstream
+let platform: TestPlatform
+beforeAll(async () => {
+  mock = await startMockUpstream()
+  const models = ['compat', 'plain', 'anthropic'].flatMap((provider) =>
+    steerings.map((steering) => aiModel(provider, steering)),
+  )
+  platform = await startPlatform({
+    aiProviders: { providers: aiProvidersOf(mock), models },
+    env: { MOCK_KEY: operatorKey },
+    aiTimings: { retryMs: 1, retryAfterMaxMs: 0, streamFirstByteMs: 1_000, wholeFirstByteMs: 1_000, idleMs: 500 },
+    onLogLine: (line) => void lines.push(line),
+  })
+})
+afterAll(async () => {
+  await platform.close()
+  await mock.close()
+})
+
+/** A caller whose texts are found wherever they go. */
+interface Walker {
+  owner: Owner
+  /** The key that its calls go by. */
+  key: string
+  prompt: string
+  headers: Record<string, string>
+  /** What nobody but the API is to see of the caller. */
+  secrets: string[]
+}
+
+async function newWalker(owner: Owner, key: string): Promise<Walker> {
+  const canary = `canary${unique()}`
+  const { token, organizationId, applicationId, person } = owner
+  const headers = {
+    cookie: `session=${canary}`,
+    'openai-project': canary,
+    'user-agent': canary,
+    'x-api-key': canary,
+    'x-custom': canary,
+    'x-end-user-id': canary,
+    'x-organization-id': organizationId,
+    'x-application-id': applicationId,
+    'x-request-id': canary,
+  }
+  return {
+    owner,
+    key,
+    prompt: `prompt${unique()}`,
+    headers,
+    secrets: [canary, token, organizationId, applicationId, person.userId],
+  }
+}
+
+/** The request of a walker: its prompt stands wherever the operation takes one. */
+function bodyOf({ body, path }: AiAsk, prompt: string): object {
+  if ('messages' in body) return { ...body, messages: [{ role: 'user', content: prompt }] }
+  return 'input' in body ? { ...body, input: prompt } : { ...body, ...(path.includes('/') && { prompt }) }
+}
+
+const pieceLength = 8
+/** Pieces of a key that are of use to whoever reads them. */
+const piecesOf = (key: string): string[] =>
+  Array.from({ length: key.length - pieceLength + 1 }, (_, n) => key.slice(n, n + pieceLength))
+
+const headersSent = new Set([
+  'accept',
+  'accept-encoding',
+  'anthropic-version',
+  'authorization',
+  'connection',
+  'content-length',
+  'content-type',
+  'host',
+  'transfer-encoding',
+  'x-api-key',
+])
+
+describe('what is whose, through everything that a provider does', () => {
+  let walkers: Walker[]
+  let answers: { walker: Walker; steering: string; answer: AiAnswer }[]
+  beforeAll(async () => {
+    const [entitled, own] = await Promise.all([newEntitledOwner(platform), newOwner(platform)])
+    const ownKey = `sk-${unique()}${unique()}`
+    for (const provider of ['compat', 'plain', 'anthropic']) {
+      const path = `/organizations/${own.organizationId}/ai-gateway/provider-keys/${provider}`
+      expect((await platform.call(own.token, `PUT ${path}`, { key: ownKey })).status).toBe(200)
+    }
+    walkers = await Promise.all([newWalker(entitled, operatorKey), newWalker(own, ownKey)])
+    lines.length = 0
+    answers = []
+    for (const walker of walkers)
+      for (const steering of steerings)
+        answers.push(
+          ...(await Promise.all(
+            asks.map(async (asked) => {
+              const body = { ...bodyOf(asked, walker.prompt), model: `${asked.provider}/${steering}` }
+              const answer = await askAi(platform, walker.owner.token, asked.path, body, walker.headers)
+              return { walker, steering, answer }
+            }),
+          )),
+        )
+    await platform.api.usage.flush()
+  }, 120_000)
+
+  test('both callers get answers', () => {
+    for (const walker of walkers) {
+      const good = answers.filter((each) => each.walker === walker && each.steering === 'plain')
+      expect(good.map(({ answer }) => answer.status).toSorted()).toEqual([...good.slice(1).map(() => 200), 202])
+    }
+  })
+
+  test('a provider learns the request and the key, and nothing of the caller', () => {
+    const sentBy = ({ prompt }: Walker) => mock.ledger.filter(({ raw }) => raw.includes(prompt))
+    expect(walkers.flatMap(sentBy)).toHaveLength(mock.ledger.length)
+    for (const walker of walkers) {
+      const requests = sentBy(walker)
+      expect(requests.length).toBeGreaterThan(asks.length * 10)
+      const keys = requests.map(({ headers }) => headers['x-api-key'] ?? headers.authorization?.replace('Bearer ', ''))
+      expect(new Set(keys)).toEqual(new Set([walker.key]))
+      const others = walkers.filter((each) => each !== walker).flatMap(({ key, prompt }) => [key, prompt])
+      const received = requests.map(({ headers, raw, path }: MockRequest) => ({
+        names: Object.keys(headers).filter((name) => !headersSent.has(name)),
+        text: JSON.stringify(headers) + path + raw.toString('latin1'),
+      }))
+      expect(received.flatMap(({ names }) => names)).toEqual([])
+      for (const secret of [...walkers.flatMap(({ secrets }) => secrets), ...others])
+        expect(received.filter(({ text }) => text.includes(secret))).toEqual([])
+    }
+  })
+
+  test('a caller learns nothing of keys, and no header of a provider', () => {
+    const names = answers.flatMap(({ answer }) => Object.keys(answer.headers).filter((name) => !ownHeaders.has(name)))
+    expect(names).toEqual([])
+    const pieces = walkers.flatMap(({ key }) => piecesOf(key))
+    for (const { steering, answer } of answers) {
+      const text = JSON.stringify(answer.headers) + answer.bytes.toString()
+      expect([steering, pieces.filter((piece) => text.includes(piece))]).toEqual([steering, []])
+      expect([steering, text.match(/session=mock|req_mock|org-mock|mock\.example/)]).toEqual([steering, null])
+    }
+  })
+
+  test('neither logs nor tables hold a text, a key or a token', async () => {
+    const { db } = platform.api
+    const organizationIds = walkers.map(({ owner }) => owner.organizationId)
+    const of = (table: typeof aiUsageEvents | typeof aiVideoJobs | typeof aiResponses) =>
+      db.select().from(table).where(inArray(table.organizationId, organizationIds))
+    const events = await of(aiUsageEvents)
+    const rows = [events, await of(aiVideoJobs), await of(aiResponses)]
+    for (const each of rows) expect(each.length).toBeGreaterThan(0)
+    expect(events).toHaveLength(answers.length)
+    expect(lines.filter((line) => line.includes('"operation":"createChatCompletion"')).length).toBeGreaterThan(100)
+    const written = {
+      logs: lines.join(''),
+      rows: JSON.stringify(rows, (_, value: unknown) => (typeof value === 'bigint' ? `${value}` : value)),
+    }
+    const texts = ['Écho', 'Überschrift', 'The model failed midway', 'Mock answers', 'Incorrect API key', 'Back soon']
+    const secrets = walkers.flatMap(({ key, prompt, owner }) => [prompt, owner.token, ...piecesOf(key)])
+    for (const [place, text] of Object.entries(written))
+      for (const secret of [...texts, ...secrets])
+        expect([place, secret, text.includes(secret)]).toEqual([place, secret, false])
+    for (const { headers } of walkers) expect(written.logs).not.toContain(headers['x-custom'])
+  })
+
+  test('nobody follows where a provider redirects to', () => {
+    expect(mock.ledger.some(({ model }) => model === 'mock/redirect')).toBe(true)
+    expect(mock.elsewhere.requests).toEqual([])
+  })
+})
+
+describe('a response that a provider keeps', () => {
+  const idIn = ({ bytes }: AiAnswer): string => /"id":"(resp_[^"]+)"/.exec(bytes.toString())?.[1] ?? ''
+  const continueIt = (token: string, previous: string, headers: Record<string, string> = {}) =>
+    askAi(
+      platform,
+      token,
+      '/responses',
+      { model: 'compat/plain', input: 'And then?', previous_response_id: previous },
+      headers,
+    )
+  const notFound = {
+    status: 404,
+    body: {
+      error: {
+        message: 'The previous response does not exist',
+        type: 'invalid_request_error',
+        param: 'previous_response_id',
+        code: 'previous_response_not_found',
+      },
+    },
+  }
+
+  test.each([false, true])('is continued by its organization and application alone (stream: %s)', async (stream) => {
+    const [owner, stranger] = await Promise.all([newEntitledOwner(platform), newEntitledOwner(platform)])
+    const { token, organizationId, applicationId } = owner
+    const other = await platform.call(token, 'POST /applications', { organizationId, name: `App ${unique()}` })
+    const within = { 'x-application-id': applicationId }
+    const first = await askAi(platform, token, '/responses', { model: 'compat/plain', input: 'Begin', stream }, within)
+    const id = idIn(first)
+    expect(id).toMatch(/^resp_req_\d+$/)
+    const { token: ofKey } = await newKey(platform, owner, ['network:ai_gateway:chat'])
+    const ofOtherKey = await newKey(platform, { token, applicationId: other.body.id as string }, [
+      'network:ai_gateway:chat',
+    ])
+
+    const before = mock.ledger.length
+    for (const refused of [
+      await continueIt(stranger.token, id),
+      await continueIt(stranger.token, id, { 'x-application-id': stranger.applicationId }),
+      await continueIt(token, id),
+      await continueIt(token, id, { 'x-application-id': other.body.id as string }),
+      await continueIt(ofOtherKey.token, id),
+      await continueIt(token, 'resp_missing', within),
+      await continueIt(token, 'resp_\0', within),
+    ])
+      expect(refused).toMatchObject(notFound)
+    expect(mock.ledger).toHaveLength(before)
+
+    for (const answered of [await continueIt(token, id, within), await continueIt(ofKey, id)]) {
+      expect(answered.status).toBe(200)
+      expect(answered.body).toMatchObject({ previous_response_id: id })
+    }
+  })
+
+  test('that it was told not to keep is not continued', async () => {
+    const { token } = await newEntitledOwner(platform)
+    const first = await askAi(platform, token, '/responses', { model: 'compat/plain', input: 'Begin', store: false })
+    expect(await continueIt(token, idIn(first))).toMatchObject(notFound)
+  })
+
+  test('goes on at the provider that keeps it alone', async () => {
+    const { token } = await newEntitledOwner(platform)
+    const first = await askAi(platform, token, '/responses', { model: 'compat/plain', input: 'Begin' })
+    const elsewhere = { model: 'anthropic/plain', input: 'And then?', previous_response_id: idIn(first) }
+    expect(await askAi(platform, token, '/responses', elsewhere)).toMatchObject({
+      status: 400,
+      body: { error: { code: 'unsupported_parameter', param: 'previous_response_id' } },
+    })
+  })
+})

@@ -1,0 +1,45 @@
+import type { Price } from '../ai-governance/prices.ts'
+
+/** Somebody who runs models. */
+export interface Provider {
+  readonly id: string
+  readonly name: string
+  readonly driver: 'openai-compatible' | 'anthropic' | 'local'
+  /** Without a slash at its end; undefined of the local one. */
+  readonly baseUrl: URL | undefined
+  /** The operator's; undefined: only organizations with keys of their own can use it. */
+  readonly operatorKey: string | undefined
+  /** True if it keeps nothing of a request. */
+  readonly zdr: boolean
+  /** True if it may be sent the addresses that a request names. */
+  readonly fetchesUrls: boolean
+  readonly streamUsage: 'include' | 'always' | 'never'
+  /** undefined: nobody said whether it has /responses. */
+  readonly responses: boolean | undefined
+  readonly contentHosts: readonly string[]
+}
+
+/** A provider's model behind one of ours. */
+export interface Route {
+  readonly provider: Provider
+  readonly upstreamModel: string
+  readonly weight: number
+  readonly capParameter: 'max_tokens' | 'max_completion_tokens' | 'max_output_tokens'
+  /** The operator's own; undefined: what is known of the provider's model. */
+  readonly price: Price | undefined
+}
+
+/** A model as callers name it. What its entry does not say is null. */
+export interface Model {
+  readonly id: string
+  readonly name: string
+  readonly description: string | null
+  /** Seconds since 1970. */
+  readonly created: number | null
+  readonly ownedBy: string
+  readonly modalities: { readonly input: readonly string[]; readonly output: readonly string[] }
+  readonly capabilities: Readonly<Record<'chat' | 'streaming' | 'tools' | 'vision' | 'json_mode', boolean | null>>
+  readonly contextWindow: number | null
+  readonly maxOutputTokens: number | null
+  readonly routes: readonly Route[]
+}

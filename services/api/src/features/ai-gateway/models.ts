@@ -1,0 +1,85 @@
+import { AiError } from '@platform/errors/ai-error'
+import type { Deps } from '../../deps.ts'
+import { findProviderKeys } from '../ai-governance/provider-keys.ts'
+import type { CountedUnit, Price } from '../ai-governance/prices.ts'
+import type { Model, Route } from './model.ts'
+import type { Placement } from './place-call.ts'
+
+const NANOS_PER_USD = 1e9
+
+const usd = (price: Price | undefined, unit: CountedUnit): number | null => {
+  const rate = price?.rates[unit]
+  return rate === undefined ? null : Number(rate.base) / NANOS_PER_USD
+}
+
+/** What a route costs, in US dollars; null where its price is not known. */
+function pricingOf({ prices }: Deps['ai'], { price, provider, upstreamModel }: Route, at: Date) {
+  if (provider.driver === 'local') return { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, request: 0 }
+  const known = price ?? prices.priceOf(provider.id, upstreamModel, at)
+  if (!known) return null
+  const perThousand = usd(known, 'requests_kcount')
+  return {
+    input: usd(known, 'input_mtok'),
+    output: usd(known, 'output_mtok'),
+    cacheRead: usd(known, 'cache_read_mtok'),
+    cacheWrite: usd(known, 'cache_write_mtok'),
+    request: perThousand === null ? null : perThousand / 1_000,
+  }
+}
+
+/** A model as callers see it. Without any route there is none, so the first one is its price. */
+function shownModel(deps: Pick<Deps, 'ai' | 'now'>, { routes, modalities, ...model }: Model) {
+  const providers = new Map(routes.map(({ provider }) => [provider.id, provider]))
+  const [first] = routes
+  return {
+    id: model.id,
+    object: 'model' as const,
+    created: model.created,
+    owned_by: model.ownedBy,
+    name: model.name,
+    provider: first?.provider.id ?? model.ownedBy,
+    capabilities: model.capabilities,
+    modalities: { input: [...modalities.input], output: [...modalities.output] },
+    contextWindow: model.contextWindow,
+    maxOutputTokens: model.maxOutputTokens,
+    description: model.description,
+    routingProviders: [...providers.keys()],
+    routingProviderDetails: [...providers.values()].map(({ id, name, zdr }) => ({ id, name, supportsZdr: zdr })),
+    zdrProviders: [...providers.values()].filter(({ zdr }) => zdr).map(({ id }) => id),
+    pricing: first ? pricingOf(deps.ai, first, deps.now()) : null,
+  }
+}
+
+/** The models that somebody has a key for: the operator or the organization, `local/*` always. */
+async function usableModels(
+  deps: Pick<Deps, 'ai' | 'db' | 'sealer'>,
+  { organizationId, hasKeys }: Placement,
+): Promise<Model[]> {
+  const ownKeys = hasKeys ? await findProviderKeys(deps, organizationId) : new Map<string, string>()
+  const isUsable = ({ provider: { id, driver, operatorKey } }: Route) =>
+    driver === 'local' || operatorKey !== undefined || ownKeys.has(id)
+  return [...deps.ai.catalog.models.values()].flatMap((model) => {
+    const routes = model.routes.filter(isUsable)
+    return routes.length === 0 ? [] : [{ ...model, routes }]
+  })
+}
+
+const isFilming = ({ modalities }: Model): boolean => modalities.output.includes('video')
+
+/** The models that the organization of a call can use, in both conventions of lists (wire.md). */
+export async function listModels(
+  deps: Pick<Deps, 'ai' | 'db' | 'sealer' | 'now'>,
+  placement: Placement,
+  kind: 'all' | 'video',
+) {
+  const models = await usableModels(deps, placement)
+  const items = models.filter((model) => kind === 'all' || isFilming(model)).map((model) => shownModel(deps, model))
+  return { object: 'list' as const, data: items, items, total: items.length }
+}
+
+/** One of them. Throws AiError with `model_not_found`. */
+export async function getModel(deps: Pick<Deps, 'ai' | 'db' | 'sealer' | 'now'>, placement: Placement, id: string) {
+  const found = (await usableModels(deps, placement)).find((model) => model.id === id)
+  if (found) return shownModel(deps, found)
+  throw new AiError(404, 'invalid_request_error', 'model_not_found', 'Model not found', { param: 'model' })
+}

@@ -1,0 +1,132 @@
+import { z } from '@hono/zod-openapi'
+import { BadRequest, Forbidden, InvalidToken, NotFound } from '@platform/errors/api-error'
+import { askedRows, batchByTurn } from '@platform/runtime/batch-by-turn'
+import type { Db } from '@platform/runtime/database'
+import { preparedOnce } from '@platform/runtime/prepared-once'
+import { and, eq, sql } from 'drizzle-orm'
+import { alias } from 'drizzle-orm/pg-core'
+import type { Actor, Deps } from '../../deps.ts'
+import { id, text } from '../../http/fields.ts'
+import { applications } from '../applications/table.ts'
+import { aiProviderKeys } from '../ai-governance/table.ts'
+import { reachApplication } from '../applications/reach.ts'
+import { reachOrganization } from '../organizations/reach.ts'
+import { members, organizations } from '../organizations/table.ts'
+import { isWithheldFrom, noAccess } from '../products/product-access.ts'
+import { entitlements } from '../products/table.ts'
+
+const END_USER_BYTES_MAX = 255
+
+/** The headers that place a call (D78). */
+export const placementHeaders = z.object({
+  'X-Organization-Id': id.optional().openapi({
+    description: "The organization that a user's call belongs to; needed by users of several organizations.",
+  }),
+  'OpenAI-Organization': id
+    .optional()
+    .openapi({ description: 'The same, as the `openai` package sends it; read where `X-Organization-Id` is absent.' }),
+  'X-Application-Id': id.optional().openapi({
+    description: "An application of that organization, whose budgets and policy a user's call comes under.",
+  }),
+})
+
+/** Of inference: who stands behind the call besides. */
+export const inferenceHeaders = z.object({
+  ...placementHeaders.shape,
+  'X-End-User-Id': text(END_USER_BYTES_MAX)
+    .optional()
+    .openapi({ description: 'Your own user, as usage events name them.', example: 'customer-17' }),
+})
+
+type Headers = z.output<typeof placementHeaders>
+
+/** What a call belongs to, and what its organization may use. */
+export interface Placement {
+  organizationId: string
+  /** null: a user's call that names no application. */
+  applicationId: string | null
+  /** True where the operator decided that the organization may use the operator's provider keys (D111). */
+  isEntitled: boolean
+  /** True where the organization has provider keys of its own. */
+  hasKeys: boolean
+}
+
+const asked = askedRows({ organizationId: 'uuid', applicationId: 'uuid', userId: 'text' })
+interface AskedFor extends Readonly<Record<string, string | null>> {
+  organizationId: string | null
+  applicationId: string | null
+  userId: string | null
+}
+
+const named = alias(applications, 'named_application')
+
+/** What a call names and what its caller is in it: one statement for all calls of a turn. */
+const findPlacement = preparedOnce((db: Db) => {
+  // At most two: who has more than one organization has to name one.
+  const mine = sql`(select ${members.organizationId} from ${members} where ${members.userId} = ${asked.columns.userId} limit 2)`
+  const only = sql`(select case when count(*) = 1 then (array_agg(organization_id))[1] end from ${mine} as mine)`
+  const query = db
+    .select({
+      n: asked.n,
+      organizationId: organizations.id,
+      role: members.role,
+      applicationId: named.id,
+      applicationOrganizationId: named.organizationId,
+      isWithheld: isWithheldFrom(organizations.id, 'ai-gateway'),
+      isEntitled: sql<boolean>`exists (select from ${entitlements} where ${entitlements.organizationId} = ${organizations.id} and ${entitlements.product} = 'ai-gateway' and ${entitlements.status} = 'ACTIVE')`,
+      hasKeys: sql<boolean>`exists (select from ${aiProviderKeys} where ${aiProviderKeys.organizationId} = ${organizations.id})`,
+    })
+    .from(asked.from)
+    .leftJoin(named, eq(named.id, asked.columns.applicationId))
+    .leftJoin(
+      organizations,
+      sql`${organizations.id} = coalesce(${asked.columns.organizationId}, case when ${asked.columns.userId} is null then ${named.organizationId} else ${only} end)`,
+    )
+    .leftJoin(
+      members,
+      and(eq(members.organizationId, organizations.id), sql`${members.userId} = ${asked.columns.userId}`),
+    )
+    .prepare('ai_placements')
+  return batchByTurn(async (keys: readonly AskedFor[]) =>
+    asked.inOrder(keys, await query.execute(asked.parameters(keys))),
+  )
+})
+
+/**
+ * The organization and application of a call (D78). A key's or Function's is its application's; a user's is what the headers
+ * name, or the only organization there is.
+ *
+ * Throws NotFound and Forbidden by D17, BadRequest for a user of several organizations who names none, and Forbidden where the
+ * organization has no access to the product (D91).
+ */
+export async function placeCall(
+  { deps, actor }: { deps: Pick<Deps, 'db'>; actor: Actor },
+  headers: Headers,
+): Promise<Placement> {
+  const organizationId = headers['X-Organization-Id'] ?? headers['OpenAI-Organization'] ?? null
+  const applicationId = headers['X-Application-Id'] ?? null
+  const userId = actor.kind === 'user' ? actor.userId : null
+  const row = await findPlacement(deps.db)(
+    actor.kind === 'user'
+      ? { organizationId, applicationId, userId }
+      : { organizationId: null, applicationId: actor.applicationId, userId },
+  )
+  if (actor.kind !== 'user') {
+    if (!row?.organizationId) throw new InvalidToken('The application of this API key no longer exists')
+    // Another than its own is denied, and a missing one missing (D17).
+    if (organizationId !== null && organizationId !== row.organizationId)
+      await reachOrganization({ deps, actor }, organizationId)
+    if (applicationId !== null && applicationId !== actor.applicationId)
+      await reachApplication({ deps, actor }, applicationId)
+  } else if (!row?.organizationId) {
+    if (organizationId !== null) throw new NotFound('Organization')
+    throw new BadRequest('Name the organization of this call in the header X-Organization-Id')
+  } else {
+    if (!row.role) throw new NotFound('Organization')
+    if (applicationId !== null && row.applicationOrganizationId !== row.organizationId)
+      throw new NotFound('Application')
+  }
+  if (row.isWithheld) throw new Forbidden(noAccess('ai-gateway'))
+  const { isEntitled, hasKeys } = row
+  return { organizationId: row.organizationId, applicationId: row.applicationId, isEntitled, hasKeys }
+}

@@ -1,0 +1,173 @@
+import { noUsage } from '@platform/ai-protocols/usage'
+import { and, eq, inArray, lte, sql } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { costOf } from './call.ts'
+import { findProviderKeys } from '../ai-governance/provider-keys.ts'
+import { aiUsageEvents } from '../ai-governance/table.ts'
+import type { Provider, Route } from './model.ts'
+import type { KeyedRoute } from './choose-routes.ts'
+import { aiVideoJobs } from './table.ts'
+import { isOpen, type VideoJob } from './video-jobs.ts'
+import { readUpstreamJob, type UpstreamJob } from './video-status.ts'
+import { providerHeaders, urlAt } from './wires.ts'
+
+export const FIRST_POLL_MS = 5_000
+const POLL_MS_MAX = 60_000
+const POLLED_AT_ONCE = 20
+const POLL_TIMEOUT_MS = 30_000
+const ANSWER_BYTES_MAX = 1_048_576
+
+type PollDeps = Pick<Deps, 'db' | 'now' | 'ai' | 'sealer' | 'logger'>
+
+/** What became of a job. */
+interface Ending {
+  status: 'completed' | 'failed' | 'cancelled' | 'expired'
+  contentUrl?: string | undefined
+  duration?: number | undefined
+  error?: { code: string; message: string }
+}
+
+/** The key that a job was given to its provider with; undefined where it is gone. */
+export async function keyOf(deps: PollDeps, job: VideoJob, provider: Provider): Promise<string | undefined> {
+  if (job.keyOwner === 'local') return ''
+  if (job.keyOwner === 'operator') return provider.operatorKey
+  return (await findProviderKeys(deps, job.organizationId)).get(provider.id)
+}
+
+async function readAnswer(body: AsyncIterable<Uint8Array>): Promise<unknown> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of body) {
+    length += chunk.length
+    if (length > ANSWER_BYTES_MAX) throw new TypeError('Too large')
+    chunks.push(chunk)
+  }
+  return JSON.parse(Buffer.concat(chunks).toString('utf8')) as unknown
+}
+
+/** What a provider says of a job; undefined where it said nothing that can be used. */
+async function ask(deps: PollDeps, job: VideoJob, provider: Provider): Promise<UpstreamJob | Ending | undefined> {
+  if (job.upstreamId === null) {
+    const error = { code: 'interrupted', message: 'The server stopped while it handed the job over' }
+    return { status: 'failed', error }
+  }
+  if (provider.driver === 'local') return { status: 'completed', duration: job.duration ?? undefined }
+  const key = await keyOf(deps, job, provider)
+  if (key === undefined) return undefined
+  const url = urlAt(provider.baseUrl, `/videos/${encodeURIComponent(job.upstreamId)}`)
+  const signal = AbortSignal.timeout(POLL_TIMEOUT_MS)
+  const answer = await deps.ai.client.ask(
+    { method: 'GET', url, headers: providerHeaders(provider, key), body: null },
+    signal,
+  )
+  const value = await readAnswer(answer.body)
+  if (answer.status === 404) {
+    return {
+      status: 'failed',
+      error: { code: 'video_not_found', message: 'The provider does not know the job any more' },
+    }
+  }
+  return answer.status === 200 ? readUpstreamJob(value, provider) : undefined
+}
+
+function endingOf(found: UpstreamJob | Ending, { provider }: VideoJob): Ending | undefined {
+  const { status } = found
+  if (status === 'pending' || status === 'in_progress') return undefined
+  if (!('id' in found)) return found
+  const { contentUrl, duration } = found
+  if (status === 'completed') return { status, contentUrl, duration }
+  return { status, error: { code: `video_${status}`, message: `The provider ${provider} ended the job: ${status}` } }
+}
+
+const routeOf = ({ ai }: PollDeps, job: VideoJob, provider: Provider): KeyedRoute | undefined => {
+  const routes: readonly Route[] = ai.catalog.models.get(job.model)?.routes ?? []
+  const route = routes.find((each) => each.provider.id === provider.id && each.upstreamModel === job.upstreamModel)
+  return route && { ...route, key: '', keyOwner: job.keyOwner }
+}
+
+/** Ends a job and settles its event, once: whoever ended it before has done both. */
+async function endJob(deps: PollDeps, job: VideoJob, provider: Provider | undefined, ending: Ending): Promise<void> {
+  const { db, now, ai } = deps
+  const completedAt = now()
+  const isCompleted = ending.status === 'completed'
+  const seconds = ending.duration ?? job.duration ?? 0
+  await db.transaction(async (tx) => {
+    const ended = await tx
+      .update(aiVideoJobs)
+      .set({
+        status: ending.status,
+        contentUrl: ending.contentUrl ?? null,
+        duration: ending.duration === undefined ? job.duration : Math.ceil(ending.duration),
+        errorCode: ending.error?.code ?? null,
+        errorMessage: ending.error?.message ?? null,
+        pollAt: null,
+        completedAt,
+      })
+      .where(and(eq(aiVideoJobs.id, job.id), isOpen))
+      .returning({ id: aiVideoJobs.id })
+    if (ended.length === 0) return
+    const route = provider && isCompleted ? routeOf(deps, job, provider) : undefined
+    const cost = costOf(ai.prices, route, noUsage, job.createdAt, seconds)
+    await tx
+      .update(aiUsageEvents)
+      .set({
+        ...cost,
+        status: isCompleted ? 'success' : ending.status === 'cancelled' ? 'cancelled' : 'error',
+        errorCode: ending.error?.code ?? null,
+        errorType: ending.error ? 'api_error' : null,
+        usageSource: isCompleted ? 'provider' : 'none',
+        latencyMs: Math.min(completedAt.getTime() - job.createdAt.getTime(), 2_147_483_647),
+        completedAt,
+        updatedAt: completedAt,
+      })
+      .where(eq(aiUsageEvents.id, job.eventId))
+  })
+}
+
+async function followJob(deps: PollDeps, job: VideoJob): Promise<void> {
+  const provider = deps.ai.catalog.providers.get(job.provider)
+  if (job.expiresAt <= deps.now()) {
+    const error = { code: 'video_expired', message: 'The provider did not finish in time' }
+    return endJob(deps, job, provider, { status: 'expired', error })
+  }
+  if (!provider) return
+  try {
+    const found = await ask(deps, job, provider)
+    if (found === undefined) return
+    const ending = endingOf(found, job)
+    if (ending) return await endJob(deps, job, provider, ending)
+    if (found.status !== job.status)
+      await deps.db
+        .update(aiVideoJobs)
+        .set({ status: found.status })
+        .where(and(eq(aiVideoJobs.id, job.id), isOpen))
+  } catch (error) {
+    // The provider, or its answer: what the error says of either may hold what nobody is to read.
+    deps.logger.warn(
+      { videoId: job.id, provider: provider.id, error: (error as Error).name },
+      'a video could not be looked at',
+    )
+  }
+}
+
+/** Looks at the jobs that are due, each at growing intervals, and settles those that ended. Safe to run in several processes. */
+export async function pollVideos(deps: PollDeps): Promise<void> {
+  const { db, now } = deps
+  for (;;) {
+    const due = db
+      .select({ id: aiVideoJobs.id })
+      .from(aiVideoJobs)
+      .where(lte(aiVideoJobs.pollAt, now()))
+      .orderBy(aiVideoJobs.pollAt)
+      .limit(POLLED_AT_ONCE)
+      .for('update', { skipLocked: true })
+    const wait = sql`make_interval(secs => least(${FIRST_POLL_MS} * power(1.5, ${aiVideoJobs.polls} + 1), ${POLL_MS_MAX}) / 1000.0)`
+    const jobs = await db
+      .update(aiVideoJobs)
+      .set({ pollAt: sql`${now().toISOString()}::timestamptz + ${wait}`, polls: sql`${aiVideoJobs.polls} + 1` })
+      .where(inArray(aiVideoJobs.id, due))
+      .returning()
+    await Promise.all(jobs.map((job) => followJob(deps, job)))
+    if (jobs.length < POLLED_AT_ONCE) return
+  }
+}

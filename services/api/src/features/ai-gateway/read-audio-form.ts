@@ -1,0 +1,80 @@
+import type { IncomingMessage } from 'node:http'
+import { Busboy } from '@fastify/busboy'
+import { AiError } from '@platform/errors/ai-error'
+import { receiveBody } from './read-request.ts'
+import { openUploadedAudio, type UploadedAudio } from './uploaded-audio.ts'
+
+const FIELDS_MAX = 100
+const FIELD_BYTES_MAX = 65_536
+
+/** A form that was read: its texts in their order, and its file. */
+export interface AudioForm {
+  fields: readonly (readonly [name: string, value: string])[]
+  file: UploadedAudio | undefined
+}
+
+const malformed = (message: string) =>
+  new AiError(400, 'invalid_request_error', 'invalid_multipart', message, { headers: { connection: 'close' } })
+
+/**
+ * Reads `multipart/form-data` with one file, which goes to disk. Throws AiError for a form that is malformed, too large or has
+ * another file; then nothing is left of it.
+ */
+export async function readAudioForm(incoming: IncomingMessage, bytesMax: number): Promise<AudioForm> {
+  const fields: [string, string][] = []
+  let opening: Promise<UploadedAudio> | undefined
+  /** What is being written: the body is not read faster. */
+  let writing: Promise<unknown> = Promise.resolve()
+  let failure: Error | undefined
+  const fail = (error: unknown) => void (failure ??= error as Error)
+  let parser: InstanceType<typeof Busboy>
+  try {
+    parser = new Busboy({
+      headers: { ...incoming.headers, 'content-type': incoming.headers['content-type'] ?? '' },
+      limits: { fields: FIELDS_MAX, fieldSize: FIELD_BYTES_MAX, files: 2, fieldNameSize: 256 },
+    })
+  } catch {
+    throw malformed('The form has no boundary')
+  }
+  parser
+    .on('field', (name, value, isNameCut, isValueCut) => {
+      if (isNameCut || isValueCut) fail(malformed(`A field of the form is longer than ${FIELD_BYTES_MAX} bytes`))
+      else fields.push([name, value])
+    })
+    .on('fieldsLimit', () => fail(malformed(`The form has more than ${FIELDS_MAX} fields`)))
+    .on('file', (name, stream, fileName, _encoding, type) => {
+      if (name !== 'file' || opening) {
+        fail(malformed('Expected one file, in the field file'))
+        stream.resume()
+        return
+      }
+      opening = openUploadedAudio(fileName, type)
+      writing = opening.catch(fail)
+      stream.on('data', (chunk: Buffer) => {
+        writing = writing.then(async () => (await opening)?.write(chunk)).catch(fail)
+      })
+    })
+  const parsed = new Promise<void>((resolve) => {
+    parser.once('finish', resolve).once('error', () => {
+      fail(malformed('The form is malformed'))
+      resolve()
+    })
+  })
+  try {
+    await receiveBody(incoming, bytesMax, (chunk) => {
+      if (failure) throw failure
+      parser.write(chunk)
+      incoming.pause()
+      void writing.then(() => incoming.resume())
+    })
+    parser.end()
+    await parsed
+    await writing
+    if (failure) throw failure
+    return { fields, file: await opening }
+  } catch (error) {
+    await writing
+    await (await opening?.catch(() => undefined))?.[Symbol.asyncDispose]()
+    throw error
+  }
+}

@@ -1,0 +1,153 @@
+import { ValidationFailed } from '@platform/errors/api-error'
+import { checkChatRequest } from '@platform/ai-protocols/chat-request'
+import type { Fault } from '@platform/ai-protocols/fault'
+import { checkResponsesRequest } from '@platform/ai-protocols/responses-request'
+import { checkSpeechRequest } from '@platform/ai-protocols/speech-request'
+import { requestTextBytes } from '@platform/ai-protocols/text-bytes'
+import type { Call } from './call.ts'
+import type { RoutePreferences } from './choose-routes.ts'
+import type { AnswerKind, InferenceRequest } from './operations.ts'
+import { parseJson, receiveBody, requireType } from './read-request.ts'
+
+export const BODY_BYTES_MAX = 32 * 1_048_576
+/** 25 MB of audio in base64, and what stands around it. */
+export const AUDIO_JSON_BYTES_MAX = 36 * 1_048_576
+
+export type Fields = Readonly<Record<string, unknown>>
+
+/** A request that was read, or what is wrong with it. Its file and its memory are held until it is disposed of. */
+export type Reading = AsyncDisposable & {
+  /** Nobody reads the body again: its memory counts no more. */
+  release(): void
+} & ({ failure: Error } | { failure: undefined; request: InferenceRequest })
+
+export type ReadRequest = (call: Call) => Promise<Reading>
+
+const MESSAGE_LENGTH_MAX = 1_000
+
+/** The 422 of a body that has not the shape of the operation. */
+export function invalidBody({ path, message }: Fault): ValidationFailed {
+  const property = path.map((part) => `/${String(part)}`).join('')
+  const where = path.length === 0 ? 'The body' : path.join('.')
+  return new ValidationFailed('body', [
+    {
+      property,
+      message: `${where} ${message}`.slice(0, MESSAGE_LENGTH_MAX),
+      summary: message,
+      expected: message,
+      found: null,
+    },
+  ])
+}
+
+/** Runs what reads a request; what it throws is the failure of the reading. */
+export async function reading(
+  release: () => void,
+  dispose: () => Promise<void>,
+  read: () => Promise<InferenceRequest>,
+): Promise<Reading> {
+  const rest = {
+    release,
+    async [Symbol.asyncDispose]() {
+      release()
+      await dispose()
+    },
+  }
+  try {
+    return { ...rest, failure: undefined, request: await read() }
+  } catch (error) {
+    return { ...rest, failure: error as Error }
+  }
+}
+
+/** Holds the memory of a body for its caller, once at most given back. */
+export function holdMemory({ actor, exchange: { deps } }: Call) {
+  const callerId = actor.kind === 'user' ? actor.userId : actor.keyId
+  let held = 0
+  return {
+    take(bytes: number) {
+      deps.ai.bodies.take(callerId, bytes)
+      held += bytes
+    },
+    release() {
+      deps.ai.bodies.give(callerId, held)
+      held = 0
+    },
+  }
+}
+
+export async function readJsonBody(call: Call, take: (bytes: number) => void, bytesMax: number): Promise<Fields> {
+  const { incoming } = call.exchange
+  const chunks: Buffer[] = []
+  await receiveBody(incoming, bytesMax, (chunk) => {
+    take(chunk.length)
+    chunks.push(chunk)
+  })
+  // Size first, then type (D18).
+  requireType(incoming, ['application/json'])
+  const value = parseJson(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks))
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw invalidBody({ path: [], message: 'must be an object' })
+  return value as Fields
+}
+
+const textKinds = {
+  'chat.completions': 'chat',
+  responses: 'responses',
+  'audio.speech': 'speech',
+  'audio.transcriptions': 'transcription',
+  videos: 'video',
+} as const
+
+/** The caller's wishes, which the check of the operation has looked at. */
+const preferencesOf = (provider: unknown): RoutePreferences | undefined =>
+  typeof provider === 'object' && provider !== null ? provider : undefined
+
+/** The request without what is the gateway's own. */
+export function requestOf(
+  operation: InferenceRequest['operation'],
+  { provider, ...body }: Fields,
+  answer: AnswerKind,
+): InferenceRequest {
+  return {
+    operation,
+    model: String(body['model']),
+    body,
+    audio: undefined,
+    answer,
+    preferences: preferencesOf(provider),
+    textBytes: requestTextBytes(textKinds[operation], body),
+  }
+}
+
+export const isStream = ({ stream }: Fields): boolean => stream === true || stream === 'true'
+
+/** Reads the JSON body of an operation. check: what is wrong with it; answerOf: how it wants to be answered. */
+export function readJsonRequest(
+  operation: InferenceRequest['operation'],
+  check: (body: unknown) => Fault | undefined,
+  answerOf: (body: Fields) => AnswerKind,
+): ReadRequest {
+  return (call) => {
+    const { take, release } = holdMemory(call)
+    return reading(
+      release,
+      async () => {},
+      async () => {
+        const body = await readJsonBody(call, take, BODY_BYTES_MAX)
+        call.describe(body)
+        const fault = check(body)
+        if (fault) throw invalidBody(fault)
+        return requestOf(operation, body, answerOf(body))
+      },
+    )
+  }
+}
+
+const eventsOrWhole = (body: Fields): AnswerKind => (isStream(body) ? 'events' : 'whole')
+
+export const readChat = readJsonRequest('chat.completions', checkChatRequest, eventsOrWhole)
+export const readResponses = readJsonRequest('responses', checkResponsesRequest, eventsOrWhole)
+export const readSpeech = readJsonRequest('audio.speech', checkSpeechRequest, ({ stream_format: format }) =>
+  format === 'sse' ? 'events' : 'bytes',
+)

@@ -1,0 +1,103 @@
+import type { IncomingMessage } from 'node:http'
+import { AiError } from '@platform/errors/ai-error'
+import { BadRequest, PayloadTooLarge, ValidationFailed } from '@platform/errors/api-error'
+import { inviteBody } from '@platform/service/http-server'
+import { mediaType } from '@platform/service/read-body'
+import { liftBodyLimit } from '../../http/limit-body.ts'
+
+/** How long a body may be silent, and how long it may take altogether. */
+const SILENT_MS = 30_000
+const BODY_MS = 300_000
+
+/** Closes the connection behind the answer, since the rest of the body is not read. */
+const closing = { headers: { connection: 'close' } }
+
+const requestTooLarge = (bytesMax: number): AiError =>
+  new AiError(413, 'invalid_request_error', 'request_too_large', new PayloadTooLarge(bytesMax).message, closing)
+
+/** Throws the 413 of a body that says it is too large. */
+export function requireSize({ headers }: IncomingMessage, bytesMax: number): void {
+  if (Number(headers['content-length'] ?? 0) > bytesMax) throw requestTooLarge(bytesMax)
+}
+
+const bodyTooSlow = () =>
+  new AiError(408, 'invalid_request_error', 'request_timeout', 'The body did not arrive in time', closing)
+
+/**
+ * Hands over a body chunk by chunk, within the time that bodies of the AI gateway have. Throws what `onChunk` throws, AiError
+ * for a body that is too large or too slow, and BadRequest where the client leaves in the middle of it.
+ */
+export async function receiveBody(
+  incoming: IncomingMessage,
+  bytesMax: number,
+  onChunk: (chunk: Buffer) => void,
+): Promise<void> {
+  requireSize(incoming, bytesMax)
+  liftBodyLimit(incoming)
+  inviteBody(incoming)
+  if (incoming.complete && !incoming.readableFlowing) {
+    // Most bodies came with their head. Nothing is left to wait for.
+    const whole = incoming.read() as Buffer | null
+    if (incoming.destroyed) throw new BadRequest('The body ended early')
+    if (!whole) return
+    if (whole.length > bytesMax) throw requestTooLarge(bytesMax)
+    onChunk(whole)
+    return
+  }
+  await new Promise<void>((resolve, reject) => {
+    let length = 0
+    const silence = setTimeout(() => end(bodyTooSlow()), SILENT_MS)
+    const limit = setTimeout(() => end(bodyTooSlow()), BODY_MS)
+    const end = (failure?: Error) => {
+      clearTimeout(silence)
+      clearTimeout(limit)
+      incoming.off('data', take).off('end', end).off('error', leave).off('close', leave).pause()
+      if (failure) reject(failure)
+      else resolve()
+    }
+    const leave = () => end(new BadRequest('The body ended early'))
+    const take = (chunk: Buffer) => {
+      silence.refresh()
+      length += chunk.length
+      try {
+        if (length > bytesMax) throw requestTooLarge(bytesMax)
+        onChunk(chunk)
+      } catch (error) {
+        end(error as Error)
+      }
+    }
+    incoming
+      .on('data', take)
+      .once('end', () => end())
+      .once('error', leave)
+      .once('close', leave)
+  })
+}
+
+/** Throws the 422 of a content type that the operation does not take. */
+export function requireType(incoming: IncomingMessage, types: readonly string[]): string {
+  const type = mediaType(incoming)
+  if (types.includes(type)) return type
+  const message = `Expected Content-Type: ${types.join(' or ')}`
+  const found = incoming.headers['content-type']?.slice(0, 200) ?? null
+  throw new ValidationFailed('headers', [
+    { property: '/content-type', message, summary: message, expected: types.join(' or '), found },
+  ])
+}
+
+const invalidJson = (message: string) => new AiError(400, 'invalid_request_error', 'invalid_json', message)
+
+/** The value of a JSON body. Throws AiError with `invalid_json`. */
+export function parseJson(body: Buffer): unknown {
+  let text: string
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(body)
+  } catch {
+    throw invalidJson('The body is not valid UTF-8')
+  }
+  try {
+    return JSON.parse(text) as unknown
+  } catch {
+    throw invalidJson('The body is not valid JSON')
+  }
+}

@@ -1,0 +1,219 @@
+import type { ServerResponse } from 'node:http'
+import { AiError } from '@platform/errors/ai-error'
+import { describeAiFailure } from '@platform/errors/render-error'
+import type { Usage } from '@platform/ai-protocols/usage'
+import { mediaTypeOf } from '@platform/service/read-body'
+import { ClientLeft, ShuttingDown, TookTooLong } from './abort-reasons.ts'
+import type { Served } from './dispatch.ts'
+import type { UpstreamAnswer } from './upstream-client.ts'
+import { BrokenStream, type StreamProtocol } from './stream-reader.ts'
+import type { AiTimings } from './timings.ts'
+import { shuttingDown, upstreamError, upstreamTimeout } from './upstream-failure.ts'
+
+/** An answer that is read as a whole may be so large. */
+const WHOLE_BYTES_MAX = 64 * 1_048_576
+/** How long a stream that has said its last word may take to end. */
+const TAIL_MS = 1_000
+
+/** What an answer told of its usage, and how much of it there was. */
+export interface Told {
+  usage: Usage | undefined
+  /** Of an answer that ended early: what had been told until then, of which only the input is sure. */
+  usageSoFar?: Usage | undefined
+  outputBytes: number
+  /** The id under which the provider keeps it. */
+  responseId: string | undefined
+}
+
+/** A stream that did not end as it should, with what had come until then. */
+export class EndedEarly extends Error {
+  override name = 'EndedEarly'
+  readonly told: Told
+  /** What the caller is told; undefined where the caller has left. */
+  readonly failure: AiError | undefined
+
+  constructor(told: Told, failure: AiError | undefined) {
+    super('The answer ended early')
+    this.told = told
+    this.failure = failure
+  }
+}
+
+/**
+ * The content type of bytes that go on: the provider's where it is of the expected kind. Anything else, such as a page, would be
+ * shown by browsers on the API's own origin.
+ */
+const contentTypeOf = ({ contentType }: UpstreamAnswer, kind: 'audio' | 'video'): string => {
+  const type = mediaTypeOf(contentType)
+  return new RegExp(`^(${kind}/[a-z0-9.+-]{1,64}|image/gif)$`).test(type) ? type : 'application/octet-stream'
+}
+
+/** An answer of bytes, and the way to end it. */
+export type ServedBytes = Pick<Served, 'answer' | 'abort' | 'route'>
+
+const failureOf = (served: Pick<Served, 'route'>, error: unknown): AiError => {
+  if (error instanceof AiError) return error
+  if (error instanceof ShuttingDown) return shuttingDown()
+  if (error instanceof TookTooLong) return upstreamTimeout(served.route)
+  if (error instanceof BrokenStream) return upstreamError(served.route, 'sent an answer that cannot be read')
+  return upstreamError(served.route, 'cut its answer off')
+}
+
+/** Calls back when a provider was silent for so long. A caller that reads slowly is no silence of the provider. */
+function watchSilence(ms: number, onSilence: () => void) {
+  let isOthersTurn = false
+  const timer = setTimeout(() => {
+    if (isOthersTurn) timer.refresh()
+    else onSilence()
+  }, ms)
+  return {
+    touch: () => void timer.refresh(),
+    async during(work: Promise<void>) {
+      isOthersTurn = true
+      await work
+      isOthersTurn = false
+      timer.refresh()
+    },
+    stop: () => clearTimeout(timer),
+  }
+}
+
+/**
+ * Reads an answer whole. Throws AiError for one that cannot be read, is too large or does not come, and ClientLeft where nobody
+ * has waited for it for too long.
+ */
+export async function readWhole(served: Served, timings: AiTimings): Promise<Buffer> {
+  const { answer, abort, route } = served
+  const silence = watchSilence(timings.idleMs, () => abort(new TookTooLong()))
+  const chunks: Uint8Array[] = []
+  let length = 0
+  try {
+    for await (const chunk of answer.body) {
+      silence.touch()
+      length += chunk.length
+      if (length > WHOLE_BYTES_MAX) throw upstreamError(route, 'sent an answer that is too large')
+      chunks.push(chunk)
+    }
+  } catch (error) {
+    throw error instanceof ClientLeft ? error : failureOf(served, error)
+  } finally {
+    silence.stop()
+  }
+  return Buffer.concat(chunks)
+}
+
+/** Resolves once more can be written, or the reader has left. */
+function drained(outgoing: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const go = () => {
+      outgoing.off('drain', go).off('close', go)
+      resolve()
+    }
+    outgoing.on('drain', go).on('close', go)
+    if (outgoing.destroyed || !outgoing.writableNeedDrain) go()
+  })
+}
+
+const streamHeaders = {
+  'cache-control': 'no-store',
+  // For nginx and its like: an event that waits in a buffer is none.
+  'x-accel-buffering': 'no',
+}
+
+interface EventRelay {
+  headers: Record<string, string>
+  protocol: StreamProtocol
+  timings: AiTimings
+  /** Called with the id of an answer as soon as the provider tells it, before the caller learns it. */
+  keep(responseId: string): Promise<void>
+}
+
+/**
+ * Passes a stream of events on, event by event, with comments where it is silent. A failure in the middle becomes a frame of
+ * the protocol. Returns what was told of usage; throws EndedEarly.
+ */
+export async function relayEvents(
+  served: Served,
+  outgoing: ServerResponse,
+  { headers, protocol, timings, keep }: EventRelay,
+): Promise<Told> {
+  const { answer, wire, abort, route } = served
+  if (mediaTypeOf(answer.contentType) !== 'text/event-stream') {
+    abort(new BrokenStream())
+    throw upstreamError(route, 'sent no stream of events')
+  }
+  const reader = wire.openReader()
+  const told = (): Told => {
+    const { usage, usageSoFar, outputBytes, responseId } = reader
+    return { usage, usageSoFar, outputBytes, responseId }
+  }
+  outgoing.writeHead(200, { ...headers, ...streamHeaders, 'content-type': 'text/event-stream; charset=utf-8' })
+  outgoing.flushHeaders()
+  const silence = watchSilence(timings.idleMs, () => abort(new TookTooLong()))
+  const ping = setInterval(() => outgoing.write(': ping\n\n'), timings.pingMs)
+  let tail: NodeJS.Timeout | undefined
+  let kept: string | undefined
+  try {
+    for await (const chunk of answer.body) {
+      if (tail) continue
+      silence.touch()
+      const piece = reader.push(chunk)
+      if (reader.responseId !== kept) {
+        kept = reader.responseId
+        if (kept !== undefined) await keep(kept)
+      }
+      if (piece) {
+        ping.refresh()
+        if (!outgoing.write(piece)) await silence.during(drained(outgoing))
+      }
+      if (!reader.isOver) continue
+      // The connection can be used again once the provider has ended the body, which nobody waits for.
+      outgoing.end()
+      tail = setTimeout(() => abort(new TookTooLong()), TAIL_MS)
+    }
+    if (!tail) outgoing.end(reader.end())
+  } catch (error) {
+    if (tail) return told()
+    if (error instanceof ClientLeft || outgoing.destroyed) throw new EndedEarly(told(), undefined)
+    abort(new BrokenStream())
+    if (error instanceof BrokenStream && error.before) outgoing.write(error.before)
+    const failure = failureOf(served, error)
+    const { message, type, param, code } = describeAiFailure(failure)
+    outgoing.end(protocol.failure({ message, type, param, code }, reader.events))
+    throw new EndedEarly(told(), failure)
+  } finally {
+    clearTimeout(tail)
+    clearInterval(ping)
+    silence.stop()
+  }
+  return told()
+}
+
+/** Passes bytes on as they come. A failure in the middle cuts the connection, so that nobody takes them for whole. */
+export async function relayBytes(
+  served: ServedBytes,
+  outgoing: ServerResponse,
+  { headers, timings, kind }: { headers: Record<string, string>; timings: AiTimings; kind: 'audio' | 'video' },
+): Promise<Told> {
+  const { answer, abort } = served
+  const told: Told = { usage: undefined, outputBytes: 0, responseId: undefined }
+  const silence = watchSilence(timings.idleMs, () => abort(new TookTooLong()))
+  try {
+    for await (const chunk of answer.body) {
+      silence.touch()
+      if (!outgoing.headersSent) outgoing.writeHead(200, { ...headers, 'content-type': contentTypeOf(answer, kind) })
+      if (!outgoing.write(chunk)) await silence.during(drained(outgoing))
+    }
+  } catch (error) {
+    if (error instanceof ClientLeft || outgoing.destroyed) throw new EndedEarly(told, undefined)
+    const failure = failureOf(served, error)
+    if (!outgoing.headersSent) throw failure
+    outgoing.destroy()
+    throw new EndedEarly(told, failure)
+  } finally {
+    silence.stop()
+  }
+  if (!outgoing.headersSent) throw failureOf(served, new BrokenStream())
+  outgoing.end()
+  return told
+}

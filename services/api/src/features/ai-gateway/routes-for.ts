@@ -1,0 +1,60 @@
+import { AiError } from '@platform/errors/ai-error'
+import { findProviderKeys } from '../ai-governance/provider-keys.ts'
+import type { Call } from './call.ts'
+import type { Model } from './model.ts'
+import { chooseRoutes, type KeyedRoute, unknownModel } from './choose-routes.ts'
+import { findUrlParam, unsupportedParameter } from './inspect-request.ts'
+import type { InferenceRequest } from './operations.ts'
+import type { Placement } from './place-call.ts'
+import { findStoredResponse } from './stored-responses.ts'
+
+const noKeys: ReadonlyMap<string, string> = new Map()
+
+/** The provider that keeps what `previous_response_id` names. Throws AiError for one that is not the caller's (D89). */
+async function providerOfPrevious(
+  { exchange: { deps } }: Call,
+  placement: Placement,
+  { operation, body }: InferenceRequest,
+): Promise<string | undefined> {
+  const previous = operation === 'responses' ? body['previous_response_id'] : undefined
+  if (typeof previous !== 'string') return undefined
+  const found = await findStoredResponse(deps, placement, previous)
+  if (found) return found.provider
+  throw new AiError(
+    404,
+    'invalid_request_error',
+    'previous_response_not_found',
+    'The previous response does not exist',
+    {
+      param: 'previous_response_id',
+    },
+  )
+}
+
+/** Members that would make somebody act later, or elsewhere. */
+function refuseUnpassable({ body }: InferenceRequest): void {
+  if (body['background'] === true)
+    throw unsupportedParameter('background', 'Answers are not made in the background here')
+  if (body['callback_url'] != null)
+    throw unsupportedParameter('callback_url', 'Nobody is called back: ask for the job instead')
+}
+
+/** The model of a call, and the routes that it may take, in the order to try them. Throws AiError. */
+export async function routesFor(
+  call: Call,
+  placement: Placement,
+  request: InferenceRequest,
+): Promise<{ model: Model; routes: KeyedRoute[] }> {
+  const { deps } = call.exchange
+  const model = deps.ai.catalog.models.get(request.model)
+  if (!model) throw unknownModel(request.model)
+  call.modelServed = model.id
+  refuseUnpassable(request)
+  const ownKeys = placement.hasKeys ? await findProviderKeys(deps, placement.organizationId) : noKeys
+  const demands = {
+    preferences: request.preferences,
+    urlParam: findUrlParam(request.body),
+    providerId: await providerOfPrevious(call, placement, request),
+  }
+  return { model, routes: chooseRoutes(model, placement, ownKeys, demands) }
+}

@@ -1,0 +1,181 @@
+import { z } from '@hono/zod-openapi'
+import { endpoint } from '../../http/endpoint.ts'
+import { pathId } from '../../http/fields.ts'
+import { upstreamEndpoint } from '../../http/upstream-endpoint.ts'
+import { createVideo } from './create-video.ts'
+import { infer } from './infer.ts'
+import { getModel, listModels } from './models.ts'
+import { inferenceHeaders, placeCall, placementHeaders } from './place-call.ts'
+import { readChat, readResponses, readSpeech } from './read-inference.ts'
+import { readTranscription } from './read-transcription.ts'
+import * as shapes from './shapes.ts'
+import { sendVideoContent } from './video-content.ts'
+import { reachVideoJob, shownVideoJob } from './video-jobs.ts'
+
+const tag = 'AI gateway'
+const chat = 'network:ai_gateway:chat'
+const eventStream = { schema: shapes.EventStream }
+const failures = [400, 404, 413, 422] as const
+const asked = { tag, scope: chat, headers: inferenceHeaders, fails: failures } as const
+const errors =
+  'What a provider finds wrong with the request is answered with its status and words; what goes wrong at the provider is 503.'
+
+export const aiGatewayEndpoints = [
+  upstreamEndpoint({
+    ...asked,
+    operation: 'createChatCompletion',
+    on: 'POST /ai/v1/chat/completions',
+    spec: 'A §4 AI gateway',
+    summary: 'Complete a chat',
+    description: `One answer, or with \`stream\` chunks as server-sent events that end with \`[DONE]\`. Members that are not named here go to the provider as they are. A failure after the first byte is an event with \`error\`, and no \`[DONE]\` follows. ${errors}`,
+    body: { 'application/json': { schema: shapes.ChatRequest } },
+    returns: {
+      status: 200,
+      content: { 'application/json': { schema: shapes.ChatCompletion }, 'text/event-stream': eventStream },
+    },
+    answer: (on) => infer(on, 'chat.completions', readChat),
+  }),
+  upstreamEndpoint({
+    ...asked,
+    operation: 'createResponse',
+    on: 'POST /ai/v1/responses',
+    spec: 'A §4 AI gateway, D89',
+    summary: 'Create a response',
+    description: `One response, or with \`stream\` its typed events. Providers that have chat completions alone are asked for those; then nothing is stored and \`store\` is answered false. \`previous_response_id\` has to name a response of the same organization and application. ${errors}`,
+    body: { 'application/json': { schema: shapes.ResponsesRequest } },
+    returns: {
+      status: 200,
+      content: { 'application/json': { schema: shapes.Response }, 'text/event-stream': eventStream },
+    },
+    answer: (on) => infer(on, 'responses', readResponses),
+  }),
+  upstreamEndpoint({
+    ...asked,
+    operation: 'createSpeech',
+    on: 'POST /ai/v1/audio/speech',
+    spec: 'A §4 AI gateway',
+    summary: 'Speak a text',
+    description: `The audio, or with \`stream_format: "sse"\` its pieces as events. ${errors}`,
+    body: { 'application/json': { schema: shapes.SpeechRequest } },
+    returns: { status: 200, content: { 'audio/*': { schema: shapes.Bytes }, 'text/event-stream': eventStream } },
+    answer: (on) => infer(on, 'audio.speech', readSpeech),
+  }),
+  upstreamEndpoint({
+    ...asked,
+    operation: 'createTranscription',
+    on: 'POST /ai/v1/audio/transcriptions',
+    spec: 'A §4 AI gateway, D23',
+    summary: 'Transcribe speech',
+    description: `Takes a form with a \`file\`, 32 MiB in all, or JSON of 36 MiB with the audio in base64. Answers in the \`response_format\`, or with \`stream\` in events. ${errors}`,
+    body: {
+      'application/json': { schema: shapes.TranscriptionRequest },
+      'multipart/form-data': { schema: shapes.TranscriptionForm },
+    },
+    returns: {
+      status: 200,
+      content: {
+        'application/json': { schema: shapes.Transcription },
+        'text/plain': { schema: shapes.PlainText },
+        'text/event-stream': eventStream,
+      },
+    },
+    answer: (on) => infer(on, 'audio.transcriptions', readTranscription),
+  }),
+  endpoint({
+    operation: 'listVideoModels',
+    on: 'GET /ai/v1/videos/models',
+    spec: 'A §4 AI gateway',
+    tag,
+    summary: 'List the models that make videos',
+    description: 'Those of the models that the organization of the call can use.',
+    actor: 'any',
+    scope: 'network:ai_gateway:models',
+    headers: placementHeaders,
+    reach: (call) => placeCall(call, call.headers),
+    returns: [200, shapes.ModelList],
+    fails: [400, 404],
+    handle: ({ deps, target }) => listModels(deps, target, 'video'),
+  }),
+  upstreamEndpoint({
+    ...asked,
+    operation: 'createVideo',
+    on: 'POST /ai/v1/videos',
+    spec: 'A §4 AI gateway, D25',
+    summary: 'Start a video',
+    description: `A job. Ask for it until its status is \`completed\`; then its \`video.url\` has the bytes, to whoever may see the job. It is forgotten after a day. ${errors}`,
+    headers: z.object({ ...inferenceHeaders.shape, 'Idempotency-Key': shapes.IdempotencyKey }),
+    body: { 'application/json': { schema: shapes.VideoRequest } },
+    returns: { status: 202, content: { 'application/json': { schema: shapes.VideoJob } } },
+    fails: [...failures, 409],
+    answer: (on) => createVideo(on),
+  }),
+  endpoint({
+    operation: 'getVideo',
+    on: 'GET /ai/v1/videos/{id}',
+    spec: 'D89, ai-gateway.md',
+    tag,
+    summary: 'Get a video job',
+    description:
+      'A job of the organization and application of the call. The provider is asked by the platform, every few seconds.',
+    actor: 'any',
+    scope: chat,
+    params: { id: pathId('Video') },
+    headers: placementHeaders,
+    reach: async (call) => reachVideoJob(call.deps, await placeCall(call, call.headers), call.params.id),
+    returns: [200, shapes.VideoJob],
+    fails: [400],
+    handle: ({ deps, target }) => shownVideoJob(deps, target),
+  }),
+  upstreamEndpoint({
+    operation: 'getVideoContent',
+    on: 'GET /ai/v1/videos/{id}/content',
+    spec: 'D89, ai-gateway.md',
+    tag,
+    scope: chat,
+    summary: 'Get the bytes of a video',
+    description: 'Of a job that is `completed`; 409 until then, and once it has expired.',
+    params: { id: pathId('Video') },
+    headers: placementHeaders,
+    returns: { status: 200, content: { 'video/*': { schema: shapes.Bytes } } },
+    fails: [400, 404, 409, 422],
+    answer: ({ params, ...on }) => sendVideoContent(on, params.id),
+  }),
+  endpoint({
+    operation: 'listModels',
+    on: 'GET /ai/v1/models',
+    spec: 'A §4 AI gateway',
+    tag,
+    summary: 'List the models',
+    description:
+      'The models that the organization of the call can use: those that the operator or the organization has a key for, and `local/*` always.',
+    actor: 'any',
+    scope: 'network:ai_gateway:models',
+    headers: placementHeaders,
+    reach: (call) => placeCall(call, call.headers),
+    returns: [200, shapes.ModelList],
+    fails: [400, 404],
+    handle: ({ deps, target }) => listModels(deps, target, 'all'),
+  }),
+  endpoint({
+    operation: 'getModel',
+    on: 'GET /ai/v1/models/{id}',
+    also: ['/ai/v1/models/:id{.+}'],
+    spec: 'A §4 AI gateway',
+    tag,
+    summary: 'Get a model',
+    description: 'Its id may have slashes, as they are or as %2F.',
+    actor: 'any',
+    scope: 'network:ai_gateway:models',
+    params: {
+      id: {
+        schema: z.string().openapi({ description: 'The id of the model.', example: 'local/echo' }),
+        resource: 'Model',
+      },
+    },
+    headers: placementHeaders,
+    reach: (call) => placeCall(call, call.headers),
+    returns: [200, shapes.Model],
+    fails: [400],
+    handle: ({ deps, target, params }) => getModel(deps, target, params.id),
+  }),
+]

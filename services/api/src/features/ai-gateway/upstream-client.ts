@@ -1,0 +1,193 @@
+import { Readable } from 'node:stream'
+import type { Agent, buildConnector, Dispatcher } from 'undici'
+
+/** What a provider answered: the status and what may be looked at of its headers. */
+export interface UpstreamAnswer {
+  status: number
+  /** The whole header; empty where there is none. */
+  contentType: string
+  /** Of `Retry-After`, where it says seconds. */
+  retryAfterSeconds: number | undefined
+  /** True if the body is compressed, although nobody asked for that. */
+  isEncoded: boolean
+  body: AsyncIterable<Uint8Array>
+}
+
+export interface UpstreamRequest {
+  method: 'GET' | 'POST'
+  url: URL
+  headers: Record<string, string>
+  body: Dispatcher.DispatchOptions['body'] | FormData
+}
+
+export interface UpstreamClient {
+  /**
+   * Asks a provider, and follows no redirect. Rejects with NotConnected where no byte of the request was sent, with the
+   * signal's reason where it is aborted, and with LostAnswer otherwise.
+   */
+  ask(request: UpstreamRequest, signal: AbortSignal): Promise<UpstreamAnswer>
+  close(): Promise<void>
+}
+
+/** The provider could not be reached: nothing was sent. */
+export class NotConnected extends Error {
+  override name = 'NotConnected'
+}
+
+/** The connection ended before the answer began: the provider may have worked on the request. */
+export class LostAnswer extends Error {
+  override name = 'LostAnswer'
+}
+
+const KEEP_ALIVE_MS = 30_000
+/** So much of an answer may wait for its reader; then the provider does. */
+const WAITING_BYTES_MAX = 65_536
+
+type AnswerStart = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers'>
+
+/**
+ * A request, and its answer for whoever reads that. A reader that stops early ends the connection. The stream that undici makes of
+ * an answer would cost more than the rest of the exchange: its chunks pass four queues of their own.
+ */
+class UpstreamExchange implements Dispatcher.DispatchHandler, AsyncIterableIterator<Buffer, undefined> {
+  /** Resolves once the answer begins. */
+  readonly started: Promise<AnswerStart>
+  readonly #begin: PromiseWithResolvers<AnswerStart>
+  readonly #request: UpstreamRequest['body']
+  readonly #signal: AbortSignal
+  readonly #chunks: Buffer[] = []
+  #controller: Dispatcher.DispatchController | undefined
+  #reader: PromiseWithResolvers<IteratorResult<Buffer, undefined>> | undefined
+  #waitingBytes = 0
+  #isOver = false
+  #failure: Error | undefined
+
+  constructor(request: UpstreamRequest['body'], signal: AbortSignal) {
+    this.#begin = Promise.withResolvers()
+    this.started = this.#begin.promise
+    this.#request = request
+    this.#signal = signal
+    if (signal.aborted) this.#leave()
+    else signal.addEventListener('abort', this.#leave, { once: true })
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller
+    if (this.#failure) controller.abort(this.#failure)
+  }
+
+  onResponseStart(_: unknown, statusCode: number, headers: AnswerStart['headers']): void {
+    if (statusCode >= 200) this.#begin.resolve({ statusCode, headers })
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#isOver) return
+    if (this.#reader) {
+      this.#reader.resolve({ done: false, value: chunk })
+      this.#reader = undefined
+      return
+    }
+    this.#chunks.push(chunk)
+    this.#waitingBytes += chunk.length
+    if (this.#waitingBytes >= WAITING_BYTES_MAX) controller.pause()
+  }
+
+  onResponseEnd(): void {
+    this.#end()
+    this.#reader?.resolve({ done: true, value: undefined })
+  }
+
+  onResponseError(_: unknown, error: Error): void {
+    if (this.#isOver) return
+    this.#failure = error
+    this.#end()
+    this.#begin.reject(error)
+    this.#reader?.reject(error)
+    if (this.#request instanceof Readable) this.#request.on('error', () => {}).destroy(error)
+  }
+
+  /** The next bytes. Rejects, once those that came are read, with what ended the answer. */
+  async next(): Promise<IteratorResult<Buffer, undefined>> {
+    const value = this.#chunks.shift()
+    if (value) {
+      this.#waitingBytes -= value.length
+      if (this.#waitingBytes === 0) this.#controller?.resume()
+      return { done: false, value }
+    }
+    if (this.#failure) throw this.#failure
+    if (this.#isOver) return { done: true, value: undefined }
+    this.#reader = Promise.withResolvers()
+    return this.#reader.promise
+  }
+
+  /** The reader wants no more. */
+  async return(): Promise<IteratorResult<Buffer, undefined>> {
+    this.#abort(new LostAnswer('The answer was not read to its end'))
+    return { done: true, value: undefined }
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  readonly #leave = (): void => this.#abort(this.#signal.reason as Error)
+
+  /** What came and is not read yet goes nowhere either. */
+  #abort(reason: Error): void {
+    this.#chunks.length = 0
+    if (this.#isOver) return
+    this.onResponseError(undefined, reason)
+    this.#controller?.abort(reason)
+  }
+
+  #end(): void {
+    this.#isOver = true
+    this.#signal.removeEventListener('abort', this.#leave)
+  }
+}
+
+/** Opens connections to providers and keeps them. connectMs: how long one may take to open. */
+export function openUpstreamClient({ connectMs }: { connectMs: number }): UpstreamClient {
+  let agent: Promise<Agent> | undefined
+  const connectErrors = new WeakSet<Error>()
+
+  /** Loads the client at the first call: it takes 28 MB, and `local/*` models need none. */
+  async function openAgent(): Promise<Agent> {
+    const undici = await import('undici')
+    const connect = undici.buildConnector({ timeout: connectMs, allowH2: false })
+    const marking: buildConnector.connector = (options, callback) =>
+      connect(options, (...result: Parameters<typeof callback>) => {
+        if (result[0] !== null) connectErrors.add(result[0])
+        callback(...result)
+      })
+    // Time is kept by whoever asks: to the millisecond, and from the moment that matters.
+    return new undici.Agent({ connect: marking, headersTimeout: 0, bodyTimeout: 0, keepAliveTimeout: KEEP_ALIVE_MS })
+  }
+
+  return {
+    async ask({ method, url, headers, body }, signal) {
+      const client = await (agent ??= openAgent())
+      const exchange = new UpstreamExchange(body, signal)
+      try {
+        const sent = { origin: url.origin, path: url.pathname + url.search, method, headers, body: body as never }
+        client.dispatch(sent, exchange)
+        const { statusCode, headers: received } = await exchange.started
+        const { 'content-type': type, 'retry-after': retryAfter, 'content-encoding': encoding } = received
+        return {
+          status: statusCode,
+          contentType: typeof type === 'string' ? type : '',
+          retryAfterSeconds:
+            typeof retryAfter === 'string' && /^\d{1,6}$/.test(retryAfter) ? Number(retryAfter) : undefined,
+          isEncoded: encoding !== undefined && encoding !== 'identity',
+          body: exchange,
+        }
+      } catch (error) {
+        signal.throwIfAborted()
+        if (error instanceof Error && connectErrors.has(error))
+          throw new NotConnected('Not connected', { cause: error })
+        throw new LostAnswer('The answer was lost', { cause: error })
+      }
+    },
+    close: async () => (await agent)?.destroy(),
+  }
+}

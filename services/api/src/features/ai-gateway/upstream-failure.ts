@@ -1,0 +1,91 @@
+import { AiError } from '@platform/errors/ai-error'
+import type { KeyedRoute } from './choose-routes.ts'
+
+const MESSAGE_BYTES_MAX = 1_024
+const RELAYED = new Set([400, 404, 413, 422])
+const noRetry = { 'x-should-retry': 'false' }
+
+/** What of a provider's error document may be shown: what is wrong with the request, in the provider's words. */
+interface UpstreamError {
+  message: string | undefined
+  code: string | undefined
+  param: string | undefined
+}
+
+const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)
+
+/** True where the text has the key in it, or enough of it to be of use. */
+function quotesKey(text: string, key: string): boolean {
+  const pieceLength = 8
+  if (key.length <= pieceLength) return key !== '' && text.includes(key)
+  for (let from = 0; from + pieceLength <= key.length; from++)
+    if (text.includes(key.slice(from, from + pieceLength))) return true
+  return false
+}
+
+function readError(body: Buffer, key: string): UpstreamError {
+  const nothing = { message: undefined, code: undefined, param: undefined }
+  let value: unknown
+  try {
+    value = JSON.parse(body.toString('utf8'))
+  } catch {
+    return nothing
+  }
+  // OpenAI nests under `error`, Anthropic as well; some say `{ message }`, some `{ error: "text" }`.
+  const outer = typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+  const inner = typeof outer['error'] === 'object' && outer['error'] !== null ? outer['error'] : outer
+  const { message, code, type, param } = inner as Record<string, unknown>
+  const safe = (text: string | undefined) => (text === undefined || quotesKey(text, key) ? undefined : text)
+  const name = (text: string | undefined) =>
+    text !== undefined && /^[\w.[\]-]{1,128}$/.test(text) ? safe(text) : undefined
+  return {
+    message: safe(textOf(message) ?? textOf(outer['error'])),
+    code: name(textOf(code) ?? textOf(type)),
+    param: name(textOf(param)),
+  }
+}
+
+/** Cut at a whole character, within a kilobyte. */
+function cut(text: string): string {
+  if (Buffer.byteLength(text) <= MESSAGE_BYTES_MAX) return text
+  const bytes = Buffer.from(text).subarray(0, MESSAGE_BYTES_MAX - 4)
+  return `${bytes.toString('utf8').replace(/\ufffd+$/, '')}…`
+}
+
+const whose = ({ keyOwner, provider }: KeyedRoute): string =>
+  keyOwner === 'organization'
+    ? `The organization’s own key of the provider ${provider.id}`
+    : `The operator’s key of the provider ${provider.id}`
+
+/** The failure that a provider's answer becomes. Its words are shown where they are about the request, and never logged. */
+export function failureOfStatus(status: number, body: Buffer, route: KeyedRoute): AiError {
+  const { provider, key } = route
+  if (RELAYED.has(status)) {
+    const { message, code, param } = readError(body, key)
+    const shown = cut(message ?? `The provider ${provider.id} refused the request with ${status}`)
+    return new AiError(status, 'invalid_request_error', code ?? 'upstream_refused', shown, { param: param ?? null })
+  }
+  if (status === 429)
+    return new AiError(
+      429,
+      'rate_limit_error',
+      'upstream_rate_limited',
+      `The provider ${provider.id} takes no more requests for now`,
+      { headers: noRetry },
+    )
+  if (status === 401 || status === 402 || status === 403)
+    return new AiError(503, 'api_error', 'provider_unavailable', `${whose(route)} was refused`)
+  return upstreamError(route, `answered ${status}`)
+}
+
+/** 503: the provider failed in another way. what: a verb and what follows it. */
+export const upstreamError = ({ provider }: KeyedRoute, what: string): AiError =>
+  new AiError(503, 'api_error', 'upstream_error', `The provider ${provider.id} ${what}`)
+
+export const upstreamTimeout = ({ provider }: KeyedRoute): AiError =>
+  new AiError(503, 'api_error', 'upstream_timeout', `The provider ${provider.id} did not answer in time`)
+
+export const tookTooLong = (): AiError => new AiError(503, 'api_error', 'upstream_timeout', 'The call took too long')
+
+export const shuttingDown = (): AiError =>
+  new AiError(503, 'api_error', 'server_shutdown', 'The server is stopping; send the request again')

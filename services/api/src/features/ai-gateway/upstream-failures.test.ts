@@ -1,0 +1,276 @@
+import { type MockUpstream, startMockUpstream } from '@platform/testing/mock-ai-upstream'
+import { startPlatform, type TestPlatform } from '@platform/testing/platform'
+import { freePort } from '@platform/testkit/free-port'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type AiAnswer, type AiAsk, aiAsks, aiModel, aiProvidersOf, askAi, ownHeaders } from '../../../test/ai-asks.ts'
+import { aiKeys, mockProvider, newEntitledOwner } from '../../../test/ai-providers.ts'
+import type { Owner } from '../../../test/scenario.ts'
+
+/** What callers learn of a failure, whichever way they asked. */
+interface Told {
+  status: number
+  type: string
+  code: string
+  message: string
+  shouldRetry?: 'false'
+}
+
+const unavailable = (message: string): Told => ({
+  status: 503,
+  type: 'api_error',
+  code: 'provider_unavailable',
+  message,
+})
+const failed = (message: string): Told => ({ status: 503, type: 'api_error', code: 'upstream_error', message })
+const timedOut = (message: string): Told => ({ status: 503, type: 'api_error', code: 'upstream_timeout', message })
+const refused = (status: number, code: string, message = `Mock answers ${status}`): Told => ({
+  status,
+  type: 'invalid_request_error',
+  code,
+  message,
+})
+
+/** Failures before the first byte, by the name of the mock's model. Anthropic's errors have a type and no code. */
+const beforeTheAnswer = ({ provider }: AiAsk): Record<string, Told> => {
+  const code = (plain: string, ofAnthropic: string) => (provider === 'anthropic' ? ofAnthropic : plain)
+  const keyRefused = unavailable(`The operator’s key of the provider ${provider} was refused`)
+  const answered = (status: number) => failed(`The provider ${provider} answered ${status}`)
+  return {
+    '400': refused(400, code('invalid_value', 'invalid_request_error')),
+    '404': refused(404, code('model_not_found', 'not_found_error')),
+    '413': refused(413, 'request_too_large'),
+    '422': refused(422, code('unprocessable', 'invalid_request_error')),
+    '401': keyRefused,
+    '402': keyRefused,
+    '403': keyRefused,
+    '429': {
+      status: 429,
+      type: 'rate_limit_error',
+      code: 'upstream_rate_limited',
+      message: `The provider ${provider} takes no more requests for now`,
+      shouldRetry: 'false',
+    },
+    ...Object.fromEntries(
+      [405, 408, 409, 418, 451, 500, 501, 502, 503, 504, 529].map((status) => [`${status}`, answered(status)]),
+    ),
+    // A message that has the key in it is not shown, and neither is the rest of it.
+    'quotes-key': refused(
+      400,
+      code('invalid_value', 'invalid_request_error'),
+      `The provider ${provider} refused the request with 400`,
+    ),
+    'quotes-key-422': refused(
+      422,
+      code('unprocessable', 'invalid_request_error'),
+      `The provider ${provider} refused the request with 422`,
+    ),
+    'quotes-key-401': keyRefused,
+    'quotes-key-500': answered(500),
+    redirect: answered(302),
+    'reset-before': failed(`The provider ${provider} closed the connection`),
+  }
+}
+/** Good statuses whose answer is none. The speech that is bytes cannot be told from other bytes. */
+const inTheAnswer = ({ provider, answer }: AiAsk): Record<string, Told> => {
+  const unreadable = failed(`The provider ${provider} sent an answer that cannot be read`)
+  const cutOff = failed(`The provider ${provider} cut its answer off`)
+  switch (answer) {
+    case 'whole':
+      return {
+        'cut-mid': cutOff,
+        'end-mid': cutOff,
+        'bad-json': unreadable,
+        'bad-sse': unreadable,
+        'error-mid': unreadable,
+        'no-done': unreadable,
+      }
+    case 'events':
+      return {
+        'cut-mid': cutOff,
+        'end-mid': unreadable,
+        'bad-json': unreadable,
+        'bad-sse': unreadable,
+        'error-mid': unreadable,
+      }
+    case 'bytes':
+      return {}
+  }
+}
+const onTime = ({ provider }: AiAsk): Told => timedOut(`The provider ${provider} did not answer in time`)
+
+let mock: MockUpstream
+let platform: TestPlatform
+/** Waits for nothing: of what hangs and stalls. */
+let impatient: TestPlatform
+let owner: Owner
+let impatientOwner: Owner
+const providers = ['compat', 'plain', 'anthropic'] as const
+const steerings = [...Object.keys(beforeTheAnswer(aiAsks.chat)), ...Object.keys(inTheAnswer(aiAsks.chat)), 'huge']
+const impatientSteerings = ['hang-headers', 'stall-mid']
+beforeAll(async () => {
+  mock = await startMockUpstream({ hugeBytes: 65 * 1_048_576 })
+  const away = { baseUrl: `http://127.0.0.1:${await freePort()}/v1` }
+  const aiProviders = {
+    providers: [...aiProvidersOf(mock), mockProvider(away, 'away')],
+    models: [
+      ...providers.flatMap((provider) =>
+        [...steerings, ...impatientSteerings].map((steering) => aiModel(provider, steering)),
+      ),
+      aiModel('away', 'plain'),
+    ],
+  }
+  const options = { aiProviders, env: aiKeys }
+  ;[platform, impatient] = await Promise.all([
+    startPlatform({ ...options, aiTimings: { retryMs: 1, retryAfterMaxMs: 0 } }),
+    startPlatform({
+      ...options,
+      aiTimings: { retryMs: 1, streamFirstByteMs: 500, wholeFirstByteMs: 500, idleMs: 300 },
+    }),
+  ])
+  ;[owner, impatientOwner] = await Promise.all([newEntitledOwner(platform), newEntitledOwner(impatient)])
+})
+afterAll(async () => {
+  await platform.close()
+  await impatient.close()
+  await mock.close()
+})
+
+const ask = ({ provider, path, body }: AiAsk, steering: string) =>
+  askAi(platform, owner.token, path, { ...body, model: `${provider}/${steering}` })
+const askImpatiently = ({ provider, path, body }: AiAsk, steering: string) =>
+  askAi(impatient, impatientOwner.token, path, { ...body, model: `${provider}/${steering}` })
+
+const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+
+function expectOwnHeaders({ headers }: AiAnswer): void {
+  expect(Object.keys(headers).filter((name) => !ownHeaders.has(name))).toEqual([])
+  expect(headers['x-request-id']).toMatch(uuidV7)
+  expect(headers['x-service-request-id']).toBe(headers['x-request-id'])
+}
+
+/** The whole of a failure that came instead of an answer. */
+function toldInstead(answer: AiAnswer): Told {
+  expectOwnHeaders(answer)
+  expect(answer.headers['content-type']).toBe('application/json; charset=UTF-8')
+  const { error } = answer.body as { error: Omit<Told, 'status'> & { param: null } }
+  const { param, ...told } = error
+  expect(param).toBeNull()
+  const shouldRetry = answer.headers['x-should-retry']
+  return { status: answer.status, ...told, ...(shouldRetry !== undefined && { shouldRetry: shouldRetry as 'false' }) }
+}
+
+/** The data of each event of a stream, which consists of whole events. */
+function eventsOf({ bytes }: AiAnswer): unknown[] {
+  const text = bytes.toString()
+  expect(text.endsWith('\n\n')).toBe(true)
+  return text
+    .slice(0, -2)
+    .split('\n\n')
+    .map((event) => {
+      const data = /^(?:event: [\w.]+\n)?data: (.+)$/.exec(event)?.[1] ?? ''
+      return data === '[DONE]' ? data : (JSON.parse(data) as unknown)
+    })
+}
+
+interface ErrorFrame {
+  type?: 'error'
+  sequence_number?: number
+  error: Omit<Told, 'status'> & { param: null }
+}
+
+/** What the last event of a stream tells of a failure. Nothing in it says that the answer is whole. */
+function toldMidway(answer: AiAnswer, { path }: AiAsk): Told {
+  expectOwnHeaders(answer)
+  expect(answer).toMatchObject({
+    status: 200,
+    isCut: false,
+    headers: { 'content-type': 'text/event-stream; charset=utf-8' },
+  })
+  const events = eventsOf(answer)
+  expect(events).not.toContain('[DONE]')
+  expect(answer.bytes.toString()).not.toMatch(/"type":"(response.completed|speech.audio.done|transcript.text.done)"/)
+  const { error, ...rest } = events.at(-1) as ErrorFrame
+  const { param, ...told } = error
+  expect(param).toBeNull()
+  // Chat completions know an error by its member alone, the others by a type.
+  const { code, message } = told
+  const typed = { type: 'error', sequence_number: events.length - 1, code, message, param }
+  expect(rest).toEqual(path === '/chat/completions' ? {} : typed)
+  return { status: 503, ...told }
+}
+
+const asks = Object.entries(aiAsks) as [string, AiAsk][]
+const streams = asks.filter(([, { answer }]) => answer === 'events')
+const documents = asks.filter(([, { answer }]) => answer === 'whole')
+
+describe('a failure before the answer is the failure of the table', () => {
+  test.each(asks)('%s', async (_, asked) => {
+    const expected = beforeTheAnswer(asked)
+    const told = Object.keys(expected).map(async (steering) => [steering, toldInstead(await ask(asked, steering))])
+    expect(Object.fromEntries(await Promise.all(told))).toEqual(expected)
+  })
+
+  test('of a provider that hangs', async () => {
+    const told = asks.map(async ([, asked]) => toldInstead(await askImpatiently(asked, 'hang-headers')))
+    expect(await Promise.all(told)).toEqual(asks.map(([, asked]) => onTime(asked)))
+  })
+
+  test('of a provider that cannot be reached', async () => {
+    const answer = await ask({ ...aiAsks.chat, provider: 'away' as 'compat' }, 'plain')
+    expect(toldInstead(answer)).toEqual(failed('The provider away could not be reached'))
+  })
+})
+
+describe('a document that is none is a failure', () => {
+  test.each(documents)('%s', async (_, asked) => {
+    const expected = inTheAnswer(asked)
+    const told = Object.keys(expected).map(async (steering) => [steering, toldInstead(await ask(asked, steering))])
+    expect(Object.fromEntries(await Promise.all(told))).toEqual(expected)
+  })
+
+  test('one that stalls', async () => {
+    const told = documents.map(async ([, asked]) => toldInstead(await askImpatiently(asked, 'stall-mid')))
+    expect(await Promise.all(told)).toEqual(documents.map(([, asked]) => onTime(asked)))
+  })
+
+  test('one that is larger than any answer', async () => {
+    const told = toldInstead(await ask(aiAsks.chat, 'huge'))
+    expect(told).toEqual(failed('The provider compat sent an answer that is too large'))
+  })
+})
+
+describe('a stream that fails ends with an event that says so', () => {
+  test.each(streams)('%s', async (_, asked) => {
+    const expected = inTheAnswer(asked)
+    const told = Object.keys(expected).map(async (steering) => [
+      steering,
+      toldMidway(await ask(asked, steering), asked),
+    ])
+    expect(Object.fromEntries(await Promise.all(told))).toEqual(expected)
+  })
+
+  test('one that stalls', async () => {
+    const told = streams.map(async ([, asked]) => toldMidway(await askImpatiently(asked, 'stall-mid'), asked))
+    expect(await Promise.all(told)).toEqual(streams.map(([, asked]) => onTime(asked)))
+  })
+
+  test('one with an event that is larger than any', async () => {
+    const told = toldMidway(await ask(aiAsks['chat stream'], 'huge'), aiAsks['chat stream'])
+    expect(told).toEqual(failed('The provider compat sent an answer that cannot be read'))
+  })
+})
+
+describe('bytes that fail midway are cut, so that nobody takes them for whole', () => {
+  test('by a reset', async () => {
+    const answer = await ask(aiAsks.speech, 'cut-mid')
+    expect(answer.isCut).toBe(true)
+    if (answer.status > 0) expectOwnHeaders(answer)
+  })
+
+  test('by a stall, after the bytes that came', async () => {
+    const answer = await askImpatiently(aiAsks.speech, 'stall-mid')
+    expectOwnHeaders(answer)
+    expect(answer).toMatchObject({ status: 200, isCut: true, headers: { 'content-type': 'audio/mpeg' } })
+    expect(answer.bytes.length).toBeGreaterThan(0)
+  })
+})

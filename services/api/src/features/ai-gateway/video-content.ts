@@ -1,0 +1,101 @@
+import type { Actor } from '../../deps.ts'
+import { readHeaders } from '../../http/endpoint.ts'
+import { commonHeaders, type Exchange, type Reply, type Sent } from '../../http/exchange.ts'
+import { RefusedAddress, UnreachableOrigin } from '@platform/guarded-fetch/guarded-fetch'
+import type { Provider } from './model.ts'
+import type { KeyedRoute } from './choose-routes.ts'
+import { localVideoContent } from './local/echo-video.ts'
+import { placeCall, placementHeaders } from './place-call.ts'
+import { keyOf } from './poll-videos.ts'
+import { EndedEarly, relayBytes, type ServedBytes } from './relay.ts'
+import { LostAnswer, NotConnected, type UpstreamAnswer } from './upstream-client.ts'
+import { failureOfStatus, upstreamError } from './upstream-failure.ts'
+import { notReady, reachVideoJob, type VideoJob } from './video-jobs.ts'
+import { providerHeaders, urlAt } from './wires.ts'
+import { CLIENT_LEFT } from './with-call.ts'
+
+/** Of the Content-Type of another origin's answer. */
+const one = (value: string | string[] | undefined): string => (Array.isArray(value) ? value[0] : value) ?? ''
+
+/**
+ * Asks for the bytes of a video: at the provider with its key, at another host that its entry lists without any, and there at public
+ * addresses alone.
+ */
+async function askForContent(
+  { deps }: Exchange,
+  job: VideoJob,
+  provider: Provider,
+  key: string,
+  signal: AbortSignal,
+): Promise<UpstreamAnswer> {
+  const { contentUrl, upstreamId } = job
+  const url =
+    contentUrl === null
+      ? urlAt(provider.baseUrl, `/videos/${encodeURIComponent(upstreamId ?? '')}/content`)
+      : new URL(contentUrl)
+  if (url.origin === provider.baseUrl?.origin)
+    return deps.ai.client.ask({ method: 'GET', url, headers: providerHeaders(provider, key), body: null }, signal)
+  const headers = { 'accept-encoding': 'identity' }
+  const answer = await deps.guardedFetch.fetch({ url: url.href, method: 'GET', headers, redirectsMax: 0, signal })
+  return {
+    status: answer.status,
+    contentType: one(answer.headers['content-type']),
+    retryAfterSeconds: undefined,
+    isEncoded: answer.headers['content-encoding'] !== undefined,
+    body: answer.body,
+  }
+}
+
+/** Answers with the bytes of a video. Throws NotFound for a job of others, AiError where there is no video. */
+export async function sendVideoContent(
+  { exchange, actor }: { exchange: Exchange; actor: Actor },
+  id: string,
+): Promise<Sent | Reply> {
+  const { deps, c } = exchange
+  const { outgoing } = c.env
+  const placement = await placeCall({ deps, actor }, readHeaders(placementHeaders, exchange.incoming))
+  const job = await reachVideoJob(deps, placement, id)
+  if (job.status !== 'completed' || job.expiresAt <= deps.now() || job.upstreamId === null) throw notReady()
+  const provider = deps.ai.catalog.providers.get(job.provider)
+  if (!provider) throw notReady()
+  if (provider.driver === 'local') {
+    const { contentType, bytes } = localVideoContent(job)
+    return { status: 200, headers: { 'content-type': contentType }, body: bytes }
+  }
+  const key = await keyOf(deps, job, provider)
+  if (key === undefined) throw notReady()
+  const route: KeyedRoute = {
+    provider,
+    upstreamModel: job.upstreamModel,
+    weight: 0,
+    capParameter: 'max_tokens',
+    price: undefined,
+    key,
+    keyOwner: job.keyOwner,
+  }
+  const controller = new AbortController()
+  const abort = (reason: Error) => controller.abort(reason)
+  const leave = () => abort(new Error('The client left'))
+  outgoing.once('close', leave)
+  try {
+    const answer = await askForContent(exchange, job, provider, key, controller.signal)
+    if (answer.status !== 200 || answer.isEncoded) {
+      leave()
+      // What a provider says of a video is about its own storage, not about the request.
+      throw answer.status < 500 && answer.status !== 401 && answer.status !== 403
+        ? upstreamError(route, 'has no video any more')
+        : failureOfStatus(answer.status, Buffer.alloc(0), route)
+    }
+    const served: ServedBytes = { answer, abort, route }
+    await relayBytes(served, outgoing, { headers: commonHeaders(exchange), timings: deps.ai.timings, kind: 'video' })
+    return { sent: 200 }
+  } catch (error) {
+    if (error instanceof EndedEarly)
+      return error.failure ? { sent: 200, failure: error.failure } : { sent: CLIENT_LEFT }
+    if (outgoing.destroyed) return { sent: CLIENT_LEFT }
+    const isAway = [NotConnected, LostAnswer, RefusedAddress, UnreachableOrigin].some((kind) => error instanceof kind)
+    throw isAway ? upstreamError(route, 'could not be reached') : error
+  } finally {
+    outgoing.off('close', leave)
+  }
+}

@@ -1,0 +1,56 @@
+import type { Provider } from './model.ts'
+
+type VideoStatus = 'pending' | 'in_progress' | 'completed' | 'failed' | 'cancelled' | 'expired'
+
+/** What providers call the states of a job, and what the gateway does. */
+const statuses: Readonly<Record<string, VideoStatus>> = {
+  pending: 'pending',
+  queued: 'pending',
+  in_progress: 'in_progress',
+  processing: 'in_progress',
+  running: 'in_progress',
+  completed: 'completed',
+  succeeded: 'completed',
+  failed: 'failed',
+  error: 'failed',
+  cancelled: 'cancelled',
+  canceled: 'cancelled',
+  expired: 'expired',
+}
+
+/** A provider's word on a job. */
+export interface UpstreamJob {
+  id: string
+  status: VideoStatus
+  /** Where the video may be fetched from; undefined: below the job. */
+  contentUrl: string | undefined
+  /** Seconds, if it says. */
+  duration: number | undefined
+}
+
+const ID_LENGTH_MAX = 512
+
+/** True if a video may be fetched there: from the provider itself, or a host that its entry lists. */
+function mayFetchFrom(url: URL, { baseUrl, contentHosts }: Provider): boolean {
+  return url.origin === baseUrl?.origin || (/^https?:$/.test(url.protocol) && contentHosts.includes(url.hostname))
+}
+
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
+
+/** Reads a job of a provider. Throws TypeError for what is none. */
+export function readUpstreamJob(value: unknown, provider: Provider): UpstreamJob {
+  if (typeof value !== 'object' || value === null) throw new TypeError('Not a job')
+  const { id, status, urls, unsigned_urls: unsignedUrls, duration } = value as Record<string, unknown>
+  const known = typeof status === 'string' && Object.hasOwn(statuses, status) ? statuses[status] : undefined
+  if (typeof id !== 'string' || id === '' || id.length > ID_LENGTH_MAX || known === undefined)
+    throw new TypeError('Not a job')
+  const contentUrl = [...listOf(urls), ...listOf(unsignedUrls)].find(
+    (url): url is string => typeof url === 'string' && URL.canParse(url) && mayFetchFrom(new URL(url), provider),
+  )
+  return {
+    id,
+    status: known,
+    contentUrl,
+    duration: typeof duration === 'number' && duration > 0 ? duration : undefined,
+  }
+}

@@ -1,0 +1,417 @@
+import { Readable } from 'node:stream'
+import type { ChatRequest } from '@platform/ai-protocols/chat-request'
+import { toMessagesRequest } from '@platform/ai-protocols/chat-to-messages'
+import { createResponseEventTranslator, type ResponseNames, toResponse } from '@platform/ai-protocols/chat-to-responses'
+import { createChatChunkTranslator, toChatCompletion } from '@platform/ai-protocols/messages-to-chat'
+import type { ResponsesRequest } from '@platform/ai-protocols/responses-request'
+import { toChatRequest } from '@platform/ai-protocols/responses-to-chat'
+import { completionTextBytes, responseTextBytes } from '@platform/ai-protocols/text-bytes'
+import type { VideoRequest } from '@platform/ai-protocols/video-request'
+import { UnsupportedMember } from '@platform/ai-protocols/unsupported-member'
+import { type Usage, usageOfChat, usageOfResponse, usageOfTranscription } from '@platform/ai-protocols/usage'
+import { newId } from '@platform/runtime/new-id'
+import type { SentForm } from './audio-form.ts'
+import type { Model, Provider } from './model.ts'
+import type { KeyedRoute } from './choose-routes.ts'
+import { findAccountParam, unsupportedParameter } from './inspect-request.ts'
+import { answerLocally } from './local/local-driver.ts'
+import { startLocalVideo } from './local/echo-video.ts'
+import type { InferenceRequest } from './operations.ts'
+import {
+  chatStream,
+  openStreamReader,
+  responseStream,
+  type Source,
+  speechStream,
+  type StreamProtocol,
+  type StreamReader,
+  type Target,
+  transcriptionStream,
+} from './stream-reader.ts'
+import type { UpstreamAnswer, UpstreamClient, UpstreamRequest } from './upstream-client.ts'
+
+/** Output of a model that has no limit of its own, where a protocol wants one. */
+const OUTPUT_TOKENS_DEFAULT = 4_096
+const JSON_TYPE = 'application/json'
+const TEXT_TYPE = 'text/plain; charset=utf-8'
+const ANTHROPIC_VERSION = '2023-06-01'
+
+/** What an answer that was read whole is to the caller. */
+interface WholeAnswer {
+  bytes: Buffer
+  contentType: string
+  usage: Usage | undefined
+  outputBytes: number
+  responseId: string | undefined
+}
+
+/** A way to ask a provider, and to read what it answers. */
+export interface Wire {
+  /** True if the provider keeps what it answers, under an id of its own. */
+  readonly keepsAnswers: boolean
+  /** Rejects as `UpstreamClient.ask` does. */
+  ask(client: UpstreamClient, signal: AbortSignal): Promise<UpstreamAnswer>
+  /** Throws SyntaxError or TypeError for an answer that is not what the protocol says. */
+  readWhole(body: Buffer): WholeAnswer
+  openReader(): StreamReader
+}
+
+const paths = {
+  'chat.completions': '/chat/completions',
+  responses: '/responses',
+  'audio.speech': '/audio/speech',
+  'audio.transcriptions': '/audio/transcriptions',
+  videos: '/videos',
+} as const
+
+/** The events of each operation's streams; videos have none. */
+const protocols: Readonly<Partial<Record<InferenceRequest['operation'], StreamProtocol>>> = {
+  'chat.completions': chatStream,
+  responses: responseStream,
+  'audio.speech': speechStream,
+  'audio.transcriptions': transcriptionStream,
+}
+
+/** The events of a request's stream. */
+export function protocolOf({ operation }: Pick<InferenceRequest, 'operation'>): StreamProtocol {
+  const protocol = protocols[operation]
+  if (!protocol) throw new Error(`${operation} has no streams`)
+  return protocol
+}
+
+type Fields = Record<string, unknown>
+
+/** The URL of a path at a provider. */
+export const urlAt = (baseUrl: URL | undefined, path: string): URL =>
+  new URL(`${(baseUrl?.href ?? '').replace(/\/$/, '')}${path}`)
+
+/** A document of JSON. Throws TypeError for anything else: an answer that is no object is none. */
+function parseObject(body: Buffer): Fields {
+  const value = JSON.parse(body.toString('utf8')) as unknown
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new TypeError('Not an object')
+  return value as Fields
+}
+
+const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
+
+/** What a document of an operation tells. Throws TypeError where it is none. */
+function readDocument(
+  operation: InferenceRequest['operation'],
+  value: Fields,
+): Omit<WholeAnswer, 'bytes' | 'contentType'> {
+  const { usage } = value
+  switch (operation) {
+    case 'chat.completions':
+      if (!Array.isArray(value['choices'])) throw new TypeError('No choices')
+      return { usage: usageOfChat(usage), outputBytes: completionTextBytes(value), responseId: undefined }
+    case 'responses':
+      if (!Array.isArray(value['output'])) throw new TypeError('No output')
+      return { usage: usageOfResponse(usage), outputBytes: responseTextBytes(value), responseId: textOf(value['id']) }
+    case 'audio.transcriptions': {
+      const text = textOf(value['text'])
+      if (text === undefined) throw new TypeError('No text')
+      return { usage: usageOfTranscription(usage), outputBytes: Buffer.byteLength(text), responseId: undefined }
+    }
+    case 'audio.speech':
+    case 'videos':
+      throw new TypeError('Neither is a document')
+  }
+}
+
+/** Of a transcription that is text: subtitles, or the words alone. */
+const isPlainText = ({ operation, body }: InferenceRequest): boolean =>
+  operation === 'audio.transcriptions' && ['text', 'srt', 'vtt'].includes(String(body['response_format']))
+
+function readAsItIs(request: InferenceRequest, body: Buffer): WholeAnswer {
+  if (isPlainText(request))
+    return { bytes: body, contentType: TEXT_TYPE, usage: undefined, outputBytes: body.length, responseId: undefined }
+  return { bytes: body, contentType: JSON_TYPE, ...readDocument(request.operation, parseObject(body)) }
+}
+
+/** True if the caller wants to know the usage of a stream of chunks. */
+const wantsUsage = ({ operation, body }: InferenceRequest): boolean => {
+  const options = body['stream_options'] as Fields | null | undefined
+  return operation !== 'chat.completions' || options?.['include_usage'] === true
+}
+
+const readerFor = (request: InferenceRequest, translation: { source?: Source; target?: Target } = {}): StreamReader =>
+  openStreamReader({ protocol: protocolOf(request), ...translation, dropsUsage: !wantsUsage(request) })
+
+/** The body for a provider that speaks the caller's protocol. */
+function bodyFor({ operation, body, answer }: InferenceRequest, { provider, upstreamModel }: KeyedRoute): Fields {
+  const own = { ...body, model: upstreamModel }
+  if (operation !== 'chat.completions' || answer !== 'events' || provider.streamUsage !== 'include') return own
+  return { ...own, stream_options: { ...(body['stream_options'] as Fields | null | undefined), include_usage: true } }
+}
+
+/** The credential of a request to a provider, as its driver sends it. */
+export function providerHeaders({ driver }: Provider, key: string): Record<string, string> {
+  const common = { accept: '*/*', 'accept-encoding': 'identity' }
+  return driver === 'anthropic'
+    ? { ...common, 'x-api-key': key, 'anthropic-version': ANTHROPIC_VERSION }
+    : { ...common, authorization: `Bearer ${key}` }
+}
+
+const postJson = (route: KeyedRoute, path: string, body: unknown): UpstreamRequest => {
+  const bytes = Buffer.from(JSON.stringify(body))
+  return {
+    method: 'POST',
+    url: urlAt(route.provider.baseUrl, path),
+    headers: {
+      ...providerHeaders(route.provider, route.key),
+      'content-type': 'application/json',
+      'content-length': String(bytes.length),
+    },
+    body: bytes,
+  }
+}
+
+const postForm = (route: KeyedRoute, path: string, form: SentForm): UpstreamRequest => ({
+  method: 'POST',
+  url: urlAt(route.provider.baseUrl, path),
+  headers: {
+    ...providerHeaders(route.provider, route.key),
+    'content-type': form.contentType,
+    'content-length': String(form.bytes),
+  },
+  body: Readable.from(form.body()),
+})
+
+/** A provider that speaks the caller's protocol: the bytes of its answers stay as they are. */
+function sameWire(request: InferenceRequest, route: KeyedRoute): Wire {
+  const path = paths[request.operation]
+  return {
+    keepsAnswers: request.operation === 'responses',
+    ask(client, signal) {
+      const form = request.audio?.formFor(route.upstreamModel)
+      const sent = form ? postForm(route, path, form) : postJson(route, path, bodyFor(request, route))
+      return client.ask(sent, signal)
+    },
+    readWhole: (body) => readAsItIs(request, body),
+    openReader: () => readerFor(request),
+  }
+}
+
+/** What of a call stands in answers that are written here. */
+export interface WireContext {
+  requestId: string
+  now: Date
+  model: Model
+  lacksResponses: ReadonlySet<string>
+}
+
+/** Chat completions, whoever asks for them in the end. */
+interface ChatWire {
+  ask: Wire['ask']
+  /** The completion in an answer. Throws SyntaxError and TypeError. */
+  readCompletion(body: Buffer): Fields
+  openSource(): Source | undefined
+}
+
+const createdOf = ({ now }: WireContext): number => Math.floor(now.getTime() / 1_000)
+
+/** A chat with a provider that speaks chat completions. */
+const plainChat = (chat: InferenceRequest, route: KeyedRoute): ChatWire => ({
+  ask: (client, signal) => client.ask(postJson(route, paths['chat.completions'], bodyFor(chat, route)), signal),
+  readCompletion: parseObject,
+  openSource: () => undefined,
+})
+
+/** A chat with a provider that speaks Anthropic's messages. */
+function messagesChat(chat: InferenceRequest, route: KeyedRoute, context: WireContext): ChatWire {
+  const names = { id: `chatcmpl-${context.requestId}`, created: createdOf(context), model: chat.model }
+  const maxTokensDefault = context.model.maxOutputTokens ?? OUTPUT_TOKENS_DEFAULT
+  const sent = translated(() =>
+    toMessagesRequest(chat.body as ChatRequest, { model: route.upstreamModel, maxTokensDefault }),
+  )
+  return {
+    ask: (client, signal) => client.ask(postJson(route, '/messages', sent), signal),
+    readCompletion(body) {
+      const completion = toChatCompletion(parseObject(body), names)
+      if (!completion) throw new TypeError('Not a message')
+      return { ...completion }
+    },
+    openSource: () => createChatChunkTranslator({ ...names, includeUsage: true }),
+  }
+}
+
+/** A chat with a model of the platform's own. */
+const localChat = (chat: InferenceRequest, route: KeyedRoute, context: WireContext): ChatWire => ({
+  ask: (_, signal) => askLocally('chat', { ...chat, body: bodyFor(chat, route) }, context, signal),
+  readCompletion: parseObject,
+  openSource: () => undefined,
+})
+
+/** Runs a translation. Throws AiError for a member that the other protocol does not have. */
+function translated<T>(translate: () => T): T {
+  try {
+    return translate()
+  } catch (error) {
+    if (!(error instanceof UnsupportedMember)) throw error
+    throw unsupportedParameter(error.param, `The provider of this model takes no ${error.param}`)
+  }
+}
+
+const jsonOf = (value: unknown): Buffer => Buffer.from(JSON.stringify(value))
+
+/** The caller speaks chat completions, and the provider something else. */
+const chatWire = (request: InferenceRequest, chat: ChatWire): Wire => ({
+  keepsAnswers: false,
+  ask: chat.ask,
+  readWhole(body) {
+    const completion = chat.readCompletion(body)
+    return { bytes: jsonOf(completion), contentType: JSON_TYPE, ...readDocument('chat.completions', completion) }
+  },
+  openReader: () => readerFor(request, { source: chat.openSource() }),
+})
+
+function responseEvents(asked: ResponsesRequest, names: ResponseNames): Target {
+  const translator = createResponseEventTranslator(asked, names)
+  return { push: (chunk) => translator.push({ data: JSON.stringify(chunk) }), end: () => translator.end() }
+}
+
+/** The caller speaks /responses, and the provider chat completions or what becomes of them. */
+function responsesWire(
+  request: InferenceRequest,
+  context: WireContext,
+  openChat: (chat: InferenceRequest) => ChatWire,
+): Wire {
+  const asked = request.body as unknown as ResponsesRequest
+  const body: Fields = { ...translated(() => toChatRequest(asked)) }
+  const chat = openChat({ ...request, operation: 'chat.completions', body })
+  const names = {
+    id: `resp_${context.requestId}`,
+    createdAt: createdOf(context),
+    newItemId: (prefix: string) => `${prefix}_${newId()}`,
+  }
+  return {
+    keepsAnswers: false,
+    ask: chat.ask,
+    readWhole(bytes) {
+      const response = toResponse(chat.readCompletion(bytes), asked, names)
+      if (!response) throw new TypeError('Not a completion')
+      const value: Fields = { ...response }
+      return { bytes: jsonOf(value), contentType: JSON_TYPE, ...readDocument('responses', value) }
+    },
+    openReader: () => readerFor(request, { source: chat.openSource(), target: responseEvents(asked, names) }),
+  }
+}
+
+/** A model of the platform's own, asked in the protocol that it speaks. */
+async function askLocally(
+  kind: 'chat' | 'speech' | 'transcription',
+  request: InferenceRequest,
+  { requestId, now }: WireContext,
+  signal: AbortSignal,
+): Promise<UpstreamAnswer> {
+  const file = request.audio?.file
+  const { status, contentType, body } = await answerLocally(kind, request.body, {
+    requestId,
+    now,
+    signal,
+    ...(file && { file }),
+  })
+  return localAnswer(status, contentType, Buffer.isBuffer(body) ? Readable.from([body]) : body)
+}
+
+const localAnswer = (status: number, contentType: string, body: AsyncIterable<Uint8Array>): UpstreamAnswer => ({
+  status,
+  contentType,
+  retryAfterSeconds: undefined,
+  isEncoded: false,
+  body,
+})
+
+function localWire(request: InferenceRequest, context: WireContext): Wire {
+  const kind = request.operation === 'audio.speech' ? 'speech' : 'transcription'
+  return {
+    keepsAnswers: false,
+    ask: (_, signal) => askLocally(kind, request, context, signal),
+    readWhole: (body) => readAsItIs(request, body),
+    openReader: () => readerFor(request),
+  }
+}
+
+/** Throws AiError where the model has no such operation. */
+function requireOperation({ operation, model }: InferenceRequest, operations: readonly string[]): void {
+  if (!operations.includes(operation)) throw unsupportedParameter('model', `The model ${model} has no ${operation}`)
+}
+
+const chats = ['chat.completions', 'responses']
+const localOperations: Readonly<Record<string, readonly string[]>> = {
+  'local/echo': chats,
+  'local/echo-speech': ['audio.speech'],
+  'local/echo-transcribe': ['audio.transcriptions'],
+  'local/echo-video': ['videos'],
+}
+
+/** Throws AiError for members that name what is kept in an account which many organizations share (D89). */
+function refuseSharedAccount({ body }: InferenceRequest, { keyOwner }: KeyedRoute): void {
+  const param = keyOwner === 'operator' ? findAccountParam(body) : undefined
+  if (param !== undefined)
+    throw unsupportedParameter(param, 'What is kept at the provider cannot be used with the operator’s key')
+}
+
+/**
+ * The ways to ask a route, in the order to try them: a provider of which it is not known whether it has /responses is asked for
+ * chat completions next.
+ *
+ * Throws AiError for what the provider cannot be sent.
+ */
+export function wiresFor(
+  request: InferenceRequest,
+  route: KeyedRoute,
+  context: WireContext,
+): readonly [Wire, ...Wire[]] {
+  const { driver, responses, id } = route.provider
+  refuseSharedAccount(request, route)
+  const isResponses = request.operation === 'responses'
+  if (driver === 'local') {
+    requireOperation(request, localOperations[request.model] ?? [])
+    if (isResponses) return [responsesWire(request, context, (chat) => localChat(chat, route, context))]
+    if (request.operation === 'chat.completions') return [chatWire(request, localChat(request, route, context))]
+    return [localWire(request, context)]
+  }
+  if (driver === 'anthropic') {
+    requireOperation(request, chats)
+    if (isResponses) return [responsesWire(request, context, (chat) => messagesChat(chat, route, context))]
+    return [chatWire(request, messagesChat(request, route, context))]
+  }
+  if (!isResponses || responses === true) return [sameWire(request, route)]
+  const byChat = () => responsesWire(request, context, (chat) => plainChat(chat, route))
+  if (responses === false || context.lacksResponses.has(id)) return [byChat()]
+  return [sameWire(request, route), lazily(byChat)]
+}
+
+/** A way that is only made out once the first one has failed: it may not be able to pass the request on. */
+function lazily(open: () => Wire): Wire {
+  let wire: Wire | undefined
+  const opened = () => (wire ??= open())
+  return {
+    keepsAnswers: false,
+    ask: async (client, signal) => opened().ask(client, signal),
+    readWhole: (body) => opened().readWhole(body),
+    openReader: () => opened().openReader(),
+  }
+}
+
+/** Starts a video. Local ones start by themselves. */
+export function videoWire(request: InferenceRequest, route: KeyedRoute): Wire {
+  refuseSharedAccount(request, route)
+  const { driver } = route.provider
+  if (driver === 'local') requireOperation(request, localOperations[request.model] ?? [])
+  if (driver === 'anthropic') requireOperation(request, chats)
+  return {
+    keepsAnswers: false,
+    async ask(client, signal) {
+      if (driver !== 'local')
+        return client.ask(postJson(route, '/videos', { ...request.body, model: route.upstreamModel }), signal)
+      const job = startLocalVideo(request.body as unknown as VideoRequest)
+      return localAnswer(202, JSON_TYPE, Readable.from([jsonOf(job)]))
+    },
+    readWhole: (bytes) => ({ bytes, contentType: JSON_TYPE, usage: undefined, outputBytes: 0, responseId: undefined }),
+    openReader() {
+      throw new Error('A video is no stream')
+    },
+  }
+}

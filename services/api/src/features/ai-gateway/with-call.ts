@@ -1,0 +1,68 @@
+import type { Actor } from '../../deps.ts'
+import { readHeaders } from '../../http/endpoint.ts'
+import type { Exchange, Reply, Sent } from '../../http/exchange.ts'
+import { Call } from './call.ts'
+import type { InferenceOperation, InferenceRequest } from './operations.ts'
+import { inferenceHeaders, placeCall, type Placement } from './place-call.ts'
+import type { ReadRequest } from './read-inference.ts'
+import { ClientLeft, ShuttingDown, TookTooLong } from './abort-reasons.ts'
+import { shuttingDown, tookTooLong, upstreamTimeout } from './upstream-failure.ts'
+
+/** In the log: no client received an answer, since it had left. */
+export const CLIENT_LEFT = 499
+
+/** A call that may be answered: read, checked and placed. */
+export interface Admitted {
+  call: Call
+  placement: Placement
+  request: InferenceRequest
+  /** Nobody reads the body again: its memory counts no more. */
+  releaseBody(): void
+}
+
+/** What is said of a call that its deadline or the end of the process ended before an answer began. */
+function failureOf(call: Call, error: unknown): unknown {
+  if (!call.signal.aborted || error !== call.signal.reason) return error
+  if (error instanceof TookTooLong) return call.route ? upstreamTimeout(call.route) : tookTooLong()
+  return error instanceof ShuttingDown ? shuttingDown() : error
+}
+
+/**
+ * Runs one call: reads and checks the request, finds where it belongs, and leaves a usage event of what failed. `work` leaves the
+ * event of what it answers.
+ *
+ * read: what is wrong with the request comes back as its failure, so that its event can be placed all the same.
+ */
+export async function withCall(
+  { exchange, actor }: { exchange: Exchange; actor: Actor },
+  operation: InferenceOperation,
+  read: ReadRequest,
+  work: (admitted: Admitted) => Promise<Sent | Reply>,
+): Promise<Sent | Reply> {
+  const { deps } = exchange
+  const headers = readHeaders(inferenceHeaders, exchange.incoming)
+  const call = new Call(exchange, actor, operation)
+  const place = async () => (call.placement = await placeCall({ deps, actor }, headers))
+  try {
+    await using reading = await read(call)
+    if (reading.failure) {
+      // Its event belongs to the organization, if there is one; what is wrong with the request is said first.
+      await place().catch(() => undefined)
+      throw reading.failure
+    }
+    call.accept(reading.request)
+    const placement = await place()
+    return await work({ call, placement, request: reading.request, releaseBody: reading.release })
+  } catch (error) {
+    const failure = failureOf(call, error)
+    const estimate = call.isLost ? { inputBytes: call.textBytes, outputBytes: 0 } : undefined
+    if (failure instanceof ClientLeft) {
+      call.settle({ status: 'cancelled', statusCode: CLIENT_LEFT, estimate })
+      return { sent: CLIENT_LEFT }
+    }
+    call.settle({ status: 'error', failure, estimate })
+    throw failure
+  } finally {
+    call.release()
+  }
+}

@@ -1,0 +1,106 @@
+import type { Db } from '@platform/runtime/database'
+import { insertInto } from '@platform/runtime/insert-rows'
+import { openLogBatches } from '@platform/runtime/log-batches'
+import type { Logger } from '@platform/runtime/logger'
+import { momentOf } from '@platform/runtime/new-id'
+import { makePartitionsAhead, rememberPartitions } from '@platform/runtime/partitions'
+import { storableText } from '@platform/runtime/storable-text'
+import { sql } from 'drizzle-orm'
+import { Counter, Gauge } from 'prom-client'
+import { aiUsageEvents } from './table.ts'
+
+const BATCH_MS = 100
+const BATCH_MAX = 500
+const WAITING_MAX = 10_000
+/** Of texts that a client or a provider may make as long as it likes, in UTF-16 units. */
+const TEXT_LENGTH_MAX = 255
+const METADATA_VALUE_LENGTH_MAX = 512
+
+const waitingGauge = new Gauge({ name: 'ai_usage_events_waiting', help: 'AI usage events that are not stored yet.' })
+const dropped = new Counter({
+  name: 'ai_usage_events_dropped_total',
+  help: 'AI usage events that were given up: too many waited, or the database refused them.',
+})
+
+type Row = typeof aiUsageEvents.$inferSelect
+/** A request to the AI gateway and what it used. `id` is a UUIDv7 of its start; `completedAt` is null while it is pending. */
+export type UsageEvent = Omit<Row, 'createdAt' | 'updatedAt'>
+
+const insertEvents = insertInto(aiUsageEvents)
+
+const storable = (text: string): string => storableText(text.slice(0, TEXT_LENGTH_MAX))
+const orNull = (text: string | null): string | null => (text === null ? null : storable(text))
+
+function toRow(event: UsageEvent): Row {
+  const storedAt = event.completedAt ?? event.startedAt
+  const { metadata } = event
+  return {
+    ...event,
+    traceId: orNull(event.traceId),
+    callerEndUserId: orNull(event.callerEndUserId),
+    modelRequested: orNull(event.modelRequested),
+    modelServed: orNull(event.modelServed),
+    errorCode: orNull(event.errorCode),
+    errorType: orNull(event.errorType),
+    providerAttempts: event.providerAttempts.map(({ error, tag, ...attempt }) => ({
+      ...attempt,
+      ...(error !== undefined && { error: storable(error) }),
+      ...(tag !== undefined && { tag: storable(tag) }),
+    })),
+    metadata:
+      metadata &&
+      Object.fromEntries(
+        Object.entries(metadata).map(([name, value]) => [
+          storable(name),
+          storableText(value.slice(0, METADATA_VALUE_LENGTH_MAX)),
+        ]),
+      ),
+    createdAt: storedAt,
+    updatedAt: storedAt,
+  }
+}
+
+export interface UsageRecorder {
+  /** Takes note of an event; returns at once. When 10,000 wait, further ones are dropped and counted. Safe to repeat. */
+  record(event: UsageEvent): void
+  /** Resolves once everything that was recorded so far is stored, was given up, or waits for a database that is away. */
+  flush(): Promise<void>
+  /** Stores what waits, and takes no more. */
+  close(): Promise<void>
+}
+
+/**
+ * Collects usage events and stores them in batches, every 100 ms or 500 events; a process that is killed loses those of its last 100 ms.
+ * While the database is away they wait; whatever it refuses is dropped, counted and logged without its content. Of an event whose id
+ * is stored already nothing is stored.
+ */
+export function openUsageRecorder(deps: { db: Db; logger: Logger }): UsageRecorder {
+  const withPartitions = rememberPartitions(deps, 'ai_usage_events')
+  const batches = openLogBatches<UsageEvent>({
+    name: 'AI usage events',
+    batchMs: BATCH_MS,
+    batchMax: BATCH_MAX,
+    logger: deps.logger,
+    waitingGauge,
+    dropped,
+    store: (events) =>
+      withPartitions(
+        events.map(({ id }) => momentOf(id)),
+        async () => {
+          await deps.db.execute(sql`${insertEvents(events.map(toRow))} on conflict do nothing`)
+        },
+      ),
+  })
+  return {
+    record: (event) => {
+      if (batches.isClosed || batches.length >= WAITING_MAX) dropped.inc()
+      else batches.add(event)
+    },
+    flush: batches.flush,
+    close: batches.close,
+  }
+}
+
+/** Makes the partitions of this UTC month and of the next. None is dropped: how long usage is kept is not decided here. */
+export const keepUsageMonths = (deps: { db: Db; now: () => Date }): Promise<void> =>
+  makePartitionsAhead(deps, 'ai_usage_events')

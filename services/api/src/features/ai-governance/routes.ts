@@ -1,0 +1,84 @@
+import { z } from '@hono/zod-openapi'
+import { endpoint } from '../../http/endpoint.ts'
+import { instant, pathId, shown, text } from '../../http/fields.ts'
+import { asWholeSet, page } from '../../http/pages.ts'
+import { secretBody } from '../../http/validate.ts'
+import { reachOrganization } from '../organizations/reach.ts'
+import { deleteProviderKey, listProviderKeys, setProviderKey } from './provider-keys.ts'
+
+const tag = 'AI governance'
+const spec = 'D111'
+const scope = 'network:ai_gateway:policies'
+
+const provider = shown('openai')
+
+const ProviderKey = z
+  .object({
+    provider,
+    last4: shown('x9Qe').openapi({
+      description:
+        'The last four characters of the key. Stars take their place as far as they are more than a third of it.',
+    }),
+    createdByUserId: shown('0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a20'),
+    createdAt: instant,
+    updatedAt: instant,
+  })
+  .openapi('AiProviderKey')
+
+const key = z
+  .string()
+  .regex(/^[\x21-\x7e]{1,4096}$/, 'Expected 1 to 4096 printable ASCII characters without spaces')
+  .openapi({ example: 'sk-example-4fT1x9Qe' })
+
+const ofOrganization = { id: pathId('Organization') }
+const idOfProvider = text(255).openapi({ example: 'openai', description: 'The id of the provider.' })
+const ofProvider = { ...ofOrganization, provider: { schema: idOfProvider, resource: 'Provider' } }
+const ofProviderKey = { ...ofOrganization, provider: { schema: idOfProvider, resource: 'Provider key' } }
+
+export const aiGovernanceEndpoints = [
+  endpoint({
+    operation: 'listAiProviderKeys',
+    on: 'GET /organizations/{id}/ai-gateway/provider-keys',
+    spec,
+    tag,
+    summary: "List an organization's own keys for AI providers",
+    description: 'All of them, by provider. The keys themselves are never shown. Needs the role OWNER or ADMIN.',
+    actor: 'user',
+    scope,
+    params: ofOrganization,
+    reach: (call) => reachOrganization(call, call.params.id, 'admin'),
+    returns: [200, page(ProviderKey)],
+    handle: async ({ deps, target }) => asWholeSet(await listProviderKeys(deps, target)),
+  }),
+  endpoint({
+    operation: 'setAiProviderKey',
+    on: 'PUT /organizations/{id}/ai-gateway/provider-keys/{provider}',
+    spec,
+    tag,
+    summary: "Set an organization's own key for an AI provider",
+    description:
+      'Calls of the organization to this provider go by this key alone from then on, and are billed by the provider. A key that was set before is replaced. 404 for a provider that is not offered here. Needs the role OWNER or ADMIN.',
+    actor: 'user',
+    scope,
+    params: ofProvider,
+    body: secretBody(z.strictObject({ key })),
+    reach: (call) => reachOrganization(call, call.params.id, 'admin'),
+    returns: [200, ProviderKey],
+    handle: ({ deps, actor, target, params, body }) => setProviderKey(deps, actor, target, params.provider, body.key),
+  }),
+  endpoint({
+    operation: 'deleteAiProviderKey',
+    on: 'DELETE /organizations/{id}/ai-gateway/provider-keys/{provider}',
+    spec,
+    tag,
+    summary: "Delete an organization's own key for an AI provider",
+    description:
+      "Calls to this provider go by the operator's key again, where there is one. Needs the role OWNER or ADMIN.",
+    actor: 'user',
+    scope,
+    params: ofProviderKey,
+    reach: (call) => reachOrganization(call, call.params.id, 'admin'),
+    returns: [204],
+    handle: ({ deps, actor, target, params }) => deleteProviderKey(deps, actor, target, params.provider),
+  }),
+]
