@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { startPlatform } from '@platform/testing/platform'
 import { expect, test } from 'vitest'
-import { readProviderFile } from '../src/features/ai-gateway/provider-file.ts'
+import { readProviderFile } from '../src/features/ai-gateway/providers/provider-file.ts'
 import { echoOf } from './ai.ts'
 import { newKey, newOwner } from './scenario.ts'
 

@@ -1,6 +1,6 @@
 import type { Command } from '@platform/service/cli'
 import type { Deps } from '../deps.ts'
-import { checkProviders } from '../features/ai-gateway/check-providers.ts'
+import { checkProviders } from '../features/ai-gateway/providers/check-providers.ts'
 
 export const aiCommands: readonly Command<Deps>[] = [
   {

@@ -1,12 +1,12 @@
 import type { Logger } from '@platform/runtime/logger'
 import { openPrices, type Prices } from '../ai-governance/prices.ts'
 import { ShuttingDown } from './abort-reasons.ts'
-import { type ByteBudget, createByteBudget } from './byte-budget.ts'
-import { type Catalog, createCatalog } from './catalog.ts'
-import { type Circuits, createCircuits } from './circuits.ts'
-import { type ProviderFile, readProviderFile } from './provider-file.ts'
-import { aiTimings, type AiTimings } from './timings.ts'
-import { openUpstreamClient, type UpstreamClient } from './upstream-client.ts'
+import { type ByteBudget, createByteBudget } from './requests/byte-budget.ts'
+import { type Catalog, createCatalog } from './providers/catalog.ts'
+import { type Circuits, createCircuits } from './providers/circuits.ts'
+import { type ProviderFile, readProviderFile } from './providers/provider-file.ts'
+import { aiTimings, type AiTimings } from './providers/timings.ts'
+import { openUpstreamClient, type UpstreamClient } from './providers/upstream-client.ts'
 
 const BODIES_BYTES_MAX = 256 * 1_048_576
 const BODIES_BYTES_OF_CALLER_MAX = 128 * 1_048_576

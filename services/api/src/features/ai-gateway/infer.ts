@@ -1,14 +1,14 @@
 import type { Actor } from '../../deps.ts'
 import { commonHeaders, type Exchange, type Reply, type Sent } from '../../http/exchange.ts'
-import { dispatch, type Served } from './dispatch.ts'
+import { dispatch, type Served } from './providers/dispatch.ts'
 import type { InferenceRequest } from './operations.ts'
-import type { ReadRequest } from './read-inference.ts'
+import type { ReadRequest } from './requests/read-inference.ts'
 import { EndedEarly, readWhole, relayBytes, relayEvents, type Told } from './relay.ts'
 import { routesFor } from './routes-for.ts'
 import { keepResponse, noteTokens } from './stored-responses.ts'
 import { totalInput, totalOutput } from '@platform/ai-protocols/usage'
-import { upstreamError } from './upstream-failure.ts'
-import { protocolOf, wiresFor } from './wires.ts'
+import { upstreamError } from './providers/upstream-failure.ts'
+import { protocolOf, wiresFor } from './providers/wires.ts'
 import { type Admitted, CLIENT_LEFT, withCall } from './with-call.ts'
 
 /** A body up to this is copied to be written with its head. */

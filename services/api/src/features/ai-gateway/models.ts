@@ -2,7 +2,7 @@ import { AiError } from '@platform/errors/ai-error'
 import type { Deps } from '../../deps.ts'
 import { findProviderKeys } from '../ai-governance/provider-keys.ts'
 import type { CountedUnit, Price } from '../ai-governance/prices.ts'
-import type { Model, Route } from './model.ts'
+import type { Model, Route } from './providers/model.ts'
 import type { Placement } from './place-call.ts'
 
 const NANOS_PER_USD = 1e9

@@ -1,6 +1,6 @@
-import type { RoutePreferences } from './choose-routes.ts'
-import type { SentForm } from './audio-form.ts'
-import type { UploadedAudio } from './uploaded-audio.ts'
+import type { RoutePreferences } from './providers/choose-routes.ts'
+import type { SentForm } from './requests/audio-form.ts'
+import type { UploadedAudio } from './requests/uploaded-audio.ts'
 
 /** What the gateway can be asked to do, as usage events name it. */
 export type InferenceOperation = 'chat.completions' | 'responses' | 'audio.speech' | 'audio.transcriptions' | 'videos'

@@ -4,11 +4,11 @@ import { describeAiFailure } from '@platform/errors/render-error'
 import type { Usage } from '@platform/ai-protocols/usage'
 import { mediaTypeOf } from '@platform/service/read-body'
 import { ClientLeft, ShuttingDown, TookTooLong } from './abort-reasons.ts'
-import type { Served } from './dispatch.ts'
-import type { UpstreamAnswer } from './upstream-client.ts'
-import { BrokenStream, type StreamProtocol } from './stream-reader.ts'
-import type { AiTimings } from './timings.ts'
-import { shuttingDown, upstreamError, upstreamTimeout } from './upstream-failure.ts'
+import type { Served } from './providers/dispatch.ts'
+import type { UpstreamAnswer } from './providers/upstream-client.ts'
+import { BrokenStream, type StreamProtocol } from './providers/stream-reader.ts'
+import type { AiTimings } from './providers/timings.ts'
+import { shuttingDown, upstreamError, upstreamTimeout } from './providers/upstream-failure.ts'
 
 /** An answer that is read as a whole may be so large. */
 const WHOLE_BYTES_MAX = 64 * 1_048_576

@@ -1,7 +1,7 @@
 import { discardBefore } from '@platform/runtime/discard-rows'
 import { and, eq, isNull } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
-import type { KeyedRoute } from './choose-routes.ts'
+import type { KeyedRoute } from './providers/choose-routes.ts'
 import type { Placement } from './place-call.ts'
 import { aiResponses } from './table.ts'
 

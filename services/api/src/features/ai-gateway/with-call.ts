@@ -4,9 +4,9 @@ import type { Exchange, Reply, Sent } from '../../http/exchange.ts'
 import { Call } from './call.ts'
 import type { InferenceOperation, InferenceRequest } from './operations.ts'
 import { inferenceHeaders, placeCall, type Placement } from './place-call.ts'
-import type { ReadRequest } from './read-inference.ts'
+import type { ReadRequest } from './requests/read-inference.ts'
 import { ClientLeft, ShuttingDown, TookTooLong } from './abort-reasons.ts'
-import { shuttingDown, tookTooLong, upstreamTimeout } from './upstream-failure.ts'
+import { shuttingDown, tookTooLong, upstreamTimeout } from './providers/upstream-failure.ts'
 
 /** In the log: no client received an answer, since it had left. */
 export const CLIENT_LEFT = 499

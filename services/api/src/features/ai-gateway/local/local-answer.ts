@@ -1,4 +1,4 @@
-import type { UploadedAudio } from '../uploaded-audio.ts'
+import type { UploadedAudio } from '../requests/uploaded-audio.ts'
 
 /** What a local model answers. A body that is iterated is made while it is sent; Server-Sent Events and tones come so. */
 export interface LocalAnswer {

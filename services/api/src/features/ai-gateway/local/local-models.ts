@@ -1,4 +1,4 @@
-import type { Model, Provider } from '../model.ts'
+import type { Model, Provider } from '../providers/model.ts'
 
 /** The platform itself, as a provider: it sends nothing anywhere and keeps nothing. */
 export const localProvider: Provider = {

@@ -4,8 +4,15 @@ import { join } from 'node:path'
 import { type MockUpstream, startMockUpstream } from '@platform/testing/mock-ai-upstream'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { aiKeys, chatOf, mockModel, mockProvider, newEntitledOwner, OPERATOR_KEY } from '../../../test/ai-providers.ts'
-import type { Owner } from '../../../test/scenario.ts'
+import {
+  aiKeys,
+  chatOf,
+  mockModel,
+  mockProvider,
+  newEntitledOwner,
+  OPERATOR_KEY,
+} from '../../../../test/ai-providers.ts'
+import type { Owner } from '../../../../test/scenario.ts'
 import { checkProviders } from './check-providers.ts'
 import { readProviderFile } from './provider-file.ts'
 

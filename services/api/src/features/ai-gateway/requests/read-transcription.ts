@@ -1,7 +1,7 @@
 import { checkTranscriptionFields, checkTranscriptionRequest } from '@platform/ai-protocols/transcription-request'
 import { mediaType } from '@platform/service/read-body'
 import { createAudioForm } from './audio-form.ts'
-import type { InferenceRequest } from './operations.ts'
+import type { InferenceRequest } from '../operations.ts'
 import { readAudioForm } from './read-audio-form.ts'
 import {
   AUDIO_JSON_BYTES_MAX,

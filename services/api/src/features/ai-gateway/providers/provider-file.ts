@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
-import { PriceOverride } from '../ai-governance/prices.ts'
+import { PriceOverride } from '../../ai-governance/prices.ts'
 
 const id = z.string().regex(/^[a-z0-9][a-z0-9._-]{0,63}$/, 'Expected lower-case letters, digits, dots, _ and -')
 const modelId = z

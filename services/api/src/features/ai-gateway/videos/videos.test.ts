@@ -4,10 +4,10 @@ import { type MockUpstream, mockVideo, startMockUpstream } from '@platform/testi
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { aiKeys, eventOf, mockModel, mockProvider, newEntitledOwner } from '../../../test/ai-providers.ts'
-import { newKey, newOwner, type Owner } from '../../../test/scenario.ts'
+import { aiKeys, eventOf, mockModel, mockProvider, newEntitledOwner } from '../../../../test/ai-providers.ts'
+import { newKey, newOwner, type Owner } from '../../../../test/scenario.ts'
 import { pollVideos } from './poll-videos.ts'
-import { aiVideoJobs } from './table.ts'
+import { aiVideoJobs } from '../table.ts'
 import { discardVideos } from './video-jobs.ts'
 
 let platform: TestPlatform

@@ -1,15 +1,15 @@
 import { noUsage } from '@platform/ai-protocols/usage'
 import { and, eq, inArray, lte, sql } from 'drizzle-orm'
-import type { Deps } from '../../deps.ts'
-import { costOf } from './call.ts'
-import { findProviderKeys } from '../ai-governance/provider-keys.ts'
-import { aiUsageEvents } from '../ai-governance/table.ts'
-import type { Provider, Route } from './model.ts'
-import type { KeyedRoute } from './choose-routes.ts'
-import { aiVideoJobs } from './table.ts'
+import type { Deps } from '../../../deps.ts'
+import { costOf } from '../call.ts'
+import { findProviderKeys } from '../../ai-governance/provider-keys.ts'
+import { aiUsageEvents } from '../../ai-governance/table.ts'
+import type { Provider, Route } from '../providers/model.ts'
+import type { KeyedRoute } from '../providers/choose-routes.ts'
+import { aiVideoJobs } from '../table.ts'
 import { isOpen, type VideoJob } from './video-jobs.ts'
 import { readUpstreamJob, type UpstreamJob } from './video-status.ts'
-import { providerHeaders, urlAt } from './wires.ts'
+import { providerHeaders, urlAt } from '../providers/wires.ts'
 
 export const FIRST_POLL_MS = 5_000
 const POLL_MS_MAX = 60_000

@@ -1,7 +1,7 @@
-import { priceFrom } from '../ai-governance/prices.ts'
+import { priceFrom } from '../../ai-governance/prices.ts'
 import type { ProviderFile } from './provider-file.ts'
 import type { Model, Provider } from './model.ts'
-import { localModels, localProvider } from './local/local-models.ts'
+import { localModels, localProvider } from '../local/local-models.ts'
 
 /** What the operator's file and the platform itself offer. */
 export interface Catalog {

@@ -1,4 +1,4 @@
-import type { Price } from '../ai-governance/prices.ts'
+import type { Price } from '../../ai-governance/prices.ts'
 
 /** Somebody who runs models. */
 export interface Provider {

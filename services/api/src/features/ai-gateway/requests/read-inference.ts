@@ -4,9 +4,9 @@ import type { Fault } from '@platform/ai-protocols/fault'
 import { checkResponsesRequest } from '@platform/ai-protocols/responses-request'
 import { checkSpeechRequest } from '@platform/ai-protocols/speech-request'
 import { requestTextBytes } from '@platform/ai-protocols/text-bytes'
-import type { Call } from './call.ts'
-import type { RoutePreferences } from './choose-routes.ts'
-import type { AnswerKind, InferenceRequest } from './operations.ts'
+import type { Call } from '../call.ts'
+import type { RoutePreferences } from '../providers/choose-routes.ts'
+import type { AnswerKind, InferenceRequest } from '../operations.ts'
 import { parseJson, receiveBody, requireType } from './read-request.ts'
 
 export const BODY_BYTES_MAX = 32 * 1_048_576

@@ -1,9 +1,9 @@
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { type MockUpstream, startMockUpstream } from '@platform/testing/mock-ai-upstream'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { aiKeys, chatOf, eventOf, mockModel, mockProvider, newEntitledOwner } from '../../../test/ai-providers.ts'
-import type { Owner } from '../../../test/scenario.ts'
-import { newOwner } from '../../../test/scenario.ts'
+import { aiKeys, chatOf, eventOf, mockModel, mockProvider, newEntitledOwner } from '../../../../test/ai-providers.ts'
+import type { Owner } from '../../../../test/scenario.ts'
+import { newOwner } from '../../../../test/scenario.ts'
 
 let platform: TestPlatform
 let mock: MockUpstream

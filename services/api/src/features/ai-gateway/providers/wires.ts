@@ -10,13 +10,13 @@ import type { VideoRequest } from '@platform/ai-protocols/video-request'
 import { UnsupportedMember } from '@platform/ai-protocols/unsupported-member'
 import { type Usage, usageOfChat, usageOfResponse, usageOfTranscription } from '@platform/ai-protocols/usage'
 import { newId } from '@platform/runtime/new-id'
-import type { SentForm } from './audio-form.ts'
+import type { SentForm } from '../requests/audio-form.ts'
 import type { Model, Provider } from './model.ts'
 import type { KeyedRoute } from './choose-routes.ts'
-import { findAccountParam, unsupportedParameter } from './inspect-request.ts'
-import { answerLocally } from './local/local-driver.ts'
-import { startLocalVideo } from './local/echo-video.ts'
-import type { InferenceRequest } from './operations.ts'
+import { findAccountParam, unsupportedParameter } from '../requests/inspect-request.ts'
+import { answerLocally } from '../local/local-driver.ts'
+import { startLocalVideo } from '../local/echo-video.ts'
+import type { InferenceRequest } from '../operations.ts'
 import {
   chatStream,
   openStreamReader,

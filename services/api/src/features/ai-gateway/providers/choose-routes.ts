@@ -1,6 +1,6 @@
 import { AiError } from '@platform/errors/ai-error'
 import type { Model, Route } from './model.ts'
-import type { Placement } from './place-call.ts'
+import type { Placement } from '../place-call.ts'
 
 /** The caller's wishes about providers: `provider` of a body (wire.md). */
 export interface RoutePreferences {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AiError } from '@platform/errors/ai-error'
-import type { ProviderAttempt } from '../ai-governance/table.ts'
+import type { ProviderAttempt } from '../../ai-governance/table.ts'
 import type { KeyedRoute } from './choose-routes.ts'
 import type { Circuits } from './circuits.ts'
 import type { AiTimings } from './timings.ts'

@@ -2,9 +2,9 @@ import { AiError } from '@platform/errors/ai-error'
 import { NotFound } from '@platform/errors/api-error'
 import { discardBefore } from '@platform/runtime/discard-rows'
 import { and, eq, inArray, isNull } from 'drizzle-orm'
-import type { Deps } from '../../deps.ts'
-import type { Placement } from './place-call.ts'
-import { aiVideoJobs } from './table.ts'
+import type { Deps } from '../../../deps.ts'
+import type { Placement } from '../place-call.ts'
+import { aiVideoJobs } from '../table.ts'
 
 export type VideoJob = typeof aiVideoJobs.$inferSelect
 

@@ -2,9 +2,17 @@ import { type MockUpstream, startMockUpstream } from '@platform/testing/mock-ai-
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { freePort } from '@platform/testkit/free-port'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type AiAnswer, type AiAsk, aiAsks, aiModel, aiProvidersOf, askAi, ownHeaders } from '../../../test/ai-asks.ts'
-import { aiKeys, mockProvider, newEntitledOwner } from '../../../test/ai-providers.ts'
-import type { Owner } from '../../../test/scenario.ts'
+import {
+  type AiAnswer,
+  type AiAsk,
+  aiAsks,
+  aiModel,
+  aiProvidersOf,
+  askAi,
+  ownHeaders,
+} from '../../../../test/ai-asks.ts'
+import { aiKeys, mockProvider, newEntitledOwner } from '../../../../test/ai-providers.ts'
+import type { Owner } from '../../../../test/scenario.ts'
 
 /** What callers learn of a failure, whichever way they asked. */
 interface Told {

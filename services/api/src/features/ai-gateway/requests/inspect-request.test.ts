@@ -1,9 +1,9 @@
 import { type MockUpstream, startMockUpstream } from '@platform/testing/mock-ai-upstream'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { askAi } from '../../../test/ai-asks.ts'
-import { aiKeys, mockModel, mockProvider, newEntitledOwner } from '../../../test/ai-providers.ts'
-import { newOwner, type Owner, unique } from '../../../test/scenario.ts'
+import { askAi } from '../../../../test/ai-asks.ts'
+import { aiKeys, mockModel, mockProvider, newEntitledOwner } from '../../../../test/ai-providers.ts'
+import { newOwner, type Owner, unique } from '../../../../test/scenario.ts'
 
 let mock: MockUpstream
 let platform: TestPlatform

@@ -1,4 +1,4 @@
-import type { Provider } from './model.ts'
+import type { Provider } from '../providers/model.ts'
 
 type VideoStatus = 'pending' | 'in_progress' | 'completed' | 'failed' | 'cancelled' | 'expired'
 

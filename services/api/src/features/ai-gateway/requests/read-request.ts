@@ -3,7 +3,7 @@ import { AiError } from '@platform/errors/ai-error'
 import { BadRequest, PayloadTooLarge, ValidationFailed } from '@platform/errors/api-error'
 import { inviteBody } from '@platform/service/http-server'
 import { mediaType } from '@platform/service/read-body'
-import { liftBodyLimit } from '../../http/limit-body.ts'
+import { liftBodyLimit } from '../../../http/limit-body.ts'
 
 /** How long a body may be silent, and how long it may take altogether. */
 const SILENT_MS = 30_000

@@ -1,12 +1,12 @@
 import { describeAiFailure } from '@platform/errors/render-error'
 import { newIdAt } from '@platform/runtime/new-id'
-import type { Deps } from '../../deps.ts'
+import type { Deps } from '../../../deps.ts'
 import type { Model, Route } from './model.ts'
 import type { KeyedRoute } from './choose-routes.ts'
 import { createCircuits } from './circuits.ts'
 import { dispatch } from './dispatch.ts'
-import type { InferenceRequest } from './operations.ts'
-import { readWhole } from './relay.ts'
+import type { InferenceRequest } from '../operations.ts'
+import { readWhole } from '../relay.ts'
 import { wiresFor } from './wires.ts'
 
 const LIVE_MS = 30_000
