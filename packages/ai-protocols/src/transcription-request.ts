@@ -11,25 +11,7 @@ import {
   isProviderChoice,
   isText,
   optional,
-  type ProviderChoice,
 } from './fault.ts'
-
-/** How a transcription is answered. */
-type TranscriptionFormat = 'json' | 'text' | 'srt' | 'vtt' | 'verbose_json' | 'diarized_json'
-
-/** The JSON body of `POST /audio/transcriptions`, as `checkTranscriptionRequest` leaves it. */
-export interface TranscriptionRequest {
-  model: string
-  /** The sound, in base64. That it decodes is for the caller to see. */
-  input_audio: { data: string; format: string }
-  response_format?: TranscriptionFormat | null
-  stream?: boolean | null
-  language?: string | null
-  prompt?: string | null
-  temperature?: number | null
-  provider?: ProviderChoice | null
-  [member: string]: unknown
-}
 
 const isFormat = isOneOf('json', 'text', 'srt', 'vtt', 'verbose_json', 'diarized_json')
 const isTemperature = isNumberFrom(0, 1)
@@ -45,7 +27,10 @@ const isRequest = isObjectWith({
   provider: optional(isProviderChoice),
 })
 
-/** Checks the JSON body of a transcription. Returns the first fault; without one the body is a TranscriptionRequest. */
+/**
+ * Checks the JSON body of a transcription, whose sound is the base64 of `input_audio.data`. Returns the first fault. That the
+ * base64 decodes is for the caller to see.
+ */
 export function checkTranscriptionRequest(body: unknown): Fault | undefined {
   return isRequest(body)
 }

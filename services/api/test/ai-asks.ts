@@ -132,7 +132,7 @@ export const usageEventOf = (platform: Pick<TestPlatform, 'api'>, requestId: str
   vi.waitUntil(() => eventOf(platform, requestId), { timeout: 10_000, interval: 20 })
 
 /** The text of all `aiAsks`; characters of one to four bytes. */
-export const PROMPT = 'Sag „Grüße“ 🎈'
+const PROMPT = 'Sag „Grüße“ 🎈'
 
 const chat = { messages: [{ role: 'user', content: PROMPT }] }
 const responses = { input: PROMPT }

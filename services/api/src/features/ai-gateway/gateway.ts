@@ -22,7 +22,7 @@ export interface AiGateway {
   readonly client: UpstreamClient
   readonly circuits: Circuits
   readonly bodies: ByteBudget
-  /** Ids of providers that were found to have no /responses. */
+  /** Routes whose model was found to have no /responses, by `routeName`. */
   readonly lacksResponses: Set<string>
   /** Ends of the calls that are under way. */
   readonly calls: Set<(reason: Error) => void>

@@ -10,12 +10,12 @@ import { aiResponses, aiVideoJobs } from './table.ts'
 
 /** Everything that the mock does, whether or not it is a failure. */
 const steerings = [
-  ...['plain', 'set-cookie', 'cached', 'reasoning', 'tools', 'no-usage', 'split-utf8', 'comments', 'crlf', 'no-done'],
-  ...['400', '401', '402', '403', '404', '413', '422', '429', '500', '503'],
-  ...['quotes-key', 'quotes-key-401', 'quotes-key-422', 'quotes-key-429', 'quotes-key-500'],
-  ...['quotes-prompt', 'quotes-prompt-401', 'quotes-prompt-429', 'quotes-prompt-500', 'redirect'],
-  ...['hang-headers', 'reset-before', 'stall-mid', 'cut-mid', 'end-mid', 'error-mid', 'bad-json', 'bad-sse'],
-]
+  'plain set-cookie cached reasoning tools no-usage split-utf8 comments crlf no-done',
+  '400 401 402 403 404 413 422 429 500 503',
+  'quotes-key quotes-key-401 quotes-key-422 quotes-key-429 quotes-key-500',
+  'quotes-prompt quotes-prompt-401 quotes-prompt-429 quotes-prompt-500 redirect',
+  'hang-headers reset-before stall-mid cut-mid end-mid error-mid bad-json bad-sse',
+].flatMap((names) => names.split(' '))
 const asks: AiAsk[] = [
   ...Object.values(aiAsks),
   { provider: 'compat', path: '/videos', body: { duration: 4 }, answer: 'whole', isTranslated: false },
@@ -109,7 +109,8 @@ describe('what is whose, through everything that a provider does', () => {
     const ownKey = `sk-${unique()}${unique()}`
     for (const provider of ['compat', 'plain', 'anthropic']) {
       const path = `/organizations/${own.organizationId}/ai-gateway/provider-keys/${provider}`
-      expect((await platform.call(own.token, `PUT ${path}`, { key: ownKey })).status).toBe(200)
+      const { status } = await platform.call(own.token, `PUT ${path}`, { key: ownKey })
+      if (status !== 200) throw new Error(`The key of ${provider} was refused with ${status}`)
     }
     walkers = await Promise.all([newWalker(entitled, operatorKey), newWalker(own, ownKey)])
     lines.length = 0
@@ -131,7 +132,9 @@ describe('what is whose, through everything that a provider does', () => {
   test('both callers get answers', () => {
     for (const walker of walkers) {
       const good = answers.filter((each) => each.walker === walker && each.steering === 'plain')
-      expect(good.map(({ answer }) => answer.status).toSorted()).toEqual([...good.slice(1).map(() => 200), 202])
+      const statuses = good.map(({ answer }) => answer.status)
+      expect(new Set(statuses)).toEqual(new Set([200, 202]))
+      expect(statuses.filter((status) => status === 202)).toHaveLength(1)
     }
   })
 

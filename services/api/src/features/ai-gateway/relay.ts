@@ -48,6 +48,10 @@ const contentTypeOf = ({ contentType }: UpstreamAnswer, kind: 'audio' | 'video')
   return new RegExp(`^(${kind}/[a-z0-9.+-]{1,64}|image/gif)$`).test(type) ? type : 'application/octet-stream'
 }
 
+/** True of a page or an error document, which some answer with 200: neither is sound or pictures. */
+const isDocument = ({ contentType }: UpstreamAnswer): boolean =>
+  /^(text\/|application\/([a-z.+-]*\+)?(json|xml)$)/.test(mediaTypeOf(contentType))
+
 /** An answer of bytes, and the way to end it. */
 export type ServedBytes = Pick<Served, 'answer' | 'abort' | 'route'>
 
@@ -196,6 +200,10 @@ export async function relayBytes(
   { headers, timings, kind }: { headers: Record<string, string>; timings: AiTimings; kind: 'audio' | 'video' },
 ): Promise<Told> {
   const { answer, abort } = served
+  if (isDocument(answer)) {
+    abort(new BrokenStream())
+    throw failureOf(served, new BrokenStream())
+  }
   const told: Told = { usage: undefined, outputBytes: 0, responseId: undefined }
   const silence = watchSilence(timings.idleMs, () => abort(new TookTooLong()))
   try {

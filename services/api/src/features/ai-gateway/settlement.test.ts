@@ -56,7 +56,7 @@ beforeAll(async () => {
   ]
   const models = [
     ...['compat', 'plain', 'anthropic'].flatMap((provider) =>
-      [...steerings, ...['400', '401', '429', '500', 'hang-headers', 'stall-mid', 'reset-before']].map((steering) =>
+      [...steerings, '400', '401', '429', '500', 'hang-headers', 'stall-mid', 'reset-before'].map((steering) =>
         aiModel(provider, steering, price),
       ),
     ),
@@ -543,7 +543,7 @@ test('each request of an organization leaves one event under its own id, and oth
   expect(unplaced.map(({ status }) => status)).toEqual([401, 403, 404, 404, 400, 400])
   const ids = asked.map(({ headers }) => headers['x-request-id'])
   const events = await eventsOf(organizationId, ids.length)
-  expect(events.map(({ id }) => id).toSorted()).toEqual(ids.toSorted())
+  expect(new Set(events.map(({ id }) => id))).toEqual(new Set(ids))
   const { db } = platform.api
   for (const { headers } of unplaced)
     expect(await db.$count(aiUsageEvents, eq(aiUsageEvents.id, headers['x-request-id'] ?? ''))).toBe(0)

@@ -12,11 +12,13 @@ const ID_LENGTH_MAX = 512
 type Owner = Pick<Placement, 'organizationId' | 'applicationId'>
 
 /** What is stored of an answer is no reason to break it off: without it the answer cannot be built on, which is said then. */
-const orWarn = ({ logger }: Pick<Deps, 'logger'>, stored: Promise<unknown>): Promise<void> =>
-  stored.then(
-    () => {},
-    (error: unknown) => logger.warn({ err: error }, 'a response could not be stored'),
-  )
+async function orWarn({ logger }: Pick<Deps, 'logger'>, stored: Promise<unknown>): Promise<void> {
+  try {
+    await stored
+  } catch (error) {
+    logger.warn({ err: error }, 'a response could not be stored')
+  }
+}
 
 /** Remembers whose an answer is, before its caller learns the id. Safe to repeat. */
 export async function keepResponse(

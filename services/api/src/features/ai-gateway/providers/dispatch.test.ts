@@ -76,6 +76,12 @@ beforeAll(async () => {
           ['mock', 'w1', 0],
           ['second', 'w2', 1],
         ]),
+        mockModel('without/no-responses'),
+        mockModel('with/plain'),
+        along('fallback/no-responses', [
+          ['mock', 'fallback/no-responses', 1_000],
+          ['second', 'plain', 0],
+        ]),
         along('private', [
           ['mock', 'p1'],
           ['zero-retention', 'p2'],
@@ -186,6 +192,34 @@ describe('another provider of the model', () => {
     expect(none).toMatchObject({ status: 400, body: { error: { code: 'unsupported_parameter', param: 'provider' } } })
     // What is the gateway's own is never sent on.
     expect(mock.ledger.every(({ body }) => body === undefined || !('provider' in body))).toBe(true)
+  })
+})
+
+describe('a provider of which nobody said whether it has /responses', () => {
+  const respond = (model: string, more: object = {}) =>
+    platform.call(owner.token, 'POST /ai/v1/responses', { model, input: 'Hello', ...more })
+  const pathsOf = (from: number) => mock.ledger.slice(from).map(({ path }) => path.replace('/v1', ''))
+
+  test('is asked for a chat where it has none, and by then for that model at once', async () => {
+    let from = mock.ledger.length
+    expect(await respond('without/no-responses')).toMatchObject({ status: 200, body: { object: 'response' } })
+    expect(pathsOf(from)).toEqual(['/responses', '/chat/completions'])
+    from = mock.ledger.length
+    expect((await respond('without/no-responses')).status).toBe(200)
+    expect((await respond('with/plain')).status).toBe(200)
+    expect(pathsOf(from)).toEqual(['/chat/completions', '/responses'])
+  })
+
+  test('is left for the next where the request is none that a chat can be', async () => {
+    const from = mock.ledger.length
+    const tools = [{ type: 'web_search' }]
+    expect((await respond('fallback/no-responses', { tools })).status).toBe(200)
+    expect(mock.ledger.slice(from).map(({ model }) => model)).toEqual(['fallback/no-responses', 'plain'])
+    const alone = { tools, provider: { allow_fallbacks: false } }
+    expect(await respond('fallback/no-responses', alone)).toMatchObject({
+      status: 400,
+      body: { error: { code: 'unsupported_parameter', param: 'tools[0]' } },
+    })
   })
 })
 

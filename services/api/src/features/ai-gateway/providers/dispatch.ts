@@ -4,6 +4,7 @@ import type { ProviderAttempt } from '../../ai-governance/table.ts'
 import type { KeyedRoute } from './choose-routes.ts'
 import type { Circuits } from './circuits.ts'
 import type { AiTimings } from './timings.ts'
+import { routeName } from './model.ts'
 import { LostAnswer, NotConnected, type UpstreamAnswer, type UpstreamClient } from './upstream-client.ts'
 import { failureOfStatus, upstreamError, upstreamTimeout } from './upstream-failure.ts'
 import type { Wire } from './wires.ts'
@@ -45,7 +46,7 @@ interface DispatchDeps {
   client: UpstreamClient
   circuits: Circuits
   timings: AiTimings
-  /** Providers that were found to have no /responses. */
+  /** Routes whose model was found to have no /responses, by `routeName`. */
   lacksResponses: Set<string>
 }
 
@@ -163,6 +164,8 @@ async function tryOnce(
         fault: 'provider',
         isLost: true,
       }
+    // The provider lacks what the caller speaks, and the request cannot be put another way.
+    if (error instanceof AiError) return { kind: 'failed', failure: error, next: 'elsewhere', fault: 'request' }
     throw error
   } finally {
     clearTimeout(late)
@@ -222,7 +225,7 @@ async function tryRoute(
       outcome = await tryOnce(deps, call, route, wire)
     }
     if (outcome.kind === 'served') {
-      if (wire !== wires[0]) deps.lacksResponses.add(route.provider.id)
+      if (wire !== wires[0]) deps.lacksResponses.add(routeName(route))
       return outcome
     }
     const { failure, next, fault, waitMs, isLost } = outcome

@@ -29,6 +29,10 @@ export interface Route {
   readonly price: Price | undefined
 }
 
+/** What no two routes have in common. */
+export const routeName = ({ provider, upstreamModel }: Pick<Route, 'provider' | 'upstreamModel'>): string =>
+  `${provider.id} ${upstreamModel}`
+
 /** A model as callers name it. What its entry does not say is null. */
 export interface Model {
   readonly id: string

@@ -78,7 +78,7 @@ const beforeTheAnswer = ({ provider }: AiAsk): Record<string, Told> => {
     'reset-before': failed(`The provider ${provider} closed the connection`),
   }
 }
-/** Good statuses whose answer is none. The speech that is bytes cannot be told from other bytes. */
+/** Good statuses whose answer is none. Of bytes, documents alone can be told from sound. */
 const inTheAnswer = ({ provider, answer }: AiAsk): Record<string, Told> => {
   const unreadable = failed(`The provider ${provider} sent an answer that cannot be read`)
   const cutOff = failed(`The provider ${provider} cut its answer off`)
@@ -101,7 +101,7 @@ const inTheAnswer = ({ provider, answer }: AiAsk): Record<string, Told> => {
         'error-mid': unreadable,
       }
     case 'bytes':
-      return {}
+      return { 'bad-sse': unreadable, 'error-mid': unreadable }
   }
 }
 const onTime = ({ provider }: AiAsk): Told => timedOut(`The provider ${provider} did not answer in time`)

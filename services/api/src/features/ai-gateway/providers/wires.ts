@@ -11,7 +11,7 @@ import { UnsupportedMember } from '@platform/ai-protocols/unsupported-member'
 import { type Usage, usageOfChat, usageOfResponse, usageOfTranscription } from '@platform/ai-protocols/usage'
 import { newId } from '@platform/runtime/new-id'
 import type { SentForm } from '../requests/audio-form.ts'
-import type { Model, Provider } from './model.ts'
+import { type Model, type Provider, routeName } from './model.ts'
 import type { KeyedRoute } from './choose-routes.ts'
 import { findAccountParam, unsupportedParameter } from '../requests/inspect-request.ts'
 import { answerLocally } from '../local/local-driver.ts'
@@ -197,6 +197,7 @@ export interface WireContext {
   requestId: string
   now: Date
   model: Model
+  /** By `routeName`. */
   lacksResponses: ReadonlySet<string>
 }
 
@@ -363,7 +364,7 @@ export function wiresFor(
   route: KeyedRoute,
   context: WireContext,
 ): readonly [Wire, ...Wire[]] {
-  const { driver, responses, id } = route.provider
+  const { driver, responses } = route.provider
   refuseSharedAccount(request, route)
   const isResponses = request.operation === 'responses'
   if (driver === 'local') {
@@ -379,7 +380,7 @@ export function wiresFor(
   }
   if (!isResponses || responses === true) return [sameWire(request, route)]
   const byChat = () => responsesWire(request, context, (chat) => plainChat(chat, route))
-  if (responses === false || context.lacksResponses.has(id)) return [byChat()]
+  if (responses === false || context.lacksResponses.has(routeName(route))) return [byChat()]
   return [sameWire(request, route), lazily(byChat)]
 }
 

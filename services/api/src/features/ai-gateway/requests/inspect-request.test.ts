@@ -29,11 +29,10 @@ beforeAll(async () => {
   })
   ;[owner, keyed] = await Promise.all([newEntitledOwner(platform), newOwner(platform)])
   const path = `/organizations/${keyed.organizationId}/ai-gateway/provider-keys/careful`
-  expect((await platform.call(keyed.token, `PUT ${path}`, { key: 'sk-own' })).status).toBe(200)
+  const { status } = await platform.call(keyed.token, `PUT ${path}`, { key: 'sk-own' })
+  if (status !== 200) throw new Error(`The key was refused with ${status}`)
 })
 afterAll(async () => {
-  // Whatever was asked, the gateway itself went nowhere but to the provider.
-  expect(mock.elsewhere.requests).toEqual([])
   await platform.close()
   await mock.close()
 })
@@ -52,28 +51,28 @@ describe('an address in a body', () => {
   const prompt = 'A ball'
   const places: [param: string, path: string, bodyWith: (url: string) => object][] = [
     [
-      'messages.0.content.0.image_url.url',
+      'messages[0].content[0].image_url.url',
       '/chat/completions',
       (url) => messages({ type: 'image_url', image_url: { url } }),
     ],
     [
-      'messages.0.content.0.video_url.url',
+      'messages[0].content[0].video_url.url',
       '/chat/completions',
       (url) => messages({ type: 'video_url', video_url: { url } }),
     ],
-    ['input.0.content.0.image_url', '/responses', (url) => input({ type: 'input_image', image_url: url })],
-    ['input.0.content.0.file_url', '/responses', (url) => input({ type: 'input_file', file_url: url })],
+    ['input[0].content[0].image_url', '/responses', (url) => input({ type: 'input_image', image_url: url })],
+    ['input[0].content[0].file_url', '/responses', (url) => input({ type: 'input_file', file_url: url })],
     [
-      'input.0.output.image_url',
+      'input[0].output.image_url',
       '/responses',
       (url) => ({ input: [{ type: 'computer_call_output', call_id: 'c', output: { image_url: url } }] }),
     ],
-    ['tools.0.server_url', '/responses', (url) => ({ input: 'x', tools: [{ type: 'mcp', server_url: url }] })],
+    ['tools[0].server_url', '/responses', (url) => ({ input: 'x', tools: [{ type: 'mcp', server_url: url }] })],
     ['image', '/videos', (url) => ({ prompt, image: url })],
     ['image.url', '/videos', (url) => ({ prompt, image: { url } })],
-    ['images.0', '/videos', (url) => ({ prompt, images: [url] })],
-    ['frame_images.0.image_url.url', '/videos', (url) => ({ prompt, frame_images: [{ image_url: { url } }] })],
-    ['input_references.0.image_url.url', '/videos', (url) => ({ prompt, input_references: [{ image_url: { url } }] })],
+    ['images[0]', '/videos', (url) => ({ prompt, images: [url] })],
+    ['frame_images[0].image_url.url', '/videos', (url) => ({ prompt, frame_images: [{ image_url: { url } }] })],
+    ['input_references[0].image_url.url', '/videos', (url) => ({ prompt, input_references: [{ image_url: { url } }] })],
     ['video.uri', '/videos', (url) => ({ prompt, video: { uri: url } })],
   ]
   const unsupported = (param: string) => ({
@@ -99,7 +98,7 @@ describe('an address in a body', () => {
     }
   })
 
-  test.each(places.filter(([param]) => param !== 'tools.0.server_url'))(
+  test.each(places.filter(([param]) => param !== 'tools[0].server_url'))(
     '%s of %s may hold the content itself',
     async (_, path, bodyWith) => {
       const body = bodyWith('data:image/png;base64,iVBORw0KGgo=')
@@ -154,9 +153,9 @@ describe('an address in a body', () => {
 describe('what an account at the provider keeps', () => {
   const tool = (fields: object) => ({ input: 'x', tools: [fields] })
   const kept: [param: string, path: string, body: object][] = [
-    ['messages.0.content.0.file.file_id', '/chat/completions', messages({ type: 'file', file: { file_id: 'file_1' } })],
+    ['messages[0].content[0].file.file_id', '/chat/completions', messages({ type: 'file', file: { file_id: 'file_1' } })],
     [
-      'messages.0.audio',
+      'messages[0].audio',
       '/chat/completions',
       {
         messages: [
@@ -165,17 +164,17 @@ describe('what an account at the provider keeps', () => {
         ],
       },
     ],
-    ['input.0.content.0.file_id', '/responses', input({ type: 'input_file', file_id: 'file_1' })],
-    ['input.0.content.0.file_id', '/responses', input({ type: 'input_image', file_id: 'file_1' })],
-    ['input.0.type', '/responses', { input: [{ type: 'item_reference', id: 'msg_1' }] }],
-    ['tools.0.vector_store_ids', '/responses', tool({ type: 'file_search', vector_store_ids: ['vs_1'] })],
-    ['tools.0.container', '/responses', tool({ type: 'code_interpreter', container: 'cntr_1' })],
+    ['input[0].content[0].file_id', '/responses', input({ type: 'input_file', file_id: 'file_1' })],
+    ['input[0].content[0].file_id', '/responses', input({ type: 'input_image', file_id: 'file_1' })],
+    ['input[0].type', '/responses', { input: [{ type: 'item_reference', id: 'msg_1' }] }],
+    ['tools[0].vector_store_ids', '/responses', tool({ type: 'file_search', vector_store_ids: ['vs_1'] })],
+    ['tools[0].container', '/responses', tool({ type: 'code_interpreter', container: 'cntr_1' })],
     [
-      'tools.0.container.file_ids',
+      'tools[0].container.file_ids',
       '/responses',
       tool({ type: 'code_interpreter', container: { type: 'auto', file_ids: ['file_1'] } }),
     ],
-    ['tools.0.connector_id', '/responses', tool({ type: 'mcp', connector_id: 'connector_gmail' })],
+    ['tools[0].connector_id', '/responses', tool({ type: 'mcp', connector_id: 'connector_gmail' })],
     ['conversation', '/responses', { input: 'x', conversation: 'conv_1' }],
     ['conversation', '/responses', { input: 'x', conversation: { id: 'conv_1' } }],
     ['prompt', '/responses', { prompt: { id: 'pmpt_1' } }],
@@ -221,4 +220,9 @@ describe('what an account at the provider keeps', () => {
       expect(sent).toBeUndefined()
     }
   })
+})
+
+// The last of them: whatever the tests above asked, the gateway itself went nowhere but to the provider.
+test('no address of a body was fetched', () => {
+  expect(mock.elsewhere.requests).toEqual([])
 })

@@ -1,3 +1,4 @@
+import { paramOf } from '@platform/ai-protocols/fault'
 import { AiError } from '@platform/errors/ai-error'
 
 /** Members of a body in which messages and items stand, whose texts are for the model. */
@@ -10,7 +11,6 @@ const MEDIA_MEMBERS = ['image', 'images', 'frame_images', 'input_references', 'v
  */
 const PASSED_OVER = new Set(['parameters', 'input_schema', 'annotations', 'action'])
 const DEPTH_MAX = 10
-const PATH_PARTS_MAX = 8
 
 type Fields = Readonly<Record<string, unknown>>
 const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null
@@ -26,7 +26,7 @@ function findPath(value: unknown, visit: Visit, depth = 0): (string | number)[] 
   if (!isFields(value) || depth > DEPTH_MAX) return undefined
   if (Array.isArray(value)) {
     for (let n = 0; n < value.length; n++) {
-      const found = look(n, value[n], value as unknown as Fields, visit, depth)
+      const found = look(n, value[n], value, visit, depth)
       if (found) return found
     }
     return undefined
@@ -44,8 +44,6 @@ function look(name: string | number, member: unknown, parent: Fields, visit: Vis
   const found = findPath(member, visit, depth + 1)
   return found && [name, ...found]
 }
-
-const paramOf = (path: readonly (string | number)[]): string => path.slice(0, PATH_PARTS_MAX).join('.')
 
 const unsupportedUrl = (param: string): AiError =>
   new AiError(400, 'invalid_request_error', 'unsupported_url', 'Expected a data: URL or an https: address', { param })
