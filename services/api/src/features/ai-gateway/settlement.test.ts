@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { noUsage } from '@platform/ai-protocols/usage'
 import { cutIntoPieces, mockEcho } from '@platform/testing/mock-ai-answers'
 import { type MockUpstream, startMockUpstream } from '@platform/testing/mock-ai-upstream'
 import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/platform'
@@ -23,17 +24,6 @@ const price = {
   output_mtok: 8,
   output_reasoning_mtok: 12,
   output_audio_mtok: 9,
-}
-const nothing = {
-  inputTokens: 0,
-  cacheReadTokens: 0,
-  cacheWriteTokens: 0,
-  inputAudioTokens: 0,
-  outputTokens: 0,
-  reasoningTokens: 0,
-  outputAudioTokens: 0,
-  audioSeconds: 0,
-  characters: 0,
 }
 
 let mock: MockUpstream
@@ -110,7 +100,7 @@ const costing = (nanos: bigint) => ({ providerCostNanos: nanos, billableCostNano
 const succeeded = { status: 'success', statusCode: 200, errorCode: null, errorType: null }
 
 describe('usage that a provider tells is taken as it is', () => {
-  const plain = { ...nothing, inputTokens: 10, outputTokens: ECHO_TOKENS }
+  const plain = { ...noUsage, inputTokens: 10, outputTokens: ECHO_TOKENS }
   const cached = { ...plain, inputTokens: 5, cacheReadTokens: 5 }
   // "First I repeat it — 考え中." has 32 bytes.
   const reasoning = { ...plain, reasoningTokens: 8 }
@@ -137,14 +127,14 @@ describe('usage that a provider tells is taken as it is', () => {
       '/audio/transcriptions',
       transcription('compat/plain'),
       // "Überschrift: 40 bytes of audio.wav — 音声 🎧" has 52 bytes.
-      { ...nothing, inputAudioTokens: 10, outputTokens: 13 },
+      { ...noUsage, inputAudioTokens: 10, outputTokens: 13 },
       60_000n + 104_000n,
     ],
     [
       'hours of it',
       '/audio/transcriptions',
       transcription('compat/by-hour', { response_format: 'verbose_json' }),
-      { ...nothing, audioSeconds: 2 },
+      { ...noUsage, audioSeconds: 2 },
       // 0.36 dollars an hour are a ten-thousandth of a dollar a second.
       200_000n,
     ],
@@ -152,7 +142,7 @@ describe('usage that a provider tells is taken as it is', () => {
       'sound that is made',
       '/audio/speech',
       speech('compat/plain', { stream_format: 'sse' }),
-      { ...nothing, inputTokens: 10, outputAudioTokens: 40, characters: 40 },
+      { ...noUsage, inputTokens: 10, outputAudioTokens: 40, characters: 40 },
       20_000n + 360_000n,
     ],
     // A tenth of a nano-dollar a token, and a tenth of a cent a request: rounded up once, at the end.
@@ -166,7 +156,7 @@ describe('usage that a provider tells is taken as it is', () => {
 })
 
 describe('usage that nobody tells is a token for every four bytes', () => {
-  const estimated = { ...nothing, inputTokens: 10, outputTokens: ECHO_TOKENS }
+  const estimated = { ...noUsage, inputTokens: 10, outputTokens: ECHO_TOKENS }
   const cases: [string, string, object, object, bigint][] = [
     ['a chat', '/chat/completions', chat('compat/no-usage'), estimated, 164_000n],
     ['a stream', '/chat/completions', chat('compat/no-usage', streamed), estimated, 164_000n],
@@ -178,14 +168,14 @@ describe('usage that nobody tells is a token for every four bytes', () => {
       'words that were heard',
       '/audio/transcriptions',
       transcription('compat/no-usage', { stream: true, prompt: TEXT }),
-      { ...nothing, inputTokens: 10, outputTokens: 13 },
+      { ...noUsage, inputTokens: 10, outputTokens: 13 },
       20_000n + 104_000n,
     ],
     [
       'characters that were spoken',
       '/audio/speech',
       speech('compat/by-character', { input: '🎈'.repeat(10) }),
-      { ...nothing, inputTokens: 10, characters: 10 },
+      { ...noUsage, inputTokens: 10, characters: 10 },
       150_000n,
     ],
   ]
@@ -213,7 +203,7 @@ describe('a client that leaves', () => {
     await mock.waitForAbort(({ model }) => model === 'mock/held-1')
     expect(await usageEventOf(platform, headers['x-request-id'])).toMatchObject({
       ...cancelled,
-      ...nothing,
+      ...noUsage,
       inputTokens: 10,
       outputTokens: seenTokens,
       usageSource: 'estimated',
@@ -233,7 +223,7 @@ describe('a client that leaves', () => {
     const { headers } = await call.answer
     expect(await usageEventOf(platform, headers['x-request-id'])).toMatchObject({
       ...cancelled,
-      ...nothing,
+      ...noUsage,
       inputTokens: 10,
       outputTokens: seenTokens,
       usageSource: 'estimated',
@@ -249,7 +239,7 @@ describe('a client that leaves', () => {
     await mock.waitForAbort(({ model }) => model === 'mock/held-3')
     const [event, ...others] = await eventsOf(organizationId, 1)
     expect(others).toEqual([])
-    expect(event).toMatchObject({ ...cancelled, ...nothing, inputTokens: 10, ...costing(20_000n) })
+    expect(event).toMatchObject({ ...cancelled, ...noUsage, inputTokens: 10, ...costing(20_000n) })
   })
 
   test('while a document is made pays for all of it, as the provider tells', async () => {
@@ -265,7 +255,7 @@ describe('a client that leaves', () => {
     expect(request?.aborted).toBe(false)
     expect(event).toMatchObject({
       ...cancelled,
-      ...nothing,
+      ...noUsage,
       inputTokens: 10,
       outputTokens: ECHO_TOKENS,
       usageSource: 'provider',
@@ -283,7 +273,7 @@ describe('a client that leaves', () => {
     await mock.waitForAbort(({ model }) => model === 'mock/held-5')
     expect(await usageEventOf(platform, headers['x-request-id'])).toMatchObject({
       ...cancelled,
-      ...nothing,
+      ...noUsage,
       inputTokens: 10,
       characters: 40,
       usageSource: 'estimated',
@@ -305,8 +295,8 @@ async function eventsOf(organizationId: string, count: number) {
 }
 
 describe('a failure', () => {
-  const free = { ...nothing, usageSource: 'none', providerCostNanos: 0n, billableCostNanos: 0n, priceVersion: null }
-  const ofInput = { ...nothing, inputTokens: 10, usageSource: 'estimated', ...costing(20_000n) }
+  const free = { ...noUsage, usageSource: 'none', providerCostNanos: 0n, billableCostNanos: 0n, priceVersion: null }
+  const ofInput = { ...noUsage, inputTokens: 10, usageSource: 'estimated', ...costing(20_000n) }
   const told = (statusCode: number, errorType: string, errorCode: string) => ({
     status: 'error',
     statusCode,
@@ -405,7 +395,7 @@ describe('a failure', () => {
 })
 
 describe('prices and keys', () => {
-  const plain = { ...nothing, inputTokens: 10, outputTokens: ECHO_TOKENS }
+  const plain = { ...noUsage, inputTokens: 10, outputTokens: ECHO_TOKENS }
 
   test('a model without a price of the operator’s has the known one', async () => {
     const event = await settle('/chat/completions', chat('openai/gpt-4o'))

@@ -5,24 +5,13 @@ import { describe, expect, test } from 'vitest'
 import { knownProviders, licenceText, makePrices } from '../../../prices/make-prices.ts'
 import { costNanos } from './cost.ts'
 import { openPrices, type Price, priceFrom, PriceOverride } from './prices.ts'
-import type { Usage } from '@platform/ai-protocols/usage'
+import { noUsage, type Usage } from '@platform/ai-protocols/usage'
 
 const prices = openPrices()
 const providers = knownProviders()
 const read = (name: string) => readFileSync(new URL(name, import.meta.url), 'utf8')
 
-const nothing: Usage = {
-  inputTokens: 0,
-  cacheReadTokens: 0,
-  cacheWriteTokens: 0,
-  inputAudioTokens: 0,
-  outputTokens: 0,
-  reasoningTokens: 0,
-  outputAudioTokens: 0,
-  audioSeconds: 0,
-  characters: 0,
-}
-const used = (usage: Partial<Usage>): Usage => ({ ...nothing, ...usage })
+const used = (usage: Partial<Usage>): Usage => ({ ...noUsage, ...usage })
 
 /** Dollars by the package itself, which wants totals where we have disjoint buckets; undefined where it knows no model. */
 function dollarsOf(usage: Usage, model: string, providerId: string, timestamp: Date): number | undefined {

@@ -153,7 +153,11 @@ describe('an address in a body', () => {
 describe('what an account at the provider keeps', () => {
   const tool = (fields: object) => ({ input: 'x', tools: [fields] })
   const kept: [param: string, path: string, body: object][] = [
-    ['messages[0].content[0].file.file_id', '/chat/completions', messages({ type: 'file', file: { file_id: 'file_1' } })],
+    [
+      'messages[0].content[0].file.file_id',
+      '/chat/completions',
+      messages({ type: 'file', file: { file_id: 'file_1' } }),
+    ],
     [
       'messages[0].audio',
       '/chat/completions',
