@@ -211,7 +211,7 @@ describe('a cost', () => {
     .map((rates) => ({ version: 'v', rates, audioSecondsMin: 0 }))
 
   test('rises with each bucket, or stays, where tiers are dearer than what is below them', () => {
-    const bucket = fc.constantFrom(...(Object.keys(nothing) as (keyof Usage)[]))
+    const bucket = fc.constantFrom(...(Object.keys(noUsage) as (keyof Usage)[]))
     fc.assert(
       fc.property(anyPrice, anyUsage, bucket, fc.nat(500_000), (price, usage, name, more) => {
         expect(costNanos(price, { ...usage, [name]: usage[name] + more })).toBeGreaterThanOrEqual(
@@ -232,7 +232,7 @@ describe('a cost', () => {
     expect(costNanos(price, used({ inputTokens: 1 }))).toBe(1n) // 0.4
     expect(costNanos(price, used({ inputTokens: 1, outputTokens: 1 }))).toBe(1n) // 0.8
     expect(costNanos(price, used({ inputTokens: 3, outputTokens: 2 }))).toBe(2n) // 2.0
-    expect(costNanos(price, nothing)).toBe(0n)
+    expect(costNanos(price, noUsage)).toBe(0n)
   })
 
   test('of cached, audio and reasoning tokens is that of plain ones, unless they have a rate of their own, and 0 is one', () => {
@@ -265,7 +265,7 @@ describe('a cost', () => {
 
   test('has the price of the request, of audio by the hour and of spoken characters', () => {
     const price = priceFrom({ requests_kcount: 5, input_audio_hours: 0.36, input_mchars: 15 })
-    expect(costNanos(price, nothing)).toBe(5_000_000n)
+    expect(costNanos(price, noUsage)).toBe(5_000_000n)
     expect(costNanos(price, used({ audioSeconds: 0.5 }))).toBe(5_050_000n)
     expect(costNanos(price, used({ characters: 1_000 }))).toBe(20_000_000n)
   })
