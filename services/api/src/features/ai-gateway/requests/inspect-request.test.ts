@@ -74,6 +74,17 @@ describe('an address in a body', () => {
     ['frame_images[0].image_url.url', '/videos', (url) => ({ prompt, frame_images: [{ image_url: { url } }] })],
     ['input_references[0].image_url.url', '/videos', (url) => ({ prompt, input_references: [{ image_url: { url } }] })],
     ['video.uri', '/videos', (url) => ({ prompt, video: { uri: url } })],
+    ['image_url', '/videos', (url) => ({ prompt, image_url: url })],
+    [
+      'messages[0].content[0].file.file_data',
+      '/chat/completions',
+      (url) => messages({ type: 'file', file: { file_data: url } }),
+    ],
+    [
+      'tools[0].input_image_mask.image_url',
+      '/responses',
+      (url) => ({ input: 'x', tools: [{ type: 'image_generation', input_image_mask: { image_url: url } }] }),
+    ],
   ]
   const unsupported = (param: string) => ({
     status: 400,
@@ -96,6 +107,20 @@ describe('an address in a body', () => {
       expect([url, answer]).toMatchObject([url, unsupported(param)])
       expect(sent).toBeUndefined()
     }
+  })
+
+  test('may stand beside the sound of a transcription', async () => {
+    const sound = { data: Buffer.from('RIFF').toString('base64'), format: 'wav' }
+    const transcribe = (model: string, url: string) =>
+      ask('/audio/transcriptions', { model, input_audio: sound, file_url: url })
+    const from = mock.ledger.length
+    const refused = [
+      await transcribe('careful/model', 'https://sounds.example/a.wav'),
+      await transcribe('fetching/model', 'http://169.254.169.254/a.wav'),
+    ]
+    for (const { answer } of refused) expect(answer).toMatchObject(unsupported('file_url'))
+    expect(mock.ledger).toHaveLength(from)
+    expect((await transcribe('fetching/model', 'https://sounds.example/a.wav')).answer.status).toBe(200)
   })
 
   test.each(places.filter(([param]) => param !== 'tools[0].server_url'))(
@@ -182,6 +207,13 @@ describe('what an account at the provider keeps', () => {
     ['conversation', '/responses', { input: 'x', conversation: 'conv_1' }],
     ['conversation', '/responses', { input: 'x', conversation: { id: 'conv_1' } }],
     ['prompt', '/responses', { prompt: { id: 'pmpt_1' } }],
+    [
+      'audio.voice',
+      '/chat/completions',
+      { messages: [{ role: 'user', content: 'x' }], audio: { voice: { id: 'voice_1' } } },
+    ],
+    ['input_references[0].file_id', '/videos', { prompt: 'x', input_references: [{ file_id: 'file_1' }] }],
+    ['input_reference.file_id', '/videos', { prompt: 'x', input_reference: { file_id: 'file_1' } }],
   ]
 
   test.each(kept)(
@@ -195,7 +227,7 @@ describe('what an account at the provider keeps', () => {
       })
       expect(refused.sent).toBeUndefined()
       const passed = await ask(path, asked, keyed)
-      expect(passed.answer.status).toBe(200)
+      expect(passed.answer.status).toBe(path === '/videos' ? 202 : 200)
       expect(passed.sent?.headers.authorization).toBe('Bearer sk-own')
       expect(passed.sent?.body).toMatchObject(body)
     },

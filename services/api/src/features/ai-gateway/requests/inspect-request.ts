@@ -1,82 +1,82 @@
 import { paramOf } from '@platform/ai-protocols/fault'
 import { AiError } from '@platform/errors/ai-error'
 
-/** Members of a body in which messages and items stand, whose texts are for the model. */
-const TEXT_MEMBERS = ['messages', 'input', 'prompt'] as const
 /** Members in which pictures and videos stand: a text that looks like an address is one, whatever it is called. */
-const MEDIA_MEMBERS = ['image', 'images', 'frame_images', 'input_references', 'video'] as const
+const MEDIA_MEMBERS = new Set(['image', 'images', 'frame_images', 'input_references', 'video'])
 /**
- * Members that hold schemas, whose properties may be called anything, and what earlier answers cited and opened: nothing in them is
- * fetched or looked up.
+ * Members that hold schemas, whose properties may be called anything, the caller's own notes, and what earlier answers cited and
+ * opened: nothing in them is fetched or looked up.
  */
-const PASSED_OVER = new Set(['parameters', 'input_schema', 'annotations', 'action'])
+const PASSED_OVER = new Set(['parameters', 'input_schema', 'schema', 'metadata', 'annotations', 'action'])
 const DEPTH_MAX = 10
 
 type Fields = Readonly<Record<string, unknown>>
 const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null
 
-/** Looks at a member of an object, or at an item of an array by its index. */
-type Visit = (name: string | number, value: unknown, parent: Fields) => boolean
+/** Looks at a member of an object; an item of an array goes by the name of the array. */
+type Visit = (name: string, value: unknown, parent: Fields) => boolean
 
 /**
  * Visits each member of JSON, with its name. Stops and returns the path for which `visit` is true, or nothing. Nearly no body has
  * one, so no path is put together before.
  */
-function findPath(value: unknown, visit: Visit, depth = 0): (string | number)[] | undefined {
-  if (!isFields(value) || depth > DEPTH_MAX) return undefined
+function findPath(value: Fields, visit: Visit, name = '', depth = 0): (string | number)[] | undefined {
+  if (depth > DEPTH_MAX) return undefined
   if (Array.isArray(value)) {
     for (let n = 0; n < value.length; n++) {
-      const found = look(n, value[n], value, visit, depth)
-      if (found) return found
+      const at = look(n, name, value[n], value, visit, depth)
+      if (at) return at
     }
     return undefined
   }
-  for (const name of Object.keys(value)) {
-    const found = look(name, value[name], value, visit, depth)
-    if (found) return found
+  for (const key of Object.keys(value)) {
+    const at = look(key, key, value[key], value, visit, depth)
+    if (at) return at
   }
   return undefined
 }
 
-function look(name: string | number, member: unknown, parent: Fields, visit: Visit, depth: number) {
-  if (visit(name, member, parent)) return [name]
-  if (!isFields(member) || PASSED_OVER.has(String(name))) return undefined
-  const found = findPath(member, visit, depth + 1)
-  return found && [name, ...found]
+function look(key: string | number, name: string, member: unknown, parent: Fields, visit: Visit, depth: number) {
+  if (visit(name, member, parent)) return [key]
+  if (!isFields(member) || PASSED_OVER.has(name)) return undefined
+  const found = findPath(member, visit, name, depth + 1)
+  return found && [key, ...found]
 }
 
 const unsupportedUrl = (param: string): AiError =>
   new AiError(400, 'invalid_request_error', 'unsupported_url', 'Expected a data: URL or an https: address', { param })
 
-/** True of a member that names an address: `url`, `image_url`, `file_uri` and their like. */
-const isNamedAddress = (name: string | number, value: unknown): value is string =>
-  typeof value === 'string' && /(^|_)ur[il]$/.test(String(name))
+/** The beginning of an address, but of none that has the content in it. */
+const SCHEME = /^[a-z][a-z0-9+.-]*:\//i
 
-const looksLikeAddress = (name: string | number, value: unknown): value is string =>
-  isNamedAddress(name, value) || (typeof value === 'string' && /^[a-z][a-z0-9+.-]*:\//i.test(value))
+/** True of a member that names an address: `url`, `image_url`, `file_uri` and their like, and content that is an address instead. */
+const isNamedAddress = (name: string, value: unknown): value is string =>
+  typeof value === 'string' &&
+  (/(^|_)ur[il](\[\])?$/.test(name) || ((name === 'file_data' || name === 'data') && SCHEME.test(value)))
+
+const looksLikeAddress = (name: string, value: unknown): value is string =>
+  isNamedAddress(name, value) || (typeof value === 'string' && SCHEME.test(value))
 
 /**
  * The first member that names an address which somebody would have to fetch; undefined where all content is in the body.
  * Throws AiError for an address that is neither `data:` nor `https:`.
  */
 export function findUrlParam(body: Fields): string | undefined {
-  const { tools } = body
-  const servers = Array.isArray(tools)
-    ? tools.map((tool) => (isFields(tool) ? { server_url: tool['server_url'] } : undefined))
-    : undefined
-  const parts = [
-    ...TEXT_MEMBERS.map((name) => ({ part: { [name]: body[name] }, isAddress: isNamedAddress })),
-    ...MEDIA_MEMBERS.map((name) => ({ part: { [name]: body[name] }, isAddress: looksLikeAddress })),
-    { part: { tools: servers }, isAddress: isNamedAddress },
-  ]
   let fetched: string | undefined
-  for (const { part, isAddress } of parts) {
-    const refused = findPath(part, (name, value) => isAddress(name, value) && !/^(data:|https:\/\/)/i.test(value))
+  for (const [member, value] of Object.entries(body)) {
+    if (typeof value !== 'string' && !isFields(value)) continue
+    const isAddress = MEDIA_MEMBERS.has(member) ? looksLikeAddress : isNamedAddress
+    const part = { [member]: value }
+    const refused = findPath(part, (name, text) => isAddress(name, text) && !/^(data:|https:\/\/)/i.test(text))
     if (refused) throw unsupportedUrl(paramOf(refused))
-    const found = findPath(part, (name, value) => isAddress(name, value) && /^https:/i.test(value))
-    if (found) fetched ??= paramOf(found)
+    fetched ??= found(part, (name, text) => isAddress(name, text) && /^https:/i.test(text))
   }
   return fetched
+}
+
+function found(part: Fields, visit: Visit): string | undefined {
+  const path = findPath(part, visit)
+  return path && paramOf(path)
 }
 
 const ACCOUNT_MEMBERS = new Set([
@@ -96,18 +96,14 @@ const ACCOUNT_MEMBERS = new Set([
 export function findAccountParam(body: Fields): string | undefined {
   for (const name of ['conversation', 'prompt'])
     if (isFields(body[name]) || (name === 'conversation' && typeof body[name] === 'string')) return name
-  for (const name of ['messages', 'input', 'tools', 'tool_resources', 'image', 'images'] as const) {
-    const found = findPath({ [name]: body[name] }, (member, value, parent) => {
-      if (value == null) return false
-      if (ACCOUNT_MEMBERS.has(String(member))) return true
-      if (member === 'type' && value === 'item_reference') return true
-      // An earlier spoken answer of an assistant, by id.
-      if (member === 'audio' && isFields(value) && typeof value['id'] === 'string') return true
-      return member === 'container' && typeof value === 'string' && parent['type'] === 'code_interpreter'
-    })
-    if (found) return paramOf(found)
-  }
-  return undefined
+  return found(body, (member, value, parent) => {
+    if (value == null) return false
+    if (ACCOUNT_MEMBERS.has(member)) return true
+    if (member === 'type' && value === 'item_reference') return true
+    // An earlier spoken answer of an assistant, or a voice that somebody made, by id.
+    if ((member === 'audio' || member === 'voice') && isFields(value) && typeof value['id'] === 'string') return true
+    return member === 'container' && typeof value === 'string' && parent['type'] === 'code_interpreter'
+  })
 }
 
 export const unsupportedParameter = (param: string, message: string): AiError =>

@@ -18,9 +18,15 @@ const malformed = (message: string) =>
 
 /**
  * Reads `multipart/form-data` with one file, which goes to disk. Throws AiError for a form that is malformed, too large or has
- * another file; then nothing is left of it.
+ * another file, and what `take` throws; then nothing is left of it.
+ *
+ * take: told of the memory that the fields need, in bytes.
  */
-export async function readAudioForm(incoming: IncomingMessage, bytesMax: number): Promise<AudioForm> {
+export async function readAudioForm(
+  incoming: IncomingMessage,
+  bytesMax: number,
+  take: (bytes: number) => void,
+): Promise<AudioForm> {
   const fields: [string, string][] = []
   let opening: Promise<UploadedAudio> | undefined
   /** What is being written: the body is not read faster. */
@@ -38,8 +44,13 @@ export async function readAudioForm(incoming: IncomingMessage, bytesMax: number)
   }
   parser
     .on('field', (name, value, isNameCut, isValueCut) => {
-      if (isNameCut || isValueCut) fail(malformed(`A field of the form is longer than ${FIELD_BYTES_MAX} bytes`))
-      else fields.push([name, value])
+      if (isNameCut || isValueCut) return fail(malformed(`A field of the form is longer than ${FIELD_BYTES_MAX} bytes`))
+      try {
+        take(Buffer.byteLength(name) + Buffer.byteLength(value))
+        fields.push([name, value])
+      } catch (error) {
+        fail(error)
+      }
     })
     .on('fieldsLimit', () => fail(malformed(`The form has more than ${FIELDS_MAX} fields`)))
     .on('file', (name, stream, fileName, _encoding, type) => {

@@ -1,6 +1,6 @@
 import { ValidationFailed } from '@platform/errors/api-error'
 import { checkChatRequest } from '@platform/ai-protocols/chat-request'
-import type { Fault } from '@platform/ai-protocols/fault'
+import { type Fault, paramOf } from '@platform/ai-protocols/fault'
 import { checkResponsesRequest } from '@platform/ai-protocols/responses-request'
 import { checkSpeechRequest } from '@platform/ai-protocols/speech-request'
 import { requestTextBytes } from '@platform/ai-protocols/text-bytes'
@@ -28,7 +28,7 @@ const MESSAGE_LENGTH_MAX = 1_000
 /** The 422 of a body that has not the shape of the operation. */
 export function invalidBody({ path, message }: Fault): ValidationFailed {
   const property = path.map((part) => `/${String(part)}`).join('')
-  const where = path.length === 0 ? 'The body' : path.join('.')
+  const where = path.length === 0 ? 'The body' : paramOf(path)
   return new ValidationFailed('body', [
     {
       property,

@@ -52,7 +52,7 @@ function decodedAudio({ input_audio: audio }: Fields): UploadedAudio {
   const { data, format } = audio as { data: string; format: string }
   const bytes = Buffer.from(data, 'base64')
   // Node decodes what it can and leaves out the rest.
-  if (bytes.length === 0 || !/^[A-Za-z0-9+/\s_-]*={0,2}\s*$/.test(data))
+  if (bytes.length === 0 || !/^[A-Za-z0-9+/\s_-]*={0,2}$/.test(data.trimEnd()))
     throw invalidBody({ path: ['input_audio', 'data'], message: 'must be base64' })
   if (!/^[A-Za-z0-9]{1,16}$/.test(format))
     throw invalidBody({ path: ['input_audio', 'format'], message: 'must be the name of a format, such as wav' })
@@ -84,7 +84,7 @@ export const readTranscription: ReadRequest = (call) => {
     }
     requireSize(incoming, BODY_BYTES_MAX)
     requireType(incoming, types)
-    const form = await readAudioForm(incoming, BODY_BYTES_MAX)
+    const form = await readAudioForm(incoming, BODY_BYTES_MAX, take)
     file = form.file
     const body = byName(form.fields)
     call.describe(body)
