@@ -152,7 +152,9 @@ function refusal(
   message = `Mock answers ${status}`,
   headers: Record<string, string> = {},
 ): MockAnswer {
-  const [type, code] = kinds[status] ?? ['server_error', null]
+  const [type, codeOfStatus] = kinds[status] ?? ['server_error', null]
+  // OpenAI's own answer to a path that it does not have has no code.
+  const code = message.startsWith('Invalid URL') ? null : codeOfStatus
   const error = { type: anthropicKinds[status] ?? 'api_error', message }
   return protocol === 'anthropic'
     ? documentOf(status, { type: 'error', error, request_id: 'req_mock' }, headers)
@@ -227,6 +229,7 @@ function brokenJson({ frames, isStream, ...answer }: MockAnswer): MockAnswer {
 /** An answer as its model's name bends it. */
 function bend(answer: MockAnswer, steering: string): MockAnswer {
   const { frames, isStream } = answer
+  const isEvents = isStream && !answer.contentType.startsWith('audio/')
   switch (steering) {
     case 'stall-mid':
     case 'cut-mid':
@@ -236,10 +239,10 @@ function bend(answer: MockAnswer, steering: string): MockAnswer {
       return brokenJson(answer)
     case 'bad-sse': {
       const html = [{ bytes: Buffer.from(`${HTML}\xff`, 'latin1'), text: '' }]
-      return { ...answer, contentType: isStream ? answer.contentType : 'text/html', frames: html }
+      return { ...answer, contentType: isEvents ? answer.contentType : 'text/html', frames: html }
     }
     case 'error-mid': {
-      if (!isStream) {
+      if (!isEvents) {
         const error = { message: 'The model failed midway', type: 'server_error', param: null, code: 'server_error' }
         return documentOf(200, { error })
       }

@@ -248,7 +248,7 @@ test('an error of the upstream is seen, and ends the chunks', () => {
   push(say(start))
   expect(failure()).toBeUndefined()
   expect(push(say({ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }))).toEqual([])
-  expect(failure()).toEqual({ type: 'overloaded_error', message: 'Overloaded' })
+  expect(failure()).toEqual({ type: 'overloaded_error', message: 'Overloaded', isUnreadable: false })
   expect(push(say(textDelta('a')))).toEqual([])
   expect(isComplete()).toBe(false)
 })
@@ -256,7 +256,7 @@ test('an error of the upstream is seen, and ends the chunks', () => {
 test('an event that is no JSON is a failure', () => {
   const { push, failure } = translator()
   expect(push({ data: '{"type":' })).toEqual([])
-  expect(failure()?.type).toBe('api_error')
+  expect(failure()).toMatchObject({ type: 'api_error', isUnreadable: true })
 })
 
 test('a stream is complete with its last event only', () => {

@@ -145,6 +145,8 @@ export interface ChatChunk {
 interface StreamFailure {
   type: string
   message: string
+  /** True of an event that is no JSON, of which this says so. */
+  isUnreadable: boolean
 }
 
 /** Turns the events of a streamed message into chunks. */
@@ -298,7 +300,11 @@ export function createChatChunkTranslator({
       }
       case 'error': {
         const error = memberOf(event, 'error')
-        failure = { type: textOf(error, 'type') ?? 'api_error', message: textOf(error, 'message') ?? '' }
+        failure = {
+          type: textOf(error, 'type') ?? 'api_error',
+          message: textOf(error, 'message') ?? '',
+          isUnreadable: false,
+        }
         return []
       }
       default:
@@ -311,7 +317,7 @@ export function createChatChunkTranslator({
       if (data === undefined || isComplete || failure !== undefined) return []
       const event = readEvent(data)
       if (event === undefined) {
-        failure = { type: 'api_error', message: 'The upstream sent an event that is not JSON' }
+        failure = { type: 'api_error', message: 'The upstream sent an event that is not JSON', isUnreadable: true }
         return []
       }
       return translate(event)

@@ -11,7 +11,7 @@ export type AiErrorType =
 
 /**
  * A failure in the words of the AI gateway. code: what clients branch on. param: the member of the request that is to blame,
- * as `messages.0.role`.
+ * as `messages[0].role`.
  */
 export class AiError extends ApiError {
   readonly type: AiErrorType

@@ -94,7 +94,7 @@ test('the AI gateway nests message, type, param and code (A §7, D21)', () => {
     found: null,
   }
   expect(render('ai-gateway', new ValidationFailed('body', [failure])).body).toMatchObject({
-    error: { param: 'messages.0.role' },
+    error: { param: 'messages[0].role' },
   })
 })
 

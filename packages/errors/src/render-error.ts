@@ -83,13 +83,22 @@ export interface AiFailure {
   code: string | null
 }
 
+/** A JSON pointer as OpenAI's API writes it: `messages[0].role`; null for the whole document. */
+function paramOf(pointer: string): string | null {
+  const param = pointer
+    .replaceAll(/\/(\d+)(?=\/|$)/g, '[$1]')
+    .replaceAll('/', '.')
+    .slice(1)
+  return param === '' ? null : param
+}
+
 /** What an answer, a stream or a usage event of the AI gateway says of a failure. Nothing of an unforeseen one shows. */
 export function describeAiFailure(thrown: unknown): AiFailure & { status: number } {
   const error = known(thrown)
   const { status, message } = error
   if (error instanceof AiError) return { status, message, type: error.type, param: error.param, code: error.code }
   const [type, code] = aiKinds[status] ?? ['api_error', null]
-  const param = error instanceof ValidationFailed ? error.failures[0].property.slice(1).replaceAll('/', '.') : null
+  const param = error instanceof ValidationFailed ? paramOf(error.failures[0].property) : null
   return { status, message, type, param, code: error instanceof Forbidden ? error.reason : code }
 }
 

@@ -39,9 +39,9 @@ const ThrottleBody = z
 const AiErrorBody = z
   .object({
     error: z.object({
-      message: shown('messages.0.role: Required'),
+      message: shown('messages[0].role must be a string'),
       type: shown('invalid_request_error'),
-      param: shown('messages.0.role')
+      param: shown('messages[0].role')
         .nullable()
         .openapi({ description: 'The member of the request that is to blame.' }),
       code: shown('invalid_value').nullable().openapi({ description: 'What programs branch on.' }),
@@ -55,6 +55,7 @@ const descriptions: Record<number, string> = {
   402: 'Refused for billing reasons',
   403: 'The token lacks the scope, or the actor may not reach the resource',
   404: 'The resource is missing or out of reach',
+  408: 'The body did not arrive in time',
   409: 'Conflict with what exists',
   413: 'The body is too large',
   422: 'The request does not have the documented shape',

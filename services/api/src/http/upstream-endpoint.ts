@@ -19,11 +19,11 @@ interface UpstreamSpec<P extends Record<string, PathParam>> {
   description: string
   scope: ApiScope
   params?: P
-  /** The headers that mean something to it. */
+  /** Request headers that the operation reads. */
   headers: z.ZodObject
   body?: Content
   returns: { status: 200 | 202; content: Content; headers?: Record<string, { description: string }> }
-  /** Statuses beyond 401, 403, 429, 500 and 503. */
+  /** Statuses beyond 401, 403, 429, 500, 503 and, with a body, 408. */
   fails: readonly (400 | 404 | 409 | 413 | 422)[]
   /** Reads the request and answers it, on the raw response or with a reply. */
   answer: (call: { exchange: Exchange; actor: Actor; params: { [name in keyof P]: string } }) => Promise<Reply | Sent>
@@ -62,7 +62,7 @@ export function upstreamEndpoint<P extends Record<string, PathParam> = Record<st
         },
         content,
       },
-      ...failureResponses([401, 403, 429, 500, 503, ...spec.fails], path),
+      ...failureResponses([401, 403, 429, 500, 503, ...(spec.body ? [408] : []), ...spec.fails], path),
     },
   })
   return {

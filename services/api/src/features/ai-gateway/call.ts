@@ -124,6 +124,9 @@ export class Call {
     this.isLost = true
   }
 
+  /** True while the client is there. */
+  readonly isWaitedFor = (): boolean => !this.hasLeft
+
   /** Nothing is under way any more. */
   release(): void {
     this.outgoing.off('close', this.#onClose)
@@ -184,7 +187,7 @@ export class Call {
       callerEndUserId: this.endUser,
       modelRequested: this.modelRequested,
       modelServed: this.modelServed,
-      provider: route?.provider.id ?? null,
+      provider: route?.provider.id ?? this.attempts.at(-1)?.provider ?? null,
       providerAttempts: this.attempts,
       operation: this.operation,
       status,

@@ -81,7 +81,7 @@ describe.each(inferring)('%s', (path, right) => {
       ],
       [await ask(owner.token, foreign, '{'), 400, 'invalid_request_error', 'invalid_json', null],
       [await ask(owner.token, foreign, '\xff'), 400, 'invalid_request_error', 'invalid_json', null],
-      [await ask(owner.token, foreign, '[]'), 422, 'invalid_request_error', 'invalid_value', ''],
+      [await ask(owner.token, foreign, '[]'), 422, 'invalid_request_error', 'invalid_value', null],
       [await ask(owner.token, foreign, '{}'), 422, 'invalid_request_error', 'invalid_value', 'model'],
       [
         await ask(owner.token, { ...json, 'x-organization-id': 'acme' }, JSON.stringify(right)),
@@ -91,7 +91,7 @@ describe.each(inferring)('%s', (path, right) => {
         'X-Organization-Id',
       ],
       [await ask(owner.token, foreign, JSON.stringify(right)), 404, 'invalid_request_error', 'not_found', null],
-      [await ask(withheld.token, json, JSON.stringify(right)), 403, 'permission_error', 'access_denied', null],
+      [await ask(withheld.token, json, JSON.stringify(right)), 403, 'permission_error', 'product_required', null],
       [await ask(owner.token, json, JSON.stringify(right)), 404, 'invalid_request_error', 'model_not_found', 'model'],
     ] as const
     for (const [n, [answer, status, type, code, param]] of steps.entries()) {

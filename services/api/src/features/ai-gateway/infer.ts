@@ -68,9 +68,10 @@ async function serve(admitted: Admitted, served: Served): Promise<Sent> {
     call.isLost = true
     if (!(error instanceof EndedEarly)) throw error
     const { told, failure } = error
-    const estimate = { inputBytes, usageSoFar: told.usageSoFar, outputBytes: told.outputBytes }
-    if (failure) call.settle({ status: 'error', statusCode: 200, failure, estimate })
-    else call.settle({ status: 'cancelled', statusCode: CLIENT_LEFT, estimate })
+    const { usage, usageSoFar, outputBytes } = told
+    const end = { usage, estimate: { inputBytes, usageSoFar, outputBytes } }
+    if (failure) call.settle({ status: 'error', statusCode: 200, failure, ...end })
+    else call.settle({ status: 'cancelled', statusCode: CLIENT_LEFT, ...end })
     return failure ? { sent: 200, failure } : { sent: CLIENT_LEFT }
   } finally {
     served.release()
@@ -91,6 +92,7 @@ export function infer(
     const dispatching = {
       organizationId: placement.organizationId,
       signal: call.signal,
+      isWaitedFor: call.isWaitedFor,
       isWhole: request.answer === 'whole',
       mayRepeatLost: true,
       attempts: call.attempts,

@@ -2,6 +2,7 @@ import { AiError } from '@platform/errors/ai-error'
 import type { Deps } from '../../deps.ts'
 import { findProviderKeys } from '../ai-governance/provider-keys.ts'
 import type { CountedUnit, Price } from '../ai-governance/prices.ts'
+import { keyedRoutes, mayUse } from './providers/choose-routes.ts'
 import type { Model, Route } from './providers/model.ts'
 import type { Placement } from './place-call.ts'
 
@@ -50,16 +51,12 @@ function shownModel(deps: Pick<Deps, 'ai' | 'now'>, { routes, modalities, ...mod
   }
 }
 
-/** The models that somebody has a key for: the operator or the organization, `local/*` always. */
-async function usableModels(
-  deps: Pick<Deps, 'ai' | 'db' | 'sealer'>,
-  { organizationId, hasKeys }: Placement,
-): Promise<Model[]> {
+/** The models that the organization can call, with the routes that it can take: `local/*` always. */
+async function usableModels(deps: Pick<Deps, 'ai' | 'db' | 'sealer'>, placement: Placement): Promise<Model[]> {
+  const { organizationId, hasKeys } = placement
   const ownKeys = hasKeys ? await findProviderKeys(deps, organizationId) : new Map<string, string>()
-  const isUsable = ({ provider: { id, driver, operatorKey } }: Route) =>
-    driver === 'local' || operatorKey !== undefined || ownKeys.has(id)
   return [...deps.ai.catalog.models.values()].flatMap((model) => {
-    const routes = model.routes.filter(isUsable)
+    const routes = keyedRoutes(model, ownKeys).filter(mayUse(placement))
     return routes.length === 0 ? [] : [{ ...model, routes }]
   })
 }

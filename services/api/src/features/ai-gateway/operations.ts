@@ -1,4 +1,4 @@
-import type { RoutePreferences } from './providers/choose-routes.ts'
+import type { ProviderChoice } from '@platform/ai-protocols/fault'
 import type { SentForm } from './requests/audio-form.ts'
 import type { UploadedAudio } from './requests/uploaded-audio.ts'
 
@@ -17,7 +17,7 @@ export interface InferenceRequest {
   /** Of a transcription: the file, and the form for a provider. */
   audio: { file: UploadedAudio; formFor(model: string): SentForm } | undefined
   answer: AnswerKind
-  preferences: RoutePreferences | undefined
+  preferences: ProviderChoice | undefined
   /** Bytes of the text that it sends. */
   textBytes: number
 }

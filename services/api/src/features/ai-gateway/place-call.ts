@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
-import { BadRequest, Forbidden, InvalidToken, NotFound } from '@platform/errors/api-error'
+import { AiError } from '@platform/errors/ai-error'
+import { BadRequest, InvalidToken, NotFound } from '@platform/errors/api-error'
 import { askedRows, batchByTurn } from '@platform/runtime/batch-by-turn'
 import type { Db } from '@platform/runtime/database'
 import { preparedOnce } from '@platform/runtime/prepared-once'
@@ -22,7 +23,8 @@ export const placementHeaders = z.object({
   'X-Organization-Id': id.optional().openapi({
     description: "The organization that a user's call belongs to; needed by users of several organizations.",
   }),
-  'OpenAI-Organization': id
+  'OpenAI-Organization': z
+    .string()
     .optional()
     .openapi({ description: 'The same, as the `openai` package sends it; read where `X-Organization-Id` is absent.' }),
   'X-Application-Id': id.optional().openapi({
@@ -92,18 +94,24 @@ const findPlacement = preparedOnce((db: Db) => {
   )
 })
 
+/** What the `openai` package sends may be the name of an organization at OpenAI, which is none here. */
+function openAiOrganization({ 'OpenAI-Organization': named }: Headers): string | undefined {
+  if (named !== undefined && !id.safeParse(named).success) throw new NotFound('Organization')
+  return named
+}
+
 /**
  * The organization and application of a call (D78). A key's or Function's is its application's; a user's is what the headers
  * name, or the only organization there is.
  *
  * Throws NotFound and Forbidden by D17, BadRequest for a user of several organizations who names none, and Forbidden where the
- * organization has no access to the product (D91).
+ * organization has no access to the product (D91), as AiError.
  */
 export async function placeCall(
   { deps, actor }: { deps: Pick<Deps, 'db'>; actor: Actor },
   headers: Headers,
 ): Promise<Placement> {
-  const organizationId = headers['X-Organization-Id'] ?? headers['OpenAI-Organization'] ?? null
+  const organizationId = headers['X-Organization-Id'] ?? openAiOrganization(headers) ?? null
   const applicationId = headers['X-Application-Id'] ?? null
   const userId = actor.kind === 'user' ? actor.userId : null
   const row = await findPlacement(deps.db)(
@@ -126,7 +134,7 @@ export async function placeCall(
     if (applicationId !== null && row.applicationOrganizationId !== row.organizationId)
       throw new NotFound('Application')
   }
-  if (row.isWithheld) throw new Forbidden(noAccess('ai-gateway'))
+  if (row.isWithheld) throw new AiError(403, 'permission_error', 'product_required', noAccess('ai-gateway'))
   const { isEntitled, hasKeys } = row
   return { organizationId: row.organizationId, applicationId: row.applicationId, isEntitled, hasKeys }
 }

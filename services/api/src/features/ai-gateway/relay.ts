@@ -6,7 +6,7 @@ import { mediaTypeOf } from '@platform/service/read-body'
 import { ClientLeft, ShuttingDown, TookTooLong } from './abort-reasons.ts'
 import type { Served } from './providers/dispatch.ts'
 import type { UpstreamAnswer } from './providers/upstream-client.ts'
-import { BrokenStream, type StreamProtocol } from './providers/stream-reader.ts'
+import { BrokenStream, FailedMidway, type StreamProtocol } from './providers/stream-reader.ts'
 import type { AiTimings } from './providers/timings.ts'
 import { shuttingDown, upstreamError, upstreamTimeout } from './providers/upstream-failure.ts'
 
@@ -53,12 +53,13 @@ const isDocument = ({ contentType }: UpstreamAnswer): boolean =>
   /^(text\/|application\/([a-z.+-]*\+)?(json|xml)$)/.test(mediaTypeOf(contentType))
 
 /** An answer of bytes, and the way to end it. */
-export type ServedBytes = Pick<Served, 'answer' | 'abort' | 'route'>
+export type ServedBytes = Pick<Served, 'answer' | 'abort' | 'signal' | 'route'>
 
 const failureOf = (served: Pick<Served, 'route'>, error: unknown): AiError => {
   if (error instanceof AiError) return error
   if (error instanceof ShuttingDown) return shuttingDown()
   if (error instanceof TookTooLong) return upstreamTimeout(served.route)
+  if (error instanceof FailedMidway) return upstreamError(served.route, 'failed in the middle of its answer')
   if (error instanceof BrokenStream) return upstreamError(served.route, 'sent an answer that cannot be read')
   return upstreamError(served.route, 'cut its answer off')
 }
@@ -106,16 +107,24 @@ export async function readWhole(served: Served, timings: AiTimings): Promise<Buf
   return Buffer.concat(chunks)
 }
 
-/** Resolves once more can be written, or the reader has left. */
-function drained(outgoing: ServerResponse): Promise<void> {
+/** Resolves once more can be written, the reader has left, or nobody waits for the answer any more. */
+function drained(outgoing: ServerResponse, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const go = () => {
       outgoing.off('drain', go).off('close', go)
+      signal.removeEventListener('abort', go)
       resolve()
     }
     outgoing.on('drain', go).on('close', go)
-    if (outgoing.destroyed || !outgoing.writableNeedDrain) go()
+    signal.addEventListener('abort', go)
+    if (outgoing.destroyed || signal.aborted || !outgoing.writableNeedDrain) go()
   })
+}
+
+/** Ends an answer with its last bytes; at once where the reader takes none. */
+function endWith(outgoing: ServerResponse, bytes: string): void {
+  if (outgoing.writableNeedDrain) outgoing.destroy()
+  else outgoing.end(bytes)
 }
 
 const streamHeaders = {
@@ -141,14 +150,18 @@ export async function relayEvents(
   outgoing: ServerResponse,
   { headers, protocol, timings, keep }: EventRelay,
 ): Promise<Told> {
-  const { answer, wire, abort, route } = served
+  const { answer, wire, abort, signal, route } = served
   if (mediaTypeOf(answer.contentType) !== 'text/event-stream') {
     abort(new BrokenStream())
     throw upstreamError(route, 'sent no stream of events')
   }
   const reader = wire.openReader()
   const told = (): Told => {
-    const { usage, usageSoFar, outputBytes, responseId } = reader
+    const { usage, outputBytes, responseId } = reader
+    return { usage, outputBytes, responseId }
+  }
+  const toldEarly = (): Told => {
+    const { finalUsage: usage, usageSoFar, outputBytes, responseId } = reader
     return { usage, usageSoFar, outputBytes, responseId }
   }
   outgoing.writeHead(200, { ...headers, ...streamHeaders, 'content-type': 'text/event-stream; charset=utf-8' })
@@ -168,7 +181,7 @@ export async function relayEvents(
       }
       if (piece) {
         ping.refresh()
-        if (!outgoing.write(piece)) await silence.during(drained(outgoing))
+        if (!outgoing.write(piece)) await silence.during(drained(outgoing, signal))
       }
       if (!reader.isOver) continue
       // The connection can be used again once the provider has ended the body, which nobody waits for.
@@ -178,13 +191,13 @@ export async function relayEvents(
     if (!tail) outgoing.end(reader.end())
   } catch (error) {
     if (tail) return told()
-    if (error instanceof ClientLeft || outgoing.destroyed) throw new EndedEarly(told(), undefined)
+    if (error instanceof ClientLeft || outgoing.destroyed) throw new EndedEarly(toldEarly(), undefined)
     abort(new BrokenStream())
-    if (error instanceof BrokenStream && error.before) outgoing.write(error.before)
+    const before = error instanceof BrokenStream && error.before ? error.before.toString('utf8') : ''
     const failure = failureOf(served, error)
     const { message, type, param, code } = describeAiFailure(failure)
-    outgoing.end(protocol.failure({ message, type, param, code }, reader.events))
-    throw new EndedEarly(told(), failure)
+    endWith(outgoing, before + protocol.failure({ message, type, param, code }, reader.events))
+    throw new EndedEarly(toldEarly(), failure)
   } finally {
     clearTimeout(tail)
     clearInterval(ping)
@@ -199,7 +212,7 @@ export async function relayBytes(
   outgoing: ServerResponse,
   { headers, timings, kind }: { headers: Record<string, string>; timings: AiTimings; kind: 'audio' | 'video' },
 ): Promise<Told> {
-  const { answer, abort } = served
+  const { answer, abort, signal } = served
   if (isDocument(answer)) {
     abort(new BrokenStream())
     throw failureOf(served, new BrokenStream())
@@ -210,7 +223,7 @@ export async function relayBytes(
     for await (const chunk of answer.body) {
       silence.touch()
       if (!outgoing.headersSent) outgoing.writeHead(200, { ...headers, 'content-type': contentTypeOf(answer, kind) })
-      if (!outgoing.write(chunk)) await silence.during(drained(outgoing))
+      if (!outgoing.write(chunk)) await silence.during(drained(outgoing, signal))
     }
   } catch (error) {
     if (error instanceof ClientLeft || outgoing.destroyed) throw new EndedEarly(told, undefined)

@@ -4,7 +4,7 @@ import { instant, pathId, shown, text } from '../../http/fields.ts'
 import { asWholeSet, page } from '../../http/pages.ts'
 import { secretBody } from '../../http/validate.ts'
 import { reachOrganization } from '../organizations/reach.ts'
-import { deleteProviderKey, listProviderKeys, setProviderKey } from './provider-keys.ts'
+import { deleteProviderKey, listProviderKeys, PROVIDER_KEY, setProviderKey } from './provider-keys.ts'
 
 const tag = 'AI governance'
 const spec = 'D111'
@@ -27,7 +27,7 @@ const ProviderKey = z
 
 const key = z
   .string()
-  .regex(/^[\x21-\x7e]{1,4096}$/, 'Expected 1 to 4096 printable ASCII characters without spaces')
+  .regex(PROVIDER_KEY, 'Expected 1 to 4096 printable ASCII characters without spaces')
   .openapi({ example: 'sk-example-4fT1x9Qe' })
 
 const ofOrganization = { id: pathId('Organization') }

@@ -1,5 +1,6 @@
+import { PROVIDER_KEY } from '../../ai-governance/provider-keys.ts'
 import { priceFrom } from '../../ai-governance/prices.ts'
-import type { ProviderFile } from './provider-file.ts'
+import { type ProviderFile, WrongProviderFile } from './provider-file.ts'
 import type { Model, Provider } from './model.ts'
 import { localModels, localProvider } from '../local/local-models.ts'
 
@@ -9,7 +10,10 @@ export interface Catalog {
   readonly models: ReadonlyMap<string, Model>
 }
 
-/** readVariable: the variable of the environment that a provider's `keyEnv` names. */
+/**
+ * readVariable: the variable of the environment that a provider's `keyEnv` names. Throws WrongProviderFile for a variable that holds
+ * what no header can.
+ */
 export function createCatalog(
   file: ProviderFile | undefined,
   readVariable: (name: string) => string | undefined,
@@ -18,6 +22,8 @@ export function createCatalog(
   for (const { keyEnv, ...entry } of file?.providers ?? []) {
     const key = keyEnv === undefined ? undefined : readVariable(keyEnv)
     const operatorKey = key === undefined || key === '' ? undefined : key
+    if (operatorKey !== undefined && !PROVIDER_KEY.test(operatorKey))
+      throw new WrongProviderFile(`The variable ${keyEnv} holds no key: printable ASCII without spaces was expected`)
     providers.set(entry.id, { ...entry, name: entry.name ?? entry.id, responses: entry.responses, operatorKey })
   }
   const models = new Map(localModels.map((model): [string, Model] => [model.id, model]))

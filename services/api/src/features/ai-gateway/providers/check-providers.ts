@@ -53,6 +53,7 @@ async function callRoute(
   const call = {
     organizationId: 'operator',
     signal: AbortSignal.timeout(LIVE_MS),
+    isWaitedFor: () => true,
     isWhole: true,
     mayRepeatLost: false,
     attempts: [],

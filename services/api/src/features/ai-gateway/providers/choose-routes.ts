@@ -1,14 +1,7 @@
+import type { ProviderChoice } from '@platform/ai-protocols/fault'
 import { AiError } from '@platform/errors/ai-error'
 import type { Model, Route } from './model.ts'
 import type { Placement } from '../place-call.ts'
-
-/** The caller's wishes about providers: `provider` of a body (wire.md). */
-export interface RoutePreferences {
-  order?: readonly string[] | null
-  allow_fallbacks?: boolean | null
-  require_zdr?: boolean | null
-  restrict_to_order?: boolean | null
-}
 
 /** A route with the key that calls go by. */
 export interface KeyedRoute extends Route {
@@ -19,7 +12,7 @@ export interface KeyedRoute extends Route {
 
 /** What a request asks of whoever answers it, beside the model. */
 export interface Demands {
-  preferences: RoutePreferences | undefined
+  preferences: ProviderChoice | undefined
   /** The member that names an address to fetch; undefined: none does. */
   urlParam: string | undefined
   /** The provider that keeps what the request builds on. */
@@ -30,27 +23,42 @@ export const unknownModel = (model: string): AiError =>
   new AiError(404, 'invalid_request_error', 'model_not_found', `The model ${model} does not exist`, { param: 'model' })
 
 /**
- * The routes of a model that a call may take, in the order to try them: those that the caller named first, the rest by lot after
- * their weight. Where the organization has a key of its own for one of them, calls go by such keys alone; the operator's serve
- * organizations with an entitlement (D111).
- *
- * draw: a number from 0 to 1, anew at each call.
- * Throws AiError: 503 where nobody has a key, 400 where the wishes leave nothing, 429 where only the operator's key is left.
+ * The routes of a model that somebody has a key for. Where the organization has keys of its own, calls go by those alone, whatever
+ * they ask for.
  */
-export function chooseRoutes(
-  model: Model,
-  { isEntitled }: Pick<Placement, 'isEntitled'>,
-  ownKeys: ReadonlyMap<string, string>,
-  { preferences = {}, urlParam, providerId }: Demands,
-  draw: () => number = Math.random,
-): KeyedRoute[] {
-  const keyed = model.routes.flatMap((route): KeyedRoute[] => {
+export function keyedRoutes({ routes }: Pick<Model, 'routes'>, ownKeys: ReadonlyMap<string, string>): KeyedRoute[] {
+  const keyed = routes.flatMap((route): KeyedRoute[] => {
     const { provider } = route
     if (provider.driver === 'local') return [{ ...route, key: '', keyOwner: 'local' }]
     const own = ownKeys.get(provider.id)
     if (own !== undefined) return [{ ...route, key: own, keyOwner: 'organization' }]
     return provider.operatorKey === undefined ? [] : [{ ...route, key: provider.operatorKey, keyOwner: 'operator' }]
   })
+  const own = keyed.filter(({ keyOwner }) => keyOwner === 'organization')
+  return own.length > 0 ? own : keyed
+}
+
+/** The operator's keys serve organizations with an entitlement (D111). */
+export const mayUse =
+  ({ isEntitled }: Pick<Placement, 'isEntitled'>) =>
+  ({ keyOwner }: KeyedRoute): boolean =>
+    keyOwner !== 'operator' || isEntitled
+
+/**
+ * The routes of a model that a call may take, in the order to try them: those that the caller named first, the rest by lot after
+ * their weight.
+ *
+ * draw: a number from 0 to 1, anew at each call.
+ * Throws AiError: 503 where nobody has a key, 400 where the wishes leave nothing, 429 where only the operator's key is left.
+ */
+export function chooseRoutes(
+  model: Model,
+  placement: Pick<Placement, 'isEntitled'>,
+  ownKeys: ReadonlyMap<string, string>,
+  { preferences = {}, urlParam, providerId }: Demands,
+  draw: () => number = Math.random,
+): KeyedRoute[] {
+  const keyed = keyedRoutes(model, ownKeys)
   if (keyed.length === 0) throw notConfigured(model.id)
 
   const { require_zdr: requireZdr, restrict_to_order: isRestricted, allow_fallbacks: mayFallBack } = preferences
@@ -78,9 +86,7 @@ export function chooseRoutes(
       'Addresses are not fetched for this model: send the content itself, as a data: URL',
       { param: urlParam ?? null },
     )
-  const usable = fetching.some(({ keyOwner }) => keyOwner === 'organization')
-    ? fetching.filter(({ keyOwner }) => keyOwner === 'organization')
-    : fetching.filter(({ keyOwner }) => keyOwner !== 'operator' || isEntitled)
+  const usable = fetching.filter(mayUse(placement))
   if (usable.length === 0)
     throw new AiError(
       429,

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AiError } from '@platform/errors/ai-error'
 import type { ProviderAttempt } from '../../ai-governance/table.ts'
+import { ClientLeft } from '../abort-reasons.ts'
 import type { KeyedRoute } from './choose-routes.ts'
 import type { Circuits } from './circuits.ts'
 import type { AiTimings } from './timings.ts'
@@ -14,7 +15,7 @@ const REPEATS_MAX = 2
 const ERROR_BYTES_MAX = 65_536
 const ERROR_BODY_MS = 5_000
 const REPEATED = new Set([429, 500, 502, 503, 504])
-/** What a provider answers at a path that it does not have. */
+/** What a provider answers at a path that it does not have; a 404 may also be about the model. */
 const NO_SUCH_PATH = new Set([404, 405, 501])
 
 /** An answer that has begun, and the way to end it. */
@@ -24,6 +25,8 @@ export interface Served {
   answer: UpstreamAnswer
   /** Ends the exchange with the provider. Its body fails with the reason. */
   abort(reason: Error): void
+  /** Aborted with it, and when nobody waits for the answer any more. */
+  signal: AbortSignal
   /** The exchange is over: nothing is left to end. */
   release(): void
 }
@@ -32,6 +35,8 @@ export interface Dispatching {
   organizationId: string
   /** Aborted when nobody waits for an answer any more. */
   signal: AbortSignal
+  /** False once the client has left: what it asked for is not begun any more, whatever becomes of an answer under way. */
+  isWaitedFor(): boolean
   /** Of an answer that is whole: it may take longer to begin. */
   isWhole: boolean
   /** True if a request whose outcome is not known may be sent once more, here or elsewhere. */
@@ -126,10 +131,11 @@ async function readErrorBody({ body }: UpstreamAnswer, abort: (reason: Error) =>
 
 async function tryOnce(
   { client, timings }: DispatchDeps,
-  { signal, isWhole, onLost }: Dispatching,
+  { signal, isWaitedFor, isWhole, onLost }: Dispatching,
   route: KeyedRoute,
   wire: Wire,
 ): Promise<Outcome> {
+  if (!isWaitedFor()) throw new ClientLeft()
   const controller = new AbortController()
   const leave = () => controller.abort(signal.reason)
   if (signal.aborted) leave()
@@ -172,7 +178,8 @@ async function tryOnce(
   }
   const { status } = answer
   if (status >= 200 && status < 300) {
-    if (!answer.isEncoded) return { kind: 'served', served: { route, wire, answer, abort, release } }
+    if (!answer.isEncoded)
+      return { kind: 'served', served: { route, wire, answer, abort, signal: controller.signal, release } }
     abort(new TooLate())
     release()
     return {
@@ -186,7 +193,7 @@ async function tryOnce(
   release()
   signal.throwIfAborted()
   const failure = failureOfStatus(status, body, route)
-  if (NO_SUCH_PATH.has(status)) return { kind: 'no such path', failure }
+  if (NO_SUCH_PATH.has(status) && failure.code !== 'model_not_found') return { kind: 'no such path', failure }
   const fault = status < 500 ? 'request' : 'provider'
   if (REPEATED.has(status)) {
     const { retryAfterSeconds } = answer
@@ -243,7 +250,8 @@ async function tryRoute(
  *
  * wiresFor: the ways to ask a route, the next one where the provider has no such path. Throws AiError for a route that cannot
  * pass the request on.
- * Throws AiError for the failure of the last route, and the signal's reason.
+ * Throws AiError for the failure of the last route that was asked, or else of the last one that was not; the signal's reason; and
+ * ClientLeft.
  */
 export async function dispatch(
   deps: DispatchDeps,
@@ -254,23 +262,30 @@ export async function dispatch(
   const { circuits } = deps
   const { attempts, organizationId } = call
   let failure: AiError | undefined
+  let unasked: AiError | undefined
   for (const route of routes) {
     const { id } = route.provider
+    const record = (error: AiError) =>
+      void attempts.push({ provider: id, error: error.code ?? error.type, statusCode: error.status })
     const note = (error: AiError) => {
       failure = error
-      attempts.push({ provider: id, error: error.code ?? error.type, statusCode: error.status })
+      record(error)
+    }
+    const pass = (error: AiError) => {
+      unasked = error
+      record(error)
     }
     let wires: readonly [Wire, ...Wire[]]
     try {
       wires = wiresFor(route)
     } catch (error) {
       if (!(error instanceof AiError)) throw error
-      note(error)
+      pass(error)
       continue
     }
     const circuit = openCircuit(circuits, route, organizationId)
     if (!circuit) {
-      note(upstreamError(route, 'failed several times in a row and is left alone for some seconds'))
+      pass(upstreamError(route, 'failed several times in a row and is left alone for some seconds'))
       continue
     }
     let outcome: RouteOutcome
@@ -288,5 +303,5 @@ export async function dispatch(
     circuit.failed(outcome.fault)
     if (outcome.isFinal) throw outcome.failure
   }
-  throw failure ?? new AiError(503, 'api_error', 'provider_unavailable', 'No provider can be asked')
+  throw failure ?? unasked ?? new AiError(503, 'api_error', 'provider_unavailable', 'No provider can be asked')
 }

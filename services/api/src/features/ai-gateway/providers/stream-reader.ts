@@ -112,6 +112,11 @@ export class BrokenStream extends Error {
   }
 }
 
+/** The stream says that the provider failed. */
+export class FailedMidway extends BrokenStream {
+  override name = 'FailedMidway'
+}
+
 export interface StreamReader {
   /** What of a chunk goes to the caller: whole events. Throws BrokenStream. */
   push(chunk: Uint8Array): Buffer | undefined
@@ -120,6 +125,8 @@ export interface StreamReader {
   /** True once the last event was there: what follows is not read. */
   readonly isOver: boolean
   readonly usage: Usage | undefined
+  /** The same where it was told once the text had ended: nothing more can be used. */
+  readonly finalUsage: Usage | undefined
   /** What the provider has told of its usage so far: while the answer goes on, only the input of it is sure. */
   readonly usageSoFar: Usage | undefined
   readonly outputBytes: number
@@ -132,8 +139,8 @@ export interface StreamReader {
 export interface Source {
   push(event: { data: string | undefined }): readonly unknown[]
   isComplete(): boolean
-  /** Set once the provider has told of a failure. */
-  failure(): unknown
+  /** Set once the provider has told of a failure, or of something that cannot be read. */
+  failure(): { isUnreadable: boolean } | undefined
   /** What the provider has told so far. */
   usage(): Usage | undefined
 }
@@ -159,19 +166,23 @@ interface ReaderOptions {
 export function openStreamReader({ protocol, source, target, dropsUsage }: ReaderOptions): StreamReader {
   const scanner = createSseScanner({ eventBytesMax: EVENT_BYTES_MAX })
   let isOver = false
-  let hasFinished = false
+  const choices = followChoices()
   let usage: Usage | undefined
+  let finalUsage: Usage | undefined
   let outputBytes = 0
   let events = 0
   let responseId: string | undefined
 
   function note(event: Fields): void {
-    if (protocol.isFailure(event)) throw new BrokenStream('The provider failed')
-    usage = protocol.usageOf(event) ?? usage
+    if (protocol.isFailure(event)) throw new FailedMidway('The provider failed')
     outputBytes += protocol.textBytesOf(event)
     responseId ??= protocol.idOf?.(event)
     if (protocol.isLast(event)) isOver = true
-    if (hasFinishReason(event)) hasFinished = true
+    choices.note(event)
+    const told = protocol.usageOf(event)
+    if (!told) return
+    usage = told
+    if (isOver || choices.areFinished) finalUsage = told
   }
   function scan(chunk: Uint8Array): SseEvent[] {
     try {
@@ -204,12 +215,16 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
 
   function translate(event: SseEvent): string {
     const values = source ? source.push(event) : [parse(event.data)]
-    if (source?.failure() !== undefined) throw new BrokenStream('The provider failed')
-    for (const value of values) {
-      const chunk = fieldsOf(value)
-      if (chatStream.isFailure(chunk)) throw new BrokenStream('The provider failed')
-      hasFinished ||= hasFinishReason(chunk)
-    }
+    const failure = source?.failure()
+    if (failure)
+      throw failure.isUnreadable ? new BrokenStream('An event is not JSON') : new FailedMidway('The provider failed')
+    // What the target makes of them has no choices any more.
+    if (target)
+      for (const value of values) {
+        const chunk = fieldsOf(value)
+        if (chatStream.isFailure(chunk)) throw new FailedMidway('The provider failed')
+        choices.note(chunk)
+      }
     const text = write(target ? values.flatMap((value) => target.push(value)) : values)
     return source?.isComplete() === true ? text + finish() : text
   }
@@ -245,7 +260,7 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
           if (piece) pieces.push(piece)
         } catch (error) {
           if (!(error instanceof BrokenStream)) throw error
-          throw new BrokenStream(error.message, Buffer.concat(pieces))
+          throw new (error instanceof FailedMidway ? FailedMidway : BrokenStream)(error.message, Buffer.concat(pieces))
         }
       }
       return pieces.length === 0 ? undefined : Buffer.concat(pieces)
@@ -253,7 +268,7 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
     end() {
       if (isOver) return undefined
       // Some providers close the stream instead of saying that it is done.
-      if (!hasFinished) throw new BrokenStream('The stream ended early')
+      if (!choices.areFinished) throw new BrokenStream('The stream ended early')
       return Buffer.from(finish())
     },
     get isOver() {
@@ -261,6 +276,9 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
     },
     get usage() {
       return usage
+    },
+    get finalUsage() {
+      return finalUsage
     },
     get usageSoFar() {
       return usage ?? source?.usage()
@@ -285,7 +303,22 @@ function parse(data: string | undefined): unknown {
   }
 }
 
-/** True of a chunk that ends a choice. */
-function hasFinishReason({ choices }: Fields): boolean {
-  return Array.isArray(choices) && choices.some((choice) => fieldsOf(choice)['finish_reason'] != null)
+/** Follows the choices of a chat, of which `n` may be several at a time. */
+function followChoices() {
+  const begun = new Set<unknown>()
+  const finished = new Set<unknown>()
+  return {
+    note({ choices }: Fields): void {
+      if (!Array.isArray(choices)) return
+      for (const choice of choices) {
+        const { index, finish_reason: reason } = fieldsOf(choice)
+        begun.add(index)
+        if (reason != null) finished.add(index)
+      }
+    },
+    /** True once each that began has said why it ended. */
+    get areFinished() {
+      return begun.size > 0 && finished.size === begun.size
+    },
+  }
 }

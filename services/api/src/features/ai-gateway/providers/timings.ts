@@ -2,7 +2,7 @@
 export interface AiTimings {
   /** To open a connection to a provider. */
   connectMs: number
-  /** From the end of the request to the first byte of a stream. */
+  /** From the start of an attempt, connecting and uploading included, to the headers of a stream. */
   streamFirstByteMs: number
   /** The same of an answer that comes at once, when it is whole. */
   wholeFirstByteMs: number

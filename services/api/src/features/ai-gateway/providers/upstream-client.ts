@@ -6,7 +6,7 @@ export interface UpstreamAnswer {
   status: number
   /** The whole header; empty where there is none. */
   contentType: string
-  /** Of `Retry-After`, where it says seconds. */
+  /** Of `Retry-After`, which says seconds or a date. */
   retryAfterSeconds: number | undefined
   /** True if the body is compressed, although nobody asked for that. */
   isEncoded: boolean
@@ -146,6 +146,13 @@ class UpstreamExchange implements Dispatcher.DispatchHandler, AsyncIterableItera
   }
 }
 
+/** Seconds from now; undefined for what is neither seconds nor a date. */
+function readRetryAfter(value: string): number | undefined {
+  if (/^\d{1,6}$/.test(value)) return Number(value)
+  const dateMs = /^[A-Z][a-z]{2},/.test(value) ? Date.parse(value) : Number.NaN
+  return Number.isNaN(dateMs) ? undefined : Math.max(0, Math.ceil((dateMs - Date.now()) / 1_000))
+}
+
 /** Opens connections to providers and keeps them. connectMs: how long one may take to open. */
 export function openUpstreamClient({ connectMs }: { connectMs: number }): UpstreamClient {
   let agent: Promise<Agent> | undefined
@@ -176,14 +183,15 @@ export function openUpstreamClient({ connectMs }: { connectMs: number }): Upstre
         return {
           status: statusCode,
           contentType: typeof type === 'string' ? type : '',
-          retryAfterSeconds:
-            typeof retryAfter === 'string' && /^\d{1,6}$/.test(retryAfter) ? Number(retryAfter) : undefined,
+          retryAfterSeconds: typeof retryAfter === 'string' ? readRetryAfter(retryAfter) : undefined,
           isEncoded: encoding !== undefined && encoding !== 'identity',
           body: exchange,
         }
       } catch (error) {
         signal.throwIfAborted()
-        if (error instanceof Error && connectErrors.has(error))
+        // A key or an address that no request can have: nothing was sent either.
+        const isInvalid = (error as { code?: unknown }).code === 'UND_ERR_INVALID_ARG'
+        if (error instanceof Error && (isInvalid || connectErrors.has(error)))
           throw new NotConnected('Not connected', { cause: error })
         throw new LostAnswer('The answer was lost', { cause: error })
       }

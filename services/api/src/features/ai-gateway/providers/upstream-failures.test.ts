@@ -98,7 +98,7 @@ const inTheAnswer = ({ provider, answer }: AiAsk): Record<string, Told> => {
         'end-mid': unreadable,
         'bad-json': unreadable,
         'bad-sse': unreadable,
-        'error-mid': unreadable,
+        'error-mid': failed(`The provider ${provider} failed in the middle of its answer`),
       }
     case 'bytes':
       return { 'bad-sse': unreadable, 'error-mid': unreadable }
@@ -210,6 +210,7 @@ function toldMidway(answer: AiAnswer, { path }: AiAsk): Told {
 const asks = Object.entries(aiAsks) as [string, AiAsk][]
 const streams = asks.filter(([, { answer }]) => answer === 'events')
 const documents = asks.filter(([, { answer }]) => answer === 'whole')
+const bytes = asks.filter(([, { answer }]) => answer === 'bytes')
 
 describe('a failure before the answer is the failure of the table', () => {
   test.each(asks)('%s', async (_, asked) => {
@@ -230,7 +231,7 @@ describe('a failure before the answer is the failure of the table', () => {
 })
 
 describe('a document that is none is a failure', () => {
-  test.each(documents)('%s', async (_, asked) => {
+  test.each([...documents, ...bytes])('%s', async (_, asked) => {
     const expected = inTheAnswer(asked)
     const told = Object.keys(expected).map(async (steering) => [steering, toldInstead(await ask(asked, steering))])
     expect(Object.fromEntries(await Promise.all(told))).toEqual(expected)

@@ -1,11 +1,10 @@
 import { ValidationFailed } from '@platform/errors/api-error'
 import { checkChatRequest } from '@platform/ai-protocols/chat-request'
-import { type Fault, paramOf } from '@platform/ai-protocols/fault'
+import { type Fault, paramOf, type ProviderChoice } from '@platform/ai-protocols/fault'
 import { checkResponsesRequest } from '@platform/ai-protocols/responses-request'
 import { checkSpeechRequest } from '@platform/ai-protocols/speech-request'
 import { requestTextBytes } from '@platform/ai-protocols/text-bytes'
 import type { Call } from '../call.ts'
-import type { RoutePreferences } from '../providers/choose-routes.ts'
 import type { AnswerKind, InferenceRequest } from '../operations.ts'
 import { parseJson, receiveBody, requireType } from './read-request.ts'
 
@@ -100,7 +99,7 @@ const textKinds = {
 } as const
 
 /** The caller's wishes, which the check of the operation has looked at. */
-const preferencesOf = (provider: unknown): RoutePreferences | undefined =>
+const preferencesOf = (provider: unknown): ProviderChoice | undefined =>
   typeof provider === 'object' && provider !== null ? provider : undefined
 
 /** The request without what is the gateway's own. */

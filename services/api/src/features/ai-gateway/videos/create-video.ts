@@ -1,4 +1,6 @@
 import { checkVideoRequest } from '@platform/ai-protocols/video-request'
+import { Conflict } from '@platform/errors/api-error'
+import { type AiFailure, describeAiFailure } from '@platform/errors/render-error'
 import { newIdAt } from '@platform/runtime/new-id'
 import { eq } from 'drizzle-orm'
 import type { Actor, Deps } from '../../../deps.ts'
@@ -63,6 +65,7 @@ async function startJob(admitted: Admitted, routes: readonly KeyedRoute[], job: 
   const dispatching = {
     organizationId: placement.organizationId,
     signal: call.signal,
+    isWaitedFor: call.isWaitedFor,
     isWhole: true,
     // It would be made, and paid for, twice.
     mayRepeatLost: false,
@@ -72,13 +75,13 @@ async function startJob(admitted: Admitted, routes: readonly KeyedRoute[], job: 
   const served = await dispatch(deps.ai, dispatching, routes, (route) => [videoWire(request, route)])
   admitted.releaseBody()
   const { route } = served
-  call.route = route
+  // From here on it has the job, whatever becomes of what it says.
+  call.lose(route)
   let upstream: UpstreamJob
   try {
     const body = await readWhole(served, deps.ai.timings)
     upstream = readUpstreamJob(JSON.parse(body.toString('utf8')), route.provider)
   } catch (error) {
-    call.lose(route)
     throw error instanceof SyntaxError || error instanceof TypeError
       ? upstreamError(route, 'sent an answer that cannot be read')
       : error
@@ -96,6 +99,24 @@ async function startJob(admitted: Admitted, routes: readonly KeyedRoute[], job: 
       pollAt: new Date(deps.now().getTime() + FIRST_POLL_MS),
     })
     .where(eq(aiVideoJobs.id, job.id))
+}
+
+/** A provider may have the job all the same: a repeat under the same key is told so, and buys no second video. */
+async function loseJob({ db, now }: Deps, { id }: VideoJob, { code, message }: AiFailure): Promise<void> {
+  await db
+    .update(aiVideoJobs)
+    .set({ status: 'failed', errorCode: code, errorMessage: message, pollAt: null, completedAt: now() })
+    .where(eq(aiVideoJobs.id, id))
+}
+
+/** Throws Conflict for a job that is being handed to a provider, or just was not taken by one. */
+async function requireStarted({ db }: Deps, id: string): Promise<void> {
+  const [job] = await db
+    .select({ status: aiVideoJobs.status, upstreamId: aiVideoJobs.upstreamId })
+    .from(aiVideoJobs)
+    .where(eq(aiVideoJobs.id, id))
+  if (!job || (job.status === 'pending' && job.upstreamId === null))
+    throw new Conflict('The video of this Idempotency-Key is being started')
 }
 
 /** Starts a video: 202 with a job, which the worker follows. Under an Idempotency-Key it is started once. */
@@ -120,14 +141,18 @@ export function createVideo(on: { exchange: Exchange; actor: Actor }): Promise<S
       : { answer: await insert(deps.db), isRepeat: false }
     const headers = { 'content-type': 'application/json; charset=UTF-8' }
     if (isRepeat) {
+      await requireStarted(deps, (JSON.parse(answer) as { id: string }).id)
       call.settle({ status: 'success', statusCode: 202 })
       return { status: 202, headers: { ...headers, 'idempotency-replayed': 'true' }, body: answer }
     }
     try {
       await startJob(admitted, routes, job)
     } catch (error) {
-      await deps.db.delete(aiVideoJobs).where(eq(aiVideoJobs.id, job.id))
-      if (creation) await forgetOnce(deps, creation)
+      if (call.isLost && creation) await loseJob(deps, job, describeAiFailure(error))
+      else {
+        await deps.db.delete(aiVideoJobs).where(eq(aiVideoJobs.id, job.id))
+        if (creation) await forgetOnce(deps, creation)
+      }
       throw error
     }
     call.settle({ status: 'pending', statusCode: 202 })

@@ -55,19 +55,17 @@ async function ask(deps: PollDeps, job: VideoJob, provider: Provider): Promise<U
   const key = await keyOf(deps, job, provider)
   if (key === undefined) return undefined
   const url = urlAt(provider.baseUrl, `/videos/${encodeURIComponent(job.upstreamId)}`)
-  const signal = AbortSignal.timeout(POLL_TIMEOUT_MS)
+  const controller = new AbortController()
+  const signal = AbortSignal.any([controller.signal, AbortSignal.timeout(POLL_TIMEOUT_MS)])
   const answer = await deps.ai.client.ask(
     { method: 'GET', url, headers: providerHeaders(provider, key), body: null },
     signal,
   )
-  const value = await readAnswer(answer.body)
-  if (answer.status === 404) {
-    return {
-      status: 'failed',
-      error: { code: 'video_not_found', message: 'The provider does not know the job any more' },
-    }
-  }
-  return answer.status === 200 ? readUpstreamJob(value, provider) : undefined
+  if (answer.status === 200) return readUpstreamJob(await readAnswer(answer.body), provider)
+  controller.abort()
+  return answer.status === 404
+    ? { status: 'failed', error: { code: 'video_not_found', message: 'The provider does not know the job any more' } }
+    : undefined
 }
 
 function endingOf(found: UpstreamJob | Ending, { provider }: VideoJob): Ending | undefined {

@@ -2,6 +2,7 @@ import type { Actor } from '../../../deps.ts'
 import { readHeaders } from '../../../http/endpoint.ts'
 import { commonHeaders, type Exchange, type Reply, type Sent } from '../../../http/exchange.ts'
 import { RefusedAddress, UnreachableOrigin } from '@platform/guarded-fetch/guarded-fetch'
+import { ClientLeft, ShuttingDown, TookTooLong } from '../abort-reasons.ts'
 import type { Provider } from '../providers/model.ts'
 import type { KeyedRoute } from '../providers/choose-routes.ts'
 import { localVideoContent } from '../local/echo-video.ts'
@@ -9,7 +10,7 @@ import { placeCall, placementHeaders } from '../place-call.ts'
 import { keyOf } from './poll-videos.ts'
 import { EndedEarly, relayBytes, type ServedBytes } from '../relay.ts'
 import { LostAnswer, NotConnected, type UpstreamAnswer } from '../providers/upstream-client.ts'
-import { failureOfStatus, upstreamError } from '../providers/upstream-failure.ts'
+import { failureOfStatus, shuttingDown, upstreamError, upstreamTimeout } from '../providers/upstream-failure.ts'
 import { notReady, reachVideoJob, type VideoJob } from './video-jobs.ts'
 import { providerHeaders, urlAt } from '../providers/wires.ts'
 import { CLIENT_LEFT } from '../with-call.ts'
@@ -75,27 +76,37 @@ export async function sendVideoContent(
   }
   const controller = new AbortController()
   const abort = (reason: Error) => controller.abort(reason)
-  const leave = () => abort(new Error('The client left'))
+  const leave = () => abort(new ClientLeft())
   outgoing.once('close', leave)
+  const { calls, timings } = deps.ai
+  calls.add(abort)
+  const late = setTimeout(() => abort(new TookTooLong()), timings.streamFirstByteMs)
+  const total = setTimeout(() => abort(new TookTooLong()), timings.totalMs)
   try {
     const answer = await askForContent(exchange, job, provider, key, controller.signal)
+    clearTimeout(late)
     if (answer.status !== 200 || answer.isEncoded) {
       leave()
-      // What a provider says of a video is about its own storage, not about the request.
-      throw answer.status < 500 && answer.status !== 401 && answer.status !== 403
-        ? upstreamError(route, 'has no video any more')
-        : failureOfStatus(answer.status, Buffer.alloc(0), route)
+      if (answer.status === 404 || answer.status === 410) throw upstreamError(route, 'has no video any more')
+      const failure = failureOfStatus(answer.status, Buffer.alloc(0), route)
+      // Nothing else that a provider finds wrong is about the caller's request: that named a job, which is there.
+      throw failure.type === 'invalid_request_error' ? upstreamError(route, `answered ${answer.status}`) : failure
     }
-    const served: ServedBytes = { answer, abort, route }
-    await relayBytes(served, outgoing, { headers: commonHeaders(exchange), timings: deps.ai.timings, kind: 'video' })
+    const served: ServedBytes = { answer, abort, signal: controller.signal, route }
+    await relayBytes(served, outgoing, { headers: commonHeaders(exchange), timings, kind: 'video' })
     return { sent: 200 }
   } catch (error) {
     if (error instanceof EndedEarly)
       return error.failure ? { sent: 200, failure: error.failure } : { sent: CLIENT_LEFT }
     if (outgoing.destroyed) return { sent: CLIENT_LEFT }
+    if (error instanceof TookTooLong) throw upstreamTimeout(route)
+    if (error instanceof ShuttingDown) throw shuttingDown()
     const isAway = [NotConnected, LostAnswer, RefusedAddress, UnreachableOrigin].some((kind) => error instanceof kind)
     throw isAway ? upstreamError(route, 'could not be reached') : error
   } finally {
+    clearTimeout(late)
+    clearTimeout(total)
+    calls.delete(abort)
     outgoing.off('close', leave)
   }
 }

@@ -18,6 +18,7 @@ beforeAll(async () => {
   mock = await startMockUpstream()
   const plain = [
     'film',
+    'held-film',
     'mock/video-fails',
     'mock/video-cancelled',
     'mock/video-expired',
@@ -163,11 +164,32 @@ describe('a job', () => {
       ['mock/bad-json', 503],
     ] as const)
       expect([model, (await start(model)).status]).toEqual([model, status])
-    // It may have been taken all the same, so it is not sent twice.
-    const from = mock.ledger.length
-    expect((await start('mock/reset-before')).status).toBe(503)
-    expect(mock.ledger.slice(from)).toHaveLength(1)
     expect(await count()).toBe(0)
+  })
+
+  test.each(['mock/reset-before', 'mock/bad-json'])(
+    'that %s may have taken all the same is bought once: a repeat finds it failed',
+    async (model) => {
+      const key = { 'idempotency-key': randomUUID() }
+      const from = mock.ledger.length
+      expect((await start(model, {}, key)).status).toBe(503)
+      const again = await start(model, {}, key)
+      expect([again.status, again.headers['idempotency-replayed']]).toEqual([202, 'true'])
+      expect(mock.ledger.slice(from)).toHaveLength(1)
+      const { body } = await get((again.body as { id: string }).id)
+      expect(body).toMatchObject({ status: 'failed', error: { code: 'upstream_error' } })
+    },
+  )
+
+  test('that is being started under a key is not started a second time meanwhile', async () => {
+    const key = { 'idempotency-key': randomUUID() }
+    const hold = mock.hold('held-film', 0)
+    const first = start('held-film', {}, key)
+    await hold.reached()
+    expect(await start('held-film', {}, key)).toMatchObject({ status: 409, body: { error: { code: 'conflict' } } })
+    hold.release()
+    expect((await first).status).toBe(202)
+    expect((await start('held-film', {}, key)).headers['idempotency-replayed']).toBe('true')
   })
 
   test('expires after a day, whoever has not finished it, and is forgotten a day later', async () => {
