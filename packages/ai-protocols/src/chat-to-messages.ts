@@ -350,8 +350,8 @@ function toOutputConfig(chat: ChatRequest): MessagesRequest['output_config'] {
 }
 
 /**
- * Translates a chat completion into a request of Anthropic's Messages API. System and developer messages become the system prompt, in their order;
- * consecutive messages of one role become one, as do results of tools with the user's words after them.
+ * Translates a chat completion into a request of Anthropic's Messages API. System and developer messages become the system
+ * prompt, in their order; consecutive messages of one role become one, as do results of tools with the user's words after them.
  *
  * `reasoning_effort` becomes `output_config.effort`, and `none` turns thinking off; whether a model thinks without being told is
  * its own default. Earlier `reasoning_content` is not sent: thinking comes back only with its signature, which a chat does not carry.

@@ -219,7 +219,8 @@ interface CallGroup {
  * open until the end, since their pieces may be mixed.
  *
  * A piece of a call belongs to the call of its `index` and `id`; without an id, to the last call of that index. A new id with a
- * name begins a new call (lmdeploy issue 3412 shows such streams). A new id without a name continues the last one: a call needs a name.
+ * name begins a new call (lmdeploy issue 3412 shows such streams). A new id without a name continues the last
+ * one: a call needs a name.
  *
  * Citations annotate the open text; those that come before it wait for it.
  */

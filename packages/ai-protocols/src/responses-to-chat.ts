@@ -229,8 +229,8 @@ function toReasoningEffort(reasoning: ResponsesRequest['reasoning']): string | u
 }
 
 /**
- * Translates a request for a response into one for a chat completion, for upstreams that have no `/responses`. What is stored, continued or run by
- * the upstream's own tools has no counterpart. `store` is ignored: the response answers that it is not stored. Usage of a stream is
+ * Translates a request for a response into one for a chat completion, for upstreams that have no `/responses`. What is stored, continued
+ * or run by the upstream's own tools has no counterpart. `store` is ignored: the response answers that it is not stored. Usage of a stream is
  * for the caller to ask for.
  *
  * request: checked by `checkResponsesRequest`.
