@@ -102,6 +102,91 @@ test('results of tools and the words after them become one message', () => {
   ])
 })
 
+const cache_control = { type: 'ephemeral' } as const
+const cachedFor5m = { type: 'ephemeral', ttl: '5m' } as const
+
+test('parts, messages and tools that ask for a cache become blocks that do', () => {
+  const messages: ChatMessage[] = [
+    { role: 'system', content: [{ type: 'text', text: 'Be kind', cache_control }] },
+    { role: 'system', content: 'Be brief', cache_control },
+    {
+      role: 'user',
+      content: [
+        { type: 'text', text: 'Look', cache_control: cachedFor5m },
+        { type: 'image_url', image_url: { url: 'https://a.example/b.jpg' }, cache_control },
+        { type: 'file', file: { file_data: 'data:application/pdf;base64,JVBE' }, cache_control },
+        { type: 'text', text: 'Please', cache_control: null },
+      ],
+    },
+    { role: 'assistant', tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: '' } }] },
+    {
+      role: 'tool',
+      tool_call_id: 'a',
+      content: [
+        { type: 'text', text: 'one', cache_control },
+        { type: 'text', text: 'two' },
+      ],
+    },
+    { role: 'tool', tool_call_id: 'b', content: 'three', cache_control },
+  ]
+  const offered = [
+    { type: 'function', function: { name: 'f' }, cache_control },
+    { type: 'function', function: { name: 'g', cache_control } },
+  ]
+  const sent = translate({ messages, tools: offered })
+  expect(sent.system).toEqual([
+    { type: 'text', text: 'Be kind', cache_control },
+    { type: 'text', text: 'Be brief', cache_control },
+  ])
+  expect(sent.messages[0]?.content).toEqual([
+    { type: 'text', text: 'Look', cache_control: cachedFor5m },
+    { type: 'image', source: { type: 'url', url: 'https://a.example/b.jpg' }, cache_control },
+    { type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: 'JVBE' }, cache_control },
+    { type: 'text', text: 'Please' },
+  ])
+  expect(sent.messages[2]?.content).toEqual([
+    {
+      type: 'tool_result',
+      tool_use_id: 'a',
+      content: [
+        { type: 'text', text: 'one' },
+        { type: 'text', text: 'two' },
+      ],
+      cache_control,
+    },
+    { type: 'tool_result', tool_use_id: 'b', content: [{ type: 'text', text: 'three' }], cache_control },
+  ])
+  expect(sent.tools).toMatchObject([{ cache_control }, { cache_control }])
+})
+
+test('a refusal beside text is kept', () => {
+  const messages: ChatMessage[] = [hello, { role: 'assistant', content: 'Well', refusal: 'No' }]
+  expect(translate({ messages }).messages[1]?.content).toEqual([
+    { type: 'text', text: 'Well' },
+    { type: 'text', text: 'No' },
+  ])
+})
+
+test('names, and members that only an answer needs, are left out', () => {
+  const answer = { role: 'assistant', content: 'Hi', annotations: [], reasoning_details: [{ type: 'x' }] } as const
+  expect(
+    translate({
+      messages: [
+        { ...hello, name: 'ada' },
+        { ...answer, annotations: [] },
+      ],
+    }).messages,
+  ).toEqual([
+    { role: 'user', content: [{ type: 'text', text: 'Hello' }] },
+    { role: 'assistant', content: [{ type: 'text', text: 'Hi' }] },
+  ])
+})
+
+test('a system message may have half a million parts', () => {
+  const content = Array.from({ length: 500_000 }, () => ({ type: 'text', text: 'a' }))
+  expect(translate({ messages: [{ role: 'system', content }, hello] }).system).toHaveLength(500_000)
+})
+
 const parameters = { type: 'object', properties: { a: { type: 'string' } } }
 const tools = [
   { type: 'function', function: { name: 'f', description: 'd', parameters, strict: true } },
@@ -237,6 +322,17 @@ test.each<[string, Partial<ChatRequest>]>([
     user({ type: 'image_url', image_url: { url: 'data:image/svg+xml,<svg/>' } }),
   ],
   ['messages[1].content[1].image_url.url', user({ type: 'image_url', image_url: { url: 'data:image/tiff;base64,A' } })],
+  [
+    'messages[1].content[1].image_url.url',
+    user({ type: 'image_url', image_url: { url: `data:image/png;${'a=b;'.repeat(300)}base64,AAAA` } }),
+  ],
+  ['messages[1].content[1].cache_control', user({ type: 'text', text: 'a', cache_control: { type: 'eternal' } })],
+  [
+    'messages[1].content[1].cache_control.ttl',
+    user({ type: 'text', text: 'a', cache_control: { type: 'ephemeral', ttl: '1h' } }),
+  ],
+  ['messages[0].cache_control', { messages: [{ ...hello, cache_control: true }] }],
+  ['tools[0].cache_control', { tools: [{ type: 'function', function: { name: 'f' }, cache_control: 'yes' }] }],
   ['messages[0].content[0]', assistant({ content: [{ type: 'image_url', image_url: { url: 'https://a.example' } }] })],
   ['messages[0].tool_calls[0].function.arguments', calling('{"a":')],
   ['messages[0].tool_calls[0].function.arguments', calling('[]')],

@@ -4,28 +4,36 @@ import { isRecord, memberOf, textOf } from './record.ts'
 import { UnsupportedMember } from './unsupported-member.ts'
 
 type ImageType = 'image/jpeg' | 'image/png' | 'image/gif' | 'image/webp'
-interface TextBlock {
+/** Asks for the prompt up to and with a block or tool to be cached. */
+interface CacheControl {
+  type: 'ephemeral'
+  ttl?: '5m'
+}
+interface Cacheable {
+  cache_control?: CacheControl
+}
+interface TextBlock extends Cacheable {
   type: 'text'
   text: string
 }
-interface ImageBlock {
+interface ImageBlock extends Cacheable {
   type: 'image'
   source: { type: 'base64'; media_type: ImageType; data: string } | { type: 'url'; url: string }
 }
-interface DocumentBlock {
+interface DocumentBlock extends Cacheable {
   type: 'document'
   source:
     | { type: 'base64'; media_type: 'application/pdf'; data: string }
     | { type: 'text'; media_type: 'text/plain'; data: string }
   title?: string
 }
-interface ToolUseBlock {
+interface ToolUseBlock extends Cacheable {
   type: 'tool_use'
   id: string
   name: string
   input: Record<string, unknown>
 }
-interface ToolResultBlock {
+interface ToolResultBlock extends Cacheable {
   type: 'tool_result'
   tool_use_id: string
   content?: TextBlock[]
@@ -51,6 +59,7 @@ export interface MessagesRequest {
     description?: string
     input_schema: { type: 'object'; [member: string]: unknown }
     strict?: true
+    cache_control?: CacheControl
   }[]
   tool_choice?: ToolChoice
   thinking?: { type: 'disabled' }
@@ -112,15 +121,32 @@ function requireKnownMembers(chat: ChatRequest): void {
 const IMAGE_TYPES: readonly string[] = ['image/jpeg', 'image/png', 'image/gif', 'image/webp'] satisfies ImageType[]
 const isImageType = (type: string): type is ImageType => IMAGE_TYPES.includes(type)
 
+/** Characters of a `data:` URL up to its comma. */
+const DATA_URL_HEAD_MAX = 1_024
+
 /** Reads a base64 `data:` URL without copying its data twice; undefined for any other. */
 function readDataUrl(url: string): { type: string; data: string } | undefined {
   if (url.slice(0, 5).toLowerCase() !== 'data:') return undefined
-  const comma = url.indexOf(',')
+  // A type and its parameters are short; a URL of many semicolons would be split into as many texts.
+  const comma = url.slice(0, DATA_URL_HEAD_MAX).indexOf(',')
   const [type = '', ...parameters] = url.slice(5, Math.max(comma, 5)).toLowerCase().split(';')
   return comma !== -1 && parameters.at(-1) === 'base64' ? { type, data: url.slice(comma + 1) } : undefined
 }
 
 type Path = readonly (string | number)[]
+
+/**
+ * Reads `cache_control`, which clients of Anthropic's models add to parts, messages and tools of a chat. A cache of an hour is
+ * refused: it costs more to write than one of five minutes, and usage does not tell the two apart.
+ */
+function toCacheControl(value: unknown, path: Path): Cacheable {
+  if (value == null) return {}
+  const ttl = memberOf(value, 'ttl')
+  if (memberOf(value, 'type') !== 'ephemeral') throw new UnsupportedMember(paramOf([...path, 'cache_control']))
+  if (ttl == null) return { cache_control: { type: 'ephemeral' } }
+  if (ttl !== '5m') throw new UnsupportedMember(paramOf([...path, 'cache_control', 'ttl']))
+  return { cache_control: { type: 'ephemeral', ttl } }
+}
 
 function toImageBlock(part: ChatPart, path: Path): ImageBlock {
   const url = textOf(part['image_url'], 'url') ?? ''
@@ -161,26 +187,33 @@ function toDocumentBlock(part: ChatPart, path: Path): DocumentBlock {
   )
 }
 
-/** Anthropic refuses text blocks that are empty. */
+/** Anthropic refuses text blocks that are empty, cached or not. */
 function toTextBlocks(text: unknown): TextBlock[] {
   return typeof text === 'string' && text !== '' ? [{ type: 'text', text }] : []
+}
+
+/** The text of a part that is text or a refusal; undefined for other parts. */
+function toPartText(part: ChatPart, path: Path): TextBlock[] | undefined {
+  if (part.type !== 'text' && part.type !== 'refusal') return undefined
+  const cached = toCacheControl(part['cache_control'], path)
+  return toTextBlocks(part[part.type]).map((block) => ({ ...block, ...cached }))
 }
 
 function toBlocks(content: ChatMessage['content'], path: Path): (TextBlock | ImageBlock | DocumentBlock)[] {
   if (!Array.isArray(content)) return toTextBlocks(content)
   return content.flatMap((part, index): (TextBlock | ImageBlock | DocumentBlock)[] => {
     const partPath = [...path, 'content', index]
+    const cached = toCacheControl(part['cache_control'], partPath)
     switch (part.type) {
-      case 'text':
-        return toTextBlocks(part['text'])
-      case 'refusal':
-        return toTextBlocks(part['refusal'])
       case 'image_url':
-        return [toImageBlock(part, partPath)]
+        return [{ ...toImageBlock(part, partPath), ...cached }]
       case 'file':
-        return [toDocumentBlock(part, partPath)]
-      default:
-        throw new UnsupportedMember(paramOf(partPath))
+        return [{ ...toDocumentBlock(part, partPath), ...cached }]
+      default: {
+        const text = toPartText(part, partPath)
+        if (text === undefined) throw new UnsupportedMember(paramOf(partPath))
+        return text
+      }
     }
   })
 }
@@ -188,9 +221,10 @@ function toBlocks(content: ChatMessage['content'], path: Path): (TextBlock | Ima
 function onlyText(content: ChatMessage['content'], path: Path): TextBlock[] {
   if (!Array.isArray(content)) return toTextBlocks(content)
   return content.flatMap((part, index) => {
-    if (part.type === 'text') return toTextBlocks(part['text'])
-    if (part.type === 'refusal') return toTextBlocks(part['refusal'])
-    throw new UnsupportedMember(paramOf([...path, 'content', index]), 'must be text')
+    const partPath = [...path, 'content', index]
+    const text = toPartText(part, partPath)
+    if (text === undefined) throw new UnsupportedMember(paramOf(partPath), 'must be text')
+    return text
   })
 }
 
@@ -215,6 +249,19 @@ function toToolUses(message: ChatMessage, path: Path): ToolUseBlock[] {
   })
 }
 
+/** Only whole results can be cached, not blocks inside them: the last part that asks for it asks for all. */
+function toToolResult(message: ChatMessage, path: Path): ToolResultBlock {
+  const parts = onlyText(message.content, path)
+  const cached = parts.findLast((part) => part.cache_control !== undefined)?.cache_control
+  const content = parts.map(({ type, text }) => ({ type, text }))
+  return {
+    type: 'tool_result',
+    tool_use_id: message.tool_call_id ?? '',
+    ...(content.length > 0 && { content }),
+    ...(cached !== undefined && { cache_control: cached }),
+  }
+}
+
 function toMessageBlocks(message: ChatMessage, path: Path): Block[] {
   switch (message.role) {
     case 'user':
@@ -223,22 +270,20 @@ function toMessageBlocks(message: ChatMessage, path: Path): Block[] {
       if (message['function_call'] != null) throw new UnsupportedMember(paramOf([...path, 'function_call']))
       if (message['audio'] != null) throw new UnsupportedMember(paramOf([...path, 'audio']))
       const text = onlyText(message.content, path)
-      const refusal = text.length === 0 ? toTextBlocks(message['refusal']) : []
-      return [...text, ...refusal, ...toToolUses(message, path)]
+      return [...text, ...toTextBlocks(message['refusal']), ...toToolUses(message, path)]
     }
-    case 'tool': {
-      const content = onlyText(message.content, path)
-      return [
-        {
-          type: 'tool_result',
-          tool_use_id: message.tool_call_id ?? '',
-          ...(content.length > 0 && { content }),
-        },
-      ]
-    }
+    case 'tool':
+      return [toToolResult(message, path)]
     default:
       throw new UnsupportedMember(paramOf([...path, 'role']))
   }
+}
+
+/** `cache_control` of a message is that of its last block. */
+function addCacheControl(blocks: Block[], message: ChatMessage, path: Path): void {
+  const last = blocks.at(-1)
+  const cached = toCacheControl(message['cache_control'], path)
+  if (last !== undefined) Object.assign(last, cached)
 }
 
 function toConversation(messages: readonly ChatMessage[]): Pick<MessagesRequest, 'messages' | 'system'> {
@@ -247,10 +292,14 @@ function toConversation(messages: readonly ChatMessage[]): Pick<MessagesRequest,
   for (const [index, message] of messages.entries()) {
     const path = ['messages', index]
     if (message.role === 'system' || message.role === 'developer') {
-      system.push(...onlyText(message.content, path))
+      const text = onlyText(message.content, path)
+      addCacheControl(text, message, path)
+      // Not spread into one call: a message may have more parts than a call takes arguments.
+      for (const block of text) system.push(block)
       continue
     }
     const blocks = toMessageBlocks(message, path)
+    addCacheControl(blocks, message, path)
     if (blocks.length === 0) continue
     const role = message.role === 'assistant' ? 'assistant' : 'user'
     const last = turns.at(-1)
@@ -271,6 +320,7 @@ function toTools(tools: readonly ChatTool[]): NonNullable<MessagesRequest['tools
       ...(description != null && { description }),
       input_schema: { ...(parameters ?? { properties: {} }), type: 'object' },
       ...(strict === true && { strict }),
+      ...toCacheControl(tool['cache_control'] ?? memberOf(tool.function, 'cache_control'), ['tools', index]),
     }
   })
 }
@@ -300,14 +350,18 @@ function toOutputConfig(chat: ChatRequest): MessagesRequest['output_config'] {
 }
 
 /**
- * Says a chat completion in Anthropic's Messages API. System and developer messages become the system prompt, in their order;
- * consecutive messages of one role become one, as do results of tools with the user's words after them.
+ * Translates a chat completion into a request of Anthropic's Messages API. System and developer messages become the system
+ * prompt, in their order; consecutive messages of one role become one, as do results of tools with the user's words after them.
  *
  * `reasoning_effort` becomes `output_config.effort`, and `none` turns thinking off; whether a model thinks without being told is
  * its own default. Earlier `reasoning_content` is not sent: thinking comes back only with its signature, which a chat does not carry.
  *
+ * `cache_control` of parts, messages and tools is passed on, `ttl` "5m" at most. `name` of a message and `detail` of a picture have
+ * no counterpart and are left out, as are unknown members of messages, parts and tools: clients send answers back with members that
+ * only the answer needs.
+ *
  * chat: checked by `checkChatRequest`. model: the upstream's name. maxTokensDefault: the cap where the chat has none.
- * Throws UnsupportedMember for what the Messages API cannot express, members that nobody knows included.
+ * Throws UnsupportedMember for what the Messages API cannot express, unknown members of the request itself included.
  */
 export function toMessagesRequest(
   chat: ChatRequest,

@@ -8,6 +8,7 @@ import {
   toResponse,
 } from './chat-to-responses.ts'
 import { createChatChunkTranslator } from './messages-to-chat.ts'
+import { memberOf } from './record.ts'
 import type { ResponsesRequest } from './responses-request.ts'
 import { createSseScanner } from './sse-scanner.ts'
 
@@ -248,21 +249,122 @@ test.each([
 })
 
 test('a response ends once', () => {
-  const { push, end, fail, usage: reported } = createResponseEventTranslator(request, named())
+  const { push, end } = createResponseEventTranslator(request, named())
   push(say(chunk({ content: 'a' }, 'stop')))
   push(say({ choices: [], usage }))
   expect(end().at(-1)?.type).toBe('response.completed')
-  expect([...end(), ...fail('late'), ...push(say(DONE))]).toEqual([])
-  expect(reported()).toMatchObject({ inputTokens: 6, cacheReadTokens: 4 })
+  expect([...end(), ...push(say(DONE))]).toEqual([])
 })
 
-test('the caller may fail a response before anything came', () => {
-  const { fail } = createResponseEventTranslator(request, named())
-  expect(fail('Slow down', 'rate_limit_exceeded').map(({ type }) => type)).toEqual([
-    'response.created',
-    'response.in_progress',
-    'response.failed',
+const callPiece = (
+  index: number | undefined,
+  id: string | undefined,
+  name: string | undefined,
+  text: string,
+): unknown => chunk({ tool_calls: [{ index, id, function: { name, arguments: text } }] })
+const callsOf = (chunks: readonly unknown[]): unknown[] =>
+  translate([...chunks, DONE])
+    .filter(({ type }) => type === 'response.output_item.done')
+    .map(({ item }) => [memberOf(item, 'call_id'), memberOf(item, 'arguments')])
+
+test.each([0, undefined])('calls of different ids at index %s are different calls', (index) => {
+  const chunks = [
+    callPiece(index, 'a', 'f', '{"x":'),
+    callPiece(index, undefined, undefined, '1}'),
+    callPiece(index, 'b', 'g', '{"y"'),
+    callPiece(index, '', undefined, ':'),
+    callPiece(index, 'b', 'g', '2}'),
+  ]
+  expect(callsOf(chunks)).toEqual([
+    ['a', '{"x":1}'],
+    ['b', '{"y":2}'],
   ])
+})
+
+test('pieces that name their call may be mixed at one index', () => {
+  const chunks = [
+    callPiece(0, 'a', 'f', '{'),
+    callPiece(0, 'b', 'g', '['),
+    callPiece(0, 'a', 'f', '}'),
+    callPiece(0, 'b', undefined, ']'),
+  ]
+  expect(callsOf(chunks)).toEqual([
+    ['a', '{}'],
+    ['b', '[]'],
+  ])
+})
+
+test('a new id without a name continues the call, and one id at two indexes is two calls', () => {
+  expect(
+    callsOf([callPiece(0, 'a', 'f', '{'), callPiece(0, 'b', undefined, '}'), callPiece(1, 'a', 'f', '1')]),
+  ).toEqual([
+    ['a', '{}'],
+    ['a', '1'],
+  ])
+})
+
+const parts = [
+  { type: 'thinking', thinking: [{ type: 'text', text: 'Hm' }] },
+  { type: 'thinking', thinking: '!' },
+  { type: 'text', text: 'Hel' },
+  { type: 'reference', reference_ids: [1] },
+  { type: 'text', text: 'lo' },
+  { type: 'refusal', refusal: 'No' },
+]
+const annotations = [
+  { type: 'url_citation', url_citation: { start_index: 0, end_index: 5, url: 'https://a.example', title: 'A' } },
+  { type: 'file', file: { name: 'b' } },
+  { type: 'url_citation', url_citation: { start_index: -1, url: 'https://b.example' } },
+  { type: 'url_citation', url_citation: { start_index: 0, end_index: 1, title: 'No address' } },
+]
+const citations = [
+  { type: 'url_citation', start_index: 0, end_index: 5, url: 'https://a.example', title: 'A' },
+  { type: 'url_citation', start_index: 0, end_index: 0, url: 'https://b.example', title: '' },
+]
+const cited = [
+  { type: 'reasoning', content: [{ type: 'reasoning_text', text: 'Hm!' }] },
+  {
+    type: 'message',
+    content: [
+      { type: 'output_text', text: 'Hello', annotations: citations },
+      { type: 'refusal', refusal: 'No' },
+    ],
+  },
+]
+
+test('content in parts becomes reasoning, text and refusal, and citations its annotations', () => {
+  const response = toResponse(completion({ content: parts, annotations }), request, named())
+  expect(response).toMatchObject({ status: 'completed', output: cited })
+})
+
+test('a stream of parts becomes the same, and its events tell of the citations', () => {
+  const chunks = [
+    ...parts.slice(0, 5).map((part) => ({ content: [part] })),
+    { annotations },
+    { content: parts.slice(5) },
+  ]
+  const events = translate([...chunks.map((delta) => chunk(delta)), chunk({}, 'stop'), DONE])
+  expect(last(events)).toMatchObject({ type: 'response.completed', response: { output: cited } })
+  expect(events.filter(({ type }) => type === 'response.output_text.annotation.added')).toMatchObject(
+    citations.map((annotation, annotation_index) => ({
+      output_index: 1,
+      content_index: 0,
+      annotation_index,
+      annotation,
+    })),
+  )
+  const added = events.find(({ type, part }) => type === 'response.content_part.added' && 'annotations' in Object(part))
+  expect(added?.['part']).toMatchObject({ text: '', annotations: [] })
+})
+
+test('citations that come before their text wait for it', () => {
+  const events = translate([chunk({ annotations }), chunk({ content: 'Hello' }), chunk({}, 'stop'), DONE])
+  expect(last(events)).toMatchObject({ response: { output: [{ content: [{ annotations: citations }] }] } })
+})
+
+test('reasoning under two names is read once, from the one that is not empty', () => {
+  const message = { content: 'Hi', reasoning_content: '', reasoning: 'Hm' }
+  expect(toResponse(completion(message), request, named())?.output[0]).toMatchObject({ content: [{ text: 'Hm' }] })
 })
 
 test('any split of the bytes gives the same events', () => {
@@ -303,11 +405,21 @@ test('a message of Anthropic becomes a response by way of chunks', () => {
 
 const loose = fc.oneof(fc.jsonValue(), fc.string())
 const piece = fc.record(
-  { index: fc.oneof(fc.nat(2), loose), id: loose, function: fc.record({ name: loose, arguments: loose }) },
+  {
+    index: fc.oneof(fc.nat(2), loose),
+    id: fc.oneof(fc.constantFrom('a', 'b'), loose),
+    function: fc.record({ name: loose, arguments: loose }),
+  },
   { requiredKeys: [] },
 )
 const delta = fc.record(
-  { content: loose, refusal: loose, reasoning_content: loose, tool_calls: fc.array(piece) },
+  {
+    content: fc.oneof(loose, fc.array(fc.constantFrom(...parts))),
+    refusal: loose,
+    reasoning_content: loose,
+    annotations: fc.oneof(loose, fc.array(fc.constantFrom(...annotations))),
+    tool_calls: fc.array(piece),
+  },
   { requiredKeys: [] },
 )
 const anyChunk = fc.oneof(

@@ -1,3 +1,4 @@
+import { chatAnswerOf, type UrlCitation } from './chat-answer.ts'
 import { isRecord, listOf, memberOf, textOf } from './record.ts'
 import type { ResponsesRequest } from './responses-request.ts'
 import type { SseEvent } from './sse-scanner.ts'
@@ -7,7 +8,7 @@ type ItemStatus = 'in_progress' | 'completed' | 'incomplete'
 interface TextPart {
   type: 'output_text'
   text: string
-  annotations: never[]
+  annotations: UrlCitation[]
   logprobs: never[]
 }
 interface RefusalPart {
@@ -52,7 +53,7 @@ export interface ResponseBody {
   status: 'in_progress' | 'completed' | 'incomplete' | 'failed'
   access_programs: null
   background: false
-  error: { code: 'server_error' | 'rate_limit_exceeded'; message: string } | null
+  error: { code: 'server_error'; message: string } | null
   incomplete_details: { reason: 'max_output_tokens' | 'content_filter' } | null
   instructions: string | null
   max_output_tokens: number | null
@@ -137,12 +138,16 @@ function outcomeOf(finishReason: unknown): Outcome {
   }
 }
 
-const reasoningOf = (message: unknown): string =>
-  textOf(message, 'reasoning_content') ?? textOf(message, 'reasoning') ?? ''
-const textPart = (text: string): TextPart => ({ type: 'output_text', text, annotations: [], logprobs: [] })
+const textPart = (text: string, annotations: UrlCitation[] = []): TextPart => ({
+  type: 'output_text',
+  text,
+  annotations,
+  logprobs: [],
+})
 
 /**
- * Says a chat completion as a response. `reasoning_content` becomes an item of reasoning before the message.
+ * Translates a chat completion into a response. Reasoning becomes an item before the message. Citations annotate the text; without
+ * text they are left out.
  *
  * It has all members of a response but `output_text`, which the SDK adds by itself.
  * Returns undefined where the value is no completion with a choice, or a call lacks its id or name.
@@ -158,15 +163,13 @@ export function toResponse(
   const outcome = outcomeOf(memberOf(choice, 'finish_reason'))
   const status = outcome.status === 'completed' ? 'completed' : 'incomplete'
   const output: OutputItem[] = []
-  const reasoning = reasoningOf(message)
+  const { reasoning, text, refusal, citations } = chatAnswerOf(message)
   if (reasoning !== '') {
     const content: ReasoningPart[] = [{ type: 'reasoning_text', text: reasoning }]
     output.push({ type: 'reasoning', id: names.newItemId('rs'), status: 'completed', summary: [], content })
   }
   const content: MessageItem['content'] = []
-  const text = textOf(message, 'content') ?? ''
-  const refusal = textOf(message, 'refusal') ?? ''
-  if (text !== '') content.push(textPart(text))
+  if (text !== '') content.push(textPart(text, citations))
   if (refusal !== '') content.push({ type: 'refusal', refusal })
   if (content.length > 0) {
     output.push({ type: 'message', id: names.newItemId('msg'), role: 'assistant', status, content })
@@ -198,10 +201,6 @@ export interface ResponseEventTranslator {
   push(event: Pick<SseEvent, 'data'>): ResponseEvent[]
   /** Ends a stream that ended: as its finish reason says, or as failed where there was none. After the end it returns nothing. */
   end(): ResponseEvent[]
-  /** Ends the response as failed. After the end it returns nothing. */
-  fail(message: string, code?: 'server_error' | 'rate_limit_exceeded'): ResponseEvent[]
-  /** What the upstream has reported so far. */
-  usage(): Usage | undefined
 }
 
 interface OpenCall {
@@ -209,16 +208,30 @@ interface OpenCall {
   outputIndex: number
 }
 
+/** The calls of one `index`: some upstreams give all calls the same, or none. */
+interface CallGroup {
+  byId: Map<string, OpenCall>
+  last: OpenCall
+}
+
 /**
  * Makes a translator of one streamed chat completion. A message or reasoning is closed when something else begins; calls stay
  * open until the end, since their pieces may be mixed.
+ *
+ * A piece of a call belongs to the call of its `index` and `id`; without an id, to the last call of that index. A new id with a
+ * name begins a new call (lmdeploy issue 3412 shows such streams). A new id without a name continues the last
+ * one: a call needs a name.
+ *
+ * Citations annotate the open text; those that come before it wait for it.
  */
 export function createResponseEventTranslator(
   request: ResponsesRequest,
   names: ResponseNames,
 ): ResponseEventTranslator {
   const output: OutputItem[] = []
-  const calls = new Map<unknown, OpenCall>()
+  const calls: OpenCall[] = []
+  const callGroups = new Map<unknown, CallGroup>()
+  let waitingCitations: UrlCitation[] = []
   let sequenceNumber = 0
   let hasBegun = false
   let hasEnded = false
@@ -276,7 +289,7 @@ export function createResponseEventTranslator(
         emit('response.reasoning_text.done', { ...place, text: part.text })
         break
     }
-    emit('response.content_part.done', { ...place, part: { ...part } })
+    emit('response.content_part.done', { ...place, part: structuredClone(part) })
   }
 
   function closeItem(status: ItemStatus): void {
@@ -323,10 +336,28 @@ export function createResponseEventTranslator(
       closePart(item)
       part = textPart('')
       item.content.push(part)
-      emit('response.content_part.added', { ...placeOf(item), part: { ...part } })
+      emit('response.content_part.added', { ...placeOf(item), part: structuredClone(part) })
     }
     part.text += delta
     emit('response.output_text.delta', { ...placeOf(item), delta, logprobs: [] })
+  }
+
+  function addCitations(citations: UrlCitation[]): void {
+    const part = openItem?.content.at(-1)
+    if (openItem?.type !== 'message' || part?.type !== 'output_text') {
+      for (const citation of citations) waitingCitations.push(citation)
+      return
+    }
+    const waited = waitingCitations
+    waitingCitations = []
+    for (const annotation of [...waited, ...citations]) {
+      part.annotations.push(annotation)
+      emit('response.output_text.annotation.added', {
+        ...placeOf(openItem),
+        annotation_index: part.annotations.length - 1,
+        annotation,
+      })
+    }
   }
 
   function addRefusal(delta: string): void {
@@ -342,26 +373,48 @@ export function createResponseEventTranslator(
     emit('response.refusal.delta', { ...placeOf(item), delta })
   }
 
-  function addCallPiece(piece: unknown): void {
-    const called = memberOf(piece, 'function')
-    const index = memberOf(piece, 'index')
-    let call = calls.get(index)
-    if (call === undefined) {
-      const callId = textOf(piece, 'id')
-      const name = textOf(called, 'name')
-      if (callId === undefined || name === undefined) return
-      closeItem('completed')
-      const item: FunctionCallItem = {
-        type: 'function_call',
-        id: names.newItemId('fc'),
-        call_id: callId,
-        name,
-        arguments: '',
-        status: 'in_progress',
-      }
-      call = { item, outputIndex: addItem(item) }
-      calls.set(index, call)
+  function openCall(callId: string, name: string): OpenCall {
+    closeItem('completed')
+    const item: FunctionCallItem = {
+      type: 'function_call',
+      id: names.newItemId('fc'),
+      call_id: callId,
+      name,
+      arguments: '',
+      status: 'in_progress',
     }
+    const call = { item, outputIndex: addItem(item) }
+    calls.push(call)
+    return call
+  }
+
+  /** The call that a piece belongs to, opened if need be; undefined where the piece names none that is open, nor a new one. */
+  function callOf(piece: unknown): OpenCall | undefined {
+    const index = memberOf(piece, 'index')
+    const callId = textOf(piece, 'id')
+    const name = textOf(memberOf(piece, 'function'), 'name')
+    const group = callGroups.get(index)
+    if (group === undefined) {
+      if (callId === undefined || name === undefined) return undefined
+      const call = openCall(callId, name)
+      callGroups.set(index, { byId: new Map([[callId, call]]), last: call })
+      return call
+    }
+    if (callId === undefined || callId === '') return group.last
+    let call = group.byId.get(callId)
+    if (call === undefined) {
+      if (name === undefined || name === '') return group.last
+      call = openCall(callId, name)
+      group.byId.set(callId, call)
+    }
+    group.last = call
+    return call
+  }
+
+  function addCallPiece(piece: unknown): void {
+    const call = callOf(piece)
+    if (call === undefined) return
+    const called = memberOf(piece, 'function')
     const delta = textOf(called, 'arguments') ?? ''
     if (delta === '') return
     call.item.arguments += delta
@@ -373,7 +426,7 @@ export function createResponseEventTranslator(
   }
 
   function closeCalls(status: ItemStatus): void {
-    for (const { item, outputIndex } of calls.values()) {
+    for (const { item, outputIndex } of calls) {
       item.status = status
       emit('response.function_call_arguments.done', {
         item_id: item.id,
@@ -382,7 +435,7 @@ export function createResponseEventTranslator(
       })
       emit('response.output_item.done', { output_index: outputIndex, item: { ...item } })
     }
-    calls.clear()
+    calls.length = 0
   }
 
   function finish(outcome: Outcome): void {
@@ -400,11 +453,10 @@ export function createResponseEventTranslator(
     for (const choice of listOf(chunk, 'choices')) {
       if ((memberOf(choice, 'index') ?? 0) !== 0) continue
       const delta = memberOf(choice, 'delta')
-      const reasoning = reasoningOf(delta)
-      const text = textOf(delta, 'content') ?? ''
-      const refusal = textOf(delta, 'refusal') ?? ''
+      const { reasoning, text, refusal, citations } = chatAnswerOf(delta)
       if (reasoning !== '') addReasoning(reasoning)
       if (text !== '') addText(text)
+      if (citations.length > 0 || waitingCitations.length > 0) addCitations(citations)
       if (refusal !== '') addRefusal(refusal)
       for (const piece of listOf(delta, 'tool_calls')) addCallPiece(piece)
       finishReason = memberOf(choice, 'finish_reason') ?? finishReason
@@ -419,12 +471,12 @@ export function createResponseEventTranslator(
     return events
   }
 
-  function failWith(message: string, code: 'server_error' | 'rate_limit_exceeded'): void {
-    finish({ status: 'failed', error: { code, message }, incomplete_details: null })
+  function fail(message: string): void {
+    finish({ status: 'failed', error: { code: 'server_error', message }, incomplete_details: null })
   }
 
   function endStream(): void {
-    if (finishReason == null) failWith('The upstream ended the stream before its answer was complete', 'server_error')
+    if (finishReason == null) fail('The upstream ended the stream before its answer was complete')
     else finish(outcomeOf(finishReason))
   }
 
@@ -440,15 +492,13 @@ export function createResponseEventTranslator(
         try {
           chunk = JSON.parse(data)
         } catch {
-          failWith('The upstream sent an event that is not JSON', 'server_error')
+          fail('The upstream sent an event that is not JSON')
           return
         }
         begin()
-        if (memberOf(chunk, 'error') != null) failWith('The upstream failed', 'server_error')
+        if (memberOf(chunk, 'error') != null) fail('The upstream failed')
         else addChunk(chunk)
       }),
     end: () => collect(endStream),
-    fail: (message, code = 'server_error') => collect(() => failWith(message, code)),
-    usage: () => usage,
   }
 }

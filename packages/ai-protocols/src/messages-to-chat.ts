@@ -66,8 +66,8 @@ function writeJson(value: unknown): string | undefined {
 }
 
 /**
- * Says an Anthropic message as a chat completion. Thinking becomes `reasoning_content`, the name that DeepSeek gave it and most
- * clients read; blocks that a chat has no place for are left out.
+ * Translates an Anthropic message into a chat completion. Thinking becomes `reasoning_content`, the name that DeepSeek gave it and
+ * most clients read; blocks that a chat has no place for are left out.
  *
  * Returns undefined where the value is no message.
  */

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { Fault } from './fault.ts'
 import { checkResponsesRequest } from './responses-request.ts'
 import { checkSpeechRequest } from './speech-request.ts'
-import { checkTranscriptionFields, checkTranscriptionRequest } from './transcription-request.ts'
+import { checkTranscriptionFields, checkTranscriptionRequest, providerChoiceOf } from './transcription-request.ts'
 import { checkVideoRequest } from './video-request.ts'
 
 const response = {
@@ -84,7 +84,12 @@ test.each<[string, CheckOf, unknown]>([
   ['speech of a named voice', checkSpeechRequest, { model: 'm', input: 'a'.repeat(5000), voice: 'alloy', speed: 4 }],
   ['a transcription', checkTranscriptionRequest, { ...transcription, response_format: 'diarized_json', stream: true }],
   ['a form', checkTranscriptionFields, { model: 'w', stream: 'true', temperature: '.5', 'include[]': ['a', 'b'] }],
-  ['a form of empty fields', checkTranscriptionFields, { model: 'w', response_format: '', language: '' }],
+  ['a form of empty fields', checkTranscriptionFields, { model: 'w', response_format: '', language: '', provider: '' }],
+  [
+    'a form that chooses a provider',
+    checkTranscriptionFields,
+    { model: 'w', provider: '{"order":["a"],"require_zdr":null}' },
+  ],
   ['a video', checkVideoRequest, video],
   [
     'a video of a resolution',
@@ -167,6 +172,22 @@ test.each<[string, CheckOf, unknown, (string | number)[]]>([
     ['temperature'],
   ],
   ['a form whose temperature is 1.1', checkTranscriptionFields, { model: 'a', temperature: '1.1' }, ['temperature']],
+  [
+    'a form whose temperature has 33 digits',
+    checkTranscriptionFields,
+    { model: 'a', temperature: `.${'0'.repeat(32)}` },
+    ['temperature'],
+  ],
+  ['a form whose provider is a name', checkTranscriptionFields, { model: 'a', provider: 'openai' }, ['provider']],
+  ['a form whose provider is null', checkTranscriptionFields, { model: 'a', provider: 'null' }, ['provider']],
+  ['a form whose provider is an array', checkTranscriptionFields, { model: 'a', provider: '[]' }, ['provider']],
+  ['a form with two providers', checkTranscriptionFields, { model: 'a', provider: ['{}', '{}'] }, ['provider']],
+  [
+    'a form whose order of providers has a number',
+    checkTranscriptionFields,
+    { model: 'a', provider: '{"order":["a",1]}' },
+    ['provider', 'order', 1],
+  ],
   ['a video without a prompt', checkVideoRequest, { model: 'v' }, ['prompt']],
   ['a video of no seconds', checkVideoRequest, { ...video, seconds: 0 }, ['seconds']],
   ['a video of 601 seconds', checkVideoRequest, { ...video, duration: '601' }, ['duration']],
@@ -175,4 +196,17 @@ test.each<[string, CheckOf, unknown, (string | number)[]]>([
   ['a video of half a seed', checkVideoRequest, { ...video, seed: 0.5 }, ['seed']],
 ])('%s has a fault', (_, check, body, path) => {
   expect(check(body as never)?.path).toEqual(path)
+})
+
+test('a temperature of 65,535 digits is refused within a second', () => {
+  const start = performance.now()
+  expect(checkTranscriptionFields({ model: 'a', temperature: `${'1'.repeat(65_535)}x` })?.path).toEqual(['temperature'])
+  expect(performance.now() - start).toBeLessThan(1_000)
+})
+
+test('the provider of a form is read from its JSON', () => {
+  expect(checkTranscriptionFields({ model: 'a', provider: 'x' })?.message).toBe('must be a JSON object')
+  expect(providerChoiceOf('{"order":["a"],"allow_fallbacks":false}')).toEqual({ order: ['a'], allow_fallbacks: false })
+  for (const field of [undefined, '', 'null', '{"order":1}', ['{}', '{}']])
+    expect(providerChoiceOf(field)).toBeUndefined()
 })

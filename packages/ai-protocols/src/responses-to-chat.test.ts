@@ -123,10 +123,19 @@ test('caps, sampling, tools, format and effort are passed on', () => {
 
 test('a choice among some tools is nested', () => {
   const choice = { type: 'allowed_tools', mode: 'required', tools: [{ type: 'function', name: 'f' }] }
-  expect(toChatRequest(request({ tool_choice: choice })).tool_choice).toEqual({
-    type: 'allowed_tools',
-    allowed_tools: { mode: 'required', tools: [{ type: 'function', function: { name: 'f' } }] },
-  })
+  expect(toChatRequest(request({ tools: [{ type: 'function', name: 'f' }], tool_choice: choice })).tool_choice).toEqual(
+    {
+      type: 'allowed_tools',
+      allowed_tools: { mode: 'required', tools: [{ type: 'function', function: { name: 'f' } }] },
+    },
+  )
+})
+
+test.each<[string, Partial<ResponsesRequest>]>([
+  ['auto', { tools: [], tool_choice: 'auto', parallel_tool_calls: true }],
+  ['none', { tool_choice: 'none', parallel_tool_calls: false }],
+])('a choice of %s without tools is left out', (_, members) => {
+  expect(toChatRequest(request(members))).toEqual({ model: 'm', messages: [{ role: 'user', content: 'Hello' }] })
 })
 
 test.each<[string, Partial<ResponsesRequest>]>([
@@ -145,6 +154,9 @@ test.each<[string, Partial<ResponsesRequest>]>([
   ['tools[0]', { tools: [{ type: 'web_search' }] }],
   ['tools[0].async', { tools: [{ type: 'function', name: 'f', async: true }] }],
   ['tool_choice', { tool_choice: { type: 'web_search' } }],
+  ['tool_choice', { tools: [], tool_choice: 'required' }],
+  ['tool_choice', { tool_choice: { type: 'function', name: 'f' } }],
+  ['tool_choice', { tool_choice: { type: 'allowed_tools', mode: 'auto', tools: [] } }],
   ['input', { input: [] }],
   ['input[0]', { input: [{ type: 'item_reference', id: 'x' }] }],
   ['input[0].call_id', { input: [{ type: 'function_call_output', output: '' }] }],

@@ -8,7 +8,6 @@ import { UnsupportedMember } from './unsupported-member.ts'
 const SHARED = [
   'metadata',
   'model',
-  'parallel_tool_calls',
   'prompt_cache_key',
   'prompt_cache_options',
   'prompt_cache_retention',
@@ -27,6 +26,7 @@ const TAKEN = new Set<string>([
   'input',
   'instructions',
   'max_output_tokens',
+  'parallel_tool_calls',
   'reasoning',
   'store',
   'stream_options',
@@ -179,6 +179,25 @@ function toToolChoice(choice: NonNullable<ResponsesRequest['tool_choice']>): Cha
   return { type: 'allowed_tools', allowed_tools: { mode: memberOf(choice, 'mode'), tools } }
 }
 
+/**
+ * Tools, and the members that say how to call them: chat completions APIs refuse those without tools. A choice that asks for a call
+ * cannot be met without tools, and is refused here.
+ */
+function toToolMembers(request: ResponsesRequest): Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls'> {
+  const tools = (request.tools ?? []).map(toTool)
+  const choice = request.tool_choice == null ? undefined : toToolChoice(request.tool_choice)
+  const isParallel = request.parallel_tool_calls
+  if (tools.length === 0) {
+    if (choice == null || choice === 'auto' || choice === 'none') return {}
+    throw new UnsupportedMember('tool_choice', 'asks for a call, but the request has no tools')
+  }
+  return {
+    tools,
+    ...(choice !== undefined && { tool_choice: choice }),
+    ...(isParallel != null && { parallel_tool_calls: isParallel }),
+  }
+}
+
 function toResponseFormat(text: ResponsesRequest['text']): ChatRequest['response_format'] {
   const format = text?.format
   switch (format?.type) {
@@ -210,13 +229,13 @@ function toReasoningEffort(reasoning: ResponsesRequest['reasoning']): string | u
 }
 
 /**
- * Says a request for a response as a chat completion, for upstreams that have no `/responses`. What is stored, continued or run by
- * the upstream's own tools has no counterpart. `store` is ignored: the response answers that it is not stored. Usage of a stream is
+ * Translates a request for a response into one for a chat completion, for upstreams that have no `/responses`. What is stored, continued
+ * or run by the upstream's own tools has no counterpart. `store` is ignored: the response answers that it is not stored. Usage of a stream is
  * for the caller to ask for.
  *
  * request: checked by `checkResponsesRequest`.
- * Throws UnsupportedMember for what a chat cannot express, members that nobody knows included: such a member could otherwise mean
- * something in a chat, and pass a budget that was computed without it.
+ * Throws UnsupportedMember for what a chat cannot express, unknown members of the request itself included: such a member could
+ * otherwise mean something in a chat, and pass a budget that was computed without it. Unknown members of items and parts are left out.
  */
 export function toChatRequest(request: ResponsesRequest): ChatRequest {
   requireKnownMembers(request)
@@ -226,14 +245,12 @@ export function toChatRequest(request: ResponsesRequest): ChatRequest {
   const format = toResponseFormat(request.text)
   const effort = toReasoningEffort(request.reasoning)
   const verbosity = memberOf(request.text, 'verbosity')
-  const tools = (request.tools ?? []).map(toTool)
   return {
     ...shared,
     model: request.model,
     messages,
     ...(request.max_output_tokens != null && { max_completion_tokens: request.max_output_tokens }),
-    ...(tools.length > 0 && { tools }),
-    ...(request.tool_choice != null && { tool_choice: toToolChoice(request.tool_choice) }),
+    ...toToolMembers(request),
     ...(format !== undefined && { response_format: format }),
     ...(effort !== undefined && { reasoning_effort: effort }),
     ...(verbosity != null && { verbosity }),

@@ -101,6 +101,16 @@ test('an answer counts text, reasoning and calls of all choices', () => {
   expect(chatChunkTextBytes({ choices: [{ delta: message }, { delta: { reasoning: 'b' } }] })).toBe(messageBytes + 1)
 })
 
+test('an answer counts the text of parts, thinking included', () => {
+  const content = [
+    { type: 'thinking', thinking: [{ type: 'text', text: 'why' }] },
+    { type: 'text', text: 'é' },
+    { type: 'image_url', image_url: { url: media } },
+  ]
+  expect(completionTextBytes({ choices: [{ message: { content } }] })).toBe(5)
+  expect(chatChunkTextBytes({ choices: [{ delta: { content, reasoning_content: '', reasoning: 'b' } }] })).toBe(6)
+})
+
 test('the events of a response count as much as the response', () => {
   const events = [
     { type: 'response.output_item.added', item: { type: 'message', content: [] } },

@@ -89,13 +89,16 @@ export function requestTextBytes(kind: RequestKind, body: unknown): number {
   return bytes
 }
 
-/** Text of a message, or of the piece of one in a chunk. Of the two names for reasoning, upstreams may send both with the same text. */
+/**
+ * Text of a message, or of the piece of one in a chunk. Content may be an array of parts, whose text is counted as in requests. Of
+ * the two names for reasoning, upstreams may send both with the same text.
+ */
 function messageTextBytes(message: unknown): number {
   let bytes =
-    bytesOf(memberOf(message, 'content')) +
+    nestedTextBytes(memberOf(message, 'content')) +
     bytesOf(memberOf(message, 'refusal')) +
     bytesOf(memberOf(memberOf(message, 'audio'), 'transcript')) +
-    bytesOf(textOf(message, 'reasoning_content') ?? textOf(message, 'reasoning')) +
+    bytesOf(textOf(message, 'reasoning_content') || textOf(message, 'reasoning')) +
     callTextBytes(memberOf(message, 'function_call'))
   for (const call of listOf(message, 'tool_calls')) {
     bytes += callTextBytes(memberOf(call, 'function')) + callTextBytes(memberOf(call, 'custom'))

@@ -11,7 +11,9 @@ import {
   isProviderChoice,
   isText,
   optional,
+  type ProviderChoice,
 } from './fault.ts'
+import { isRecord } from './record.ts'
 
 const isFormat = isOneOf('json', 'text', 'srt', 'vtt', 'verbose_json', 'diarized_json')
 const isTemperature = isNumberFrom(0, 1)
@@ -35,9 +37,25 @@ export function checkTranscriptionRequest(body: unknown): Fault | undefined {
   return isRequest(body)
 }
 
-const DECIMAL = /^\d*\.?\d+$/
+const DECIMAL = /^(?:\d+(?:\.\d+)?|\.\d+)$/
+const DECIMAL_LENGTH_MAX = 32
 const isDecimalTemperature: Check = (value) =>
-  isTemperature(typeof value === 'string' && DECIMAL.test(value) ? Number(value) : undefined)
+  isTemperature(
+    typeof value === 'string' && value.length <= DECIMAL_LENGTH_MAX && DECIMAL.test(value) ? Number(value) : undefined,
+  )
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+const isProviderText: Check = (value) => {
+  const choice = typeof value === 'string' ? parseJson(value) : undefined
+  return isRecord(choice) ? isProviderChoice(choice) : faultOf('must be a JSON object')
+}
 
 /** Takes a field that was sent once. A form's empty field counts as absent. */
 function optionalOnce(check: Check): Check {
@@ -54,10 +72,12 @@ const areFields = isObjectWith({
   language: optionalOnce(isText),
   prompt: optionalOnce(isText),
   temperature: optionalOnce(isDecimalTemperature),
+  provider: optionalOnce(isProviderText),
 })
 
 /**
- * Checks the text fields of a multipart transcription; the file is for the caller to see.
+ * Checks the text fields of a multipart transcription; the file is for the caller to see. `provider` is JSON text, which
+ * `providerChoiceOf` reads.
  *
  * fields: by name as sent; a field that was sent more than once has an array. Unknown fields pass.
  */
@@ -65,4 +85,15 @@ export function checkTranscriptionFields(
   fields: Readonly<Record<string, string | readonly string[]>>,
 ): Fault | undefined {
   return areFields(fields)
+}
+
+/**
+ * Reads the `provider` field of a multipart transcription: JSON text of a ProviderChoice.
+ *
+ * Returns undefined where the field is absent or empty, sent more than once, or has a fault.
+ */
+export function providerChoiceOf(field: string | readonly string[] | undefined): ProviderChoice | undefined {
+  if (typeof field !== 'string' || isProviderText(field) !== undefined) return undefined
+  // isProviderText has established the shape.
+  return parseJson(field) as ProviderChoice
 }
