@@ -289,8 +289,9 @@ export function mockVideo(id: string): Buffer {
  * - `bad-json`, `bad-sse`, `no-done`, `no-usage`, `zero-usage`, `huge`: an answer that is not what it should be;
  * - `split-utf8`, `comments`, `crlf`, `slow` and `slow-<chunks>`, `set-cookie`, `cached`, `reasoning`, `tools`, `json-schema`: a good
  *   one of a special kind; `no-responses`: 404 for `/responses`; `redirect`: 302 to the other origin;
- * - of videos, `video-fails`, `video-cancelled`, `video-expired`, `video-poll-<status>` (once), `video-elsewhere` (its address is at
- *   the other origin) and `video-redirect` (its content leads there).
+ * - of videos, `video-fails`, `video-cancelled`, `video-expired`, `video-poll-<status>` (once), `video-gone` (a page with 404 when it
+ *   is polled), `video-content-<status>`, `video-elsewhere` (its address is at the other origin) and `video-redirect` (its content
+ *   leads there).
  * Anything else works. Requests without a key of the protocol get 401.
  */
 export async function startMockUpstream(options: MockUpstreamOptions = {}): Promise<MockUpstream> {
@@ -415,6 +416,8 @@ export async function startMockUpstream(options: MockUpstreamOptions = {}): Prom
     }
     job.polls += 1
     if (job.polls < videoPolls) return documentOf(200, { ...head, status: 'in_progress' })
+    if (steering === 'video-gone')
+      return { ...refusal('openai', 404), contentType: 'text/html', frames: [{ bytes: Buffer.from(HTML), text: '' }] }
     if (steering === 'video-fails')
       return documentOf(200, { ...head, status: 'failed', error: 'The mock makes no such video' })
     if (steering === 'video-cancelled') return documentOf(200, { ...head, status: 'cancelled' })
@@ -440,6 +443,8 @@ export async function startMockUpstream(options: MockUpstreamOptions = {}): Prom
     const steering = job.model.slice(job.model.lastIndexOf('/') + 1)
     if (!isContent) return pollVideo(job, steering)
     if (job.polls < videoPolls) return refusal('openai', 400, 'The video is not ready')
+    const refused = /^video-content-(\d{3})$/.exec(steering)?.[1]
+    if (refused !== undefined) return refusal('openai', Number(refused))
     if (steering === 'video-redirect') return documentOf(302, {}, { location: `${elsewhereOrigin}/files/${id}.mp4` })
     return {
       ...bend(documentOf(200, {}), steering),

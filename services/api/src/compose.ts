@@ -192,7 +192,6 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       functions,
       edgeWarmer,
       functionTimings: { firstByteMs: config.FUNCTION_FIRST_BYTE_MS, silentMs: config.FUNCTION_SILENT_MS },
-      // Until the operator's file of providers is read there are none.
       ai,
       usage,
       guardedFetch,

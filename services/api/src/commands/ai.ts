@@ -7,7 +7,7 @@ export const aiCommands: readonly Command<Deps>[] = [
     name: 'ai check',
     usage: 'ai check [--live]',
     summary:
-      'say what the file of AI_PROVIDERS offers, which keys are there and what is priced; --live sends one small call to each route',
+      'say what the file of AI_PROVIDERS offers, which keys are there and what is priced; --live sends one small chat along each chat route that has a key',
     wordCount: 0,
     options: { live: 'switch' },
     async run(deps, args) {

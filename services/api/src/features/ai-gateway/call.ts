@@ -7,6 +7,7 @@ import { costNanos } from '../ai-governance/cost.ts'
 import type { Prices } from '../ai-governance/prices.ts'
 import type { UsageEvent } from '../ai-governance/record-usage.ts'
 import type { ProviderAttempt } from '../ai-governance/table.ts'
+import { tokensOfBytes } from './local/token-estimate.ts'
 import type { KeyedRoute } from './providers/choose-routes.ts'
 import type { InferenceOperation, InferenceRequest } from './operations.ts'
 import type { Placement } from './place-call.ts'
@@ -14,8 +15,6 @@ import { ClientLeft, TookTooLong } from './abort-reasons.ts'
 
 const MODEL_LENGTH_MAX = 256
 const END_USER_LENGTH_MAX = 255
-/** Of UTF-8 text, where nobody counts tokens. */
-const BYTES_PER_TOKEN = 4
 
 /** How a call ended, for its usage event. */
 export interface CallEnd {
@@ -25,7 +24,7 @@ export interface CallEnd {
   failure?: unknown
   /** What the provider said; undefined: what follows is an estimate. */
   usage?: Usage | undefined
-  /** What a provider worked on without telling the usage; undefined where it worked on nothing. */
+  /** Text to estimate from where the provider told no usage; undefined if no provider did any work. */
   estimate?: Estimate | undefined
 }
 
@@ -37,11 +36,9 @@ interface Estimate {
   usageSoFar?: Usage | undefined
 }
 
-const tokensOf = (bytes: number): number => Math.ceil(bytes / BYTES_PER_TOKEN)
-
 function estimatedUsage({ inputBytes, outputBytes, usageSoFar }: Estimate): Usage {
-  const input = usageSoFar ?? { ...noUsage, inputTokens: tokensOf(inputBytes) }
-  return { ...input, outputTokens: tokensOf(outputBytes), reasoningTokens: 0, outputAudioTokens: 0 }
+  const input = usageSoFar ?? { ...noUsage, inputTokens: tokensOfBytes(inputBytes) }
+  return { ...input, outputTokens: tokensOfBytes(outputBytes), reasoningTokens: 0, outputAudioTokens: 0 }
 }
 
 /** What a provider charges for the use of a route, and what of it the organization is billed. */

@@ -149,6 +149,14 @@ describe('where a call belongs (D78)', () => {
       await belongs(owner.token, { 'x-organization-id': organizationId, 'OpenAI-Organization': other.organizationId }),
     ).toEqual([200, organizationId, null])
     expect((await belongs(owner.token, { 'x-application-id': other.applicationId }))[0]).toBe(404)
+    // The package sends what a developer calls an organization at OpenAI: it counts where nothing else says more.
+    const openAi = { 'OpenAI-Organization': 'org-abc' }
+    expect(await belongs(owner.token, { ...openAi, 'x-organization-id': organizationId })).toEqual([
+      200,
+      organizationId,
+      null,
+    ])
+    expect((await belongs(owner.token, openAi))[0]).toBe(404)
   })
 
   test('a user of several has to say which; one of none cannot', async () => {

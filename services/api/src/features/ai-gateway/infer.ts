@@ -11,7 +11,7 @@ import { upstreamError } from './providers/upstream-failure.ts'
 import { protocolOf, wiresFor } from './providers/wires.ts'
 import { type Admitted, CLIENT_LEFT, withCall } from './with-call.ts'
 
-/** A body up to this is copied to be written with its head. */
+/** The largest body that is copied so that head and body go out in one write. */
 const JOINED_BYTES_MAX = 16_384
 
 /** Answers with what a provider serves. Resolves with what that told of usage. */

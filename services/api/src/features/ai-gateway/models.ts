@@ -28,7 +28,7 @@ function pricingOf({ prices }: Deps['ai'], { price, provider, upstreamModel }: R
   }
 }
 
-/** A model as callers see it. Without any route there is none, so the first one is its price. */
+/** A model as callers see it. A listed model has at least one route; its price is the first route's. */
 function shownModel(deps: Pick<Deps, 'ai' | 'now'>, { routes, modalities, ...model }: Model) {
   const providers = new Map(routes.map(({ provider }) => [provider.id, provider]))
   const [first] = routes

@@ -45,7 +45,8 @@ export class EndedEarly extends Error {
  */
 const contentTypeOf = ({ contentType }: UpstreamAnswer, kind: 'audio' | 'video'): string => {
   const type = mediaTypeOf(contentType)
-  return new RegExp(`^(${kind}/[a-z0-9.+-]{1,64}|image/gif)$`).test(type) ? type : 'application/octet-stream'
+  const isOfKind = new RegExp(`^${kind}/[a-z0-9.+-]{1,64}$`).test(type) || (kind === 'video' && type === 'image/gif')
+  return isOfKind ? type : 'application/octet-stream'
 }
 
 /** True of a page or an error document, which some answer with 200: neither is sound or pictures. */

@@ -18,7 +18,7 @@ const eventStream = { schema: shapes.EventStream }
 const failures = [400, 404, 413, 422] as const
 const asked = { tag, scope: chat, headers: inferenceHeaders, fails: failures } as const
 const errors =
-  'What a provider finds wrong with the request is answered with its status and words; what goes wrong at the provider is 503.'
+  'If the provider rejects the request, its status and message are returned; if the provider fails, the status is 503.'
 
 export const aiGatewayEndpoints = [
   upstreamEndpoint({
@@ -102,7 +102,7 @@ export const aiGatewayEndpoints = [
     on: 'POST /ai/v1/videos',
     spec: 'A §4 AI gateway, D25',
     summary: 'Start a video',
-    description: `A job. Ask for it until its status is \`completed\`; then its \`video.url\` has the bytes, to whoever may see the job. It is forgotten after a day. ${errors}`,
+    description: `A job. Ask for it until its status is \`completed\`; then its \`video.url\` has the bytes, to whoever may see the job. The job and its video expire after 24 hours; the expired job can be read for another day. ${errors}`,
     headers: z.object({ ...inferenceHeaders.shape, 'Idempotency-Key': shapes.IdempotencyKey }),
     body: { 'application/json': { schema: shapes.VideoRequest } },
     returns: { status: 202, content: { 'application/json': { schema: shapes.VideoJob } } },

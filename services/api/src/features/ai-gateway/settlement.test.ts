@@ -50,7 +50,7 @@ beforeAll(async () => {
         aiModel(provider, steering, price),
       ),
     ),
-    ...['held-1', 'held-2', 'held-3', 'held-4', 'held-5'].flatMap((name) => [
+    ...['held-1', 'held-2', 'held-3', 'held-4', 'held-5', 'held-6'].flatMap((name) => [
       aiModel('compat', name, price),
       aiModel('anthropic', name, price),
     ]),
@@ -208,6 +208,23 @@ describe('a client that leaves', () => {
       outputTokens: seenTokens,
       usageSource: 'estimated',
       ...costing(20_000n + BigInt(seenTokens) * 8_000n),
+    })
+  })
+
+  test('behind the last word pays for what the provider told', async () => {
+    // The start, twenty pieces, the end and the usage.
+    const hold = mock.hold('mock/held-6', 23)
+    const asked = { ...streamed, stream_options: { include_usage: true } }
+    const call = openAiRequest(platform, owner.token, '/chat/completions', chat('compat/held-6', asked))
+    await hold.reached()
+    await call.until((text) => text.includes('"usage":{'))
+    call.leave()
+    const { headers } = await call.answer
+    expect(await usageEventOf(platform, headers['x-request-id'])).toMatchObject({
+      ...cancelled,
+      inputTokens: 10,
+      outputTokens: ECHO_TOKENS,
+      usageSource: 'provider',
     })
   })
 

@@ -1,6 +1,9 @@
 const BYTES_PER_TOKEN = 4
 
-/** Tokens of so many UTF-8 bytes, as the local models count: four bytes are one token, and so are the one to three at the end. */
+/**
+ * Tokens of so many UTF-8 bytes, as the local models count and as estimates do: four bytes are one token, and so are the one to three
+ * at the end.
+ */
 export function tokensOfBytes(bytes: number): number {
   return Math.ceil(bytes / BYTES_PER_TOKEN)
 }

@@ -1,9 +1,12 @@
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { type MockUpstream, startMockUpstream } from '@platform/testing/mock-ai-upstream'
+import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { openAiRequest } from '../../../../test/ai-asks.ts'
 import { aiKeys, chatOf, eventOf, mockModel, mockProvider, newEntitledOwner } from '../../../../test/ai-providers.ts'
 import type { Owner } from '../../../../test/scenario.ts'
 import { newOwner } from '../../../../test/scenario.ts'
+import { aiUsageEvents } from '../../ai-governance/table.ts'
 
 let platform: TestPlatform
 let mock: MockUpstream
@@ -27,6 +30,8 @@ beforeAll(async () => {
         ...['second', 'third'].map((id) => mockProvider(mock, id)),
         mockProvider(mock, 'zero-retention', { zdr: true }),
         mockProvider(mock, 'keyless', { keyEnv: 'NO_KEY' }),
+        mockProvider(mock, 'anthropic', { driver: 'anthropic' }),
+        mockProvider(mock, 'old', { responses: false }),
         mockProvider({ baseUrl: 'http://127.0.0.1:1/v1' }, 'refusing'),
         mockProvider({ baseUrl: 'http://127.0.0.1:1/v1' }, 'never-there'),
       ],
@@ -76,6 +81,12 @@ beforeAll(async () => {
           ['mock', 'w1', 0],
           ['second', 'w2', 1],
         ]),
+        along('fallback/untranslatable', [
+          ['mock', 'mock/500', 1_000],
+          ['anthropic', 'plain', 0],
+        ]),
+        mockModel('old', { capParameter: 'max_tokens' }, 'old'),
+        mockModel('mock/429-retry-after-1'),
         mockModel('without/no-responses'),
         mockModel('with/plain'),
         along('fallback/no-responses', [
@@ -195,6 +206,41 @@ describe('another provider of the model', () => {
   })
 })
 
+describe('what a caller is told, and what is not begun', () => {
+  test('is the failure of a provider that was asked, before that of one that could not be', async () => {
+    const answer = await chat('fallback/untranslatable', { n: 2 })
+    expect(answer).toMatchObject({ status: 503, body: { error: { code: 'upstream_error' } } })
+    const event = await eventOf(platform, answer.headers['x-request-id'])
+    expect(event?.providerAttempts.at(-1)).toMatchObject({ provider: 'anthropic', error: 'unsupported_parameter' })
+    expect(event?.provider).toBe('anthropic')
+  })
+
+  test('nothing is asked again for a client that has left', async () => {
+    const from = mock.ledger.length
+    const call = openAiRequest(platform, owner.token, '/chat/completions', chatOf('mock/429-retry-after-1'))
+    await mock.waitFor((request) => mock.ledger.indexOf(request) >= from)
+    call.leave()
+    await expect
+      .poll(async () => {
+        await platform.api.usage.flush()
+        return platform.api.db
+          .select({ status: aiUsageEvents.status, statusCode: aiUsageEvents.statusCode })
+          .from(aiUsageEvents)
+          .where(eq(aiUsageEvents.organizationId, owner.organizationId))
+      })
+      .toEqual([{ status: 'cancelled', statusCode: 499 }])
+    expect(triesOf(from)).toEqual(['mock/429-retry-after-1'])
+  })
+
+  test('a cap of /responses has the name that the provider knows', async () => {
+    const ask = (model: string) =>
+      platform.call(owner.token, 'POST /ai/v1/responses', { model, input: 'Hello', max_output_tokens: 9 })
+    expect((await ask('old')).status).toBe(200)
+    expect(mock.ledger.at(-1)?.body).toMatchObject({ max_tokens: 9 })
+    expect(mock.ledger.at(-1)?.body).not.toHaveProperty('max_completion_tokens')
+  })
+})
+
 describe('a provider of which nobody said whether it has /responses', () => {
   const respond = (model: string, more: object = {}) =>
     platform.call(owner.token, 'POST /ai/v1/responses', { model, input: 'Hello', ...more })
@@ -271,6 +317,9 @@ describe('keys', () => {
     })
     expect(refused.headers).not.toHaveProperty('retry-after')
     expect((await chat('local/echo', {}, stranger)).status).toBe(200)
+    const { body: listed } = await platform.call(stranger.token, 'GET /ai/v1/models')
+    expect((listed.data as { id: string }[]).every(({ id }) => id.startsWith('local/'))).toBe(true)
+    expect((await platform.call(stranger.token, 'GET /ai/v1/models/three')).status).toBe(404)
   })
 
   test('an organization’s own is used and no other, whatever the operator has', async () => {
@@ -282,6 +331,14 @@ describe('keys', () => {
     expect(mock.ledger.slice(from).map(({ model, headers }) => [model, headers.authorization])).toEqual([
       ['plain-2', `Bearer ${key}`],
     ])
+    // Whatever the request asks for.
+    const elsewhere = await chat('three', { provider: { order: ['third'], restrict_to_order: true } }, own)
+    expect(elsewhere).toMatchObject({
+      status: 400,
+      body: { error: { code: 'unsupported_parameter', param: 'provider' } },
+    })
+    const { body: listed } = await platform.call(own.token, 'GET /ai/v1/models/three')
+    expect(listed.routingProviders).toEqual(['second'])
     // Also where nothing of it can be had.
     await platform.call(own.token, `PUT /organizations/${own.organizationId}/ai-gateway/provider-keys/mock`, { key })
     expect((await chat('fallback/500', {}, own)).status).toBe(200)

@@ -29,7 +29,7 @@ export interface Route {
   readonly price: Price | undefined
 }
 
-/** What no two routes have in common. */
+/** Identifies a route: provider and upstream model. */
 export const routeName = ({ provider, upstreamModel }: Pick<Route, 'provider' | 'upstreamModel'>): string =>
   `${provider.id} ${upstreamModel}`
 

@@ -13,6 +13,7 @@ import {
   OPERATOR_KEY,
 } from '../../../../test/ai-providers.ts'
 import type { Owner } from '../../../../test/scenario.ts'
+import { openAiGateway } from '../gateway.ts'
 import { checkProviders } from './check-providers.ts'
 import { readProviderFile } from './provider-file.ts'
 
@@ -94,6 +95,18 @@ test('references and doubles are looked at', async () => {
   await writeFile(path, '{')
   await expect(readProviderFile(path)).rejects.toThrow(/is not JSON/)
   await expect(readProviderFile(join(folder, 'missing.json'))).rejects.toThrow(/cannot be read/)
+})
+
+test('a variable with a key that no header can carry is named', async () => {
+  const path = join(folder, 'key.json')
+  await writeFile(path, JSON.stringify(whole()))
+  const options = {
+    path,
+    readVariable: () => 'sk-with-a-newline\n',
+    logger: platform.api.logger,
+    now: platform.api.now,
+  }
+  await expect(openAiGateway(options)).rejects.toThrow(/variable MOCK_KEY holds no key/)
 })
 
 test('is read again when the operator says so; one that is wrong changes nothing', async () => {

@@ -20,7 +20,8 @@ async function startProvider(listener: RequestListener) {
   })
   const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`)
   return {
-    ask: (signal = never) => client.ask({ method: 'POST', url, headers: {}, body: Buffer.from('{}') }, signal),
+    ask: (signal = never, headers = {}) =>
+      client.ask({ method: 'POST', url, headers, body: Buffer.from('{}') }, signal),
     server,
   }
 }
@@ -120,4 +121,19 @@ test('whoever is not there was sent nothing; whoever hangs up may have worked', 
   await expect(ask()).rejects.toThrow(LostAnswer)
   server.close()
   await expect(ask()).rejects.toThrow(NotConnected)
+})
+
+test('what no header can carry was sent to nobody', async () => {
+  const { ask } = await startProvider((_, outgoing) => outgoing.end('{}'))
+  await expect(ask(never, { authorization: 'Bearer sk-with-a-newline\n' })).rejects.toThrow(NotConnected)
+})
+
+test.each([
+  ['7', 7],
+  [new Date(Date.now() + 3_600_000).toUTCString(), expect.closeTo(3_600, -1)],
+  [new Date(Date.now() - 3_600_000).toUTCString(), 0],
+  ['soon', undefined],
+])('Retry-After may say seconds or a date: %s', async (value, seconds) => {
+  const { ask } = await startProvider((_, outgoing) => outgoing.writeHead(429, { 'retry-after': value }).end())
+  expect((await ask()).retryAfterSeconds).toEqual(seconds)
 })

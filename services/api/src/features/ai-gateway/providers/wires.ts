@@ -211,9 +211,16 @@ interface ChatWire {
 
 const createdOf = ({ now }: WireContext): number => Math.floor(now.getTime() / 1_000)
 
-/** A chat with a provider that speaks chat completions. */
+/** The cap of a chat that was made of another request, by the name that the provider knows. */
+function withCapOf({ capParameter }: KeyedRoute, { max_completion_tokens: cap, ...body }: Fields): Fields {
+  if (cap == null) return body
+  return { ...body, [capParameter === 'max_tokens' ? 'max_tokens' : 'max_completion_tokens']: cap }
+}
+
+/** A chat, asked for by /responses, with a provider that speaks chat completions. */
 const plainChat = (chat: InferenceRequest, route: KeyedRoute): ChatWire => ({
-  ask: (client, signal) => client.ask(postJson(route, paths['chat.completions'], bodyFor(chat, route)), signal),
+  ask: (client, signal) =>
+    client.ask(postJson(route, paths['chat.completions'], withCapOf(route, bodyFor(chat, route))), signal),
   readCompletion: parseObject,
   openSource: () => undefined,
 })

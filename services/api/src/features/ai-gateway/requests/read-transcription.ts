@@ -1,4 +1,8 @@
-import { checkTranscriptionFields, checkTranscriptionRequest } from '@platform/ai-protocols/transcription-request'
+import {
+  checkTranscriptionFields,
+  checkTranscriptionRequest,
+  providerChoiceOf,
+} from '@platform/ai-protocols/transcription-request'
 import { mediaType } from '@platform/service/read-body'
 import { createAudioForm } from './audio-form.ts'
 import type { InferenceRequest } from '../operations.ts'
@@ -91,6 +95,6 @@ export const readTranscription: ReadRequest = (call) => {
     const fault = checkTranscriptionFields(body)
     if (fault) throw invalidBody(fault)
     if (!file) throw invalidBody({ path: ['file'], message: 'is missing' })
-    return withAudio(body, form.fields, file)
+    return withAudio({ ...body, provider: providerChoiceOf(body['provider']) }, form.fields, file)
   })
 }

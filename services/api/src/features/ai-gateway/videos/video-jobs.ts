@@ -8,7 +8,7 @@ import { aiVideoJobs } from '../table.ts'
 
 export type VideoJob = typeof aiVideoJobs.$inferSelect
 
-/** Jobs are forgotten after so long, whatever became of them. */
+/** Jobs expire after so long, whatever became of them; expired ones can be read for as long again. */
 export const VIDEO_KEPT_MS = 86_400_000
 
 /** States in which a job may still change. */

@@ -19,6 +19,8 @@ beforeAll(async () => {
   const plain = [
     'film',
     'held-film',
+    'mock/video-gone',
+    ...['402', '404', '422', '429', '500'].map((status) => `mock/video-content-${status}`),
     'mock/video-fails',
     'mock/video-cancelled',
     'mock/video-expired',
@@ -152,6 +154,25 @@ describe('a job', () => {
     const { id } = (await start('mock/video-poll-500')).body as { id: string }
     await follow(5)
     expect((await get(id)).body.status).toBe('completed')
+  })
+
+  test('that the provider answers with a page for is none any more', async () => {
+    const { id } = (await start('mock/video-gone')).body as { id: string }
+    await follow(4)
+    expect((await get(id)).body).toMatchObject({ status: 'failed', error: { code: 'video_not_found' } })
+  })
+
+  test.each([
+    ['402', 503, 'provider_unavailable'],
+    ['404', 503, 'upstream_error'],
+    ['422', 503, 'upstream_error'],
+    ['429', 429, 'upstream_rate_limited'],
+    ['500', 503, 'upstream_error'],
+  ])('whose bytes the provider refuses with %s says %i, %s', async (refused, status, code) => {
+    const { id } = (await start(`mock/video-content-${refused}`)).body as { id: string }
+    await follow(4)
+    const answer = await bytesOf(id)
+    expect([answer.status, await answer.json()]).toMatchObject([status, { error: { code } }])
   })
 
   test('that no provider takes leaves nothing, and its failure is answered', async () => {
