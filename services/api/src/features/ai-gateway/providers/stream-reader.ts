@@ -50,7 +50,7 @@ const typedFailure: StreamProtocol['failure'] = (error, place) =>
     param: error.param,
     error,
   })
-const textOf = (value: unknown): number => (typeof value === 'string' ? Buffer.byteLength(value) : 0)
+const bytesOf = (value: unknown): number => (typeof value === 'string' ? Buffer.byteLength(value) : 0)
 const dataFailure: StreamProtocol['failure'] = (error) => writeData({ error })
 
 export const chatStream: StreamProtocol = {
@@ -92,7 +92,7 @@ export const speechStream: StreamProtocol = {
 
 export const transcriptionStream: StreamProtocol = {
   usageOf: ({ usage }) => usageOfTranscription(usage),
-  textBytesOf: ({ type, delta }) => (type === 'transcript.text.delta' ? textOf(delta) : 0),
+  textBytesOf: ({ type, delta }) => (type === 'transcript.text.delta' ? bytesOf(delta) : 0),
   isFailure: ({ type, error }) => type === 'error' || error != null,
   isLast: ({ type }) => type === 'transcript.text.done',
   write: writeTyped,

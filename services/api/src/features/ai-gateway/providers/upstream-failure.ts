@@ -12,7 +12,8 @@ interface UpstreamError {
   param: string | undefined
 }
 
-const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)
+const filledText = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== '' ? value : undefined
 
 /** True where the text has the key in it, or enough of it to be of use. */
 function quotesKey(text: string, key: string): boolean {
@@ -39,9 +40,9 @@ function readError(body: Buffer, key: string): UpstreamError {
   const name = (text: string | undefined) =>
     text !== undefined && /^[\w.[\]-]{1,128}$/.test(text) ? safe(text) : undefined
   return {
-    message: safe(textOf(message) ?? textOf(outer['error'])),
-    code: name(textOf(code) ?? textOf(type)),
-    param: name(textOf(param)),
+    message: safe(filledText(message) ?? filledText(outer['error'])),
+    code: name(filledText(code) ?? filledText(type)),
+    param: name(filledText(param)),
   }
 }
 

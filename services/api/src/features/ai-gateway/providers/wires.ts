@@ -3,6 +3,7 @@ import type { ChatRequest } from '@platform/ai-protocols/chat-request'
 import { toMessagesRequest } from '@platform/ai-protocols/chat-to-messages'
 import { createResponseEventTranslator, type ResponseNames, toResponse } from '@platform/ai-protocols/chat-to-responses'
 import { createChatChunkTranslator, toChatCompletion } from '@platform/ai-protocols/messages-to-chat'
+import { textOf } from '@platform/ai-protocols/record'
 import type { ResponsesRequest } from '@platform/ai-protocols/responses-request'
 import { toChatRequest } from '@platform/ai-protocols/responses-to-chat'
 import { completionTextBytes, responseTextBytes } from '@platform/ai-protocols/text-bytes'
@@ -92,8 +93,6 @@ function parseObject(body: Buffer): Fields {
   return value as Fields
 }
 
-const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
-
 /** What a document of an operation tells. Throws TypeError where it is none. */
 function readDocument(
   operation: InferenceRequest['operation'],
@@ -106,9 +105,9 @@ function readDocument(
       return { usage: usageOfChat(usage), outputBytes: completionTextBytes(value), responseId: undefined }
     case 'responses':
       if (!Array.isArray(value['output'])) throw new TypeError('No output')
-      return { usage: usageOfResponse(usage), outputBytes: responseTextBytes(value), responseId: textOf(value['id']) }
+      return { usage: usageOfResponse(usage), outputBytes: responseTextBytes(value), responseId: textOf(value, 'id') }
     case 'audio.transcriptions': {
-      const text = textOf(value['text'])
+      const text = textOf(value, 'text')
       if (text === undefined) throw new TypeError('No text')
       return { usage: usageOfTranscription(usage), outputBytes: Buffer.byteLength(text), responseId: undefined }
     }

@@ -41,14 +41,14 @@ function withAudio(body: Fields, sent: SentFields, file: UploadedAudio): Inferen
   return { ...request, audio: { file, formFor: (model) => createAudioForm([['model', model], ...others], file) } }
 }
 
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
+const asText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
 /** Members of a JSON request as a form has them. */
 const asFields = (body: Fields): SentFields =>
   Object.entries(body).flatMap(([name, value]): (readonly [string, string])[] => {
     if (value == null || name === 'input_audio' || name === 'metadata') return []
-    if (Array.isArray(value)) return value.map((item) => [`${name}[]`, textOf(item)] as const)
-    return [[name, textOf(value)]]
+    if (Array.isArray(value)) return value.map((item) => [`${name}[]`, asText(item)] as const)
+    return [[name, asText(value)]]
   })
 
 /** Audio that stood in a JSON body, in base64. Throws the 422 of what is none. */

@@ -1,3 +1,4 @@
+import { listOf } from '@platform/ai-protocols/record'
 import type { Provider } from '../providers/model.ts'
 
 type VideoStatus = 'pending' | 'in_progress' | 'completed' | 'failed' | 'cancelled' | 'expired'
@@ -35,16 +36,14 @@ function mayFetchFrom(url: URL, { baseUrl, contentHosts }: Provider): boolean {
   return url.origin === baseUrl?.origin || (/^https?:$/.test(url.protocol) && contentHosts.includes(url.hostname))
 }
 
-const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
-
 /** Reads a job of a provider. Throws TypeError for what is none. */
 export function readUpstreamJob(value: unknown, provider: Provider): UpstreamJob {
   if (typeof value !== 'object' || value === null) throw new TypeError('Not a job')
-  const { id, status, urls, unsigned_urls: unsignedUrls, duration } = value as Record<string, unknown>
+  const { id, status, duration } = value as Record<string, unknown>
   const known = typeof status === 'string' && Object.hasOwn(statuses, status) ? statuses[status] : undefined
   if (typeof id !== 'string' || id === '' || id.length > ID_LENGTH_MAX || known === undefined)
     throw new TypeError('Not a job')
-  const contentUrl = [...listOf(urls), ...listOf(unsignedUrls)].find(
+  const contentUrl = [...listOf(value, 'urls'), ...listOf(value, 'unsigned_urls')].find(
     (url): url is string => typeof url === 'string' && URL.canParse(url) && mayFetchFrom(new URL(url), provider),
   )
   return {
