@@ -27,8 +27,6 @@ const shownColumns = {
 }
 
 const LAST_LENGTH = 4
-/** What a header can carry. */
-export const PROVIDER_KEY = /^[\x21-\x7e]{1,4096}$/
 
 /** The last four characters of a key, but never more than a third of it: a star stands for each that is not shown. */
 function lastOf(key: string): string {

@@ -1,4 +1,4 @@
-import { PROVIDER_KEY } from '../../ai-governance/provider-keys.ts'
+import { PROVIDER_KEY } from '../../ai-governance/key-format.ts'
 import { priceFrom } from '../../ai-governance/prices.ts'
 import { type ProviderFile, WrongProviderFile } from './provider-file.ts'
 import type { Model, Provider } from './model.ts'
