@@ -49,7 +49,7 @@ const contentTypeOf = ({ contentType }: UpstreamAnswer, kind: 'audio' | 'video')
 }
 
 /** An answer of bytes, and the way to end it. */
-export type ServedBytes = Pick<Served, 'answer' | 'abort' | 'route'>
+export type ServedBytes = Pick<Served, 'answer' | 'abort' | 'signal' | 'route'>
 
 const failureOf = (served: Pick<Served, 'route'>, error: unknown): AiError => {
   if (error instanceof AiError) return error
@@ -102,15 +102,17 @@ export async function readWhole(served: Served, timings: AiTimings): Promise<Buf
   return Buffer.concat(chunks)
 }
 
-/** Resolves once more can be written, or the reader has left. */
-function drained(outgoing: ServerResponse): Promise<void> {
+/** Resolves once more can be written, the reader has left, or the exchange has ended: no call waits for a reader for ever. */
+function drained(outgoing: ServerResponse, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const go = () => {
       outgoing.off('drain', go).off('close', go)
+      signal.removeEventListener('abort', go)
       resolve()
     }
     outgoing.on('drain', go).on('close', go)
-    if (outgoing.destroyed || !outgoing.writableNeedDrain) go()
+    signal.addEventListener('abort', go)
+    if (outgoing.destroyed || !outgoing.writableNeedDrain || signal.aborted) go()
   })
 }
 
@@ -137,7 +139,7 @@ export async function relayEvents(
   outgoing: ServerResponse,
   { headers, protocol, timings, keep }: EventRelay,
 ): Promise<Told> {
-  const { answer, wire, abort, route } = served
+  const { answer, wire, abort, signal, route } = served
   if (mediaTypeOf(answer.contentType) !== 'text/event-stream') {
     abort(new BrokenStream())
     throw upstreamError(route, 'sent no stream of events')
@@ -164,7 +166,7 @@ export async function relayEvents(
       }
       if (piece) {
         ping.refresh()
-        if (!outgoing.write(piece)) await silence.during(drained(outgoing))
+        if (!outgoing.write(piece)) await silence.during(drained(outgoing, signal))
       }
       if (!reader.isOver) continue
       // The connection can be used again once the provider has ended the body, which nobody waits for.
@@ -195,14 +197,14 @@ export async function relayBytes(
   outgoing: ServerResponse,
   { headers, timings, kind }: { headers: Record<string, string>; timings: AiTimings; kind: 'audio' | 'video' },
 ): Promise<Told> {
-  const { answer, abort } = served
+  const { answer, abort, signal } = served
   const told: Told = { usage: undefined, outputBytes: 0, responseId: undefined }
   const silence = watchSilence(timings.idleMs, () => abort(new TookTooLong()))
   try {
     for await (const chunk of answer.body) {
       silence.touch()
       if (!outgoing.headersSent) outgoing.writeHead(200, { ...headers, 'content-type': contentTypeOf(answer, kind) })
-      if (!outgoing.write(chunk)) await silence.during(drained(outgoing))
+      if (!outgoing.write(chunk)) await silence.during(drained(outgoing, signal))
     }
   } catch (error) {
     if (error instanceof ClientLeft || outgoing.destroyed) throw new EndedEarly(told, undefined)

@@ -23,6 +23,8 @@ export interface Served {
   answer: UpstreamAnswer
   /** Ends the exchange with the provider. Its body fails with the reason. */
   abort(reason: Error): void
+  /** Aborted with the exchange, whoever ends it. */
+  signal: AbortSignal
   /** The exchange is over: nothing is left to end. */
   release(): void
 }
@@ -169,7 +171,8 @@ async function tryOnce(
   }
   const { status } = answer
   if (status >= 200 && status < 300) {
-    if (!answer.isEncoded) return { kind: 'served', served: { route, wire, answer, abort, release } }
+    if (!answer.isEncoded)
+      return { kind: 'served', served: { route, wire, answer, abort, signal: controller.signal, release } }
     abort(new TooLate())
     release()
     return {

@@ -86,7 +86,7 @@ export async function sendVideoContent(
         ? upstreamError(route, 'has no video any more')
         : failureOfStatus(answer.status, Buffer.alloc(0), route)
     }
-    const served: ServedBytes = { answer, abort, route }
+    const served: ServedBytes = { answer, abort, signal: controller.signal, route }
     await relayBytes(served, outgoing, { headers: commonHeaders(exchange), timings: deps.ai.timings, kind: 'video' })
     return { sent: 200 }
   } catch (error) {
