@@ -34,7 +34,7 @@ export async function keyOf(deps: PollDeps, job: VideoJob, provider: Provider): 
   return (await findProviderKeys(deps, job.organizationId)).get(provider.id)
 }
 
-async function readAnswer(body: AsyncIterable<Uint8Array>): Promise<unknown> {
+async function readAnswer(body: AsyncIterable<Uint8Array>): Promise<Buffer> {
   const chunks: Uint8Array[] = []
   let length = 0
   for await (const chunk of body) {
@@ -42,7 +42,7 @@ async function readAnswer(body: AsyncIterable<Uint8Array>): Promise<unknown> {
     if (length > ANSWER_BYTES_MAX) throw new TypeError('Too large')
     chunks.push(chunk)
   }
-  return JSON.parse(Buffer.concat(chunks).toString('utf8')) as unknown
+  return Buffer.concat(chunks)
 }
 
 /** What a provider says of a job; undefined where it said nothing that can be used. */
@@ -60,14 +60,14 @@ async function ask(deps: PollDeps, job: VideoJob, provider: Provider): Promise<U
     { method: 'GET', url, headers: providerHeaders(provider, key), body: null },
     signal,
   )
-  const value = await readAnswer(answer.body)
+  const body = await readAnswer(answer.body)
   if (answer.status === 404) {
     return {
       status: 'failed',
       error: { code: 'video_not_found', message: 'The provider does not know the job any more' },
     }
   }
-  return answer.status === 200 ? readUpstreamJob(value, provider) : undefined
+  return answer.status === 200 ? readUpstreamJob(JSON.parse(body.toString('utf8')), provider) : undefined
 }
 
 function endingOf(found: UpstreamJob | Ending, { provider }: VideoJob): Ending | undefined {

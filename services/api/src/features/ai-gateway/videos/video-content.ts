@@ -5,11 +5,12 @@ import { RefusedAddress, UnreachableOrigin } from '@platform/guarded-fetch/guard
 import type { Provider } from '../providers/model.ts'
 import type { KeyedRoute } from '../providers/choose-routes.ts'
 import { localVideoContent } from '../local/echo-video.ts'
+import { TookTooLong } from '../abort-reasons.ts'
 import { placeCall, placementHeaders } from '../place-call.ts'
 import { keyOf } from './poll-videos.ts'
 import { EndedEarly, relayBytes, type ServedBytes } from '../relay.ts'
 import { LostAnswer, NotConnected, type UpstreamAnswer } from '../providers/upstream-client.ts'
-import { failureOfStatus, upstreamError } from '../providers/upstream-failure.ts'
+import { failureOfStatus, upstreamError, upstreamTimeout } from '../providers/upstream-failure.ts'
 import { notReady, reachVideoJob, type VideoJob } from './video-jobs.ts'
 import { providerHeaders, urlAt } from '../providers/wires.ts'
 import { CLIENT_LEFT } from '../with-call.ts'
@@ -77,8 +78,13 @@ export async function sendVideoContent(
   const abort = (reason: Error) => controller.abort(reason)
   const leave = () => abort(new Error('The client left'))
   outgoing.once('close', leave)
+  const { timings } = deps.ai
+  const giveUp = () => abort(new TookTooLong())
+  const late = setTimeout(giveUp, timings.streamFirstByteMs)
+  const total = setTimeout(giveUp, timings.totalMs)
   try {
     const answer = await askForContent(exchange, job, provider, key, controller.signal)
+    clearTimeout(late)
     if (answer.status !== 200 || answer.isEncoded) {
       leave()
       // What a provider says of a video is about its own storage, not about the request.
@@ -87,15 +93,18 @@ export async function sendVideoContent(
         : failureOfStatus(answer.status, Buffer.alloc(0), route)
     }
     const served: ServedBytes = { answer, abort, signal: controller.signal, route }
-    await relayBytes(served, outgoing, { headers: commonHeaders(exchange), timings: deps.ai.timings, kind: 'video' })
+    await relayBytes(served, outgoing, { headers: commonHeaders(exchange), timings, kind: 'video' })
     return { sent: 200 }
   } catch (error) {
     if (error instanceof EndedEarly)
       return error.failure ? { sent: 200, failure: error.failure } : { sent: CLIENT_LEFT }
     if (outgoing.destroyed) return { sent: CLIENT_LEFT }
+    if (controller.signal.reason instanceof TookTooLong) throw upstreamTimeout(route)
     const isAway = [NotConnected, LostAnswer, RefusedAddress, UnreachableOrigin].some((kind) => error instanceof kind)
     throw isAway ? upstreamError(route, 'could not be reached') : error
   } finally {
+    clearTimeout(late)
+    clearTimeout(total)
     outgoing.off('close', leave)
   }
 }
