@@ -136,7 +136,7 @@ describe('memory of JSON bodies is given back', () => {
     [
       'over-long in chunks',
       [json, 'Transfer-Encoding: chunked'],
-      Array<Buffer>(34).fill(chunked('x'.repeat(MIB))),
+      [...Array<Buffer>(32).fill(chunked('x'.repeat(MIB))), chunked('x')],
       {},
       413,
     ],
@@ -255,7 +255,9 @@ describe('forms', () => {
 
   test('a file that is too large is refused while it comes', async () => {
     const start = chunked(`${model}--B\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n`)
-    const pieces = [start, ...Array<Buffer>(34).fill(chunked('x'.repeat(MIB)))]
+    // The last piece is read whole: what is left unread when a connection closes may reset it before the answer is there.
+    const sizes = [...Array<number>(31).fill(MIB), MIB - 1_000, 2_000]
+    const pieces = [start, ...sizes.map((bytes) => chunked('x'.repeat(bytes)))]
     expect((await sendRaw(form, [multipart(), 'Transfer-Encoding: chunked'], pieces)).status).toBe(413)
   })
 })
