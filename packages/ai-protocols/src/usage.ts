@@ -42,10 +42,17 @@ export function totalOutput(usage: Usage): number {
   return usage.outputTokens + usage.reasoningTokens + usage.outputAudioTokens
 }
 
+/** No answer has a millionth of it. What claims more is not believed: sums of such numbers and their prices fit nowhere. */
+const TOKENS_MAX = 1e12
+/** Over a hundred days. */
+const SECONDS_MAX = 1e7
+
 /** A number of tokens; undefined for anything that is none. */
 function tokensOf(value: unknown, name: string): number | undefined {
   const tokens = memberOf(value, name)
-  return typeof tokens === 'number' && Number.isSafeInteger(tokens) && tokens >= 0 ? tokens : undefined
+  return typeof tokens === 'number' && Number.isInteger(tokens) && tokens >= 0 && tokens <= TOKENS_MAX
+    ? tokens
+    : undefined
 }
 
 /** A detail of a total; without a sensible one its tokens stay in the total's main bucket. */
@@ -146,7 +153,7 @@ export function usageOfMessages(value: unknown): Usage | undefined {
 export function usageOfTranscription(value: unknown): Usage | undefined {
   if (memberOf(value, 'type') === 'duration') {
     const seconds = memberOf(value, 'seconds')
-    if (typeof seconds !== 'number' || !Number.isFinite(seconds) || seconds < 0) return undefined
+    if (typeof seconds !== 'number' || !(seconds >= 0 && seconds <= SECONDS_MAX)) return undefined
     return { ...noUsage, audioSeconds: seconds }
   }
   const input = tokensOf(value, 'input_tokens')

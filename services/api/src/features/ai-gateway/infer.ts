@@ -26,7 +26,7 @@ async function relay({ call, placement, request }: Admitted, served: Served): Pr
   }
   const note = async ({ responseId, usage }: Pick<Told, 'responseId' | 'usage'>) => {
     if (isKept && responseId !== undefined && usage)
-      await noteTokens(deps, served.route, responseId, totalInput(usage) + totalOutput(usage))
+      await noteTokens(deps, placement, served.route, responseId, totalInput(usage) + totalOutput(usage))
   }
   if (request.answer === 'events') {
     const protocol = protocolOf(request)

@@ -9,6 +9,8 @@ const KEPT_MS = 30 * 86_400_000
 /** Longer than any provider's ids. */
 const ID_LENGTH_MAX = 512
 
+const isStorable = (id: string): boolean => id.length <= ID_LENGTH_MAX && id.isWellFormed() && !id.includes('\0')
+
 type Owner = Pick<Placement, 'organizationId' | 'applicationId'>
 
 /** What is stored of an answer is no reason to break it off: without it the answer cannot be built on, which is said then. */
@@ -27,19 +29,25 @@ export async function keepResponse(
   { provider, upstreamModel }: KeyedRoute,
   id: string,
 ): Promise<void> {
-  if (id.length > ID_LENGTH_MAX || id.includes('\0')) return
+  if (!isStorable(id)) return
   const row = { provider: provider.id, id, organizationId, applicationId, upstreamModel, createdAt: deps.now() }
   await orWarn(deps, deps.db.insert(aiResponses).values(row).onConflictDoNothing())
 }
 
-/** Notes how many tokens an answer has: what the next one builds on. */
+/** Notes how many tokens an answer has: what the next one builds on. An id that a provider gave to others before is theirs. */
 export async function noteTokens(
   deps: Pick<Deps, 'db' | 'logger'>,
+  { organizationId }: Owner,
   { provider }: KeyedRoute,
   id: string,
   totalTokens: number,
 ): Promise<void> {
-  const isIt = and(eq(aiResponses.provider, provider.id), eq(aiResponses.id, id))
+  if (!isStorable(id)) return
+  const isIt = and(
+    eq(aiResponses.provider, provider.id),
+    eq(aiResponses.id, id),
+    eq(aiResponses.organizationId, organizationId),
+  )
   await orWarn(deps, deps.db.update(aiResponses).set({ totalTokens }).where(isIt))
 }
 
@@ -49,7 +57,7 @@ export async function findStoredResponse(
   { organizationId, applicationId }: Owner,
   id: string,
 ): Promise<typeof aiResponses.$inferSelect | undefined> {
-  if (id.length > ID_LENGTH_MAX || id.includes('\0')) return undefined
+  if (!isStorable(id)) return undefined
   const [row] = await db
     .select()
     .from(aiResponses)

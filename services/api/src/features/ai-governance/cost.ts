@@ -4,6 +4,8 @@ import type { Usage } from '@platform/ai-protocols/usage'
 /** A multiple of each unit's size, so that the parts add up in whole numbers. */
 const SCALE = 3_600_000_000n
 const MICROSECONDS = 1_000_000
+/** What the database can hold: nine billion dollars. */
+const NANOS_MAX = 2n ** 63n - 1n
 
 /** The units that a bucket is charged in: the first that the price has. One that it has none of costs nothing. */
 const unitsOf = {
@@ -50,5 +52,6 @@ export function costNanos(price: Price, usage: Usage, videoSeconds = 0): bigint 
     )
   charge('output_video_seconds', BigInt(Math.round(videoSeconds * MICROSECONDS)))
   charge('requests_kcount', 1n)
-  return (scaled + SCALE - 1n) / SCALE
+  const nanos = (scaled + SCALE - 1n) / SCALE
+  return nanos < NANOS_MAX ? nanos : NANOS_MAX
 }

@@ -158,6 +158,15 @@ test.each([
   expect(await dropped()).toBe(before + 1)
 })
 
+test('an event that the database refuses takes no other of its batch with it', async () => {
+  const before = await dropped()
+  const good = Array.from({ length: 9 }, () => eventAt('2026-03-15T12:00:00.000Z'))
+  const wrong = eventAt('2026-03-15T12:00:00.000Z', { audioSeconds: 1e300 })
+  await record(...good.slice(0, 4), wrong, ...good.slice(4))
+  for (const { id } of good) expect(await stored(id)).toHaveLength(1)
+  expect([await stored(wrong.id), await dropped()]).toEqual([[], before + 1])
+})
+
 test('of more than 10,000 that wait the later ones are dropped and counted', async () => {
   const before = await dropped()
   const recorder = openUsageRecorder({ db, logger })

@@ -1,4 +1,4 @@
-import type { Db } from '@platform/runtime/database'
+import { type Db, isUnavailable } from '@platform/runtime/database'
 import { insertInto } from '@platform/runtime/insert-rows'
 import { openLogBatches } from '@platform/runtime/log-batches'
 import type { Logger } from '@platform/runtime/logger'
@@ -76,6 +76,29 @@ export interface UsageRecorder {
  */
 export function openUsageRecorder(deps: { db: Db; logger: Logger }): UsageRecorder {
   const withPartitions = rememberPartitions(deps, 'ai_usage_events')
+
+  /** Stores events at once, and halves of them where the database refuses one: events of others are not lost with it. */
+  async function store(events: readonly UsageEvent[]): Promise<void> {
+    try {
+      await withPartitions(
+        events.map(({ id }) => momentOf(id)),
+        async () => {
+          await deps.db.execute(sql`${insertEvents(events.map(toRow))} on conflict do nothing`)
+        },
+      )
+    } catch (error) {
+      if (isUnavailable(error)) throw error
+      if (events.length === 1) {
+        dropped.inc()
+        deps.logger.error({ err: error }, 'an AI usage event could not be stored')
+        return
+      }
+      const half = Math.ceil(events.length / 2)
+      await store(events.slice(0, half))
+      await store(events.slice(half))
+    }
+  }
+
   const batches = openLogBatches<UsageEvent>({
     name: 'AI usage events',
     batchMs: BATCH_MS,
@@ -83,13 +106,7 @@ export function openUsageRecorder(deps: { db: Db; logger: Logger }): UsageRecord
     logger: deps.logger,
     waitingGauge,
     dropped,
-    store: (events) =>
-      withPartitions(
-        events.map(({ id }) => momentOf(id)),
-        async () => {
-          await deps.db.execute(sql`${insertEvents(events.map(toRow))} on conflict do nothing`)
-        },
-      ),
+    store,
   })
   return {
     record: (event) => {

@@ -8,7 +8,6 @@ const MEDIA_MEMBERS = new Set(['image', 'images', 'frame_images', 'input_referen
  * opened: nothing in them is fetched or looked up.
  */
 const PASSED_OVER = new Set(['parameters', 'input_schema', 'schema', 'metadata', 'annotations', 'action'])
-const DEPTH_MAX = 10
 
 type Fields = Readonly<Record<string, unknown>>
 const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null
@@ -20,26 +19,25 @@ type Visit = (name: string, value: unknown, parent: Fields) => boolean
  * Visits each member of JSON, with its name. Stops and returns the path for which `visit` is true, or nothing. Nearly no body has
  * one, so no path is put together before.
  */
-function findPath(value: Fields, visit: Visit, name = '', depth = 0): (string | number)[] | undefined {
-  if (depth > DEPTH_MAX) return undefined
+function findPath(value: Fields, visit: Visit, name = ''): (string | number)[] | undefined {
   if (Array.isArray(value)) {
     for (let n = 0; n < value.length; n++) {
-      const at = look(n, name, value[n], value, visit, depth)
+      const at = look(n, name, value[n], value, visit)
       if (at) return at
     }
     return undefined
   }
   for (const key of Object.keys(value)) {
-    const at = look(key, key, value[key], value, visit, depth)
+    const at = look(key, key, value[key], value, visit)
     if (at) return at
   }
   return undefined
 }
 
-function look(key: string | number, name: string, member: unknown, parent: Fields, visit: Visit, depth: number) {
+function look(key: string | number, name: string, member: unknown, parent: Fields, visit: Visit) {
   if (visit(name, member, parent)) return [key]
   if (!isFields(member) || PASSED_OVER.has(name)) return undefined
-  const found = findPath(member, visit, name, depth + 1)
+  const found = findPath(member, visit, name)
   return found && [key, ...found]
 }
 

@@ -6,6 +6,8 @@ import { openUploadedAudio, type UploadedAudio } from './uploaded-audio.ts'
 
 const FIELDS_MAX = 100
 const FIELD_BYTES_MAX = 65_536
+/** Of a file that is one by its type alone. */
+const NAME_DEFAULT = 'file'
 
 /** A form that was read: its texts in their order, and its file. */
 export interface AudioForm {
@@ -44,6 +46,8 @@ export async function readAudioForm(
   }
   parser
     .on('field', (name, value, isNameCut, isValueCut) => {
+      // The types of the parser leave out that a part may have no name.
+      if ((name as string | undefined) === undefined) return fail(malformed('A part of the form has no name'))
       if (isNameCut || isValueCut) return fail(malformed(`A field of the form is longer than ${FIELD_BYTES_MAX} bytes`))
       try {
         take(Buffer.byteLength(name) + Buffer.byteLength(value))
@@ -54,12 +58,14 @@ export async function readAudioForm(
     })
     .on('fieldsLimit', () => fail(malformed(`The form has more than ${FIELDS_MAX} fields`)))
     .on('file', (name, stream, fileName, _encoding, type) => {
+      // A form that ends within its file: an error that nobody hears would end the process.
+      stream.on('error', () => fail(malformed('The form is malformed')))
       if (name !== 'file' || opening) {
         fail(malformed('Expected one file, in the field file'))
         stream.resume()
         return
       }
-      opening = openUploadedAudio(fileName, type)
+      opening = openUploadedAudio(fileName ?? NAME_DEFAULT, type)
       writing = opening.catch(fail)
       stream.on('data', (chunk: Buffer) => {
         writing = writing.then(async () => (await opening)?.write(chunk)).catch(fail)

@@ -87,17 +87,65 @@ export function requireType(incoming: IncomingMessage, types: readonly string[])
 
 const invalidJson = (message: string) => new AiError(400, 'invalid_request_error', 'invalid_json', message)
 
+/** Far above any body there is, and below what JSON.stringify and all others who walk through a value can take. */
+const DEPTH_MAX = 500
+const ELEMENTS_MAX = 1_000_000
+/** A body from this size on is looked through before it is parsed. */
+const LARGE_BYTES = 1_048_576
+const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c]
+/** Of `[` and `{`, and of `]` and `}`: these differ in one bit alone. */
+const [OPENS, CLOSES, CASE_BIT] = [0x5b, 0x5d, 0x20]
+
+const tooDeep = () => invalidJson(`The body is nested more than ${DEPTH_MAX} deep`)
+
+/**
+ * Throws AiError for a body that is nested too deep, or has so many elements that a process could not hold a few such bodies: an
+ * empty array of three bytes takes fifty.
+ */
+function requireModest(body: Buffer): void {
+  let depth = 0
+  let elements = 0
+  for (let n = 0; n < body.length; n++) {
+    const byte = body[n] as number
+    if (byte === QUOTE) {
+      while (++n < body.length && body[n] !== QUOTE) if (body[n] === BACKSLASH) n++
+    } else if (byte === COMMA) elements++
+    else if ((byte & ~CASE_BIT) === OPENS) {
+      elements++
+      if (++depth > DEPTH_MAX) throw tooDeep()
+    } else if ((byte & ~CASE_BIT) === CLOSES) depth--
+    if (elements > ELEMENTS_MAX) throw invalidJson(`The body has more than ${ELEMENTS_MAX} elements`)
+  }
+}
+
+/** True if JSON is nested deeper than that. */
+function isDeeper(value: unknown, depth: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  if (depth === 0) return true
+  if (Array.isArray(value)) {
+    for (const element of value) if (isDeeper(element, depth - 1)) return true
+    return false
+  }
+  // Of parsed JSON all members are its own. Object.values would take twice the time.
+  for (const name in value) if (isDeeper((value as Record<string, unknown>)[name], depth - 1)) return true
+  return false
+}
+
 /** The value of a JSON body. Throws AiError with `invalid_json`. */
 export function parseJson(body: Buffer): unknown {
+  if (body.length >= LARGE_BYTES) requireModest(body)
   let text: string
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(body)
   } catch {
     throw invalidJson('The body is not valid UTF-8')
   }
+  let value: unknown
   try {
-    return JSON.parse(text) as unknown
+    value = JSON.parse(text)
   } catch {
     throw invalidJson('The body is not valid JSON')
   }
+  if (body.length > 2 * DEPTH_MAX && body.length < LARGE_BYTES && isDeeper(value, DEPTH_MAX)) throw tooDeep()
+  return value
 }

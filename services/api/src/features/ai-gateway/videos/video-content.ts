@@ -99,8 +99,9 @@ export async function sendVideoContent(
     if (error instanceof EndedEarly)
       return error.failure ? { sent: 200, failure: error.failure } : { sent: CLIENT_LEFT }
     if (outgoing.destroyed) return { sent: CLIENT_LEFT }
-    if (error instanceof TookTooLong) throw upstreamTimeout(route)
-    if (error instanceof ShuttingDown) throw shuttingDown()
+    const { reason } = controller.signal as { reason: unknown }
+    if (reason instanceof TookTooLong) throw upstreamTimeout(route)
+    if (reason instanceof ShuttingDown) throw shuttingDown()
     const isAway = [NotConnected, LostAnswer, RefusedAddress, UnreachableOrigin].some((kind) => error instanceof kind)
     throw isAway ? upstreamError(route, 'could not be reached') : error
   } finally {

@@ -30,6 +30,17 @@ export interface UpstreamJob {
 }
 
 const ID_LENGTH_MAX = 512
+const URL_LENGTH_MAX = 8_192
+/** A day. */
+const SECONDS_MAX = 86_400
+
+/** An id that can be stored, and named in a path: as a segment of dots it would lead elsewhere. */
+const isId = (value: unknown): value is string =>
+  typeof value === 'string' &&
+  value.length <= ID_LENGTH_MAX &&
+  value.isWellFormed() &&
+  !value.includes('\0') &&
+  !/^\.{0,2}$/.test(value)
 
 /** True if a video may be fetched there: from the provider itself, or a host that its entry lists. */
 function mayFetchFrom(url: URL, { baseUrl, contentHosts }: Provider): boolean {
@@ -41,15 +52,14 @@ export function readUpstreamJob(value: unknown, provider: Provider): UpstreamJob
   if (typeof value !== 'object' || value === null) throw new TypeError('Not a job')
   const { id, status, duration } = value as Record<string, unknown>
   const known = typeof status === 'string' && Object.hasOwn(statuses, status) ? statuses[status] : undefined
-  if (typeof id !== 'string' || id === '' || id.length > ID_LENGTH_MAX || known === undefined)
-    throw new TypeError('Not a job')
-  const contentUrl = [...listOf(value, 'urls'), ...listOf(value, 'unsigned_urls')].find(
-    (url): url is string => typeof url === 'string' && URL.canParse(url) && mayFetchFrom(new URL(url), provider),
-  )
+  if (!isId(id) || known === undefined) throw new TypeError('Not a job')
+  const contentUrl = [...listOf(value, 'urls'), ...listOf(value, 'unsigned_urls')]
+    .map((url) => (typeof url === 'string' && url.length <= URL_LENGTH_MAX ? URL.parse(url) : null))
+    .find((url) => url !== null && mayFetchFrom(url, provider))
   return {
     id,
     status: known,
-    contentUrl,
-    duration: typeof duration === 'number' && duration > 0 ? duration : undefined,
+    contentUrl: contentUrl?.href,
+    duration: typeof duration === 'number' && duration > 0 && duration <= SECONDS_MAX ? duration : undefined,
   }
 }

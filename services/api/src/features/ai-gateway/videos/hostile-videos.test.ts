@@ -1,0 +1,134 @@
+import { startPlatform, type TestPlatform } from '@platform/testing/platform'
+import { eq } from 'drizzle-orm'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { askAi, openAiRequest, ownHeaders } from '../../../../test/ai-asks.ts'
+import { aiKeys, mockModel, mockProvider, newEntitledOwner } from '../../../../test/ai-providers.ts'
+import { type HostileProvider, startHostileProvider } from '../../../../test/hostile-provider.ts'
+import type { Owner } from '../../../../test/scenario.ts'
+import { aiVideoJobs } from '../table.ts'
+import { pollVideos } from './poll-videos.ts'
+
+let provider: HostileProvider
+let platform: TestPlatform
+let owner: Owner
+beforeAll(async () => {
+  provider = await startHostileProvider()
+  platform = await startPlatform({
+    aiProviders: { providers: [mockProvider(provider)], models: [mockModel('film')] },
+    env: aiKeys,
+    aiTimings: { retryMs: 1, streamFirstByteMs: 300, totalMs: 1_000 },
+  })
+  owner = await newEntitledOwner(platform)
+})
+afterAll(async () => {
+  await platform.close()
+  await provider.close()
+})
+
+const jobOf = async (id: string) => {
+  const [job] = await platform.api.db.select().from(aiVideoJobs).where(eq(aiVideoJobs.id, id))
+  return job
+}
+
+/** Starts a video under the provider's id for it. */
+async function start(upstreamId: string): Promise<string> {
+  provider.say(JSON.stringify({ id: upstreamId, status: 'pending' }))
+  const { body } = await askAi(platform, owner.token, '/videos', { model: 'film', prompt: 'x' })
+  return (body as { id: string }).id
+}
+
+/** Looks at a job, as the worker does. */
+async function poll(id: string): Promise<void> {
+  await platform.api.db
+    .update(aiVideoJobs)
+    .set({ pollAt: new Date(0) })
+    .where(eq(aiVideoJobs.id, id))
+  await pollVideos(platform.api)
+}
+
+/** A video that is there. */
+async function film(upstreamId: string, more: object = {}): Promise<string> {
+  const id = await start(upstreamId)
+  provider.say(JSON.stringify({ id: upstreamId, status: 'completed', ...more }))
+  await poll(id)
+  return id
+}
+
+test('an id of a provider stays one segment of the paths below it', async () => {
+  const upstreamId = '../../admin?x=1#y\r\nX: z/%2e%2e'
+  const id = await film(upstreamId)
+  const polled = provider.requests.at(-1)
+  provider.play((_, outgoing) => outgoing.writeHead(200, { 'content-type': 'video/mp4' }).end('film'))
+  expect((await askAi(platform, owner.token, `/videos/${id}/content`)).bytes.toString()).toBe('film')
+  const path = `/v1/videos/${encodeURIComponent(upstreamId)}`
+  expect([polled?.url, provider.requests.at(-1)?.url]).toEqual([path, `${path}/content`])
+})
+
+test('none of the headers of a video reaches the caller, and no page is shown', async () => {
+  const id = await film('v')
+  provider.play((_, outgoing) =>
+    outgoing
+      .writeHead(200, {
+        'content-type': 'text/html',
+        'set-cookie': 'a=b',
+        'strict-transport-security': 'max-age=9',
+        'access-control-allow-origin': '*',
+        'content-disposition': 'inline',
+        location: '/',
+      })
+      .end('<script>'),
+  )
+  const { headers } = await askAi(platform, owner.token, `/videos/${id}/content`)
+  expect(Object.keys(headers).filter((name) => !ownHeaders.has(name))).toEqual([])
+  expect([headers['content-type'], headers['x-content-type-options']]).toEqual(['application/octet-stream', 'nosniff'])
+})
+
+test('an address with a user, another port or another scheme is not asked with the key', async () => {
+  const { host, hostname } = new URL(provider.baseUrl)
+  const urls = [
+    `http://${hostname}:1/x`,
+    `https://${host}/x`,
+    `http://${host}@example.com/x`,
+    'file:///etc/passwd',
+    'data:,x',
+  ]
+  const id = await film('v', { urls })
+  expect(await jobOf(id)).toMatchObject({ status: 'completed', contentUrl: null })
+})
+
+test('a provider that does not begin with a video is given up in time', async () => {
+  const id = await film('v')
+  provider.play(() => {})
+  const answered = await askAi(platform, owner.token, `/videos/${id}/content`)
+  expect([answered.status, answered.body]).toMatchObject([503, { error: { code: 'upstream_timeout' } }])
+})
+
+test('a video that does not end is cut off in time', async () => {
+  const id = await film('v')
+  provider.play((_, outgoing) => {
+    outgoing.writeHead(200, { 'content-type': 'video/mp4' }).write('film')
+    const drip = setInterval(() => outgoing.write('film'), 20)
+    outgoing.on('close', () => clearInterval(drip))
+  })
+  const answered = await askAi(platform, owner.token, `/videos/${id}/content`)
+  expect([answered.status, answered.isCut]).toEqual([200, true])
+})
+
+test('who leaves while the provider hangs ends the request there', async () => {
+  const id = await film('v')
+  const { promise, resolve } = Promise.withResolvers<void>()
+  provider.play((_, outgoing) => outgoing.on('close', resolve))
+  const asked = openAiRequest(platform, owner.token, `/videos/${id}/content`)
+  const before = provider.requests.length
+  await expect.poll(() => provider.requests.length).toBeGreaterThan(before)
+  asked.leave()
+  await promise
+  expect((await asked.answer).status).toBe(0)
+})
+
+test('a job that the provider does not know any more has failed, whatever the page says', async () => {
+  const id = await start('v')
+  provider.play((_, outgoing) => outgoing.writeHead(404, { 'content-type': 'text/html' }).end('<!doctype html>'))
+  await poll(id)
+  expect(await jobOf(id)).toMatchObject({ status: 'failed', errorCode: 'video_not_found' })
+})
