@@ -6,6 +6,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
  * them a machine is no busier than with one worker.
  */
 const alone = [
+  'src/features/ai-gateway/floods.test.ts',
   'src/features/builds/outages.test.ts',
   'src/features/delivery/function-memory.test.ts',
   'src/features/delivery/site-directory.test.ts',

@@ -198,16 +198,30 @@ describe('bodies', () => {
 describe('members that a provider may take for others', () => {
   test.each(['Model', 'MODEL', 'mOdel', '\u017ftream', 'Max_Tokens', 'Tools', 'Conversation'])('%s', async (name) => {
     const before = mock.ledger.length
-    const answered = await post('/chat/completions', `{"model":"compat/fine","messages":[{"role":"user","content":"x"}],"${name}":"mock/other"}`)
-    expect([answered.status, answered.body]).toMatchObject([400, { error: { code: 'unsupported_parameter', param: name } }])
-    const form = ['model', name, 'file'].map((field) => `--B\r\nContent-Disposition: form-data; name="${field}"${field === 'file' ? '; filename="a"' : ''}\r\n\r\ncompat/fine\r\n`)
-    const sent = await post('/audio/transcriptions', `${form.join('')}--B--\r\n`, { 'content-type': 'multipart/form-data; boundary=B' })
+    const answered = await post(
+      '/chat/completions',
+      `{"model":"compat/fine","messages":[{"role":"user","content":"x"}],"${name}":"mock/other"}`,
+    )
+    expect([answered.status, answered.body]).toMatchObject([
+      400,
+      { error: { code: 'unsupported_parameter', param: name } },
+    ])
+    const form = ['model', name, 'file'].map(
+      (field) =>
+        `--B\r\nContent-Disposition: form-data; name="${field}"${field === 'file' ? '; filename="a"' : ''}\r\n\r\ncompat/fine\r\n`,
+    )
+    const sent = await post('/audio/transcriptions', `${form.join('')}--B--\r\n`, {
+      'content-type': 'multipart/form-data; boundary=B',
+    })
     expect([sent.status, sent.body]).toMatchObject([400, { error: { code: 'unsupported_parameter', param: name } }])
     expect(mock.ledger.length).toBe(before)
   })
 
   test('others pass in any case', async () => {
-    expect((await post('/chat/completions', '{"model":"compat/fine","messages":[{"role":"user","content":"x"}],"topK":3}')).status).toBe(200)
+    expect(
+      (await post('/chat/completions', '{"model":"compat/fine","messages":[{"role":"user","content":"x"}],"topK":3}'))
+        .status,
+    ).toBe(200)
     expect(mock.ledger.at(-1)?.body).toMatchObject({ topK: 3 })
   })
 })

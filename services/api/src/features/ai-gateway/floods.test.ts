@@ -1,0 +1,128 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startPlatform, type TestPlatform } from '@platform/testing/platform'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { askAi } from '../../../test/ai-asks.ts'
+import { aiKeys, chatOf, mockModel, mockProvider, newEntitledOwner } from '../../../test/ai-providers.ts'
+import { usageOf } from '../../../test/ai.ts'
+import { type HostileProvider, startHostileProvider } from '../../../test/hostile-provider.ts'
+import type { Owner } from '../../../test/scenario.ts'
+
+let provider: HostileProvider
+let platform: TestPlatform
+/** Waits for little. */
+let hasty: TestPlatform
+let owner: Owner
+let hastyOwner: Owner
+beforeAll(async () => {
+  provider = await startHostileProvider()
+  const options = {
+    aiProviders: { providers: [mockProvider(provider)], models: [mockModel('any')] },
+    env: aiKeys,
+  }
+  platform = await startPlatform({ ...options, aiTimings: { retryMs: 1, idleMs: 2_000 } })
+  hasty = await startPlatform({ ...options, aiTimings: { retryMs: 1, totalMs: 700 } })
+  owner = await newEntitledOwner(platform)
+  hastyOwner = await newEntitledOwner(hasty)
+})
+afterAll(async () => {
+  await platform.close()
+  await hasty.close()
+  await provider.close()
+})
+
+const MIB = 1_048_576
+const asks = {
+  chat: ['/chat/completions', chatOf('any')],
+  stream: ['/chat/completions', chatOf('any', { stream: true })],
+  speech: ['/audio/speech', { model: 'any', input: 'x', voice: 'a' }],
+  video: ['/videos', { model: 'any', prompt: 'x' }],
+} as const
+const chunk = `data: {"choices":[{"index":0,"delta":{"content":"${'x'.repeat(1_000)}"}}]}\n\n`
+const [JSON_TYPE, SSE] = ['application/json', 'text/event-stream']
+
+const memoryMb = (): number => process.memoryUsage().rss / MIB
+
+/** Sends as fast as the reader takes it, until that leaves. */
+function flood(type: string, start: string, piece: Buffer, bytesMax = Infinity) {
+  const flooded = { sent: 0, closedAt: 0 }
+  provider.play((incoming, outgoing) => {
+    incoming.resume()
+    flooded.sent = 0
+    outgoing.writeHead(200, { 'content-type': type }).write(start)
+    outgoing.on('close', () => (flooded.closedAt = performance.now()))
+    const more = () => {
+      while (!outgoing.destroyed && flooded.sent < bytesMax) {
+        flooded.sent += piece.length
+        if (!outgoing.write(piece)) return void outgoing.once('drain', more)
+      }
+      outgoing.end()
+    }
+    more()
+  })
+  return flooded
+}
+
+test.each([
+  ['a JSON answer of 200 MB', asks.chat, JSON_TYPE, '{"x":"', 503],
+  ['an event of 200 MB', asks.stream, SSE, 'data: {"x":"', 200],
+  ['a video job of 200 MB', asks.video, JSON_TYPE, '{"x":"', 503],
+] as const)('%s is given up before it is in memory', async (_, [path, body], type, start, status) => {
+  const before = memoryMb()
+  const flooded = flood(type, start, Buffer.alloc(65_536, 'a'), 200 * MIB)
+  const answered = await askAi(platform, owner.token, path, body)
+  expect([answered.status, answered.bytes.includes('"upstream_error"')]).toEqual([status, true])
+  expect(flooded.sent).toBeLessThan(80 * MIB)
+  expect(memoryMb() - before).toBeLessThan(300)
+})
+
+/** Reads nothing, once the answer has begun. */
+async function ignoreAnswer({ apiUrl }: TestPlatform, token: string, path: string, body: object) {
+  const { hostname, port } = new URL(apiUrl)
+  const text = JSON.stringify(body)
+  const socket = connect(Number(port), hostname)
+  socket.on('error', () => {})
+  socket.write(
+    `POST /ai/v1${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`,
+  )
+  await once(socket, 'readable')
+  return socket
+}
+const endless = [
+  ['events', asks.stream, SSE, Buffer.from(chunk.repeat(60))],
+  ['bytes', asks.speech, 'audio/mpeg', Buffer.alloc(65_536, 'a')],
+] as const
+
+test.each(endless)('%s wait for a reader that does not read, and end with it', async (_, [path, body], type, piece) => {
+  const flooded = flood(type, '', piece)
+  const socket = await ignoreAnswer(platform, owner.token, path, body)
+  await sleep(500)
+  const { sent } = flooded
+  await sleep(500)
+  expect([flooded.sent - sent, sent < 16 * MIB]).toEqual([0, true])
+  const leftAt = performance.now()
+  socket.destroy()
+  await expect.poll(() => flooded.closedAt).toBeGreaterThan(0)
+  expect(flooded.closedAt - leftAt).toBeLessThan(100)
+  await expect.poll(() => platform.api.ai.calls.size).toBe(0)
+})
+
+test.each(endless)(
+  '%s that nobody reads end when the call has taken too long',
+  async (_, [path, body], type, piece) => {
+    const flooded = flood(type, '', piece)
+    const before = (await usageOf(hasty, hastyOwner.organizationId)).length
+    const socket = await ignoreAnswer(hasty, hastyOwner.token, path, body)
+    await expect.poll(() => flooded.closedAt).toBeGreaterThan(0)
+    await expect.poll(() => hasty.api.ai.calls.size).toBe(0)
+    expect((await usageOf(hasty, hastyOwner.organizationId)).slice(before)).toMatchObject([
+      { status: 'error', errorCode: 'upstream_timeout' },
+    ])
+    // What was written before is still there for a reader that comes back, and then why there is no more.
+    let last = ''
+    socket.on('data', (read: Buffer) => (last = (last + read.toString('latin1')).slice(-1_000)))
+    await expect.poll(() => socket.closed || last.includes('"upstream_timeout"')).toBe(true)
+    socket.destroy()
+  },
+)
