@@ -64,12 +64,15 @@ test('an id of a provider stays one segment of the paths below it', async () => 
   expect([polled?.url, provider.requests.at(-1)?.url]).toEqual([path, `${path}/content`])
 })
 
-test('none of the headers of a video reaches the caller, and no page is shown', async () => {
+test.each([
+  ['image/svg+xml', 200, 'application/octet-stream'],
+  ['text/html', 503, 'application/json; charset=UTF-8'],
+])('none of the headers of a video reaches the caller, and nothing of %s is shown', async (type, status, shown) => {
   const id = await film('v')
   provider.play((_, outgoing) =>
     outgoing
       .writeHead(200, {
-        'content-type': 'text/html',
+        'content-type': type,
         'set-cookie': 'a=b',
         'strict-transport-security': 'max-age=9',
         'access-control-allow-origin': '*',
@@ -78,9 +81,10 @@ test('none of the headers of a video reaches the caller, and no page is shown', 
       })
       .end('<script>'),
   )
-  const { headers } = await askAi(platform, owner.token, `/videos/${id}/content`)
-  expect(Object.keys(headers).filter((name) => !ownHeaders.has(name))).toEqual([])
-  expect([headers['content-type'], headers['x-content-type-options']]).toEqual(['application/octet-stream', 'nosniff'])
+  const answer = await askAi(platform, owner.token, `/videos/${id}/content`)
+  expect(Object.keys(answer.headers).filter((name) => !ownHeaders.has(name))).toEqual([])
+  const { 'content-type': sent, 'x-content-type-options': options } = answer.headers
+  expect([answer.status, sent, options]).toEqual([status, shown, 'nosniff'])
 })
 
 test('an address with a user, another port or another scheme is not asked with the key', async () => {
