@@ -1,6 +1,6 @@
 import type { Actor } from '../../deps.ts'
 import { readHeaders } from '../../http/endpoint.ts'
-import type { Exchange, Reply, Sent } from '../../http/exchange.ts'
+import { asApiError, type Exchange, type Reply, type Sent } from '../../http/exchange.ts'
 import { Call } from './call.ts'
 import type { InferenceOperation, InferenceRequest } from './operations.ts'
 import { inferenceHeaders, placeCall, type Placement } from './place-call.ts'
@@ -54,7 +54,7 @@ export async function withCall(
     const placement = await place()
     return await work({ call, placement, request: reading.request, releaseBody: reading.release })
   } catch (error) {
-    const failure = failureOf(call, error)
+    const failure = asApiError(failureOf(call, error))
     const estimate = call.isLost ? { inputBytes: call.textBytes, outputBytes: 0 } : undefined
     if (failure instanceof ClientLeft) {
       call.settle({ status: 'cancelled', statusCode: CLIENT_LEFT, estimate })
