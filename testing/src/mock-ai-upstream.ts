@@ -150,12 +150,12 @@ function refusal(
   protocol: Protocol,
   status: number,
   message = `Mock answers ${status}`,
-  headers: Record<string, string> = {},
+  { headers = {}, code: ownCode }: { headers?: Record<string, string>; code?: string | undefined } = {},
 ): MockAnswer {
   const [type, codeOfStatus] = kinds[status] ?? ['server_error', null]
   // OpenAI's own answer to a path that it does not have has no code.
-  const code = message.startsWith('Invalid URL') ? null : codeOfStatus
-  const error = { type: anthropicKinds[status] ?? 'api_error', message }
+  const code = ownCode ?? (message.startsWith('Invalid URL') ? null : codeOfStatus)
+  const error = { type: ownCode ?? anthropicKinds[status] ?? 'api_error', message }
   return protocol === 'anthropic'
     ? documentOf(status, { type: 'error', error, request_id: 'req_mock' }, headers)
     : documentOf(status, { error: { message, type, param: null, code } }, headers)
@@ -284,7 +284,7 @@ export function mockVideo(id: string): Buffer {
  *
  * The last segment of the model's name steers it, as in `mock/429`:
  * - a status from 400 on, with `-once` for the first request of that name only and with `-retry-after-<seconds>`;
- * - `quotes-key` and `quotes-prompt`: 400, or the status behind them (`quotes-key-401`), whose message holds the credential or text;
+ * - `quotes-key` and `quotes-prompt`: 400, or the status behind them (`quotes-key-401`), whose message holds the credential or text, which is the code too;
  * - `hang-headers`, `reset-before`: no answer; `stall-mid`, `cut-mid` (a reset), `end-mid` (a clean end), `error-mid`: half of one;
  * - `bad-json`, `bad-sse`, `no-done`, `no-usage`, `zero-usage`, `huge`: an answer that is not what it should be;
  * - `split-utf8`, `comments`, `crlf`, `slow` and `slow-<chunks>`, `set-cookie`, `cached`, `reasoning`, `tools`, `json-schema`: a good
@@ -372,8 +372,8 @@ export async function startMockUpstream(options: MockUpstreamOptions = {}): Prom
       const name = request.model ?? ''
       if (status[2] !== undefined && failedOnce.has(name)) return undefined
       failedOnce.add(name)
-      const waits = status[3] === undefined ? undefined : { 'retry-after': status[3] }
-      return refusal(protocol, Number(status[1]), undefined, waits)
+      const waits = status[3] === undefined ? {} : { 'retry-after': status[3] }
+      return refusal(protocol, Number(status[1]), undefined, { headers: waits })
     }
     const quote = /^quotes-(key|prompt)(?:-(\d{3}))?$/.exec(steering)
     if (quote) {
@@ -381,7 +381,7 @@ export async function startMockUpstream(options: MockUpstreamOptions = {}): Prom
       const key = `${headers.authorization ?? ''}${String(headers['x-api-key'] ?? '')}`
       const message =
         quote[1] === 'key' ? `Incorrect API key ${key} for the prompt ${prompt}` : `Not allowed: ${prompt}`
-      return refusal(protocol, Number(quote[2] ?? 400), message)
+      return refusal(protocol, Number(quote[2] ?? 400), message, { code: quote[1] === 'prompt' ? prompt : undefined })
     }
     if (steering === 'redirect') {
       const location = `${elsewhereOrigin}${request.path}`

@@ -12,6 +12,7 @@ import type { KeyedRoute } from './providers/choose-routes.ts'
 import type { InferenceOperation, InferenceRequest } from './operations.ts'
 import type { Placement } from './place-call.ts'
 import { ClientLeft, TookTooLong } from './abort-reasons.ts'
+import { recordedCode } from './providers/upstream-failure.ts'
 
 const MODEL_LENGTH_MAX = 256
 const END_USER_LENGTH_MAX = 255
@@ -189,7 +190,7 @@ export class Call {
       operation: this.operation,
       status,
       statusCode: statusCode ?? described?.status ?? 200,
-      errorCode: described?.code ?? null,
+      errorCode: failure === undefined ? null : recordedCode(failure),
       errorType: described?.type ?? null,
       ...(counted ?? noUsage),
       usageSource: usage ? 'provider' : estimate ? 'estimated' : 'none',

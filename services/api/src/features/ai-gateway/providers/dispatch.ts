@@ -7,7 +7,7 @@ import type { Circuits } from './circuits.ts'
 import type { AiTimings } from './timings.ts'
 import { routeName } from './model.ts'
 import { LostAnswer, NotConnected, type UpstreamAnswer, type UpstreamClient } from './upstream-client.ts'
-import { failureOfStatus, upstreamError, upstreamTimeout } from './upstream-failure.ts'
+import { failureOfStatus, recordedCode, upstreamError, upstreamTimeout } from './upstream-failure.ts'
 import type { Wire } from './wires.ts'
 
 /** Repeats at one provider, after the first try. */
@@ -266,7 +266,7 @@ export async function dispatch(
   for (const route of routes) {
     const { id } = route.provider
     const record = (error: AiError) =>
-      void attempts.push({ provider: id, error: error.code ?? error.type, statusCode: error.status })
+      void attempts.push({ provider: id, error: recordedCode(error) ?? error.type, statusCode: error.status })
     const note = (error: AiError) => {
       failure = error
       record(error)

@@ -1,4 +1,5 @@
 import { AiError } from '@platform/errors/ai-error'
+import { describeAiFailure } from '@platform/errors/render-error'
 import type { KeyedRoute } from './choose-routes.ts'
 
 const MESSAGE_BYTES_MAX = 1_024
@@ -53,6 +54,36 @@ function cut(text: string): string {
   return `${bytes.toString('utf8').replace(/\ufffd+$/, '')}…`
 }
 
+/** Codes that OpenAI and Anthropic publish for what is wrong with a request. */
+const publishedCodes = new Set([
+  'content_policy_violation',
+  'context_length_exceeded',
+  'invalid_base64',
+  'invalid_image',
+  'invalid_prompt',
+  'invalid_request_error',
+  'invalid_type',
+  'invalid_value',
+  'missing_required_parameter',
+  'model_not_found',
+  'not_found_error',
+  'request_too_large',
+  'string_above_max_length',
+  'unknown_parameter',
+  'unsupported_parameter',
+  'unsupported_value',
+])
+
+/** A refusal in the provider's own words. They may quote the request, so only its caller may read them. */
+class UpstreamRefusal extends AiError {}
+
+/** The code of a failure as events store it: one that is published, since a provider can put anything there. */
+export function recordedCode(error: unknown): string | null {
+  const { code } = describeAiFailure(error)
+  const isPublished = code !== null && publishedCodes.has(code)
+  return error instanceof UpstreamRefusal && !isPublished ? 'upstream_refused' : code
+}
+
 const whose = ({ keyOwner, provider }: KeyedRoute): string =>
   keyOwner === 'organization'
     ? `The organization’s own key of the provider ${provider.id}`
@@ -64,7 +95,9 @@ export function failureOfStatus(status: number, body: Buffer, route: KeyedRoute)
   if (RELAYED.has(status)) {
     const { message, code, param } = readError(body, key)
     const shown = cut(message ?? `The provider ${provider.id} refused the request with ${status}`)
-    return new AiError(status, 'invalid_request_error', code ?? 'upstream_refused', shown, { param: param ?? null })
+    return new UpstreamRefusal(status, 'invalid_request_error', code ?? 'upstream_refused', shown, {
+      param: param ?? null,
+    })
   }
   if (status === 429)
     return new AiError(
