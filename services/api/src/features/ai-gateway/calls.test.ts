@@ -137,6 +137,13 @@ describe('where a call belongs (D78)', () => {
     const key = await newKey(platform, owner, ['network:ai_gateway:chat'])
     const { organizationId, applicationId } = owner
     expect(await belongs(key.token)).toEqual([200, organizationId, applicationId])
+    // Ids are read in any case (D16).
+    for (const name of ['X-Organization-Id', 'OpenAI-Organization'])
+      expect(await belongs(key.token, { [name]: organizationId.toUpperCase() })).toEqual([
+        200,
+        organizationId,
+        applicationId,
+      ])
     expect(await belongs(owner.token)).toEqual([200, organizationId, null])
     expect(await belongs(owner.token, { 'x-application-id': applicationId })).toEqual([
       200,

@@ -96,8 +96,10 @@ const findPlacement = preparedOnce((db: Db) => {
 
 /** What the `openai` package sends may be the name of an organization at OpenAI, which is none here. */
 function openAiOrganization({ 'OpenAI-Organization': named }: Headers): string | undefined {
-  if (named !== undefined && !id.safeParse(named).success) throw new NotFound('Organization')
-  return named
+  if (named === undefined) return undefined
+  const { data } = id.safeParse(named)
+  if (data === undefined) throw new NotFound('Organization')
+  return data
 }
 
 /**
