@@ -3,6 +3,7 @@ import { createServer, type RequestListener, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { startUnansweredPort } from '@platform/testing/unanswered-port'
 import { expect, onTestFinished, test } from 'vitest'
 import { LostAnswer, NotConnected, openUpstreamClient } from './upstream-client.ts'
 
@@ -20,6 +21,7 @@ async function startProvider(listener: RequestListener) {
   })
   const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`)
   return {
+    client,
     ask: (signal = never, headers = {}) =>
       client.ask({ method: 'POST', url, headers, body: Buffer.from('{}') }, signal),
     server,
@@ -88,7 +90,18 @@ test('an abort before the answer begins rejects with its reason', async () => {
   controller.abort(reason)
   await expect(answer).rejects.toBe(reason)
   await closed
-  await expect(ask(controller.signal)).rejects.toBe(reason)
+})
+
+test('an abort before there is a connection leaves nothing sent', async () => {
+  const silent = await startUnansweredPort()
+  onTestFinished(() => silent.close())
+  const { client } = await startProvider((_, outgoing) => outgoing.end('{}'))
+  const controller = new AbortController()
+  const url = new URL(`http://127.0.0.1:${silent.port}/v1`)
+  const answer = client.ask({ method: 'POST', url, headers: {}, body: Buffer.from('{}') }, controller.signal)
+  await nextTurn()
+  controller.abort(new Error('The client left'))
+  await expect(answer).rejects.toThrow(NotConnected)
 })
 
 test('a reader that stops early ends the exchange', async () => {

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import type { Agent, buildConnector, Dispatcher } from 'undici'
+import type { Agent, Dispatcher } from 'undici'
 
 /** What a provider answered: the status and what may be looked at of its headers. */
 export interface UpstreamAnswer {
@@ -22,8 +22,8 @@ export interface UpstreamRequest {
 
 export interface UpstreamClient {
   /**
-   * Asks a provider, and follows no redirect. Rejects with NotConnected where no byte of the request was sent, with the
-   * signal's reason where it is aborted, and with LostAnswer otherwise.
+   * Asks a provider, and follows no redirect. Rejects with NotConnected where no byte of the request was sent, also if the signal
+   * is the cause; else with the signal's reason if that is aborted, and with LostAnswer otherwise.
    */
   ask(request: UpstreamRequest, signal: AbortSignal): Promise<UpstreamAnswer>
   close(): Promise<void>
@@ -71,9 +71,14 @@ class UpstreamExchange implements Dispatcher.DispatchHandler, AsyncIterableItera
     else signal.addEventListener('abort', this.#leave, { once: true })
   }
 
+  /** True once there is a connection, on which undici writes the request next. */
+  get wasSent(): boolean {
+    return this.#controller !== undefined
+  }
+
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller
     if (this.#failure) controller.abort(this.#failure)
+    else this.#controller = controller
   }
 
   onResponseStart(_: unknown, statusCode: number, headers: AnswerStart['headers']): void {
@@ -156,19 +161,13 @@ function readRetryAfter(value: string): number | undefined {
 /** Opens connections to providers and keeps them. connectMs: how long one may take to open. */
 export function openUpstreamClient({ connectMs }: { connectMs: number }): UpstreamClient {
   let agent: Promise<Agent> | undefined
-  const connectErrors = new WeakSet<Error>()
 
   /** Loads the client at the first call: it takes 28 MB, and `local/*` models need none. */
   async function openAgent(): Promise<Agent> {
     const undici = await import('undici')
-    const connect = undici.buildConnector({ timeout: connectMs, allowH2: false })
-    const marking: buildConnector.connector = (options, callback) =>
-      connect(options, (...result: Parameters<typeof callback>) => {
-        if (result[0] !== null) connectErrors.add(result[0])
-        callback(...result)
-      })
+    const connect = { timeout: connectMs, allowH2: false }
     // Time is kept by whoever asks: to the millisecond, and from the moment that matters.
-    return new undici.Agent({ connect: marking, headersTimeout: 0, bodyTimeout: 0, keepAliveTimeout: KEEP_ALIVE_MS })
+    return new undici.Agent({ connect, headersTimeout: 0, bodyTimeout: 0, keepAliveTimeout: KEEP_ALIVE_MS })
   }
 
   return {
@@ -188,11 +187,9 @@ export function openUpstreamClient({ connectMs }: { connectMs: number }): Upstre
           body: exchange,
         }
       } catch (error) {
+        // Among them a key or an address that no request can have.
+        if (!exchange.wasSent) throw new NotConnected('Not connected', { cause: error })
         signal.throwIfAborted()
-        // A key or an address that no request can have: nothing was sent either.
-        const isInvalid = (error as { code?: unknown }).code === 'UND_ERR_INVALID_ARG'
-        if (error instanceof Error && (isInvalid || connectErrors.has(error)))
-          throw new NotConnected('Not connected', { cause: error })
         throw new LostAnswer('The answer was lost', { cause: error })
       }
     },
