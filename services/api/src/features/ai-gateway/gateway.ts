@@ -55,6 +55,7 @@ export async function openAiGateway({ path, readVariable, logger, now, timings }
   const prices = openPrices()
   const allTimings = { ...aiTimings, ...timings }
   const client = openUpstreamClient(allTimings)
+  const circuits = createCircuits()
   const lacksResponses = new Set<string>()
   const calls = new Set<(reason: Error) => void>()
   const ageDays = prices.ageDays(now())
@@ -70,7 +71,7 @@ export async function openAiGateway({ path, readVariable, logger, now, timings }
     prices,
     timings: allTimings,
     client,
-    circuits: createCircuits(),
+    circuits,
     bodies: createByteBudget(BODIES_BYTES_MAX, BODIES_BYTES_OF_CALLER_MAX),
     lacksResponses,
     calls,
@@ -84,6 +85,7 @@ export async function openAiGateway({ path, readVariable, logger, now, timings }
       try {
         catalog = await read()
         lacksResponses.clear()
+        circuits.closeAll()
         logger.info({ models: catalog.models.size }, 'the AI providers were read again')
       } catch (error) {
         logger.error({ err: error }, 'the AI providers stay as they were')

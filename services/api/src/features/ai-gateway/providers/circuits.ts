@@ -28,6 +28,8 @@ export interface Circuits {
   failed(key: string, callerId: string, isCertain: boolean): void
   /** The call ended without telling: its client left. */
   forgotten(key: string): void
+  /** Forgets all failures. */
+  closeAll(): void
 }
 
 /** Remembers which providers fail, so that calls go to another one at once; in this process, for each key by itself. */
@@ -56,5 +58,6 @@ export function createCircuits(now: () => number = () => performance.now()): Cir
       const circuit = circuits.get(key)
       if (circuit) circuit.isProbing = false
     },
+    closeAll: () => circuits.clear(),
   }
 }

@@ -64,36 +64,40 @@ class TooLate extends Error {
 type Fault = 'unreachable' | 'provider' | 'request'
 
 /**
- * Passes the circuits of a provider, which may be out of reach, and of one model there, which may be broken. Returns what the
- * call has to tell them in the end; undefined where one of them is open.
+ * Passes the circuits of a route: of the provider, which may be out of reach, of the model there, which may be broken, and with the
+ * operator's key of the organization, whose requests may be what breaks it. Returns what the call has to tell them in the end;
+ * undefined where one of them is open.
  */
 function openCircuit(circuits: Circuits, { provider, keyOwner, upstreamModel }: KeyedRoute, organizationId: string) {
-  const ofProvider = `${provider.id} ${keyOwner === 'organization' ? organizationId : keyOwner}`
+  const isShared = keyOwner !== 'organization'
+  const ofProvider = `${provider.id} ${isShared ? keyOwner : organizationId}`
   const ofModel = `${ofProvider} ${upstreamModel}`
-  if (!circuits.mayCall(ofProvider)) return undefined
-  if (!circuits.mayCall(ofModel)) {
-    circuits.forgotten(ofProvider)
-    return undefined
+  const ofCaller = `${ofModel} ${organizationId}`
+  const names = isShared ? [ofProvider, ofModel, ofCaller] : [ofProvider, ofModel]
+  const forget = (passed: readonly string[]) => {
+    for (const name of passed) circuits.forgotten(name)
   }
+  for (const [n, name] of names.entries())
+    if (!circuits.mayCall(name)) {
+      forget(names.slice(0, n))
+      return undefined
+    }
   const succeeded = () => {
-    circuits.succeeded(ofProvider)
-    circuits.succeeded(ofModel)
+    for (const name of names) circuits.succeeded(name)
   }
   return {
     succeeded,
     failed(fault: Fault) {
       if (fault === 'request') return succeeded()
       if (fault === 'unreachable') {
-        circuits.forgotten(ofModel)
+        forget(names.slice(1))
         return circuits.failed(ofProvider, organizationId, true)
       }
       circuits.succeeded(ofProvider)
-      return circuits.failed(ofModel, organizationId, keyOwner === 'organization')
+      circuits.failed(ofModel, organizationId, !isShared)
+      if (isShared) circuits.failed(ofCaller, organizationId, true)
     },
-    forgotten() {
-      circuits.forgotten(ofProvider)
-      circuits.forgotten(ofModel)
-    },
+    forgotten: () => forget(names),
   }
 }
 
@@ -224,9 +228,9 @@ async function tryRoute(
     while (outcome.kind === 'no such path') {
       note(outcome.failure)
       const [next, ...rest] = others
-      // Only 404 may be about the request: the model, or what it names.
+      // Only 404 may be about the request: the model, or what it names. A provider that answers 405 or 501 works, without this path.
       const isFinal = outcome.failure.status < 500
-      if (!next) return { kind: 'failed', failure: outcome.failure, isFinal, fault: isFinal ? 'request' : 'provider' }
+      if (!next) return { kind: 'failed', failure: outcome.failure, isFinal, fault: 'request' }
       wire = next
       others = rest
       outcome = await tryOnce(deps, call, route, wire)

@@ -112,7 +112,9 @@ let platform: TestPlatform
 let impatient: TestPlatform
 let owner: Owner
 let impatientOwner: Owner
-const providers = ['compat', 'plain', 'anthropic'] as const
+/** A model for each way to ask, so that the failures of one open no circuit for the next. */
+const modelOf = ({ path, answer }: AiAsk, steering: string) =>
+  `${path.slice(1).replaceAll('/', '-')}-${answer}/${steering}`
 const steerings = [...Object.keys(beforeTheAnswer(aiAsks.chat)), ...Object.keys(inTheAnswer(aiAsks.chat)), 'huge']
 const impatientSteerings = ['hang-headers', 'stall-mid']
 beforeAll(async () => {
@@ -121,10 +123,10 @@ beforeAll(async () => {
   const aiProviders = {
     providers: [...aiProvidersOf(mock), mockProvider(away, 'away')],
     models: [
-      ...providers.flatMap((provider) =>
-        [...steerings, ...impatientSteerings].map((steering) => aiModel(provider, steering)),
+      ...Object.values<AiAsk>(aiAsks).flatMap((asked) =>
+        [...steerings, ...impatientSteerings].map((steering) => aiModel(asked.provider, modelOf(asked, steering))),
       ),
-      aiModel('away', 'plain'),
+      aiModel('away', modelOf(aiAsks.chat, 'plain')),
     ],
   }
   const options = { aiProviders, env: aiKeys }
@@ -143,10 +145,13 @@ afterAll(async () => {
   await mock.close()
 })
 
-const ask = ({ provider, path, body }: AiAsk, steering: string) =>
-  askAi(platform, owner.token, path, { ...body, model: `${provider}/${steering}` })
-const askImpatiently = ({ provider, path, body }: AiAsk, steering: string) =>
-  askAi(impatient, impatientOwner.token, path, { ...body, model: `${provider}/${steering}` })
+const bodyOf = (asked: AiAsk, steering: string) => ({
+  ...asked.body,
+  model: `${asked.provider}/${modelOf(asked, steering)}`,
+})
+const ask = (asked: AiAsk, steering: string) => askAi(platform, owner.token, asked.path, bodyOf(asked, steering))
+const askImpatiently = (asked: AiAsk, steering: string) =>
+  askAi(impatient, impatientOwner.token, asked.path, bodyOf(asked, steering))
 
 const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
