@@ -77,6 +77,27 @@ test('items become messages, and the calls of a turn one message', () => {
   ])
 })
 
+test('what an assistant says between a call and its result stands in the message of the call', () => {
+  const says = (text: string) => ({ role: 'assistant', content: text })
+  const calls = (call_id: string) => ({ type: 'function_call', call_id, name: 'f', arguments: '{}' })
+  const result = (call_id: string) => ({ type: 'function_call_output', call_id, output: 'ok' })
+  const input = [calls('a'), says('Wait'), calls('b'), says('More'), result('a'), result('b'), says('Done')]
+  const call = (id: string) => ({ id, type: 'function', function: { name: 'f', arguments: '{}' } })
+  expect(toChatRequest(request({ input })).messages).toEqual([
+    {
+      role: 'assistant',
+      content: [
+        { type: 'text', text: 'Wait' },
+        { type: 'text', text: 'More' },
+      ],
+      tool_calls: [call('a'), call('b')],
+    },
+    { role: 'tool', tool_call_id: 'a', content: 'ok' },
+    { role: 'tool', tool_call_id: 'b', content: 'ok' },
+    { role: 'assistant', content: 'Done' },
+  ])
+})
+
 test('caps, sampling, tools, format and effort are passed on', () => {
   const members = {
     max_output_tokens: 7,

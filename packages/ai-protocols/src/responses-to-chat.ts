@@ -98,6 +98,22 @@ function toContent(content: unknown, role: ChatMessage['role'], path: Path): str
   })
 }
 
+function toParts(content: string | ChatPart[]): ChatPart[] {
+  if (typeof content !== 'string') return content
+  return content === '' ? [] : [{ type: 'text', text: content }]
+}
+
+/** Adds to what a message says. Its array of parts is its own and grows in place: a turn may have as many items as a body. */
+function addContent(message: ChatMessage, content: string | ChatPart[]): void {
+  if (message.content == null) {
+    message.content = content
+    return
+  }
+  const parts = toParts(message.content)
+  for (const part of toParts(content)) parts.push(part)
+  message.content = parts
+}
+
 function addItem(messages: ChatMessage[], item: ResponsesItem, index: number): void {
   const path = ['input', index]
   switch (item.type ?? 'message') {
@@ -106,7 +122,11 @@ function addItem(messages: ChatMessage[], item: ResponsesItem, index: number): v
       if (role !== 'user' && role !== 'assistant' && role !== 'system' && role !== 'developer') {
         throw new UnsupportedMember(paramOf([...path, 'role']))
       }
-      messages.push({ role, content: toContent(item['content'], role, [...path, 'content']) })
+      const content = toContent(item['content'], role, [...path, 'content'])
+      const last = messages.at(-1)
+      // Chat completions APIs refuse a call that its result does not follow.
+      if (role === 'assistant' && last?.tool_calls != null) addContent(last, content)
+      else messages.push({ role, content })
       return
     }
     case 'function_call': {
