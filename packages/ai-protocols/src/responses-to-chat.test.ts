@@ -72,7 +72,7 @@ test('items become messages, and the calls of a turn one message', () => {
       tool_calls: [call('a', 'f', '{}'), call('b', 'g', '{"x":1}')],
     },
     { role: 'tool', tool_call_id: 'a', content: 'one' },
-    { role: 'tool', tool_call_id: 'b', content: [{ type: 'text', text: 'two' }] },
+    { role: 'tool', tool_call_id: 'b', content: 'two' },
     { role: 'assistant', content: null, tool_calls: [call('c', 'f', '')] },
   ])
 })

@@ -89,13 +89,15 @@ const partTypes: Readonly<Record<string, readonly string[]>> = {
   tool: ['text'],
 }
 
+/** A single part of text becomes text: upstreams that know no parts take it, too. */
 function toContent(content: unknown, role: ChatMessage['role'], path: Path): string | ChatPart[] {
   if (!Array.isArray(content)) return typeof content === 'string' ? content : ''
-  return content.map((each, index) => {
+  const parts = content.map((each, index) => {
     const part = toPart(each, [...path, index])
     if (partTypes[role]?.includes(part.type) !== true) throw new UnsupportedMember(paramOf([...path, index]))
     return part
   })
+  return (parts.length === 1 ? textOf(parts[0], 'text') : undefined) ?? parts
 }
 
 function toParts(content: string | ChatPart[]): ChatPart[] {
