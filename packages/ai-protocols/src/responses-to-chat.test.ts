@@ -53,7 +53,7 @@ test('items become messages, and the calls of a turn one message', () => {
     function: { name, arguments: text },
   })
   expect(toChatRequest(request({ input })).messages).toEqual([
-    { role: 'developer', content: 'Be brief' },
+    { role: 'system', content: 'Be brief' },
     {
       role: 'user',
       content: [

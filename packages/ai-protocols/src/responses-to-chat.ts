@@ -128,7 +128,8 @@ function addItem(messages: ChatMessage[], item: ResponsesItem, index: number): v
       const last = messages.at(-1)
       // Chat completions APIs refuse a call that its result does not follow.
       if (role === 'assistant' && last?.tool_calls != null) addContent(last, content)
-      else messages.push({ role, content })
+      // To most compatible upstreams the role of a developer is unknown; to OpenAI's models both mean the same.
+      else messages.push({ role: role === 'developer' ? 'system' : role, content })
       return
     }
     case 'function_call': {
