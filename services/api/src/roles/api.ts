@@ -102,8 +102,10 @@ export async function startApi(
       deps.requestFeed.endStreams()
       deps.runtimeLogFeed.endStreams()
       // Before connections are cut, so that who reads a stream learns why it ends.
-      const cancel = deps.ai.endCallsAfter(Math.max(0, drainMs - SAYING_SO_MS))
+      const cancel = deps.ai.calls.endAfter(Math.max(0, drainMs - SAYING_SO_MS))
       await Promise.all([server.stop(drainMs), s3Server.stop(drainMs)])
+      // Calls outlive their connections: of those whose client has left, the usage is still to be recorded.
+      await deps.ai.calls.over()
       cancel()
     },
   }

@@ -90,6 +90,7 @@ export class Call {
   readonly #controller = new AbortController()
   readonly #startedAtMs = performance.now()
   readonly #total: NodeJS.Timeout
+  readonly #over: () => void
   #left: NodeJS.Timeout | undefined
 
   constructor(exchange: Exchange, actor: Actor, operation: InferenceOperation) {
@@ -101,7 +102,7 @@ export class Call {
     this.startedAt = deps.now()
     this.signal = this.#controller.signal
     this.outgoing.once('close', this.#onClose)
-    deps.ai.calls.add(this.abort)
+    this.#over = deps.ai.calls.add(this.abort)
     this.#total = setTimeout(() => this.abort(new TookTooLong()), deps.ai.timings.totalMs)
   }
 
@@ -128,9 +129,9 @@ export class Call {
   /** Nothing is under way any more. */
   release(): void {
     this.outgoing.off('close', this.#onClose)
-    this.exchange.deps.ai.calls.delete(this.abort)
     clearTimeout(this.#total)
     clearTimeout(this.#left)
+    this.#over()
   }
 
   /** Notes what a body says of its caller, whether or not it is right. */

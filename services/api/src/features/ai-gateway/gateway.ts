@@ -1,6 +1,6 @@
 import type { Logger } from '@platform/runtime/logger'
 import { openPrices, type Prices } from '../ai-governance/prices.ts'
-import { ShuttingDown } from './abort-reasons.ts'
+import { createRunningCalls, type RunningCalls } from './running-calls.ts'
 import { type ByteBudget, createByteBudget } from './requests/byte-budget.ts'
 import { type Catalog, createCatalog } from './providers/catalog.ts'
 import { type Circuits, createCircuits } from './providers/circuits.ts'
@@ -24,10 +24,7 @@ export interface AiGateway {
   readonly bodies: ByteBudget
   /** Routes whose model was found to have no /responses, by `routeName`. */
   readonly lacksResponses: Set<string>
-  /** Ends of the calls that are under way. */
-  readonly calls: Set<(reason: Error) => void>
-  /** Ends what is still under way after `ms`, since the process stops then. Returns what takes that back. */
-  endCallsAfter(ms: number): () => void
+  readonly calls: RunningCalls
   /** Reads the operator's file again; one that is not right changes nothing, and is logged. */
   reload(): Promise<void>
   close(): Promise<void>
@@ -57,7 +54,6 @@ export async function openAiGateway({ path, readVariable, logger, now, timings }
   const client = openUpstreamClient(allTimings)
   const circuits = createCircuits()
   const lacksResponses = new Set<string>()
-  const calls = new Set<(reason: Error) => void>()
   const ageDays = prices.ageDays(now())
   if (path !== undefined && ageDays > PRICES_DAYS_MAX)
     logger.warn(
@@ -74,13 +70,7 @@ export async function openAiGateway({ path, readVariable, logger, now, timings }
     circuits,
     bodies: createByteBudget(BODIES_BYTES_MAX, BODIES_BYTES_OF_CALLER_MAX),
     lacksResponses,
-    calls,
-    endCallsAfter(ms) {
-      const timer = setTimeout(() => {
-        for (const end of calls) end(new ShuttingDown())
-      }, ms)
-      return () => clearTimeout(timer)
-    },
+    calls: createRunningCalls(),
     async reload() {
       try {
         catalog = await read()

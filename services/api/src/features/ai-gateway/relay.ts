@@ -85,8 +85,8 @@ function watchSilence(ms: number, onSilence: () => void) {
 }
 
 /**
- * Reads an answer whole. Throws AiError for one that cannot be read, is too large or does not come, and ClientLeft where nobody
- * has waited for it for too long.
+ * Reads an answer whole. Throws AiError for one that cannot be read, is too large or does not come, ClientLeft where nobody
+ * has waited for it for too long, and ShuttingDown.
  */
 export async function readWhole(served: Served, timings: AiTimings): Promise<Buffer> {
   const { answer, abort, route } = served
@@ -101,7 +101,7 @@ export async function readWhole(served: Served, timings: AiTimings): Promise<Buf
       chunks.push(chunk)
     }
   } catch (error) {
-    throw error instanceof ClientLeft ? error : failureOf(served, error)
+    throw error instanceof ClientLeft || error instanceof ShuttingDown ? error : failureOf(served, error)
   } finally {
     silence.stop()
   }

@@ -24,7 +24,8 @@ export interface Admitted {
 function failureOf(call: Call, error: unknown): unknown {
   if (!call.signal.aborted || error !== call.signal.reason) return error
   if (error instanceof TookTooLong) return call.route ? upstreamTimeout(call.route) : tookTooLong()
-  return error instanceof ShuttingDown ? shuttingDown() : error
+  if (error instanceof ShuttingDown) return call.hasLeft ? new ClientLeft() : shuttingDown()
+  return error
 }
 
 /**

@@ -1,6 +1,6 @@
 import { checkVideoRequest } from '@platform/ai-protocols/video-request'
+import { AiError } from '@platform/errors/ai-error'
 import { Conflict } from '@platform/errors/api-error'
-import { type AiFailure, describeAiFailure } from '@platform/errors/render-error'
 import { newIdAt } from '@platform/runtime/new-id'
 import { eq } from 'drizzle-orm'
 import type { Actor, Deps } from '../../../deps.ts'
@@ -101,8 +101,12 @@ async function startJob(admitted: Admitted, routes: readonly KeyedRoute[], job: 
     .where(eq(aiVideoJobs.id, job.id))
 }
 
+/** The client left, or the process stopped. */
+const interrupted = { code: 'interrupted', message: 'The call ended before the provider had answered' }
+
 /** A provider may have the job all the same: a repeat under the same key is told so, and buys no second video. */
-async function loseJob({ db, now }: Deps, { id }: VideoJob, { code, message }: AiFailure): Promise<void> {
+async function loseJob({ db, now }: Deps, { id }: VideoJob, error: unknown): Promise<void> {
+  const { code, message } = error instanceof AiError ? error : interrupted
   await db
     .update(aiVideoJobs)
     .set({ status: 'failed', errorCode: code, errorMessage: message, pollAt: null, completedAt: now() })
@@ -148,7 +152,7 @@ export function createVideo(on: { exchange: Exchange; actor: Actor }): Promise<S
     try {
       await startJob(admitted, routes, job)
     } catch (error) {
-      if (call.isLost && creation) await loseJob(deps, job, describeAiFailure(error))
+      if (call.isLost && creation) await loseJob(deps, job, error)
       else {
         await deps.db.delete(aiVideoJobs).where(eq(aiVideoJobs.id, job.id))
         if (creation) await forgetOnce(deps, creation)

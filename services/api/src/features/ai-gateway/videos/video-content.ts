@@ -79,7 +79,7 @@ export async function sendVideoContent(
   const leave = () => abort(new ClientLeft())
   outgoing.once('close', leave)
   const { calls, timings } = deps.ai
-  calls.add(abort)
+  const over = calls.add(abort)
   const late = setTimeout(() => abort(new TookTooLong()), timings.streamFirstByteMs)
   const total = setTimeout(() => abort(new TookTooLong()), timings.totalMs)
   try {
@@ -107,7 +107,7 @@ export async function sendVideoContent(
   } finally {
     clearTimeout(late)
     clearTimeout(total)
-    calls.delete(abort)
     outgoing.off('close', leave)
+    over()
   }
 }
