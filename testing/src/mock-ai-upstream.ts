@@ -372,7 +372,7 @@ export async function startMockUpstream(options: MockUpstreamOptions = {}): Prom
       const name = request.model ?? ''
       if (status[2] !== undefined && failedOnce.has(name)) return undefined
       failedOnce.add(name)
-      const waits = status[3] === undefined ? {} : { 'retry-after': status[3] }
+      const waits: Record<string, string> = status[3] === undefined ? {} : { 'retry-after': status[3] }
       return refusal(protocol, Number(status[1]), undefined, { headers: waits })
     }
     const quote = /^quotes-(key|prompt)(?:-(\d{3}))?$/.exec(steering)
