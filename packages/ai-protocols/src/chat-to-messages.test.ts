@@ -102,6 +102,30 @@ test('results of tools and the words after them become one message', () => {
   ])
 })
 
+test('text that is only space is left out', () => {
+  const call = { id: 'a', type: 'function', function: { name: 'f', arguments: '' } }
+  const messages: ChatMessage[] = [
+    { role: 'system', content: ' ' },
+    {
+      role: 'user',
+      content: [
+        { type: 'text', text: '\t' },
+        { type: 'text', text: ' Hello\n' },
+      ],
+    },
+    { role: 'assistant', content: '\n\n', tool_calls: [call] },
+    { role: 'tool', tool_call_id: 'a', content: ' \n' },
+  ]
+  expect(translate({ messages })).toMatchObject({
+    messages: [
+      { role: 'user', content: [{ type: 'text', text: ' Hello\n' }] },
+      { role: 'assistant', content: [{ type: 'tool_use', id: 'a', name: 'f', input: {} }] },
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'a' }] },
+    ],
+  })
+  expect(translate({ messages })).not.toHaveProperty('system')
+})
+
 const cache_control = { type: 'ephemeral' } as const
 const cachedFor5m = { type: 'ephemeral', ttl: '5m' } as const
 

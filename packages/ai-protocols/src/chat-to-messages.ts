@@ -187,9 +187,9 @@ function toDocumentBlock(part: ChatPart, path: Path): DocumentBlock {
   )
 }
 
-/** Anthropic refuses text blocks that are empty, cached or not. */
+/** Anthropic refuses text blocks that are empty or only space, cached or not. */
 function toTextBlocks(text: unknown): TextBlock[] {
-  return typeof text === 'string' && text !== '' ? [{ type: 'text', text }] : []
+  return typeof text === 'string' && /\S/.test(text) ? [{ type: 'text', text }] : []
 }
 
 /** The text of a part that is text or a refusal; undefined for other parts. */
