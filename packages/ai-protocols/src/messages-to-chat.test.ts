@@ -344,8 +344,10 @@ test('any JSON events become valid chunks, with at most one end', () => {
 
 test('an answer survives the way into the next request and back', () => {
   const call = fc.record({ id: fc.string(), name: fc.string(), input: fc.dictionary(fc.string(), fc.jsonValue()) })
+  // Text that is only space is left out of requests.
+  const said = fc.string({ unit: 'binary' }).map((text) => `${text}.`)
   fc.assert(
-    fc.property(fc.string({ unit: 'binary', minLength: 1 }), fc.array(call), (text, calls) => {
+    fc.property(said, fc.array(call), (text, calls) => {
       const toolCalls = calls.map(({ id, name, input }) => ({
         id,
         type: 'function',
