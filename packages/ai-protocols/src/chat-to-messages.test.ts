@@ -313,6 +313,12 @@ const user = (part: { type: string; [member: string]: unknown }): Partial<ChatRe
 const assistant = (members: object): Partial<ChatRequest> => ({ messages: [{ role: 'assistant', ...members }] })
 const calling = (text: string): Partial<ChatRequest> =>
   assistant({ tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: text } }] })
+/** JSON of an object in so many objects. */
+const nested = (depth: number): string => `${'{"a":'.repeat(depth - 1)}{}${'}'.repeat(depth - 1)}`
+
+test('arguments may be nested 500 deep, and can be written', () => {
+  expect(JSON.stringify(translate(calling(nested(500))))).toContain(nested(500))
+})
 
 test.each<[string, Partial<ChatRequest>]>([
   ['n', { n: 2 }],
@@ -360,6 +366,8 @@ test.each<[string, Partial<ChatRequest>]>([
   ['messages[0].content[0]', assistant({ content: [{ type: 'image_url', image_url: { url: 'https://a.example' } }] })],
   ['messages[0].tool_calls[0].function.arguments', calling('{"a":')],
   ['messages[0].tool_calls[0].function.arguments', calling('[]')],
+  ['messages[0].tool_calls[0].function.arguments', calling(nested(501))],
+  ['messages[0].tool_calls[0].function.arguments', calling(nested(100_000))],
   [
     'messages[0].tool_calls[0]',
     assistant({ tool_calls: [{ id: 'a', type: 'custom', custom: { name: 'f', input: '' } }] }),

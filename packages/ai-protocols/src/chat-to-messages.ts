@@ -1,6 +1,6 @@
 import type { ChatMessage, ChatPart, ChatRequest, ChatTool } from './chat-request.ts'
 import { paramOf } from './fault.ts'
-import { isRecord, memberOf, textOf } from './record.ts'
+import { isNestedDeeper, isRecord, memberOf, textOf } from './record.ts'
 import { UnsupportedMember } from './unsupported-member.ts'
 
 type ImageType = 'image/jpeg' | 'image/png' | 'image/gif' | 'image/webp'
@@ -228,10 +228,17 @@ function onlyText(content: ChatMessage['content'], path: Path): TextBlock[] {
   })
 }
 
+/** Far above what functions take, and below what JSON.stringify does. */
+const ARGUMENTS_DEPTH_MAX = 500
+const ARGUMENTS_RULE = `must be a JSON object, nested at most ${ARGUMENTS_DEPTH_MAX} deep`
+
+/** Arguments are text in a chat, so that nobody has looked at their depth before. */
 function readArguments(text: string): unknown {
   if (text.trim() === '') return {}
   try {
-    return JSON.parse(text)
+    const value: unknown = JSON.parse(text)
+    const isShallow = text.length <= 2 * ARGUMENTS_DEPTH_MAX || !isNestedDeeper(value, ARGUMENTS_DEPTH_MAX)
+    return isShallow ? value : undefined
   } catch {
     return undefined
   }
@@ -243,7 +250,7 @@ function toToolUses(message: ChatMessage, path: Path): ToolUseBlock[] {
     if (call.type !== 'function' || call.function === undefined) throw new UnsupportedMember(paramOf(callPath))
     const input = readArguments(call.function.arguments)
     if (!isRecord(input)) {
-      throw new UnsupportedMember(paramOf([...callPath, 'function', 'arguments']), 'must be a JSON object')
+      throw new UnsupportedMember(paramOf([...callPath, 'function', 'arguments']), ARGUMENTS_RULE)
     }
     return { type: 'tool_use', id: call.id, name: call.function.name, input }
   })
