@@ -313,6 +313,20 @@ const user = (part: { type: string; [member: string]: unknown }): Partial<ChatRe
 const assistant = (members: object): Partial<ChatRequest> => ({ messages: [{ role: 'assistant', ...members }] })
 const calling = (text: string): Partial<ChatRequest> =>
   assistant({ tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: text } }] })
+/** A call with 600,000 elements. */
+const manyElements: ChatMessage = {
+  role: 'assistant',
+  tool_calls: [
+    { id: 'a', type: 'function', function: { name: 'f', arguments: `{"[\\",":[${'[],'.repeat(299_999)}"a,b"]}` } },
+  ],
+}
+
+test('brackets and commas in the text of arguments are no elements', () => {
+  const text = JSON.stringify({ a: `${'[,"\\'.repeat(600_000)}` })
+  expect(() => translate(calling(text))).not.toThrow()
+  expect(() => translate({ messages: [manyElements] })).not.toThrow()
+})
+
 /** JSON of an object in so many objects. */
 const nested = (depth: number): string => `${'{"a":'.repeat(depth - 1)}{}${'}'.repeat(depth - 1)}`
 
@@ -366,6 +380,7 @@ test.each<[string, Partial<ChatRequest>]>([
   ['messages[0].content[0]', assistant({ content: [{ type: 'image_url', image_url: { url: 'https://a.example' } }] })],
   ['messages[0].tool_calls[0].function.arguments', calling('{"a":')],
   ['messages[0].tool_calls[0].function.arguments', calling('[]')],
+  ['messages', { messages: [manyElements, manyElements] }],
   ['messages[0].tool_calls[0].function.arguments', calling(nested(501))],
   ['messages[0].tool_calls[0].function.arguments', calling(nested(100_000))],
   [

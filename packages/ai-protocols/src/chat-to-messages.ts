@@ -1,6 +1,6 @@
 import type { ChatMessage, ChatPart, ChatRequest, ChatTool } from './chat-request.ts'
 import { paramOf } from './fault.ts'
-import { isNestedDeeper, isRecord, memberOf, textOf } from './record.ts'
+import { isRecord, memberOf, textOf } from './record.ts'
 import { UnsupportedMember } from './unsupported-member.ts'
 
 type ImageType = 'image/jpeg' | 'image/png' | 'image/gif' | 'image/webp'
@@ -228,23 +228,57 @@ function onlyText(content: ChatMessage['content'], path: Path): TextBlock[] {
   })
 }
 
+/** Reads the arguments of a call, which are text in a chat. Returns undefined where they are no JSON. */
+type ReadArguments = (text: string) => unknown
+
 /** Far above what functions take, and below what JSON.stringify does. */
 const ARGUMENTS_DEPTH_MAX = 500
+/** Of all calls of a request: in memory an empty array of three characters takes a hundred bytes. */
+const ARGUMENTS_ELEMENTS_MAX = 1_000_000
 const ARGUMENTS_RULE = `must be a JSON object, nested at most ${ARGUMENTS_DEPTH_MAX} deep`
+const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c]
+/** Of `[` and `{`, and of `]` and `}`: these differ in one bit alone. */
+const [OPENS, CLOSES, CASE_BIT] = [0x5b, 0x5d, 0x20]
 
-/** Arguments are text in a chat, so that nobody has looked at their depth before. */
-function readArguments(text: string): unknown {
-  if (text.trim() === '') return {}
-  try {
-    const value: unknown = JSON.parse(text)
-    const isShallow = text.length <= 2 * ARGUMENTS_DEPTH_MAX || !isNestedDeeper(value, ARGUMENTS_DEPTH_MAX)
-    return isShallow ? value : undefined
-  } catch {
-    return undefined
+/** How deep JSON is nested, and how many elements it has at most. Of text that is no JSON the figures mean nothing. */
+function measureJson(text: string): { depth: number; elements: number } {
+  let depth = 0
+  let depthNow = 0
+  let elements = 0
+  for (let place = 0; place < text.length; place += 1) {
+    const code = text.charCodeAt(place)
+    if (code === QUOTE) {
+      for (place += 1; place < text.length && text.charCodeAt(place) !== QUOTE; place += 1) {
+        if (text.charCodeAt(place) === BACKSLASH) place += 1
+      }
+    } else if (code === COMMA) elements += 1
+    else if ((code & ~CASE_BIT) === OPENS) {
+      elements += 1
+      depthNow += 1
+      depth = Math.max(depth, depthNow)
+    } else if ((code & ~CASE_BIT) === CLOSES) depthNow -= 1
+  }
+  return { depth, elements }
+}
+
+/** The checks of a body see a text in arguments: what it holds is measured here, before it is parsed. */
+function createArgumentsReader(): ReadArguments {
+  let elementsLeft = ARGUMENTS_ELEMENTS_MAX
+  return (text) => {
+    if (text.trim() === '') return {}
+    const { depth, elements } = measureJson(text)
+    elementsLeft -= elements
+    if (elementsLeft < 0) throw new UnsupportedMember('messages', 'must have fewer elements in the arguments of calls')
+    if (depth > ARGUMENTS_DEPTH_MAX) return undefined
+    try {
+      return JSON.parse(text)
+    } catch {
+      return undefined
+    }
   }
 }
 
-function toToolUses(message: ChatMessage, path: Path): ToolUseBlock[] {
+function toToolUses(message: ChatMessage, path: Path, readArguments: ReadArguments): ToolUseBlock[] {
   return (message.tool_calls ?? []).map((call, index) => {
     const callPath = [...path, 'tool_calls', index]
     if (call.type !== 'function' || call.function === undefined) throw new UnsupportedMember(paramOf(callPath))
@@ -269,7 +303,7 @@ function toToolResult(message: ChatMessage, path: Path): ToolResultBlock {
   }
 }
 
-function toMessageBlocks(message: ChatMessage, path: Path): Block[] {
+function toMessageBlocks(message: ChatMessage, path: Path, readArguments: ReadArguments): Block[] {
   switch (message.role) {
     case 'user':
       return toBlocks(message.content, path)
@@ -277,7 +311,7 @@ function toMessageBlocks(message: ChatMessage, path: Path): Block[] {
       if (message['function_call'] != null) throw new UnsupportedMember(paramOf([...path, 'function_call']))
       if (message['audio'] != null) throw new UnsupportedMember(paramOf([...path, 'audio']))
       const text = onlyText(message.content, path)
-      return [...text, ...toTextBlocks(message['refusal']), ...toToolUses(message, path)]
+      return [...text, ...toTextBlocks(message['refusal']), ...toToolUses(message, path, readArguments)]
     }
     case 'tool':
       return [toToolResult(message, path)]
@@ -296,6 +330,7 @@ function addCacheControl(blocks: Block[], message: ChatMessage, path: Path): voi
 function toConversation(messages: readonly ChatMessage[]): Pick<MessagesRequest, 'messages' | 'system'> {
   const system: TextBlock[] = []
   const turns: MessagesRequest['messages'] = []
+  const readArguments = createArgumentsReader()
   for (const [index, message] of messages.entries()) {
     const path = ['messages', index]
     if (message.role === 'system' || message.role === 'developer') {
@@ -305,7 +340,7 @@ function toConversation(messages: readonly ChatMessage[]): Pick<MessagesRequest,
       for (const block of text) system.push(block)
       continue
     }
-    const blocks = toMessageBlocks(message, path)
+    const blocks = toMessageBlocks(message, path, readArguments)
     addCacheControl(blocks, message, path)
     if (blocks.length === 0) continue
     const role = message.role === 'assistant' ? 'assistant' : 'user'

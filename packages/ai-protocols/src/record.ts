@@ -19,10 +19,3 @@ export function listOf(value: unknown, name: string): readonly unknown[] {
   const list = memberOf(value, name)
   return Array.isArray(list) ? list : []
 }
-
-/** Whether arrays and objects of a JSON value are nested deeper than that. depthMax: far below what the stack takes. */
-export function isNestedDeeper(value: unknown, depthMax: number): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  if (depthMax === 0) return true
-  return Object.values(value).some((member) => isNestedDeeper(member, depthMax - 1))
-}
