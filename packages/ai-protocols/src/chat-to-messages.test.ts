@@ -126,6 +126,26 @@ test('text that is only space is left out', () => {
   expect(translate({ messages })).not.toHaveProperty('system')
 })
 
+test('the result of a tool may have pictures and documents', () => {
+  const content = [
+    { type: 'text', text: 'A plot' },
+    { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' }, cache_control: { type: 'ephemeral' } },
+    { type: 'file', file: { file_data: 'data:application/pdf;base64,JVBE' } },
+  ]
+  expect(translate({ messages: [{ role: 'tool', tool_call_id: 'a', content }] }).messages[0]?.content).toEqual([
+    {
+      type: 'tool_result',
+      tool_use_id: 'a',
+      content: [
+        { type: 'text', text: 'A plot' },
+        { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } },
+        { type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: 'JVBE' } },
+      ],
+      cache_control: { type: 'ephemeral' },
+    },
+  ])
+})
+
 const cache_control = { type: 'ephemeral' } as const
 const cachedFor5m = { type: 'ephemeral', ttl: '5m' } as const
 
@@ -322,7 +342,7 @@ const manyElements: ChatMessage = {
 }
 
 test('brackets and commas in the text of arguments are no elements', () => {
-  const text = JSON.stringify({ a: `${'[,"\\'.repeat(600_000)}` })
+  const text = JSON.stringify({ a: '[,"\\'.repeat(600_000) })
   expect(() => translate(calling(text))).not.toThrow()
   expect(() => translate({ messages: [manyElements] })).not.toThrow()
 })

@@ -27,6 +27,7 @@ interface DocumentBlock extends Cacheable {
     | { type: 'text'; media_type: 'text/plain'; data: string }
   title?: string
 }
+type ContentBlock = TextBlock | ImageBlock | DocumentBlock
 interface ToolUseBlock extends Cacheable {
   type: 'tool_use'
   id: string
@@ -36,9 +37,9 @@ interface ToolUseBlock extends Cacheable {
 interface ToolResultBlock extends Cacheable {
   type: 'tool_result'
   tool_use_id: string
-  content?: TextBlock[]
+  content?: ContentBlock[]
 }
-type Block = TextBlock | ImageBlock | DocumentBlock | ToolUseBlock | ToolResultBlock
+type Block = ContentBlock | ToolUseBlock | ToolResultBlock
 type ToolChoice =
   | { type: 'auto' | 'any'; disable_parallel_tool_use?: boolean }
   | { type: 'tool'; name: string; disable_parallel_tool_use?: boolean }
@@ -199,9 +200,9 @@ function toPartText(part: ChatPart, path: Path): TextBlock[] | undefined {
   return toTextBlocks(part[part.type]).map((block) => ({ ...block, ...cached }))
 }
 
-function toBlocks(content: ChatMessage['content'], path: Path): (TextBlock | ImageBlock | DocumentBlock)[] {
+function toBlocks(content: ChatMessage['content'], path: Path): ContentBlock[] {
   if (!Array.isArray(content)) return toTextBlocks(content)
-  return content.flatMap((part, index): (TextBlock | ImageBlock | DocumentBlock)[] => {
+  return content.flatMap((part, index): ContentBlock[] => {
     const partPath = [...path, 'content', index]
     const cached = toCacheControl(part['cache_control'], partPath)
     switch (part.type) {
@@ -290,11 +291,14 @@ function toToolUses(message: ChatMessage, path: Path, readArguments: ReadArgumen
   })
 }
 
-/** Only whole results can be cached, not blocks inside them: the last part that asks for it asks for all. */
+/**
+ * Pictures and documents are more than OpenAI's types allow in a result; clients of Anthropic's models send them. Only whole
+ * results can be cached, not blocks inside them: the last part that asks for it asks for all.
+ */
 function toToolResult(message: ChatMessage, path: Path): ToolResultBlock {
-  const parts = onlyText(message.content, path)
-  const cached = parts.findLast((part) => part.cache_control !== undefined)?.cache_control
-  const content = parts.map(({ type, text }) => ({ type, text }))
+  const content = toBlocks(message.content, path)
+  const cached = content.findLast((block) => block.cache_control !== undefined)?.cache_control
+  for (const block of content) delete block.cache_control
   return {
     type: 'tool_result',
     tool_use_id: message.tool_call_id ?? '',
