@@ -67,6 +67,19 @@ test('pictures and documents keep their place', () => {
   ])
 })
 
+test.each([
+  ['image/jpeg', 'image/jpeg'],
+  ['image/jpg', 'image/jpeg'],
+  ['image/png', 'image/png'],
+  ['IMAGE/GIF', 'image/gif'],
+  ['image/webp;charset=binary', 'image/webp'],
+])('a picture of type %s is sent as %s', (type, media_type) => {
+  const content = [{ type: 'image_url', image_url: { url: `data:${type};base64,AAAA` } }]
+  expect(translate({ messages: [{ role: 'user', content }] }).messages[0]?.content).toEqual([
+    { type: 'image', source: { type: 'base64', media_type, data: 'AAAA' } },
+  ])
+})
+
 test('results of tools and the words after them become one message', () => {
   const call = (id: string, text: string) => ({ id, type: 'function', function: { name: 'f', arguments: text } })
   const messages: ChatMessage[] = [

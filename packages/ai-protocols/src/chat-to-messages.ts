@@ -119,8 +119,14 @@ function requireKnownMembers(chat: ChatRequest): void {
   }
 }
 
-const IMAGE_TYPES: readonly string[] = ['image/jpeg', 'image/png', 'image/gif', 'image/webp'] satisfies ImageType[]
-const isImageType = (type: string): type is ImageType => IMAGE_TYPES.includes(type)
+/** By the types that `data:` URLs name. Many clients write image/jpg, which is not registered. */
+const imageTypes: Readonly<Record<string, ImageType>> = {
+  'image/jpeg': 'image/jpeg',
+  'image/jpg': 'image/jpeg',
+  'image/png': 'image/png',
+  'image/gif': 'image/gif',
+  'image/webp': 'image/webp',
+}
 
 /** Characters of a `data:` URL up to its comma. */
 const DATA_URL_HEAD_MAX = 1_024
@@ -152,8 +158,9 @@ function toCacheControl(value: unknown, path: Path): Cacheable {
 function toImageBlock(part: ChatPart, path: Path): ImageBlock {
   const url = textOf(part['image_url'], 'url') ?? ''
   const encoded = readDataUrl(url)
-  if (encoded !== undefined && isImageType(encoded.type)) {
-    return { type: 'image', source: { type: 'base64', media_type: encoded.type, data: encoded.data } }
+  const imageType = encoded && Object.hasOwn(imageTypes, encoded.type) ? imageTypes[encoded.type] : undefined
+  if (encoded !== undefined && imageType !== undefined) {
+    return { type: 'image', source: { type: 'base64', media_type: imageType, data: encoded.data } }
   }
   if (/^https:\/\//i.test(url)) return { type: 'image', source: { type: 'url', url } }
   throw new UnsupportedMember(
