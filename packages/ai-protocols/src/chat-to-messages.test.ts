@@ -43,6 +43,7 @@ test('pictures and documents keep their place', () => {
     { type: 'file', file: { file_data: 'data:application/pdf;base64,JVBE', filename: 'a.pdf' } },
     { type: 'file', file: { file_data: 'JVBE', filename: 'b.PDF' } },
     { type: 'file', file: { file_data: 'data:text/plain;charset=utf-8;base64,w6k=' } },
+    { type: 'file', file: { file_data: 'https://a.example/c.pdf', filename: 'c.pdf' } },
   ]
   expect(translate({ messages: [{ role: 'user', content }] }).messages).toEqual([
     {
@@ -62,6 +63,7 @@ test('pictures and documents keep their place', () => {
           title: 'b.PDF',
         },
         { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'é' } },
+        { type: 'document', source: { type: 'url', url: 'https://a.example/c.pdf' }, title: 'c.pdf' },
       ],
     },
   ])
@@ -393,6 +395,10 @@ test.each<[string, Partial<ChatRequest>]>([
   ['tools[0]', { tools: [{ type: 'custom', custom: { name: 'f' } }] }],
   ['messages[1].content[1]', user({ type: 'input_audio', input_audio: { data: '', format: 'wav' } })],
   ['messages[1].content[1].file', user({ type: 'file', file: { file_id: 'file-1' } })],
+  ...['http://a.example/c.pdf', 'data:application/pdf,JVBE', ''].map((file_data): [string, Partial<ChatRequest>] => [
+    'messages[1].content[1].file',
+    user({ type: 'file', file: { file_data, filename: 'c.pdf' } }),
+  ]),
   ['messages[1].content[1].image_url.url', user({ type: 'image_url', image_url: { url: 'http://a.example' } })],
   [
     'messages[1].content[1].image_url.url',

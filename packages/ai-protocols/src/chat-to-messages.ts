@@ -25,6 +25,7 @@ interface DocumentBlock extends Cacheable {
   source:
     | { type: 'base64'; media_type: 'application/pdf'; data: string }
     | { type: 'text'; media_type: 'text/plain'; data: string }
+    | { type: 'url'; url: string }
   title?: string
 }
 type ContentBlock = TextBlock | ImageBlock | DocumentBlock
@@ -128,6 +129,9 @@ const imageTypes: Readonly<Record<string, ImageType>> = {
   'image/webp': 'image/webp',
 }
 
+const SCHEME = /^[a-z][a-z0-9+.-]*:/i
+const HTTPS = /^https:\/\//i
+
 /** Characters of a `data:` URL up to its comma. */
 const DATA_URL_HEAD_MAX = 1_024
 
@@ -162,7 +166,7 @@ function toImageBlock(part: ChatPart, path: Path): ImageBlock {
   if (encoded !== undefined && imageType !== undefined) {
     return { type: 'image', source: { type: 'base64', media_type: imageType, data: encoded.data } }
   }
-  if (/^https:\/\//i.test(url)) return { type: 'image', source: { type: 'url', url } }
+  if (HTTPS.test(url)) return { type: 'image', source: { type: 'url', url } }
   throw new UnsupportedMember(
     paramOf([...path, 'image_url', 'url']),
     'must be an https address, or a JPEG, PNG, GIF or WebP picture as a base64 data: URL',
@@ -173,11 +177,11 @@ function toDocumentBlock(part: ChatPart, path: Path): DocumentBlock {
   const file = part['file']
   const title = textOf(file, 'filename')
   const data = textOf(file, 'file_data') ?? ''
-  // Clients also send bare base64, whose type only the name tells.
-  const encoded =
-    readDataUrl(data) ??
-    (data !== '' && title?.toLowerCase().endsWith('.pdf') === true ? { type: 'application/pdf', data } : undefined)
+  // Clients also send bare base64, whose type only the name tells. An address or another kind of URL is none.
+  const isBare = data !== '' && !SCHEME.test(data) && title?.toLowerCase().endsWith('.pdf') === true
+  const encoded = readDataUrl(data) ?? (isBare ? { type: 'application/pdf', data } : undefined)
   const named = title === undefined || title === '' ? {} : { title }
+  if (HTTPS.test(data)) return { type: 'document', source: { type: 'url', url: data }, ...named }
   if (encoded?.type === 'application/pdf') {
     return {
       type: 'document',
@@ -191,7 +195,7 @@ function toDocumentBlock(part: ChatPart, path: Path): DocumentBlock {
   }
   throw new UnsupportedMember(
     paramOf([...path, 'file']),
-    'must have file_data: a PDF or plain text as a base64 data: URL',
+    'must have file_data: an https address, or a PDF or plain text as a base64 data: URL',
   )
 }
 
