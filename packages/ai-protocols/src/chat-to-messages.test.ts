@@ -420,6 +420,8 @@ test.each<[string, Partial<ChatRequest>]>([
   ['messages[0].tool_calls[0].function.arguments', calling('{"a":')],
   ['messages[0].tool_calls[0].function.arguments', calling('[]')],
   ['messages', { messages: [manyElements, manyElements] }],
+  ['messages', { messages: [{ role: 'system', content: 'Be kind' }] }],
+  ['messages', { messages: [{ role: 'user', content: '' }] }],
   ['messages[0].tool_calls[0].function.arguments', calling(nested(501))],
   ['messages[0].tool_calls[0].function.arguments', calling(nested(100_000))],
   [

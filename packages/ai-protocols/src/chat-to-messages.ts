@@ -363,6 +363,8 @@ function toConversation(messages: readonly ChatMessage[]): Pick<MessagesRequest,
     if (last?.role === role) for (const block of blocks) last.content.push(block)
     else turns.push({ role, content: blocks })
   }
+  if (turns.length === 0)
+    throw new UnsupportedMember('messages', 'must hold a message with content besides instructions')
   return { messages: turns, ...(system.length > 0 && { system }) }
 }
 
