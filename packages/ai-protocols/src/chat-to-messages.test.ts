@@ -273,7 +273,14 @@ test.each<[string, Partial<ChatRequest>, unknown]>([
   ['calls in parallel', { parallel_tool_calls: true }, undefined],
 ])('a choice of %s is kept', (_, members, choice) => {
   expect(translate({ tools, ...members }).tool_choice).toEqual(choice)
-  expect(translate(members).tool_choice).toBeUndefined()
+})
+
+test.each<Partial<ChatRequest>>([
+  { tool_choice: 'auto' },
+  { tool_choice: 'none' },
+  { parallel_tool_calls: false, tools: [] },
+])('%j says nothing without tools', (members) => {
+  expect(translate(members)).toEqual(translate({}))
 })
 
 test('caps, sampling, stops, stream, effort, format and user are passed on', () => {
@@ -392,6 +399,8 @@ test.each<[string, Partial<ChatRequest>]>([
   ['response_format', { response_format: { type: 'json_object' } }],
   ['response_format', { response_format: { type: 'json_schema', json_schema: { name: 's' } } }],
   ['tool_choice', { tool_choice: { type: 'custom', custom: { name: 'f' } } }],
+  ['tool_choice', { tool_choice: 'required' }],
+  ['tool_choice', { tool_choice: { type: 'function', function: { name: 'f' } }, tools: [] }],
   ['tools[0]', { tools: [{ type: 'custom', custom: { name: 'f' } }] }],
   ['messages[1].content[1]', user({ type: 'input_audio', input_audio: { data: '', format: 'wav' } })],
   ['messages[1].content[1].file', user({ type: 'file', file: { file_id: 'file-1' } })],

@@ -396,6 +396,17 @@ function toToolChoice(chat: ChatRequest): ToolChoice | undefined {
   return { type: 'tool', name, ...serial }
 }
 
+/** Anthropic takes a choice only beside tools. One that asks for a call cannot be met without them. */
+function toToolMembers(chat: ChatRequest): Pick<MessagesRequest, 'tools' | 'tool_choice'> {
+  const tools = toTools(chat.tools ?? [])
+  const choice = toToolChoice(chat)
+  if (tools.length > 0) return { tools, ...(choice !== undefined && { tool_choice: choice }) }
+  if (choice?.type === 'any' || choice?.type === 'tool') {
+    throw new UnsupportedMember('tool_choice', 'must not ask for a call where the request has no tools')
+  }
+  return {}
+}
+
 function toOutputConfig(chat: ChatRequest): MessagesRequest['output_config'] {
   const effort = EFFORTS.find((name) => name === chat.reasoning_effort)
   if (effort === undefined && chat.reasoning_effort != null && chat.reasoning_effort !== 'none') {
@@ -432,8 +443,6 @@ export function toMessagesRequest(
     throw new UnsupportedMember('temperature', 'must be at most 1 for this model')
   }
   const stop = typeof chat.stop === 'string' ? [chat.stop] : (chat.stop ?? [])
-  const tools = toTools(chat.tools ?? [])
-  const toolChoice = toToolChoice(chat)
   const outputConfig = toOutputConfig(chat)
   const userId = chat.safety_identifier ?? chat.user
   return {
@@ -444,9 +453,7 @@ export function toMessagesRequest(
     ...(stop.length > 0 && { stop_sequences: stop }),
     ...(chat.temperature != null && { temperature: chat.temperature }),
     ...(chat.top_p != null && { top_p: chat.top_p }),
-    ...(tools.length > 0 && { tools }),
-    // Anthropic takes a choice only beside tools.
-    ...(tools.length > 0 && toolChoice !== undefined && { tool_choice: toolChoice }),
+    ...toToolMembers(chat),
     ...(chat.reasoning_effort === 'none' && { thinking: { type: 'disabled' } }),
     ...(outputConfig !== undefined && { output_config: outputConfig }),
     ...(userId != null && { metadata: { user_id: userId } }),
