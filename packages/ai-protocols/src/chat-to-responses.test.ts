@@ -9,7 +9,7 @@ import {
 } from './chat-to-responses.ts'
 import { createChatChunkTranslator } from './messages-to-chat.ts'
 import { memberOf } from './record.ts'
-import type { ResponsesRequest } from './responses-request.ts'
+import { checkResponsesRequest, type ResponsesRequest } from './responses-request.ts'
 import { createSseScanner } from './sse-scanner.ts'
 
 const request: ResponsesRequest = { model: 'm', input: 'Hello' }
@@ -301,6 +301,19 @@ test('a new id without a name continues the call, and one id at two indexes is t
     ['a', '{}'],
     ['a', '1'],
   ])
+})
+
+test.each(['', undefined, null])('calls whose id is %j get one, under which their results come back', (id) => {
+  const tool_calls = ['f', 'g'].map((name, index) => ({ index, id, function: { name, arguments: '{}' } }))
+  const whole = toResponse(completion({ content: null, tool_calls }, 'tool_calls'), request, named())
+  const streamed = last(translate([chunk({ tool_calls }), chunk({}, 'tool_calls'), DONE]))
+  const output = [
+    { type: 'function_call', id: 'fc_1', call_id: 'fc_1', name: 'f', arguments: '{}' },
+    { type: 'function_call', id: 'fc_2', call_id: 'fc_2', name: 'g', arguments: '{}' },
+  ]
+  expect([whole, streamed]).toMatchObject([{ output }, { response: { output } }])
+  const next = { ...request, input: [...output, { type: 'function_call_output', call_id: 'fc_2', output: 'ok' }] }
+  expect(checkResponsesRequest(next)).toBeUndefined()
 })
 
 const parts = [

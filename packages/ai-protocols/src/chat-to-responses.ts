@@ -145,12 +145,19 @@ const textPart = (text: string, annotations: UrlCitation[] = []): TextPart => ({
   logprobs: [],
 })
 
+/** An item of a call without arguments. Some upstreams give calls no id, by which their results could be told apart. */
+function newCallItem(names: ResponseNames, callId: string | undefined, name: string): FunctionCallItem {
+  const id = names.newItemId('fc')
+  const call_id = callId === undefined || callId === '' ? id : callId
+  return { type: 'function_call', id, call_id, name, arguments: '', status: 'in_progress' }
+}
+
 /**
  * Translates a chat completion into a response. Reasoning becomes an item before the message. Citations annotate the text; without
  * text they are left out.
  *
  * It has all members of a response but `output_text`, which the SDK adds by itself.
- * Returns undefined where the value is no completion with a choice, or a call lacks its id or name.
+ * Returns undefined where the value is no completion with a choice, or a call lacks its name.
  */
 export function toResponse(
   completion: unknown,
@@ -176,14 +183,10 @@ export function toResponse(
   }
   for (const call of listOf(message, 'tool_calls')) {
     const called = memberOf(call, 'function')
-    const callId = textOf(call, 'id')
     const name = textOf(called, 'name')
-    if (callId === undefined || name === undefined) return undefined
+    if (name === undefined || name === '') return undefined
     output.push({
-      type: 'function_call',
-      id: names.newItemId('fc'),
-      call_id: callId,
-      name,
+      ...newCallItem(names, textOf(call, 'id'), name),
       arguments: textOf(called, 'arguments') ?? '',
       status,
     })
@@ -220,7 +223,7 @@ interface CallGroup {
  *
  * A piece of a call belongs to the call of its `index` and `id`; without an id, to the last call of that index. A new id with a
  * name begins a new call (lmdeploy issue 3412 shows such streams). A new id without a name continues the last
- * one: a call needs a name.
+ * one: a call needs a name. A call without an id is called by that of its item.
  *
  * Citations annotate the open text; those that come before it wait for it.
  */
@@ -373,16 +376,9 @@ export function createResponseEventTranslator(
     emit('response.refusal.delta', { ...placeOf(item), delta })
   }
 
-  function openCall(callId: string, name: string): OpenCall {
+  function openCall(callId: string | undefined, name: string): OpenCall {
     closeItem('completed')
-    const item: FunctionCallItem = {
-      type: 'function_call',
-      id: names.newItemId('fc'),
-      call_id: callId,
-      name,
-      arguments: '',
-      status: 'in_progress',
-    }
+    const item = newCallItem(names, callId, name)
     const call = { item, outputIndex: addItem(item) }
     calls.push(call)
     return call
@@ -395,9 +391,9 @@ export function createResponseEventTranslator(
     const name = textOf(memberOf(piece, 'function'), 'name')
     const group = callGroups.get(index)
     if (group === undefined) {
-      if (callId === undefined || name === undefined) return undefined
+      if (name === undefined || name === '') return undefined
       const call = openCall(callId, name)
-      callGroups.set(index, { byId: new Map([[callId, call]]), last: call })
+      callGroups.set(index, { byId: new Map([[callId ?? '', call]]), last: call })
       return call
     }
     if (callId === undefined || callId === '') return group.last
