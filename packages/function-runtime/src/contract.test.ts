@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { array, constantFrom, oneof, sample, string } from 'fast-check'
 import type { Dispatcher } from 'undici'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { WebSocket } from 'ws'
 import { type Fixture, openFixture } from '../test/fixture.ts'
 import type { FunctionFailure, FunctionSource, Lease } from './function-runtime.ts'
@@ -73,7 +73,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
   const brokenBy = async (fixture: Fixture, source: FunctionSource, path: string) => {
     const lease = await fixture.acquire(source)
     await expect(get(lease, path)).rejects.toThrow(/other side closed|ECONNRESET|socket/)
-    const failure = await lease.failure()
+    const failure = await vi.waitUntil(() => lease.failure(), patience)
     lease.release()
     return failure
   }
@@ -1266,7 +1266,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
       ['/heap', 'function_out_of_memory', /^Stopped: it used more than its 128 MB of memory/],
       ['/buffers', 'function_out_of_memory', /^Stopped: it used more than its 128 MB of memory/],
     ])('by %s answers %s, says so in its log, and the next request is answered', async (path, code, line) => {
-      const { deploy, lines, request } = await open({ pingMs: 200 })
+      const { deploy, lines, request } = await open()
       const source = await deploy({ 'index.mjs': crashes }, { memoryMb: 128 })
       // So that what crashes is a slot that has answered.
       expect(await request(source)).toMatchObject({ body: 'fine' })
@@ -1276,8 +1276,58 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
       expect(await request(source)).toMatchObject({ body: 'fine' })
     })
 
+    describe('whose heap is nearly full when its loop is blocked', () => {
+      /** Its heap may have 384 MB. It goes on once the file is there, and fills the rest. */
+      const full = {
+        'index.mjs': `import { existsSync } from 'node:fs'
+          import v8 from 'node:v8'
+          const kept = []
+          const keep = () => kept.push(new Array(1000).fill(Math.random()))
+          while (v8.getHeapStatistics().used_heap_size < 330 << 20) for (let n = 0; n < 100; n++) keep()
+          export default () => { while (!existsSync(process.env.GO)); for (;;) keep() }`,
+      }
+      /** Blocked after a tenth of a second. afterLook: called once the runtime has seen how much memory it has. */
+      const openFull = async (collectMs: number, afterLook: (go: string) => Promise<void>) => {
+        const fixture = await open({ pingMs: 20, collectMs })
+        const { deploy, sandbox } = fixture
+        const files = await deploy(full, { memoryMb: 512 })
+        const go = join(files.folder, 'go')
+        const start = sandbox.start.bind(sandbox)
+        sandbox.start = async (command) => {
+          const started = await start(command)
+          const memoryBytes = async () => {
+            const bytes = await started.memoryBytes()
+            await afterLook(go)
+            return bytes
+          }
+          return { ...started, memoryBytes }
+        }
+        return {
+          fixture,
+          source: { ...files, variables: { GO: sandbox.capabilities.isIsolated ? '/var/task/go' : go } },
+        }
+      }
+
+      test('has the time to come to the end of its memory, which is the reason then', async () => {
+        // Longer than the test: V8 or the limit of memory ends it.
+        const { fixture, source } = await openFull(3_600_000, (go) => writeFile(go, ''))
+        expect(await brokenBy(fixture, source, '/')).toMatchObject({ code: 'function_out_of_memory' })
+        expect(fixture.messages().at(-1)).toMatch(/^Stopped: it used more than its 512 MB of memory/)
+      })
+
+      test('is ended all the same when the loop does not go on, and its line says both', async () => {
+        const { fixture, source } = await openFull(1_000, async () => {})
+        expect(await brokenBy(fixture, source, '/')).toMatchObject({ code: 'function_timeout' })
+        expect(fixture.messages()).toEqual([
+          expect.stringMatching(
+            /^Stopped: it blocked its event loop for 6 s while requests waited, with \d+ of its 512 MB of memory in use: /,
+          ),
+        ])
+      })
+    })
+
     test('by a loop after the last request says that no request waited', async () => {
-      const { deploy, messages, request } = await open({ pingMs: 200 })
+      const { deploy, messages, request } = await open()
       const source = await deploy({ 'index.mjs': crashes })
       expect(await request(source, '/later')).toMatchObject({ body: 'answered' })
       await expect

@@ -16,6 +16,8 @@ export interface SlotTimings {
   startMs: number
   /** A slot whose loop was late counts as busy for so long. */
   lagMs: number
+  /** A blocked loop goes on for so long while the heap may be full, so that V8 can end it and say why. */
+  collectMs: number
   headersTimeoutMs: number
   bodyTimeoutMs: number
 }
@@ -46,18 +48,21 @@ interface SlotOptions {
   onEnd(): void
 }
 
+const megabyte = 1024 * 1024
 const controlLineMax = 64 * 1024
 const linesASecond = 1_000
 /** What a crash prints, all of it, is more than what may go on for long. */
 const linesAtOnce = 10_000
-const bytesASecondMax = 16 * 1024 * 1024
+const bytesASecondMax = 16 * megabyte
 /** What a line costs to read beyond its bytes: an empty one takes the platform as long as so many bytes of a long one. */
 const lineOverheadBytes = 200
 const secondMs = 1_000
 const pingsMissedMax = 5
 const lastWordsMs = 500
+/** With so much of what V8's heap may have, all memory counted, the heap may be nearly full. */
+const suspectShare = 0.75
 /** Of what a slot keeps outside of /tmp, which is compiled code. */
-const writableMax = { bytes: 64 * 1024 * 1024, entries: 5_000 }
+const writableMax = { bytes: 64 * megabyte, entries: 5_000 }
 /** A slot says a few words a second there. */
 const controlBytesASecondMax = 256 * 1024
 
@@ -85,6 +90,8 @@ export class Slot {
   #hasEnded = false
   #isReady = false
   #pingsMissed = 0
+  /** Milliseconds since 1970: when so many were missed that its loop counts as blocked. */
+  #blockedSince: number | undefined
   #lateUntil = 0
   #heapExhausted = false
   #isTooLarge = false
@@ -280,7 +287,10 @@ export class Slot {
       this.#fail('function_crashed', `It could not be started: ${message.failed}`, lastWordsMs)
     }
     if (message.outOfMemory === true) this.#fail('function_out_of_memory', this.#memorySentence(), lastWordsMs)
-    if (typeof message.pong === 'number') this.#pingsMissed = 0
+    if (typeof message.pong === 'number') {
+      this.#pingsMissed = 0
+      this.#blockedSince = undefined
+    }
     if (typeof message.lag === 'number') this.#lateUntil = Date.now() + this.#options.timings.lagMs
   }
 
@@ -324,7 +334,7 @@ export class Slot {
     const { own, cache } = this.#options.folders
     if (this.#hasEnded || this.#isTooLarge || !(await isLarger([own, cache], writableMax))) return
     this.#isTooLarge = true
-    const megabytes = writableMax.bytes / (1024 * 1024)
+    const megabytes = writableMax.bytes / megabyte
     this.#fail(
       'function_crashed',
       `It wrote more than ${megabytes} MB or ${writableMax.entries} files outside of /tmp: keep files in /tmp.`,
@@ -334,15 +344,32 @@ export class Slot {
   /** Called each second while requests wait, and for a while after the last. */
   ping(): void {
     if (this.#pingsMissed >= pingsMissedMax) {
-      const when = this.inFlight > 0 ? 'while requests waited' : 'after its last request'
-      this.#fail(
-        'function_timeout',
-        `It blocked its event loop for ${pingsMissedMax} s ${when}: move long computations out of the request, or into a worker thread.`,
-      )
+      void this.#endBlocked()
       return
     }
     this.#pingsMissed += 1
     this.#tell({ ping: this.#pingsMissed })
+  }
+
+  /**
+   * Ends it for its blocked loop. Where its heap may be nearly full, it may be V8 that blocks it: its last collections take many
+   * seconds, and then it gives up with a line that says so. Called with each ping until the loop goes on.
+   */
+  async #endBlocked(): Promise<void> {
+    const { memoryMb } = this.source
+    const { collectMs } = this.#options.timings
+    const since = (this.#blockedSince ??= Date.now())
+    const usedMb = Math.round((await this.memoryBytes()) / megabyte)
+    // Its loop went on meanwhile.
+    if (this.#pingsMissed < pingsMissedMax) return
+    const isHeapSuspect = usedMb >= memoryParts(memoryMb).heapMb * suspectShare
+    if (isHeapSuspect && Date.now() - since < collectMs) return
+    const seconds = pingsMissedMax + (isHeapSuspect ? Math.round(collectMs / 1_000) : 0)
+    const when = this.inFlight > 0 ? 'while requests waited' : 'after its last request'
+    const advice = isHeapSuspect
+      ? `, with ${usedMb} of its ${memoryMb} MB of memory in use: keep less in memory at a time, or move long computations out of the request`
+      : ': move long computations out of the request, or into a worker thread'
+    this.#fail('function_timeout', `It blocked its event loop for ${seconds} s ${when}${advice}.`)
   }
 
   /** Ends it after the requests that hold it and their waitUntil, or after so many milliseconds. Safe to repeat. */
