@@ -1,3 +1,12 @@
+CREATE TABLE "ai_response_items" (
+	"id" text NOT NULL,
+	"provider" text NOT NULL,
+	"organization_id" uuid NOT NULL,
+	"application_id" uuid,
+	"created_at" timestamp (3) with time zone NOT NULL,
+	CONSTRAINT "ai_response_items_id_provider_pk" PRIMARY KEY("id","provider")
+);
+--> statement-breakpoint
 CREATE TABLE "ai_responses" (
 	"provider" text NOT NULL,
 	"id" text NOT NULL,
@@ -33,8 +42,11 @@ CREATE TABLE "ai_video_jobs" (
 	CONSTRAINT "ai_video_jobs_key_owner" CHECK ("ai_video_jobs"."key_owner" in ('operator', 'organization', 'local'))
 );
 --> statement-breakpoint
+ALTER TABLE "ai_response_items" ADD CONSTRAINT "ai_response_items_organization_id_organizations_id_fk" FOREIGN KEY ("organization_id") REFERENCES "public"."organizations"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "ai_responses" ADD CONSTRAINT "ai_responses_organization_id_organizations_id_fk" FOREIGN KEY ("organization_id") REFERENCES "public"."organizations"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "ai_video_jobs" ADD CONSTRAINT "ai_video_jobs_organization_id_organizations_id_fk" FOREIGN KEY ("organization_id") REFERENCES "public"."organizations"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
+CREATE INDEX "ai_response_items_by_time" ON "ai_response_items" USING btree ("created_at");--> statement-breakpoint
+CREATE INDEX "ai_response_items_of_organization" ON "ai_response_items" USING btree ("organization_id");--> statement-breakpoint
 CREATE INDEX "ai_responses_by_id" ON "ai_responses" USING btree ("id");--> statement-breakpoint
 CREATE INDEX "ai_responses_by_time" ON "ai_responses" USING btree ("created_at");--> statement-breakpoint
 CREATE INDEX "ai_responses_of_organization" ON "ai_responses" USING btree ("organization_id");--> statement-breakpoint

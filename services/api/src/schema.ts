@@ -42,4 +42,4 @@ export { imageCaches, imagePurges, imageTotals, imageVariants } from './features
 export { edges } from './features/edges/table.ts'
 export { stickyPins } from './features/sticky-sessions/table.ts'
 export { aiProviderKeys, aiUsageEvents } from './features/ai-governance/table.ts'
-export { aiResponses, aiVideoJobs } from './features/ai-gateway/table.ts'
+export { aiResponseItems, aiResponses, aiVideoJobs } from './features/ai-gateway/table.ts'

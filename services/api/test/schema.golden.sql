@@ -23,6 +23,16 @@ create table ai_provider_keys (
   constraint ai_provider_keys_pkey PRIMARY KEY (id)
 );
 
+create table ai_response_items (
+  application_id uuid,
+  created_at timestamp(3) with time zone not null,
+  id text not null,
+  organization_id uuid not null,
+  provider text not null,
+  constraint ai_response_items_id_provider_pk PRIMARY KEY (id, provider),
+  constraint ai_response_items_organization_id_organizations_id_fk FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
+);
+
 create table ai_responses (
   application_id uuid,
   created_at timestamp(3) with time zone not null,
@@ -758,6 +768,10 @@ create table uploads (
 CREATE INDEX activities_by_age ON public.activities USING btree (created_at);
 
 CREATE UNIQUE INDEX ai_provider_keys_provider ON public.ai_provider_keys USING btree (organization_id, provider);
+
+CREATE INDEX ai_response_items_by_time ON public.ai_response_items USING btree (created_at);
+
+CREATE INDEX ai_response_items_of_organization ON public.ai_response_items USING btree (organization_id);
 
 CREATE INDEX ai_responses_by_id ON public.ai_responses USING btree (id);
 

@@ -30,7 +30,12 @@ afterAll(async () => {
   await mock.close()
 })
 
-const unavailable = { type: 'api_error', param: null, code: 'service_unavailable', message: expect.any(String) as string }
+const unavailable = {
+  type: 'api_error',
+  param: null,
+  code: 'service_unavailable',
+  message: expect.any(String) as string,
+}
 
 test('a database that does not answer in the middle of a call is 503, for the caller and in the event (D22)', async () => {
   const sql = postgres(directUrl, { max: 1 })

@@ -3,9 +3,9 @@ import { commonHeaders, type Exchange, type Reply, type Sent } from '../../http/
 import { dispatch, type Served } from './providers/dispatch.ts'
 import type { InferenceRequest } from './operations.ts'
 import type { ReadRequest } from './requests/read-inference.ts'
-import { EndedEarly, readWhole, relayBytes, relayEvents, type Told } from './relay.ts'
+import { EndedEarly, readWhole, relayBytes, relayEvents, type Told, type KeptAnswer } from './relay.ts'
 import { routesFor } from './routes-for.ts'
-import { keepResponse, noteTokens } from './stored-responses.ts'
+import { completeResponse, keepResponse } from './stored-responses.ts'
 import { totalInput, totalOutput } from '@platform/ai-protocols/usage'
 import { upstreamError } from './providers/upstream-failure.ts'
 import { protocolOf, wiresFor } from './providers/wires.ts'
@@ -24,16 +24,13 @@ async function relay({ call, placement, request }: Admitted, served: Served): Pr
   const keep = async (responseId: string) => {
     if (isKept) await keepResponse(deps, placement, served.route, responseId)
   }
-  const note = async ({ responseId, usage }: Pick<Told, 'responseId' | 'usage'>) => {
-    if (isKept && responseId !== undefined && usage)
-      await noteTokens(deps, placement, served.route, responseId, totalInput(usage) + totalOutput(usage))
+  const complete = async ({ responseId, itemIds, usage }: KeptAnswer) => {
+    if (!isKept || responseId === undefined) return
+    const totalTokens = usage && totalInput(usage) + totalOutput(usage)
+    await completeResponse(deps, placement, served.route, { id: responseId, itemIds, totalTokens })
   }
-  if (request.answer === 'events') {
-    const protocol = protocolOf(request)
-    const told = await relayEvents(served, outgoing, { headers, protocol, timings, keep })
-    await note(told)
-    return told
-  }
+  if (request.answer === 'events')
+    return relayEvents(served, outgoing, { headers, protocol: protocolOf(request), timings, keep, complete })
   if (request.answer === 'bytes') return relayBytes(served, outgoing, { headers, timings, kind: 'audio' })
   const body = await readWhole(served, timings)
   let answer
@@ -44,7 +41,7 @@ async function relay({ call, placement, request }: Admitted, served: Served): Pr
   }
   const { bytes, contentType, responseId } = answer
   if (responseId !== undefined) await keep(responseId)
-  await note(answer)
+  await complete(answer)
   if (call.hasLeft) return answer
   outgoing.writeHead(200, { ...headers, 'content-type': contentType, 'content-length': bytes.length })
   // A string of bytes goes out as one with the head; a buffer would be a second piece.
@@ -87,8 +84,8 @@ export function infer(
   return withCall(on, operation, read, async (admitted) => {
     const { call, placement, request } = admitted
     const { deps, requestId } = call.exchange
-    const { model, routes } = await routesFor(call, placement, request)
-    const context = { requestId, now: call.startedAt, model, lacksResponses: deps.ai.lacksResponses }
+    const { routes, ...found } = await routesFor(call, placement, request)
+    const context = { ...found, requestId, now: call.startedAt, lacksResponses: deps.ai.lacksResponses }
     const dispatching = {
       organizationId: placement.organizationId,
       signal: call.signal,

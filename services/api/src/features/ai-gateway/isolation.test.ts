@@ -6,7 +6,7 @@ import { type AiAnswer, type AiAsk, aiAsks, aiModel, aiProvidersOf, askAi, ownHe
 import { newEntitledOwner } from '../../../test/ai-providers.ts'
 import { newKey, newOwner, type Owner, unique } from '../../../test/scenario.ts'
 import { aiUsageEvents } from '../ai-governance/table.ts'
-import { aiResponses, aiVideoJobs } from './table.ts'
+import { aiResponseItems, aiResponses, aiVideoJobs } from './table.ts'
 
 /** Everything that the mock does, whether or not it is a failure. */
 const steerings = [
@@ -171,10 +171,10 @@ describe('what is whose, through everything that a provider does', () => {
   test('neither logs nor tables hold a text, a key or a token', async () => {
     const { db } = platform.api
     const organizationIds = walkers.map(({ owner }) => owner.organizationId)
-    const of = (table: typeof aiUsageEvents | typeof aiVideoJobs | typeof aiResponses) =>
+    const of = (table: typeof aiUsageEvents | typeof aiVideoJobs | typeof aiResponses | typeof aiResponseItems) =>
       db.select().from(table).where(inArray(table.organizationId, organizationIds))
     const events = await of(aiUsageEvents)
-    const rows = [events, await of(aiVideoJobs), await of(aiResponses)]
+    const rows = [events, await of(aiVideoJobs), await of(aiResponses), await of(aiResponseItems)]
     for (const each of rows) expect(each.length).toBeGreaterThan(0)
     expect(events).toHaveLength(answers.length)
     expect(lines.filter((line) => line.includes('"operation":"createChatCompletion"')).length).toBeGreaterThan(100)
@@ -248,6 +248,67 @@ describe('a response that a provider keeps', () => {
       expect(answered.status).toBe(200)
       expect(answered.body).toMatchObject({ previous_response_id: id })
     }
+  })
+
+  /** An input that refers to an item in this way, and asks something. */
+  const inputOf = (item: object) => [item, { role: 'user', content: 'And then?' }]
+  const references: [string, (id: string) => object][] = [
+    ['a reference', (id) => ({ type: 'item_reference', id })],
+    ['reasoning without content', (id) => ({ type: 'reasoning', id, summary: [] })],
+    ['reasoning with empty content', (id) => ({ type: 'reasoning', id, summary: [], encrypted_content: '' })],
+    ['a picture without content', (id) => ({ type: 'image_generation_call', id, status: 'completed', result: null })],
+    ['a message without content', (id) => ({ role: 'assistant', id, content: [] })],
+    ['any other item that is an id alone', (id) => ({ type: 'web_search_call', id, status: 'completed' })],
+  ]
+
+  test.each([false, true])('lends its items to its organization and application alone (stream: %s)', async (stream) => {
+    const [owner, stranger] = await Promise.all([newEntitledOwner(platform), newEntitledOwner(platform)])
+    const first = await askAi(platform, owner.token, '/responses', {
+      model: 'compat/reasoning',
+      input: 'Begin',
+      stream,
+    })
+    expect(first.status).toBe(200)
+    const ids = ['rs', 'msg'].map((prefix) => new RegExp(`"id":"(${prefix}_[^"]+)"`).exec(first.bytes.toString())?.[1])
+    expect(ids).toEqual([expect.any(String), expect.any(String)])
+    const within = { 'x-application-id': owner.applicationId }
+    for (const id of ids)
+      for (const [name, referTo] of references) {
+        const body = { model: 'compat/plain', input: inputOf(referTo(id ?? '')) }
+        const before = mock.ledger.length
+        for (const [token, headers] of [[stranger.token], [owner.token, within]] as const)
+          expect([name, await askAi(platform, token, '/responses', body, headers)]).toMatchObject([
+            name,
+            { status: 404, body: { error: { code: 'item_not_found', param: 'input[0].id' } } },
+          ])
+        expect(mock.ledger).toHaveLength(before)
+        expect([name, (await askAi(platform, owner.token, '/responses', body)).status]).toEqual([name, 200])
+      }
+  })
+
+  test('is not meant by items that have their content with them', async () => {
+    const { token } = await newEntitledOwner(platform)
+    const items = [
+      { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'sealed' },
+      { type: 'image_generation_call', id: 'ig_1', status: 'completed', result: 'iVBORw0KGgo=' },
+      { type: 'message', role: 'assistant', id: 'msg_1', content: [{ type: 'output_text', text: 'Hello' }] },
+      { type: 'function_call', id: 'fc_1', call_id: 'call_1', name: 'look', arguments: '{}' },
+      { type: 'web_search_call', id: 'ws_1', status: 'completed', action: { type: 'search', query: 'x' } },
+    ]
+    for (const item of items) {
+      const answer = await askAi(platform, token, '/responses', { model: 'compat/plain', input: inputOf(item) })
+      expect([item.type, answer.status]).toEqual([item.type, 200])
+      expect(mock.ledger.at(-1)?.body?.['input']).toEqual(inputOf(item))
+    }
+  })
+
+  test('lends a thousand items to one request at most', async () => {
+    const { token } = await newEntitledOwner(platform)
+    const input = Array.from({ length: 1_001 }, (_, n) => ({ type: 'item_reference', id: `msg_${n}` }))
+    expect(await askAi(platform, token, '/responses', { model: 'compat/plain', input })).toMatchObject({
+      status: 400,
+      body: { error: { code: 'unsupported_parameter', param: 'input' } },
+    })
   })
 
   test('that it was told not to keep is not continued', async () => {

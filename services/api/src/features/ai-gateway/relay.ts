@@ -25,6 +25,14 @@ export interface Told {
   responseId: string | undefined
 }
 
+/** What is remembered of an answer that its provider keeps. */
+export interface KeptAnswer {
+  responseId: string | undefined
+  /** Of what it consists of. */
+  itemIds: readonly string[]
+  usage: Usage | undefined
+}
+
 /** A stream that did not end as it should, with what had come until then. */
 export class EndedEarly extends Error {
   override name = 'EndedEarly'
@@ -140,6 +148,8 @@ interface EventRelay {
   timings: AiTimings
   /** Called with the id of an answer as soon as the provider tells it, before the caller learns it. */
   keep(responseId: string): Promise<void>
+  /** Called once the answer is whole, before the caller learns that. */
+  complete(answer: KeptAnswer): Promise<void>
 }
 
 /**
@@ -149,7 +159,7 @@ interface EventRelay {
 export async function relayEvents(
   served: Served,
   outgoing: ServerResponse,
-  { headers, protocol, timings, keep }: EventRelay,
+  { headers, protocol, timings, keep, complete }: EventRelay,
 ): Promise<Told> {
   const { answer, wire, abort, signal, route } = served
   if (mediaTypeOf(answer.contentType) !== 'text/event-stream') {
@@ -180,6 +190,7 @@ export async function relayEvents(
         kept = reader.responseId
         if (kept !== undefined) await keep(kept)
       }
+      if (reader.isOver) await complete(reader)
       if (piece) {
         ping.refresh()
         if (!outgoing.write(piece)) await silence.during(drained(outgoing, signal))

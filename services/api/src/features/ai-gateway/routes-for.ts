@@ -6,7 +6,8 @@ import { chooseRoutes, type KeyedRoute, unknownModel } from './providers/choose-
 import { findUrlParam, unsupportedParameter } from './requests/inspect-request.ts'
 import type { InferenceRequest } from './operations.ts'
 import type { Placement } from './place-call.ts'
-import { findStoredResponse } from './stored-responses.ts'
+import { findItemReferences, type ItemReference } from './requests/item-references.ts'
+import { findStoredItems, findStoredResponse } from './stored-responses.ts'
 
 const noKeys: ReadonlyMap<string, string> = new Map()
 
@@ -78,12 +79,20 @@ function refuseUnpassable({ body }: InferenceRequest): void {
     throw unsupportedParameter('callback_url', 'Nobody is called back: ask for the job instead')
 }
 
-/** The model of a call, and the routes that it may take, in the order to try them. Throws AiError. */
-export async function routesFor(
-  call: Call,
-  placement: Placement,
-  request: InferenceRequest,
-): Promise<{ model: Model; routes: KeyedRoute[] }> {
+/** Where a call may go. */
+interface RoutesOfCall {
+  model: Model
+  /** In the order to try them. */
+  routes: KeyedRoute[]
+  /** Items of the input that a provider has to keep, and which of them each provider keeps for the caller. */
+  references: readonly ItemReference[]
+  storedItems: ReadonlyMap<string, ReadonlySet<string>>
+}
+
+const noItems: RoutesOfCall['storedItems'] = new Map()
+
+/** The model of a call, and the routes that it may take. Throws AiError. */
+export async function routesFor(call: Call, placement: Placement, request: InferenceRequest): Promise<RoutesOfCall> {
   const { deps } = call.exchange
   const model = deps.ai.catalog.models.get(request.model)
   if (!model) throw unknownModel(request.model)
@@ -95,5 +104,8 @@ export async function routesFor(
     urlParam: findUrlParam(request.body),
     providerId: await providerOfPrevious(call, placement, request),
   }
-  return { model, routes: chooseRoutes(model, placement, ownKeys, demands) }
+  const references = request.operation === 'responses' ? findItemReferences(request.body) : []
+  const ids = references.map(({ id }) => id)
+  const storedItems = ids.length > 0 ? await findStoredItems(deps, placement, ids) : noItems
+  return { model, routes: chooseRoutes(model, placement, ownKeys, demands), references, storedItems }
 }

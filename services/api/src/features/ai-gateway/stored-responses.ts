@@ -1,17 +1,26 @@
 import { discardBefore } from '@platform/runtime/discard-rows'
-import { and, eq, isNull } from 'drizzle-orm'
+import { and, eq, inArray, isNull } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import type { KeyedRoute } from './providers/choose-routes.ts'
 import type { Placement } from './place-call.ts'
-import { aiResponses } from './table.ts'
+import { aiResponseItems, aiResponses } from './table.ts'
 
 const KEPT_MS = 30 * 86_400_000
 /** Longer than any provider's ids. */
 const ID_LENGTH_MAX = 512
+/** Items of one answer; further ones cannot be referred to. */
+const ITEMS_MAX = 1_000
 
 const isStorable = (id: string): boolean => id.length <= ID_LENGTH_MAX && id.isWellFormed() && !id.includes('\0')
 
 type Owner = Pick<Placement, 'organizationId' | 'applicationId'>
+
+/** What belongs to this organization and, as far as a call names one, application. */
+const isOf = (table: typeof aiResponses | typeof aiResponseItems, { organizationId, applicationId }: Owner) =>
+  and(
+    eq(table.organizationId, organizationId),
+    applicationId === null ? isNull(table.applicationId) : eq(table.applicationId, applicationId),
+  )
 
 /** What is stored of an answer is no reason to break it off: without it the answer cannot be built on, which is said then. */
 async function orWarn({ logger }: Pick<Deps, 'logger'>, stored: Promise<unknown>): Promise<void> {
@@ -34,17 +43,42 @@ export async function keepResponse(
   await orWarn(deps, deps.db.insert(aiResponses).values(row).onConflictDoNothing())
 }
 
-/** Notes how many tokens an answer has: what the next one builds on. An id that a provider gave to others before is theirs. */
-export async function noteTokens(
+/** An answer that is whole. */
+interface WholeResponse {
+  id: string
+  /** Of its output, as the provider made them. */
+  itemIds: readonly string[]
+  /** Input and output: what the next answer builds on. undefined: nobody said. */
+  totalTokens: number | undefined
+}
+
+/** Notes what an answer consists of, before its caller learns that. An id that a provider gave to others before is theirs. */
+export async function completeResponse(
+  deps: Pick<Deps, 'db' | 'now' | 'logger'>,
+  owner: Owner,
+  { provider }: KeyedRoute,
+  { id, itemIds, totalTokens }: WholeResponse,
+): Promise<void> {
+  const { organizationId, applicationId } = owner
+  const items = itemIds
+    .filter(isStorable)
+    .slice(0, ITEMS_MAX)
+    .map((item) => ({ id: item, provider: provider.id, organizationId, applicationId, createdAt: deps.now() }))
+  const work: Promise<void>[] = []
+  if (items.length > 0) work.push(orWarn(deps, deps.db.insert(aiResponseItems).values(items).onConflictDoNothing()))
+  if (totalTokens !== undefined && isStorable(id)) work.push(noteTokens(deps, owner, provider.id, id, totalTokens))
+  await Promise.all(work)
+}
+
+async function noteTokens(
   deps: Pick<Deps, 'db' | 'logger'>,
   { organizationId }: Owner,
-  { provider }: KeyedRoute,
+  provider: string,
   id: string,
   totalTokens: number,
 ): Promise<void> {
-  if (!isStorable(id)) return
   const isIt = and(
-    eq(aiResponses.provider, provider.id),
+    eq(aiResponses.provider, provider),
     eq(aiResponses.id, id),
     eq(aiResponses.organizationId, organizationId),
   )
@@ -54,24 +88,36 @@ export async function noteTokens(
 /** An answer that a provider keeps for this organization and application; undefined for any other, whoever's it is. */
 export async function findStoredResponse(
   { db }: Pick<Deps, 'db'>,
-  { organizationId, applicationId }: Owner,
+  owner: Owner,
   id: string,
 ): Promise<typeof aiResponses.$inferSelect | undefined> {
   if (!isStorable(id)) return undefined
   const [row] = await db
     .select()
     .from(aiResponses)
-    .where(
-      and(
-        eq(aiResponses.id, id),
-        eq(aiResponses.organizationId, organizationId),
-        applicationId === null ? isNull(aiResponses.applicationId) : eq(aiResponses.applicationId, applicationId),
-      ),
-    )
+    .where(and(eq(aiResponses.id, id), isOf(aiResponses, owner)))
   return row
+}
+
+/** Of these items those that providers keep for this organization and application, by provider. */
+export async function findStoredItems(
+  { db }: Pick<Deps, 'db'>,
+  owner: Owner,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
+  const storable = ids.filter(isStorable)
+  if (storable.length === 0) return new Map()
+  const rows = await db
+    .select({ id: aiResponseItems.id, provider: aiResponseItems.provider })
+    .from(aiResponseItems)
+    .where(and(inArray(aiResponseItems.id, storable), isOf(aiResponseItems, owner)))
+  const byProvider = Map.groupBy(rows, ({ provider }) => provider)
+  return new Map([...byProvider].map(([provider, items]) => [provider, new Set(items.map(({ id }) => id))]))
 }
 
 /** Forgets answers that are older than 30 days, which is as long as providers keep them. */
 export async function discardResponses({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
-  await discardBefore(db, aiResponses.createdAt, new Date(now().getTime() - KEPT_MS))
+  const before = new Date(now().getTime() - KEPT_MS)
+  await discardBefore(db, aiResponses.createdAt, before)
+  await discardBefore(db, aiResponseItems.createdAt, before)
 }

@@ -28,6 +28,27 @@ export const aiResponses = pgTable(
   ],
 )
 
+/** An item of such an answer, so that the ids of an input lead to who was given them alone. No content. */
+export const aiResponseItems = pgTable(
+  'ai_response_items',
+  {
+    /** As the provider made it. */
+    id: text().notNull(),
+    provider: text().notNull(),
+    organizationId: uuid('organization_id')
+      .notNull()
+      .references(() => organizations.id, { onDelete: 'cascade' }),
+    /** null: the call of a user who named no application. */
+    applicationId: uuid('application_id'),
+    createdAt: instant('created_at').notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.id, t.provider] }),
+    index('ai_response_items_by_time').on(t.createdAt),
+    index('ai_response_items_of_organization').on(t.organizationId),
+  ],
+)
+
 /** What a provider was asked to film. Neither the prompt nor the video is kept. */
 export const aiVideoJobs = pgTable(
   'ai_video_jobs',

@@ -9,6 +9,8 @@ import type { InferenceRequest } from '../operations.ts'
 import { readWhole } from '../relay.ts'
 import { wiresFor } from './wires.ts'
 
+const noReferences = { references: [], storedItems: new Map<string, ReadonlySet<string>>() }
+
 const LIVE_MS = 30_000
 const OUTPUT_TOKENS = 16
 
@@ -60,7 +62,7 @@ async function callRoute(
     onLost: () => {},
   }
   try {
-    const context = { requestId, now: now(), model, lacksResponses: ai.lacksResponses }
+    const context = { requestId, now: now(), model, lacksResponses: ai.lacksResponses, ...noReferences }
     // Circuits of its own: what one route meets is no reason not to try the next.
     const served = await dispatch({ ...ai, circuits: createCircuits() }, call, [keyed], (each) =>
       wiresFor(request, each, context),

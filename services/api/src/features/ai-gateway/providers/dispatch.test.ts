@@ -89,6 +89,7 @@ beforeAll(async () => {
         mockModel('mock/429-retry-after-1'),
         mockModel('without/no-responses'),
         mockModel('with/plain'),
+        mockModel('unknown/plain'),
         along('fallback/no-responses', [
           ['mock', 'fallback/no-responses', 1_000],
           ['second', 'plain', 0],
@@ -254,6 +255,16 @@ describe('a provider of which nobody said whether it has /responses', () => {
     expect((await respond('without/no-responses')).status).toBe(200)
     expect((await respond('with/plain')).status).toBe(200)
     expect(pathsOf(from)).toEqual(['/chat/completions', '/responses'])
+  })
+
+  test('is asked for a chat at once where the input has items that it does not keep for the caller', async () => {
+    const input = [
+      { type: 'reasoning', id: 'rs_1', summary: [] },
+      { role: 'user', content: 'Hello' },
+    ]
+    const from = mock.ledger.length
+    expect((await respond('unknown/plain', { input })).status).toBe(200)
+    expect(pathsOf(from)).toEqual(['/chat/completions'])
   })
 
   test('is left for the next where the request is none that a chat can be', async () => {

@@ -1,3 +1,4 @@
+import { listOf, textOf } from '@platform/ai-protocols/record'
 import { createSseScanner, EventTooLarge, type SseEvent } from '@platform/ai-protocols/sse-scanner'
 import { chatChunkTextBytes, responseEventTextBytes } from '@platform/ai-protocols/text-bytes'
 import {
@@ -23,6 +24,8 @@ export interface StreamProtocol {
   isLast(event: Fields): boolean
   /** The id that the provider keeps the answer under. */
   idOf?(event: Fields): string | undefined
+  /** The ids of what the answer consists of, where an event tells them. */
+  itemIdsOf?(event: Fields): readonly string[]
   /** True of an event that is only there because the gateway asked for usage. */
   isUsageAlone?(event: Fields): boolean
   write(event: Fields): string
@@ -64,6 +67,10 @@ export const chatStream: StreamProtocol = {
   failure: dataFailure,
 }
 
+/** The ids of the items of a response. */
+export const itemIdsOf = (response: unknown): string[] =>
+  listOf(response, 'output').flatMap((item) => textOf(item, 'id') ?? [])
+
 const responseEnds = new Set(['response.completed', 'response.incomplete'])
 export const responseStream: StreamProtocol = {
   usageOf: ({ response }) => usageOfResponse(fieldsOf(response)['usage']),
@@ -75,6 +82,7 @@ export const responseStream: StreamProtocol = {
     const { id } = fieldsOf(response)
     return typeof id === 'string' ? id : undefined
   },
+  itemIdsOf: ({ response }) => itemIdsOf(response),
   write: writeTyped,
   ending: '',
   failure: typedFailure,
@@ -133,6 +141,8 @@ export interface StreamReader {
   /** How many events went to the caller. */
   readonly events: number
   readonly responseId: string | undefined
+  /** Of what the answer consists of, once it is whole. */
+  readonly itemIds: readonly string[]
 }
 
 /** What a provider's own events are in the chunks of a chat. */
@@ -172,12 +182,16 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
   let outputBytes = 0
   let events = 0
   let responseId: string | undefined
+  let itemIds: readonly string[] = []
 
   function note(event: Fields): void {
     if (protocol.isFailure(event)) throw new FailedMidway('The provider failed')
     outputBytes += protocol.textBytesOf(event)
     responseId ??= protocol.idOf?.(event)
-    if (protocol.isLast(event)) isOver = true
+    if (protocol.isLast(event)) {
+      isOver = true
+      itemIds = protocol.itemIdsOf?.(event) ?? []
+    }
     choices.note(event)
     const told = protocol.usageOf(event)
     if (!told) return
@@ -291,6 +305,9 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
     },
     get responseId() {
       return responseId
+    },
+    get itemIds() {
+      return itemIds
     },
   }
 }

@@ -11,7 +11,9 @@ import type { VideoRequest } from '@platform/ai-protocols/video-request'
 import { UnsupportedMember } from '@platform/ai-protocols/unsupported-member'
 import { type Usage, usageOfChat, usageOfResponse, usageOfTranscription } from '@platform/ai-protocols/usage'
 import { newId } from '@platform/runtime/new-id'
+import { AiError } from '@platform/errors/ai-error'
 import type { SentForm } from '../requests/audio-form.ts'
+import type { ItemReference } from '../requests/item-references.ts'
 import { type Model, type Provider, routeName } from './model.ts'
 import type { KeyedRoute } from './choose-routes.ts'
 import { findAccountParam, unsupportedParameter } from '../requests/inspect-request.ts'
@@ -20,6 +22,7 @@ import { startLocalVideo } from '../local/echo-video.ts'
 import type { InferenceRequest } from '../operations.ts'
 import {
   chatStream,
+  itemIdsOf,
   openStreamReader,
   responseStream,
   type Source,
@@ -44,6 +47,8 @@ interface WholeAnswer {
   usage: Usage | undefined
   outputBytes: number
   responseId: string | undefined
+  /** Of what a response consists of. */
+  itemIds: readonly string[]
 }
 
 /** A way to ask a provider, and to read what it answers. */
@@ -93,6 +98,9 @@ function parseObject(body: Buffer): Fields {
   return value as Fields
 }
 
+/** An answer under no name. */
+const unnamed = { responseId: undefined, itemIds: [] }
+
 /** What a document of an operation tells. Throws TypeError where it is none. */
 function readDocument(
   operation: InferenceRequest['operation'],
@@ -102,14 +110,16 @@ function readDocument(
   switch (operation) {
     case 'chat.completions':
       if (!Array.isArray(value['choices'])) throw new TypeError('No choices')
-      return { usage: usageOfChat(usage), outputBytes: completionTextBytes(value), responseId: undefined }
-    case 'responses':
+      return { ...unnamed, usage: usageOfChat(usage), outputBytes: completionTextBytes(value) }
+    case 'responses': {
       if (!Array.isArray(value['output'])) throw new TypeError('No output')
-      return { usage: usageOfResponse(usage), outputBytes: responseTextBytes(value), responseId: textOf(value, 'id') }
+      const names = { responseId: textOf(value, 'id'), itemIds: itemIdsOf(value) }
+      return { ...names, usage: usageOfResponse(usage), outputBytes: responseTextBytes(value) }
+    }
     case 'audio.transcriptions': {
       const text = textOf(value, 'text')
       if (text === undefined) throw new TypeError('No text')
-      return { usage: usageOfTranscription(usage), outputBytes: Buffer.byteLength(text), responseId: undefined }
+      return { ...unnamed, usage: usageOfTranscription(usage), outputBytes: Buffer.byteLength(text) }
     }
     case 'audio.speech':
     case 'videos':
@@ -123,7 +133,7 @@ const isPlainText = ({ operation, body }: InferenceRequest): boolean =>
 
 function readAsItIs(request: InferenceRequest, body: Buffer): WholeAnswer {
   if (isPlainText(request))
-    return { bytes: body, contentType: TEXT_TYPE, usage: undefined, outputBytes: body.length, responseId: undefined }
+    return { ...unnamed, bytes: body, contentType: TEXT_TYPE, usage: undefined, outputBytes: body.length }
   return { bytes: body, contentType: JSON_TYPE, ...readDocument(request.operation, parseObject(body)) }
 }
 
@@ -198,6 +208,10 @@ export interface WireContext {
   model: Model
   /** By `routeName`. */
   lacksResponses: ReadonlySet<string>
+  /** Items of the input that a provider would have to know. */
+  references: readonly ItemReference[]
+  /** Which of them it keeps for the caller, by provider. */
+  storedItems: ReadonlyMap<string, ReadonlySet<string>>
 }
 
 /** Chat completions, whoever asks for them in the end. */
@@ -359,6 +373,18 @@ function refuseSharedAccount({ body }: InferenceRequest, { keyOwner }: KeyedRout
     throw unsupportedParameter(param, 'What is kept at the provider cannot be used with the operator’s key')
 }
 
+/** An item of the input that the provider does not keep for the caller: it may be another organization's (D89). */
+function findUnknownItem(
+  { provider }: KeyedRoute,
+  { references, storedItems }: WireContext,
+): ItemReference | undefined {
+  const stored = storedItems.get(provider.id)
+  return references.find(({ id }) => !stored?.has(id))
+}
+
+const itemNotFound = ({ param }: ItemReference): AiError =>
+  new AiError(404, 'invalid_request_error', 'item_not_found', 'The item does not exist', { param })
+
 /**
  * The ways to ask a route, in the order to try them: a provider of which it is not known whether it has /responses is asked for
  * chat completions next.
@@ -384,10 +410,15 @@ export function wiresFor(
     if (isResponses) return [responsesWire(request, context, (chat) => messagesChat(chat, route, context))]
     return [chatWire(request, messagesChat(request, route, context))]
   }
-  if (!isResponses || responses === true) return [sameWire(request, route)]
+  if (!isResponses) return [sameWire(request, route)]
   const byChat = () => responsesWire(request, context, (chat) => plainChat(chat, route))
   if (responses === false || context.lacksResponses.has(routeName(route))) return [byChat()]
-  return [sameWire(request, route), lazily(byChat)]
+  const unknown = findUnknownItem(route, context)
+  if (responses === true) {
+    if (unknown) throw itemNotFound(unknown)
+    return [sameWire(request, route)]
+  }
+  return unknown ? [byChat()] : [sameWire(request, route), lazily(byChat)]
 }
 
 /** A way that is only made out once the first one has failed: it may not be able to pass the request on. */
@@ -416,7 +447,7 @@ export function videoWire(request: InferenceRequest, route: KeyedRoute): Wire {
       const job = startLocalVideo(request.body as unknown as VideoRequest)
       return localAnswer(202, JSON_TYPE, Readable.from([jsonOf(job)]))
     },
-    readWhole: (bytes) => ({ bytes, contentType: JSON_TYPE, usage: undefined, outputBytes: 0, responseId: undefined }),
+    readWhole: (bytes) => ({ ...unnamed, bytes, contentType: JSON_TYPE, usage: undefined, outputBytes: 0 }),
     openReader() {
       throw new Error('A video is no stream')
     },

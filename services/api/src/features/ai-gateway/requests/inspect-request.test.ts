@@ -195,7 +195,6 @@ describe('what an account at the provider keeps', () => {
     ],
     ['input[0].content[0].file_id', '/responses', input({ type: 'input_file', file_id: 'file_1' })],
     ['input[0].content[0].file_id', '/responses', input({ type: 'input_image', file_id: 'file_1' })],
-    ['input[0].type', '/responses', { input: [{ type: 'item_reference', id: 'msg_1' }] }],
     ['tools[0].vector_store_ids', '/responses', tool({ type: 'file_search', vector_store_ids: ['vs_1'] })],
     ['tools[0].container', '/responses', tool({ type: 'code_interpreter', container: 'cntr_1' })],
     [

@@ -88,8 +88,7 @@ const ACCOUNT_MEMBERS = new Set([
 ])
 
 /**
- * The first member that names something which is kept in the account at the provider: a file, a store, a container, a stored
- * answer. With the operator's key, which many organizations share, nobody may (D89).
+ * The first member that names something which is kept in the account at the provider: a file, a store, a container. With the operator's key, which many organizations share, nobody may (D89).
  */
 export function findAccountParam(body: Fields): string | undefined {
   for (const name of ['conversation', 'prompt'])
@@ -97,7 +96,6 @@ export function findAccountParam(body: Fields): string | undefined {
   return found(body, (member, value, parent) => {
     if (value == null) return false
     if (ACCOUNT_MEMBERS.has(member)) return true
-    if (member === 'type' && value === 'item_reference') return true
     // An earlier spoken answer of an assistant, or a voice that somebody made, by id.
     if ((member === 'audio' || member === 'voice') && isFields(value) && typeof value['id'] === 'string') return true
     return member === 'container' && typeof value === 'string' && parent['type'] === 'code_interpreter'
