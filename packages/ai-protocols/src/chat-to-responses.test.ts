@@ -303,6 +303,14 @@ test('a new id without a name continues the call, and one id at two indexes is t
   ])
 })
 
+test.each(['', undefined])('a piece with the id %j that names another function begins a call', (id) => {
+  const chunks = [callPiece(0, id, 'f', '{'), callPiece(0, id, 'f', '}'), callPiece(0, id, 'g', '[]')]
+  expect(callsOf(chunks)).toEqual([
+    ['fc_1', '{}'],
+    ['fc_2', '[]'],
+  ])
+})
+
 test.each(['', undefined, null])('calls whose id is %j get one, under which their results come back', (id) => {
   const tool_calls = ['f', 'g'].map((name, index) => ({ index, id, function: { name, arguments: '{}' } }))
   const whole = toResponse(completion({ content: null, tool_calls }, 'tool_calls'), request, named())

@@ -221,8 +221,8 @@ interface CallGroup {
  * Makes a translator of one streamed chat completion. A message or reasoning is closed when something else begins; calls stay
  * open until the end, since their pieces may be mixed.
  *
- * A piece of a call belongs to the call of its `index` and `id`; without an id, to the last call of that index. A new id with a
- * name begins a new call (lmdeploy issue 3412 shows such streams). A new id without a name continues the last
+ * A piece of a call belongs to the call of its `index` and `id`; without an id, to the last call of that index, unless it names
+ * another function. A new id with a name begins a new call (lmdeploy issue 3412 shows such streams). A new id without a name continues the last
  * one: a call needs a name. A call without an id is called by that of its item.
  *
  * Citations annotate the open text; those that come before it wait for it.
@@ -396,7 +396,10 @@ export function createResponseEventTranslator(
       callGroups.set(index, { byId: new Map([[callId ?? '', call]]), last: call })
       return call
     }
-    if (callId === undefined || callId === '') return group.last
+    if (callId === undefined || callId === '') {
+      if (name !== undefined && name !== '' && name !== group.last.item.name) group.last = openCall(undefined, name)
+      return group.last
+    }
     let call = group.byId.get(callId)
     if (call === undefined) {
       if (name === undefined || name === '') return group.last
