@@ -222,8 +222,8 @@ interface CallGroup {
  * open until the end, since their pieces may be mixed.
  *
  * A piece of a call belongs to the call of its `index` and `id`; without an id, to the last call of that index, unless it names
- * another function. A new id with a name begins a new call (lmdeploy issue 3412 shows such streams). A new id without a name continues the last
- * one: a call needs a name. A call without an id is called by that of its item.
+ * another function. A new id with a name begins a new call (lmdeploy issue 3412 shows such streams). A new id without a name
+ * continues the last one: a call needs a name. A call without an id is called by that of its item.
  *
  * Citations annotate the open text; those that come before it wait for it.
  */
@@ -238,7 +238,7 @@ export function createResponseEventTranslator(
   let sequenceNumber = 0
   let hasBegun = false
   let hasEnded = false
-  let finishReason: unknown
+  let finishReason: string | undefined
   let usage: Usage | undefined
   let serviceTier: string | undefined
   let openItem: MessageItem | ReasoningItem | undefined
@@ -458,7 +458,8 @@ export function createResponseEventTranslator(
       if (citations.length > 0 || waitingCitations.length > 0) addCitations(citations)
       if (refusal !== '') addRefusal(refusal)
       for (const piece of listOf(delta, 'tool_calls')) addCallPiece(piece)
-      finishReason = memberOf(choice, 'finish_reason') ?? finishReason
+      // Some upstreams send an empty reason with each chunk.
+      finishReason = textOf(choice, 'finish_reason') || finishReason
     }
   }
 
@@ -475,7 +476,7 @@ export function createResponseEventTranslator(
   }
 
   function endStream(): void {
-    if (finishReason == null) fail('The upstream ended the stream before its answer was complete')
+    if (finishReason === undefined) fail('The upstream ended the stream before its answer was complete')
     else finish(outcomeOf(finishReason))
   }
 
