@@ -17,6 +17,8 @@ export interface AiTimings {
   retryAfterMaxMs: number
   /** The first wait before a repeat lasts up to this long, each further one up to twice that. */
   retryMs: number
+  /** To look at a video job. */
+  pollMs: number
 }
 
 export const aiTimings: AiTimings = {
@@ -29,4 +31,5 @@ export const aiTimings: AiTimings = {
   leftMs: 60_000,
   retryAfterMaxMs: 2_000,
   retryMs: 250,
+  pollMs: 30_000,
 }

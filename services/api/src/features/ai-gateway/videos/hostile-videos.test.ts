@@ -1,5 +1,5 @@
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
-import { eq } from 'drizzle-orm'
+import { eq, inArray } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { askAi, openAiRequest, ownHeaders } from '../../../../test/ai-asks.ts'
 import { aiKeys, mockModel, mockProvider, newEntitledOwner } from '../../../../test/ai-providers.ts'
@@ -14,9 +14,12 @@ let owner: Owner
 beforeAll(async () => {
   provider = await startHostileProvider()
   platform = await startPlatform({
-    aiProviders: { providers: [mockProvider(provider)], models: [mockModel('film')] },
+    aiProviders: {
+      providers: [mockProvider(provider), mockProvider(provider, 'other')],
+      models: [mockModel('film'), mockModel('other/film', {}, 'other')],
+    },
     env: aiKeys,
-    aiTimings: { retryMs: 1, streamFirstByteMs: 300, totalMs: 1_000 },
+    aiTimings: { retryMs: 1, streamFirstByteMs: 300, totalMs: 1_000, pollMs: 500 },
   })
   owner = await newEntitledOwner(platform)
 })
@@ -31,9 +34,9 @@ const jobOf = async (id: string) => {
 }
 
 /** Starts a video under the provider's id for it. */
-async function start(upstreamId: string): Promise<string> {
+async function start(upstreamId: string, model = 'film'): Promise<string> {
   provider.say(JSON.stringify({ id: upstreamId, status: 'pending' }))
-  const { body } = await askAi(platform, owner.token, '/videos', { model: 'film', prompt: 'x' })
+  const { body } = await askAi(platform, owner.token, '/videos', { model, prompt: 'x' })
   return (body as { id: string }).id
 }
 
@@ -135,4 +138,27 @@ test('a job that the provider does not know any more has failed, whatever the pa
   provider.play((_, outgoing) => outgoing.writeHead(404, { 'content-type': 'text/html' }).end('<!doctype html>'))
   await poll(id)
   expect(await jobOf(id)).toMatchObject({ status: 'failed', errorCode: 'video_not_found' })
+})
+
+test('a provider that hangs is asked for twenty jobs in a round, and those of others are looked at', async () => {
+  const ids = await Promise.all(Array.from({ length: 25 }, (_, n) => start(`hung-${n}`)))
+  const other = await start('other', 'other/film')
+  const { db } = platform.api
+  await db
+    .update(aiVideoJobs)
+    .set({ pollAt: new Date(0) })
+    .where(inArray(aiVideoJobs.id, ids))
+  await db
+    .update(aiVideoJobs)
+    .set({ pollAt: new Date(1) })
+    .where(eq(aiVideoJobs.id, other))
+  const before = provider.requests.length
+  provider.play((incoming, outgoing) => {
+    if (incoming.url === '/v1/videos/other')
+      outgoing.writeHead(200, { 'content-type': 'application/json' }).end('{"id":"other","status":"completed"}')
+  })
+  await pollVideos(platform.api)
+  expect(await jobOf(other)).toMatchObject({ status: 'completed' })
+  const polled = provider.requests.slice(before).map(({ url }) => url)
+  expect(polled.filter((url) => url?.startsWith('/v1/videos/hung-'))).toHaveLength(20)
 })

@@ -1,5 +1,5 @@
 import { noUsage } from '@platform/ai-protocols/usage'
-import { and, eq, inArray, lte, sql } from 'drizzle-orm'
+import { and, eq, inArray, lte, notInArray, sql } from 'drizzle-orm'
 import type { Deps } from '../../../deps.ts'
 import { costOf } from '../call.ts'
 import { findProviderKeys } from '../../ai-governance/provider-keys.ts'
@@ -9,12 +9,12 @@ import type { KeyedRoute } from '../providers/choose-routes.ts'
 import { aiVideoJobs } from '../table.ts'
 import { isOpen, type VideoJob } from './video-jobs.ts'
 import { readUpstreamJob, type UpstreamJob } from './video-status.ts'
+import { NotConnected } from '../providers/upstream-client.ts'
 import { providerHeaders, urlAt } from '../providers/wires.ts'
 
 export const FIRST_POLL_MS = 5_000
 const POLL_MS_MAX = 60_000
 const POLLED_AT_ONCE = 20
-const POLL_TIMEOUT_MS = 30_000
 const ANSWER_BYTES_MAX = 1_048_576
 
 type PollDeps = Pick<Deps, 'db' | 'now' | 'ai' | 'sealer' | 'logger'>
@@ -56,7 +56,7 @@ async function ask(deps: PollDeps, job: VideoJob, provider: Provider): Promise<U
   if (key === undefined) return undefined
   const url = urlAt(provider.baseUrl, `/videos/${encodeURIComponent(job.upstreamId)}`)
   const controller = new AbortController()
-  const signal = AbortSignal.any([controller.signal, AbortSignal.timeout(POLL_TIMEOUT_MS)])
+  const signal = AbortSignal.any([controller.signal, AbortSignal.timeout(deps.ai.timings.pollMs)])
   const answer = await deps.ai.client.ask(
     { method: 'GET', url, headers: providerHeaders(provider, key), body: null },
     signal,
@@ -122,7 +122,8 @@ async function endJob(deps: PollDeps, job: VideoJob, provider: Provider | undefi
   })
 }
 
-async function followJob(deps: PollDeps, job: VideoJob): Promise<void> {
+/** Looks at a job. onHang: told of a provider that did not answer in time, or could not be reached. */
+async function followJob(deps: PollDeps, job: VideoJob, onHang: (provider: string) => void): Promise<void> {
   const provider = deps.ai.catalog.providers.get(job.provider)
   if (job.expiresAt <= deps.now()) {
     const error = { code: 'video_expired', message: 'The provider did not finish in time' }
@@ -140,6 +141,7 @@ async function followJob(deps: PollDeps, job: VideoJob): Promise<void> {
         .set({ status: found.status })
         .where(and(eq(aiVideoJobs.id, job.id), isOpen))
   } catch (error) {
+    if (error instanceof NotConnected || (error as Error).name === 'TimeoutError') onHang(provider.id)
     // The provider, or its answer: what the error says of either may hold what nobody is to read.
     deps.logger.warn(
       { videoId: job.id, provider: provider.id, error: (error as Error).name },
@@ -148,14 +150,19 @@ async function followJob(deps: PollDeps, job: VideoJob): Promise<void> {
   }
 }
 
-/** Looks at the jobs that are due, each at growing intervals, and settles those that ended. Safe to run in several processes. */
+/**
+ * Looks at the jobs that are due, each at growing intervals, and settles those that ended. A provider that hangs is not asked again
+ * in this round, so that the jobs of others do not wait for it. Safe to run in several processes.
+ */
 export async function pollVideos(deps: PollDeps): Promise<void> {
   const { db, now } = deps
+  const hanging = new Set<string>()
+  const onHang = (provider: string) => void hanging.add(provider)
   for (;;) {
     const due = db
       .select({ id: aiVideoJobs.id })
       .from(aiVideoJobs)
-      .where(lte(aiVideoJobs.pollAt, now()))
+      .where(and(lte(aiVideoJobs.pollAt, now()), notInArray(aiVideoJobs.provider, [...hanging])))
       .orderBy(aiVideoJobs.pollAt)
       .limit(POLLED_AT_ONCE)
       .for('update', { skipLocked: true })
@@ -165,7 +172,7 @@ export async function pollVideos(deps: PollDeps): Promise<void> {
       .set({ pollAt: sql`${now().toISOString()}::timestamptz + ${wait}`, polls: sql`${aiVideoJobs.polls} + 1` })
       .where(inArray(aiVideoJobs.id, due))
       .returning()
-    await Promise.all(jobs.map((job) => followJob(deps, job)))
+    await Promise.all(jobs.map((job) => followJob(deps, job, onHang)))
     if (jobs.length < POLLED_AT_ONCE) return
   }
 }
