@@ -450,6 +450,63 @@ const anyChunk = fc.oneof(
   fc.record({ choices: fc.array(fc.record({ index: fc.nat(1), delta, finish_reason: loose })), usage: loose }),
 )
 
+/** What the events of one part of an item say, or those of the arguments of a call. */
+interface Told {
+  deltas: string
+  whole: unknown
+  isDone: boolean
+}
+
+/** Puts the items together from their events alone, as a client does. Throws where the events contradict each other. */
+function assemble(events: readonly ResponseEvent[]): unknown[] {
+  const items: { id: unknown; parts: Told[]; item: unknown; isDone: boolean }[] = []
+  const open = new Map<string, Told>()
+  for (const { type, output_index, item_id, content_index, item, delta, part, ...event } of events) {
+    if (output_index === undefined) continue
+    const place = Number(output_index)
+    if (type === 'response.output_item.added') {
+      expect(place).toBe(items.length)
+      items.push({ id: memberOf(item, 'id'), parts: [], item, isDone: false })
+      continue
+    }
+    const told = items[place]
+    if (told === undefined) throw new Error(`${type} of an item that was not added`)
+    expect(told.isDone).toBe(false)
+    expect(item_id ?? memberOf(item, 'id')).toBe(told.id)
+    const key = `${place}.${String(content_index)}`
+    const spoken = open.get(key) ?? { deltas: '', whole: undefined, isDone: false }
+    open.set(key, spoken)
+    expect(spoken.isDone).toBe(false)
+    switch (type) {
+      case 'response.output_item.done':
+        told.item = item
+        told.isDone = true
+        expect(told.parts.every(({ isDone }) => isDone)).toBe(true)
+        expect(told.parts.map(({ whole }) => whole)).toEqual(memberOf(item, 'content') ?? [])
+        break
+      case 'response.content_part.added':
+        expect(content_index).toBe(told.parts.length)
+        expect(told.parts.every(({ isDone }) => isDone)).toBe(true)
+        told.parts.push(spoken)
+        break
+      case 'response.content_part.done':
+        expect(memberOf(part, 'text') ?? memberOf(part, 'refusal')).toBe(spoken.deltas)
+        spoken.whole = part
+        spoken.isDone = true
+        break
+      case 'response.function_call_arguments.done':
+        expect(event['arguments']).toBe(spoken.deltas)
+        break
+      default:
+        if (type.endsWith('.delta')) spoken.deltas += String(delta)
+        if (type.endsWith('.done')) expect(event['text'] ?? event['refusal']).toBe(spoken.deltas)
+    }
+  }
+  expect(items.every(({ isDone }) => isDone)).toBe(true)
+  expect(new Set(items.map(({ id }) => id)).size).toBe(items.length)
+  return items.map(({ item }) => item)
+}
+
 test('any JSON chunks become a well-ordered response', () => {
   fc.assert(
     fc.property(fc.array(anyChunk), (chunks) => {
@@ -459,18 +516,51 @@ test('any JSON chunks become a well-ordered response', () => {
       expect(events.filter(({ type }) => /^response\.(completed|incomplete|failed)$/.test(type))).toEqual([
         last(events),
       ])
-      const added = events.filter(({ type }) => type === 'response.output_item.added')
-      const done = events.filter(({ type }) => type === 'response.output_item.done')
-      expect(added.map((event) => event['output_index'])).toEqual([...added.keys()])
-      expect(done.map((event) => event['output_index']).toSorted((a, b) => Number(a) - Number(b))).toEqual([
-        ...added.keys(),
-      ])
-      const response = events.at(-1)?.['response'] as { output: unknown[] }
-      expect(
-        done.toSorted((a, b) => Number(a['output_index']) - Number(b['output_index'])).map((event) => event['item']),
-      ).toEqual(response.output)
+      expect(assemble(events)).toEqual(memberOf(events.at(-1)?.['response'], 'output'))
       for (const each of chunks) toResponse(each, request, named())
     }),
     { numRuns: 500 },
+  )
+})
+
+/** One element of each list after the other, while they last. */
+function byTurns(lists: readonly unknown[][]): unknown[] {
+  const most = Math.max(0, ...lists.map(({ length }) => length))
+  return Array.from({ length: most }, (_, turn) => lists.flatMap((list) => list.slice(turn, turn + 1))).flat()
+}
+
+const answer = fc.record(
+  {
+    reasoning_content: fc.string({ minLength: 1 }),
+    content: fc.string({ minLength: 1 }),
+    refusal: fc.string({ minLength: 1 }),
+    tool_calls: fc.array(fc.record({ name: fc.string({ minLength: 1 }), arguments: fc.string() }), { maxLength: 3 }),
+  },
+  { requiredKeys: [] },
+)
+const finish = fc.constantFrom('stop', 'length', 'tool_calls', 'content_filter')
+
+test('a stream becomes the response that its completion in one piece becomes', () => {
+  fc.assert(
+    fc.property(answer, finish, fc.boolean(), ({ tool_calls: called = [], ...texts }, reason, isMixed) => {
+      const calls = called.map((each, index) => ({ id: `call_${index}`, type: 'function', function: each }))
+      const chunks = Object.entries(texts).flatMap(([name, text]) =>
+        Array.from(text, (character) => chunk({ [name]: character })),
+      )
+      const begins = called.map(({ name }, index) => call(index, { id: `call_${index}`, function: { name } }))
+      const rests = called.map((each, index) =>
+        Array.from(each.arguments, (character) => call(index, { function: { arguments: character } })),
+      )
+      const pieces = isMixed
+        ? [...begins, ...byTurns(rests)]
+        : begins.flatMap((begin, index) => [begin, ...(rests[index] ?? [])])
+      const events = translate([...chunks, ...pieces, chunk({}, reason), { choices: [], usage }, DONE])
+      const message = { ...texts, ...(calls.length > 0 && { tool_calls: calls }) }
+      expect(last(events)).toMatchObject({
+        response: toResponse({ choices: [{ message, finish_reason: reason }], usage }, request, named()),
+      })
+      expect(assemble(events)).toEqual(memberOf(events.at(-1)?.['response'], 'output'))
+    }),
+    { numRuns: 300 },
   )
 })

@@ -171,17 +171,25 @@ export function toResponse(
   const status = outcome.status === 'completed' ? 'completed' : 'incomplete'
   const output: OutputItem[] = []
   const { reasoning, text, refusal, citations } = chatAnswerOf(message)
-  if (reasoning !== '') {
-    const content: ReasoningPart[] = [{ type: 'reasoning_text', text: reasoning }]
-    output.push({ type: 'reasoning', id: names.newItemId('rs'), status: 'completed', summary: [], content })
-  }
+  const calls = listOf(message, 'tool_calls')
   const content: MessageItem['content'] = []
   if (text !== '') content.push(textPart(text, citations))
   if (refusal !== '') content.push({ type: 'refusal', refusal })
-  if (content.length > 0) {
-    output.push({ type: 'message', id: names.newItemId('msg'), role: 'assistant', status, content })
+  // What something else follows was said to its end, as in a stream.
+  const statusOfContent = calls.length > 0 ? 'completed' : status
+  if (reasoning !== '') {
+    output.push({
+      type: 'reasoning',
+      id: names.newItemId('rs'),
+      status: content.length > 0 ? 'completed' : statusOfContent,
+      summary: [],
+      content: [{ type: 'reasoning_text', text: reasoning }],
+    })
   }
-  for (const call of listOf(message, 'tool_calls')) {
+  if (content.length > 0) {
+    output.push({ type: 'message', id: names.newItemId('msg'), role: 'assistant', status: statusOfContent, content })
+  }
+  for (const call of calls) {
     const called = memberOf(call, 'function')
     const name = textOf(called, 'name')
     if (name === undefined || name === '') return undefined
