@@ -205,6 +205,28 @@ test('usage is known without being asked for', () => {
   expect(usage()).toMatchObject({ inputTokens: 25, outputTokens: 10, reasoningTokens: 5 })
 })
 
+test.each([
+  { input_tokens: -1, output_tokens: 1e300, output_tokens_details: { thinking_tokens: 'many' } },
+  { input_tokens: '30', output_tokens: 1.5, cache_read_input_tokens: {}, cache_creation_input_tokens: -0.1 },
+  'usage',
+])('figures that are no counts hide none that were: %j', (absurd) => {
+  const { push, usage } = translator()
+  push(say(start))
+  push(say(end('end_turn')[0]))
+  const told = usage()
+  push(say({ type: 'message_delta', delta: {}, usage: absurd }))
+  expect(told).toMatchObject({ inputTokens: 25, outputTokens: 10 })
+  expect(usage()).toEqual(told)
+})
+
+test('later figures are cumulative: they replace earlier ones, zeros too', () => {
+  const { push, usage } = translator()
+  push(say(start))
+  push(say({ type: 'message_delta', delta: {}, usage: { output_tokens: 5, cache_read_input_tokens: 0 } }))
+  push(say({ type: 'message_delta', delta: {}, usage: { output_tokens: 7, input_tokens: 125 } }))
+  expect(usage()).toEqual({ ...noUsage, inputTokens: 125, cacheWriteTokens: 10, outputTokens: 7 })
+})
+
 test('tools and thinking arrive in pieces, calls numbered among themselves', () => {
   const call = (index: number, id: string): Anthropic.RawMessageStreamEvent => ({
     type: 'content_block_start',

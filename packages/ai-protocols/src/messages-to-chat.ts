@@ -1,6 +1,6 @@
 import { isRecord, listOf, memberOf, textOf } from './record.ts'
 import type { SseEvent } from './sse-scanner.ts'
-import { type ChatUsage, toChatUsage, type Usage, usageOfMessages } from './usage.ts'
+import { type ChatUsage, mergeMessagesUsage, toChatUsage, type Usage, usageOfMessages } from './usage.ts'
 
 /** Why a model stopped, in the words of chat completions. */
 type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter'
@@ -180,7 +180,7 @@ export function createChatChunkTranslator({
   model,
   includeUsage,
 }: ChatAnswerNames & { includeUsage: boolean }): ChatChunkTranslator {
-  const usageMembers: Record<string, unknown> = {}
+  let reported: Record<string, unknown> = {}
   const calls = new Map<unknown, { index: number; hasArguments: boolean }>()
   let callCount = 0
   let hasBegun = false
@@ -188,13 +188,7 @@ export function createChatChunkTranslator({
   let isComplete = false
   let failure: StreamFailure | undefined
 
-  const usage = (): Usage | undefined => usageOfMessages(usageMembers)
-
-  /** Figures of a later event replace earlier ones; null says nothing. */
-  function noteUsage(reported: unknown): void {
-    if (!isRecord(reported)) return
-    for (const [name, value] of Object.entries(reported)) if (value != null) usageMembers[name] = value
-  }
+  const usage = (): Usage | undefined => usageOfMessages(reported)
 
   function chunkOf(delta: ChatDelta, finishReason: FinishReason | null = null): ChatChunk {
     const first: ChatDelta = hasBegun ? {} : { role: 'assistant' }
@@ -274,7 +268,7 @@ export function createChatChunkTranslator({
   function translate(event: unknown): ChatChunk[] {
     switch (memberOf(event, 'type')) {
       case 'message_start':
-        noteUsage(memberOf(memberOf(event, 'message'), 'usage'))
+        reported = mergeMessagesUsage(reported, memberOf(memberOf(event, 'message'), 'usage'))
         return hasBegun ? [] : [chunkOf({ content: '' })]
       case 'content_block_start':
         if (hasFinished) return []
@@ -286,7 +280,7 @@ export function createChatChunkTranslator({
         if (hasFinished) return []
         return stopBlock(memberOf(event, 'index'))
       case 'message_delta': {
-        noteUsage(memberOf(event, 'usage'))
+        reported = mergeMessagesUsage(reported, memberOf(event, 'usage'))
         const delta = memberOf(event, 'delta')
         const stopReason = memberOf(delta, 'stop_reason')
         return stopReason == null ? [] : finish(stopReason, textOf(memberOf(delta, 'stop_details'), 'explanation'))

@@ -126,9 +126,26 @@ export function usageOfResponse(value: unknown): Usage | undefined {
   }
 }
 
+const MESSAGES_FIGURES = ['input_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens', 'output_tokens']
+
+/**
+ * Merges the `usage` of a later event of an Anthropic stream into those before it. Its figures are cumulative, so they replace
+ * earlier ones; what is no count says nothing. Only figures that `usageOfMessages` reads are kept.
+ */
+export function mergeMessagesUsage(earlier: Record<string, unknown>, later: unknown): Record<string, unknown> {
+  const merged = { ...earlier }
+  for (const name of MESSAGES_FIGURES) {
+    const tokens = tokensOf(later, name)
+    if (tokens !== undefined) merged[name] = tokens
+  }
+  const thinking = tokensOf(memberOf(later, 'output_tokens_details'), 'thinking_tokens')
+  if (thinking !== undefined) merged['output_tokens_details'] = { thinking_tokens: thinking }
+  return merged
+}
+
 /**
  * Reads the `usage` of an Anthropic message. Its `input_tokens` are without what was read from or written to the cache. Of a
- * stream, the caller merges the usage of `message_start` and `message_delta`.
+ * stream, `mergeMessagesUsage` puts together what `message_start` and `message_delta` tell.
  *
  * Returns undefined where the value is absent or its totals are no counts.
  */
