@@ -1,11 +1,12 @@
 import { type MockRequest, type MockUpstream, startMockUpstream } from '@platform/testing/mock-ai-upstream'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
-import { inArray } from 'drizzle-orm'
+import { eq, inArray } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type AiAnswer, type AiAsk, aiAsks, aiModel, aiProvidersOf, askAi, ownHeaders } from '../../../test/ai-asks.ts'
-import { newEntitledOwner } from '../../../test/ai-providers.ts'
+import { mockProvider, newEntitledOwner } from '../../../test/ai-providers.ts'
 import { newKey, newOwner, type Owner, unique } from '../../../test/scenario.ts'
 import { aiUsageEvents } from '../ai-governance/table.ts'
+import { pollVideos } from './videos/poll-videos.ts'
 import { aiResponseItems, aiResponses, aiVideoJobs } from './table.ts'
 
 /** Everything that the mock does, whether or not it is a failure. */
@@ -21,6 +22,11 @@ const asks: AiAsk[] = [
   { provider: 'compat', path: '/videos', body: { duration: 4 }, answer: 'whole', isTranslated: false },
 ]
 
+const videoSteerings = [
+  'plain video-fails video-cancelled video-expired video-gone video-poll-401 video-poll-429 video-poll-500 video-redirect',
+  'video-content-401 video-content-404 video-content-429 video-content-500',
+].flatMap((names) => names.split(' '))
+
 /** No piece of it is a word. */
 const operatorKey = `sk-${unique()}${unique()}`
 const lines: string[] = []
@@ -29,10 +35,14 @@ let platform: TestPlatform
 beforeAll(async () => {
   mock = await startMockUpstream()
   const models = ['compat', 'plain', 'anthropic'].flatMap((provider) =>
-    steerings.map((steering) => aiModel(provider, steering)),
+    [...new Set([...steerings, ...videoSteerings])].map((steering) => aiModel(provider, steering)),
   )
+  const contentHosts = [new URL(mock.elsewhere.origin).hostname]
   platform = await startPlatform({
-    aiProviders: { providers: aiProvidersOf(mock), models },
+    aiProviders: {
+      providers: [...aiProvidersOf(mock), mockProvider(mock, 'listing', { contentHosts })],
+      models: [...models, aiModel('listing', 'video-elsewhere')],
+    },
     env: { MOCK_KEY: operatorKey },
     aiTimings: { retryMs: 1, retryAfterMaxMs: 0, streamFirstByteMs: 1_000, wholeFirstByteMs: 1_000, idleMs: 500 },
     onLogLine: (line) => void lines.push(line),
@@ -83,6 +93,23 @@ function bodyOf({ body, path }: AiAsk, prompt: string): object {
   return 'input' in body ? { ...body, input: prompt } : { ...body, ...(path.includes('/') && { prompt }) }
 }
 
+/** A transcription as a form, with the prompt as a field and in the sound. */
+function askByForm({ owner: { token }, prompt, headers }: Walker, model: string): Promise<AiAnswer> {
+  const part = (name: string, value: string) =>
+    `--walk\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`
+  const file = `--walk\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\nContent-Type: audio/wav\r\n\r\nRIFF ${prompt}\r\n`
+  return askAi(
+    platform,
+    token,
+    '/audio/transcriptions',
+    `${part('model', model)}${part('prompt', prompt)}${file}--walk--\r\n`,
+    {
+      ...headers,
+      'content-type': 'multipart/form-data; boundary=walk',
+    },
+  )
+}
+
 const pieceLength = 8
 /** Pieces of a key that are of use to whoever reads them. */
 const piecesOf = (key: string): string[] =>
@@ -101,6 +128,15 @@ const headersSent = new Set([
   'x-api-key',
 ])
 
+/** A caller learns no header of a provider, and no piece of a key. */
+function expectNothingOf(walkers: readonly Walker[], steering: string, { headers, bytes }: AiAnswer): void {
+  expect([steering, Object.keys(headers).filter((name) => !ownHeaders.has(name))]).toEqual([steering, []])
+  const text = JSON.stringify(headers) + bytes.toString()
+  const pieces = walkers.flatMap(({ key }) => piecesOf(key))
+  expect([steering, pieces.filter((piece) => text.includes(piece))]).toEqual([steering, []])
+  expect([steering, text.match(/session=mock|req_mock|org-mock|mock\.example/)]).toEqual([steering, null])
+}
+
 describe('what is whose, through everything that a provider does', () => {
   let walkers: Walker[]
   let answers: { walker: Walker; steering: string; answer: AiAnswer }[]
@@ -116,16 +152,14 @@ describe('what is whose, through everything that a provider does', () => {
     lines.length = 0
     answers = []
     for (const walker of walkers)
-      for (const steering of steerings)
-        answers.push(
-          ...(await Promise.all(
-            asks.map(async (asked) => {
-              const body = { ...bodyOf(asked, walker.prompt), model: `${asked.provider}/${steering}` }
-              const answer = await askAi(platform, walker.owner.token, asked.path, body, walker.headers)
-              return { walker, steering, answer }
-            }),
-          )),
-        )
+      for (const steering of steerings) {
+        const asked = asks.map((each) => {
+          const body = { ...bodyOf(each, walker.prompt), model: `${each.provider}/${steering}` }
+          return askAi(platform, walker.owner.token, each.path, body, walker.headers)
+        })
+        const all = await Promise.all([...asked, askByForm(walker, `compat/${steering}`)])
+        answers.push(...all.map((answer) => ({ walker, steering, answer })))
+      }
     await platform.api.usage.flush()
   }, 120_000)
 
@@ -158,14 +192,7 @@ describe('what is whose, through everything that a provider does', () => {
   })
 
   test('a caller learns nothing of keys, and no header of a provider', () => {
-    const names = answers.flatMap(({ answer }) => Object.keys(answer.headers).filter((name) => !ownHeaders.has(name)))
-    expect(names).toEqual([])
-    const pieces = walkers.flatMap(({ key }) => piecesOf(key))
-    for (const { steering, answer } of answers) {
-      const text = JSON.stringify(answer.headers) + answer.bytes.toString()
-      expect([steering, pieces.filter((piece) => text.includes(piece))]).toEqual([steering, []])
-      expect([steering, text.match(/session=mock|req_mock|org-mock|mock\.example/)]).toEqual([steering, null])
-    }
+    for (const { steering, answer } of answers) expectNothingOf(walkers, steering, answer)
   })
 
   test('neither logs nor tables hold a text, a key or a token', async () => {
@@ -194,6 +221,78 @@ describe('what is whose, through everything that a provider does', () => {
     expect(mock.ledger.some(({ model }) => model === 'mock/redirect')).toBe(true)
     expect(mock.elsewhere.requests).toEqual([])
   })
+})
+
+test('what is whose, through everything that becomes of a video', async () => {
+  const walker = await newWalker(await newEntitledOwner(platform), operatorKey)
+  const { token, organizationId } = walker.owner
+  const from = mock.ledger.length
+  lines.length = 0
+  const videos: { steering: string; path: string }[] = []
+  for (const steering of videoSteerings) {
+    const body = { model: `compat/${steering}`, prompt: walker.prompt, duration: 4 }
+    const started = await askAi(platform, token, '/videos', body, walker.headers)
+    expect([steering, started.status]).toEqual([steering, 202])
+    videos.push({ steering, path: `/videos/${(started.body as { id: string }).id}` })
+  }
+  for (let n = 0; n < 4; n++) {
+    platform.clock.advance(60_000)
+    await pollVideos(platform.api)
+  }
+  const statuses: unknown[] = []
+  for (const { steering, path } of videos) {
+    const job = await askAi(platform, token, path, undefined, walker.headers)
+    const content = await askAi(platform, token, `${path}/content`, undefined, walker.headers)
+    // The tag of a document of ours.
+    const { etag, ...headers } = job.headers
+    expect([steering, etag]).toEqual([steering, expect.any(String)])
+    for (const answer of [{ ...job, headers }, content]) expectNothingOf([walker], steering, answer)
+    statuses.push((job.body as { status: string }).status)
+  }
+  // All endings were there.
+  expect(new Set(statuses)).toEqual(new Set(['completed', 'failed', 'cancelled', 'expired']))
+
+  const { db } = platform.api
+  const jobs = await db.select().from(aiVideoJobs).where(eq(aiVideoJobs.organizationId, organizationId))
+  // Jobs of the callers above are followed too.
+  const paths = jobs.map(({ upstreamId }) => `/v1/videos/${upstreamId}`)
+  const isOwn = ({ path, raw }: MockRequest) =>
+    raw.includes(walker.prompt) || paths.some((each) => path === each || path.startsWith(`${each}/`))
+  const requests = mock.ledger.slice(from).filter(isOwn)
+  expect(requests.length).toBeGreaterThan(videoSteerings.length * 3)
+  for (const { headers, raw, path } of requests) {
+    expect([path, Object.keys(headers).filter((name) => !headersSent.has(name))]).toEqual([path, []])
+    expect([path, headers.authorization]).toEqual([path, `Bearer ${operatorKey}`])
+    const text = JSON.stringify(headers) + path + raw.toString('latin1')
+    expect([path, walker.secrets.filter((secret) => text.includes(secret))]).toEqual([path, []])
+  }
+  expect(mock.elsewhere.requests).toEqual([])
+
+  await platform.api.usage.flush()
+  const events = await db.select().from(aiUsageEvents).where(eq(aiUsageEvents.organizationId, organizationId))
+  expect([events.length, jobs.length]).toEqual([videoSteerings.length, videoSteerings.length])
+  const rows = JSON.stringify([events, jobs], (_, value: unknown) => (typeof value === 'bigint' ? `${value}` : value))
+  const logs = lines.join('')
+  expect(logs).toContain('"operation":"getVideoContent"')
+  for (const secret of [walker.prompt, token, 'Mock answers', 'Back soon', ...piecesOf(operatorKey)])
+    expect([secret, rows.includes(secret), logs.includes(secret)]).toEqual([secret, false, false])
+})
+
+test('a host of videos that has a private address is not asked, although the operator lists it', async () => {
+  const { token } = await newEntitledOwner(platform)
+  const body = { model: 'listing/video-elsewhere', prompt: 'A ball', duration: 4 }
+  const { id } = (await askAi(platform, token, '/videos', body)).body as { id: string }
+  for (let n = 0; n < 4; n++) {
+    platform.clock.advance(60_000)
+    await pollVideos(platform.api)
+  }
+  const [job] = await platform.api.db.select().from(aiVideoJobs).where(eq(aiVideoJobs.id, id))
+  expect(job?.contentUrl).toContain(mock.elsewhere.origin)
+  expect(await askAi(platform, token, `/videos/${id}/content`)).toMatchObject({
+    status: 503,
+    body: { error: { code: 'upstream_error', message: 'The provider listing could not be reached' } },
+  })
+  expect(mock.elsewhere.requests).toEqual([])
 })
 
 describe('a response that a provider keeps', () => {
