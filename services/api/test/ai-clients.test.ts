@@ -168,8 +168,8 @@ test('models are listed, and found by an id with a slash', async () => {
   expect(failure.code).toBe('model_not_found')
 })
 
-async function speak(): Promise<Uploadable> {
-  const speech = await openai.audio.speech.create({
+async function speak(client = openai): Promise<Uploadable> {
+  const speech = await client.audio.speech.create({
     model: 'local/echo-speech',
     voice: 'alloy',
     input: 'Good morning',
@@ -257,12 +257,44 @@ test('a stream that is left behind is a cancelled call', async () => {
   expect(event?.outputTokens).toBeLessThan(100_000)
 })
 
+/** Every kind of call that the package is used for here. */
+const calls: Record<string, (client: OpenAI) => Promise<unknown>> = {
+  'a chat': async (client) => {
+    const completion = await client.chat.completions.create({ model, messages })
+    expect(completion.choices[0]?.message.content).toBe(answer)
+  },
+  'a chat stream': async (client) => {
+    const chunks = await collect(await client.chat.completions.create({ model, messages, stream: true }))
+    expect(chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join('')).toBe(answer)
+  },
+  'a tool': async (client) => {
+    const tools = [{ type: 'function' as const, function: { name: 'look_up', parameters: z.toJSONSchema(Weather) } }]
+    const completion = await client.chat.completions.create({ model, messages, tools, tool_choice: 'required' })
+    expect(completion.choices[0]?.finish_reason).toBe('tool_calls')
+  },
+  'a response': async (client) => {
+    expect((await client.responses.create({ model, input: 'Hello there' })).output_text).toBe(answer)
+  },
+  'a response stream': async (client) => {
+    const events = await collect(await client.responses.create({ model, input: 'Hello there', stream: true }))
+    expect(events.at(-1)?.type).toBe('response.completed')
+  },
+  'the models': async (client) => {
+    expect((await collect(client.models.list())).map(({ id }) => id)).toContain(model)
+  },
+  'speech and its transcription': async (client) => {
+    const file = await speak(client)
+    const { text } = await client.audio.transcriptions.create({ model: 'local/echo-transcribe', file })
+    expect(text).toContain('0.48 seconds')
+  },
+}
+
 test('an API key is exchanged for a token as often as one is over', async () => {
   // Its clock moves on: tokens of the other tests would be over.
   const later = await startPlatform()
   try {
     const dora = await newOwner(later)
-    const key = await newKey(later, dora, ['network:ai_gateway:chat'])
+    const key = await newKey(later, dora, ['network:ai_gateway:chat', 'network:ai_gateway:models'])
     const tokens: string[] = []
     let renewAt = 0
     async function tokenOfKey(): Promise<string> {
@@ -277,16 +309,16 @@ test('an API key is exchanged for a token as often as one is over', async () => 
     const client = clientOf({ baseURL, apiKey: tokenOfKey })
     for (const waitMs of [0, 100_000, 200_000, 100_000, 200_000]) {
       later.clock.advance(waitMs)
-      const completion = await client.chat.completions.create({ model, messages })
-      expect(completion.choices[0]?.message.content).toBe(answer)
+      for (const call of Object.values(calls)) await call(client)
     }
     expect(new Set(tokens).size).toBe(3)
     // The first one would not have done.
     const first = clientOf({ baseURL, apiKey: tokens[0] })
-    await failureOf(first.chat.completions.create({ model, messages }), AuthenticationError)
+    for (const call of Object.values(calls)) await failureOf(call(first), AuthenticationError)
 
     const events = await usageOf(later, dora.organizationId)
-    expect(events).toHaveLength(5)
+    // Lists of models leave none; speech and its transcription are two.
+    expect(events).toHaveLength(5 * Object.keys(calls).length)
     for (const event of events)
       expect(event).toMatchObject({
         applicationId: dora.applicationId,
@@ -294,6 +326,7 @@ test('an API key is exchanged for a token as often as one is over', async () => 
         actorId: key.id,
         apiKeyId: key.id,
         authenticatedUserId: null,
+        status: 'success',
       })
   } finally {
     await later.close()
