@@ -17,7 +17,7 @@ beforeAll(async () => {
     aiProviders: { providers: [mockProvider(provider, 'mock', { responses: true })], models: [mockModel('any')] },
     env: aiKeys,
   }
-  platform = await startPlatform({ ...options, aiTimings: { retryMs: 1, leftMs: 100, idleMs: 2_000 } })
+  platform = await startPlatform({ ...options, aiTimings: { retryMs: 1, leftMs: 100 } })
   owner = await newEntitledOwner(platform)
   process.on('uncaughtException', note).on('unhandledRejection', note)
 })

@@ -4,6 +4,7 @@ import { eq, inArray } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type AiAnswer, type AiAsk, aiAsks, aiModel, aiProvidersOf, askAi, ownHeaders } from '../../../test/ai-asks.ts'
 import { mockProvider, newEntitledOwner } from '../../../test/ai-providers.ts'
+import { hurryAi } from '../../../test/hurry-ai.ts'
 import { newKey, newOwner, type Owner, unique } from '../../../test/scenario.ts'
 import { aiUsageEvents } from '../ai-governance/table.ts'
 import { pollVideos } from './videos/poll-videos.ts'
@@ -27,6 +28,12 @@ const videoSteerings = [
   'video-content-401 video-content-404 video-content-429 video-content-500',
 ].flatMap((names) => names.split(' '))
 
+/** Limits that calls run into which nobody else ends. */
+const hurried: Record<string, Parameters<typeof hurryAi>[1]> = {
+  'hang-headers': { streamFirstByteMs: 1_000, wholeFirstByteMs: 1_000 },
+  'stall-mid': { idleMs: 500 },
+}
+
 /** No piece of it is a word. */
 const operatorKey = `sk-${unique()}${unique()}`
 const lines: string[] = []
@@ -44,7 +51,7 @@ beforeAll(async () => {
       models: [...models, aiModel('listing', 'video-elsewhere')],
     },
     env: { MOCK_KEY: operatorKey },
-    aiTimings: { retryMs: 1, retryAfterMaxMs: 0, streamFirstByteMs: 1_000, wholeFirstByteMs: 1_000, idleMs: 500 },
+    aiTimings: { retryMs: 1, retryAfterMaxMs: 0 },
     onLogLine: (line) => void lines.push(line),
   })
 })
@@ -153,11 +160,13 @@ describe('what is whose, through everything that a provider does', () => {
     answers = []
     for (const walker of walkers)
       for (const steering of steerings) {
-        const asked = asks.map((each) => {
-          const body = { ...bodyOf(each, walker.prompt), model: `${each.provider}/${steering}` }
-          return askAi(platform, walker.owner.token, each.path, body, walker.headers)
+        const all = await hurryAi(platform, hurried[steering] ?? {}, () => {
+          const asked = asks.map((each) => {
+            const body = { ...bodyOf(each, walker.prompt), model: `${each.provider}/${steering}` }
+            return askAi(platform, walker.owner.token, each.path, body, walker.headers)
+          })
+          return Promise.all([...asked, askByForm(walker, `compat/${steering}`)])
         })
-        const all = await Promise.all([...asked, askByForm(walker, `compat/${steering}`)])
         answers.push(...all.map((answer) => ({ walker, steering, answer })))
       }
     await platform.api.usage.flush()

@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type AiAnswer, aiModel, aiProvidersOf, askAi, openAiRequest, usageEventOf } from '../../../test/ai-asks.ts'
 import { aiKeys, mockModel, mockProvider, newEntitledOwner } from '../../../test/ai-providers.ts'
 import { newFunction } from '../../../test/deployments.ts'
+import { hurryAi } from '../../../test/hurry-ai.ts'
 import { newKey, newOwner, type Owner } from '../../../test/scenario.ts'
 import { aiUsageEvents } from '../ai-governance/table.ts'
 
@@ -28,7 +29,6 @@ const price = {
 
 let mock: MockUpstream
 let platform: TestPlatform
-let impatient: TestPlatform
 let owner: Owner
 beforeAll(async () => {
   mock = await startMockUpstream({ slowChunkMs: 1 })
@@ -63,19 +63,11 @@ beforeAll(async () => {
     mockModel('openai/no-such-model', {}, 'openai', 'no-such-model'),
   ]
   const providers = [...aiProvidersOf(mock), mockProvider(mock, 'openai'), mockProvider(away, 'away')]
-  const options = { aiProviders: { providers, models }, env: aiKeys }
-  ;[platform, impatient] = await Promise.all([
-    startPlatform({ ...options, aiTimings: { retryMs: 1 } }),
-    startPlatform({
-      ...options,
-      aiTimings: { retryMs: 1, streamFirstByteMs: 500, wholeFirstByteMs: 500, idleMs: 300 },
-    }),
-  ])
+  platform = await startPlatform({ aiProviders: { providers, models }, env: aiKeys, aiTimings: { retryMs: 1 } })
   owner = await newEntitledOwner(platform)
 })
 afterAll(async () => {
   await platform.close()
-  await impatient.close()
   await mock.close()
 })
 
@@ -89,11 +81,10 @@ const transcription = (model: string, more: object = {}) => ({
 })
 const streamed = { stream: true }
 
-const settledBy = async (on: TestPlatform, answer: Promise<AiAnswer>) =>
-  usageEventOf(on, (await answer).headers['x-request-id'])
+const settledBy = async (answer: Promise<AiAnswer>) => usageEventOf(platform, (await answer).headers['x-request-id'])
 /** Asks, and returns the event of that. */
 const settle = (path: string, body: object | string, headers?: Record<string, string>, token = owner.token) =>
-  settledBy(platform, askAi(platform, token, path, body, headers))
+  settledBy(askAi(platform, token, path, body, headers))
 
 /** Of the model's only route: an event's cost is what its price makes of its usage. */
 const costing = (nanos: bigint) => ({ providerCostNanos: nanos, billableCostNanos: nanos, priceVersion: 'operator' })
@@ -363,9 +354,8 @@ describe('a failure', () => {
     ['hang-headers', streamed],
     ['stall-mid', {}],
   ])('that is a silence costs the input: %s %o', async (steering, more) => {
-    const { token } = await newEntitledOwner(impatient)
-    const body = chat(`compat/${steering}`, more)
-    const event = await settledBy(impatient, askAi(impatient, token, '/chat/completions', body))
+    const soon = { streamFirstByteMs: 300, wholeFirstByteMs: 300, idleMs: 300 }
+    const event = await hurryAi(platform, soon, () => settle('/chat/completions', chat(`compat/${steering}`, more)))
     expect(event).toMatchObject({ ...told(503, 'api_error', 'upstream_timeout'), ...ofInput })
   })
 

@@ -4,6 +4,7 @@ import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { openAiRequest } from '../../../../test/ai-asks.ts'
 import { aiKeys, chatOf, eventOf, mockModel, mockProvider, newEntitledOwner } from '../../../../test/ai-providers.ts'
+import { hurryAi } from '../../../../test/hurry-ai.ts'
 import type { Owner } from '../../../../test/scenario.ts'
 import { newOwner } from '../../../../test/scenario.ts'
 import { aiUsageEvents } from '../../ai-governance/table.ts'
@@ -101,7 +102,7 @@ beforeAll(async () => {
       ],
     },
     env: aiKeys,
-    aiTimings: { streamFirstByteMs: 1_000, wholeFirstByteMs: 1_500, idleMs: 1_000, retryMs: 1 },
+    aiTimings: { retryMs: 1 },
   })
 })
 afterAll(async () => {
@@ -164,7 +165,7 @@ describe('a failure that may pass', () => {
     expect((await chat('mock/reset-before')).body.error.code).toBe('upstream_error')
     expect(triesOf(from)).toHaveLength(3)
     from = mock.ledger.length
-    const stalled = await chat('mock/stall-mid', { stream: true })
+    const stalled = await hurryAi(platform, { idleMs: 500 }, () => chat('mock/stall-mid', { stream: true }))
     expect(stalled.text).toContain('upstream_timeout')
     expect(triesOf(from)).toHaveLength(1)
   })
@@ -172,7 +173,9 @@ describe('a failure that may pass', () => {
 
 describe('another provider of the model', () => {
   test.each(['500', '401', 'hang', 'refused'])('answers after %s', async (kind) => {
-    const answer = await chat(`fallback/${kind}`)
+    // Of the one that hangs; the other has as long to begin.
+    const wholeFirstByteMs = kind === 'hang' ? 1_500 : platform.api.ai.timings.wholeFirstByteMs
+    const answer = await hurryAi(platform, { wholeFirstByteMs }, () => chat(`fallback/${kind}`))
     expect(answer.status).toBe(200)
     const event = await eventOf(platform, answer.headers['x-request-id'])
     expect(event?.provider).toBe('second')
@@ -283,8 +286,11 @@ describe('a provider of which nobody said whether it has /responses', () => {
 describe('time', () => {
   test('a provider that refuses to connect, or does not begin, is given up', async () => {
     expect((await chat('refused')).body.error.code).toBe('upstream_error')
-    expect((await chat('mock/hang-headers')).body.error).toMatchObject({ code: 'upstream_timeout', type: 'api_error' })
-    expect((await chat('mock/hang-headers', { stream: true })).body.error.code).toBe('upstream_timeout')
+    const [whole, stream] = await hurryAi(platform, { streamFirstByteMs: 500, wholeFirstByteMs: 500 }, () =>
+      Promise.all([chat('mock/hang-headers'), chat('mock/hang-headers', { stream: true })]),
+    )
+    expect(whole.body.error).toMatchObject({ code: 'upstream_timeout', type: 'api_error' })
+    expect(stream.body.error.code).toBe('upstream_timeout')
   })
 })
 

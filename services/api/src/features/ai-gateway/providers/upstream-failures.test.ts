@@ -12,6 +12,7 @@ import {
   ownHeaders,
 } from '../../../../test/ai-asks.ts'
 import { aiKeys, mockProvider, newEntitledOwner } from '../../../../test/ai-providers.ts'
+import { hurryAi } from '../../../../test/hurry-ai.ts'
 import type { Owner } from '../../../../test/scenario.ts'
 
 /** What callers learn of a failure, whichever way they asked. */
@@ -108,15 +109,15 @@ const onTime = ({ provider }: AiAsk): Told => timedOut(`The provider ${provider}
 
 let mock: MockUpstream
 let platform: TestPlatform
-/** Waits for nothing: of what hangs and stalls. */
-let impatient: TestPlatform
 let owner: Owner
-let impatientOwner: Owner
 /** A model for each way to ask, so that the failures of one open no circuit for the next. */
 const modelOf = ({ path, answer }: AiAsk, steering: string) =>
   `${path.slice(1).replaceAll('/', '-')}-${answer}/${steering}`
-const steerings = [...Object.keys(beforeTheAnswer(aiAsks.chat)), ...Object.keys(inTheAnswer(aiAsks.chat)), 'huge']
-const impatientSteerings = ['hang-headers', 'stall-mid']
+const steerings = [
+  ...Object.keys(beforeTheAnswer(aiAsks.chat)),
+  ...Object.keys(inTheAnswer(aiAsks.chat)),
+  ...['huge', 'hang-headers', 'stall-mid'],
+]
 beforeAll(async () => {
   mock = await startMockUpstream({ hugeBytes: 65 * 1_048_576 })
   const away = { baseUrl: `http://127.0.0.1:${await freePort()}/v1` }
@@ -124,24 +125,16 @@ beforeAll(async () => {
     providers: [...aiProvidersOf(mock), mockProvider(away, 'away')],
     models: [
       ...Object.values<AiAsk>(aiAsks).flatMap((asked) =>
-        [...steerings, ...impatientSteerings].map((steering) => aiModel(asked.provider, modelOf(asked, steering))),
+        steerings.map((steering) => aiModel(asked.provider, modelOf(asked, steering))),
       ),
       aiModel('away', modelOf(aiAsks.chat, 'plain')),
     ],
   }
-  const options = { aiProviders, env: aiKeys }
-  ;[platform, impatient] = await Promise.all([
-    startPlatform({ ...options, aiTimings: { retryMs: 1, retryAfterMaxMs: 0 } }),
-    startPlatform({
-      ...options,
-      aiTimings: { retryMs: 1, streamFirstByteMs: 500, wholeFirstByteMs: 500, idleMs: 300 },
-    }),
-  ])
-  ;[owner, impatientOwner] = await Promise.all([newEntitledOwner(platform), newEntitledOwner(impatient)])
+  platform = await startPlatform({ aiProviders, env: aiKeys, aiTimings: { retryMs: 1, retryAfterMaxMs: 0 } })
+  owner = await newEntitledOwner(platform)
 })
 afterAll(async () => {
   await platform.close()
-  await impatient.close()
   await mock.close()
 })
 
@@ -150,8 +143,11 @@ const bodyOf = (asked: AiAsk, steering: string) => ({
   model: `${asked.provider}/${modelOf(asked, steering)}`,
 })
 const ask = (asked: AiAsk, steering: string) => askAi(platform, owner.token, asked.path, bodyOf(asked, steering))
-const askImpatiently = (asked: AiAsk, steering: string) =>
-  askAi(impatient, impatientOwner.token, asked.path, bodyOf(asked, steering))
+const askAll = (all: readonly [string, AiAsk][], steering: string, timings: Parameters<typeof hurryAi>[1]) =>
+  hurryAi(platform, timings, () => Promise.all(all.map(([, asked]) => ask(asked, steering))))
+const askHanging = (all: readonly [string, AiAsk][]) =>
+  askAll(all, 'hang-headers', { streamFirstByteMs: 500, wholeFirstByteMs: 500 })
+const askStalling = (all: readonly [string, AiAsk][]) => askAll(all, 'stall-mid', { idleMs: 500 })
 
 const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
@@ -225,8 +221,8 @@ describe('a failure before the answer is the failure of the table', () => {
   })
 
   test('of a provider that hangs', async () => {
-    const told = asks.map(async ([, asked]) => toldInstead(await askImpatiently(asked, 'hang-headers')))
-    expect(await Promise.all(told)).toEqual(asks.map(([, asked]) => onTime(asked)))
+    const told = (await askHanging(asks)).map(toldInstead)
+    expect(told).toEqual(asks.map(([, asked]) => onTime(asked)))
   })
 
   test('of a provider that cannot be reached', async () => {
@@ -243,8 +239,8 @@ describe('a document that is none is a failure', () => {
   })
 
   test('one that stalls', async () => {
-    const told = documents.map(async ([, asked]) => toldInstead(await askImpatiently(asked, 'stall-mid')))
-    expect(await Promise.all(told)).toEqual(documents.map(([, asked]) => onTime(asked)))
+    const told = (await askStalling(documents)).map(toldInstead)
+    expect(told).toEqual(documents.map(([, asked]) => onTime(asked)))
   })
 
   test('one that is larger than any answer', async () => {
@@ -264,8 +260,9 @@ describe('a stream that fails ends with an event that says so', () => {
   })
 
   test('one that stalls', async () => {
-    const told = streams.map(async ([, asked]) => toldMidway(await askImpatiently(asked, 'stall-mid'), asked))
-    expect(await Promise.all(told)).toEqual(streams.map(([, asked]) => onTime(asked)))
+    const answers = await askStalling(streams)
+    const told = streams.map(([, asked], n) => toldMidway(answers[n]!, asked))
+    expect(told).toEqual(streams.map(([, asked]) => onTime(asked)))
   })
 
   test('one with an event that is larger than any', async () => {
@@ -282,7 +279,7 @@ describe('bytes that fail midway are cut, so that nobody takes them for whole', 
   })
 
   test('by a stall, after the bytes that came', async () => {
-    const answer = await askImpatiently(aiAsks.speech, 'stall-mid')
+    const [answer] = (await askStalling(bytes)) as [AiAnswer]
     expectOwnHeaders(answer)
     expect(answer).toMatchObject({ status: 200, isCut: true, headers: { 'content-type': 'audio/mpeg' } })
     expect(answer.bytes.length).toBeGreaterThan(0)

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { askAi, openAiRequest, ownHeaders } from '../../../../test/ai-asks.ts'
 import { aiKeys, mockModel, mockProvider, newEntitledOwner } from '../../../../test/ai-providers.ts'
 import { type HostileProvider, startHostileProvider } from '../../../../test/hostile-provider.ts'
+import { hurryAi } from '../../../../test/hurry-ai.ts'
 import type { Owner } from '../../../../test/scenario.ts'
 import { aiVideoJobs } from '../table.ts'
 import { pollVideos } from './poll-videos.ts'
@@ -19,7 +20,7 @@ beforeAll(async () => {
       models: [mockModel('film'), mockModel('other/film', {}, 'other')],
     },
     env: aiKeys,
-    aiTimings: { retryMs: 1, streamFirstByteMs: 300, totalMs: 1_000, pollMs: 500 },
+    aiTimings: { retryMs: 1 },
   })
   owner = await newEntitledOwner(platform)
 })
@@ -106,7 +107,9 @@ test('an address with a user, another port or another scheme is not asked with t
 test('a provider that does not begin with a video is given up in time', async () => {
   const id = await film('v')
   provider.play(() => {})
-  const answered = await askAi(platform, owner.token, `/videos/${id}/content`)
+  const answered = await hurryAi(platform, { streamFirstByteMs: 300 }, () =>
+    askAi(platform, owner.token, `/videos/${id}/content`),
+  )
   expect([answered.status, answered.body]).toMatchObject([503, { error: { code: 'upstream_timeout' } }])
 })
 
@@ -117,7 +120,9 @@ test('a video that does not end is cut off in time', async () => {
     const drip = setInterval(() => outgoing.write('film'), 20)
     outgoing.on('close', () => clearInterval(drip))
   })
-  const answered = await askAi(platform, owner.token, `/videos/${id}/content`)
+  const answered = await hurryAi(platform, { totalMs: 1_000 }, () =>
+    askAi(platform, owner.token, `/videos/${id}/content`),
+  )
   expect([answered.status, answered.isCut]).toEqual([200, true])
 })
 
@@ -157,7 +162,7 @@ test('a provider that hangs is asked for twenty jobs in a round, and those of ot
     if (incoming.url === '/v1/videos/other')
       outgoing.writeHead(200, { 'content-type': 'application/json' }).end('{"id":"other","status":"completed"}')
   })
-  await pollVideos(platform.api)
+  await hurryAi(platform, { pollMs: 1_000 }, () => pollVideos(platform.api))
   expect(await jobOf(other)).toMatchObject({ status: 'completed' })
   const polled = provider.requests.slice(before).map(({ url }) => url)
   expect(polled.filter((url) => url?.startsWith('/v1/videos/hung-'))).toHaveLength(20)
