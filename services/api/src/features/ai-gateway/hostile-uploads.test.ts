@@ -79,7 +79,11 @@ async function sendRaw(
   socket.on('error', () => {})
   await once(socket, 'connect')
   let text = ''
-  socket.on('data', (chunk: Buffer) => (text += chunk.toString('latin1')))
+  const isOver = Promise.withResolvers<void>()
+  socket.once('close', isOver.resolve).on('data', (chunk: Buffer) => {
+    text += chunk.toString('latin1')
+    if (/\r\n\r\n[^]*\}$/.test(text)) isOver.resolve()
+  })
   const head = [
     `POST ${path} HTTP/1.1`,
     `Host: ${hostname}:${port}`,
@@ -94,8 +98,7 @@ async function sendRaw(
   }
   if (leave === 'reset') socket.resetAndDestroy()
   else if (leave === 'end') socket.end()
-  const until = Date.now() + (leave ? 300 : 5_000)
-  while (!socket.closed && Date.now() < until && !/\r\n\r\n[^]*\}$/.test(text)) await sleep(5)
+  await isOver.promise
   socket.destroy()
   const [first = '', ...rest] = text.split('\r\n\r\n')
   return { status: Number(first.split(' ')[1] ?? 0), body: rest.join('\r\n\r\n') }

@@ -13,7 +13,7 @@ beforeAll(async () => {
   platform = await startPlatform({
     aiProviders: {
       providers: [mockProvider(mock)],
-      models: ['held', 'held-exact', 'held-lost', 'mock/slow-30'].map((id) => mockModel(id)),
+      models: ['held', 'held-short', 'held-exact', 'held-lost'].map((id) => mockModel(id)),
     },
     env: aiKeys,
   })
@@ -39,16 +39,17 @@ async function startServer({ api }: TestPlatform, token: string) {
 test('a process that stops lets streams end, then tells those that have not, and settles them', async () => {
   const { token } = await newEntitledOwner(platform)
   const { server, ask } = await startServer(platform, token)
-  const hold = mock.hold('held', 3)
-  const slow = await ask('mock/slow-30', true)
+  const [short, hold] = [mock.hold('held-short', 3), mock.hold('held', 3)]
+  const ending = await ask('held-short', true)
   const held = await ask('held', true)
   const whole = ask('held', false)
-  await hold.reached(1)
+  await Promise.all([short.reached(1), hold.reached(1)])
   await mock.waitFor(({ model, body }) => model === 'held' && body?.['stream'] === false)
   const stopped = server.stop(4_000)
 
-  // A stream of 30 chunks, 50 ms apart, has the time.
-  expect(await slow.text()).toMatch(/\[DONE\]\n\n$/)
+  // One that goes on meanwhile has the time to end.
+  short.release()
+  expect(await ending.text()).toMatch(/\[DONE\]\n\n$/)
   const text = await held.text()
   expect(text).not.toContain('[DONE]')
   const frames = text.trim().split('\n\n')
