@@ -5,6 +5,7 @@ import { buffer } from 'node:stream/consumers'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { startUnansweredPort } from '@platform/testing/unanswered-port'
 import { expect, onTestFinished, test } from 'vitest'
+import { aiTimings } from './timings.ts'
 import { LostAnswer, NotConnected, openUpstreamClient } from './upstream-client.ts'
 
 const never = new AbortController().signal
@@ -13,7 +14,7 @@ const never = new AbortController().signal
 async function startProvider(listener: RequestListener) {
   const server = createServer(listener).listen(0, '127.0.0.1')
   await once(server, 'listening')
-  const client = openUpstreamClient({ connectMs: 1_000 })
+  const client = openUpstreamClient(aiTimings)
   onTestFinished(async () => {
     await client.close()
     server.closeAllConnections()
@@ -141,12 +142,14 @@ test('what no header can carry was sent to nobody', async () => {
   await expect(ask(never, { authorization: 'Bearer sk-with-a-newline\n' })).rejects.toThrow(NotConnected)
 })
 
+const dateIn = (ms: number) => () => new Date(Date.now() + ms).toUTCString()
 test.each([
-  ['7', 7],
-  [new Date(Date.now() + 3_600_000).toUTCString(), expect.closeTo(3_600, -1)],
-  [new Date(Date.now() - 3_600_000).toUTCString(), 0],
-  ['soon', undefined],
-])('Retry-After may say seconds or a date: %s', async (value, seconds) => {
-  const { ask } = await startProvider((_, outgoing) => outgoing.writeHead(429, { 'retry-after': value }).end())
+  ['7', () => '7', 7],
+  ['in an hour', dateIn(3_600_000), expect.closeTo(3_600, -1)],
+  ['an hour ago', dateIn(-3_600_000), 0],
+  ['soon', () => 'soon', undefined],
+])('Retry-After may say seconds or a date: %s', async (_, value, seconds) => {
+  // It counts from the answer, which may be long after this file was read.
+  const { ask } = await startProvider((_, outgoing) => outgoing.writeHead(429, { 'retry-after': value() }).end())
   expect((await ask()).retryAfterSeconds).toEqual(seconds)
 })
