@@ -116,7 +116,9 @@ const modelOf = ({ path, answer }: AiAsk, steering: string) =>
 const steerings = [
   ...Object.keys(beforeTheAnswer(aiAsks.chat)),
   ...Object.keys(inTheAnswer(aiAsks.chat)),
-  ...['huge', 'hang-headers', 'stall-mid'],
+  'huge',
+  'hang-headers',
+  'stall-mid',
 ]
 beforeAll(async () => {
   mock = await startMockUpstream({ hugeBytes: 65 * 1_048_576 })
