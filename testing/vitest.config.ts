@@ -1,3 +1,4 @@
 import { defineConfig } from 'vitest/config'
 
-export default defineConfig({ test: { include: ['src/**/*.test.ts'] } })
+// Patience, not a bound: a machine that is busy with other suites needs more than the five seconds that are the default.
+export default defineConfig({ test: { include: ['src/**/*.test.ts'], testTimeout: 30_000 } })
