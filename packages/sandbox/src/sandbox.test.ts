@@ -287,7 +287,7 @@ for (const { kind, options, needsWalls } of KINDS)
         commandOf(`console.log(require('node:os').getPriority()); setInterval(() => {}, 1000)`),
       )
       const [chunk] = (await once(started.stdout, 'data')) as [Buffer]
-      if (hasGroups) {
+      if (sandbox.capabilities.cgroups !== undefined) {
         const shares = listGroups(opened)
           .filter((group) => basename(group) === `test-${made}`)
           .flatMap((group) => ['cpu.shares', 'cpu.weight'].map((file) => join(group, file)))
