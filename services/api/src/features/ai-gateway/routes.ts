@@ -41,7 +41,7 @@ export const aiGatewayEndpoints = [
     on: 'POST /ai/v1/responses',
     spec: 'A §4 AI gateway, D89',
     summary: 'Create a response',
-    description: `One response, or with \`stream\` its typed events. Providers that have chat completions alone are asked for those; then nothing is stored and \`store\` is answered false. \`previous_response_id\` has to name a response of the same organization and application. ${errors}`,
+    description: `One response, or with \`stream\` its typed events. Providers that have chat completions alone are asked for those; then nothing is stored and \`store\` is answered false. \`previous_response_id\`, and items of the input that are an id without content, have to come from an answer to the same organization and application. ${errors}`,
     body: { 'application/json': { schema: shapes.ResponsesRequest } },
     returns: {
       status: 200,
