@@ -29,7 +29,7 @@ export interface SseScanner {
 }
 
 const NOTHING = Buffer.alloc(0)
-const LINE_END = /\r\n|\n|\r/
+const FIELDS = ['data', 'event'] as const
 
 function parseEvent(bytes: Buffer, isFirst: boolean): SseEvent {
   let text = bytes.toString('utf8')
@@ -38,15 +38,27 @@ function parseEvent(bytes: Buffer, isFirst: boolean): SseEvent {
   if (text.startsWith('data:') && text.indexOf('\n') === text.length - 2 && !text.includes('\r')) {
     return { bytes, event: undefined, data: text.slice(text[5] === ' ' ? 6 : 5, -2) }
   }
+  const findFrom = (mark: string, from: number): number => {
+    const place = text.indexOf(mark, from)
+    return place === -1 ? text.length : place
+  }
   let event: string | undefined
   const data: string[] = []
-  for (const line of text.split(LINE_END)) {
-    const colon = line.indexOf(':')
-    const field = colon === -1 ? line : line.slice(0, colon)
-    if (field !== 'data' && field !== 'event') continue
-    const value = colon === -1 ? '' : line.slice(line[colon + 1] === ' ' ? colon + 2 : colon + 1)
-    if (field === 'data') data.push(value)
-    else event = value === '' ? undefined : value
+  let lf = findFrom('\n', 0)
+  let cr = findFrom('\r', 0)
+  // Lines are not cut out but where they say something: an event may have millions of them.
+  for (let start = 0; start < text.length;) {
+    const end = Math.min(lf, cr)
+    const field = FIELDS.find((name) => text.startsWith(name, start))
+    const fieldEnd = start + (field?.length ?? 0)
+    if (field !== undefined && (fieldEnd === end || text[fieldEnd] === ':')) {
+      const value = fieldEnd === end ? '' : text.slice(fieldEnd + (text[fieldEnd + 1] === ' ' ? 2 : 1), end)
+      if (field === 'data') data.push(value)
+      else event = value === '' ? undefined : value
+    }
+    start = end + (lf === end + 1 && cr === end ? 2 : 1)
+    if (lf < start) lf = findFrom('\n', start)
+    if (cr < start) cr = findFrom('\r', start)
   }
   return { bytes, event, data: data.length === 0 ? undefined : data.join('\n') }
 }
