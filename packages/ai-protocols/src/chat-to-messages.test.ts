@@ -3,6 +3,7 @@ import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type ChatMessage, type ChatRequest, checkChatRequest } from './chat-request.ts'
 import { toMessagesRequest } from './chat-to-messages.ts'
+import { memberOf } from './record.ts'
 import { UnsupportedMember } from './unsupported-member.ts'
 
 const hello: ChatMessage = { role: 'user', content: 'Hello' }
@@ -114,6 +115,25 @@ test('results of tools and the words after them become one message', () => {
     },
     { role: 'assistant', content: [{ type: 'text', text: 'No' }] },
     { role: 'user', content: [{ type: 'text', text: 'Why?' }] },
+  ])
+})
+
+test('ids of calls that Anthropic refuses become others, the same for call and result', () => {
+  const ids = ['toolu_1', 'functions.f:0', 'functions.f:1', 'é', '']
+  const messages: ChatMessage[] = [
+    {
+      role: 'assistant',
+      tool_calls: ids.map((id) => ({ id, type: 'function', function: { name: 'f', arguments: '' } })),
+    },
+    ...ids.map((tool_call_id): ChatMessage => ({ role: 'tool', tool_call_id, content: 'ok' })),
+  ]
+  const [calls, results] = translate({ messages }).messages.map(({ content }) => content as object[])
+  const sent = calls?.map((block) => memberOf(block, 'id'))
+  expect(results?.map((block) => memberOf(block, 'tool_use_id'))).toEqual(sent)
+  expect(new Set(sent).size).toBe(ids.length)
+  expect(sent).toMatchObject([
+    'toolu_1',
+    ...ids.slice(1).map(() => expect.stringMatching(/^[a-zA-Z0-9_-]+$/) as unknown),
   ])
 })
 

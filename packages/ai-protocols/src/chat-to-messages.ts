@@ -290,6 +290,13 @@ function createArgumentsReader(): ReadArguments {
   }
 }
 
+const TOOL_USE_ID = /^[a-zA-Z0-9_-]+$/
+
+/** Ids that Anthropic refuses, such as Kimi's `functions.f:0`, are written in its letters: each id as one of its own. */
+function toToolUseId(id: string): string {
+  return TOOL_USE_ID.test(id) ? id : `call_${Buffer.from(id).toString('base64url')}`
+}
+
 function toToolUses(message: ChatMessage, path: Path, readArguments: ReadArguments): ToolUseBlock[] {
   return (message.tool_calls ?? []).map((call, index) => {
     const callPath = [...path, 'tool_calls', index]
@@ -298,7 +305,7 @@ function toToolUses(message: ChatMessage, path: Path, readArguments: ReadArgumen
     if (!isRecord(input)) {
       throw new UnsupportedMember(paramOf([...callPath, 'function', 'arguments']), ARGUMENTS_RULE)
     }
-    return { type: 'tool_use', id: call.id, name: call.function.name, input }
+    return { type: 'tool_use', id: toToolUseId(call.id), name: call.function.name, input }
   })
 }
 
@@ -312,7 +319,7 @@ function toToolResult(message: ChatMessage, path: Path): ToolResultBlock {
   for (const block of content) delete block.cache_control
   return {
     type: 'tool_result',
-    tool_use_id: message.tool_call_id ?? '',
+    tool_use_id: toToolUseId(message.tool_call_id ?? ''),
     ...(content.length > 0 && { content }),
     ...(cached !== undefined && { cache_control: cached }),
   }
