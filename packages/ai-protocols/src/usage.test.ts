@@ -63,6 +63,19 @@ test('reasoning that an upstream counts beside the completion is added to it', (
   expect(usageOfChat({ ...usage, total_tokens: 15 })).toMatchObject({ outputTokens: 0, reasoningTokens: 5 })
 })
 
+test('reasoning that only the total tells of is counted', () => {
+  const usage = { prompt_tokens: 10, completion_tokens: 5 }
+  expect(usageOfChat({ ...usage, total_tokens: 315 })).toEqual({
+    ...noUsage,
+    inputTokens: 10,
+    outputTokens: 5,
+    reasoningTokens: 300,
+  })
+  for (const total_tokens of [0, 14, -1, 1e300, NaN, '315', null]) {
+    expect(usageOfChat({ ...usage, total_tokens })).toEqual({ ...noUsage, inputTokens: 10, outputTokens: 5 })
+  }
+})
+
 test('the usage of a response is taken apart', () => {
   const usage = usageOfResponse({
     input_tokens: 100,
@@ -132,14 +145,14 @@ test('speech puts out sound', () => {
 const readers = { usageOfChat, usageOfResponse, usageOfMessages, usageOfTranscription, usageOfSpeech }
 
 test.each(Object.entries(readers))('%s reads nothing from nonsense', (_, read) => {
-  for (const nonsense of [-1, NaN, 1.5, Infinity, 2 ** 53, '1', null, undefined, true]) {
+  for (const nonsense of [-1, NaN, 1.5, Infinity, 2 ** 53, 1e300, '1', '', null, undefined, true, {}, [1]]) {
     const input = { prompt_tokens: nonsense, input_tokens: nonsense, completion_tokens: 1, output_tokens: 1 }
     const output = { prompt_tokens: 1, input_tokens: 1, completion_tokens: nonsense, output_tokens: nonsense }
     expect([read(nonsense), read(input), read(output)]).toEqual([undefined, undefined, undefined])
   }
 })
 
-const count = fc.oneof(fc.nat(20), fc.constantFrom(null, -1, 0.5, '3', NaN), fc.constant(undefined))
+const count = fc.oneof(fc.nat(20), fc.constantFrom(null, -1, 0.5, '3', NaN, 1e300), fc.constant(undefined))
 const details = fc.record({
   cached_tokens: count,
   cache_write_tokens: count,

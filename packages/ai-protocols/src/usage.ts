@@ -85,7 +85,8 @@ function outputOf(
 
 /**
  * Reads the `usage` of a chat completion or of its last chunk. Details that exceed their total are cut to it, cache before sound
- * and reasoning before sound. Some upstreams count reasoning beside `completion_tokens`, not in it: their `total_tokens` shows it.
+ * and reasoning before sound. Some upstreams count reasoning beside `completion_tokens`, not in it, and Gemini's compatible endpoint
+ * does so without telling how much: their `total_tokens` shows it.
  *
  * Returns undefined where the value is absent or its totals are no counts.
  */
@@ -96,7 +97,8 @@ export function usageOfChat(value: unknown): Usage | undefined {
   const inputDetails = memberOf(value, 'prompt_tokens_details')
   const outputDetails = memberOf(value, 'completion_tokens_details')
   const reasoning = detailOf(outputDetails, 'reasoning_tokens')
-  const isBeside = tokensOf(value, 'total_tokens') === input + output + reasoning
+  const excess = (tokensOf(value, 'total_tokens') ?? 0) - input - output
+  const beside = excess > 0 && (reasoning === 0 || reasoning === excess) ? excess : 0
   return {
     ...noUsage,
     ...inputOf(
@@ -105,7 +107,7 @@ export function usageOfChat(value: unknown): Usage | undefined {
       detailOf(inputDetails, 'cache_write_tokens'),
       detailOf(inputDetails, 'audio_tokens'),
     ),
-    ...outputOf(isBeside ? output + reasoning : output, reasoning, detailOf(outputDetails, 'audio_tokens')),
+    ...outputOf(output + beside, Math.max(reasoning, beside), detailOf(outputDetails, 'audio_tokens')),
   }
 }
 
