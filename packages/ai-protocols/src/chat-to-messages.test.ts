@@ -295,6 +295,22 @@ test.each<[string, Partial<ChatRequest>, unknown]>([
   expect(translate({ tools, ...members }).tool_choice).toEqual(choice)
 })
 
+const among = (mode: string, ...names: string[]): Partial<ChatRequest> => ({
+  tool_choice: {
+    type: 'allowed_tools',
+    allowed_tools: { mode, tools: names.map((name) => ({ type: 'function', function: { name } })) },
+  },
+})
+
+test.each([
+  ['auto', 'auto'],
+  ['required', 'any'],
+])('of a choice among some tools, %s, these are offered', (mode, type) => {
+  const sent = translate({ tools, ...among(mode, 'g'), parallel_tool_calls: false })
+  expect(sent.tools?.map((tool) => memberOf(tool, 'name'))).toEqual(['g'])
+  expect(sent.tool_choice).toEqual({ type, disable_parallel_tool_use: true })
+})
+
 test.each<Partial<ChatRequest>>([
   { tool_choice: 'auto' },
   { tool_choice: 'none' },
@@ -420,6 +436,12 @@ test.each<[string, Partial<ChatRequest>]>([
   ['response_format', { response_format: { type: 'json_schema', json_schema: { name: 's' } } }],
   ['tool_choice', { tool_choice: { type: 'custom', custom: { name: 'f' } } }],
   ['tool_choice', { tool_choice: 'required' }],
+  ['tool_choice', { tools, ...among('some', 'f') }],
+  ['tool_choice', { tools, ...among('required', 'h') }],
+  [
+    'tool_choice',
+    { tools, tool_choice: { type: 'allowed_tools', allowed_tools: { mode: 'auto', tools: [{ type: 'custom' }] } } },
+  ],
   ['tool_choice', { tool_choice: { type: 'function', function: { name: 'f' } }, tools: [] }],
   ['tools[0]', { tools: [{ type: 'custom', custom: { name: 'f' } }] }],
   ['messages[1].content[1]', user({ type: 'input_audio', input_audio: { data: '', format: 'wav' } })],

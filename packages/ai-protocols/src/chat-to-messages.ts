@@ -1,6 +1,6 @@
 import type { ChatMessage, ChatPart, ChatRequest, ChatTool } from './chat-request.ts'
 import { paramOf } from './fault.ts'
-import { isRecord, memberOf, textOf } from './record.ts'
+import { isRecord, listOf, memberOf, textOf } from './record.ts'
 import { UnsupportedMember } from './unsupported-member.ts'
 
 type ImageType = 'image/jpeg' | 'image/png' | 'image/gif' | 'image/webp'
@@ -391,21 +391,40 @@ function toTools(tools: readonly ChatTool[]): NonNullable<MessagesRequest['tools
   })
 }
 
+function toNamedFunction(value: unknown): string {
+  const name = textOf(memberOf(value, 'function'), 'name')
+  if (memberOf(value, 'type') !== 'function' || name === undefined) throw new UnsupportedMember('tool_choice')
+  return name
+}
+
 function toToolChoice(chat: ChatRequest): ToolChoice | undefined {
   const serial = chat.parallel_tool_calls === false && { disable_parallel_tool_use: true }
   const choice = chat.tool_choice
   if (choice == null) return serial === false ? undefined : { type: 'auto', ...serial }
-  if (choice === 'none') return { type: 'none' }
-  if (choice === 'auto') return { type: 'auto', ...serial }
-  if (choice === 'required') return { type: 'any', ...serial }
-  const name = textOf(memberOf(choice, 'function'), 'name')
-  if (memberOf(choice, 'type') !== 'function' || name === undefined) throw new UnsupportedMember('tool_choice')
-  return { type: 'tool', name, ...serial }
+  const isAmongSome = memberOf(choice, 'type') === 'allowed_tools'
+  switch (isAmongSome ? memberOf(memberOf(choice, 'allowed_tools'), 'mode') : choice) {
+    case 'auto':
+      return { type: 'auto', ...serial }
+    case 'required':
+      return { type: 'any', ...serial }
+    case 'none':
+      return { type: 'none' }
+    default:
+      return { type: 'tool', name: toNamedFunction(choice), ...serial }
+  }
+}
+
+/** Anthropic knows no choice among some of the tools: the others are not offered. */
+function toOfferedTools(chat: ChatRequest): NonNullable<MessagesRequest['tools']> {
+  const tools = toTools(chat.tools ?? [])
+  if (memberOf(chat.tool_choice, 'type') !== 'allowed_tools') return tools
+  const allowed = new Set(listOf(memberOf(chat.tool_choice, 'allowed_tools'), 'tools').map(toNamedFunction))
+  return tools.filter(({ name }) => allowed.has(name))
 }
 
 /** Anthropic takes a choice only beside tools. One that asks for a call cannot be met without them. */
 function toToolMembers(chat: ChatRequest): Pick<MessagesRequest, 'tools' | 'tool_choice'> {
-  const tools = toTools(chat.tools ?? [])
+  const tools = toOfferedTools(chat)
   const choice = toToolChoice(chat)
   if (tools.length > 0) return { tools, ...(choice !== undefined && { tool_choice: choice }) }
   if (choice?.type === 'any' || choice?.type === 'tool') {
