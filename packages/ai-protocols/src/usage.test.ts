@@ -4,6 +4,8 @@ import type OpenAI from 'openai'
 import { expect, test } from 'vitest'
 import {
   noUsage,
+  toChatUsage,
+  toResponseUsage,
   totalInput,
   totalOutput,
   type Usage,
@@ -180,6 +182,28 @@ test('the buckets are counts, and add up to the totals', () => {
         expect(Object.values(usage).every((bucket) => Number.isInteger(bucket) && bucket >= 0)).toBe(true)
         expect([totalInput(usage), totalOutput(usage)]).toEqual([input, output])
       }
+    }),
+  )
+})
+
+test('usage that is written is read as the same', () => {
+  const figure = fc.nat(1e6)
+  const buckets = fc.record({
+    inputTokens: figure,
+    cacheReadTokens: figure,
+    cacheWriteTokens: figure,
+    inputAudioTokens: figure,
+    outputTokens: figure,
+    reasoningTokens: figure,
+    outputAudioTokens: figure,
+  })
+  fc.assert(
+    fc.property(buckets, (used) => {
+      const usage: Usage = { ...noUsage, ...used }
+      expect(usageOfChat(toChatUsage(usage))).toEqual(usage)
+      // A response tells nothing of sound.
+      const silent = { ...usage, inputAudioTokens: 0, outputAudioTokens: 0 }
+      expect(usageOfResponse(toResponseUsage(silent))).toEqual(silent)
     }),
   )
 })
