@@ -239,6 +239,10 @@ test.each([
   ['an error', [chunk({ content: 'a' }), { error: { message: 'key sk-1 failed' } }]],
   ['an event that is no JSON', [chunk({ content: 'a' }), '{']],
   ['an end without a finish reason', [chunk({ content: 'a' }), DONE]],
+  [
+    'arguments of a call without a name',
+    [call(0, { id: 'a', function: { arguments: '{}' } }), chunk({}, 'tool_calls')],
+  ],
   ['an end with empty finish reasons', [chunk({ content: 'a' }, ''), chunk({}, ''), DONE]],
 ])('%s fails the response, in words of our own', (_, chunks) => {
   const event = last(translate([...chunks, DONE]))

@@ -249,6 +249,7 @@ export function createResponseEventTranslator(
   let finishReason: string | undefined
   let usage: Usage | undefined
   let serviceTier: string | undefined
+  let lostArguments = false
   let openItem: MessageItem | ReasoningItem | undefined
   let events: ResponseEvent[] = []
 
@@ -420,10 +421,13 @@ export function createResponseEventTranslator(
 
   function addCallPiece(piece: unknown): void {
     const call = callOf(piece)
-    if (call === undefined) return
     const called = memberOf(piece, 'function')
     const delta = textOf(called, 'arguments') ?? ''
     if (delta === '') return
+    if (call === undefined) {
+      lostArguments = true
+      return
+    }
     call.item.arguments += delta
     emit('response.function_call_arguments.delta', {
       item_id: call.item.id,
@@ -504,8 +508,12 @@ export function createResponseEventTranslator(
           return
         }
         begin()
-        if (memberOf(chunk, 'error') != null) fail('The upstream failed')
-        else addChunk(chunk)
+        if (memberOf(chunk, 'error') != null) {
+          fail('The upstream failed')
+          return
+        }
+        addChunk(chunk)
+        if (lostArguments) fail('The upstream sent arguments of a call without its name')
       }),
     end: () => collect(endStream),
   }
