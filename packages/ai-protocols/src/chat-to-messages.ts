@@ -452,6 +452,9 @@ function toOutputConfig(chat: ChatRequest): MessagesRequest['output_config'] {
  * `reasoning_effort` becomes `output_config.effort`, and `none` turns thinking off; whether a model thinks without being told is
  * its own default. Earlier `reasoning_content` is not sent: thinking comes back only with its signature, which a chat does not carry.
  *
+ * Left out is text that is only space, which Anthropic refuses, and ids of calls that it refuses become others. Of a choice among
+ * some tools these alone are offered.
+ *
  * `cache_control` of parts, messages and tools is passed on, `ttl` "5m" at most. `name` of a message and `detail` of a picture have
  * no counterpart and are left out, as are unknown members of messages, parts and tools: clients send answers back with members that
  * only the answer needs.

@@ -256,6 +256,8 @@ function toReasoningEffort(reasoning: ResponsesRequest['reasoning']): string | u
  * or run by the upstream's own tools has no counterpart. `store` is ignored: the response answers that it is not stored. Usage of a stream is
  * for the caller to ask for.
  *
+ * Calls, and what the assistant says before their results, become one message. Instructions of developers become system messages.
+ *
  * request: checked by `checkResponsesRequest`.
  * Throws UnsupportedMember for what a chat cannot express, unknown members of the request itself included: such a member could
  * otherwise mean something in a chat, and pass a budget that was computed without it. Unknown members of items and parts are left out.
