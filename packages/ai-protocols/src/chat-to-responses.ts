@@ -210,6 +210,8 @@ export type ResponseEvent = { type: string; sequence_number: number } & Record<s
 export interface ResponseEventTranslator {
   /** Takes the next event, `[DONE]` included, and returns what it becomes. Never throws; after the end it returns nothing. */
   push(event: Pick<SseEvent, 'data'>): ResponseEvent[]
+  /** The same of a chunk that was parsed already. */
+  pushChunk(chunk: unknown): ResponseEvent[]
   /** Ends a stream that ended: as its finish reason says, or as failed where there was none. After the end it returns nothing. */
   end(): ResponseEvent[]
 }
@@ -492,6 +494,16 @@ export function createResponseEventTranslator(
     else finish(outcomeOf(finishReason))
   }
 
+  function takeChunk(chunk: unknown): void {
+    begin()
+    if (memberOf(chunk, 'error') != null) {
+      fail('The upstream failed')
+      return
+    }
+    addChunk(chunk)
+    if (lostArguments) fail('The upstream sent arguments of a call without its name')
+  }
+
   return {
     push: ({ data }) =>
       collect(() => {
@@ -507,14 +519,9 @@ export function createResponseEventTranslator(
           fail('The upstream sent an event that is not JSON')
           return
         }
-        begin()
-        if (memberOf(chunk, 'error') != null) {
-          fail('The upstream failed')
-          return
-        }
-        addChunk(chunk)
-        if (lostArguments) fail('The upstream sent arguments of a call without its name')
+        takeChunk(chunk)
       }),
+    pushChunk: (chunk) => collect(() => takeChunk(chunk)),
     end: () => collect(endStream),
   }
 }

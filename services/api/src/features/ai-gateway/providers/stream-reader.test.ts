@@ -1,5 +1,6 @@
+import { createResponseEventTranslator } from '@platform/ai-protocols/chat-to-responses'
 import { expect, test } from 'vitest'
-import { BrokenStream, chatStream, FailedMidway, openStreamReader } from './stream-reader.ts'
+import { BrokenStream, chatStream, FailedMidway, openStreamReader, responseStream } from './stream-reader.ts'
 
 const open = () => openStreamReader({ protocol: chatStream, dropsUsage: false })
 const event = (value: object) => Buffer.from(`data: ${JSON.stringify(value)}\n\n`)
@@ -39,4 +40,27 @@ test('a failure that the provider tells of is another than an event that cannot 
   })()
   expect(caught).toBeInstanceOf(BrokenStream)
   expect(caught).not.toBeInstanceOf(FailedMidway)
+})
+
+test('an empty reason, which some send with each chunk, ends no choice', () => {
+  const reader = open()
+  reader.push(piece(0, 'Hel', ''))
+  expect(() => reader.end()).toThrow(BrokenStream)
+})
+
+test.each([
+  ['many elements', `[${'[],'.repeat(1_000_000)}[]]`],
+  ['great depth', `${'['.repeat(600_000)}${']'.repeat(600_000)}`],
+])('an event of %s is refused before it is parsed', (_, json) => {
+  expect(() => open().push(Buffer.from(`data: {"choices":[],"x":${json}}\n\n`))).toThrow('An event is too large')
+})
+
+test('an event that is deep and not large is passed on, as itself and translated', () => {
+  const deep = Buffer.from(`data: {"choices":[],"x":${'['.repeat(200_000)}${']'.repeat(200_000)}}\n\n`)
+  expect(open().push(deep)).toEqual(deep)
+  const names = { id: 'resp_1', createdAt: 1, newItemId: (prefix: string) => `${prefix}_1` }
+  const translator = createResponseEventTranslator({ model: 'm', input: 'x' }, names)
+  const target = { push: (chunk: unknown) => translator.pushChunk(chunk), end: () => translator.end() }
+  const translated = openStreamReader({ protocol: responseStream, target, dropsUsage: false })
+  expect(translated.push(deep)?.toString()).toMatch(/^event: response.created\n/)
 })

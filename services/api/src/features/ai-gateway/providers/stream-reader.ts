@@ -1,4 +1,5 @@
 import { listOf, textOf } from '@platform/ai-protocols/record'
+import { findExcess } from '../json-excess.ts'
 import { createSseScanner, EventTooLarge, type SseEvent } from '@platform/ai-protocols/sse-scanner'
 import { chatChunkTextBytes, responseEventTextBytes } from '@platform/ai-protocols/text-bytes'
 import {
@@ -200,7 +201,9 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
   }
   function scan(chunk: Uint8Array): SseEvent[] {
     try {
-      return scanner.push(chunk)
+      const found = scanner.push(chunk)
+      if (found.some(({ bytes }) => findExcess(bytes) !== undefined)) throw new BrokenStream('An event is too large')
+      return found
     } catch (error) {
       if (error instanceof EventTooLarge) throw new BrokenStream('An event is too large')
       throw error
@@ -330,7 +333,8 @@ function followChoices() {
       for (const choice of choices) {
         const { index, finish_reason: reason } = fieldsOf(choice)
         begun.add(index)
-        if (reason != null) finished.add(index)
+        // Some providers send an empty reason with each chunk.
+        if (reason != null && reason !== '') finished.add(index)
       }
     },
     /** True once each that began has said why it ended. */

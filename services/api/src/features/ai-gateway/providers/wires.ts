@@ -12,6 +12,7 @@ import { UnsupportedMember } from '@platform/ai-protocols/unsupported-member'
 import { type Usage, usageOfChat, usageOfResponse, usageOfTranscription } from '@platform/ai-protocols/usage'
 import { newId } from '@platform/runtime/new-id'
 import { AiError } from '@platform/errors/ai-error'
+import { findExcess } from '../json-excess.ts'
 import type { SentForm } from '../requests/audio-form.ts'
 import type { ItemReference } from '../requests/item-references.ts'
 import { type Model, type Provider, routeName } from './model.ts'
@@ -91,8 +92,9 @@ type Fields = Record<string, unknown>
 export const urlAt = (baseUrl: URL | undefined, path: string): URL =>
   new URL(`${(baseUrl?.href ?? '').replace(/\/$/, '')}${path}`)
 
-/** A document of JSON. Throws TypeError for anything else: an answer that is no object is none. */
+/** A document of JSON. Throws SyntaxError or TypeError for anything else: an answer that is no object is none. */
 function parseObject(body: Buffer): Fields {
+  if (findExcess(body) !== undefined) throw new TypeError('Too much')
   const value = JSON.parse(body.toString('utf8')) as unknown
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new TypeError('Not an object')
   return value as Fields
@@ -288,7 +290,7 @@ const chatWire = (request: InferenceRequest, chat: ChatWire): Wire => ({
 
 function responseEvents(asked: ResponsesRequest, names: ResponseNames): Target {
   const translator = createResponseEventTranslator(asked, names)
-  return { push: (chunk) => translator.push({ data: JSON.stringify(chunk) }), end: () => translator.end() }
+  return { push: (chunk) => translator.pushChunk(chunk), end: () => translator.end() }
 }
 
 /** The caller speaks /responses, and the provider chat completions or what becomes of them. */

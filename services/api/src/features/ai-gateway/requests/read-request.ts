@@ -4,6 +4,7 @@ import { BadRequest, PayloadTooLarge, ValidationFailed } from '@platform/errors/
 import { inviteBody } from '@platform/service/http-server'
 import { mediaType } from '@platform/service/read-body'
 import { liftBodyLimit } from '../../../http/limit-body.ts'
+import { DEPTH_MAX, ELEMENTS_MAX, findExcess, LARGE_BYTES } from '../json-excess.ts'
 
 /** How long a body may be silent, and how long it may take altogether. */
 const SILENT_MS = 30_000
@@ -87,35 +88,13 @@ export function requireType(incoming: IncomingMessage, types: readonly string[])
 
 const invalidJson = (message: string) => new AiError(400, 'invalid_request_error', 'invalid_json', message)
 
-/** Far above any body there is, and below what JSON.stringify and all others who walk through a value can take. */
-const DEPTH_MAX = 500
-const ELEMENTS_MAX = 1_000_000
-/** A body from this size on is looked through before it is parsed. */
-const LARGE_BYTES = 1_048_576
-const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c]
-/** Of `[` and `{`, and of `]` and `}`: these differ in one bit alone. */
-const [OPENS, CLOSES, CASE_BIT] = [0x5b, 0x5d, 0x20]
-
 const tooDeep = () => invalidJson(`The body is nested more than ${DEPTH_MAX} deep`)
 
-/**
- * Throws AiError for a body that is nested too deep, or has so many elements that a process could not hold a few such bodies: an
- * empty array of three bytes takes fifty.
- */
+/** Throws AiError for a body that is nested too deep or has too many elements. */
 function requireModest(body: Buffer): void {
-  let depth = 0
-  let elements = 0
-  for (let n = 0; n < body.length; n++) {
-    const byte = body[n] as number
-    if (byte === QUOTE) {
-      while (++n < body.length && body[n] !== QUOTE) if (body[n] === BACKSLASH) n++
-    } else if (byte === COMMA) elements++
-    else if ((byte & ~CASE_BIT) === OPENS) {
-      elements++
-      if (++depth > DEPTH_MAX) throw tooDeep()
-    } else if ((byte & ~CASE_BIT) === CLOSES) depth--
-    if (elements > ELEMENTS_MAX) throw invalidJson(`The body has more than ${ELEMENTS_MAX} elements`)
-  }
+  const excess = findExcess(body)
+  if (excess === 'depth') throw tooDeep()
+  if (excess === 'elements') throw invalidJson(`The body has more than ${ELEMENTS_MAX} elements`)
 }
 
 /** True if JSON is nested deeper than that. */
@@ -133,7 +112,7 @@ function isDeeper(value: unknown, depth: number): boolean {
 
 /** The value of a JSON body. Throws AiError with `invalid_json`. */
 export function parseJson(body: Buffer): unknown {
-  if (body.length >= LARGE_BYTES) requireModest(body)
+  requireModest(body)
   let text: string
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(body)
