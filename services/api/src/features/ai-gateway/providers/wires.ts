@@ -271,7 +271,7 @@ function translated<T>(translate: () => T): T {
     return translate()
   } catch (error) {
     if (!(error instanceof UnsupportedMember)) throw error
-    throw unsupportedParameter(error.param, `The provider of this model takes no ${error.param}`)
+    throw unsupportedParameter(error.param, error.message)
   }
 }
 
