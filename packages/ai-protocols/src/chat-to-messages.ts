@@ -1,5 +1,6 @@
 import type { ChatMessage, ChatPart, ChatRequest, ChatTool } from './chat-request.ts'
 import { paramOf } from './fault.ts'
+import { measureJson } from './measure-json.ts'
 import { isRecord, listOf, memberOf, textOf } from './record.ts'
 import { UnsupportedMember } from './unsupported-member.ts'
 
@@ -248,37 +249,13 @@ const ARGUMENTS_DEPTH_MAX = 500
 /** Of all calls of a request: in memory an empty array of three characters takes a hundred bytes. */
 const ARGUMENTS_ELEMENTS_MAX = 1_000_000
 const ARGUMENTS_RULE = `must be a JSON object, nested at most ${ARGUMENTS_DEPTH_MAX} deep`
-const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c]
-/** Of `[` and `{`, and of `]` and `}`: these differ in one bit alone. */
-const [OPENS, CLOSES, CASE_BIT] = [0x5b, 0x5d, 0x20]
-
-/** How deep JSON is nested, and how many elements it has at most. Of text that is no JSON the figures mean nothing. */
-function measureJson(text: string): { depth: number; elements: number } {
-  let depth = 0
-  let depthNow = 0
-  let elements = 0
-  for (let place = 0; place < text.length; place += 1) {
-    const code = text.charCodeAt(place)
-    if (code === QUOTE) {
-      for (place += 1; place < text.length && text.charCodeAt(place) !== QUOTE; place += 1) {
-        if (text.charCodeAt(place) === BACKSLASH) place += 1
-      }
-    } else if (code === COMMA) elements += 1
-    else if ((code & ~CASE_BIT) === OPENS) {
-      elements += 1
-      depthNow += 1
-      depth = Math.max(depth, depthNow)
-    } else if ((code & ~CASE_BIT) === CLOSES) depthNow -= 1
-  }
-  return { depth, elements }
-}
 
 /** The checks of a body see a text in arguments: what it holds is measured here, before it is parsed. */
 function createArgumentsReader(): ReadArguments {
   let elementsLeft = ARGUMENTS_ELEMENTS_MAX
   return (text) => {
     if (text.trim() === '') return {}
-    const { depth, elements } = measureJson(text)
+    const { depth, elements } = measureJson(Buffer.from(text))
     elementsLeft -= elements
     if (elementsLeft < 0) throw new UnsupportedMember('messages', 'must have fewer elements in the arguments of calls')
     if (depth > ARGUMENTS_DEPTH_MAX) return undefined
