@@ -1,6 +1,6 @@
 import type { ChatMessage, ChatPart, ChatRequest, ChatTool } from './chat-request.ts'
 import { paramOf } from './fault.ts'
-import { measureJson } from './measure-json.ts'
+import { excessOf, jsonMax, measureJson } from './measure-json.ts'
 import { isRecord, listOf, memberOf, textOf } from './record.ts'
 import { UnsupportedMember } from './unsupported-member.ts'
 
@@ -244,21 +244,19 @@ function onlyText(content: ChatMessage['content'], path: Path): TextBlock[] {
 /** Reads the arguments of a call, which are text in a chat. Returns undefined where they are no JSON. */
 type ReadArguments = (text: string) => unknown
 
-/** Far above what functions take, and below what JSON.stringify does. */
-const ARGUMENTS_DEPTH_MAX = 500
-/** Of all calls of a request: in memory an empty array of three characters takes a hundred bytes. */
-const ARGUMENTS_ELEMENTS_MAX = 1_000_000
-const ARGUMENTS_RULE = `must be a JSON object, nested at most ${ARGUMENTS_DEPTH_MAX} deep`
+const ARGUMENTS_RULE = `must be a JSON object, nested at most ${jsonMax.depth} deep`
 
-/** The checks of a body see a text in arguments: what it holds is measured here, before it is parsed. */
+/** The checks of a body see a text in arguments: what it holds is measured here, before it is parsed, for all calls together. */
 function createArgumentsReader(): ReadArguments {
-  let elementsLeft = ARGUMENTS_ELEMENTS_MAX
+  const sum = { depth: 0, elements: 0, members: 0, membersOfOne: 0 }
   return (text) => {
     if (text.trim() === '') return {}
-    const { depth, elements } = measureJson(Buffer.from(text))
-    elementsLeft -= elements
-    if (elementsLeft < 0) throw new UnsupportedMember('messages', 'must have fewer elements in the arguments of calls')
-    if (depth > ARGUMENTS_DEPTH_MAX) return undefined
+    const { depth, elements, members, membersOfOne } = measureJson(Buffer.from(text))
+    sum.elements += elements
+    sum.members += members
+    if (excessOf({ ...sum, membersOfOne }))
+      throw new UnsupportedMember('messages', 'must have fewer elements in the arguments of calls')
+    if (depth > jsonMax.depth) return undefined
     try {
       return JSON.parse(text)
     } catch {

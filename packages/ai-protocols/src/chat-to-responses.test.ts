@@ -568,3 +568,18 @@ test('a stream becomes the response that its completion in one piece becomes', (
     { numRuns: 300 },
   )
 })
+
+test('a streamed response has a thousand items at most', () => {
+  const translator = createResponseEventTranslator(request, named())
+  const callOf = (index: number) => ({
+    choices: [
+      { index: 0, delta: { tool_calls: [{ index, id: `call_${index}`, function: { name: 'f', arguments: '{}' } }] } },
+    ],
+  })
+  for (let n = 0; n < 1_000; n++) expect(translator.pushChunk(callOf(n)).at(-1)?.type).not.toBe('response.failed')
+  const last = translator.pushChunk(callOf(1_000)).at(-1)
+  expect([last?.type, memberOf(memberOf(last?.['response'], 'error'), 'message')]).toEqual([
+    'response.failed',
+    'The upstream answered with more than 1000 items',
+  ])
+})

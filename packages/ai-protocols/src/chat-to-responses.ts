@@ -206,6 +206,9 @@ export function toResponse(
 /** An event of a streamed response. Its `type` is also the name of the event on the wire. */
 export type ResponseEvent = { type: string; sequence_number: number } & Record<string, unknown>
 
+/** Items of a streamed response, each of which is sent three times: many more than models make. */
+const ITEMS_MAX = 1_000
+
 /** Turns the events of a streamed chat completion into those of a response. */
 export interface ResponseEventTranslator {
   /** Takes the next event, `[DONE]` included, and returns what it becomes. Never throws; after the end it returns nothing. */
@@ -252,6 +255,7 @@ export function createResponseEventTranslator(
   let usage: Usage | undefined
   let serviceTier: string | undefined
   let lostArguments = false
+  let hasTooMany = false
   let openItem: MessageItem | ReasoningItem | undefined
   let events: ResponseEvent[] = []
 
@@ -273,6 +277,7 @@ export function createResponseEventTranslator(
   }
 
   function addItem(item: OutputItem): number {
+    if (output.length === ITEMS_MAX) hasTooMany = true
     output.push(item)
     const outputIndex = output.length - 1
     emit('response.output_item.added', { output_index: outputIndex, item: structuredClone(item) })
@@ -502,6 +507,7 @@ export function createResponseEventTranslator(
     }
     addChunk(chunk)
     if (lostArguments) fail('The upstream sent arguments of a call without its name')
+    else if (hasTooMany) fail(`The upstream answered with more than ${ITEMS_MAX} items`)
   }
 
   return {

@@ -1,5 +1,6 @@
 import { createResponseEventTranslator } from '@platform/ai-protocols/chat-to-responses'
-import { expect, test } from 'vitest'
+import { createChatChunkTranslator } from '@platform/ai-protocols/messages-to-chat'
+import { describe, expect, test } from 'vitest'
 import { BrokenStream, chatStream, FailedMidway, openStreamReader, responseStream } from './stream-reader.ts'
 
 const open = () => openStreamReader({ protocol: chatStream, dropsUsage: false })
@@ -7,6 +8,14 @@ const event = (value: object) => Buffer.from(`data: ${JSON.stringify(value)}\n\n
 const piece = (index: number, content: string, finish: string | null = null) =>
   event({ choices: [{ index, delta: { content }, finish_reason: finish }] })
 const usage = event({ choices: [], usage: { prompt_tokens: 3, completion_tokens: 7 } })
+
+/** A reader of chunks for a caller of /responses. */
+const openTranslated = () => {
+  const names = { id: 'resp_1', createdAt: 1, newItemId: (prefix: string) => `${prefix}_1` }
+  const translator = createResponseEventTranslator({ model: 'm', input: 'x' }, names)
+  const target = { push: (chunk: unknown) => translator.pushChunk(chunk), end: () => translator.end() }
+  return openStreamReader({ protocol: responseStream, target, dropsUsage: false })
+}
 
 test('a stream that ends before each of its choices did was cut', () => {
   const cut = open()
@@ -56,11 +65,50 @@ test.each([
 })
 
 test('an event that is deep and not large is passed on, as itself and translated', () => {
-  const deep = Buffer.from(`data: {"choices":[],"x":${'['.repeat(200_000)}${']'.repeat(200_000)}}\n\n`)
+  const deep = Buffer.from(`data: {"choices":[],"x":${'['.repeat(20_000)}${']'.repeat(20_000)}}\n\n`)
   expect(open().push(deep)).toEqual(deep)
-  const names = { id: 'resp_1', createdAt: 1, newItemId: (prefix: string) => `${prefix}_1` }
-  const translator = createResponseEventTranslator({ model: 'm', input: 'x' }, names)
-  const target = { push: (chunk: unknown) => translator.pushChunk(chunk), end: () => translator.end() }
-  const translated = openStreamReader({ protocol: responseStream, target, dropsUsage: false })
+  const translated = openTranslated()
   expect(translated.push(deep)?.toString()).toMatch(/^event: response.created\n/)
+})
+
+describe('a stream of chunks that is done', () => {
+  const done = Buffer.from('data: [DONE]\n\n')
+  const created = event({ type: 'response.created', response: { id: 'resp_1' } })
+  test('without any choice is broken, and without the reason of a choice is not', () => {
+    expect(() => open().push(done)).toThrow(BrokenStream)
+    const reader = open()
+    reader.push(piece(0, 'a'))
+    expect(reader.push(done)).toEqual(done)
+  })
+
+  test('ends no answer of typed events, nor one of a provider that speaks no chat', () => {
+    const responses = openStreamReader({ protocol: responseStream, dropsUsage: false })
+    responses.push(created)
+    expect(() => responses.push(done)).toThrow(BrokenStream)
+    const source = createChatChunkTranslator({ id: 'c', created: 1, model: 'm', includeUsage: true })
+    expect(() => openStreamReader({ protocol: chatStream, source, dropsUsage: false }).push(done)).toThrow(BrokenStream)
+  })
+})
+
+describe('a response that is made of a chat', () => {
+  const caught = (work: () => unknown): unknown => {
+    try {
+      return work()
+    } catch (error) {
+      return error
+    }
+  }
+
+  test('has a bound, since its last events repeat it', () => {
+    const reader = openTranslated()
+    const mebibyte = piece(0, 'x'.repeat(1_048_576))
+    for (let n = 0; n < 8; n++) reader.push(mebibyte)
+    expect(() => reader.push(mebibyte)).toThrow('The answer is too large')
+  })
+
+  test('fails behind the events that came before', () => {
+    const failure = caught(() => openTranslated().push(Buffer.from('data: [DONE]\n\n')))
+    expect(failure).toBeInstanceOf(FailedMidway)
+    expect((failure as FailedMidway).before?.toString()).toMatch(/^event: response.created\n.*"sequence_number":0/)
+  })
 })

@@ -1,5 +1,5 @@
 import { listOf, textOf } from '@platform/ai-protocols/record'
-import { findExcess } from '../json-excess.ts'
+import { isExcessive } from './is-excessive.ts'
 import { createSseScanner, EventTooLarge, type SseEvent } from '@platform/ai-protocols/sse-scanner'
 import { chatChunkTextBytes, responseEventTextBytes } from '@platform/ai-protocols/text-bytes'
 import {
@@ -12,6 +12,8 @@ import {
 
 /** One event of a stream may be so large: a picture, in base64. */
 const EVENT_BYTES_MAX = 32 * 1_048_576
+/** Text of a stream that is kept for the caller's protocol, whose last events repeat it: many times what models put out. */
+const KEPT_TEXT_BYTES_MAX = 8 * 1_048_576
 
 /** The events of an operation's streams. */
 export interface StreamProtocol {
@@ -32,6 +34,10 @@ export interface StreamProtocol {
   write(event: Fields): string
   /** What a stream ends with, behind its last event. */
   ending: string
+  /** True where an answer consists of choices. */
+  hasChoices?: true
+  /** True where nothing but the last event ends an answer. */
+  endsTyped?: true
   /** The frame of a failure in the middle. place: how many events came before. */
   failure(error: { message: string; type: string; param: string | null; code: string | null }, place: number): string
 }
@@ -63,6 +69,7 @@ export const chatStream: StreamProtocol = {
   isFailure: ({ error }) => error != null,
   isLast: () => false,
   isUsageAlone: ({ choices, usage }) => usage != null && isEmptyArray(choices),
+  hasChoices: true,
   write: writeData,
   ending: DONE,
   failure: dataFailure,
@@ -79,6 +86,7 @@ export const responseStream: StreamProtocol = {
   isFailure: ({ type, error }) =>
     type === 'error' || type === 'response.failed' || (type === undefined && error != null),
   isLast: ({ type }) => responseEnds.has(String(type)),
+  endsTyped: true,
   idOf({ response }) {
     const { id } = fieldsOf(response)
     return typeof id === 'string' ? id : undefined
@@ -118,6 +126,14 @@ export class BrokenStream extends Error {
   constructor(message?: string, before?: Buffer) {
     super(message)
     this.before = before
+  }
+
+  /** The same failure, behind these bytes. */
+  behind(bytes: Buffer): BrokenStream {
+    const before = this.before ? Buffer.concat([bytes, this.before]) : bytes
+    return this instanceof FailedMidway
+      ? new FailedMidway(this.message, before)
+      : new BrokenStream(this.message, before)
   }
 }
 
@@ -188,6 +204,7 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
   function note(event: Fields): void {
     if (protocol.isFailure(event)) throw new FailedMidway('The provider failed')
     outputBytes += protocol.textBytesOf(event)
+    if (target && outputBytes > KEPT_TEXT_BYTES_MAX) throw new BrokenStream('The answer is too large')
     responseId ??= protocol.idOf?.(event)
     if (protocol.isLast(event)) {
       isOver = true
@@ -202,7 +219,7 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
   function scan(chunk: Uint8Array): SseEvent[] {
     try {
       const found = scanner.push(chunk)
-      if (found.some(({ bytes }) => findExcess(bytes) !== undefined)) throw new BrokenStream('An event is too large')
+      if (found.some(({ bytes }) => isExcessive(bytes))) throw new BrokenStream('An event is too large')
       return found
     } catch (error) {
       if (error instanceof EventTooLarge) throw new BrokenStream('An event is too large')
@@ -216,7 +233,11 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
     let text = ''
     for (const value of values) {
       const event = fieldsOf(value)
-      note(event)
+      try {
+        note(event)
+      } catch (error) {
+        throw error instanceof BrokenStream ? error.behind(Buffer.from(text)) : error
+      }
       if (isDropped(event)) continue
       events++
       text += protocol.write(event)
@@ -251,7 +272,11 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
     const { data, bytes } = event
     if (data === undefined || isOver) return undefined
     if (data === '[DONE]') {
-      if (source ?? target) return Buffer.from(finish())
+      // What speaks no chat ends by an event of its own, and so do typed events. Chunks may lack their reasons, but not their choices.
+      if (source) throw new BrokenStream('The stream ended early')
+      if (target) return Buffer.from(finish())
+      if (protocol.endsTyped === true || (protocol.hasChoices === true && !choices.haveBegun))
+        throw new BrokenStream('The stream ended early')
       isOver = true
       return bytes
     }
@@ -276,8 +301,7 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
           const piece = forward(event)
           if (piece) pieces.push(piece)
         } catch (error) {
-          if (!(error instanceof BrokenStream)) throw error
-          throw new (error instanceof FailedMidway ? FailedMidway : BrokenStream)(error.message, Buffer.concat(pieces))
+          throw error instanceof BrokenStream ? error.behind(Buffer.concat(pieces)) : error
         }
       }
       return pieces.length === 0 ? undefined : Buffer.concat(pieces)
@@ -336,6 +360,9 @@ function followChoices() {
         // Some providers send an empty reason with each chunk.
         if (reason != null && reason !== '') finished.add(index)
       }
+    },
+    get haveBegun() {
+      return begun.size > 0
     },
     /** True once each that began has said why it ended. */
     get areFinished() {

@@ -12,7 +12,7 @@ import { UnsupportedMember } from '@platform/ai-protocols/unsupported-member'
 import { type Usage, usageOfChat, usageOfResponse, usageOfTranscription } from '@platform/ai-protocols/usage'
 import { newId } from '@platform/runtime/new-id'
 import { AiError } from '@platform/errors/ai-error'
-import { findExcess } from '../json-excess.ts'
+import { isExcessive } from './is-excessive.ts'
 import type { SentForm } from '../requests/audio-form.ts'
 import type { ItemReference } from '../requests/item-references.ts'
 import { type Model, type Provider, routeName } from './model.ts'
@@ -94,7 +94,7 @@ export const urlAt = (baseUrl: URL | undefined, path: string): URL =>
 
 /** A document of JSON. Throws SyntaxError or TypeError for anything else: an answer that is no object is none. */
 function parseObject(body: Buffer): Fields {
-  if (findExcess(body) !== undefined) throw new TypeError('Too much')
+  if (isExcessive(body)) throw new TypeError('Too much')
   const value = JSON.parse(body.toString('utf8')) as unknown
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new TypeError('Not an object')
   return value as Fields

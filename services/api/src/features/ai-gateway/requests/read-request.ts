@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http'
+import { excessOf, jsonMax, measureJson } from '@platform/ai-protocols/measure-json'
 import { AiError } from '@platform/errors/ai-error'
 import { BadRequest, PayloadTooLarge, ValidationFailed } from '@platform/errors/api-error'
 import { inviteBody } from '@platform/service/http-server'
 import { mediaType } from '@platform/service/read-body'
 import { liftBodyLimit } from '../../../http/limit-body.ts'
-import { DEPTH_MAX, ELEMENTS_MAX, findExcess, LARGE_BYTES } from '../json-excess.ts'
 
 /** How long a body may be silent, and how long it may take altogether. */
 const SILENT_MS = 30_000
@@ -88,43 +88,26 @@ export function requireType(incoming: IncomingMessage, types: readonly string[])
 
 const invalidJson = (message: string) => new AiError(400, 'invalid_request_error', 'invalid_json', message)
 
-const tooDeep = () => invalidJson(`The body is nested more than ${DEPTH_MAX} deep`)
-
-/** Throws AiError for a body that is nested too deep or has too many elements. */
-function requireModest(body: Buffer): void {
-  const excess = findExcess(body)
-  if (excess === 'depth') throw tooDeep()
-  if (excess === 'elements') throw invalidJson(`The body has more than ${ELEMENTS_MAX} elements`)
-}
-
-/** True if JSON is nested deeper than that. */
-function isDeeper(value: unknown, depth: number): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  if (depth === 0) return true
-  if (Array.isArray(value)) {
-    for (const element of value) if (isDeeper(element, depth - 1)) return true
-    return false
-  }
-  // Of parsed JSON all members are its own. Object.values would take twice the time.
-  for (const name in value) if (isDeeper((value as Record<string, unknown>)[name], depth - 1)) return true
-  return false
+const excesses: Readonly<Record<keyof typeof jsonMax, string>> = {
+  depth: `is nested more than ${jsonMax.depth} deep`,
+  elements: `has more than ${jsonMax.elements} elements`,
+  members: `has more than ${jsonMax.members} members`,
+  membersOfOne: `has an object of more than ${jsonMax.membersOfOne} members`,
 }
 
 /** The value of a JSON body. Throws AiError with `invalid_json`. */
 export function parseJson(body: Buffer): unknown {
-  requireModest(body)
+  const excess = excessOf(measureJson(body))
+  if (excess) throw invalidJson(`The body ${excesses[excess]}`)
   let text: string
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(body)
   } catch {
     throw invalidJson('The body is not valid UTF-8')
   }
-  let value: unknown
   try {
-    value = JSON.parse(text)
+    return JSON.parse(text)
   } catch {
     throw invalidJson('The body is not valid JSON')
   }
-  if (body.length > 2 * DEPTH_MAX && body.length < LARGE_BYTES && isDeeper(value, DEPTH_MAX)) throw tooDeep()
-  return value
 }
