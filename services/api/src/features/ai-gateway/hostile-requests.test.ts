@@ -184,6 +184,34 @@ describe('bodies', () => {
     expect(oddityOf(await post('/videos', body, { 'idempotency-key': 'k' }))).toBeUndefined()
   })
 
+  // Names of members that differ are what takes longest to parse: a few megabytes of them took seconds.
+  const membersOf = (count: number, from = 0) =>
+    `{${Array.from({ length: count }, (_, n) => `"a${from + n}":1`).join(',')}}`
+  const objectsOf = (count: number, each: number) =>
+    `[${Array.from({ length: count }, (_, n) => membersOf(each, n * each)).join(',')}]`
+  test.each([
+    ['an object of more than 10000 members', membersOf(10_001)],
+    ['more than 100000 members', objectsOf(1_001, 100)],
+    ['more than 1000000 elements', `[${'1,'.repeat(1_000_001)}1]`],
+  ])('%s are refused, wherever they stand', async (what, value) => {
+    for (const [path, body] of [
+      ['/chat/completions', chat('local/echo', `,"x":${value}`)],
+      ['/chat/completions', chat('local/echo', `,"metadata":${value}`)],
+      ['/chat/completions', `{"model":"local/echo","messages":[{"role":"user","content":"x","x":${value}}]}`],
+      ['/responses', `{"model":"local/echo","input":"x","x":${value}}`],
+      ['/videos', `{"model":"local/echo-video","prompt":"x","x":${value}}`],
+    ] as const) {
+      const { status, body: answered } = await post(path, body)
+      const message = expect.stringContaining(what) as string
+      expect([status, answered]).toMatchObject([400, { error: { code: 'invalid_json', message } }])
+    }
+  })
+
+  test('so many members are taken', async () => {
+    expect((await post('/chat/completions', chat('local/echo', `,"x":${membersOf(10_000)}`))).status).toBe(200)
+    expect((await post('/chat/completions', chat('local/echo', `,"x":${objectsOf(990, 100)}`))).status).toBe(200)
+  })
+
   test('members of prototypes, members that are there twice and a byte order mark go to the provider as any other', async () => {
     const more =
       ',"__proto__":{"model":"mock/other","stream":true},"constructor":{"prototype":1},"temperature":2,"temperature":0'
@@ -196,6 +224,50 @@ describe('bodies', () => {
 })
 
 describe('members that a provider may take for others', () => {
+  const secret = 'http://169.254.169.254/'
+  const content = (part: object) => ({ messages: [{ role: 'user', content: [part] }] })
+  const input = (item: object) => ({ input: [item] })
+  test.each<[param: string, path: string, body: object]>([
+    [
+      'messages[0].content[0].image_url.URL',
+      '/chat/completions',
+      content({ type: 'image_url', image_url: { url: 'data:,x', URL: secret } }),
+    ],
+    [
+      'messages[0].content[0].Image_URL',
+      '/chat/completions',
+      content({ type: 'image_url', image_url: { url: 'data:,x' }, Image_URL: { url: secret } }),
+    ],
+    [
+      'messages[0].content[0].file.File_ID',
+      '/chat/completions',
+      content({ type: 'file', file: { file_data: 'data:,x', File_ID: 'file_1' } }),
+    ],
+    ['input[0].Image_URL', '/responses', input({ type: 'input_image', Image_URL: secret })],
+    ['input[0].ID', '/responses', input({ type: 'item_reference', ID: 'msg_of_others' })],
+    ['tools[0].Server_URL', '/responses', { input: 'x', tools: [{ type: 'mcp', Server_URL: secret }] }],
+    [
+      'tools[0].Vector_Store_IDs',
+      '/responses',
+      { input: 'x', tools: [{ type: 'file_search', Vector_Store_IDs: ['vs'] }] },
+    ],
+  ])('%s of %s', async (param, path, body) => {
+    const before = mock.ledger.length
+    const { status, body: answered } = await post(path, JSON.stringify({ ...body, model: 'compat/fine' }))
+    expect([status, answered]).toMatchObject([400, { error: { code: 'unsupported_parameter', param } }])
+    expect(mock.ledger).toHaveLength(before)
+  })
+
+  test('are none in schemas, headers of tools and notes', async () => {
+    const properties = { URL: { type: 'string' }, Model: { type: 'string' } }
+    const tools = [
+      { type: 'function', function: { name: 'f', parameters: { type: 'object', properties } } },
+      { type: 'mcp', headers: { Id: 'x' } },
+    ]
+    const body = { model: 'compat/fine', messages: [{ role: 'user', content: 'x' }], tools, metadata: { Model: 'x' } }
+    expect((await post('/chat/completions', JSON.stringify(body))).status).toBe(200)
+  })
+
   test.each(['Model', 'MODEL', 'mOdel', '\u017ftream', 'Max_Tokens', 'Tools', 'Conversation'])('%s', async (name) => {
     const before = mock.ledger.length
     const answered = await post(

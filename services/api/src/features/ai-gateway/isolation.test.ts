@@ -365,6 +365,12 @@ describe('a response that a provider keeps', () => {
     ['a reference', (id) => ({ type: 'item_reference', id })],
     ['reasoning without content', (id) => ({ type: 'reasoning', id, summary: [] })],
     ['reasoning with empty content', (id) => ({ type: 'reasoning', id, summary: [], encrypted_content: '' })],
+    [
+      'reasoning with content that says nothing',
+      (id) => ({ type: 'reasoning', id, encrypted_content: ' ', content: [{ type: 'reasoning_text', text: '' }] }),
+    ],
+    ['a reference with space', (id) => ({ type: ' item_reference', id, x: 1 })],
+    ['a picture of another type', (id) => ({ type: 'image_generation_call', id, result: {} })],
     ['a picture without content', (id) => ({ type: 'image_generation_call', id, status: 'completed', result: null })],
     ['a message without content', (id) => ({ role: 'assistant', id, content: [] })],
     ['any other item that is an id alone', (id) => ({ type: 'web_search_call', id, status: 'completed' })],

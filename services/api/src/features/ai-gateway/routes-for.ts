@@ -3,7 +3,7 @@ import { findProviderKeys } from '../ai-governance/provider-keys.ts'
 import type { Call } from './call.ts'
 import type { Model } from './providers/model.ts'
 import { chooseRoutes, type KeyedRoute, unknownModel } from './providers/choose-routes.ts'
-import { findUrlParam, unsupportedParameter } from './requests/inspect-request.ts'
+import { findOtherCase, findUrlParam, unsupportedParameter } from './requests/inspect-request.ts'
 import type { InferenceRequest } from './operations.ts'
 import type { Placement } from './place-call.ts'
 import { findItemReferences, type ItemReference } from './requests/item-references.ts'
@@ -32,47 +32,10 @@ async function providerOfPrevious(
   )
 }
 
-/** Members that the gateway looks at or sets. */
-const knownMembers = new Set([
-  'model',
-  'stream',
-  'stream_options',
-  'stream_format',
-  'n',
-  'store',
-  'background',
-  'callback_url',
-  'max_tokens',
-  'max_completion_tokens',
-  'max_output_tokens',
-  'service_tier',
-  'modalities',
-  'messages',
-  'input',
-  'prompt',
-  'conversation',
-  'previous_response_id',
-  'tools',
-  'tool_resources',
-  'instructions',
-  'image',
-  'images',
-  'frame_images',
-  'input_references',
-  'video',
-  'duration',
-  'seconds',
-  'file',
-  'response_format',
-])
-
 /** Members that would make somebody act later, or elsewhere, and those that are known in another case. */
 function refuseUnpassable({ body }: InferenceRequest): void {
-  for (const name of Object.keys(body)) {
-    // Servers in Go take Model for model, and the last of them counts: it would go past the price and every rule.
-    if (!knownMembers.has(name) && knownMembers.has(name.toUpperCase().toLowerCase()))
-      throw unsupportedParameter(name, `${name} is to be written in lower case`)
-  }
+  const otherCase = findOtherCase(body)
+  if (otherCase !== undefined) throw unsupportedParameter(otherCase, `${otherCase} is to be written in lower case`)
   if (body['background'] === true)
     throw unsupportedParameter('background', 'Answers are not made in the background here')
   if (body['callback_url'] != null)

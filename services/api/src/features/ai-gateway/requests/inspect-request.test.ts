@@ -75,6 +75,9 @@ describe('an address in a body', () => {
     ['input_references[0].image_url.url', '/videos', (url) => ({ prompt, input_references: [{ image_url: { url } }] })],
     ['video.uri', '/videos', (url) => ({ prompt, video: { uri: url } })],
     ['image_url', '/videos', (url) => ({ prompt, image_url: url })],
+    ['messages[0].content[0].image', '/chat/completions', (url) => messages({ type: 'image', image: url })],
+    ['messages[0].content[0].audio', '/chat/completions', (url) => messages({ type: 'audio', audio: url })],
+    ['messages[0].content[0].href', '/chat/completions', (url) => messages({ type: 'link', href: url })],
     [
       'messages[0].content[0].file.file_data',
       '/chat/completions',
@@ -102,7 +105,14 @@ describe('an address in a body', () => {
   })
 
   test.each(places)('%s of %s has no other scheme', async (param, path, bodyWith) => {
-    for (const url of [`${mock.elsewhere.origin}/x`, 'file:///etc/passwd', 'gs://bucket/x', 'FTP://x/y']) {
+    const spelled = [
+      ' http://169.254.169.254/',
+      '\thttp://x/',
+      'http:169.254.169.254',
+      '//169.254.169.254/',
+      '//[::1]/',
+    ]
+    for (const url of [`${mock.elsewhere.origin}/x`, 'file:///etc/passwd', 'gs://bucket/x', 'FTP://x/y', ...spelled]) {
       const { answer, sent } = await ask(path, { ...bodyWith(url), model: 'fetching/model' })
       expect([url, answer]).toMatchObject([url, unsupported(param)])
       expect(sent).toBeUndefined()
@@ -132,6 +142,13 @@ describe('an address in a body', () => {
       expect(sent?.body).toMatchObject(body)
     },
   )
+
+  test('is none in sound that begins with slashes in base64', async () => {
+    const part = { type: 'input_audio', input_audio: { data: '//uQxAAAAAAAAAAAAAAASW5mbwAAAA8AAAAC', format: 'mp3' } }
+    const { answer, sent } = await ask('/chat/completions', { ...messages(part), model: 'careful/model' })
+    expect(answer.status).toBe(200)
+    expect(sent?.body).toMatchObject(messages(part))
+  })
 
   test('of an image goes to Anthropic as an address, where it may', async () => {
     const url = 'https://pictures.example/cat.png'

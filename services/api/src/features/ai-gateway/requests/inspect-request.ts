@@ -1,13 +1,15 @@
 import { paramOf } from '@platform/ai-protocols/fault'
 import { AiError } from '@platform/errors/ai-error'
 
-/** Members in which pictures and videos stand: a text that looks like an address is one, whatever it is called. */
+/** Members of a body in which pictures and videos stand: a text in them that looks like an address is one, whatever it is called. */
 const MEDIA_MEMBERS = new Set(['image', 'images', 'frame_images', 'input_references', 'video'])
+/** Members anywhere whose text is an address if it looks like one. */
+const CONTENT_MEMBERS = new Set([...MEDIA_MEMBERS, 'audio', 'data', 'file', 'file_data', 'href', 'src'])
 /**
- * Members that hold schemas, whose properties may be called anything, the caller's own notes, and what earlier answers cited and
- * opened: nothing in them is fetched or looked up.
+ * Members that hold schemas, whose properties may be called anything, headers of tools, the caller's own notes, and what earlier
+ * answers cited and opened: nothing in them is fetched or looked up.
  */
-const PASSED_OVER = new Set(['parameters', 'input_schema', 'schema', 'metadata', 'annotations', 'action'])
+const PASSED_OVER = new Set(['parameters', 'input_schema', 'schema', 'headers', 'metadata', 'annotations', 'action'])
 
 type Fields = Readonly<Record<string, unknown>>
 const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null
@@ -44,16 +46,24 @@ function look(key: string | number, name: string, member: unknown, parent: Field
 const unsupportedUrl = (param: string): AiError =>
   new AiError(400, 'invalid_request_error', 'unsupported_url', 'Expected a data: URL or an https: address', { param })
 
-/** The beginning of an address, but of none that has the content in it. */
-const SCHEME = /^[a-z][a-z0-9+.-]*:\//i
+/** A scheme, behind what clients trim off. Base64 has no colon. */
+const SCHEME = /^[\0-\x20]*[a-z][a-z0-9+.-]*:/i
+/** An address without its scheme; sound in base64 also begins with slashes. */
+const HOST = /^[\0-\x20]*\/\/[^/]*[.:[]/
+const BEGINNING_LENGTH = 300
+
+function looksLikeAddress(text: string): boolean {
+  const beginning = text.slice(0, BEGINNING_LENGTH)
+  return SCHEME.test(beginning) || HOST.test(beginning)
+}
 
 /** True of a member that names an address: `url`, `image_url`, `file_uri` and their like, and content that is an address instead. */
-const isNamedAddress = (name: string, value: unknown): value is string =>
+const isAddress = (name: string, value: unknown): value is string =>
   typeof value === 'string' &&
-  (/(^|_)ur[il](\[\])?$/.test(name) || ((name === 'file_data' || name === 'data') && SCHEME.test(value)))
+  (/(^|_)ur[il](\[\])?$/.test(name) || (CONTENT_MEMBERS.has(name) && looksLikeAddress(value)))
 
-const looksLikeAddress = (name: string, value: unknown): value is string =>
-  isNamedAddress(name, value) || (typeof value === 'string' && SCHEME.test(value))
+const isAnyAddress = (name: string, value: unknown): value is string =>
+  isAddress(name, value) || (typeof value === 'string' && looksLikeAddress(value))
 
 /**
  * The first member that names an address which somebody would have to fetch; undefined where all content is in the body.
@@ -63,11 +73,11 @@ export function findUrlParam(body: Fields): string | undefined {
   let fetched: string | undefined
   for (const [member, value] of Object.entries(body)) {
     if (typeof value !== 'string' && !isFields(value)) continue
-    const isAddress = MEDIA_MEMBERS.has(member) ? looksLikeAddress : isNamedAddress
+    const isOne = MEDIA_MEMBERS.has(member) ? isAnyAddress : isAddress
     const part = { [member]: value }
-    const refused = findPath(part, (name, text) => isAddress(name, text) && !/^(data:|https:\/\/)/i.test(text))
+    const refused = findPath(part, (name, text) => isOne(name, text) && !/^(data:|https:\/\/)/i.test(text))
     if (refused) throw unsupportedUrl(paramOf(refused))
-    fetched ??= found(part, (name, text) => isAddress(name, text) && /^https:/i.test(text))
+    fetched ??= found(part, (name, text) => isOne(name, text) && /^https:/i.test(text))
   }
   return fetched
 }
@@ -76,6 +86,34 @@ function found(part: Fields, visit: Visit): string | undefined {
   const path = findPath(part, visit)
   return path && paramOf(path)
 }
+
+/** Members that the gateway looks at or sets, wherever they stand. */
+const knownMembers = new Set([
+  ...CONTENT_MEMBERS,
+  ...'model stream stream_options stream_format include_usage n store background callback_url service_tier modalities'.split(
+    ' ',
+  ),
+  ...'max_tokens max_completion_tokens max_output_tokens messages input prompt instructions tools tool_resources'.split(
+    ' ',
+  ),
+  ...'conversation previous_response_id duration seconds response_format'.split(' '),
+  ...'id type role content result encrypted_content container voice'.split(' '),
+  ...'file_id file_ids vector_store_ids container_id skill_id connector_id'.split(' '),
+])
+
+/** Letters that become others in lower case; the long s and the sign of Kelvin are among them. */
+const OTHER_CASE = /[^\0-@[-\x7f]/
+
+/**
+ * The first member that is known in another case. Servers in Go take Model for model, and the last of them counts: it would go past
+ * the price and every rule.
+ */
+export const findOtherCase = (body: Fields): string | undefined =>
+  found(body, (member, _, parent) => {
+    if (Array.isArray(parent) || !OTHER_CASE.test(member)) return false
+    const lower = member.toUpperCase().toLowerCase()
+    return knownMembers.has(lower) || /(^|_)ur[il]$/.test(lower)
+  })
 
 const ACCOUNT_MEMBERS = new Set([
   'file_id',

@@ -21,14 +21,18 @@ const contentMembers: Readonly<Record<string, readonly string[]>> = {
 }
 const NO_CONTENT = new Set(['id', 'type', 'status'])
 
-const isEmpty = (value: unknown): boolean =>
-  value == null || value === '' || (Array.isArray(value) && value.length === 0)
+/** True of a text that says something, and of a part or an array that holds one. */
+function hasText(value: unknown): boolean {
+  if (typeof value === 'string') return value.trim() !== ''
+  if (Array.isArray(value)) return value.some(hasText)
+  return isRecord(value) && Object.entries(value).some(([name, member]) => name !== 'type' && hasText(member))
+}
 
 function isReference(item: Readonly<Record<string, unknown>>): boolean {
-  const type = textOf(item, 'type') ?? 'message'
+  const type = (textOf(item, 'type') ?? 'message').trim()
   if (type === 'item_reference') return true
   const members = Object.hasOwn(contentMembers, type) ? contentMembers[type] : undefined
-  if (members) return members.every((name) => isEmpty(item[name]))
+  if (members) return !members.some((name) => hasText(item[name]))
   return Object.keys(item).every((name) => NO_CONTENT.has(name))
 }
 
