@@ -27,3 +27,32 @@ export function createByteBudget(max: number, perCallerMax: number): ByteBudget 
     },
   }
 }
+
+/** Bytes of one body. */
+export interface HeldBytes {
+  /** Counts more of them. Throws Unavailable where they are too many; then none is held any more. */
+  take(bytes: number): void
+  /** Gives all of them back. Safe to repeat. */
+  release(): void
+}
+
+export function holdBytes(budget: ByteBudget, callerId: string): HeldBytes {
+  let held = 0
+  const release = () => {
+    budget.give(callerId, held)
+    held = 0
+  }
+  return {
+    take(bytes) {
+      try {
+        budget.take(callerId, bytes)
+      } catch (error) {
+        // At once: of bodies that are too many together, the others have room by then.
+        release()
+        throw error
+      }
+      held += bytes
+    },
+    release,
+  }
+}

@@ -6,6 +6,7 @@ import { checkSpeechRequest } from '@platform/ai-protocols/speech-request'
 import { requestTextBytes } from '@platform/ai-protocols/text-bytes'
 import type { Call } from '../call.ts'
 import type { AnswerKind, InferenceRequest } from '../operations.ts'
+import { type HeldBytes, holdBytes } from './byte-budget.ts'
 import { parseJson, receiveBody, requireType } from './read-request.ts'
 
 export const BODY_BYTES_MAX = 32 * 1_048_576
@@ -59,28 +60,22 @@ export async function reading(
   }
 }
 
-/** Holds the memory of a body for its caller, once at most given back. */
-export function holdMemory({ actor, exchange: { deps } }: Call) {
-  const callerId = actor.kind === 'user' ? actor.userId : actor.keyId
-  let held = 0
-  return {
-    take(bytes: number) {
-      deps.ai.bodies.take(callerId, bytes)
-      held += bytes
-    },
-    release() {
-      deps.ai.bodies.give(callerId, held)
-      held = 0
-    },
-  }
+/** Holds the memory of a body for its caller. */
+export function holdMemory({ actor, exchange: { deps } }: Call): HeldBytes {
+  return holdBytes(deps.ai.bodies, actor.kind === 'user' ? actor.userId : actor.keyId)
 }
 
 export async function readJsonBody(call: Call, take: (bytes: number) => void, bytesMax: number): Promise<Fields> {
   const { incoming } = call.exchange
   const chunks: Buffer[] = []
   await receiveBody(incoming, bytesMax, (chunk) => {
-    take(chunk.length)
-    chunks.push(chunk)
+    try {
+      take(chunk.length)
+      chunks.push(chunk)
+    } catch (error) {
+      chunks.length = 0
+      throw error
+    }
   })
   // Size first, then type (D18).
   requireType(incoming, ['application/json'])
