@@ -1,5 +1,6 @@
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import OpenAI, {
+  APIError,
   AuthenticationError,
   type ClientOptions,
   NotFoundError,
@@ -220,6 +221,16 @@ test('failures are those of the client, with the id of the request', async () =>
     const events = await usageOf(platform, ana.organizationId)
     expect(events.find(({ id }) => id === requestID)).toMatchObject({ status: 'error', usageSource: 'none' })
   }
+})
+
+test('a file and a chat that are too large are refused as such, once they are sent', async () => {
+  const large = 'x'.repeat(33 * 1_048_576)
+  const file = await toFile(Buffer.from(large), 'long.wav', { type: 'audio/wav' })
+  const tooLarge = { status: 413, code: 'request_too_large', type: 'invalid_request_error' }
+  const transcribed = openai.audio.transcriptions.create({ model: 'local/echo-transcribe', file })
+  expect(await failureOf(transcribed, APIError)).toMatchObject(tooLarge)
+  const chatted = openai.chat.completions.create({ model, messages: [{ role: 'user', content: large }] })
+  expect(await failureOf(chatted, APIError)).toMatchObject(tooLarge)
 })
 
 test('an answer has the id of its usage event', async () => {

@@ -135,7 +135,21 @@ describe('memory of JSON bodies is given back', () => {
     ],
     ['half a chunk and reset', [json, 'Transfer-Encoding: chunked'], ['ffffff\r\n', large], { leave: 'reset' }, 0],
     ['of a broken chunk', [json, 'Transfer-Encoding: chunked'], [chunked(large), 'zz\r\n'], {}, 400],
-    ['over-long by its header', [json, `Content-Length: ${33 * MIB}`], [], {}, 413],
+    ['far over-long by its header', [json, `Content-Length: ${200 * MIB}`], [], {}, 413],
+    [
+      'over-long by its header',
+      [json, `Content-Length: ${33 * MIB}`],
+      Array<Buffer>(33).fill(Buffer.alloc(MIB)),
+      {},
+      413,
+    ],
+    [
+      'over-long, of a client that asks first',
+      [json, `Content-Length: ${33 * MIB}`, 'Expect: 100-continue'],
+      [],
+      {},
+      413,
+    ],
     [
       'over-long in chunks',
       [json, 'Transfer-Encoding: chunked'],

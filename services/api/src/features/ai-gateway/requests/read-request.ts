@@ -24,16 +24,26 @@ export function requireSize({ headers }: IncomingMessage, bytesMax: number): voi
 const bodyTooSlow = () =>
   new AiError(408, 'invalid_request_error', 'request_timeout', 'The body did not arrive in time', closing)
 
+/** So much of a body that was refused is still read: clients that find the connection closed while they send do not see why. */
+const DISCARDED_BYTES_MAX = 96 * 1_048_576
+const DISCARDED_MS = 10_000
+/** A client that sends nothing for so long waits for the answer. */
+const DISCARDED_SILENT_MS = 500
+
 /**
  * Hands over a body chunk by chunk, within the time that bodies of the AI gateway have. Throws what `onChunk` throws, AiError
- * for a body that is too large or too slow, and BadRequest where the client leaves in the middle of it.
+ * for a body that is too large or too slow, and BadRequest where the client leaves in the middle of it. What is left of a body that is
+ * refused is read first, within bounds.
  */
 export async function receiveBody(
   incoming: IncomingMessage,
   bytesMax: number,
   onChunk: (chunk: Buffer) => void,
 ): Promise<void> {
-  requireSize(incoming, bytesMax)
+  const announced = Number(incoming.headers['content-length'] ?? 0)
+  // Who asks first, or has too much left, is refused at once.
+  if (incoming.headers.expect !== undefined || announced > bytesMax + DISCARDED_BYTES_MAX)
+    requireSize(incoming, bytesMax)
   liftBodyLimit(incoming)
   inviteBody(incoming)
   if (incoming.complete && !incoming.readableFlowing) {
@@ -47,31 +57,41 @@ export async function receiveBody(
   }
   await new Promise<void>((resolve, reject) => {
     let length = 0
+    let refusal: Error | undefined
     const silence = setTimeout(() => end(bodyTooSlow()), SILENT_MS)
     const limit = setTimeout(() => end(bodyTooSlow()), BODY_MS)
-    const end = (failure?: Error) => {
-      clearTimeout(silence)
-      clearTimeout(limit)
-      incoming.off('data', take).off('end', end).off('error', leave).off('close', leave).pause()
+    let discarding: NodeJS.Timeout | undefined
+    let quiet: NodeJS.Timeout | undefined
+    const end = (failure = refusal) => {
+      for (const timer of [silence, limit, discarding, quiet]) clearTimeout(timer)
+      incoming.off('data', take).off('end', finish).off('error', leave).off('close', leave).pause()
       if (failure) reject(failure)
       else resolve()
     }
-    const leave = () => end(new BadRequest('The body ended early'))
+    const finish = () => end()
+    const leave = () => end(refusal ?? new BadRequest('The body ended early'))
+    const refuse = (error: Error) => {
+      refusal = error
+      discarding = setTimeout(finish, DISCARDED_MS)
+      quiet = setTimeout(finish, DISCARDED_SILENT_MS)
+    }
     const take = (chunk: Buffer) => {
       silence.refresh()
       length += chunk.length
+      if (refusal) {
+        quiet?.refresh()
+        if (length > bytesMax + DISCARDED_BYTES_MAX) finish()
+        return
+      }
       try {
         if (length > bytesMax) throw requestTooLarge(bytesMax)
         onChunk(chunk)
       } catch (error) {
-        end(error as Error)
+        refuse(error as Error)
       }
     }
-    incoming
-      .on('data', take)
-      .once('end', () => end())
-      .once('error', leave)
-      .once('close', leave)
+    if (announced > bytesMax) refuse(requestTooLarge(bytesMax))
+    incoming.on('data', take).once('end', finish).once('error', leave).once('close', leave)
   })
 }
 

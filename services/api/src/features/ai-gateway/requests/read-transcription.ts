@@ -86,7 +86,8 @@ export const readTranscription: ReadRequest = (call) => {
       if (fault) throw invalidBody(fault)
       return withAudio(body, asFields(body), decodedAudio(body))
     }
-    requireSize(incoming, BODY_BYTES_MAX)
+    // Size first, then type (D18). The size of a form is looked at as it comes.
+    if (mediaType(incoming) !== 'multipart/form-data') requireSize(incoming, BODY_BYTES_MAX)
     requireType(incoming, types)
     const form = await readAudioForm(incoming, BODY_BYTES_MAX, take)
     file = form.file
