@@ -4,7 +4,7 @@ import type { ApiScope } from '@platform/auth/scopes'
 import { Forbidden, NotFound } from '@platform/errors/api-error'
 import { type Actor, type Deps, type FunctionActor, grants, type UserActor } from '../deps.ts'
 import { answerWithEtag } from './conditional.ts'
-import { failureResponses } from './error-schemas.ts'
+import { failureResponses, headersBelow } from './error-schemas.ts'
 import { authenticate, DEADLINE_MS, type Exchange, type Reply, type Sent } from './exchange.ts'
 import type { PathParam } from './fields.ts'
 import { createOnce, readIdempotencyKey } from './idempotency.ts'
@@ -218,6 +218,7 @@ export function endpoint<
       [status]: schema
         ? {
             description: status === 201 ? 'Created' : 'OK',
+            ...(path.startsWith('/ai/v1/') && { headers: headersBelow(path) }),
             content: { [isStream ? eventStreamType : 'application/json']: { schema } },
           }
         : { description: 'Done; nothing to return' },

@@ -81,6 +81,9 @@ const headers: Record<number, Record<string, ReturnType<typeof header>>> = {
   401: { 'WWW-Authenticate': header('Bearer challenge that names invalid_token') },
   429: { 'Retry-After': header('60: a full window; absent where waiting does not help') },
 }
+/** Headers of every answer below a path. */
+export const headersBelow = (path: string): Record<string, ReturnType<typeof header>> =>
+  path.startsWith('/ai/v1/') ? { 'X-Service-Request-Id': header('The id of this request.') } : {}
 const bodies: Record<number, z.ZodType> = { 422: ValidationBody, 429: ThrottleBody }
 
 /** The documented failures of an operation, by status (A §7); below /ai/v1 they nest (D21). */
@@ -92,7 +95,7 @@ export function failureResponses(statuses: readonly number[], path: string): Rou
       status,
       {
         description: descriptions[status] ?? 'Failure',
-        ...(headers[status] && { headers: headers[status] }),
+        ...((isAi || headers[status]) && { headers: { ...headersBelow(path), ...headers[status] } }),
         content: {
           'application/json': isAi
             ? { schema: AiErrorBody }

@@ -2,7 +2,7 @@ import { createRoute, z } from '@hono/zod-openapi'
 import type { ApiScope } from '@platform/auth/scopes'
 import type { Actor } from '../deps.ts'
 import { admit, type Endpoint, type Method, readParams } from './endpoint.ts'
-import { failureResponses } from './error-schemas.ts'
+import { failureResponses, headersBelow } from './error-schemas.ts'
 import type { Exchange, Reply, Sent } from './exchange.ts'
 import type { PathParam } from './fields.ts'
 
@@ -22,7 +22,7 @@ interface UpstreamSpec<P extends Record<string, PathParam>> {
   /** Request headers that the operation reads. */
   headers: z.ZodObject
   body?: Content
-  returns: { status: 200 | 202; content: Content; headers?: Record<string, { description: string }> }
+  returns: { status: 200 | 202; content: Content; headers?: ReturnType<typeof headersBelow> }
   /** Statuses beyond 401, 403, 429, 500, 503 and, with a body, 408. */
   fails: readonly (400 | 404 | 409 | 413 | 422)[]
   /** Reads the request and answers it, on the raw response or with a reply. */
@@ -56,10 +56,7 @@ export function upstreamEndpoint<P extends Record<string, PathParam> = Record<st
     responses: {
       [status]: {
         description: status === 202 ? 'Accepted' : 'OK',
-        headers: {
-          'X-Service-Request-Id': { description: 'The id of this request.', schema: { type: 'string' as const } },
-          ...headers,
-        },
+        headers: { ...headersBelow(path), ...headers },
         content,
       },
       ...failureResponses([401, 403, 429, 500, 503, ...(spec.body ? [408] : []), ...spec.fails], path),

@@ -105,7 +105,16 @@ export const aiGatewayEndpoints = [
     description: `A job. Ask for it until its status is \`completed\`; then its \`video.url\` has the bytes, to whoever may see the job. The job and its video expire after 24 hours; the expired job can be read for another day. ${errors}`,
     headers: z.object({ ...inferenceHeaders.shape, 'Idempotency-Key': shapes.IdempotencyKey }),
     body: { 'application/json': { schema: shapes.VideoRequest } },
-    returns: { status: 202, content: { 'application/json': { schema: shapes.VideoJob } } },
+    returns: {
+      status: 202,
+      content: { 'application/json': { schema: shapes.VideoJob } },
+      headers: {
+        'Idempotency-Replayed': {
+          description: 'true where the job was started by an earlier request under the same key.',
+          schema: { type: 'string' },
+        },
+      },
+    },
     fails: [...failures, 409],
     answer: (on) => createVideo(on),
   }),

@@ -91,7 +91,9 @@ export const ChatCompletion = z
 export const ResponsesRequest = z
   .looseObject({
     model,
-    input: anything.openapi({ description: 'Text, or an array of items.' }),
+    input: anything.openapi({
+      description: 'Text, or an array of items. Needed unless a response, conversation or prompt is continued.',
+    }),
     stream: z.boolean().optional(),
     max_output_tokens: z.number().int().min(1).optional(),
     previous_response_id: z.string().optional(),
