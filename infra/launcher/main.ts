@@ -6,6 +6,7 @@ import { flushCompileCache } from 'node:module'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
+import { readAiVariables } from './ai-variables.ts'
 import { clients } from './clients.ts'
 import { readLauncherConfig } from './config.ts'
 import { holdDataFolder } from './data-folder.ts'
@@ -99,6 +100,7 @@ async function start(): Promise<void> {
     logLevel,
     functions: { ...functions, ...walls.functions, folder: functionsFolder },
     buildEgress: walls.builds.egress,
+    aiVariables: readAiVariables(env, repository),
     ...secrets,
   })
 
@@ -162,6 +164,7 @@ function describeEnvironments({
   logLevel,
   functions,
   buildEgress,
+  aiVariables,
   masterKeys,
   databasePasswords,
 }: {
@@ -173,6 +176,7 @@ function describeEnvironments({
   logLevel: string
   functions: Pick<FunctionWalls, 'sandbox' | 'egress'> & { folder: string; variables: Record<string, string> }
   buildEgress: string
+  aiVariables: Record<string, string>
   masterKeys: string
   databasePasswords: { api: string; idp: string }
 }): { idp: Record<string, string>; api: Record<string, string> } {
@@ -197,6 +201,7 @@ function describeEnvironments({
       MAIL_URL: pathToFileURL(join(dataFolder, 'mail')).href,
     },
     api: {
+      ...aiVariables,
       ...both,
       PUBLIC_URL: urls.baseUrl,
       PORT: String(ports.api),
