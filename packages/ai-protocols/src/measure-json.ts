@@ -25,7 +25,8 @@ export function measureJson(json: Uint8Array): JsonMeasure {
   /** Of the objects that are open. */
   const counts: number[] = []
   for (let n = 0; n < json.length; n++) {
-    switch (json[n]) {
+    const byte = json[n] as number
+    switch (byte) {
       case QUOTE:
         while (++n < json.length && json[n] !== QUOTE) if (json[n] === BACKSLASH) n++
         break
@@ -41,7 +42,7 @@ export function measureJson(json: Uint8Array): JsonMeasure {
       }
       case OPENS_OBJECT:
       case OPENS_ARRAY:
-        if (json[n] === OPENS_OBJECT) counts.push(0)
+        if (byte === OPENS_OBJECT) counts.push(0)
         elements++
         if (++depthNow > depth) depth = depthNow
         if (depth > DEPTH_MEASURED_MAX) return { depth, elements, members, membersOfOne }
