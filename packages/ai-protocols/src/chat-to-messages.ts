@@ -178,7 +178,7 @@ function toDocumentBlock(part: ChatPart, path: Path): DocumentBlock {
   const file = part['file']
   const title = textOf(file, 'filename')
   const data = textOf(file, 'file_data') ?? ''
-  // Clients also send bare base64, whose type only the name tells. An address or another kind of URL is none.
+  // Clients also send bare base64, whose type only the name tells. Text with a scheme is not base64.
   const isBare = data !== '' && !SCHEME.test(data) && title?.toLowerCase().endsWith('.pdf') === true
   const encoded = readDataUrl(data) ?? (isBare ? { type: 'application/pdf', data } : undefined)
   const named = title === undefined || title === '' ? {} : { title }

@@ -18,7 +18,7 @@ export interface JsonMeasure {
 /**
  * Measures JSON without parsing it, since a few megabytes can take seconds and hundreds of megabytes to be parsed: names of members
  * that differ are what costs most, an empty array of three bytes takes fifty to a hundred in memory, and depth overflows the stack of
- * whoever walks through the value. Of bytes that are no JSON the figures mean nothing.
+ * whoever walks through the value. If the bytes are not JSON, the figures mean nothing.
  */
 export function measureJson(json: Uint8Array): JsonMeasure {
   let [depth, depthNow, elements, members, membersOfOne] = [0, 0, 0, 0, 0]
@@ -68,7 +68,7 @@ export const jsonMax: Readonly<JsonMeasure> = {
 }
 
 /** What of JSON there is too much of; undefined: of nothing. */
-export function excessOf(measure: JsonMeasure): keyof JsonMeasure | undefined {
+export function excessOf(measure: JsonMeasure, max: Readonly<JsonMeasure> = jsonMax): keyof JsonMeasure | undefined {
   const names = ['depth', 'elements', 'members', 'membersOfOne'] as const
-  return names.find((name) => measure[name] > jsonMax[name])
+  return names.find((name) => measure[name] > max[name])
 }

@@ -194,3 +194,18 @@ test('names that no column holds leave an event, cut and made storable', async (
   const event = await usageEventOf(platform, answered.headers['x-service-request-id'])
   expect(event).toMatchObject({ status: 'error', modelRequested: expect.stringMatching(/^\ufffd\ufffdm{253}$/) })
 })
+
+test('the log probabilities of a long answer are passed on, though they have more members than a body may', async () => {
+  const entry = { token: 'word', logprob: -0.125, bytes: [119, 111, 114, 100] }
+  const token = { ...entry, top_logprobs: Array.from({ length: 20 }, () => entry) }
+  const choice = {
+    index: 0,
+    message: { role: 'assistant', content: 'x' },
+    logprobs: { content: Array.from({ length: 4_000 }, () => token) },
+    finish_reason: 'stop',
+  }
+  const answer = Buffer.from(JSON.stringify({ id: 'c', object: 'chat.completion', choices: [choice] }))
+  provider.say(answer)
+  const { status, bytes } = await askAi(platform, owner.token, '/chat/completions', chatOf('dear', { logprobs: true }))
+  expect([status, bytes.equals(answer)]).toEqual([200, true])
+})

@@ -17,6 +17,14 @@ const openTranslated = () => {
   return openStreamReader({ protocol: responseStream, target, dropsUsage: false })
 }
 
+const caught = (work: () => unknown): unknown => {
+  try {
+    return work()
+  } catch (error) {
+    return error
+  }
+}
+
 test('a stream that ends before each of its choices did was cut', () => {
   const cut = open()
   for (const bytes of [piece(0, 'a'), piece(1, 'b'), piece(0, '', 'stop')]) cut.push(bytes)
@@ -40,15 +48,9 @@ test('usage is final once the text has ended, and not what is told on the way', 
 
 test('a failure that the provider tells of is another than an event that cannot be read', () => {
   expect(() => open().push(event({ error: { message: 'Overloaded' } }))).toThrow(FailedMidway)
-  const caught = (() => {
-    try {
-      return open().push(Buffer.from('data: {"choices":\n\n'))
-    } catch (error) {
-      return error
-    }
-  })()
-  expect(caught).toBeInstanceOf(BrokenStream)
-  expect(caught).not.toBeInstanceOf(FailedMidway)
+  const unreadable = caught(() => open().push(Buffer.from('data: {"choices":\n\n')))
+  expect(unreadable).toBeInstanceOf(BrokenStream)
+  expect(unreadable).not.toBeInstanceOf(FailedMidway)
 })
 
 test('an empty reason, which some send with each chunk, ends no choice', () => {
@@ -58,10 +60,15 @@ test('an empty reason, which some send with each chunk, ends no choice', () => {
 })
 
 test.each([
-  ['many elements', `[${'[],'.repeat(1_000_000)}[]]`],
+  ['many elements', `[${'[],'.repeat(5_000_000)}[]]`],
   ['great depth', `${'['.repeat(600_000)}${']'.repeat(600_000)}`],
 ])('an event of %s is refused before it is parsed', (_, json) => {
-  expect(() => open().push(Buffer.from(`data: {"choices":[],"x":${json}}\n\n`))).toThrow('An event is too large')
+  const first = piece(0, 'a').toString()
+  const failure = caught(() => open().push(Buffer.from(`${first}data: {"choices":[],"x":${json}}\n\n`)))
+  expect(failure).toBeInstanceOf(BrokenStream)
+  const { message, before } = failure as BrokenStream
+  // What came before it in the same chunk still reaches the caller.
+  expect([message, before?.toString()]).toEqual(['An event is too large', first])
 })
 
 test('an event that is deep and not large is passed on, as itself and translated', () => {
@@ -91,14 +98,6 @@ describe('a stream of chunks that is done', () => {
 })
 
 describe('a response that is made of a chat', () => {
-  const caught = (work: () => unknown): unknown => {
-    try {
-      return work()
-    } catch (error) {
-      return error
-    }
-  }
-
   test('has a bound, since its last events repeat it', () => {
     const reader = openTranslated()
     const mebibyte = piece(0, 'x'.repeat(1_048_576))

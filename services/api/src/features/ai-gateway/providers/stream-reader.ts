@@ -36,7 +36,7 @@ export interface StreamProtocol {
   ending: string
   /** True where an answer consists of choices. */
   hasChoices?: true
-  /** True where nothing but the last event ends an answer. */
+  /** True where an answer ends with its last event only. */
   endsTyped?: true
   /** The frame of a failure in the middle. place: how many events came before. */
   failure(error: { message: string; type: string; param: string | null; code: string | null }, place: number): string
@@ -218,9 +218,7 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
   }
   function scan(chunk: Uint8Array): SseEvent[] {
     try {
-      const found = scanner.push(chunk)
-      if (found.some(({ bytes }) => isExcessive(bytes))) throw new BrokenStream('An event is too large')
-      return found
+      return scanner.push(chunk)
     } catch (error) {
       if (error instanceof EventTooLarge) throw new BrokenStream('An event is too large')
       throw error
@@ -271,6 +269,7 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
   function forward(event: SseEvent): Buffer | undefined {
     const { data, bytes } = event
     if (data === undefined || isOver) return undefined
+    if (isExcessive(bytes)) throw new BrokenStream('An event is too large')
     if (data === '[DONE]') {
       // What speaks no chat ends by an event of its own, and so do typed events. Chunks may lack their reasons, but not their choices.
       if (source) throw new BrokenStream('The stream ended early')
