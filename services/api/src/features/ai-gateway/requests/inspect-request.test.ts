@@ -111,6 +111,8 @@ describe('an address in a body', () => {
       'http:169.254.169.254',
       '//169.254.169.254/',
       '//[::1]/',
+      'ht\ntp://x/',
+      'http:\n//x/',
     ]
     for (const url of [`${mock.elsewhere.origin}/x`, 'file:///etc/passwd', 'gs://bucket/x', 'FTP://x/y', ...spelled]) {
       const { answer, sent } = await ask(path, { ...bodyWith(url), model: 'fetching/model' })
@@ -142,6 +144,13 @@ describe('an address in a body', () => {
       expect(sent?.body).toMatchObject(body)
     },
   )
+
+  test('is none in a sentence with a colon', async () => {
+    const body = messages({ type: 'audio', audio: 'Note: a bell' })
+    const { answer, sent } = await ask('/chat/completions', { ...body, model: 'careful/model' })
+    expect(answer.status).toBe(200)
+    expect(sent?.body).toMatchObject(body)
+  })
 
   test('is none in sound that begins with slashes in base64', async () => {
     const part = { type: 'input_audio', input_audio: { data: '//uQxAAAAAAAAAAAAAAASW5mbwAAAA8AAAAC', format: 'mp3' } }

@@ -46,14 +46,15 @@ function look(key: string | number, name: string, member: unknown, parent: Field
 const unsupportedUrl = (param: string): AiError =>
   new AiError(400, 'invalid_request_error', 'unsupported_url', 'Expected a data: URL or an https: address', { param })
 
-/** A scheme, behind what clients trim off. Base64 has no colon. */
-const SCHEME = /^[\0-\x20]*[a-z][a-z0-9+.-]*:/i
+/** A scheme, behind what clients trim off. Base64 has no colon; behind that of a sentence there is a space, which no address has. */
+const SCHEME = /^[\0-\x20]*[a-z][a-z0-9+.-]*:(?! )/i
 /** An address without its scheme; sound in base64 also begins with slashes. */
 const HOST = /^[\0-\x20]*\/\/[^/]*[.:[]/
 const BEGINNING_LENGTH = 300
 
 function looksLikeAddress(text: string): boolean {
-  const beginning = text.slice(0, BEGINNING_LENGTH)
+  // Clients leave tabs and ends of lines out, wherever they stand (WHATWG URL).
+  const beginning = text.slice(0, BEGINNING_LENGTH).replaceAll(/[\t\n\r]/g, '')
   return SCHEME.test(beginning) || HOST.test(beginning)
 }
 
@@ -90,15 +91,10 @@ function found(part: Fields, visit: Visit): string | undefined {
 /** Members that the gateway looks at or sets, wherever they stand. */
 const knownMembers = new Set([
   ...CONTENT_MEMBERS,
-  ...'model stream stream_options stream_format include_usage n store background callback_url service_tier modalities'.split(
-    ' ',
-  ),
-  ...'max_tokens max_completion_tokens max_output_tokens messages input prompt instructions tools tool_resources'.split(
-    ' ',
-  ),
-  ...'conversation previous_response_id duration seconds response_format'.split(' '),
-  ...'id type role content result encrypted_content container voice'.split(' '),
-  ...'file_id file_ids vector_store_ids container_id skill_id connector_id'.split(' '),
+  ...`model stream stream_options stream_format include_usage n store background callback_url service_tier modalities
+    max_tokens max_completion_tokens max_output_tokens messages input prompt instructions tools tool_resources
+    conversation previous_response_id duration seconds response_format id type role content result encrypted_content
+    container voice file_id file_ids vector_store_ids container_id skill_id connector_id`.split(/\s+/),
 ])
 
 /** Letters that become others in lower case; the long s and the sign of Kelvin are among them. */
@@ -126,7 +122,8 @@ const ACCOUNT_MEMBERS = new Set([
 ])
 
 /**
- * The first member that names something which is kept in the account at the provider: a file, a store, a container. With the operator's key, which many organizations share, nobody may (D89).
+ * The first member that names something which is kept in the account at the provider: a file, a store, a container. With the
+ * operator's key, which many organizations share, nobody may (D89).
  */
 export function findAccountParam(body: Fields): string | undefined {
   for (const name of ['conversation', 'prompt'])
