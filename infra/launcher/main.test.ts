@@ -93,6 +93,14 @@ describe('a start that cannot work says why in one sentence', () => {
     expect({ code, out }).toEqual({ code: 1, out: '' })
   })
 
+  test('a file of AI providers that is not right, which the API gets', async () => {
+    const file = join(dataFolder, 'ai-providers.json')
+    await writeFile(file, '{"providers":1,"models":[]}')
+    const { code, out } = await runToEnd({ AI_PROVIDERS: file })
+    expect({ code, out }).toEqual({ code: 1, out: '' })
+    expect(await readFile(join(dataFolder, 'logs', 'api.log'), 'utf8')).toContain(`${file} is not right`)
+  }, 60_000)
+
   test('an unknown option', async () => {
     const { code, err } = await runToEnd({}, '--jsno')
     expect(err).toMatch(/^Unknown option '--jsno'.* The only option is --json/)

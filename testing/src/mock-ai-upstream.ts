@@ -284,7 +284,8 @@ export function mockVideo(id: string): Buffer {
  *
  * The last segment of the model's name steers it, as in `mock/429`:
  * - a status from 400 on, with `-once` for the first request of that name only and with `-retry-after-<seconds>`;
- * - `quotes-key` and `quotes-prompt`: 400, or the status behind them (`quotes-key-401`), whose message holds the credential or text, which is the code too;
+ * - `quotes-key` and `quotes-prompt`: 400, or the status behind them (`quotes-key-401`), whose message holds the credential or the
+ *   text, which is the code too;
  * - `hang-headers`, `reset-before`: no answer; `stall-mid`, `cut-mid` (a reset), `end-mid` (a clean end), `error-mid`: half of one;
  * - `bad-json`, `bad-sse`, `no-done`, `no-usage`, `zero-usage`, `huge`: an answer that is not what it should be;
  * - `split-utf8`, `comments`, `crlf`, `slow` and `slow-<chunks>`, `set-cookie`, `cached`, `reasoning`, `tools`, `json-schema`: a good

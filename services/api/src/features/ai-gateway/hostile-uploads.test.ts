@@ -1,7 +1,9 @@
 import { once } from 'node:events'
 import { readdir, readlink } from 'node:fs/promises'
 import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { aiKeys, chatOf, mockModel, mockProvider, newEntitledOwner } from '../../../test/ai-providers.ts'
@@ -177,6 +179,23 @@ describe('memory of JSON bodies is given back', () => {
 })
 
 const form = '/ai/v1/audio/transcriptions'
+test.each([
+  ['chat', chatPath, json],
+  ['form', form, 'Content-Type: multipart/form-data; boundary=B'],
+])(
+  'a client that sends a %s of 40 MiB before it listens can send all of it, and learns why it is refused',
+  async (_, path, type) => {
+    const { hostname, port } = new URL(platform.apiUrl)
+    const socket = connect(Number(port), hostname)
+    await once(socket, 'connect')
+    const send = promisify((bytes: string | Buffer, sent: (error?: Error | null) => void) => socket.write(bytes, sent))
+    const head = `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${owner.token}\r\n${type}\r\nContent-Length: ${40 * MIB}\r\n\r\n`
+    await send(head)
+    for (let n = 0; n < 40; n++) await send(Buffer.alloc(MIB, 'x'))
+    expect((await text(socket)).split('\r\n')[0]).toBe('HTTP/1.1 413 Payload Too Large')
+  },
+)
+
 const part = (disposition: string, content: string, more = '') =>
   `--B\r\nContent-Disposition: form-data${disposition}\r\n${more}\r\n${content}\r\n`
 const model = part('; name="model"', 'any')

@@ -8,6 +8,7 @@ import { hurryAi } from '../../../test/hurry-ai.ts'
 import { newKey, newOwner, type Owner, unique } from '../../../test/scenario.ts'
 import { aiUsageEvents } from '../ai-governance/table.ts'
 import { pollVideos } from './videos/poll-videos.ts'
+import { discardResponses } from './stored-responses.ts'
 import { aiResponseItems, aiResponses, aiVideoJobs } from './table.ts'
 
 /** Everything that the mock does, whether or not it is a failure. */
@@ -415,6 +416,36 @@ describe('a response that a provider keeps', () => {
       expect([item.type, answer.status]).toEqual([item.type, 200])
       expect(mock.ledger.at(-1)?.body?.['input']).toEqual(inputOf(item))
     }
+  })
+
+  test('lends no item under an id that nothing can be kept under', async () => {
+    const { token } = await newEntitledOwner(platform)
+    for (const id of ['', 'msg_\0', 'x'.repeat(600)]) {
+      const body = { model: 'compat/plain', input: inputOf({ type: 'item_reference', id }) }
+      expect(await askAi(platform, token, '/responses', body)).toMatchObject({
+        status: 404,
+        body: { error: { code: 'item_not_found', param: 'input[0].id' } },
+      })
+    }
+  })
+
+  test('is forgotten with its items after 30 days', async () => {
+    const { token, organizationId } = await newEntitledOwner(platform)
+    await askAi(platform, token, '/responses', { model: 'compat/plain', input: 'Begin' })
+    const { api } = platform
+    const count = () =>
+      Promise.all([
+        api.db.$count(aiResponses, eq(aiResponses.organizationId, organizationId)),
+        api.db.$count(aiResponseItems, eq(aiResponseItems.organizationId, organizationId)),
+      ])
+    const after = (days: number) => ({
+      ...api,
+      now: () => new Date(platform.clock.now().getTime() + days * 86_400_000),
+    })
+    await discardResponses(after(29))
+    expect(await count()).toEqual([1, 1])
+    await discardResponses(after(31))
+    expect(await count()).toEqual([0, 0])
   })
 
   test('lends a thousand items to one request at most', async () => {

@@ -44,6 +44,14 @@ test('a call that tries it out and ends without telling leaves that to the next 
   expect(circuits.mayCall('a')).toBe(true)
 })
 
+test('all are closed at once', () => {
+  const { circuits } = atTime()
+  for (let n = 0; n < 5; n++) for (const key of ['a', 'b']) circuits.failed(key, 'ana', true)
+  expect([circuits.mayCall('a'), circuits.mayCall('b')]).toEqual([false, false])
+  circuits.closeAll()
+  expect([circuits.mayCall('a'), circuits.mayCall('b')]).toEqual([true, true])
+})
+
 test('failures that a request may be to blame for open it once two callers met them', () => {
   const { circuits } = atTime()
   for (let n = 0; n < 50; n++) circuits.failed('a', 'ana', false)

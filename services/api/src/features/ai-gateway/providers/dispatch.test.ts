@@ -316,6 +316,9 @@ describe('a circuit', () => {
       expect((await chat('broken/500', {}, other)).body.error.message).toContain('left alone')
     expect(triesOf(from)).toHaveLength(19)
     expect((await chat('three', { provider: { order: ['mock'], restrict_to_order: true } }, third)).status).toBe(200)
+    // Reading the file again closes them.
+    await platform.api.ai.reload()
+    expect((await chat('broken/500', {}, third)).body.error.message).toBe('The provider mock answered 500')
   })
 
   test('is not opened by requests or keys that a provider refuses', async () => {
