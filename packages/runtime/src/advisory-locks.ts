@@ -44,3 +44,9 @@ export const FOLLOWED_REQUESTS_LOCK_CLASS = 7_150_112
  * id.
  */
 export const RUNTIME_LOGS_LOCK_CLASS = 7_150_113
+
+/**
+ * First of the two numbers of a lock that is shared by those who count AI usage and holds of an organization, and exclusive to who
+ * makes one of its budget windows; the second is six bits of the hash of its id (migrations/0018 of the API names both).
+ */
+export const AI_USAGE_LOCK_CLASS = 7_150_114

@@ -41,5 +41,13 @@ export { runtimeLogs } from './features/runtime-logs/table.ts'
 export { imageCaches, imagePurges, imageTotals, imageVariants } from './features/images/table.ts'
 export { edges } from './features/edges/table.ts'
 export { stickyPins } from './features/sticky-sessions/table.ts'
-export { aiProviderKeys, aiUsageEvents } from './features/ai-governance/table.ts'
+export {
+  aiBudgets,
+  aiBudgetWindows,
+  aiHolds,
+  aiPolicies,
+  aiProviderKeys,
+  aiUsageEvents,
+  aiUsageSums,
+} from './features/ai-governance/table.ts'
 export { aiResponseItems, aiResponses, aiVideoJobs } from './features/ai-gateway/table.ts'

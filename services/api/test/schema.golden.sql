@@ -9,6 +9,80 @@ create table activities (
   constraint activities_application_id_number_pk PRIMARY KEY (application_id, number)
 );
 
+create table ai_budget_windows (
+  application_id uuid,
+  held_cost_nanos numeric(38,0) not null,
+  held_requests bigint not null,
+  held_tokens bigint not null,
+  id bigint not null identity,
+  is_allowance boolean not null,
+  organization_id uuid not null,
+  period text not null,
+  spent_cost_nanos numeric(38,0) not null,
+  spent_requests bigint not null,
+  spent_tokens bigint not null,
+  starts_at timestamp(3) with time zone not null,
+  user_id text,
+  constraint ai_budget_windows_key UNIQUE NULLS NOT DISTINCT (organization_id, starts_at, period, is_allowance, application_id, user_id),
+  constraint ai_budget_windows_organization_id_organizations_id_fk FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint ai_budget_windows_period CHECK ((period = ANY (ARRAY['day'::text, 'month'::text]))),
+  constraint ai_budget_windows_pkey PRIMARY KEY (id)
+);
+
+create table ai_budgets (
+  application_id uuid,
+  created_at timestamp(3) with time zone not null,
+  enabled boolean not null,
+  id uuid not null,
+  max_cost_micros bigint,
+  max_request_cost_micros bigint,
+  max_requests bigint,
+  max_tokens bigint,
+  organization_id uuid not null,
+  period text not null,
+  updated_at timestamp(3) with time zone not null,
+  user_id text,
+  constraint ai_budgets_application_id_applications_id_fk FOREIGN KEY (application_id) REFERENCES applications(id) ON DELETE CASCADE,
+  constraint ai_budgets_maximum CHECK ((LEAST(max_cost_micros, max_requests, max_tokens, max_request_cost_micros) >= 0)),
+  constraint ai_budgets_organization_id_organizations_id_fk FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint ai_budgets_period CHECK ((period = ANY (ARRAY['day'::text, 'month'::text]))),
+  constraint ai_budgets_pkey PRIMARY KEY (id),
+  constraint ai_budgets_target UNIQUE NULLS NOT DISTINCT (organization_id, application_id, user_id, period)
+);
+
+create table ai_holds (
+  application_id uuid,
+  cost_nanos bigint not null,
+  event jsonb not null,
+  expires_at timestamp(3) with time zone not null,
+  id uuid not null,
+  is_by_operator boolean not null,
+  organization_id uuid not null,
+  started_at timestamp(3) with time zone not null,
+  tokens bigint not null,
+  user_id text,
+  constraint ai_holds_amounts CHECK ((LEAST(cost_nanos, tokens) >= 0)),
+  constraint ai_holds_pkey PRIMARY KEY (id)
+);
+
+create table ai_policies (
+  allow_fallbacks boolean not null,
+  allowed_models text[],
+  allowed_providers text[],
+  application_id uuid,
+  created_at timestamp(3) with time zone not null,
+  id uuid not null,
+  max_output_tokens integer,
+  organization_id uuid not null,
+  require_zdr boolean not null,
+  updated_at timestamp(3) with time zone not null,
+  constraint ai_policies_application_id_applications_id_fk FOREIGN KEY (application_id) REFERENCES applications(id) ON DELETE CASCADE,
+  constraint ai_policies_organization_id_organizations_id_fk FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint ai_policies_output CHECK ((max_output_tokens >= 1)),
+  constraint ai_policies_pkey PRIMARY KEY (id),
+  constraint ai_policies_target UNIQUE NULLS NOT DISTINCT (organization_id, application_id)
+);
+
 create table ai_provider_keys (
   ciphertext bytea not null,
   created_at timestamp(3) with time zone not null,
@@ -58,12 +132,16 @@ create table ai_usage_events (
   caller_end_user_id character varying(255),
   characters bigint,
   completed_at timestamp(3) with time zone,
+  counted_cost_nanos bigint not null default 0,
+  counted_requests smallint not null default 0,
+  counted_tokens bigint not null default 0,
   created_at timestamp(3) with time zone not null,
   error_code character varying(255),
   error_type character varying(255),
   id uuid not null,
   input_audio_tokens bigint not null,
   input_tokens bigint not null,
+  key_owner text,
   latency_ms integer not null,
   metadata jsonb,
   model_requested character varying(255),
@@ -86,12 +164,39 @@ create table ai_usage_events (
   usage_source text not null,
   constraint ai_usage_events_actor_type CHECK ((actor_type = ANY (ARRAY['user'::text, 'key'::text, 'function'::text]))),
   constraint ai_usage_events_cost CHECK ((LEAST(provider_cost_nanos, billable_cost_nanos) >= 0)),
+  constraint ai_usage_events_counted CHECK ((LEAST((counted_requests)::bigint, counted_tokens, counted_cost_nanos) >= 0)),
+  constraint ai_usage_events_key_owner CHECK ((key_owner = ANY (ARRAY['operator'::text, 'organization'::text, 'local'::text]))),
   constraint ai_usage_events_operation CHECK ((operation = ANY (ARRAY['chat.completions'::text, 'responses'::text, 'audio.speech'::text, 'audio.transcriptions'::text, 'videos'::text]))),
   constraint ai_usage_events_pkey PRIMARY KEY (id),
   constraint ai_usage_events_status CHECK ((status = ANY (ARRAY['pending'::text, 'success'::text, 'error'::text, 'cancelled'::text]))),
   constraint ai_usage_events_usage CHECK ((LEAST((input_tokens)::numeric, (cache_read_tokens)::numeric, (cache_write_tokens)::numeric, (input_audio_tokens)::numeric, (output_tokens)::numeric, (reasoning_tokens)::numeric, (output_audio_tokens)::numeric, audio_seconds, (characters)::numeric, (latency_ms)::numeric) >= (0)::numeric)),
   constraint ai_usage_events_usage_source CHECK ((usage_source = ANY (ARRAY['provider'::text, 'estimated'::text, 'none'::text])))
 ) partition by RANGE (id);
+
+create table ai_usage_sums (
+  application_id uuid,
+  at timestamp(3) with time zone not null,
+  billable_cost_nanos numeric(38,0) not null,
+  cancelled bigint not null,
+  counted_cost_nanos numeric(38,0) not null,
+  counted_requests bigint not null,
+  counted_tokens bigint not null,
+  errors bigint not null,
+  input_tokens bigint not null,
+  is_by_operator boolean not null,
+  latency_ms bigint not null,
+  model text not null,
+  organization_id uuid not null,
+  output_tokens bigint not null,
+  provider text not null,
+  provider_cost_nanos numeric(38,0) not null,
+  requests bigint not null,
+  span text not null,
+  successes bigint not null,
+  user_id text,
+  constraint ai_usage_sums_key UNIQUE NULLS NOT DISTINCT (organization_id, span, at, application_id, user_id, model, provider, is_by_operator),
+  constraint ai_usage_sums_span CHECK ((span = ANY (ARRAY['hour'::text, 'day'::text])))
+);
 
 create table ai_video_jobs (
   application_id uuid,
@@ -767,6 +872,16 @@ create table uploads (
 
 CREATE INDEX activities_by_age ON public.activities USING btree (created_at);
 
+CREATE INDEX ai_budget_windows_by_age ON public.ai_budget_windows USING btree (starts_at);
+
+CREATE INDEX ai_budgets_of_application ON public.ai_budgets USING btree (application_id);
+
+CREATE INDEX ai_holds_by_expiry ON public.ai_holds USING btree (expires_at);
+
+CREATE INDEX ai_holds_of_organization ON public.ai_holds USING btree (organization_id);
+
+CREATE INDEX ai_policies_of_application ON public.ai_policies USING btree (application_id);
+
 CREATE UNIQUE INDEX ai_provider_keys_provider ON public.ai_provider_keys USING btree (organization_id, provider);
 
 CREATE INDEX ai_response_items_by_time ON public.ai_response_items USING btree (created_at);
@@ -781,7 +896,11 @@ CREATE INDEX ai_responses_of_organization ON public.ai_responses USING btree (or
 
 CREATE INDEX ai_usage_events_of_application ON ONLY public.ai_usage_events USING btree (application_id, id) WHERE (application_id IS NOT NULL);
 
+CREATE INDEX ai_usage_events_of_end_user ON ONLY public.ai_usage_events USING btree (organization_id, caller_end_user_id, id) WHERE (caller_end_user_id IS NOT NULL);
+
 CREATE INDEX ai_usage_events_of_organization ON ONLY public.ai_usage_events USING btree (organization_id, id);
+
+CREATE INDEX ai_usage_events_of_user ON ONLY public.ai_usage_events USING btree (organization_id, authenticated_user_id, id) WHERE (authenticated_user_id IS NOT NULL);
 
 CREATE INDEX ai_video_jobs_by_expiry ON public.ai_video_jobs USING btree (expires_at);
 
@@ -895,6 +1014,81 @@ CREATE INDEX uploads_by_expiry ON public.uploads USING btree (expires_at);
 
 CREATE INDEX uploads_of_deployments ON public.uploads USING btree (id) WHERE (kind = 'deployment'::text);
 
+CREATE OR REPLACE FUNCTION public.ai_usage_lock(organization_id uuid)
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE STRICT
+AS $function$ select hashtext(organization_id::text) & 63 $function$;
+
+CREATE OR REPLACE FUNCTION public.ai_windows_of(organization_id uuid, application_id uuid, user_id text, is_by_operator boolean, started_at timestamp with time zone)
+ RETURNS SETOF ai_budget_windows
+ LANGUAGE sql
+ STABLE
+AS $function$
+	select w.* from ai_budget_windows w
+	where w.organization_id = $1
+		and (w.starts_at, w.period) in (
+			(date_trunc('day', $5, 'UTC'), 'day'), (date_trunc('month', $5, 'UTC'), 'month'))
+		and (w.application_id is null or w.application_id = $2)
+		and (w.user_id is null or w.user_id = $3)
+		and (not w.is_allowance or $4)
+$function$;
+
+CREATE OR REPLACE FUNCTION public.count_ai_usage(arrived ai_usage_events[], gone ai_usage_events[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+	-- A window is made under the exclusive lock, of the sums: what is counted here is in those, or added to the window below.
+	perform pg_advisory_xact_lock_shared(7150114, lock)
+		from (select distinct ai_usage_lock(e.organization_id) as lock from unnest(arrived || gone) e order by 1) locks;
+
+	perform w.id from ai_budget_windows w
+		where w.id in (
+			select c.id from unnest(arrived || gone) e,
+				ai_windows_of(e.organization_id, e.application_id, e.authenticated_user_id, e.key_owner is not distinct from 'operator', e.started_at) c)
+		order by w.id for no key update;
+	update ai_budget_windows w set
+		spent_cost_nanos = w.spent_cost_nanos + c.cost,
+		spent_requests = w.spent_requests + c.requests,
+		spent_tokens = w.spent_tokens + c.tokens
+	from (
+		select c.id, sum(sign * e.counted_cost_nanos) as cost, sum(sign * e.counted_requests) as requests,
+			sum(sign * e.counted_tokens) as tokens
+		from (select 1 as sign, a.* from unnest(arrived) a union all select -1, g.* from unnest(gone) g) e,
+			ai_windows_of(e.organization_id, e.application_id, e.authenticated_user_id, e.key_owner is not distinct from 'operator', e.started_at) c
+		group by c.id
+	) c where c.id = w.id;
+
+	insert into ai_usage_sums as s (organization_id, span, at, application_id, user_id, model, provider, is_by_operator, requests,
+		successes, errors, cancelled, input_tokens, output_tokens, latency_ms, provider_cost_nanos, billable_cost_nanos, counted_requests, counted_tokens,
+		counted_cost_nanos)
+	select e.organization_id, span, date_trunc(span, e.started_at, 'UTC'), e.application_id, e.authenticated_user_id,
+		coalesce(e.model_served, 'unknown'), coalesce(e.provider, 'unknown'), e.key_owner is not distinct from 'operator', sum(sign),
+		coalesce(sum(sign) filter (where e.status = 'success'), 0), coalesce(sum(sign) filter (where e.status = 'error'), 0),
+		coalesce(sum(sign) filter (where e.status = 'cancelled'), 0),
+		sum(sign * (e.input_tokens + e.cache_read_tokens + e.cache_write_tokens + e.input_audio_tokens)),
+		sum(sign * (e.output_tokens + e.reasoning_tokens + e.output_audio_tokens)),
+		sum(sign * e.latency_ms), sum(sign * e.provider_cost_nanos), sum(sign * e.billable_cost_nanos),
+		sum(sign * e.counted_requests), sum(sign * e.counted_tokens), sum(sign * e.counted_cost_nanos)
+	from (select 1 as sign, a.* from unnest(arrived) a union all select -1, g.* from unnest(gone) g) e,
+		(values ('hour'), ('day')) as spans (span)
+	group by 1, 2, 3, 4, 5, 6, 7, 8 order by 1, 2, 3, 4, 5, 6, 7, 8
+	on conflict on constraint ai_usage_sums_key do update set
+		requests = s.requests + excluded.requests,
+		successes = s.successes + excluded.successes,
+		errors = s.errors + excluded.errors,
+		cancelled = s.cancelled + excluded.cancelled,
+		input_tokens = s.input_tokens + excluded.input_tokens,
+		output_tokens = s.output_tokens + excluded.output_tokens,
+		latency_ms = s.latency_ms + excluded.latency_ms,
+		provider_cost_nanos = s.provider_cost_nanos + excluded.provider_cost_nanos,
+		billable_cost_nanos = s.billable_cost_nanos + excluded.billable_cost_nanos,
+		counted_requests = s.counted_requests + excluded.counted_requests,
+		counted_tokens = s.counted_tokens + excluded.counted_tokens,
+		counted_cost_nanos = s.counted_cost_nanos + excluded.counted_cost_nanos;
+end $function$;
+
 CREATE OR REPLACE FUNCTION public.count_applications()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -911,6 +1105,25 @@ BEGIN
 	END IF;
 	RETURN NULL;
 END $function$;
+
+CREATE OR REPLACE FUNCTION public.count_arrived_ai_usage()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+	perform count_ai_usage(array(select row(a.*)::ai_usage_events from arrived a), '{}');
+	return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.count_changed_ai_usage()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+	perform count_ai_usage(
+		array(select row(a.*)::ai_usage_events from arrived a), array(select row(g.*)::ai_usage_events from gone g));
+	return null;
+end $function$;
 
 CREATE OR REPLACE FUNCTION public.count_deployments()
  RETURNS trigger
@@ -1021,6 +1234,10 @@ BEGIN
   RETURN NULL;
 END
 $function$;
+
+CREATE TRIGGER ai_usage_arrived AFTER INSERT ON public.ai_usage_events REFERENCING NEW TABLE AS arrived FOR EACH STATEMENT EXECUTE FUNCTION count_arrived_ai_usage();
+
+CREATE TRIGGER ai_usage_changed AFTER UPDATE ON public.ai_usage_events REFERENCING OLD TABLE AS gone NEW TABLE AS arrived FOR EACH STATEMENT EXECUTE FUNCTION count_changed_ai_usage();
 
 CREATE TRIGGER applications_counted_in AFTER INSERT ON public.applications REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_applications();
 

@@ -12,10 +12,12 @@ import {
   pgTable,
   smallint,
   text,
+  unique,
   uniqueIndex,
   uuid,
   varchar,
 } from 'drizzle-orm/pg-core'
+import { applications } from '../applications/table.ts'
 import { organizations } from '../organizations/table.ts'
 
 /** One try at a provider, in the order of the tries. */
@@ -30,6 +32,16 @@ const operations = ['chat.completions', 'responses', 'audio.speech', 'audio.tran
 const statuses = ['pending', 'success', 'error', 'cancelled'] as const
 const actorTypes = ['user', 'key', 'function'] as const
 const usageSources = ['provider', 'estimated', 'none'] as const
+const keyOwners = ['operator', 'organization', 'local'] as const
+const periods = ['day', 'month'] as const
+
+/** UTC days and months. */
+export type Period = (typeof periods)[number]
+/** Whose key a call goes by; `local` needs none. */
+export type KeyOwner = (typeof keyOwners)[number]
+
+/** Money in nano-USD that adds up over any number of calls. */
+const sumOfNanos = (name: string) => numeric(name, { mode: 'bigint', precision: 38, scale: 0 })
 
 /** A check of one column by itself, of which tests of migrations read what the column may hold. */
 const isOneOf = (column: AnyPgColumn, values: readonly string[]): SQL =>
@@ -79,6 +91,14 @@ export const aiUsageEvents = pgTable(
     providerCostNanos: bigint('provider_cost_nanos', { mode: 'bigint' }).notNull(),
     billableCostNanos: bigint('billable_cost_nanos', { mode: 'bigint' }).notNull(),
     priceVersion: text('price_version'),
+    /** null: nobody was asked. */
+    keyOwner: text('key_owner', { enum: keyOwners }),
+    // What budgets count: 1 where a provider was asked, and at least what is charged above, more where that is not known for sure.
+    countedRequests: smallint('counted_requests').notNull().default(0),
+    countedTokens: bigint('counted_tokens', { mode: 'number' }).notNull().default(0),
+    countedCostNanos: bigint('counted_cost_nanos', { mode: 'bigint' })
+      .notNull()
+      .default(sql`0`),
     streaming: boolean().notNull(),
     latencyMs: integer('latency_ms').notNull(),
     metadata: jsonb().$type<Readonly<Record<string, string>>>(),
@@ -92,6 +112,12 @@ export const aiUsageEvents = pgTable(
     index('ai_usage_events_of_application')
       .on(t.applicationId, t.id)
       .where(sql`${t.applicationId} is not null`),
+    index('ai_usage_events_of_user')
+      .on(t.organizationId, t.authenticatedUserId, t.id)
+      .where(sql`${t.authenticatedUserId} is not null`),
+    index('ai_usage_events_of_end_user')
+      .on(t.organizationId, t.callerEndUserId, t.id)
+      .where(sql`${t.callerEndUserId} is not null`),
     check('ai_usage_events_operation', isOneOf(t.operation, operations)),
     check('ai_usage_events_status', isOneOf(t.status, statuses)),
     check('ai_usage_events_actor_type', isOneOf(t.actorType, actorTypes)),
@@ -102,6 +128,167 @@ export const aiUsageEvents = pgTable(
 ${t.reasoningTokens}, ${t.outputAudioTokens}, ${t.audioSeconds}, ${t.characters}, ${t.latencyMs}) >= 0`,
     ),
     check('ai_usage_events_cost', sql`least(${t.providerCostNanos}, ${t.billableCostNanos}) >= 0`),
+    check('ai_usage_events_key_owner', isOneOf(t.keyOwner, keyOwners)),
+    check('ai_usage_events_counted', sql`least(${t.countedRequests}, ${t.countedTokens}, ${t.countedCostNanos}) >= 0`),
+  ],
+)
+
+/**
+ * Sums of usage events by hour and by day, so that no summary reads more events than those of two hours. A trigger of `ai_usage_events`
+ * keeps them in the transaction that stores an event (migrations/0018): they agree with the events at every moment.
+ */
+export const aiUsageSums = pgTable(
+  'ai_usage_sums',
+  {
+    organizationId: uuid('organization_id').notNull(),
+    span: text({ enum: ['hour', 'day'] }).notNull(),
+    /** When the UTC hour or day begins. Events lie where they started. */
+    at: instant('at').notNull(),
+    applicationId: uuid('application_id'),
+    /** null: of keys and Functions. */
+    userId: text('user_id'),
+    /** As it was served; `unknown` where none was. */
+    model: text().notNull(),
+    /** `unknown` where none was found. */
+    provider: text().notNull(),
+    /** True of calls that went by the operator's key. */
+    isByOperator: boolean('is_by_operator').notNull(),
+    requests: bigint({ mode: 'number' }).notNull(),
+    successes: bigint({ mode: 'number' }).notNull(),
+    errors: bigint({ mode: 'number' }).notNull(),
+    cancelled: bigint({ mode: 'number' }).notNull(),
+    /** Cached ones and sound included. */
+    inputTokens: bigint('input_tokens', { mode: 'number' }).notNull(),
+    /** Reasoning and sound included. */
+    outputTokens: bigint('output_tokens', { mode: 'number' }).notNull(),
+    latencyMs: bigint('latency_ms', { mode: 'number' }).notNull(),
+    providerCostNanos: sumOfNanos('provider_cost_nanos').notNull(),
+    billableCostNanos: sumOfNanos('billable_cost_nanos').notNull(),
+    countedRequests: bigint('counted_requests', { mode: 'number' }).notNull(),
+    countedTokens: bigint('counted_tokens', { mode: 'number' }).notNull(),
+    countedCostNanos: sumOfNanos('counted_cost_nanos').notNull(),
+  },
+  (t) => [
+    unique('ai_usage_sums_key')
+      .on(t.organizationId, t.span, t.at, t.applicationId, t.userId, t.model, t.provider, t.isByOperator)
+      .nullsNotDistinct(),
+    check('ai_usage_sums_span', sql`${t.span} in ('hour', 'day')`),
+  ],
+)
+
+/** Limits that an organization sets itself: for all its calls, or those of an application, of a user, or of a user in an application. */
+export const aiBudgets = pgTable(
+  'ai_budgets',
+  {
+    id: uuid().primaryKey(),
+    organizationId: uuid('organization_id')
+      .notNull()
+      .references(() => organizations.id, { onDelete: 'cascade' }),
+    applicationId: uuid('application_id').references(() => applications.id, { onDelete: 'cascade' }),
+    userId: text('user_id'),
+    period: text({ enum: periods }).notNull(),
+    maxCostMicros: bigint('max_cost_micros', { mode: 'number' }),
+    maxRequests: bigint('max_requests', { mode: 'number' }),
+    maxTokens: bigint('max_tokens', { mode: 'number' }),
+    maxRequestCostMicros: bigint('max_request_cost_micros', { mode: 'number' }),
+    enabled: boolean().notNull(),
+    createdAt: instant('created_at').notNull(),
+    updatedAt: instant('updated_at').notNull(),
+  },
+  (t) => [
+    unique('ai_budgets_target').on(t.organizationId, t.applicationId, t.userId, t.period).nullsNotDistinct(),
+    index('ai_budgets_of_application').on(t.applicationId),
+    check('ai_budgets_period', isOneOf(t.period, periods)),
+    check(
+      'ai_budgets_maximum',
+      sql`least(${t.maxCostMicros}, ${t.maxRequests}, ${t.maxTokens}, ${t.maxRequestCostMicros}) >= 0`,
+    ),
+  ],
+)
+
+/**
+ * What was spent and is held of an organization, application or user in one UTC day or month, once a budget asked for it; kept whatever
+ * becomes of the budget. `spent` is the sum of the counted usage of all matching events (by the trigger of `ai_usage_events`), `held` that of
+ * all matching rows of `ai_holds`.
+ */
+export const aiBudgetWindows = pgTable(
+  'ai_budget_windows',
+  {
+    /** Ascending: everybody locks windows in this order. */
+    id: bigint({ mode: 'number' }).generatedAlwaysAsIdentity().primaryKey(),
+    organizationId: uuid('organization_id')
+      .notNull()
+      .references(() => organizations.id, { onDelete: 'cascade' }),
+    /** True of the operator's free allowance, in which calls by the operator's key alone count. */
+    isAllowance: boolean('is_allowance').notNull(),
+    applicationId: uuid('application_id'),
+    userId: text('user_id'),
+    period: text({ enum: periods }).notNull(),
+    startsAt: instant('starts_at').notNull(),
+    spentCostNanos: sumOfNanos('spent_cost_nanos').notNull(),
+    spentRequests: bigint('spent_requests', { mode: 'number' }).notNull(),
+    spentTokens: bigint('spent_tokens', { mode: 'number' }).notNull(),
+    heldCostNanos: sumOfNanos('held_cost_nanos').notNull(),
+    heldRequests: bigint('held_requests', { mode: 'number' }).notNull(),
+    heldTokens: bigint('held_tokens', { mode: 'number' }).notNull(),
+  },
+  (t) => [
+    unique('ai_budget_windows_key')
+      .on(t.organizationId, t.startsAt, t.period, t.isAllowance, t.applicationId, t.userId)
+      .nullsNotDistinct(),
+    index('ai_budget_windows_by_age').on(t.startsAt),
+    check('ai_budget_windows_period', isOneOf(t.period, periods)),
+  ],
+)
+
+/** What a call under way may cost at most. It is deleted where the call's usage event is stored; one that expired has lost its process. */
+export const aiHolds = pgTable(
+  'ai_holds',
+  {
+    /** The call's, and its event's. */
+    id: uuid().primaryKey(),
+    /** No foreign keys: each would lock a row for every call. */
+    organizationId: uuid('organization_id').notNull(),
+    applicationId: uuid('application_id'),
+    userId: text('user_id'),
+    isByOperator: boolean('is_by_operator').notNull(),
+    startedAt: instant('started_at').notNull(),
+    costNanos: bigint('cost_nanos', { mode: 'bigint' }).notNull(),
+    tokens: bigint({ mode: 'number' }).notNull(),
+    /** The usage event that is stored if nobody settles the call: as if it had cost all of the hold. */
+    event: jsonb().$type<Readonly<Record<string, unknown>>>().notNull(),
+    expiresAt: instant('expires_at').notNull(),
+  },
+  (t) => [
+    index('ai_holds_of_organization').on(t.organizationId),
+    index('ai_holds_by_expiry').on(t.expiresAt),
+    check('ai_holds_amounts', sql`least(${t.costNanos}, ${t.tokens}) >= 0`),
+  ],
+)
+
+/** Which models and providers an organization or one of its applications may use. */
+export const aiPolicies = pgTable(
+  'ai_policies',
+  {
+    id: uuid().primaryKey(),
+    organizationId: uuid('organization_id')
+      .notNull()
+      .references(() => organizations.id, { onDelete: 'cascade' }),
+    /** null: the organization's own. */
+    applicationId: uuid('application_id').references(() => applications.id, { onDelete: 'cascade' }),
+    /** null: all. */
+    allowedModels: text('allowed_models').array(),
+    allowedProviders: text('allowed_providers').array(),
+    requireZdr: boolean('require_zdr').notNull(),
+    allowFallbacks: boolean('allow_fallbacks').notNull(),
+    maxOutputTokens: integer('max_output_tokens'),
+    createdAt: instant('created_at').notNull(),
+    updatedAt: instant('updated_at').notNull(),
+  },
+  (t) => [
+    unique('ai_policies_target').on(t.organizationId, t.applicationId).nullsNotDistinct(),
+    index('ai_policies_of_application').on(t.applicationId),
+    check('ai_policies_output', sql`${t.maxOutputTokens} >= 1`),
   ],
 )
 

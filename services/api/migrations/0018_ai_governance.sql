@@ -1,0 +1,199 @@
+CREATE TABLE "ai_budget_windows" (
+	"id" bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY (sequence name "ai_budget_windows_id_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1),
+	"organization_id" uuid NOT NULL,
+	"is_allowance" boolean NOT NULL,
+	"application_id" uuid,
+	"user_id" text,
+	"period" text NOT NULL,
+	"starts_at" timestamp (3) with time zone NOT NULL,
+	"spent_cost_nanos" numeric(38, 0) NOT NULL,
+	"spent_requests" bigint NOT NULL,
+	"spent_tokens" bigint NOT NULL,
+	"held_cost_nanos" numeric(38, 0) NOT NULL,
+	"held_requests" bigint NOT NULL,
+	"held_tokens" bigint NOT NULL,
+	CONSTRAINT "ai_budget_windows_key" UNIQUE NULLS NOT DISTINCT("organization_id","starts_at","period","is_allowance","application_id","user_id"),
+	CONSTRAINT "ai_budget_windows_period" CHECK ("ai_budget_windows"."period" in ('day', 'month'))
+);
+--> statement-breakpoint
+CREATE TABLE "ai_budgets" (
+	"id" uuid PRIMARY KEY NOT NULL,
+	"organization_id" uuid NOT NULL,
+	"application_id" uuid,
+	"user_id" text,
+	"period" text NOT NULL,
+	"max_cost_micros" bigint,
+	"max_requests" bigint,
+	"max_tokens" bigint,
+	"max_request_cost_micros" bigint,
+	"enabled" boolean NOT NULL,
+	"created_at" timestamp (3) with time zone NOT NULL,
+	"updated_at" timestamp (3) with time zone NOT NULL,
+	CONSTRAINT "ai_budgets_target" UNIQUE NULLS NOT DISTINCT("organization_id","application_id","user_id","period"),
+	CONSTRAINT "ai_budgets_period" CHECK ("ai_budgets"."period" in ('day', 'month')),
+	CONSTRAINT "ai_budgets_maximum" CHECK (least("ai_budgets"."max_cost_micros", "ai_budgets"."max_requests", "ai_budgets"."max_tokens", "ai_budgets"."max_request_cost_micros") >= 0)
+);
+--> statement-breakpoint
+CREATE TABLE "ai_holds" (
+	"id" uuid PRIMARY KEY NOT NULL,
+	"organization_id" uuid NOT NULL,
+	"application_id" uuid,
+	"user_id" text,
+	"is_by_operator" boolean NOT NULL,
+	"started_at" timestamp (3) with time zone NOT NULL,
+	"cost_nanos" bigint NOT NULL,
+	"tokens" bigint NOT NULL,
+	"event" jsonb NOT NULL,
+	"expires_at" timestamp (3) with time zone NOT NULL,
+	CONSTRAINT "ai_holds_amounts" CHECK (least("ai_holds"."cost_nanos", "ai_holds"."tokens") >= 0)
+);
+--> statement-breakpoint
+CREATE TABLE "ai_policies" (
+	"id" uuid PRIMARY KEY NOT NULL,
+	"organization_id" uuid NOT NULL,
+	"application_id" uuid,
+	"allowed_models" text[],
+	"allowed_providers" text[],
+	"require_zdr" boolean NOT NULL,
+	"allow_fallbacks" boolean NOT NULL,
+	"max_output_tokens" integer,
+	"created_at" timestamp (3) with time zone NOT NULL,
+	"updated_at" timestamp (3) with time zone NOT NULL,
+	CONSTRAINT "ai_policies_target" UNIQUE NULLS NOT DISTINCT("organization_id","application_id"),
+	CONSTRAINT "ai_policies_output" CHECK ("ai_policies"."max_output_tokens" >= 1)
+);
+--> statement-breakpoint
+CREATE TABLE "ai_usage_sums" (
+	"organization_id" uuid NOT NULL,
+	"span" text NOT NULL,
+	"at" timestamp (3) with time zone NOT NULL,
+	"application_id" uuid,
+	"user_id" text,
+	"model" text NOT NULL,
+	"provider" text NOT NULL,
+	"is_by_operator" boolean NOT NULL,
+	"requests" bigint NOT NULL,
+	"successes" bigint NOT NULL,
+	"errors" bigint NOT NULL,
+	"cancelled" bigint NOT NULL,
+	"input_tokens" bigint NOT NULL,
+	"output_tokens" bigint NOT NULL,
+	"latency_ms" bigint NOT NULL,
+	"provider_cost_nanos" numeric(38, 0) NOT NULL,
+	"billable_cost_nanos" numeric(38, 0) NOT NULL,
+	"counted_requests" bigint NOT NULL,
+	"counted_tokens" bigint NOT NULL,
+	"counted_cost_nanos" numeric(38, 0) NOT NULL,
+	CONSTRAINT "ai_usage_sums_key" UNIQUE NULLS NOT DISTINCT("organization_id","span","at","application_id","user_id","model","provider","is_by_operator"),
+	CONSTRAINT "ai_usage_sums_span" CHECK ("ai_usage_sums"."span" in ('hour', 'day'))
+);
+--> statement-breakpoint
+ALTER TABLE "ai_usage_events" ADD COLUMN "key_owner" text;--> statement-breakpoint
+ALTER TABLE "ai_usage_events" ADD COLUMN "counted_requests" smallint DEFAULT 0 NOT NULL;--> statement-breakpoint
+ALTER TABLE "ai_usage_events" ADD COLUMN "counted_tokens" bigint DEFAULT 0 NOT NULL;--> statement-breakpoint
+ALTER TABLE "ai_usage_events" ADD COLUMN "counted_cost_nanos" bigint DEFAULT 0 NOT NULL;--> statement-breakpoint
+ALTER TABLE "ai_budget_windows" ADD CONSTRAINT "ai_budget_windows_organization_id_organizations_id_fk" FOREIGN KEY ("organization_id") REFERENCES "public"."organizations"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "ai_budgets" ADD CONSTRAINT "ai_budgets_organization_id_organizations_id_fk" FOREIGN KEY ("organization_id") REFERENCES "public"."organizations"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "ai_budgets" ADD CONSTRAINT "ai_budgets_application_id_applications_id_fk" FOREIGN KEY ("application_id") REFERENCES "public"."applications"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "ai_policies" ADD CONSTRAINT "ai_policies_organization_id_organizations_id_fk" FOREIGN KEY ("organization_id") REFERENCES "public"."organizations"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "ai_policies" ADD CONSTRAINT "ai_policies_application_id_applications_id_fk" FOREIGN KEY ("application_id") REFERENCES "public"."applications"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
+CREATE INDEX "ai_budget_windows_by_age" ON "ai_budget_windows" USING btree ("starts_at");--> statement-breakpoint
+CREATE INDEX "ai_budgets_of_application" ON "ai_budgets" USING btree ("application_id");--> statement-breakpoint
+CREATE INDEX "ai_holds_of_organization" ON "ai_holds" USING btree ("organization_id");--> statement-breakpoint
+CREATE INDEX "ai_holds_by_expiry" ON "ai_holds" USING btree ("expires_at");--> statement-breakpoint
+CREATE INDEX "ai_policies_of_application" ON "ai_policies" USING btree ("application_id");--> statement-breakpoint
+CREATE INDEX "ai_usage_events_of_user" ON "ai_usage_events" USING btree ("organization_id","authenticated_user_id","id") WHERE "ai_usage_events"."authenticated_user_id" is not null;--> statement-breakpoint
+CREATE INDEX "ai_usage_events_of_end_user" ON "ai_usage_events" USING btree ("organization_id","caller_end_user_id","id") WHERE "ai_usage_events"."caller_end_user_id" is not null;--> statement-breakpoint
+ALTER TABLE "ai_usage_events" ADD CONSTRAINT "ai_usage_events_key_owner" CHECK ("ai_usage_events"."key_owner" in ('operator', 'organization', 'local'));--> statement-breakpoint
+ALTER TABLE "ai_usage_events" ADD CONSTRAINT "ai_usage_events_counted" CHECK (least("ai_usage_events"."counted_requests", "ai_usage_events"."counted_tokens", "ai_usage_events"."counted_cost_nanos") >= 0);--> statement-breakpoint
+-- What earlier releases stored. Nobody else writes meanwhile: the columns above were added under an exclusive lock.
+UPDATE "ai_usage_events" SET
+	"key_owner" = CASE WHEN "billable_cost_nanos" > 0 THEN 'operator' WHEN "provider" = 'local' THEN 'local' ELSE 'organization' END,
+	"counted_requests" = CASE WHEN "status" = 'pending' THEN 0 ELSE 1 END,
+	"counted_tokens" = "input_tokens" + "cache_read_tokens" + "cache_write_tokens" + "input_audio_tokens" + "output_tokens" + "reasoning_tokens" + "output_audio_tokens",
+	"counted_cost_nanos" = "provider_cost_nanos"
+WHERE "provider" IS NOT NULL AND "provider_attempts" <> '[]';--> statement-breakpoint
+-- Which of a few locks an organization's usage is counted under.
+CREATE FUNCTION ai_usage_lock(organization_id uuid) RETURNS integer
+	LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$ select hashtext(organization_id::text) & 63 $$;--> statement-breakpoint
+-- The budget windows that usage counts in: those of its organization, application and user, in the day and the month it began.
+CREATE FUNCTION ai_windows_of(organization_id uuid, application_id uuid, user_id text, is_by_operator boolean, started_at timestamptz)
+	RETURNS SETOF ai_budget_windows LANGUAGE sql STABLE AS $$
+	select w.* from ai_budget_windows w
+	where w.organization_id = $1
+		and (w.starts_at, w.period) in (
+			(date_trunc('day', $5, 'UTC'), 'day'), (date_trunc('month', $5, 'UTC'), 'month'))
+		and (w.application_id is null or w.application_id = $2)
+		and (w.user_id is null or w.user_id = $3)
+		and (not w.is_allowance or $4)
+$$;--> statement-breakpoint
+-- Adds what events are and takes away what they were, in sums and in budget windows. All take locks in one order: the advisory ones,
+-- windows by id, sums by key.
+CREATE FUNCTION count_ai_usage(arrived ai_usage_events[], gone ai_usage_events[]) RETURNS void LANGUAGE plpgsql AS $$
+begin
+	-- A window is made under the exclusive lock, of the sums: what is counted here is in those, or added to the window below.
+	perform pg_advisory_xact_lock_shared(7150114, lock)
+		from (select distinct ai_usage_lock(e.organization_id) as lock from unnest(arrived || gone) e order by 1) locks;
+
+	perform w.id from ai_budget_windows w
+		where w.id in (
+			select c.id from unnest(arrived || gone) e,
+				ai_windows_of(e.organization_id, e.application_id, e.authenticated_user_id, e.key_owner is not distinct from 'operator', e.started_at) c)
+		order by w.id for no key update;
+	update ai_budget_windows w set
+		spent_cost_nanos = w.spent_cost_nanos + c.cost,
+		spent_requests = w.spent_requests + c.requests,
+		spent_tokens = w.spent_tokens + c.tokens
+	from (
+		select c.id, sum(sign * e.counted_cost_nanos) as cost, sum(sign * e.counted_requests) as requests,
+			sum(sign * e.counted_tokens) as tokens
+		from (select 1 as sign, a.* from unnest(arrived) a union all select -1, g.* from unnest(gone) g) e,
+			ai_windows_of(e.organization_id, e.application_id, e.authenticated_user_id, e.key_owner is not distinct from 'operator', e.started_at) c
+		group by c.id
+	) c where c.id = w.id;
+
+	insert into ai_usage_sums as s (organization_id, span, at, application_id, user_id, model, provider, is_by_operator, requests,
+		successes, errors, cancelled, input_tokens, output_tokens, latency_ms, provider_cost_nanos, billable_cost_nanos, counted_requests, counted_tokens,
+		counted_cost_nanos)
+	select e.organization_id, span, date_trunc(span, e.started_at, 'UTC'), e.application_id, e.authenticated_user_id,
+		coalesce(e.model_served, 'unknown'), coalesce(e.provider, 'unknown'), e.key_owner is not distinct from 'operator', sum(sign),
+		coalesce(sum(sign) filter (where e.status = 'success'), 0), coalesce(sum(sign) filter (where e.status = 'error'), 0),
+		coalesce(sum(sign) filter (where e.status = 'cancelled'), 0),
+		sum(sign * (e.input_tokens + e.cache_read_tokens + e.cache_write_tokens + e.input_audio_tokens)),
+		sum(sign * (e.output_tokens + e.reasoning_tokens + e.output_audio_tokens)),
+		sum(sign * e.latency_ms), sum(sign * e.provider_cost_nanos), sum(sign * e.billable_cost_nanos),
+		sum(sign * e.counted_requests), sum(sign * e.counted_tokens), sum(sign * e.counted_cost_nanos)
+	from (select 1 as sign, a.* from unnest(arrived) a union all select -1, g.* from unnest(gone) g) e,
+		(values ('hour'), ('day')) as spans (span)
+	group by 1, 2, 3, 4, 5, 6, 7, 8 order by 1, 2, 3, 4, 5, 6, 7, 8
+	on conflict on constraint ai_usage_sums_key do update set
+		requests = s.requests + excluded.requests,
+		successes = s.successes + excluded.successes,
+		errors = s.errors + excluded.errors,
+		cancelled = s.cancelled + excluded.cancelled,
+		input_tokens = s.input_tokens + excluded.input_tokens,
+		output_tokens = s.output_tokens + excluded.output_tokens,
+		latency_ms = s.latency_ms + excluded.latency_ms,
+		provider_cost_nanos = s.provider_cost_nanos + excluded.provider_cost_nanos,
+		billable_cost_nanos = s.billable_cost_nanos + excluded.billable_cost_nanos,
+		counted_requests = s.counted_requests + excluded.counted_requests,
+		counted_tokens = s.counted_tokens + excluded.counted_tokens,
+		counted_cost_nanos = s.counted_cost_nanos + excluded.counted_cost_nanos;
+end $$;--> statement-breakpoint
+CREATE FUNCTION count_arrived_ai_usage() RETURNS trigger LANGUAGE plpgsql AS $$
+begin
+	perform count_ai_usage(array(select row(a.*)::ai_usage_events from arrived a), '{}');
+	return null;
+end $$;--> statement-breakpoint
+CREATE FUNCTION count_changed_ai_usage() RETURNS trigger LANGUAGE plpgsql AS $$
+begin
+	perform count_ai_usage(
+		array(select row(a.*)::ai_usage_events from arrived a), array(select row(g.*)::ai_usage_events from gone g));
+	return null;
+end $$;--> statement-breakpoint
+CREATE TRIGGER ai_usage_arrived AFTER INSERT ON ai_usage_events
+	REFERENCING NEW TABLE AS arrived FOR EACH STATEMENT EXECUTE FUNCTION count_arrived_ai_usage();--> statement-breakpoint
+CREATE TRIGGER ai_usage_changed AFTER UPDATE ON ai_usage_events
+	REFERENCING OLD TABLE AS gone NEW TABLE AS arrived FOR EACH STATEMENT EXECUTE FUNCTION count_changed_ai_usage();--> statement-breakpoint
+-- The sums of what is there already.
+SELECT count_ai_usage(array_agg(e), '{}') FROM (SELECT e, row_number() OVER () / 10000 AS batch FROM ai_usage_events e) e GROUP BY batch;
