@@ -506,9 +506,11 @@ export async function startMockUpstream(options: MockUpstreamOptions = {}): Prom
     return refusal(protocol, 404, `Invalid URL (${request.method} ${request.path})`)
   }
 
-  function charge(request: MockRequest, text: string, { usage }: MockAnswer): void {
+  /** Charges what was sent of an answer: of a whole one what it says itself, which for sound is not what its text has. */
+  function charge(request: MockRequest, text: string, { usage, frames }: MockAnswer): void {
     if (!usage) return
-    const outputTokens = Math.min(mockTokens(text), usage.outputTokens)
+    const isWhole = request.framesSent === frames.length
+    const outputTokens = isWhole ? usage.outputTokens : Math.min(mockTokens(text), usage.outputTokens)
     request.usage = {
       ...usage,
       outputTokens,

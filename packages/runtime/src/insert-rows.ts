@@ -41,3 +41,15 @@ export function insertInto(table: Table) {
   return (rows: readonly object[]): SQL =>
     sql`insert into ${table} (${names}) select ${names} from json_populate_recordset(null::${table}, ${`[${rows.map(rowJson).join(',')}]`}::json)`
 }
+
+/** Makes objects by the names of a table's columns of its rows, for JSON that `json_populate_recordset` reads later. */
+export function columnsOf(table: Table) {
+  const columns = Object.entries(getTableColumns(table))
+  return (row: object): Record<string, unknown> =>
+    Object.fromEntries(
+      columns.map(([key, { name }]) => {
+        const value = (row as Record<string, unknown>)[key]
+        return [name, typeof value === 'bigint' ? String(value) : (value ?? null)]
+      }),
+    )
+}

@@ -2,6 +2,8 @@ import { type Jobs, startPeriodicJobs } from '@platform/service/periodic-jobs'
 import type { Part } from '@platform/service/run-service'
 import type { Deps } from '../deps.ts'
 import { keepUsageMonths } from '../features/ai-governance/record-usage.ts'
+import { discardWindows } from '../features/ai-governance/budgets/windows.ts'
+import { sweepHolds } from '../features/ai-governance/budgets/sweep-holds.ts'
 import { pollVideos } from '../features/ai-gateway/videos/poll-videos.ts'
 import { discardResponses } from '../features/ai-gateway/stored-responses.ts'
 import { discardVideos } from '../features/ai-gateway/videos/video-jobs.ts'
@@ -39,6 +41,7 @@ const openJobs = (): Jobs<Deps> => ({
   'keep the days of request logs': keepDays,
   'keep the days of runtime logs': keepRuntimeLogDays,
   'keep the months of AI usage': keepUsageMonths,
+  'discard the windows of AI budgets': discardWindows,
   'discard the sums of requests': discardSummaries,
   'discard the order of followed requests': discardFollowed,
   'discard the slots of killed edges': discardLostSlots,
@@ -72,7 +75,7 @@ export function startWorker(deps: Deps, everyMs: number): Part {
   )
   const videos = startPeriodicJobs(
     deps,
-    { 'look at AI videos': pollVideos },
+    { 'look at AI videos': pollVideos, 'settle the AI calls of killed processes': sweepHolds },
     { everyMs: SWEEP_MS, isFirstAtOnce: true },
   )
   const builds = startBuildWorker(deps)

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { describeAiFailure } from '@platform/errors/render-error'
-import { noUsage, type Usage } from '@platform/ai-protocols/usage'
+import { noUsage, totalInput, totalOutput, type Usage } from '@platform/ai-protocols/usage'
+import { momentOf } from '@platform/runtime/new-id'
 import type { Actor } from '../../deps.ts'
 import { type Exchange, header } from '../../http/exchange.ts'
 import { costNanos } from '../ai-governance/cost.ts'
@@ -12,6 +13,8 @@ import type { KeyedRoute } from './providers/choose-routes.ts'
 import type { InferenceOperation, InferenceRequest } from './operations.ts'
 import type { Placement } from './place-call.ts'
 import { ClientLeft, TookTooLong } from './abort-reasons.ts'
+import type { HeldBound } from './holds/bound-call.ts'
+import { countedUsage, type Estimate, type Known } from './holds/counted-usage.ts'
 import { recordedCode } from './providers/upstream-failure.ts'
 
 const MODEL_LENGTH_MAX = 256
@@ -27,14 +30,8 @@ export interface CallEnd {
   usage?: Usage | undefined
   /** Text to estimate from where the provider told no usage; undefined if no provider did any work. */
   estimate?: Estimate | undefined
-}
-
-/** Bytes of text. */
-interface Estimate {
-  inputBytes: number
-  outputBytes: number
-  /** What was told before the answer ended early. Its input is taken as it is. */
-  usageSoFar?: Usage | undefined
+  /** How much of the answer is known; all, if this is absent. */
+  known?: Known
 }
 
 function estimatedUsage({ inputBytes, outputBytes, usageSoFar }: Estimate): Usage {
@@ -86,6 +83,12 @@ export class Call {
   route: KeyedRoute | undefined
   /** True if a request was sent whose outcome is not known. */
   isLost = false
+  /** Whose key the routes of the call go by, of which all go by the same. */
+  keyOwner: KeyedRoute['keyOwner'] | null = null
+  /** True once a provider was sent a request. */
+  wasAsked = false
+  /** What it holds of its budgets; undefined: none limits it. */
+  held: HeldBound | undefined
   hasLeft = false
   readonly #controller = new AbortController()
   readonly #startedAtMs = performance.now()
@@ -99,7 +102,7 @@ export class Call {
     this.actor = actor
     this.operation = operation
     this.outgoing = c.env.outgoing
-    this.startedAt = deps.now()
+    this.startedAt = momentOf(exchange.requestId)
     this.signal = this.#controller.signal
     this.outgoing.once('close', this.#onClose)
     this.#over = deps.ai.calls.add(this.abort)
@@ -122,6 +125,9 @@ export class Call {
     this.route = route
     this.isLost = true
   }
+
+  /** A provider was sent a request. */
+  readonly noteAsked = (): void => void (this.wasAsked = true)
 
   /** True while the client is there. */
   readonly isWaitedFor = (): boolean => !this.hasLeft
@@ -159,22 +165,69 @@ export class Call {
   }
 
   /** Leaves the usage event of a call that belongs to an organization (the settlement of docs/ai.md). */
-  settle({ status, statusCode, failure, usage, estimate }: CallEnd): void {
-    const { deps, requestId, trace, incoming } = this.exchange
+  settle({ status, statusCode, failure, usage, estimate, known = 'whole' }: CallEnd): void {
+    const { deps } = this.exchange
     if (!this.placement) return
-    const { organizationId, applicationId } = this.placement
-    const { actor, route } = this
-    const completedAt = deps.now()
-    const clientRequestId = header(incoming, 'x-request-id')
-    const metadata =
-      clientRequestId === undefined
-        ? this.metadata
-        : { ...this.metadata, clientRequestId: clientRequestId.slice(0, 128) }
+    const { route } = this
     const told = usage ?? (estimate && estimatedUsage(estimate))
-    const counted = told && { ...told, characters: this.characters }
-    const cost = costOf(deps.ai.prices, route, counted, this.startedAt)
+    const used = told && { ...told, characters: this.characters }
+    const cost = costOf(deps.ai.prices, route, used, this.startedAt)
     const described = failure === undefined ? undefined : describeAiFailure(failure)
     const event: UsageEvent = {
+      ...this.#event(this.placement, route),
+      status,
+      statusCode: statusCode ?? described?.status ?? 200,
+      errorCode: failure === undefined ? null : recordedCode(failure),
+      errorType: described?.type ?? null,
+      ...(used ?? noUsage),
+      usageSource: usage ? 'provider' : estimate ? 'estimated' : 'none',
+      ...cost,
+      ...countedUsage(this, {
+        charged: { costNanos: cost.providerCostNanos, tokens: used ? totalInput(used) + totalOutput(used) : 0 },
+        isPending: status === 'pending',
+        isTold: usage !== undefined,
+        estimate,
+        known,
+      }),
+      latencyMs: Math.round(performance.now() - this.#startedAtMs),
+      completedAt: status === 'pending' ? null : deps.now(),
+    }
+    // A video holds what it may cost until it is made.
+    deps.usage.record(event, this.held !== undefined && status !== 'pending')
+  }
+
+  /** The event of the call if its process dies before it is settled: as if it had cost all that it holds. */
+  eventIfLost({ bound }: HeldBound, placement: Placement, route: KeyedRoute | undefined): UsageEvent {
+    const costNanos = bound?.costNanos ?? 0n
+    const first = bound?.routes[0]
+    return {
+      ...this.#event(placement, route),
+      status: 'error',
+      statusCode: 503,
+      errorCode: 'process_died',
+      errorType: 'api_error',
+      ...noUsage,
+      inputTokens: first?.inputTokens ?? 0,
+      outputTokens: first?.outputTokens ?? 0,
+      usageSource: 'estimated',
+      providerCostNanos: costNanos,
+      billableCostNanos: route?.keyOwner === 'operator' ? costNanos : 0n,
+      priceVersion: first?.price?.version ?? null,
+      keyOwner: route?.keyOwner ?? null,
+      countedRequests: 1,
+      countedTokens: bound?.tokens ?? 0,
+      countedCostNanos: costNanos,
+      latencyMs: 0,
+      completedAt: null,
+    }
+  }
+
+  /** What an event says of whose call it is, and of what was asked for. */
+  #event({ organizationId, applicationId }: Placement, route: KeyedRoute | undefined) {
+    const { requestId, trace, incoming } = this.exchange
+    const { actor } = this
+    const clientRequestId = header(incoming, 'x-request-id')
+    return {
       id: requestId,
       traceId: trace?.traceId ?? null,
       organizationId,
@@ -189,19 +242,13 @@ export class Call {
       provider: route?.provider.id ?? this.attempts.at(-1)?.provider ?? null,
       providerAttempts: this.attempts,
       operation: this.operation,
-      status,
-      statusCode: statusCode ?? described?.status ?? 200,
-      errorCode: failure === undefined ? null : recordedCode(failure),
-      errorType: described?.type ?? null,
-      ...(counted ?? noUsage),
-      usageSource: usage ? 'provider' : estimate ? 'estimated' : 'none',
-      ...cost,
+      keyOwner: this.wasAsked ? (route?.keyOwner ?? this.keyOwner) : null,
       streaming: this.isStream,
-      latencyMs: Math.round(performance.now() - this.#startedAtMs),
-      metadata,
+      metadata:
+        clientRequestId === undefined
+          ? this.metadata
+          : { ...this.metadata, clientRequestId: clientRequestId.slice(0, 128) },
       startedAt: this.startedAt,
-      completedAt: status === 'pending' ? null : completedAt,
     }
-    deps.usage.record(event)
   }
 }

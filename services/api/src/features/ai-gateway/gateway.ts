@@ -44,8 +44,6 @@ export interface GatewayOptions {
 export async function openAiGateway({ path, readVariable, logger, now, timings }: GatewayOptions): Promise<AiGateway> {
   async function read(): Promise<Catalog> {
     const file: ProviderFile | undefined = path === undefined ? undefined : await readProviderFile(path)
-    if (file && file.freeCostMicros > 0)
-      logger.warn('AI_PROVIDERS: freeCostMicros has no effect yet: only organizations with an entitlement are served')
     return createCatalog(file, readVariable)
   }
   let catalog = await read()

@@ -1,5 +1,6 @@
 import type { Actor } from '../../deps.ts'
 import { commonHeaders, type Exchange, type Reply, type Sent } from '../../http/exchange.ts'
+import { holdCall } from './holds/hold-call.ts'
 import { dispatch, type Served } from './providers/dispatch.ts'
 import type { InferenceRequest } from './operations.ts'
 import type { ReadRequest } from './requests/read-inference.ts'
@@ -67,8 +68,10 @@ async function serve(admitted: Admitted, served: Served): Promise<Sent> {
     const { told, failure } = error
     const { usage, usageSoFar, outputBytes } = told
     const end = { usage, estimate: { inputBytes, usageSoFar, outputBytes } }
-    if (failure) call.settle({ status: 'error', statusCode: 200, failure, ...end })
-    else call.settle({ status: 'cancelled', statusCode: CLIENT_LEFT, ...end })
+    // A stream that this process broke off was stopped at the provider as if the client had left.
+    const known = failure && failure.code !== 'server_shutdown' ? 'nothing' : 'until left'
+    if (failure) call.settle({ status: 'error', statusCode: 200, failure, known, ...end })
+    else call.settle({ status: 'cancelled', statusCode: CLIENT_LEFT, known, ...end })
     return failure ? { sent: 200, failure } : { sent: CLIENT_LEFT }
   } finally {
     served.release()
@@ -82,21 +85,31 @@ export function infer(
   read: ReadRequest,
 ): Promise<Sent | Reply> {
   return withCall(on, operation, read, async (admitted) => {
-    const { call, placement, request } = admitted
+    const { call, placement } = admitted
     const { deps, requestId } = call.exchange
-    const { routes, ...found } = await routesFor(call, placement, request)
+    const { routes: offered, ...found } = await routesFor(call, placement, admitted.request)
+    const holding = {
+      request: found.request,
+      model: found.model,
+      routes: offered,
+      earlierTokens: found.earlierTokens,
+      keptMs: 0,
+    }
+    const { request, routes } = await holdCall(call, placement, holding)
     const context = { ...found, requestId, now: call.startedAt, lacksResponses: deps.ai.lacksResponses }
     const dispatching = {
       organizationId: placement.organizationId,
       signal: call.signal,
       isWaitedFor: call.isWaitedFor,
       isWhole: request.answer === 'whole',
-      mayRepeatLost: true,
+      // What it holds is for one request.
+      mayRepeatLost: call.held === undefined,
       attempts: call.attempts,
+      onAsked: call.noteAsked,
       onLost: call.lose,
     }
     const served = await dispatch(deps.ai, dispatching, routes, (route) => wiresFor(request, route, context))
     admitted.releaseBody()
-    return serve(admitted, served)
+    return serve({ ...admitted, request }, served)
   })
 }

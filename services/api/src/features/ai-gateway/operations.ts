@@ -18,6 +18,8 @@ export interface InferenceRequest {
   audio: { file: UploadedAudio; formFor(model: string): SentForm } | undefined
   answer: AnswerKind
   preferences: ProviderChoice | undefined
+  /** True where the gateway set the cap of the answer (output-cap.ts). */
+  isCapOurs?: true
   /** Bytes of the text that it sends. */
   textBytes: number
 }

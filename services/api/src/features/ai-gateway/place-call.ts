@@ -9,7 +9,7 @@ import { alias } from 'drizzle-orm/pg-core'
 import type { Actor, Deps } from '../../deps.ts'
 import { id, text } from '../../http/fields.ts'
 import { applications } from '../applications/table.ts'
-import { aiProviderKeys } from '../ai-governance/table.ts'
+import { aiBudgets, aiProviderKeys } from '../ai-governance/table.ts'
 import { reachApplication } from '../applications/reach.ts'
 import { reachOrganization } from '../organizations/reach.ts'
 import { members, organizations } from '../organizations/table.ts'
@@ -49,9 +49,16 @@ export interface Placement {
   applicationId: string | null
   /** True where the operator decided that the organization may use the operator's provider keys (D111). */
   isEntitled: boolean
+  /** True where the operator lets everyone use some of those keys. */
+  hasAllowance: boolean
   /** True where the organization has provider keys of its own. */
   hasKeys: boolean
+  /** What enabled budgets limit the call in. */
+  limits: { any: boolean; cost: boolean; tokens: boolean }
 }
+
+// Bits, of which Postgres makes one number over all budgets.
+const [LIMITS_ANY, LIMITS_COST, LIMITS_TOKENS] = [1, 2, 4] as const
 
 const asked = askedRows({ organizationId: 'uuid', applicationId: 'uuid', userId: 'text' })
 interface AskedFor extends Readonly<Record<string, string | null>> {
@@ -76,6 +83,12 @@ const findPlacement = preparedOnce((db: Db) => {
       applicationOrganizationId: named.organizationId,
       isWithheld: isWithheldFrom(organizations.id, 'ai-gateway'),
       isEntitled: sql<boolean>`exists (select from ${entitlements} where ${entitlements.organizationId} = ${organizations.id} and ${entitlements.product} = 'ai-gateway' and ${entitlements.status} = 'ACTIVE')`,
+      limits: sql<number>`coalesce((select bit_or(${sql.raw(String(LIMITS_ANY))}
+        | case when ${aiBudgets.maxCostMicros} is null and ${aiBudgets.maxRequestCostMicros} is null then 0 else ${sql.raw(String(LIMITS_COST))} end
+        | case when ${aiBudgets.maxTokens} is null then 0 else ${sql.raw(String(LIMITS_TOKENS))} end)
+        from ${aiBudgets} where ${aiBudgets.organizationId} = ${organizations.id} and ${aiBudgets.enabled}
+          and (${aiBudgets.applicationId} is null or ${aiBudgets.applicationId} = ${named.id})
+          and (${aiBudgets.userId} is null or ${aiBudgets.userId} = ${asked.columns.userId})), 0)`,
       hasKeys: sql<boolean>`exists (select from ${aiProviderKeys} where ${aiProviderKeys.organizationId} = ${organizations.id})`,
     })
     .from(asked.from)
@@ -110,7 +123,7 @@ function openAiOrganization({ 'OpenAI-Organization': named }: Headers): string |
  * organization has no access to the product (D91), as AiError.
  */
 export async function placeCall(
-  { deps, actor }: { deps: Pick<Deps, 'db'>; actor: Actor },
+  { deps, actor }: { deps: Pick<Deps, 'db' | 'ai'>; actor: Actor },
   headers: Headers,
 ): Promise<Placement> {
   const organizationId = headers['X-Organization-Id'] ?? openAiOrganization(headers) ?? null
@@ -137,6 +150,17 @@ export async function placeCall(
       throw new NotFound('Application')
   }
   if (row.isWithheld) throw new AiError(403, 'permission_error', 'product_required', noAccess('ai-gateway'))
-  const { isEntitled, hasKeys } = row
-  return { organizationId: row.organizationId, applicationId: row.applicationId, isEntitled, hasKeys }
+  const { isEntitled, hasKeys, limits } = row
+  return {
+    organizationId: row.organizationId,
+    applicationId: row.applicationId,
+    isEntitled,
+    hasAllowance: deps.ai.catalog.freeCostNanos !== null,
+    hasKeys,
+    limits: {
+      any: (limits & LIMITS_ANY) !== 0,
+      cost: (limits & LIMITS_COST) !== 0,
+      tokens: (limits & LIMITS_TOKENS) !== 0,
+    },
+  }
 }

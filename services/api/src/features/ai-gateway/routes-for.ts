@@ -7,20 +7,20 @@ import { findOtherCase, findUrlParam, unsupportedParameter } from './requests/in
 import type { InferenceRequest } from './operations.ts'
 import type { Placement } from './place-call.ts'
 import { findItemReferences, type ItemReference } from './requests/item-references.ts'
-import { findStoredItems, findStoredResponse } from './stored-responses.ts'
+import { findStoredItems, findStoredResponse, type StoredResponse } from './stored-responses.ts'
 
 const noKeys: ReadonlyMap<string, string> = new Map()
 
-/** The provider that keeps what `previous_response_id` names. Throws AiError for one that is not the caller's (D89). */
-async function providerOfPrevious(
+/** The response that `previous_response_id` names. Throws AiError for one that is not the caller's (D89). */
+async function findPrevious(
   { exchange: { deps } }: Call,
   placement: Placement,
   { operation, body }: InferenceRequest,
-): Promise<string | undefined> {
+): Promise<Pick<StoredResponse, 'provider' | 'totalTokens'> | undefined> {
   const previous = operation === 'responses' ? body['previous_response_id'] : undefined
   if (typeof previous !== 'string') return undefined
   const found = await findStoredResponse(deps, placement, previous)
-  if (found) return found.provider
+  if (found) return found
   throw new AiError(
     404,
     'invalid_request_error',
@@ -44,7 +44,10 @@ function refuseUnpassable({ body }: InferenceRequest): void {
 
 /** Where a call may go. */
 interface RoutesOfCall {
+  request: InferenceRequest
   model: Model
+  /** Input and output of the response that the request builds on; null: nobody said how much that was. */
+  earlierTokens: number | null
   /** In the order to try them. */
   routes: KeyedRoute[]
   /** Items of the input that a provider has to keep, and which of them each provider keeps for the caller. */
@@ -62,13 +65,16 @@ export async function routesFor(call: Call, placement: Placement, request: Infer
   call.modelServed = model.id
   refuseUnpassable(request)
   const ownKeys = placement.hasKeys ? await findProviderKeys(deps, placement.organizationId) : noKeys
+  const previous = await findPrevious(call, placement, request)
   const demands = {
     preferences: request.preferences,
     urlParam: findUrlParam(request.body),
-    providerId: await providerOfPrevious(call, placement, request),
+    providerId: previous?.provider,
   }
   const references = request.operation === 'responses' ? findItemReferences(request.body) : []
   const ids = references.map(({ id }) => id)
   const storedItems = ids.length > 0 ? await findStoredItems(deps, placement, ids) : noItems
-  return { model, routes: chooseRoutes(model, placement, ownKeys, demands), references, storedItems }
+  const routes = chooseRoutes(model, placement, ownKeys, demands)
+  call.keyOwner = routes[0]?.keyOwner ?? null
+  return { request, model, routes, earlierTokens: previous ? previous.totalTokens : 0, references, storedItems }
 }

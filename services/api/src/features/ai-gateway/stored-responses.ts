@@ -13,6 +13,8 @@ const ITEMS_MAX = 1_000
 
 const isStorable = (id: string): boolean => id.length <= ID_LENGTH_MAX && id.isWellFormed() && !id.includes('\0')
 
+export type StoredResponse = typeof aiResponses.$inferSelect
+
 type Owner = Pick<Placement, 'organizationId' | 'applicationId'>
 
 /** What belongs to this organization and, as far as a call names one, application. */
@@ -90,7 +92,7 @@ export async function findStoredResponse(
   { db }: Pick<Deps, 'db'>,
   owner: Owner,
   id: string,
-): Promise<typeof aiResponses.$inferSelect | undefined> {
+): Promise<StoredResponse | undefined> {
   if (!isStorable(id)) return undefined
   const [row] = await db
     .select()

@@ -58,10 +58,11 @@ export async function withCall(
     const failure = asApiError(failureOf(call, error))
     const estimate = call.isLost ? { inputBytes: call.textBytes, outputBytes: 0 } : undefined
     if (failure instanceof ClientLeft) {
-      call.settle({ status: 'cancelled', statusCode: CLIENT_LEFT, estimate })
+      const known = call.isWhole ? 'nothing' : 'until left'
+      call.settle({ status: 'cancelled', statusCode: CLIENT_LEFT, estimate, known })
       return { sent: CLIENT_LEFT }
     }
-    call.settle({ status: 'error', failure, estimate })
+    call.settle({ status: 'error', failure, estimate, known: 'nothing' })
     throw failure
   } finally {
     call.release()

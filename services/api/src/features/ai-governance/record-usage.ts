@@ -1,5 +1,5 @@
 import { type Db, isUnavailable } from '@platform/runtime/database'
-import { insertInto } from '@platform/runtime/insert-rows'
+import { columnsOf, insertInto } from '@platform/runtime/insert-rows'
 import { openLogBatches } from '@platform/runtime/log-batches'
 import type { Logger } from '@platform/runtime/logger'
 import { momentOf } from '@platform/runtime/new-id'
@@ -7,6 +7,8 @@ import { makePartitionsAhead, rememberPartitions } from '@platform/runtime/parti
 import { storableText } from '@platform/runtime/storable-text'
 import { sql } from 'drizzle-orm'
 import { Counter, Gauge } from 'prom-client'
+import { lockUsage, type UsageScope } from './budgets/lock-usage.ts'
+import { releaseHolds } from './budgets/release-holds.ts'
 import { aiUsageEvents } from './table.ts'
 
 const BATCH_MS = 100
@@ -23,10 +25,29 @@ const dropped = new Counter({
 })
 
 type Row = typeof aiUsageEvents.$inferSelect
-/** A request to the AI gateway and what it used. `id` is a UUIDv7 of its start; `completedAt` is null while it is pending. */
+/**
+ * A request to the AI gateway and what it used. `id` is a UUIDv7 of its start, `startedAt` the moment in it; `completedAt` is null while
+ * it is pending.
+ */
 export type UsageEvent = Omit<Row, 'createdAt' | 'updatedAt'>
 
+/** An event, and whether a hold of its call is given back where it is stored. */
+interface Settlement {
+  event: UsageEvent
+  isHeld: boolean
+}
+
 const insertEvents = insertInto(aiUsageEvents)
+const eventColumns = columnsOf(aiUsageEvents)
+
+/** Of all windows that the call may have been held in. */
+const scopeOf = ({ organizationId, applicationId, authenticatedUserId, startedAt }: UsageEvent): UsageScope => ({
+  organizationId,
+  applicationId,
+  userId: authenticatedUserId,
+  isByOperator: true,
+  startedAt,
+})
 
 const storable = (text: string): string => storableText(text.slice(0, TEXT_LENGTH_MAX))
 const orNull = (text: string | null): string | null => (text === null ? null : storable(text))
@@ -60,9 +81,16 @@ function toRow(event: UsageEvent): Row {
   }
 }
 
+/** The row of an event, by the names of its columns, for who stores it later. */
+export const usageRowOf = (event: UsageEvent): Record<string, unknown> => eventColumns(toRow(event))
+
 export interface UsageRecorder {
-  /** Takes note of an event; returns at once. When 10,000 wait, further ones are dropped and counted. Safe to repeat. */
-  record(event: UsageEvent): void
+  /**
+   * Takes note of an event; returns at once. When 10,000 wait, further ones are dropped and counted. Safe to repeat.
+   *
+   * isHeld: the call was admitted by `admitCall`: its hold is given back in the transaction that stores the event, at once.
+   */
+  record(event: UsageEvent, isHeld?: boolean): void
   /** Resolves once everything that was recorded so far is stored, was given up, or waits for a database that is away. */
   flush(): Promise<void>
   /** Stores what waits, and takes no more. */
@@ -77,14 +105,38 @@ export interface UsageRecorder {
 export function openUsageRecorder(deps: { db: Db; logger: Logger }): UsageRecorder {
   const withPartitions = rememberPartitions(deps, 'ai_usage_events')
 
+  const insert = async (tx: Pick<Db, 'execute'>, events: readonly UsageEvent[]) => {
+    await tx.execute(sql`${insertEvents(events.map(toRow))} on conflict do nothing`)
+  }
+
+  /** Gives holds back and stores all events, in one transaction. */
+  const settle = (settlements: readonly Settlement[]) =>
+    deps.db.transaction(async (tx) => {
+      const scopes = settlements.map(({ event }) => scopeOf(event))
+      const held = settlements.flatMap(({ event, isHeld }) => (isHeld ? [event.id] : []))
+      // Sent at once. Of a call that the sweep settled before neither is left to do.
+      await Promise.all([
+        lockUsage(tx, scopes),
+        releaseHolds(tx, held),
+        insert(
+          tx,
+          settlements.map(({ event }) => event),
+        ),
+      ])
+    })
+
   /** Stores events at once, and halves of them where the database refuses one: events of others are not lost with it. */
-  async function store(events: readonly UsageEvent[]): Promise<void> {
+  async function store(events: readonly Settlement[]): Promise<void> {
     try {
       await withPartitions(
-        events.map(({ id }) => momentOf(id)),
-        async () => {
-          await deps.db.execute(sql`${insertEvents(events.map(toRow))} on conflict do nothing`)
-        },
+        events.map(({ event }) => momentOf(event.id)),
+        () =>
+          events.some(({ isHeld }) => isHeld)
+            ? settle(events)
+            : insert(
+                deps.db,
+                events.map(({ event }) => event),
+              ),
       )
     } catch (error) {
       if (isUnavailable(error)) throw error
@@ -99,7 +151,7 @@ export function openUsageRecorder(deps: { db: Db; logger: Logger }): UsageRecord
     }
   }
 
-  const batches = openLogBatches<UsageEvent>({
+  const batches = openLogBatches<Settlement>({
     name: 'AI usage events',
     batchMs: BATCH_MS,
     batchMax: BATCH_MAX,
@@ -108,10 +160,21 @@ export function openUsageRecorder(deps: { db: Db; logger: Logger }): UsageRecord
     dropped,
     store,
   })
+  let isSettling = false
+  /** Stores what came in this turn of the event loop, and what comes while that is stored. */
+  const settleSoon = () => {
+    if (isSettling) return
+    isSettling = true
+    setImmediate(() => {
+      isSettling = false
+      void batches.flush()
+    })
+  }
   return {
-    record: (event) => {
+    record: (event, isHeld = false) => {
       if (batches.isClosed || batches.length >= WAITING_MAX) dropped.inc()
-      else batches.add(event)
+      else batches.add({ event, isHeld })
+      if (isHeld) settleSoon()
     },
     flush: batches.flush,
     close: batches.close,

@@ -35,6 +35,7 @@ const localModel = (
       weight: 1,
       capParameter: 'max_completion_tokens',
       price: undefined,
+      bounds: {},
     },
   ],
 })

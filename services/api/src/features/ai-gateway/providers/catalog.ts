@@ -8,7 +8,11 @@ import { localModels, localProvider } from '../local/local-models.ts'
 export interface Catalog {
   readonly providers: ReadonlyMap<string, Provider>
   readonly models: ReadonlyMap<string, Model>
+  /** What an organization without an entitlement may use of the operator's keys in a UTC month, in nano-USD; null: nothing (D111). */
+  readonly freeCostNanos: bigint | null
 }
+
+const NANOS_PER_MICRO = 1_000n
 
 /**
  * readVariable: the variable of the environment that a provider's `keyEnv` names. Throws WrongProviderFile for a variable that holds
@@ -50,5 +54,7 @@ export function createCatalog(
       }),
     })
   }
-  return { providers, models }
+  const freeCostMicros = file?.freeCostMicros ?? 0
+  const freeCostNanos = freeCostMicros > 0 ? BigInt(freeCostMicros) * NANOS_PER_MICRO : null
+  return { providers, models, freeCostNanos }
 }

@@ -59,6 +59,7 @@ async function callRoute(
     isWhole: true,
     mayRepeatLost: false,
     attempts: [],
+    onAsked: () => {},
     onLost: () => {},
   }
   try {

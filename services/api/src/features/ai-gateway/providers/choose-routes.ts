@@ -38,11 +38,11 @@ export function keyedRoutes({ routes }: Pick<Model, 'routes'>, ownKeys: Readonly
   return own.length > 0 ? own : keyed
 }
 
-/** The operator's keys serve organizations with an entitlement (D111). */
+/** The operator's keys serve organizations with an entitlement, and others as far as the operator's allowance goes (D111). */
 export const mayUse =
-  ({ isEntitled }: Pick<Placement, 'isEntitled'>) =>
+  ({ isEntitled, hasAllowance }: Pick<Placement, 'isEntitled' | 'hasAllowance'>) =>
   ({ keyOwner }: KeyedRoute): boolean =>
-    keyOwner !== 'operator' || isEntitled
+    keyOwner !== 'operator' || isEntitled || hasAllowance
 
 /**
  * The routes of a model that a call may take, in the order to try them: those that the caller named first, the rest by lot after
@@ -53,7 +53,7 @@ export const mayUse =
  */
 export function chooseRoutes(
   model: Model,
-  placement: Pick<Placement, 'isEntitled'>,
+  placement: Pick<Placement, 'isEntitled' | 'hasAllowance'>,
   ownKeys: ReadonlyMap<string, string>,
   { preferences = {}, urlParam, providerId }: Demands,
   draw: () => number = Math.random,

@@ -43,6 +43,8 @@ export interface Dispatching {
   mayRepeatLost: boolean
   /** Where each try is noted. */
   attempts: ProviderAttempt[]
+  /** Called when a request was sent, whatever becomes of it. */
+  onAsked(): void
   /** Called when a request was sent along a route and its outcome is not known. */
   onLost(route: KeyedRoute): void
 }
@@ -135,7 +137,7 @@ async function readErrorBody({ body }: UpstreamAnswer, abort: (reason: Error) =>
 
 async function tryOnce(
   { client, timings }: DispatchDeps,
-  { signal, isWaitedFor, isWhole, onLost }: Dispatching,
+  { signal, isWaitedFor, isWhole, onAsked, onLost }: Dispatching,
   route: KeyedRoute,
   wire: Wire,
 ): Promise<Outcome> {
@@ -151,8 +153,10 @@ async function tryOnce(
   let answer: UpstreamAnswer
   try {
     answer = await wire.ask(client, controller.signal)
+    onAsked()
   } catch (error) {
     release()
+    if (!(error instanceof NotConnected || error instanceof AiError)) onAsked()
     if (signal.aborted) {
       if (!(error instanceof NotConnected)) onLost(route)
       throw signal.reason
@@ -191,6 +195,7 @@ async function tryOnce(
       failure: upstreamError(route, 'answered in an encoding'),
       next: 'elsewhere',
       fault: 'provider',
+      isLost: true,
     }
   }
   const body = await readErrorBody(answer, abort)

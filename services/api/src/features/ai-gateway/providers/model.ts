@@ -27,6 +27,16 @@ export interface Route {
   readonly capParameter: 'max_tokens' | 'max_completion_tokens' | 'max_output_tokens'
   /** The operator's own; undefined: what is known of the provider's model. */
   readonly price: Price | undefined
+  readonly bounds: RouteBounds
+}
+
+/** The most that one picture, one file and a second of sound may cost as input, in tokens, and how long a recording may be. */
+export interface RouteBounds {
+  readonly image?: number | undefined
+  readonly file?: number | undefined
+  readonly audioSecond?: number | undefined
+  /** In seconds. */
+  readonly fileSeconds?: number | undefined
 }
 
 /** Identifies a route: provider and upstream model. */

@@ -49,8 +49,11 @@ const route = z
     /** The member that limits the output at this provider. */
     capParameter: z.enum(['max_tokens', 'max_completion_tokens', 'max_output_tokens']).default('max_completion_tokens'),
     price: PriceOverride.optional(),
-    /** The most tokens that one of these may cost as input. */
-    bounds: z.strictObject({ image: tokens, file: tokens, audioSecond: tokens }).partial().default({}),
+    /** The most tokens that one of these may cost as input, and the longest recording that is taken, in seconds. */
+    bounds: z
+      .strictObject({ image: tokens, file: tokens, audioSecond: tokens, fileSeconds: z.number().min(1) })
+      .partial()
+      .default({}),
   })
   .readonly()
 

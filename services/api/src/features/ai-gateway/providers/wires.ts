@@ -195,7 +195,9 @@ function sameWire(request: InferenceRequest, route: KeyedRoute): Wire {
     keepsAnswers: request.operation === 'responses',
     ask(client, signal) {
       const form = request.audio?.formFor(route.upstreamModel)
-      const sent = form ? postForm(route, path, form) : postJson(route, path, bodyFor(request, route))
+      const body = bodyFor(request, route)
+      const isRenamed = request.isCapOurs === true && request.operation === 'chat.completions'
+      const sent = form ? postForm(route, path, form) : postJson(route, path, isRenamed ? withCapOf(route, body) : body)
       return client.ask(sent, signal)
     },
     readWhole: (body) => readAsItIs(request, body),
@@ -226,7 +228,7 @@ interface ChatWire {
 
 const createdOf = ({ now }: WireContext): number => Math.floor(now.getTime() / 1_000)
 
-/** The cap of a chat that was made of another request, by the name that the provider knows. */
+/** The cap of a chat that the caller did not write, by the name that the provider knows. */
 function withCapOf({ capParameter }: KeyedRoute, { max_completion_tokens: cap, ...body }: Fields): Fields {
   if (cap == null) return body
   return { ...body, [capParameter === 'max_tokens' ? 'max_tokens' : 'max_completion_tokens']: cap }

@@ -8,6 +8,7 @@ import type { Exchange, Reply, Sent } from '../../../http/exchange.ts'
 import { createOnce, forgetOnce, readIdempotencyKey } from '../../../http/idempotency.ts'
 import type { KeyedRoute } from '../providers/choose-routes.ts'
 import { dispatch } from '../providers/dispatch.ts'
+import { holdCall } from '../holds/hold-call.ts'
 import type { InferenceRequest } from '../operations.ts'
 import { FIRST_POLL_MS } from './poll-videos.ts'
 import { readJsonRequest } from '../requests/read-inference.ts'
@@ -70,6 +71,7 @@ async function startJob(admitted: Admitted, routes: readonly KeyedRoute[], job: 
     // It would be made, and paid for, twice.
     mayRepeatLost: false,
     attempts: call.attempts,
+    onAsked: call.noteAsked,
     onLost: call.lose,
   }
   const served = await dispatch(deps.ai, dispatching, routes, (route) => [videoWire(request, route)])
@@ -130,8 +132,8 @@ export function createVideo(on: { exchange: Exchange; actor: Actor }): Promise<S
   return withCall(on, 'videos', readVideo, async (admitted) => {
     const { call, placement, request } = admitted
     const key = readIdempotencyKey(exchange.incoming.headers['idempotency-key'] as string | undefined)
-    const { routes } = await routesFor(call, placement, request)
-    const [first] = routes
+    const found = await routesFor(call, placement, request)
+    const [first] = found.routes
     if (!first) throw new Error('No route')
     const job = newJob(admitted, first)
     const insert = async (db: Deps['db']) => {
@@ -150,6 +152,7 @@ export function createVideo(on: { exchange: Exchange; actor: Actor }): Promise<S
       return { status: 202, headers: { ...headers, 'idempotency-replayed': 'true' }, body: answer }
     }
     try {
+      const { routes } = await holdCall(call, placement, { ...found, keptMs: VIDEO_KEPT_MS })
       await startJob(admitted, routes, job)
     } catch (error) {
       if (call.isLost && creation) await loseJob(deps, job, error)

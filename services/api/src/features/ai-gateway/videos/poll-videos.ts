@@ -1,9 +1,12 @@
 import { noUsage } from '@platform/ai-protocols/usage'
 import { and, eq, inArray, lte, notInArray, sql } from 'drizzle-orm'
+import type { Db } from '@platform/runtime/database'
 import type { Deps } from '../../../deps.ts'
 import { costOf } from '../call.ts'
 import { findProviderKeys } from '../../ai-governance/provider-keys.ts'
-import { aiUsageEvents } from '../../ai-governance/table.ts'
+import { lockUsage } from '../../ai-governance/budgets/lock-usage.ts'
+import { releaseHolds } from '../../ai-governance/budgets/release-holds.ts'
+import { aiHolds, aiUsageEvents } from '../../ai-governance/table.ts'
 import type { Provider, Route } from '../providers/model.ts'
 import type { KeyedRoute } from '../providers/choose-routes.ts'
 import { aiVideoJobs } from '../table.ts'
@@ -89,6 +92,8 @@ async function endJob(deps: PollDeps, job: VideoJob, provider: Provider | undefi
   const completedAt = now()
   const isCompleted = ending.status === 'completed'
   const seconds = ending.duration ?? job.duration ?? 0
+  // Of a call whose process died while it handed the job over the hold stays until it expires: the provider may have the job.
+  const isHandedOver = job.upstreamId !== null
   await db.transaction(async (tx) => {
     const ended = await tx
       .update(aiVideoJobs)
@@ -106,6 +111,9 @@ async function endJob(deps: PollDeps, job: VideoJob, provider: Provider | undefi
     if (ended.length === 0) return
     const route = provider && isCompleted ? routeOf(deps, job, provider) : undefined
     const cost = costOf(ai.prices, route, noUsage, job.createdAt, seconds)
+    const held = isHandedOver ? await releaseHold(tx, job) : undefined
+    // A provider that did not end it in time may charge for it all the same.
+    const isUnknown = ending.status === 'expired'
     await tx
       .update(aiUsageEvents)
       .set({
@@ -114,12 +122,23 @@ async function endJob(deps: PollDeps, job: VideoJob, provider: Provider | undefi
         errorCode: ending.error?.code ?? null,
         errorType: ending.error ? 'api_error' : null,
         usageSource: isCompleted ? 'provider' : 'none',
+        countedRequests: 1,
+        countedCostNanos: isUnknown && held !== undefined ? held : cost.providerCostNanos,
         latencyMs: Math.min(completedAt.getTime() - job.createdAt.getTime(), 2_147_483_647),
         completedAt,
         updatedAt: completedAt,
       })
       .where(eq(aiUsageEvents.id, job.eventId))
   })
+}
+
+/** Gives back what a job's call holds. Returns that cost, in nano-USD; undefined where it holds nothing. */
+async function releaseHold(tx: Pick<Db, 'select' | 'execute'>, job: VideoJob): Promise<bigint | undefined> {
+  const [hold] = await tx.select().from(aiHolds).where(eq(aiHolds.id, job.eventId))
+  if (!hold) return undefined
+  await lockUsage(tx, [{ ...hold, isByOperator: true }])
+  await releaseHolds(tx, [hold.id])
+  return hold.costNanos
 }
 
 /** Looks at a job. onHang: told of a provider that did not answer in time, or could not be reached. */

@@ -71,6 +71,7 @@ export async function sendVideoContent(
     weight: 0,
     capParameter: 'max_tokens',
     price: undefined,
+    bounds: {},
     key,
     keyOwner: job.keyOwner,
   }

@@ -1,0 +1,194 @@
+import { AiError } from '@platform/errors/ai-error'
+import { costNanos } from '../../ai-governance/cost.ts'
+import type { CountedUnit, Price, Prices, Rate } from '../../ai-governance/prices.ts'
+import { noUsage } from '@platform/ai-protocols/usage'
+import type { InferenceRequest } from '../operations.ts'
+import type { KeyedRoute } from '../providers/choose-routes.ts'
+import type { Model } from '../providers/model.ts'
+import { measureInput, type SentInput } from './input-bound.ts'
+import { recordingSeconds } from './recording-seconds.ts'
+import { unsupportedUnderBudget } from './unsupported-under-budget.ts'
+
+/** What a provider adds to the text of any request, in tokens, and to one with tools. */
+const ADDED_TOKENS = 256
+const ADDED_TOOL_TOKENS = 1_024
+const MTOK = 1_000_000n
+const MICROSECONDS = 1_000_000
+
+const inputUnits = ['input_mtok', 'cache_read_mtok', 'cache_write_mtok'] as const satisfies CountedUnit[]
+const outputUnits = ['output_mtok', 'output_reasoning_mtok', 'output_audio_mtok'] as const satisfies CountedUnit[]
+
+/** What a call may use along one route at most. */
+export interface RouteBound {
+  route: KeyedRoute
+  /** null: its price is not known. */
+  price: Price | null
+  inputTokens: number
+  outputTokens: number
+  /** Nano-USD; null: its price is not known. */
+  costNanos: bigint | null
+  /** What each token of output may cost, in nano-USD for a million. */
+  outputRate: bigint
+}
+
+/** What a call may use at most, whichever route it takes. */
+export interface CallBound {
+  routes: readonly RouteBound[]
+  /** null: along some route nobody knows. */
+  costNanos: bigint | null
+  tokens: number
+}
+
+/** What a call that was admitted holds. */
+export interface HeldBound {
+  /** null: one request, since no maximum wants to know more. */
+  bound: CallBound | null
+  /** How many answers it asks for at once. */
+  choices: number
+}
+
+/** What a call sends, and how much it may get. */
+interface Asked {
+  request: InferenceRequest
+  model: Model
+  /** Tokens of one choice; null where the operation has no cap. */
+  cap: number | null
+  choices: number
+  /** Of the response that the request builds on; null: nobody said how much that was. */
+  earlierTokens: number | null
+}
+
+/** The dearest rate of some units, of all tiers that so many input tokens may reach. */
+function dearest(price: Price, units: readonly CountedUnit[], inputTokens: number): bigint {
+  const rates = units.flatMap((unit): readonly Rate[] => {
+    const rate = price.rates[unit]
+    return rate ? [rate] : []
+  })
+  const all = rates.flatMap(({ base, tiers }) => [
+    base,
+    ...tiers.filter(({ above }) => inputTokens > above).map(({ nanos }) => nanos),
+  ])
+  return all.reduce((most, nanos) => (nanos > most ? nanos : most), 0n)
+}
+
+const hasAny = (price: Price, units: readonly CountedUnit[]): boolean =>
+  units.some((unit) => price.rates[unit] !== undefined)
+
+/** Throws for the first part whose kind has no bound on the route. */
+function partTokens(paths: SentInput['images'], bound: number | undefined, what: string): number {
+  const [first] = paths
+  if (first && bound === undefined) throw unsupportedUnderBudget(first, `what a ${what} costs at most is not known`)
+  return paths.length * (bound ?? 0)
+}
+
+/** Seconds and tokens of a recording that is transcribed, at most; undefined: nobody knows. */
+async function recordingBound({ request }: Asked, { bounds, keyOwner }: KeyedRoute) {
+  if (!request.audio) return { seconds: 0, tokens: 0 }
+  if (keyOwner === 'local') return { seconds: 0, tokens: request.audio.file.bytes }
+  const measured = await recordingSeconds(request.audio.file)
+  const seconds = measured ?? bounds.fileSeconds
+  const tokens =
+    bounds.file ??
+    (seconds !== undefined && bounds.audioSecond !== undefined ? Math.ceil(seconds * bounds.audioSecond) : undefined)
+  return { seconds, tokens }
+}
+
+/** True where a recording costs what its length says, and not its tokens. */
+const isTimed = (price: Price | null): boolean => price !== null && hasAny(price, ['audio_hours', 'input_audio_hours'])
+
+/** What is sent along a route, in tokens. Throws for a part whose kind has no bound there. */
+function inputTokensOf(asked: Asked, sent: SentInput, { bounds }: KeyedRoute, recordingTokens: number): number {
+  if (asked.earlierTokens === null)
+    throw unsupportedUnderBudget(['previous_response_id'], 'how long that response is is not known')
+  const added = ADDED_TOKENS + (sent.hasTools ? ADDED_TOOL_TOKENS : 0) + asked.earlierTokens
+  const parts =
+    partTokens(sent.images, bounds.image, 'picture') +
+    partTokens(sent.files, bounds.file, 'file') +
+    partTokens(sent.sounds, bounds.file, 'recording')
+  return sent.textBytes + added + parts + recordingTokens
+}
+
+/** What may come back along a route, in tokens. Throws where nobody knows. */
+function outputTokensOf(
+  { request, model, cap, choices }: Asked,
+  price: Price | null,
+  { keyOwner }: KeyedRoute,
+): number {
+  if (request.operation === 'videos') return 0
+  // Where a request has no cap, no answer is longer than any of the model.
+  const perChoice = cap ?? model.maxOutputTokens
+  if (perChoice !== null) return perChoice * choices
+  if (keyOwner !== 'local' && (price === null || hasAny(price, outputUnits)))
+    throw unsupportedUnderBudget(['model'], 'how long its answers are at most is not known')
+  return 0
+}
+
+/** Throws AiError, `unsupported_under_budget`. */
+async function boundRoute(asked: Asked, sent: SentInput, route: KeyedRoute, price: Price | null): Promise<RouteBound> {
+  const { request } = asked
+  const recording = await recordingBound(asked, route)
+  if (isTimed(price) ? recording.seconds === undefined : recording.tokens === undefined)
+    throw unsupportedUnderBudget(['file'], 'how long the recording is cannot be told; uncompressed WAV says it')
+  const inputTokens = inputTokensOf(asked, sent, route, recording.tokens ?? 0)
+  const outputTokens = outputTokensOf(asked, price, route)
+  const bound = { route, price, inputTokens, outputTokens }
+  if (price === null) return { ...bound, costNanos: route.keyOwner === 'local' ? 0n : null, outputRate: 0n }
+  const hasSound = sent.sounds.length > 0 || request.audio !== undefined
+  const inputRate = dearest(price, hasSound ? [...inputUnits, 'input_audio_mtok'] : inputUnits, inputTokens)
+  const outputRate = dearest(price, outputUnits, inputTokens)
+  const counted = { ...noUsage, characters: charactersOf(request), audioSeconds: recording.seconds ?? 0 }
+  const fixed = costNanos(price, counted, videoSeconds(request, price))
+  const ofTokens = BigInt(inputTokens) * inputRate + BigInt(outputTokens) * outputRate
+  return { ...bound, costNanos: fixed + (ofTokens + MTOK - 1n) / MTOK, outputRate }
+}
+
+const charactersOf = ({ operation, body }: InferenceRequest): number =>
+  operation === 'audio.speech' && typeof body['input'] === 'string' ? Array.from(body['input']).length : 0
+
+/** Seconds of a video that are charged for. */
+function videoSeconds({ operation, body }: InferenceRequest, price: Price): number {
+  if (operation !== 'videos' || price.rates.output_video_seconds === undefined) return 0
+  const seconds = body['duration'] ?? body['seconds']
+  if (seconds == null) throw unsupportedUnderBudget(['duration'], 'without it nobody knows how long the video is')
+  return Math.ceil(Number(seconds) * MICROSECONDS) / MICROSECONDS
+}
+
+/**
+ * What a call may use at most. Routes along which that cannot be told are left out. Throws AiError, `unsupported_under_budget`, where
+ * that leaves none.
+ *
+ * needsCost: also routes without a price are left out.
+ */
+export async function boundCall(
+  asked: Asked,
+  routes: readonly KeyedRoute[],
+  { prices, at, needsCost }: { prices: Prices; at: Date; needsCost: boolean },
+): Promise<CallBound> {
+  const sent = measureInput(asked.request)
+  const bounds: RouteBound[] = []
+  let refusal: AiError | undefined
+  for (const route of routes) {
+    try {
+      const price =
+        route.keyOwner === 'local'
+          ? null
+          : (route.price ?? prices.priceOf(route.provider.id, route.upstreamModel, at) ?? null)
+      const bound = await boundRoute(asked, sent, route, price)
+      if (needsCost && bound.costNanos === null) throw unsupportedUnderBudget(['model'], 'its price is not known')
+      bounds.push(bound)
+    } catch (error) {
+      if (!(error instanceof AiError)) throw error
+      refusal ??= error
+    }
+  }
+  if (bounds.length === 0) throw refusal ?? unsupportedUnderBudget(['model'], 'nobody offers it')
+  const costs = bounds.map((bound) => bound.costNanos)
+  return {
+    routes: bounds,
+    costNanos: costs.reduce(
+      (most, nanos) => (most === null || nanos === null ? null : nanos > most ? nanos : most),
+      0n,
+    ),
+    tokens: Math.max(...bounds.map(({ inputTokens, outputTokens }) => inputTokens + outputTokens)),
+  }
+}

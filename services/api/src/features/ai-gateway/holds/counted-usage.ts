@@ -1,0 +1,89 @@
+import { noUsage, totalInput, totalOutput, type Usage } from '@platform/ai-protocols/usage'
+import { costNanos } from '../../ai-governance/cost.ts'
+import type { UsageEvent } from '../../ai-governance/record-usage.ts'
+import type { InferenceOperation } from '../operations.ts'
+import type { KeyedRoute } from '../providers/choose-routes.ts'
+import type { HeldBound } from './bound-call.ts'
+
+/** What a provider may have made beyond what came before the client left, in tokens of one answer. */
+const UNSEEN_TOKENS = 256
+
+interface Amounts {
+  costNanos: bigint
+  tokens: number
+}
+
+/** Bytes of text, from which usage is estimated. */
+export interface Estimate {
+  inputBytes: number
+  outputBytes: number
+  /** What was told before the answer ended early. Its input is taken as it is. */
+  usageSoFar?: Usage | undefined
+}
+
+/** How much of an answer is known: all, what came until the client left, or not even whether there was one. */
+export type Known = 'whole' | 'until left' | 'nothing'
+
+interface CountedCall {
+  operation: InferenceOperation
+  /** Of the answer, or of the last request. */
+  route: KeyedRoute | undefined
+  wasAsked: boolean
+  held: HeldBound | undefined
+}
+
+/** How a call ended, as far as budgets want to know. */
+interface Ending {
+  /** What the event says was used. */
+  charged: Amounts
+  isPending: boolean
+  /** True if the provider told the usage. */
+  isTold: boolean
+  estimate: Estimate | undefined
+  known: Known
+}
+
+type Counted = Pick<UsageEvent, 'countedRequests' | 'countedTokens' | 'countedCostNanos'>
+
+const counted = ({ costNanos: nanos, tokens }: Amounts): Counted => ({
+  countedRequests: 1,
+  countedTokens: tokens,
+  countedCostNanos: nanos,
+})
+
+/** The greater of each, within a hold; what is charged is counted in any case. */
+const within = (held: Amounts, amounts: Amounts, charged: Amounts): Amounts => {
+  const costWithin = amounts.costNanos < held.costNanos ? amounts.costNanos : held.costNanos
+  return {
+    costNanos: costWithin > charged.costNanos ? costWithin : charged.costNanos,
+    tokens: Math.max(Math.min(amounts.tokens, held.tokens), charged.tokens),
+  }
+}
+
+/** True where sound is charged for by what no text tells: by its length, or by tokens. */
+function isSoundUntold(call: CountedCall): boolean {
+  if (call.operation !== 'audio.speech' && call.operation !== 'audio.transcriptions') return false
+  const price = call.held?.bound?.routes.find(({ route }) => route === call.route)?.price
+  const units = Object.keys(price?.rates ?? {})
+  return units.some((unit) => unit !== 'input_mchars' && unit !== 'requests_kcount')
+}
+
+/**
+ * What budgets count of a call that ended: what it is charged where that is known, and otherwise more, up to what it held, so that no budget
+ * counts less than a provider may bill. A call that no provider was sent counts nothing.
+ */
+export function countedUsage(call: CountedCall, { charged, isPending, isTold, estimate, known }: Ending): Counted {
+  // A video is counted when it is made; until then its hold stands for it.
+  if (!call.wasAsked || isPending) return { countedRequests: 0, countedTokens: 0, countedCostNanos: 0n }
+  const bound = call.held?.bound
+  if (!bound || isTold || !estimate) return counted(charged)
+  const held = { costNanos: bound.costNanos ?? 0n, tokens: bound.tokens }
+  if (known === 'nothing' || isSoundUntold(call)) return counted(within(held, held, charged))
+  if (known === 'whole') return counted(charged)
+  const route = bound.routes.find((each) => each.route === call.route)
+  const input = estimate.usageSoFar ?? { ...noUsage, inputTokens: route?.inputTokens ?? held.tokens }
+  const outputTokens = estimate.outputBytes + UNSEEN_TOKENS * (call.held?.choices ?? 1)
+  const usage = { ...input, outputTokens, reasoningTokens: 0, outputAudioTokens: 0 }
+  const cost = route?.price ? costNanos(route.price, usage) : held.costNanos
+  return counted(within(held, { costNanos: cost, tokens: totalInput(usage) + totalOutput(usage) }, charged))
+}

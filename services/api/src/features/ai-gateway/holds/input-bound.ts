@@ -1,0 +1,127 @@
+import { isRecord } from '@platform/ai-protocols/record'
+import type { InferenceRequest } from '../operations.ts'
+import { unsupportedUnderBudget } from './unsupported-under-budget.ts'
+
+type Path = readonly (string | number)[]
+type Fields = Readonly<Record<string, unknown>>
+
+/** What a request sends to a model, as far as it is charged. Tokens of text are at most its bytes. */
+export interface SentInput {
+  textBytes: number
+  /** Where pictures, files and sound stand in the body. */
+  images: readonly Path[]
+  files: readonly Path[]
+  sounds: readonly Path[]
+  hasTools: boolean
+}
+
+/** Members that cost nothing beside the tokens that are counted, or are looked at below. Any other may be charged for. */
+const known: Readonly<Record<InferenceRequest['operation'], ReadonlySet<string>>> = {
+  'chat.completions': new Set(
+    `model messages stream stream_options max_tokens max_completion_tokens n temperature top_p top_k min_p top_a typical_p
+      repetition_penalty frequency_penalty presence_penalty logit_bias logprobs top_logprobs seed stop stop_token_ids response_format
+      tools tool_choice parallel_tool_calls functions function_call user safety_identifier metadata store reasoning reasoning_effort
+      thinking verbosity prompt_cache_key chat_template_kwargs service_tier modalities`.split(/\s+/),
+  ),
+  responses: new Set(
+    `model input instructions stream stream_options max_output_tokens temperature top_p top_logprobs include text tools tool_choice
+      parallel_tool_calls max_tool_calls user safety_identifier metadata store reasoning truncation previous_response_id
+      prompt_cache_key background service_tier`.split(/\s+/),
+  ),
+  'audio.speech': new Set(
+    'model input voice instructions response_format speed stream_format user metadata'.split(' '),
+  ),
+  'audio.transcriptions': new Set(
+    `model input_audio file language prompt response_format temperature stream include include[] timestamp_granularities
+      timestamp_granularities[] chunking_strategy chunking_strategy[type] user metadata provider`.split(/\s+/),
+  ),
+  videos: new Set('model prompt duration seconds size resolution aspect_ratio seed user metadata'.split(' ')),
+}
+
+/** Tools that the caller runs. All others are run by the provider, which charges for some of them. */
+const callersTools = new Set(['function', 'custom'])
+
+/** Types of parts and items that are text, or calls of the caller's own tools. */
+const textTypes = new Set(
+  `text input_text output_text summary_text reasoning_text refusal message reasoning function_call function_call_output
+    custom_tool_call custom_tool_call_output function tool_result thinking`.split(/\s+/),
+)
+const imageTypes = new Set(['image_url', 'input_image', 'image'])
+const fileTypes = new Set(['file', 'input_file', 'document'])
+
+const isSent = (value: unknown): boolean => value != null
+
+const jsonBytes = (value: string | number | boolean): number => Buffer.byteLength(JSON.stringify(value))
+
+/**
+ * Measures what a request sends. Throws AiError, `unsupported_under_budget`, for the first member that is or may be charged for
+ * beside tokens of text, pictures, files and sound.
+ */
+export function measureInput({ operation, body }: Pick<InferenceRequest, 'operation' | 'body'>): SentInput {
+  for (const [name, value] of Object.entries(body))
+    if (isSent(value) && !known[operation].has(name)) throw unsupportedUnderBudget([name], 'what it costs is not known')
+  requireNoPricedOption(body)
+  const images: Path[] = []
+  const files: Path[] = []
+  const sounds: Path[] = []
+  let textBytes = 0
+  // Without recursion: a body may be nested deeper than the stack.
+  const waiting: { value: unknown; path: Path; isContent: boolean }[] = []
+  const expect = (value: unknown, path: Path, isContent: boolean) => waiting.push({ value, path, isContent })
+  for (const [name, value] of Object.entries(body)) {
+    textBytes += jsonBytes(name) + 2
+    // The sound of a transcription is measured where its file is.
+    if (name !== 'input_audio' || operation !== 'audio.transcriptions')
+      expect(value, [name], name === 'messages' || name === 'input')
+  }
+  for (let next = waiting.pop(); next; next = waiting.pop()) {
+    const { value, path, isContent } = next
+    if (Array.isArray(value)) {
+      textBytes += 2 + value.length
+      for (const [n, item] of value.entries()) expect(item, [...path, n], isContent)
+    } else if (isRecord(value)) {
+      const type = isContent ? value['type'] : undefined
+      if (typeof type === 'string' && imageTypes.has(type)) images.push(path)
+      else if (typeof type === 'string' && fileTypes.has(type)) requireOwnFile(value, path, files)
+      else if (type === 'input_audio') sounds.push(path)
+      else {
+        if (type !== undefined && (typeof type !== 'string' || !textTypes.has(type)))
+          throw unsupportedUnderBudget(path, 'what it costs is not known')
+        for (const [name, member] of Object.entries(value)) {
+          if (isContent && typeof member === 'string') requireOwnContent(name, member, [...path, name])
+          textBytes += jsonBytes(name) + 2
+          expect(member, [...path, name], isContent && name !== 'arguments' && name !== 'parameters')
+        }
+      }
+    } else if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
+      textBytes += jsonBytes(value)
+  }
+  return { textBytes, images, files, sounds, hasTools: isSent(body['tools']) || isSent(body['functions']) }
+}
+
+/** Throws for members that choose another price. */
+function requireNoPricedOption(body: Fields): void {
+  const { service_tier: tier, modalities, tools } = body
+  if (isSent(tier) && tier !== 'default')
+    throw unsupportedUnderBudget(['service_tier'], 'only the tier default has a price that is known')
+  if (Array.isArray(modalities))
+    for (const [n, modality] of modalities.entries())
+      if (modality !== 'text') throw unsupportedUnderBudget(['modalities', n], 'only text can be bounded')
+  if (Array.isArray(tools))
+    for (const [n, tool] of tools.entries())
+      if (!isRecord(tool) || !callersTools.has(String(tool['type'])))
+        throw unsupportedUnderBudget(['tools', n], 'tools that the provider runs have prices of their own')
+}
+
+/** Throws for a file that is kept at the provider, whose size nobody here knows. */
+function requireOwnFile(part: Fields, path: Path, files: Path[]): void {
+  const inner = isRecord(part['file']) ? part['file'] : part
+  if (isSent(inner['file_id'])) throw unsupportedUnderBudget([...path, 'file_id'], 'how large it is is not known')
+  files.push(path)
+}
+
+/** Throws for content that stands elsewhere, and for pictures and caches that are no parts of their own. */
+function requireOwnContent(name: string, text: string, path: Path): void {
+  if (name === 'file_id' || name === 'image_url' || name === 'file_url' || (name === 'ttl' && text !== '5m'))
+    throw unsupportedUnderBudget(path, 'what it costs is not known')
+}

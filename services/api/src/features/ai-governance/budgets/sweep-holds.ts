@@ -1,0 +1,68 @@
+import { momentOf } from '@platform/runtime/new-id'
+import { rememberPartitions } from '@platform/runtime/partitions'
+import { lte, sql } from 'drizzle-orm'
+import type { Deps } from '../../../deps.ts'
+import { aiHolds, aiUsageEvents } from '../table.ts'
+import { lockUsage } from './lock-usage.ts'
+import { releaseHolds } from './release-holds.ts'
+
+const SWEPT_AT_ONCE = 100
+
+/**
+ * Settles calls whose process died: as if each had cost all that it held. What a process says of such a call later is not counted any
+ * more. Safe to run in several processes.
+ */
+export async function sweepHolds({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
+  const withPartitions = rememberPartitions({ db }, 'ai_usage_events')
+  const at = now()
+  for (;;) {
+    const { id, organizationId, applicationId, userId, isByOperator, startedAt } = aiHolds
+    const expired = await db
+      .select({ id, organizationId, applicationId, userId, isByOperator, startedAt })
+      .from(aiHolds)
+      .where(lte(aiHolds.expiresAt, at))
+      .orderBy(aiHolds.expiresAt)
+      .limit(SWEPT_AT_ONCE)
+    if (expired.length === 0) return
+    await withPartitions(
+      expired.map((hold) => momentOf(hold.id)),
+      () =>
+        db.transaction(async (tx) => {
+          await lockUsage(
+            tx,
+            expired.map((hold) => ({ ...hold, isByOperator: true })),
+          )
+          const events = await releaseHolds(
+            tx,
+            expired.map((hold) => hold.id),
+          )
+          const ended = events.map((event) => ({ ...event, completed_at: at, updated_at: at }))
+          const told = sql.join(
+            [
+              'status',
+              'status_code',
+              'error_code',
+              'error_type',
+              'usage_source',
+              'input_tokens',
+              'output_tokens',
+              'provider_cost_nanos',
+              'billable_cost_nanos',
+              'price_version',
+              'counted_requests',
+              'counted_tokens',
+              'counted_cost_nanos',
+              'completed_at',
+              'updated_at',
+            ].map((name) => sql.raw(`${name} = excluded.${name}`)),
+            sql`, `,
+          )
+          // A video is there already, and still pending.
+          await tx.execute(sql`insert into ${aiUsageEvents}
+            select * from json_populate_recordset(null::${aiUsageEvents}, ${JSON.stringify(ended)}::json)
+            on conflict (id) do update set ${told} where ${aiUsageEvents.status} = 'pending'`)
+        }),
+    )
+    if (expired.length < SWEPT_AT_ONCE) return
+  }
+}
