@@ -1,6 +1,8 @@
 import { activityEndpoints } from './features/activity/routes.ts'
 import { aiGatewayEndpoints } from './features/ai-gateway/routes.ts'
 import { aiGovernanceEndpoints } from './features/ai-governance/routes.ts'
+import { aiPolicyEndpoints } from './features/ai-governance/policies/routes.ts'
+import { aiBudgetEndpoints } from './features/ai-governance/budgets/routes.ts'
 import { apiKeyEndpoints } from './features/api-keys/routes.ts'
 import { applicationEndpoints } from './features/applications/routes.ts'
 import { artifactEndpoints } from './features/artifacts/routes.ts'
@@ -39,6 +41,8 @@ export const endpoints: readonly Endpoint[] = [
   ...uploadEndpoints,
   ...aiGatewayEndpoints,
   ...aiGovernanceEndpoints,
+  ...aiBudgetEndpoints,
+  ...aiPolicyEndpoints,
   ...stickySessionEndpoints,
   ...requestLogEndpoints,
   ...runtimeLogEndpoints,

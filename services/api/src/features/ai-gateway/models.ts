@@ -2,6 +2,8 @@ import { AiError } from '@platform/errors/ai-error'
 import type { Deps } from '../../deps.ts'
 import { findProviderKeys } from '../ai-governance/provider-keys.ts'
 import type { CountedUnit, Price } from '../ai-governance/prices.ts'
+import { policiesOf } from '../ai-governance/policies/policies.ts'
+import { allowsModel, allowsRoute } from './apply-policies.ts'
 import { keyedRoutes, mayUse } from './providers/choose-routes.ts'
 import type { Model, Route } from './providers/model.ts'
 import type { Placement } from './place-call.ts'
@@ -51,12 +53,15 @@ function shownModel(deps: Pick<Deps, 'ai' | 'now'>, { routes, modalities, ...mod
   }
 }
 
-/** The models that the organization can call, with the routes that it can take: `local/*` always. */
+/** The models that a call's policies allow and that the organization can call, with the routes that it can take. */
 async function usableModels(deps: Pick<Deps, 'ai' | 'db' | 'sealer'>, placement: Placement): Promise<Model[]> {
-  const { organizationId, hasKeys } = placement
+  const { organizationId, hasKeys, hasPolicies } = placement
   const ownKeys = hasKeys ? await findProviderKeys(deps, organizationId) : new Map<string, string>()
+  const policies = hasPolicies ? await policiesOf(deps, placement) : []
   return [...deps.ai.catalog.models.values()].flatMap((model) => {
-    const routes = keyedRoutes(model, ownKeys).filter(mayUse(placement))
+    if (!allowsModel(policies, model)) return []
+    const allowed = { routes: model.routes.filter((route) => allowsRoute(policies, route)) }
+    const routes = keyedRoutes(allowed, ownKeys).filter(mayUse(placement))
     return routes.length === 0 ? [] : [{ ...model, routes }]
   })
 }

@@ -9,7 +9,7 @@ import { alias } from 'drizzle-orm/pg-core'
 import type { Actor, Deps } from '../../deps.ts'
 import { id, text } from '../../http/fields.ts'
 import { applications } from '../applications/table.ts'
-import { aiBudgets, aiProviderKeys } from '../ai-governance/table.ts'
+import { aiBudgets, aiPolicies, aiProviderKeys } from '../ai-governance/table.ts'
 import { reachApplication } from '../applications/reach.ts'
 import { reachOrganization } from '../organizations/reach.ts'
 import { members, organizations } from '../organizations/table.ts'
@@ -53,6 +53,8 @@ export interface Placement {
   hasAllowance: boolean
   /** True where the organization has provider keys of its own. */
   hasKeys: boolean
+  /** True where a policy of the organization or of the application may forbid something. */
+  hasPolicies: boolean
   /** What enabled budgets limit the call in. */
   limits: { any: boolean; cost: boolean; tokens: boolean }
 }
@@ -83,6 +85,7 @@ const findPlacement = preparedOnce((db: Db) => {
       applicationOrganizationId: named.organizationId,
       isWithheld: isWithheldFrom(organizations.id, 'ai-gateway'),
       isEntitled: sql<boolean>`exists (select from ${entitlements} where ${entitlements.organizationId} = ${organizations.id} and ${entitlements.product} = 'ai-gateway' and ${entitlements.status} = 'ACTIVE')`,
+      hasPolicies: sql<boolean>`exists (select from ${aiPolicies} where ${aiPolicies.organizationId} = ${organizations.id})`,
       limits: sql<number>`coalesce((select bit_or(${sql.raw(String(LIMITS_ANY))}
         | case when ${aiBudgets.maxCostMicros} is null and ${aiBudgets.maxRequestCostMicros} is null then 0 else ${sql.raw(String(LIMITS_COST))} end
         | case when ${aiBudgets.maxTokens} is null then 0 else ${sql.raw(String(LIMITS_TOKENS))} end)
@@ -150,13 +153,14 @@ export async function placeCall(
       throw new NotFound('Application')
   }
   if (row.isWithheld) throw new AiError(403, 'permission_error', 'product_required', noAccess('ai-gateway'))
-  const { isEntitled, hasKeys, limits } = row
+  const { isEntitled, hasKeys, hasPolicies, limits } = row
   return {
     organizationId: row.organizationId,
     applicationId: row.applicationId,
     isEntitled,
     hasAllowance: deps.ai.catalog.freeCostNanos !== null,
     hasKeys,
+    hasPolicies,
     limits: {
       any: (limits & LIMITS_ANY) !== 0,
       cost: (limits & LIMITS_COST) !== 0,

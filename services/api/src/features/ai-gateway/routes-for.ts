@@ -1,5 +1,7 @@
 import { AiError } from '@platform/errors/ai-error'
 import { findProviderKeys } from '../ai-governance/provider-keys.ts'
+import { policiesOf, type PolicyRules } from '../ai-governance/policies/policies.ts'
+import { requireAllowedModel, withAllowedRoutes, withoutFallbacks, withPolicyCap } from './apply-policies.ts'
 import type { Call } from './call.ts'
 import type { Model } from './providers/model.ts'
 import { chooseRoutes, type KeyedRoute, unknownModel } from './providers/choose-routes.ts'
@@ -9,6 +11,7 @@ import type { Placement } from './place-call.ts'
 import { findItemReferences, type ItemReference } from './requests/item-references.ts'
 import { findStoredItems, findStoredResponse, type StoredResponse } from './stored-responses.ts'
 
+const noPolicies: readonly PolicyRules[] = []
 const noKeys: ReadonlyMap<string, string> = new Map()
 
 /** The response that `previous_response_id` names. Throws AiError for one that is not the caller's (D89). */
@@ -44,6 +47,7 @@ function refuseUnpassable({ body }: InferenceRequest): void {
 
 /** Where a call may go. */
 interface RoutesOfCall {
+  /** With the cap of a policy, where it sends none. */
   request: InferenceRequest
   model: Model
   /** Input and output of the response that the request builds on; null: nobody said how much that was. */
@@ -57,12 +61,16 @@ interface RoutesOfCall {
 
 const noItems: RoutesOfCall['storedItems'] = new Map()
 
-/** The model of a call, and the routes that it may take. Throws AiError. */
+/** The model of a call, and the routes that it may take under the policies that it comes under. Throws AiError. */
 export async function routesFor(call: Call, placement: Placement, request: InferenceRequest): Promise<RoutesOfCall> {
   const { deps } = call.exchange
-  const model = deps.ai.catalog.models.get(request.model)
-  if (!model) throw unknownModel(request.model)
-  call.modelServed = model.id
+  const found = deps.ai.catalog.models.get(request.model)
+  if (!found) throw unknownModel(request.model)
+  call.modelServed = found.id
+  const policies = placement.hasPolicies ? await policiesOf(deps, placement) : noPolicies
+  requireAllowedModel(policies, found)
+  const model = withAllowedRoutes(policies, found)
+  const capped = withPolicyCap(policies, request)
   refuseUnpassable(request)
   const ownKeys = placement.hasKeys ? await findProviderKeys(deps, placement.organizationId) : noKeys
   const previous = await findPrevious(call, placement, request)
@@ -74,7 +82,7 @@ export async function routesFor(call: Call, placement: Placement, request: Infer
   const references = request.operation === 'responses' ? findItemReferences(request.body) : []
   const ids = references.map(({ id }) => id)
   const storedItems = ids.length > 0 ? await findStoredItems(deps, placement, ids) : noItems
-  const routes = chooseRoutes(model, placement, ownKeys, demands)
+  const routes = withoutFallbacks(policies, chooseRoutes(model, placement, ownKeys, demands))
   call.keyOwner = routes[0]?.keyOwner ?? null
-  return { request, model, routes, earlierTokens: previous ? previous.totalTokens : 0, references, storedItems }
+  return { request: capped, model, routes, earlierTokens: previous ? previous.totalTokens : 0, references, storedItems }
 }

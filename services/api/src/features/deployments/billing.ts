@@ -4,6 +4,7 @@ import { firstIdAt } from '@platform/runtime/new-id'
 import { monthOf } from '@platform/runtime/partitions'
 import { and, eq, gte, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
+import { billableMicrosSince } from '../ai-governance/billable.ts'
 import { quotasOf } from '../products/quotas.ts'
 import { billingCaps, functionTime } from '../products/table.ts'
 import { deployments } from './table.ts'
@@ -19,25 +20,25 @@ const earliestOf = (month: Date): Date => new Date(Date.UTC(month.getUTCFullYear
 
 const asDollars = (micros: number): string => `$${(micros / 1_000_000).toFixed(2)}`
 
-/** What an organization has used of its included time in this UTC month, and what it owes for the rest. */
+/** What an organization has used of its included time in this UTC month, and what it owes for the rest and for models of the operator. */
 export interface Spending {
   buildMinutes: number
   buildMinutesIncluded: number
   /** In which a Function had a request under way, summed over their slots. */
   functionHours: number
   functionHoursIncluded: number
-  /** In millionths of a US dollar. */
+  /** Calls of models by the operator's keys included; in millionths of a US dollar. */
   spentMicros: number
   /** null: nothing beyond what is included may be used. */
   capMicros: number | null
 }
 
-/** Reads what an organization has used since the beginning of the UTC month. Builds under way count when they end, requests of Functions within seconds. */
+/** Reads what an organization has used since the beginning of the UTC month. Builds and calls of models under way count when they end, requests of Functions within seconds. */
 export async function spendingOf({ db, now }: Pick<Deps, 'db' | 'now'>, organizationId: string): Promise<Spending> {
   const month = monthOf(now())
   // By the index on ids, which rise with time: what was built in earlier months is not read.
   const isRecent = gte(deployments.id, firstIdAt(earliestOf(month)))
-  const [used, busy, cap, quotas] = await Promise.all([
+  const [used, busy, cap, quotas, aiMicros] = await Promise.all([
     db
       .select({
         minutes: sql<number>`coalesce(sum(extract(epoch from ${deployments.buildEndedAt} - ${deployments.buildStartedAt})) / 60, 0)::float8`,
@@ -53,6 +54,7 @@ export async function spendingOf({ db, now }: Pick<Deps, 'db' | 'now'>, organiza
       .from(billingCaps)
       .where(eq(billingCaps.organizationId, organizationId)),
     quotasOf({ db }, organizationId),
+    billableMicrosSince({ db }, organizationId, month),
   ])
   const buildMinutes = one(used).minutes
   const functionHours = (busy[0]?.busyMs ?? 0) / HOUR_MS
@@ -62,10 +64,12 @@ export async function spendingOf({ db, now }: Pick<Deps, 'db' | 'now'>, organiza
     buildMinutesIncluded,
     functionHours,
     functionHoursIncluded,
-    spentMicros: Math.round(
-      Math.max(0, buildMinutes - buildMinutesIncluded) * BUILD_MINUTE_MICROS +
-        Math.max(0, functionHours - functionHoursIncluded) * FUNCTION_HOUR_MICROS,
-    ),
+    spentMicros:
+      aiMicros +
+      Math.round(
+        Math.max(0, buildMinutes - buildMinutesIncluded) * BUILD_MINUTE_MICROS +
+          Math.max(0, functionHours - functionHoursIncluded) * FUNCTION_HOUR_MICROS,
+      ),
     capMicros: cap[0]?.capMicros ?? null,
   }
 }

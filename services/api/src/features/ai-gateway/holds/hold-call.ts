@@ -68,15 +68,20 @@ export async function holdCall(
 
 const nothingHeld: HeldBound = { bound: null, choices: 1 }
 
+/** The output that a call may have, in tokens: what it asks for, or else the least of the model's, a policy's and 4,096. */
+function outputCap(request: InferenceRequest, { maxOutputTokens }: Model): number {
+  const tokens = capOf(request)?.tokens
+  if (tokens !== undefined && request.isCapOurs !== true) return tokens
+  return Math.min(tokens ?? Infinity, maxOutputTokens ?? Infinity, OUTPUT_TOKENS_DEFAULT)
+}
+
 /** Finds out what a call may use at most. A cap that is missing is set. */
 async function bind(
   call: Call,
   { request, model, routes, earlierTokens }: Holding,
   needs: Needs,
 ): Promise<{ request: InferenceRequest; held: HeldBound }> {
-  const cap = canBeCapped(request)
-    ? (capOf(request)?.tokens ?? Math.min(model.maxOutputTokens ?? Infinity, OUTPUT_TOKENS_DEFAULT))
-    : null
+  const cap = canBeCapped(request) ? outputCap(request, model) : null
   const { n } = request.body
   const choices = typeof n === 'number' ? n : 1
   const capped = cap === null ? request : withOutputCap(request, cap)

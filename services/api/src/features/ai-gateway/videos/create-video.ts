@@ -153,7 +153,7 @@ export function createVideo(on: { exchange: Exchange; actor: Actor }): Promise<S
     }
     try {
       const { routes } = await holdCall(call, placement, { ...found, keptMs: VIDEO_KEPT_MS })
-      await startJob(admitted, routes, job)
+      await startJob({ ...admitted, request: found.request }, routes, job)
     } catch (error) {
       if (call.isLost && creation) await loseJob(deps, job, error)
       else {

@@ -1,0 +1,574 @@
+import { type MockUpstream, startMockUpstream } from '@platform/testing/mock-ai-upstream'
+import { startPlatform, type TestPlatform } from '@platform/testing/platform'
+import { freePort } from '@platform/testkit/free-port'
+import { eq } from 'drizzle-orm'
+import postgres from 'postgres'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { type AiAnswer, aiModel, aiProvidersOf, askAi, openAiRequest, usageEventOf } from '../../../../test/ai-asks.ts'
+import { budgetsOf, setBudgets, windowsOf } from '../../../../test/ai-budgets.ts'
+import { aiKeys, mockModel, mockProvider, newEntitledOwner } from '../../../../test/ai-providers.ts'
+import { hurryAi } from '../../../../test/hurry-ai.ts'
+import { newKey, type Owner } from '../../../../test/scenario.ts'
+import { sweepHolds } from '../../ai-governance/budgets/sweep-holds.ts'
+import { aiHolds } from '../../ai-governance/table.ts'
+
+/** 40 bytes: 10 tokens as the mock counts them. */
+const TEXT = 'x'.repeat(40)
+/** 69 bytes of answer: 7 + 40 + 22. */
+const ECHO_TOKENS = 18
+/** Nano-USD a token: 2,000 of input, 8,000 of output. */
+const price = { input_mtok: 2, output_mtok: 8 }
+const PLAIN_NANOS = 10n * 2_000n + BigInt(ECHO_TOKENS) * 8_000n
+
+let mock: MockUpstream
+let platform: TestPlatform
+beforeAll(async () => {
+  mock = await startMockUpstream({ slowChunkMs: 1 })
+  const away = { baseUrl: `http://127.0.0.1:${await freePort()}/v1` }
+  const steerings = ['plain', 'no-usage', 'zero-usage', 'cut-mid', 'reset-before', 'hang-headers', '400', '429', '503']
+  const held = Array.from({ length: 9 }, (_, n) => `held-${n}`)
+  const models = [
+    ...[...steerings, ...held].map((steering) => aiModel('compat', steering, price)),
+    aiModel('anthropic', 'plain', price),
+    aiModel('plain', 'plain', price),
+    aiModel('away', 'plain', price),
+    aiModel('compat', 'unpriced'),
+    { ...mockModel('short', { price, capParameter: 'max_tokens' }, 'compat', 'mock/plain'), maxOutputTokens: 300 },
+    mockModel('seeing', { price, bounds: { image: 1_000, file: 5_000 } }, 'compat', 'mock/plain'),
+    mockModel('by-character', { price: { input_mchars: 15 } }, 'compat', 'mock/plain'),
+    { ...mockModel('speaking', { price }, 'compat', 'mock/plain'), maxOutputTokens: 2_000 },
+    {
+      ...mockModel('hearing', { price, bounds: { audioSecond: 10, file: 3_000 } }, 'compat', 'mock/plain'),
+      maxOutputTokens: 2_000,
+    },
+    {
+      ...mockModel('hearing-wav', { price, bounds: { audioSecond: 10 } }, 'compat', 'mock/plain'),
+      maxOutputTokens: 2_000,
+    },
+    mockModel('video', { price: { output_video_seconds: 0.1 } }, 'compat', 'mock/video'),
+    {
+      id: 'two-routes',
+      routes: [
+        { provider: 'compat', upstreamModel: 'mock/reset-before', price },
+        { provider: 'plain', upstreamModel: 'mock/plain', price, weight: 0 },
+      ],
+    },
+  ]
+  const providers = [...aiProvidersOf(mock), mockProvider(away, 'away')]
+  platform = await startPlatform({ aiProviders: { providers, models }, env: aiKeys, aiTimings: { retryMs: 1 } })
+})
+afterAll(async () => {
+  await platform.close()
+  await mock.close()
+})
+
+let owner: Owner
+beforeEach(async () => {
+  owner = await newEntitledOwner(platform)
+})
+
+const chat = (model: string, more: object = {}) => ({
+  model,
+  messages: [{ role: 'user', content: TEXT }],
+  max_completion_tokens: 100,
+  ...more,
+})
+const ask = (body: object, { path = '/chat/completions', token = owner.token, headers = {} } = {}) =>
+  askAi(platform, token, path, body, headers)
+const eventBehind = async (answer: AiAnswer) => usageEventOf(platform, answer.headers['x-request-id'])
+const errorOf = ({ status, body }: AiAnswer) => ({ status, ...(body as { error: object }).error })
+const arrivals = (model: string) => mock.ledger.filter((request) => request.model === model).length
+const lastBody = () => mock.ledger.at(-1)?.body ?? {}
+
+describe('a call under a budget', () => {
+  test('counts for what it cost, to the nano-dollar, and holds nothing once it has ended', async () => {
+    await setBudgets(platform, owner, [{ maxCostMicros: 1_000_000 }])
+    const answer = await ask(chat('compat/plain'))
+    expect(answer.status).toBe(200)
+    expect(await eventBehind(answer)).toMatchObject({
+      providerCostNanos: PLAIN_NANOS,
+      countedCostNanos: PLAIN_NANOS,
+      countedRequests: 1,
+      countedTokens: 10 + ECHO_TOKENS,
+      keyOwner: 'operator',
+    })
+    expect(await windowsOf(platform, owner)).toMatchObject([
+      {
+        spentCostNanos: PLAIN_NANOS,
+        spentRequests: 1,
+        spentTokens: 10 + ECHO_TOKENS,
+        heldCostNanos: 0n,
+        heldRequests: 0,
+      },
+    ])
+  })
+
+  test('that does not fit is refused before anything is sent, and told the largest cap that would', async () => {
+    await setBudgets(platform, owner, [{ maxCostMicros: 2_000 }])
+    const sent = mock.ledger.length
+    const refused = await ask(chat('compat/plain', { max_completion_tokens: 1_000 }))
+    const error = errorOf(refused) as { message?: string }
+    expect(error).toMatchObject({ status: 429, type: 'insufficient_quota', code: 'budget_exceeded', param: null })
+    expect(refused.headers).toMatchObject({ 'x-should-retry': 'false' })
+    expect(refused.headers).not.toHaveProperty('retry-after')
+    expect(error.message).toMatch(
+      /^Of this month’s budget of the organization \$0\.002000 remain; this request would hold \$0\.00\d+;/,
+    )
+    expect(await eventBehind(refused)).toMatchObject({
+      errorCode: 'budget_exceeded',
+      countedRequests: 0,
+      countedCostNanos: 0n,
+      keyOwner: null,
+    })
+    expect(mock.ledger.length).toBe(sent)
+    const fitting = Number(/largest output cap that would fit is (\d+) tokens/.exec(error.message ?? '')?.[1])
+    expect(fitting).toBeGreaterThan(10)
+    expect((await ask(chat('compat/plain', { max_completion_tokens: fitting + 1 }))).status).toBe(429)
+    expect((await ask(chat('compat/plain', { max_completion_tokens: fitting }))).status).toBe(200)
+  })
+
+  test.each([
+    ['requests', { maxRequests: 2 }, 2],
+    // A call holds a token for each byte of its body, 256 more, and 100 of output; it uses 28.
+    ['tokens', { maxTokens: 500 }, 1],
+    ['cost', { maxCostMicros: 1_600 }, 1],
+    ['nothing, with 0', { maxRequests: 0 }, 0],
+    ['nothing, with 0 tokens', { maxTokens: 0 }, 0],
+  ])('is one of as many as its maximum allows: %s', async (_, budget, allowed) => {
+    await setBudgets(platform, owner, [budget])
+    const statuses: number[] = []
+    for (let n = 0; n <= allowed; n++) {
+      statuses.push((await ask(chat('compat/plain'))).status)
+      await platform.api.usage.flush()
+    }
+    expect(statuses).toEqual([...Array.from({ length: allowed }, () => 200), 429])
+  })
+
+  test('may not hold more than one request may cost', async () => {
+    await setBudgets(platform, owner, [{ maxRequestCostMicros: 2_000 }])
+    expect((await ask(chat('compat/plain', { max_completion_tokens: 10 }))).status).toBe(200)
+    const refused = errorOf(await ask(chat('compat/plain', { max_completion_tokens: 1_000 })))
+    expect(refused).toMatchObject({
+      status: 429,
+      message: expect.stringMatching(/^One request may cost \$0\.002000 by/) as string,
+    })
+  })
+
+  test('must fit all budgets that match it, and none that name somebody else', async () => {
+    const key = await newKey(platform, owner, ['network:ai_gateway:chat'])
+    const { applicationId } = owner
+    await setBudgets(platform, owner, [
+      { maxRequests: 100 },
+      { applicationId, maxRequests: 1 },
+      { userId: owner.person.userId, maxRequests: 2, period: 'day' },
+    ])
+    const byKey = () => ask(chat('compat/plain'), { token: key.token }).then(({ status }) => status)
+    const byUser = (headers = {}) => ask(chat('compat/plain'), { headers }).then(({ status }) => status)
+    expect(await byKey()).toBe(200)
+    expect(await byKey()).toBe(429)
+    // A user's call that names the application comes under its budget, and one that does not comes under the user's.
+    expect(await byUser({ 'x-application-id': applicationId })).toBe(429)
+    expect([await byUser(), await byUser(), await byUser()]).toEqual([200, 200, 429])
+    expect((await budgetsOf(platform, owner)).map(({ spent }) => spent.requests).toSorted()).toEqual([1, 2, 3])
+  })
+
+  test('that is not enabled limits nothing', async () => {
+    await setBudgets(platform, owner, [{ maxRequests: 0, enabled: false }])
+    expect((await ask(chat('compat/plain'))).status).toBe(200)
+    expect(await budgetsOf(platform, owner)).toMatchObject([{ enabled: false, spent: { requests: 1 } }])
+  })
+
+  test('is admitted with others one after the other: of 40 at once as many fit as do', async () => {
+    await setBudgets(platform, owner, [{ maxRequests: 7, maxCostMicros: 10_000_000 }])
+    await ask(chat('compat/plain'))
+    await platform.api.usage.flush()
+    const sql = postgres(platform.databaseUrl, { max: 1 })
+    onTestFinished(() => sql.end())
+    const locked = Promise.withResolvers<void>()
+    const release = Promise.withResolvers<void>()
+    const holding = sql.begin(async (tx) => {
+      await tx`select from ai_budget_windows where organization_id = ${owner.organizationId} for update`
+      locked.resolve()
+      await release.promise
+    })
+    await locked.promise
+    const answers = Array.from({ length: 40 }, () => ask(chat('compat/plain')))
+    await expect
+      .poll(
+        async () =>
+          (await waitingStatements(platform.databaseUrl)).filter((query) => query.includes('ai_budget_windows')).length,
+      )
+      .toBeGreaterThan(0)
+    release.resolve()
+    await holding
+    const statuses = (await Promise.all(answers)).map(({ status }) => status)
+    expect(statuses.filter((status) => status === 200).length).toBe(6)
+    expect(await windowsOf(platform, owner)).toMatchObject([{ spentRequests: 7, heldRequests: 0 }])
+  })
+
+  test('holds until it has ended, so that others find what is left', async () => {
+    await setBudgets(platform, owner, [{ maxRequests: 1 }])
+    const hold = mock.hold('mock/held-0', 0)
+    const first = ask(chat('compat/held-0'))
+    await hold.reached()
+    expect(await budgetsOf(platform, owner)).toMatchObject([{ spent: { requests: 0 }, held: { requests: 1 } }])
+    expect((await ask(chat('compat/plain'))).status).toBe(429)
+    hold.release()
+    expect((await first).status).toBe(200)
+  })
+
+  test('counts in the day and month in which it was sent', async () => {
+    // So that neither the test's day nor its month ends by itself.
+    const at = platform.clock.now()
+    platform.clock.advance(Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1, 1) - 60_000 - at.getTime())
+    owner = await newEntitledOwner(platform)
+    await setBudgets(platform, owner, [{ maxRequests: 1, period: 'day' }, { maxRequests: 1 }])
+    const hold = mock.hold('mock/held-1', 0)
+    const last = ask(chat('compat/held-1'))
+    await hold.reached()
+    platform.clock.advance(120_000)
+    owner = { ...owner, token: await owner.person.token(['network:ai_gateway:chat', 'network:ai_gateway:budgets']) }
+    const first = await ask(chat('compat/plain'))
+    expect(first.status).toBe(200)
+    hold.release()
+    await last
+    expect((await ask(chat('compat/plain'))).status).toBe(429)
+    const windows = await windowsOf(platform, owner)
+    expect(windows.map(({ spentRequests, heldRequests }) => [spentRequests, heldRequests])).toEqual([
+      [1, 0],
+      [1, 0],
+      [1, 0],
+      [1, 0],
+    ])
+  })
+})
+
+/** What is being run on a database. */
+async function waitingStatements(url: string): Promise<string[]> {
+  const sql = postgres(url, { max: 1 })
+  const rows = await sql<{ query: string }[]>`
+    select query from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+  await sql.end()
+  return rows.map(({ query }) => query)
+}
+
+describe('what was spent', () => {
+  test('outlives budgets, and is there for new ones', async () => {
+    await ask(chat('compat/plain'))
+    await platform.api.usage.flush()
+    const spent = { costMicros: 164, requests: 1, tokens: 28 }
+    expect(await setBudgets(platform, owner, [{ maxCostMicros: 200 }])).toMatchObject([{ spent }])
+    expect(await setBudgets(platform, owner, [])).toEqual([])
+    await ask(chat('compat/plain'))
+    await platform.api.usage.flush()
+    const both = { costMicros: 328, requests: 2, tokens: 56 }
+    expect(
+      await setBudgets(platform, owner, [{ maxCostMicros: 200 }, { maxRequests: 9, period: 'day' }]),
+    ).toMatchObject([{ spent: both }, { spent: both }])
+    expect((await ask(chat('compat/plain'))).status).toBe(429)
+  })
+
+  test('includes what calls hold that were sent under an earlier budget', async () => {
+    await setBudgets(platform, owner, [{ maxRequests: 10 }])
+    const hold = mock.hold('mock/held-2', 0)
+    const first = ask(chat('compat/held-2'))
+    await hold.reached()
+    await setBudgets(platform, owner, [{ maxRequests: 1, period: 'day' }])
+    expect(await budgetsOf(platform, owner)).toMatchObject([{ held: { requests: 1 } }])
+    expect((await ask(chat('compat/plain'))).status).toBe(429)
+    hold.release()
+    await first
+    expect(await budgetsOf(platform, owner)).toMatchObject([{ held: { requests: 0 }, spent: { requests: 1 } }])
+  })
+})
+
+describe('an output cap', () => {
+  test.each([
+    ['that is missing is set', 'compat/plain', { max_completion_tokens: undefined }, { max_completion_tokens: 4_096 }],
+    ['that is missing is the model’s', 'short', { max_completion_tokens: undefined }, { max_tokens: 300 }],
+    ['goes by the name that its provider knows', 'short', { max_completion_tokens: 20 }, { max_tokens: 20 }],
+    [
+      'goes by that name also when it came by the other',
+      'compat/plain',
+      { max_completion_tokens: undefined, max_tokens: 20 },
+      { max_completion_tokens: 20 },
+    ],
+  ])('%s', async (_, model, more, sent) => {
+    await setBudgets(platform, owner, [{ maxCostMicros: 1_000_000 }])
+    expect((await ask(chat(model, more))).status).toBe(200)
+    const { max_tokens: maxTokens, max_completion_tokens: maxCompletionTokens } = lastBody()
+    expect({ max_tokens: maxTokens, max_completion_tokens: maxCompletionTokens }).toEqual({
+      max_tokens: undefined,
+      max_completion_tokens: undefined,
+      ...sent,
+    })
+  })
+
+  test('of a response is set, and of a message', async () => {
+    await setBudgets(platform, owner, [{ maxTokens: 100_000 }])
+    await ask({ model: 'compat/plain', input: TEXT }, { path: '/responses' })
+    expect(lastBody()).toMatchObject({ max_output_tokens: 4_096 })
+    await ask(chat('anthropic/plain', { max_completion_tokens: 77 }))
+    expect(lastBody()).toMatchObject({ max_tokens: 77 })
+  })
+
+  test('stays as it came under a budget of requests', async () => {
+    await setBudgets(platform, owner, [{ maxRequests: 5 }])
+    await ask(chat('short', { max_completion_tokens: undefined }))
+    expect(lastBody()).not.toHaveProperty('max_tokens')
+  })
+})
+
+const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } }
+const wav = (seconds: number) => {
+  const head = Buffer.alloc(44)
+  head.write('RIFF', 0)
+  head.write('WAVEfmt ', 8)
+  head.writeUInt32LE(16, 16)
+  head.writeUInt16LE(1, 20)
+  head.writeUInt16LE(1, 22)
+  head.writeUInt32LE(8_000, 24)
+  head.writeUInt32LE(8_000, 28)
+  head.writeUInt16LE(1, 32)
+  head.writeUInt16LE(8, 34)
+  head.write('data', 36)
+  return Buffer.concat([head, Buffer.alloc(8_000 * seconds)]).toString('base64')
+}
+const speech = (model: string, more: object = {}) => ({ model, input: TEXT, voice: 'alloy', ...more })
+const transcription = (model: string, data: string, format = 'wav') => ({ model, input_audio: { data, format } })
+
+describe('what a budget of cost or tokens cannot bound is refused by name', () => {
+  const response = (more: object) => ({ model: 'compat/plain', input: TEXT, ...more })
+  const cases: [string, string, object][] = [
+    ['service_tier', '/chat/completions', chat('compat/plain', { service_tier: 'flex' })],
+    ['tools[0]', '/chat/completions', chat('compat/plain', { tools: [{ type: 'web_search' }] })],
+    ['web_search_options', '/chat/completions', chat('compat/plain', { web_search_options: {} })],
+    ['modalities[1]', '/chat/completions', chat('compat/plain', { modalities: ['text', 'audio'] })],
+    ['prediction', '/chat/completions', chat('compat/plain', { prediction: { type: 'content', content: 'x' } })],
+    ['plugins', '/chat/completions', chat('compat/plain', { plugins: [{ id: 'web' }] })],
+    [
+      'messages[0].content[0]',
+      '/chat/completions',
+      chat('compat/plain', { messages: [{ role: 'user', content: [image] }] }),
+    ],
+    [
+      'messages[0].content[0]',
+      '/chat/completions',
+      chat('seeing', {
+        messages: [
+          { role: 'user', content: [{ type: 'video_url', video_url: { url: 'data:video/mp4;base64,AAAA' } }] },
+        ],
+      }),
+    ],
+    ['model', '/chat/completions', chat('compat/unpriced')],
+    ['tools[0]', '/responses', response({ tools: [{ type: 'image_generation' }] })],
+    [
+      'input[0]',
+      '/responses',
+      response({ input: [{ type: 'web_search_call', id: 'ws_1', status: 'completed', action: {} }] }),
+    ],
+    ['model', '/audio/speech', speech('compat/plain')],
+    ['file', '/audio/transcriptions', transcription('hearing-wav', Buffer.from('ID3 sound').toString('base64'), 'mp3')],
+    ['duration', '/videos', { model: 'video', prompt: 'A ball' }],
+  ]
+  test.each(cases)('%s of %s', async (param, path, body) => {
+    await setBudgets(platform, owner, [{ maxCostMicros: 1_000_000_000, maxTokens: 1_000_000 }])
+    const sent = mock.ledger.length
+    const refused = await ask(body, { path })
+    expect(errorOf(refused)).toMatchObject({ status: 400, code: 'unsupported_under_budget', param })
+    expect(await eventBehind(refused)).toMatchObject({ errorCode: 'unsupported_under_budget', countedRequests: 0 })
+    expect(mock.ledger.length).toBe(sent)
+    // A budget of requests has nothing against it.
+    await setBudgets(platform, owner, [{ maxRequests: 5 }])
+    await ask(body, { path })
+    expect(mock.ledger.length).toBe(sent + 1)
+  })
+
+  test('a response is built on where its length is known', async () => {
+    await setBudgets(platform, owner, [{ maxTokens: 10_000 }])
+    const first = await ask(response({ max_output_tokens: 10 }), { path: '/responses' })
+    const { id } = first.body as { id: string }
+    const second = await ask(response({ max_output_tokens: 10, previous_response_id: id }), { path: '/responses' })
+    expect(second.status).toBe(200)
+  })
+})
+
+describe('what can be bounded passes', () => {
+  const cases: [string, string, object][] = [
+    [
+      'a picture',
+      '/chat/completions',
+      chat('seeing', { messages: [{ role: 'user', content: [{ type: 'text', text: 'x' }, image] }] }),
+    ],
+    [
+      'tools of the caller',
+      '/chat/completions',
+      chat('compat/plain', { tools: [{ type: 'function', function: { name: 'f', parameters: { type: 'object' } } }] }),
+    ],
+    ['speech by its characters', '/audio/speech', speech('by-character')],
+    ['speech of a model with a limit', '/audio/speech', speech('speaking', { stream_format: 'sse' })],
+    [
+      'a recording with a bound',
+      '/audio/transcriptions',
+      transcription('hearing', Buffer.from('ID3 sound').toString('base64'), 'mp3'),
+    ],
+    ['a recording that says how long it is', '/audio/transcriptions', transcription('hearing-wav', wav(2))],
+    ['a model of the platform', '/chat/completions', chat('local/echo')],
+    ['a video', '/videos', { model: 'video', prompt: 'A ball', duration: 2 }],
+  ]
+  test.each(cases)('%s', async (_, path, body) => {
+    await setBudgets(platform, owner, [{ maxCostMicros: 1_000_000, maxTokens: 1_000_000 }])
+    expect((await ask(body, { path })).status).toBeLessThan(300)
+  })
+
+  test('by the length of a recording that says it', async () => {
+    // Ten tokens a second, and 2,000 of output: 20,000 tokens are not enough for 1,800 s.
+    await setBudgets(platform, owner, [{ maxTokens: 20_000 }])
+    expect((await ask(transcription('hearing-wav', wav(100)), { path: '/audio/transcriptions' })).status).toBe(200)
+    expect((await ask(transcription('hearing-wav', wav(1_800)), { path: '/audio/transcriptions' })).status).toBe(429)
+  })
+})
+
+describe('a call whose outcome is not known', () => {
+  const held = (outputTokens: number, inputBound: bigint) => inputBound + BigInt(outputTokens) * 8_000n
+
+  test('counts for all that it held, and is not sent again', async () => {
+    await setBudgets(platform, owner, [{ maxCostMicros: 1_000_000 }])
+    const before = arrivals('mock/reset-before')
+    const answer = await ask(chat('compat/reset-before'))
+    expect(answer.status).toBe(503)
+    expect(arrivals('mock/reset-before')).toBe(before + 1)
+    const event = await eventBehind(answer)
+    // Billed is its input; 100 tokens of output and the bytes of the body are what it held.
+    expect(event).toMatchObject({ usageSource: 'estimated', providerCostNanos: 20_000n, countedRequests: 1 })
+    expect(event?.countedCostNanos).toBeGreaterThan(held(100, 256n * 2_000n))
+    expect(await windowsOf(platform, owner)).toMatchObject([
+      { spentCostNanos: event?.countedCostNanos, heldCostNanos: 0n },
+    ])
+  })
+
+  test('is not sent to the next route either', async () => {
+    await setBudgets(platform, owner, [{ maxCostMicros: 1_000_000 }])
+    expect((await ask(chat('two-routes'))).status).toBe(503)
+    await setBudgets(platform, owner, [])
+    expect((await ask(chat('two-routes'))).status).toBe(200)
+  })
+
+  test('is one that broke off in the middle, also of a stream', async () => {
+    await setBudgets(platform, owner, [{ maxCostMicros: 1_000_000 }])
+    const answer = await ask(chat('compat/cut-mid', { stream: true }))
+    const event = await eventBehind(answer)
+    expect(event?.status).toBe('error')
+    expect(event?.countedCostNanos).toBeGreaterThan(held(100, 256n * 2_000n))
+    expect(event?.countedCostNanos).toBeGreaterThan((event?.providerCostNanos ?? 0n) * 2n)
+  })
+
+  test('that a provider refused with a status costs nothing, and is sent again', async () => {
+    await setBudgets(platform, owner, [{ maxCostMicros: 1_000_000, maxRequests: 10 }])
+    const before = arrivals('mock/503')
+    expect((await ask(chat('compat/503'))).status).toBe(503)
+    expect(arrivals('mock/503')).toBe(before + 3)
+    expect((await ask(chat('compat/400'))).status).toBe(400)
+    expect(await windowsOf(platform, owner)).toMatchObject([{ spentCostNanos: 0n, spentRequests: 2, heldRequests: 0 }])
+  })
+
+  test('that never reached a provider counts nothing at all', async () => {
+    await setBudgets(platform, owner, [{ maxRequests: 1, maxCostMicros: 1_000_000 }])
+    expect((await ask(chat('away/plain'))).status).toBe(503)
+    expect(await windowsOf(platform, owner)).toMatchObject([{ spentCostNanos: 0n, spentRequests: 0, heldRequests: 0 }])
+  })
+
+  test('of a provider that tells no usage counts for the estimate, and zeros for nothing', async () => {
+    await setBudgets(platform, owner, [{ maxCostMicros: 1_000_000 }])
+    expect(await eventBehind(await ask(chat('compat/no-usage')))).toMatchObject({
+      usageSource: 'estimated',
+      countedCostNanos: PLAIN_NANOS,
+    })
+    expect(await eventBehind(await ask(chat('compat/zero-usage')))).toMatchObject({
+      usageSource: 'provider',
+      countedCostNanos: 0n,
+      countedRequests: 1,
+    })
+  })
+
+  test('counts what was seen of a stream that its client left, and 256 tokens, and no more than it held', async () => {
+    await setBudgets(platform, owner, [{ maxCostMicros: 1_000_000 }])
+    const left = async (model: string, cap: number) => {
+      const hold = mock.hold(`mock/${model}`, 4)
+      const request = openAiRequest(
+        platform,
+        owner.token,
+        '/chat/completions',
+        chat(`compat/${model}`, { stream: true, max_completion_tokens: cap }),
+      )
+      await hold.reached()
+      await request.until((text) => text.split('data: ').length > 4)
+      request.leave()
+      const { id } = (await mock.waitForAbort((each) => each.model === `mock/${model}`)) as { id: string }
+      hold.release()
+      expect(id).toBeDefined()
+      await expect
+        .poll(
+          async () =>
+            (await platform.api.db.select().from(aiHolds).where(eq(aiHolds.organizationId, owner.organizationId)))
+              .length,
+        )
+        .toBe(0)
+      const [window] = await windowsOf(platform, owner)
+      return window?.spentCostNanos ?? 0n
+    }
+    const ofLarge = await left('held-3', 10_000)
+    // The bytes of the body at most, 256 tokens unseen, and what was seen.
+    expect(ofLarge).toBeGreaterThan(256n * 8_000n)
+    expect(ofLarge).toBeLessThan((256n + 80n) * 8_000n + 600n * 2_000n)
+    const ofSmall = (await left('held-4', 20)) - ofLarge
+    expect(ofSmall).toBeLessThanOrEqual(20n * 8_000n + 600n * 2_000n)
+  })
+
+  test('and whose process died is settled as if it had cost all that it held, and never again', async () => {
+    await setBudgets(platform, owner, [{ maxCostMicros: 1_000_000 }])
+    const hold = mock.hold('mock/held-5', 0)
+    const asked = ask(chat('compat/held-5'))
+    await hold.reached()
+    const [{ heldCostNanos: before } = { heldCostNanos: 0n }] = await windowsOf(platform, owner)
+    const later = new Date(platform.clock.now().getTime() + 3_600_000)
+    // Nothing has expired yet.
+    await sweepHolds(platform.api)
+    expect(await windowsOf(platform, owner)).toMatchObject([{ heldCostNanos: before, spentCostNanos: 0n }])
+    await Promise.all([1, 2].map(() => sweepHolds({ db: platform.api.db, now: () => later })))
+    const swept = [{ heldCostNanos: 0n, heldRequests: 0, spentCostNanos: before, spentRequests: 1 }]
+    expect(await windowsOf(platform, owner)).toMatchObject(swept)
+    hold.release()
+    const answer = await asked
+    expect(answer.status).toBe(200)
+    expect(await eventBehind(answer)).toMatchObject({
+      status: 'error',
+      errorCode: 'process_died',
+      usageSource: 'estimated',
+      countedCostNanos: before,
+      providerCostNanos: before,
+      completedAt: later,
+    })
+    expect(await windowsOf(platform, owner)).toMatchObject(swept)
+  })
+})
+
+test('the answer is not awaited that a client of a whole answer left, and is counted as the provider tells', async () => {
+  await setBudgets(platform, owner, [{ maxCostMicros: 1_000_000 }])
+  const hold = mock.hold('mock/held-6', 0)
+  const request = openAiRequest(platform, owner.token, '/chat/completions', chat('compat/held-6'))
+  await hold.reached()
+  request.leave()
+  await request.answer
+  hold.release()
+  await expect.poll(async () => (await windowsOf(platform, owner))[0]?.spentCostNanos).toBe(PLAIN_NANOS)
+})
+
+test('a provider that is silent leaves all that was held in the budget', async () => {
+  await setBudgets(platform, owner, [{ maxTokens: 100_000 }])
+  const answer = await hurryAi(platform, { wholeFirstByteMs: 300 }, () => ask(chat('compat/hang-headers')))
+  expect(errorOf(answer)).toMatchObject({ status: 503, code: 'upstream_timeout' })
+  const event = await eventBehind(answer)
+  expect(event?.countedTokens).toBeGreaterThan(100 + 256)
+  expect(event).toMatchObject({ inputTokens: 10, outputTokens: 0 })
+})

@@ -1,0 +1,205 @@
+import { BadRequest, Conflict, NotFound } from '@platform/errors/api-error'
+import { newId } from '@platform/runtime/new-id'
+import { and, asc, eq, inArray, notInArray, sql } from 'drizzle-orm'
+import type { Deps, UserActor } from '../../../deps.ts'
+import { applications } from '../../applications/table.ts'
+import type { Organization } from '../../organizations/reach.ts'
+import { members, organizations } from '../../organizations/table.ts'
+import { aiBudgets, type Period } from '../table.ts'
+import { allowanceTarget } from './admit-call.ts'
+import { isEntitled } from './entitlement.ts'
+import { type BudgetTarget, type BudgetWindow, findWindows, openWindows, targetName, windowAt } from './windows.ts'
+
+const NANOS_PER_MICRO = 1_000n
+
+/** A limit as an organization sets it. */
+export interface BudgetInput {
+  applicationId: string | null
+  userId: string | null
+  period: Period
+  maxCostMicros: number | null
+  maxRequests: number | null
+  maxTokens: number | null
+  maxRequestCostMicros: number | null
+  enabled: boolean
+}
+
+interface Amounts {
+  costMicros: number
+  requests: number
+  tokens: number
+}
+
+interface ShownBudget extends BudgetInput {
+  /** null: the operator's allowance. */
+  id: string | null
+  organizationId: string
+  source: 'organization' | 'operator'
+  windowStart: Date
+  windowEnd: Date
+  spent: Amounts
+  held: Amounts
+  createdAt: Date | null
+  updatedAt: Date | null
+}
+
+type BudgetDeps = Pick<Deps, 'db' | 'now' | 'ai'>
+
+const microsOf = (nanos: bigint): number => Number((nanos + NANOS_PER_MICRO - 1n) / NANOS_PER_MICRO)
+
+const nothing: Amounts = { costMicros: 0, requests: 0, tokens: 0 }
+const spentIn = (window: BudgetWindow): Amounts => ({
+  costMicros: microsOf(window.spentCostNanos),
+  requests: window.spentRequests,
+  tokens: window.spentTokens,
+})
+const heldIn = (window: BudgetWindow): Amounts => ({
+  costMicros: microsOf(window.heldCostNanos),
+  requests: window.heldRequests,
+  tokens: window.heldTokens,
+})
+
+const targetOf = ({ organizationId, applicationId, userId, period }: BudgetTarget | typeof aiBudgets.$inferSelect) => ({
+  organizationId,
+  applicationId,
+  userId,
+  period,
+  isAllowance: false,
+})
+
+/** The budgets of an organization, with what is spent and held of them now, and the operator's allowance where it has one (D90, D111). */
+export async function listBudgets(deps: BudgetDeps, { id }: Pick<Organization, 'id'>): Promise<ShownBudget[]> {
+  const { db, now, ai } = deps
+  const at = now()
+  const [rows, hasAllowance] = await Promise.all([
+    db
+      .select()
+      .from(aiBudgets)
+      .where(eq(aiBudgets.organizationId, id))
+      .orderBy(asc(aiBudgets.createdAt), asc(aiBudgets.id)),
+    ai.catalog.freeCostNanos === null ? false : isEntitled(deps, id).then((entitled) => !entitled),
+  ])
+  const allowance = hasAllowance ? allowanceTarget(id) : undefined
+  const targets = [...rows.map((row): BudgetTarget => targetOf(row)), ...(allowance ? [allowance] : [])]
+  const windows = await presentWindows(deps, id, targets, at)
+  const amounts = (target: BudgetTarget) => {
+    const window = windows.get(targetName(target))
+    const { startsAt, endsAt } = windowAt(target.period, at)
+    return {
+      windowStart: startsAt,
+      windowEnd: endsAt,
+      spent: window ? spentIn(window) : nothing,
+      held: window ? heldIn(window) : nothing,
+    }
+  }
+  const own = rows.map((row): ShownBudget => ({ ...row, source: 'organization', ...amounts(targetOf(row)) }))
+  if (!allowance) return own
+  const shownAllowance: ShownBudget = {
+    id: null,
+    organizationId: id,
+    applicationId: null,
+    userId: null,
+    period: allowance.period,
+    maxCostMicros: microsOf(ai.catalog.freeCostNanos ?? 0n),
+    maxRequests: null,
+    maxTokens: null,
+    maxRequestCostMicros: null,
+    enabled: true,
+    source: 'operator',
+    ...amounts(allowance),
+    createdAt: null,
+    updatedAt: null,
+  }
+  return [...own, shownAllowance]
+}
+
+/** The windows of these targets, which are made if this is the first look at them. */
+async function presentWindows(
+  deps: BudgetDeps,
+  organizationId: string,
+  targets: readonly BudgetTarget[],
+  at: Date,
+): Promise<Map<string, BudgetWindow>> {
+  if (targets.length === 0) return new Map()
+  const found = await findWindows(deps, organizationId, at)
+  const missing = targets.filter((target) => !found.has(targetName(target)))
+  if (missing.length === 0) return found
+  await openWindows(deps, missing, at)
+  return findWindows(deps, organizationId, at)
+}
+
+/**
+ * Replaces all budgets of an organization. One of the same target and period as before stays the same budget. What was spent stays
+ * spent. The change is a line in the log. Safe to repeat.
+ *
+ * Throws Conflict for two budgets of one target and period, NotFound for an application of others, BadRequest for a user who is no
+ * member.
+ */
+export async function replaceBudgets(
+  deps: BudgetDeps & Pick<Deps, 'logger'>,
+  by: UserActor,
+  organization: Pick<Organization, 'id'>,
+  budgets: readonly BudgetInput[],
+): Promise<ShownBudget[]> {
+  const { db, now, logger } = deps
+  const { id: organizationId } = organization
+  const at = now()
+  const targets = budgets.map((budget) => targetOf({ ...budget, organizationId, isAllowance: false }))
+  if (new Set(targets.map(targetName)).size < targets.length)
+    throw new Conflict('Two budgets have the same application, user and period')
+  await db.transaction(async (tx) => {
+    // Of two that replace the set at once the second finds what the first made.
+    await tx
+      .select({ id: organizations.id })
+      .from(organizations)
+      .where(eq(organizations.id, organizationId))
+      .for('no key update')
+    await requireOwn(tx, organizationId, budgets)
+    const kept: string[] = []
+    for (const budget of budgets) {
+      const [row] = await tx
+        .insert(aiBudgets)
+        .values({ ...budget, id: newId(), organizationId, createdAt: at, updatedAt: at })
+        .onConflictDoUpdate({
+          target: [aiBudgets.organizationId, aiBudgets.applicationId, aiBudgets.userId, aiBudgets.period],
+          set: { ...budget, updatedAt: at },
+        })
+        .returning({ id: aiBudgets.id })
+      if (row) kept.push(row.id)
+    }
+    await tx
+      .delete(aiBudgets)
+      .where(
+        and(eq(aiBudgets.organizationId, organizationId), kept.length > 0 ? notInArray(aiBudgets.id, kept) : sql`true`),
+      )
+  })
+  logger.info({ organizationId, userId: by.userId, budgets: budgets.length }, 'AI budgets replaced')
+  return listBudgets(deps, organization)
+}
+
+/** Throws for a budget of an application or a user that the organization does not have. */
+async function requireOwn(
+  db: Pick<Deps['db'], 'select'>,
+  organizationId: string,
+  budgets: readonly BudgetInput[],
+): Promise<void> {
+  const applicationIds = [...new Set(budgets.flatMap(({ applicationId }) => applicationId ?? []))]
+  const userIds = [...new Set(budgets.flatMap(({ userId }) => userId ?? []))]
+  const [ofOrganization, ofMembers] = await Promise.all([
+    applicationIds.length === 0
+      ? []
+      : db
+          .select({ id: applications.id })
+          .from(applications)
+          .where(and(eq(applications.organizationId, organizationId), inArray(applications.id, applicationIds))),
+    userIds.length === 0
+      ? []
+      : db
+          .select({ id: members.userId })
+          .from(members)
+          .where(and(eq(members.organizationId, organizationId), inArray(members.userId, userIds))),
+  ])
+  if (ofOrganization.length < applicationIds.length) throw new NotFound('Application')
+  const stranger = userIds.find((userId) => !ofMembers.some(({ id }) => id === userId))
+  if (stranger !== undefined) throw new BadRequest(`The user ${stranger} is no member of the organization`)
+}

@@ -1,0 +1,118 @@
+import { NotFound } from '@platform/errors/api-error'
+import { askedRows, batchByTurn } from '@platform/runtime/batch-by-turn'
+import { one } from '@platform/runtime/database'
+import { newId } from '@platform/runtime/new-id'
+import { preparedOnce } from '@platform/runtime/prepared-once'
+import { and, eq, getTableColumns, isNull, or } from 'drizzle-orm'
+import type { Deps, UserActor } from '../../../deps.ts'
+import { applications } from '../../applications/table.ts'
+import type { Organization } from '../../organizations/reach.ts'
+import { aiPolicies } from '../table.ts'
+
+/** A policy as it is stored and shown. */
+type PolicyRow = typeof aiPolicies.$inferSelect
+
+/** What an organization lets its calls do, or those of one application. */
+export type PolicyRules = Pick<
+  PolicyRow,
+  'allowedModels' | 'allowedProviders' | 'requireZdr' | 'allowFallbacks' | 'maxOutputTokens'
+>
+
+const isOf = (organizationId: string, applicationId: string | null) =>
+  and(
+    eq(aiPolicies.organizationId, organizationId),
+    applicationId === null ? isNull(aiPolicies.applicationId) : eq(aiPolicies.applicationId, applicationId),
+  )
+
+/** The organization's own policy or, with an application, that one's; undefined: it has none. */
+export async function findPolicy(
+  { db }: Pick<Deps, 'db'>,
+  { id: organizationId }: Pick<Organization, 'id'>,
+  applicationId: string | null,
+): Promise<PolicyRow | undefined> {
+  const [row] = await db.select().from(aiPolicies).where(isOf(organizationId, applicationId))
+  return row
+}
+
+/**
+ * Sets the policy of an organization, or of one of its applications, in place of the one before, which keeps its id. The change is a
+ * line in the log. Safe to repeat.
+ */
+export async function setPolicy(
+  { db, now, logger }: Pick<Deps, 'db' | 'now' | 'logger'>,
+  by: UserActor,
+  { id: organizationId }: Pick<Organization, 'id'>,
+  applicationId: string | null,
+  policy: PolicyRules,
+): Promise<PolicyRow> {
+  const at = now()
+  const replaced = { ...policy, updatedAt: at }
+  const rows = await db
+    .insert(aiPolicies)
+    .values({ ...replaced, id: newId(), organizationId, applicationId, createdAt: at })
+    .onConflictDoUpdate({ target: [aiPolicies.organizationId, aiPolicies.applicationId], set: replaced })
+    .returning()
+  logger.info({ organizationId, applicationId, userId: by.userId }, 'AI policy set')
+  return one(rows)
+}
+
+/** Removes a policy: nothing is limited by it any more. The change is a line in the log. Throws NotFound. */
+export async function deletePolicy(
+  { db, logger }: Pick<Deps, 'db' | 'logger'>,
+  by: UserActor,
+  { id: organizationId }: Pick<Organization, 'id'>,
+  applicationId: string | null,
+): Promise<void> {
+  const gone = await db.delete(aiPolicies).where(isOf(organizationId, applicationId)).returning({ id: aiPolicies.id })
+  if (gone.length === 0) throw new NotFound('Policy')
+  logger.info({ organizationId, applicationId, userId: by.userId }, 'AI policy deleted')
+}
+
+/** Throws NotFound for an application that stands in another organization, or in none (D17). */
+export async function requireApplicationOf(
+  { db }: Pick<Deps, 'db'>,
+  { id: organizationId }: Pick<Organization, 'id'>,
+  applicationId: string,
+): Promise<void> {
+  const found = await db
+    .select({ id: applications.id })
+    .from(applications)
+    .where(and(eq(applications.id, applicationId), eq(applications.organizationId, organizationId)))
+  if (found.length === 0) throw new NotFound('Application')
+}
+
+const asked = askedRows({ organizationId: 'uuid', applicationId: 'uuid' })
+
+/** Whose policies are asked for; a call of no application comes under the organization's own alone. */
+interface AskedFor extends Readonly<Record<string, string | null>> {
+  organizationId: string
+  applicationId: string | null
+}
+
+/** The policies of calls: one statement for all of a turn. */
+const findByTurn = preparedOnce((db) => {
+  const query = db
+    .select({ ...getTableColumns(aiPolicies), n: asked.n })
+    .from(asked.from)
+    .innerJoin(
+      aiPolicies,
+      and(
+        eq(aiPolicies.organizationId, asked.columns.organizationId),
+        or(isNull(aiPolicies.applicationId), eq(aiPolicies.applicationId, asked.columns.applicationId)),
+      ),
+    )
+    .prepare('ai_policies')
+  return batchByTurn(async (keys: readonly AskedFor[]) => {
+    const rows = await query.execute(asked.parameters(keys))
+    const byNumber = Map.groupBy(rows, ({ n }) => n)
+    return keys.map((_, index) => byNumber.get(index + 1))
+  })
+})
+
+/** The policies that a call comes under, all of which have to allow it: those of its organization and of its application. */
+export async function policiesOf(
+  { db }: Pick<Deps, 'db'>,
+  { organizationId, applicationId }: { organizationId: string; applicationId: string | null },
+): Promise<readonly PolicyRules[]> {
+  return (await findByTurn(db)({ organizationId, applicationId })) ?? []
+}
