@@ -8,9 +8,10 @@ import { type AiAnswer, aiModel, aiProvidersOf, askAi, openAiRequest, usageEvent
 import { budgetsOf, setBudgets, windowsOf } from '../../../../test/ai-budgets.ts'
 import { aiKeys, mockModel, mockProvider, newEntitledOwner } from '../../../../test/ai-providers.ts'
 import { hurryAi } from '../../../../test/hurry-ai.ts'
-import { newKey, type Owner } from '../../../../test/scenario.ts'
+import { newKey, newOwner, type Owner } from '../../../../test/scenario.ts'
 import { sweepHolds } from '../../ai-governance/budgets/sweep-holds.ts'
 import { aiHolds } from '../../ai-governance/table.ts'
+import { setBillingCap, setEntitlement } from '../../products/products.ts'
 
 /** 40 bytes: 10 tokens as the mock counts them. */
 const TEXT = 'x'.repeat(40)
@@ -55,7 +56,7 @@ beforeAll(async () => {
     },
   ]
   const providers = [...aiProvidersOf(mock), mockProvider(away, 'away')]
-  platform = await startPlatform({ aiProviders: { providers, models }, env: aiKeys, aiTimings: { retryMs: 1 } })
+  platform = await startPlatform({ aiProviders: { freeCostMicros: 2_000, providers, models }, env: aiKeys, aiTimings: { retryMs: 1 } })
 })
 afterAll(async () => {
   await platform.close()
@@ -169,7 +170,7 @@ describe('a call under a budget', () => {
     // A user's call that names the application comes under its budget, and one that does not comes under the user's.
     expect(await byUser({ 'x-application-id': applicationId })).toBe(429)
     expect([await byUser(), await byUser(), await byUser()]).toEqual([200, 200, 429])
-    expect((await budgetsOf(platform, owner)).map(({ spent }) => spent.requests).toSorted()).toEqual([1, 2, 3])
+    expect((await budgetsOf(platform, owner)).map(({ spent }) => spent.requests)).toEqual([3, 1, 2])
   })
 
   test('that is not enabled limits nothing', async () => {
@@ -571,4 +572,78 @@ test('a provider that is silent leaves all that was held in the budget', async (
   const event = await eventBehind(answer)
   expect(event?.countedTokens).toBeGreaterThan(100 + 256)
   expect(event).toMatchObject({ inputTokens: 10, outputTokens: 0 })
+})
+
+describe('the operator’s allowance (D111)', () => {
+  const budgetsPath = () => `/organizations/${owner.organizationId}/ai-gateway/budgets`
+  beforeEach(async () => {
+    owner = await newOwner(platform)
+  })
+
+  test('is a budget that organizations without an entitlement see, and cannot change', async () => {
+    const shown = {
+      id: null,
+      source: 'operator',
+      period: 'month',
+      maxCostMicros: 2_000,
+      enabled: true,
+      spent: { costMicros: 0, requests: 0, tokens: 0 },
+    }
+    expect(await budgetsOf(platform, owner)).toMatchObject([shown])
+    expect((await ask(chat('compat/plain'))).status).toBe(200)
+    const [seen] = await budgetsOf(platform, owner)
+    expect(seen).toMatchObject({ spent: { costMicros: 164, requests: 1, tokens: 28 } })
+    const sentBack = await platform.call(owner.token, `PUT ${budgetsPath()}`, { items: [{ ...seen, maxCostMicros: 9e9 }] })
+    expect(sentBack).toMatchObject({ status: 200, body: { items: [seen] } })
+    await setEntitlement(platform.api, owner.organizationId, 'ai-gateway', 'ACTIVE')
+    expect(await budgetsOf(platform, owner)).toEqual([])
+  })
+
+  test('holds as hard as any: what does not fit is refused, and so is what cannot be bounded', async () => {
+    const refused = errorOf(await ask(chat('compat/plain', { max_completion_tokens: 1_000 })))
+    expect(refused).toMatchObject({
+      status: 429,
+      code: 'budget_exceeded',
+      message: expect.stringMatching(/^Of the operator’s allowance of this month \$0\.002000 remain/) as string,
+    })
+    expect(errorOf(await ask(chat('compat/unpriced')))).toMatchObject({ status: 400, code: 'unsupported_under_budget' })
+    expect((await ask(chat('compat/plain'))).status).toBe(200)
+  })
+
+  test('is used by calls with the operator’s key alone', async () => {
+    const keyPath = `/organizations/${owner.organizationId}/ai-gateway/provider-keys/compat`
+    await ask(chat('local/echo'))
+    await platform.call(owner.token, `PUT ${keyPath}`, { key: 'sk-organization-01234567' })
+    expect((await ask(chat('compat/plain', { max_completion_tokens: 10_000 }))).status).toBe(200)
+    expect(await budgetsOf(platform, owner)).toMatchObject([{ spent: { requests: 0, costMicros: 0 } }])
+    // A budget of the organization’s own counts what its key costs.
+    expect(await setBudgets(platform, owner, [{ maxCostMicros: 5_000 }])).toMatchObject([
+      { source: 'organization', spent: { requests: 2, costMicros: 164 } },
+      { source: 'operator' },
+    ])
+    expect((await ask(chat('compat/plain', { max_completion_tokens: 10_000 }))).status).toBe(429)
+    await platform.call(owner.token, `DELETE ${keyPath}`)
+    expect((await ask(chat('compat/plain'))).status).toBe(200)
+    expect(await budgetsOf(platform, owner)).toMatchObject([
+      { spent: { requests: 3 } },
+      { spent: { requests: 1, costMicros: 164 } },
+    ])
+  })
+})
+
+test('what calls by the operator’s key cost counts towards the billing cap (D89)', async () => {
+  const deployment = { applicationId: owner.applicationId }
+  await ask(chat('compat/plain'))
+  await platform.api.usage.flush()
+  const quotas = await platform.call(owner.token, `GET /organizations/${owner.organizationId}/quotas`)
+  expect(quotas.body).toMatchObject({ billing: { spentMicros: 164 } })
+  await setBillingCap(platform.api, owner.organizationId, 165)
+  expect((await platform.call(owner.token, 'POST /deployments', deployment)).status).toBe(201)
+  await setBillingCap(platform.api, owner.organizationId, 164)
+  expect(await platform.call(owner.token, 'POST /deployments', deployment)).toMatchObject({
+    status: 402,
+    body: { error: expect.stringContaining('billing cap') as string },
+  })
+  // Inference never answers 402.
+  expect((await ask(chat('compat/plain'))).status).toBe(200)
 })
