@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import postgres from 'postgres'
 import type { Lab } from './lab.ts'
 
 const KEY = 'sk-bench'
@@ -20,6 +21,8 @@ export interface ChatServer {
 interface ChatServers {
   /** Our gateway: a process of the role api, for an organization that may use the operator's key. */
   ours: ChatServer
+  /** The same process, for an organization that has a budget. */
+  budgeted: ChatServer
   /** The proxy that only forwards. */
   bare: ChatServer
   portkey: ChatServer
@@ -34,6 +37,15 @@ export function startChatServers(lab: Lab): Promise<ChatServers> {
   const servers = started.get(lab) ?? start(lab)
   started.set(lab, servers)
   return servers
+}
+
+/** Gives an organization a budget of cost that never runs out. */
+export async function setBudget(databaseUrl: string, organizationId: string): Promise<void> {
+  const sql = postgres(databaseUrl, { max: 1 })
+  await sql`
+    insert into ai_budgets (id, organization_id, period, max_cost_micros, enabled, created_at, updated_at)
+    values (gen_random_uuid(), ${organizationId}, 'month', 1000000000000, true, now(), now())`
+  await sql.end()
 }
 
 async function start(lab: Lab): Promise<ChatServers> {
@@ -52,21 +64,25 @@ async function start(lab: Lab): Promise<ChatServers> {
     }),
   )
   const gateway = await platform.startAnotherApi({ AI_PROVIDERS: providers, BENCH_AI_KEY: KEY })
-  const organization = await platform.call<{ id: string }>('POST', '/organizations', { name: 'AI bench' })
-  await platform.command(['product', 'grant', organization.id, 'ai-gateway'])
+  const newOrganization = async (name: string) => {
+    const { id } = await platform.call<{ id: string }>('POST', '/organizations', { name })
+    await platform.command(['product', 'grant', id, 'ai-gateway'])
+    return id
+  }
+  const organizationId = await newOrganization('AI bench')
+  const budgetedId = await newOrganization('AI bench under a budget')
+  await setBudget(lab.databaseUrl, budgetedId)
   const json = { 'content-type': 'application/json' }
   const path = '/v1/chat/completions'
+  const ourPath = '/ai/v1/chat/completions'
+  const headersOf = (id: string) => async () => ({
+    ...json,
+    authorization: `Bearer ${await platform.userToken()}`,
+    'x-organization-id': id,
+  })
   return {
-    ours: {
-      name: 'ours',
-      ...gateway,
-      path: '/ai/v1/chat/completions',
-      headers: async () => ({
-        ...json,
-        authorization: `Bearer ${await platform.userToken()}`,
-        'x-organization-id': organization.id,
-      }),
-    },
+    ours: { name: 'ours', ...gateway, path: ourPath, headers: headersOf(organizationId) },
+    budgeted: { name: 'ours, under a budget', ...gateway, path: ourPath, headers: headersOf(budgetedId) },
     bare: {
       name: 'bare',
       ...(await lab.startPeer('The bare proxy', bareProxy, { upstream: upstream.origin, key: KEY })),

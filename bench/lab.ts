@@ -28,6 +28,7 @@ const scopes = [
   'network:storage:write',
   'network:storage:delete',
   'network:ai_gateway:chat',
+  'network:ai_gateway:usage',
 ]
 /** A service that takes the tokens of an identity provider that is measured by itself. */
 const AUDIENCE = 'https://api.example.com'

@@ -8,7 +8,9 @@ import { pinning } from './cores.ts'
 import { openLab } from './lab.ts'
 import { runSuite, type SuiteResult } from './run-suite.ts'
 import type { Suite } from './suite.ts'
-import { ai, aiDelay, aiOpenStreams, aiStream } from './suites/ai.ts'
+import { ai, aiBudgetDelay, aiDelay, aiOpenStreams, aiStream } from './suites/ai.ts'
+import { aiHolds } from './suites/ai-holds.ts'
+import { aiUsage } from './suites/ai-usage.ts'
 import { exchange } from './suites/exchange.ts'
 import { imageHit, imageMemory, imageMiss } from './suites/images.ts'
 import { list } from './suites/list.ts'
@@ -80,6 +82,9 @@ const suites: readonly Suite[] = [
   ai,
   aiStream,
   aiDelay,
+  aiBudgetDelay,
+  aiHolds,
+  aiUsage,
   aiOpenStreams,
 ]
 

@@ -141,6 +141,16 @@ export const aiDelay: Suite = {
   },
 }
 
+/** How much later an answer comes because of a budget: the time until what the call may cost is held, durably. */
+export const aiBudgetDelay: Suite = {
+  name: 'ai-budget-delay',
+  work: 'the same, by an organization that has a budget and by one that has none',
+  async prepare(lab) {
+    const { ours, budgeted, direct } = await startChatServers(lab)
+    return { ours: delayTrial(budgeted, direct), peers: [{ ...delayTrial(ours, direct), aim: {} }] }
+  },
+}
+
 const STREAMS = 1_000
 const CHUNKS = 20
 const CHUNK_MS = 250

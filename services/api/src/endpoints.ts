@@ -1,6 +1,7 @@
 import { activityEndpoints } from './features/activity/routes.ts'
 import { aiGatewayEndpoints } from './features/ai-gateway/routes.ts'
 import { aiGovernanceEndpoints } from './features/ai-governance/routes.ts'
+import { aiUsageEndpoints } from './features/ai-governance/usage/routes.ts'
 import { aiPolicyEndpoints } from './features/ai-governance/policies/routes.ts'
 import { aiBudgetEndpoints } from './features/ai-governance/budgets/routes.ts'
 import { apiKeyEndpoints } from './features/api-keys/routes.ts'
@@ -43,6 +44,7 @@ export const endpoints: readonly Endpoint[] = [
   ...aiGovernanceEndpoints,
   ...aiBudgetEndpoints,
   ...aiPolicyEndpoints,
+  ...aiUsageEndpoints,
   ...stickySessionEndpoints,
   ...requestLogEndpoints,
   ...runtimeLogEndpoints,

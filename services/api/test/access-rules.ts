@@ -12,7 +12,9 @@ const scopes: Table<readonly string[]> = [
   [/^GET .*\/env-vars/, ['network:env_vars:read']],
   [/^(POST|PATCH) .*\/env-vars/, ['network:env_vars:write']],
   [/^DELETE .*\/env-vars/, ['network:env_vars:delete']],
-  [/\/provider-keys/, ['network:ai_gateway:policies']],
+  [/\/ai-gateway\/(provider-keys|policies)/, ['network:ai_gateway:policies']],
+  [/\/ai-gateway\/budgets/, ['network:ai_gateway:budgets']],
+  [/\/ai-gateway\/usage/, ['network:ai_gateway:usage']],
   [/^GET \/ai\/v1\/(videos\/)?models/, ['network:ai_gateway:models']],
   [/\/ai\/v1\//, ['network:ai_gateway:chat']],
   [/^GET \/organizations/, ['platform:organizations:read']],
@@ -36,7 +38,7 @@ const scopes: Table<readonly string[]> = [
 const onlyFor: Table<'user' | 'function'> = [
   [/^POST \/organizations$/, 'user'],
   [/\/api-keys/, 'user'],
-  [/\/provider-keys/, 'user'],
+  [/\/ai-gateway\/(provider-keys|policies|budgets|usage)/, 'user'],
   [/^POST \/sticky-sessions\/urls$/, 'function'],
 ]
 const tokenOf = { user: 'a user-backed token', function: 'a token of a Function' }
@@ -47,6 +49,7 @@ const notForMembers: Table<true> = [
   [/^(POST|DELETE) \/api-keys/, true],
   [/^PUT \/applications\/\{id\}\/hostname$/, true],
   [/\/provider-keys/, true],
+  [/^(PUT|DELETE) .*\/ai-gateway\/(policies|budgets)/, true],
 ]
 
 /** The scopes of which a token needs one. Throws with a sentence on what to add. */
@@ -158,7 +161,9 @@ export function expectedAnswer(
     // D9: another environment is denied to a Function, there or not.
     const isOther = reference.thing.title === 'Environment' && (whose !== first.whose || isOfPreview(asker))
     if (asker.kind === 'function' && isOther) return denied
-    const isThere = reference.thing.isShared ? whose !== 'nobody' && whose !== 'malformed' : whose === first.whose
+    const isBelow =
+      reference.thing.title === 'Application' ? organizationOf[whose] === first.whose : whose === first.whose
+    const isThere = reference.thing.isShared ? whose !== 'nobody' && whose !== 'malformed' : isBelow
     if (!isThere) return missing(reference.thing.title)
   }
   return 'done'

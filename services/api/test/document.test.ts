@@ -71,10 +71,10 @@ test('a linter finds nothing to say about the document, in its strictest recomme
     'no-schema-type-mismatch',
     'no-required-schema-properties-undefined',
     'paths-kebab-case',
-    'no-http-verbs-in-paths',
   ]
   const rules = {
     ...Object.fromEntries(more.map((rule) => [rule, 'error' as const])),
+    'no-http-verbs-in-paths': { severity: 'error' as const, splitIntoWords: true }, // budgets get through
     'info-license': 'off' as const, // of a service; whoever runs it says on what terms
   }
   const config = await createConfig({ extends: ['recommended-strict'], rules })

@@ -7,7 +7,7 @@ import { setMember } from '../src/features/organizations/members.ts'
 import { setQuota } from '../src/features/products/quotas.ts'
 import { actorKindOf, type Asker, expectedAnswer, satisfying, scopesFor, type Whose } from './access-rules.ts'
 import { faultsOfAnswer } from './answer-check.ts'
-import { guarded, open, type Operation, operations } from './operations.ts'
+import { guarded, open, type Operation, operations, resolved } from './operations.ts'
 import { recipeOf, type Reference, referencesOf, requestFor, testProviders } from './recipes.ts'
 import { newFunction, type TestFunction } from './deployments.ts'
 import { newKey, newOwner, type Owner, tokenOf as tokenOfCredential } from './scenario.ts'
@@ -362,9 +362,11 @@ describe.each(guarded.map((operation) => [operation.operationId, operation] as c
       status: 400,
       body: { error: 'The body is not valid JSON' },
     })
-    expect(await send(token, foreign, json, '[]')).toMatchObject({
+    // A set that is replaced may come as the array that it is.
+    const isObject = resolved(operation.requestBody?.content[json]?.schema ?? {}).type === 'object'
+    expect(await send(token, foreign, json, isObject ? '[]' : '7')).toMatchObject({
       status: 422,
-      body: { type: 'validation', on: 'body', property: '', expected: 'object' },
+      body: { type: 'validation', on: 'body', property: '', ...(isObject && { expected: 'object' }) },
     })
     const unknown = JSON.stringify({ ...requestFor(operation, foreign).body, expireAt: 1 })
     expect(await send(token, foreign, json, unknown)).toMatchObject({

@@ -315,7 +315,9 @@ export function casesOf(operation: Operation): fc.Arbitrary<Case> {
   const [type = '', content] = Object.entries(operation.requestBody?.content ?? {})[0] ?? []
   const isJson = type === 'application/json'
   const credentials = isJson ? [] : ['client_id', 'client_secret']
-  const object = resolved(content?.schema ?? {})
+  const whole = resolved(content?.schema ?? {})
+  // Of a body that may come in several forms, an object.
+  const object = whole.anyOf?.map(resolved).find(({ type }) => type === 'object') ?? whole
   const properties = object.properties ?? {}
   const members = membersOf(object, credentials, isJson ? jsonOf : plainOf).map((right) =>
     withoutIds(right, namesOf('body')),

@@ -11,6 +11,7 @@ export interface Schema {
   properties?: Record<string, Schema>
   required?: string[]
   items?: Schema
+  anyOf?: Schema[]
   additionalProperties?: boolean | Schema
   example?: unknown
   default?: unknown

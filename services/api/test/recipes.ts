@@ -1,6 +1,9 @@
+import { randomUUID } from 'node:crypto'
 import type { TestPlatform } from '@platform/testing/platform'
 import { desc, eq } from 'drizzle-orm'
 import { aiVideoJobs } from '../src/features/ai-gateway/table.ts'
+import { aiPolicies } from '../src/features/ai-governance/table.ts'
+import { applications } from '../src/features/applications/table.ts'
 import { deployments } from '../src/features/deployments/table.ts'
 import { requestLogs } from '../src/features/request-logs/table.ts'
 import { openRequestLog } from '../src/features/request-logs/write.ts'
@@ -37,6 +40,29 @@ const application: Thing = {
   title: 'Application',
   rank: 'application',
   make: async (_, { applicationId }) => applicationId,
+}
+/** The policy is of the organization that the application stands in, which of some owners is not their own. */
+const applicationWithPolicy: Thing = {
+  ...application,
+  async make({ api: { db, now } }, { applicationId }) {
+    const isIt = eq(applications.id, applicationId)
+    const [row] = await db.select({ organizationId: applications.organizationId }).from(applications).where(isIt)
+    if (!row) throw new Error(`No application ${applicationId}`)
+    const at = now()
+    await db
+      .insert(aiPolicies)
+      .values({
+        ...row,
+        id: randomUUID(),
+        applicationId,
+        requireZdr: false,
+        allowFallbacks: true,
+        createdAt: at,
+        updatedAt: at,
+      })
+      .onConflictDoNothing()
+    return applicationId
+  },
 }
 /** An application has its environments for good, so each is looked up once. */
 const environments = new Map<string, Promise<string>>()
@@ -218,9 +244,10 @@ const namedInPath: Record<string, Thing> = {
   },
 }
 
-/** What a parameter of a path names to one operation, where it is another thing, or in another state, than to its neighbours. */
+/** What a parameter names to one operation, where it is another thing, or in another state, than to its neighbours. */
 const namedByOperation: Record<string, Thing> = {
   'promoteDeployment.id': activeDeployment,
+  'deleteAiPolicy.applicationId': applicationWithPolicy,
   'setAiProviderKey.provider': { title: 'Provider', rank: 'child', make: async () => newProviderId(), isShared: true },
 }
 
@@ -262,6 +289,14 @@ const recipes: Record<string, Recipe> = {
   createOrganizationVariable: { body: () => variable() },
   updateOrganizationVariable: { body: () => ({ value: 'c' }) },
   setAiProviderKey: { body: () => providerKey },
+  getAiPolicy: { query: ({ applicationId = '' }) => ({ applicationId }) },
+  // What they allow is more than any other request here wants.
+  setAiPolicy: { body: ({ applicationId }) => ({ applicationId, maxOutputTokens: 1_000_000 }) },
+  deleteAiPolicy: { query: ({ applicationId = '' }) => ({ applicationId }) },
+  summarizeAiUsage: { query: ({ applicationId = '' }) => ({ applicationId }) },
+  listAiUsageRequests: { query: ({ applicationId = '' }) => ({ applicationId }), filters: ['requestId'] },
+  exportAiUsage: { query: ({ applicationId = '' }) => ({ applicationId }), filters: ['requestId'] },
+  replaceAiBudgets: { body: () => ({ budgets: [{ maxRequests: 1_000_000 }] }) },
   listApplications: { query: ({ organizationId = '' }) => ({ organizationId }) },
   createApplication: { body: ({ organizationId }) => ({ organizationId, name: `App ${unique()}` }) },
   getHostnameAvailability: { query: () => ({ label: `my-shop-${unique()}` }) },
@@ -375,7 +410,7 @@ export function referencesOf(operation: Operation): Reference[] {
   })
   const more = (on: 'query' | 'body', sent: object, schemas: typeof query) => {
     for (const name of Object.keys(sent)) {
-      const thing = namedElsewhere[name]
+      const thing = namedByOperation[`${operation.operationId}.${name}`] ?? namedElsewhere[name]
       if (thing) references.push({ on, name, thing, isUuid: resolved(schemas[name] ?? {}).format === 'uuid' })
     }
   }

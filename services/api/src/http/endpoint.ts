@@ -109,6 +109,16 @@ export const eventStream = z
 export const endingEventStream = z
   .custom<ReadableStream<Uint8Array> | undefined>((value) => value === undefined || value instanceof ReadableStream)
   .openapi({ type: 'string', description: 'Server-sent events. Comments in between keep the connection open.' })
+/** What an export returns: the bytes of a CSV file. A failure after the first of them cuts the connection. */
+export const csvFile = z
+  .custom<ReadableStream<Uint8Array>>((value) => value instanceof ReadableStream)
+  .openapi({
+    type: 'string',
+    description: 'CSV after RFC 4180, its first line the names of the columns.',
+    example: 'id\r\n',
+  })
+const csvType = 'text/csv'
+const csvHeaders = { 'content-type': 'text/csv; charset=utf-8', 'cache-control': 'no-store' }
 const streamHeaders = {
   'content-type': eventStreamType,
   'cache-control': 'no-store',
@@ -184,7 +194,8 @@ export function endpoint<
   const [status, schema] = spec.returns
   const isCreation = status === 201
   const isEnding = (schema as unknown) === endingEventStream
-  const isStream = isEnding || (schema as unknown) === eventStream
+  const isCsv = (schema as unknown) === csvFile
+  const isStream = isEnding || isCsv || (schema as unknown) === eventStream
 
   const fails = new Set([401, 403, 429, 500, 503, ...(spec.fails ?? [])])
   if (spec.params || spec.query) fails.add(404)
@@ -219,7 +230,7 @@ export function endpoint<
         ? {
             description: status === 201 ? 'Created' : 'OK',
             ...(path.startsWith('/ai/v1/') && { headers: headersBelow(path) }),
-            content: { [isStream ? eventStreamType : 'application/json']: { schema } },
+            content: { [isCsv ? csvType : isStream ? eventStreamType : 'application/json']: { schema } },
           }
         : { description: 'Done; nothing to return' },
       ...(isEnding && { 204: { description: 'Over: nothing is left to send' } }),
@@ -253,7 +264,11 @@ export function endpoint<
       if (isStream) {
         const stream = await spec.handle({ ...call, target })
         if (stream === undefined) return { status: 204, headers: {}, body: null }
-        return { status, headers: streamHeaders, body: stream as ReadableStream<Uint8Array> }
+        return {
+          status,
+          headers: isCsv ? { ...csvHeaders, ...more } : streamHeaders,
+          body: stream as ReadableStream<Uint8Array>,
+        }
       }
       const answer = async (deps: Deps): Promise<string> => {
         const result: unknown = await spec.handle({ ...call, deps, target })

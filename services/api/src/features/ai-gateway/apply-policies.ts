@@ -25,10 +25,12 @@ export function requireAllowedModel(policies: readonly PolicyRules[], model: Pic
     throw forbidden('model_not_allowed', `A policy of the organization does not allow the model ${model.id}`, 'model')
 }
 
-/** The model with those of its routes that every policy allows. Throws AiError, 403 `provider_not_allowed`, where that leaves none. */
+/**
+ * The model with those of its routes that every policy allows. Throws AiError, 403 `provider_not_allowed`, where policies leave none.
+ */
 export function withAllowedRoutes(policies: readonly PolicyRules[], model: Model): Model {
   const routes = model.routes.filter((route) => allowsRoute(policies, route))
-  if (routes.length === 0)
+  if (routes.length === 0 && model.routes.length > 0)
     throw forbidden(
       'provider_not_allowed',
       `A policy of the organization allows no provider of the model ${model.id}`,
@@ -42,15 +44,19 @@ export const withoutFallbacks = (policies: readonly PolicyRules[], routes: Keyed
   policies.every(({ allowFallbacks }) => allowFallbacks) ? routes : routes.slice(0, 1)
 
 /**
- * The request with the smallest cap of the policies where it sends none; operations that have no cap stay as they are. Throws AiError,
- * 403 `output_limit`, for a larger one.
+ * The request with the smallest cap of the policies where it sends none, but not more than the model can, which providers would refuse;
+ * operations that have no cap stay as they are. Throws AiError, 403 `output_limit`, for a larger one.
  */
-export function withPolicyCap(policies: readonly PolicyRules[], request: InferenceRequest): InferenceRequest {
-  const most = Math.min(...policies.map(({ maxOutputTokens }) => maxOutputTokens ?? Infinity))
+export function withPolicyCap(
+  policies: readonly PolicyRules[],
+  request: InferenceRequest,
+  { maxOutputTokens }: Pick<Model, 'maxOutputTokens'>,
+): InferenceRequest {
+  const most = Math.min(...policies.map((policy) => policy.maxOutputTokens ?? Infinity))
   if (most === Infinity || !canBeCapped(request)) return request
   const cap = capOf(request)
-  if (!cap) return withOutputCap(request, most)
+  if (!cap) return withOutputCap(request, Math.min(most, maxOutputTokens ?? Infinity), 'policy')
   if (cap.tokens > most)
     throw forbidden('output_limit', `A policy of the organization allows ${most} tokens of output at most`, cap.member)
-  return request
+  return withOutputCap(request, cap.tokens, 'caller')
 }

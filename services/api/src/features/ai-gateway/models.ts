@@ -60,8 +60,8 @@ async function usableModels(deps: Pick<Deps, 'ai' | 'db' | 'sealer'>, placement:
   const policies = hasPolicies ? await policiesOf(deps, placement) : []
   return [...deps.ai.catalog.models.values()].flatMap((model) => {
     if (!allowsModel(policies, model)) return []
-    const allowed = { routes: model.routes.filter((route) => allowsRoute(policies, route)) }
-    const routes = keyedRoutes(allowed, ownKeys).filter(mayUse(placement))
+    const keyed = keyedRoutes(model, ownKeys).filter(mayUse(placement))
+    const routes = keyed.filter((route) => allowsRoute(policies, route))
     return routes.length === 0 ? [] : [{ ...model, routes }]
   })
 }

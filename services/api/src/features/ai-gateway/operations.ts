@@ -18,8 +18,8 @@ export interface InferenceRequest {
   audio: { file: UploadedAudio; formFor(model: string): SentForm } | undefined
   answer: AnswerKind
   preferences: ProviderChoice | undefined
-  /** True where the gateway set the cap of the answer (output-cap.ts). */
-  isCapOurs?: true
+  /** Whose cap of the answer the gateway wrote into the body (output-cap.ts); absent: it is as it came. */
+  capFrom?: 'caller' | 'policy' | 'budget'
   /** Bytes of the text that it sends. */
   textBytes: number
 }

@@ -1,27 +1,39 @@
 import type { InferenceRequest } from './operations.ts'
 
-/** The members that cap an answer, where an operation has any. */
-export const capMembers = ['max_completion_tokens', 'max_tokens', 'max_output_tokens'] as const
-
-/** The cap that a request sends, in tokens: the largest, where it sends several. undefined: none. */
-export function capOf({
-  body,
-}: Pick<InferenceRequest, 'body'>): { member: (typeof capMembers)[number]; tokens: number } | undefined {
-  return capMembers
-    .flatMap((member) => {
-      const tokens = body[member]
-      return typeof tokens === 'number' ? [{ member, tokens }] : []
-    })
-    .toSorted((a, b) => b.tokens - a.tokens)[0]
+/** The members that cap an answer, where an operation has any. Those of another operation cap nothing. */
+const capMembers: Readonly<Partial<Record<InferenceRequest['operation'], readonly string[]>>> = {
+  'chat.completions': ['max_completion_tokens', 'max_tokens'],
+  responses: ['max_output_tokens'],
 }
 
 /** True of operations whose requests can cap their answer. */
 export const canBeCapped = ({ operation }: Pick<InferenceRequest, 'operation'>): boolean =>
-  operation === 'chat.completions' || operation === 'responses'
+  capMembers[operation] !== undefined
 
-/** The request with this cap, in tokens, in place of its own. Each route is sent it by the name that its provider knows. */
-export function withOutputCap(request: InferenceRequest, tokens: number): InferenceRequest {
+/** The cap that a request sends, in tokens: the largest, where it sends several. undefined: none. */
+export function capOf({
+  operation,
+  body,
+}: Pick<InferenceRequest, 'operation' | 'body'>): { member: string; tokens: number } | undefined {
+  const caps = (capMembers[operation] ?? []).flatMap((member) => {
+    const tokens = body[member]
+    return typeof tokens === 'number' ? [{ member, tokens }] : []
+  })
+  return caps.toSorted((a, b) => b.tokens - a.tokens)[0]
+}
+
+/**
+ * The request with this cap, in tokens, in place of its own. Each route is sent it by the name that its provider knows, so that none
+ * passes it over.
+ *
+ * from: whose it is.
+ */
+export function withOutputCap(
+  request: InferenceRequest,
+  tokens: number,
+  from: NonNullable<InferenceRequest['capFrom']>,
+): InferenceRequest {
   const { max_completion_tokens: _, max_tokens: __, max_output_tokens: ___, ...body } = request.body
   const member = request.operation === 'responses' ? 'max_output_tokens' : 'max_completion_tokens'
-  return { ...request, body: { ...body, [member]: tokens }, isCapOurs: true }
+  return { ...request, body: { ...body, [member]: tokens }, capFrom: from }
 }

@@ -4,7 +4,7 @@ import { policiesOf, type PolicyRules } from '../ai-governance/policies/policies
 import { requireAllowedModel, withAllowedRoutes, withoutFallbacks, withPolicyCap } from './apply-policies.ts'
 import type { Call } from './call.ts'
 import type { Model } from './providers/model.ts'
-import { chooseRoutes, type KeyedRoute, unknownModel } from './providers/choose-routes.ts'
+import { chooseRoutes, type KeyedRoute, keyedRoutes, unknownModel } from './providers/choose-routes.ts'
 import { findOtherCase, findUrlParam, unsupportedParameter } from './requests/inspect-request.ts'
 import type { InferenceRequest } from './operations.ts'
 import type { Placement } from './place-call.ts'
@@ -67,12 +67,15 @@ export async function routesFor(call: Call, placement: Placement, request: Infer
   const found = deps.ai.catalog.models.get(request.model)
   if (!found) throw unknownModel(request.model)
   call.modelServed = found.id
-  const policies = placement.hasPolicies ? await policiesOf(deps, placement) : noPolicies
+  const [policies, ownKeys] = await Promise.all([
+    placement.hasPolicies ? policiesOf(deps, placement) : noPolicies,
+    placement.hasKeys ? findProviderKeys(deps, placement.organizationId) : noKeys,
+  ])
   requireAllowedModel(policies, found)
-  const model = withAllowedRoutes(policies, found)
-  const capped = withPolicyCap(policies, request)
+  // Own keys first: a policy that rules them out leads to no key of the operator's.
+  const model = withAllowedRoutes(policies, { ...found, routes: keyedRoutes(found, ownKeys) })
+  const capped = withPolicyCap(policies, request, found)
   refuseUnpassable(request)
-  const ownKeys = placement.hasKeys ? await findProviderKeys(deps, placement.organizationId) : noKeys
   const previous = await findPrevious(call, placement, request)
   const demands = {
     preferences: request.preferences,

@@ -7,8 +7,7 @@ import { makePartitionsAhead, rememberPartitions } from '@platform/runtime/parti
 import { storableText } from '@platform/runtime/storable-text'
 import { sql } from 'drizzle-orm'
 import { Counter, Gauge } from 'prom-client'
-import { lockUsage, type UsageScope } from './budgets/lock-usage.ts'
-import { releaseHolds } from './budgets/release-holds.ts'
+import { released } from './budgets/release-holds.ts'
 import { aiUsageEvents } from './table.ts'
 
 const BATCH_MS = 100
@@ -40,12 +39,10 @@ interface Settlement {
 const insertEvents = insertInto(aiUsageEvents)
 const eventColumns = columnsOf(aiUsageEvents)
 
-/** Of all windows that the call may have been held in. */
-const scopeOf = ({ organizationId, applicationId, authenticatedUserId, startedAt }: UsageEvent): UsageScope => ({
+const scopeOf = ({ organizationId, applicationId, authenticatedUserId, startedAt }: UsageEvent) => ({
   organizationId,
   applicationId,
   userId: authenticatedUserId,
-  isByOperator: true,
   startedAt,
 })
 
@@ -105,38 +102,27 @@ export interface UsageRecorder {
 export function openUsageRecorder(deps: { db: Db; logger: Logger }): UsageRecorder {
   const withPartitions = rememberPartitions(deps, 'ai_usage_events')
 
-  const insert = async (tx: Pick<Db, 'execute'>, events: readonly UsageEvent[]) => {
-    await tx.execute(sql`${insertEvents(events.map(toRow))} on conflict do nothing`)
+  /** Gives holds back and stores all events, in one statement. */
+  async function settle(settlements: readonly Settlement[]): Promise<void> {
+    const insert = insertEvents(settlements.map(({ event }) => toRow(event)))
+    const held = settlements.flatMap(({ event, isHeld }) => (isHeld ? [event.id] : []))
+    // Of a call that the sweep settled before neither is left to do.
+    const statement =
+      held.length === 0
+        ? insert
+        : sql`with gone as materialized (select from ${released(
+            settlements.map(({ event }) => scopeOf(event)),
+            held,
+          )}) ${insert} where (select count(*) from gone) >= 0`
+    await deps.db.execute(sql`${statement} on conflict do nothing`)
   }
-
-  /** Gives holds back and stores all events, in one transaction. */
-  const settle = (settlements: readonly Settlement[]) =>
-    deps.db.transaction(async (tx) => {
-      const scopes = settlements.map(({ event }) => scopeOf(event))
-      const held = settlements.flatMap(({ event, isHeld }) => (isHeld ? [event.id] : []))
-      // Sent at once. Of a call that the sweep settled before neither is left to do.
-      await Promise.all([
-        lockUsage(tx, scopes),
-        releaseHolds(tx, held),
-        insert(
-          tx,
-          settlements.map(({ event }) => event),
-        ),
-      ])
-    })
 
   /** Stores events at once, and halves of them where the database refuses one: events of others are not lost with it. */
   async function store(events: readonly Settlement[]): Promise<void> {
     try {
       await withPartitions(
         events.map(({ event }) => momentOf(event.id)),
-        () =>
-          events.some(({ isHeld }) => isHeld)
-            ? settle(events)
-            : insert(
-                deps.db,
-                events.map(({ event }) => event),
-              ),
+        () => settle(events),
       )
     } catch (error) {
       if (isUnavailable(error)) throw error

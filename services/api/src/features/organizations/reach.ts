@@ -46,10 +46,19 @@ export async function reachOrganization(
   id: string,
   need: Need = 'member',
 ): Promise<Organization> {
+  return (await reachMembership({ deps, actor }, id, need)).organization
+}
+
+/** The same, with the role that the caller has in it. */
+export async function reachMembership(
+  { deps, actor }: { deps: Pick<Deps, 'db'>; actor: Actor },
+  id: string,
+  need: Need = 'member',
+): Promise<{ organization: Organization; role: Role }> {
   const row = await findWithRole(deps.db)({ id, userId: actor.kind === 'user' ? actor.userId : null })
   if (!row) throw new NotFound('Organization')
   if (actor.kind !== 'user') throw new Forbidden()
   if (!row.role) throw new NotFound('Organization')
   demandRole(row.role, need)
-  return row
+  return { organization: row, role: row.role }
 }

@@ -71,7 +71,7 @@ const nothingHeld: HeldBound = { bound: null, choices: 1 }
 /** The output that a call may have, in tokens: what it asks for, or else the least of the model's, a policy's and 4,096. */
 function outputCap(request: InferenceRequest, { maxOutputTokens }: Model): number {
   const tokens = capOf(request)?.tokens
-  if (tokens !== undefined && request.isCapOurs !== true) return tokens
+  if (tokens !== undefined && request.capFrom !== 'policy') return tokens
   return Math.min(tokens ?? Infinity, maxOutputTokens ?? Infinity, OUTPUT_TOKENS_DEFAULT)
 }
 
@@ -84,7 +84,7 @@ async function bind(
   const cap = canBeCapped(request) ? outputCap(request, model) : null
   const { n } = request.body
   const choices = typeof n === 'number' ? n : 1
-  const capped = cap === null ? request : withOutputCap(request, cap)
+  const capped = cap === null ? request : withOutputCap(request, cap, 'budget')
   const asked = { request: capped, model, cap, choices, earlierTokens }
   const { prices } = call.exchange.deps.ai
   const bound = await boundCall(asked, routes, { prices, at: call.startedAt, needsCost: needs.cost })

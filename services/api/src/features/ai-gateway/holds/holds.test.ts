@@ -56,7 +56,11 @@ beforeAll(async () => {
     },
   ]
   const providers = [...aiProvidersOf(mock), mockProvider(away, 'away')]
-  platform = await startPlatform({ aiProviders: { freeCostMicros: 2_000, providers, models }, env: aiKeys, aiTimings: { retryMs: 1 } })
+  platform = await startPlatform({
+    aiProviders: { freeCostMicros: 2_000, providers, models },
+    env: aiKeys,
+    aiTimings: { retryMs: 1 },
+  })
 })
 afterAll(async () => {
   await platform.close()
@@ -184,9 +188,12 @@ describe('a call under a budget', () => {
     await ask(chat('compat/plain'))
     await platform.api.usage.flush()
     const sql = postgres(platform.databaseUrl, { max: 1 })
-    onTestFinished(() => sql.end())
     const locked = Promise.withResolvers<void>()
     const release = Promise.withResolvers<void>()
+    onTestFinished(async () => {
+      release.resolve()
+      await sql.end()
+    })
     const holding = sql.begin(async (tx) => {
       await tx`select from ai_budget_windows where organization_id = ${owner.organizationId} for update`
       locked.resolve()
@@ -197,7 +204,7 @@ describe('a call under a budget', () => {
     await expect
       .poll(
         async () =>
-          (await waitingStatements(platform.databaseUrl)).filter((query) => query.includes('ai_budget_windows')).length,
+          (await waitingStatements(platform.databaseUrl)).filter((query) => query.includes('admit_ai_calls')).length,
       )
       .toBeGreaterThan(0)
     release.resolve()
@@ -593,7 +600,9 @@ describe('the operator’s allowance (D111)', () => {
     expect((await ask(chat('compat/plain'))).status).toBe(200)
     const [seen] = await budgetsOf(platform, owner)
     expect(seen).toMatchObject({ spent: { costMicros: 164, requests: 1, tokens: 28 } })
-    const sentBack = await platform.call(owner.token, `PUT ${budgetsPath()}`, { items: [{ ...seen, maxCostMicros: 9e9 }] })
+    const sentBack = await platform.call(owner.token, `PUT ${budgetsPath()}`, {
+      items: [{ ...seen, maxCostMicros: 9e9 }],
+    })
     expect(sentBack).toMatchObject({ status: 200, body: { items: [seen] } })
     await setEntitlement(platform.api, owner.organizationId, 'ai-gateway', 'ACTIVE')
     expect(await budgetsOf(platform, owner)).toEqual([])

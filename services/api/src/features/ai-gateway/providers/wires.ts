@@ -196,7 +196,7 @@ function sameWire(request: InferenceRequest, route: KeyedRoute): Wire {
     ask(client, signal) {
       const form = request.audio?.formFor(route.upstreamModel)
       const body = bodyFor(request, route)
-      const isRenamed = request.isCapOurs === true && request.operation === 'chat.completions'
+      const isRenamed = request.capFrom !== undefined && request.operation === 'chat.completions'
       const sent = form ? postForm(route, path, form) : postJson(route, path, isRenamed ? withCapOf(route, body) : body)
       return client.ask(sent, signal)
     },

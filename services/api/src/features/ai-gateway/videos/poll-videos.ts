@@ -4,7 +4,6 @@ import type { Db } from '@platform/runtime/database'
 import type { Deps } from '../../../deps.ts'
 import { costOf } from '../call.ts'
 import { findProviderKeys } from '../../ai-governance/provider-keys.ts'
-import { lockUsage } from '../../ai-governance/budgets/lock-usage.ts'
 import { releaseHolds } from '../../ai-governance/budgets/release-holds.ts'
 import { aiHolds, aiUsageEvents } from '../../ai-governance/table.ts'
 import type { Provider, Route } from '../providers/model.ts'
@@ -136,8 +135,7 @@ async function endJob(deps: PollDeps, job: VideoJob, provider: Provider | undefi
 async function releaseHold(tx: Pick<Db, 'select' | 'execute'>, job: VideoJob): Promise<bigint | undefined> {
   const [hold] = await tx.select().from(aiHolds).where(eq(aiHolds.id, job.eventId))
   if (!hold) return undefined
-  await lockUsage(tx, [{ ...hold, isByOperator: true }])
-  await releaseHolds(tx, [hold.id])
+  await releaseHolds(tx, [hold], [hold.id])
   return hold.costNanos
 }
 

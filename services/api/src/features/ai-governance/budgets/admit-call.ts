@@ -1,14 +1,11 @@
 import { preparedOnce } from '@platform/runtime/prepared-once'
-import { insertInto } from '@platform/runtime/insert-rows'
-import { and, eq, inArray, sql } from 'drizzle-orm'
+import { sql } from 'drizzle-orm'
 import type { Deps } from '../../../deps.ts'
-import { aiBudgets, aiBudgetWindows, aiHolds } from '../table.ts'
-import { lockUsage, type UsageScope } from './lock-usage.ts'
-import { type BudgetTarget, type BudgetWindow, openWindows, targetName, windowAt } from './windows.ts'
+import type { UsageScope } from './release-holds.ts'
+import { type BudgetTarget, openWindows } from './windows.ts'
 
 /** More than so many calls wait for the next transaction. */
 const TOGETHER_MAX = 256
-const NANOS_PER_MICRO = 1_000n
 /** A call that was admitted so often without its windows is not admitted at all. */
 const TRIES_MAX = 5
 
@@ -27,14 +24,15 @@ export interface Hold extends UsageScope {
 
 type Maximum = 'cost' | 'requests' | 'tokens' | 'request cost'
 
+/** A budget as far as its own call may know it. */
+type Limit = Pick<BudgetTarget, 'applicationId' | 'userId' | 'period' | 'isAllowance'>
+
 /** A maximum that a call would exceed. */
 export interface ExceededMaximum {
   maximum: Maximum
   /** Whose budget it is, for people. */
   of: string
-  /** Of what the maximum counts: nano-USD, requests or tokens. */
-  limit: bigint
-  /** What is left of it; not below 0. */
+  /** What is left of it: nano-USD, requests or tokens; not below 0. */
   remaining: bigint
 }
 
@@ -45,37 +43,6 @@ export type Admission =
   | { kind: 'unbounded'; needs: 'cost' | 'tokens' }
 type Outcome = Admission | { kind: 'unopened'; targets: readonly BudgetTarget[] }
 
-type Budget = Pick<
-  typeof aiBudgets.$inferSelect,
-  | 'organizationId'
-  | 'applicationId'
-  | 'userId'
-  | 'period'
-  | 'maxCostMicros'
-  | 'maxRequests'
-  | 'maxTokens'
-  | 'maxRequestCostMicros'
->
-type Limit = Budget & { isAllowance: boolean; maxCostNanos: bigint | null }
-
-const nanosOf = (micros: number | null): bigint | null => (micros === null ? null : BigInt(micros) * NANOS_PER_MICRO)
-
-/** What limits a call: budgets of its organization that name nobody else, and the operator's allowance. */
-function limitsOf(hold: Hold, budgets: readonly Budget[]): Limit[] {
-  const { organizationId, applicationId, userId, allowanceNanos } = hold
-  const limits = budgets
-    .filter(
-      (budget) =>
-        budget.organizationId === organizationId &&
-        (budget.applicationId === null || budget.applicationId === applicationId) &&
-        (budget.userId === null || budget.userId === userId),
-    )
-    .map((budget): Limit => ({ ...budget, isAllowance: false, maxCostNanos: nanosOf(budget.maxCostMicros) }))
-  if (allowanceNanos === null) return limits
-  const nothing = { maxCostMicros: null, maxRequests: null, maxTokens: null, maxRequestCostMicros: null }
-  return [...limits, { ...allowanceTarget(organizationId), ...nothing, maxCostNanos: allowanceNanos }]
-}
-
 /** The window that calls by the operator's key count in. */
 export const allowanceTarget = (organizationId: string): BudgetTarget => ({
   organizationId,
@@ -85,98 +52,73 @@ export const allowanceTarget = (organizationId: string): BudgetTarget => ({
   isAllowance: true,
 })
 
-/** The windows that a call counts in, as the function `ai_windows_of` of the database finds them. */
-const windowsOf = (hold: Hold, windows: readonly BudgetWindow[]): BudgetWindow[] =>
-  windows.filter(
-    (window) =>
-      window.organizationId === hold.organizationId &&
-      window.startsAt.getTime() === windowAt(window.period, hold.startedAt).startsAt.getTime() &&
-      (window.applicationId === null || window.applicationId === hold.applicationId) &&
-      (window.userId === null || window.userId === hold.userId) &&
-      (!window.isAllowance || hold.isByOperator),
-  )
-
 function whoseBudget({ isAllowance, applicationId, userId, period }: Limit): string {
   if (isAllowance) return 'the operator’s allowance of this month'
-  const targets = [applicationId === null ? [] : ['the application'], userId === null ? [] : ['the user']].flat()
-  return `${period === 'day' ? 'today’s' : 'this month’s'} budget of ${targets.length > 0 ? targets.join(' and ') : 'the organization'}`
+  const target = [...(applicationId === null ? [] : ['the application']), ...(userId === null ? [] : ['the user'])]
+  const of = target.length > 0 ? target.join(' and ') : 'the organization'
+  return `${period === 'day' ? 'today’s' : 'this month’s'} budget of ${of}`
 }
 
-/** Whether a call fits into what is left now. Windows are those of the call, locked. */
-function judge(hold: Hold, limits: readonly Limit[], windows: readonly BudgetWindow[]): Outcome {
-  const byName = new Map(windows.map((window) => [targetName(window), window]))
-  const unopened = limits.filter((limit) => !byName.has(targetName(limit)))
-  if (unopened.length > 0) return { kind: 'unopened', targets: unopened }
-  const exceeded: ExceededMaximum[] = []
-  for (const limit of limits) {
-    const window = byName.get(targetName(limit))
-    if (!window) continue
-    const counts: [Maximum, bigint | null, bigint | null, bigint][] = [
-      ['cost', limit.maxCostNanos, hold.costNanos, window.spentCostNanos + window.heldCostNanos],
-      ['requests', bigintOf(limit.maxRequests), 1n, BigInt(window.spentRequests + window.heldRequests)],
-      ['tokens', bigintOf(limit.maxTokens), bigintOf(hold.tokens), BigInt(window.spentTokens + window.heldTokens)],
-      ['request cost', nanosOf(limit.maxRequestCostMicros), hold.costNanos, 0n],
-    ]
-    for (const [maximum, most, amount, used] of counts) {
-      if (most === null) continue
-      if (amount === null) return { kind: 'unbounded', needs: maximum === 'tokens' ? 'tokens' : 'cost' }
-      // With a maximum of 0 nothing is admitted, not even what is free.
-      if (used + amount <= most && most > 0n) continue
-      exceeded.push({ maximum, of: whoseBudget(limit), limit: most, remaining: most > used ? most - used : 0n })
+/** What the function `admit_ai_calls` of the database says of one call (migrations/0018). */
+type Answer =
+  | { outcome: 'admitted'; details: null }
+  | { outcome: 'refused'; details: readonly (Limit & { maximum: Maximum; remaining: string })[] }
+  | { outcome: 'unbounded'; details: 'cost' | 'tokens' }
+  | { outcome: 'unopened'; details: readonly Limit[] }
+
+function outcomeOf({ organizationId }: Hold, answer: Answer): Outcome {
+  switch (answer.outcome) {
+    case 'admitted':
+      return { kind: 'admitted' }
+    case 'unbounded':
+      return { kind: 'unbounded', needs: answer.details }
+    case 'unopened':
+      return { kind: 'unopened', targets: answer.details.map((limit) => ({ ...limit, organizationId })) }
+    case 'refused': {
+      const [first, ...others] = answer.details.map(({ maximum, remaining, ...limit }) => ({
+        maximum,
+        of: whoseBudget(limit),
+        remaining: BigInt(remaining),
+      }))
+      if (!first) throw new Error('A call was refused without a reason')
+      return { kind: 'refused', exceeded: [first, ...others] }
     }
   }
-  const [first, ...others] = exceeded
-  return first ? { kind: 'refused', exceeded: [first, ...others] } : { kind: 'admitted' }
 }
 
-const bigintOf = (value: number | null): bigint | null => (value === null ? null : BigInt(value))
-
-const insertHolds = insertInto(aiHolds)
-
-/** Admits calls one after the other, in one transaction, and holds what those that fit may use. */
-async function admitAll({ db }: Pick<Deps, 'db'>, holds: readonly Hold[]): Promise<Outcome[]> {
-  const organizationIds = [...new Set(holds.map(({ organizationId }) => organizationId))]
-  return db.transaction(async (tx) => {
-    // Sent at once: the second sees what was committed until the first had its locks.
-    const [windows, budgets] = await Promise.all([
-      lockUsage(tx, holds),
-      tx
-        .select()
-        .from(aiBudgets)
-        .where(and(inArray(aiBudgets.organizationId, organizationIds), eq(aiBudgets.enabled, true))),
-    ])
-    const admitted: Hold[] = []
-    const outcomes = holds.map((hold) => {
-      const counting = windowsOf(hold, windows)
-      const outcome = judge(hold, limitsOf(hold, budgets), counting)
-      if (outcome.kind !== 'admitted') return outcome
-      admitted.push(hold)
-      for (const window of counting) {
-        window.heldCostNanos += hold.costNanos ?? 0n
-        window.heldRequests += 1
-        window.heldTokens += hold.tokens ?? 0
-      }
-      return outcome
-    })
-    if (admitted.length > 0)
-      await tx.execute(sql`
-        with held as (${insertHolds(admitted.map(toRow))} returning *)
-        update ${aiBudgetWindows} w set held_cost_nanos = w.held_cost_nanos + d.cost, held_requests = w.held_requests + d.requests,
-          held_tokens = w.held_tokens + d.tokens
-        from (
-          select c.id, sum(h.cost_nanos) as cost, count(*) as requests, sum(h.tokens) as tokens
-          from held h, ai_windows_of(h.organization_id, h.application_id, h.user_id, h.is_by_operator, h.started_at) c
-          group by c.id
-        ) d where d.id = w.id`)
-    return outcomes
-  })
-}
-
-const toRow = ({ costNanos, tokens, ...hold }: Hold): typeof aiHolds.$inferInsert => ({
-  ...hold,
-  costNanos: costNanos ?? 0n,
-  tokens: tokens ?? 0,
+const columnsOfHold = (hold: Hold, n: number) => ({
+  n,
+  id: hold.id,
+  organization_id: hold.organizationId,
+  application_id: hold.applicationId,
+  user_id: hold.userId,
+  is_by_operator: hold.isByOperator,
+  started_at: hold.startedAt,
+  cost_nanos: hold.costNanos === null ? null : String(hold.costNanos),
+  tokens: hold.tokens,
+  allowance_nanos: hold.allowanceNanos === null ? null : String(hold.allowanceNanos),
+  event: hold.event,
+  expires_at: hold.expiresAt,
 })
+
+const admitStatement = preparedOnce((db) =>
+  db
+    .select({ n: sql<number>`n`, outcome: sql<string>`outcome`, details: sql<unknown>`details` })
+    .from(sql`admit_ai_calls(${sql.placeholder('calls')}::json)`)
+    .prepare('admit_ai_calls'),
+)
+
+/** Admits calls one after the other, in one statement, and holds what those that fit may use. */
+async function admitAll({ db }: Pick<Deps, 'db'>, holds: readonly Hold[]): Promise<(Outcome | undefined)[]> {
+  const calls = JSON.stringify(holds.map((hold, index) => columnsOfHold(hold, index + 1)))
+  const rows = await admitStatement(db).execute({ calls })
+  const outcomes = Array.from<Outcome | undefined>({ length: holds.length })
+  for (const { n, ...answer } of rows) {
+    const hold = holds[n - 1]
+    if (hold) outcomes[n - 1] = outcomeOf(hold, answer as Answer)
+  }
+  return outcomes
+}
 
 interface Waiting {
   hold: Hold

@@ -145,8 +145,6 @@ export async function replaceBudgets(
   const { id: organizationId } = organization
   const at = now()
   const targets = budgets.map((budget) => targetOf({ ...budget, organizationId, isAllowance: false }))
-  if (new Set(targets.map(targetName)).size < targets.length)
-    throw new Conflict('Two budgets have the same application, user and period')
   await db.transaction(async (tx) => {
     // Of two that replace the set at once the second finds what the first made.
     await tx
@@ -155,6 +153,8 @@ export async function replaceBudgets(
       .where(eq(organizations.id, organizationId))
       .for('no key update')
     await requireOwn(tx, organizationId, budgets)
+    if (new Set(targets.map(targetName)).size < targets.length)
+      throw new Conflict('Two budgets have the same application, user and period')
     const kept: string[] = []
     for (const budget of budgets) {
       const [row] = await tx
@@ -197,7 +197,14 @@ async function requireOwn(
       : db
           .select({ id: members.userId })
           .from(members)
-          .where(and(eq(members.organizationId, organizationId), inArray(members.userId, userIds))),
+          .where(and(eq(members.organizationId, organizationId), inArray(members.userId, userIds)))
+          // A budget of somebody who has left stays a budget, so that the set can be sent back.
+          .union(
+            db
+              .select({ id: sql<string>`${aiBudgets.userId}` })
+              .from(aiBudgets)
+              .where(and(eq(aiBudgets.organizationId, organizationId), inArray(aiBudgets.userId, userIds))),
+          ),
   ])
   if (ofOrganization.length < applicationIds.length) throw new NotFound('Application')
   const stranger = userIds.find((userId) => !ofMembers.some(({ id }) => id === userId))

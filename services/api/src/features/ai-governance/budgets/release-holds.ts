@@ -1,28 +1,42 @@
 import { arrayLiteral } from '@platform/runtime/batch-by-turn'
 import type { Db } from '@platform/runtime/database'
-import { sql } from 'drizzle-orm'
-import { aiBudgetWindows, aiHolds } from '../table.ts'
+import { type SQL, sql } from 'drizzle-orm'
+
+/** What decides which budgets a call counts in. */
+export interface UsageScope {
+  organizationId: string
+  applicationId: string | null
+  userId: string | null
+  /** True if the call goes by the operator's key. */
+  isByOperator: boolean
+  startedAt: Date
+}
 
 /**
- * Gives back what calls hold, as far as they still do. Their windows were locked by `lockUsage` in the same transaction. Returns the
- * usage events of those that did, as if they had cost all of it.
+ * SQL: gives back what calls hold, as far as they still do, and locks every window that they count in, whoever's key they go by. A set
+ * of their usage events, as if each had cost all that it held.
+ *
+ * scopes: of everything that the transaction is going to count.
  */
+export function released(scopes: readonly Omit<UsageScope, 'isByOperator'>[], ids: readonly string[]): SQL {
+  const calls = scopes.map(({ organizationId, applicationId, userId, startedAt }) => ({
+    organization_id: organizationId,
+    application_id: applicationId,
+    user_id: userId,
+    is_by_operator: true,
+    started_at: startedAt,
+  }))
+  return sql`release_ai_holds(${JSON.stringify(calls)}::json, ${arrayLiteral(ids)}::uuid[])`
+}
+
+/** Runs that. Returns the events. */
 export async function releaseHolds(
   tx: Pick<Db, 'execute'>,
+  scopes: readonly Omit<UsageScope, 'isByOperator'>[],
   ids: readonly string[],
 ): Promise<Readonly<Record<string, unknown>>[]> {
-  if (ids.length === 0) return []
-  const released = await tx.execute<{ event: Readonly<Record<string, unknown>> }>(sql`
-    with gone as (delete from ${aiHolds} where id = any(${arrayLiteral(ids)}::uuid[]) returning *),
-    released as (
-      update ${aiBudgetWindows} w set held_cost_nanos = w.held_cost_nanos - d.cost, held_requests = w.held_requests - d.requests,
-        held_tokens = w.held_tokens - d.tokens
-      from (
-        select c.id, sum(g.cost_nanos) as cost, count(*) as requests, sum(g.tokens) as tokens
-        from gone g, ai_windows_of(g.organization_id, g.application_id, g.user_id, g.is_by_operator, g.started_at) c
-        group by c.id
-      ) d where d.id = w.id
-    )
-    select event from gone`)
-  return released.map(({ event }) => event)
+  const rows = await tx.execute<{ event: Readonly<Record<string, unknown>> }>(
+    sql`select event from ${released(scopes, ids)} as event`,
+  )
+  return rows.map(({ event }) => event)
 }

@@ -22,14 +22,16 @@ const maxima = {
 }
 
 const applicationId = id.nullable().openapi({ description: 'null: calls of all applications, and of none.' })
-const userId = text(255)
-  .nullable()
-  .openapi({
-    description: 'null: calls of everybody. API keys and Functions are no users.',
-    example: '0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a20',
-  })
+const userId = text(255).nullable().openapi({
+  description: 'null: calls of everybody. API keys and Functions are no users.',
+  example: '0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a20',
+})
 
-const used = z.object({ costMicros: amount.openapi({ example: 1_250_000 }), requests: amount, tokens: amount })
+const used = z.object({
+  costMicros: amount.openapi({ example: 1_250_000 }),
+  requests: amount.openapi({ example: 412 }),
+  tokens: amount.openapi({ example: 380_000 }),
+})
 
 const Budget = z
   .object({
@@ -81,7 +83,9 @@ const BudgetInput = z
 
 const list = z.array(BudgetInput).max(BUDGETS_MAX)
 /** The three forms of the body (wire.md). */
-const Body = z.union([list, z.strictObject({ budgets: list }), z.strictObject({ items: list })])
+const Body = z
+  .union([list, z.strictObject({ budgets: list }), z.strictObject({ items: list })])
+  .openapi({ example: [{ maxCostMicros: 5_000_000, period: 'month' }] })
 
 const Budgets = z.object({ items: z.array(Budget) })
 

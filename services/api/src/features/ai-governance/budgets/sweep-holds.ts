@@ -3,7 +3,6 @@ import { rememberPartitions } from '@platform/runtime/partitions'
 import { lte, sql } from 'drizzle-orm'
 import type { Deps } from '../../../deps.ts'
 import { aiHolds, aiUsageEvents } from '../table.ts'
-import { lockUsage } from './lock-usage.ts'
 import { releaseHolds } from './release-holds.ts'
 
 const SWEPT_AT_ONCE = 100
@@ -16,9 +15,9 @@ export async function sweepHolds({ db, now }: Pick<Deps, 'db' | 'now'>): Promise
   const withPartitions = rememberPartitions({ db }, 'ai_usage_events')
   const at = now()
   for (;;) {
-    const { id, organizationId, applicationId, userId, isByOperator, startedAt } = aiHolds
+    const { id, organizationId, applicationId, userId, startedAt } = aiHolds
     const expired = await db
-      .select({ id, organizationId, applicationId, userId, isByOperator, startedAt })
+      .select({ id, organizationId, applicationId, userId, startedAt })
       .from(aiHolds)
       .where(lte(aiHolds.expiresAt, at))
       .orderBy(aiHolds.expiresAt)
@@ -28,12 +27,9 @@ export async function sweepHolds({ db, now }: Pick<Deps, 'db' | 'now'>): Promise
       expired.map((hold) => momentOf(hold.id)),
       () =>
         db.transaction(async (tx) => {
-          await lockUsage(
-            tx,
-            expired.map((hold) => ({ ...hold, isByOperator: true })),
-          )
           const events = await releaseHolds(
             tx,
+            expired,
             expired.map((hold) => hold.id),
           )
           const ended = events.map((event) => ({ ...event, completed_at: at, updated_at: at }))

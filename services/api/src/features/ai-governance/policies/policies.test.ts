@@ -22,6 +22,8 @@ beforeAll(async () => {
   const models = [
     mockModel('first', { capParameter: 'max_tokens', price: { input_mtok: 1 } }, 'keeping', 'mock/plain'),
     mockModel('second', {}, 'keeping', 'mock/plain'),
+    { ...mockModel('short', { capParameter: 'max_tokens' }, 'keeping', 'mock/plain'), maxOutputTokens: 300 },
+    mockModel('keyless', {}, 'keyless', 'mock/plain'),
     { id: 'both', routes: [route('keeping', 'mock/plain'), route('forgetting', 'mock/plain', 0)] },
     { id: 'failing', routes: [route('keeping', 'mock/401'), route('forgetting', 'mock/plain', 0)] },
     mockModel('video', {}, 'keeping', 'mock/video'),
@@ -29,6 +31,7 @@ beforeAll(async () => {
   const providers = [
     mockProvider(mock, 'keeping', { responses: true }),
     mockProvider(mock, 'forgetting', { zdr: true }),
+    mockProvider(mock, 'keyless', { keyEnv: 'NO_KEY' }),
   ]
   platform = await startPlatform({ aiProviders: { providers, models }, env: aiKeys, aiTimings: { retryMs: 1 } })
 })
@@ -211,8 +214,12 @@ describe('a call under a policy', () => {
       param: 'max_output_tokens',
     })
     expect((await ask(chatOf('first', { max_completion_tokens: 50 }))).status).toBe(200)
-    // The caller's own goes as it came.
-    expect(lastSent()?.body).toMatchObject({ max_completion_tokens: 50 })
+    // Its provider knows it by another name.
+    expect(lastSent()?.body).toMatchObject({ max_tokens: 50 })
+    expect(lastSent()?.body).not.toHaveProperty('max_completion_tokens')
+    // What caps no chat is no cap.
+    expect((await ask(chatOf('first', { max_output_tokens: 5 }))).status).toBe(200)
+    expect(lastSent()?.body).toMatchObject({ max_tokens: 50 })
     expect((await ask(chatOf('first'))).status).toBe(200)
     expect(lastSent()?.body).toMatchObject({ max_tokens: 50 })
     expect(lastSent()?.body).not.toHaveProperty('max_completion_tokens')
@@ -222,6 +229,32 @@ describe('a call under a policy', () => {
     await put({ maxOutputTokens: 100_000 })
     expect((await ask(chatOf('first'))).status).toBe(200)
     expect(lastSent()?.body).toMatchObject({ max_tokens: 4_096 })
+  })
+
+  test('has no more output than its model can make, however much is allowed', async () => {
+    await put({ maxOutputTokens: 5_000 })
+    expect((await ask(chatOf('short'))).status).toBe(200)
+    expect(lastSent()?.body).toMatchObject({ max_tokens: 300 })
+    expect((await ask(chatOf('first'))).status).toBe(200)
+    expect(lastSent()?.body).toMatchObject({ max_tokens: 5_000 })
+  })
+
+  test('goes by no key of the operator’s where the organization has one that a policy rules out', async () => {
+    const setKey = `PUT /organizations/${owner.organizationId}/ai-gateway/provider-keys/keeping`
+    expect((await platform.call(owner.token, setKey, { key: 'own-key-0123456789' })).status).toBe(200)
+    await put({ allowedProviders: ['forgetting'] })
+    const sent = mock.ledger.length
+    expect(errorOf(await ask(chatOf('both')))).toMatchObject({ status: 403, code: 'provider_not_allowed' })
+    expect(mock.ledger.length).toBe(sent)
+    expect((await askAi(platform, owner.token, '/models/both')).status).toBe(404)
+    await put({ allowedProviders: ['keeping'] })
+    expect((await ask(chatOf('both'))).status).toBe(200)
+    expect(lastSent()?.headers.authorization).toBe('Bearer own-key-0123456789')
+  })
+
+  test('to a model that nobody has a key for is refused for that, whatever a policy allows', async () => {
+    await put({ allowedProviders: ['keyless'] })
+    expect(errorOf(await ask(chatOf('keyless')))).toMatchObject({ status: 503, code: 'provider_not_configured' })
   })
 
   test('of an application keeps to that of the application and that of the organization', async () => {

@@ -5,7 +5,6 @@ import { newId } from '@platform/runtime/new-id'
 import { preparedOnce } from '@platform/runtime/prepared-once'
 import { and, eq, getTableColumns, isNull, or } from 'drizzle-orm'
 import type { Deps, UserActor } from '../../../deps.ts'
-import { applications } from '../../applications/table.ts'
 import type { Organization } from '../../organizations/reach.ts'
 import { aiPolicies } from '../table.ts'
 
@@ -66,19 +65,6 @@ export async function deletePolicy(
   const gone = await db.delete(aiPolicies).where(isOf(organizationId, applicationId)).returning({ id: aiPolicies.id })
   if (gone.length === 0) throw new NotFound('Policy')
   logger.info({ organizationId, applicationId, userId: by.userId }, 'AI policy deleted')
-}
-
-/** Throws NotFound for an application that stands in another organization, or in none (D17). */
-export async function requireApplicationOf(
-  { db }: Pick<Deps, 'db'>,
-  { id: organizationId }: Pick<Organization, 'id'>,
-  applicationId: string,
-): Promise<void> {
-  const found = await db
-    .select({ id: applications.id })
-    .from(applications)
-    .where(and(eq(applications.id, applicationId), eq(applications.organizationId, organizationId)))
-  if (found.length === 0) throw new NotFound('Application')
 }
 
 const asked = askedRows({ organizationId: 'uuid', applicationId: 'uuid' })

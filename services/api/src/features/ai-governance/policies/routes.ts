@@ -3,7 +3,8 @@ import type { Actor, Deps } from '../../../deps.ts'
 import { endpoint } from '../../../http/endpoint.ts'
 import { id, instant, pathId, text } from '../../../http/fields.ts'
 import { type Need, type Organization, reachOrganization } from '../../organizations/reach.ts'
-import { deletePolicy, findPolicy, requireApplicationOf, setPolicy } from './policies.ts'
+import { requireApplication } from '../own-application.ts'
+import { deletePolicy, findPolicy, setPolicy } from './policies.ts'
 
 const tag = 'AI governance'
 const spec = 'A §4 AI gateway, D90'
@@ -36,6 +37,9 @@ const Policy = z
   .object({ id, organizationId: id, applicationId, ...rules, createdAt: instant, updatedAt: instant })
   .openapi('AiPolicy')
 
+/** Unnamed within: the document drops the null of a schema that has a name already. */
+const PolicyOrNull = z.object(Policy.shape).nullable().openapi('AiPolicyOrNull')
+
 /** A member of the answer that a client may send back: it changes nothing. */
 const ignored = z.unknown().optional().openapi({ description: 'Ignored.' })
 
@@ -66,8 +70,9 @@ async function reachSubject(
   need: Need,
 ): Promise<{ organization: Organization; applicationId: string | null }> {
   const organization = await reachOrganization(call, call.params.id, need)
-  if (named != null) await requireApplicationOf(call.deps, organization, named)
-  return { organization, applicationId: named ?? null }
+  const applicationId = named ?? null
+  await requireApplication(call.deps, organization.id, applicationId)
+  return { organization, applicationId }
 }
 
 export const aiPolicyEndpoints = [
@@ -83,7 +88,7 @@ export const aiPolicyEndpoints = [
     params: ofOrganization,
     query,
     reach: (call) => reachSubject(call, call.query.applicationId, 'member'),
-    returns: [200, Policy.nullable()],
+    returns: [200, PolicyOrNull],
     handle: async ({ deps, target }) => (await findPolicy(deps, target.organization, target.applicationId)) ?? null,
   }),
   endpoint({

@@ -1,0 +1,154 @@
+import { arrayLiteral } from '@platform/runtime/batch-by-turn'
+import { momentOf } from '@platform/runtime/new-id'
+import { and, desc, gte, lt, type SQL, sql } from 'drizzle-orm'
+import type { Deps } from '../../../deps.ts'
+import { aiUsageEvents } from '../table.ts'
+import { segmentsOf } from './spans.ts'
+import { eventsPassing, idAt, requestsOf, SLACK_MS, startedIn, type UsageFilters, usageIn } from './usage-rows.ts'
+
+const HOUR_MS = 3_600_000
+/** Hours that are searched at once. */
+const HOURS_AT_ONCE = 48
+
+export type UsageRow = typeof aiUsageEvents.$inferSelect
+
+/** Which events are looked for. */
+export interface EventFilters extends UsageFilters {
+  /** Their first moment; undefined: as far back as there are any. */
+  from?: Date | undefined
+  /** The first moment that is left out. */
+  to?: Date | undefined
+  requestId?: string | undefined
+  callerEndUserId?: string | undefined
+}
+
+const rangeOf = ({ from, to }: EventFilters, now: Date) => ({
+  from: Math.max(0, from?.getTime() ?? 0),
+  // A day ahead of this clock: of a machine whose clock is ahead.
+  to: Math.min(to?.getTime() ?? Infinity, now.getTime() + 24 * HOUR_MS),
+})
+
+/** SQL: what events have to pass, their time included. */
+function passing(filters: EventFilters, now: Date): SQL {
+  const { requestId, callerEndUserId } = filters
+  const conditions = [
+    eventsPassing(filters),
+    startedIn(rangeOf(filters, now)),
+    requestId !== undefined && sql`id = ${requestId}::uuid`,
+    callerEndUserId !== undefined && sql`caller_end_user_id = ${callerEndUserId}`,
+  ]
+  return sql.join(
+    conditions.filter((condition) => condition !== false),
+    sql` and `,
+  )
+}
+
+/** True where an index leads to the events themselves. */
+const isDirect = ({ requestId, callerEndUserId }: EventFilters): boolean =>
+  requestId !== undefined || callerEndUserId !== undefined
+
+/** How many events there are: of sums as far as those tell, so that no list counts its rows. */
+export async function countEvents({ db, now }: Pick<Deps, 'db' | 'now'>, filters: EventFilters): Promise<number> {
+  const at = now()
+  const counted = isDirect(filters)
+    ? sql`select count(*)::float8 as count from ${aiUsageEvents} where ${passing(filters, at)}`
+    : sql`select coalesce(sum(${requestsOf(filters.status)}), 0)::float8 as count
+        from (${usageIn(segmentsOf(rangeOf(filters, at)), filters)}) used`
+  const [row] = await db.execute<{ count: number }>(counted)
+  return row?.count ?? 0
+}
+
+/**
+ * The UTC hours that have such events, newest first, from that of a moment backwards: as many as hold `events` of them, and no more
+ * than 48.
+ */
+async function hoursOf(
+  { db, now }: Pick<Deps, 'db' | 'now'>,
+  filters: EventFilters,
+  until: number,
+  events: number,
+): Promise<number[]> {
+  const range = rangeOf(filters, now())
+  const hours = {
+    of: 'hour' as const,
+    from: Math.floor(range.from / HOUR_MS) * HOUR_MS,
+    to: Math.ceil(Math.min(range.to, until) / HOUR_MS) * HOUR_MS,
+  }
+  const rows = await db.execute<{ at: number; events: number }>(sql`
+    select extract(epoch from at)::float8 * 1000 as at, sum(${requestsOf(filters.status)})::float8 as events
+    from (${usageIn([hours], filters)}) used group by used.at having sum(${requestsOf(filters.status)}) > 0
+    order by used.at desc limit ${HOURS_AT_ONCE}`)
+  // The first hour may have them behind the moment, so it does not count.
+  let known = -(rows[0]?.events ?? 0)
+  const enough = rows.findIndex((row) => (known += row.events) >= events)
+  return rows.slice(0, enough < 0 ? rows.length : enough + 1).map(({ at }) => at)
+}
+
+/** The newest events of these hours: each is searched for as many. */
+async function newestIn(
+  { db, now }: Pick<Deps, 'db' | 'now'>,
+  hours: readonly number[],
+  filters: EventFilters,
+  before: string | undefined,
+  limit: number,
+): Promise<UsageRow[]> {
+  if (hours.length === 0) return []
+  const lows = arrayLiteral(hours.map((at) => idAt(at - SLACK_MS)))
+  const highs = arrayLiteral(hours.map((at) => idAt(at + HOUR_MS + SLACK_MS)))
+  const begins = arrayLiteral(hours.map((at) => new Date(at).toISOString()))
+  const hour = db
+    .select({
+      low: sql<string>`low`.as('low'),
+      high: sql<string>`high`.as('high'),
+      begin: sql<string>`begin`.as('begin'),
+    })
+    .from(sql`unnest(${lows}::uuid[], ${highs}::uuid[], ${begins}::timestamptz[]) as hours(low, high, begin)`)
+    .as('hour')
+  const found = db
+    .select()
+    .from(aiUsageEvents)
+    .where(
+      and(
+        passing(filters, now()),
+        gte(aiUsageEvents.id, hour.low),
+        lt(aiUsageEvents.id, hour.high),
+        // Ids of earlier releases may lie within the hour beside.
+        sql`${aiUsageEvents.startedAt} >= ${hour.begin} and ${aiUsageEvents.startedAt} < ${hour.begin} + interval '1 hour'`,
+        before === undefined ? undefined : lt(aiUsageEvents.id, before),
+      ),
+    )
+    .orderBy(desc(aiUsageEvents.id))
+    .limit(limit)
+    .as('found')
+  const rows = await db.select().from(hour).crossJoinLateral(found).orderBy(desc(found.id)).limit(limit)
+  return rows.map((row) => row.found)
+}
+
+/**
+ * The newest events that pass, newest first, and older than `before`, which is the id of one. What few events match is looked for
+ * where the sums say that it is.
+ */
+export async function findEvents(
+  deps: Pick<Deps, 'db' | 'now'>,
+  filters: EventFilters,
+  before: string | undefined,
+  limit: number,
+): Promise<UsageRow[]> {
+  if (isDirect(filters))
+    return deps.db
+      .select()
+      .from(aiUsageEvents)
+      .where(and(passing(filters, deps.now()), before === undefined ? undefined : lt(aiUsageEvents.id, before)))
+      .orderBy(desc(aiUsageEvents.id))
+      .limit(limit)
+  const rows: UsageRow[] = []
+  let until = before === undefined ? Infinity : momentOf(before).getTime() + 1 + SLACK_MS
+  while (rows.length < limit) {
+    const missing = limit - rows.length
+    const hours = await hoursOf(deps, filters, until, missing)
+    if (hours.length === 0) break
+    rows.push(...(await newestIn(deps, hours, filters, rows.at(-1)?.id ?? before, missing)))
+    until = hours.at(-1) ?? 0
+  }
+  return rows
+}

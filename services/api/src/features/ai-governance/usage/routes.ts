@@ -1,0 +1,226 @@
+import { z } from '@hono/zod-openapi'
+import type { Deps, UserActor } from '../../../deps.ts'
+import { csvFile, endpoint } from '../../../http/endpoint.ts'
+import { id, instant, pathId, shown, text } from '../../../http/fields.ts'
+import { cursorPage, cursorQuery } from '../../../http/pages.ts'
+import { reachMembership } from '../../organizations/reach.ts'
+import { requireApplication } from '../own-application.ts'
+import { eventsPage } from './events-page.ts'
+import { exportEvents } from './export-events.ts'
+import { summarizeUsage } from './summary.ts'
+import { statuses, type UsageFilters } from './usage-rows.ts'
+
+const tag = 'AI governance'
+const spec = 'A §4 AI gateway, D90'
+const scope = 'network:ai_gateway:usage'
+const EVENTS_MAX = 500
+const seenBy =
+  'A MEMBER sees the calls of their own; OWNER and ADMIN see all, those of API keys and Functions included.'
+
+const amount = z.number().int().min(0)
+const count = (example: number) => amount.openapi({ example })
+const micros = amount.openapi({ description: 'Millionths of a US dollar, rounded up.', example: 1_250 })
+const figures = {
+  requestCount: count(1_200),
+  successCount: count(1_190),
+  errorCount: count(10),
+  inputTokens: amount.openapi({ description: 'Cached ones and sound included.', example: 480_000 }),
+  outputTokens: amount.openapi({ description: 'Reasoning and sound included.', example: 120_000 }),
+  totalTokens: count(600_000),
+  billableCostMicros: micros,
+}
+const BreakdownRow = z.object({
+  label: shown('openai/gpt-5').openapi({
+    description:
+      '`unknown` where a call had none; of users `none` for API keys and Functions; `other` for all beyond the first 100.',
+  }),
+  requests: count(1_200),
+  tokens: count(600_000),
+  inputTokens: count(480_000),
+  outputTokens: count(120_000),
+  costMicros: micros,
+})
+const breakdown = z.array(BreakdownRow).openapi({ description: 'Those that cost most first.' })
+
+const Summary = z
+  .object({
+    summary: z.object({ ...figures, avgLatencyMs: count(840) }),
+    byModel: breakdown,
+    byProvider: breakdown,
+    byUser: breakdown,
+    series: z
+      .array(z.object({ at: instant, ...figures }))
+      .openapi({ description: 'Each UTC hour or day of the span, also those without calls.' }),
+  })
+  .openapi('AiUsageSummary')
+
+const Event = z
+  .object({
+    id,
+    requestId: id.openapi({ description: 'The `X-Service-Request-Id` of the call.' }),
+    traceId: shown('4bf92f3577b34da6a3ce929d0e0e4736').nullable(),
+    billingSubjectType: z.enum(['organization', 'application']),
+    organizationId: id,
+    applicationId: id.nullable(),
+    actorId: shown('0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a20'),
+    actorType: z.enum(['user', 'key', 'function']),
+    apiKeyId: id.nullable(),
+    authenticatedUserId: shown('0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a20').nullable(),
+    callerEndUserId: shown('customer-17').nullable(),
+    modelRequested: shown('openai/gpt-5').nullable(),
+    modelServed: shown('openai/gpt-5').nullable(),
+    provider: shown('openai').nullable(),
+    providerAttempts: z
+      .array(
+        z.object({
+          provider: shown('openai'),
+          error: shown('upstream_error').optional(),
+          statusCode: count(503).optional(),
+          tag: shown('retry').optional(),
+        }),
+      )
+      .openapi({ description: 'Each try, in their order.' }),
+    status: z
+      .enum(statuses)
+      .openapi({ description: '`pending`: a video that is being made. `cancelled`: the client left.' }),
+    errorCode: shown('budget_exceeded').nullable(),
+    errorType: shown('insufficient_quota').nullable(),
+    inputTokens: figures.inputTokens,
+    outputTokens: figures.outputTokens,
+    cachedInputTokens: amount.openapi({
+      description: 'Of the input tokens those that were read from a cache.',
+      example: 0,
+    }),
+    totalTokens: count(600),
+    usageSource: z
+      .enum(['provider', 'estimated', 'none'])
+      .openapi({ description: 'Who says how many tokens they were.' }),
+    providerCostMicros: micros.openapi({ description: 'What the provider charges whoever has the key.' }),
+    billableCostMicros: micros.openapi({
+      description: 'What of it the organization is billed here: nothing with its own key.',
+    }),
+    streaming: z.boolean(),
+    latencyMs: count(840),
+    metadata: z
+      .record(z.string(), z.string())
+      .nullable()
+      .openapi({ example: { team: 'search' } }),
+    startedAt: instant,
+    completedAt: instant.nullable(),
+    createdAt: instant,
+    updatedAt: instant,
+  })
+  .openapi('AiUsageEvent')
+
+const ofOrganization = { id: pathId('Organization') }
+const span = {
+  from: instant.optional().openapi({ description: 'The first moment.' }),
+  to: instant.optional().openapi({ description: 'The first moment that is left out.' }),
+  applicationId: id.optional().openapi({ description: 'Calls of this application of the organization.' }),
+}
+const filters = {
+  ...span,
+  model: text(255)
+    .optional()
+    .openapi({ description: 'Calls that this model served; `unknown`: that none did.', example: 'openai/gpt-5' }),
+  provider: text(255)
+    .optional()
+    .openapi({ description: 'Calls that went to this provider; `unknown`: to none.', example: 'openai' }),
+  status: z
+    .enum(statuses)
+    .optional()
+    .openapi({ description: 'Calls that ended so, or are pending.', example: 'error' }),
+  requestId: id.optional().openapi({ description: 'The one call with this `X-Service-Request-Id`.' }),
+  authenticatedUserId: text(255)
+    .optional()
+    .openapi({ description: 'Calls of this user.', example: '0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a20' }),
+  callerEndUserId: text(255)
+    .optional()
+    .openapi({ description: 'Calls for this user of the caller’s own.', example: 'customer-17' }),
+}
+
+/** The usage that a caller may see: all of an organization, or with the role MEMBER the own (D90). */
+interface Reached {
+  organizationId: string
+  userId: string | undefined
+}
+
+async function reachUsage(call: {
+  deps: Pick<Deps, 'db'>
+  actor: UserActor
+  params: { id: string }
+  query: { applicationId?: string | undefined }
+}): Promise<Reached> {
+  const { organization, role } = await reachMembership(call, call.params.id)
+  await requireApplication(call.deps, organization.id, call.query.applicationId ?? null)
+  return { organizationId: organization.id, userId: role === 'MEMBER' ? call.actor.userId : undefined }
+}
+
+/** What is asked for, of what may be seen: null where that is nothing. */
+function within<F extends { authenticatedUserId?: string | undefined }>(
+  { organizationId, userId }: Reached,
+  { authenticatedUserId, ...asked }: F,
+): (Omit<F, 'authenticatedUserId'> & UsageFilters) | null {
+  if (userId !== undefined && authenticatedUserId !== undefined && authenticatedUserId !== userId) return null
+  return { ...asked, organizationId, userId: userId ?? authenticatedUserId }
+}
+
+/** An event that nobody has: what may not be seen is answered as what is not there. */
+const NOTHING = '00000000-0000-0000-0000-000000000000'
+
+export const aiUsageEndpoints = [
+  endpoint({
+    operation: 'summarizeAiUsage',
+    on: 'GET /organizations/{id}/ai-gateway/usage/summary',
+    spec,
+    tag,
+    summary: 'Summarize AI usage',
+    description: `Exactly the calls that began within the span, the last 30 days unless said: in all, by model, provider and user, and by the UTC hour or day. ${seenBy}`,
+    actor: 'user',
+    scope,
+    params: ofOrganization,
+    query: z.object({
+      ...span,
+      interval: z.enum(['hour', 'day']).default('day').openapi({ description: 'Of the series.' }),
+    }),
+    reach: reachUsage,
+    returns: [200, Summary],
+    fails: [400],
+    handle: ({ deps, target, query: { applicationId, ...asked } }) =>
+      summarizeUsage(deps, { ...target, applicationId }, asked),
+  }),
+  endpoint({
+    operation: 'listAiUsageRequests',
+    on: 'GET /organizations/{id}/ai-gateway/usage/requests',
+    spec,
+    tag,
+    summary: 'List AI requests',
+    description: `Newest first, a page at a time: send \`nextCursor\` as \`cursor\`, with the same filters. All filters that are sent must match. A page has fewer items than its limit where they would be more than 1 MiB. ${seenBy}`,
+    actor: 'user',
+    scope,
+    params: ofOrganization,
+    query: z.object({ ...cursorQuery(EVENTS_MAX), ...filters }),
+    reach: reachUsage,
+    returns: [200, cursorPage(Event)],
+    fails: [400],
+    handle: ({ deps, target, query: asked }) =>
+      eventsPage(deps, within(target, asked) ?? { ...target, limit: 1, requestId: NOTHING }),
+  }),
+  endpoint({
+    operation: 'exportAiUsage',
+    on: 'GET /organizations/{id}/ai-gateway/usage/export',
+    spec,
+    tag,
+    summary: 'Export AI requests',
+    description: `All that match, newest first, as CSV. The columns are those of the list in snake_case; texts that a spreadsheet would take for a formula begin with an apostrophe. If the export fails in the middle the connection is cut. ${seenBy}`,
+    actor: 'user',
+    scope,
+    params: ofOrganization,
+    query: z.object(filters),
+    reach: reachUsage,
+    returns: [200, csvFile],
+    headersFor: () => ({ 'content-disposition': 'attachment; filename="ai-usage.csv"' }),
+    handle: ({ deps, target, query: asked }) =>
+      exportEvents(deps, within(target, asked) ?? { ...target, requestId: NOTHING }),
+  }),
+]

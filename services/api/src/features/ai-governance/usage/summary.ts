@@ -1,0 +1,137 @@
+import { BadRequest } from '@platform/errors/api-error'
+import { sql } from 'drizzle-orm'
+import type { Deps } from '../../../deps.ts'
+import { beginningsOf, endOfDay, segmentsOf } from './spans.ts'
+import { type UsageFilters, usageIn } from './usage-rows.ts'
+
+const DAY_MS = 86_400_000
+const SPAN_MS_DEFAULT = 30 * DAY_MS
+const ROWS_MAX = 100
+const POINTS_MAX = 2_500
+/** What stands for whatever is not among the first hundred. */
+const OTHER = 'other'
+/** The label of calls that no user made: those of keys and Functions. */
+const NO_USER = 'none'
+
+interface BreakdownRow {
+  label: string
+  requests: number
+  tokens: number
+  inputTokens: number
+  outputTokens: number
+  costMicros: number
+}
+
+interface Figures {
+  requestCount: number
+  successCount: number
+  errorCount: number
+  inputTokens: number
+  outputTokens: number
+  totalTokens: number
+  billableCostMicros: number
+}
+
+interface UsageSummary {
+  summary: Figures & { avgLatencyMs: number }
+  byModel: BreakdownRow[]
+  byProvider: BreakdownRow[]
+  byUser: BreakdownRow[]
+  /** Every hour or day of the span, oldest first. The first and the last may be cut by it. */
+  series: (Figures & { at: Date })[]
+}
+
+interface SummedRow extends Record<string, unknown> {
+  requests: number
+  successes: number
+  errors: number
+  input: number
+  output: number
+  latency: number
+  /** Rounded up once, over all that is summed. */
+  micros: number
+}
+
+/** SQL: figures as numbers that JavaScript holds; sums of that size are whole up to nine quadrillion. */
+const summed = sql`
+  coalesce(sum(requests), 0)::float8 as requests, coalesce(sum(successes), 0)::float8 as successes,
+  coalesce(sum(errors), 0)::float8 as errors, coalesce(sum(input_tokens), 0)::float8 as input,
+  coalesce(sum(output_tokens), 0)::float8 as output, coalesce(sum(latency_ms), 0)::float8 as latency,
+  coalesce(ceil(sum(billable_cost_nanos) / 1000.0), 0)::float8 as micros`
+
+const figuresOf = (row: SummedRow | undefined): Figures => {
+  const { requests = 0, successes = 0, errors = 0, input = 0, output = 0, micros = 0 } = row ?? {}
+  return {
+    requestCount: requests,
+    successCount: successes,
+    errorCount: errors,
+    inputTokens: input,
+    outputTokens: output,
+    totalTokens: input + output,
+    billableCostMicros: micros,
+  }
+}
+
+/** What `grouping(model, provider, user_id)` says of a row: a bit for each column that it is not grouped by. */
+const kinds = { all: 7, byModel: 3, byProvider: 5, byUser: 6 } as const
+
+/**
+ * Sums up the usage of an organization: exactly, at both ends, in the time that its sums by day and hour and the events of less than two
+ * hours take to read.
+ *
+ * from, to: `from ≤ startedAt < to`; the last 30 days unless said. Throws BadRequest for a span with too many intervals.
+ */
+export async function summarizeUsage(
+  { db, now }: Pick<Deps, 'db' | 'now'>,
+  filters: UsageFilters,
+  asked: { from?: Date | undefined; to?: Date | undefined; interval: 'hour' | 'day' },
+): Promise<UsageSummary> {
+  const at = now()
+  // Nothing has started later, so the present day counts as whole.
+  const to = asked.to?.getTime() ?? endOfDay(at)
+  const from = asked.from?.getTime() ?? Math.min(to, at.getTime()) - SPAN_MS_DEFAULT
+  const range = { from, to }
+  const points = beginningsOf({ from, to: Math.min(to, Math.max(from, at.getTime())) }, asked.interval)
+  if (points.length > POINTS_MAX)
+    throw new BadRequest(`The span has more than ${POINTS_MAX} intervals: ask for days, or for less time`)
+  const groups = db.execute<SummedRow & { kind: number; isOther: boolean; label: string | null }>(sql`
+    with used as materialized (${usageIn(segmentsOf(range), filters)}),
+    grouped as (
+      select grouping(model, provider, user_id) as kind, coalesce(model, provider, user_id) as label, sum(requests) as requests,
+        sum(successes) as successes, sum(errors) as errors, sum(input_tokens) as input_tokens, sum(output_tokens) as output_tokens,
+        sum(latency_ms) as latency_ms, sum(billable_cost_nanos) as billable_cost_nanos
+      from used group by grouping sets ((), (model), (provider), (user_id))
+    ),
+    ranked as (
+      select *, row_number() over (partition by kind order by billable_cost_nanos desc, requests desc, label) as place from grouped
+    )
+    select kind, place > ${ROWS_MAX} as "isOther", case when place <= ${ROWS_MAX} then label end as label, ${summed}
+    from ranked group by 1, 2, 3 order by min(place)`)
+  const series = db.execute<SummedRow & { at: string }>(sql`
+    select extract(epoch from date_trunc(${asked.interval}, at, 'UTC'))::float8 * 1000 as at, ${summed}
+    from (${usageIn(segmentsOf(range, asked.interval), filters)}) used group by 1`)
+  const [rows, told] = await Promise.all([groups, series])
+  const breakdown = (kind: number): BreakdownRow[] =>
+    rows
+      .filter((row) => row.kind === kind && row.requests > 0)
+      .map((row) => ({
+        label: row.isOther ? OTHER : (row.label ?? NO_USER),
+        requests: row.requests,
+        tokens: row.input + row.output,
+        inputTokens: row.input,
+        outputTokens: row.output,
+        costMicros: row.micros,
+      }))
+  const total = rows.find(({ kind }) => kind === kinds.all)
+  const byTime = new Map(told.map((row) => [Number(row.at), row]))
+  return {
+    summary: {
+      ...figuresOf(total),
+      avgLatencyMs: total && total.requests > 0 ? Math.round(total.latency / total.requests) : 0,
+    },
+    byModel: breakdown(kinds.byModel),
+    byProvider: breakdown(kinds.byProvider),
+    byUser: breakdown(kinds.byUser),
+    series: points.map((begin) => ({ at: new Date(begin), ...figuresOf(byTime.get(begin)) })),
+  }
+}

@@ -1,0 +1,102 @@
+import { firstIdAt } from '@platform/runtime/new-id'
+import { type SQL, sql } from 'drizzle-orm'
+import { aiUsageEvents, aiUsageSums } from '../table.ts'
+import type { Segment } from './spans.ts'
+
+/** Ids of events that earlier releases stored are of a moment close to their start, not of the start itself. */
+export const SLACK_MS = 1_000
+
+export const statuses = ['pending', 'success', 'error', 'cancelled'] as const
+export type EventStatus = (typeof statuses)[number]
+
+/** What usage is looked at for, beside its time, as far as sums tell it apart. */
+export interface UsageFilters {
+  organizationId: string
+  applicationId?: string | undefined
+  /** Of calls by this user alone. */
+  userId?: string | undefined
+  /** As it was served; `unknown` where none was. */
+  model?: string | undefined
+  provider?: string | undefined
+  status?: EventStatus | undefined
+}
+
+const instantOf = (ms: number): SQL => sql`${new Date(ms).toISOString()}::timestamptz`
+
+/** SQL: what of the filters sums have columns for. */
+function sumsPassing({ organizationId, applicationId, userId, model, provider }: UsageFilters): SQL {
+  const conditions = [
+    sql`organization_id = ${organizationId}::uuid`,
+    applicationId !== undefined && sql`application_id = ${applicationId}::uuid`,
+    userId !== undefined && sql`user_id = ${userId}`,
+    model !== undefined && sql`model = ${model}`,
+    provider !== undefined && sql`provider = ${provider}`,
+  ]
+  return sql.join(
+    conditions.filter((condition) => condition !== false),
+    sql` and `,
+  )
+}
+
+/** SQL: the same of events, their status included. */
+export function eventsPassing({ organizationId, applicationId, userId, model, provider, status }: UsageFilters): SQL {
+  const conditions = [
+    sql`organization_id = ${organizationId}::uuid`,
+    applicationId !== undefined && sql`application_id = ${applicationId}::uuid`,
+    userId !== undefined && sql`authenticated_user_id = ${userId}`,
+    model !== undefined && sql`coalesce(model_served, 'unknown') = ${model}`,
+    provider !== undefined && sql`coalesce(provider, 'unknown') = ${provider}`,
+    status !== undefined && sql`status = ${status}`,
+  ]
+  return sql.join(
+    conditions.filter((condition) => condition !== false),
+    sql` and `,
+  )
+}
+
+/** The lowest id of a moment; there is none before 1970. */
+export const idAt = (ms: number): string => firstIdAt(new Date(Math.max(0, ms)))
+
+/** SQL: events that started in a span, by the index on ids. */
+export const startedIn = ({ from, to }: { from: number; to: number }): SQL => sql`
+  id >= ${idAt(from - SLACK_MS)}::uuid and id < ${idAt(to + SLACK_MS)}::uuid
+  and started_at >= ${instantOf(from)} and started_at < ${instantOf(to)}`
+
+/** SQL: how many requests of a sum have a status. */
+const counted: Record<EventStatus, SQL> = {
+  pending: sql.raw('requests - successes - errors - cancelled'),
+  success: sql.raw('successes'),
+  error: sql.raw('errors'),
+  cancelled: sql.raw('cancelled'),
+}
+
+/** SQL: how many requests of a sum pass a filter of status. */
+export const requestsOf = (status: EventStatus | undefined): SQL =>
+  status === undefined ? sql.raw('requests') : counted[status]
+
+const partOf = (segment: Segment, filters: UsageFilters): SQL =>
+  segment.of === 'events'
+    ? sql`
+      select started_at as at, authenticated_user_id as user_id, coalesce(model_served, 'unknown') as model,
+        coalesce(provider, 'unknown') as provider, 1 as requests, (status = 'success')::int as successes,
+        (status = 'error')::int as errors, (status = 'cancelled')::int as cancelled,
+        input_tokens + cache_read_tokens + cache_write_tokens + input_audio_tokens as input_tokens,
+        output_tokens + reasoning_tokens + output_audio_tokens as output_tokens, latency_ms, billable_cost_nanos
+      from ${aiUsageEvents} where ${eventsPassing({ ...filters, status: undefined })} and ${startedIn(segment)}`
+    : sql`
+      select at, user_id, model, provider, requests, successes, errors, cancelled, input_tokens, output_tokens, latency_ms,
+        billable_cost_nanos
+      from ${aiUsageSums} where ${sumsPassing(filters)} and span = ${segment.of}
+        and at >= ${instantOf(segment.from)} and at < ${instantOf(segment.to)}`
+
+/**
+ * SQL: the usage of some segments, as rows with `at`, `user_id`, `model`, `provider` and figures that add up. A status is no part of it:
+ * `requestsOf` counts one.
+ */
+export function usageIn(segments: readonly Segment[], filters: UsageFilters): SQL {
+  const parts = segments.length > 0 ? segments : [{ of: 'hour' as const, from: 0, to: 0 }]
+  return sql.join(
+    parts.map((segment) => partOf(segment, filters)),
+    sql` union all `,
+  )
+}

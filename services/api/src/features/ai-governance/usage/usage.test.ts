@@ -1,0 +1,464 @@
+import { randomUUID } from 'node:crypto'
+import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/platform'
+import { eq, sql } from 'drizzle-orm'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { newKey, newOwner, type Owner } from '../../../../test/scenario.ts'
+import { storeEvents, usageEvent } from '../../../../test/usage-events.ts'
+import { members } from '../../organizations/table.ts'
+import type { UsageEvent } from '../record-usage.ts'
+import { aiUsageEvents } from '../table.ts'
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+const MODELS = ['a', 'b', 'c']
+
+let platform: TestPlatform
+let owner: Owner
+beforeAll(async () => {
+  platform = await startPlatform()
+})
+afterAll(() => platform.close())
+beforeEach(async () => {
+  owner = await newOwner(platform)
+})
+
+const call = (path: string, query: Record<string, string> = {}, token = owner.token) =>
+  platform.call(
+    token,
+    `GET /organizations/${owner.organizationId}/ai-gateway/usage/${path}?${new URLSearchParams(query).toString()}`,
+  )
+const event = (startedAt: Date, more: Partial<UsageEvent> = {}) => usageEvent(owner.organizationId, startedAt, more)
+const ago = (ms: number) => new Date(platform.clock.now().getTime() - ms)
+
+interface Figures {
+  requestCount: number
+  billableCostMicros: number
+}
+interface Summary {
+  summary: Figures & {
+    successCount: number
+    errorCount: number
+    inputTokens: number
+    outputTokens: number
+    totalTokens: number
+    avgLatencyMs: number
+  }
+  byModel: { label: string; requests: number; tokens: number; costMicros: number }[]
+  byProvider: { label: string; requests: number }[]
+  byUser: { label: string; requests: number }[]
+  series: (Figures & { at: string })[]
+}
+const summaryOf = async (query: Record<string, string> = {}, token?: string) => {
+  const { status, body, text } = await call('summary', query, token)
+  if (status !== 200) throw new Error(text)
+  return body as Summary
+}
+interface Page {
+  items: { id: string; status: string; [name: string]: unknown }[]
+  total: number
+  nextCursor: string | null
+}
+const pageOf = async (query: Record<string, string> = {}, token?: string) => {
+  const { status, body, text } = await call('requests', query, token)
+  if (status !== 200) throw new Error(text)
+  return body as Page
+}
+
+/** The same numbers each time. */
+function openDice(seed: number) {
+  let state = seed
+  return (sides: number) => {
+    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648
+    return Math.floor((state / 2_147_483_648) * sides)
+  }
+}
+
+/** A member of the owner's organization who may see its own calls alone. */
+async function newMember() {
+  const person = await platform.person()
+  const { organizationId } = owner
+  await platform.api.db
+    .insert(members)
+    .values({ id: randomUUID(), organizationId, userId: person.userId, role: 'MEMBER', joinedAt: new Date() })
+  return { userId: person.userId, token: await person.token(everyScope) }
+}
+
+describe('a summary', () => {
+  test('of no calls is zeros, for each day of the last thirty', async () => {
+    const { summary, byModel, series } = await summaryOf()
+    expect(summary).toEqual({
+      requestCount: 0,
+      successCount: 0,
+      errorCount: 0,
+      inputTokens: 0,
+      outputTokens: 0,
+      totalTokens: 0,
+      billableCostMicros: 0,
+      avgLatencyMs: 0,
+    })
+    expect(byModel).toEqual([])
+    expect(series.length).toBe(31)
+  })
+
+  test('holds what began within the span: the first millisecond, and not the last', async () => {
+    const noon = new Date(Math.floor(ago(5 * DAY_MS).getTime() / DAY_MS) * DAY_MS + 12 * HOUR_MS)
+    const at = (ms: number) => new Date(noon.getTime() + ms)
+    // Around the ends of a second, an hour and a day.
+    const offsets = [
+      -1,
+      0,
+      1,
+      999,
+      1_000,
+      HOUR_MS - 1,
+      HOUR_MS,
+      12 * HOUR_MS - 1,
+      12 * HOUR_MS,
+      12 * HOUR_MS + 1,
+      36 * HOUR_MS,
+    ]
+    await storeEvents(
+      platform,
+      offsets.map((ms) => event(at(ms))),
+    )
+    const edges = [-1, 0, 1, 1_000, HOUR_MS, 12 * HOUR_MS - 1, 12 * HOUR_MS, 36 * HOUR_MS, 36 * HOUR_MS + 1]
+    for (const from of edges)
+      for (const to of edges.filter((each) => each >= from)) {
+        const query = { from: at(from).toISOString(), to: at(to).toISOString() }
+        const expected = offsets.filter((ms) => ms >= from && ms < to).length
+        const { summary, series } = await summaryOf({ ...query, interval: 'hour' })
+        expect({ query, count: summary.requestCount }).toEqual({ query, count: expected })
+        expect(series.reduce((sum, { requestCount }) => sum + requestCount, 0)).toBe(expected)
+        expect((await pageOf(query)).total).toBe(expected)
+      }
+  })
+
+  test('agrees with its events, whatever they are, however they change, and over any span', async () => {
+    const dice = openDice(7)
+    const from = ago(9 * DAY_MS).getTime()
+    const events = Array.from({ length: 1_500 }, () => {
+      const isKey = dice(4) === 0
+      return event(new Date(from + dice(9 * DAY_MS)), {
+        authenticatedUserId: isKey ? null : `user-${dice(3)}`,
+        applicationId: dice(2) === 0 ? owner.applicationId : null,
+        modelServed: dice(10) === 0 ? null : (MODELS[dice(3)] ?? null),
+        provider: dice(10) === 0 ? null : `provider-${dice(2)}`,
+        status: (['success', 'error', 'cancelled', 'pending'] as const)[dice(4)] ?? 'success',
+        inputTokens: dice(1_000),
+        cacheReadTokens: dice(100),
+        reasoningTokens: dice(50),
+        outputTokens: dice(500),
+        billableCostNanos: BigInt(dice(1_000_000)),
+        latencyMs: dice(10_000),
+      })
+    })
+    await storeEvents(platform, events)
+    // As videos do when they end.
+    await platform.api.db
+      .update(aiUsageEvents)
+      .set({ status: 'success', billableCostNanos: 77_777n, outputTokens: 3 })
+      .where(
+        sql`${aiUsageEvents.organizationId} = ${owner.organizationId} and status = 'pending' and input_tokens % 2 = 0`,
+      )
+    const rows = await platform.api.db
+      .select()
+      .from(aiUsageEvents)
+      .where(eq(aiUsageEvents.organizationId, owner.organizationId))
+    expect(rows.length).toBe(1_500)
+    for (let n = 0; n < 25; n++) {
+      const [one, other] = [from + dice(9 * DAY_MS), from + dice(9 * DAY_MS)]
+      const [begin, end] = n === 0 ? [from, from + 10 * DAY_MS] : [Math.min(one, other), Math.max(one, other)]
+      const query: Record<string, string> = { from: new Date(begin).toISOString(), to: new Date(end).toISOString() }
+      if (n % 3 === 0) query['applicationId'] = owner.applicationId
+      const inSpan = rows.filter(
+        ({ startedAt, applicationId }) =>
+          startedAt.getTime() >= begin &&
+          startedAt.getTime() < end &&
+          (n % 3 !== 0 || applicationId === owner.applicationId),
+      )
+      const input = inSpan.reduce((sum, row) => sum + row.inputTokens + row.cacheReadTokens, 0)
+      const output = inSpan.reduce((sum, row) => sum + row.outputTokens + row.reasoningTokens, 0)
+      const nanos = inSpan.reduce((sum, row) => sum + row.billableCostNanos, 0n)
+      const latency = inSpan.reduce((sum, row) => sum + row.latencyMs, 0)
+      const { summary, byModel, byUser, byProvider, series } = await summaryOf({
+        ...query,
+        interval: n % 2 === 0 ? 'day' : 'hour',
+      })
+      expect(summary).toEqual({
+        requestCount: inSpan.length,
+        successCount: inSpan.filter(({ status }) => status === 'success').length,
+        errorCount: inSpan.filter(({ status }) => status === 'error').length,
+        inputTokens: input,
+        outputTokens: output,
+        totalTokens: input + output,
+        billableCostMicros: Number((nanos + 999n) / 1_000n),
+        avgLatencyMs: inSpan.length === 0 ? 0 : Math.round(latency / inSpan.length),
+      })
+      for (const [breakdown, labelOf] of [
+        [byModel, (row: (typeof rows)[number]) => row.modelServed ?? 'unknown'],
+        [byProvider, (row: (typeof rows)[number]) => row.provider ?? 'unknown'],
+        [byUser, (row: (typeof rows)[number]) => row.authenticatedUserId ?? 'none'],
+      ] as const) {
+        const expected = Map.groupBy(inSpan, labelOf)
+        expect(new Map(breakdown.map(({ label, requests }) => [label, requests]))).toEqual(
+          new Map([...expected].map(([label, of]) => [label, of.length])),
+        )
+      }
+      expect(series.reduce((sum, { requestCount }) => sum + requestCount, 0)).toBe(inSpan.length)
+      for (const { at, requestCount } of series) {
+        const ms = n % 2 === 0 ? DAY_MS : HOUR_MS
+        const start = new Date(at).getTime()
+        expect(requestCount).toBe(
+          inSpan.filter(({ startedAt }) => Math.floor(startedAt.getTime() / ms) * ms === start).length,
+        )
+      }
+      for (const status of ['success', 'error', 'pending']) {
+        const { total } = await pageOf({ ...query, status, limit: '1' })
+        expect(total).toBe(inSpan.filter((row) => row.status === status).length)
+      }
+    }
+  })
+
+  test('names the hundred of each kind that cost most, and sums up the others', async () => {
+    const events = Array.from({ length: 130 }, (_, n) =>
+      event(ago(HOUR_MS), {
+        modelServed: `model-${n}`,
+        billableCostNanos: BigInt(n) * 1_000n,
+        authenticatedUserId: null,
+      }),
+    )
+    await storeEvents(platform, events)
+    const { byModel, byUser } = await summaryOf()
+    expect(byModel.length).toBe(101)
+    expect(byModel[0]).toMatchObject({ label: 'model-129', costMicros: 129 })
+    // 0 + 1 + … + 29
+    expect(byModel.at(-1)).toEqual({
+      label: 'other',
+      requests: 30,
+      tokens: 450,
+      inputTokens: 300,
+      outputTokens: 150,
+      costMicros: 435,
+    })
+    expect(byUser).toMatchObject([{ label: 'none', requests: 130 }])
+  })
+
+  test('is refused by the hour over years, and for a malformed or foreign application', async () => {
+    const other = await newOwner(platform)
+    expect((await call('summary', { from: '2020-01-01T00:00:00.000Z', interval: 'hour' })).status).toBe(400)
+    expect((await call('summary', { from: '2020-01-01' })).status).toBe(422)
+    expect((await call('summary', { interval: 'week' })).status).toBe(422)
+    for (const path of ['summary', 'requests', 'export']) {
+      expect((await call(path, { applicationId: other.applicationId })).status).toBe(404)
+      expect((await call(path, { applicationId: 'x' })).status).toBe(422)
+      expect((await call(path, {}, other.token)).status).toBe(404)
+    }
+    const key = await newKey(platform, owner, ['network:ai_gateway:usage'])
+    expect((await call('summary', {}, key.token)).status).toBe(403)
+  })
+})
+
+test('a member sees calls of their own, and nothing of others', async () => {
+  const { userId, token } = await newMember()
+  await storeEvents(platform, [
+    event(ago(HOUR_MS), { authenticatedUserId: userId }),
+    event(ago(HOUR_MS), { authenticatedUserId: 'other' }),
+    event(ago(HOUR_MS), { authenticatedUserId: null, actorType: 'key' }),
+  ])
+  const { summary, byUser } = await summaryOf({}, token)
+  expect([summary.requestCount, byUser.map(({ label }) => label)]).toEqual([1, [userId]])
+  expect((await pageOf({}, token)).items).toMatchObject([{ authenticatedUserId: userId }])
+  expect(await pageOf({ authenticatedUserId: 'other' }, token)).toEqual({ items: [], total: 0, nextCursor: null })
+  expect((await call('export', { authenticatedUserId: 'other' }, token)).text.split('\r\n').length).toBe(2)
+  expect((await call('export', {}, token)).text.split('\r\n').length).toBe(3)
+  expect((await summaryOf()).summary.requestCount).toBe(3)
+})
+
+describe('a list of requests', () => {
+  test('shows an event as wire.md has it', async () => {
+    const at = ago(HOUR_MS)
+    const { applicationId } = owner
+    const metadata = { team: 'x', clientRequestId: 'mine' }
+    await storeEvents(platform, [
+      event(at, {
+        applicationId,
+        inputTokens: 7,
+        cacheReadTokens: 3,
+        cacheWriteTokens: 2,
+        reasoningTokens: 4,
+        providerCostNanos: 1_001n,
+        billableCostNanos: 0n,
+        metadata,
+      }),
+    ])
+    const { items } = await pageOf()
+    const { id } = items[0] ?? { id: '' }
+    expect(items).toEqual([
+      {
+        id,
+        requestId: id,
+        traceId: null,
+        billingSubjectType: 'application',
+        organizationId: owner.organizationId,
+        applicationId,
+        actorId: 'someone',
+        actorType: 'user',
+        apiKeyId: null,
+        authenticatedUserId: 'someone',
+        callerEndUserId: null,
+        modelRequested: 'asked/model',
+        modelServed: 'model',
+        provider: 'provider',
+        providerAttempts: [{ provider: 'provider', statusCode: 200 }],
+        status: 'success',
+        errorCode: null,
+        errorType: null,
+        inputTokens: 12,
+        outputTokens: 9,
+        cachedInputTokens: 3,
+        totalTokens: 21,
+        usageSource: 'provider',
+        providerCostMicros: 2,
+        billableCostMicros: 0,
+        streaming: false,
+        latencyMs: 100,
+        metadata,
+        startedAt: at.toISOString(),
+        completedAt: at.toISOString(),
+        createdAt: at.toISOString(),
+        updatedAt: at.toISOString(),
+      },
+    ])
+  })
+
+  test('is walked by cursors, newest first, over hours and empty days', async () => {
+    const dice = openDice(3)
+    const events = Array.from({ length: 137 }, (_, n) =>
+      event(ago(dice(20) * DAY_MS + dice(DAY_MS)), { modelServed: n % 5 === 0 ? 'rare' : 'common' }),
+    )
+    await storeEvents(platform, events)
+    for (const [query, expected] of [
+      [{}, events],
+      [{ model: 'rare' }, events.filter(({ modelServed }) => modelServed === 'rare')],
+    ] as const) {
+      const seen: string[] = []
+      let cursor: string | null | undefined
+      do {
+        const page: Page = await pageOf({ ...query, limit: '10', ...(cursor != null && { cursor }) })
+        expect(page.total).toBe(expected.length)
+        seen.push(...page.items.map(({ id }) => id))
+        cursor = page.nextCursor
+      } while (cursor !== null)
+      expect(seen).toEqual(
+        expected
+          .map(({ id }) => id)
+          .toSorted()
+          .toReversed(),
+      )
+    }
+    const { nextCursor } = await pageOf({ limit: '10' })
+    expect((await call('requests', { limit: '10', model: 'rare', cursor: nextCursor ?? '' })).status).toBe(400)
+  })
+
+  test('is narrowed by every filter', async () => {
+    const at = ago(HOUR_MS)
+    const wanted = event(at, {
+      modelServed: null,
+      provider: null,
+      status: 'error',
+      callerEndUserId: 'customer-17',
+      authenticatedUserId: 'ana',
+      applicationId: owner.applicationId,
+    })
+    await storeEvents(platform, [wanted, event(at), event(at, { callerEndUserId: 'customer-1' })])
+    const filters: Record<string, string> = {
+      model: 'unknown',
+      provider: 'unknown',
+      status: 'error',
+      callerEndUserId: 'customer-17',
+      authenticatedUserId: 'ana',
+      applicationId: owner.applicationId,
+      requestId: wanted.id,
+    }
+    for (const [name, value] of Object.entries(filters)) {
+      const { items, total } = await pageOf({ [name]: value })
+      expect({ name, ids: items.map(({ id }) => id), total }).toEqual({ name, ids: [wanted.id], total: 1 })
+    }
+    expect(await pageOf(filters)).toMatchObject({ total: 1, items: [{ id: wanted.id }] })
+    expect(await pageOf({ ...filters, authenticatedUserId: 'bob' })).toMatchObject({ total: 0, items: [] })
+    expect((await call('requests', { status: 'lost' })).status).toBe(422)
+    expect((await call('requests', { limit: '501' })).status).toBe(422)
+    expect((await call('requests', { requestId: 'x' })).status).toBe(422)
+  })
+
+  test('ends a page where it would be more than a megabyte', async () => {
+    const metadata = Object.fromEntries(Array.from({ length: 16 }, (_, n) => [`key-${n}`, '"\n'.repeat(250)]))
+    await storeEvents(
+      platform,
+      Array.from({ length: 200 }, () => event(ago(HOUR_MS), { metadata })),
+    )
+    const answer = await call('requests', { limit: '500' })
+    const { items, total, nextCursor } = answer.body as Page
+    expect(Buffer.byteLength(answer.text)).toBeLessThanOrEqual(1_048_576)
+    expect(items.length).toBeLessThan(200)
+    expect(total).toBe(200)
+    const rest = await pageOf({ limit: '500', cursor: nextCursor ?? '' })
+    expect(new Set([...items, ...rest.items].map(({ id }) => id)).size).toBe(
+      Math.min(200, items.length + rest.items.length),
+    )
+    expect(rest.items.length).toBeGreaterThan(0)
+  })
+})
+
+describe('an export', () => {
+  test('is a CSV file with all that match', async () => {
+    await storeEvents(platform, [
+      event(ago(HOUR_MS), { callerEndUserId: 'with "quotes", and\r\nlines' }),
+      event(ago(2 * HOUR_MS), { modelServed: 'other' }),
+    ])
+    const answer = await call('export', { model: 'model' })
+    expect(answer.headers).toMatchObject({
+      'content-type': 'text/csv; charset=utf-8',
+      'content-disposition': 'attachment; filename="ai-usage.csv"',
+    })
+    const [head = '', ...lines] = answer.text.split(/\r\n(?=\S|$)/)
+    expect(head.split(',').slice(0, 5)).toEqual([
+      'id',
+      'request_id',
+      'trace_id',
+      'billing_subject_type',
+      'organization_id',
+    ])
+    expect(lines.join('\r\n')).toContain(',"with ""quotes"", and\r\nlines",')
+    expect(answer.text).toContain(',"[{""provider"":""provider"",""statusCode"":200}]",')
+    expect(answer.text).not.toContain('other')
+    expect(answer.text.endsWith('\r\n')).toBe(true)
+  })
+
+  test.each(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠', '  =', ' ＠'])(
+    'keeps spreadsheets from running what begins with %j',
+    async (beginning) => {
+      await storeEvents(platform, [event(ago(HOUR_MS), { callerEndUserId: `${beginning}1+1` })])
+      const { text } = await call('export')
+      expect(text).toContain(`'${beginning}1+1`)
+    },
+  )
+
+  test('has every event once, over many pages', async () => {
+    const dice = openDice(5)
+    const events = Array.from({ length: 4_500 }, () => event(ago(dice(3 * DAY_MS))))
+    await storeEvents(platform, events)
+    const { text } = await call('export')
+    const ids = text
+      .trimEnd()
+      .split('\r\n')
+      .slice(1)
+      .map((line) => line.slice(0, line.indexOf(',')))
+    expect(ids).toEqual(
+      events
+        .map(({ id }) => id)
+        .toSorted()
+        .toReversed(),
+    )
+  })
+})
