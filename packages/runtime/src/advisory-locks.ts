@@ -47,6 +47,6 @@ export const RUNTIME_LOGS_LOCK_CLASS = 7_150_113
 
 /**
  * First of the two numbers of a lock that is shared by those who count AI usage and holds of an organization, and exclusive to who
- * makes one of its budget windows; the second is six bits of the hash of its id (migrations/0018 of the API names both).
+ * makes one of its budget windows; the second is six bits of the hash of its id (migrations/0019 of the API names both).
  */
 export const AI_USAGE_LOCK_CLASS = 7_150_114

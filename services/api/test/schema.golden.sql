@@ -42,7 +42,6 @@ create table ai_budgets (
   period text not null,
   updated_at timestamp(3) with time zone not null,
   user_id text,
-  constraint ai_budgets_application_id_applications_id_fk FOREIGN KEY (application_id) REFERENCES applications(id) ON DELETE CASCADE,
   constraint ai_budgets_maximum CHECK ((LEAST(max_cost_micros, max_requests, max_tokens, max_request_cost_micros) >= 0)),
   constraint ai_budgets_organization_id_organizations_id_fk FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
   constraint ai_budgets_period CHECK ((period = ANY (ARRAY['day'::text, 'month'::text]))),
@@ -76,7 +75,6 @@ create table ai_policies (
   organization_id uuid not null,
   require_zdr boolean not null,
   updated_at timestamp(3) with time zone not null,
-  constraint ai_policies_application_id_applications_id_fk FOREIGN KEY (application_id) REFERENCES applications(id) ON DELETE CASCADE,
   constraint ai_policies_organization_id_organizations_id_fk FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
   constraint ai_policies_output CHECK ((max_output_tokens >= 1)),
   constraint ai_policies_pkey PRIMARY KEY (id),
@@ -874,13 +872,9 @@ CREATE INDEX activities_by_age ON public.activities USING btree (created_at);
 
 CREATE INDEX ai_budget_windows_by_age ON public.ai_budget_windows USING btree (starts_at);
 
-CREATE INDEX ai_budgets_of_application ON public.ai_budgets USING btree (application_id);
-
 CREATE INDEX ai_holds_by_expiry ON public.ai_holds USING btree (expires_at);
 
 CREATE INDEX ai_holds_of_organization ON public.ai_holds USING btree (organization_id);
-
-CREATE INDEX ai_policies_of_application ON public.ai_policies USING btree (application_id);
 
 CREATE UNIQUE INDEX ai_provider_keys_provider ON public.ai_provider_keys USING btree (organization_id, provider);
 

@@ -5,10 +5,11 @@ import { Forbidden, NotFound } from '@platform/errors/api-error'
 import { type Actor, type Deps, type FunctionActor, grants, type UserActor } from '../deps.ts'
 import { answerWithEtag } from './conditional.ts'
 import { failureResponses, headersBelow } from './error-schemas.ts'
-import { authenticate, DEADLINE_MS, type Exchange, type Reply, type Sent } from './exchange.ts'
+import { authenticate, commonHeaders, DEADLINE_MS, type Exchange, type Reply, type Sent } from './exchange.ts'
 import type { PathParam } from './fields.ts'
 import { createOnce, readIdempotencyKey } from './idempotency.ts'
 import { readJson } from './read-body.ts'
+import { sendContent } from './send-content.ts'
 import { parseInput } from './validate.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -109,9 +110,14 @@ export const eventStream = z
 export const endingEventStream = z
   .custom<ReadableStream<Uint8Array> | undefined>((value) => value === undefined || value instanceof ReadableStream)
   .openapi({ type: 'string', description: 'Server-sent events. Comments in between keep the connection open.' })
-/** What an export returns: the bytes of a CSV file. A failure after the first of them cuts the connection. */
+/**
+ * What an export returns: the bytes of a CSV file, made as fast as the client takes them, for as long as it likes. A failure before the
+ * first of them is answered with its status, one behind it cuts the connection.
+ */
 export const csvFile = z
-  .custom<ReadableStream<Uint8Array>>((value) => value instanceof ReadableStream)
+  .custom<AsyncIterable<Buffer>>(
+    (value) => typeof value === 'object' && value !== null && Symbol.asyncIterator in value,
+  )
   .openapi({
     type: 'string',
     description: 'CSV after RFC 4180, its first line the names of the columns.',
@@ -174,6 +180,26 @@ export function readParams(exchange: Exchange, params: readonly [name: string, P
   return read
 }
 
+/** Answers with a file that is made as it goes out. */
+async function sendFile(
+  exchange: Exchange,
+  headers: Record<string, string>,
+  content: AsyncIterable<Buffer>,
+): Promise<Sent> {
+  const { outgoing } = exchange.c.env
+  const head = { status: 200, headers: { ...commonHeaders(exchange), ...headers } }
+  try {
+    // The answer to HEAD is that of GET without its body.
+    await sendContent(outgoing, head, exchange.incoming.method === 'HEAD' ? Buffer.alloc(0) : content)
+    return { sent: 200 }
+  } catch (failure) {
+    if (!outgoing.headersSent) throw failure
+    const hasLeft = outgoing.req.socket.destroyed
+    outgoing.destroy()
+    return hasLeft ? { sent: 200 } : { sent: 200, failure }
+  }
+}
+
 /**
  * Declares an operation. The request passes, in this order (D18): address throttle, token, key throttle, kind of actor
  * and scope, path, body, query, `reach`, `handle`. `scope` and `reach` are required, so that an operation without a
@@ -195,7 +221,7 @@ export function endpoint<
   const isCreation = status === 201
   const isEnding = (schema as unknown) === endingEventStream
   const isCsv = (schema as unknown) === csvFile
-  const isStream = isEnding || isCsv || (schema as unknown) === eventStream
+  const isStream = isEnding || (schema as unknown) === eventStream
 
   const fails = new Set([401, 403, 429, 500, 503, ...(spec.fails ?? [])])
   if (spec.params || spec.query) fails.add(404)
@@ -234,7 +260,7 @@ export function endpoint<
           }
         : { description: 'Done; nothing to return' },
       ...(isEnding && { 204: { description: 'Over: nothing is left to send' } }),
-      ...(method === 'GET' && !isStream && { 304: notModified }),
+      ...(method === 'GET' && !isStream && !isCsv && { 304: notModified }),
       ...failureResponses([...fails], path),
     },
   })
@@ -247,7 +273,7 @@ export function endpoint<
     route,
     guard: { actor: spec.actor, scope: scopes },
     isListed: true,
-    deadlineMs: DEADLINE_MS,
+    deadlineMs: isCsv ? null : DEADLINE_MS,
     async run(exchange) {
       const actor = await admit(exchange, spec.actor, scopes)
       const call = {
@@ -261,14 +287,14 @@ export function endpoint<
       const key = isCreation ? readIdempotencyKey(exchange.incoming.headers['idempotency-key'] as string) : undefined
       const target = await spec.reach(call)
       const more = spec.headersFor?.(target) ?? {}
+      if (isCsv) {
+        const content = (await spec.handle({ ...call, target })) as unknown as AsyncIterable<Buffer>
+        return sendFile(exchange, { ...csvHeaders, ...more }, content)
+      }
       if (isStream) {
         const stream = await spec.handle({ ...call, target })
         if (stream === undefined) return { status: 204, headers: {}, body: null }
-        return {
-          status,
-          headers: isCsv ? { ...csvHeaders, ...more } : streamHeaders,
-          body: stream as ReadableStream<Uint8Array>,
-        }
+        return { status, headers: streamHeaders, body: stream as ReadableStream<Uint8Array> }
       }
       const answer = async (deps: Deps): Promise<string> => {
         const result: unknown = await spec.handle({ ...call, deps, target })

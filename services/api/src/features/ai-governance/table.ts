@@ -17,7 +17,6 @@ import {
   uuid,
   varchar,
 } from 'drizzle-orm/pg-core'
-import { applications } from '../applications/table.ts'
 import { organizations } from '../organizations/table.ts'
 
 /** One try at a provider, in the order of the tries. */
@@ -135,7 +134,7 @@ ${t.reasoningTokens}, ${t.outputAudioTokens}, ${t.audioSeconds}, ${t.characters}
 
 /**
  * Sums of usage events by hour and by day, so that no summary reads more events than those of two hours. A trigger of `ai_usage_events`
- * keeps them in the transaction that stores an event (migrations/0018): they agree with the events at every moment.
+ * keeps them in the transaction that stores an event (migrations/0019): they agree with the events at every moment.
  */
 export const aiUsageSums = pgTable(
   'ai_usage_sums',
@@ -184,7 +183,8 @@ export const aiBudgets = pgTable(
     organizationId: uuid('organization_id')
       .notNull()
       .references(() => organizations.id, { onDelete: 'cascade' }),
-    applicationId: uuid('application_id').references(() => applications.id, { onDelete: 'cascade' }),
+    /** No foreign key: applications stay for good, and one more table to lock would stop the release before in the middle of its work. */
+    applicationId: uuid('application_id'),
     userId: text('user_id'),
     period: text({ enum: periods }).notNull(),
     maxCostMicros: bigint('max_cost_micros', { mode: 'number' }),
@@ -197,7 +197,6 @@ export const aiBudgets = pgTable(
   },
   (t) => [
     unique('ai_budgets_target').on(t.organizationId, t.applicationId, t.userId, t.period).nullsNotDistinct(),
-    index('ai_budgets_of_application').on(t.applicationId),
     check('ai_budgets_period', isOneOf(t.period, periods)),
     check(
       'ai_budgets_maximum',
@@ -275,7 +274,7 @@ export const aiPolicies = pgTable(
       .notNull()
       .references(() => organizations.id, { onDelete: 'cascade' }),
     /** null: the organization's own. */
-    applicationId: uuid('application_id').references(() => applications.id, { onDelete: 'cascade' }),
+    applicationId: uuid('application_id'),
     /** null: all. */
     allowedModels: text('allowed_models').array(),
     allowedProviders: text('allowed_providers').array(),
@@ -287,7 +286,6 @@ export const aiPolicies = pgTable(
   },
   (t) => [
     unique('ai_policies_target').on(t.organizationId, t.applicationId).nullsNotDistinct(),
-    index('ai_policies_of_application').on(t.applicationId),
     check('ai_policies_output', sql`${t.maxOutputTokens} >= 1`),
   ],
 )

@@ -59,7 +59,7 @@ function whoseBudget({ isAllowance, applicationId, userId, period }: Limit): str
   return `${period === 'day' ? 'today’s' : 'this month’s'} budget of ${of}`
 }
 
-/** What the function `admit_ai_calls` of the database says of one call (migrations/0018). */
+/** What the function `admit_ai_calls` of the database says of one call (migrations/0019). */
 type Answer =
   | { outcome: 'admitted'; details: null }
   | { outcome: 'refused'; details: readonly (Limit & { maximum: Maximum; remaining: string })[] }

@@ -57,29 +57,18 @@ const lineOf = (event: ShownEvent): string => `${columns.map((name) => cellOf(ev
 const header = `${columns.map((name) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)).join(',')}\r\n`
 
 /**
- * All events that pass, newest first, as CSV. They are read as fast as the client takes them, so the memory that it needs does not depend
- * on how many there are. Rejects before the first byte where the database is away; later the stream fails.
+ * All events that pass, newest first, as CSV. They are read as fast as they are asked for, so the memory that it needs does not depend on
+ * how many there are.
  */
-export async function exportEvents(
-  deps: Pick<Deps, 'db' | 'now'>,
-  filters: EventFilters,
-): Promise<ReadableStream<Uint8Array>> {
-  const encoder = new TextEncoder()
-  let next: ShownEvent[] | undefined = (await findEvents(deps, filters, undefined, EVENTS_AT_ONCE)).map(shownEvent)
-  let last = next.at(-1)?.id
+export async function* exportEvents(deps: Pick<Deps, 'db' | 'now'>, filters: EventFilters): AsyncGenerator<Buffer> {
   let head = header
-  return new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        const events = next ?? (await findEvents(deps, filters, last, EVENTS_AT_ONCE)).map(shownEvent)
-        next = undefined
-        last = events.at(-1)?.id ?? last
-        const text = head + events.map(lineOf).join('')
-        head = ''
-        if (text !== '') controller.enqueue(encoder.encode(text))
-        if (events.length < EVENTS_AT_ONCE) controller.close()
-      },
-    },
-    { highWaterMark: 1 },
-  )
+  let before: string | undefined
+  for (;;) {
+    const rows = await findEvents(deps, filters, before, EVENTS_AT_ONCE)
+    const text = head + rows.map((row) => lineOf(shownEvent(row))).join('')
+    if (text !== '') yield Buffer.from(text)
+    if (rows.length < EVENTS_AT_ONCE) return
+    head = ''
+    before = rows.at(-1)?.id
+  }
 }

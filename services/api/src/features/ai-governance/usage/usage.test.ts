@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq, sql } from 'drizzle-orm'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import postgres from 'postgres'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { newKey, newOwner, type Owner } from '../../../../test/scenario.ts'
 import { storeEvents, usageEvent } from '../../../../test/usage-events.ts'
 import { members } from '../../organizations/table.ts'
@@ -460,5 +461,27 @@ describe('an export', () => {
         .toSorted()
         .toReversed(),
     )
+  })
+
+  test('that fails in the middle is cut, so that nobody takes it for whole', async () => {
+    // Far more than the sockets in between hold.
+    const metadata = { filler: 'x'.repeat(500) }
+    const events = Array.from({ length: 20_000 }, (_, n) => event(ago(n * 1_000), { metadata }))
+    await storeEvents(platform, events)
+    const url = `${platform.apiUrl}/organizations/${owner.organizationId}/ai-gateway/usage/export`
+    const answer = await fetch(url, { headers: { authorization: `Bearer ${owner.token}` } })
+    const reader = answer.body?.getReader()
+    expect((await reader?.read())?.done).toBe(false)
+    const lines = postgres(platform.databaseUrl, { max: 1 })
+    onTestFinished(() => lines.end())
+    const reading = async () => {
+      while ((await reader?.read())?.done === false);
+    }
+    await lines.begin(async (tx) => {
+      await tx`lock table ai_usage_events in access exclusive mode`
+      // Until the statement gives up.
+      await expect(reading()).rejects.toThrow()
+    })
+    expect((await call('export', { requestId: events[0]?.id ?? '' })).status).toBe(200)
   })
 })
