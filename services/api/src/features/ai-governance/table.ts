@@ -31,13 +31,12 @@ const operations = ['chat.completions', 'responses', 'audio.speech', 'audio.tran
 const statuses = ['pending', 'success', 'error', 'cancelled'] as const
 const actorTypes = ['user', 'key', 'function'] as const
 const usageSources = ['provider', 'estimated', 'none'] as const
+/** Whose key a call goes by; `local` needs none. */
 const keyOwners = ['operator', 'organization', 'local'] as const
 const periods = ['day', 'month'] as const
 
 /** UTC days and months. */
 export type Period = (typeof periods)[number]
-/** Whose key a call goes by; `local` needs none. */
-export type KeyOwner = (typeof keyOwners)[number]
 
 /** Money in nano-USD that adds up over any number of calls. */
 const sumOfNanos = (name: string) => numeric(name, { mode: 'bigint', precision: 38, scale: 0 })

@@ -31,7 +31,7 @@ export interface Route {
 }
 
 /** The most that one picture, one file and a second of sound may cost as input, in tokens, and how long a recording may be. */
-export interface RouteBounds {
+interface RouteBounds {
   readonly image?: number | undefined
   readonly file?: number | undefined
   readonly audioSecond?: number | undefined
