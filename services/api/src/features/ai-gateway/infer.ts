@@ -88,13 +88,7 @@ export function infer(
     const { call, placement } = admitted
     const { deps, requestId } = call.exchange
     const { routes: offered, ...found } = await routesFor(call, placement, admitted.request)
-    const holding = {
-      request: found.request,
-      model: found.model,
-      routes: offered,
-      earlierTokens: found.earlierTokens,
-      keptMs: 0,
-    }
+    const holding = { ...found, routes: offered, keptMs: 0 }
     const { request, routes } = await holdCall(call, placement, holding)
     const context = { ...found, requestId, now: call.startedAt, lacksResponses: deps.ai.lacksResponses }
     const dispatching = {

@@ -6,7 +6,9 @@ import type { InferenceRequest } from '../operations.ts'
 import type { Placement } from '../place-call.ts'
 import type { KeyedRoute } from '../providers/choose-routes.ts'
 import type { Model } from '../providers/model.ts'
+import type { ItemReference } from '../requests/item-references.ts'
 import { canBeCapped, capOf, withOutputCap } from '../output-cap.ts'
+import { unsupportedUnderBudget } from './unsupported-under-budget.ts'
 import { boundCall, type HeldBound, type RouteBound } from './bound-call.ts'
 
 /** What a call may have as output where neither it nor the model nor a policy says less. */
@@ -21,6 +23,8 @@ interface Holding {
   request: InferenceRequest
   model: Model
   routes: readonly KeyedRoute[]
+  /** Items of the input that stand for what the provider keeps. */
+  references: readonly ItemReference[]
   /** Of the response that the request builds on; null: nobody said how much that was. */
   earlierTokens: number | null
   /** How long the hold is kept beyond the longest call: what is made for it later, such as a video, takes its time. */
@@ -78,9 +82,11 @@ function outputCap(request: InferenceRequest, { maxOutputTokens }: Model): numbe
 /** Finds out what a call may use at most. A cap that is missing is set. */
 async function bind(
   call: Call,
-  { request, model, routes, earlierTokens }: Holding,
+  { request, model, routes, earlierTokens, references }: Holding,
   needs: Needs,
 ): Promise<{ request: InferenceRequest; held: HeldBound }> {
+  const [reference] = references
+  if (reference) throw unsupportedUnderBudget([reference.param], 'how long the item is is not known')
   const cap = canBeCapped(request) ? outputCap(request, model) : null
   const { n } = request.body
   const choices = typeof n === 'number' ? n : 1

@@ -10,7 +10,8 @@ import { aiKeys, mockModel, mockProvider, newEntitledOwner } from '../../../../t
 import { hurryAi } from '../../../../test/hurry-ai.ts'
 import { newKey, newOwner, type Owner } from '../../../../test/scenario.ts'
 import { sweepHolds } from '../../ai-governance/budgets/sweep-holds.ts'
-import { aiHolds } from '../../ai-governance/table.ts'
+import { aiHolds, aiUsageEvents } from '../../ai-governance/table.ts'
+import { pollVideos } from '../videos/poll-videos.ts'
 import { setBillingCap, setEntitlement } from '../../products/products.ts'
 
 /** 40 bytes: 10 tokens as the mock counts them. */
@@ -375,6 +376,13 @@ describe('what a budget of cost or tokens cannot bound is refused by name', () =
       '/responses',
       response({ input: [{ type: 'web_search_call', id: 'ws_1', status: 'completed', action: {} }] }),
     ],
+    [
+      'tools[0].cache_control.ttl',
+      '/chat/completions',
+      chat('compat/plain', {
+        tools: [{ type: 'function', function: { name: 'f' }, cache_control: { type: 'ephemeral', ttl: '1h' } }],
+      }),
+    ],
     ['model', '/audio/speech', speech('compat/plain')],
     ['file', '/audio/transcriptions', transcription('hearing-wav', Buffer.from('ID3 sound').toString('base64'), 'mp3')],
     ['duration', '/videos', { model: 'video', prompt: 'A ball' }],
@@ -398,6 +406,10 @@ describe('what a budget of cost or tokens cannot bound is refused by name', () =
     const { id } = first.body as { id: string }
     const second = await ask(response({ max_output_tokens: 10, previous_response_id: id }), { path: '/responses' })
     expect(second.status).toBe(200)
+    // What an item of it holds is not known.
+    const [item] = (first.body as { output: { id: string }[] }).output
+    const third = await ask(response({ input: [{ type: 'item_reference', id: item?.id }] }), { path: '/responses' })
+    expect(errorOf(third)).toMatchObject({ status: 400, code: 'unsupported_under_budget', param: 'input[0].id' })
   })
 })
 
@@ -412,6 +424,13 @@ describe('what can be bounded passes', () => {
       'tools of the caller',
       '/chat/completions',
       chat('compat/plain', { tools: [{ type: 'function', function: { name: 'f', parameters: { type: 'object' } } }] }),
+    ],
+    [
+      'a cache of five minutes',
+      '/chat/completions',
+      chat('compat/plain', {
+        messages: [{ role: 'user', content: [{ type: 'text', text: 'x', cache_control: { type: 'ephemeral' } }] }],
+      }),
     ],
     ['speech by its characters', '/audio/speech', speech('by-character')],
     ['speech of a model with a limit', '/audio/speech', speech('speaking', { stream_format: 'sse' })],
@@ -559,6 +578,31 @@ describe('a call whose outcome is not known', () => {
     })
     expect(await windowsOf(platform, owner)).toMatchObject(swept)
   })
+})
+
+test('a video is counted when it is made, also where its event was never stored', async () => {
+  await setBudgets(platform, owner, [{ maxCostMicros: 1_000_000 }])
+  const video = { model: 'video', prompt: 'A ball', duration: 2 }
+  const ids: (string | undefined)[] = []
+  for (let n = 0; n < 2; n++) ids.push((await ask(video, { path: '/videos' })).headers['x-request-id'])
+  expect(await windowsOf(platform, owner)).toMatchObject([
+    { spentCostNanos: 0n, spentRequests: 0, heldCostNanos: 400_000_000n, heldRequests: 2 },
+  ])
+  // The process died before it stored the second one.
+  await platform.api.db.delete(aiUsageEvents).where(eq(aiUsageEvents.id, ids[1] ?? ''))
+  for (let n = 1; n <= 4; n++) {
+    const at = new Date(platform.clock.now().getTime() + n * 120_000)
+    await pollVideos({ ...platform.api, now: () => at })
+  }
+  expect(await windowsOf(platform, owner)).toMatchObject([
+    { spentCostNanos: 400_000_000n, spentRequests: 2, heldCostNanos: 0n, heldRequests: 0 },
+  ])
+  for (const id of ids)
+    expect(await usageEventOf(platform, id)).toMatchObject({
+      status: 'success',
+      providerCostNanos: 200_000_000n,
+      countedTokens: 0,
+    })
 })
 
 test('the answer is not awaited that a client of a whole answer left, and is counted as the provider tells', async () => {

@@ -12,6 +12,7 @@ export interface SentInput {
   images: readonly Path[]
   files: readonly Path[]
   sounds: readonly Path[]
+  /** True if tools or a schema come along, which providers explain to their models. */
   hasTools: boolean
 }
 
@@ -88,15 +89,20 @@ export function measureInput({ operation, body }: Pick<InferenceRequest, 'operat
         if (type !== undefined && (typeof type !== 'string' || !textTypes.has(type)))
           throw unsupportedUnderBudget(path, 'what it costs is not known')
         for (const [name, member] of Object.entries(value)) {
-          if (isContent && typeof member === 'string') requireOwnContent(name, member, [...path, name])
           textBytes += jsonBytes(name) + 2
+          if (name === 'cache_control') {
+            requireShortCache(member, [...path, name])
+            continue
+          }
+          if (isContent) requireOwnContent(name, member, [...path, name])
           expect(member, [...path, name], isContent && name !== 'arguments' && name !== 'parameters')
         }
       }
     } else if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
       textBytes += jsonBytes(value)
   }
-  return { textBytes, images, files, sounds, hasTools: isSent(body['tools']) || isSent(body['functions']) }
+  const explained = ['tools', 'functions', 'response_format', 'text']
+  return { textBytes, images, files, sounds, hasTools: explained.some((name) => isSent(body[name])) }
 }
 
 /** Throws for members that choose another price. */
@@ -120,8 +126,18 @@ function requireOwnFile(part: Fields, path: Path, files: Path[]): void {
   files.push(path)
 }
 
-/** Throws for content that stands elsewhere, and for pictures and caches that are no parts of their own. */
-function requireOwnContent(name: string, text: string, path: Path): void {
-  if (name === 'file_id' || name === 'image_url' || name === 'file_url' || (name === 'ttl' && text !== '5m'))
-    throw unsupportedUnderBudget(path, 'what it costs is not known')
+/** Throws for content that stands elsewhere: pictures that are no parts of their own, files, and earlier spoken answers. */
+function requireOwnContent(name: string, member: unknown, path: Path): void {
+  const isElsewhere =
+    typeof member === 'string'
+      ? ['file_id', 'image_url', 'file_url'].includes(name)
+      : name === 'audio' && isSent(member)
+  if (isElsewhere) throw unsupportedUnderBudget(path, 'what it costs is not known')
+}
+
+/** Throws for a cache that is kept for longer than five minutes: writing it has another price. */
+function requireShortCache(control: unknown, path: Path): void {
+  const ttl = isRecord(control) ? control['ttl'] : undefined
+  if (isSent(ttl) && ttl !== '5m')
+    throw unsupportedUnderBudget([...path, 'ttl'], 'what such a cache costs is not known')
 }

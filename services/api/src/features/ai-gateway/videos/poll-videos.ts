@@ -121,7 +121,10 @@ async function endJob(deps: PollDeps, job: VideoJob, provider: Provider | undefi
         errorCode: ending.error?.code ?? null,
         errorType: ending.error ? 'api_error' : null,
         usageSource: isCompleted ? 'provider' : 'none',
+        inputTokens: 0,
+        outputTokens: 0,
         countedRequests: 1,
+        countedTokens: 0,
         countedCostNanos: isUnknown && held !== undefined ? held : cost.providerCostNanos,
         latencyMs: Math.min(completedAt.getTime() - job.createdAt.getTime(), 2_147_483_647),
         completedAt,
@@ -135,7 +138,10 @@ async function endJob(deps: PollDeps, job: VideoJob, provider: Provider | undefi
 async function releaseHold(tx: Pick<Db, 'select' | 'execute'>, job: VideoJob): Promise<bigint | undefined> {
   const [hold] = await tx.select().from(aiHolds).where(eq(aiHolds.id, job.eventId))
   if (!hold) return undefined
-  await releaseHolds(tx, [hold], [hold.id])
+  // The event is not there where the process died just when the provider had taken the job.
+  const events = await releaseHolds(tx, [hold], [hold.id])
+  await tx.execute(sql`insert into ${aiUsageEvents}
+    select * from json_populate_recordset(null::${aiUsageEvents}, ${JSON.stringify(events)}::json) on conflict (id) do nothing`)
   return hold.costNanos
 }
 
