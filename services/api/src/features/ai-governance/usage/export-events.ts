@@ -2,7 +2,10 @@ import type { Deps } from '../../../deps.ts'
 import { type EventFilters, findEvents } from './find-events.ts'
 import { type ShownEvent, shownEvent } from './shown-event.ts'
 
-const EVENTS_AT_ONCE = 2_000
+const EVENTS_AT_ONCE_FIRST = 50
+const EVENTS_AT_ONCE_MAX = 500
+/** What the lines of a page aim at: one event may be 27 kB of CSV, and most are 400 bytes. */
+const PAGE_BYTES = 500_000
 
 /** The columns, in their order. */
 const columns = [
@@ -57,18 +60,20 @@ const lineOf = (event: ShownEvent): string => `${columns.map((name) => cellOf(ev
 const header = `${columns.map((name) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)).join(',')}\r\n`
 
 /**
- * All events that pass, newest first, as CSV. They are read as fast as they are asked for, so the memory that it needs does not depend on
- * how many there are.
+ * All events that pass, newest first, as CSV. They are read as fast as they are asked for, in pages as large as the lines of the page before
+ * suggest, so the memory that it needs depends neither on how many there are nor on their size.
  */
 export async function* exportEvents(deps: Pick<Deps, 'db' | 'now'>, filters: EventFilters): AsyncGenerator<Buffer> {
   let head = header
   let before: string | undefined
+  let count = EVENTS_AT_ONCE_FIRST
   for (;;) {
-    const rows = await findEvents(deps, filters, before, EVENTS_AT_ONCE)
-    const text = head + rows.map((row) => lineOf(shownEvent(row))).join('')
-    if (text !== '') yield Buffer.from(text)
-    if (rows.length < EVENTS_AT_ONCE) return
+    const rows = await findEvents(deps, filters, before, count)
+    const lines = Buffer.from(head + rows.map((row) => lineOf(shownEvent(row))).join(''))
+    if (lines.length > 0) yield lines
+    if (rows.length < count) return
     head = ''
     before = rows.at(-1)?.id
+    count = Math.min(EVENTS_AT_ONCE_MAX, Math.ceil((PAGE_BYTES * rows.length) / lines.length))
   }
 }

@@ -33,7 +33,7 @@ function passing(filters: EventFilters, now: Date): SQL {
   const { requestId, callerEndUserId } = filters
   const conditions = [
     eventsPassing(filters),
-    startedIn(rangeOf(filters, now)),
+    (filters.from !== undefined || filters.to !== undefined) && startedIn(rangeOf(filters, now)),
     requestId !== undefined && sql`id = ${requestId}::uuid`,
     callerEndUserId !== undefined && sql`caller_end_user_id = ${callerEndUserId}`,
   ]

@@ -89,7 +89,8 @@ export async function summarizeUsage(
   const at = now()
   // Nothing has started later, so the present day counts as whole.
   const to = asked.to?.getTime() ?? endOfDay(at)
-  const from = asked.from?.getTime() ?? Math.min(to, at.getTime()) - SPAN_MS_DEFAULT
+  // There are no events before 1970, and no year 0 in Postgres.
+  const from = asked.from?.getTime() ?? Math.max(0, Math.min(to, at.getTime()) - SPAN_MS_DEFAULT)
   const range = { from, to }
   const points = beginningsOf({ from, to: Math.min(to, Math.max(from, at.getTime())) }, asked.interval)
   if (points.length > POINTS_MAX)

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq, sql } from 'drizzle-orm'
-import postgres from 'postgres'
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { newKey, newOwner, type Owner } from '../../../../test/scenario.ts'
 import { storeEvents, usageEvent } from '../../../../test/usage-events.ts'
 import { members } from '../../organizations/table.ts'
@@ -15,8 +14,9 @@ const MODELS = ['a', 'b', 'c']
 
 let platform: TestPlatform
 let owner: Owner
+const logged: string[] = []
 beforeAll(async () => {
-  platform = await startPlatform()
+  platform = await startPlatform({ onLogLine: (line) => void logged.push(line) })
 })
 afterAll(() => platform.close())
 beforeEach(async () => {
@@ -35,6 +35,12 @@ interface Figures {
   requestCount: number
   billableCostMicros: number
 }
+interface BreakdownRow {
+  label: string
+  requests: number
+  tokens: number
+  costMicros: number
+}
 interface Summary {
   summary: Figures & {
     successCount: number
@@ -44,10 +50,10 @@ interface Summary {
     totalTokens: number
     avgLatencyMs: number
   }
-  byModel: { label: string; requests: number; tokens: number; costMicros: number }[]
-  byProvider: { label: string; requests: number }[]
-  byUser: { label: string; requests: number }[]
-  series: (Figures & { at: string })[]
+  byModel: BreakdownRow[]
+  byProvider: BreakdownRow[]
+  byUser: BreakdownRow[]
+  series: (Figures & { at: string; totalTokens: number })[]
 }
 const summaryOf = async (query: Record<string, string> = {}, token?: string) => {
   const { status, body, text } = await call('summary', query, token)
@@ -64,6 +70,12 @@ const pageOf = async (query: Record<string, string> = {}, token?: string) => {
   if (status !== 200) throw new Error(text)
   return body as Page
 }
+
+type Row = typeof aiUsageEvents.$inferSelect
+const tokensOf = (rows: readonly Row[]) =>
+  rows.reduce((sum, row) => sum + row.inputTokens + row.cacheReadTokens + row.outputTokens + row.reasoningTokens, 0)
+const microsOf = (rows: readonly Row[]) =>
+  Number((rows.reduce((sum, row) => sum + row.billableCostNanos, 0n) + 999n) / 1_000n)
 
 /** The same numbers each time. */
 function openDice(seed: number) {
@@ -201,17 +213,22 @@ describe('a summary', () => {
         [byUser, (row: (typeof rows)[number]) => row.authenticatedUserId ?? 'none'],
       ] as const) {
         const expected = Map.groupBy(inSpan, labelOf)
-        expect(new Map(breakdown.map(({ label, requests }) => [label, requests]))).toEqual(
-          new Map([...expected].map(([label, of]) => [label, of.length])),
-        )
+        expect(
+          new Map(breakdown.map(({ label, requests, tokens, costMicros }) => [label, [requests, tokens, costMicros]])),
+        ).toEqual(new Map([...expected].map(([label, of]) => [label, [of.length, tokensOf(of), microsOf(of)]])))
       }
       expect(series.reduce((sum, { requestCount }) => sum + requestCount, 0)).toBe(inSpan.length)
-      for (const { at, requestCount } of series) {
-        const ms = n % 2 === 0 ? DAY_MS : HOUR_MS
-        const start = new Date(at).getTime()
-        expect(requestCount).toBe(
-          inSpan.filter(({ startedAt }) => Math.floor(startedAt.getTime() / ms) * ms === start).length,
-        )
+      const ms = n % 2 === 0 ? DAY_MS : HOUR_MS
+      const byTime = Map.groupBy(inSpan, ({ startedAt }) => Math.floor(startedAt.getTime() / ms) * ms)
+      for (const [place, { at, requestCount, totalTokens, billableCostMicros }] of series.entries()) {
+        const start = Math.floor(begin / ms) * ms + place * ms
+        const of = byTime.get(start) ?? []
+        expect([at, requestCount, totalTokens, billableCostMicros]).toEqual([
+          new Date(start).toISOString(),
+          of.length,
+          tokensOf(of),
+          microsOf(of),
+        ])
       }
       for (const status of ['success', 'error', 'pending']) {
         const { total } = await pageOf({ ...query, status, limit: '1' })
@@ -242,6 +259,16 @@ describe('a summary', () => {
       costMicros: 435,
     })
     expect(byUser).toMatchObject([{ label: 'none', requests: 130 }])
+  })
+
+  test('over years in which nothing was is empty', async () => {
+    const [first, last] = ['0001-01-01T00:00:00.000Z', '9999-12-31T23:59:59.999Z']
+    const spans: Record<string, string>[] = [{ to: first }, { from: last }, { from: last, to: first }]
+    for (const query of spans) {
+      expect({ query, ...(await summaryOf(query)) }).toMatchObject({ query, summary: { requestCount: 0 }, series: [] })
+      expect({ query, ...(await pageOf(query)) }).toEqual({ query, items: [], total: 0, nextCursor: null })
+    }
+    expect((await summaryOf({ to: last })).series.length).toBe(31)
   })
 
   test('is refused by the hour over years, and for a malformed or foreign application', async () => {
@@ -463,25 +490,48 @@ describe('an export', () => {
     )
   })
 
-  test('that fails in the middle is cut, so that nobody takes it for whole', async () => {
+  test('has a head that is answered once', async () => {
+    // Where a second answer would be reported.
+    const complaints = vi.spyOn(console, 'error')
+    onTestFinished(() => complaints.mockRestore())
+    const url = `${platform.apiUrl}/organizations/${owner.organizationId}/ai-gateway/usage/export`
+    const answer = await fetch(url, { method: 'HEAD', headers: { authorization: `Bearer ${owner.token}` } })
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/csv; charset=utf-8'])
+    expect((await call('export')).text).toMatch(/^id,request_id,/)
+    expect(complaints.mock.calls).toEqual([])
+  })
+
+  test('that fails in the middle is cut, so that nobody takes it for whole, and logged', async () => {
     // Far more than the sockets in between hold.
-    const metadata = { filler: 'x'.repeat(500) }
-    const events = Array.from({ length: 20_000 }, (_, n) => event(ago(n * 1_000), { metadata }))
-    await storeEvents(platform, events)
+    const metadata = Object.fromEntries(Array.from({ length: 16 }, (_, n) => [`key-${n}`, 'x'.repeat(512)]))
+    await storeEvents(
+      platform,
+      Array.from({ length: 3_000 }, (_, n) => event(ago(n * 1_000), { metadata })),
+    )
     const url = `${platform.apiUrl}/organizations/${owner.organizationId}/ai-gateway/usage/export`
     const answer = await fetch(url, { headers: { authorization: `Bearer ${owner.token}` } })
     const reader = answer.body?.getReader()
-    expect((await reader?.read())?.done).toBe(false)
-    const lines = postgres(platform.databaseUrl, { max: 1 })
-    onTestFinished(() => lines.end())
-    const reading = async () => {
-      while ((await reader?.read())?.done === false);
-    }
-    await lines.begin(async (tx) => {
-      await tx`lock table ai_usage_events in access exclusive mode`
-      // Until the statement gives up.
+    let text = Buffer.from((await reader?.read())?.value ?? '').toString()
+    const { db } = platform.api
+    await db.execute(sql`alter table ai_usage_sums rename to sums_away`)
+    try {
+      const reading = async () => {
+        for (let next = await reader?.read(); next?.done === false; next = await reader?.read())
+          text += Buffer.from(next.value).toString()
+      }
       await expect(reading()).rejects.toThrow('terminated')
+      // Before its first byte it is answered as everything else is.
+      expect(await call('export')).toMatchObject({ status: 500, body: { error: 'Internal error' } })
+    } finally {
+      await db.execute(sql`alter table sums_away rename to ai_usage_sums`)
+    }
+    expect(text).not.toMatch(/failed query|select/i)
+    const line = logged.find((each) => each.includes('an answer broke off')) ?? '{}'
+    expect(JSON.parse(line)).toMatchObject({
+      level: 50,
+      operation: 'exportAiUsage',
+      requestId: answer.headers.get('x-request-id'),
     })
-    expect((await call('export', { requestId: events[0]?.id ?? '' })).status).toBe(200)
+    expect((await call('export')).text.trimEnd().split('\r\n').length).toBe(3_001)
   })
 })
