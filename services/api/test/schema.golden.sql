@@ -1124,7 +1124,7 @@ begin
 	select c.id, c.organization_id, c.application_id, c.user_id, c.is_by_operator, c.started_at, coalesce(c.cost_nanos, 0), coalesce(c.tokens, 0),
 		c.event, c.expires_at
 	from json_to_recordset(calls) as c(n integer, id uuid, organization_id uuid, application_id uuid, user_id text, is_by_operator boolean,
-		started_at timestamptz, cost_nanos bigint, tokens bigint, event jsonb, expires_at timestamptz)
+		started_at timestamptz, cost_nanos numeric, tokens numeric, event jsonb, expires_at timestamptz)
 	where c.n = any(admitted);
 end $function$;
 

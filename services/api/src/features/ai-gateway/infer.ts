@@ -69,7 +69,8 @@ async function serve(admitted: Admitted, served: Served): Promise<Sent> {
     const { usage, usageSoFar, outputBytes } = told
     const end = { usage, estimate: { inputBytes, usageSoFar, outputBytes } }
     // A stream that this process broke off was stopped at the provider as if the client had left.
-    const known = failure && failure.code !== 'server_shutdown' ? 'nothing' : 'until left'
+    const isOwnEnd = !failure || failure.code === 'server_shutdown'
+    const known = isOwnEnd && told.wasStalled !== true ? 'until left' : 'nothing'
     if (failure) call.settle({ status: 'error', statusCode: 200, failure, known, ...end })
     else call.settle({ status: 'cancelled', statusCode: CLIENT_LEFT, known, ...end })
     return failure ? { sent: 200, failure } : { sent: CLIENT_LEFT }

@@ -14,6 +14,8 @@ import { shuttingDown, upstreamError, upstreamTimeout } from './providers/upstre
 const WHOLE_BYTES_MAX = 64 * 1_048_576
 /** How long a stream that has said its last word may take to end. */
 const TAIL_MS = 1_000
+/** What its reader may keep a stream waiting, in all, before more may have come from the provider than was looked at. */
+const STALLED_MS = 1_000
 
 /** What an answer told of its usage, and how much of it there was. */
 export interface Told {
@@ -21,6 +23,8 @@ export interface Told {
   /** Of an answer that ended early: what had been told until then, of which only the input is sure. */
   usageSoFar?: Usage | undefined
   outputBytes: number
+  /** True if its reader kept it waiting: the provider may have sent more than was seen. */
+  wasStalled?: boolean
   /** The id under which the provider keeps it. */
   responseId: string | undefined
 }
@@ -171,9 +175,10 @@ export async function relayEvents(
     const { usage, outputBytes, responseId } = reader
     return { usage, outputBytes, responseId }
   }
+  let stalledMs = 0
   const toldEarly = (): Told => {
     const { finalUsage: usage, usageSoFar, outputBytes, responseId } = reader
-    return { usage, usageSoFar, outputBytes, responseId }
+    return { usage, usageSoFar, outputBytes, responseId, wasStalled: stalledMs > STALLED_MS }
   }
   outgoing.writeHead(200, { ...headers, ...streamHeaders, 'content-type': 'text/event-stream; charset=utf-8' })
   outgoing.flushHeaders()
@@ -193,7 +198,14 @@ export async function relayEvents(
       if (reader.isOver) await complete(reader)
       if (piece) {
         ping.refresh()
-        if (!outgoing.write(piece)) await silence.during(drained(outgoing, signal))
+        if (!outgoing.write(piece)) {
+          const stalledAt = performance.now()
+          try {
+            await silence.during(drained(outgoing, signal))
+          } finally {
+            stalledMs += performance.now() - stalledAt
+          }
+        }
       }
       if (!reader.isOver) continue
       // The connection can be used again once the provider has ended the body, which nobody waits for.

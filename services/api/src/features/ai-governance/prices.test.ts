@@ -119,6 +119,7 @@ describe('a price', () => {
         output_mtok: { base: 10_000_000_000n, tiers: [] },
       },
       audioSecondsMin: 0,
+      isPartial: false,
     })
     expect(prices.priceOf('google', 'gemini-2.5-pro', at)?.rates.input_mtok).toEqual({
       base: 1_250_000_000n,
@@ -208,7 +209,7 @@ describe('a cost', () => {
       },
       { requiredKeys: [] },
     )
-    .map((rates) => ({ version: 'v', rates, audioSecondsMin: 0 }))
+    .map((rates) => ({ version: 'v', rates, audioSecondsMin: 0, isPartial: false }))
 
   test('rises with each bucket, or stays, where tiers are dearer than what is below them', () => {
     const bucket = fc.constantFrom(...(Object.keys(noUsage) as (keyof Usage)[]))
@@ -258,6 +259,7 @@ describe('a cost', () => {
         output_mtok: { base: 3_000_000n, tiers: [{ above: 100, nanos: 5_000_000n }] },
       },
       audioSecondsMin: 0,
+      isPartial: false,
     }
     expect(costNanos(price, used({ inputTokens: 40, cacheReadTokens: 60, outputTokens: 10 }))).toBe(130n)
     expect(costNanos(price, used({ inputTokens: 40, cacheReadTokens: 61, outputTokens: 10 }))).toBe(252n)
@@ -278,6 +280,7 @@ describe("an operator's price", () => {
       version: 'operator',
       rates: { input_mtok: { base: 37_500_000n, tiers: [] }, output_mtok: { base: 0n, tiers: [] } },
       audioSecondsMin: 0,
+      isPartial: false,
     })
   })
 

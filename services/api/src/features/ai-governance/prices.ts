@@ -36,6 +36,15 @@ const uncountedUnits = [
   'web_searches_kcount',
 ] as const
 
+/** Those of what a request has to ask for by a member of its own. */
+const optionalUnits: ReadonlySet<string> = new Set<(typeof uncountedUnits)[number]>([
+  'cache_audio_read_mtok',
+  'cache_image_read_mtok',
+  'cache_write_1h_mtok',
+  'storage_searches_kcount',
+  'web_searches_kcount',
+])
+
 const counted = Object.keys(countedUnits) as CountedUnit[]
 
 /** Nano-USD (10⁻⁹ of a dollar) for one unit. */
@@ -120,6 +129,8 @@ export interface Price {
   rates: Readonly<Partial<Record<CountedUnit, Rate>>>
   /** Shorter audio is charged as this long. */
   audioSecondsMin: number
+  /** True if it has rates in units that nobody counts, for what any request may send or get: what it costs at most is not known. */
+  isPartial: boolean
 }
 
 export interface Prices {
@@ -170,7 +181,7 @@ export function priceFrom(override: PriceOverride): Price {
     const value = override[unit]
     if (value !== undefined) rates[unit] = { base: BigInt(nanosOf(value)), tiers: [] }
   }
-  return { version: 'operator', rates, audioSecondsMin: 0 }
+  return { version: 'operator', rates, audioSecondsMin: 0, isPartial: false }
 }
 
 function matcherOf(clause: Match): (model: string) => boolean {
@@ -224,7 +235,8 @@ function priceIn({ rates }: FilePrice, version: string, audioSecondsMin: number)
             tiers: rate.tiers.map((tier) => ({ above: tier.above, nanos: BigInt(tier.nanos) })),
           }
   }
-  return Object.keys(own).length === 0 ? undefined : { version, rates: own, audioSecondsMin }
+  const isPartial = uncountedUnits.some((unit) => rates[unit] !== undefined && !optionalUnits.has(unit))
+  return Object.keys(own).length === 0 ? undefined : { version, rates: own, audioSecondsMin, isPartial }
 }
 
 interface PricedModel {

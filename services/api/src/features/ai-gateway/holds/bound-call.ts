@@ -14,6 +14,10 @@ const ADDED_TOKENS = 256
 const ADDED_TOOL_TOKENS = 1_024
 const MTOK = 1_000_000n
 const MICROSECONDS = 1_000_000
+/** Larger caps are no caps: no model puts out so much. */
+const CAP_MAX = 2_147_483_647
+/** A billion dollars, in nano-USD: what costs more is not held. */
+const COST_NANOS_MAX = 1_000_000_000_000_000_000n
 
 const inputUnits = ['input_mtok', 'cache_read_mtok', 'cache_write_mtok'] as const satisfies CountedUnit[]
 const outputUnits = ['output_mtok', 'output_reasoning_mtok', 'output_audio_mtok'] as const satisfies CountedUnit[]
@@ -117,6 +121,8 @@ function outputTokensOf(
   if (request.operation === 'videos') return 0
   // Where a request has no cap, no answer is longer than any of the model.
   const perChoice = cap ?? model.maxOutputTokens
+  if (perChoice !== null && perChoice > CAP_MAX)
+    throw unsupportedUnderBudget(['model'], `a cap of more than ${CAP_MAX} tokens bounds nothing`)
   if (perChoice !== null) return perChoice * choices
   if (keyOwner !== 'local' && (price === null || hasAny(price, outputUnits)))
     throw unsupportedUnderBudget(['model'], 'how long its answers are at most is not known')
@@ -139,7 +145,9 @@ async function boundRoute(asked: Asked, sent: SentInput, route: KeyedRoute, pric
   const counted = { ...noUsage, characters: charactersOf(request), audioSeconds: recording.seconds ?? 0 }
   const fixed = costNanos(price, counted, videoSeconds(request, price))
   const ofTokens = BigInt(inputTokens) * inputRate + BigInt(outputTokens) * outputRate
-  return { ...bound, costNanos: fixed + (ofTokens + MTOK - 1n) / MTOK, outputRate }
+  const cost = fixed + (ofTokens + MTOK - 1n) / MTOK
+  if (cost > COST_NANOS_MAX) throw unsupportedUnderBudget(['model'], 'the call could cost more than a billion dollars')
+  return { ...bound, costNanos: cost, outputRate }
 }
 
 const charactersOf = ({ operation, body }: InferenceRequest): number =>
@@ -174,6 +182,11 @@ export async function boundCall(
           ? null
           : (route.price ?? prices.priceOf(route.provider.id, route.upstreamModel, at) ?? null)
       const bound = await boundRoute(asked, sent, route, price)
+      if (needsCost && price?.isPartial === true)
+        throw unsupportedUnderBudget(
+          ['model'],
+          'it charges for what nobody counts here, such as pictures that it makes',
+        )
       if (needsCost && bound.costNanos === null) throw unsupportedUnderBudget(['model'], 'its price is not known')
       bounds.push(bound)
     } catch (error) {

@@ -63,8 +63,9 @@ const within = (held: Amounts, amounts: Amounts, charged: Amounts): Amounts => {
 /** True where sound is charged for by what no text tells: by its length, or by tokens. */
 function isSoundUntold(call: CountedCall): boolean {
   if (call.operation !== 'audio.speech' && call.operation !== 'audio.transcriptions') return false
-  const price = call.held?.bound?.routes.find(({ route }) => route === call.route)?.price
-  const units = Object.keys(price?.rates ?? {})
+  const bound = call.held?.bound?.routes.find(({ route }) => route === call.route)
+  if (bound?.price === null) return bound.route.keyOwner !== 'local'
+  const units = Object.keys(bound?.price?.rates ?? {})
   return units.some((unit) => unit !== 'input_mchars' && unit !== 'requests_kcount')
 }
 

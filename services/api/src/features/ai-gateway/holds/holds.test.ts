@@ -386,6 +386,19 @@ describe('what a budget of cost or tokens cannot bound is refused by name', () =
     ['model', '/audio/speech', speech('compat/plain')],
     ['file', '/audio/transcriptions', transcription('hearing-wav', Buffer.from('ID3 sound').toString('base64'), 'mp3')],
     ['duration', '/videos', { model: 'video', prompt: 'A ball' }],
+    ['seconds', '/videos', { model: 'video', prompt: 'A ball', duration: 1, seconds: 600 }],
+    [
+      'stream_options.continuous_usage_stats',
+      '/chat/completions',
+      chat('compat/plain', { stream: true, stream_options: { continuous_usage_stats: true } }),
+    ],
+    // Only a part of a content is what its type says.
+    [
+      'messages[0]',
+      '/chat/completions',
+      chat('seeing', { messages: [{ role: 'user', type: 'image_url', content: 'x' }] }),
+    ],
+    ['model', '/chat/completions', chat('compat/plain', { max_completion_tokens: Number.MAX_SAFE_INTEGER })],
   ]
   test.each(cases)('%s of %s', async (param, path, body) => {
     await setBudgets(platform, owner, [{ maxCostMicros: 1_000_000_000, maxTokens: 1_000_000 }])
@@ -410,6 +423,50 @@ describe('what a budget of cost or tokens cannot bound is refused by name', () =
     const [item] = (first.body as { output: { id: string }[] }).output
     const third = await ask(response({ input: [{ type: 'item_reference', id: item?.id }] }), { path: '/responses' })
     expect(errorOf(third)).toMatchObject({ status: 400, code: 'unsupported_under_budget', param: 'input[0].id' })
+  })
+})
+
+describe('whatever a model reads is counted', () => {
+  const long = 'x'.repeat(20_000)
+  const part = (more: object) => chat('seeing', { messages: [{ role: 'user', content: [more] }] })
+  test.each([
+    ['text beside a picture', part({ ...image, text: long })],
+    [
+      'the name of a file',
+      part({ type: 'file', file: { file_data: 'data:application/pdf;base64,JVBERg==', filename: long } }),
+    ],
+    [
+      'nulls',
+      chat('seeing', {
+        tools: [
+          {
+            type: 'function',
+            function: { name: 'f', parameters: { enum: Array.from({ length: 5_000 }, () => null) } },
+          },
+        ],
+      }),
+    ],
+    ['letters that become longer', chat('seeing', { messages: [{ role: 'user', content: '\u{fdfa}'.repeat(600) }] })],
+  ])('%s', async (_, body) => {
+    await setBudgets(platform, owner, [{ maxTokens: 18_000 }])
+    expect(errorOf(await ask(body))).toMatchObject({ status: 429, code: 'budget_exceeded' })
+  })
+
+  test('and what one call asks for is no failure of others', async () => {
+    const other = await newEntitledOwner(platform)
+    await setBudgets(platform, other, [{ maxCostMicros: 1_000_000_000 }])
+    await setBudgets(platform, owner, [{ maxCostMicros: 1_000_000_000 }])
+    const huge = { n: 128, max_completion_tokens: 2_147_483_647 }
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (__, n) =>
+        n % 2 === 0 ? ask(chat('compat/plain', huge)) : ask(chat('compat/plain'), { token: other.token }),
+      ),
+    )
+    expect(answers.map(({ status }) => status)).toEqual(
+      Array.from({ length: 20 }, (__, n) => (n % 2 === 0 ? 429 : 200)),
+    )
+    const locals = await Promise.all(Array.from({ length: 20 }, () => ask(chat('local/echo', huge))))
+    expect(new Set(locals.map(({ status }) => status))).toEqual(new Set([200]))
   })
 })
 

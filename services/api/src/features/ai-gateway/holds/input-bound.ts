@@ -22,7 +22,7 @@ const known: Readonly<Record<InferenceRequest['operation'], ReadonlySet<string>>
     `model messages stream stream_options max_tokens max_completion_tokens n temperature top_p top_k min_p top_a typical_p
       repetition_penalty frequency_penalty presence_penalty logit_bias logprobs top_logprobs seed stop stop_token_ids response_format
       tools tool_choice parallel_tool_calls functions function_call user safety_identifier metadata store reasoning reasoning_effort
-      thinking verbosity prompt_cache_key chat_template_kwargs service_tier modalities`.split(/\s+/),
+      thinking verbosity prompt_cache_key service_tier modalities`.split(/\s+/),
   ),
   responses: new Set(
     `model input instructions stream stream_options max_output_tokens temperature top_p top_logprobs include text tools tool_choice
@@ -52,7 +52,25 @@ const fileTypes = new Set(['file', 'input_file', 'document'])
 
 const isSent = (value: unknown): boolean => value != null
 
-const jsonBytes = (value: string | number | boolean): number => Buffer.byteLength(JSON.stringify(value))
+const NULL_BYTES = 4
+
+/** Members of messages and items whose own members are no parts, whatever their type says. */
+const untyped = new Set(['arguments', 'cache_control', 'parameters'])
+
+/** Bytes of a value as JSON. Some tokenizers normalize a text first, which may make it longer. */
+function jsonBytes(value: string | number | boolean): number {
+  const bytes = Buffer.byteLength(JSON.stringify(value))
+  // oxlint-disable-next-line no-control-regex -- ASCII stays as it is
+  if (typeof value !== 'string' || /^[\x00-\x7f]*$/.test(value)) return bytes
+  return Math.max(bytes, Buffer.byteLength(value.normalize('NFC')), Buffer.byteLength(value.normalize('NFKC')))
+}
+
+/** True of an element of a message's content, or of a tool's output: only there a type says that it is no text. */
+const isPart = (path: Path): boolean =>
+  typeof path.at(-1) === 'number' && ['content', 'output'].includes(String(path.at(-2)))
+
+/** Members of such parts that are a picture, a file or sound, or name one. Whatever else stands beside them is text. */
+const mediaMembers = new Set(['url', 'image_url', 'data', 'file_data', 'file_url'])
 
 /**
  * Measures what a request sends. Throws AiError, `unsupported_under_budget`, for the first member that is or may be charged for
@@ -67,39 +85,42 @@ export function measureInput({ operation, body }: Pick<InferenceRequest, 'operat
   const sounds: Path[] = []
   let textBytes = 0
   // Without recursion: a body may be nested deeper than the stack.
-  const waiting: { value: unknown; path: Path; isContent: boolean }[] = []
-  const expect = (value: unknown, path: Path, isContent: boolean) => waiting.push({ value, path, isContent })
+  const waiting: { value: unknown; path: Path; of: 'content' | 'media' | 'other' }[] = []
+  const expect = (value: unknown, path: Path, of: 'content' | 'media' | 'other') => waiting.push({ value, path, of })
   for (const [name, value] of Object.entries(body)) {
     textBytes += jsonBytes(name) + 2
     // The sound of a transcription is measured where its file is.
     if (name !== 'input_audio' || operation !== 'audio.transcriptions')
-      expect(value, [name], name === 'messages' || name === 'input')
+      expect(value, [name], name === 'messages' || name === 'input' ? 'content' : 'other')
+  }
+  /** Notes what a part is; text is what is left. */
+  const kindOf = (value: Fields, path: Path): 'content' | 'media' => {
+    const { type } = value
+    if (type === undefined || (typeof type === 'string' && textTypes.has(type))) return 'content'
+    if (!isPart(path) || typeof type !== 'string') throw unsupportedUnderBudget(path, 'what it costs is not known')
+    if (imageTypes.has(type)) images.push(path)
+    else if (fileTypes.has(type)) requireOwnFile(value, path, files)
+    else if (type === 'input_audio') sounds.push(path)
+    else throw unsupportedUnderBudget(path, 'what it costs is not known')
+    return 'media'
   }
   for (let next = waiting.pop(); next; next = waiting.pop()) {
-    const { value, path, isContent } = next
+    const { value, path } = next
     if (Array.isArray(value)) {
       textBytes += 2 + value.length
-      for (const [n, item] of value.entries()) expect(item, [...path, n], isContent)
+      for (const [n, item] of value.entries()) expect(item, [...path, n], next.of)
     } else if (isRecord(value)) {
-      const type = isContent ? value['type'] : undefined
-      if (typeof type === 'string' && imageTypes.has(type)) images.push(path)
-      else if (typeof type === 'string' && fileTypes.has(type)) requireOwnFile(value, path, files)
-      else if (type === 'input_audio') sounds.push(path)
-      else {
-        if (type !== undefined && (typeof type !== 'string' || !textTypes.has(type)))
-          throw unsupportedUnderBudget(path, 'what it costs is not known')
-        for (const [name, member] of Object.entries(value)) {
-          textBytes += jsonBytes(name) + 2
-          if (name === 'cache_control') {
-            requireShortCache(member, [...path, name])
-            continue
-          }
-          if (isContent) requireOwnContent(name, member, [...path, name])
-          expect(member, [...path, name], isContent && name !== 'arguments' && name !== 'parameters')
-        }
+      const of = next.of === 'content' ? kindOf(value, path) : next.of
+      for (const [name, member] of Object.entries(value)) {
+        textBytes += jsonBytes(name) + 2
+        if (name === 'cache_control') requireShortCache(member, [...path, name])
+        if (of === 'content') requireOwnContent(name, member, [...path, name])
+        if (of === 'media' && typeof member === 'string' && mediaMembers.has(name)) continue
+        expect(member, [...path, name], of === 'content' && untyped.has(name) ? 'other' : of)
       }
     } else if (typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean')
       textBytes += jsonBytes(value)
+    else textBytes += NULL_BYTES
   }
   const explained = ['tools', 'functions', 'response_format', 'text']
   return { textBytes, images, files, sounds, hasTools: explained.some((name) => isSent(body[name])) }
@@ -107,9 +128,15 @@ export function measureInput({ operation, body }: Pick<InferenceRequest, 'operat
 
 /** Throws for members that choose another price. */
 function requireNoPricedOption(body: Fields): void {
-  const { service_tier: tier, modalities, tools } = body
+  const { service_tier: tier, modalities, tools, stream_options: options, duration, seconds } = body
   if (isSent(tier) && tier !== 'default')
     throw unsupportedUnderBudget(['service_tier'], 'only the tier default has a price that is known')
+  // Of usage that is told in every chunk the last need not be all.
+  for (const [name, value] of Object.entries(isRecord(options) ? options : {}))
+    if (isSent(value) && name !== 'include_usage' && name !== 'include_obfuscation')
+      throw unsupportedUnderBudget(['stream_options', name], 'what it does to the usage is not known')
+  if (isSent(duration) && isSent(seconds) && Number(duration) !== Number(seconds))
+    throw unsupportedUnderBudget(['seconds'], 'duration says another length')
   if (Array.isArray(modalities))
     for (const [n, modality] of modalities.entries())
       if (modality !== 'text') throw unsupportedUnderBudget(['modalities', n], 'only text can be bounded')
@@ -121,8 +148,9 @@ function requireNoPricedOption(body: Fields): void {
 
 /** Throws for a file that is kept at the provider, whose size nobody here knows. */
 function requireOwnFile(part: Fields, path: Path, files: Path[]): void {
-  const inner = isRecord(part['file']) ? part['file'] : part
-  if (isSent(inner['file_id'])) throw unsupportedUnderBudget([...path, 'file_id'], 'how large it is is not known')
+  const inner = isRecord(part['file']) ? part['file'] : {}
+  if (isSent(part['file_id']) || isSent(inner['file_id']))
+    throw unsupportedUnderBudget([...path, 'file_id'], 'how large it is is not known')
   files.push(path)
 }
 

@@ -3,6 +3,12 @@ import type { UploadedAudio } from '../requests/uploaded-audio.ts'
 const HEAD_BYTES = 36
 /** What the samples of a WAV file are that is not compressed: integers, or floating-point numbers. */
 const PCM = new Set([1, 3])
+const FORMAT_BYTES = new Set([16, 18])
+const CHANNELS_MAX = 8
+/** Of one channel, in hertz. */
+const RATE_MIN = 1_000
+const RATE_MAX = 384_000
+const SAMPLE_BITS = new Set([8, 16, 24, 32, 64])
 
 /** The first bytes of a file. */
 async function headOf(file: Pick<UploadedAudio, 'read'>): Promise<Buffer> {
@@ -20,7 +26,11 @@ async function headOf(file: Pick<UploadedAudio, 'read'>): Promise<Buffer> {
  * How long a recording is at most, in seconds; undefined where its file does not say for sure, as compressed ones do not: silence takes
  * next to no bytes.
  */
-export async function recordingSeconds(file: Pick<UploadedAudio, 'read' | 'bytes'>): Promise<number | undefined> {
+export async function recordingSeconds(
+  file: Pick<UploadedAudio, 'read' | 'bytes' | 'name'>,
+): Promise<number | undefined> {
+  // Many providers go by the name, and would find something else behind a head that says WAV.
+  if (!/\.wav$/i.test(file.name)) return undefined
   const head = await headOf(file)
   if (
     head.length < HEAD_BYTES ||
@@ -34,7 +44,7 @@ export async function recordingSeconds(file: Pick<UploadedAudio, 'read' | 'bytes
     head.readUInt32LE(24),
     head.readUInt16LE(34),
   ]
-  const bytesPerSecond = channels * sampleRate * Math.floor(bits / 8)
-  if (!PCM.has(format) || bytesPerSecond === 0) return undefined
-  return file.bytes / bytesPerSecond
+  const isPlain = FORMAT_BYTES.has(head.readUInt32LE(16)) && PCM.has(format) && SAMPLE_BITS.has(bits)
+  const isHeard = channels >= 1 && channels <= CHANNELS_MAX && sampleRate >= RATE_MIN && sampleRate <= RATE_MAX
+  return isPlain && isHeard ? file.bytes / ((channels * sampleRate * bits) / 8) : undefined
 }

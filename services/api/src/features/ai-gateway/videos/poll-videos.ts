@@ -111,8 +111,9 @@ async function endJob(deps: PollDeps, job: VideoJob, provider: Provider | undefi
     const route = provider && isCompleted ? routeOf(deps, job, provider) : undefined
     const cost = costOf(ai.prices, route, noUsage, job.createdAt, seconds)
     const held = isHandedOver ? await releaseHold(tx, job) : undefined
-    // A provider that did not end it in time may charge for it all the same.
-    const isUnknown = ending.status === 'expired'
+    // A provider that did not end it in time, or lost it, may charge for it all the same; and of a route that is gone there is no price.
+    const isLost = ending.status === 'expired' || ending.error?.code === 'video_not_found'
+    const isUnknown = isLost || (isCompleted && !route)
     await tx
       .update(aiUsageEvents)
       .set({

@@ -1,3 +1,4 @@
+import { isUnavailable } from '@platform/runtime/database'
 import { preparedOnce } from '@platform/runtime/prepared-once'
 import { sql } from 'drizzle-orm'
 import type { Deps } from '../../../deps.ts'
@@ -145,9 +146,13 @@ const admitter = preparedOnce((db) => {
     schedule()
   }
 
-  async function admitNext(): Promise<void> {
+  function admitNext(): Promise<void> {
     const together = waiting.slice(0, TOGETHER_MAX)
     waiting = waiting.slice(TOGETHER_MAX)
+    return admitThese(together)
+  }
+
+  async function admitThese(together: readonly Waiting[]): Promise<void> {
     try {
       const outcomes = await admitAll(
         { db },
@@ -161,8 +166,15 @@ const admitter = preparedOnce((db) => {
       }
       void openAndRepeat(unopened)
     } catch (error) {
-      for (const { fail } of together) fail(error)
+      if (isUnavailable(error)) for (const { fail } of together) fail(error)
+      else await admitOneByOne(together, error)
     }
+  }
+
+  /** What the database refuses of one call is no other's failure. */
+  async function admitOneByOne(together: readonly Waiting[], refusal: unknown): Promise<void> {
+    if (together.length === 1) return together[0]?.fail(refusal)
+    for (const one of together) await admitThese([one])
   }
 
   function schedule(): void {
