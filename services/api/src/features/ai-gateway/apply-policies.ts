@@ -26,7 +26,7 @@ export function requireAllowedModel(policies: readonly PolicyRules[], model: Pic
 }
 
 /**
- * The model with those of its routes that every policy allows. Throws AiError, 403 `provider_not_allowed`, where policies leave none.
+ * The model, with the routes that every policy allows. Throws AiError, 403 `provider_not_allowed`, if policies leave none.
  */
 export function withAllowedRoutes(policies: readonly PolicyRules[], model: Model): Model {
   const routes = model.routes.filter((route) => allowsRoute(policies, route))

@@ -59,7 +59,7 @@ export interface Placement {
   limits: { any: boolean; cost: boolean; tokens: boolean }
 }
 
-// Bits, of which Postgres makes one number over all budgets.
+// Bit flags: Postgres combines those of all matching budgets.
 const [LIMITS_ANY, LIMITS_COST, LIMITS_TOKENS] = [1, 2, 4] as const
 
 const asked = askedRows({ organizationId: 'uuid', applicationId: 'uuid', userId: 'text' })

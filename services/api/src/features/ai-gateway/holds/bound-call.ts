@@ -31,6 +31,8 @@ export interface RouteBound {
   outputTokens: number
   /** Nano-USD; null: its price is not known. */
   costNanos: bigint | null
+  /** What of that is not for output. */
+  inputCostNanos: bigint
   /** What each token of output may cost, in nano-USD for a million. */
   outputRate: bigint
 }
@@ -74,6 +76,9 @@ function dearest(price: Price, units: readonly CountedUnit[], inputTokens: numbe
   ])
   return all.reduce((most, nanos) => (nanos > most ? nanos : most), 0n)
 }
+
+/** What tokens cost at a rate for a million, rounded up. */
+export const nanosOfTokens = (tokens: number, rate: bigint): bigint => (BigInt(tokens) * rate + MTOK - 1n) / MTOK
 
 const hasAny = (price: Price, units: readonly CountedUnit[]): boolean =>
   units.some((unit) => price.rates[unit] !== undefined)
@@ -138,16 +143,17 @@ async function boundRoute(asked: Asked, sent: SentInput, route: KeyedRoute, pric
   const inputTokens = inputTokensOf(asked, sent, route, recording.tokens ?? 0)
   const outputTokens = outputTokensOf(asked, price, route)
   const bound = { route, price, inputTokens, outputTokens }
-  if (price === null) return { ...bound, costNanos: route.keyOwner === 'local' ? 0n : null, outputRate: 0n }
+  if (price === null)
+    return { ...bound, costNanos: route.keyOwner === 'local' ? 0n : null, inputCostNanos: 0n, outputRate: 0n }
   const hasSound = sent.sounds.length > 0 || request.audio !== undefined
   const inputRate = dearest(price, hasSound ? [...inputUnits, 'input_audio_mtok'] : inputUnits, inputTokens)
   const outputRate = dearest(price, outputUnits, inputTokens)
   const counted = { ...noUsage, characters: charactersOf(request), audioSeconds: recording.seconds ?? 0 }
   const fixed = costNanos(price, counted, videoSeconds(request, price))
-  const ofTokens = BigInt(inputTokens) * inputRate + BigInt(outputTokens) * outputRate
-  const cost = fixed + (ofTokens + MTOK - 1n) / MTOK
+  const inputCostNanos = fixed + nanosOfTokens(inputTokens, inputRate)
+  const cost = inputCostNanos + nanosOfTokens(outputTokens, outputRate)
   if (cost > COST_NANOS_MAX) throw unsupportedUnderBudget(['model'], 'the call could cost more than a billion dollars')
-  return { ...bound, costNanos: cost, outputRate }
+  return { ...bound, costNanos: cost, inputCostNanos, outputRate }
 }
 
 const charactersOf = ({ operation, body }: InferenceRequest): number =>

@@ -1,9 +1,9 @@
-import { noUsage, totalInput, totalOutput, type Usage } from '@platform/ai-protocols/usage'
+import { totalInput, type Usage } from '@platform/ai-protocols/usage'
 import { costNanos } from '../../ai-governance/cost.ts'
 import type { UsageEvent } from '../../ai-governance/record-usage.ts'
 import type { InferenceOperation } from '../operations.ts'
 import type { KeyedRoute } from '../providers/choose-routes.ts'
-import type { HeldBound } from './bound-call.ts'
+import { type HeldBound, nanosOfTokens, type RouteBound } from './bound-call.ts'
 
 /** What a provider may have made beyond what came before the client left, in tokens of one answer. */
 const UNSEEN_TOKENS = 256
@@ -69,6 +69,18 @@ function isSoundUntold(call: CountedCall): boolean {
   return units.some((unit) => unit !== 'input_mchars' && unit !== 'requests_kcount')
 }
 
+/** What an answer may have cost until its client left: its input as told, or else as held, and so much output. */
+function untilLeft(route: RouteBound, outputTokens: number, told: Usage | undefined): Amounts {
+  if (told && route.price) {
+    const usage = { ...told, outputTokens, reasoningTokens: 0, outputAudioTokens: 0 }
+    return { costNanos: costNanos(route.price, usage), tokens: totalInput(told) + outputTokens }
+  }
+  return {
+    costNanos: route.inputCostNanos + nanosOfTokens(outputTokens, route.outputRate),
+    tokens: route.inputTokens + outputTokens,
+  }
+}
+
 /**
  * What budgets count of a call that ended: what it is charged where that is known, and otherwise more, up to what it held, so that no budget
  * counts less than a provider may bill. A call that no provider was sent counts nothing.
@@ -82,9 +94,7 @@ export function countedUsage(call: CountedCall, { charged, isPending, isTold, es
   if (known === 'nothing' || isSoundUntold(call)) return counted(within(held, held, charged))
   if (known === 'whole') return counted(charged)
   const route = bound.routes.find((each) => each.route === call.route)
-  const input = estimate.usageSoFar ?? { ...noUsage, inputTokens: route?.inputTokens ?? held.tokens }
+  if (!route) return counted(within(held, held, charged))
   const outputTokens = estimate.outputBytes + UNSEEN_TOKENS * (call.held?.choices ?? 1)
-  const usage = { ...input, outputTokens, reasoningTokens: 0, outputAudioTokens: 0 }
-  const cost = route?.price ? costNanos(route.price, usage) : held.costNanos
-  return counted(within(held, { costNanos: cost, tokens: totalInput(usage) + totalOutput(usage) }, charged))
+  return counted(within(held, untilLeft(route, outputTokens, estimate.usageSoFar), charged))
 }

@@ -135,11 +135,9 @@ function fittingTokens({ maximum, remaining }: ExceededMaximum, route: RouteBoun
   if (maximum === 'requests') return 0
   const most = BigInt(choices)
   if (maximum === 'tokens') return Number((remaining - BigInt(route.inputTokens)) / most)
-  const { costNanos, outputRate, outputTokens } = route
-  if (costNanos === null || outputRate === 0n) return 0
-  // Rounded up, so that what is left for output is never too much.
-  const ofInput = costNanos - (BigInt(outputTokens) * outputRate) / MTOK
-  return Number(((remaining - ofInput) * MTOK) / outputRate / most)
+  const { inputCostNanos, outputRate } = route
+  if (outputRate === 0n) return 0
+  return Number(((remaining - inputCostNanos) * MTOK) / outputRate / most)
 }
 
 /** The 429 of a call that does not fit; nothing of it is made smaller to fit. */

@@ -26,10 +26,10 @@ const DISPATCH_MS_MAX = 1_900_000
 
 const readVideo = readJsonRequest('videos', checkVideoRequest, () => 'whole')
 
-/** Seconds, rounded up, as `duration` or `seconds` say. */
+/** Seconds, rounded up, as `duration` and `seconds` say: where they differ, the longer. */
 function durationOf({ body }: InferenceRequest): number | null {
-  const value = body['duration'] ?? body['seconds']
-  return value == null ? null : Math.ceil(Number(value))
+  const seconds = [body['duration'], body['seconds']].filter((value) => value != null).map(Number)
+  return seconds.length === 0 ? null : Math.ceil(Math.max(...seconds))
 }
 
 /** The job of a call, before any provider has it. */

@@ -198,7 +198,7 @@ async function requireOwn(
           .select({ id: members.userId })
           .from(members)
           .where(and(eq(members.organizationId, organizationId), inArray(members.userId, userIds)))
-          // A budget of somebody who has left stays a budget, so that the set can be sent back.
+          // Users who left keep their budgets: otherwise the answer of GET could not be sent back.
           .union(
             db
               .select({ id: sql<string>`${aiBudgets.userId}` })

@@ -13,8 +13,8 @@ export interface UsageScope {
 }
 
 /**
- * SQL: gives back what calls hold, as far as they still do, and locks every window that they count in, whoever's key they go by. A set
- * of their usage events, as if each had cost all that it held.
+ * SQL: releases the holds of calls, where there are any, and locks every window that the calls count in, with either key. Selects the
+ * usage events of the released holds, each at the full hold.
  *
  * scopes: of everything that the transaction is going to count.
  */

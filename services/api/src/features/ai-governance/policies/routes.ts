@@ -82,7 +82,7 @@ export const aiPolicyEndpoints = [
     spec,
     tag,
     summary: 'Get the AI policy of an organization or application',
-    description: 'null if there is none: then it limits nothing.',
+    description: '`null` if there is no policy; then nothing is limited.',
     actor: 'user',
     scope,
     params: ofOrganization,
