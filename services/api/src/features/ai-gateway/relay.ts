@@ -14,8 +14,6 @@ import { shuttingDown, upstreamError, upstreamTimeout } from './providers/upstre
 const WHOLE_BYTES_MAX = 64 * 1_048_576
 /** How long a stream that has said its last word may take to end. */
 const TAIL_MS = 1_000
-/** What its reader may keep a stream waiting, in all, before more may have come from the provider than was looked at. */
-const STALLED_MS = 1_000
 
 /** What an answer told of its usage, and how much of it there was. */
 export interface Told {
@@ -178,7 +176,7 @@ export async function relayEvents(
   let stalledMs = 0
   const toldEarly = (): Told => {
     const { finalUsage: usage, usageSoFar, outputBytes, responseId } = reader
-    return { usage, usageSoFar, outputBytes, responseId, wasStalled: stalledMs > STALLED_MS }
+    return { usage, usageSoFar, outputBytes, responseId, wasStalled: stalledMs > timings.stalledMs }
   }
   outgoing.writeHead(200, { ...headers, ...streamHeaders, 'content-type': 'text/event-stream; charset=utf-8' })
   outgoing.flushHeaders()

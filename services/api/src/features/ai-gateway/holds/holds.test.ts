@@ -1,14 +1,18 @@
 import { type MockUpstream, startMockUpstream } from '@platform/testing/mock-ai-upstream'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
+import { openDatabase } from '@platform/runtime/database'
+import { newIdAt } from '@platform/runtime/new-id'
 import { freePort } from '@platform/testkit/free-port'
+import { holding } from '@platform/testkit/holding'
 import { eq } from 'drizzle-orm'
-import postgres from 'postgres'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { type AiAnswer, aiModel, aiProvidersOf, askAi, openAiRequest, usageEventOf } from '../../../../test/ai-asks.ts'
 import { budgetsOf, setBudgets, windowsOf } from '../../../../test/ai-budgets.ts'
 import { aiKeys, mockModel, mockProvider, newEntitledOwner } from '../../../../test/ai-providers.ts'
 import { hurryAi } from '../../../../test/hurry-ai.ts'
 import { newKey, newOwner, type Owner } from '../../../../test/scenario.ts'
+import { admitCall } from '../../ai-governance/budgets/admit-call.ts'
+import { usageRowOf } from '../../ai-governance/record-usage.ts'
 import { sweepHolds } from '../../ai-governance/budgets/sweep-holds.ts'
 import { aiHolds, aiUsageEvents } from '../../ai-governance/table.ts'
 import { pollVideos } from '../videos/poll-videos.ts'
@@ -47,6 +51,8 @@ beforeAll(async () => {
       ...mockModel('hearing-wav', { price, bounds: { audioSecond: 10 } }, 'compat', 'mock/plain'),
       maxOutputTokens: 2_000,
     },
+    mockModel('pictures', {}, 'google', 'gemini-2.5-flash-image'),
+    mockModel('video-lost', { price: { output_video_seconds: 0.1 } }, 'compat', 'mock/video-gone'),
     mockModel('video', { price: { output_video_seconds: 0.1 } }, 'compat', 'mock/video'),
     {
       id: 'two-routes',
@@ -56,7 +62,7 @@ beforeAll(async () => {
       ],
     },
   ]
-  const providers = [...aiProvidersOf(mock), mockProvider(away, 'away')]
+  const providers = [...aiProvidersOf(mock), mockProvider(mock, 'google'), mockProvider(away, 'away')]
   platform = await startPlatform({
     aiProviders: { freeCostMicros: 2_000, providers, models },
     env: aiKeys,
@@ -184,35 +190,44 @@ describe('a call under a budget', () => {
     expect(await budgetsOf(platform, owner)).toMatchObject([{ enabled: false, spent: { requests: 1 } }])
   })
 
-  test('is admitted with others one after the other: of 40 at once as many fit as do', async () => {
+  test('is admitted with others one after the other, over two processes: as many as fit', async () => {
     await setBudgets(platform, owner, [{ maxRequests: 7, maxCostMicros: 10_000_000 }])
-    await ask(chat('compat/plain'))
-    await platform.api.usage.flush()
-    const sql = postgres(platform.databaseUrl, { max: 1 })
-    const locked = Promise.withResolvers<void>()
-    const release = Promise.withResolvers<void>()
-    onTestFinished(async () => {
-      release.resolve()
-      await sql.end()
-    })
-    const holding = sql.begin(async (tx) => {
-      await tx`select from ai_budget_windows where organization_id = ${owner.organizationId} for update`
-      locked.resolve()
-      await release.promise
-    })
-    await locked.promise
-    const answers = Array.from({ length: 40 }, () => ask(chat('compat/plain')))
-    await expect
-      .poll(
-        async () =>
-          (await waitingStatements(platform.databaseUrl)).filter((query) => query.includes('admit_ai_calls')).length,
-      )
-      .toBeGreaterThan(0)
-    release.resolve()
-    await holding
-    const statuses = (await Promise.all(answers)).map(({ status }) => status)
-    expect(statuses.filter((status) => status === 200).length).toBe(6)
-    expect(await windowsOf(platform, owner)).toMatchObject([{ spentRequests: 7, heldRequests: 0 }])
+    const first = await eventBehind(await ask(chat('compat/plain')))
+    if (!first) throw new Error('No event')
+    // Another process has calls and connections of its own.
+    const rival = openDatabase(platform.databaseUrl, { name: 'rival', max: 2, prepare: true })
+    onTestFinished(() => rival.close())
+    const { organizationId } = owner
+    const rivalsCall = () => {
+      const startedAt = platform.clock.now()
+      const id = newIdAt(startedAt)
+      return admitCall(rival, {
+        id,
+        organizationId,
+        applicationId: null,
+        userId: owner.person.userId,
+        isByOperator: true,
+        startedAt,
+        costNanos: 1_000n,
+        tokens: 1,
+        allowanceNanos: null,
+        event: usageRowOf({ ...first, id, startedAt }),
+        expiresAt: new Date(startedAt.getTime() + 3_600_000),
+      })
+    }
+    const [answers, admissions] = await holding(
+      platform.databaseUrl,
+      (sql) => sql`select from ai_budget_windows where organization_id = ${organizationId} for update`,
+      [
+        () => Promise.all(Array.from({ length: 20 }, () => ask(chat('compat/plain')))),
+        () => Promise.all(Array.from({ length: 20 }, rivalsCall)),
+      ],
+    )
+    const ours = answers.filter(({ status }) => status === 200).length
+    const rivals = admissions.filter(({ kind }) => kind === 'admitted').length
+    expect(ours + rivals).toBe(6)
+    expect(Math.min(ours, rivals)).toBeGreaterThan(0)
+    expect(await windowsOf(platform, owner)).toMatchObject([{ spentRequests: 1 + ours, heldRequests: rivals }])
   })
 
   test('holds until it has ended, so that others find what is left', async () => {
@@ -251,15 +266,6 @@ describe('a call under a budget', () => {
     ])
   })
 })
-
-/** What is being run on a database. */
-async function waitingStatements(url: string): Promise<string[]> {
-  const sql = postgres(url, { max: 1 })
-  const rows = await sql<{ query: string }[]>`
-    select query from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
-  await sql.end()
-  return rows.map(({ query }) => query)
-}
 
 describe('what was spent', () => {
   test('outlives budgets, and is there for new ones', async () => {
@@ -370,6 +376,8 @@ describe('what a budget of cost or tokens cannot bound is refused by name', () =
       }),
     ],
     ['model', '/chat/completions', chat('compat/unpriced')],
+    // It makes pictures, which cost twelve times as much as text.
+    ['model', '/chat/completions', chat('pictures')],
     ['tools[0]', '/responses', response({ tools: [{ type: 'image_generation' }] })],
     [
       'input[0]',
@@ -660,6 +668,44 @@ test('a video is counted when it is made, also where its event was never stored'
       providerCostNanos: 200_000_000n,
       countedTokens: 0,
     })
+})
+
+test('a video that its provider lost counts for what it held', async () => {
+  await setBudgets(platform, owner, [{ maxCostMicros: 1_000_000 }])
+  const video = { model: 'video-lost', prompt: 'A ball', duration: 2 }
+  const id = (await ask(video, { path: '/videos' })).headers['x-request-id']
+  for (let n = 1; n <= 4; n++) {
+    const at = new Date(platform.clock.now().getTime() + n * 120_000)
+    await pollVideos({ ...platform.api, now: () => at })
+  }
+  expect(await usageEventOf(platform, id)).toMatchObject({
+    status: 'error',
+    providerCostNanos: 0n,
+    countedCostNanos: 200_000_000n,
+  })
+  expect(await windowsOf(platform, owner)).toMatchObject([{ spentCostNanos: 200_000_000n, heldCostNanos: 0n }])
+})
+
+test('a stream counts for all that it held if its reader kept it waiting and left', async () => {
+  await setBudgets(platform, owner, [{ maxCostMicros: 1_000_000_000 }])
+  const text = 'x'.repeat(4_000_000)
+  const body = chat('compat/held-7', {
+    stream: true,
+    messages: [{ role: 'user', content: text }],
+    max_completion_tokens: 2_000_000,
+  })
+  const hold = mock.hold('mock/held-7', 8)
+  await hurryAi(platform, { stalledMs: 0 }, async () => {
+    const request = openAiRequest(platform, owner.token, '/chat/completions', body)
+    await hold.reached()
+    const [window] = await windowsOf(platform, owner)
+    request.leave()
+    await mock.waitForAbort((each) => each.model === 'mock/held-7')
+    await expect
+      .poll(async () => (await windowsOf(platform, owner))[0])
+      .toMatchObject({ spentCostNanos: window?.heldCostNanos, heldCostNanos: 0n })
+  })
+  hold.release()
 })
 
 test('the answer is not awaited that a client of a whole answer left, and is counted as the provider tells', async () => {

@@ -13,6 +13,8 @@ export interface AiTimings {
   pingMs: number
   /** How long an answer that nobody waits for is still read, so that it is settled exactly. */
   leftMs: number
+  /** How long, in all, a reader may keep a stream waiting before more may have come from the provider than was looked at. */
+  stalledMs: number
   /** The longest `Retry-After` that is waited for. */
   retryAfterMaxMs: number
   /** The first wait before a repeat lasts up to this long, each further one up to twice that. */
@@ -29,6 +31,7 @@ export const aiTimings: AiTimings = {
   totalMs: 1_800_000,
   pingMs: 15_000,
   leftMs: 60_000,
+  stalledMs: 1_000,
   retryAfterMaxMs: 2_000,
   retryMs: 250,
   pollMs: 30_000,
