@@ -1,4 +1,5 @@
 import { createServer } from 'node:http'
+import { noUsage } from '@platform/ai-protocols/usage'
 import { admitCall, type Hold } from '@platform/api/features/ai-governance/budgets/admit-call'
 import { openUsageRecorder, type UsageEvent, usageRowOf } from '@platform/api/features/ai-governance/record-usage'
 import { openDatabase } from '@platform/runtime/database'
@@ -12,18 +13,6 @@ import { readSettings } from './settings.ts'
 const { port, databaseUrl, organizationId } = readSettings('organizationId')
 const { db } = openDatabase(databaseUrl, { name: 'bench', max: 10, prepare: true })
 const usage = openUsageRecorder({ db, logger: createLogger('bench', 'warn') })
-
-const nothing = {
-  inputTokens: 0,
-  cacheReadTokens: 0,
-  cacheWriteTokens: 0,
-  inputAudioTokens: 0,
-  outputTokens: 0,
-  reasoningTokens: 0,
-  outputAudioTokens: 0,
-  audioSeconds: 0,
-  characters: 0,
-}
 
 function eventOf(startedAt: Date): UsageEvent {
   return {
@@ -45,7 +34,7 @@ function eventOf(startedAt: Date): UsageEvent {
     statusCode: 200,
     errorCode: null,
     errorType: null,
-    ...nothing,
+    ...noUsage,
     inputTokens: 40,
     outputTokens: 100,
     usageSource: 'provider',

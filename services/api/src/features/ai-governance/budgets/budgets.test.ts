@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { holding } from '@platform/testkit/holding'
 import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/platform'
+import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { askAi } from '../../../../test/ai-asks.ts'
 import { type BudgetInput, budgetsOf, setBudgets, type ShownBudget, windowsOf } from '../../../../test/ai-budgets.ts'
 import { chatOf, newEntitledOwner } from '../../../../test/ai-providers.ts'
 import { newKey, newOwner, type Owner } from '../../../../test/scenario.ts'
 import { setMember } from '../../organizations/members.ts'
+import { members } from '../../organizations/table.ts'
 
 const FREE_MICROS = 250_000
 const scope = ['network:ai_gateway:budgets']
@@ -203,6 +205,26 @@ describe('budgets', () => {
     )
     expect([first.status, second.status]).toEqual([200, 200])
     expect(itemsOf(await get())).toMatchObject(sets[1] ?? [])
+  })
+
+  test('of a user who has left stay, so that the set can be sent back; nobody new is taken', async () => {
+    const [leaver, stranger] = await Promise.all([platform.person(), platform.person()])
+    await setMember(platform.api, owner.organizationId, leaver.userId, 'MEMBER')
+    await setBudgets(platform, owner, [{ userId: leaver.userId, maxRequests: 1 }])
+    await platform.api.db.delete(members).where(eq(members.userId, leaver.userId))
+    const { body } = await get()
+    expect(await put(body)).toMatchObject({ status: 200, body: { items: [{ userId: leaver.userId, maxRequests: 1 }] } })
+    expect((await put([{ userId: stranger.userId, maxRequests: 1 }])).status).toBe(400)
+    // A foreign application comes before two budgets of one target (D18).
+    const { applicationId } = await newOwner(platform)
+    expect(
+      (
+        await put([
+          { applicationId, maxRequests: 1 },
+          { applicationId, maxRequests: 2 },
+        ])
+      ).status,
+    ).toBe(404)
   })
 
   test('are a line of the log when they change', async () => {

@@ -5,12 +5,11 @@ import type { Deps, UserActor } from '../../../deps.ts'
 import { applications } from '../../applications/table.ts'
 import type { Organization } from '../../organizations/reach.ts'
 import { members, organizations } from '../../organizations/table.ts'
+import { microsOf } from '../micros.ts'
 import { aiBudgets, type Period } from '../table.ts'
 import { allowanceTarget } from './admit-call.ts'
 import { isEntitled } from './entitlement.ts'
 import { type BudgetTarget, type BudgetWindow, findWindows, openWindows, targetName, windowAt } from './windows.ts'
-
-const NANOS_PER_MICRO = 1_000n
 
 /** A limit as an organization sets it. */
 export interface BudgetInput {
@@ -44,8 +43,6 @@ interface ShownBudget extends BudgetInput {
 }
 
 type BudgetDeps = Pick<Deps, 'db' | 'now' | 'ai'>
-
-const microsOf = (nanos: bigint): number => Number((nanos + NANOS_PER_MICRO - 1n) / NANOS_PER_MICRO)
 
 const nothing: Amounts = { costMicros: 0, requests: 0, tokens: 0 }
 const spentIn = (window: BudgetWindow): Amounts => ({

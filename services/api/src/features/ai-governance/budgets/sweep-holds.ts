@@ -7,6 +7,29 @@ import { releaseHolds } from './release-holds.ts'
 
 const SWEPT_AT_ONCE = 100
 
+/** SQL: what the sweep says of a video, whose event is there already. */
+const told = sql.raw(
+  [
+    'status',
+    'status_code',
+    'error_code',
+    'error_type',
+    'usage_source',
+    'input_tokens',
+    'output_tokens',
+    'provider_cost_nanos',
+    'billable_cost_nanos',
+    'price_version',
+    'counted_requests',
+    'counted_tokens',
+    'counted_cost_nanos',
+    'completed_at',
+    'updated_at',
+  ]
+    .map((name) => `${name} = excluded.${name}`)
+    .join(', '),
+)
+
 /**
  * Settles calls whose process died: as if each had cost all that it held. What a process says of such a call later is not counted any
  * more. Safe to run in several processes.
@@ -33,27 +56,6 @@ export async function sweepHolds({ db, now }: Pick<Deps, 'db' | 'now'>): Promise
             expired.map((hold) => hold.id),
           )
           const ended = events.map((event) => ({ ...event, completed_at: at, updated_at: at }))
-          const told = sql.join(
-            [
-              'status',
-              'status_code',
-              'error_code',
-              'error_type',
-              'usage_source',
-              'input_tokens',
-              'output_tokens',
-              'provider_cost_nanos',
-              'billable_cost_nanos',
-              'price_version',
-              'counted_requests',
-              'counted_tokens',
-              'counted_cost_nanos',
-              'completed_at',
-              'updated_at',
-            ].map((name) => sql.raw(`${name} = excluded.${name}`)),
-            sql`, `,
-          )
-          // A video is there already, and still pending.
           await tx.execute(sql`insert into ${aiUsageEvents}
             select * from json_populate_recordset(null::${aiUsageEvents}, ${JSON.stringify(ended)}::json)
             on conflict (id) do update set ${told} where ${aiUsageEvents.status} = 'pending'`)

@@ -6,10 +6,11 @@ import { type AiAnswer, askAi, usageEventOf } from '../../../../test/ai-asks.ts'
 import { aiKeys, chatOf, mockModel, mockProvider, newEntitledOwner } from '../../../../test/ai-providers.ts'
 import { newKey, newOwner, type Owner } from '../../../../test/scenario.ts'
 import { setBudgets } from '../../../../test/ai-budgets.ts'
-import { members } from '../../organizations/table.ts'
+import { setMember } from '../../organizations/members.ts'
 
 let mock: MockUpstream
 let platform: TestPlatform
+const lines: string[] = []
 beforeAll(async () => {
   mock = await startMockUpstream()
   const route = (provider: string, upstreamModel: string, weight = 1) => ({
@@ -33,7 +34,12 @@ beforeAll(async () => {
     mockProvider(mock, 'forgetting', { zdr: true }),
     mockProvider(mock, 'keyless', { keyEnv: 'NO_KEY' }),
   ]
-  platform = await startPlatform({ aiProviders: { providers, models }, env: aiKeys, aiTimings: { retryMs: 1 } })
+  platform = await startPlatform({
+    aiProviders: { providers, models },
+    env: aiKeys,
+    aiTimings: { retryMs: 1 },
+    onLogLine: (line) => void lines.push(line),
+  })
 })
 afterAll(async () => {
   await platform.close()
@@ -57,11 +63,8 @@ const lastSent = () => mock.ledger.at(-1)
 /** A member of the owner's organization. */
 async function newMember() {
   const person = await platform.person()
-  const token = await person.token(['network:ai_gateway:policies', 'network:ai_gateway:budgets'])
-  const { organizationId } = owner
-  const row = { id: randomUUID(), organizationId, userId: person.userId, role: 'MEMBER', joinedAt: new Date() } as const
-  await platform.api.db.insert(members).values(row)
-  return { token }
+  await setMember(platform.api, owner.organizationId, person.userId, 'MEMBER')
+  return { token: await person.token(['network:ai_gateway:policies', 'network:ai_gateway:budgets']) }
 }
 
 describe('a policy', () => {
@@ -103,6 +106,16 @@ describe('a policy', () => {
     await platform.call(owner.token, `DELETE ${pathOf(owner)}?applicationId=${applicationId}`)
     expect((await get(applicationId)).body).toBeNull()
     expect((await get()).body).toMatchObject({ maxOutputTokens: 10 })
+  })
+
+  test('is a line of the log when it is set and when it is deleted', async () => {
+    lines.length = 0
+    await put({})
+    await platform.call(owner.token, `DELETE ${pathOf(owner)}`)
+    const said = lines.map((line) => JSON.parse(line) as { msg?: string; userId?: string })
+    const { userId } = owner.person
+    for (const msg of ['AI policy set', 'AI policy deleted'])
+      expect(said).toContainEqual(expect.objectContaining({ msg, userId, applicationId: null }))
   })
 
   test('can be sent back as it was answered', async () => {

@@ -1,7 +1,5 @@
+import { microsOf } from '../micros.ts'
 import type { UsageRow } from './find-events.ts'
-
-const NANOS_PER_MICRO = 1_000n
-const microsOf = (nanos: bigint): number => Number((nanos + NANOS_PER_MICRO - 1n) / NANOS_PER_MICRO)
 
 /** An event as the API shows it: tokens summed up, costs in millionths of a dollar, rounded up. */
 export function shownEvent(row: UsageRow) {

@@ -1,10 +1,9 @@
-import { randomUUID } from 'node:crypto'
 import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq, sql } from 'drizzle-orm'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { newKey, newOwner, type Owner } from '../../../../test/scenario.ts'
 import { storeEvents, usageEvent } from '../../../../test/usage-events.ts'
-import { members } from '../../organizations/table.ts'
+import { setMember } from '../../organizations/members.ts'
 import type { UsageEvent } from '../record-usage.ts'
 import { aiUsageEvents } from '../table.ts'
 
@@ -89,10 +88,7 @@ function openDice(seed: number) {
 /** A member of the owner's organization who may see its own calls alone. */
 async function newMember() {
   const person = await platform.person()
-  const { organizationId } = owner
-  await platform.api.db
-    .insert(members)
-    .values({ id: randomUUID(), organizationId, userId: person.userId, role: 'MEMBER', joinedAt: new Date() })
+  await setMember(platform.api, owner.organizationId, person.userId, 'MEMBER')
   return { userId: person.userId, token: await person.token(everyScope) }
 }
 
