@@ -21,6 +21,7 @@ export {
   artifactEncodings,
   artifacts,
   buildCaches,
+  deploymentFallbacks,
   deploymentFiles,
   functionFiles,
   functionLinks,
@@ -39,6 +40,7 @@ export {
 export { functionSlots } from './features/functions/table.ts'
 export { runtimeLogs } from './features/runtime-logs/table.ts'
 export { imageCaches, imagePurges, imageTotals, imageVariants } from './features/images/table.ts'
+export { isrClaims, isrData, isrPages, isrTags, isrTotals } from './features/isr/table.ts'
 export { edges } from './features/edges/table.ts'
 export { stickyPins } from './features/sticky-sessions/table.ts'
 export {

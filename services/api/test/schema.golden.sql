@@ -364,6 +364,16 @@ create table deployment_counts (
   constraint deployment_counts_application_id_status_pk PRIMARY KEY (application_id, status)
 );
 
+create table deployment_fallbacks (
+  bytes bigint not null,
+  deployment_id uuid not null,
+  path text not null,
+  sha256 bytea not null,
+  constraint deployment_fallbacks_deployment_id_deployments_id_fk FOREIGN KEY (deployment_id) REFERENCES deployments(id) ON DELETE CASCADE,
+  constraint deployment_fallbacks_deployment_id_path_pk PRIMARY KEY (deployment_id, path),
+  constraint deployment_fallbacks_sha256_artifacts_sha256_fk FOREIGN KEY (sha256) REFERENCES artifacts(sha256)
+);
+
 create table deployment_files (
   bytes bigint not null,
   content_type text not null,
@@ -589,6 +599,61 @@ create table image_variants (
   constraint image_variants_deployment_id_image_caches_deployment_id_fk FOREIGN KEY (deployment_id) REFERENCES image_caches(deployment_id) ON DELETE CASCADE,
   constraint image_variants_deployment_id_key_pk PRIMARY KEY (deployment_id, key),
   constraint image_variants_organization_id_organizations_id_fk FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
+);
+
+create table isr_claims (
+  deployment_id uuid not null,
+  key bytea not null,
+  until timestamp(3) with time zone not null,
+  constraint isr_claims_deployment_id_deployments_id_fk FOREIGN KEY (deployment_id) REFERENCES deployments(id) ON DELETE CASCADE,
+  constraint isr_claims_deployment_id_key_pk PRIMARY KEY (deployment_id, key)
+);
+
+create table isr_data (
+  bytes bigint not null,
+  deployment_id uuid not null,
+  key text not null,
+  stored_at timestamp(3) with time zone not null,
+  tags text[] not null,
+  value bytea not null,
+  constraint isr_data_deployment_id_deployments_id_fk FOREIGN KEY (deployment_id) REFERENCES deployments(id) ON DELETE CASCADE,
+  constraint isr_data_deployment_id_key_pk PRIMARY KEY (deployment_id, key)
+);
+
+create table isr_pages (
+  begun_at timestamp(3) with time zone not null,
+  blob_id uuid not null,
+  bytes bigint not null,
+  deployment_id uuid not null,
+  fresh_until timestamp(3) with time zone,
+  headers jsonb not null,
+  key bytea not null,
+  path text not null,
+  stale_until timestamp(3) with time zone,
+  status smallint not null,
+  tags text[] not null,
+  constraint isr_pages_blob_id_blobs_id_fk FOREIGN KEY (blob_id) REFERENCES blobs(id),
+  constraint isr_pages_deployment_id_deployments_id_fk FOREIGN KEY (deployment_id) REFERENCES deployments(id) ON DELETE CASCADE,
+  constraint isr_pages_deployment_id_key_pk PRIMARY KEY (deployment_id, key)
+);
+
+create table isr_tags (
+  deployment_id uuid not null,
+  expired_at timestamp(3) with time zone,
+  stale_at timestamp(3) with time zone not null,
+  tag text not null,
+  constraint isr_tags_deployment_id_deployments_id_fk FOREIGN KEY (deployment_id) REFERENCES deployments(id) ON DELETE CASCADE,
+  constraint isr_tags_deployment_id_tag_pk PRIMARY KEY (deployment_id, tag)
+);
+
+create table isr_totals (
+  data bigint not null default 0,
+  data_bytes bigint not null default 0,
+  deployment_id uuid not null,
+  page_bytes bigint not null default 0,
+  pages bigint not null default 0,
+  constraint isr_totals_deployment_id_deployments_id_fk FOREIGN KEY (deployment_id) REFERENCES deployments(id) ON DELETE CASCADE,
+  constraint isr_totals_pkey PRIMARY KEY (deployment_id)
 );
 
 create table membership_counts (
@@ -920,6 +985,8 @@ CREATE INDEX build_caches_by_sha256 ON public.build_caches USING btree (sha256);
 
 CREATE INDEX build_caches_by_use ON public.build_caches USING btree (used_at);
 
+CREATE INDEX deployment_fallbacks_by_sha256 ON public.deployment_fallbacks USING btree (sha256);
+
 CREATE INDEX deployment_files_by_sha256 ON public.deployment_files USING btree (sha256);
 
 CREATE INDEX deployments_by_application ON public.deployments USING btree (application_id, id);
@@ -969,6 +1036,14 @@ CREATE INDEX image_variants_by_blob ON public.image_variants USING btree (blob_i
 CREATE INDEX image_variants_by_source ON public.image_variants USING btree (deployment_id, source);
 
 CREATE INDEX image_variants_by_use ON public.image_variants USING btree (organization_id, last_used_at);
+
+CREATE INDEX isr_claims_by_time ON public.isr_claims USING btree (until);
+
+CREATE INDEX isr_data_by_age ON public.isr_data USING btree (deployment_id, stored_at);
+
+CREATE INDEX isr_pages_by_age ON public.isr_pages USING btree (deployment_id, begun_at);
+
+CREATE INDEX isr_pages_by_blob ON public.isr_pages USING btree (blob_id);
 
 CREATE INDEX object_blobs_by_blob ON public.object_blobs USING btree (blob_id);
 
@@ -1419,6 +1494,8 @@ CREATE TRIGGER image_variants_counted_in AFTER INSERT ON public.image_variants R
 CREATE TRIGGER image_variants_counted_out AFTER DELETE ON public.image_variants REFERENCING OLD TABLE AS before FOR EACH STATEMENT EXECUTE FUNCTION count_image_variants_out();
 
 CREATE TRIGGER image_variants_unlinked AFTER DELETE ON public.image_variants REFERENCING OLD TABLE AS unlinked FOR EACH STATEMENT EXECUTE FUNCTION note_blob_candidates();
+
+CREATE TRIGGER isr_pages_unlinked AFTER DELETE ON public.isr_pages REFERENCING OLD TABLE AS unlinked FOR EACH STATEMENT EXECUTE FUNCTION note_blob_candidates();
 
 CREATE TRIGGER members_counted_in AFTER INSERT ON public.organization_members REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION count_memberships();
 

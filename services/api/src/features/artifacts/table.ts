@@ -57,6 +57,22 @@ export const deploymentFiles = pgTable(
   (t) => [primaryKey({ columns: [t.deploymentId, t.path] }), index('deployment_files_by_sha256').on(t.sha256)],
 )
 
+/** What is shown of a Prerender Function before it was first called: no path leads to it. By the path below `functions/`. */
+export const deploymentFallbacks = pgTable(
+  'deployment_fallbacks',
+  {
+    deploymentId: uuid('deployment_id')
+      .notNull()
+      .references(() => deployments.id, { onDelete: 'cascade' }),
+    path: pathText('path').notNull(),
+    sha256: bytea('sha256')
+      .notNull()
+      .references(() => artifacts.sha256),
+    bytes: bytes('bytes').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.deploymentId, t.path] }), index('deployment_fallbacks_by_sha256').on(t.sha256)],
+)
+
 /** Links among the files of a Function, as package managers make them in node_modules. */
 export const functionLinks = pgTable(
   'function_links',
