@@ -59,6 +59,22 @@ export type Answer = Common &
         /** Path and query that the Function is called with. */
         url: string
       })
+    | (Forwarded & {
+        /** A page that may be kept; whoever does not keep it takes it as a `function`. */
+        kind: 'prerender'
+        /** The Function's path in the output; a key of `OutputManifest.prerenders`. */
+        path: string
+        /** Path and query that the Function is called with for this visitor alone. */
+        url: string
+        /** Path that it is called with for everybody. */
+        sharedPath: string
+        /** The parameters that the page may differ by, in one order, however they were written. */
+        sharedQuery: string
+        /** The visitor is one of those who get no kept page. */
+        isBypassed: boolean
+        /** What answers in its place when it failed: the site's own page for that status, where it has one. */
+        fail(status: number): Answer
+      })
     | {
         kind: 'middleware'
         /** The middleware Function's path in the output. */

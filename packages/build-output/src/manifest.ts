@@ -100,6 +100,43 @@ export interface ImageRules {
   contentDispositionType?: 'inline' | 'attachment'
 }
 
+/** How the answers of a Function are kept (Incremental Static Regeneration). */
+export interface PrerenderRules {
+  /** Seconds from its making until a page is made anew. false: never. */
+  expiration: number | false
+  /** Seconds from its making after which it is not shown any more. Absent: it is shown while it is made anew, however old. */
+  staleExpiration?: number
+  /** Pages of one number are made anew together. */
+  group?: number
+  /** SHA-256 of `bypassToken`, in base64url: who knows the token sees pages as they would be made now. */
+  bypassTokenHash?: string
+  /** Requests for which one of these holds are answered by the Function itself. */
+  bypassFor?: Condition[]
+  /** Parameters of the query that pages may differ by. Absent: all of them. */
+  allowQuery?: string[]
+  /** Headers that pages may differ by, in lower case. Absent: none. */
+  allowHeader?: string[]
+  /** The Function gets those parameters in its query; else in `x-now-route-matches`. */
+  passQuery?: true
+  /** An answer of 500 and more reaches the visitor as it is. */
+  exposesErrorBody?: true
+  /** What is shown until a page was made: names one of `Output.fallbacks`. */
+  fallback?: string
+  /** Headers of the fallback, names in lower case. */
+  initialHeaders: [name: string, value: string][]
+  initialStatus?: number
+  /** The Function that has the rest of a page which is kept in part, and the headers that it is asked with. */
+  chain?: { path: string; headers: Record<string, string> }
+}
+
+/** A path that is asked for by the clock. */
+export interface Cron {
+  /** With its query. */
+  path: string
+  /** A cron expression of five fields, in UTC. */
+  schedule: string
+}
+
 /**
  * How a deployment is served: what is stored with it, as JSON, and compiled by each edge. It names files by their path below the
  * site's root, without a leading slash, and holds no secret.
@@ -116,6 +153,10 @@ export interface OutputManifest {
   worker?: WorkerRoutes
   /** By path without `.func`; of a worker or server the one Function that there is. */
   functions: Record<string, OutputFunction>
+  /** Functions whose answers are kept, by path; keys of `functions`. */
+  prerenders?: Record<string, PrerenderRules>
   /** Build Output that has `images`. */
   images?: ImageRules
+  /** Build Output that has `crons`; no two are the same. */
+  crons?: Cron[]
 }

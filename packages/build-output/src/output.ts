@@ -56,6 +56,8 @@ export interface Output {
   manifest: OutputManifest
   assets: Asset[]
   functions: OutputFunction[]
+  /** What is shown of Prerender Functions before they were called: where each lies, by the path that the manifest names it by. */
+  fallbacks: { path: string; source: string }[]
   /** Sentences for the build log: what was left out or ignored, and why. */
   warnings: string[]
 }

@@ -32,3 +32,14 @@ export function joinQueries(query: string, more: string): string {
 export function withQuery(address: string, query: string): string {
   return query === '' ? address : `${address}${address.includes('?') ? '&' : '?'}${query}`
 }
+
+/**
+ * The parameters of some names in one order and one spelling, so that addresses that mean the same are the same. names undefined: all
+ * of them. Values of one name stay in their order.
+ */
+export function canonicalQuery(query: string, names: readonly string[] | undefined): string {
+  if (query === '' || names?.length === 0) return ''
+  const wanted = names && new Set(names)
+  const pairs = [...new URLSearchParams(query)].filter(([name]) => wanted === undefined || wanted.has(name))
+  return new URLSearchParams(pairs.toSorted(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))).toString()
+}

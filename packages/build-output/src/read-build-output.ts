@@ -3,40 +3,18 @@ import { openPatternChecker } from './check-pattern.ts'
 import { patternOfRoute } from './compile-route.ts'
 import { patternOf } from './conditions.ts'
 import { contentTypeOf } from './content-type.ts'
+import { cronsSchema, readCrons } from './read-crons.ts'
 import { readFunctions } from './read-functions.ts'
 import { imagesSchema, patternsOfImages, readImages } from './read-images.ts'
+import { patternsOfPrerender } from './read-prerender.ts'
 import type { Condition, ImageRules, OutputManifest, Route } from './manifest.ts'
 import { type Asset, isServable, type Output, type Tree, UnusableOutput } from './output.ts'
+import { condition, text, texts, valueTest } from './read-conditions.ts'
 import { parseManifest, readJson } from './read-json.ts'
 import { treePath } from './tree-path.ts'
 import { Warnings } from './warnings.ts'
 
 const ROUTES_MAX = 10_000
-const TEXT_MAX = 4_096
-
-const text = z.string().max(TEXT_MAX)
-const texts = z.array(text)
-
-const valueTest = z.object({
-  eq: z.union([text, z.number()]).optional(),
-  neq: text.optional(),
-  inc: texts.optional(),
-  ninc: texts.optional(),
-  pre: text.optional(),
-  suf: text.optional(),
-  re: text.optional(),
-  gt: z.number().optional(),
-  gte: z.number().optional(),
-  lt: z.number().optional(),
-  lte: z.number().optional(),
-})
-
-const condition = z.object({
-  type: z.enum(['host', 'header', 'cookie', 'query']),
-  key: text.optional(),
-  value: z.union([text, valueTest]).optional(),
-})
-
 const transform = z.union([
   z.object({
     type: z.enum(['request.headers', 'request.query', 'response.headers']),
@@ -87,7 +65,7 @@ const config = z.object({
     )
     .optional(),
   wildcard: z.array(z.object({ domain: z.string(), value: z.string() })).optional(),
-  crons: z.array(z.unknown()).optional(),
+  crons: cronsSchema.optional(),
   images: imagesSchema.optional(),
 })
 
@@ -111,13 +89,12 @@ export async function readBuildOutput(tree: Tree, root: string): Promise<Output>
   const parsed = parseManifest(config, raw, name)
   const routes = readRoutes(parsed.routes ?? [], name, warnings)
   const images = parsed.images && readImages(parsed.images)
-  await checkPatterns(patternsOf(routes, images), name)
-  const { functions, byPath } = await readFunctions(tree, root, folder, warnings)
+  const { functions, byPath, prerenders, fallbacks } = await readFunctions(tree, root, folder, warnings)
+  await checkPatterns(patternsOf(routes, images, prerenders), name)
   requireMiddleware(routes, byPath, name)
-  if (parsed.crons !== undefined && parsed.crons.length > 0)
-    warnings.add(`${name}: \`crons\` do not run here yet: ${parsed.crons.length} are ignored.`)
+  const crons = readCrons(parsed.crons ?? [], name)
   const assets = readAssets(tree, folder, parsed.overrides ?? {}, name, warnings)
-  requireStorable({ routes, wildcard: parsed.wildcard, images, assets, functions }, name)
+  requireStorable({ routes, wildcard: parsed.wildcard, images, assets, functions, prerenders }, name)
   return {
     manifest: {
       version: 1,
@@ -126,10 +103,13 @@ export async function readBuildOutput(tree: Tree, root: string): Promise<Output>
       wildcard: parsed.wildcard ?? [],
       site: null,
       functions: byPath,
+      ...(Object.keys(prerenders).length > 0 && { prerenders }),
       ...(images && { images }),
+      ...(crons.length > 0 && { crons }),
     },
     assets,
     functions,
+    fallbacks,
     warnings: warnings.list(),
   }
 }
@@ -202,12 +182,20 @@ interface WrittenPattern {
   written: string
 }
 
-function* patternsOf(routes: readonly Route[], images: ImageRules | undefined): Generator<WrittenPattern> {
+function* patternsOf(
+  routes: readonly Route[],
+  images: ImageRules | undefined,
+  prerenders: NonNullable<OutputManifest['prerenders']>,
+): Generator<WrittenPattern> {
   for (const [index, route] of routes.entries())
     if (route.handle === undefined)
       for (const pattern of patternsOfRoute(route)) yield { member: `routes[${index}]`, ...pattern }
   for (const { member, source } of images ? patternsOfImages(images) : [])
     yield { member: `images.${member}`, source: `^(?:${source})$`, flags: '', written: source }
+  // All pages of a site have the same.
+  const bypasses = new Set(Object.values(prerenders).flatMap((rules) => [...patternsOfPrerender(rules)]))
+  for (const source of bypasses)
+    yield { member: 'experimentalBypassFor', source: `^(?:${source})$`, flags: '', written: source }
 }
 
 function* patternsOfRoute(route: Route): Generator<Omit<WrittenPattern, 'member'>> {

@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import type { OutputManifest } from './manifest.ts'
-import { type OutputFunction, type Tree, UnusableOutput } from './output.ts'
+import { type Output, type OutputFunction, type Tree, UnusableOutput } from './output.ts'
 import { readJson } from './read-json.ts'
+import { readPrerender } from './read-prerender.ts'
 import { treePath } from './tree-path.ts'
 import type { Warnings } from './warnings.ts'
 
@@ -25,17 +26,13 @@ const functionConfig = z.looseObject({
 })
 type FunctionConfig = z.infer<typeof functionConfig>
 
-const fallback = z.union([
-  z.string(),
-  z.looseObject({ fsPath: z.string().optional() }),
-  z.looseObject({ type: z.string() }),
-])
-const prerenderConfig = z.looseObject({ fallback: fallback.nullish() })
-
 interface Functions {
   functions: OutputFunction[]
   /** Every path that one answers at. */
   byPath: OutputManifest['functions']
+  /** Those whose answers are kept, by path. */
+  prerenders: NonNullable<OutputManifest['prerenders']>
+  fallbacks: Output['fallbacks']
 }
 
 /**
@@ -50,7 +47,8 @@ export async function readFunctions(tree: Tree, root: string, folder: string, wa
   const functions: OutputFunction[] = []
   const byPath: Functions['byPath'] = {}
   const bySource = new Map<string, string>()
-  let prerenders = 0
+  const prerenders: Functions['prerenders'] = {}
+  const fallbacks = new Map<string, string>()
   let files = 0
   const filesOf = groupByFunction(tree, below)
   for (const path of [...tree.files.keys()].toSorted()) {
@@ -67,17 +65,22 @@ export async function readFunctions(tree: Tree, root: string, folder: string, wa
       }
       byPath[name] = { function: known ?? name }
     } else if (path.endsWith(PRERENDER)) {
-      await readPrerender(tree, folder, path)
-      prerenders++
+      const { rules, fallback } = await readPrerender(tree, folder, path)
+      prerenders[path.slice(below.length, -PRERENDER.length)] = rules
+      if (fallback) fallbacks.set(fallback.path, fallback.source)
     }
   }
   if (functions.length > FUNCTIONS_MAX || files > FILES_MAX)
     throw new UnusableOutput(
       `The output has ${functions.length} Functions with ${files} files; at most ${FUNCTIONS_MAX} with ${FILES_MAX} can be deployed.`,
     )
-  if (prerenders > 0)
-    warnings.add(`Prerendered pages are made anew for each request, since they are not kept here yet: ${prerenders}.`)
-  return { functions, byPath }
+  requireFunctions(prerenders, byPath, below, warnings)
+  return {
+    functions,
+    byPath,
+    prerenders,
+    fallbacks: [...fallbacks].map(([path, source]) => ({ path, source })),
+  }
 }
 
 /** The archive's files of each Function's folder, by the Function's path. Of two folders, one within the other, the inner has its files. */
@@ -163,10 +166,20 @@ function requireTree(files: ReadonlyMap<string, string>, path: string): void {
         )
 }
 
-async function readPrerender(tree: Tree, folder: string, path: string): Promise<void> {
-  const { fallback } = await readJson(tree, path, prerenderConfig)
-  const name = typeof fallback === 'string' ? fallback : fallback?.['fsPath']
-  if (typeof name !== 'string') return
-  const source = treePath(name, path.slice(0, path.lastIndexOf('/')), `${path}: the fallback`, folder)
-  if (!tree.files.has(source)) throw new UnusableOutput(`${path}: the fallback ${JSON.stringify(name)} is not there.`)
+/** Leaves out pages that nothing can make, and refuses those whose rest is to come from a Function that is not there. */
+function requireFunctions(
+  prerenders: Functions['prerenders'],
+  byPath: Functions['byPath'],
+  below: string,
+  warnings: Warnings,
+): void {
+  for (const [path, { chain }] of Object.entries(prerenders)) {
+    if (byPath[path] === undefined) {
+      warnings.add(`${below}${path}${PRERENDER} is ignored: there is no Function ${path}.func.`)
+      delete prerenders[path]
+    } else if (chain && byPath[chain.path] === undefined)
+      throw new UnusableOutput(
+        `${below}${path}${PRERENDER}: chain names ${JSON.stringify(chain.path)}, which is no Function.`,
+      )
+  }
 }

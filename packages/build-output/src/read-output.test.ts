@@ -455,7 +455,7 @@ describe('code', () => {
   test('an edge Function, a nested one, and prerendered pages, of which the log warns', async () => {
     const output = await readOutput(
       treeOf({
-        [CONFIG]: config({ crons: [{ path: '/', schedule: '* * * * *' }] }),
+        [CONFIG]: config({}),
         ...fn('edge', { runtime: 'edge', handler: undefined, entrypoint: 'index.mjs' }),
         '.vercel/output/functions/edge.func/index.mjs': '',
         ...fn('edge.func/x'),
@@ -470,7 +470,6 @@ describe('code', () => {
       ['edge.func/x', 'handler', ['index.js']],
     ])
     expect(output.warnings.join(' ')).toMatch(/made anew for each request.*: 1\./)
-    expect(output.warnings.join(' ')).toMatch(/`crons` do not run here yet: 1 /)
   })
 
   test('a worker stands in front of the files that _routes.json leaves it', async () => {

@@ -119,6 +119,7 @@ async function readServer(tree: Tree, below: string): Promise<Output | undefined
       functions: { [entry]: { function: entry } },
     },
     assets: [],
+    fallbacks: [],
     functions: [
       {
         path: entry,
@@ -214,6 +215,7 @@ async function readPlainFiles(tree: Tree, below: string, hasWorker = false): Pro
     },
     assets,
     functions: [],
+    fallbacks: [],
     warnings: [...warnings, ...redirects.warnings, ...headers.warnings],
   }
 }

@@ -9,12 +9,13 @@ import {
 } from './answer.ts'
 import { applyTransforms } from './apply-transforms.ts'
 import { type CompiledRoute, compileRoute } from './compile-route.ts'
+import { compileConditions } from './conditions.ts'
 import { isHashedPath } from './hashed-path.ts'
 import { redirectByLocale } from './locale-redirect.ts'
-import type { OutputManifest, Phase, Route } from './manifest.ts'
+import type { OutputManifest, Phase, PrerenderRules, Route } from './manifest.ts'
 import { applyMiddleware } from './middleware-result.ts'
 import { encodeText, fileNameOf, normalizePath } from './normalize-path.ts'
-import { mergeQueries, withQuery } from './query.ts'
+import { canonicalQuery, mergeQueries, withQuery } from './query.ts'
 import { RequestState } from './request-state.ts'
 import { withinLimits } from './routing-limit.ts'
 import { type Captures, inHeader, inPath, inQuery } from './template.ts'
@@ -63,11 +64,12 @@ const withEncodedDest = (route: Route): Route =>
  * is, `error` has its say. Routes of `miss` with `check` are also tried at the first look-up that fails, before a rewrite
  * or a catch-all page can take the path: a missing `/_next/static/` file is no page.
  */
-export function routeBuildOutput({ routes, functions, wildcard }: OutputManifest): Router {
+export function routeBuildOutput({ routes, functions, prerenders = {}, wildcard }: OutputManifest): Router {
   const phases = compilePhases(routes)
   const missChecks = phases.miss.filter(({ route }) => route.check === true)
   const middlewares = new Set(routes.flatMap(({ middlewarePath }) => middlewarePath?.replace(/^\//, '') ?? []))
   const callable = new Set(Object.keys(functions).filter((path) => !middlewares.has(path)))
+  const kept = new Map(Object.entries(prerenders).map(([path, rules]) => [path, compilePrerender(path, rules)]))
   const wildcards = new Map(wildcard.map(({ domain, value }) => [domain.toLowerCase(), value]))
 
   function lookUp(state: RequestState, hasFile: HasFile): Found | undefined {
@@ -203,14 +205,14 @@ export function routeBuildOutput({ routes, functions, wildcard }: OutputManifest
       first = 0
       if (outcome !== undefined) {
         if ('answer' in outcome) return outcome.answer
-        if ('found' in outcome) return finish(outcome.found, state)
+        if ('found' in outcome) return finish(outcome.found, state, hasFile)
         // Next.js ends `resource` with 404 for everything; `miss` still has its pages for that.
         if (phase !== 'resource') return endWith(outcome.endsWith, state, hasFile)
         state.status = outcome.endsWith
       }
       if (phase === 'first') {
         const found = tryRoutes(missChecks, 'miss', state, hasFile)
-        if (found !== undefined) return finish(found, state)
+        if (found !== undefined) return finish(found, state, hasFile)
       }
     }
     return endWith(state.status ?? 404, state, hasFile)
@@ -225,7 +227,7 @@ export function routeBuildOutput({ routes, functions, wildcard }: OutputManifest
       const outcome = run(phases.error, 0, 'error', state, hasFile, true)
       if (outcome !== undefined && 'answer' in outcome) return outcome.answer
       state.status ??= status
-      if (outcome !== undefined && 'found' in outcome) return finish(outcome.found, state, true)
+      if (outcome !== undefined && 'found' in outcome) return finish(outcome.found, state, hasFile, true)
     }
     if (status === 404) {
       const isHashed = isHashedPath(asked)
@@ -236,7 +238,7 @@ export function routeBuildOutput({ routes, functions, wildcard }: OutputManifest
   }
 
   /** Adds the headers of `hit`, which go by the path that was found. */
-  function finish(found: Found, state: RequestState, isError = false): Answer {
+  function finish(found: Found, state: RequestState, hasFile: HasFile, isError = false): Answer {
     const output = `/${found.path}`
     for (const compiled of phases.hit) {
       const captures = matchRoute(compiled, state, output)
@@ -250,13 +252,13 @@ export function routeBuildOutput({ routes, functions, wildcard }: OutputManifest
     if (found.kind === 'function') {
       const matchedPath = state.headers.get('x-matched-path')
       if (matchedPath !== undefined) state.setRequestHeader('x-matched-path', matchedPath)
-      return {
-        ...state.common(),
-        ...forwarded(state),
-        kind: 'function',
-        path: found.path,
-        url: withQuery(state.visiblePath, state.query),
-      }
+      const { path } = found
+      const url = withQuery(state.visiblePath, state.query)
+      const common = { ...state.common(), ...forwarded(state), path, url }
+      const prerender = kept.get(path)
+      if (!prerender) return { ...common, kind: 'function' }
+      const fail = (status: number) => withinLimits(() => endWith(status, state.clone(), hasFile))
+      return { ...common, kind: 'prerender', ...prerender(state, matchedPath), fail }
     }
     const { status = 200 } = state
     if (status === 404)
@@ -272,6 +274,22 @@ export function routeBuildOutput({ routes, functions, wildcard }: OutputManifest
       return walk(new RequestState(request, path, value), 'first', 0, hasFile)
     },
   }
+}
+
+type Kept = Pick<Extract<Answer, { kind: 'prerender' }>, 'sharedPath' | 'sharedQuery' | 'isBypassed'>
+
+/** How the page of a Prerender Function is told from its other pages. */
+function compilePrerender(
+  path: string,
+  { allowQuery, bypassFor = [] }: PrerenderRules,
+): (state: RequestState, matchedPath: string | undefined) => Kept {
+  const bypasses = bypassFor.map((condition) => compileConditions([condition], []))
+  const own = `/${path.replace(/(?:^|\/)index$/, '')}`
+  return (state, matchedPath) => ({
+    sharedPath: matchedPath ?? own,
+    sharedQuery: canonicalQuery(state.query, allowQuery),
+    isBypassed: bypasses.some((check) => check?.(state.subject, {})),
+  })
 }
 
 const isRedirect = (status: number | undefined): status is number =>

@@ -15,6 +15,8 @@ export function shortAnswer(answer: Answer): string {
       return `external ${answer.url}`
     case 'function':
       return `ƒ ${answer.path} ${answer.url}${answer.status === undefined ? '' : ` ${answer.status}`}`
+    case 'prerender':
+      return `kept ${answer.path} ${answer.sharedPath}?${answer.sharedQuery}${answer.isBypassed ? ' bypassed' : ''}`
     case 'middleware':
       return `middleware ${answer.path} ${answer.url}`
     case 'answered':

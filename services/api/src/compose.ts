@@ -35,6 +35,8 @@ import { openFunctions } from './features/functions/open-functions.ts'
 import { openEdgeWarmer } from './features/functions/warm-edges.ts'
 import { makeOwnFolder } from './features/functions/own-folder.ts'
 import { openImageServer } from './features/images/image-server.ts'
+import { openIsrPages } from './features/isr/pages.ts'
+import { openIsrTags } from './features/isr/tags.ts'
 import { openRuntimeLogFeed } from './features/runtime-logs/feed.ts'
 import { openRuntimeLog } from './features/runtime-logs/write.ts'
 import { signDeploymentAddress } from './http/deployment-address.ts'
@@ -119,6 +121,8 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
   const guardedFetch = overrides.guardedFetch ?? openGuardedFetch()
   const transformer = openImageTransformer(overrides.imageTransformer)
   const images = openImageServer({ db, now, blobs, logger, guardedFetch, notifications, transformer })
+  const isrTags = openIsrTags({ db, notifications })
+  const isrPages = openIsrPages({ db, now, blobs, logger, notifications, tags: isrTags })
   const ai = await openAiGateway({
     path: config.AI_PROVIDERS,
     readVariable: config.readVariable,
@@ -196,6 +200,8 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       usage,
       guardedFetch,
       images,
+      isrPages,
+      isrTags,
       place: {
         region: config.EDGE_REGION,
         location: config.EDGE_LOCATION,

@@ -20,6 +20,8 @@ import type { Membership } from './features/edges/membership.ts'
 import type { Functions } from './features/functions/functions.ts'
 import type { EdgeWarmer } from './features/functions/warm-edges.ts'
 import type { ImageServer } from './features/images/images.ts'
+import type { IsrPages } from './features/isr/pages.ts'
+import type { IsrTags } from './features/isr/tags.ts'
 import type { LearnProfile } from './features/profiles/profiles.ts'
 import type { RequestFeed } from './features/request-logs/follow.ts'
 import type { RuntimeLogFeed } from './features/runtime-logs/feed.ts'
@@ -131,6 +133,10 @@ export interface Deps {
   edgeWarmer: EdgeWarmer
   /** Makes images of those of deployments. */
   images: ImageServer
+  /** Pages of Prerender Functions that were made. */
+  isrPages: IsrPages
+  /** Tags by which pages and data become outdated. */
+  isrTags: IsrTags
   /** Models, and those who run them. */
   ai: AiGateway
   /** Takes note of what calls of models used. */

@@ -39,7 +39,8 @@ async function newFile(bytes = randomBytes(100)): Promise<FileContent> {
   return { sha256: createHash('sha256').update(bytes).digest(), bytes: bytes.length, source }
 }
 const served = (file: FileContent, path = 'index.html') => ({ ...file, path, contentType: 'text/html' })
-const link = (id: string, file: FileContent) => platform.api.db.transaction((tx) => linkFiles(tx, id, [served(file)]))
+const link = (id: string, file: FileContent) =>
+  platform.api.db.transaction((tx) => linkFiles(tx, id, { served: [served(file)] }))
 const hasArtifact = async ({ sha256 }: FileContent) =>
   (await platform.api.db.$count(artifacts, eq(artifacts.sha256, sha256))) === 1
 const stateOf = async (blobId: string) =>

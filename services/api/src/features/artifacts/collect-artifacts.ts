@@ -1,7 +1,7 @@
 import { inBatch } from '@platform/runtime/discard-rows'
 import { and, asc, eq, gt, inArray, lt, notExists, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
-import { artifacts, buildCaches, deploymentFiles, functionFiles } from './table.ts'
+import { artifacts, buildCaches, deploymentFallbacks, deploymentFiles, functionFiles } from './table.ts'
 
 /** How long content may wait for the deployment that it was stored for. */
 const UNLINKED_MS = 3_600_000
@@ -18,7 +18,7 @@ export function openArtifactCollector(): (deps: Pick<Deps, 'db' | 'now'>) => Pro
     for (let batch = 0; batch < BATCHES_A_ROUND; batch++) {
       const seen = await inBatch(db, async (tx) => {
         const isUnlinked = and(
-          ...[deploymentFiles, functionFiles, buildCaches].map((table) =>
+          ...[deploymentFiles, deploymentFallbacks, functionFiles, buildCaches].map((table) =>
             notExists(
               tx
                 .select({ n: sql`1` })

@@ -1,7 +1,7 @@
 import { and, asc, eq, inArray, isNotNull, isNull, lt, or } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { deploymentFunctions, deployments } from '../deployments/table.ts'
-import { deploymentFiles, functionFiles, functionLinks } from './table.ts'
+import { deploymentFallbacks, deploymentFiles, functionFiles, functionLinks } from './table.ts'
 
 /** How long an edge may go on with what it had read of a deployment that was retired. */
 const RETIRED_MS = 3_600_000
@@ -27,6 +27,7 @@ export async function removeFiles({ db, now }: Pick<Deps, 'db' | 'now'>): Promis
         .for('no key update', { skipLocked: true })
       if (!next) return false
       await tx.delete(deploymentFiles).where(eq(deploymentFiles.deploymentId, next.id))
+      await tx.delete(deploymentFallbacks).where(eq(deploymentFallbacks.deploymentId, next.id))
       // The Functions stay: logs and lists name them.
       const functions = tx
         .select({ id: deploymentFunctions.id })

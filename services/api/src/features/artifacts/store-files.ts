@@ -8,7 +8,7 @@ import { enlivenBlobs } from '../storage/enliven-blobs.ts'
 import { discardBlobs, type NewBlob, receiveBlobs } from '../storage/receive-body.ts'
 import { blobs } from '../storage/table.ts'
 import { deploymentFunctions } from '../deployments/table.ts'
-import { artifacts, deploymentFiles, functionFiles, functionLinks } from './table.ts'
+import { artifacts, deploymentFallbacks, deploymentFiles, functionFiles, functionLinks } from './table.ts'
 
 const LOOKED_UP_AT_ONCE = 1_000
 /** Of one transaction: at most 16 KiB each are in the statement itself. */
@@ -26,10 +26,13 @@ export interface FileContent {
   source: string
 }
 
-/** A file that a deployment serves. */
-export interface ServedFile extends Omit<FileContent, 'source'> {
-  /** Below the site's root, without a leading slash. */
+/** A file whose content is stored. */
+export interface StoredFile extends Omit<FileContent, 'source'> {
   path: string
+}
+
+/** A file that a deployment serves. path: below the site's root, without a leading slash. */
+export interface ServedFile extends StoredFile {
   contentType: string
 }
 
@@ -150,8 +153,7 @@ export async function storeFiles(
 }
 
 /** A file of a Function, by its path below the Function's folder. */
-interface FunctionFile extends Omit<FileContent, 'source'> {
-  path: string
+interface FunctionFile extends StoredFile {
   isExecutable: boolean
 }
 
@@ -163,6 +165,14 @@ export interface LinkedFunction {
   links: ReadonlyMap<string, string>
 }
 
+/** All that a deployment is made of. */
+export interface DeploymentContent {
+  served: readonly ServedFile[]
+  functions?: readonly LinkedFunction[]
+  /** What is shown of Prerender Functions before they were called, by path in the output. */
+  fallbacks?: readonly StoredFile[]
+}
+
 /**
  * Sets the files and Functions of a deployment, within the transaction that holds its row. What an earlier attempt left is
  * replaced. Referring to an artifact locks its row, so none goes while it is linked.
@@ -172,17 +182,18 @@ export interface LinkedFunction {
 export async function linkFiles(
   tx: Db,
   deploymentId: string,
-  files: readonly ServedFile[],
-  functions: readonly LinkedFunction[] = [],
+  { served: files, functions = [], fallbacks = [] }: DeploymentContent,
 ): Promise<void> {
+  await tx.delete(deploymentFallbacks).where(eq(deploymentFallbacks.deploymentId, deploymentId))
   await tx.delete(deploymentFiles).where(eq(deploymentFiles.deploymentId, deploymentId))
   await tx.delete(deploymentFunctions).where(eq(deploymentFunctions.deploymentId, deploymentId))
   const served = files.map(({ path, sha256, bytes, contentType }) => ({ path, hex: hexOf(sha256), bytes, contentType }))
   const called = functions.flatMap(({ row: { id }, files }) =>
     files.map(({ path, sha256, bytes, isExecutable }) => ({ id, path, hex: hexOf(sha256), bytes, isExecutable })),
   )
+  const shownFirst = fallbacks.map(({ path, sha256, bytes }) => ({ path, hex: hexOf(sha256), bytes }))
   // All of them in the order of hashes, as everybody who locks artifacts does.
-  const hashes = [...new Set([...served, ...called].map(({ hex }) => hex))].toSorted()
+  const hashes = [...new Set([...served, ...called, ...shownFirst].map(({ hex }) => hex))].toSorted()
   for (let n = 0; n < hashes.length; n += LINKED_AT_ONCE)
     await tx.execute(sql`select from ${artifacts} where ${artifacts.sha256} = any(
       select decode(h, 'hex') from json_array_elements_text(${JSON.stringify(hashes.slice(n, n + LINKED_AT_ONCE))}::json) h)
@@ -192,6 +203,11 @@ export async function linkFiles(
       select ${deploymentId}::uuid, f.path, decode(f.hex, 'hex'), f.bytes, f."contentType"
       from json_to_recordset(${JSON.stringify(served.slice(n, n + LINKED_AT_ONCE))}::json)
         as f(path text, hex text, bytes bigint, "contentType" text)`)
+  for (let n = 0; n < shownFirst.length; n += LINKED_AT_ONCE)
+    await tx.execute(sql`insert into ${deploymentFallbacks} (deployment_id, path, sha256, bytes)
+      select ${deploymentId}::uuid, f.path, decode(f.hex, 'hex'), f.bytes
+      from json_to_recordset(${JSON.stringify(shownFirst.slice(n, n + LINKED_AT_ONCE))}::json)
+        as f(path text, hex text, bytes bigint)`)
   if (functions.length > 0)
     await tx.insert(deploymentFunctions).values(functions.map(({ row }) => ({ ...row, deploymentId })))
   const links = functions.flatMap(({ row: { id }, links }) =>

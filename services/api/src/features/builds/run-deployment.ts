@@ -11,6 +11,7 @@ import {
   type LinkedFunction,
   linkFiles,
   type ServedFile,
+  type StoredFile,
   storeFiles,
 } from '../artifacts/store-files.ts'
 import { createFunctionCredential, storeFunctionCredential } from '../api-keys/function-credential.ts'
@@ -114,7 +115,7 @@ function describe(log: BuildLog, { manifest, assets, functions, warnings }: Outp
 type Deployable = Unpacked | BuiltSource
 
 /** Stores what is served and moves on to PROVISIONING, in which the deployment has its files. */
-async function store(run: Run, tree: Deployable, { manifest, assets, functions }: Output): Promise<void> {
+async function store(run: Run, tree: Deployable, { manifest, assets, functions, fallbacks }: Output): Promise<void> {
   const { deps, deployment, log, signal } = run
   const files: ServedFile[] = []
   const contents = new Map<string, FileContent>()
@@ -126,6 +127,11 @@ async function store(run: Run, tree: Deployable, { manifest, assets, functions }
   for (const { path, source, contentType } of assets) {
     const { sha256, bytes } = await contentOf(source)
     files.push({ path, sha256, bytes, contentType })
+  }
+  const shownFirst: StoredFile[] = []
+  for (const { path, source } of fallbacks) {
+    const { sha256, bytes } = await contentOf(source)
+    shownFirst.push({ path, sha256, bytes })
   }
   const linked: LinkedFunction[] = []
   for (const { files: own, links = new Map<string, string>(), ...described } of functions) {
@@ -145,7 +151,7 @@ async function store(run: Run, tree: Deployable, { manifest, assets, functions }
     await log.flush()
     try {
       await run.enter('BUILDING', 'PROVISIONING', { output: manifest, sizeBytes }, (tx) =>
-        linkFiles(tx, deployment.id, files, linked),
+        linkFiles(tx, deployment.id, { served: files, functions: linked, fallbacks: shownFirst }),
       )
       return
     } catch (error) {
@@ -162,7 +168,7 @@ function functionsToTry({ manifest, assets }: Output): string[] {
   while (answer.kind === 'middleware') answer = answer.resume({ status: 200, headers: [['x-middleware-next', '1']] })
   const asked = [
     ...manifest.routes.flatMap(({ middlewarePath }) => middlewarePath?.replace(/^\//, '') ?? []),
-    ...(answer.kind === 'function' ? [answer.path] : []),
+    ...(answer.kind === 'function' || answer.kind === 'prerender' ? [answer.path] : []),
     ...(manifest.kind === 'build-output' ? [] : Object.keys(manifest.functions)),
   ]
   return [...new Set(asked.flatMap((path) => manifest.functions[path]?.function ?? []))].slice(0, TRIED_MAX)

@@ -43,6 +43,9 @@ export interface CallSink {
 /** The client let the time pass that either side has: it sent nothing of its body, or took nothing of the answer. */
 export class ClientSilent extends Error {}
 
+/** An answer is longer than whoever reads it whole can take, or one of too many long ones. */
+export class AnswerTooLong extends Error {}
+
 /** A call under way. */
 export interface CallControl {
   resume(): void
@@ -159,8 +162,8 @@ export const isEventStream = (contentType: string | string[] | undefined): boole
   String(contentType ?? '').startsWith('text/event-stream')
 
 /**
- * The whole answer of a Function, for callers that cannot go on without it. Rejects with what the sink was told, or where it is longer,
- * or where too many answers of its deployment are read so at a time.
+ * The whole answer of a Function, for callers that cannot go on without it. Rejects with what the sink was told, and with
+ * AnswerTooLong where it is longer, or where too many answers of its deployment are read so at a time.
  */
 export async function readCall(
   lease: FunctionLease,
@@ -177,7 +180,9 @@ export async function readCall(
         onHead: (status, headers) => void (head = { status, headers }),
         onData(chunk) {
           if (!collected.add(chunk))
-            control.abort(new Error(`The answer is longer than ${bytesMax} bytes, or one of too many long ones`))
+            control.abort(
+              new AnswerTooLong(`The answer is longer than ${bytesMax} bytes, or one of too many long ones`),
+            )
           return true
         },
         onEnd: resolve,

@@ -32,7 +32,7 @@ export interface FunctionCaller {
 
 type RequestHeaders = Record<string, string | string[]>
 
-type FunctionAnswer = Extract<Answer, { kind: 'function' }>
+export type FunctionAnswer = Extract<Answer, { kind: 'function' }>
 
 /** Headers of the client, with what the platform and the routes set. */
 export function headersFor(
@@ -91,7 +91,8 @@ const keyOf = (site: DeployedSite, visit: Visit, answer: FunctionAnswer): string
   }`
 
 /** The status that the client gets: a route's replaces a Function's 200 alone. */
-const statusFor = (status: number, answer: FunctionAnswer): number => (status === 200 ? (answer.status ?? 200) : status)
+export const statusFor = (status: number, answer: Pick<FunctionAnswer, 'status'>): number =>
+  status === 200 ? (answer.status ?? 200) : status
 
 function sendCached(visit: Visit, answer: FunctionAnswer, cached: CachedResponse, isFresh: boolean): void {
   visit.cacheStatus = isFresh ? 'hit' : 'stale'
@@ -221,11 +222,11 @@ function passOn(
 export class ClientLeft extends Error {}
 
 /** Whether a request may be sent twice, where a connection was closed as it was used again. */
-const isRepeatable = ({ method, body }: FunctionCall): boolean =>
+export const isRepeatable = ({ method, body }: FunctionCall): boolean =>
   body === null && (method === 'GET' || method === 'HEAD')
 
 /**
- * Answers with what a Function answers, or with what is kept of it. A Function that cannot answer is a page of the platform: 502
+ * Answers with what a Function answers, or with what is kept of it unless `mayKeep` is false. A Function that cannot answer is a page of the platform: 502
  * `function_crashed`, 503 `function_overloaded`, 504 `function_timeout`, 507 `function_out_of_memory`; an answer that had begun is
  * cut off.
  */
@@ -235,10 +236,11 @@ export async function deliverFunction(
   site: DeployedSite,
   fn: DeployedFunction,
   answer: FunctionAnswer,
+  mayKeep = true,
 ): Promise<void> {
   const { cache } = caller
   visit.servedBy = fn.servedBy
-  const key = isCacheable(visit) ? keyOf(site, visit, answer) : undefined
+  const key = mayKeep && isCacheable(visit) ? keyOf(site, visit, answer) : undefined
   const headers = headersFor(caller, visit, answer)
   const kept = key === undefined ? undefined : cache.find(key, headers)
   if (key !== undefined && kept) {

@@ -2,12 +2,13 @@ import { compileFiles, compileOutput, type Router } from '@platform/build-output
 import type { Db } from '@platform/runtime/database'
 import { eq } from 'drizzle-orm'
 import { LRUCache } from 'lru-cache'
-import { deploymentFiles } from '../artifacts/table.ts'
+import { deploymentFallbacks, deploymentFiles } from '../artifacts/table.ts'
 import { deployments } from '../deployments/table.ts'
 import { functionIdOf } from '../functions/functions.ts'
 import { type ImagePolicy, imagePolicyOf } from '../images/image-request.ts'
 import type { ServedBy } from '../request-logs/table.ts'
 import { DeployedFile } from './deployed-file.ts'
+import { describePrerenders, type DeployedPrerender } from './deployed-prerender.ts'
 
 /** What compiled deployments may take, by estimate. */
 const BYTES_MAX = 134_217_728
@@ -30,6 +31,8 @@ export interface DeployedSite {
   fileRouter: Router
   /** Functions by every path that they answer at. */
   functions: ReadonlyMap<string, DeployedFunction>
+  /** Those whose answers are kept, by path. */
+  prerenders: ReadonlyMap<string, DeployedPrerender>
 }
 
 /** A Function as request logs name it. */
@@ -57,7 +60,7 @@ async function load(
   id: string,
   region: string | undefined,
 ): Promise<{ site: DeployedSite; bytes: number } | undefined> {
-  const [[row], files] = await Promise.all([
+  const [[row], files, fallbacks] = await Promise.all([
     db
       .select({
         environmentId: deployments.environmentId,
@@ -69,6 +72,7 @@ async function load(
       .from(deployments)
       .where(eq(deployments.id, id)),
     db.select().from(deploymentFiles).where(eq(deploymentFiles.deploymentId, id)),
+    db.select().from(deploymentFallbacks).where(eq(deploymentFallbacks.deploymentId, id)),
   ])
   if (!row) return undefined
   if (!row.output) throw new Error(`Deployment ${id} is active without an output`)
@@ -86,8 +90,13 @@ async function load(
     functions: new Map(
       Object.entries(row.output.functions).map(([path, { function: own }]) => [path, describe(id, own, region)]),
     ),
+    prerenders: describePrerenders(row.output.prerenders ?? {}, fallbacks, lastModified),
   }
-  return { site, bytes: files.length * BYTES_OF_FILE + JSON.stringify(row.output).length * BYTES_OF_ROUTE_TEXT + 1 }
+  return {
+    site,
+    bytes:
+      (files.length + fallbacks.length) * BYTES_OF_FILE + JSON.stringify(row.output).length * BYTES_OF_ROUTE_TEXT + 1,
+  }
 }
 
 /**

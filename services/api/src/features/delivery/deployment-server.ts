@@ -13,6 +13,7 @@ import { deliverExternal } from './deliver-external.ts'
 import { deliverImage, type ImageDeliverer, isImage } from './deliver-image.ts'
 import { deliverFunction, type FunctionCaller } from './deliver-function.ts'
 import { deliverMiddleware } from './deliver-middleware.ts'
+import { deliverPrerender, type PageDeliverer } from './deliver-prerender.ts'
 import { deliverUpgrade } from './deliver-upgrade.ts'
 import { openResponseCache } from './response-cache.ts'
 import { deliverFile, type FileReader } from './deliver-file.ts'
@@ -45,6 +46,7 @@ type EdgeDeps = Pick<
   | 'images'
   | 'now'
   | 'stickyTokens'
+  | 'isrPages'
 >
 
 /** label: in front of the host of APPS_URL. url: the target without scheme and host. */
@@ -174,6 +176,16 @@ export function createDeploymentServer(deps: EdgeDeps, pinned: PinnedSlots): Dep
     },
   }
 
+  const pageDeliverer: PageDeliverer = {
+    caller,
+    pages: deps.isrPages,
+    now: deps.now,
+    reader,
+    making: new Map(),
+    renewing: new Set(),
+    deliverInstead: deliver,
+  }
+
   async function answerMissing(
     visit: Visit,
     site: DeployedSite,
@@ -224,6 +236,9 @@ export function createDeploymentServer(deps: EdgeDeps, pinned: PinnedSlots): Dep
         else await deliverFunction(caller, visit, site, fn, answer)
         break
       }
+      case 'prerender':
+        await deliverPrerender(pageDeliverer, visit, site, functionOf(site, answer.path), answer)
+        break
       case 'middleware': {
         const next = await deliverMiddleware(caller, visit, functionOf(site, answer.path), answer)
         if (next) await deliver(visit, site, next)

@@ -34,7 +34,7 @@ const valuesOf = (headers: HeaderPairs, wanted: string): string[] =>
   headers.flatMap(([name, value]) => (name === wanted ? [value] : []))
 
 /** Directives of Cache-Control and its kind, names in lower case; a repeated one counts once, as it stands first (RFC 9111 §4.2.1). */
-function readDirectives(values: readonly string[]): Map<string, string> {
+export function readDirectives(values: readonly string[]): Map<string, string> {
   const directives = new Map<string, string>()
   for (const part of values.join(',').matchAll(/([\w-]+)(?:\s*=\s*(?:"([^"]*)"|([^\s,;]*)))?/g)) {
     const name = part[1]?.toLowerCase() ?? ''

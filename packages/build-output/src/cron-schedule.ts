@@ -1,0 +1,37 @@
+import { type CronExpression, CronExpressionParser } from 'cron-parser'
+
+const FIELDS = 5
+/** Numbers, `*`, lists, ranges and steps, and names of months and days. The parser takes more, such as a random `H`. */
+const FIELD = /^(?:[\d*,/-]|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|sun|mon|tue|wed|thu|fri|sat)\b)+$/i
+const MINUTE_MS = 60_000
+
+/** A cron expression, in UTC. */
+export interface CronSchedule {
+  /** Whether it is due in the minute that begins at `minute`. */
+  isDueAt(minute: Date): boolean
+  /** The first minute behind `after` in which it is due. */
+  next(after: Date): Date
+}
+
+/** The minute that a moment lies in, as the moment of its beginning. */
+export const minuteOf = (at: Date): Date => new Date(Math.floor(at.getTime() / MINUTE_MS) * MINUTE_MS)
+
+/**
+ * Reads a cron expression of five fields: minute, hour, day of the month, month, day of the week. Where both days are restricted, one
+ * of them is enough. Throws an Error that says what is wrong with it, also for one that is never due.
+ */
+export function readCronSchedule(text: string): CronSchedule {
+  const fields = text.trim().split(/\s+/)
+  if (fields.length !== FIELDS) throw new Error(`it has ${fields.length} fields, and a schedule has ${FIELDS}`)
+  const unknown = fields.find((field) => !FIELD.test(field))
+  if (unknown !== undefined) throw new Error(`${JSON.stringify(unknown)} is not understood`)
+  const expression = fields.join(' ')
+  const parse = (currentDate: Date): CronExpression =>
+    CronExpressionParser.parse(expression, { tz: 'UTC', currentDate })
+  const parsed = parse(new Date(0))
+  parsed.next()
+  return {
+    isDueAt: (minute) => parsed.includesDate(minute),
+    next: (after) => parse(after).next().toDate(),
+  }
+}

@@ -1,0 +1,359 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { Readable } from 'node:stream'
+import { hashToken } from '@platform/build-output/read-prerender'
+import type { Answer, HeaderPairs } from '@platform/build-output/router'
+import { FunctionFailure } from '@platform/function-runtime/function-runtime'
+import { bareEtag, namesEtag, quotedEtag } from '@platform/service/entity-tag'
+import { header } from '../../http/exchange.ts'
+import type { CacheStatus } from '../request-logs/table.ts'
+import type { Found, KeptPage } from '../isr/pages.ts'
+import { mergeAnswerHeaders } from './answer-headers.ts'
+import { AnswerTooLong, callFunction } from './call-function.ts'
+import {
+  answerFailure,
+  ClientLeft,
+  deliverFunction,
+  failureOf,
+  headersFor,
+  sayFailure,
+  statusFor,
+} from './deliver-function.ts'
+import { type FileReader, readFile } from './deliver-file.ts'
+import type { DeployedPrerender } from './deployed-prerender.ts'
+import type { DeployedFunction, DeployedSite } from './deployed-site.ts'
+import { type PostponedPage, splitPostponed } from './kept-answer.ts'
+import { keyOf, type MadePage, makePage, type PageMaker, sharedRequest, type SharedRequest } from './make-page.ts'
+import { flatten, type Visit } from './visit.ts'
+
+type PrerenderAnswer = Extract<Answer, { kind: 'prerender' }>
+
+const BYPASS_COOKIE = '__prerender_bypass'
+const REVALIDATE_HEADER = 'x-prerender-revalidate'
+const IF_GENERATED_HEADER = 'x-prerender-revalidate-if-generated'
+/** What browsers may do with a page that everybody gets, and with one whose rest is somebody's own. */
+const SHARED_CONTROL = 'public, max-age=0, must-revalidate'
+const OWN_CONTROL = 'private, no-cache, no-store, max-age=0, must-revalidate'
+/** 132 of the 256 bits, as entity tags of ours have. */
+const TAG_LENGTH = 22
+
+/** What pages are delivered with. */
+export interface PageDeliverer extends PageMaker {
+  reader: FileReader
+  /** Pages that visitors wait for. */
+  making: Map<string, Promise<MadePage>>
+  /** Pages that are made anew while they are shown. */
+  renewing: Set<string>
+  /** Answers with what takes the place of a page. */
+  deliverInstead(visit: Visit, site: DeployedSite, answer: Answer): Promise<void>
+}
+
+/** A page ready to be sent. */
+interface ReadyPage {
+  status: number
+  headers: HeaderPairs
+  etag: string | undefined
+  /** undefined: it is long, and is read from `blob`. */
+  body: Buffer | undefined
+  blob: Pick<KeptPage, 'blobId' | 'bytes'> | undefined
+  postponed: PostponedPage | undefined
+}
+
+const ready = new WeakMap<Found, ReadyPage>()
+
+/** Compares in constant time, by hashes of one length. */
+function isToken(given: string | undefined, hash: string | undefined): given is string {
+  if (given === undefined || hash === undefined) return false
+  return timingSafeEqual(Buffer.from(hashToken(given)), Buffer.from(hash))
+}
+
+function cookieOf(cookies: string | undefined, wanted: string): string | undefined {
+  if (!cookies?.includes(wanted)) return undefined
+  for (const pair of cookies.split(';')) {
+    const at = pair.indexOf('=')
+    if (pair.slice(0, at).trim() === wanted) return pair.slice(at + 1).trim()
+  }
+}
+
+/** Whether a visitor gets what everybody gets. */
+function isShared(visit: Visit, answer: PrerenderAnswer, { rules }: DeployedPrerender): boolean {
+  return (
+    (visit.method === 'GET' || visit.method === 'HEAD') &&
+    visit.pin === undefined &&
+    visit.upgrade === undefined &&
+    !answer.isBypassed &&
+    !isToken(cookieOf(visit.incoming.headers.cookie, BYPASS_COOKIE), rules.bypassTokenHash)
+  )
+}
+
+function prepare(status: number, headers: HeaderPairs, body: Buffer | undefined, blob?: ReadyPage['blob']): ReadyPage {
+  const postponed = body && splitPostponed(headers, body)
+  if (postponed) {
+    const typed = headers.filter(([name]) => name !== 'content-type' && name !== 'etag')
+    return {
+      status,
+      headers: [...typed, ['content-type', postponed.contentType]],
+      etag: undefined,
+      body,
+      blob,
+      postponed,
+    }
+  }
+  const own = headers.find(([name]) => name === 'etag')?.[1]
+  if (own !== undefined || !body) return { status, headers, etag: own, body, blob, postponed }
+  const etag = quotedEtag(createHash('sha256').update(body).digest('base64url').slice(0, TAG_LENGTH))
+  return { status, headers: [...headers, ['etag', etag]], etag, body, blob, postponed }
+}
+
+async function readyPage({ reader }: PageDeliverer, found: Found, { fallback }: DeployedPrerender): Promise<ReadyPage> {
+  const known = ready.get(found)
+  if (known) return known
+  const { page } = found
+  let made: ReadyPage
+  if (page) made = prepare(page.status, page.headers, page.body, page)
+  else if (fallback) made = prepare(fallback.status, fallback.headers, await readFile(reader, fallback.file))
+  else throw new Error('There is neither a page nor a fallback')
+  ready.set(found, made)
+  return made
+}
+
+/** Sends a page. One that is kept in part goes out at once, and its rest as the Function makes it. */
+async function sendPage(
+  deliverer: PageDeliverer,
+  visit: Visit,
+  site: DeployedSite,
+  answer: PrerenderAnswer,
+  page: ReadyPage,
+  cacheStatus: Exclude<CacheStatus, null>,
+  begunAt: number | undefined,
+): Promise<void> {
+  visit.cacheStatus = cacheStatus
+  const status = statusFor(page.status, answer)
+  const headers = mergeAnswerHeaders(answer, page.headers, visit.hostname)
+  if (!headers.some(([name]) => name === 'cache-control'))
+    headers.push(['cache-control', page.postponed ? OWN_CONTROL : SHARED_CONTROL])
+  if (begunAt !== undefined) {
+    const age = Math.max(0, Math.floor((deliverer.now().getTime() - begunAt) / 1_000))
+    headers.push(['age', String(age)])
+  }
+  headers.push(['x-cache', cacheStatus.toUpperCase()])
+  if (cacheStatus === 'revalidated') headers.push(['x-vercel-cache', 'REVALIDATED'])
+  const { 'if-none-match': tags } = visit.incoming.headers
+  if (status === 200 && page.etag !== undefined && tags !== undefined && namesEtag(tags, bareEtag(page.etag))) {
+    visit.send(304, flatten(headers.filter(([name]) => name !== 'content-type')))
+    return
+  }
+  if (page.postponed) {
+    await sendInTwo(deliverer, visit, site, answer, page.postponed, status, headers)
+    return
+  }
+  if (status === 204 || status === 304) {
+    visit.send(status, flatten(headers))
+    return
+  }
+  const length = page.body?.length ?? page.blob?.bytes ?? 0
+  const sent = [...flatten(headers), 'content-length', String(length)]
+  if (page.body ?? visit.method === 'HEAD') visit.send(status, sent, page.body)
+  else if (page.blob)
+    await visit.stream(
+      status,
+      sent,
+      deliverer.reader.blobs.read(page.blob.blobId, { start: 0, end: length - 1 }, 'lent'),
+    )
+}
+
+/** Sends the part that is kept, and behind it what the Function makes of its state for this visitor. */
+async function sendInTwo(
+  { caller }: PageDeliverer,
+  visit: Visit,
+  site: DeployedSite,
+  answer: PrerenderAnswer,
+  { state, shell }: PostponedPage,
+  status: number,
+  headers: HeaderPairs,
+): Promise<void> {
+  const { chain } = site.prerenders.get(answer.path)?.rules ?? {}
+  const fn = chain && site.functions.get(chain.path)
+  if (visit.method === 'HEAD') {
+    visit.send(status, flatten(headers))
+    return
+  }
+  visit.writeHead(status, flatten(headers))
+  if (shell.length > 0) visit.write(shell, () => {})
+  else visit.outgoing.flushHeaders()
+  if (!fn) {
+    visit.end()
+    return
+  }
+  const own = headersFor(caller, visit, answer)
+  const matchedPath = answer.requestHeaders.find(([name]) => name === 'x-matched-path')?.[1]
+  const call = {
+    method: 'POST',
+    path: answer.url,
+    headers: {
+      ...own,
+      ...chain.headers,
+      'x-matched-path': matchedPath ?? `/${chain.path}`,
+      'content-length': String(state.length),
+    },
+    body: Readable.from([state], { objectMode: false }),
+  }
+  const lease = await caller.deps.functions.acquire(fn.deploymentId, fn.id)
+  try {
+    await new Promise<void>((resolve, reject) => {
+      const control = callFunction(lease, call, caller.timings, {
+        onHead(received) {
+          if (received !== 200)
+            control.abort(new Error(`It answered ${received} when it was asked for the rest of a page`))
+        },
+        onData: (chunk) => visit.write(chunk, () => control.resume()),
+        onEnd() {
+          visit.end()
+          resolve()
+        },
+        onError: reject,
+      })
+      visit.outgoing.once('close', () => {
+        if (!visit.outgoing.writableFinished) control.abort(new ClientLeft())
+      })
+    })
+  } catch (error) {
+    if (error instanceof ClientLeft) return
+    const failure = await failureOf(error as Error, lease)
+    if (failure instanceof FunctionFailure) sayFailure(caller.deps.functions, fn, lease, visit.id, failure)
+    // What was sent is not all of it, and the visitor shall see that.
+    visit.outgoing.destroy()
+  } finally {
+    lease.release()
+  }
+}
+
+/** Makes a page that there is none of; whoever asks meanwhile waits for the same. */
+function makeOnce(deliverer: PageDeliverer, visit: Visit, site: DeployedSite, shared: SharedRequest, key: string) {
+  const { making, pages } = deliverer
+  const name = site.id + key
+  let under = making.get(name)
+  if (!under) {
+    under = pages
+      .begin()
+      .then((begunAt) => makePage(deliverer, site, shared, { begunAt, requestId: visit.id }))
+      .finally(() => making.delete(name))
+    making.set(name, under)
+  }
+  return under
+}
+
+/** Makes a page anew that is shown meanwhile, unless somebody does. Never throws: the page stays as it is. */
+async function renew(deliverer: PageDeliverer, site: DeployedSite, shared: SharedRequest, key: string): Promise<void> {
+  const { pages, caller, renewing } = deliverer
+  const name = site.id + key
+  if (renewing.has(name)) return
+  renewing.add(name)
+  const told = { deploymentId: site.id, path: shared.path }
+  try {
+    // All pages of a group are made by whoever has the first of them.
+    const first = site.prerenders.get(shared.path)?.group[0] ?? shared.path
+    const claim = await pages.claim(site.id, keyOf({ ...shared, path: first }))
+    if (!claim) return
+    let outcome: 'made' | 'failed' = 'failed'
+    try {
+      const page = await makePage(deliverer, site, shared, { begunAt: claim.begunAt })
+      if (page.isKept) outcome = 'made'
+      else caller.deps.logger.info({ ...told, status: page.status }, 'a page was not made anew')
+    } finally {
+      await claim.end(outcome)
+    }
+  } catch (error) {
+    caller.deps.logger.info({ ...told, err: error }, 'a page was not made anew')
+  } finally {
+    renewing.delete(name)
+  }
+}
+
+/** Sends a page that was made a moment ago, or what takes its place where that failed. */
+async function sendMade(
+  deliverer: PageDeliverer,
+  visit: Visit,
+  site: DeployedSite,
+  answer: PrerenderAnswer,
+  prerender: DeployedPrerender,
+  page: MadePage,
+  cacheStatus: 'miss' | 'revalidated',
+): Promise<void> {
+  if (page.status >= 500 && prerender.rules.exposesErrorBody !== true) {
+    visit.cacheStatus = 'bypass'
+    await deliverer.deliverInstead(visit, site, answer.fail(500))
+    return
+  }
+  const sent = prepare(page.status, page.headers, page.body)
+  await sendPage(deliverer, visit, site, answer, sent, page.isKept ? cacheStatus : 'bypass', undefined)
+}
+
+/**
+ * Answers with a page that is kept for everybody (Incremental Static Regeneration): as it is while it is fresh, as it is and made anew
+ * behind the answer while it is stale, and else made before. A page that could not be made leaves the one before as it is.
+ *
+ * Who has the deployment's bypass token, and whoever its build names, are answered by the Function itself; with the token in
+ * `x-prerender-revalidate` the page is made anew before it is sent.
+ */
+export async function deliverPrerender(
+  deliverer: PageDeliverer,
+  visit: Visit,
+  site: DeployedSite,
+  fn: DeployedFunction,
+  answer: PrerenderAnswer,
+): Promise<void> {
+  const { caller, pages, now } = deliverer
+  const prerender = site.prerenders.get(answer.path)
+  if (!prerender || !isShared(visit, answer, prerender)) {
+    await deliverFunction(caller, visit, site, fn, { ...answer, kind: 'function' }, false)
+    return
+  }
+  visit.servedBy = fn.servedBy
+  visit.dropBody()
+  const shared = sharedRequest(visit, prerender, answer)
+  const key = keyOf(shared)
+  const token = header(visit.incoming, REVALIDATE_HEADER)
+  const isAsked = isToken(token, prerender.rules.bypassTokenHash)
+  const found = pages.peek(site.id, key) ?? (await pages.find(site.id, key, prerender.fallback))
+  const at = now().getTime()
+  if (found && !isAsked && at < found.staleUntil) {
+    // A fallback stands for every page that its Function can make.
+    const isPlaceholder = !found.page && answer.sharedQuery !== ''
+    const isFresh = at < found.freshUntil && !isPlaceholder
+    const begunAt = found.page?.begunAt ?? prerender.fallback?.begunAt
+    const page = ready.get(found) ?? (await readyPage(deliverer, found, prerender))
+    const sent = sendPage(deliverer, visit, site, answer, page, isFresh ? 'hit' : 'stale', begunAt)
+    if (!isFresh) void renew(deliverer, site, shared, key)
+    await sent
+    return
+  }
+  try {
+    if (isAsked) {
+      if (!found && header(visit.incoming, IF_GENERATED_HEADER) !== undefined) {
+        await deliverer.deliverInstead(visit, site, answer.fail(404))
+        return
+      }
+      const page = await makePage(deliverer, site, shared, { begunAt: await pages.begin(), token, requestId: visit.id })
+      await sendMade(deliverer, visit, site, answer, prerender, page, 'revalidated')
+    } else {
+      const page = await makeOnce(deliverer, visit, site, shared, key)
+      await sendMade(deliverer, visit, site, answer, prerender, page, 'miss')
+    }
+  } catch (error) {
+    if (visit.outgoing.headersSent) throw error
+    if (error instanceof AnswerTooLong) await deliverUnkept(deliverer, visit, site, fn, answer)
+    else if (error instanceof FunctionFailure) answerFailure(caller, visit, error, undefined, fn)
+    else throw error
+  }
+}
+
+/** Answers with a page that is too long to be kept, as it comes. */
+function deliverUnkept(
+  { caller }: PageDeliverer,
+  visit: Visit,
+  site: DeployedSite,
+  fn: DeployedFunction,
+  answer: PrerenderAnswer,
+): Promise<void> {
+  return deliverFunction(caller, visit, site, fn, { ...answer, kind: 'function' }, false)
+}

@@ -1,0 +1,46 @@
+import { contentTypeOf } from '@platform/build-output/content-type'
+import type { OutputManifest, PrerenderRules } from '@platform/build-output/manifest'
+import type { HeaderPairs } from '@platform/build-output/router'
+import type { deploymentFallbacks } from '../artifacts/table.ts'
+import type { Fallback } from '../isr/pages.ts'
+import { DeployedFile } from './deployed-file.ts'
+import { lifetimeOf, tagsOf } from './kept-answer.ts'
+
+/** A Function whose answers are kept. */
+export interface DeployedPrerender {
+  rules: PrerenderRules
+  /** What its build left to be shown first. */
+  fallback: (Fallback & { file: DeployedFile; status: number; headers: HeaderPairs }) | undefined
+  /** The Functions whose pages are made anew together with its own, itself among them. */
+  group: readonly string[]
+}
+
+/** builtAt: since when the fallbacks count. */
+export function describePrerenders(
+  prerenders: NonNullable<OutputManifest['prerenders']>,
+  fallbacks: readonly (typeof deploymentFallbacks.$inferSelect)[],
+  builtAt: Date,
+): ReadonlyMap<string, DeployedPrerender> {
+  const groups = Map.groupBy(Object.keys(prerenders), (path) => prerenders[path]?.group)
+  const files = new Map(fallbacks.map((row) => [row.path, row]))
+  return new Map(
+    Object.entries(prerenders).map(([path, rules]) => {
+      const row = files.get(rules.fallback ?? '')
+      const typed = rules.initialHeaders.find(([name]) => name === 'content-type')?.[1]
+      const contentType = typed ?? contentTypeOf(row?.path ?? path)
+      const fallback = row && {
+        ...lifetimeOf(rules, [], builtAt.getTime()),
+        tags: tagsOf(rules.initialHeaders),
+        begunAt: builtAt.getTime(),
+        file: new DeployedFile({ ...row, contentType }, builtAt),
+        status: rules.initialStatus ?? 200,
+        headers:
+          typed === undefined
+            ? ([...rules.initialHeaders, ['content-type', contentType]] satisfies HeaderPairs)
+            : rules.initialHeaders,
+      }
+      const group = rules.group === undefined ? [path] : (groups.get(rules.group) ?? [path])
+      return [path, { rules, fallback, group }]
+    }),
+  )
+}

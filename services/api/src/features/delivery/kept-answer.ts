@@ -1,0 +1,100 @@
+import type { PrerenderRules } from '@platform/build-output/manifest'
+import type { HeaderPairs } from '@platform/build-output/router'
+import type { Lifetime } from '../isr/pages.ts'
+import { readDirectives } from './response-cache.ts'
+
+/** A page that is kept in part: its beginning, and the state that a Function makes the rest of (Partial Prerendering). */
+export const POSTPONED_TYPE = 'application/x-nextjs-pre-render'
+
+/** Statuses that say what is to be seen at an address; others are failures, of which none takes the place of a page. */
+const KEPT_STATUSES = new Set([200, 204, 301, 302, 303, 307, 308, 404, 410])
+const TAGS_MAX = 256
+const TAG_LENGTH_MAX = 1_024
+
+/** Headers that are the platform's to set, or speak of one answer alone. */
+const notKept = new Set([
+  'set-cookie',
+  'content-length',
+  'cache-control',
+  'cdn-cache-control',
+  'vercel-cdn-cache-control',
+  'surrogate-control',
+  'expires',
+  'age',
+  'date',
+  'x-vercel-cache',
+])
+
+const valueOf = (headers: HeaderPairs, wanted: string): string | undefined =>
+  headers.find(([name]) => name === wanted)?.[1]
+
+export const isPostponed = (headers: HeaderPairs): boolean =>
+  valueOf(headers, 'content-type')?.startsWith(POSTPONED_TYPE) === true
+
+/** The headers of an answer that everybody gets. */
+export const keptHeaders = (headers: HeaderPairs): HeaderPairs => headers.filter(([name]) => !notKept.has(name))
+
+/** The tags that Next.js gives a page. */
+export const tagsOf = (headers: HeaderPairs): string[] =>
+  [...new Set((valueOf(headers, 'x-next-cache-tags') ?? '').split(','))]
+    .map((tag) => tag.trim())
+    .filter((tag) => tag !== '' && tag.length <= TAG_LENGTH_MAX)
+    .slice(0, TAGS_MAX)
+
+const directivesOf = (headers: HeaderPairs): Map<string, string> => {
+  const control = valueOf(headers, 'cache-control')
+  return control === undefined ? new Map() : readDirectives([control])
+}
+
+/** Whether an answer may be kept for everybody. A page that is kept in part is, whatever it says of the whole. */
+export function isKept(status: number, headers: HeaderPairs): boolean {
+  if (!KEPT_STATUSES.has(status)) return false
+  if (isPostponed(headers)) return true
+  const directives = directivesOf(headers)
+  return !directives.has('private') && !directives.has('no-store')
+}
+
+const secondsOf = (value: string | undefined): number | undefined =>
+  value !== undefined && /^\d+$/.test(value) ? Number(value) : undefined
+
+/** A year: what frameworks write for `never`. */
+const FOR_EVER_SECONDS = 31_536_000
+
+/**
+ * How long a page may be shown that was made at a time, in milliseconds since 1970: as its own `s-maxage` and
+ * `stale-while-revalidate` say, else as its build said.
+ */
+export function lifetimeOf(rules: PrerenderRules, headers: HeaderPairs, at: number): Lifetime {
+  const directives = isPostponed(headers) ? new Map<string, string>() : directivesOf(headers)
+  const own = secondsOf(directives.get('s-maxage'))
+  const fresh = own ?? (rules.expiration === false ? FOR_EVER_SECONDS : rules.expiration)
+  const staleFor = own === undefined ? undefined : secondsOf(directives.get('stale-while-revalidate'))
+  const whole = staleFor === undefined ? (rules.staleExpiration ?? FOR_EVER_SECONDS) : fresh + staleFor
+  const until = (seconds: number): number => (seconds >= FOR_EVER_SECONDS ? Infinity : at + seconds * 1_000)
+  return { freshUntil: until(fresh), staleUntil: until(Math.max(whole, fresh)) }
+}
+
+/** A page that is kept in part. */
+export interface PostponedPage {
+  /** What the Function has to be told. */
+  state: Buffer
+  /** What every visitor gets at once. */
+  shell: Buffer
+  contentType: string
+}
+
+/**
+ * Splits a page that is kept in part. `state-length` counts bytes, and in earlier versions of Next.js characters: of two places the one
+ * counts that the page's own type can begin at. undefined: it is none, or malformed.
+ */
+export function splitPostponed(headers: HeaderPairs, body: Buffer): PostponedPage | undefined {
+  const type = valueOf(headers, 'content-type') ?? ''
+  const length = Number(/;\s*state-length=(\d+)/i.exec(type)?.[1] ?? Number.NaN)
+  const contentType = /;\s*origin="([^"]*)"/i.exec(type)?.[1]
+  if (!(length <= body.length) || contentType === undefined) return undefined
+  const at = contentType.startsWith('text/html') && body[length] !== 0x3c ? byteOffset(body, length) : length
+  return { state: body.subarray(0, at), shell: body.subarray(at), contentType }
+}
+
+const byteOffset = (body: Buffer, characters: number): number =>
+  Buffer.byteLength(body.toString('utf8').slice(0, characters))

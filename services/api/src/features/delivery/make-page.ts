@@ -1,0 +1,214 @@
+import { randomUUID } from 'node:crypto'
+import { canonicalQuery, withQuery } from '@platform/build-output/query'
+import type { HeaderPairs } from '@platform/build-output/router'
+import { encodeText } from '@platform/build-output/normalize-path'
+import { FunctionFailure, type Lease } from '@platform/function-runtime/function-runtime'
+import type { NewPage } from '../isr/store-pages.ts'
+import { type IsrPages, pageKey } from '../isr/pages.ts'
+import { AnswerTooLong, type FunctionCall, readCall } from './call-function.ts'
+import { type FunctionCaller, sayFailure, unreadable } from './deliver-function.ts'
+import type { DeployedPrerender } from './deployed-prerender.ts'
+import type { DeployedFunction, DeployedSite } from './deployed-site.ts'
+import { cleanAnswerHeaders } from './headers.ts'
+import { isKept, keptHeaders, lifetimeOf, tagsOf } from './kept-answer.ts'
+import type { Visit } from './visit.ts'
+
+/** A longer page is passed on as it comes, and not kept. */
+const PAGE_BYTES_MAX = 16_777_216
+/** Names of headers that are the platform's to set, whatever a build wants its pages to differ by. */
+const ownNames = /^(?:host$|cookie$|authorization$|content-|x-)/
+
+/** What a page is of: nothing else of a visitor reaches the Function that makes it. */
+export interface SharedRequest {
+  /** Of its Function in the output. */
+  path: string
+  /** That the Function is called with. */
+  sharedPath: string
+  sharedQuery: string
+  /** What it may differ by, among the headers of the visitor. */
+  headers: Record<string, string | string[]>
+  hostname: string
+  host: string
+  protocol: string
+}
+
+/** An answer of a Prerender Function that is not anybody's own. */
+export interface MadePage {
+  status: number
+  headers: HeaderPairs
+  body: Buffer
+  /** It can be shown to others. */
+  isKept: boolean
+}
+
+export function sharedRequest(
+  visit: Visit,
+  { rules }: DeployedPrerender,
+  answer: Pick<SharedRequest, 'path' | 'sharedPath' | 'sharedQuery'>,
+): SharedRequest {
+  const headers: SharedRequest['headers'] = {}
+  for (const name of rules.allowHeader ?? []) {
+    const value = ownNames.test(name) ? undefined : visit.headers[name]
+    if (value !== undefined) headers[name] = value
+  }
+  const { path, sharedPath, sharedQuery } = answer
+  const { hostname, host, protocol } = visit
+  return { path, sharedPath, sharedQuery, headers, hostname, host, protocol }
+}
+
+export const keyOf = ({ path, sharedQuery, headers, hostname }: SharedRequest): string =>
+  pageKey([path, hostname, sharedQuery, Object.entries(headers).toSorted()])
+
+/** The same page in another form: as data, or a part of it. */
+function memberOf(shared: SharedRequest, path: string, { rules }: DeployedPrerender): SharedRequest {
+  if (path === shared.path) return shared
+  const headers = Object.fromEntries(
+    Object.entries(shared.headers).filter(([name]) => rules.allowHeader?.includes(name) === true),
+  )
+  return {
+    ...shared,
+    path,
+    sharedPath: `/${path.replace(/(?:^|\/)index$/, '')}`,
+    sharedQuery: canonicalQuery(shared.sharedQuery, rules.allowQuery),
+    headers,
+  }
+}
+
+/** What pages are made with. */
+export interface PageMaker {
+  caller: FunctionCaller
+  pages: IsrPages
+  now: () => Date
+}
+
+/** Why and for whom a page is made. */
+export interface Making {
+  begunAt: Date
+  /** `bypassToken`, from whoever asked for the page to be made anew. */
+  token?: string | undefined
+  /** Of the visit that waits for it. */
+  requestId?: string | undefined
+}
+
+function callFor(shared: SharedRequest, site: DeployedSite, invocationId: string, making: Making): FunctionCall {
+  const passesQuery = site.prerenders.get(shared.path)?.rules.passQuery === true
+  const path = encodeText(shared.sharedPath)
+  return {
+    method: 'GET',
+    path: passesQuery ? withQuery(path, shared.sharedQuery) : path,
+    headers: {
+      ...shared.headers,
+      host: shared.host,
+      'x-forwarded-host': shared.host,
+      'x-forwarded-proto': shared.protocol,
+      'x-matched-path': path,
+      // Without one of its own Next.js answers from ten seconds of memory; pages of one group share it and are of one moment.
+      'x-invocation-id': invocationId,
+      ...(!passesQuery && shared.sharedQuery !== '' && { 'x-now-route-matches': shared.sharedQuery }),
+      ...(making.token !== undefined && { 'x-prerender-revalidate': making.token }),
+      ...(making.requestId !== undefined && { 'x-request-id': making.requestId }),
+    },
+    body: null,
+  }
+}
+
+/** The pages of a group that are there to be made anew with one of them. */
+async function findMembers({ pages }: PageMaker, site: DeployedSite, shared: SharedRequest): Promise<SharedRequest[]> {
+  const members: SharedRequest[] = []
+  for (const path of site.prerenders.get(shared.path)?.group ?? []) {
+    const prerender = site.prerenders.get(path)
+    if (!prerender || path === shared.path) continue
+    const member = memberOf(shared, path, prerender)
+    if (await pages.find(site.id, keyOf(member), prerender.fallback)) members.push(member)
+  }
+  return members
+}
+
+/**
+ * Makes a page by asking its Function as nobody in particular, and with it those of its group; keeps what may be kept. Resolves with the
+ * page whether or not it is kept. Throws FunctionFailure, AnswerTooLong, and Unavailable.
+ */
+export async function makePage(
+  maker: PageMaker,
+  site: DeployedSite,
+  shared: SharedRequest,
+  making: Making,
+): Promise<MadePage> {
+  const { caller, pages, now } = maker
+  const invocationId = randomUUID()
+  const members = await findMembers(maker, site, shared)
+  const made: NewPage[] = []
+
+  async function make(one: SharedRequest, lease: Lease): Promise<MadePage> {
+    const call = callFor(one, site, invocationId, making)
+    const answer = await readCall(lease, call, caller.timings, site.id, PAGE_BYTES_MAX)
+    const { status, body } = answer
+    const headers = keptHeaders(cleanAnswerHeaders(answer.headers, one.hostname))
+    const prerender = site.prerenders.get(one.path)
+    const page = { status, headers, body, isKept: prerender !== undefined && isKept(status, answer.headers) }
+    if (!prerender || !page.isKept) return page
+    const { freshUntil, staleUntil } = lifetimeOf(prerender.rules, answer.headers, now().getTime())
+    made.push({
+      key: keyOf(one),
+      path: one.path,
+      status,
+      headers,
+      tags: tagsOf(answer.headers),
+      body,
+      freshUntil: freshUntil === Infinity ? undefined : new Date(freshUntil),
+      staleUntil: staleUntil === Infinity ? undefined : new Date(staleUntil),
+    })
+    return page
+  }
+
+  const page = await withSlot(caller, functionOf(site, shared.path), making.requestId, async (lease) => {
+    const first = await make(shared, lease)
+    // The same process has what it made a moment ago.
+    if (first.isKept) for (const member of members) if (isOf(site, shared, member)) await make(member, lease)
+    return first
+  })
+  if (page.isKept)
+    for (const member of members)
+      if (!isOf(site, shared, member))
+        await withSlot(caller, functionOf(site, member.path), undefined, (lease) => make(member, lease))
+  if (made.length > 0)
+    await pages.store(site.id, making.begunAt, made).catch((error: unknown) => {
+      // It is shown all the same, and made again for the next visitor.
+      caller.deps.logger.warn({ err: error, deploymentId: site.id, path: shared.path }, 'a page was not kept')
+    })
+  return page
+}
+
+function functionOf(site: DeployedSite, path: string): DeployedFunction {
+  const fn = site.functions.get(path)
+  if (!fn) throw new Error(`Deployment ${site.id} keeps pages of the Function ${path}, which it does not have`)
+  return fn
+}
+
+const isOf = (site: DeployedSite, a: SharedRequest, b: SharedRequest): boolean =>
+  functionOf(site, a.path).id === functionOf(site, b.path).id
+
+/** Calls a slot for a page. One that had gone is replaced once. Throws FunctionFailure, which the Function's log has by then. */
+async function withSlot<T>(
+  caller: FunctionCaller,
+  fn: DeployedFunction,
+  requestId: string | undefined,
+  work: (lease: Lease) => Promise<T>,
+): Promise<T> {
+  const { functions } = caller.deps
+  for (let tries = 1; ; tries++) {
+    const lease = await functions.acquire(fn.deploymentId, fn.id)
+    try {
+      return await work(lease)
+    } catch (error) {
+      if (error instanceof AnswerTooLong) throw error
+      const failure = error instanceof FunctionFailure ? error : await lease.failure()
+      if (failure === undefined && tries === 1) continue
+      const told = failure ?? unreadable(error)
+      sayFailure(functions, fn, lease, requestId, told)
+      throw told
+    } finally {
+      lease.release()
+    }
+  }
+}

@@ -1,0 +1,150 @@
+import type { HeaderPairs } from '@platform/build-output/router'
+import { type Db, isForeignKeyViolation } from '@platform/runtime/database'
+import { newId } from '@platform/runtime/new-id'
+import { and, asc, eq, inArray, sql } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { enlivenBlobs } from '../storage/enliven-blobs.ts'
+import { type NewBlob, receiveBlobs } from '../storage/receive-body.ts'
+import { isrPages, isrTotals } from './table.ts'
+
+/** What the pages of a deployment may take; the oldest make room. */
+const BYTES_MAX = 268_435_456
+const PAGES_MAX = 20_000
+/** Once there is no more room so much of it is made free, so that not every page has to make room. */
+const KEPT_SHARE = 0.95
+const EVICTED_AT_ONCE = 500
+/** A payload of Postgres has 8,000 bytes. */
+const NAMED_AT_ONCE = 100
+
+/** A page that was made. */
+export interface NewPage {
+  /** Of `pageKey`. */
+  key: string
+  /** Of its Function in the output. */
+  path: string
+  status: number
+  headers: HeaderPairs
+  tags: readonly string[]
+  body: Buffer
+  /** undefined: for ever. */
+  freshUntil: Date | undefined
+  staleUntil: Date | undefined
+}
+
+interface NewPages {
+  deploymentId: string
+  /** By the clock of the database. */
+  begunAt: Date
+  pages: readonly NewPage[]
+  /** Told the deployment and the keys. */
+  channel: string
+}
+
+type StoreDeps = Pick<Deps, 'db' | 'now' | 'blobs' | 'logger'>
+
+async function* once(content: Buffer): AsyncGenerator<Buffer> {
+  yield content
+}
+
+/** A page of no bytes has no blob by itself. */
+const emptyBlob = (): NewBlob => ({ id: newId(), length: 0, crc32: 0, content: Buffer.alloc(0) })
+
+async function receivePage(deps: StoreDeps, page: NewPage) {
+  const { length } = page.body
+  const received = await receiveBlobs(deps, once(page.body), { length, bytesMax: length }, () => {})
+  const [blob = emptyBlob(), ...more] = received.blobs
+  if (more.length > 0) throw new Error(`A page of ${length} bytes did not become one blob`)
+  return { page, blob, received }
+}
+
+/** Removes the oldest pages while there are too many. What their rows referred to is collected later. */
+async function makeRoom(tx: Db, deploymentId: string, totals: { pageBytes: number; pages: number }): Promise<void> {
+  while (totals.pageBytes > BYTES_MAX || totals.pages > PAGES_MAX) {
+    const oldest = await tx
+      .select({ key: isrPages.key, bytes: isrPages.bytes })
+      .from(isrPages)
+      .where(eq(isrPages.deploymentId, deploymentId))
+      .orderBy(asc(isrPages.begunAt))
+      .limit(EVICTED_AT_ONCE)
+    const gone: Buffer[] = []
+    for (const { key, bytes } of oldest) {
+      if (totals.pageBytes <= BYTES_MAX * KEPT_SHARE && totals.pages <= PAGES_MAX * KEPT_SHARE) break
+      gone.push(key)
+      totals.pageBytes -= bytes
+      totals.pages -= 1
+    }
+    if (gone.length === 0) return
+    await tx.delete(isrPages).where(and(eq(isrPages.deploymentId, deploymentId), inArray(isrPages.key, gone)))
+  }
+}
+
+/**
+ * Stores pages that were made together, and makes room for them. A page that was begun later than these stays as it is. Safe to repeat,
+ * and in several processes at once; a deployment that is gone takes none. Throws BadGateway (D22).
+ */
+export async function storePages(deps: StoreDeps, { deploymentId, begunAt, pages, channel }: NewPages): Promise<void> {
+  await using scope = new AsyncDisposableStack()
+  const received: Awaited<ReturnType<typeof receivePage>>[] = []
+  // In the order of keys, so that two of these never wait for each other in a circle.
+  for (const page of pages.toSorted((a, b) => (a.key < b.key ? -1 : 1))) {
+    const one = await receivePage(deps, page)
+    scope.use(one.received)
+    received.push(one)
+  }
+  const keys = received.map(({ page }) => Buffer.from(page.key, 'hex'))
+  try {
+    const kept = await deps.db.transaction(async (tx) => {
+      await tx.insert(isrTotals).values({ deploymentId }).onConflictDoNothing()
+      const locked = tx.select().from(isrTotals).where(eq(isrTotals.deploymentId, deploymentId))
+      const [totals = { pageBytes: 0, pages: 0 }] = await locked.for('no key update')
+      const ofKeys = and(eq(isrPages.deploymentId, deploymentId), inArray(isrPages.key, keys))
+      const gone = await tx
+        .delete(isrPages)
+        .where(and(ofKeys, sql`${isrPages.begunAt} <= ${begunAt.toISOString()}`))
+        .returning({ bytes: isrPages.bytes })
+      const later = new Set(
+        (await tx.select({ key: isrPages.key }).from(isrPages).where(ofKeys)).map(({ key }) => key.toString('hex')),
+      )
+      const stored = received.filter(({ page }) => !later.has(page.key))
+      const at = deps.now()
+      await enlivenBlobs(
+        tx,
+        at,
+        stored.map(({ blob }) => blob),
+      )
+      if (stored.length > 0)
+        await tx.insert(isrPages).values(
+          stored.map(({ page, blob }) => ({
+            deploymentId,
+            key: Buffer.from(page.key, 'hex'),
+            path: page.path,
+            status: page.status,
+            headers: page.headers,
+            tags: [...page.tags],
+            blobId: blob.id,
+            bytes: page.body.length,
+            begunAt,
+            freshUntil: page.freshUntil,
+            staleUntil: page.staleUntil,
+          })),
+        )
+      const sums = {
+        pageBytes:
+          totals.pageBytes +
+          stored.reduce((sum, { page }) => sum + page.body.length, 0) -
+          gone.reduce((sum, { bytes }) => sum + bytes, 0),
+        pages: totals.pages + stored.length - gone.length,
+      }
+      await makeRoom(tx, deploymentId, sums)
+      await tx.update(isrTotals).set(sums).where(eq(isrTotals.deploymentId, deploymentId))
+      for (let n = 0; n < stored.length; n += NAMED_AT_ONCE) {
+        const named = stored.slice(n, n + NAMED_AT_ONCE).map(({ page }) => page.key)
+        await tx.execute(sql`select pg_notify(${channel}, ${[deploymentId, ...named].join(' ')})`)
+      }
+      return stored
+    })
+    for (const { received: blobs } of kept) blobs.keep()
+  } catch (error) {
+    if (!isForeignKeyViolation(error)) throw error
+  }
+}

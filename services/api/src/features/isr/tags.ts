@@ -1,0 +1,74 @@
+import type { Db } from '@platform/runtime/database'
+import type { Notifications } from '@platform/runtime/notifications'
+import { sql } from 'drizzle-orm'
+import { isrTags } from './table.ts'
+
+/** Payload: `{deploymentId}` and, where it fits, the tags as a JSON list. */
+const CHANNEL = 'isr_tags'
+/** A payload of Postgres has 8,000 bytes. */
+const PAYLOAD_BYTES_MAX = 7_900
+
+/** Told of tags that were revalidated, by this process or another. tags undefined: any may have been. deploymentId undefined: of any deployment. */
+type OnRevalidated = (deploymentId: string | undefined, tags: readonly string[] | undefined) => void
+
+/** Tags of pages and data, by which an application makes them outdated (`revalidateTag` and its like). */
+export interface IsrTags {
+  /**
+   * Makes everything outdated that has one of the tags and was begun until now. expireSeconds: for how long it may still be shown
+   * while it is made anew; 0: not at all; undefined: for as long as that takes. Resolves once it is durable and this process knows.
+   */
+  revalidate(deploymentId: string, tags: readonly string[], expireSeconds: number | undefined): Promise<void>
+  /** Calls back from now on. Listeners are called before `revalidate` resolves. */
+  listen(onRevalidated: OnRevalidated): void
+  /** False while nothing is heard of what other processes revalidate. */
+  readonly isListening: boolean
+}
+
+export function openIsrTags({ db, notifications }: { db: Db; notifications: Notifications }): IsrTags {
+  const listeners = new Set<OnRevalidated>()
+  let isListening = false
+  const tell: OnRevalidated = (deploymentId, tags) => {
+    for (const listener of listeners) listener(deploymentId, tags)
+  }
+  notifications.listen(CHANNEL, {
+    onMessage(payload) {
+      const deploymentId = payload.slice(0, 36)
+      const tags = payload.length > 36 ? (JSON.parse(payload.slice(36)) as string[]) : undefined
+      tell(deploymentId, tags)
+    },
+    onListening() {
+      isListening = true
+      tell(undefined, undefined)
+    },
+    onLost() {
+      isListening = false
+    },
+  })
+
+  return {
+    async revalidate(deploymentId, given, expireSeconds) {
+      // In order, so that two of these never wait for each other in a circle.
+      const tags = [...new Set(given)].toSorted()
+      if (tags.length === 0) return
+      const list = JSON.stringify(tags)
+      const payload = Buffer.byteLength(list) + 36 <= PAYLOAD_BYTES_MAX ? deploymentId + list : deploymentId
+      const expiry =
+        expireSeconds === undefined ? sql`null` : sql`clock_timestamp() + ${`${expireSeconds} seconds`}::interval`
+      await db.transaction(async (tx) => {
+        await tx.execute(sql`
+          insert into ${isrTags} (deployment_id, tag, stale_at, expired_at)
+          select ${deploymentId}::uuid, t.tag, clock_timestamp(), ${expiry}
+          from json_array_elements_text(${list}::json) with ordinality as t(tag, n) order by t.n
+          on conflict (deployment_id, tag) do update set stale_at = excluded.stale_at, expired_at = excluded.expired_at`)
+        await tx.execute(sql`select pg_notify(${CHANNEL}, ${payload})`)
+      })
+      tell(deploymentId, tags)
+    },
+    listen(onRevalidated) {
+      listeners.add(onRevalidated)
+    },
+    get isListening() {
+      return isListening
+    },
+  }
+}
