@@ -320,7 +320,7 @@ export async function deliverPrerender(
     // A fallback stands for every page that its Function can make.
     const isPlaceholder = !found.page && answer.sharedQuery !== ''
     const isFresh = at < found.freshUntil && !isPlaceholder
-    const begunAt = found.page?.begunAt ?? prerender.fallback?.begunAt
+    const begunAt = found.page?.begunAt ?? prerender.fallback?.builtAt
     const page = ready.get(found) ?? (await readyPage(deliverer, found, prerender))
     const sent = sendPage(deliverer, visit, site, answer, page, isFresh ? 'hit' : 'stale', begunAt)
     if (!isFresh) void renew(deliverer, site, shared, key)

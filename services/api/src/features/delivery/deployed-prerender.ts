@@ -4,13 +4,13 @@ import type { HeaderPairs } from '@platform/build-output/router'
 import type { deploymentFallbacks } from '../artifacts/table.ts'
 import type { Fallback } from '../isr/pages.ts'
 import { DeployedFile } from './deployed-file.ts'
-import { lifetimeOf, tagsOf } from './kept-answer.ts'
+import { keptHeaders, lifetimeOf, tagsOf } from './kept-answer.ts'
 
 /** A Function whose answers are kept. */
 export interface DeployedPrerender {
   rules: PrerenderRules
   /** What its build left to be shown first. */
-  fallback: (Fallback & { file: DeployedFile; status: number; headers: HeaderPairs }) | undefined
+  fallback: (Fallback & { file: DeployedFile; status: number; headers: HeaderPairs; builtAt: number }) | undefined
   /** The Functions whose pages are made anew together with its own, itself among them. */
   group: readonly string[]
 }
@@ -31,13 +31,12 @@ export function describePrerenders(
       const fallback = row && {
         ...lifetimeOf(rules, [], builtAt.getTime()),
         tags: tagsOf(rules.initialHeaders),
-        begunAt: builtAt.getTime(),
+        builtAt: builtAt.getTime(),
         file: new DeployedFile({ ...row, contentType }, builtAt),
         status: rules.initialStatus ?? 200,
-        headers:
-          typed === undefined
-            ? ([...rules.initialHeaders, ['content-type', contentType]] satisfies HeaderPairs)
-            : rules.initialHeaders,
+        headers: keptHeaders(
+          typed === undefined ? [...rules.initialHeaders, ['content-type', contentType]] : rules.initialHeaders,
+        ),
       }
       const group = rules.group === undefined ? [path] : (groups.get(rules.group) ?? [path])
       return [path, { rules, fallback, group }]

@@ -35,8 +35,6 @@ export interface Lifetime {
 /** What a build left to be shown until a page was made. */
 export interface Fallback extends Lifetime {
   tags: readonly string[]
-  /** Milliseconds since 1970. */
-  begunAt: number
 }
 
 /** A page as it is kept. */
@@ -100,6 +98,7 @@ interface Row extends Record<string, unknown> {
   begun_at: Date
   fresh_until: Date | null
   stale_until: Date | null
+  tags: string[] | null
   is_stale: boolean
   expires_in_ms: number | null
 }
@@ -178,18 +177,18 @@ export function openIsrPages({ db, now, blobs: store, logger, notifications, tag
     },
   })
 
+  /** Whatever was revalidated in a deployment was so after its build. */
   async function read(deploymentId: string, key: string, fallback: Fallback | undefined): Promise<Row | undefined> {
     const fallbackTags = JSON.stringify(fallback?.tags ?? [])
-    const begunAt = fallback ? new Date(fallback.begunAt).toISOString() : null
     const [row] = await db.execute<Row>(sql`
-      select p.status, p.headers, p.blob_id, p.bytes, b.content, p.begun_at, p.fresh_until, p.stale_until, p.tags, t.is_stale, t.expires_in_ms
+      select p.status, p.headers, p.blob_id, p.bytes, b.content, p.begun_at, p.fresh_until, p.stale_until, to_json(p.tags) as tags, t.is_stale, t.expires_in_ms
       from (select) one
       left join ${isrPages} p on p.deployment_id = ${deploymentId} and p.key = decode(${key}, 'hex')
       left join ${blobs} b on b.id = p.blob_id
       left join lateral (
         select count(*) > 0 as is_stale, min(extract(epoch from r.expired_at - clock_timestamp()) * 1000)::float8 as expires_in_ms
         from ${isrTags} r
-        where r.deployment_id = ${deploymentId} and r.stale_at >= coalesce(p.begun_at, ${begunAt}::timestamptz)
+        where r.deployment_id = ${deploymentId} and r.stale_at >= coalesce(p.begun_at, '-infinity')
           and r.tag = any(coalesce(p.tags, array(select json_array_elements_text(${fallbackTags}::json))))
       ) t on true`)
     return row
@@ -231,7 +230,7 @@ export function openIsrPages({ db, now, blobs: store, logger, notifications, tag
       lifetime.staleUntil = Math.min(lifetime.staleUntil, at + (row.expires_in_ms ?? Infinity))
     }
     const found: Found = { ...lifetime, page }
-    const tagged = page ? ((row['tags'] as string[] | null) ?? []) : (fallback?.tags ?? [])
+    const tagged = row.tags ?? fallback?.tags ?? []
     if (!lookUp.isOutdated) keep(deploymentId, deploymentId + key, { found, tags: tagged, askedAt })
     return found
   }
