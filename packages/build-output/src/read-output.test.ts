@@ -452,7 +452,7 @@ describe('code', () => {
     expect(output.manifest.functions).toEqual({ a: { function: 'a' }, b: { function: 'a' }, c: { function: 'c' } })
   })
 
-  test('an edge Function, a nested one, and prerendered pages, of which the log warns', async () => {
+  test('an edge Function, and a nested one', async () => {
     const output = await readOutput(
       treeOf({
         [CONFIG]: config({}),
@@ -461,7 +461,6 @@ describe('code', () => {
         ...fn('edge.func/x'),
         '.vercel/output/functions/edge.func/x.func/index.js': '',
         '.vercel/output/functions/edge.func/y.func/index.js': '',
-        '.vercel/output/functions/edge.prerender-config.json': '{"expiration":10}',
       }),
       '',
     )
@@ -469,7 +468,6 @@ describe('code', () => {
       ['edge', 'edge', ['index.mjs', 'y.func/index.js']],
       ['edge.func/x', 'handler', ['index.js']],
     ])
-    expect(output.warnings.join(' ')).toMatch(/made anew for each request.*: 1\./)
   })
 
   test('a worker stands in front of the files that _routes.json leaves it', async () => {

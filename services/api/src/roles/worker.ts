@@ -17,6 +17,7 @@ import { discardActivities } from '../features/activity/record.ts'
 import { openRetirement } from '../features/deployments/retirement.ts'
 import { discardGoneEdges } from '../features/edges/discard-gone-edges.ts'
 import { keepImageCaches } from '../features/images/keep-image-caches.ts'
+import { discardPages } from '../features/isr/discard-pages.ts'
 import { discardLostSlots } from '../features/functions/record-usage.ts'
 import { discardExpiredPins } from '../features/sticky-sessions/discard-pins.ts'
 import { discardIdempotentRequests } from '../http/idempotency.ts'
@@ -56,6 +57,7 @@ const openJobs = (): Jobs<Deps> => ({
   'remove the files of retired deployments': removeFiles,
   'collect the files of no deployment': openArtifactCollector(),
   'keep image caches within their quotas': keepImageCaches,
+  'discard the pages of retired deployments': discardPages,
   'compress the files of deployments': compressNewArtifacts,
   'merge the pieces of scattered objects': mergeBlobs,
   'collect the bytes of what is gone': collectGarbage,

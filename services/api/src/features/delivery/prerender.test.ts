@@ -434,16 +434,3 @@ describe('a page that is kept in part', () => {
     await expect(site.get('/page?fail')).rejects.toThrow(/aborted|hang up|terminated/)
   })
 })
-
-test('pages are removed with what is retired', async () => {
-  const site = await deployPages({ page: { fallback: 'built' } })
-  await site.get('/page')
-  const { id } = site
-  const counted = async () =>
-    (
-      await platform.api.db.execute<{ n: number }>(
-        sql`select count(*)::int as n from deployment_fallbacks where deployment_id = ${id}`,
-      )
-    )[0]?.n
-  expect(await counted()).toBe(1)
-})

@@ -8,8 +8,7 @@ import { type NewBlob, receiveBlobs } from '../storage/receive-body.ts'
 import { isrPages, isrTotals } from './table.ts'
 
 /** What the pages of a deployment may take; the oldest make room. */
-const BYTES_MAX = 268_435_456
-const PAGES_MAX = 20_000
+const LIMITS = { bytesMax: 268_435_456, pagesMax: 20_000 }
 /** Once there is no more room so much of it is made free, so that not every page has to make room. */
 const KEPT_SHARE = 0.95
 const EVICTED_AT_ONCE = 500
@@ -58,8 +57,13 @@ async function receivePage(deps: StoreDeps, page: NewPage) {
 }
 
 /** Removes the oldest pages while there are too many. What their rows referred to is collected later. */
-async function makeRoom(tx: Db, deploymentId: string, totals: { pageBytes: number; pages: number }): Promise<void> {
-  while (totals.pageBytes > BYTES_MAX || totals.pages > PAGES_MAX) {
+async function makeRoom(
+  tx: Db,
+  deploymentId: string,
+  totals: { pageBytes: number; pages: number },
+  { bytesMax, pagesMax }: typeof LIMITS,
+): Promise<void> {
+  while (totals.pageBytes > bytesMax || totals.pages > pagesMax) {
     const oldest = await tx
       .select({ key: isrPages.key, bytes: isrPages.bytes })
       .from(isrPages)
@@ -68,7 +72,7 @@ async function makeRoom(tx: Db, deploymentId: string, totals: { pageBytes: numbe
       .limit(EVICTED_AT_ONCE)
     const gone: Buffer[] = []
     for (const { key, bytes } of oldest) {
-      if (totals.pageBytes <= BYTES_MAX * KEPT_SHARE && totals.pages <= PAGES_MAX * KEPT_SHARE) break
+      if (totals.pageBytes <= bytesMax * KEPT_SHARE && totals.pages <= pagesMax * KEPT_SHARE) break
       gone.push(key)
       totals.pageBytes -= bytes
       totals.pages -= 1
@@ -82,7 +86,11 @@ async function makeRoom(tx: Db, deploymentId: string, totals: { pageBytes: numbe
  * Stores pages that were made together, and makes room for them. A page that was begun later than these stays as it is. Safe to repeat,
  * and in several processes at once; a deployment that is gone takes none. Throws BadGateway (D22).
  */
-export async function storePages(deps: StoreDeps, { deploymentId, begunAt, pages, channel }: NewPages): Promise<void> {
+export async function storePages(
+  deps: StoreDeps,
+  { deploymentId, begunAt, pages, channel }: NewPages,
+  limits = LIMITS,
+): Promise<void> {
   await using scope = new AsyncDisposableStack()
   const received: Awaited<ReturnType<typeof receivePage>>[] = []
   // In the order of keys, so that two of these never wait for each other in a circle.
@@ -135,7 +143,7 @@ export async function storePages(deps: StoreDeps, { deploymentId, begunAt, pages
           gone.reduce((sum, { bytes }) => sum + bytes, 0),
         pages: totals.pages + stored.length - gone.length,
       }
-      await makeRoom(tx, deploymentId, sums)
+      await makeRoom(tx, deploymentId, sums, limits)
       await tx.update(isrTotals).set(sums).where(eq(isrTotals.deploymentId, deploymentId))
       for (let n = 0; n < stored.length; n += NAMED_AT_ONCE) {
         const named = stored.slice(n, n + NAMED_AT_ONCE).map(({ page }) => page.key)

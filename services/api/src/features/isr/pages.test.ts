@@ -1,0 +1,115 @@
+import { newId } from '@platform/runtime/new-id'
+import { startPlatform, type TestPlatform } from '@platform/testing/platform'
+import { eq, sql } from 'drizzle-orm'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { deploy } from '../../../test/deploy.ts'
+import { newOwner, type Owner } from '../../../test/scenario.ts'
+import { retireDeployment } from '../deployments/retirement.ts'
+import { collectGarbage } from '../storage/maintenance/collect-garbage.ts'
+import { blobs } from '../storage/table.ts'
+import { discardPages } from './discard-pages.ts'
+import { pageKey } from './pages.ts'
+import { type NewPage, storePages } from './store-pages.ts'
+import { isrPages, isrTotals } from './table.ts'
+
+let platform: TestPlatform
+let ana: Owner
+beforeAll(async () => {
+  platform = await startPlatform()
+  ana = await newOwner(platform)
+})
+afterAll(() => platform.close())
+
+const page = (name: string, bytes = 10): NewPage => ({
+  key: pageKey([name]),
+  path: name,
+  status: 200,
+  headers: [['content-type', 'text/plain']],
+  tags: ['tag'],
+  body: Buffer.alloc(bytes, name),
+  freshUntil: undefined,
+  staleUntil: undefined,
+})
+const store = (deploymentId: string, begunAt: Date, pages: NewPage[], limits?: Parameters<typeof storePages>[2]) =>
+  storePages(platform.api, { deploymentId, begunAt, pages, channel: 'isr_pages' }, limits)
+const pathsOf = async (id: string) =>
+  (await platform.api.db.select().from(isrPages).where(eq(isrPages.deploymentId, id)))
+    .map(({ path }) => path)
+    .toSorted()
+const totalsOf = async (id: string) =>
+  (await platform.api.db.select().from(isrTotals).where(eq(isrTotals.deploymentId, id)))[0]
+const at = (ms: number) => new Date(1_800_000_000_000 + ms)
+
+test('a page that was begun later stays, whichever is stored last', async () => {
+  const { id } = await deploy(platform, ana, { files: { 'index.html': '' } })
+  await store(id, at(2), [{ ...page('a'), body: Buffer.from('later') }])
+  await store(id, at(1), [{ ...page('a'), body: Buffer.from('earlier, and longer') }, page('b')])
+  const found = await platform.api.isrPages.find(id, pageKey(['a']), undefined)
+  expect(found?.page?.body?.toString()).toBe('later')
+  expect(await totalsOf(id)).toMatchObject({ pages: 2, pageBytes: 15 })
+})
+
+test('the oldest pages make room for more', async () => {
+  const { id } = await deploy(platform, ana, { files: { 'index.html': '' } })
+  const limits = { bytesMax: 1_000, pagesMax: 5 }
+  for (const [n, name] of ['a', 'b', 'c', 'd', 'e', 'f'].entries()) await store(id, at(n), [page(name)], limits)
+  expect(await pathsOf(id)).toEqual(['c', 'd', 'e', 'f'])
+  await store(id, at(10), [page('g', 980)], limits)
+  expect(await pathsOf(id)).toEqual([])
+  await store(id, at(11), [page('h', 900)], limits)
+  expect(await pathsOf(id)).toEqual(['h'])
+  expect(await totalsOf(id)).toMatchObject({ pages: 1, pageBytes: 900 })
+})
+
+test('two that store the same pages at the same time store them once', async () => {
+  const { id } = await deploy(platform, ana, { files: { 'index.html': '' } })
+  const names = ['a', 'b', 'c', 'd']
+  await Promise.all(
+    Array.from({ length: 8 }, (_, n) =>
+      store(
+        id,
+        at(n),
+        (n % 2 ? names : names.toReversed()).map((name) => page(name)),
+      ),
+    ),
+  )
+  expect(await pathsOf(id)).toEqual(names)
+  expect(await totalsOf(id)).toMatchObject({ pages: 4, pageBytes: 40 })
+})
+
+test('a deployment that is gone takes none', async () => {
+  await expect(store(newId(), at(0), [page('a')])).resolves.toBeUndefined()
+})
+
+test('pages go with their deployment, and their bytes with them', async () => {
+  const { id } = await deploy(platform, ana, { files: { 'index.html': '' } })
+  await deploy(platform, ana, { files: { 'index.html': 'another' } })
+  await store(id, at(0), [page('a', 100_000)])
+  const [row] = await platform.api.db
+    .select({ blobId: isrPages.blobId })
+    .from(isrPages)
+    .where(eq(isrPages.deploymentId, id))
+  const blobId = row?.blobId ?? ''
+  const stateOf = async () => (await platform.api.db.select().from(blobs).where(eq(blobs.id, blobId)))[0]?.state
+  await retireDeployment(platform.api, id)
+  await discardPages(platform.api)
+  expect(await pathsOf(id)).toEqual([])
+  await collectGarbage(platform.api)
+  expect(await stateOf()).toBe('dead')
+})
+
+test('one claims a page until it has ended, and nobody for a while after a failure', async () => {
+  const { id } = await deploy(platform, ana, { files: { 'index.html': '' } })
+  const key = pageKey(['a'])
+  const claims = await Promise.all(Array.from({ length: 5 }, () => platform.api.isrPages.claim(id, key)))
+  expect(claims.filter(Boolean)).toHaveLength(1)
+  await claims.find(Boolean)?.end('made')
+  const second = await platform.api.isrPages.claim(id, key)
+  await second?.end('failed')
+  expect(await platform.api.isrPages.claim(id, key)).toBeUndefined()
+  await platform.api.db.execute(
+    sql`update isr_claims set until = clock_timestamp() - interval '1 second' where deployment_id = ${id}`,
+  )
+  await discardPages(platform.api)
+  expect(await platform.api.db.execute(sql`select from isr_claims where deployment_id = ${id}`)).toHaveLength(0)
+})
