@@ -25,7 +25,11 @@ export interface FunctionSite extends DeployedFunctions {
   sockets: Record<string, string>
 }
 
-async function zipOf(functions: Record<string, string>): Promise<Uint8Array<ArrayBuffer>> {
+/** more: further files of the output, by path. */
+async function zipOf(
+  functions: Record<string, string>,
+  more: Record<string, string>,
+): Promise<Uint8Array<ArrayBuffer>> {
   const zip = new ZipFile()
   const add = (name: string, content: string) => zip.addBuffer(Buffer.from(content), `.vercel/output/${name}`)
   add('config.json', JSON.stringify({ version: 3 }))
@@ -34,6 +38,7 @@ async function zipOf(functions: Record<string, string>): Promise<Uint8Array<Arra
     add(`functions/${path}.func/.vc-config.json`, JSON.stringify(config))
     add(`functions/${path}.func/index.mjs`, code)
   }
+  for (const [path, content] of Object.entries(more)) add(path, content)
   zip.end()
   return new Uint8Array(await buffer(zip.outputStream))
 }
@@ -48,13 +53,14 @@ async function askDatabase<T>(lab: Lab, ask: (sql: postgres.Sql) => Promise<T>):
 }
 
 /**
- * Deploys Functions as a person does, in an organization of their own. quotas: those that are not its plan's. Throws with the reason where
- * the deployment fails.
+ * Deploys Functions as a person does, in an organization of their own. quotas: those that are not its plan's. more: further files of the
+ * output, by path. Throws with the reason where the deployment fails.
  */
 export async function activateFunctions(
   lab: Lab,
   functions: Record<string, string>,
   quotas: Record<string, number> = {},
+  more: Record<string, string> = {},
 ): Promise<DeployedFunctions> {
   const platform = await lab.platform()
   const name = `Functions ${randomBytes(4).toString('hex')}`
@@ -71,7 +77,7 @@ export async function activateFunctions(
   const path = `/deployments/${id}`
   const { uploadId } = await platform.call<{ uploadId: string }>('POST', `${path}/upload/start`, {})
   const { url } = await platform.call<{ url: string }>('POST', `${path}/upload/part`, { uploadId, partNumber: 1 })
-  const { headers } = await fetch(url, { method: 'PUT', body: await zipOf(functions) })
+  const { headers } = await fetch(url, { method: 'PUT', body: await zipOf(functions, more) })
   await platform.call('POST', `${path}/upload/complete`, {
     uploadId,
     parts: [{ partNumber: 1, etag: headers.get('etag') }],

@@ -13,6 +13,7 @@ import { aiHolds } from './suites/ai-holds.ts'
 import { aiUsage } from './suites/ai-usage.ts'
 import { exchange } from './suites/exchange.ts'
 import { imageHit, imageMemory, imageMiss } from './suites/images.ts'
+import { isrHit, isrMiss, isrRenewal } from './suites/isr.ts'
 import { list } from './suites/list.ts'
 import { objectLists } from './suites/object-lists.ts'
 import { getSmall, putSmall } from './suites/objects.ts'
@@ -72,6 +73,9 @@ const suites: readonly Suite[] = [
   pinned,
   pinnedElsewhere,
   deployments,
+  isrHit,
+  isrMiss,
+  isrRenewal,
   neighbourLoops,
   neighbourChildren,
   neighbourMemory,

@@ -56,6 +56,26 @@ interface ReadyPage {
   body: Buffer | undefined
   blob: Pick<KeptPage, 'blobId' | 'bytes'> | undefined
   postponed: PostponedPage | undefined
+  /** Its headers with those that routes added, for the last visitor: most get the same. */
+  merged?: { added: HeaderPairs; important: readonly string[]; hostname: string; headers: HeaderPairs }
+}
+
+const isSame = (a: HeaderPairs, b: HeaderPairs): boolean =>
+  a.length === b.length && a.every(([name, value], n) => name === b[n]?.[0] && value === b[n]?.[1])
+
+function mergedHeaders(page: ReadyPage, answer: PrerenderAnswer, hostname: string): HeaderPairs {
+  const { merged } = page
+  if (
+    merged?.hostname === hostname &&
+    isSame(merged.added, answer.headers) &&
+    merged.important.join() === answer.important.join()
+  )
+    return merged.headers
+  const headers = mergeAnswerHeaders(answer, page.headers, hostname)
+  if (!headers.some(([name]) => name === 'cache-control'))
+    headers.push(['cache-control', page.postponed ? OWN_CONTROL : SHARED_CONTROL])
+  page.merged = { added: answer.headers, important: answer.important, hostname, headers }
+  return headers
 }
 
 const ready = new WeakMap<Found, ReadyPage>()
@@ -128,9 +148,7 @@ async function sendPage(
 ): Promise<void> {
   visit.cacheStatus = cacheStatus
   const status = statusFor(page.status, answer)
-  const headers = mergeAnswerHeaders(answer, page.headers, visit.hostname)
-  if (!headers.some(([name]) => name === 'cache-control'))
-    headers.push(['cache-control', page.postponed ? OWN_CONTROL : SHARED_CONTROL])
+  const headers = [...mergedHeaders(page, answer, visit.hostname)]
   if (begunAt !== undefined) {
     const age = Math.max(0, Math.floor((deliverer.now().getTime() - begunAt) / 1_000))
     headers.push(['age', String(age)])

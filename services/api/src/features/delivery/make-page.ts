@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { canonicalQuery, withQuery } from '@platform/build-output/query'
 import type { HeaderPairs } from '@platform/build-output/router'
 import { encodeText } from '@platform/build-output/normalize-path'
+import { LRUCache } from 'lru-cache'
 import { FunctionFailure, type Lease } from '@platform/function-runtime/function-runtime'
 import type { NewPage } from '../isr/store-pages.ts'
 import { type IsrPages, pageKey } from '../isr/pages.ts'
@@ -56,8 +57,16 @@ export function sharedRequest(
   return { path, sharedPath, sharedQuery, headers, hostname, host, protocol }
 }
 
-export const keyOf = ({ path, sharedQuery, headers, hostname }: SharedRequest): string =>
-  pageKey([path, hostname, sharedQuery, Object.entries(headers).toSorted()])
+/** Keys of pages that are asked for often. */
+const keys = new LRUCache<string, string>({ max: 20_000 })
+
+export function keyOf({ path, sharedQuery, headers, hostname }: SharedRequest): string {
+  const differs = Object.keys(headers).length > 0 ? JSON.stringify(Object.entries(headers).toSorted()) : ''
+  const name = `${path}\n${hostname}\n${sharedQuery}\n${differs}`
+  let key = keys.get(name)
+  if (key === undefined) keys.set(name, (key = pageKey([path, hostname, sharedQuery, differs])))
+  return key
+}
 
 /** The same page in another form: as data, or a part of it. */
 function memberOf(shared: SharedRequest, path: string, { rules }: DeployedPrerender): SharedRequest {
@@ -149,6 +158,7 @@ export async function makePage(
     if (!prerender || !page.isKept) return page
     const { freshUntil, staleUntil } = lifetimeOf(prerender.rules, answer.headers, now().getTime())
     made.push({
+      begunAt: making.begunAt,
       key: keyOf(one),
       path: one.path,
       status,
@@ -172,7 +182,7 @@ export async function makePage(
       if (!isOf(site, shared, member))
         await withSlot(caller, functionOf(site, member.path), undefined, (lease) => make(member, lease))
   if (made.length > 0)
-    await pages.store(site.id, making.begunAt, made).catch((error: unknown) => {
+    await pages.store(site.id, made).catch((error: unknown) => {
       // It is shown all the same, and made again for the next visitor.
       caller.deps.logger.warn({ err: error, deploymentId: site.id, path: shared.path }, 'a page was not kept')
     })

@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 
-const page = (name: string, bytes = 10): NewPage => ({
+const page = (name: string, bytes = 10): Omit<NewPage, 'begunAt'> => ({
   key: pageKey([name]),
   path: name,
   status: 200,
@@ -30,8 +30,17 @@ const page = (name: string, bytes = 10): NewPage => ({
   freshUntil: undefined,
   staleUntil: undefined,
 })
-const store = (deploymentId: string, begunAt: Date, pages: NewPage[], limits?: Parameters<typeof storePages>[2]) =>
-  storePages(platform.api, { deploymentId, begunAt, pages, channel: 'isr_pages' }, limits)
+const store = (
+  id: string,
+  begunAt: Date,
+  pages: Omit<NewPage, 'begunAt'>[],
+  limits?: Parameters<typeof storePages>[2],
+) =>
+  storePages(
+    platform.api,
+    { deploymentId: id, pages: pages.map((each) => ({ ...each, begunAt })), channel: 'isr_pages' },
+    limits,
+  )
 const pathsOf = async (id: string) =>
   (await platform.api.db.select().from(isrPages).where(eq(isrPages.deploymentId, id)))
     .map(({ path }) => path)

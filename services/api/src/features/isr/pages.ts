@@ -8,6 +8,7 @@ import { LRUCache } from 'lru-cache'
 import type { Blobs } from '../storage/blobs.ts'
 import { blobs } from '../storage/table.ts'
 import { type NewPage, storePages } from './store-pages.ts'
+import { openStoreQueue, type StoreQueue } from './store-queue.ts'
 import { isrClaims, isrPages, isrTags } from './table.ts'
 import type { IsrTags } from './tags.ts'
 
@@ -68,8 +69,8 @@ export interface IsrPages {
   peek(deploymentId: string, key: string): Found | undefined
   /** fallback: what is shown where there is no page. Throws what the database threw where nothing is known. */
   find(deploymentId: string, key: string, fallback: Fallback | undefined): Promise<Found | undefined>
-  /** Stores pages that were made together. One that was begun later stays. Throws BadGateway (D22). */
-  store(deploymentId: string, begunAt: Date, pages: readonly NewPage[]): Promise<void>
+  /** Stores pages, those of one call all or none. One that was begun later stays. Throws BadGateway (D22). */
+  store(deploymentId: string, pages: readonly NewPage[]): Promise<void>
   /** The time, by the clock that tells whether a page was begun before its tags were revalidated. */
   begin(): Promise<Date>
   /** Lets one caller among all edges make a page anew; undefined: another does, or failed a moment ago. */
@@ -130,6 +131,7 @@ export function openIsrPages({ db, now, blobs: store, logger, notifications, tag
     },
   })
   const lookUps = new Map<string, LookUp>()
+  const storing = new Map<string, StoreQueue>()
   let isListening = false
   const isHearing = (): boolean => isListening && tags.isListening
 
@@ -255,6 +257,11 @@ export function openIsrPages({ db, now, blobs: store, logger, notifications, tag
     return isHearing() || performance.now() - entry.askedAt < ASK_AGAIN_MS ? entry.found : undefined
   }
 
+  async function storeAll(deploymentId: string, pages: readonly NewPage[]): Promise<void> {
+    await storePages({ db, now, blobs: store, logger }, { deploymentId, pages, channel: CHANNEL })
+    for (const { key } of pages) forget(deploymentId + key)
+  }
+
   return {
     peek,
     async find(deploymentId, key, fallback) {
@@ -270,9 +277,14 @@ export function openIsrPages({ db, now, blobs: store, logger, notifications, tag
         return entry.found
       }
     },
-    async store(deploymentId, begunAt, pages) {
-      await storePages({ db, now, blobs: store, logger }, { deploymentId, begunAt, pages, channel: CHANNEL })
-      for (const { key } of pages) forget(deploymentId + key)
+    async store(deploymentId, pages) {
+      let queue = storing.get(deploymentId)
+      if (!queue) storing.set(deploymentId, (queue = openStoreQueue((all) => storeAll(deploymentId, all))))
+      try {
+        await queue.add(pages)
+      } finally {
+        if (queue.isIdle()) storing.delete(deploymentId)
+      }
     },
     async begin() {
       const [row] = await db.execute<{ at: Date }>(sql`select clock_timestamp() as at`)

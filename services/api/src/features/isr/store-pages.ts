@@ -17,6 +17,8 @@ const NAMED_AT_ONCE = 100
 
 /** A page that was made. */
 export interface NewPage {
+  /** When that began, by the clock of the database. */
+  begunAt: Date
   /** Of `pageKey`. */
   key: string
   /** Of its Function in the output. */
@@ -32,8 +34,7 @@ export interface NewPage {
 
 interface NewPages {
   deploymentId: string
-  /** By the clock of the database. */
-  begunAt: Date
+  /** Each key once. */
   pages: readonly NewPage[]
   /** Told the deployment and the keys. */
   channel: string
@@ -83,12 +84,12 @@ async function makeRoom(
 }
 
 /**
- * Stores pages that were made together, and makes room for them. A page that was begun later than these stays as it is. Safe to repeat,
+ * Stores pages, and makes room for them. A page that was begun later than one of these stays as it is. Safe to repeat,
  * and in several processes at once; a deployment that is gone takes none. Throws BadGateway (D22).
  */
 export async function storePages(
   deps: StoreDeps,
-  { deploymentId, begunAt, pages, channel }: NewPages,
+  { deploymentId, pages, channel }: NewPages,
   limits = LIMITS,
 ): Promise<void> {
   await using scope = new AsyncDisposableStack()
@@ -99,20 +100,26 @@ export async function storePages(
     scope.use(one.received)
     received.push(one)
   }
-  const keys = received.map(({ page }) => Buffer.from(page.key, 'hex'))
   try {
     const kept = await deps.db.transaction(async (tx) => {
-      await tx.insert(isrTotals).values({ deploymentId }).onConflictDoNothing()
-      const locked = tx.select().from(isrTotals).where(eq(isrTotals.deploymentId, deploymentId))
-      const [totals = { pageBytes: 0, pages: 0 }] = await locked.for('no key update')
-      const ofKeys = and(eq(isrPages.deploymentId, deploymentId), inArray(isrPages.key, keys))
-      const gone = await tx
-        .delete(isrPages)
-        .where(and(ofKeys, sql`${isrPages.begunAt} <= ${begunAt.toISOString()}`))
-        .returning({ bytes: isrPages.bytes })
-      const later = new Set(
-        (await tx.select({ key: isrPages.key }).from(isrPages).where(ofKeys)).map(({ key }) => key.toString('hex')),
-      )
+      // Locks the row, so that pages and what they take are counted by one at a time.
+      const [totals = { pageBytes: 0, pages: 0 }] = await tx
+        .insert(isrTotals)
+        .values({ deploymentId })
+        .onConflictDoUpdate({ target: isrTotals.deploymentId, set: { pages: isrTotals.pages } })
+        .returning()
+      const rows = JSON.stringify(received.map(({ page: { key, begunAt } }) => ({ key, begun_at: begunAt })))
+      const before = await tx.execute<{ key: string; bytes: string; is_gone: boolean }>(sql`
+        with asked as (
+          select decode(r.key, 'hex') as key, r.begun_at from json_to_recordset(${rows}::json) as r(key text, begun_at timestamptz)
+        ), gone as (
+          delete from ${isrPages} p using asked
+          where p.deployment_id = ${deploymentId} and p.key = asked.key and p.begun_at <= asked.begun_at returning p.key, p.bytes
+        )
+        select encode(p.key, 'hex') as key, p.bytes, p.key in (select key from gone) as is_gone
+        from ${isrPages} p join asked on asked.key = p.key where p.deployment_id = ${deploymentId}`)
+      const gone = before.filter((row) => row.is_gone)
+      const later = new Set(before.flatMap((row) => (row.is_gone ? [] : [row.key])))
       const stored = received.filter(({ page }) => !later.has(page.key))
       const at = deps.now()
       await enlivenBlobs(
@@ -131,7 +138,7 @@ export async function storePages(
             tags: [...page.tags],
             blobId: blob.id,
             bytes: page.body.length,
-            begunAt,
+            begunAt: page.begunAt,
             freshUntil: page.freshUntil,
             staleUntil: page.staleUntil,
           })),
@@ -140,7 +147,7 @@ export async function storePages(
         pageBytes:
           totals.pageBytes +
           stored.reduce((sum, { page }) => sum + page.body.length, 0) -
-          gone.reduce((sum, { bytes }) => sum + bytes, 0),
+          gone.reduce((sum, { bytes }) => sum + Number(bytes), 0),
         pages: totals.pages + stored.length - gone.length,
       }
       await makeRoom(tx, deploymentId, sums, limits)
