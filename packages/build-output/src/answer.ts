@@ -34,6 +34,9 @@ interface Forwarded {
   status: number | undefined
 }
 
+/** What answers in place of a Function that failed: the site's own page for that status, where it has one. */
+type Fail = (status: number) => Answer
+
 /** What answers a request. */
 export type Answer = Common &
   (
@@ -58,6 +61,7 @@ export type Answer = Common &
         path: string
         /** Path and query that the Function is called with. */
         url: string
+        fail?: Fail
       })
     | (Forwarded & {
         /** A page that may be kept; whoever does not keep it takes it as a `function`. */
@@ -72,8 +76,7 @@ export type Answer = Common &
         sharedQuery: string
         /** The visitor is one of those who get no kept page. */
         isBypassed: boolean
-        /** What answers in its place when it failed: the site's own page for that status, where it has one. */
-        fail(status: number): Answer
+        fail: Fail
       })
     | {
         kind: 'middleware'

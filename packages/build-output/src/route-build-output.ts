@@ -254,11 +254,12 @@ export function routeBuildOutput({ routes, functions, prerenders = {}, wildcard 
       if (matchedPath !== undefined) state.setRequestHeader('x-matched-path', matchedPath)
       const { path } = found
       const url = withQuery(state.visiblePath, state.query)
-      const common = { ...state.common(), ...forwarded(state), path, url }
-      const prerender = kept.get(path)
-      if (!prerender) return { ...common, kind: 'function' }
       const fail = (status: number) => withinLimits(() => endWith(status, state.clone(), hasFile))
-      return { ...common, kind: 'prerender', ...prerender(state, matchedPath), fail }
+      const common = { ...state.common(), ...forwarded(state), path, url, fail }
+      const prerender = kept.get(path)
+      return prerender
+        ? { ...common, kind: 'prerender', ...prerender(state, matchedPath) }
+        : { ...common, kind: 'function' }
     }
     const { status = 200 } = state
     if (status === 404)

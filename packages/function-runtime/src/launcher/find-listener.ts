@@ -83,7 +83,8 @@ function caught(handler: Callable): RequestListener {
         return
       }
       for (const name of response.getHeaderNames()) response.removeHeader(name)
-      response.writeHead(500, { 'content-type': 'text/plain' }).end('Internal Server Error')
+      // The edge may have the site's own page for it.
+      response.writeHead(500, { 'content-type': 'text/plain', 'x-platform-failure': 'threw' }).end('Internal Server Error')
     }
     try {
       const result = handler(request, response)

@@ -1,5 +1,6 @@
 import { Unavailable } from '@platform/errors/api-error'
 import type { Answer, HeaderPairs } from '@platform/build-output/router'
+import { FAILURE_HEADER } from './edge-messages.ts'
 import { FunctionFailure, type Lease } from '@platform/function-runtime/function-runtime'
 import { bareEtag, namesEtag } from '@platform/service/entity-tag'
 import type { Deps } from '../../deps.ts'
@@ -28,7 +29,12 @@ export interface FunctionCaller {
   pinned: PinnedSlots
   timings: FunctionTimings
   cache: ResponseCache
+  /** Answers with what takes the place of a Function that failed. */
+  deliverInstead(visit: Visit, site: DeployedSite, answer: Answer): Promise<void>
 }
+
+/** What a slot says of a handler that threw. */
+const THREW = 'threw'
 
 type RequestHeaders = Record<string, string | string[]>
 
@@ -176,6 +182,11 @@ function passOn(
       isClientDue: () =>
         call.body?.readableLength === 0 && !visit.incoming.complete && visit.incoming.readableLength === 0,
       onHead(received, headers) {
+        const instead = insteadOf(visit, answer, received, headers)
+        if (instead) {
+          control.abort(new Replaced(instead))
+          return
+        }
         const status = statusFor(received, answer)
         const sent = mergeAnswerHeaders(answer, headers, visit.hostname)
         const freshness = key === undefined ? undefined : freshnessOf(status, headers, sent)
@@ -221,6 +232,24 @@ function passOn(
 
 export class ClientLeft extends Error {}
 
+/** A Function's answer that the site has a page of its own for. */
+class Replaced extends Error {
+  readonly answer: Answer
+  constructor(answer: Answer) {
+    super('The site has a page of its own for this answer')
+    this.answer = answer
+  }
+}
+
+/** The site's own page for a Function that threw; undefined: it has none, or that page's Function threw itself. */
+function insteadOf(visit: Visit, answer: FunctionAnswer, status: number, headers: HeaderPairs): Answer | undefined {
+  if (status !== 500 || visit.hasFailed || !answer.fail) return undefined
+  if (!headers.some(([name, value]) => name === FAILURE_HEADER && value === THREW)) return undefined
+  visit.hasFailed = true
+  const instead = answer.fail(500)
+  return instead.kind === 'status' ? undefined : instead
+}
+
 /** Whether a request may be sent twice, where a connection was closed as it was used again. */
 export const isRepeatable = ({ method, body }: FunctionCall): boolean =>
   body === null && (method === 'GET' || method === 'HEAD')
@@ -264,6 +293,10 @@ export async function deliverFunction(
       await passOn(caller, visit, site, lease, call, answer, key)
       return
     } catch (error) {
+      if (error instanceof Replaced) {
+        await caller.deliverInstead(visit, site, error.answer)
+        return
+      }
       if (answerClientFailure(visit, error)) return
       const failure = error instanceof FunctionFailure ? error : await lease?.failure()
       const isLost = failure === undefined && lease !== undefined && !visit.outgoing.headersSent

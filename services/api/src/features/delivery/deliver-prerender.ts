@@ -43,8 +43,6 @@ export interface PageDeliverer extends PageMaker {
   making: Map<string, Promise<MadePage>>
   /** Pages that are made anew while they are shown. */
   renewing: Set<string>
-  /** Answers with what takes the place of a page. */
-  deliverInstead(visit: Visit, site: DeployedSite, answer: Answer): Promise<void>
 }
 
 /** A page ready to be sent. */
@@ -299,7 +297,7 @@ async function sendMade(
 ): Promise<void> {
   if (page.status >= 500 && prerender.rules.exposesErrorBody !== true) {
     visit.cacheStatus = 'bypass'
-    await deliverer.deliverInstead(visit, site, answer.fail(500))
+    await deliverer.caller.deliverInstead(visit, site, answer.fail(500))
     return
   }
   const sent = prepare(page.status, page.headers, page.body)
@@ -348,7 +346,7 @@ export async function deliverPrerender(
   try {
     if (isAsked) {
       if (!found && header(visit.incoming, IF_GENERATED_HEADER) !== undefined) {
-        await deliverer.deliverInstead(visit, site, answer.fail(404))
+        await deliverer.caller.deliverInstead(visit, site, answer.fail(404))
         return
       }
       const page = await makePage(deliverer, site, shared, { begunAt: await pages.begin(), token, requestId: visit.id })

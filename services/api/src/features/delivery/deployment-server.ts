@@ -157,7 +157,13 @@ const statusPage = (status: number): SitePage => ({
  */
 export function createDeploymentServer(deps: EdgeDeps, pinned: PinnedSlots): DeploymentServer {
   const findDeployedSite = openDeployedSites(deps.db, deps.place.region)
-  const caller: FunctionCaller = { deps, pinned, timings: deps.functionTimings, cache: openResponseCache() }
+  const caller: FunctionCaller = {
+    deps,
+    pinned,
+    timings: deps.functionTimings,
+    cache: openResponseCache(),
+    deliverInstead: deliver,
+  }
   const findEarlierFile = openEarlierFiles(deps.db)
   const reader: FileReader = {
     blobs: deps.blobs,
@@ -183,7 +189,6 @@ export function createDeploymentServer(deps: EdgeDeps, pinned: PinnedSlots): Dep
     reader,
     making: new Map(),
     renewing: new Set(),
-    deliverInstead: deliver,
   }
 
   async function answerMissing(

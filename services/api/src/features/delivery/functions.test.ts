@@ -910,3 +910,34 @@ describe('a machine on which Functions cannot run', () => {
     }
   })
 })
+
+describe('a handler that throws', () => {
+  const throwing = handler(`throw new Error('on purpose')`)
+  const deployThrowing = (error: string | undefined, more: Record<string, string> = {}) =>
+    deploy(
+      buildOutput(
+        { boom: throwing, ...more },
+        {
+          files: { '500.html': 'our own 500' },
+          routes: error === undefined ? [] : [{ handle: 'error' }, { src: '/.*', dest: error, status: 500 }],
+        },
+      ),
+    )
+
+  test("shows the site's own page for that, with its status", async () => {
+    const { host } = await deployThrowing('/500.html')
+    const answer = await visit(platform, host, '/boom')
+    expect([answer.status, answer.text]).toEqual([500, 'our own 500'])
+    const own = await deployThrowing('/error', { error: handler(`res.end('made for ' + req.url)`) })
+    const made = await visit(platform, own.host, '/boom')
+    expect([made.status, made.text]).toEqual([500, 'made for /boom'])
+  })
+
+  test('says so in a word where there is none, or where that throws as well', async () => {
+    for (const error of [undefined, '/boom']) {
+      const answer = await visit(platform, (await deployThrowing(error)).host, '/boom')
+      expect([answer.status, answer.text]).toEqual([500, 'Internal Server Error'])
+      expect(answer.headers).not.toHaveProperty('x-platform-failure')
+    }
+  })
+})

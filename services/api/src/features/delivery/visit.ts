@@ -69,6 +69,8 @@ export class Visit {
   deploymentId: string | undefined
   servedBy: ServedBy | undefined
   cacheStatus: CacheStatus | undefined
+  /** A Function threw, and the site's own page for that is on its way. */
+  hasFailed = false
   /** What an origin was sent of the body; of one that nobody reads, nothing. */
   requestBodyBytes = 0
   /** For a request for another protocol; head: what came behind its headers. */
