@@ -69,6 +69,8 @@ export class Visit {
   deploymentId: string | undefined
   servedBy: ServedBy | undefined
   cacheStatus: CacheStatus | undefined
+  /** True if its answer is to be made for it alone: nothing that is kept, and nothing to keep. */
+  isUncached = false
   /** What an origin was sent of the body; of one that nobody reads, nothing. */
   requestBodyBytes = 0
   /** For a request for another protocol; head: what came behind its headers. */
