@@ -1,4 +1,4 @@
-import { type CronExpression, CronExpressionParser } from 'cron-parser'
+import type { CronExpression } from 'cron-parser'
 
 const FIELDS = 5
 /** Numbers, `*`, lists, ranges and steps, and names of months and days. The parser takes more, such as a random `H`. */
@@ -18,14 +18,17 @@ export const minuteOf = (at: Date): Date => new Date(Math.floor(at.getTime() / M
 
 /**
  * Reads a cron expression of five fields: minute, hour, day of the month, month, day of the week. Where both days are restricted, one
- * of them is enough. Throws an Error that says what is wrong with it, also for one that is never due.
+ * of them is enough. The parser takes 7 MB and is loaded with the first of them.
+ *
+ * Throws an Error that says what is wrong with it, also for one that is never due.
  */
-export function readCronSchedule(text: string): CronSchedule {
+export async function readCronSchedule(text: string): Promise<CronSchedule> {
   const fields = text.trim().split(/\s+/)
   if (fields.length !== FIELDS) throw new Error(`it has ${fields.length} fields, and a schedule has ${FIELDS}`)
   const unknown = fields.find((field) => !FIELD.test(field))
   if (unknown !== undefined) throw new Error(`${JSON.stringify(unknown)} is not understood`)
   const expression = fields.join(' ')
+  const { CronExpressionParser } = await import('cron-parser')
   const parse = (currentDate: Date): CronExpression =>
     CronExpressionParser.parse(expression, { tz: 'UTC', currentDate })
   const parsed = parse(new Date(0))

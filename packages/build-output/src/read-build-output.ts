@@ -92,7 +92,7 @@ export async function readBuildOutput(tree: Tree, root: string): Promise<Output>
   const { functions, byPath, prerenders, fallbacks } = await readFunctions(tree, root, folder, warnings)
   await checkPatterns(patternsOf(routes, images, prerenders), name)
   requireMiddleware(routes, byPath, name)
-  const crons = readCrons(parsed.crons ?? [], name)
+  const crons = await readCrons(parsed.crons ?? [], name)
   const assets = readAssets(tree, folder, parsed.overrides ?? {}, name, warnings)
   requireStorable({ routes, wildcard: parsed.wildcard, images, assets, functions, prerenders }, name)
   return {

@@ -25,14 +25,14 @@ const cronSchema = z.object({
  *
  * name: of the file, for errors. Throws UnusableOutput that names what is wrong.
  */
-export function readCrons(crons: readonly unknown[], name: string): Cron[] {
+export async function readCrons(crons: readonly unknown[], name: string): Promise<Cron[]> {
   const read = new Map<string, Cron>()
   for (const [index, cron] of crons.entries()) {
     const where = `${name}: crons[${index}]`
     const { path, schedule: written } = parseManifest(cronSchema, cron, where)
     const schedule = written.trim().replaceAll(/\s+/g, ' ')
     try {
-      readCronSchedule(schedule)
+      await readCronSchedule(schedule)
     } catch (error) {
       const reason = error instanceof Error ? error.message.replace(/\.$/, '') : ''
       throw new UnusableOutput(`${where}: ${JSON.stringify(written)} is no cron expression: ${reason}.`, {

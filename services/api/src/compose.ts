@@ -19,6 +19,8 @@ import { openBlobs } from './drivers/objects/open-blobs.ts'
 import { endpoints } from './endpoints.ts'
 import { requireLiveKey } from './features/api-keys/reach.ts'
 import { openBuildQueue } from './features/builds/queue.ts'
+import { openCronDispatcher } from './features/crons/dispatch-runs.ts'
+import { openCronQueue } from './features/crons/queue.ts'
 import { WrongProviderFile } from './features/ai-gateway/providers/provider-file.ts'
 import { openAiGateway } from './features/ai-gateway/gateway.ts'
 import type { AiTimings } from './features/ai-gateway/providers/timings.ts'
@@ -29,6 +31,7 @@ import { openSiteDirectory } from './features/delivery/site-directory.ts'
 import { openMembership } from './features/edges/membership.ts'
 import { createStickyTokens } from './features/sticky-sessions/sticky-token.ts'
 import { openStreamSlots } from './features/streams/stream-slots.ts'
+import { openBoss } from './features/queues/boss.ts'
 import { openRequestFeed } from './features/request-logs/follow.ts'
 import { openRequestLog } from './features/request-logs/write.ts'
 import { openFunctions } from './features/functions/open-functions.ts'
@@ -84,7 +87,11 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
   const runtimeLogFeed = openRuntimeLogFeed({ db, logger, streamSlots, notifications }, overrides.heartbeatMs)
   const requestLog = openRequestLog({ db, logger })
   const runtimeLog = openRuntimeLog({ db, logger })
-  const builds = await openBuildQueue({ db, databaseUrl: config.DATABASE_URL, logger, notifications })
+  const pgBoss = await openBoss({ db, databaseUrl: config.DATABASE_URL, logger })
+  const builds = openBuildQueue({ pgBoss, notifications })
+  const cronQueue = openCronQueue({ db, pgBoss, notifications })
+  const edgeSigner = createSigner(config.MASTER_KEYS, 'edge messages')
+  const crons = openCronDispatcher({ db, logger, now, signer: edgeSigner })
   const sites = openSiteDirectory({ db, notifications })
   const appsUrl = new URL(config.APPS_URL ?? `http://localhost:${config.EDGE_PORT}`)
   const deploymentAddressSigner = createSigner(config.MASTER_KEYS, 'deployment address')
@@ -168,6 +175,8 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       runtimeLog,
       blobs,
       builds,
+      cronQueue,
+      crons,
       builder,
       uploadLeases,
       accessSigner: createSigner(config.MASTER_KEYS, 'object access'),
@@ -192,7 +201,7 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       appsUrl,
       sites,
       membership,
-      edgeSigner: createSigner(config.MASTER_KEYS, 'edge messages'),
+      edgeSigner,
       functions,
       edgeWarmer,
       functionTimings: { firstByteMs: config.FUNCTION_FIRST_BYTE_MS, silentMs: config.FUNCTION_SILENT_MS },
@@ -217,7 +226,8 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
     isReady: resources.isReady,
     async close() {
       keySet.close()
-      await builds.close()
+      await pgBoss.close()
+      await crons.close()
       await builder.close()
       await membership.leave()
       await functions.close(0)

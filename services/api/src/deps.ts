@@ -14,6 +14,8 @@ import type { AiGateway } from './features/ai-gateway/gateway.ts'
 import type { UsageRecorder } from './features/ai-governance/record-usage.ts'
 import type { BuildLogFeed } from './features/deployments/build-log-feed.ts'
 import type { Builds } from './features/builds/queue.ts'
+import type { CronDispatcher } from './features/crons/dispatch-runs.ts'
+import type { CronQueue } from './features/crons/queue.ts'
 import type { FunctionTimings } from './features/delivery/call-function.ts'
 import type { SiteDirectory } from './features/delivery/site-directory.ts'
 import type { Membership } from './features/edges/membership.ts'
@@ -98,6 +100,10 @@ export interface Deps {
   runtimeLog: RuntimeLogWriter
   blobs: Blobs
   builds: Builds
+  /** Crons that are due. */
+  cronQueue: CronQueue
+  /** Hands runs of crons to edges. */
+  crons: CronDispatcher
   /** Builds source on this machine. */
   builder: Builder
   uploadLeases: UploadLeases

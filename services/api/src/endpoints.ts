@@ -11,6 +11,7 @@ import { deploymentEndpoints } from './features/deployments/routes.ts'
 import { referenceEndpoints } from './features/documents/reference.ts'
 import { wellKnownEndpoints } from './features/documents/well-known.ts'
 import { envVarEndpoints } from './features/env-vars/routes.ts'
+import { cronEndpoints } from './features/crons/routes.ts'
 import { functionEndpoints } from './features/functions/routes.ts'
 import { hostnameEndpoints } from './features/hostnames/routes.ts'
 import { imageEndpoints } from './features/images/routes.ts'
@@ -34,6 +35,7 @@ export const endpoints: readonly Endpoint[] = [
   ...deploymentEndpoints,
   ...artifactEndpoints,
   ...functionEndpoints,
+  ...cronEndpoints,
   ...imageEndpoints,
   ...hostnameEndpoints,
   ...envVarEndpoints,

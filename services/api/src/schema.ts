@@ -41,6 +41,7 @@ export { functionSlots } from './features/functions/table.ts'
 export { runtimeLogs } from './features/runtime-logs/table.ts'
 export { imageCaches, imagePurges, imageTotals, imageVariants } from './features/images/table.ts'
 export { isrClaims, isrData, isrPages, isrTags, isrTotals } from './features/isr/table.ts'
+export { cronRuns, deploymentCrons } from './features/crons/table.ts'
 export { edges } from './features/edges/table.ts'
 export { stickyPins } from './features/sticky-sessions/table.ts'
 export {

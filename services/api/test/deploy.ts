@@ -7,6 +7,7 @@ import type { TestPlatform } from '@platform/testing/platform'
 import { and, eq, sql } from 'drizzle-orm'
 import { environments, type EnvironmentSlug } from '../src/features/applications/table.ts'
 import { artifacts, deploymentFiles } from '../src/features/artifacts/table.ts'
+import { storeCrons } from '../src/features/crons/crons.ts'
 import { type DeploymentStatus, deployments } from '../src/features/deployments/table.ts'
 import { hostnames } from '../src/features/applications/hostnames-table.ts'
 import { enlivenBlobs } from '../src/features/storage/enliven-blobs.ts'
@@ -117,6 +118,7 @@ export async function deploy(
     createdAt: at,
     updatedAt: at,
   })
+  await storeCrons(db, id, output?.crons ?? [])
   for (const [path, given] of Object.entries(files)) {
     const content = Buffer.from(typeof given === 'string' ? given : given.content)
     const sha256 = await storeArtifact(platform, content)

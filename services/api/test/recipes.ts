@@ -1,9 +1,11 @@
-import { randomUUID } from 'node:crypto'
+import { randomInt, randomUUID } from 'node:crypto'
 import type { TestPlatform } from '@platform/testing/platform'
 import { desc, eq } from 'drizzle-orm'
 import { aiVideoJobs } from '../src/features/ai-gateway/table.ts'
 import { aiPolicies } from '../src/features/ai-governance/table.ts'
 import { applications } from '../src/features/applications/table.ts'
+import { cronIdOf } from '../src/features/crons/crons.ts'
+import { deploymentCrons } from '../src/features/crons/table.ts'
 import { deployments } from '../src/features/deployments/table.ts'
 import { requestLogs } from '../src/features/request-logs/table.ts'
 import { openRequestLog } from '../src/features/request-logs/write.ts'
@@ -126,6 +128,20 @@ const activeDeployment: Thing = {
     return id
   },
 }
+/** A cron of a deployment that answers. */
+const cron: Thing = {
+  title: 'Cron',
+  rank: 'child',
+  async make(platform, owner, parent = (thing) => thing.make(platform, owner)) {
+    const { db } = platform.api
+    const deploymentId = await parent(deployment)
+    await db.update(deployments).set({ status: 'ACTIVE' }).where(eq(deployments.id, deploymentId))
+    const asked = { path: `/${unique()}`, schedule: '0 0 29 2 *' }
+    const id = cronIdOf(deploymentId, asked)
+    await db.insert(deploymentCrons).values({ id, deploymentId, n: randomInt(2 ** 31), ...asked })
+    return id
+  },
+}
 /** The upload of a deployment, with its first part. */
 const upload: Thing = {
   title: 'Upload',
@@ -228,6 +244,7 @@ const namedInPath: Record<string, Thing> = {
   [`${inEnvironment}/objects/{objectId}`]: object,
   [`${inEnvironment}/trash/{objectId}`]: trashedObject,
   '/deployments/{id}': deployment,
+  '/deployments/{id}/crons/{cronId}': cron,
   '/ai/v1/videos/{id}': video,
   '/ai/v1/models/{id}': {
     title: 'Model',
@@ -328,6 +345,7 @@ const recipes: Record<string, Recipe> = {
   completeUpload: { body: ({ uploadId }) => ({ uploadId, parts: [{ partNumber: 1, etag: ETAG_OF_X }] }) },
   listBuildLogs: { query: () => ({ limit: '5' }) },
   listDeploymentFunctions: { query: () => ({ limit: '5' }) },
+  listCronRuns: { query: () => ({ limit: '5' }) },
   inspectImageCache: { query: () => ({ source: '/cats/tabby.jpg' }) },
   purgeImageCache: { query: () => ({ source: '/cats/tabby.jpg' }) },
   listDeploymentFiles: { query: () => ({ limit: '5' }) },

@@ -356,12 +356,45 @@ create table build_logs (
   constraint build_logs_id UNIQUE (deployment_id, id)
 );
 
+create table cron_runs (
+  completed_at timestamp(3) with time zone,
+  cron_id uuid not null,
+  due_at timestamp(3) with time zone not null,
+  edge_id uuid,
+  error text,
+  id uuid not null,
+  lease_until timestamp(3) with time zone not null,
+  outcome text,
+  slot uuid,
+  started_at timestamp(3) with time zone,
+  status integer,
+  trigger text not null,
+  constraint cron_runs_cron_id_deployment_crons_id_fk FOREIGN KEY (cron_id) REFERENCES deployment_crons(id) ON DELETE CASCADE,
+  constraint cron_runs_end CHECK (((completed_at IS NULL) = (outcome IS NULL))),
+  constraint cron_runs_once UNIQUE (slot, due_at),
+  constraint cron_runs_outcome CHECK ((outcome = ANY (ARRAY['succeeded'::text, 'failed'::text]))),
+  constraint cron_runs_pkey PRIMARY KEY (id),
+  constraint cron_runs_slot CHECK (((trigger = 'schedule'::text) = (slot IS NOT NULL))),
+  constraint cron_runs_trigger CHECK ((trigger = ANY (ARRAY['schedule'::text, 'manual'::text])))
+);
+
 create table deployment_counts (
   application_id uuid not null,
   deployments bigint not null,
   status text not null,
   constraint deployment_counts_application_id_applications_id_fk FOREIGN KEY (application_id) REFERENCES applications(id) ON DELETE CASCADE,
   constraint deployment_counts_application_id_status_pk PRIMARY KEY (application_id, status)
+);
+
+create table deployment_crons (
+  deployment_id uuid not null,
+  id uuid not null,
+  n integer not null,
+  path text not null,
+  schedule text not null,
+  constraint deployment_crons_deployment_id_deployments_id_fk FOREIGN KEY (deployment_id) REFERENCES deployments(id) ON DELETE CASCADE,
+  constraint deployment_crons_order UNIQUE (deployment_id, n),
+  constraint deployment_crons_pkey PRIMARY KEY (id)
 );
 
 create table deployment_fallbacks (
@@ -984,6 +1017,12 @@ CREATE INDEX buckets_deleted ON public.buckets USING btree (deleted_at) WHERE (d
 CREATE INDEX build_caches_by_sha256 ON public.build_caches USING btree (sha256);
 
 CREATE INDEX build_caches_by_use ON public.build_caches USING btree (used_at);
+
+CREATE INDEX cron_runs_by_age ON public.cron_runs USING btree (due_at);
+
+CREATE INDEX cron_runs_by_cron ON public.cron_runs USING btree (cron_id, id);
+
+CREATE INDEX cron_runs_under_way ON public.cron_runs USING btree (lease_until) WHERE (completed_at IS NULL);
 
 CREATE INDEX deployment_fallbacks_by_sha256 ON public.deployment_fallbacks USING btree (sha256);
 

@@ -3,7 +3,7 @@ import { scopeCatalogue } from '@platform/auth/scopes'
 import type { Endpoint } from './endpoint.ts'
 
 /** Moves whenever the API does (A §9). */
-const API_VERSION = '0.17.0'
+const API_VERSION = '0.18.0'
 
 const description = `Every request carries \`Authorization: Bearer <access token>\`: a user's token from the identity provider, or a token
 that an API key was exchanged for at \`/oauth2/token\`. Failures answer \`{ "error": "…" }\`; branch on the status. Throttles

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { listen, type Listening } from '@platform/service/http-server'
 import type { Deps } from '../deps.ts'
+import { openCronRunner } from '../features/crons/edge-runs.ts'
 import { createDeploymentServer } from '../features/delivery/deployment-server.ts'
 import { labelBelow, readTargetOf } from '../features/delivery/request-host.ts'
 import { createDeliveryServer } from '../features/delivery/server.ts'
@@ -75,7 +76,8 @@ export async function startEdge(
   )
   // Without a URL of its own it is reached on this machine alone.
   const internalHost = at.internalUrl === undefined ? '127.0.0.1' : at.host
-  const internal = await startEdgeListener(deps, pinned, { host: internalHost, port: at.internalPort ?? 0 })
+  const crons = openCronRunner(deps, deployments)
+  const internal = await startEdgeListener(deps, pinned, crons.take, { host: internalHost, port: at.internalPort ?? 0 })
   await deps.membership.join(at.internalUrl ?? `http://127.0.0.1:${internal.port}`)
   return {
     ...server,
@@ -85,7 +87,8 @@ export async function startEdge(
       // The other edges ask for its slots until its visitors are gone, then they take over what it had.
       await server.stop(drainMs)
       await deps.membership.leave()
-      await internal.stop(Math.max(0, deadline - performance.now()))
+      const leftMs = Math.max(0, deadline - performance.now())
+      await Promise.all([internal.stop(leftMs), crons.stop(leftMs)])
       await deps.functions.close(drainMs)
       await otherEdges.close()
     },

@@ -9,6 +9,8 @@ import { discardResponses } from '../features/ai-gateway/stored-responses.ts'
 import { discardVideos } from '../features/ai-gateway/videos/video-jobs.ts'
 import { openArtifactCollector } from '../features/artifacts/collect-artifacts.ts'
 import { removeFiles } from '../features/artifacts/remove-files.ts'
+import { startCronWorker } from '../features/crons/cron-worker.ts'
+import { discardCronRuns, sweepCronRuns } from '../features/crons/runs.ts'
 import { startBuildWorker } from '../features/builds/build-worker.ts'
 import { discardBuildCaches } from '../features/builds/build-cache.ts'
 import { sweepDeployments } from '../features/builds/sweep-deployments.ts'
@@ -52,6 +54,8 @@ const openJobs = (): Jobs<Deps> => ({
   'discard what AI providers keep no more': discardResponses,
   'discard expired AI videos': discardVideos,
   'discard the jobs of builds': ({ builds }) => builds.discardTaken(),
+  'discard the jobs of crons': ({ cronQueue }) => cronQueue.discardTaken(),
+  'discard the runs of crons': discardCronRuns,
   'discard what builds kept': discardBuildCaches,
   'retire old deployments': openRetirement(),
   'remove the files of retired deployments': removeFiles,
@@ -72,7 +76,7 @@ export function startWorker(deps: Deps, everyMs: number): Part {
   const jobs = startPeriodicJobs(deps, openJobs(), { everyMs, isFirstAtOnce: true })
   const sweep = startPeriodicJobs(
     deps,
-    { 'look after deployments': sweepDeployments },
+    { 'look after deployments': sweepDeployments, 'end the cron runs of killed edges': sweepCronRuns },
     { everyMs: SWEEP_MS, isFirstAtOnce: true },
   )
   const videos = startPeriodicJobs(
@@ -81,10 +85,11 @@ export function startWorker(deps: Deps, everyMs: number): Part {
     { everyMs: SWEEP_MS, isFirstAtOnce: true },
   )
   const builds = startBuildWorker(deps)
+  const crons = startCronWorker(deps)
   return {
     isHealthy: () => jobs.isHealthy() && sweep.isHealthy() && videos.isHealthy(),
     async stop() {
-      await Promise.all([builds.stop(), sweep.stop(), videos.stop(), jobs.stop()])
+      await Promise.all([builds.stop(), crons.stop(), sweep.stop(), videos.stop(), jobs.stop()])
     },
   }
 }

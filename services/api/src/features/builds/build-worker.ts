@@ -1,6 +1,7 @@
 import { workUnderWay } from '@platform/service/metrics'
 import { compressArtifacts } from '../artifacts/compress-artifacts.ts'
 import { countBuilds } from './build-source.ts'
+import { fillSlots } from '../queues/fill-slots.ts'
 import { runDeployment } from './run-deployment.ts'
 import type { RunDeps } from './run.ts'
 
@@ -27,9 +28,6 @@ export function startBuildWorker(deps: RunDeps): BuildWorker {
   /** Builds take minutes, and hold up nobody whose output is built already. */
   const hasSlot = (): boolean => underWay.size - Math.min(countBuilds(), BUILDS_MAX) < SLOTS
   const seenRunning = workUnderWay.labels('deployment', 'running')
-  let filling: Promise<void> = Promise.resolve()
-  let isFilling = false
-  let isAskedAgain = false
   let compressing: Promise<void> = Promise.resolve()
 
   /** One deployment after another, beside the work on the next ones; a site is served before that. */
@@ -53,24 +51,11 @@ export function startBuildWorker(deps: RunDeps): BuildWorker {
     seenRunning.inc()
     return true
   }
-  async function fill(): Promise<void> {
-    isFilling = true
-    try {
-      do {
-        isAskedAgain = false
-        while (hasSlot() && !stopping.signal.aborted && (await takeNext()));
-        // A wake-up may have come after the look that found nothing.
-      } while (isAskedAgain && hasSlot() && !stopping.signal.aborted)
-    } catch (error) {
-      logger.warn({ err: error }, 'the build queue cannot be read')
-    } finally {
-      isFilling = false
-    }
-  }
-  function wake(): void {
-    isAskedAgain = true
-    if (!isFilling && !stopping.signal.aborted) filling = fill()
-  }
+  const { wake, stop } = fillSlots({
+    hasSlot,
+    takeNext,
+    onError: (error) => logger.warn({ err: error }, 'the build queue cannot be read'),
+  })
 
   builds.listen(wake)
   const timer = setInterval(wake, POLL_MS).unref()
@@ -78,7 +63,7 @@ export function startBuildWorker(deps: RunDeps): BuildWorker {
     async stop() {
       clearInterval(timer)
       stopping.abort()
-      await filling
+      await stop()
       await Promise.all(underWay)
       await compressing
     },

@@ -17,6 +17,7 @@ import {
 import { createFunctionCredential, storeFunctionCredential } from '../api-keys/function-credential.ts'
 import { applications } from '../applications/table.ts'
 import { findBuildVariables, provisionVariables } from '../deployments/variables.ts'
+import { storeCrons } from '../crons/crons.ts'
 import { activateDeployment, advance, type Deployment, failDeployment } from '../deployments/transitions.ts'
 import { functionIdOf, type PrintedLine } from '../functions/functions.ts'
 import { quotaOf } from '../products/quotas.ts'
@@ -101,9 +102,10 @@ async function rootOf({ deps, deployment }: Run, { files }: Unpacked): Promise<s
 
 function describe(log: BuildLog, { manifest, assets, functions, warnings }: Output): void {
   const files = countOf(assets.length, 'asset')
+  const crons = manifest.crons ? `, ${countOf(manifest.crons.length, 'cron')}` : ''
   const found = {
     static: `plain files: ${files}`,
-    'build-output': `Build Output: ${files}, ${countOf(functions.length, 'Function')}, ${countOf(manifest.routes.length, 'route')}`,
+    'build-output': `Build Output: ${files}, ${countOf(functions.length, 'Function')}, ${countOf(manifest.routes.length, 'route')}${crons}`,
     worker: `a worker in front of plain files: ${files}`,
     server: `a Node server: ${functions[0]?.command ?? functions[0]?.handler}`,
   }
@@ -150,9 +152,10 @@ async function store(run: Run, tree: Deployable, { manifest, assets, functions, 
     // The log is flushed before the state changes: the next transaction locks the row that log writes need.
     await log.flush()
     try {
-      await run.enter('BUILDING', 'PROVISIONING', { output: manifest, sizeBytes }, (tx) =>
-        linkFiles(tx, deployment.id, { served: files, functions: linked, fallbacks: shownFirst }),
-      )
+      await run.enter('BUILDING', 'PROVISIONING', { output: manifest, sizeBytes }, async (tx) => {
+        await linkFiles(tx, deployment.id, { served: files, functions: linked, fallbacks: shownFirst })
+        await storeCrons(tx, deployment.id, manifest.crons ?? [])
+      })
       return
     } catch (error) {
       if (!isCollected(error) || tries === LINK_TRIES) throw error

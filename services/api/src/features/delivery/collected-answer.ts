@@ -1,8 +1,7 @@
 import { once } from 'node:events'
-import { IncomingMessage, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
-import { Duplex } from 'node:stream'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { CollectedBody } from './collected-body.ts'
+import { openOwnRequest } from './own-request.ts'
 
 /** More than the headers of any answer. */
 const HEAD_BYTES_MAX = 262_144
@@ -14,35 +13,6 @@ interface CollectedAnswer {
   /** Names in lower case; the last of several. */
   headers: Record<string, string>
   body: Buffer
-}
-
-/** The end of a connection that leads nowhere: it takes what is written, and is never full. */
-class Sink extends Duplex {
-  readonly remoteAddress = '127.0.0.1'
-  bytesWritten = 0
-  readonly #collected: CollectedBody
-  /** Set where the answer is longer than it may be. */
-  isTooLong = false
-
-  constructor(collected: CollectedBody) {
-    super({ allowHalfOpen: false })
-    this.#collected = collected
-  }
-
-  override _read(): void {}
-
-  override _write(chunk: Buffer, _: BufferEncoding, done: (error?: Error | null) => void): void {
-    this.bytesWritten += chunk.length
-    if (!this.#collected.add(chunk)) {
-      this.isTooLong = true
-      this.destroy()
-    }
-    done()
-  }
-
-  setTimeout(): this {
-    return this
-  }
 }
 
 /**
@@ -63,29 +33,19 @@ export async function collectAnswer(
 ): Promise<CollectedAnswer | undefined> {
   signal.throwIfAborted()
   const collected = new CollectedBody(deploymentId, bytesMax + HEAD_BYTES_MAX)
-  const sink = new Sink(collected)
-  // Of a socket it has what requests and answers here use.
-  const socket = sink as unknown as Socket
-  const incoming = new IncomingMessage(socket)
-  Object.assign(incoming, { method: 'GET', url, headers, complete: true })
-  // An answer to HTTP/1.0 is its head and then its body as it is.
-  incoming.httpVersionMajor = 1
-  incoming.httpVersionMinor = 0
-  incoming.httpVersion = '1.0'
-  incoming.push(null)
-  const outgoing = new ServerResponse(incoming)
-  outgoing.assignSocket(socket)
-  sink.on('error', () => {})
-  const abort = () => void sink.destroy()
+  let isTooLong = false
+  const { incoming, outgoing, connection } = openOwnRequest({ url, headers }, (chunk) => {
+    isTooLong = !collected.add(chunk)
+    return !isTooLong
+  })
+  const abort = () => void connection.destroy()
   signal.addEventListener('abort', abort, { once: true })
-  // As a server does with the connection of HTTP/1.0.
-  outgoing.once('finish', () => sink.destroy())
   const closed = once(outgoing, 'close')
   try {
     answer(incoming, outgoing)
     await closed
     signal.throwIfAborted()
-    if (sink.isTooLong) return undefined
+    if (isTooLong) return undefined
     if (!outgoing.writableFinished) throw new Error('The answer broke off')
     const whole = collected.whole() ?? Buffer.alloc(0)
     const end = whole.indexOf(END_OF_HEAD)
@@ -101,6 +61,6 @@ export async function collectAnswer(
   } finally {
     signal.removeEventListener('abort', abort)
     collected.forget()
-    sink.destroy()
+    connection.destroy()
   }
 }

@@ -77,6 +77,7 @@ function isCacheable(visit: Visit): boolean {
   const { headers } = visit.incoming
   return (
     visit.pin === undefined &&
+    !visit.isUncached &&
     (method === 'GET' || method === 'HEAD') &&
     !visit.hasBody &&
     !overrides.some((name) => headers[name] !== undefined) &&

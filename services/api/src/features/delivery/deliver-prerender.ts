@@ -98,6 +98,7 @@ function isShared(visit: Visit, answer: PrerenderAnswer, { rules }: DeployedPrer
     (visit.method === 'GET' || visit.method === 'HEAD') &&
     visit.pin === undefined &&
     visit.upgrade === undefined &&
+    !visit.isUncached &&
     !answer.isBypassed &&
     !isToken(cookieOf(visit.incoming.headers.cookie, BYPASS_COOKIE), rules.bypassTokenHash)
   )

@@ -50,10 +50,20 @@ type EdgeDeps = Pick<
 >
 
 /** label: in front of the host of APPS_URL. url: the target without scheme and host. */
-interface DeploymentServer {
+export interface DeploymentServer {
   serve(incoming: IncomingMessage, outgoing: ServerResponse, label: string, url: string): void
   /** Answers a request for another protocol; head: what came behind its headers. */
   upgrade(incoming: IncomingMessage, socket: Socket, head: Buffer, label: string, url: string): void
+  /**
+   * Answers a request of the platform's own by an ACTIVE deployment, whatever its hostname serves by now. It is logged as a visit, and
+   * no Function's answer comes from a cache or goes there.
+   */
+  serveOwn(
+    deployment: { id: string; applicationId: string },
+    incoming: IncomingMessage,
+    outgoing: ServerResponse,
+    label: string,
+  ): void
   /** Answers what a Function asks of its deployment's own files. */
   serveFiles(deploymentId: string, incoming: IncomingMessage, outgoing: ServerResponse): void
 }
@@ -291,6 +301,10 @@ export function createDeploymentServer(deps: EdgeDeps, pinned: PinnedSlots): Dep
       return
     }
     if (outgoing.destroyed || !isAdmitted(visit, deployed)) return
+    await answerBy(visit, deployed)
+  }
+
+  async function answerBy(visit: Visit, deployed: DeployedSite): Promise<void> {
     if (isImage(deployed, visit.path)) await deliverImage(deliverer, visit, deployed, statusPage)
     else await deliver(visit, deployed, deployed.router.route(visit, deployed.hasFile))
   }
@@ -346,6 +360,17 @@ export function createDeploymentServer(deps: EdgeDeps, pinned: PinnedSlots): Dep
       void run(incoming, responseOn(incoming, socket), label, url, (visit) => {
         visit.upgrade = { head }
         return answerVisit(visit)
+      })
+    },
+    serveOwn({ id, applicationId }, incoming, outgoing, label) {
+      void run(incoming, outgoing, label, incoming.url ?? '/', async (visit) => {
+        visit.applicationId = applicationId
+        visit.deploymentId = id
+        visit.servedBy = { deploymentStatus: 'ACTIVE' }
+        visit.isUncached = true
+        const deployed = await findDeployedSite(id)
+        if (!deployed) visit.sendPage(nothingHere)
+        else if (isAdmitted(visit, deployed)) await answerBy(visit, deployed)
       })
     },
     serveFiles(deploymentId, incoming, outgoing) {

@@ -5,6 +5,7 @@ import { FunctionFailure } from '@platform/function-runtime/function-runtime'
 import { listen, type Listening } from '@platform/service/http-server'
 import { observeRequest } from '@platform/service/metrics'
 import { readBody } from '@platform/service/read-body'
+import type { z } from 'zod'
 import type { Deps } from '../../deps.ts'
 import { header } from '../../http/exchange.ts'
 import { limitBody } from '../../http/limit-body.ts'
@@ -15,6 +16,8 @@ import { callFunction } from './call-function.ts'
 import { ClientLeft, failureOf, sayFailure } from './deliver-function.ts'
 import { askForUpgrade, join, unlessSilent, upgradedHead } from './deliver-upgrade.ts'
 import {
+  CRON_RUNS_PATH,
+  cronRunRequest,
   FAILURE_HEADER,
   LEASE_HEADER,
   type LeaseAnswer,
@@ -62,15 +65,19 @@ function answerWith(outgoing: ServerResponse, status: number, headers: Record<st
   outgoing.writeHead(status, { ...headers, 'content-length': String(Buffer.byteLength(body)) }).end(body)
 }
 
+/** Makes the request of a cron's run, and resolves when it has ended; undefined: the run is another's, or has ended. */
+export type TakeCronRun = (runId: string) => Promise<{ end: Promise<void> } | undefined>
+
 /**
- * Listens for the other edges: it promises them the slots of pins that this edge owns, and passes their requests on to these. Whoever asks has to
- * hold the master keys. The network between edges has to be the operator's own, since visitors' requests go over it as they are.
+ * Listens for the other edges: it promises them the slots of pins that this edge owns, and passes their requests on to these. It takes the
+ * runs of crons as well. Whoever asks has to hold the master keys. The network between edges has to be the operator's own, since visitors' requests go over it as they are.
  *
  * Stop it after `membership.leave()`: who still asks is told that the pin is another's, and looks it up again.
  */
 export async function startEdgeListener(
   deps: ListenerDeps,
   pinned: PinnedSlots,
+  takeCronRun: TakeCronRun,
   at: { host: string; port: number },
 ): Promise<Listening> {
   const { now, logger, functions, functionTimings: timings, membership, edgeSigner } = deps
@@ -84,20 +91,27 @@ export async function startEdgeListener(
     return promised
   }
 
-  function readMessage(text: string, signature: string | undefined) {
-    if (signature === undefined || !edgeSigner.verify(text, signature)) return undefined
-    const message = leaseRequest.parse(JSON.parse(text))
-    return Math.abs(now().getTime() - message.sentAt) <= MESSAGE_MS ? message : undefined
+  /** A message that was signed lately; without one the request is answered. */
+  async function readMessage<S extends typeof leaseRequest | typeof cronRunRequest>(
+    schema: S,
+    incoming: IncomingMessage,
+    outgoing: ServerResponse,
+  ): Promise<{ text: string; message: z.output<S> } | undefined> {
+    limitBody(incoming)
+    const text = (await readBody(incoming, MESSAGE_BYTES_MAX)).toString()
+    const signature = header(incoming, SIGNATURE_HEADER)
+    if (signature !== undefined && edgeSigner.verify(text, signature)) {
+      const message = schema.parse(JSON.parse(text)) as z.output<S>
+      if (Math.abs(now().getTime() - message.sentAt) <= MESSAGE_MS) return { text, message }
+    }
+    answerWith(outgoing, 401)
+    return undefined
   }
 
   async function promise(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
-    limitBody(incoming)
-    const text = (await readBody(incoming, MESSAGE_BYTES_MAX)).toString()
-    const message = readMessage(text, header(incoming, SIGNATURE_HEADER))
-    if (!message) {
-      answerWith(outgoing, 401)
-      return
-    }
+    const read = await readMessage(leaseRequest, incoming, outgoing)
+    if (!read) return
+    const { text, message } = read
     const { edgeId, deploymentId, path } = message
     const fn = { id: functionIdOf(deploymentId, path), deploymentId, path }
     const pin = { keyHash: Buffer.from(message.keyHash, 'base64url'), expiresAt: new Date(message.expiresAt) }
@@ -121,6 +135,20 @@ export async function startEdgeListener(
     const body = JSON.stringify(answer)
     const signature = edgeSigner.sign(signedAnswer(text, body))
     answerWith(outgoing, 201, { 'content-type': 'application/json', [SIGNATURE_HEADER]: signature }, body)
+  }
+
+  async function runCron(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const read = await readMessage(cronRunRequest, incoming, outgoing)
+    if (!read) return
+    const { edgeId, runId } = read.message
+    const run = edgeId === membership.id ? await takeCronRun(runId) : undefined
+    if (!run) {
+      answerWith(outgoing, 421)
+      return
+    }
+    outgoing.writeHead(202).flushHeaders()
+    await run.end
+    outgoing.end()
   }
 
   function relay(promised: Promised, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
@@ -204,6 +232,7 @@ export async function startEdgeListener(
       else if (incoming.headers[LEASE_HEADER] !== undefined)
         throw new Error('Nothing is promised by this name any more')
       else if (incoming.method === 'POST' && incoming.url === LEASES_PATH) await promise(incoming, outgoing)
+      else if (incoming.method === 'POST' && incoming.url === CRON_RUNS_PATH) await runCron(incoming, outgoing)
       else answerWith(outgoing, 404)
     } catch (error) {
       await fail(promised, incoming, outgoing, error as Error)

@@ -40,6 +40,17 @@ export const leaseAnswer = z.object({
 })
 export type LeaseAnswer = z.output<typeof leaseAnswer>
 
+/** Where an edge is given the run of a cron. It answers 202 once it has taken the run, and ends its answer with the run. */
+export const CRON_RUNS_PATH = '/cron-runs'
+
+export const cronRunRequest = z.object({
+  /** The edge that is asked. */
+  edgeId: z.uuid(),
+  sentAt: z.number(),
+  runId: z.uuid(),
+})
+export type CronRunRequest = z.input<typeof cronRunRequest>
+
 /** What an answer's signature is over: it is good for nothing but what was asked. */
 export const signedAnswer = (request: string, answer: string): string => `${request}\n${answer}`
 

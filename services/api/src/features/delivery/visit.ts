@@ -71,6 +71,8 @@ export class Visit {
   cacheStatus: CacheStatus | undefined
   /** A Function threw, and the site's own page for that is on its way. */
   hasFailed = false
+  /** True if its answer is to be made for it alone: nothing that is kept, and nothing to keep. */
+  isUncached = false
   /** What an origin was sent of the body; of one that nobody reads, nothing. */
   requestBodyBytes = 0
   /** For a request for another protocol; head: what came behind its headers. */

@@ -1,0 +1,111 @@
+import type { Db } from '@platform/runtime/database'
+import type { Logger } from '@platform/runtime/logger'
+import type { Signer } from '@platform/runtime/seal'
+import { and, eq, gt, isNull, sql } from 'drizzle-orm'
+import { Agent, request } from 'undici'
+import { CRON_RUNS_PATH, type CronRunRequest, SIGNATURE_HEADER } from '../delivery/edge-messages.ts'
+import { edges } from '../edges/table.ts'
+import { openEdgeWatch } from '../edges/watch-edges.ts'
+import { endRun } from './end-run.ts'
+import { cronRuns } from './table.ts'
+
+const CONNECT_MS = 1_000
+/** An edge says at once whether it takes a run. */
+const TAKE_MS = 10_000
+const HUNG_LOOKS = { asked: 1, taken: 4 }
+
+type Edge = Pick<typeof edges.$inferSelect, 'id' | 'internalUrl'>
+
+/** Hands runs of crons to edges. */
+export interface CronDispatcher {
+  /**
+   * Hands a waiting run to an edge that takes it, and resolves when that has made it, or is lost, or once the signal is aborted: the run
+   * goes on without us. A run that no edge takes is ended as failed. Safe to repeat: an edge takes a run once.
+   */
+  dispatch(runId: string, signal: AbortSignal): Promise<void>
+  close(): Promise<void>
+}
+
+interface Options {
+  db: Db
+  logger: Logger
+  now: () => Date
+  signer: Signer
+}
+
+/** Asks edges through their internal listeners. */
+export function openCronDispatcher({ db, logger, now, signer }: Options): CronDispatcher {
+  const watch = openEdgeWatch({ db, logger })
+  const agent = new Agent({ connect: { timeout: CONNECT_MS }, headersTimeout: TAKE_MS, bodyTimeout: 0, pipelining: 0 })
+
+  async function send({ id: edgeId, internalUrl }: Edge, runId: string) {
+    const body = JSON.stringify({ edgeId, runId, sentAt: now().getTime() } satisfies CronRunRequest)
+    const hung = new AbortController()
+    const stopWaiting = watch.whileWaitingFor(edgeId, HUNG_LOOKS.asked, () => hung.abort())
+    try {
+      const answer = await request(internalUrl + CRON_RUNS_PATH, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', [SIGNATURE_HEADER]: signer.sign(body) },
+        body,
+        signal: hung.signal,
+        dispatcher: agent,
+      })
+      return answer
+    } finally {
+      stopWaiting()
+    }
+  }
+
+  async function isWaiting(runId: string): Promise<boolean> {
+    const waiting = and(eq(cronRuns.id, runId), isNull(cronRuns.edgeId), isNull(cronRuns.completedAt))
+    return (await db.$count(cronRuns, waiting)) > 0
+  }
+
+  /** Resolves once the edge has ended the run, or is gone. */
+  async function follow({ id }: Edge, body: AsyncIterable<unknown> & { destroy(): unknown }, signal: AbortSignal) {
+    const leave = (): void => void body.destroy()
+    const stopWaiting = watch.whileWaitingFor(id, HUNG_LOOKS.taken, leave)
+    signal.addEventListener('abort', leave, { once: true })
+    try {
+      if (signal.aborted) leave()
+      for await (const _ of body);
+    } catch {
+      // The run is its edge's to end, and the sweep's where that is lost.
+    } finally {
+      stopWaiting()
+      signal.removeEventListener('abort', leave)
+    }
+  }
+
+  return {
+    async dispatch(runId, signal) {
+      const live = await db
+        .select({ id: edges.id, internalUrl: edges.internalUrl })
+        .from(edges)
+        .where(gt(edges.leaseUntil, sql`clock_timestamp()`))
+        .orderBy(sql`random()`)
+      for (const edge of live) {
+        try {
+          const { statusCode, body } = await send(edge, runId)
+          if (statusCode === 202) {
+            await follow(edge, body, signal)
+            return
+          }
+          await body.dump()
+          logger.warn({ edgeId: edge.id, statusCode }, 'an edge did not take the run of a cron')
+        } catch (error) {
+          logger.warn({ err: error, edgeId: edge.id }, 'an edge could not be given the run of a cron')
+        }
+        // It may have taken the run before it went away.
+        if (!(await isWaiting(runId))) return
+      }
+      await endRun(db, now(), and(eq(cronRuns.id, runId), isNull(cronRuns.edgeId)), {
+        error: 'No edge was there to make the request',
+      })
+    },
+    async close() {
+      watch.close()
+      await agent.destroy()
+    },
+  }
+}

@@ -1,0 +1,37 @@
+import { type CronSchedule, readCronSchedule } from '@platform/build-output/cron-schedule'
+import { and, eq } from 'drizzle-orm'
+import { LRUCache } from 'lru-cache'
+import type { Deps } from '../../deps.ts'
+import { environments } from '../applications/table.ts'
+import { slotOf } from './crons.ts'
+import type { DueCron } from './queue.ts'
+import { deploymentCrons } from './table.ts'
+
+const schedules = new LRUCache<string, CronSchedule>({ max: 10_000 })
+
+/** A schedule that is asked for again and again. */
+export async function scheduleOf(text: string): Promise<CronSchedule> {
+  let schedule = schedules.get(text)
+  if (!schedule) schedules.set(text, (schedule = await readCronSchedule(text)))
+  return schedule
+}
+
+/** Joins the environment that runs a cron: a production whose current deployment has it. */
+export const isEnvironmentOfCron = and(
+  eq(environments.currentDeploymentId, deploymentCrons.deploymentId),
+  eq(environments.slug, 'production'),
+)
+
+/** The crons of every production that are due in a minute. */
+export async function findDueCrons({ db }: Pick<Deps, 'db'>, minute: Date): Promise<DueCron[]> {
+  const { id: cronId, path, schedule } = deploymentCrons
+  const rows = await db
+    .select({ cronId, path, schedule, environmentId: environments.id })
+    .from(deploymentCrons)
+    .innerJoin(environments, isEnvironmentOfCron)
+  const due: DueCron[] = []
+  for (const { environmentId, ...cron } of rows)
+    if ((await scheduleOf(cron.schedule)).isDueAt(minute))
+      due.push({ cronId: cron.cronId, slot: slotOf(environmentId, cron), dueAt: minute })
+  return due
+}

@@ -1,0 +1,22 @@
+import type { Db } from '@platform/runtime/database'
+import { and, isNull, type SQL } from 'drizzle-orm'
+import { cronRuns } from './table.ts'
+
+/** How a run ended: the status of its answer if there was one, and a sentence where it failed. */
+export interface RunEnd {
+  status?: number
+  error?: string
+}
+
+/** Ends the runs that a condition names and that have not ended. Safe to repeat. */
+export async function endRun(
+  tx: Pick<Db, 'update'>,
+  at: Date,
+  which: SQL | undefined,
+  { status, error }: { status?: number; error?: string | SQL },
+): Promise<void> {
+  await tx
+    .update(cronRuns)
+    .set({ completedAt: at, status, outcome: error === undefined ? 'succeeded' : 'failed', error })
+    .where(and(which, isNull(cronRuns.completedAt)))
+}

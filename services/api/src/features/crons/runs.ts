@@ -1,0 +1,105 @@
+import type { Db } from '@platform/runtime/database'
+import { discardBefore } from '@platform/runtime/discard-rows'
+import { newId } from '@platform/runtime/new-id'
+import { and, desc, eq, isNull, lt, lte, sql } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { environments } from '../applications/table.ts'
+import { firstDayKept } from '../request-logs/days.ts'
+import { isEnvironmentOfCron } from './due-crons.ts'
+import { endRun, type RunEnd } from './end-run.ts'
+import type { DueCron } from './queue.ts'
+import { cronRuns, deploymentCrons } from './table.ts'
+
+/** How long a run may wait for an edge to take it. */
+const WAITING_MS = 60_000
+/** How long an edge may be silent before its run counts as lost. */
+const LEASE_MS = 30_000
+/** Work that piled up is left out once it is so late: the next is due soon, or nobody reckons with this one any more. */
+const LATE_MS = 600_000
+const KEPT_MAX = 100
+
+export type CronRun = typeof cronRuns.$inferSelect
+type Writer = Pick<Db, 'select' | 'insert' | 'update' | 'delete'>
+type Clocked = Pick<Deps, 'db' | 'now'>
+
+const inMs = (at: Date, ms: number): Date => new Date(at.getTime() + ms)
+
+/** Writes down a run by hand, which waits for an edge. */
+export async function createManualRun({ db, now }: Clocked, cronId: string): Promise<string> {
+  const at = now()
+  const id = newId()
+  await db.insert(cronRuns).values({ id, cronId, trigger: 'manual', dueAt: at, leaseUntil: inMs(at, WAITING_MS) })
+  return id
+}
+
+/**
+ * Writes down the run of a cron that is due, in the transaction `tx`. Returns its id, or undefined where it is not to be made: it was
+ * written down before, its deployment is not current any more, or it is ten minutes late, which counts as failed.
+ */
+export async function createDueRun(
+  tx: Writer,
+  at: Date,
+  { cronId, slot, dueAt }: DueCron,
+): Promise<string | undefined> {
+  const [current] = await tx
+    .select({ id: deploymentCrons.id })
+    .from(deploymentCrons)
+    .innerJoin(environments, isEnvironmentOfCron)
+    .where(eq(deploymentCrons.id, cronId))
+  if (!current) return undefined
+  const [run] = await tx
+    .insert(cronRuns)
+    .values({ id: newId(), cronId, slot, trigger: 'schedule', dueAt, leaseUntil: inMs(at, WAITING_MS) })
+    .onConflictDoNothing()
+    .returning({ id: cronRuns.id })
+  if (!run) return undefined
+  if (at.getTime() - dueAt.getTime() <= LATE_MS) return run.id
+  await endRun(tx, at, eq(cronRuns.id, run.id), { error: 'No worker had room for it within ten minutes' })
+  return undefined
+}
+
+/** Takes a waiting run for an edge, for it alone. Returns undefined where another has it, or it has ended. */
+export async function takeRun({ db, now }: Clocked, id: string, edgeId: string): Promise<CronRun | undefined> {
+  const at = now()
+  const [run] = await db
+    .update(cronRuns)
+    .set({ edgeId, startedAt: at, leaseUntil: inMs(at, LEASE_MS) })
+    .where(and(eq(cronRuns.id, id), isNull(cronRuns.edgeId), isNull(cronRuns.completedAt)))
+    .returning()
+  return run
+}
+
+/** Says that an edge is still at its runs. */
+export async function renewRuns({ db, now }: Clocked, edgeId: string): Promise<void> {
+  await db
+    .update(cronRuns)
+    .set({ leaseUntil: inMs(now(), LEASE_MS) })
+    .where(and(eq(cronRuns.edgeId, edgeId), isNull(cronRuns.completedAt)))
+}
+
+/** Ends the run of an edge, and forgets all but the last hundred of its cron. */
+export async function completeRun({ db, now }: Clocked, { id, cronId }: CronRun, end: RunEnd): Promise<void> {
+  await endRun(db, now(), eq(cronRuns.id, id), end)
+  const oldest = db
+    .select({ id: cronRuns.id })
+    .from(cronRuns)
+    .where(eq(cronRuns.cronId, cronId))
+    .orderBy(desc(cronRuns.id))
+    .offset(KEPT_MAX)
+    .limit(1)
+  await db.delete(cronRuns).where(and(eq(cronRuns.cronId, cronId), lte(cronRuns.id, sql`(${oldest})`)))
+}
+
+/** Ends runs that no edge took up, or whose edge fell silent. Safe to repeat, and in several processes at once. */
+export async function sweepCronRuns({ db, now }: Clocked): Promise<void> {
+  const at = now()
+  await endRun(db, at, lt(cronRuns.leaseUntil, at), {
+    error: sql`case when ${cronRuns.startedAt} is null then 'No edge took it up in time'
+      else 'The edge that made the request fell silent' end`,
+  })
+}
+
+/** Discards the runs of days that nobody may look back to in any log. Safe to repeat, and in several processes at once. */
+export async function discardCronRuns(deps: Clocked): Promise<void> {
+  await discardBefore(deps.db, cronRuns.dueAt, await firstDayKept(deps))
+}
