@@ -36,14 +36,16 @@ const SHARED_CONTROL = 'public, max-age=0, must-revalidate'
 const OWN_CONTROL = 'private, no-cache, no-store, max-age=0, must-revalidate'
 /** 132 of the 256 bits, as entity tags of ours have. */
 const TAG_LENGTH = 22
+/** So many pages of a deployment are made anew at a time; others stay as they are until somebody asks for them again. */
+const RENEWALS_MAX = 32
 
 /** What pages are delivered with. */
 export interface PageDeliverer extends PageMaker {
   reader: FileReader
   /** Pages that visitors wait for. */
   making: Map<string, Promise<MadePage>>
-  /** Pages that are made anew while they are shown. */
-  renewing: Set<string>
+  /** Pages that are made anew while they are shown: keys by deployment. */
+  renewing: Map<string, Set<string>>
 }
 
 /** A page ready to be sent. */
@@ -134,6 +136,21 @@ async function readyPage({ reader }: PageDeliverer, found: Found, { fallback }: 
   else throw new Error('There is neither a page nor a fallback')
   ready.set(found, made)
   return made
+}
+
+/** What there is of a page. While the database does not answer, what its build left is shown however old it is. */
+async function findPage(
+  { pages, caller }: PageDeliverer,
+  site: DeployedSite,
+  key: string,
+  { fallback }: DeployedPrerender,
+): Promise<Found | undefined> {
+  try {
+    return await pages.find(site.id, key, fallback)
+  } catch (error) {
+    caller.deps.logger.warn({ err: error, deploymentId: site.id }, 'a page could not be looked up')
+    return fallback && { page: undefined, freshUntil: 0, staleUntil: Infinity }
+  }
 }
 
 /** Sends a page. One that is kept in part goes out at once, and its rest as the Function makes it. */
@@ -253,6 +270,10 @@ function makeOnce(deliverer: PageDeliverer, visit: Visit, site: DeployedSite, sh
   if (!under) {
     under = pages
       .begin()
+      .catch((error: unknown) => {
+        deliverer.caller.deps.logger.warn({ err: error, deploymentId: site.id }, 'a page is made without being kept')
+        return undefined
+      })
       .then((begunAt) => makePage(deliverer, site, shared, { begunAt, requestId: visit.id }))
       .finally(() => making.delete(name))
     making.set(name, under)
@@ -263,9 +284,10 @@ function makeOnce(deliverer: PageDeliverer, visit: Visit, site: DeployedSite, sh
 /** Makes a page anew that is shown meanwhile, unless somebody does. Never throws: the page stays as it is. */
 async function renew(deliverer: PageDeliverer, site: DeployedSite, shared: SharedRequest, key: string): Promise<void> {
   const { pages, caller, renewing } = deliverer
-  const name = site.id + key
-  if (renewing.has(name)) return
-  renewing.add(name)
+  const ofSite = renewing.get(site.id) ?? new Set()
+  // Strangers may ask for any number of pages that there are only placeholders of.
+  if (ofSite.has(key) || ofSite.size >= RENEWALS_MAX) return
+  renewing.set(site.id, ofSite.add(key))
   const told = { deploymentId: site.id, path: shared.path }
   try {
     // All pages of a group are made by whoever has the first of them.
@@ -283,7 +305,8 @@ async function renew(deliverer: PageDeliverer, site: DeployedSite, shared: Share
   } catch (error) {
     caller.deps.logger.info({ ...told, err: error }, 'a page was not made anew')
   } finally {
-    renewing.delete(name)
+    ofSite.delete(key)
+    if (ofSite.size === 0) renewing.delete(site.id)
   }
 }
 
@@ -332,7 +355,7 @@ export async function deliverPrerender(
   const key = keyOf(shared)
   const token = header(visit.incoming, REVALIDATE_HEADER)
   const isAsked = isToken(token, prerender.rules.bypassTokenHash)
-  const found = pages.peek(site.id, key) ?? (await pages.find(site.id, key, prerender.fallback))
+  const found = pages.peek(site.id, key) ?? (await findPage(deliverer, site, key, prerender))
   const at = now().getTime()
   if (found && !isAsked && at < found.staleUntil) {
     // A fallback stands for every page that its Function can make.

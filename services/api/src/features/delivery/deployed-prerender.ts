@@ -31,6 +31,7 @@ export function describePrerenders(
       const fallback = row && {
         ...lifetimeOf(rules, [], builtAt.getTime()),
         tags: tagsOf(rules.initialHeaders),
+        bytes: row.bytes,
         builtAt: builtAt.getTime(),
         file: new DeployedFile({ ...row, contentType }, builtAt),
         status: rules.initialStatus ?? 200,

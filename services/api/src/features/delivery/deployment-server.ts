@@ -201,7 +201,7 @@ export function createDeploymentServer(deps: EdgeDeps, pinned: PinnedSlots): Dep
     now: deps.now,
     reader,
     making: new Map(),
-    renewing: new Set(),
+    renewing: new Map(),
   }
 
   async function answerMissing(

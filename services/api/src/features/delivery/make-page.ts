@@ -57,14 +57,17 @@ export function sharedRequest(
   return { path, sharedPath, sharedQuery, headers, hostname, host, protocol }
 }
 
-/** Keys of pages that are asked for often. */
+/** Keys of pages that are asked for often, by names that are short. */
 const keys = new LRUCache<string, string>({ max: 20_000 })
+const NAME_LENGTH_MAX = 512
 
 export function keyOf({ path, sharedQuery, headers, hostname }: SharedRequest): string {
   const differs = Object.keys(headers).length > 0 ? JSON.stringify(Object.entries(headers).toSorted()) : ''
   const name = `${path}\n${hostname}\n${sharedQuery}\n${differs}`
-  let key = keys.get(name)
-  if (key === undefined) keys.set(name, (key = pageKey([path, hostname, sharedQuery, differs])))
+  const known = keys.get(name)
+  if (known !== undefined) return known
+  const key = pageKey([path, hostname, sharedQuery, differs])
+  if (name.length <= NAME_LENGTH_MAX) keys.set(name, key)
   return key
 }
 
@@ -92,7 +95,8 @@ export interface PageMaker {
 
 /** Why and for whom a page is made. */
 export interface Making {
-  begunAt: Date
+  /** By the clock of the database. undefined: it does not answer, and nothing can be kept. */
+  begunAt: Date | undefined
   /** `bypassToken`, from whoever asked for the page to be made anew. */
   token?: string | undefined
   /** Of the visit that waits for it. */
@@ -154,11 +158,12 @@ export async function makePage(
     const { status, body } = answer
     const headers = keptHeaders(cleanAnswerHeaders(answer.headers, one.hostname))
     const prerender = site.prerenders.get(one.path)
-    const page = { status, headers, body, isKept: prerender !== undefined && isKept(status, answer.headers) }
-    if (!prerender || !page.isKept) return page
+    const { begunAt } = making
+    const page = { status, headers, body, isKept: begunAt !== undefined && isKept(status, answer.headers) }
+    if (!prerender || !begunAt || !page.isKept) return page
     const { freshUntil, staleUntil } = lifetimeOf(prerender.rules, answer.headers, now().getTime())
     made.push({
-      begunAt: making.begunAt,
+      begunAt,
       key: keyOf(one),
       path: one.path,
       status,

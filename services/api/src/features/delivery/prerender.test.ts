@@ -322,6 +322,21 @@ test('whoever the build names, and other methods, are answered by the Function',
   expect((await site.page('/page')).seen.n).toBe(kept.n)
 })
 
+test('while the database does not answer, what is known is shown, and the rest is made for each visitor', async () => {
+  const site = await deployPages({ page: {}, built: { fallback: 'built' }, other: {} })
+  const { seen } = await site.page('/page')
+  await site.page('/page')
+  const down = vi.spyOn(platform.api.db, 'execute').mockRejectedValue(new Error('It is away'))
+  try {
+    expect(await site.page('/page')).toMatchObject({ cache: 'HIT', seen: { n: seen.n } })
+    expect(await site.get('/built')).toMatchObject({ status: 200, text: 'built' })
+    expect(await site.page('/other').catch((error: unknown) => error)).toMatchObject({ status: 200, cache: 'BYPASS' })
+  } finally {
+    down.mockRestore()
+  }
+  expect((await site.page('/other')).cache).toBe('MISS')
+})
+
 test('a client that has the page is told so', async () => {
   const site = await deployPages({ page: {} })
   const { headers } = await site.page('/page')

@@ -36,6 +36,7 @@ export interface Lifetime {
 /** What a build left to be shown until a page was made. */
 export interface Fallback extends Lifetime {
   tags: readonly string[]
+  bytes: number
 }
 
 /** A page as it is kept. */
@@ -106,6 +107,8 @@ interface Row extends Record<string, unknown> {
 
 interface Known {
   found: Found
+  /** Of what is in memory for it. */
+  bytes: number
   tags: readonly string[]
   /** By performance.now(), before it was looked up. */
   askedAt: number
@@ -123,7 +126,7 @@ export function openIsrPages({ db, now, blobs: store, logger, notifications, tag
   const keysOf = new Map<string, Set<string>>()
   const known = new LRUCache<string, Known>({
     maxSize: BYTES_MAX,
-    sizeCalculation: ({ found: { page } }) => (page?.body?.length ?? 0) + BYTES_OF_ENTRY,
+    sizeCalculation: ({ bytes }) => bytes + BYTES_OF_ENTRY,
     dispose(_, name) {
       const deploymentId = name.slice(0, 36)
       const keys = keysOf.get(deploymentId)
@@ -233,7 +236,8 @@ export function openIsrPages({ db, now, blobs: store, logger, notifications, tag
     }
     const found: Found = { ...lifetime, page }
     const tagged = row.tags ?? fallback?.tags ?? []
-    if (!lookUp.isOutdated) keep(deploymentId, deploymentId + key, { found, tags: tagged, askedAt })
+    const size = page ? (page.body?.length ?? 0) : (fallback?.bytes ?? 0)
+    if (!lookUp.isOutdated) keep(deploymentId, deploymentId + key, { found, bytes: size, tags: tagged, askedAt })
     return found
   }
 
