@@ -15,6 +15,15 @@ export const counting = handler(`
   globalThis.calls = (globalThis.calls ?? 0) + 1
   const url = new URL(req.url, 'http://page')
   const wanted = globalThis.wanted ?? {}
+  if (url.searchParams.has('renew')) {
+    // As Next.js names what its server can do, and asks for what the platform adds.
+    const methods = globalThis[Symbol.for('@next/router-server-methods')]
+    methods[''] ??= {}
+    const opts = { unstable_onlyGenerated: url.searchParams.has('only') }
+    const asked = { urlPath: url.searchParams.get('renew'), headers: { 'x-prerender-revalidate': ${JSON.stringify(TOKEN)} }, opts }
+    res.end(await methods[''].revalidate(asked).then(() => 'renewed', String))
+    return
+  }
   if (url.pathname === '/control') {
     globalThis.wanted = Object.fromEntries(url.searchParams)
     res.end(String(globalThis.calls))

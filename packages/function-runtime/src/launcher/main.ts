@@ -9,6 +9,7 @@ import { findEntry, isRefusedAllocation } from './find-listener.ts'
 import { frameOutput } from './framed-output.ts'
 import { listenAt, redirectListening } from './listen-redirect.ts'
 import type { BootMessage } from './messages.ts'
+import { offerRevalidate } from './next-revalidate.ts'
 import { http } from './node-http.ts'
 import { relay } from './relay.ts'
 import { hasRequests, offerRequestContext, onFirstRequest, scopeRequests, untilIdle } from './request-scope.ts'
@@ -82,6 +83,7 @@ async function start(): Promise<void> {
   }
   frameOutput()
   offerRequestContext()
+  if (boot.kind === 'handler') offerRevalidate(boot.assetsSocketPath)
   watchLag()
   process.on('uncaughtExceptionMonitor', (error: unknown) => {
     if (isRefusedAllocation(error)) say({ outOfMemory: true })

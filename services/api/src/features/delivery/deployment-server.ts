@@ -13,7 +13,7 @@ import { deliverExternal } from './deliver-external.ts'
 import { deliverImage, type ImageDeliverer, isImage } from './deliver-image.ts'
 import { deliverFunction, type FunctionCaller } from './deliver-function.ts'
 import { deliverMiddleware } from './deliver-middleware.ts'
-import { deliverPrerender, type PageDeliverer } from './deliver-prerender.ts'
+import { deliverPrerender, type PageDeliverer, REVALIDATE_HEADER } from './deliver-prerender.ts'
 import { deliverUpgrade } from './deliver-upgrade.ts'
 import { openResponseCache } from './response-cache.ts'
 import { deliverFile, type FileReader } from './deliver-file.ts'
@@ -21,7 +21,7 @@ import { type DeployedFunction, type DeployedSite, openDeployedSites } from './d
 import { openEarlierFiles } from './earlier-files.ts'
 import { cleanAnswerHeaders } from './headers.ts'
 import type { PinnedSlots } from './pinned-slots.ts'
-import { isLabel } from './request-host.ts'
+import { isLabel, labelBelow } from './request-host.ts'
 import { responseOn } from './response-on.ts'
 import type { Site } from './site-directory.ts'
 import { nothingHere, type SitePage } from './site-page.ts'
@@ -64,7 +64,10 @@ export interface DeploymentServer {
     outgoing: ServerResponse,
     label: string,
   ): void
-  /** Answers what a Function asks of its deployment's own files. */
+  /**
+   * Answers what a Function asks of its deployment's own files, or, with the bypass token, for a page to be made anew at one of its
+   * hostnames.
+   */
   serveFiles(deploymentId: string, incoming: IncomingMessage, outgoing: ServerResponse): void
 }
 
@@ -375,14 +378,26 @@ export function createDeploymentServer(deps: EdgeDeps, pinned: PinnedSlots): Dep
     },
     serveFiles(deploymentId, incoming, outgoing) {
       // Nobody's visit: it is not logged.
-      void run(incoming, outgoing, 'files', incoming.url ?? '/', async (visit) => {
-        const deployed = await findDeployedSite(deploymentId)
-        if (!deployed) visit.sendPage(nothingHere)
-        else await deliver(visit, deployed, deployed.fileRouter.route(visit, deployed.hasFile))
-      })
+      if (incoming.headers[REVALIDATE_HEADER] === undefined)
+        void run(incoming, outgoing, 'files', incoming.url ?? '/', async (visit) => {
+          const deployed = await findDeployedSite(deploymentId)
+          if (!deployed) visit.sendPage(nothingHere)
+          else await deliver(visit, deployed, deployed.fileRouter.route(visit, deployed.hasFile))
+        })
+      else {
+        const label = labelBelow(hostnameOf(incoming), deps.appsUrl.hostname) ?? ''
+        void run(incoming, outgoing, label, incoming.url ?? '/', async (visit) => {
+          const site = isLabel(label) ? await deps.sites.find(label) : undefined
+          const deployed = site?.deployment?.id === deploymentId ? await findDeployedSite(deploymentId) : undefined
+          if (!deployed) visit.sendPage(nothingHere)
+          else await deliver(visit, deployed, deployed.router.route(visit, deployed.hasFile))
+        })
+      }
     },
   }
 }
+
+const hostnameOf = ({ headers }: IncomingMessage): string => (headers.host ?? '').replace(/:\d+$/, '').toLowerCase()
 
 /** A location as a header may hold it: what a pattern took from a path may be any text. */
 const locationOf = (location: string): string =>

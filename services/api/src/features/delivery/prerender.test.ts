@@ -273,6 +273,18 @@ describe('the bypass token', () => {
     expect((await site.page('/page', { headers })).cache).toBe('REVALIDATED')
   })
 
+  test('serves res.revalidate() of Next.js, which asks the edge of its own machine', async () => {
+    const site = await deployPages({ page: {}, own: {} })
+    const renew = async (query: string) => (await site.get(`/control?renew=${query}`)).text
+    const { seen: old } = await site.page('/page')
+    expect(await renew('/page')).toBe('renewed')
+    const anew = await site.page('/page')
+    expect(anew.cache).toBe('HIT')
+    expect(anew.seen.n).toBeGreaterThan(old.n)
+    expect(await renew('/nothing')).toBe('Error: Invalid response 404')
+    expect(await renew('/nothing&only')).toBe('renewed')
+  })
+
   test('is told to nobody: not in lists, not to the Function of another visitor', async () => {
     const site = await deployPages({ page: {} })
     const [row] = await platform.api.db.execute<{ output: string }>(
