@@ -3,7 +3,7 @@ import { base32 } from 'oslo/encoding'
 import { generateHOTP } from 'oslo/otp'
 import type { BrowserContext, Page } from 'playwright-core'
 import { setClientPolicy } from '../src/features/clients/clients.ts'
-import { addVirtualAuthenticator } from './chromium.ts'
+import { addVirtualAuthenticator } from '@platform/testkit/chromium'
 import { passkeyOptionsOn, SoftAuthenticator } from './soft-authenticator.ts'
 import { linkIn, type TestIdp, type TestPerson } from './start.ts'
 

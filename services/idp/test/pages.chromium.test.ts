@@ -2,7 +2,7 @@ import axe from 'axe-core'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { listEndpoints } from '../src/endpoints.ts'
-import { describeInChromium } from './chromium.ts'
+import { describeInChromium } from '@platform/testkit/chromium'
 import { walkAccount, walkFactors, walkSignedOut } from './every-page.ts'
 import { startTestIdp, type TestIdp } from './start.ts'
 

@@ -1,7 +1,7 @@
 import { scopeCatalogue } from '@platform/auth/scopes'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { describeInChromium } from '../../../test/chromium.ts'
+import { describeInChromium } from '@platform/testkit/chromium'
 import { startTestIdp, type TestIdp } from '../../../test/start.ts'
 
 const PHONE = { width: 390, height: 844 }

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { addVirtualAuthenticator, describeInChromium } from '../../../test/chromium.ts'
+import { addVirtualAuthenticator, describeInChromium } from '@platform/testkit/chromium'
 import { startTestIdp, type TestIdp, type TestPerson } from '../../../test/start.ts'
 import { setClientPolicy } from '../clients/clients.ts'
 

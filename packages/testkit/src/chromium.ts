@@ -2,8 +2,8 @@ import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { env } from 'node:process'
 import { type Browser, type BrowserContext, type CDPSession, chromium, type Page } from 'playwright-core'
-import { isCi } from '@platform/testkit/test-environment'
 import { afterAll, beforeAll, describe, onTestFailed } from 'vitest'
+import { isCi } from './test-environment.ts'
 
 const names = ['chromium', 'chromium-browser', 'google-chrome']
 
