@@ -6,6 +6,7 @@ const schema = z.object({
   BENCH_REDIS_URL: z.url({ protocol: /^rediss?$/ }).optional(),
   TEST_REDIS_URL: z.url({ protocol: /^rediss?$/ }).optional(),
   BENCH_S3_URL: z.url({ protocol: /^s3$/ }).optional(),
+  BENCH_FRAMEWORKS: z.string().optional(),
 })
 
 export interface Config {
@@ -14,6 +15,8 @@ export interface Config {
   redisUrl: string
   /** An S3 server to measure beside ours, as `.ci/start-s3` prints it; undefined: there is none. */
   s3Url: string | undefined
+  /** Absolute: a folder of the fixtures' projects, built. undefined: there are none. */
+  frameworks: string | undefined
 }
 
 const REDIS_DEFAULT = 'redis://127.0.0.1:6379'
@@ -26,6 +29,7 @@ export function readBenchConfig(env: Record<string, string | undefined>): Config
     databaseUrl: read.BENCH_DATABASE_URL ?? read.TEST_DATABASE_URL,
     redisUrl: read.BENCH_REDIS_URL ?? read.TEST_REDIS_URL ?? REDIS_DEFAULT,
     s3Url: read.BENCH_S3_URL,
+    frameworks: read.BENCH_FRAMEWORKS,
   }
 }
 

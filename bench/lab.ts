@@ -66,6 +66,8 @@ export interface Lab {
   redisUrl: string
   /** An S3 server that is measured as well; undefined where there is none. */
   s3Url: string | undefined
+  /** Of built fixtures; undefined: there are none. */
+  frameworks: string | undefined
   platform(): Promise<Platform>
   /** What a program of ours inherits. */
   env: Record<string, string>
@@ -145,6 +147,7 @@ export async function openLab(config: Config, env: Record<string, string>): Prom
       databaseUrl: databases.api,
       redisUrl: config.redisUrl,
       s3Url: config.s3Url,
+      frameworks: config.frameworks,
       platform: () => (platform ??= startPlatform({ databases, env: services, makeFolder, closing })),
       env,
       audience: AUDIENCE,

@@ -26,7 +26,7 @@ import { passwordFlood } from './suites/password-flood.ts'
 import { rcloneSync } from './suites/rclone.ts'
 import { functions, functionSockets, functionStreams } from './suites/functions.ts'
 import { functionScaling } from './suites/function-scaling.ts'
-import { functionStart } from './suites/function-start.ts'
+import { frameworkStart, functionStart } from './suites/function-start.ts'
 import { neighbourChildren, neighbourLoops, neighbourMemory } from './suites/neighbour.ts'
 import { pinned, pinnedElsewhere } from './suites/pinned.ts'
 import { read } from './suites/read.ts'
@@ -68,6 +68,7 @@ const suites: readonly Suite[] = [
   functionSockets,
   functionStreams,
   functionStart,
+  frameworkStart,
   edges,
   edgeShares,
   pinned,

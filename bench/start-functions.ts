@@ -6,15 +6,20 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { FunctionSource } from '@platform/function-runtime/function-runtime'
 import { openFunctionRuntime } from '@platform/function-runtime/open-function-runtime'
 import { openSandbox } from '@platform/sandbox/open-sandbox'
+import { assembleFunction, type BuiltFunction } from './assemble-function.ts'
 import { processTree, proportionalMemoryOf } from './process-costs.ts'
 
 // A program of its own, in a network of its own that leads nowhere. Starts a Function, or bubblewrap by hand, whenever it reads a
 // StartOrder from stdin, a line each, and writes a StartResult to stdout.
 
-/** `kept`: its deployment has a network. `new`: that is made first. `bare`: bubblewrap and Node, answering by itself. `printed`: they print. */
-export type StartOrder = 'kept' | 'new' | 'bare' | 'printed'
+/**
+ * `kept`: its deployment has a network. `new`: that is made first. `bare`: bubblewrap and Node, answering by itself. `printed`: they print.
+ * `of` and a path: the Function that answers there in the Build Output of a project, which lies in the folder before the path.
+ */
+export type StartOrder = 'kept' | 'new' | 'bare' | 'printed' | `of ${string} ${string}`
 /** From the order to the first byte; memory of all its processes after it. */
 export interface StartResult {
   tookMs: number
@@ -64,12 +69,18 @@ const others = new Set(processTree(process.pid))
 const memoryOf = (): number => proportionalMemoryOf(processTree(process.pid).filter((pid) => !others.has(pid)))
 
 let count = 0
-async function startFunction(deploymentId: string): Promise<StartResult> {
+async function startFunction(
+  deploymentId: string,
+  more: Partial<FunctionSource> = {},
+  asked: { path: string; headers?: Record<string, string> } = { path: '/' },
+): Promise<StartResult> {
   const startedAt = performance.now()
-  const lease = await runtime.acquire(source.functionId, async () => ({ ...source, deploymentId }))
-  const answer = await lease.dispatcher.request({ origin: 'http://slot', path: '/', method: 'GET' })
+  const lease = await runtime.acquire(source.functionId, async () => ({ ...source, ...more, deploymentId }))
+  const answer = await lease.dispatcher.request({ origin: 'http://slot', method: 'GET', ...asked })
   const tookMs = performance.now() - startedAt
-  await answer.body.text()
+  const body = await answer.body.text()
+  if (answer.statusCode !== 200)
+    throw new Error(`${asked.path} was answered ${answer.statusCode}: ${body.slice(0, 500)}`)
   lease.release()
   await sleep(300)
   const memoryMb = memoryOf()
@@ -110,13 +121,26 @@ async function startBare(script: string): Promise<StartResult> {
   return { tookMs, memoryMb }
 }
 
-const act: Record<StartOrder, () => Promise<StartResult>> = {
+const outputs = new Map<string, BuiltFunction>()
+async function startBuilt(project: string, path: string): Promise<StartResult> {
+  const name = `${project} ${path}`
+  let built = outputs.get(name)
+  if (!built) outputs.set(name, (built = await assembleFunction(project, path, join(folder, `o${outputs.size}`))))
+  return startFunction('kept', built.source, built.request)
+}
+
+const act: Record<Exclude<StartOrder, `of ${string}`>, () => Promise<StartResult>> = {
   kept: () => startFunction('kept'),
   new: () => startFunction(`new-${count++}`),
   bare: () => startBare('serve.mjs'),
   printed: () => startBare('print.mjs'),
 }
-for await (const order of createInterface({ input: process.stdin }))
-  process.stdout.write(`${JSON.stringify(await act[order as StartOrder]())}\n`)
+for await (const order of createInterface({ input: process.stdin })) {
+  const [, project, path] = /^of (.+) (\/.*)$/.exec(order) ?? []
+  const result = await (project === undefined || path === undefined
+    ? act[order as keyof typeof act]()
+    : startBuilt(project, path))
+  process.stdout.write(`${JSON.stringify(result)}\n`)
+}
 await runtime.close(0)
 await sandbox.close()
