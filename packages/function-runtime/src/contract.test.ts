@@ -200,6 +200,19 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
       expect(await request(source)).toMatchObject({ status: 200, body: '["function","GET"]' })
     })
 
+    test('of the kind edge finds the globals of the Edge Runtime, and a few modules of Node by require', async () => {
+      const { deploy, request } = await open()
+      const source = await deploy(
+        {
+          'index.mjs': `const { AsyncLocalStorage: storage } = require('node:async_hooks')
+            const isRefused = (() => { try { require('node:fs') } catch (error) { return error.message.includes('"node:fs"') } })()
+            export default () => Response.json([self === globalThis, storage === AsyncLocalStorage, EdgeRuntime, isRefused])`,
+        },
+        { kind: 'edge' },
+      )
+      expect(await request(source)).toMatchObject({ status: 200, body: '[true,true,"edge-runtime",true]' })
+    })
+
     test('of the kind worker gets its variables, the files of its deployment and a cache', async () => {
       const { deploy, request } = await open()
       const source = await deploy(

@@ -8,6 +8,15 @@ import { serviceEnvironment, startServiceProcess, untilStatus } from '@platform/
 import { freePort } from '@platform/testkit/free-port'
 import { newObjectsUrl } from '@platform/testkit/objects'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { one } from '@platform/runtime/database'
+import { desc, eq, ne } from 'drizzle-orm'
+import { createManualRun } from '../src/features/crons/runs.ts'
+import { CRON_RUNS_PATH, SIGNATURE_HEADER } from '../src/features/delivery/edge-messages.ts'
+import { edges } from '../src/features/edges/table.ts'
+import { runtimeLogs } from '../src/features/runtime-logs/table.ts'
+import { cronOf, runsOf } from './crons.ts'
+import { newDeployment, untilEnded } from './deployments.ts'
+import { buildOutput, handler } from './functions.ts'
 import { deploy, giveHostname, makeCurrent, visit } from './deploy.ts'
 import { newOwner, type Owner } from './scenario.ts'
 import { deployStickySite, openEvents, openSocket, type Who } from './sticky-site.ts'
@@ -266,4 +275,31 @@ test('an edge that hangs loses its pins, and asks whose they are when it goes on
     const [there, here] = [await site.who(path, fell), await site.who(path, left)]
     expect(there).toMatchObject({ instance: here.instance, isRestarted: false })
   }
+})
+
+test('the run of a cron that a killed edge had has failed, and is made by no other', { timeout: 60_000 }, async () => {
+  const owner = await newOwner(platform)
+  const code = handler(`console.log('begun'); setTimeout(() => res.end(), 600_000)`)
+  const archive = buildOutput({ job: code }, { crons: [{ path: '/job', schedule: '0 0 29 2 *' }] })
+  const { id } = await untilEnded(platform, (await newDeployment(platform, owner, { archive })).id)
+  const edge = await startEdgeProcess()
+  const { db, edgeSigner, membership, crons } = platform.api
+  const other = one(await db.select().from(edges).where(ne(edges.id, membership.id)).orderBy(desc(edges.id)).limit(1))
+  const runId = await createManualRun(platform.api, (await cronOf(platform, owner, id)).id)
+  const message = JSON.stringify({ edgeId: other.id, runId, sentAt: platform.clock.now().getTime() })
+  const headers = { [SIGNATURE_HEADER]: edgeSigner.sign(message) }
+  const taken = await fetch(other.internalUrl + CRON_RUNS_PATH, { method: 'POST', body: message, headers })
+  expect(taken.status).toBe(202)
+  const begun = () => db.$count(runtimeLogs, eq(runtimeLogs.deploymentId, id))
+  await expect.poll(begun, { timeout: 10_000 }).toBe(1)
+  edge.child.kill('SIGKILL')
+  await edge.ended
+  await expect(taken.text()).rejects.toThrow('terminated')
+  await crons.dispatch(runId, AbortSignal.timeout(5_000))
+  expect((await runsOf(platform, owner, id)).items).toMatchObject([{ completedAt: null }])
+  platform.clock.advance(31_000)
+  await expect
+    .poll(async () => (await runsOf(platform, owner, id)).items, { timeout: 15_000 })
+    .toMatchObject([{ id: runId, outcome: 'failed', error: 'The edge that made the request fell silent' }])
+  expect(await begun()).toBe(1)
 })

@@ -84,7 +84,9 @@ function caught(handler: Callable): RequestListener {
       }
       for (const name of response.getHeaderNames()) response.removeHeader(name)
       // The edge may have the site's own page for it.
-      response.writeHead(500, { 'content-type': 'text/plain', 'x-platform-failure': 'threw' }).end('Internal Server Error')
+      response
+        .writeHead(500, { 'content-type': 'text/plain', 'x-platform-failure': 'threw' })
+        .end('Internal Server Error')
     }
     try {
       const result = handler(request, response)

@@ -118,6 +118,10 @@ async function startHandler(path: string): Promise<Server> {
     offerCaches()
     env['ASSETS'] = openAssets(boot.assetsSocketPath)
   }
+  if (boot.kind === 'edge') {
+    const { offerEdgeGlobals } = await import('./edge-globals.ts')
+    offerEdgeGlobals()
+  }
   const exports = (await import(pathToFileURL(path).href)) as Record<string, unknown>
   if (taken()) return listening
   const entry = findEntry(exports, boot, env)

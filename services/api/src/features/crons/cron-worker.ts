@@ -11,7 +11,7 @@ const LOOK_MS = 1_000
 type WorkerDeps = Pick<Deps, 'db' | 'now' | 'logger' | 'cronQueue' | 'crons'>
 
 /** Queues the crons that are due in a minute. Safe to repeat, and in several processes at once: each runs once. */
-export async function queueDueCrons(deps: Pick<Deps, 'db' | 'cronQueue'>, minute: Date): Promise<void> {
+export async function queueDueCrons(deps: Pick<Deps, 'db' | 'logger' | 'cronQueue'>, minute: Date): Promise<void> {
   await deps.cronQueue.enqueue(await findDueCrons(deps, minute))
 }
 

@@ -13,7 +13,7 @@ import { openBoss } from '../queues/boss.ts'
 import { queueDueCrons, startCronWorker, takeDueCron } from './cron-worker.ts'
 import { findDueCrons } from './due-crons.ts'
 import { discardCronRuns, sweepCronRuns } from './runs.ts'
-import { cronRuns } from './table.ts'
+import { cronRuns, deploymentCrons } from './table.ts'
 
 let platform: TestPlatform
 let ana: Owner
@@ -249,6 +249,16 @@ test('a process that has seen no job does not load pg-boss, whatever it looks fo
   expect(await pgBoss.startForJobs('crons')).toBeUndefined()
   await cronQueue.enqueue([{ cronId: newId(), slot: newId(), dueAt: fresh.clock.now() }])
   expect(await pgBoss.startForJobs('crons')).toBeDefined()
+})
+
+test('a schedule that cannot be read any more holds up no other', async () => {
+  const { id } = await deployCrons(platform, ana, [everyMinute])
+  const broken = await deployCrons(platform, await newOwner(platform), [{ path: '/broken', schedule: 'never' }])
+  onTestFinished(async () => {
+    await platform.api.db.delete(deploymentCrons).where(eq(deploymentCrons.deploymentId, broken.id))
+  })
+  await runMinute(platform)
+  expect((await runsOf(platform, ana, id)).total).toBe(1)
 })
 
 test('a deployment that was made current without us counts from the next minute on', async () => {

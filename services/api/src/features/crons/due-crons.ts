@@ -22,16 +22,20 @@ export const isEnvironmentOfCron = and(
   eq(environments.slug, 'production'),
 )
 
-/** The crons of every production that are due in a minute. */
-export async function findDueCrons({ db }: Pick<Deps, 'db'>, minute: Date): Promise<DueCron[]> {
+/** The crons of every production that are due in a minute. One that cannot be read any more is logged and holds up no other. */
+export async function findDueCrons({ db, logger }: Pick<Deps, 'db' | 'logger'>, minute: Date): Promise<DueCron[]> {
   const { id: cronId, path, schedule } = deploymentCrons
   const rows = await db
     .select({ cronId, path, schedule, environmentId: environments.id })
     .from(deploymentCrons)
     .innerJoin(environments, isEnvironmentOfCron)
   const due: DueCron[] = []
-  for (const { environmentId, ...cron } of rows)
-    if ((await scheduleOf(cron.schedule)).isDueAt(minute))
-      due.push({ cronId: cron.cronId, slot: slotOf(environmentId, cron), dueAt: minute })
+  for (const { cronId, environmentId, ...cron } of rows)
+    try {
+      const schedule = await scheduleOf(cron.schedule)
+      if (schedule.isDueAt(minute)) due.push({ cronId, slot: slotOf(environmentId, cron), dueAt: minute })
+    } catch (error) {
+      logger.error({ err: error, cronId }, 'a cron cannot be read')
+    }
   return due
 }

@@ -41,6 +41,7 @@ const MESSAGE_BYTES_MAX = 16_384
 /** A visitor's 16 KiB, and what the other edge adds. */
 const HEADER_BYTES_MAX = 65_536
 const OPERATION = 'relayToSlot'
+const CRON_OPERATION = 'runCronHere'
 
 type ListenerDeps = Pick<Deps, 'now' | 'logger' | 'functions' | 'functionTimings' | 'membership' | 'edgeSigner'>
 
@@ -238,7 +239,8 @@ export async function startEdgeListener(
       await fail(promised, incoming, outgoing, error as Error)
     } finally {
       promised?.lease.release()
-      observeRequest(OPERATION, outgoing.statusCode, performance.now() - startedAt)
+      const operation = incoming.url === CRON_RUNS_PATH ? CRON_OPERATION : OPERATION
+      observeRequest(operation, outgoing.statusCode, performance.now() - startedAt)
     }
   }
 
