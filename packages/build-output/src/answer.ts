@@ -70,10 +70,12 @@ export type Answer = Common &
         path: string
         /** Path and query that the Function is called with for this visitor alone. */
         url: string
-        /** Path that it is called with for everybody. */
+        /** Path that it is called with for everybody: the one that `hit` names, or else the visitor's. */
         sharedPath: string
         /** The parameters that the page may differ by, in one order, however they were written. */
         sharedQuery: string
+        /** Those of them that routes took from the path and from conditions. */
+        sharedMatches: string
         /** The visitor is one of those who get no kept page. */
         isBypassed: boolean
         fail: Fail

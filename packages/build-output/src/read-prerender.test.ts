@@ -117,6 +117,7 @@ describe('the route of a page that is kept', () => {
   const ask = buildOutputOf(
     [
       { src: '/posts/(?<slug>[^/]+)', dest: '/posts/[slug]?slug=$slug' },
+      { src: '/named/(?<by>[^/]+)', dest: '/named?by=$by' },
       { handle: 'hit' },
       { src: '/((?!index$).*?)(?:/)?', headers: { 'x-matched-path': '/$1' }, continue: true },
       { handle: 'error' },
@@ -124,29 +125,38 @@ describe('the route of a page that is kept', () => {
       { src: '/.*', dest: '/404.html', status: 404 },
     ],
     ['404.html', '500.html'],
-    ['index', 'posts/[slug]', 'own'],
+    ['index', 'posts/[slug]', 'own', 'named'],
     {
       prerenders: {
         index: { ...rules, allowQuery: [] },
         'posts/[slug]': { ...rules, allowQuery: ['slug'] },
+        named: rules,
         own: { ...rules, bypassFor: [{ type: 'cookie', key: 'mine' }] },
       },
     },
   )
   test.each([
-    ['/?a=1', 'kept index /?'],
-    ['/posts/x?a=1', 'kept posts/[slug] /posts/[slug]?slug=x'],
+    ['/?a=1', 'kept index /? []'],
+    ['/posts/x?a=1', 'kept posts/[slug] /posts/[slug]?slug=x [slug=x]'],
     // A visitor's own parameter of that name does not count.
-    ['/posts/x?slug=y', 'kept posts/[slug] /posts/[slug]?slug=x'],
-    ['/own?b=2&a=1&a=0', 'kept own /own?a=1&a=0&b=2'],
-    ['/own?a=%31+%20&=x', 'kept own /own?=x&a=1++'],
+    ['/posts/x?slug=y', 'kept posts/[slug] /posts/[slug]?slug=x [slug=x]'],
+    ['/own?b=2&a=1&a=0', 'kept own /own?a=1&a=0&b=2 []'],
+    ['/own?a=%31+%20&=x', 'kept own /own?=x&a=1++ []'],
+    ['/named/y?slug=z', 'kept named /named?by=y&slug=z [by=y]'],
   ])('%s', (url, answer) => {
     expect(shortAnswer(ask(url))).toBe(answer)
   })
 
+  test('without a name of its own in `hit` is called as the visitor asked', () => {
+    const plain = buildOutputOf([{ src: '/kept', dest: '/kept-isr?url=$url' }], [], ['kept-isr'], {
+      prerenders: { 'kept-isr': rules },
+    })
+    expect(shortAnswer(plain('/kept?a=1'))).toBe('kept kept-isr /kept?a=1&url=%24url []')
+  })
+
   test('knows who is left out, and what shows a failure', () => {
     const answer = ask('/own', { headers: { cookie: 'mine=1' } })
-    expect(shortAnswer(answer)).toBe('kept own /own? bypassed')
+    expect(shortAnswer(answer)).toBe('kept own /own? [] bypassed')
     if (answer.kind !== 'prerender') throw new Error(answer.kind)
     expect(shortAnswer(answer.fail(500))).toBe('500 500.html')
     expect(shortAnswer(answer.fail(404))).toBe('404 404.html')

@@ -15,6 +15,8 @@ export class RequestState {
   requestHeaders = new Map<string, string>()
   requestHeadersRemoved = new Set<string>()
   wildcard: string
+  /** Names of what the patterns of routes took from the path and the conditions. */
+  captured = new Set<string>()
   /** The last path that nothing was found at. */
   missedPath: string | undefined
   /** Shared with the copies that trials are made on. */
@@ -71,6 +73,7 @@ export class RequestState {
     this.important = new Set(other.important)
     this.requestHeaders = new Map(other.requestHeaders)
     this.requestHeadersRemoved = new Set(other.requestHeadersRemoved)
+    this.captured = new Set(other.captured)
     this.missedPath = other.missedPath
   }
 

@@ -69,7 +69,7 @@ export function routeBuildOutput({ routes, functions, prerenders = {}, wildcard 
   const missChecks = phases.miss.filter(({ route }) => route.check === true)
   const middlewares = new Set(routes.flatMap(({ middlewarePath }) => middlewarePath?.replace(/^\//, '') ?? []))
   const callable = new Set(Object.keys(functions).filter((path) => !middlewares.has(path)))
-  const kept = new Map(Object.entries(prerenders).map(([path, rules]) => [path, compilePrerender(path, rules)]))
+  const kept = new Map(Object.entries(prerenders).map(([path, rules]) => [path, compilePrerender(rules)]))
   const wildcards = new Map(wildcard.map(({ domain, value }) => [domain.toLowerCase(), value]))
 
   function lookUp(state: RequestState, hasFile: HasFile): Found | undefined {
@@ -277,20 +277,23 @@ export function routeBuildOutput({ routes, functions, prerenders = {}, wildcard 
   }
 }
 
-type Kept = Pick<Extract<Answer, { kind: 'prerender' }>, 'sharedPath' | 'sharedQuery' | 'isBypassed'>
+type Kept = Pick<Extract<Answer, { kind: 'prerender' }>, 'sharedPath' | 'sharedQuery' | 'sharedMatches' | 'isBypassed'>
 
 /** How the page of a Prerender Function is told from its other pages. */
-function compilePrerender(
-  path: string,
-  { allowQuery, bypassFor = [] }: PrerenderRules,
-): (state: RequestState, matchedPath: string | undefined) => Kept {
+function compilePrerender({
+  allowQuery,
+  bypassFor = [],
+}: PrerenderRules): (state: RequestState, matchedPath: string | undefined) => Kept {
   const bypasses = bypassFor.map((condition) => compileConditions([condition], []))
-  const own = `/${path.replace(/(?:^|\/)index$/, '')}`
-  return (state, matchedPath) => ({
-    sharedPath: matchedPath ?? own,
-    sharedQuery: canonicalQuery(state.query, allowQuery),
-    isBypassed: bypasses.some((check) => check?.(state.subject, {})),
-  })
+  return (state, matchedPath) => {
+    const sharedQuery = canonicalQuery(state.query, allowQuery)
+    return {
+      sharedPath: matchedPath ?? state.visiblePath,
+      sharedQuery,
+      sharedMatches: canonicalQuery(sharedQuery, [...state.captured]),
+      isBypassed: bypasses.some((check) => check?.(state.subject, {})),
+    }
+  }
 }
 
 const isRedirect = (status: number | undefined): status is number =>
@@ -344,6 +347,8 @@ function applyDest(
   state: RequestState,
 ): Answer | undefined {
   const address = path(captures, inPath)
+  for (const name of [...Object.keys(captures.match?.groups ?? {}), ...Object.keys(captures.named)])
+    state.captured.add(name)
   if (query !== undefined) state.query = mergeQueries(state.query, query(captures, inQuery))
   if (isAbsolute)
     return { ...state.common(), ...forwarded(state), kind: 'external', url: withQuery(address, state.query) }

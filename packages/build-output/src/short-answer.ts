@@ -16,7 +16,7 @@ export function shortAnswer(answer: Answer): string {
     case 'function':
       return `ƒ ${answer.path} ${answer.url}${answer.status === undefined ? '' : ` ${answer.status}`}`
     case 'prerender':
-      return `kept ${answer.path} ${answer.sharedPath}?${answer.sharedQuery}${answer.isBypassed ? ' bypassed' : ''}`
+      return `kept ${answer.path} ${answer.sharedPath}?${answer.sharedQuery} [${answer.sharedMatches}]${answer.isBypassed ? ' bypassed' : ''}`
     case 'middleware':
       return `middleware ${answer.path} ${answer.url}`
     case 'answered':

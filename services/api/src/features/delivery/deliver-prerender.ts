@@ -22,7 +22,15 @@ import { type FileReader, readFile } from './deliver-file.ts'
 import type { DeployedPrerender } from './deployed-prerender.ts'
 import type { DeployedFunction, DeployedSite } from './deployed-site.ts'
 import { type PostponedPage, splitPostponed } from './kept-answer.ts'
-import { keyOf, type MadePage, makePage, type PageMaker, sharedRequest, type SharedRequest } from './make-page.ts'
+import {
+  groupKeyOf,
+  keyOf,
+  type MadePage,
+  makePage,
+  type PageMaker,
+  sharedRequest,
+  type SharedRequest,
+} from './make-page.ts'
 import { flatten, type Visit } from './visit.ts'
 
 type PrerenderAnswer = Extract<Answer, { kind: 'prerender' }>
@@ -290,9 +298,7 @@ async function renew(deliverer: PageDeliverer, site: DeployedSite, shared: Share
   renewing.set(site.id, ofSite.add(key))
   const told = { deploymentId: site.id, path: shared.path }
   try {
-    // All pages of a group are made by whoever has the first of them.
-    const first = site.prerenders.get(shared.path)?.group[0] ?? shared.path
-    const claim = await pages.claim(site.id, keyOf({ ...shared, path: first }))
+    const claim = await pages.claim(site.id, groupKeyOf(site, shared))
     if (!claim) return
     let outcome: 'made' | 'failed' = 'failed'
     try {

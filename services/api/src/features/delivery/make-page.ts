@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { canonicalQuery, withQuery } from '@platform/build-output/query'
-import type { HeaderPairs } from '@platform/build-output/router'
+import type { Answer, HeaderPairs } from '@platform/build-output/router'
 import { encodeText } from '@platform/build-output/normalize-path'
 import { LRUCache } from 'lru-cache'
 import { FunctionFailure, type Lease } from '@platform/function-runtime/function-runtime'
@@ -25,7 +25,10 @@ export interface SharedRequest {
   path: string
   /** That the Function is called with. */
   sharedPath: string
+  /** What the Function is told that was found. */
+  matchedPath: string
   sharedQuery: string
+  sharedMatches: string
   /** What it may differ by, among the headers of the visitor. */
   headers: Record<string, string | string[]>
   hostname: string
@@ -45,31 +48,35 @@ export interface MadePage {
 export function sharedRequest(
   visit: Visit,
   { rules }: DeployedPrerender,
-  answer: Pick<SharedRequest, 'path' | 'sharedPath' | 'sharedQuery'>,
+  answer: Extract<Answer, { kind: 'prerender' }>,
 ): SharedRequest {
   const headers: SharedRequest['headers'] = {}
   for (const name of rules.allowHeader ?? []) {
     const value = ownNames.test(name) ? undefined : visit.headers[name]
     if (value !== undefined) headers[name] = value
   }
-  const { path, sharedPath, sharedQuery } = answer
+  const { path, sharedPath, sharedQuery, sharedMatches } = answer
+  const matchedPath = answer.requestHeaders.find(([name]) => name === 'x-matched-path')?.[1] ?? ownPath(path)
   const { hostname, host, protocol } = visit
-  return { path, sharedPath, sharedQuery, headers, hostname, host, protocol }
+  return { path, sharedPath, matchedPath, sharedQuery, sharedMatches, headers, hostname, host, protocol }
 }
 
 /** Keys of pages that are asked for often, by names that are short. */
 const keys = new LRUCache<string, string>({ max: 20_000 })
 const NAME_LENGTH_MAX = 512
 
-export function keyOf({ path, sharedQuery, headers, hostname }: SharedRequest): string {
+export function keyOf({ path, sharedPath, sharedQuery, headers, hostname }: SharedRequest): string {
   const differs = Object.keys(headers).length > 0 ? JSON.stringify(Object.entries(headers).toSorted()) : ''
-  const name = `${path}\n${hostname}\n${sharedQuery}\n${differs}`
+  const name = `${path}\n${sharedPath}\n${hostname}\n${sharedQuery}\n${differs}`
   const known = keys.get(name)
   if (known !== undefined) return known
-  const key = pageKey([path, hostname, sharedQuery, differs])
+  const key = pageKey([path, sharedPath, hostname, sharedQuery, differs])
   if (name.length <= NAME_LENGTH_MAX) keys.set(name, key)
   return key
 }
+
+/** Where a Function answers by itself. */
+const ownPath = (path: string): string => `/${path.replace(/(?:^|\/)index$/, '')}`
 
 /** The same page in another form: as data, or a part of it. */
 function memberOf(shared: SharedRequest, path: string, { rules }: DeployedPrerender): SharedRequest {
@@ -80,10 +87,19 @@ function memberOf(shared: SharedRequest, path: string, { rules }: DeployedPreren
   return {
     ...shared,
     path,
-    sharedPath: `/${path.replace(/(?:^|\/)index$/, '')}`,
+    sharedPath: ownPath(path),
+    matchedPath: ownPath(path),
     sharedQuery: canonicalQuery(shared.sharedQuery, rules.allowQuery),
+    sharedMatches: canonicalQuery(shared.sharedMatches, rules.allowQuery),
     headers,
   }
+}
+
+/** What stands for all pages that are made together with one: the first of its group. */
+export function groupKeyOf(site: DeployedSite, shared: SharedRequest): string {
+  const [first = shared.path] = site.prerenders.get(shared.path)?.group ?? []
+  const prerender = site.prerenders.get(first)
+  return keyOf(prerender ? memberOf(shared, first, prerender) : shared)
 }
 
 /** What pages are made with. */
@@ -114,10 +130,10 @@ function callFor(shared: SharedRequest, site: DeployedSite, invocationId: string
       host: shared.host,
       'x-forwarded-host': shared.host,
       'x-forwarded-proto': shared.protocol,
-      'x-matched-path': path,
+      'x-matched-path': encodeText(shared.matchedPath),
       // Without one of its own Next.js answers from ten seconds of memory; pages of one group share it and are of one moment.
       'x-invocation-id': invocationId,
-      ...(!passesQuery && shared.sharedQuery !== '' && { 'x-now-route-matches': shared.sharedQuery }),
+      ...(!passesQuery && shared.sharedMatches !== '' && { 'x-now-route-matches': shared.sharedMatches }),
       ...(making.token !== undefined && { 'x-prerender-revalidate': making.token }),
       ...(making.requestId !== undefined && { 'x-request-id': making.requestId }),
     },

@@ -38,7 +38,7 @@ const store = (
 ) =>
   storePages(
     platform.api,
-    { deploymentId: id, pages: pages.map((each) => ({ ...each, begunAt })), channel: 'isr_pages' },
+    { deploymentId: id, pages: pages.map((each) => ({ ...each, begunAt })), channel: 'isr_pages', self: 'test' },
     limits,
   )
 const pathsOf = async (id: string) =>

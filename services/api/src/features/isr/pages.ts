@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { HeaderPairs } from '@platform/build-output/router'
 import type { Db } from '@platform/runtime/database'
 import type { Logger } from '@platform/runtime/logger'
+import { newId } from '@platform/runtime/new-id'
 import type { Notifications } from '@platform/runtime/notifications'
 import { sql } from 'drizzle-orm'
 import { LRUCache } from 'lru-cache'
@@ -12,7 +13,7 @@ import { openStoreQueue, type StoreQueue } from './store-queue.ts'
 import { isrClaims, isrPages, isrTags } from './table.ts'
 import type { IsrTags } from './tags.ts'
 
-/** Payload: the id of a deployment and, behind it, the keys of its pages that are new, in hex. */
+/** Payload: the id of a deployment, who says it, and the keys of the pages that are new, in hex. */
 const CHANNEL = 'isr_pages'
 const BYTES_MAX = 134_217_728
 /** A longer page is read from where it is each time. */
@@ -123,6 +124,7 @@ interface LookUp {
 const timeOf = (at: Date | null): number => (at === null ? Infinity : new Date(at).getTime())
 
 export function openIsrPages({ db, now, blobs: store, logger, notifications, tags }: Options): IsrPages {
+  const self = newId()
   const keysOf = new Map<string, Set<string>>()
   const known = new LRUCache<string, Known>({
     maxSize: BYTES_MAX,
@@ -170,7 +172,9 @@ export function openIsrPages({ db, now, blobs: store, logger, notifications, tag
   })
   notifications.listen(CHANNEL, {
     onMessage(payload) {
-      const [deploymentId = '', ...keys] = payload.split(' ')
+      const [deploymentId = '', from, ...keys] = payload.split(' ')
+      // What this process stored it knows.
+      if (from === self) return
       for (const key of keys) forget(deploymentId + key)
     },
     onListening() {
@@ -262,7 +266,7 @@ export function openIsrPages({ db, now, blobs: store, logger, notifications, tag
   }
 
   async function storeAll(deploymentId: string, pages: readonly NewPage[]): Promise<void> {
-    await storePages({ db, now, blobs: store, logger }, { deploymentId, pages, channel: CHANNEL })
+    await storePages({ db, now, blobs: store, logger }, { deploymentId, pages, channel: CHANNEL, self })
     for (const { key } of pages) forget(deploymentId + key)
   }
 

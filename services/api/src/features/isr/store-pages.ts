@@ -36,8 +36,9 @@ interface NewPages {
   deploymentId: string
   /** Each key once. */
   pages: readonly NewPage[]
-  /** Told the deployment and the keys. */
+  /** Told the deployment, `self` and the keys. */
   channel: string
+  self: string
 }
 
 type StoreDeps = Pick<Deps, 'db' | 'now' | 'blobs' | 'logger'>
@@ -89,7 +90,7 @@ async function makeRoom(
  */
 export async function storePages(
   deps: StoreDeps,
-  { deploymentId, pages, channel }: NewPages,
+  { deploymentId, pages, channel, self }: NewPages,
   limits = LIMITS,
 ): Promise<void> {
   await using scope = new AsyncDisposableStack()
@@ -154,7 +155,7 @@ export async function storePages(
       await tx.update(isrTotals).set(sums).where(eq(isrTotals.deploymentId, deploymentId))
       for (let n = 0; n < stored.length; n += NAMED_AT_ONCE) {
         const named = stored.slice(n, n + NAMED_AT_ONCE).map(({ page }) => page.key)
-        await tx.execute(sql`select pg_notify(${channel}, ${[deploymentId, ...named].join(' ')})`)
+        await tx.execute(sql`select pg_notify(${channel}, ${[deploymentId, self, ...named].join(' ')})`)
       }
       return stored
     })
