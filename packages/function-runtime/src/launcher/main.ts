@@ -11,6 +11,7 @@ import { listenAt, redirectListening } from './listen-redirect.ts'
 import type { BootMessage } from './messages.ts'
 import { offerRevalidate } from './next-revalidate.ts'
 import { http } from './node-http.ts'
+import { offerOwnFetch } from './own-fetch.ts'
 import { relay } from './relay.ts'
 import { hasRequests, offerRequestContext, onFirstRequest, scopeRequests, untilIdle } from './request-scope.ts'
 
@@ -83,6 +84,7 @@ async function start(): Promise<void> {
   }
   frameOutput()
   offerRequestContext()
+  offerOwnFetch(boot.assetsSocketPath, ownHosts(boot.variables))
   if (boot.kind === 'handler') offerRevalidate(boot.assetsSocketPath)
   watchLag()
   process.on('uncaughtExceptionMonitor', (error: unknown) => {
@@ -91,6 +93,10 @@ async function start(): Promise<void> {
   })
   listening = boot.kind === 'server' ? await startServer(boot.handler!) : await startHandler(boot.handler!)
 }
+
+/** The deployment's own host, and the one that its application has in production. */
+const ownHosts = ({ VERCEL_URL, VERCEL_PROJECT_PRODUCTION_URL }: BootMessage['variables']): string[] =>
+  [VERCEL_URL, VERCEL_PROJECT_PRODUCTION_URL].filter((host) => host !== undefined)
 
 /** A program that listens on PORT, run as `node file` would. */
 async function startServer(path: string): Promise<Server> {

@@ -1,9 +1,9 @@
-import { http } from './node-http.ts'
 import { scopes } from './request-scope.ts'
+import { fetchBySocket } from './socket-fetch.ts'
 
 interface Revalidation {
   urlPath: string
-  headers: Record<string, string | string[]>
+  headers: Record<string, string>
   opts: { unstable_onlyGenerated?: boolean }
 }
 
@@ -14,7 +14,9 @@ interface Revalidation {
 export function offerRevalidate(socketPath: string): void {
   const revalidate = async ({ urlPath, headers, opts }: Revalidation): Promise<void> => {
     const host = scopes.getStore()?.context().headers['host'] ?? 'localhost'
-    const { status, cache } = await askHead(socketPath, urlPath, { ...headers, host })
+    const request = new Request(new URL(urlPath, `http://${host}`), { method: 'HEAD', headers })
+    const { status, headers: answered } = await fetchBySocket(socketPath, request, { 'x-platform-visit': '1' })
+    const cache = answered.get('x-vercel-cache')
     const isSkipped = status === 404 && opts.unstable_onlyGenerated === true
     if (status !== 200 && cache !== 'REVALIDATED' && !isSkipped) throw new Error(`Invalid response ${status}`)
   }
@@ -32,20 +34,5 @@ export function offerRevalidate(socketPath: string): void {
     value: methods,
     configurable: true,
     writable: true,
-  })
-}
-
-function askHead(
-  socketPath: string,
-  path: string,
-  headers: Record<string, string | string[]>,
-): Promise<{ status: number; cache: string | undefined }> {
-  return new Promise((resolve, reject) => {
-    const outgoing = http.request({ socketPath, method: 'HEAD', path, headers }, (incoming) => {
-      incoming.resume()
-      const cache = incoming.headers['x-vercel-cache']
-      resolve({ status: incoming.statusCode ?? 0, cache: typeof cache === 'string' ? cache : undefined })
-    })
-    outgoing.on('error', reject).end()
   })
 }

@@ -1,6 +1,5 @@
 import { registerHooks } from 'node:module'
-import { Readable } from 'node:stream'
-import { http } from './node-http.ts'
+import { fetchBySocket } from './socket-fetch.ts'
 
 const kept = { entriesMax: 200, bodyBytesMax: 1 << 20, bytesMax: 16 << 20 }
 
@@ -15,37 +14,7 @@ interface CachedAnswer {
 export function openAssets(socketPath: string): {
   fetch(input: Request | string | URL, init?: RequestInit): Promise<Response>
 } {
-  return {
-    async fetch(input, init) {
-      const request = new Request(input, init)
-      const url = new URL(request.url)
-      return new Promise((resolve, reject) => {
-        const outgoing = http.request(
-          {
-            socketPath,
-            method: request.method,
-            path: url.pathname + url.search,
-            headers: { ...Object.fromEntries(request.headers), host: url.host },
-            signal: request.signal,
-          },
-          (incoming) => {
-            const headers = new Headers()
-            for (let index = 0; index < incoming.rawHeaders.length; index += 2) {
-              headers.append(incoming.rawHeaders[index] ?? '', incoming.rawHeaders[index + 1] ?? '')
-            }
-            const status = incoming.statusCode ?? 502
-            const hasBody = request.method !== 'HEAD' && ![101, 204, 205, 304].includes(status)
-            if (!hasBody) incoming.resume()
-            const body = hasBody ? Readable.toWeb(incoming) : null
-            resolve(new Response(body, { status, headers }))
-          },
-        )
-        outgoing.on('error', reject)
-        if (request.body === null) outgoing.end()
-        else Readable.fromWeb(request.body).on('error', reject).pipe(outgoing)
-      })
-    },
-  }
+  return { fetch: (input, init) => fetchBySocket(socketPath, new Request(input, init)) }
 }
 
 /** Defines `caches`: in the memory of the slot, and small. */

@@ -36,8 +36,7 @@ import { flatten, type Visit } from './visit.ts'
 type PrerenderAnswer = Extract<Answer, { kind: 'prerender' }>
 
 const BYPASS_COOKIE = '__prerender_bypass'
-/** With the bypass token of a page it asks for that page to be made anew. */
-export const REVALIDATE_HEADER = 'x-prerender-revalidate'
+const REVALIDATE_HEADER = 'x-prerender-revalidate'
 const IF_GENERATED_HEADER = 'x-prerender-revalidate-if-generated'
 /** What browsers may do with a page that everybody gets, and with one whose rest is somebody's own. */
 const SHARED_CONTROL = 'public, max-age=0, must-revalidate'

@@ -13,7 +13,7 @@ import { deliverExternal } from './deliver-external.ts'
 import { deliverImage, type ImageDeliverer, isImage } from './deliver-image.ts'
 import { deliverFunction, type FunctionCaller } from './deliver-function.ts'
 import { deliverMiddleware } from './deliver-middleware.ts'
-import { deliverPrerender, type PageDeliverer, REVALIDATE_HEADER } from './deliver-prerender.ts'
+import { deliverPrerender, type PageDeliverer } from './deliver-prerender.ts'
 import { deliverUpgrade } from './deliver-upgrade.ts'
 import { openResponseCache } from './response-cache.ts'
 import { deliverFile, type FileReader } from './deliver-file.ts'
@@ -49,6 +49,9 @@ type EdgeDeps = Pick<
   | 'isrPages'
 >
 
+/** A Function says by it that it wants what visitors get, and not its files alone. */
+const VISIT_HEADER = 'x-platform-visit'
+
 /** label: in front of the host of APPS_URL. url: the target without scheme and host. */
 export interface DeploymentServer {
   serve(incoming: IncomingMessage, outgoing: ServerResponse, label: string, url: string): void
@@ -65,8 +68,8 @@ export interface DeploymentServer {
     label: string,
   ): void
   /**
-   * Answers what a Function asks of its deployment's own files, or, with the bypass token, for a page to be made anew at one of its
-   * hostnames.
+   * Answers what a Function asks of its deployment's own files. With the header `x-platform-visit` it is a visit at one of the deployment's
+   * hostnames like any other; 421 where the host is none of them.
    */
   serveFiles(deploymentId: string, incoming: IncomingMessage, outgoing: ServerResponse): void
 }
@@ -283,6 +286,12 @@ export function createDeploymentServer(deps: EdgeDeps, pinned: PinnedSlots): Dep
     return read.isValid
   }
 
+  async function answerOwnVisit(visit: Visit, deploymentId: string): Promise<void> {
+    const site = isLabel(visit.label) ? await deps.sites.find(visit.label) : undefined
+    if (site?.deployment?.id === deploymentId) await answerVisit(visit)
+    else visit.send(421, ['content-length', '0'])
+  }
+
   async function answerVisit(visit: Visit): Promise<void> {
     const { label, outgoing } = visit
     const site = isLabel(label) ? await deps.sites.find(label) : undefined
@@ -377,22 +386,17 @@ export function createDeploymentServer(deps: EdgeDeps, pinned: PinnedSlots): Dep
       })
     },
     serveFiles(deploymentId, incoming, outgoing) {
-      // Nobody's visit: it is not logged.
-      if (incoming.headers[REVALIDATE_HEADER] === undefined)
-        void run(incoming, outgoing, 'files', incoming.url ?? '/', async (visit) => {
-          const deployed = await findDeployedSite(deploymentId)
-          if (!deployed) visit.sendPage(nothingHere)
-          else await deliver(visit, deployed, deployed.fileRouter.route(visit, deployed.hasFile))
-        })
-      else {
+      if (incoming.headers[VISIT_HEADER] !== undefined) {
         const label = labelBelow(hostnameOf(incoming), deps.appsUrl.hostname) ?? ''
-        void run(incoming, outgoing, label, incoming.url ?? '/', async (visit) => {
-          const site = isLabel(label) ? await deps.sites.find(label) : undefined
-          const deployed = site?.deployment?.id === deploymentId ? await findDeployedSite(deploymentId) : undefined
-          if (!deployed) visit.sendPage(nothingHere)
-          else await deliver(visit, deployed, deployed.router.route(visit, deployed.hasFile))
-        })
+        void run(incoming, outgoing, label, incoming.url ?? '/', (visit) => answerOwnVisit(visit, deploymentId))
+        return
       }
+      // Nobody's visit: it is not logged.
+      void run(incoming, outgoing, 'files', incoming.url ?? '/', async (visit) => {
+        const deployed = await findDeployedSite(deploymentId)
+        if (!deployed) visit.sendPage(nothingHere)
+        else await deliver(visit, deployed, deployed.fileRouter.route(visit, deployed.hasFile))
+      })
     },
   }
 }

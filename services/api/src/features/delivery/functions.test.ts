@@ -941,3 +941,19 @@ describe('a handler that throws', () => {
     }
   })
 })
+
+test('fetch() of its own host is a visit through the edge of its machine, whatever its network', async () => {
+  const asking = handler(`
+    const answer = await fetch('https://' + req.headers.host + new URL(req.url, 'http://a').searchParams.get('path'))
+    res.end(answer.status + ' ' + (await answer.text()).slice(0, 80))`)
+  const other = handler(`res.end('asked as ' + req.headers.host)`)
+  const { id, host } = await deploy(buildOutput({ ask: asking, other }, { files: { 'a.txt': 'a file' } }))
+  const ask = async (path: string) => (await visit(platform, host, `/ask?path=${path}`)).text
+  expect(await ask('/a.txt')).toBe('200 a file')
+  expect(await ask('/other')).toBe(`200 asked as ${host}`)
+  expect(await ask('/gone')).toMatch(/^404 /)
+  await vi.waitFor(async () => {
+    const rows = await platform.api.db.select().from(requestLogs).where(eq(requestLogs.deploymentId, id))
+    expect(rows.map(({ path }) => path).toSorted()).toEqual(['/a.txt', '/ask', '/ask', '/ask', '/gone', '/other'])
+  })
+})

@@ -1,0 +1,83 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer, type Server } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { offerOwnFetch } from './own-fetch.ts'
+
+const { fetch: original } = globalThis
+const OWN = 'own.example:4002'
+let folder: string
+let edge: Server
+let outside: Server
+let outsideUrl: string
+
+/** Says who answered what. */
+const serve = (name: string) =>
+  createServer(async (request, response) => {
+    const url = new URL(request.url ?? '/', 'http://any')
+    const status = Number(url.searchParams.get('status') ?? 200)
+    const location = url.searchParams.get('to')
+    if (location !== null) response.setHeader('location', location)
+    response.statusCode = status
+    const { method, headers } = request
+    const seen = { name, method, path: url.pathname, visit: headers['x-platform-visit'], own: headers['x-own'] }
+    response.end(JSON.stringify({ ...seen, host: headers.host, body: await text(request) }))
+  })
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'own-'))
+  edge = serve('edge')
+  outside = serve('outside')
+  await new Promise<void>((done) => edge.listen(join(folder, 's'), done))
+  await new Promise<void>((done) => outside.listen(0, '127.0.0.1', done))
+  outsideUrl = `http://127.0.0.1:${(outside.address() as { port: number }).port}`
+  offerOwnFetch(join(folder, 's'), [OWN, outsideUrl.slice('http://'.length)])
+})
+afterAll(async () => {
+  globalThis.fetch = original
+  edge.close()
+  outside.close()
+  await rm(folder, { recursive: true })
+})
+
+const ask = async (path: string, init?: RequestInit) => {
+  const answer = await fetch(`https://${OWN}${path}`, init)
+  return {
+    status: answer.status,
+    url: answer.url,
+    redirected: answer.redirected,
+    seen: (await answer.json()) as object,
+  }
+}
+
+test('its own host is asked through the socket, with method, headers and body', async () => {
+  const { seen, url } = await ask('/a', { method: 'POST', body: 'hello', headers: { 'x-own': 'yes' } })
+  expect(seen).toEqual({ name: 'edge', method: 'POST', path: '/a', visit: '1', own: 'yes', host: OWN, body: 'hello' })
+  expect(url).toBe(`https://${OWN}/a`)
+})
+
+test('redirects are followed here and outside, and as the request wants', async () => {
+  const inner = await ask('/a?status=302&to=/b', { method: 'POST', body: 'hello' })
+  expect(inner).toMatchObject({
+    url: `https://${OWN}/b`,
+    redirected: true,
+    seen: { method: 'GET', path: '/b', body: '' },
+  })
+  const kept = await ask('/a?status=307&to=/b', { method: 'POST', body: 'hello' })
+  expect(kept.seen).toMatchObject({ method: 'POST', path: '/b', body: 'hello' })
+  expect((await ask('/a?status=302&to=/b', { redirect: 'manual' })).status).toBe(302)
+  await expect(ask('/a?status=302&to=/b', { redirect: 'error' })).rejects.toThrow('fetch failed')
+  await expect(ask(`/a?${new URLSearchParams({ status: '302', to: '/a?status=302&to=/a?' })}`)).resolves.toMatchObject({
+    status: 200,
+  })
+})
+
+test('what the edge says is not its own goes outside, and so does every other host', async () => {
+  // The edge of this test answers 421 for an address that the network knows.
+  const answer = await fetch(`${outsideUrl}/a?status=421`, { method: 'POST', body: 'hello' })
+  expect(await answer.json()).toMatchObject({ name: 'outside', method: 'POST', path: '/a', body: 'hello' })
+  const other = await fetch(`${outsideUrl.replace('127.0.0.1', 'localhost')}/a`)
+  expect(await other.json()).toMatchObject({ name: 'outside' })
+})

@@ -1,0 +1,63 @@
+import { scopes } from './request-scope.ts'
+import { fetchBySocket } from './socket-fetch.ts'
+
+const REDIRECTS_MAX = 20
+/** The edge answers it where a hostname is not this deployment's. */
+const MISDIRECTED = 421
+
+/**
+ * Lets `fetch` reach the deployment itself through the edge on this machine: the network may not lead there, or not be open to Functions.
+ * Frameworks read their own pages and pictures so. Hosts: the one that the request under way came by, and those given.
+ */
+export function offerOwnFetch(socketPath: string, hosts: readonly string[]): void {
+  const { fetch: outside } = globalThis
+  const isOwn = (url: URL): boolean =>
+    /^https?:$/.test(url.protocol) &&
+    (hosts.includes(url.host) || url.host === scopes.getStore()?.context().headers['host'])
+
+  async function follow(request: Request, left: number): Promise<Response> {
+    // Once it is sent it cannot be read again.
+    const body = request.body === null ? null : await request.clone().arrayBuffer()
+    const answer = await fetchBySocket(socketPath, request, { 'x-platform-visit': '1' }).catch((error: unknown) => {
+      throw new TypeError('fetch failed', { cause: error })
+    })
+    if (answer.status === MISDIRECTED) return outside(request.url, restOf(request, body))
+    const location = answer.headers.get('location')
+    const isRedirect = location !== null && [301, 302, 303, 307, 308].includes(answer.status)
+    if (!isRedirect || request.redirect === 'manual') return seenAt(answer, request.url, left < REDIRECTS_MAX)
+    if (request.redirect === 'error' || left === 0)
+      throw new TypeError('fetch failed', { cause: new Error('unexpected redirect') })
+    const url = new URL(location, request.url)
+    const next = new Request(url, redirected(restOf(request, body), answer.status))
+    return isOwn(url) ? follow(next, left - 1) : outside(next)
+  }
+
+  const fetch = async (input: Request | string | URL, init?: RequestInit): Promise<Response> => {
+    const url = URL.parse(input instanceof Request ? input.url : String(input))
+    return url !== null && isOwn(url) ? follow(new Request(input, init), REDIRECTS_MAX) : outside(input, init)
+  }
+  Object.defineProperty(globalThis, 'fetch', { value: fetch, configurable: true, writable: true, enumerable: true })
+}
+
+const restOf = ({ method, headers, redirect, signal }: Request, body: ArrayBuffer | null): RequestInit => ({
+  method,
+  headers,
+  redirect,
+  signal,
+  body,
+})
+
+/** What is asked for after a redirect (Fetch §4.4): only 307 and 308 keep a method with its body. */
+function redirected(init: RequestInit, status: number): RequestInit {
+  const { method = 'GET' } = init
+  const becomesGet = status === 303 ? method !== 'HEAD' && method !== 'GET' : status < 303 && method === 'POST'
+  if (!becomesGet) return init
+  const headers = new Headers(init.headers)
+  for (const name of ['content-type', 'content-length', 'content-encoding', 'content-language']) headers.delete(name)
+  return { ...init, method: 'GET', headers, body: null }
+}
+
+/** A Response that was made by hand does not know where it is from. */
+function seenAt(answer: Response, url: string, isRedirected: boolean): Response {
+  return Object.defineProperties(answer, { url: { value: url }, redirected: { value: isRedirected } })
+}
