@@ -7,20 +7,27 @@ const MISDIRECTED = 421
 
 /**
  * Lets `fetch` reach the deployment itself through the edge on this machine: the network may not lead there, or not be open to Functions.
- * Frameworks read their own pages and pictures so. Hosts: the one that the request under way came by, and those given.
+ * Frameworks read their own pages and pictures so. Hosts: the one that the request under way came by, those given, and plain `localhost`,
+ * which Astro asks where it was not told its hosts: nothing else listens there.
  */
 export function offerOwnFetch(socketPath: string, hosts: readonly string[]): void {
   const { fetch: outside } = globalThis
-  const isOwn = (url: URL): boolean =>
-    /^https?:$/.test(url.protocol) &&
-    (hosts.includes(url.host) || url.host === scopes.getStore()?.context().headers['host'])
+  /** The Host to ask by; undefined: it is no host of this deployment. */
+  const ownHostOf = ({ protocol, host }: URL): string | undefined => {
+    if (!/^https?:$/.test(protocol)) return undefined
+    const current = scopes.getStore()?.context().headers['host'] ?? hosts[0]
+    if (host === 'localhost') return current
+    return host === current || hosts.includes(host) ? host : undefined
+  }
 
-  async function follow(request: Request, left: number): Promise<Response> {
+  async function follow(request: Request, host: string, left: number): Promise<Response> {
     // Once it is sent it cannot be read again.
     const body = request.body === null ? null : await request.clone().arrayBuffer()
-    const answer = await fetchBySocket(socketPath, request, { 'x-platform-visit': '1' }).catch((error: unknown) => {
-      throw new TypeError('fetch failed', { cause: error })
-    })
+    const answer = await fetchBySocket(socketPath, request, { 'x-platform-visit': '1', host }).catch(
+      (error: unknown) => {
+        throw new TypeError('fetch failed', { cause: error })
+      },
+    )
     if (answer.status === MISDIRECTED) return outside(request.url, restOf(request, body))
     const location = answer.headers.get('location')
     const isRedirect = location !== null && [301, 302, 303, 307, 308].includes(answer.status)
@@ -29,12 +36,14 @@ export function offerOwnFetch(socketPath: string, hosts: readonly string[]): voi
       throw new TypeError('fetch failed', { cause: new Error('unexpected redirect') })
     const url = new URL(location, request.url)
     const next = new Request(url, redirected(restOf(request, body), answer.status))
-    return isOwn(url) ? follow(next, left - 1) : outside(next)
+    const nextHost = ownHostOf(url)
+    return nextHost === undefined ? outside(next) : follow(next, nextHost, left - 1)
   }
 
   const fetch = async (input: Request | string | URL, init?: RequestInit): Promise<Response> => {
     const url = URL.parse(input instanceof Request ? input.url : String(input))
-    return url !== null && isOwn(url) ? follow(new Request(input, init), REDIRECTS_MAX) : outside(input, init)
+    const host = url === null ? undefined : ownHostOf(url)
+    return host === undefined ? outside(input, init) : follow(new Request(input, init), host, REDIRECTS_MAX)
   }
   Object.defineProperty(globalThis, 'fetch', { value: fetch, configurable: true, writable: true, enumerable: true })
 }
