@@ -20,6 +20,7 @@ const notKept = new Set([
   'vercel-cdn-cache-control',
   'surrogate-control',
   'expires',
+  'accept-ranges',
   'age',
   'date',
   'x-vercel-cache',
