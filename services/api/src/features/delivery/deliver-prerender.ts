@@ -7,6 +7,7 @@ import { bareEtag, namesEtag, quotedEtag } from '@platform/service/entity-tag'
 import { header } from '../../http/exchange.ts'
 import type { CacheStatus } from '../request-logs/table.ts'
 import type { Found, KeptPage } from '../isr/pages.ts'
+import type { IsrTags } from '../isr/tags.ts'
 import { mergeAnswerHeaders } from './answer-headers.ts'
 import { AnswerTooLong, callFunction } from './call-function.ts'
 import {
@@ -49,6 +50,7 @@ const RENEWALS_MAX = 32
 /** What pages are delivered with. */
 export interface PageDeliverer extends PageMaker {
   reader: FileReader
+  tags: Pick<IsrTags, 'underWay'>
   /** Pages that visitors wait for. */
   making: Map<string, Promise<MadePage>>
   /** Pages that are made anew while they are shown: keys by deployment. */
@@ -360,6 +362,8 @@ export async function deliverPrerender(
   const key = keyOf(shared)
   const token = header(visit.incoming, REVALIDATE_HEADER)
   const isAsked = isToken(token, prerender.rules.bypassTokenHash)
+  const revalidating = deliverer.tags.underWay(site.id)
+  if (revalidating) await revalidating
   const found = pages.peek(site.id, key) ?? (await findPage(deliverer, site, key, prerender))
   const at = now().getTime()
   if (found && !isAsked && at < found.staleUntil) {

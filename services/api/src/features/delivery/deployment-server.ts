@@ -47,6 +47,7 @@ type EdgeDeps = Pick<
   | 'now'
   | 'stickyTokens'
   | 'isrPages'
+  | 'isrTags'
 >
 
 /** A Function says by it that it wants what visitors get, and not its files alone. */
@@ -201,6 +202,7 @@ export function createDeploymentServer(deps: EdgeDeps, pinned: PinnedSlots): Dep
   const pageDeliverer: PageDeliverer = {
     caller,
     pages: deps.isrPages,
+    tags: deps.isrTags,
     now: deps.now,
     reader,
     making: new Map(),

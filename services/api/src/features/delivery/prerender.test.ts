@@ -405,6 +405,15 @@ describe('a tag', () => {
     await expect.poll(async () => (await site.page('/page')).cache, soon).toBe('HIT')
   })
 
+  test('that is about to be revalidated is waited for', async () => {
+    const site = await tagged()
+    const end = platform.api.isrTags.begin(site.id)
+    const page = site.page('/page')
+    await platform.api.isrTags.revalidate(site.id, ['posts'], 0)
+    end()
+    expect((await page).cache).toBe('MISS')
+  })
+
   test('that is revalidated while a page is made leaves that page outdated', async () => {
     const site = await tagged()
     await platform.api.isrTags.revalidate(site.id, ['posts'], 0)

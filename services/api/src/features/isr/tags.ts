@@ -18,6 +18,13 @@ export interface IsrTags {
    * while it is made anew; 0: not at all; undefined: for as long as that takes. Resolves once it is durable and this process knows.
    */
   revalidate(deploymentId: string, tags: readonly string[], expireSeconds: number | undefined): Promise<void>
+  /**
+   * Says that tags of a deployment are about to be revalidated, until the returned function is called: a framework answers the visitor
+   * meanwhile, whose next request is to see it.
+   */
+  begin(deploymentId: string): () => void
+  /** Resolves once what has begun is done; undefined: nothing is under way. */
+  underWay(deploymentId: string): Promise<unknown> | undefined
   /** Calls back from now on. Listeners are called before `revalidate` resolves. */
   listen(onRevalidated: OnRevalidated): void
   /** False while nothing is heard of what other processes revalidate. */
@@ -26,6 +33,7 @@ export interface IsrTags {
 
 export function openIsrTags({ db, notifications }: { db: Db; notifications: Notifications }): IsrTags {
   const listeners = new Set<OnRevalidated>()
+  const begun = new Map<string, Set<Promise<void>>>()
   let isListening = false
   const tell: OnRevalidated = (deploymentId, tags) => {
     for (const listener of listeners) listener(deploymentId, tags)
@@ -63,6 +71,20 @@ export function openIsrTags({ db, notifications }: { db: Db; notifications: Noti
         await tx.execute(sql`select pg_notify(${CHANNEL}, ${payload})`)
       })
       tell(deploymentId, tags)
+    },
+    begin(deploymentId) {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      const all = begun.get(deploymentId) ?? new Set()
+      begun.set(deploymentId, all.add(promise))
+      return () => {
+        resolve()
+        all.delete(promise)
+        if (all.size === 0 && begun.get(deploymentId) === all) begun.delete(deploymentId)
+      }
+    },
+    underWay(deploymentId) {
+      const all = begun.get(deploymentId)
+      return all && Promise.all(all)
     },
     listen(onRevalidated) {
       listeners.add(onRevalidated)
