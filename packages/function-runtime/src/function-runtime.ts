@@ -24,10 +24,12 @@ export interface FunctionSource {
   /** The Function's environment, byte for byte. */
   variables: Readonly<Record<string, string>>
   /**
-   * Absolute; holds the sockets `api.sock` (the platform's API) and `assets.sock` (the deployment's files), for this deployment
-   * alone. Slots run as users of their own, so the sockets have mode 0666.
+   * Absolute; holds the sockets `api.sock` (the platform's API), `assets.sock` (the deployment's files) and `cache.sock` (what its slots
+   * keep together), for this deployment alone. Slots run as users of their own, so the sockets have mode 0666.
    */
   platformFolder: string
+  /** When the deployment was built, in milliseconds since 1970: its files are no younger. */
+  builtAt: number
   memoryMb: number
   slotsMax: number
 }

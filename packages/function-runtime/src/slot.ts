@@ -203,6 +203,8 @@ export class Slot {
       socketPath: path('own', 's'),
       apiSocketPath: path('platform', 'api.sock'),
       assetsSocketPath: path('platform', 'assets.sock'),
+      cacheSocketPath: path('platform', 'cache.sock'),
+      builtAt: source.builtAt,
     }
     const started = await sandbox.start(command)
     this.#process = started

@@ -80,6 +80,7 @@ export async function openFixture(
         hasHelpers: false,
         variables: {},
         platformFolder,
+        builtAt: 0,
         memoryMb: 256,
         slotsMax: 1,
         ...more,

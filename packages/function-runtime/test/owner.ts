@@ -41,6 +41,7 @@ for (const path of ['/', '/loop']) {
     hasHelpers: false,
     variables: {},
     platformFolder: join(folder, 'p'),
+    builtAt: 0,
     memoryMb: 256,
     slotsMax: 1,
   }

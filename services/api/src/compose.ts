@@ -38,6 +38,8 @@ import { openFunctions } from './features/functions/open-functions.ts'
 import { openEdgeWarmer } from './features/functions/warm-edges.ts'
 import { makeOwnFolder } from './features/functions/own-folder.ts'
 import { openImageServer } from './features/images/image-server.ts'
+import { openDataLog } from './features/isr/data-changes.ts'
+import { createDataServer } from './features/isr/data-server.ts'
 import { openIsrPages } from './features/isr/pages.ts'
 import { openIsrTags } from './features/isr/tags.ts'
 import { openRuntimeLogFeed } from './features/runtime-logs/feed.ts'
@@ -105,6 +107,8 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
   })
   const processId = newId()
   const membership = openMembership({ db, logger, id: processId })
+  const isrTags = openIsrTags({ db, notifications })
+  const dataLog = openDataLog({ db, notifications, tags: isrTags })
   const functions = openFunctions({
     processId,
     db,
@@ -117,6 +121,7 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
     region: config.EDGE_REGION,
     apiUrl: config.API_INTERNAL_URL ?? config.PUBLIC_URL,
     signDeployment: (deploymentId) => signDeploymentAddress(deploymentAddressSigner, deploymentId),
+    onCache: createDataServer({ db, logger, tags: isrTags, log: dataLog }),
     sandbox: {
       mode: config.FUNCTION_SANDBOX,
       egress: config.FUNCTION_EGRESS,
@@ -128,7 +133,6 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
   const guardedFetch = overrides.guardedFetch ?? openGuardedFetch()
   const transformer = openImageTransformer(overrides.imageTransformer)
   const images = openImageServer({ db, now, blobs, logger, guardedFetch, notifications, transformer })
-  const isrTags = openIsrTags({ db, notifications })
   const isrPages = openIsrPages({ db, now, blobs, logger, notifications, tags: isrTags })
   const ai = await openAiGateway({
     path: config.AI_PROVIDERS,

@@ -9,6 +9,7 @@ import { findEntry, isRefusedAllocation } from './find-listener.ts'
 import { frameOutput } from './framed-output.ts'
 import { listenAt, redirectListening } from './listen-redirect.ts'
 import type { BootMessage } from './messages.ts'
+import { offerNextCache } from './next-cache.ts'
 import { offerRevalidate } from './next-revalidate.ts'
 import { http } from './node-http.ts'
 import { offerOwnFetch } from './own-fetch.ts'
@@ -86,6 +87,10 @@ async function start(): Promise<void> {
   offerRequestContext()
   offerOwnFetch(boot.assetsSocketPath, ownHosts(boot.variables))
   if (boot.kind === 'handler') offerRevalidate(boot.assetsSocketPath)
+  if (boot.kind !== 'worker') {
+    const builtAt = boot.kind === 'server' ? boot.builtAt : undefined
+    offerNextCache({ cacheSocketPath: boot.cacheSocketPath, handler: boot.handler!, builtAt })
+  }
   watchLag()
   process.on('uncaughtExceptionMonitor', (error: unknown) => {
     if (isRefusedAllocation(error)) say({ outOfMemory: true })

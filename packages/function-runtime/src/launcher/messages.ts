@@ -16,6 +16,9 @@ export interface BootMessage {
   socketPath: string
   apiSocketPath: string
   assetsSocketPath: string
+  cacheSocketPath: string
+  /** Of the deployment, in milliseconds since 1970. */
+  builtAt: number
 }
 
 /** What a slot says on descriptor 3, a line of JSON each. */

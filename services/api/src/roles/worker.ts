@@ -19,6 +19,7 @@ import { discardActivities } from '../features/activity/record.ts'
 import { openRetirement } from '../features/deployments/retirement.ts'
 import { discardGoneEdges } from '../features/edges/discard-gone-edges.ts'
 import { keepImageCaches } from '../features/images/keep-image-caches.ts'
+import { discardData } from '../features/isr/discard-data.ts'
 import { discardPages } from '../features/isr/discard-pages.ts'
 import { discardLostSlots } from '../features/functions/record-usage.ts'
 import { discardExpiredPins } from '../features/sticky-sessions/discard-pins.ts'
@@ -62,6 +63,7 @@ const openJobs = (): Jobs<Deps> => ({
   'collect the files of no deployment': openArtifactCollector(),
   'keep image caches within their quotas': keepImageCaches,
   'discard the pages of retired deployments': discardPages,
+  'discard the data of retired deployments': discardData,
   'compress the files of deployments': compressNewArtifacts,
   'merge the pieces of scattered objects': mergeBlobs,
   'collect the bytes of what is gone': collectGarbage,

@@ -14,7 +14,7 @@ import { CUT_MARK } from '@platform/runtime/storable-text'
 import type { Sealer } from '@platform/runtime/seal'
 import { openSandbox } from '@platform/sandbox/open-sandbox'
 import type { Egress, Sandbox } from '@platform/sandbox/sandbox'
-import { and, eq, inArray, isNotNull, or } from 'drizzle-orm'
+import { and, eq, inArray, isNotNull, or, sql } from 'drizzle-orm'
 import { LRUCache } from 'lru-cache'
 import { applications, environments } from '../applications/table.ts'
 import { hostnames } from '../applications/hostnames-table.ts'
@@ -53,6 +53,8 @@ interface Options {
   /** Where the API listens for this process. */
   apiUrl: string
   signDeployment: (deploymentId: string) => string
+  /** Answers the cache handlers of frameworks. */
+  onCache: DeploymentListener
   sandbox: { mode: 'auto' | 'required' | 'none'; egress: Egress; egressAllow: string[] }
   /** Absolute and short: sockets live below it. What is in it can be fetched again. */
   folder: string
@@ -88,6 +90,7 @@ export function openFunctions(options: Options): Functions {
     logger,
     onApi: relay.listener,
     onAssets: (deploymentId, incoming, outgoing) => onAssets(deploymentId, incoming, outgoing),
+    onCache: options.onCache,
   })
   /** By Function, while it is tried out. */
   const watchers = new Map<string, (line: PrintedLine) => void>()
@@ -182,6 +185,9 @@ export function openFunctions(options: Options): Functions {
           applicationId: deployments.applicationId,
           organizationId: deployments.organizationId,
           environmentId: deployments.environmentId,
+          builtAt: sql<Date>`coalesce(${deployments.buildEndedAt}, ${deployments.createdAt})`.mapWith(
+            deployments.createdAt,
+          ),
         },
         environment: environments.slug,
         productionLabel: hostnames.label,
@@ -225,6 +231,7 @@ export function openFunctions(options: Options): Functions {
         ...own,
       },
       platformFolder,
+      builtAt: deployment.builtAt.getTime(),
       memoryMb: Math.min(fn.memoryMb ?? quotas.function_memory_mb, quotas.function_memory_mb),
       slotsMax: quotas.function_slots,
     }

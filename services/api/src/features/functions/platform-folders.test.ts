@@ -19,6 +19,7 @@ beforeEach(async () => {
     logger: { warn: () => {} } as never,
     onApi: answer,
     onAssets: answer,
+    onCache: answer,
   })
 })
 afterEach(async () => {
@@ -36,6 +37,7 @@ test('each deployment has sockets that answer for it', async () => {
   const paths = [await folders.open(one), await folders.open(other)]
   expect(await ask(paths[0] ?? '', 'api.sock')).toBe(one)
   expect(await ask(paths[1] ?? '', 'assets.sock')).toBe(other)
+  expect(await ask(paths[0] ?? '', 'cache.sock')).toBe(one)
 })
 
 test('one that is opened while it closes answers', async () => {

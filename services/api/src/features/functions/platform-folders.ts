@@ -8,7 +8,7 @@ export type DeploymentListener = (deploymentId: string, incoming: IncomingMessag
 
 /** The sockets by which Functions reach the platform. */
 export interface PlatformFolders {
-  /** The folder of a deployment with `api.sock` and `assets.sock`, which answer for it alone. */
+  /** The folder of a deployment with `api.sock`, `assets.sock` and `cache.sock`, which answer for it alone. */
   open(deploymentId: string): Promise<string>
   /** Closes the sockets of deployments that have no slots. */
   closeUnused(isInUse: (deploymentId: string) => boolean): Promise<void>
@@ -21,6 +21,7 @@ interface Options {
   logger: Logger
   onApi: DeploymentListener
   onAssets: DeploymentListener
+  onCache: DeploymentListener
 }
 
 /** A Function that opens more than these waits for its own. */
@@ -48,7 +49,7 @@ const closeServer = (server: Server): Promise<void> =>
 const nameOf = (deploymentId: string): string =>
   Buffer.from(deploymentId.replaceAll('-', ''), 'hex').toString('base64url')
 
-export function openPlatformFolders({ folder, logger, onApi, onAssets }: Options): PlatformFolders {
+export function openPlatformFolders({ folder, logger, onApi, onAssets, onCache }: Options): PlatformFolders {
   const opened = new Map<string, Promise<{ path: string; servers: Server[] }>>()
   /** A deployment whose sockets close is opened again after that, since the paths are the same. */
   const shutting = new Map<string, Promise<void>>()
@@ -67,6 +68,7 @@ export function openPlatformFolders({ folder, logger, onApi, onAssets }: Options
     const servers = await Promise.all([
       serve(join(path, 'api.sock'), (incoming, outgoing) => onApi(deploymentId, incoming, outgoing)),
       serve(join(path, 'assets.sock'), (incoming, outgoing) => onAssets(deploymentId, incoming, outgoing)),
+      serve(join(path, 'cache.sock'), (incoming, outgoing) => onCache(deploymentId, incoming, outgoing)),
     ])
     return { path, servers }
   }

@@ -1,0 +1,246 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { EdgeCache, type Kept, keyOf } from './edge-cache.ts'
+import { NextBuildPages, type PageContext, type StoredPage, tagsOfPage } from './next-build-pages.ts'
+import { keepPagesHere } from './next-page-headers.ts'
+import { scopes } from './request-scope.ts'
+
+/** Older than any lifetime of Next.js, whose longest is 2^32 s: it shows such a value while it makes another. */
+const longAgo = -1e16
+const valueBytesMax = 2_097_152
+const majorMin = 16
+
+interface FetchContext {
+  kind?: string
+  fetchCache?: boolean
+  tags?: string[]
+  softTags?: string[]
+}
+
+interface HandlerOptions {
+  serverDistDir?: string
+}
+
+interface Durations {
+  expire?: number
+}
+
+interface CacheEntry {
+  value: ReadableStream<Uint8Array>
+  tags: string[]
+  stale: number
+  /** Milliseconds since 1970 by this machine's clock. */
+  timestamp: number
+  expire: number
+  revalidate: number
+}
+
+interface StoredEntry extends Omit<CacheEntry, 'value' | 'timestamp' | 'tags'> {
+  value: Uint8Array
+}
+
+/** When the making of values began that a request found nothing usable of, by key. */
+type Begun = Map<string, number>
+
+interface Offer {
+  cacheSocketPath: string
+  /** The module that is run. */
+  handler: string
+  /** Where Next.js runs without an edge that keeps its pages: when it was built, in milliseconds since 1970. */
+  builtAt: number | undefined
+}
+
+/**
+ * Makes Next.js keep results of `fetch` and `use cache` at the edge, and revalidate tags and paths there; a server of its own (`builtAt`)
+ * keeps its pages there too. Nothing is opened until it asks.
+ */
+export function offerNextCache(offer: Offer): void {
+  if (!existsSync(offer.cacheSocketPath)) return
+  let handlers: object | undefined
+  Object.defineProperty(globalThis, Symbol.for('@next/cache-handlers'), {
+    get: () => (handlers ??= openHandlers(offer)),
+    configurable: true,
+  })
+}
+
+function openHandlers({ cacheSocketPath, handler, builtAt }: Offer): object {
+  const major = majorOf(handler)
+  // Before, its own handlers were of another shape.
+  if (major < majorMin && builtAt !== undefined) return {}
+  const cache = new EdgeCache(cacheSocketPath)
+  const FetchCache = fetchCacheOf(cache, builtAt)
+  if (major < majorMin) return { FetchCache }
+  const shared = useCacheOf(cache)
+  return { FetchCache, DefaultCache: shared, RemoteCache: shared }
+}
+
+/** Of the application's Next.js; a bundle without it is taken for a current one. */
+function majorOf(handler: string): number {
+  try {
+    const path = createRequire(handler).resolve('next/package.json')
+    return Number.parseInt((JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version, 10)
+  } catch {
+    return majorMin
+  }
+}
+
+/** What Next.js calls its incremental cache. */
+function fetchCacheOf(cache: EdgeCache, builtAt: number | undefined): new (options: HandlerOptions) => object {
+  const begunIn = new WeakMap<object, Begun>()
+
+  return class FetchCache {
+    readonly #begunOutside: Begun = new Map()
+    readonly #build: NextBuildPages | undefined
+
+    constructor(options: HandlerOptions) {
+      if (builtAt === undefined) return
+      this.#build = NextBuildPages.of(options, builtAt)
+      keepPagesHere()
+    }
+
+    get #begun(): Begun {
+      const scope = scopes.getStore()
+      if (!scope) return this.#begunOutside
+      const begun = begunIn.get(scope) ?? new Map<string, number>()
+      begunIn.set(scope, begun)
+      return begun
+    }
+
+    /** A later question of the same request does not make it begin later, unless something was revalidated between them. */
+    #begin(key: string): void {
+      const before = this.#begun.get(key)
+      if (before === undefined || before <= cache.revalidatedAt) this.#begun.set(key, cache.now())
+    }
+
+    async get(name: string, context: FetchContext & PageContext): Promise<object | null> {
+      if (context.kind === 'FETCH') return this.#getFetched(name, context)
+      return builtAt === undefined ? null : this.#getPage(name, context)
+    }
+
+    async #getFetched(name: string, { tags = [], softTags = [] }: FetchContext): Promise<object | null> {
+      const key = keyOf('data', name)
+      const kept = await cache.find(key)
+      this.#begin(key)
+      if (!kept) return null
+      const verdict = cache.judge([...kept.tags, ...tags, ...softTags], kept.begunAt)
+      if (verdict === 'expired') return null
+      return { value: kept.value, lastModified: verdict === 'stale' ? longAgo : cache.wallTimeOf(kept.begunAt) }
+    }
+
+    async #getPage(name: string, context: PageContext): Promise<object | null> {
+      const key = keyOf('pages', name)
+      const isKnown = await cache.refresh()
+      const kept = isKnown ? await cache.find(key) : undefined
+      this.#begin(key)
+      if (!kept) return isKnown ? ((await this.#build?.find(cache, name, context)) ?? null) : null
+      const verdict = cache.judge(kept.tags, kept.begunAt)
+      if (verdict === 'expired') return null
+      if (verdict === 'stale') this.#build?.markStale(cache, kept.tags)
+      return { ...(kept.value as StoredPage), lastModified: cache.wallTimeOf(kept.begunAt) }
+    }
+
+    async set(name: string, value: Kept['value'], context: FetchContext & { cacheControl?: unknown }): Promise<void> {
+      const isFetched = context.fetchCache === true
+      if (!isFetched && builtAt === undefined) return
+      const key = keyOf(isFetched ? 'data' : 'pages', name)
+      const begunAt = this.#begun.get(key) ?? cache.now()
+      const tags = isFetched ? (context.tags ?? []) : tagsOfPage(value)
+      const kept = isFetched ? value : ({ value, cacheControl: context.cacheControl } satisfies StoredPage)
+      await cache.store(key, { value: kept, tags, begunAt })
+    }
+
+    async revalidateTag(tags: string | string[], durations?: Durations): Promise<void> {
+      await cache.revalidate([tags].flat(), expireSecondsOf(durations))
+    }
+
+    resetRequestCache(): void {}
+  }
+}
+
+/** Next.js lets what was revalidated without a profile expire at once. */
+const expireSecondsOf = (durations: Durations | undefined): number | undefined => (durations ? durations.expire : 0)
+
+/** What Next.js calls a cache handler, of `use cache` and `use cache: remote`. */
+function useCacheOf(cache: EdgeCache): object {
+  /** Whoever asks for what is just being made waits for it. */
+  const pending = new Map<string, Promise<void>>()
+
+  async function store(key: string, entry: CacheEntry): Promise<void> {
+    const { value: stream, timestamp, tags, ...rest } = entry
+    // It says of itself that it cannot be used again.
+    if (rest.expire === 0) {
+      await stream.cancel()
+      return
+    }
+    const value = await collect(stream)
+    const begunAt = cache.momentOf(timestamp)
+    await cache.store(key, { value: { ...rest, value } satisfies StoredEntry, tags, begunAt })
+  }
+
+  return {
+    async get(name: string, softTags: string[]): Promise<CacheEntry | undefined> {
+      const key = keyOf('data', name)
+      await pending.get(key)
+      const kept = await cache.find(key)
+      if (!kept) return undefined
+      const { value, ...rest } = kept.value as StoredEntry
+      const verdict = cache.judge([...kept.tags, ...softTags], kept.begunAt)
+      if (verdict === 'expired') return undefined
+      return {
+        ...rest,
+        ...(verdict === 'stale' && { revalidate: -1 }),
+        tags: [...kept.tags],
+        timestamp: cache.wallTimeOf(kept.begunAt),
+        value: streamOf(value),
+      }
+    },
+    /** Never rejects: the page that the value was made for is to be shown all the same. */
+    async set(name: string, entry: Promise<CacheEntry>): Promise<void> {
+      const key = keyOf('data', name)
+      const storing = (async () => {
+        try {
+          await store(key, await entry)
+        } catch (error) {
+          console.warn('A result of `use cache` was not kept:', error instanceof Error ? error.message : error)
+        }
+      })()
+      pending.set(key, storing)
+      await storing
+      if (pending.get(key) === storing) pending.delete(key)
+    },
+    async refreshTags(): Promise<void> {
+      await cache.refresh()
+    },
+    async getExpiration(tags: string[]): Promise<number> {
+      await cache.refresh()
+      const now = cache.now()
+      const expired = tags.map((name) => {
+        const tag = cache.tag(name)
+        return tag && tag.expiredAt !== null && tag.expiredAt <= now ? cache.wallTimeOf(tag.staleAt) : 0
+      })
+      return Math.max(0, ...expired)
+    },
+    async updateTags(tags: string[], durations?: Durations): Promise<void> {
+      await cache.revalidate(tags, expireSecondsOf(durations))
+    },
+  }
+}
+
+async function collect(stream: ReadableStream<Uint8Array>): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of stream) {
+    length += chunk.length
+    if (length > valueBytesMax) throw new Error(`it is longer than ${valueBytesMax} bytes`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+const streamOf = (bytes: Uint8Array): ReadableStream<Uint8Array> =>
+  new ReadableStream({
+    start(controller) {
+      controller.enqueue(bytes)
+      controller.close()
+    },
+  })

@@ -1,0 +1,21 @@
+import type { ServerResponse } from 'node:http'
+import { http } from './node-http.ts'
+
+let isKept = false
+
+/**
+ * Keeps whoever stands between Next.js and its visitors from keeping pages that it can revalidate: only its own cache learns of that.
+ * Safe to repeat.
+ */
+export function keepPagesHere(): void {
+  if (isKept) return
+  isKept = true
+  const { prototype } = http.ServerResponse
+  const writeHead = prototype.writeHead as (this: ServerResponse, ...args: unknown[]) => ServerResponse
+  prototype.writeHead = function writePageHead(this: ServerResponse, ...args: unknown[]) {
+    const isPage = this.hasHeader('x-nextjs-cache') || this.hasHeader('x-nextjs-prerender')
+    if (isPage && /\bs-maxage=/.test(String(this.getHeader('cache-control'))))
+      this.setHeader('cache-control', 'public, max-age=0, must-revalidate')
+    return writeHead.apply(this, args)
+  } as typeof prototype.writeHead
+}
