@@ -150,11 +150,18 @@ function fetchCacheOf(cache: EdgeCache, builtAt: number | undefined): new (optio
     }
 
     async revalidateTag(tags: string | string[], durations?: Durations): Promise<void> {
-      await cache.revalidate([tags].flat(), expireSecondsOf(durations))
+      await revalidate(cache, [tags].flat(), durations)
     }
 
     resetRequestCache(): void {}
   }
+}
+
+/** Next.js answers a route handler's request before it has revalidated its tags. */
+function revalidate(cache: EdgeCache, tags: readonly string[], durations: Durations | undefined): Promise<void> {
+  const revalidating = cache.revalidate(tags, expireSecondsOf(durations))
+  scopes.getStore()?.holdAnswer(revalidating)
+  return revalidating
 }
 
 /** Next.js lets what was revalidated without a profile expire at once. */
@@ -221,7 +228,7 @@ function useCacheOf(cache: EdgeCache): object {
       return Math.max(0, ...expired)
     },
     async updateTags(tags: string[], durations?: Durations): Promise<void> {
-      await cache.revalidate(tags, expireSecondsOf(durations))
+      await revalidate(cache, tags, durations)
     },
   }
 }

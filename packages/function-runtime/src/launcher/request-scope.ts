@@ -6,11 +6,52 @@ import type { Socket } from 'node:net'
 export class RequestScope {
   readonly id: string
   readonly #request: IncomingMessage
+  readonly #response: ServerResponse | undefined
+  #held = Promise.resolve()
+  #isHeld = false
 
-  constructor(request: IncomingMessage) {
+  /** response: undefined for an upgrade. */
+  constructor(request: IncomingMessage, response?: ServerResponse) {
     const id = request.headers['x-request-id']
     this.id = typeof id === 'string' ? id : ''
     this.#request = request
+    this.#response = response
+  }
+
+  /** Lets nothing more of the answer out until some work is done, whether or not it succeeds: what the visitor asks next is to see it. */
+  holdAnswer(work: Promise<unknown>): void {
+    const response = this.#response
+    if (!response || response.writableEnded) return
+    const settled = work.then(
+      () => {},
+      () => {},
+    )
+    this.#held = Promise.all([this.#held, settled]).then(() => {})
+    if (this.#isHeld) return
+    this.#isHeld = true
+    const waiting: (() => void)[] = []
+    const { write, end } = response
+    const later =
+      (call: (...args: never[]) => unknown) =>
+      (...args: unknown[]): void =>
+        void waiting.push(() => void Reflect.apply(call, response, args))
+    const hold = { write: later(write), end: later(end) }
+    Object.assign(response, {
+      write: (...args: unknown[]) => (hold.write(...args), false),
+      end: (...args: unknown[]) => (hold.end(...args), response),
+    })
+    void this.#release(() => {
+      this.#isHeld = false
+      Object.assign(response, { write, end })
+      for (const call of waiting) call()
+      if (waiting.length > 0 && !response.writableEnded) response.emit('drain')
+    })
+  }
+
+  /** Waits for what is held by now, and for what came meanwhile. */
+  async #release(then: () => void): Promise<void> {
+    for (let held; held !== this.#held;) await (held = this.#held)
+    then()
   }
 
   /** What `Symbol.for('@vercel/request-context')` gives. */
@@ -72,7 +113,7 @@ export function scopeRequests(server: Server): void {
   server.emit = (event: string | symbol, ...args: unknown[]): boolean => {
     if (event === 'request') {
       begin(args[1] as ServerResponse)
-      return scopes.run(new RequestScope(args[0] as IncomingMessage), emit, event, ...args)
+      return scopes.run(new RequestScope(args[0] as IncomingMessage, args[1] as ServerResponse), emit, event, ...args)
     }
     if (event === 'upgrade') {
       return scopes.run(new RequestScope(args[0] as IncomingMessage), emit, event, ...args)

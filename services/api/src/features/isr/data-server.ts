@@ -138,9 +138,10 @@ export function createDataServer({ db, logger, tags, log }: Options): Deployment
       await inOwnTurn(deploymentId, () => answerValue(deploymentId, value, incoming, outgoing))
       return
     }
-    if (path === '/tags' && incoming.method === 'POST')
-      await inOwnTurn(deploymentId, () => revalidate(deploymentId, incoming))
-    else if (path !== '/changes') throw new NotFound('The cache has no such path')
+    if (path === '/tags' && incoming.method === 'POST') {
+      const end = tags.begin(deploymentId)
+      await inOwnTurn(deploymentId, () => revalidate(deploymentId, incoming)).finally(end)
+    } else if (path !== '/changes') throw new NotFound('The cache has no such path')
     const cursor = new URLSearchParams(query).get('since') ?? undefined
     const changes = Buffer.from(JSON.stringify(await log.since(deploymentId, cursor)))
     outgoing.writeHead(200, { 'content-type': 'application/json', 'content-length': changes.length }).end(changes)
