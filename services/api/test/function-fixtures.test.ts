@@ -1,10 +1,6 @@
-import { execFile } from 'node:child_process'
-import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, realpathSync, symlinkSync } from 'node:fs'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { lstatSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { promisify } from 'node:util'
+import { join } from 'node:path'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { visit } from './deploy.ts'
@@ -14,16 +10,11 @@ import { FILE, LINK, type ZipEntry } from './zip.ts'
 
 let platform: TestPlatform
 let ana: Owner
-let folder: string
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'fixtures-'))
   platform = await startPlatform({ hasWorker: true })
   ana = await newOwner(platform)
 })
-afterAll(async () => {
-  await platform.close()
-  await rm(folder, { recursive: true, force: true })
-})
+afterAll(() => platform.close())
 
 /** Everything in a folder as entries of an archive; links stay links. */
 function entriesOf(root: string, at = ''): ZipEntry[] {
@@ -71,38 +62,6 @@ async function deploy(archive: readonly ZipEntry[]) {
 const packageJson = (more: object = {}): ZipEntry => ({
   name: 'package.json',
   content: JSON.stringify({ type: 'module', ...more }),
-})
-
-test('what Nitro builds for Vercel', async () => {
-  const files = {
-    'package.json': '{"type":"module"}',
-    'nitro.config.ts': `export default { serverDir: './', preset: 'vercel', compatibilityDate: '2026-01-01', routeRules: { '/kept': { isr: 60 } } }`,
-    'api/hello.ts': `export default () => ({ hello: 'nitro' })`,
-    'routes/echo.ts': `export default async (event) => event.req.method + ' ' + (await event.req.text())`,
-    'routes/kept.ts': `export default () => String(Math.random())`,
-    'routes/stream.ts': `export default () => new Response(new ReadableStream({ async start(c) { for (const n of [1, 2, 3]) { c.enqueue(new TextEncoder().encode(n + '\\n')); await new Promise((r) => setTimeout(r, 20)) } c.close() } }))`,
-    'public/hi.txt': 'hi',
-  }
-  for (const [path, content] of Object.entries(files)) {
-    mkdirSync(dirname(join(folder, path)), { recursive: true })
-    await writeFile(join(folder, path), content)
-  }
-  const api = dirname(dirname(import.meta.url.replace('file://', '')))
-  // Only what the sources import: Nitro copies what it finds.
-  mkdirSync(join(folder, 'node_modules'))
-  symlinkSync(join(api, 'node_modules/nitro'), join(folder, 'node_modules/nitro'))
-  const cli = join(api, 'node_modules/nitro/dist/cli/index.mjs')
-  await promisify(execFile)(process.execPath, [cli, 'build'], { cwd: folder })
-  const { id, host } = await deploy(
-    entriesOf(join(folder, '.vercel')).map((entry) => ({ ...entry, name: `.vercel/${String(entry.name)}` })),
-  )
-  expect(JSON.parse((await visit(platform, host, '/api/hello')).text)).toEqual({ hello: 'nitro' })
-  expect((await visit(platform, host, '/echo', { method: 'POST', body: 'body' })).text).toBe('POST body')
-  expect((await visit(platform, host, '/stream')).text).toBe('1\n2\n3\n')
-  expect((await visit(platform, host, '/hi.txt')).text).toBe('hi')
-  expect((await visit(platform, host, '/gone')).status).toBe(404)
-  expect((await visit(platform, host, '/kept')).text).not.toBe((await visit(platform, host, '/kept')).text)
-  expect(await logOf(platform, id)).toMatch(/^WARN Prerendered pages are made anew for each request/m)
 })
 
 test('a server of Hono', async () => {

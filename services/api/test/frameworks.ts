@@ -1,0 +1,289 @@
+import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { cpSync, existsSync, lstatSync, readFileSync, readlinkSync } from 'node:fs'
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
+import { join, resolve } from 'node:path'
+import { env } from 'node:process'
+import { promisify } from 'node:util'
+import { buildsFrameworks, frameworksFolder } from '@platform/testkit/test-environment'
+import type { TestPlatform } from '@platform/testing/platform'
+import type { Page } from 'playwright-core'
+import { describe, expect } from 'vitest'
+import { type Got, visit } from './deploy.ts'
+import { logOf, newDeployment, until } from './deployments.ts'
+import { newOwner, type Owner } from './scenario.ts'
+import { EXECUTABLE, FILE, LINK, type ZipEntry } from './zip.ts'
+
+const SOURCES = join(import.meta.dirname, 'frameworks')
+/** Long enough to install and build on a machine that does other things too. */
+export const BUILD_MS = 300_000
+
+/** Tools report to nobody and look for no newer version of themselves. */
+const QUIET = {
+  ASTRO_TELEMETRY_DISABLED: '1',
+  NEXT_TELEMETRY_DISABLED: '1',
+  NUXT_TELEMETRY_DISABLED: '1',
+  VERCEL_TELEMETRY_DISABLED: '1',
+  NO_UPDATE_NOTIFIER: '1',
+  CI: '1',
+}
+
+/** A describe of fixtures that their frameworks build, which takes minutes: only where a folder for it is named. */
+export function describeFramework(name: string, body: () => void): void {
+  const isSkipped = frameworksFolder === undefined
+  const where = isSkipped ? 'TEST_FRAMEWORKS names the folder to build it in' : 'built by its own tools'
+  describe.skipIf(isSkipped)(`${name} (${where})`, () => {
+    body()
+  })
+}
+
+async function run(folder: string, command: string, args: readonly string[], more: Record<string, string> = {}) {
+  // What the tests run with is not for the tools: NODE_ENV=test makes other builds.
+  const { NODE_ENV: _, VITEST: __, NODE_OPTIONS: ___, ...inherited } = env
+  try {
+    await promisify(execFile)(command, args, {
+      cwd: folder,
+      env: { ...inherited, ...QUIET, ...more },
+      maxBuffer: 64_000_000,
+    })
+  } catch (error) {
+    const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string }
+    throw new Error(`${command} ${args.join(' ')} failed in ${folder}:\n${stdout}\n${stderr}`, { cause: error })
+  }
+}
+
+/** The sources of a fixture: everything that is committed, by path. */
+async function sourcesOf(name: string): Promise<string[]> {
+  const root = join(SOURCES, name)
+  const ignored = readFileSync(join(root, '.gitignore'), 'utf8').split('\n').filter(Boolean)
+  const found = await readdir(root, { recursive: true, withFileTypes: true })
+  return found
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(root.length + 1))
+    .filter((path) => !path.split('/').some((segment) => ignored.includes(segment)))
+    .sort()
+}
+
+async function fingerprint(name: string, more: object): Promise<string> {
+  const hash = createHash('sha256').update(JSON.stringify(more))
+  for (const path of await sourcesOf(name)) hash.update(`${path}\0`).update(await readFile(join(SOURCES, name, path)))
+  return hash.digest('hex')
+}
+
+/** Copies a fixture to where it is built and installs what its lockfile names. Answers the folder. */
+async function install(name: string): Promise<string> {
+  if (frameworksFolder === undefined) throw new Error('TEST_FRAMEWORKS is not set')
+  const folder = resolve(frameworksFolder, name)
+  await mkdir(folder, { recursive: true })
+  for (const entry of await readdir(folder))
+    if (entry !== 'node_modules') await rm(join(folder, entry), { recursive: true })
+  for (const path of await sourcesOf(name)) cpSync(join(SOURCES, name, path), join(folder, path))
+  const lock = createHash('sha256')
+    .update(await readFile(join(SOURCES, name, 'package-lock.json')))
+    .digest('hex')
+  const stamp = join(folder, 'node_modules/.installed-lock')
+  if (existsSync(stamp) && (await readFile(stamp, 'utf8')) === lock) return folder
+  await run(folder, 'npm', ['ci', '--no-audit', '--no-fund', '--prefer-offline'])
+  await writeFile(stamp, lock)
+  return folder
+}
+
+interface Building {
+  /** The framework by the name that `vercel build` knows; without one the fixture's own `build` script writes Build Output. */
+  vercel?: string
+  /** Variables that the build reads. */
+  variables?: Record<string, string>
+}
+
+/** Has a fixture built by its framework, unless that was done of the same sources. Answers the folder. */
+export async function buildFixture(name: string, { vercel, variables = {} }: Building = {}): Promise<string> {
+  const print = await fingerprint(name, { vercel, variables })
+  const stamp = resolve(frameworksFolder ?? '', name, '.built')
+  if (existsSync(stamp) && (await readFile(stamp, 'utf8')) === print) return resolve(frameworksFolder ?? '', name)
+  const folder = await install(name)
+  if (vercel === undefined) await run(folder, 'npm', ['run', 'build'], variables)
+  else {
+    const cli = join(await install('vercel'), 'node_modules/vercel/dist/index.js')
+    await mkdir(join(folder, '.vercel'))
+    // As `vercel link` leaves it; nobody is asked whether there is such a project.
+    const project = { projectId: 'prj_fixture', orgId: 'team_fixture', settings: { framework: vercel } }
+    await writeFile(join(folder, '.vercel/project.json'), JSON.stringify(project))
+    await run(folder, 'node', [cli, 'build', '--prod', '--yes'], variables)
+  }
+  await writeFile(stamp, print)
+  return folder
+}
+
+/** Everything in a folder as entries of an archive; links stay links. */
+async function entriesOf(root: string, at: string): Promise<ZipEntry[]> {
+  const found = await readdir(join(root, at), { recursive: true, withFileTypes: true })
+  return found
+    .filter((entry) => !entry.isDirectory())
+    .map((entry) => {
+      const path = join(entry.parentPath, entry.name)
+      const name = path.slice(root.length + 1)
+      return entry.isSymbolicLink() ? { name, content: readlinkSync(path), mode: LINK } : fileEntry(root, name)
+    })
+}
+
+const fileEntry = (root: string, name: string): ZipEntry => ({
+  name,
+  content: readFileSync(join(root, name)),
+  mode: lstatSync(join(root, name)).mode & 0o100 ? EXECUTABLE : FILE,
+})
+
+/** What `vercel deploy --prebuilt` uploads: Build Output, and the files outside of it that its Functions name. */
+async function prebuiltArchive(folder: string): Promise<ZipEntry[]> {
+  const output = await entriesOf(folder, '.vercel/output')
+  const named = output
+    .filter(({ name, mode }) => String(name).endsWith('/.vc-config.json') && mode !== LINK)
+    .flatMap(({ content }) => {
+      const { filePathMap = {} } = JSON.parse(String(content)) as { filePathMap?: Record<string, string> }
+      return Object.values(filePathMap)
+    })
+  return [
+    ...output,
+    ...[...new Set(named)].filter((name) => !name.startsWith('.vercel/output/')).map((name) => fileEntry(folder, name)),
+  ]
+}
+
+/** Where npm finds packages on this machine. */
+async function registryUrl(): Promise<string> {
+  const { stdout } = await promisify(execFile)('npm', ['config', 'get', 'registry'])
+  return stdout.trim()
+}
+
+/** What a person uploads who lets the platform build. */
+export async function sourceArchive(name: string): Promise<ZipEntry[]> {
+  const paths = await sourcesOf(name)
+  const entries = paths.map((path) => ({ name: path, content: readFileSync(join(SOURCES, name, path)), mode: FILE }))
+  return [...entries, { name: '.npmrc', content: `registry=${await registryUrl()}\n` }]
+}
+
+/** What a platform needs that builds fixtures of source. */
+export const platformVariables = async (): Promise<Record<string, string>> => ({
+  DEFAULT_PLAN: 'pro',
+  ...(buildsFrameworks && { BUILD_EGRESS: 'registry', BUILD_REGISTRIES: await registryUrl() }),
+})
+
+/** The ways to one site: built here by the framework's own tools, and built by the platform. Each makes the archive of a fixture. */
+export const waysTo = (
+  build: (name: string) => Promise<string>,
+): [way: string, archiveOf: (name: string) => Promise<ZipEntry[]>][] => [
+  ['as its own build leaves it', async (name) => prebuiltArchive(await build(name))],
+  ...(buildsFrameworks ? [['as source', sourceArchive] as [string, typeof sourceArchive]] : []),
+]
+
+/** A fixture that is ACTIVE. */
+export interface Site {
+  platform: TestPlatform
+  owner: Owner
+  id: string
+  host: string
+  url: string
+  get: (path: string, headers?: OutgoingHttpHeaders, method?: string, body?: string) => Promise<Got>
+}
+
+/** Deploys an archive into an application of its own that has these variables, and waits until it is ACTIVE. */
+export async function deploySite(
+  platform: TestPlatform,
+  archive: readonly ZipEntry[],
+  variables: Record<string, string>,
+): Promise<Site> {
+  const owner = await newOwner(platform)
+  for (const [key, value] of Object.entries(variables)) {
+    const made = await platform.call(owner.token, `POST /applications/${owner.applicationId}/env-vars`, {
+      key,
+      value,
+      sensitive: false,
+    })
+    expect(made.status, made.text).toBe(201)
+  }
+  const { id } = await newDeployment(platform, owner, { archive })
+  const ended = await until(platform, id, ({ status }) => status === 'ACTIVE' || status === 'FAILED', BUILD_MS)
+  if (ended.status !== 'ACTIVE') throw new Error(`${ended.failureReason}\n${await logOf(platform, id)}`)
+  const host = `${ended.label}.${platform.api.appsUrl.host}`
+  return {
+    platform,
+    owner,
+    id,
+    host,
+    url: `http://${host}`,
+    get: (path, headers = {}, method = 'GET', body) =>
+      visit(platform, host, path, { method, headers, ...(body !== undefined && { body }) }),
+  }
+}
+
+/** The pieces of an answer, with the milliseconds between its request and each. */
+export async function piecesOf(
+  { platform, host }: Site,
+  path: string,
+  headers: OutgoingHttpHeaders = {},
+): Promise<{ text: string; ms: number }[]> {
+  const { port } = new URL(platform.edgeUrl)
+  const startedAt = performance.now()
+  const sent = request({ port, host: 'localhost', path, headers: { host, ...headers } }).end()
+  const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+  const pieces: { text: string; ms: number }[] = []
+  for await (const piece of answer) pieces.push({ text: String(piece), ms: performance.now() - startedAt })
+  return pieces
+}
+
+/** When a text was there, in milliseconds after the request. */
+export function arrivalOf(pieces: readonly { text: string; ms: number }[], wanted: string): number {
+  let whole = ''
+  for (const { text, ms } of pieces) {
+    whole += text
+    if (whole.includes(wanted)) return ms
+  }
+  throw new Error(`${JSON.stringify(wanted)} never came: ${whole}`)
+}
+
+/** When a page was made, as it says in its first `<time>`. */
+export function timeIn(text: string): number {
+  const found = /<time[^>]*>(\d+)</.exec(text)?.[1]
+  if (found === undefined) throw new Error(`The page has no time: ${text.slice(0, 500)}`)
+  return Number(found)
+}
+
+/**
+ * Waits until a page is older than it may become, and returns it as it is shown once more. By real time: tags are compared by the clock of
+ * the database, which a test cannot move.
+ */
+export async function untilStale({ get }: Site, path: string): Promise<Got> {
+  let page: Got | undefined
+  await expect
+    .poll(async () => (page = await get(path)).headers['x-cache'], { message: `${path} becomes stale` })
+    .toBe('STALE')
+  return page!
+}
+
+/** Waits for a page that was made later than one that is old: it is made behind the visitor who got the old one. */
+export async function becomesNewer({ get }: Site, path: string, than: number): Promise<number> {
+  let time = than
+  await expect
+    .poll(async () => (time = timeIn((await get(path)).text)), { message: `${path} becomes newer` })
+    .toBeGreaterThan(than)
+  return time
+}
+
+/** What goes wrong in a page, as it happens: errors in its console, what it throws, and requests that fail. */
+export function faultsOf(page: Page): string[] {
+  const faults: string[] = []
+  page.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warning')
+      faults.push(`console: ${message.text()} ${message.location().url}`)
+  })
+  page.on('pageerror', (error) => faults.push(`thrown: ${error.message}`))
+  page.on('requestfailed', (request) => {
+    const reason = request.failure()?.errorText ?? ''
+    // What a page asked ahead for and left before it came.
+    if (reason !== 'net::ERR_ABORTED') faults.push(`failed: ${request.url()} ${reason}`)
+  })
+  page.on('response', (response) => {
+    if (response.status() >= 400) faults.push(`${response.status()}: ${response.url()}`)
+  })
+  return faults
+}

@@ -1,0 +1,3 @@
+export default function Docs() {
+  return <h1>Docs</h1>
+}

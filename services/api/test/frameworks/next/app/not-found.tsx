@@ -1,0 +1,3 @@
+export default function NotFound() {
+  return <h1>Nothing is here, says the fixture</h1>
+}

@@ -1,0 +1,1 @@
+export default () => ({ hello: 'nitro', secret: process.env.SERVER_SECRET })

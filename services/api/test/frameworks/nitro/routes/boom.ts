@@ -1,0 +1,3 @@
+export default (): never => {
+  throw new Error('a route that throws')
+}

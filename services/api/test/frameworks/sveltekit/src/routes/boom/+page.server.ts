@@ -1,0 +1,3 @@
+export const load = (): never => {
+  throw new Error('a page that throws')
+}

@@ -1,0 +1,3 @@
+export const load = () => ({
+  slow: new Promise<string>((resolve) => setTimeout(() => resolve('The slow part'), 600)),
+})
