@@ -29,10 +29,11 @@ test.each<[string, boolean]>([
   expect(isNextMatcher(source)).toBe(isOne)
 })
 
-const require = createRequire(createRequire(import.meta.url).resolve('recheck'))
+/** It brings a program for the processors that have one. */
+const native = `recheck-${process.platform}-${process.arch}/package.json`
 const hasNative = (() => {
   try {
-    return require.resolve('recheck-linux-x64/package.json') !== ''
+    return createRequire(createRequire(import.meta.url).resolve('recheck')).resolve(native) !== ''
   } catch {
     return false
   }

@@ -11,7 +11,7 @@ export interface PrerenderSource {
 }
 
 /** A Function that says how often it was called, for what, and as whom; and lets a test choose its answer by the file `/tmp/answer`. */
-export const counting = handler(`
+const counting = handler(`
   globalThis.calls = (globalThis.calls ?? 0) + 1
   const url = new URL(req.url, 'http://page')
   const wanted = globalThis.wanted ?? {}

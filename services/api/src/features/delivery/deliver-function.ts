@@ -252,7 +252,7 @@ function insteadOf(visit: Visit, answer: FunctionAnswer, status: number, headers
 }
 
 /** Whether a request may be sent twice, where a connection was closed as it was used again. */
-export const isRepeatable = ({ method, body }: FunctionCall): boolean =>
+const isRepeatable = ({ method, body }: FunctionCall): boolean =>
   body === null && (method === 'GET' || method === 'HEAD')
 
 /**

@@ -4,7 +4,7 @@ import type { Lifetime } from '../isr/pages.ts'
 import { readDirectives } from './response-cache.ts'
 
 /** A page that is kept in part: its beginning, and the state that a Function makes the rest of (Partial Prerendering). */
-export const POSTPONED_TYPE = 'application/x-nextjs-pre-render'
+const POSTPONED_TYPE = 'application/x-nextjs-pre-render'
 
 /** Statuses that say what is to be seen at an address; others are failures, of which none takes the place of a page. */
 const KEPT_STATUSES = new Set([200, 204, 301, 302, 303, 307, 308, 404, 410])
@@ -29,7 +29,7 @@ const notKept = new Set([
 const valueOf = (headers: HeaderPairs, wanted: string): string | undefined =>
   headers.find(([name]) => name === wanted)?.[1]
 
-export const isPostponed = (headers: HeaderPairs): boolean =>
+const isPostponed = (headers: HeaderPairs): boolean =>
   valueOf(headers, 'content-type')?.startsWith(POSTPONED_TYPE) === true
 
 /** The headers of an answer that everybody gets. */
