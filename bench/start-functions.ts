@@ -60,6 +60,7 @@ const source = {
   hasHelpers: false,
   variables: { NODE_ENV: 'production' },
   platformFolder,
+  builtAt: 0,
   memoryMb: 512,
   slotsMax: 2,
 }

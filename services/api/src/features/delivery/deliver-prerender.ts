@@ -20,6 +20,7 @@ import {
   statusFor,
 } from './deliver-function.ts'
 import { type FileReader, readFile } from './deliver-file.ts'
+import type { FlatHeaders } from './deployed-file.ts'
 import type { DeployedPrerender } from './deployed-prerender.ts'
 import type { DeployedFunction, DeployedSite } from './deployed-site.ts'
 import { type PostponedPage, splitPostponed } from './kept-answer.ts'
@@ -67,24 +68,25 @@ interface ReadyPage {
   blob: Pick<KeptPage, 'blobId' | 'bytes'> | undefined
   postponed: PostponedPage | undefined
   /** Its headers with those that routes added, for the last visitor: most get the same. */
-  merged?: { added: HeaderPairs; important: readonly string[]; hostname: string; headers: HeaderPairs }
+  merged?: { added: HeaderPairs; important: readonly string[]; hostname: string; headers: FlatHeaders }
 }
 
 const isSame = (a: HeaderPairs, b: HeaderPairs): boolean =>
   a.length === b.length && a.every(([name, value], n) => name === b[n]?.[0] && value === b[n]?.[1])
 
-function mergedHeaders(page: ReadyPage, answer: PrerenderAnswer, hostname: string): HeaderPairs {
+function mergedHeaders(page: ReadyPage, { headers: added, important }: PrerenderAnswer, hostname: string): FlatHeaders {
   const { merged } = page
-  if (
+  const isKnown =
     merged?.hostname === hostname &&
-    isSame(merged.added, answer.headers) &&
-    merged.important.join() === answer.important.join()
-  )
-    return merged.headers
-  const headers = mergeAnswerHeaders(answer, page.headers, hostname)
-  if (!headers.some(([name]) => name === 'cache-control'))
-    headers.push(['cache-control', page.postponed ? OWN_CONTROL : SHARED_CONTROL])
-  page.merged = { added: answer.headers, important: answer.important, hostname, headers }
+    isSame(merged.added, added) &&
+    merged.important.length === important.length &&
+    merged.important.every((name, n) => name === important[n])
+  if (isKnown) return merged.headers
+  const pairs = mergeAnswerHeaders({ headers: added, important }, page.headers, hostname)
+  if (!pairs.some(([name]) => name === 'cache-control'))
+    pairs.push(['cache-control', page.postponed ? OWN_CONTROL : SHARED_CONTROL])
+  const headers = flatten(pairs)
+  page.merged = { added, important, hostname, headers }
   return headers
 }
 
@@ -177,13 +179,16 @@ async function sendPage(
   const headers = [...mergedHeaders(page, answer, visit.hostname)]
   if (begunAt !== undefined) {
     const age = Math.max(0, Math.floor((deliverer.now().getTime() - begunAt) / 1_000))
-    headers.push(['age', String(age)])
+    headers.push('age', String(age))
   }
-  headers.push(['x-cache', cacheStatus.toUpperCase()])
-  if (cacheStatus === 'revalidated') headers.push(['x-vercel-cache', 'REVALIDATED'])
+  headers.push('x-cache', cacheStatus.toUpperCase())
+  if (cacheStatus === 'revalidated') headers.push('x-vercel-cache', 'REVALIDATED')
   const { 'if-none-match': tags } = visit.incoming.headers
   if (status === 200 && page.etag !== undefined && tags !== undefined && namesEtag(tags, bareEtag(page.etag))) {
-    visit.send(304, flatten(headers.filter(([name]) => name !== 'content-type')))
+    visit.send(
+      304,
+      headers.filter((_, n) => headers[n & ~1] !== 'content-type'),
+    )
     return
   }
   if (page.postponed) {
@@ -191,16 +196,16 @@ async function sendPage(
     return
   }
   if (status === 204 || status === 304) {
-    visit.send(status, flatten(headers))
+    visit.send(status, headers)
     return
   }
   const length = page.body?.length ?? page.blob?.bytes ?? 0
-  const sent = [...flatten(headers), 'content-length', String(length)]
-  if (page.body ?? visit.method === 'HEAD') visit.send(status, sent, page.body)
+  headers.push('content-length', String(length))
+  if (page.body ?? visit.method === 'HEAD') visit.send(status, headers, page.body)
   else if (page.blob)
     await visit.stream(
       status,
-      sent,
+      headers,
       deliverer.reader.blobs.read(page.blob.blobId, { start: 0, end: length - 1 }, 'lent'),
     )
 }
@@ -213,15 +218,15 @@ async function sendInTwo(
   answer: PrerenderAnswer,
   { state, shell }: PostponedPage,
   status: number,
-  headers: HeaderPairs,
+  headers: FlatHeaders,
 ): Promise<void> {
   const { chain } = site.prerenders.get(answer.path)?.rules ?? {}
   const fn = chain && site.functions.get(chain.path)
   if (visit.method === 'HEAD') {
-    visit.send(status, flatten(headers))
+    visit.send(status, headers)
     return
   }
-  visit.writeHead(status, flatten(headers))
+  visit.writeHead(status, headers)
   if (shell.length > 0) visit.write(shell, () => {})
   else visit.outgoing.flushHeaders()
   if (!fn) {
