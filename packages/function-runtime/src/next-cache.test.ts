@@ -1,5 +1,6 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import type { IncomingMessage } from 'node:http'
+import { createServer, type IncomingMessage, ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -7,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type FakeEdge, openFakeEdge } from '../test/fake-edge.ts'
 import { offerNextCache } from './launcher/next-cache.ts'
+import { keepPagesHere } from './launcher/next-page-headers.ts'
 import { RequestScope, scopes } from './launcher/request-scope.ts'
 
 const symbol = Symbol.for('@next/cache-handlers')
@@ -410,6 +412,26 @@ describe('pages of a server of its own', () => {
     expect(staleTags().get('posts')?.stale).toBeGreaterThan(5_000)
     await revalidate(slot, 'posts')
     expect(await get()).toBeNull()
+  })
+
+  test('are kept by nobody else, though other answers may be', async () => {
+    const { prototype } = ServerResponse
+    const { writeHead } = prototype
+    keepPagesHere()
+    const server = createServer((incoming, outgoing) => {
+      if (incoming.url === '/page') outgoing.setHeader('x-nextjs-cache', 'HIT')
+      outgoing.setHeader('Cache-Control', 's-maxage=60, stale-while-revalidate=1').end()
+    }).listen(0)
+    try {
+      const { port } = server.address() as AddressInfo
+      const controlOf = async (path: string) =>
+        (await fetch(`http://localhost:${port}${path}`)).headers.get('cache-control')
+      expect(await controlOf('/page')).toBe('public, max-age=0, must-revalidate')
+      expect(await controlOf('/other')).toBe('s-maxage=60, stale-while-revalidate=1')
+    } finally {
+      server.close()
+      prototype.writeHead = writeHead
+    }
   })
 
   test('are left to Next.js where it is older than 16', async () => {

@@ -10,6 +10,7 @@ import { frameOutput } from './framed-output.ts'
 import { listenAt, redirectListening } from './listen-redirect.ts'
 import type { BootMessage } from './messages.ts'
 import { offerNextCache } from './next-cache.ts'
+import { keepPagesHere } from './next-page-headers.ts'
 import { offerRevalidate } from './next-revalidate.ts'
 import { http } from './node-http.ts'
 import { offerOwnFetch } from './own-fetch.ts'
@@ -85,8 +86,9 @@ async function start(): Promise<void> {
   }
   frameOutput()
   offerRequestContext()
-  offerOwnFetch(boot.assetsSocketPath, ownHosts(boot.variables))
+  offerOwnFetch(boot.assetsSocketPath, ownHosts(boot.variables), boot.kind === 'server' ? portOfServer() : undefined)
   if (boot.kind === 'handler') offerRevalidate(boot.assetsSocketPath)
+  if (boot.kind === 'server') keepPagesHere()
   if (boot.kind !== 'worker') {
     const builtAt = boot.kind === 'server' ? boot.builtAt : undefined
     offerNextCache({ cacheSocketPath: boot.cacheSocketPath, handler: boot.handler!, builtAt })
@@ -103,10 +105,15 @@ async function start(): Promise<void> {
 const ownHosts = ({ VERCEL_URL, VERCEL_PROJECT_PRODUCTION_URL }: BootMessage['variables']): string[] =>
   [VERCEL_URL, VERCEL_PROJECT_PRODUCTION_URL].filter((host) => host !== undefined)
 
+/** What a server is told to listen on. */
+function portOfServer(): number {
+  // oxlint-disable-next-line node/no-process-env -- it is made here, for the handler
+  return Number((process.env['PORT'] ??= '3000'))
+}
+
 /** A program that listens on PORT, run as `node file` would. */
 async function startServer(path: string): Promise<Server> {
-  // oxlint-disable-next-line node/no-process-env -- it is made here, for the handler
-  const port = Number((process.env['PORT'] ??= '3000'))
+  const port = portOfServer()
   const { listening, others } = redirectListening(boot.socketPath, port)
   setTimeout(() => {
     if (!isReady && others().length > 0)

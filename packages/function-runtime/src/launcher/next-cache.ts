@@ -2,7 +2,6 @@ import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { EdgeCache, type Kept, keyOf } from './edge-cache.ts'
 import { NextBuildPages, type PageContext, type StoredPage, tagsOfPage } from './next-build-pages.ts'
-import { keepPagesHere } from './next-page-headers.ts'
 import { scopes } from './request-scope.ts'
 
 /** Older than any lifetime of Next.js, whose longest is 2^32 s: it shows such a value while it makes another. */
@@ -93,9 +92,7 @@ function fetchCacheOf(cache: EdgeCache, builtAt: number | undefined): new (optio
     readonly #build: NextBuildPages | undefined
 
     constructor(options: HandlerOptions) {
-      if (builtAt === undefined) return
-      this.#build = NextBuildPages.of(options, builtAt)
-      keepPagesHere()
+      if (builtAt !== undefined) this.#build = NextBuildPages.of(options, builtAt)
     }
 
     get #begun(): Begun {

@@ -1,15 +1,11 @@
 import type { ServerResponse } from 'node:http'
 import { http } from './node-http.ts'
 
-let isKept = false
-
 /**
  * Keeps whoever stands between Next.js and its visitors from keeping pages that it can revalidate: only its own cache learns of that.
- * Safe to repeat.
+ * Called before anything wraps an answer.
  */
 export function keepPagesHere(): void {
-  if (isKept) return
-  isKept = true
   const { prototype } = http.ServerResponse
   const writeHead = prototype.writeHead as (this: ServerResponse, ...args: unknown[]) => ServerResponse
   prototype.writeHead = function writePageHead(this: ServerResponse, ...args: unknown[]) {

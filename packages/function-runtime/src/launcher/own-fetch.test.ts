@@ -33,7 +33,7 @@ beforeAll(async () => {
   await new Promise<void>((done) => edge.listen(join(folder, 's'), done))
   await new Promise<void>((done) => outside.listen(0, '127.0.0.1', done))
   outsideUrl = `http://127.0.0.1:${(outside.address() as { port: number }).port}`
-  offerOwnFetch(join(folder, 's'), [OWN, outsideUrl.slice('http://'.length)])
+  offerOwnFetch(join(folder, 's'), [OWN, outsideUrl.slice('http://'.length)], 3000)
 })
 afterAll(async () => {
   globalThis.fetch = original
@@ -58,8 +58,9 @@ test('its own host is asked through the socket, with method, headers and body', 
   expect(url).toBe(`https://${OWN}/a`)
 })
 
-test('plain localhost is its own host, and another port is not', async () => {
-  expect(await (await fetch('http://localhost/a')).json()).toMatchObject({ name: 'edge', path: '/a', host: OWN })
+test('plain localhost and the port of a server are its own host, and another port is not', async () => {
+  for (const origin of ['http://localhost', 'http://localhost:3000', 'http://127.0.0.1:3000'])
+    expect(await (await fetch(`${origin}/a`)).json()).toMatchObject({ name: 'edge', path: '/a', host: OWN })
   const { port } = new URL(outsideUrl)
   expect(await (await fetch(`http://localhost:${port}/a`)).json()).toMatchObject({ name: 'outside' })
 })

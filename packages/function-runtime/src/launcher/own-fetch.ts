@@ -8,15 +8,17 @@ const MISDIRECTED = 421
 /**
  * Lets `fetch` reach the deployment itself through the edge on this machine: the network may not lead there, or not be open to Functions.
  * Frameworks read their own pages and pictures so. Hosts: the one that the request under way came by, those given, and plain `localhost`,
- * which Astro asks where it was not told its hosts: nothing else listens there.
+ * which Astro asks where it was not told its hosts: nothing else listens there. port: that a Node server believes to listen on; Next.js
+ * asks there for the page that a Server Action leads to.
  */
-export function offerOwnFetch(socketPath: string, hosts: readonly string[]): void {
+export function offerOwnFetch(socketPath: string, hosts: readonly string[], port?: number): void {
   const { fetch: outside } = globalThis
+  const local = new Set(['localhost', ...(port === undefined ? [] : [`localhost:${port}`, `127.0.0.1:${port}`])])
   /** The Host to ask by; undefined: it is no host of this deployment. */
   const ownHostOf = ({ protocol, host }: URL): string | undefined => {
     if (!/^https?:$/.test(protocol)) return undefined
     const current = scopes.getStore()?.context().headers['host'] ?? hosts[0]
-    if (host === 'localhost') return current
+    if (local.has(host)) return current
     return host === current || hosts.includes(host) ? host : undefined
   }
 
