@@ -151,11 +151,13 @@ export interface OutputManifest {
   site: SiteRules | null
   /** worker: which paths are its. */
   worker?: WorkerRoutes
+  /** server: the folder of its files under hashed names, which are no matter of the server. With a slash at its end. */
+  staticFolder?: string
   /** By path without `.func`; of a worker or server the one Function that there is. */
   functions: Record<string, OutputFunction>
   /** Functions whose answers are kept, by path; keys of `functions`. */
   prerenders?: Record<string, PrerenderRules>
-  /** Build Output that has `images`. */
+  /** Build Output that has `images`, and servers of Next.js. */
   images?: ImageRules
   /** Build Output that has `crons`; no two are the same. */
   crons?: Cron[]

@@ -13,6 +13,8 @@ export interface Tree {
   files: ReadonlyMap<string, TreeFile>
   /** Links that a Node server keeps as links, by path, with their targets as they are written. They stay below the tree's root. */
   links?: ReadonlyMap<string, string>
+  /** Where Next.js' standalone server is, if a build says so: '' or a folder with a slash at its end, and what holds its build there. */
+  nextServer?: { below: string; distDir: string }
   /** The content of a manifest. Throws for a path that is not in `files`. */
   read(path: string): Promise<Buffer>
 }

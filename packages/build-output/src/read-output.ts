@@ -7,6 +7,7 @@ import { parseHeaders } from './parse-headers.ts'
 import { parseRedirects } from './parse-redirects.ts'
 import { readBuildOutput } from './read-build-output.ts'
 import { readJson } from './read-json.ts'
+import { findNextServer } from './read-next-server.ts'
 import { compilePath } from './route-static-site.ts'
 import { treePath } from './tree-path.ts'
 
@@ -101,14 +102,15 @@ export async function findServer(
 
 /** Reads a Node server, which answers every path. undefined: there is none. */
 async function readServer(tree: Tree, below: string): Promise<Output | undefined> {
-  const server = await findServer(tree, below)
+  const { below: nextBelow = below, distDir } = tree.nextServer ?? {}
+  const next = await findNextServer(tree, nextBelow, distDir)
+  const server = next ? { handler: next.module.slice(below.length) } : await findServer(tree, below)
   if (server === undefined) return undefined
-  const { handler } = server
   const files = new Map<string, string>()
   for (const source of tree.files.keys()) if (source.startsWith(below)) files.set(source.slice(below.length), source)
   const links = new Map<string, string>()
   for (const [path, target] of tree.links ?? []) if (path.startsWith(below)) links.set(path.slice(below.length), target)
-  const entry = handler ?? 'package.json'
+  const entry = server.handler ?? 'package.json'
   return {
     manifest: {
       version: 1,
@@ -117,14 +119,16 @@ async function readServer(tree: Tree, below: string): Promise<Output | undefined
       wildcard: [],
       site: null,
       functions: { [entry]: { function: entry } },
+      ...(next && { staticFolder: next.staticFolder }),
+      ...(next?.images && { images: next.images }),
     },
-    assets: [],
+    assets: next?.assets ?? [],
     fallbacks: [],
     functions: [
       {
         path: entry,
         kind: 'server',
-        ...(handler === undefined ? { command: server.command } : { handler }),
+        ...('command' in server ? { command: server.command } : { handler: server.handler }),
         isWeb: false,
         hasHelpers: false,
         environment: {},

@@ -15,8 +15,19 @@ function callFunction(path: string, request: RouteRequest): Answer {
   }
 }
 
-/** Routes every request to a server. path: of its Function. */
-export const routeServer = (path: string): Router => ({ route: (request) => callFunction(path, request) })
+/** Routes every request to a server, but for those of files under hashed names in the folder. path: of its Function. */
+export function routeServer(path: string, staticFolder: string | undefined): Router {
+  return {
+    route(request, hasFile) {
+      const name = staticFolder === undefined ? '' : normalizePath(request.path).slice(1)
+      if (staticFolder === undefined || !name.startsWith(staticFolder)) return callFunction(path, request)
+      if (!hasFile(name)) return { ...plain(), kind: 'not-found', path: undefined, isHashed: true }
+      if (request.method === 'GET' || request.method === 'HEAD')
+        return { ...plain(), kind: 'asset', path: name, status: 200 }
+      return { ...plain(), headers: [['allow', 'GET, HEAD']], kind: 'status', status: 405 }
+    },
+  }
+}
 
 /** Matches a pattern whose `*` is any text, in time that is linear in the path. */
 function compile(pattern: string): (path: string) => boolean {

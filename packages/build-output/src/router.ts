@@ -34,7 +34,7 @@ function routerOf(manifest: OutputManifest): Router {
     case 'worker':
       return routeWorker(manifest.worker ?? { include: ['/*'], exclude: [] }, workerOf(manifest), routeStaticSite(site))
     case 'server':
-      return routeServer(workerOf(manifest))
+      return routeServer(workerOf(manifest), manifest.staticFolder)
   }
 }
 

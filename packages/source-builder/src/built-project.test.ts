@@ -537,3 +537,96 @@ describe('limits', () => {
     await expect(read()).rejects.toThrow(/^The build left too much to look through: 200000 files, folders and links /)
   })
 })
+
+describe('Next.js', () => {
+  const NEXT_SERVER = 'process.env.__NEXT_PRIVATE_STANDALONE_CONFIG = "{}"'
+  const settings = JSON.stringify({ config: {} })
+  /** After `next build` with standalone output, whose site is `below` what was traced. */
+  const nextBuild = (root: string, distDir = '.next'): Files => {
+    const own = root === '' ? '' : `${root}/`
+    const standalone = `${own}${distDir}/standalone/`
+    return {
+      [`${own}package.json`]: start('next start'),
+      [`${own}public/a.txt`]: 'public',
+      [`${own}app/page.js`]: '',
+      [`${own}${distDir}/static/chunks/a.js`]: 'chunk',
+      [`${own}${distDir}/required-server-files.json`]: settings,
+      [`${own}${distDir}/cache/x`]: '',
+      [`${standalone}${own}server.js`]: NEXT_SERVER,
+      [`${standalone}${own}package.json`]: start('next start'),
+      [`${standalone}${own}${distDir}/required-server-files.json`]: settings,
+      [`${standalone}node_modules/.pnpm/next/index.js`]: 'next',
+      'node_modules/next/index.js': 'all of next',
+    }
+  }
+
+  test.each([
+    ['', '.next'],
+    ['apps/web', '.next'],
+    ['', 'build/out'],
+  ])('of a site in %j that is built into %s becomes one server with its files', async (root, distDir) => {
+    const link = `${root === '' ? '' : `${root}/`}${distDir}/standalone/node_modules/next`
+    const found = await project(nextBuild(root, distDir), [], { [link]: '.pnpm/next' }).read({ root })
+    const own = root === '' ? '' : `${root}/`
+    expect(pathsOf(found)).toEqual(
+      [
+        `${own}${distDir}/required-server-files.json`,
+        `${own}${distDir}/static/chunks/a.js`,
+        `${own}package.json`,
+        `${own}public/a.txt`,
+        `${own}server.js`,
+        'node_modules/.pnpm/next/index.js',
+      ].toSorted(),
+    )
+    expect([...found.links]).toEqual([['node_modules/next', '.pnpm/next']])
+    expect((await found.read(`${own}public/a.txt`)).toString()).toBe('public')
+    const { functions, assets, manifest } = await readOutput(found, found.root)
+    expect(functions).toMatchObject([{ kind: 'server', handler: `${own}server.js` }])
+    expect(functions[0]?.links?.get('node_modules/next')).toBe('.pnpm/next')
+    expect(assets.map(({ path }) => path)).toEqual(['_next/static/chunks/a.js'])
+    expect(manifest.staticFolder).toBe('_next/static/')
+  })
+
+  test('keeps what its build put into the server itself', async () => {
+    const found = await project({ ...nextBuild(''), '.next/standalone/public/a.txt': 'own' }).read()
+    expect((await found.read('public/a.txt')).toString()).toBe('own')
+  })
+
+  test('is what vercel.json means by its folder', async () => {
+    for (const outputDirectory of ['.next', './.next/']) {
+      const found = await project(nextBuild('')).read({ outputDirectory })
+      expect(found.nextServer, outputDirectory).toEqual({ below: '', distDir: '.next' })
+    }
+  })
+
+  test.each([
+    [
+      'starts by a module of its own is that server',
+      { 'package.json': start('node main.js'), 'main.js': '' },
+      'main.js',
+    ],
+    [
+      'starts its standalone server is that one',
+      { 'package.json': start('node .next/standalone/server.js') },
+      'server.js',
+    ],
+  ])('that %s', async (_, more, handler) => {
+    const found = await project({ ...nextBuild(''), ...more }).read()
+    expect((await readOutput(found, found.root)).functions).toMatchObject([{ handler }])
+  })
+
+  test('with a static export is its files', async () => {
+    const files: Files = {
+      'package.json': start('next start'),
+      'out/index.html': '',
+      '.next/server/app/index.html': '',
+    }
+    expect(pathsOf(await project(files, ['package.json']).read())).toEqual(['out/index.html'])
+  })
+
+  test('brings nothing that a link of its public folder leads to outside', async () => {
+    const found = await project(nextBuild(''), [], { 'public/passwd': '/etc/passwd' }).read()
+    expect(found.files.has('public/passwd')).toBe(false)
+    expect(found.warnings).toEqual(['The link "public/passwd" leads out of the project and was left out'])
+  })
+})

@@ -285,7 +285,31 @@ class ProjectFiles extends Map<string, BuiltFile> {
   }
 }
 
-type Choice = { kind: 'output' } | { kind: 'server' } | { kind: 'folder'; folder: string }
+type Choice =
+  | { kind: 'output' }
+  | { kind: 'server' }
+  | ({ kind: 'next-server' } & NextOutput)
+  | { kind: 'folder'; folder: string }
+
+/** Next.js' standalone output. */
+interface NextOutput {
+  /** The folder of its build, below the site's. */
+  distDir: string
+  /** Where the site's folder is in the standalone output: '' or a path with a slash at its end. */
+  below: string
+}
+
+/** Next.js' standalone output of a site, whatever its build is called. */
+function findNextOutput(files: Scan['files'], root: string): NextOutput | undefined {
+  const before = root === '' ? '' : `${root}/`
+  for (const path of files.keys()) {
+    const [, distDir = '', below = ''] =
+      /^(.+?)\/standalone\/(.*\/)?server\.js$/.exec(path.startsWith(before) ? path.slice(before.length) : '') ?? []
+    if (distDir !== '' && files.has(`${before}${distDir}/standalone/${below}${distDir}/required-server-files.json`))
+      return { distDir, below }
+  }
+  return undefined
+}
 
 /** The folder with the shallowest page or worker that the build made; of several, the first by name. */
 function madeFolder(files: Scan['files'], root: string, isMade: (path: string) => boolean): string | undefined {
@@ -310,7 +334,9 @@ async function choose(tree: Tree, scanned: Scan, options: BuiltProjectOptions): 
   const { root, outputDirectory, isSource, builtSince } = options
   const has = (name: string): boolean => tree.files.has(at(root, name))
   if (has(`${OUTPUT}/config.json`)) return { kind: 'output' }
-  if (outputDirectory !== undefined) {
+  const next = findNextOutput(scanned.files, root)
+  // People write it of Next.js too, whose folder is no site.
+  if (outputDirectory !== undefined && posix.normalize(outputDirectory).replace(/\/$/, '') !== next?.distDir) {
     const folder = posix.normalize(at(root, outputDirectory)).replace(/^\.$|\/$/, '')
     const isOutside = folder === '..' || folder.startsWith('../') || folder.startsWith('/')
     if (isOutside || !(await holdsSomething(scanned.start, folder)))
@@ -320,7 +346,9 @@ async function choose(tree: Tree, scanned: Scan, options: BuiltProjectOptions): 
     return { kind: 'folder', folder }
   }
   const server = await findServer(tree, root === '' ? '' : `${root}/`)
-  if (server?.handler !== undefined) return { kind: 'server' }
+  const isOwn = next === undefined || server?.handler?.startsWith(`${next.distDir}/`) === false
+  if (server?.handler !== undefined && isOwn) return { kind: 'server' }
+  if (next) return { kind: 'next-server', ...next }
   const isMade = (path: string): boolean => !isSource(path) || (scanned.files.get(path)?.changedAt ?? 0) >= builtSince
   const folder = madeFolder(scanned.files, root, isMade)
   if (folder !== undefined) return { kind: 'folder', folder }
@@ -344,8 +372,35 @@ async function keptLinks({ start, links }: Scan, warnings: Warnings): Promise<Ma
   return kept
 }
 
+/** What is kept of a Node server: its files, and its links as links. */
+async function readServerFolder(folder: string, below: string, warnings: Warnings) {
+  const found = await scan(folder, below, { hasModules: true, entriesMax: ENTRIES_MAX })
+  return { found, links: await keptLinks(found, warnings) }
+}
+
+/** Puts together the server that Next.js built: its standalone output does without what a server of files would have. */
+async function readNextServer(folder: string, root: string, { distDir, below }: NextOutput, warnings: Warnings) {
+  const standalone = at(root, `${distDir}/standalone`)
+  const { found, links } = await readServerFolder(folder, standalone, warnings)
+  const inside = (path: string): string => path.slice(standalone.length + 1)
+  const files = new Map<string, BuiltFile>()
+  for (const name of [`${distDir}/static`, 'public']) {
+    if (!(await holdsSomething(folder, at(root, name)))) continue
+    const beside = await scan(folder, at(root, name), { hasModules: true, entriesMax: ENTRIES_MAX })
+    await followLinks(folder, beside, warnings)
+    for (const [path, file] of beside.files) files.set(below + (root === '' ? path : path.slice(root.length + 1)), file)
+  }
+  // A build that put some of them there itself had its reasons.
+  for (const [path, file] of found.files) files.set(inside(path), file)
+  if (files.size + links.size > ENTRIES_MAX) throw tooMany()
+  return {
+    found: { ...found, files },
+    links: new Map([...links].map(([path, target]) => [inside(path), target])),
+  }
+}
+
 /**
- * Finds what a build left, in this order: Build Output; the folder that vercel.json names; a Node server (a start script `node <file>`, `server.js` or Nitro's);
+ * Finds what a build left, in this order: Build Output; the folder that vercel.json names; a Node server (a start script `node <file>`, `server.js` or Nitro's); Next.js' standalone output;
  * the shallowest folder with an index.html or worker that the build made; another start script; an index.html beside package.json.
  * Throws UnusableOutput where there is nothing, too much, or what cannot be stored.
  */
@@ -368,8 +423,9 @@ export async function readBuiltProject(options: BuiltProjectOptions): Promise<Bu
   let found: Scan
   let links: ReadonlyMap<string, string> = new Map()
   if (choice.kind === 'server') {
-    found = await scan(folder, root, { hasModules: true, entriesMax: ENTRIES_MAX })
-    links = await keptLinks(found, warnings)
+    ;({ found, links } = await readServerFolder(folder, root, warnings))
+  } else if (choice.kind === 'next-server') {
+    ;({ found, links } = await readNextServer(folder, root, choice, warnings))
   } else {
     const below = choice.kind === 'output' ? at(root, OUTPUT) : choice.folder
     // Where the project itself is the site, what was installed for its build is not.
@@ -377,14 +433,16 @@ export async function readBuiltProject(options: BuiltProjectOptions): Promise<Bu
     found = await scan(folder, below, { hasModules, entriesMax: ENTRIES_MAX })
     await followLinks(folder, found, warnings)
   }
-  files = new ProjectFiles(folder, found.files, bytesMax)
+  // Paths of a server that was put together are not those of the project.
+  files = new ProjectFiles(choice.kind === 'next-server' ? found.start : folder, found.files, bytesMax)
   files.requireSizes()
   const digests = new Map<string, Promise<Buffer>>()
   return {
     files,
     read,
-    root: choice.kind === 'folder' ? choice.folder : root,
+    root: choice.kind === 'folder' ? choice.folder : choice.kind === 'next-server' ? '' : root,
     links,
+    ...(choice.kind === 'next-server' && { nextServer: { below: choice.below, distDir: choice.distDir } }),
     warnings: warnings.list(),
     async content(path) {
       const file = files.get(path)

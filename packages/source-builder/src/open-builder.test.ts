@@ -137,6 +137,19 @@ describe.skipIf(obstacle !== undefined)('builds', { timeout: 120_000 }, () => {
       })
     })
 
+    test('Next.js is told what to make of a project that did not say so itself', async () => {
+      const code = `
+        const { default: adapter } = await import(process.env.NEXT_ADAPTER_PATH)
+        console.log([undefined, null, 'standalone', 'export'].map((output) => adapter.modifyConfig({ output }).output).join())`
+      const files = shellProject('node build.mjs', { 'build.mjs': code })
+      const manifest = { ...(JSON.parse(files['package.json'] ?? '{}') as object), dependencies: { next: '16.4.6' } }
+      const { output, failure } = await build({ ...files, 'package.json': JSON.stringify(manifest) })
+      expect(failure, output).toBeUndefined()
+      expect(output).toContain('standalone,standalone,standalone,export\n')
+      const other = await build(shellProject('echo "adapter: $NEXT_ADAPTER_PATH."'))
+      expect(other.output).toContain('adapter: .\n')
+    })
+
     test('the commands of vercel.json find the programs of node_modules', async () => {
       const install = `mkdir -p node_modules/.bin && printf '#!/bin/sh\\necho own tool' > node_modules/.bin/tool && chmod +x node_modules/.bin/tool`
       const { failure, output } = await build(shellProject('tool', {}, install))

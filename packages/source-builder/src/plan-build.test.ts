@@ -392,3 +392,11 @@ test('a lockfile larger than 32 MiB is refused before it is read', async () => {
     new UnusableOutput('yarn.lock is larger than 32 MiB'),
   )
 })
+
+test.each([
+  ['a dependency', { dependencies: { next: '^16' } }, true],
+  ['a development dependency', { devDependencies: { next: '^16' } }, true],
+  ['no dependency', { dependencies: { nextra: '1' } }, false],
+])('Next.js as %s is known', async (_, more, usesNext) => {
+  expect(await plan({ 'package.json': built(more) })).toMatchObject({ usesNext })
+})

@@ -14,6 +14,8 @@ const packageJson = z.looseObject({
   packageManager: optional(text),
   engines: optional(z.looseObject({ node: optional(text) })),
   scripts: texts,
+  dependencies: texts,
+  devDependencies: texts,
 })
 type PackageJson = z.infer<typeof packageJson>
 
@@ -73,6 +75,8 @@ export interface BuildPlan {
   /** In place of `install`, where node_modules was restored. */
   reinstall: Command | undefined
   build: Command
+  /** Its package.json names Next.js. */
+  usesNext: boolean
   /** What the build is said to leave its files in; undefined: what is found. */
   outputDirectory: string | undefined
   /** Projects with equal keys install the same. */
@@ -289,6 +293,7 @@ export async function planBuild(
     install,
     reinstall,
     build,
+    usesNext: [manifest.dependencies, manifest.devDependencies].some((each) => each?.['next'] !== undefined),
     outputDirectory: typeof outputDirectory === 'string' && outputDirectory !== '' ? outputDirectory : undefined,
     cacheKey: key.digest('hex'),
     environment: await environmentOf(kind, tree, folder),

@@ -1,0 +1,83 @@
+import { z } from 'zod'
+import { openPatternChecker } from './check-pattern.ts'
+import { contentTypeOf } from './content-type.ts'
+import type { ImageRules } from './manifest.ts'
+import { type Asset, isServable, type Tree } from './output.ts'
+import { imagesSchema, patternsOfImages, readImages } from './read-images.ts'
+import { readJson } from './read-json.ts'
+
+const MODULE_BYTES_MAX = 4 * 1024 * 1024
+/** Next.js writes it into the server of its standalone output. */
+const MARK = '__NEXT_PRIVATE_STANDALONE_CONFIG'
+const IMAGE_PATH = '/_next/image'
+
+const width = z.int()
+/** What of the build's settings is read; a member of another shape is the server's own affair. */
+const settings = z.looseObject({
+  config: z.looseObject({
+    basePath: z.string().catch(''),
+    images: z
+      .looseObject({
+        path: z.string(),
+        loader: z.string(),
+        unoptimized: z.boolean().optional(),
+        deviceSizes: z.array(width),
+        imageSizes: z.array(width),
+      })
+      .optional()
+      .catch(undefined),
+  }),
+})
+
+/** Next.js' standalone output: a Node server with all that it needs. */
+export interface NextServer {
+  /** Its module, in the tree. */
+  module: string
+  /** Where its files under hashed names are asked for, without a leading slash, with one at the end. */
+  staticFolder: string
+  assets: Asset[]
+  /** undefined: the server makes its images itself. */
+  images: ImageRules | undefined
+}
+
+/** Finds Next.js' standalone output in a folder: '' or with a slash at its end. distDir: as the project calls it. Throws UnusableOutput. */
+export async function findNextServer(tree: Tree, below: string, distDir = '.next'): Promise<NextServer | undefined> {
+  const module = `${below}server.js`
+  const manifest = `${below}${distDir}/required-server-files.json`
+  const size = tree.files.get(module)?.bytes ?? Infinity
+  if (size > MODULE_BYTES_MAX || !tree.files.has(manifest)) return undefined
+  if (!(await tree.read(module)).includes(MARK)) return undefined
+  const { config } = await readJson(tree, manifest, settings)
+  const staticFolder = `${config.basePath}/_next/static/`.slice(1)
+  const source = `${below}${distDir}/static/`
+  const assets: Asset[] = []
+  for (const path of tree.files.keys()) {
+    const name = path.startsWith(source) ? path.slice(source.length) : ''
+    if (name !== '' && isServable(name))
+      assets.push({ path: staticFolder + name, source: path, contentType: contentTypeOf(name) })
+  }
+  return { module, staticFolder, assets, images: await readRules(config.images) }
+}
+
+/** Rules by which an edge makes the images; undefined where they are written in a way that it does not know. */
+async function readRules(images: z.infer<typeof settings>['config']['images']): Promise<ImageRules | undefined> {
+  if (images?.path !== IMAGE_PATH || images.loader !== 'default' || images.unoptimized === true) return undefined
+  const parsed = imagesSchema.safeParse({ ...images, sizes: [...images.deviceSizes, ...images.imageSizes] })
+  if (!parsed.success) return undefined
+  const { remotePatterns = [], localPatterns = [] } = parsed.data
+  const written = [
+    ...remotePatterns.map(({ hostname }) => hostname),
+    ...[...remotePatterns, ...localPatterns].map(({ pathname = '' }) => pathname),
+  ]
+  // Of what Next.js takes here, `*` and `**` are known.
+  if (written.some((pattern) => /[[\](){}!?|+@]/.test(pattern))) return undefined
+  const rules = readImages(parsed.data)
+  const checker = openPatternChecker()
+  try {
+    for (const { source } of patternsOfImages(rules))
+      if ((await checker.checkPattern(`^(?:${source})$`, '')).kind !== 'safe') return undefined
+  } finally {
+    await checker.close()
+  }
+  return rules
+}
