@@ -155,11 +155,22 @@ async function registryUrl(): Promise<string> {
   return stdout.trim()
 }
 
+/** What makes npm find packages elsewhere as it does on this machine: where, and by whose certificates. */
+async function npmFiles(): Promise<ZipEntry[]> {
+  const registry = `registry=${await registryUrl()}\n`
+  const { NODE_EXTRA_CA_CERTS: certificates } = env
+  if (certificates === undefined) return [{ name: '.npmrc', content: registry }]
+  return [
+    { name: '.npmrc', content: `${registry}cafile=registry-certificates.pem\n` },
+    { name: 'registry-certificates.pem', content: readFileSync(certificates) },
+  ]
+}
+
 /** What a person uploads who lets the platform build. */
 export async function sourceArchive(name: string): Promise<ZipEntry[]> {
   const paths = await sourcesOf(name)
   const entries = paths.map((path) => ({ name: path, content: readFileSync(join(SOURCES, name, path)), mode: FILE }))
-  return [...entries, { name: '.npmrc', content: `registry=${await registryUrl()}\n` }]
+  return [...entries, ...(await npmFiles())]
 }
 
 /** What a platform needs that builds fixtures of source. */
