@@ -59,7 +59,7 @@ test('its own host is asked through the socket, with method, headers and body', 
 })
 
 test('plain localhost and the port of a server are its own host, and another port is not', async () => {
-  for (const origin of ['http://localhost', 'http://localhost:3000', 'http://127.0.0.1:3000'])
+  for (const origin of ['http://localhost', 'http://localhost:3000', 'http://127.0.0.1:3000', 'http://0.0.0.0:3000'])
     expect(await (await fetch(`${origin}/a`)).json()).toMatchObject({ name: 'edge', path: '/a', host: OWN })
   const { port } = new URL(outsideUrl)
   expect(await (await fetch(`http://localhost:${port}/a`)).json()).toMatchObject({ name: 'outside' })

@@ -2,6 +2,8 @@ import { scopes } from './request-scope.ts'
 import { fetchBySocket } from './socket-fetch.ts'
 
 const REDIRECTS_MAX = 20
+/** How a server may call itself, by the address that it was told to listen on. */
+const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]', '0.0.0.0', '[::]']
 /** The edge answers it where a hostname is not this deployment's. */
 const MISDIRECTED = 421
 
@@ -13,7 +15,8 @@ const MISDIRECTED = 421
  */
 export function offerOwnFetch(socketPath: string, hosts: readonly string[], port?: number): void {
   const { fetch: outside } = globalThis
-  const local = new Set(['localhost', ...(port === undefined ? [] : [`localhost:${port}`, `127.0.0.1:${port}`])])
+  const local = new Set(['localhost'])
+  if (port !== undefined) for (const host of LOCAL_HOSTS) local.add(`${host}:${port}`)
   /** The Host to ask by; undefined: it is no host of this deployment. */
   const ownHostOf = ({ protocol, host }: URL): string | undefined => {
     if (!/^https?:$/.test(protocol)) return undefined
