@@ -6,6 +6,8 @@ interface Config {
 /**
  * Next.js loads it by NEXT_ADAPTER_PATH, from 16.2 on: a project that has not chosen an output itself is built into a server that brings
  * all it needs.
+ *
+ * @public
  */
 export default {
   name: 'platform',
