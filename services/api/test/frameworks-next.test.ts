@@ -10,6 +10,7 @@ import {
   deploySite,
   describeFramework,
   faultsOf,
+  keptAs,
   piecesOf,
   platformVariables,
   type Site,
@@ -25,6 +26,14 @@ const built = { NEXT_PUBLIC_GREETING: GREETING }
 const variables = { ...built, SERVER_SECRET: `secret-${unique()}` }
 const RSC = 'text/x-component'
 
+/** Next.js' own server leads to the address by which a browser would have asked. */
+const flightOf =
+  (site: Site) =>
+  async (path: string, headers: Record<string, string>): Promise<Got> => {
+    const answer = await site.get(path, headers)
+    return answer.status === 307 ? site.get(String(answer.headers.location), headers) : answer
+  }
+
 const build = (name: string) => buildFixture(name, { vercel: 'nextjs', variables: built })
 
 describeFramework('Next.js', () => {
@@ -34,13 +43,15 @@ describeFramework('Next.js', () => {
   }, BUILD_MS)
   afterAll(() => platform.close())
 
-  describe.each(waysTo(build))('%s', (_, archiveOf) => {
+  describe.each(waysTo(build))('%s', (_, archiveOf, isSource) => {
     describe('with the App Router and the Pages Router', () => {
       let site: Site
       let get: Site['get']
+      let getFlight: ReturnType<typeof flightOf>
       beforeAll(async () => {
         site = await deploySite(platform, await archiveOf('next'), variables)
         get = site.get
+        getFlight = flightOf(site)
       }, BUILD_MS)
 
       describe('pages', () => {
@@ -168,7 +179,9 @@ describeFramework('Next.js', () => {
           expect((await get('/beta', { cookie: 'beta=1' })).headers.location).toBe('/docs/beta/start')
           expect((await get('/before')).text).toContain('<h1>Docs</h1>')
           expect((await get('/manual/paper')).text).toContain('Section <!-- -->paper')
-          expect(JSON.parse((await get('/fallback/a/b')).text)).toMatchObject({ query: { path: 'a/b' } })
+          // Next.js' own server shows a route the query that its visitor wrote.
+          const query = isSource ? {} : { path: 'a/b' }
+          expect(JSON.parse((await get('/fallback/a/b')).text)).toMatchObject({ query })
           for (const path of ['/docs', '/docs/guides', '/docs/guides/start'])
             expect((await get(path)).headers['x-config'], path).toBe('docs')
           expect((await get('/')).headers).not.toHaveProperty('x-config')
@@ -197,7 +210,7 @@ describeFramework('Next.js', () => {
           for (const path of files) {
             const file = await get(path)
             expect(file.status, path).toBe(200)
-            expect(file.headers['cache-control'], path).toBe('public,max-age=31536000,immutable')
+            expect(file.headers['cache-control'], path).toMatch(/^public, ?max-age=31536000, ?immutable$/)
           }
           const robots = await get('/robots.txt')
           expect(robots.text).toContain('User-agent')
@@ -232,7 +245,7 @@ describeFramework('Next.js', () => {
             '/docs/guides',
             '/docs/guides/start',
           ]) {
-            const answer = await get(`${path}?_rsc=abcde`, { rsc: '1' })
+            const answer = await getFlight(`${path}?_rsc=abcde`, { rsc: '1' })
             expect([answer.status, answer.headers['content-type']], path).toEqual([200, RSC])
             expect(answer.text, path).not.toContain('<!DOCTYPE')
             expect(answer.headers['vary'], path).toContain('rsc')
@@ -243,10 +256,13 @@ describeFramework('Next.js', () => {
 
         test('ahead of time too, by segments', async () => {
           for (const path of ['/', '/docs', '/posts/1', '/visitor'])
-            expect((await get(path, { rsc: '1', 'next-router-prefetch': '1' })).headers['content-type'], path).toBe(RSC)
+            expect(
+              (await getFlight(path, { rsc: '1', 'next-router-prefetch': '1' })).headers['content-type'],
+              path,
+            ).toBe(RSC)
           for (const path of ['/', '/docs', '/posts/1']) {
             const headers = { rsc: '1', 'next-router-prefetch': '1', 'next-router-segment-prefetch': '/_tree' }
-            const tree = await get(path, headers)
+            const tree = await getFlight(path, headers)
             expect([tree.status, tree.headers['content-type']], path).toEqual([200, RSC])
             expect(tree.headers['x-nextjs-postponed'], path).toBeDefined()
           }
@@ -267,7 +283,8 @@ describeFramework('Next.js', () => {
             expect(JSON.parse(data.text), path).toMatchObject({ pageProps: wanted })
           }
           // Where there is a proxy it may be anywhere: the browser is told nothing, and loads the page.
-          expect((await get(`/_next/data/${build}/gone.json`, { 'x-nextjs-data': '1' })).text.trim()).toBe('{}')
+          if (!isSource)
+            expect((await get(`/_next/data/${build}/gone.json`, { 'x-nextjs-data': '1' })).text.trim()).toBe('{}')
         })
       })
 
@@ -287,7 +304,7 @@ describeFramework('Next.js', () => {
           expect(first.status).toBe(200)
           const again = await get(path)
           expect(timeIn(again.text)).toBe(timeIn(first.text))
-          expect(again.headers['x-cache']).toBe('HIT')
+          expect(keptAs(again)).toBe('HIT')
           expect(timeIn((await get(`/posts/${unique()}`)).text)).not.toBe(timeIn(first.text))
         })
 
@@ -327,11 +344,11 @@ describeFramework('Next.js', () => {
             ['/tagged', 'tag=time'],
           ] as const) {
             const old = timeIn((await get(path)).text)
-            expect((await get(path)).headers['x-cache'], path).toBe('HIT')
+            expect(keptAs(await get(path)), path).toBe('HIT')
             expect((await get(`/api/revalidate?${query}`, {}, 'POST')).status).toBe(200)
             const renewed = await get(path)
             expect(timeIn(renewed.text), query).toBeGreaterThan(old)
-            expect(renewed.headers['x-cache'], query).toBe('MISS')
+            expect(keptAs(renewed), query).toBe('MISS')
             expect((await get(path)).text, query).toBe(renewed.text)
           }
         })
@@ -345,7 +362,11 @@ describeFramework('Next.js', () => {
 
         test('of the Pages Router wait, or show that they are being made', async () => {
           const name = unique()
-          expect((await get(`/legacy/${name}`)).text).toContain('Being made')
+          const shown = (await get(`/legacy/${name}`)).text
+          expect(shown).toContain('Being made')
+          // Next.js' own server makes it once the page in the browser asks for its data.
+          const build = /"buildId":"([^"]+)"/.exec(shown)?.[1]
+          if (isSource) await get(`/_next/data/${build}/legacy/${name}.json`, { 'x-nextjs-data': '1' })
           await expect.poll(async () => (await get(`/legacy/${name}`)).text).toContain(`Fallback <!-- -->${name}`)
           const blocking = await get(`/legacy/blocking/${name}`)
           expect(blocking.text).toContain(`Blocking <!-- -->${name}`)
@@ -509,9 +530,11 @@ describeFramework('Next.js', () => {
     describe('with Cache Components', () => {
       let site: Site
       let get: Site['get']
+      let getFlight: ReturnType<typeof flightOf>
       beforeAll(async () => {
         site = await deploySite(platform, await archiveOf('next-ppr'), variables)
         get = site.get
+        getFlight = flightOf(site)
       }, BUILD_MS)
 
       test('the shell comes first, and what it waits for later', async () => {
@@ -562,9 +585,9 @@ describeFramework('Next.js', () => {
       test('the router gets segments ahead of time, and the rest when it goes there', async () => {
         for (const path of ['/', '/products/1', '/products/7', '/cached']) {
           const headers = { rsc: '1', 'next-router-prefetch': '1', 'next-router-segment-prefetch': '/_tree' }
-          const tree = await get(path, headers)
+          const tree = await getFlight(path, headers)
           expect([tree.status, tree.headers['content-type']], path).toEqual([200, RSC])
-          const whole = await get(path, { rsc: '1' })
+          const whole = await getFlight(path, { rsc: '1' })
           expect([whole.status, whole.headers['content-type']], path).toEqual([200, RSC])
         }
       })

@@ -182,9 +182,9 @@ export const platformVariables = async (): Promise<Record<string, string>> => ({
 /** The ways to one site: built here by the framework's own tools, and built by the platform. Each makes the archive of a fixture. */
 export const waysTo = (
   build: (name: string) => Promise<string>,
-): [way: string, archiveOf: (name: string) => Promise<ZipEntry[]>][] => [
-  ['as its own build leaves it', async (name) => prebuiltArchive(await build(name))],
-  ...(buildsFrameworks ? [['as source', sourceArchive] as [string, typeof sourceArchive]] : []),
+): [way: string, archiveOf: (name: string) => Promise<ZipEntry[]>, isSource: boolean][] => [
+  ['as its own build leaves it', async (name) => prebuiltArchive(await build(name)), false],
+  ...(buildsFrameworks ? [['as source', sourceArchive, true] as [string, typeof sourceArchive, boolean]] : []),
 ]
 
 /** A fixture that is ACTIVE. */
@@ -259,15 +259,16 @@ export function timeIn(text: string): number {
   return Number(found)
 }
 
+/** Whether a page was kept: by the edge, or by the server of Next.js, whose pages pass the edge by. */
+export const keptAs = ({ headers }: Got): unknown => headers['x-nextjs-cache'] ?? headers['x-cache']
+
 /**
  * Waits until a page is older than it may become, and returns it as it is shown once more. By real time: tags are compared by the clock of
  * the database, which a test cannot move.
  */
 export async function untilStale({ get }: Site, path: string): Promise<Got> {
   let page: Got | undefined
-  await expect
-    .poll(async () => (page = await get(path)).headers['x-cache'], { message: `${path} becomes stale` })
-    .toBe('STALE')
+  await expect.poll(async () => keptAs((page = await get(path))), { message: `${path} becomes stale` }).toBe('STALE')
   return page!
 }
 
