@@ -1,5 +1,5 @@
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createServer, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -14,17 +14,18 @@ let outside: Server
 let outsideUrl: string
 
 /** Says who answered what. */
-const serve = (name: string) =>
-  createServer(async (request, response) => {
-    const url = new URL(request.url ?? '/', 'http://any')
-    const status = Number(url.searchParams.get('status') ?? 200)
-    const location = url.searchParams.get('to')
-    if (location !== null) response.setHeader('location', location)
-    response.statusCode = status
-    const { method, headers } = request
-    const seen = { name, method, path: url.pathname, visit: headers['x-platform-visit'], own: headers['x-own'] }
-    response.end(JSON.stringify({ ...seen, host: headers.host, body: await text(request) }))
-  })
+const serve = (name: string) => createServer((request, response) => void answer(name, request, response))
+
+async function answer(name: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const url = new URL(request.url ?? '/', 'http://any')
+  const status = Number(url.searchParams.get('status') ?? 200)
+  const location = url.searchParams.get('to')
+  if (location !== null) response.setHeader('location', location)
+  response.statusCode = status
+  const { method, headers } = request
+  const seen = { name, method, path: url.pathname, visit: headers['x-platform-visit'], own: headers['x-own'] }
+  response.end(JSON.stringify({ ...seen, host: headers.host, body: await text(request) }))
+}
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'own-'))
@@ -76,7 +77,9 @@ test('redirects are followed here and outside, and as the request wants', async 
   expect(kept.seen).toMatchObject({ method: 'POST', path: '/b', body: 'hello' })
   expect((await ask('/a?status=302&to=/b', { redirect: 'manual' })).status).toBe(302)
   await expect(ask('/a?status=302&to=/b', { redirect: 'error' })).rejects.toThrow('fetch failed')
-  await expect(ask(`/a?${new URLSearchParams({ status: '302', to: '/a?status=302&to=/a?' })}`)).resolves.toMatchObject({
+  await expect(
+    ask(`/a?${new URLSearchParams({ status: '302', to: '/a?status=302&to=/a?' }).toString()}`),
+  ).resolves.toMatchObject({
     status: 200,
   })
 })

@@ -6,9 +6,9 @@ import { expect, onTestFinished, test } from 'vitest'
 import { scopeRequests, scopes } from './request-scope.ts'
 
 /** A server that answers as it is told; what was held is let go by `release`. */
-async function serve(answer: (response: ServerResponse, work: Promise<void>) => void) {
+async function serve(answer: (response: ServerResponse, work: Promise<void>) => unknown) {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const server = createServer((_, response) => answer(response, promise))
+  const server = createServer((_, response) => void answer(response, promise))
   scopeRequests(server)
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -7,7 +7,7 @@ export class RequestScope {
   readonly id: string
   readonly #request: IncomingMessage
   readonly #response: ServerResponse | undefined
-  #held = Promise.resolve()
+  #held: Promise<unknown> = Promise.resolve()
   #isHeld = false
 
   /** response: undefined for an upgrade. */
@@ -22,11 +22,7 @@ export class RequestScope {
   holdAnswer(work: Promise<unknown>): void {
     const response = this.#response
     if (!response || response.writableEnded) return
-    const settled = work.then(
-      () => {},
-      () => {},
-    )
-    this.#held = Promise.all([this.#held, settled]).then(() => {})
+    this.#held = Promise.allSettled([this.#held, work])
     if (this.#isHeld) return
     this.#isHeld = true
     const waiting: (() => void)[] = []

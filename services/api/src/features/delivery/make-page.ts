@@ -4,8 +4,7 @@ import type { Answer, HeaderPairs } from '@platform/build-output/router'
 import { encodeText } from '@platform/build-output/normalize-path'
 import { LRUCache } from 'lru-cache'
 import { FunctionFailure, type Lease } from '@platform/function-runtime/function-runtime'
-import type { NewPage } from '../isr/store-pages.ts'
-import { type IsrPages, pageKey } from '../isr/pages.ts'
+import { type IsrPages, type NewPage, pageKey } from '../isr/pages.ts'
 import { AnswerTooLong, type FunctionCall, readCall } from './call-function.ts'
 import { type FunctionCaller, sayFailure, unreadable } from './deliver-function.ts'
 import type { DeployedPrerender } from './deployed-prerender.ts'
@@ -66,7 +65,10 @@ const keys = new LRUCache<string, string>({ max: 20_000 })
 const NAME_LENGTH_MAX = 512
 
 export function keyOf({ path, sharedPath, sharedQuery, headers, hostname }: SharedRequest): string {
-  const differs = Object.keys(headers).length > 0 ? JSON.stringify(Object.entries(headers).toSorted()) : ''
+  const differs =
+    Object.keys(headers).length > 0
+      ? JSON.stringify(Object.entries(headers).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+      : ''
   const name = `${path}\n${sharedPath}\n${hostname}\n${sharedQuery}\n${differs}`
   const known = keys.get(name)
   if (known !== undefined) return known

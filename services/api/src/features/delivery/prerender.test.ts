@@ -164,9 +164,9 @@ describe('an old page', () => {
     const stale = await Promise.all(
       edges.flatMap((edge) => Array.from({ length: 10 }, () => site.page('/page', {}, edge))),
     )
-    expect(new Set(stale.map(({ seen, cache }) => `${seen.headers['x-invocation-id']} ${cache}`))).toEqual(
-      new Set([`${old.headers['x-invocation-id']} STALE`]),
-    )
+    expect(
+      new Set(stale.map(({ seen, cache }) => `${String(seen.headers['x-invocation-id'])} ${String(cache)}`)),
+    ).toEqual(new Set([`${String(old.headers['x-invocation-id'])} STALE`]))
     for (const edge of edges)
       await expect.poll(async () => (await site.page('/page', {}, edge)).cache, soon).toBe('HIT')
     const anew = await Promise.all(edges.map((edge) => site.page('/page', {}, edge)))

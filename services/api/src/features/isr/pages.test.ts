@@ -8,8 +8,8 @@ import { retireDeployment } from '../deployments/retirement.ts'
 import { collectGarbage } from '../storage/maintenance/collect-garbage.ts'
 import { blobs } from '../storage/table.ts'
 import { discardPages } from './discard-pages.ts'
-import { pageKey } from './pages.ts'
-import { type NewPage, storePages } from './store-pages.ts'
+import { type NewPage, pageKey } from './pages.ts'
+import { storePages } from './store-pages.ts'
 import { isrPages, isrTotals } from './table.ts'
 
 let platform: TestPlatform

@@ -1,10 +1,10 @@
-import type { HeaderPairs } from '@platform/build-output/router'
 import { type Db, isForeignKeyViolation } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
 import { and, asc, eq, inArray, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { enlivenBlobs } from '../storage/enliven-blobs.ts'
 import { type NewBlob, receiveBlobs } from '../storage/receive-body.ts'
+import type { NewPage } from './pages.ts'
 import { isrPages, isrTotals } from './table.ts'
 
 /** What the pages of a deployment may take; the oldest make room. */
@@ -14,23 +14,6 @@ const KEPT_SHARE = 0.95
 const EVICTED_AT_ONCE = 500
 /** A payload of Postgres has 8,000 bytes. */
 const NAMED_AT_ONCE = 100
-
-/** A page that was made. */
-export interface NewPage {
-  /** When that began, by the clock of the database. */
-  begunAt: Date
-  /** Of `pageKey`. */
-  key: string
-  /** Of its Function in the output. */
-  path: string
-  status: number
-  headers: HeaderPairs
-  tags: readonly string[]
-  body: Buffer
-  /** undefined: for ever. */
-  freshUntil: Date | undefined
-  staleUntil: Date | undefined
-}
 
 interface NewPages {
   deploymentId: string

@@ -1,4 +1,4 @@
-import type { NewPage } from './store-pages.ts'
+import type { NewPage } from './pages.ts'
 
 /** So many pages are stored in one transaction. */
 const PAGES_AT_ONCE = 100
