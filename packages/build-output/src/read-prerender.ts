@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { isSettable } from './answer.ts'
 import { patternOf } from './conditions.ts'
-import type { Condition, PrerenderRules } from './manifest.ts'
+import type { PrerenderRules } from './manifest.ts'
 import { type Tree, UnusableOutput } from './output.ts'
 import { condition } from './read-conditions.ts'
 import { readJson } from './read-json.ts'
@@ -77,8 +77,7 @@ export async function readPrerender(
     ...(staleExpiration !== false && { staleExpiration }),
     ...(typeof group === 'number' && { group }),
     ...(typeof bypassToken === 'string' && bypassToken !== '' && { bypassTokenHash: hashToken(bypassToken) }),
-    ...(experimentalBypassFor &&
-      experimentalBypassFor.length > 0 && { bypassFor: experimentalBypassFor as Condition[] }),
+    ...(experimentalBypassFor && experimentalBypassFor.length > 0 && { bypassFor: experimentalBypassFor }),
     ...(allowQuery && { allowQuery }),
     ...(allowHeader && { allowHeader: allowHeader.map((name) => name.toLowerCase()) }),
     ...(config.passQuery === true && { passQuery: true as const }),

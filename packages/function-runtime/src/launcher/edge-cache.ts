@@ -157,7 +157,7 @@ export class EdgeCache {
     for (const tag of tags) {
       const known = this.#tags.get(tag)
       if (!known || known.staleAt < begunAt) continue
-      if (known.expiredAt !== null && known.expiredAt <= now) return 'expired'
+      if (known.expiredAt !== null && known.expiredAt <= now && known.expiredAt >= begunAt) return 'expired'
       verdict = 'stale'
     }
     return verdict

@@ -405,6 +405,16 @@ describe('a tag', () => {
     await expect.poll(async () => (await site.page('/page')).cache, soon).toBe('HIT')
   })
 
+  test('that has expired stays so when it is revalidated more gently', async () => {
+    const site = await tagged()
+    await site.control({ tags: 'posts' })
+    await platform.api.isrTags.revalidate(site.id, ['posts'], 0)
+    await platform.api.isrTags.revalidate(site.id, ['posts'], undefined)
+    expect((await site.page('/page')).cache).toBe('MISS')
+    await platform.api.isrTags.revalidate(site.id, ['posts'], undefined)
+    expect((await site.page('/page')).cache).toBe('STALE')
+  })
+
   test('that is about to be revalidated is waited for', async () => {
     const site = await tagged()
     const end = platform.api.isrTags.begin(site.id)

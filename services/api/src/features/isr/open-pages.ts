@@ -138,7 +138,8 @@ export function openIsrPages({ db, now, blobs: store, logger, notifications, tag
       left join ${isrPages} p on p.deployment_id = ${deploymentId} and p.key = decode(${key}, 'hex')
       left join ${blobs} b on b.id = p.blob_id
       left join lateral (
-        select count(*) > 0 as is_stale, min(extract(epoch from r.expired_at - clock_timestamp()) * 1000)::float8 as expires_in_ms
+        select count(*) > 0 as is_stale, min(extract(epoch from r.expired_at - clock_timestamp()) * 1000)
+            filter (where r.expired_at >= coalesce(p.begun_at, '-infinity'))::float8 as expires_in_ms
         from ${isrTags} r
         where r.deployment_id = ${deploymentId} and r.stale_at >= coalesce(p.begun_at, '-infinity')
           and r.tag = any(coalesce(p.tags, array(select json_array_elements_text(${fallbackTags}::json))))

@@ -60,7 +60,7 @@ export const isrTags = pgTable(
     tag: text().notNull(),
     /** What was begun until then is stale. */
     staleAt: instant('stale_at').notNull(),
-    /** From then on it must not be shown any more. null: it may be, while it is made anew. */
+    /** What was begun until then must not be shown from then on. null: it may be, while it is made anew. */
     expiredAt: instant('expired_at'),
   },
   (t) => [primaryKey({ columns: [t.deploymentId, t.tag] })],

@@ -67,7 +67,8 @@ export function openIsrTags({ db, notifications }: { db: Db; notifications: Noti
           insert into ${isrTags} (deployment_id, tag, stale_at, expired_at)
           select ${deploymentId}::uuid, t.tag, clock_timestamp(), ${expiry}
           from json_array_elements_text(${list}::json) with ordinality as t(tag, n) order by t.n
-          on conflict (deployment_id, tag) do update set stale_at = excluded.stale_at, expired_at = excluded.expired_at`)
+          on conflict (deployment_id, tag) do update
+            set stale_at = excluded.stale_at, expired_at = coalesce(excluded.expired_at, ${isrTags}.expired_at)`)
         await tx.execute(sql`select pg_notify(${CHANNEL}, ${payload})`)
       })
       tell(deploymentId, tags)
