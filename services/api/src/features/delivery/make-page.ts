@@ -15,8 +15,8 @@ import type { Visit } from './visit.ts'
 
 /** A longer page is passed on as it comes, and not kept. */
 const PAGE_BYTES_MAX = 16_777_216
-/** Names of headers that are the platform's to set, whatever a build wants its pages to differ by. */
-const ownNames = /^(?:host$|cookie$|authorization$|content-|x-)/
+/** Names of headers that are one visitor's or the platform's to set, whatever a build wants its pages to differ by. */
+const ownNames = /^(?:host$|cookie$|authorization$|content-|x-forwarded-|x-real-ip$|x-request-id$)/
 
 /** What a page is of: nothing else of a visitor reaches the Function that makes it. */
 export interface SharedRequest {

@@ -85,7 +85,9 @@ describe('a page that nobody has asked for', () => {
 
   test('tells nothing of the visitor to whoever makes it', async () => {
     const site = await deployPages({
-      page: { config: { allowHeader: ['accept-language', 'cookie', 'x-forwarded-for'], allowQuery: ['a'] } },
+      page: {
+        config: { allowHeader: ['accept-language', 'cookie', 'x-forwarded-for', 'X-Variant'], allowQuery: ['a'] },
+      },
     })
     const { seen } = await site.page('/page?a=1&secret=2', {
       headers: {
@@ -93,6 +95,7 @@ describe('a page that nobody has asked for', () => {
         authorization: 'Bearer mine',
         'user-agent': 'mine',
         'accept-language': 'de',
+        'x-variant': 'b',
         'x-own': 'mine',
         referer: 'http://mine/',
         'x-matched-path': '/other',
@@ -109,14 +112,21 @@ describe('a page that nobody has asked for', () => {
       'x-invocation-id',
       'x-matched-path',
       'x-request-id',
+      'x-variant',
     ])
     expect(seen.headers).toMatchObject({ host: site.host, 'x-matched-path': '/page' })
     expect(seen.headers['x-invocation-id']).not.toBe('mine')
     // Another visitor gets that page, and one who reads another language does not.
     expect(
-      (await site.page('/page?a=1', { headers: { 'accept-language': 'de', cookie: 'session=other' } })).seen.n,
+      (
+        await site.page('/page?a=1', {
+          headers: { 'accept-language': 'de', 'x-variant': 'b', cookie: 'session=other' },
+        })
+      ).seen.n,
     ).toBe(seen.n)
-    expect((await site.page('/page?a=1', { headers: { 'accept-language': 'fr' } })).seen.n).not.toBe(seen.n)
+    expect((await site.page('/page?a=1', { headers: { 'accept-language': 'fr', 'x-variant': 'b' } })).seen.n).not.toBe(
+      seen.n,
+    )
   })
 })
 
