@@ -153,6 +153,8 @@ async function renew(
     const sent = mergeAnswerHeaders(answer, response.headers, visit.hostname)
     const freshness = freshnessOf(statusFor(response.status, answer), response.headers, sent)
     if (freshness) cache.store(key, headers, response, sent, freshness)
+    // It may not be kept any more, so what was kept is not right any more.
+    else if (response.status < 500) cache.drop(key)
   } catch (error) {
     // What is stale goes on to be used until its time is over.
     deps.logger.info({ err: error, deploymentId: site.id, function: fn.path }, 'a kept answer was not renewed')

@@ -519,6 +519,19 @@ describe('what is kept of answers', () => {
   })
 })
 
+test('a stale answer whose renewal may not be kept is shown no more', async () => {
+  const { host } = await ofFunction(
+    `let calls = 0\n${handler(`
+    res.setHeader('cache-control', ++calls === 1 ? 's-maxage=1, stale-while-revalidate=600' : 'private')
+    res.end(String(calls))`)}`,
+  )
+  expect((await visit(platform, host, '/')).text).toBe('1')
+  await vi.waitFor(async () => expect((await visit(platform, host, '/')).headers['x-cache']).toBe('BYPASS'), {
+    timeout: 10_000,
+    interval: 50,
+  })
+})
+
 describe('a Function that fails', () => {
   const failing = `
     import { createServer } from 'node:http'

@@ -95,6 +95,8 @@ export interface ResponseCache {
     sent: HeaderPairs,
     freshness: Freshness,
   ): void
+  /** Forgets all answers of a key. */
+  drop(key: string): void
   /**
    * Claims the renewal of what is stale: one caller renews it, and the others take it as it is. undefined: another caller renews it.
    * The claim names the headers that its answers differ by; call `end` once it is over.
@@ -142,6 +144,9 @@ export function openResponseCache(bytesMax = BYTES_MAX): ResponseCache {
       }
       const bytes = responses.values().reduce((sum, each) => sum + sizeOf(each), key.length)
       cache.set(key, { names, responses, bytes })
+    },
+    drop(key) {
+      cache.delete(key)
     },
     beginRenewal(key, headers) {
       const names = cache.peek(key)?.names ?? []
