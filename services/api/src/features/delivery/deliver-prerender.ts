@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { hashToken } from '@platform/build-output/read-prerender'
 import type { Answer, HeaderPairs } from '@platform/build-output/router'
-import { FunctionFailure } from '@platform/function-runtime/function-runtime'
+import { FunctionFailure, type Lease } from '@platform/function-runtime/function-runtime'
 import { bareEtag, namesEtag, quotedEtag } from '@platform/service/entity-tag'
 import { header } from '../../http/exchange.ts'
 import type { CacheStatus } from '../request-logs/table.ts'
@@ -23,7 +23,7 @@ import { type FileReader, readFile } from './deliver-file.ts'
 import type { FlatHeaders } from './deployed-file.ts'
 import type { DeployedPrerender } from './deployed-prerender.ts'
 import type { DeployedFunction, DeployedSite } from './deployed-site.ts'
-import { type PostponedPage, splitPostponed } from './kept-answer.ts'
+import { isPostponed, type PostponedPage, splitPostponed } from './kept-answer.ts'
 import {
   groupKeyOf,
   keyOf,
@@ -118,8 +118,10 @@ function isShared(visit: Visit, answer: PrerenderAnswer, { rules }: DeployedPrer
   )
 }
 
+/** Throws for a page that is kept in part and cannot be split: its state is for nobody but its Function. */
 function prepare(status: number, headers: HeaderPairs, body: Buffer | undefined, blob?: ReadyPage['blob']): ReadyPage {
   const postponed = body && splitPostponed(headers, body)
+  if (!postponed && isPostponed(headers)) throw new Error('A page that is kept in part cannot be split')
   if (postponed) {
     const typed = headers.filter(([name]) => name !== 'content-type' && name !== 'etag')
     return {
@@ -142,11 +144,17 @@ async function readyPage({ reader }: PageDeliverer, found: Found, { fallback }: 
   if (known) return known
   const { page } = found
   let made: ReadyPage
-  if (page) made = prepare(page.status, page.headers, page.body, page)
+  if (page) made = prepare(page.status, page.headers, page.body ?? (await wholeOf(reader, page)), page)
   else if (fallback) made = prepare(fallback.status, fallback.headers, await readFile(reader, fallback.file))
   else throw new Error('There is neither a page nor a fallback')
   ready.set(found, made)
   return made
+}
+
+/** The body of a long page, where it has to be split. */
+async function wholeOf({ blobs }: FileReader, { headers, blobId, bytes }: KeptPage): Promise<Buffer | undefined> {
+  if (!isPostponed(headers)) return undefined
+  return Buffer.concat(await Array.fromAsync(blobs.read(blobId, { start: 0, end: bytes - 1 }, 'given')))
 }
 
 /** What there is of a page. While the database does not answer, what its build left is shown however old it is. */
@@ -246,10 +254,11 @@ async function sendInTwo(
     },
     body: Readable.from([state], { objectMode: false }),
   }
-  const lease = await caller.deps.functions.acquire(fn.deploymentId, fn.id)
+  let lease: Lease | undefined
   try {
+    const held = (lease = await caller.deps.functions.acquire(fn.deploymentId, fn.id))
     await new Promise<void>((resolve, reject) => {
-      const control = callFunction(lease, call, caller.timings, {
+      const control = callFunction(held, call, caller.timings, {
         onHead(received) {
           if (received !== 200)
             control.abort(new Error(`It answered ${received} when it was asked for the rest of a page`))
@@ -267,12 +276,12 @@ async function sendInTwo(
     })
   } catch (error) {
     if (error instanceof ClientLeft) return
-    const failure = await failureOf(error as Error, lease)
-    if (failure instanceof FunctionFailure) sayFailure(caller.deps.functions, fn, lease, visit.id, failure)
+    const failure = lease && (await failureOf(error as Error, lease))
+    if (lease && failure instanceof FunctionFailure) sayFailure(caller.deps.functions, fn, lease, visit.id, failure)
     // What was sent is not all of it, and the visitor shall see that.
     visit.outgoing.destroy()
   } finally {
-    lease.release()
+    lease?.release()
   }
 }
 

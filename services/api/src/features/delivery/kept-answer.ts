@@ -29,7 +29,8 @@ const notKept = new Set([
 const valueOf = (headers: HeaderPairs, wanted: string): string | undefined =>
   headers.find(([name]) => name === wanted)?.[1]
 
-const isPostponed = (headers: HeaderPairs): boolean =>
+/** Whether a page is kept in part. */
+export const isPostponed = (headers: HeaderPairs): boolean =>
   valueOf(headers, 'content-type')?.startsWith(POSTPONED_TYPE) === true
 
 /** The headers of an answer that everybody gets. */

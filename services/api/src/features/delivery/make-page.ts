@@ -10,7 +10,7 @@ import { type FunctionCaller, sayFailure, unreadable } from './deliver-function.
 import type { DeployedPrerender } from './deployed-prerender.ts'
 import type { DeployedFunction, DeployedSite } from './deployed-site.ts'
 import { cleanAnswerHeaders } from './headers.ts'
-import { isKept, keptHeaders, lifetimeOf, tagsOf } from './kept-answer.ts'
+import { isKept, isPostponed, keptHeaders, lifetimeOf, splitPostponed, tagsOf } from './kept-answer.ts'
 import type { Visit } from './visit.ts'
 
 /** A longer page is passed on as it comes, and not kept. */
@@ -157,7 +157,7 @@ async function findMembers({ pages }: PageMaker, site: DeployedSite, shared: Sha
 
 /**
  * Makes a page by asking its Function as nobody in particular, and with it those of its group; keeps what may be kept. Resolves with the
- * page whether or not it is kept. Throws FunctionFailure, AnswerTooLong, and Unavailable.
+ * page whether or not it is kept; with a token it throws where it could not be. Throws FunctionFailure, AnswerTooLong, and Unavailable.
  */
 export async function makePage(
   maker: PageMaker,
@@ -167,6 +167,7 @@ export async function makePage(
 ): Promise<MadePage> {
   const { caller, pages, now } = maker
   const invocationId = randomUUID()
+  const fn = functionOf(site, shared.path)
   const members = await findMembers(maker, site, shared)
   const made: NewPage[] = []
 
@@ -177,6 +178,8 @@ export async function makePage(
     const headers = keptHeaders(cleanAnswerHeaders(answer.headers, one.hostname))
     const prerender = site.prerenders.get(one.path)
     const { begunAt } = making
+    if (isPostponed(headers) && !splitPostponed(headers, body))
+      throw new FunctionFailure('function_crashed', 'Its page is kept in part, and does not say where its state ends.')
     const page = { status, headers, body, isKept: begunAt !== undefined && isKept(status, answer.headers) }
     if (!prerender || !begunAt || !page.isKept) return page
     const { freshUntil, staleUntil } = lifetimeOf(prerender.rules, answer.headers, now().getTime())
@@ -194,18 +197,25 @@ export async function makePage(
     return page
   }
 
-  const page = await withSlot(caller, functionOf(site, shared.path), making.requestId, async (lease) => {
+  /** A page that fails leaves the others of its group as they are made. */
+  const leftOut = (member: SharedRequest) => (error: unknown) =>
+    caller.deps.logger.info({ err: error, deploymentId: site.id, path: member.path }, 'a page was not made anew')
+  const isBeside = (member: SharedRequest): boolean => functionOf(site, member.path).id === fn.id
+  const page = await withSlot(caller, fn, making.requestId, async (lease) => {
     const first = await make(shared, lease)
     // The same process has what it made a moment ago.
-    if (first.isKept) for (const member of members) if (isOf(site, shared, member)) await make(member, lease)
+    if (first.isKept) for (const member of members.filter(isBeside)) await make(member, lease).catch(leftOut(member))
     return first
   })
   if (page.isKept)
-    for (const member of members)
-      if (!isOf(site, shared, member))
-        await withSlot(caller, functionOf(site, member.path), undefined, (lease) => make(member, lease))
+    for (const member of members.filter((one) => !isBeside(one)))
+      await withSlot(caller, functionOf(site, member.path), undefined, (lease) => make(member, lease)).catch(
+        leftOut(member),
+      )
   if (made.length > 0)
     await pages.store(site.id, made).catch((error: unknown) => {
+      // Whoever asked for it to be made anew relies on that.
+      if (making.token !== undefined) throw error
       // It is shown all the same, and made again for the next visitor.
       caller.deps.logger.warn({ err: error, deploymentId: site.id, path: shared.path }, 'a page was not kept')
     })
@@ -217,9 +227,6 @@ function functionOf(site: DeployedSite, path: string): DeployedFunction {
   if (!fn) throw new Error(`Deployment ${site.id} keeps pages of the Function ${path}, which it does not have`)
   return fn
 }
-
-const isOf = (site: DeployedSite, a: SharedRequest, b: SharedRequest): boolean =>
-  functionOf(site, a.path).id === functionOf(site, b.path).id
 
 /** Calls a slot for a page. One that had gone is replaced once. Throws FunctionFailure, which the Function's log has by then. */
 async function withSlot<T>(

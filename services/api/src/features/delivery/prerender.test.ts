@@ -284,6 +284,18 @@ describe('the bypass token', () => {
     await expect.poll(async () => (await site.page('/page', {}, second)).seen.n, soon).toBe(anew.seen.n)
   })
 
+  test('is told where what was made could not be stored', async () => {
+    const site = await deployPages({ page: {} })
+    const { seen: old } = await site.page('/page')
+    const broken = vi.spyOn(platform.api.isrPages, 'store').mockRejectedValue(new Error('It is full'))
+    try {
+      expect((await site.get('/page', { headers: { 'x-prerender-revalidate': TOKEN } })).status).toBe(500)
+    } finally {
+      broken.mockRestore()
+    }
+    expect((await site.page('/page')).seen.n).toBe(old.n)
+  })
+
   test('makes only what is there, where that is asked', async () => {
     const site = await deployPages({ page: {} })
     const headers = { 'x-prerender-revalidate': TOKEN, 'x-prerender-revalidate-if-generated': '1' }
@@ -377,6 +389,21 @@ test('pages of a group are made anew together, by one process and with one name 
   expect(rsc.seen.n).toBeGreaterThan(first[1]?.seen.n ?? 0)
   expect(rsc.seen.url).toBe('/page.rsc')
   expect(html.seen.headers['x-invocation-id']).toBe(rsc.seen.headers['x-invocation-id'])
+})
+
+test('a page of a group that fails leaves the others as they are made', async () => {
+  const code = handler(`
+    globalThis.calls = (globalThis.calls ?? 0) + 1
+    if (req.url === '/page.rsc' && globalThis.calls > 2) { res.socket.destroy(); return }
+    res.end(JSON.stringify({ n: globalThis.calls, url: req.url, headers: {} }))`)
+  const group = { config: { group: 1, allowQuery: [] } }
+  const site = await deployPages({ page: group, 'page.rsc': group }, { code })
+  const rsc = await site.page('/page.rsc')
+  await site.page('/page')
+  platform.clock.advance(61_000)
+  await site.page('/page')
+  await expect.poll(async () => (await site.page('/page')).cache, soon).toBe('HIT')
+  expect(await site.page('/page.rsc')).toMatchObject({ cache: 'STALE', seen: { n: rsc.seen.n } })
 })
 
 describe('a tag', () => {
@@ -494,6 +521,27 @@ describe('a page that is kept in part', () => {
   test('is split where its state ends, whether that is counted in bytes or in characters', async () => {
     const site = await deployPages({ page: page(STATE.length) }, { code })
     expect((await site.get('/page')).text).toBe(`<h1>built</h1><p>${STATE} /page 1 -</p>`)
+  })
+
+  test('reaches nobody as it is: not where it is long, and not where nobody knows how to split it', async () => {
+    const long = handler(`
+      const malformed = req.url.includes('malformed')
+      if (req.method === 'POST') { res.end('<p>rest</p>'); return }
+      res.setHeader('content-type', malformed ? 'application/x-nextjs-pre-render' : ${JSON.stringify(type(5))})
+      res.end('STATE<h1>made</h1>' + 'x'.repeat(3_000_000))`)
+    const chain = { outputPath: 'long' }
+    const site = await deployPages({ long: { config: { chain } }, malformed: { config: { chain } } }, { code: long })
+    for (const cache of ['MISS', 'HIT', 'HIT']) {
+      const { headers, text } = await site.get('/long')
+      expect([headers['x-cache'], text.slice(0, 12), text.slice(-14)]).toEqual([
+        cache,
+        '<h1>made</h1>'.slice(0, 12),
+        'xxx<p>rest</p>',
+      ])
+    }
+    const malformed = await site.get('/malformed')
+    expect([malformed.status, malformed.headers['x-platform-error']]).toEqual([502, 'function_crashed'])
+    expect(malformed.text).not.toContain('STATE')
   })
 
   test('breaks off where the rest cannot be made', async () => {
