@@ -8,6 +8,8 @@ import { scopeRequests, scopes } from './request-scope.ts'
 /** A server that answers as it is told; what was held is let go by `release`. */
 async function serve(answer: (response: ServerResponse, work: Promise<void>) => unknown) {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
+  // It may fail before the request is there.
+  promise.catch(() => {})
   const server = createServer((_, response) => void answer(response, promise))
   scopeRequests(server)
   server.listen(0, '127.0.0.1')
