@@ -119,6 +119,20 @@ describe('creating', () => {
     expect((await create(ana, more)).status).toBe(status)
   })
 
+  test('that is asked for once, with what is not supported and deeper than can be written again, is refused', async () => {
+    const [open, close] = ['['.repeat(20_000), ']'.repeat(20_000)]
+    const { status } = await fetch(`${platform.apiUrl}/deployments`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${ana.token}`,
+        'content-type': 'application/json',
+        'idempotency-key': crypto.randomUUID(),
+      },
+      body: `{"applicationId":"${ana.applicationId}","gitSource":${open}${close}}`,
+    })
+    expect(status).toBe(400)
+  })
+
   test('is refused for billing reasons before the quota is looked at, and nothing is counted (D46, A §7)', async () => {
     const owner = await newOwner(platform)
     await setQuota(platform.api, owner.organizationId, 'deployments_per_day', 1)

@@ -141,8 +141,10 @@ export const deploymentEndpoints = [
         description: 'The folder of the archive that is deployed, instead of the application’s root directory.',
         example: 'apps/shop',
       }),
+      // Only whether it is there counts; it may be deeper than can be written again.
       gitSource: z
         .unknown()
+        .transform((value) => (value === undefined ? undefined : true))
         .optional()
         .openapi({ type: 'object', description: 'Not supported yet: 400. Upload an archive.', example: {} }),
     }),
