@@ -20,16 +20,30 @@ const alone = [
   'test/rolling-restart.test.ts',
 ]
 
-/** Files that say the same whatever Postgres, Redis and object store there are: the second run of CI leaves them out. */
+/**
+ * Files that say the same whatever Postgres, Redis and object store there are, since they ask none, cut the connection to one, or
+ * bring their own: the second run of CI leaves them out.
+ */
 const sameOnAnyEngine = [
+  'src/features/ai-gateway/database-away.test.ts',
   'src/features/ai-gateway/floods.test.ts',
   'src/features/ai-gateway/hostile-*.test.ts',
+  'src/features/ai-gateway/isolation.test.ts',
+  'src/features/ai-gateway/long-calls.test.ts',
   'src/features/ai-gateway/providers/**/*.test.ts',
+  'src/features/builds/outages.test.ts',
+  'src/features/delivery/site-directory.test.ts',
+  'src/features/images/remote-sources.test.ts',
   'src/features/images/slow-images.test.ts',
   'test/ai-client*.test.ts',
+  'test/ai-export-memory.test.ts',
+  'test/cli.test.ts',
   'test/conventions.test.ts',
   'test/document.test.ts',
   'test/every-endpoint.test.ts',
+  'test/fuzz.test.ts',
+  'test/outages.test.ts',
+  'test/pins-outages.test.ts',
 ]
 // oxlint-disable-next-line node/no-process-env -- a choice of the run, not of a test
 const leftOut = process.env['TEST_SCOPE'] === 'engines' ? sameOnAnyEngine : []
