@@ -40,6 +40,7 @@ const sameOnAnyEngine = [
   'test/cli.test.ts',
   'test/conventions.test.ts',
   'test/document.test.ts',
+  'test/edges-crash.test.ts',
   'test/every-endpoint.test.ts',
   'test/fuzz.test.ts',
   'test/outages.test.ts',
