@@ -10,7 +10,7 @@ export interface PrerenderSource {
   fallback?: string
 }
 
-/** A Function that says how often it was called, for what, and as whom; and lets a test choose its answer by the file `/tmp/answer`. */
+/** A Function that says how often it was called, for what, and as whom; and lets a test choose how it answers, by the query of `/control`. */
 const counting = handler(`
   globalThis.calls = (globalThis.calls ?? 0) + 1
   const url = new URL(req.url, 'http://page')

@@ -8,7 +8,8 @@ const POSTPONED_TYPE = 'application/x-nextjs-pre-render'
 
 /** Statuses that say what is to be seen at an address; others are failures, of which none takes the place of a page. */
 const KEPT_STATUSES = new Set([200, 204, 301, 302, 303, 307, 308, 404, 410])
-const TAGS_MAX = 256
+/** More than the headers of an answer hold: a page that lost a tag would outlive its revalidation. */
+const TAGS_MAX = 8_192
 const TAG_LENGTH_MAX = 1_024
 
 /** Headers that are the platform's to set, or speak of one answer alone. */

@@ -168,7 +168,8 @@ export async function makePage(
   const { caller, pages, now } = maker
   const invocationId = randomUUID()
   const fn = functionOf(site, shared.path)
-  const members = await findMembers(maker, site, shared)
+  // What cannot be kept is made by itself: nobody could see its group.
+  const members = making.begunAt ? await findMembers(maker, site, shared) : []
   const made: NewPage[] = []
 
   async function make(one: SharedRequest, lease: Lease): Promise<MadePage> {

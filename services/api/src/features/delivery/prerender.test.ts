@@ -356,7 +356,8 @@ test('whoever the build names, and other methods, are answered by the Function',
 })
 
 test('while the database does not answer, what is known is shown, and the rest is made for each visitor', async () => {
-  const site = await deployPages({ page: {}, built: { fallback: 'built' }, other: {} })
+  const group = { config: { group: 1 } }
+  const site = await deployPages({ page: {}, built: { fallback: 'built' }, other: group, 'other.rsc': group })
   const { seen } = await site.page('/page')
   await site.page('/page')
   const down = vi.spyOn(platform.api.db, 'execute').mockRejectedValue(new Error('It is away'))
@@ -464,9 +465,11 @@ describe('a tag', () => {
   test('that is revalidated while a page is made leaves that page outdated', async () => {
     const site = await tagged()
     await platform.api.isrTags.revalidate(site.id, ['posts'], 0)
-    await site.control({ tags: 'posts', wait: '400' })
+    const slowly = { tags: 'posts', wait: '1000' }
+    let calls = await site.control(slowly)
     const slow = site.page('/page')
-    await new Promise((done) => setTimeout(done, 200))
+    // Asking is a call as well; the page's is one more.
+    await expect.poll(async () => (await site.control(slowly)) - ++calls, soon).toBe(1)
     await platform.api.isrTags.revalidate(site.id, ['posts'], 0)
     const { seen } = await slow
     await site.control({ tags: 'posts' })
