@@ -2,8 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { http } from './node-http.ts'
 
 /**
- * Keeps whoever stands between Next.js and its visitors from keeping pages that it can revalidate: only its own cache learns of that.
- * Called before anything wraps an answer.
+ * Takes `s-maxage` off pages that Next.js can revalidate: a cache in front of it would keep them and not hear of that. Safe to repeat.
  */
 export function keepPagesHere(): void {
   const { prototype } = http.ServerResponse

@@ -87,8 +87,8 @@ export interface PostponedPage {
 }
 
 /**
- * Splits a page that is kept in part. `state-length` counts bytes, and in earlier versions of Next.js characters: of two places the one
- * counts that the page's own type can begin at. undefined: it is none, or malformed.
+ * Splits a page that is kept in part. `state-length` counts bytes; earlier versions of Next.js counted characters. HTML begins with `<`,
+ * which tells the two apart. undefined: it is no such page, or a malformed one.
  */
 export function splitPostponed(headers: HeaderPairs, body: Buffer): PostponedPage | undefined {
   const type = valueOf(headers, 'content-type') ?? ''

@@ -8,7 +8,10 @@ const CHANNEL = 'isr_tags'
 /** A payload of Postgres has 8,000 bytes. */
 const PAYLOAD_BYTES_MAX = 7_900
 
-/** Told of tags that were revalidated, by this process or another. tags undefined: any may have been. deploymentId undefined: of any deployment. */
+/**
+ * Told what this process or another revalidated: these tags of a deployment. tags undefined: perhaps all of them. deploymentId undefined:
+ * perhaps those of all deployments.
+ */
 type OnRevalidated = (deploymentId: string | undefined, tags: readonly string[] | undefined) => void
 
 /** Tags of pages and data, by which an application makes them outdated (`revalidateTag` and its like). */
