@@ -128,7 +128,8 @@ describeFramework('Astro', () => {
         expect(timeIn((await untilStale(site, path)).text), path).toBe(time)
         await becomesNewer(site, path, time)
       }
-      expect((await get(`/posts/${unique()}`)).text).not.toContain('Post 9')
+      const another = unique()
+      expect((await get(`/posts/${another}`)).text).toContain(`Post ${another}</h1>`)
     })
 
     test('pages that are kept have nothing of a visitor in them', async () => {
