@@ -10,8 +10,8 @@ import { storeEvents, usageEvent } from './usage-events.ts'
 
 const EVENTS = 6_000
 const EXPORTS = 3
-/** Of them the process holds 110 MB before it has exported anything. */
-const HELD_BYTES_MAX = 300_000_000
+/** Above what the process holds before: 130 MB here for 2,000 events each, 155 for 6,000 and for 12,000. */
+const GROWTH_BYTES_MAX = 220_000_000
 
 test(
   `${EXPORTS} exports of ${EVENTS} of the largest events are made in flat memory`,
@@ -51,7 +51,7 @@ test(
       untilStatus(url, 401),
       ended.then(({ stderr }) => Promise.reject(new Error(`The API did not start: ${stderr}`))),
     ])
-    const peak = watchMemory(child.pid ?? 0)
+    const growth = watchMemory(child.pid ?? 0)
     const sizes = Array.from({ length: EXPORTS }, async () => {
       const { body } = await fetch(url, { headers: { authorization: `Bearer ${token}` } })
       let bytes = 0
@@ -60,6 +60,6 @@ test(
     })
     // Each line has 16 texts of 512 characters of three bytes.
     for (const bytes of await Promise.all(sizes)) expect(bytes).toBeGreaterThan(EVENTS * 16 * 512 * 3)
-    expect(peak()).toBeLessThan(HELD_BYTES_MAX)
+    expect(growth()).toBeLessThan(GROWTH_BYTES_MAX)
   },
 )

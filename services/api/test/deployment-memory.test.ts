@@ -19,7 +19,8 @@ import { storageProcess } from './storage-process.ts'
 const BYTES = Math.min(500_000_000, Number(process.env.MEMORY_BYTES ?? 120_000_000))
 const FILE_BYTES = 95_000_000
 const PART_BYTES = 10_000_000
-const HELD_BYTES_MAX = 242_000_000 // 300 MB of RSS with the 58 MB that Node's file mostly takes besides
+/** Above what the process holds before: 23 to 31 MB here, 40 of 500 MB. */
+const GROWTH_BYTES_MAX = 90_000_000
 
 /** A site of large files that do not compress. Returns what they hash to, by path. */
 async function makeArchive(file: string): Promise<Map<string, string>> {
@@ -52,7 +53,7 @@ test(
     const { deps, organization, application, start, origin, token, edgePort } = await storageProcess(url)
     await activatePlan(deps, organization.id, 'network', 'pro')
     const { child } = await start()
-    const peak = watchMemory(child.pid ?? 0)
+    const growth = watchMemory(child.pid ?? 0)
     const bearer = { authorization: `Bearer ${await token()}` }
     const post = async (path: string, body: object = {}) => {
       const headers = { ...bearer, 'content-type': 'application/json' }
@@ -112,6 +113,6 @@ test(
       for await (const chunk of answer) digest.update(chunk as Buffer)
       expect([name, answer.statusCode, digest.digest('hex')]).toEqual([name, 200, hash])
     }
-    expect(peak()).toBeLessThan(HELD_BYTES_MAX)
+    expect(growth()).toBeLessThan(GROWTH_BYTES_MAX)
   },
 )
