@@ -23,8 +23,9 @@ async function answer(name: string, request: IncomingMessage, response: ServerRe
   if (location !== null) response.setHeader('location', location)
   response.statusCode = status
   const { method, headers } = request
+  const { host, cookie, authorization, 'accept-encoding': encoding } = headers
   const seen = { name, method, path: url.pathname, visit: headers['x-platform-visit'], own: headers['x-own'] }
-  response.end(JSON.stringify({ ...seen, host: headers.host, body: await text(request) }))
+  response.end(JSON.stringify({ ...seen, host, cookie, authorization, encoding, body: await text(request) }))
 }
 
 beforeAll(async () => {
@@ -55,7 +56,8 @@ const ask = async (path: string, init?: RequestInit) => {
 
 test('its own host is asked through the socket, with method, headers and body', async () => {
   const { seen, url } = await ask('/a', { method: 'POST', body: 'hello', headers: { 'x-own': 'yes' } })
-  expect(seen).toEqual({ name: 'edge', method: 'POST', path: '/a', visit: '1', own: 'yes', host: OWN, body: 'hello' })
+  const request = { method: 'POST', path: '/a', visit: '1', own: 'yes', host: OWN, body: 'hello' }
+  expect(seen).toEqual({ name: 'edge', ...request, encoding: 'identity' })
   expect(url).toBe(`https://${OWN}/a`)
 })
 
@@ -82,6 +84,23 @@ test('redirects are followed here and outside, and as the request wants', async 
   ).resolves.toMatchObject({
     status: 200,
   })
+})
+
+test('a redirect tells another origin nothing of who was asked', async () => {
+  const headers = { authorization: 'Bearer secret', cookie: 'a=secret', 'x-own': 'yes' }
+  const inner = await ask('/a?status=307&to=/b', { headers })
+  expect(inner.seen).toMatchObject({ authorization: 'Bearer secret', cookie: 'a=secret', own: 'yes' })
+  for (const to of [`${outsideUrl}/b?status=421`, outsideUrl.replace('127.0.0.1', 'localhost')]) {
+    const { seen } = await ask(`/a?${new URLSearchParams({ status: '307', to }).toString()}`, { headers })
+    expect(seen).toMatchObject({ name: 'outside', own: 'yes' })
+    expect(seen).not.toHaveProperty('authorization')
+    expect(seen).not.toHaveProperty('cookie')
+  }
+})
+
+test('what a request accepts is not compressed, since nobody would take that off', async () => {
+  const { seen } = await ask('/a', { headers: { 'accept-encoding': 'gzip, br' } })
+  expect(seen).toMatchObject({ encoding: 'identity' })
 })
 
 test('what the edge says is not its own goes outside', async () => {

@@ -6,6 +6,8 @@ const REDIRECTS_MAX = 20
 const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]', '0.0.0.0', '[::]']
 /** The edge answers it where a hostname is not this deployment's. */
 const MISDIRECTED = 421
+/** Headers that a redirect to another origin drops (Fetch §4.4; cookies as undici does). */
+const CREDENTIALS = ['authorization', 'proxy-authorization', 'cookie']
 
 /**
  * Lets `fetch` reach the deployment itself through the edge on this machine: the network may not lead there, or not be open to Functions.
@@ -28,11 +30,11 @@ export function offerOwnFetch(socketPath: string, hosts: readonly string[], port
   async function follow(request: Request, host: string, left: number): Promise<Response> {
     // Once it is sent it cannot be read again.
     const body = request.body === null ? null : await request.clone().arrayBuffer()
-    const answer = await fetchBySocket(socketPath, request, { 'x-platform-visit': '1', host }).catch(
-      (error: unknown) => {
-        throw new TypeError('fetch failed', { cause: error })
-      },
-    )
+    // Nobody takes an encoding off again here.
+    const more = { 'x-platform-visit': '1', host, 'accept-encoding': 'identity' }
+    const answer = await fetchBySocket(socketPath, request, more).catch((error: unknown) => {
+      throw new TypeError('fetch failed', { cause: error })
+    })
     if (answer.status === MISDIRECTED) return outside(request.url, restOf(request, body))
     const location = answer.headers.get('location')
     const isRedirect = location !== null && [301, 302, 303, 307, 308].includes(answer.status)
@@ -41,6 +43,7 @@ export function offerOwnFetch(socketPath: string, hosts: readonly string[], port
       throw new TypeError('fetch failed', { cause: new Error('unexpected redirect') })
     const url = new URL(location, request.url)
     const next = new Request(url, redirected(restOf(request, body), answer.status))
+    if (url.origin !== new URL(request.url).origin) for (const name of CREDENTIALS) next.headers.delete(name)
     const nextHost = ownHostOf(url)
     return nextHost === undefined ? outside(next) : follow(next, nextHost, left - 1)
   }
