@@ -433,7 +433,7 @@ export async function readBuiltProject(options: BuiltProjectOptions): Promise<Bu
     found = await scan(folder, below, { hasModules, entriesMax: ENTRIES_MAX })
     await followLinks(folder, found, warnings)
   }
-  // Paths of a server that was put together are not those of the project.
+  // readNextServer has moved the files, so their paths begin at the standalone folder, not at the project's.
   files = new ProjectFiles(choice.kind === 'next-server' ? found.start : folder, found.files, bytesMax)
   files.requireSizes()
   const digests = new Map<string, Promise<Buffer>>()

@@ -308,7 +308,7 @@ function makeOnce(deliverer: PageDeliverer, visit: Visit, site: DeployedSite, sh
 async function renew(deliverer: PageDeliverer, site: DeployedSite, shared: SharedRequest, key: string): Promise<void> {
   const { pages, caller, renewing } = deliverer
   const ofSite = renewing.get(site.id) ?? new Set()
-  // Strangers may ask for any number of pages that there are only placeholders of.
+  // One placeholder stands for any number of pages, and visitors may ask for all of them.
   if (ofSite.has(key) || ofSite.size >= RENEWALS_MAX) return
   renewing.set(site.id, ofSite.add(key))
   const told = { deploymentId: site.id, path: shared.path }

@@ -69,8 +69,8 @@ export interface DeploymentServer {
     label: string,
   ): void
   /**
-   * Answers what a Function asks of its deployment's own files. With the header `x-platform-visit` it is a visit at one of the deployment's
-   * hostnames like any other; 421 where the host is none of them.
+   * Answers requests that a Function makes to its own deployment: with one of its files, or, if the request has the header
+   * `x-platform-visit`, as a visit to the hostname in `Host`; 421 if that hostname is not the deployment's.
    */
   serveFiles(deploymentId: string, incoming: IncomingMessage, outgoing: ServerResponse): void
 }

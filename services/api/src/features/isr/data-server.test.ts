@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto'
 import { createLogger } from '@platform/runtime/logger'
 import { openNotifications, type Notifications } from '@platform/runtime/notifications'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
-import { count, eq } from 'drizzle-orm'
+import { count, eq, sql } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { deploy } from '../../../test/deploy.ts'
 import { newOwner, type Owner } from '../../../test/scenario.ts'
@@ -190,6 +190,19 @@ test.each([
   ['a negative time', '{"tags":["a"],"expireSeconds":-1}'],
 ])('a revalidation with %s is refused', async (_, body) => {
   expect((await ask(await newSite(), 'POST', '/tags', body)).status).toBe(400)
+})
+
+test('a deployment revalidates 50,000 different tags and no more, and those again', async () => {
+  const id = await newSite()
+  await platform.api.db.execute(
+    sql`insert into ${isrTags} (deployment_id, tag, stale_at) select ${id}::uuid, 'tag ' || n, now() from generate_series(1, 49999) n`,
+  )
+  expect((await revalidate(id, { tags: ['new', 'newer'] })).status).toBe(409)
+  expect((await revalidate(id, { tags: ['new'] })).status).toBe(200)
+  expect((await revalidate(id, { tags: ['newer'] })).status).toBe(409)
+  expect((await revalidate(id, { tags: ['tag 1', 'new'] })).status).toBe(200)
+  expect(await platform.api.db.$count(isrTags, eq(isrTags.deploymentId, id))).toBe(50_000)
+  expect((await revalidate(await newSite(), { tags: ['newer'] })).status).toBe(200)
 })
 
 test('a deployment that was retired loses its values and tags', async () => {

@@ -9,8 +9,8 @@ const CHANNEL = 'isr_tags'
 const PAYLOAD_BYTES_MAX = 7_900
 
 /**
- * Told what this process or another revalidated: these tags of a deployment. tags undefined: perhaps all of them. deploymentId undefined:
- * perhaps those of all deployments.
+ * Called with the tags that this process or another revalidated. tags undefined: any tag of the deployment may have been. deploymentId
+ * undefined: any tag of any deployment may have been.
  */
 type OnRevalidated = (deploymentId: string | undefined, tags: readonly string[] | undefined) => void
 
