@@ -8,9 +8,9 @@ import { join, resolve } from 'node:path'
 import { env } from 'node:process'
 import { promisify } from 'node:util'
 import { buildsFrameworks, frameworksFolder } from '@platform/testkit/test-environment'
-import type { TestPlatform } from '@platform/testing/platform'
+import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import type { Page } from 'playwright-core'
-import { describe, expect } from 'vitest'
+import { afterAll, beforeAll, describe, expect } from 'vitest'
 import { type Got, visit } from './deploy.ts'
 import { logOf, newDeployment, until } from './deployments.ts'
 import { newOwner, type Owner } from './scenario.ts'
@@ -18,7 +18,7 @@ import { EXECUTABLE, FILE, LINK, type ZipEntry } from './zip.ts'
 
 const SOURCES = join(import.meta.dirname, 'frameworks')
 /** Long enough to install and build on a machine that does other things too. */
-export const BUILD_MS = 300_000
+const BUILD_MS = 300_000
 
 /** Tools report to nobody and look for no newer version of themselves. */
 const QUIET = {
@@ -28,15 +28,6 @@ const QUIET = {
   VERCEL_TELEMETRY_DISABLED: '1',
   NO_UPDATE_NOTIFIER: '1',
   CI: '1',
-}
-
-/** A describe of fixtures that their frameworks build, which takes minutes: only where a folder for it is named. */
-export function describeFramework(name: string, body: () => void): void {
-  const isSkipped = frameworksFolder === undefined
-  const where = isSkipped ? 'TEST_FRAMEWORKS names the folder to build it in' : 'built by its own tools'
-  describe.skipIf(isSkipped)(`${name} (${where})`, () => {
-    body()
-  })
 }
 
 async function run(folder: string, command: string, args: readonly string[], more: Record<string, string> = {}) {
@@ -167,24 +158,18 @@ async function npmFiles(): Promise<ZipEntry[]> {
 }
 
 /** What a person uploads who lets the platform build. */
-export async function sourceArchive(name: string): Promise<ZipEntry[]> {
+async function sourceArchive(name: string): Promise<ZipEntry[]> {
   const paths = await sourcesOf(name)
   const entries = paths.map((path) => ({ name: path, content: readFileSync(join(SOURCES, name, path)), mode: FILE }))
   return [...entries, ...(await npmFiles())]
 }
 
-/** What a platform needs that builds fixtures of source. */
-export const platformVariables = async (): Promise<Record<string, string>> => ({
-  DEFAULT_PLAN: 'pro',
-  ...(buildsFrameworks && { BUILD_EGRESS: 'registry', BUILD_REGISTRIES: await registryUrl() }),
-})
+type Way = [name: string, archiveOf: (fixture: string) => Promise<ZipEntry[]>, isSource: boolean]
 
-/** The ways to one site: built here by the framework's own tools, and built by the platform. Each makes the archive of a fixture. */
-export const waysTo = (
-  build: (name: string) => Promise<string>,
-): [way: string, archiveOf: (name: string) => Promise<ZipEntry[]>, isSource: boolean][] => [
-  ['as its own build leaves it', async (name) => prebuiltArchive(await build(name)), false],
-  ...(buildsFrameworks ? [['as source', sourceArchive, true] as [string, typeof sourceArchive, boolean]] : []),
+/** The ways to one site: built here by the framework's own tools, and built by the platform. */
+const waysTo = (build: Framework['build']): Way[] => [
+  ['as its own build leaves it', async (fixture) => prebuiltArchive(await build(fixture)), false],
+  ...(buildsFrameworks ? [['as source', sourceArchive, true] satisfies Way] : []),
 ]
 
 /** A fixture that is ACTIVE. */
@@ -198,11 +183,11 @@ export interface Site {
 }
 
 /** Deploys an archive into an application of its own that has these variables, and waits until it is ACTIVE. */
-export async function deploySite(
+async function deploySite(
   platform: TestPlatform,
   archive: readonly ZipEntry[],
   variables: Record<string, string>,
-): Promise<Site> {
+): Promise<Omit<Site, 'get'>> {
   const owner = await newOwner(platform)
   for (const [key, value] of Object.entries(variables)) {
     const made = await platform.call(owner.token, `POST /applications/${owner.applicationId}/env-vars`, {
@@ -216,15 +201,51 @@ export async function deploySite(
   const ended = await until(platform, id, ({ status }) => status === 'ACTIVE' || status === 'FAILED', BUILD_MS)
   if (ended.status !== 'ACTIVE') throw new Error(`${ended.failureReason}\n${await logOf(platform, id)}`)
   const host = `${ended.label}.${platform.api.appsUrl.host}`
-  return {
-    platform,
-    owner,
-    id,
-    host,
-    url: `http://${host}`,
-    get: (path, headers = {}, method = 'GET', body) =>
-      visit(platform, host, path, { method, headers, ...(body !== undefined && { body }) }),
-  }
+  return { platform, owner, id, host, url: `http://${host}` }
+}
+
+interface Framework {
+  /** Has a fixture built by the framework's own tools, and returns the folder. */
+  build: (fixture: string) => Promise<string>
+  /** Of the application. */
+  variables: Record<string, string>
+}
+
+/**
+ * Describes what a framework's fixtures do, once as the framework's own tools build them and once as the platform builds them from source.
+ * Building takes minutes, so all of it is skipped unless TEST_FRAMEWORKS names a folder to build in.
+ *
+ * body: `deploy` deploys a fixture before the tests of the describe that calls it; of the site that it returns, only `get` is there earlier.
+ */
+export function describeFramework(
+  name: string,
+  { build, variables }: Framework,
+  body: (deploy: (fixture: string) => Site, isSource: boolean) => void,
+): void {
+  const isSkipped = frameworksFolder === undefined
+  const where = isSkipped ? 'TEST_FRAMEWORKS names the folder to build it in' : 'built by its own tools'
+  describe.skipIf(isSkipped)(`${name} (${where})`, () => {
+    let platform: TestPlatform
+    beforeAll(async () => {
+      const sources = buildsFrameworks && { BUILD_EGRESS: 'registry', BUILD_REGISTRIES: await registryUrl() }
+      platform = await startPlatform({ hasWorker: true, env: { DEFAULT_PLAN: 'pro', ...sources } })
+    }, BUILD_MS)
+    afterAll(() => platform.close())
+
+    describe.each(waysTo(build))('%s', (_, archiveOf, isSource) => {
+      const deploy = (fixture: string): Site => {
+        const site = {
+          get: (path, headers = {}, method = 'GET', content) =>
+            visit(platform, site.host, path, { method, headers, ...(content !== undefined && { body: content }) }),
+        } as Site
+        beforeAll(async () => {
+          Object.assign(site, await deploySite(platform, await archiveOf(fixture), variables))
+        }, BUILD_MS)
+        return site
+      }
+      body(deploy, isSource)
+    })
+  })
 }
 
 /** The pieces of an answer, with the milliseconds between its request and each. */
