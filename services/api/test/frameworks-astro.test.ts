@@ -2,12 +2,12 @@ import { describeInChromium } from '@platform/testkit/chromium'
 import { expect, test } from 'vitest'
 import {
   arrivalOf,
-  becomesNewer,
   buildFixture,
   describeFramework,
+  expectRenewal,
   faultsOf,
+  followLinks,
   piecesOf,
-  timeIn,
   untilStale,
 } from './frameworks.ts'
 import { unique } from './scenario.ts'
@@ -105,12 +105,7 @@ describeFramework('Astro', { build: buildFixture, variables }, (deploy) => {
   })
 
   test('pages that are kept are the same, then old once more, and then new', async () => {
-    for (const path of ['/clock', '/posts/9']) {
-      const time = timeIn((await get(path)).text)
-      expect(timeIn((await get(path)).text), path).toBe(time)
-      expect(timeIn((await untilStale(site, path)).text), path).toBe(time)
-      await becomesNewer(site, path, time)
-    }
+    for (const path of ['/clock', '/posts/9']) await expectRenewal(site, path)
     const another = unique()
     expect((await get(`/posts/${another}`)).text).toContain(`Post ${another}</h1>`)
   })
@@ -132,16 +127,13 @@ describeFramework('Astro', { build: buildFixture, variables }, (deploy) => {
       await page.click('#counter')
       await expect.poll(() => page.textContent('#counter')).toBe('1')
       await page.evaluate('globalThis.isSame = true')
-      for (const [link, wanted] of [
+      await followLinks(page, [
         ['/about', 'About'],
         ['/clock', 'Clock'],
         ['/posts/7', 'Post 7'],
         ['/live/slow', 'Slow'],
         ['/live/visitor', 'Visitor'],
-      ] as const) {
-        await page.click(`a[href="${link}"]`)
-        await expect.poll(() => page.textContent('h1'), { message: link }).toBe(wanted)
-      }
+      ])
       await expect.poll(() => page.textContent('#island')).toBe('An island of ana')
       await page.goBack()
       await expect.poll(() => page.textContent('h1')).toBe('Slow')

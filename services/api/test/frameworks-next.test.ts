@@ -7,6 +7,7 @@ import {
   buildFixture,
   describeFramework,
   faultsOf,
+  followLinks,
   keptAs,
   piecesOf,
   type Site,
@@ -418,7 +419,7 @@ describeFramework('Next.js', { build, variables }, (deploy, isSource) => {
         await expect.poll(() => page.textContent('#counter')).toBe(`${GREETING} 1`)
         await page.evaluate('globalThis.isSame = true')
         const heading = () => page.textContent('h1')
-        for (const [link, wanted] of [
+        await followLinks(page, [
           ['/docs', 'Docs'],
           ['/docs/guides', 'Section guides'],
           ['/docs/guides/start', 'Topic guides start'],
@@ -429,10 +430,7 @@ describeFramework('Next.js', { build, variables }, (deploy, isSource) => {
           ['/slow', 'Slow'],
           ['/picture', 'Picture'],
           ['/form', 'Form'],
-        ] as const) {
-          await page.click(`a[href="${link}"]`)
-          await expect.poll(heading, { message: link }).toBe(wanted)
-        }
+        ])
         await page.goBack()
         await expect.poll(heading).toBe('Picture')
         expect(await page.evaluate('globalThis.isSame')).toBe(true)

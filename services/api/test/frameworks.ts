@@ -302,6 +302,22 @@ export async function becomesNewer({ get }: Site, path: string, than: number): P
   return time
 }
 
+/** Checks that a kept page is the same while it is fresh, then is shown once more as it was, and then is newer. */
+export async function expectRenewal(site: Site, path: string): Promise<void> {
+  const time = timeIn((await site.get(path)).text)
+  expect(timeIn((await site.get(path)).text), path).toBe(time)
+  expect(timeIn((await untilStale(site, path)).text), path).toBe(time)
+  await becomesNewer(site, path, time)
+}
+
+/** Clicks links one after another, each once the heading of the one before is there. */
+export async function followLinks(page: Page, links: readonly (readonly [path: string, heading: string])[]) {
+  for (const [path, heading] of links) {
+    await page.click(`a[href="${path}"]`)
+    await expect.poll(() => page.textContent('h1'), { message: path }).toBe(heading)
+  }
+}
+
 /** What goes wrong in a page, as it happens: errors in its console, what it throws, and requests that fail. */
 export function faultsOf(page: Page): string[] {
   const faults: string[] = []
