@@ -30,6 +30,9 @@ export const apiScopes = [
 /** A scope that an API operation may ask for. */
 export type ApiScope = (typeof apiScopes)[number]
 
+/** What an API key can hold: no key manages keys (D68). */
+export const apiKeyScopes: readonly ApiScope[] = apiScopes.filter((scope) => !scope.startsWith('platform:api_keys:'))
+
 /** Everything a token of the identity provider may be granted (B §2 Scopes). */
 export const scopeCatalogue = [...identityScopes, ...apiScopes] as const
 

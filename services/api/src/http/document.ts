@@ -1,9 +1,9 @@
 import { OpenAPIHono } from '@hono/zod-openapi'
-import { scopeCatalogue } from '@platform/auth/scopes'
+import { apiKeyScopes, type Scope, scopeCatalogue } from '@platform/auth/scopes'
 import type { Endpoint } from './endpoint.ts'
 
 /** Moves whenever the API does (A §9). */
-const API_VERSION = '0.18.0'
+const API_VERSION = '0.19.0'
 
 const description = `Every request carries \`Authorization: Bearer <access token>\`: a user's token from the identity provider, or a token
 that an API key was exchanged for at \`/oauth2/token\`. Failures answer \`{ "error": "…" }\`; branch on the status. Throttles
@@ -58,7 +58,7 @@ export function createDocument(endpoints: readonly Endpoint[], publicUrl: string
     bearerFormat: 'JWT',
     description: 'An access token: of a user, or one that an API key was exchanged for.',
   })
-  const scopes = Object.fromEntries(scopeCatalogue.map((scope) => [scope, scope]))
+  const described = (scopes: readonly Scope[]) => Object.fromEntries(scopes.map((scope) => [scope, scope]))
   registry.openAPIRegistry.registerComponent('securitySchemes', 'oauth2', {
     type: 'oauth2',
     flows: {
@@ -66,9 +66,9 @@ export function createDocument(endpoints: readonly Endpoint[], publicUrl: string
         authorizationUrl: `${idpUrl}/oauth2/authorize`,
         tokenUrl: `${idpUrl}/oauth2/token`,
         refreshUrl: `${idpUrl}/oauth2/token`,
-        scopes,
+        scopes: described(scopeCatalogue),
       },
-      clientCredentials: { tokenUrl: `${publicUrl}/oauth2/token`, scopes },
+      clientCredentials: { tokenUrl: `${publicUrl}/oauth2/token`, scopes: described(apiKeyScopes) },
     },
   })
   const listed = endpoints.filter(({ isListed }) => isListed)

@@ -1,6 +1,12 @@
 import { z } from '@hono/zod-openapi'
 
-const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+/** YYYY-MM-DDTHH:MM:SS.mmmZ from year 1 on (D26). A day that its month does not have passes. */
+const INSTANT =
+  /^([1-9]\d{3}|0[1-9]\d{2}|00[1-9]\d|000[1-9])-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z$/
+
+/** Text that is not blank and has no control characters. */
+const NAME =
+  /^[^\u0000-\u001F\u007F-\u009F]*[^\s\u0000-\u001F\u007F-\u009F][^\u0000-\u001F\u007F-\u009F]*$/
 
 /** A UUID of any version, in any case (D16). Inside it is in lower case, as Postgres writes it. */
 export const id = z
@@ -13,13 +19,13 @@ export const id = z
  * only: what goes out was a Date.
  */
 export const instant = z.codec(
-  z.string().openapi({ format: 'date-time', example: '2026-11-21T09:30:00.000Z' }),
+  z.string().openapi({ format: 'date-time', pattern: INSTANT.source, example: '2026-11-21T09:30:00.000Z' }),
   z.date(),
   {
     decode(text, { issues }) {
       const date = new Date(INSTANT.test(text) ? text : Number.NaN)
-      // A day that does not exist would roll over to one that does; Postgres knows no year 0.
-      if (!Number.isNaN(date.getTime()) && date.toISOString() === text && date.getUTCFullYear() >= 1) return date
+      // 30 February would roll over to a day in March.
+      if (!Number.isNaN(date.getTime()) && date.toISOString() === text) return date
       issues.push({
         code: 'invalid_format',
         format: 'datetime',
@@ -35,13 +41,13 @@ export const instant = z.codec(
 /** True for text that Postgres and JSON carry unchanged: no NUL, no lone surrogate. */
 const isText = (text: string): boolean => text.isWellFormed() && !text.includes('\0')
 
-/** A name: 1 to 255 code points after NFC, no control characters (D28). */
+/** A name: no control characters; in NFC and without white space around it 1 to 255 code points (D28, D95). */
 export const name = z
   .string()
-  .overwrite((text) => text.normalize('NFC'))
-  .refine((text) => text !== '' && Array.from(text).length <= 255, 'Expected 1 to 255 characters')
   .refine((text) => text.isWellFormed() && !/\p{Cc}/u.test(text), 'Expected text without control characters')
-  .openapi({ minLength: 1, maxLength: 255, example: 'Acme' })
+  .overwrite((text) => text.normalize('NFC').trim())
+  .refine((text) => text !== '' && Array.from(text).length <= 255, 'Expected 1 to 255 characters')
+  .openapi({ minLength: 1, maxLength: 255, pattern: NAME.source, example: 'Acme' })
 
 /** Free text of at most `bytesMax` bytes of UTF-8. */
 export const text = (bytesMax: number) =>
@@ -49,7 +55,7 @@ export const text = (bytesMax: number) =>
     .string()
     .refine(isText, 'Expected text without NUL and lone surrogates')
     .refine((value) => Buffer.byteLength(value) <= bytesMax, `Expected at most ${bytesMax} bytes`)
-    .openapi({ maxLength: bytesMax })
+    .openapi({ maxLength: bytesMax, pattern: '^[^\\u0000]*$' })
 
 /** Text of an answer, with an example of it. */
 export const shown = (example: string) => z.string().openapi({ example })

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newKey, newOwner, type Owner } from '../../../test/scenario.ts'
 import { setMember } from '../organizations/members.ts'
 import { members, organizations } from '../organizations/table.ts'
-import { applications, environments } from './table.ts'
+import { applications } from './table.ts'
 
 let platform: TestPlatform
 let ana: Owner
@@ -34,11 +34,29 @@ test('an application has the documented fields and exactly two environments (wir
     createdAt: expect.any(String) as string,
     updatedAt: made.body.createdAt as string,
   })
-  const rows = await platform.api.db
-    .select()
-    .from(environments)
-    .where(eq(environments.applicationId, made.body.id as string))
-  expect(rows.map(({ slug }) => slug).toSorted()).toEqual(['preview', 'production'])
+})
+
+test('the environments of an application are listed, production first (D74, D94)', async () => {
+  const { status, body } = await platform.call(ana.token, `GET /applications/${ana.applicationId}/environments`)
+  const environment = (slug: string, name: string) => ({ id: expect.any(String) as string, slug, name })
+  expect([status, body]).toEqual([
+    200,
+    { items: [environment('production', 'Production'), environment('preview', 'Preview')], total: 2 },
+  ])
+  const buckets = `GET /applications/${ana.applicationId}/environments/${(body.items as { id: string }[])[1]?.id}/buckets`
+  expect((await platform.call(ana.token, buckets)).status).toBe(200)
+})
+
+test('a name loses the white space around it, and one of nothing else is a 422 (D95)', async () => {
+  const name = `Trim ${randomUUID()}`
+  expect((await create({ name: `\u00a0  ${name}\u3000` })).body.name).toBe(name)
+  expect((await create({ name })).status).toBe(409)
+  for (const blank of ['   ', '\u00a0', '']) expect((await create({ name: blank })).status).toBe(422)
+  expect((await create({ name: '\tTab' })).status).toBe(422)
+})
+
+test('a slug is read in any case (D95)', async () => {
+  expect((await create({ name: randomUUID(), slug: 'Mixed-Case' })).body.slug).toBe('mixed-case')
 })
 
 test('a duplicate name is a 409 in its organization and fine in another (D29)', async () => {

@@ -3,7 +3,7 @@ import { isUniqueViolation, one } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
 import { and, desc, eq, getTableColumns, lt, sql, sum } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
-import type { KeysetPage } from '../../http/pages.ts'
+import { asWholeSet, type KeysetPage } from '../../http/pages.ts'
 import { refuseReservedLabel, slugsFor } from '../organizations/labels.ts'
 import type { Organization } from '../organizations/reach.ts'
 import { members, organizations } from '../organizations/table.ts'
@@ -82,6 +82,16 @@ export async function createApplication(
       throw new Conflict('An application with this name exists in the organization')
     throw error
   }
+}
+
+/** The environments of an application, production first (D94). */
+export async function listEnvironments({ db }: Pick<Deps, 'db'>, application: Application) {
+  const rows = await db
+    .select({ id: environments.id, slug: environments.slug, name: environments.name })
+    .from(environments)
+    .where(eq(environments.applicationId, application.id))
+    .orderBy(desc(environments.slug))
+  return asWholeSet(rows)
 }
 
 /** Whose applications a list holds; decided by `reachList`. */

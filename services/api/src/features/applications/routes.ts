@@ -1,13 +1,13 @@
 import { z } from '@hono/zod-openapi'
 import type { Actor, Deps } from '../../deps.ts'
 import { endpoint } from '../../http/endpoint.ts'
-import { id, imageUrl, instant, name, shown, text } from '../../http/fields.ts'
+import { id, imageUrl, instant, name, pathId, shown, text } from '../../http/fields.ts'
 import { keysetQuery, page } from '../../http/pages.ts'
 import { slug } from '../organizations/labels.ts'
 import { reachOrganization } from '../organizations/reach.ts'
 import { requireProduct } from '../products/product-access.ts'
 import { Organization } from '../organizations/shapes.ts'
-import { applicationsPage, createApplication, type ListReach } from './applications.ts'
+import { applicationsPage, createApplication, listEnvironments, type ListReach } from './applications.ts'
 import { organizationOf, reachApplication } from './reach.ts'
 import { ROOT_DIRECTORY_BYTES_MAX } from './root-directory.ts'
 
@@ -27,6 +27,10 @@ const Application = z
     updatedAt: instant,
   })
   .openapi('Application')
+
+const Environment = z
+  .object({ id, slug: z.enum(['production', 'preview']), name: shown('Production') })
+  .openapi('Environment')
 
 /**
  * What a list holds: for a user the applications of their organizations, for an API key its own. A filter names an
@@ -87,5 +91,20 @@ export const applicationEndpoints = [
     returns: [201, Application],
     fails: [404, 409],
     handle: ({ deps, target, body }) => createApplication(deps, target, body),
+  }),
+  endpoint({
+    operation: 'listEnvironments',
+    on: 'GET /applications/{id}/environments',
+    spec: 'wire.md Extensions, D94',
+    tag,
+    summary: 'List the environments of an application',
+    description:
+      'Every application has exactly two: `production` and `preview`. Wherever an environment is named, its slug and its id are the same.',
+    actor: 'any',
+    scope: 'network:applications:read',
+    params: { id: pathId('Application') },
+    reach: (call) => reachApplication(call, call.params.id),
+    returns: [200, page(Environment)],
+    handle: ({ deps, target }) => listEnvironments(deps, target),
   }),
 ]

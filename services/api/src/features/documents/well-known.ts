@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { apiScopes } from '@platform/auth/scopes'
+import { apiKeyScopes, apiScopes } from '@platform/auth/scopes'
 import type { Deps } from '../../deps.ts'
 import { openEndpoint } from '../../http/endpoint.ts'
 import { admitAnyone } from '../../http/exchange.ts'
@@ -51,7 +51,7 @@ export const wellKnownEndpoints = [
       issuer: publicUrl,
       token_endpoint: `${publicUrl}/oauth2/token`,
       jwks_uri: `${publicUrl}/.well-known/jwks.json`,
-      scopes_supported: apiScopes.filter((scope) => !scope.startsWith('platform:api_keys:')),
+      scopes_supported: apiKeyScopes,
       response_types_supported: [],
       grant_types_supported: ['client_credentials'],
       token_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post'],

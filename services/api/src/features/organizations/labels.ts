@@ -52,14 +52,15 @@ const reserved = new Set([
 /** Deployment hostnames end so; a label that did could be mistaken for one (D76). */
 const endsLikeDeployment = (label: string): boolean => /-[0-9a-f]{8}$/.test(label)
 
-/** A DNS label without `--`, of 3 to `lengthMax` characters (D76). */
+/** A DNS label without `--`, of 3 to `lengthMax` characters, in any case; in lower case inside (D76, D95). */
 const labelOf = (lengthMax: number) =>
   z
     .string()
+    .overwrite((text) => text.toLowerCase())
     .min(LABEL_LENGTH_MIN)
     .max(lengthMax)
-    .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, 'Expected lower-case letters, digits and single hyphens between them')
-    .openapi({ example: 'acme' })
+    .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, 'Expected letters, digits and single hyphens between them')
+    .openapi({ pattern: '^[A-Za-z0-9]+(-[A-Za-z0-9]+)*$', example: 'acme' })
 
 /** A slug as a caller may give it (D75). */
 export const slug = labelOf(SLUG_LENGTH_MAX)

@@ -1,5 +1,5 @@
 import { eq, inArray, isNull, notInArray, or, type SQL, sql } from 'drizzle-orm'
-import { type CacheStatus, type requestCounts, requestLogs } from './table.ts'
+import { type CacheStatus, type requestCounts, requestLogs, servedById } from './table.ts'
 
 /** What a list may be narrowed to (A §2 Request log record). */
 export interface RequestFilters {
@@ -17,6 +17,12 @@ export interface RequestFilters {
   cacheStatus?: CacheStatus | undefined
   cacheHit?: boolean | undefined
   deploymentId?: string | undefined
+  storageBucketId?: string | undefined
+  storageObjectId?: string | undefined
+  deploymentFunctionId?: string | undefined
+  deploymentAssetId?: string | undefined
+  region?: string | undefined
+  edgeLocation?: string | undefined
 }
 
 /** What the cache answered by itself. */
@@ -43,18 +49,47 @@ export function matching(t: typeof requestLogs | typeof requestCounts, filters: 
   ]
 }
 
+/** SQL: what served the request is this thing. */
+const isServedBy = (kind: 'storageObject' | 'deploymentAsset' | 'deploymentFunction', id: string): SQL =>
+  // The first is what the index holds, the second what is asked.
+  sql`${servedById(requestLogs.servedBy)} = ${id} and ${requestLogs.servedBy}->${sql.raw(`'${kind}'`)}->>'id' = ${id}`
+
+/** The filters of which no count is kept: rows alone know. */
+function uncounted(filters: RequestFilters): (SQL | undefined)[] {
+  const { storageBucketId, storageObjectId, deploymentFunctionId, deploymentAssetId, region, edgeLocation } = filters
+  return [
+    storageBucketId === undefined
+      ? undefined
+      : sql`${requestLogs.servedBy}->'storageBucket'->>'id' = ${storageBucketId}`,
+    storageObjectId === undefined ? undefined : isServedBy('storageObject', storageObjectId),
+    deploymentAssetId === undefined ? undefined : isServedBy('deploymentAsset', deploymentAssetId),
+    deploymentFunctionId === undefined ? undefined : isServedBy('deploymentFunction', deploymentFunctionId),
+    region === undefined ? undefined : eq(requestLogs.region, region),
+    edgeLocation === undefined ? undefined : eq(requestLogs.edgeLocation, edgeLocation),
+  ]
+}
+
+/** True when no count tells how many requests match. */
+export const isUncounted = (filters: RequestFilters): boolean =>
+  uncounted(filters).some((condition) => condition !== undefined)
+
 const likePrefix = (prefix: string): string => `${prefix.replaceAll(/[\\%_]/g, '\\$&')}%`
 
 /** What rows have to pass. */
 export const passing = (filters: RequestFilters): (SQL | undefined)[] => [
   hasPathPrefix(filters) ? sql`${requestLogs.path} like ${likePrefix(filters.pathPrefix ?? '')}` : undefined,
   ...matching(requestLogs, filters),
+  ...uncounted(filters),
 ]
 
 /** As `passing`, but rows are read in the order of time whatever the path: what has no index is no reason to take another. */
 export const passingByTime = (filters: RequestFilters): (SQL | undefined)[] => {
   const prefix = sql`${filters.pathPrefix ?? ''}::text`
-  return [sql`left(${requestLogs.path}, length(${prefix})) = ${prefix}`, ...matching(requestLogs, filters)]
+  return [
+    sql`left(${requestLogs.path}, length(${prefix})) = ${prefix}`,
+    ...matching(requestLogs, filters),
+    ...uncounted(filters),
+  ]
 }
 
 /** True when some requests of the span do not match. */

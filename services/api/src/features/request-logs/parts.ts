@@ -1,7 +1,7 @@
 import { and, asc, count, eq, gte, lt, sum } from 'drizzle-orm'
 import { firstIdAt } from '@platform/runtime/new-id'
 import type { Deps } from '../../deps.ts'
-import { hasPathPrefix, matching, passing, passingByTime, type RequestFilters } from './filters.ts'
+import { hasPathPrefix, isUncounted, matching, passing, passingByTime, type RequestFilters } from './filters.ts'
 import { hourAfter, type Span, wholeHoursOf } from './hours.ts'
 import { countRankedHours } from './path-ranks.ts'
 import { requestCounts, requestLogs } from './table.ts'
@@ -22,7 +22,7 @@ export interface Part extends Span {
 
 /**
  * A span in parts, oldest first: its whole hours, of which the number of requests that match is kept, and the rest of an
- * hour at either end. Under a path it is kept of the hours that are ranked.
+ * hour at either end. Under a path it is kept of the hours that are ranked, and of no hour under a filter that has no counts.
  */
 export async function partsOf(
   deps: ReadDeps,
@@ -39,7 +39,10 @@ export async function partsOf(
     ...(await count(deps, applicationId, hours, filters)),
     ...(hours.to ? [{ from: hours.to, to, total: undefined }] : []),
   ]
-  return parts.filter((part) => !part.to || part.from < part.to)
+  const within = parts.filter((part) => !part.to || part.from < part.to)
+  if (!isUncounted(filters)) return within
+  // What the counts of an hour rule out need not be read; beyond that they say nothing.
+  return within.filter(({ total }) => total !== 0).map(({ from, to }) => ({ from, to, total: undefined }))
 }
 
 async function countHours(

@@ -140,16 +140,33 @@ test('text that no database takes is stored as near as it can be', async () => {
   expect(body.items[0].request.path).toHaveLength(2_048)
 })
 
-describe('the eleven filters (A §2)', () => {
+describe('the filters (A §2, D96)', () => {
   let owner: Owner
-  const deploymentId = randomUUID()
+  const [deploymentId, assetId, bucketId, objectId, functionId] = Array.from({ length: 5 }, () => randomUUID())
+  const deploymentAsset = { id: assetId ?? '', path: '/old', objectKey: 'a' }
+  const storageBucket = { id: bucketId ?? '', name: 'media', slug: 'media-x' }
+  const storageObject = { id: objectId ?? '', key: 'a', contentType: 'image/png' }
+  const deploymentFunction = { id: functionId ?? '', name: 'b', path: '/api/b', region: 'local' }
   beforeAll(async () => {
     owner = await newOwner(platform)
     await writeAll([
-      served(owner, 5 * HOUR_MS, { path: '/old', deploymentId }),
-      served(owner, 4_000, { path: '/api/a', method: 'POST', status: 404, country: 'DE' }),
-      served(owner, 3_000, { path: '/api/b', status: 503, hostname: 'other.example.com', cacheStatus: 'miss' }),
-      served(owner, 2_000, { path: '/apix', cacheStatus: 'hit', country: 'FR' }),
+      served(owner, 5 * HOUR_MS, { path: '/old', deploymentId, servedBy: { deploymentAsset } }),
+      served(owner, 4_000, { path: '/api/a', method: 'POST', status: 404, country: 'DE', region: 'eu' }),
+      served(owner, 3_000, {
+        path: '/api/b',
+        status: 503,
+        hostname: 'other.example.com',
+        cacheStatus: 'miss',
+        region: 'eu',
+        edgeLocation: 'edge-1',
+        servedBy: { deploymentFunction },
+      }),
+      served(owner, 2_000, {
+        path: '/apix',
+        cacheStatus: 'hit',
+        country: 'FR',
+        servedBy: { storageBucket, storageObject },
+      }),
       served(owner, 1_000, { path: '/50%_off', status: 304, cacheStatus: 'revalidated' }),
     ])
   })
@@ -160,6 +177,7 @@ describe('the eleven filters (A §2)', () => {
     ['?status=200', ['/apix', '/old']],
     ['?statusFamily=4xx', ['/api/a']],
     ['?statusFamily=2xx', ['/apix', '/old']],
+    ['?statusFamily=2', ['/apix', '/old']],
     ['?status=404&statusFamily=5xx', []],
     ['?hostname=other.example.com', ['/api/b']],
     ['?pathPrefix=/api/', ['/api/b', '/api/a']],
@@ -174,9 +192,18 @@ describe('the eleven filters (A §2)', () => {
     [`?deploymentId=${deploymentId}`, ['/old']],
     [`?deploymentId=${randomUUID()}`, []],
     ['?method=POST&country=DE&statusFamily=4xx&cacheHit=false', ['/api/a']],
-  ])('%s', async (query, paths) => {
+    [`?deploymentAssetId=${assetId}`, ['/old']],
+    [`?deploymentAssetId=${functionId}`, []],
+    [`?deploymentFunctionId=${functionId}`, ['/api/b']],
+    [`?storageBucketId=${bucketId}`, ['/apix']],
+    [`?storageObjectId=${objectId}&pathPrefix=/api`, ['/apix']],
+    [`?storageObjectId=${objectId}&method=POST`, []],
+    ['?region=eu', ['/api/b', '/api/a']],
+    ['?region=eu&limit=1', ['/api/b'], 2],
+    ['?edgeLocation=edge-1', ['/api/b']],
+  ] as [query: string, paths: string[], total?: number][])('%s', async (query, paths, total = paths.length) => {
     const answer = await list(owner, query)
-    expect([pathsOf(answer), answer.body.total]).toEqual([paths, paths.length])
+    expect([pathsOf(answer), answer.body.total]).toEqual([paths, total])
   })
 
   test('from is the first moment and to the first that is left out, to the millisecond', async () => {
@@ -198,7 +225,8 @@ describe('the eleven filters (A §2)', () => {
     '?status=600',
     '?status=2xx',
     '?statusFamily=6xx',
-    '?statusFamily=2',
+    '?statusFamily=6',
+    '?storageBucketId=x',
     '?method=get',
     '?country=de',
     '?country=DEU',

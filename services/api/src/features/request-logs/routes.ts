@@ -89,7 +89,9 @@ const status = z
   .regex(/^[1-5]\d\d$/, 'Expected a status from 100 to 599')
   .transform(Number)
   .openapi({ type: 'integer', minimum: 100, maximum: 599, example: 404 })
-const statusFamily = z.enum(['1xx', '2xx', '3xx', '4xx', '5xx']).transform((family) => Number(family[0]))
+const statusFamily = z
+  .enum(['1', '2', '3', '4', '5', '1xx', '2xx', '3xx', '4xx', '5xx'])
+  .transform((family) => Number(family[0]))
 const method = z
   .string()
   .regex(/^[A-Z]{1,16}$/, 'Expected a method in capitals')
@@ -124,6 +126,14 @@ export const requestLogEndpoints = [
       cacheStatus: cacheStatus.optional().openapi({ description: 'Requests that met the cache so.' }),
       cacheHit: flag.optional().openapi({ description: 'Whether the cache answered by itself.' }),
       deploymentId: id.optional().openapi({ description: 'Requests that this deployment served.' }),
+      deploymentFunctionId: id.optional().openapi({ description: 'Requests that this Function answered.' }),
+      deploymentAssetId: id.optional().openapi({ description: 'Requests for this file of a deployment.' }),
+      storageBucketId: id.optional().openapi({ description: 'Requests for objects of this bucket.' }),
+      storageObjectId: id.optional().openapi({ description: 'Requests for this object.' }),
+      region: text(64).optional().openapi({ description: 'Requests that were answered in this region.', example: 'local' }),
+      edgeLocation: text(64)
+        .optional()
+        .openapi({ description: 'Requests that arrived at this edge.', example: 'local' }),
     }),
     reach: (call) => reachApplication(call, call.params.id),
     returns: [200, cursorPage(RequestLog)],

@@ -1,5 +1,5 @@
 import { bytea, instant } from '@platform/runtime/columns'
-import { sql } from 'drizzle-orm'
+import { type SQL, sql, type SQLWrapper } from 'drizzle-orm'
 import {
   bigint,
   index,
@@ -23,6 +23,10 @@ export interface ServedBy {
   storageBucket?: { id: string; name: string; slug: string }
   storageObject?: { id: string; key: string; contentType: string }
 }
+
+/** SQL: the id of what served the request, where that was an object, a file or a Function. */
+export const servedById = (servedBy: SQLWrapper): SQL<string | null> =>
+  sql`coalesce(${servedBy}->'storageObject'->>'id', ${servedBy}->'deploymentAsset'->>'id', ${servedBy}->'deploymentFunction'->>'id')`
 
 /**
  * One row a request, in partitions of a day. The id is a UUIDv7 of the moment it started, so the order of ids is the order
@@ -63,6 +67,7 @@ export const requestLogs = pgTable(
       .on(t.applicationId, sql`(${t.status} / 100)`, t.id)
       .where(sql`${t.status} >= 400`),
     index('request_logs_paths').on(t.applicationId, sql`${t.path} text_pattern_ops`, t.id),
+    index('request_logs_served_by').on(t.applicationId, servedById(t.servedBy), t.id),
   ],
 )
 
