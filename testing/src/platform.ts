@@ -220,7 +220,8 @@ export async function startPlatform(
     return edge
   }
 
-  const worker = options.hasWorker === true ? startWorker(api.deps, 3_600_000) : undefined
+  const worker =
+    options.hasWorker === true ? startWorker(api.deps, 3_600_000, { trashDays: 30, auditDays: 365 }) : undefined
   const apiServer = await startApi(api.deps, { host: 'localhost', port: apiPort, s3Port: 0 })
 
   const grants = ['authorization_code', 'refresh_token']

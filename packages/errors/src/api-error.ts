@@ -84,6 +84,12 @@ export class Conflict extends ApiError {
 }
 
 /** 413: the body is larger than the endpoint takes (D19). */
+export class RequestTimeout extends ApiError {
+  constructor(message: string) {
+    super(408, message)
+  }
+}
+
 export class PayloadTooLarge extends ApiError {
   constructor(limitBytes: number) {
     super(413, `The request body is larger than ${limitBytes} bytes`)

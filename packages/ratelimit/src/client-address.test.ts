@@ -20,6 +20,17 @@ test.each([
   ['the peer, where it is no proxy itself', proxied, '203.0.113.9', '1.2.3.4', '203.0.113.9'],
   ['the proxy, where the header is nonsense', proxied, '10.1.1.1', 'unknown', '10.1.1.1'],
   ['the proxy, where the header is missing', proxied, '10.1.1.1', undefined, '10.1.1.1'],
+  ['a hop without its port', proxied, '10.1.1.1', '198.51.100.1:4711', '198.51.100.1'],
+  ['an IPv6 hop without brackets and port', proxied, '::1', '[2001:db8:1:2::9]:4711', '2001:db8:1:2::/64'],
+  ['an IPv6 hop without brackets', proxied, '::1', '[2001:db8:1:2::9]', '2001:db8:1:2::/64'],
+  [
+    'the hop before a proxy that is written with its port',
+    proxied,
+    '10.1.1.1',
+    '1.2.3.4, 198.51.100.1, [::ffff:10.2.2.2]:80',
+    '198.51.100.1',
+  ],
+  ['the proxy, where a hop has no address before its port', proxied, '10.1.1.1', 'unknown:80', '10.1.1.1'],
   ['a hop behind an IPv6 proxy', proxied, '::1', '2001:db8:1:2::9, 2001:db8:ffff::1', '2001:db8:1:2::/64'],
 ])('an address is %s (D56)', (_, address, peer, forwarded, expected) => {
   expect(address(peer, forwarded)).toBe(expected)

@@ -21,6 +21,12 @@ const unmap = (address: string): string => {
   return v4 ?? address
 }
 
+/** A hop of X-Forwarded-For without the port that some proxies write: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
+const withoutPort = (hop: string): string => {
+  const [, bracketed, v4] = /^(?:\[([^\]]+)\](?::\d{1,5})?|([\d.]+):\d{1,5})$/.exec(hop) ?? []
+  return bracketed ?? v4 ?? hop
+}
+
 /** The eight groups of an IPv6 address, without leading zeros. */
 function groups(address: string): string[] {
   const [head = '', tail] = address.replace(/%.*$/, '').split('::')
@@ -61,7 +67,7 @@ export function createClientAddress(trusted: readonly string[]): ClientAddress {
   const exact = (peer: string | undefined, forwardedFor: string | undefined): string => {
     let address = unmap(peer ?? '')
     if (trusted.length === 0 || forwardedFor === undefined) return address
-    const hops = forwardedFor.split(',').map((hop) => unmap(hop.trim()))
+    const hops = forwardedFor.split(',').map((hop) => unmap(withoutPort(hop.trim())))
     while (isIP(address) && isProxy(address)) {
       const hop = hops.pop()
       if (hop === undefined || !isIP(hop)) break

@@ -42,6 +42,12 @@ export const count = z
   .regex(/^[1-9]\d{0,8}$/)
   .transform(Number)
 
+/** A number of days, from 0 up. */
+export const days = z
+  .string()
+  .regex(/^\d{1,5}$/)
+  .transform(Number)
+
 /** Values with commas between them; an empty list when absent. */
 export const list = z
   .string()

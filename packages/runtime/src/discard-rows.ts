@@ -20,12 +20,12 @@ export function inBatch<T>(db: Db, work: (tx: Transaction) => Promise<T>): Promi
 }
 
 /**
- * Deletes the rows whose `column` lies before an instant, the oldest first and a thousand at a time. The column wants an
- * index. A row that somebody holds is passed over until the next time, so neither side waits for the other.
+ * Deletes the rows whose `column` lies before an instant, or before the first id of one, the oldest first and a thousand at a time. The
+ * column wants an index. A row that somebody holds is passed over until the next time, so neither side waits for the other.
  *
  * Answers false when another process cleans up: then what is left is that one's, or for the next time.
  */
-export async function discardBefore(db: Db, column: PgColumn, before: Date): Promise<boolean> {
+export async function discardBefore(db: Db, column: PgColumn, before: Date | string): Promise<boolean> {
   const { table } = column
   const over: SQL = lt(column, before)
   for (;;) {

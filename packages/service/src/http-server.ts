@@ -18,8 +18,11 @@ export interface Listening {
   stop(drainMs?: number): Promise<void>
 }
 
-/** The body of the answer to bytes that are not HTTP; without it that answer has no body. */
-export type Refusal = (status: number) => { type: string; body: string }
+/**
+ * What is answered to bytes that are not HTTP: the body, its type and the id of the answer.
+ * code: what Node found wrong, such as HPE_INVALID_METHOD.
+ */
+export type Refusal = (status: number, code: string | undefined) => { requestId: string; type: string; body: string }
 
 interface ListenOptions {
   /** Of a request's headers; more are answered with 431. 16 KiB unless said. */
@@ -162,10 +165,11 @@ function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex, refusal:
     return
   }
   const status = error.code === 'HPE_HEADER_OVERFLOW' ? 431 : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400
-  const { type, body } = refusal(status)
+  const { requestId, type, body } = refusal(status, error.code)
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'Connection: close',
+    `X-Request-Id: ${requestId}`,
     `Content-Type: ${type}`,
     `Content-Length: ${Buffer.byteLength(body)}`,
   ]

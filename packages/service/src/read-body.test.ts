@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
@@ -7,11 +8,11 @@ import { mediaType, readBody } from './read-body.ts'
 const MAX = 100
 
 /** Serves one listener that reads a body, and hands out what becomes of it. */
-async function startReader(): Promise<{ port: number; read: Promise<Buffer> }> {
+async function startReader(bodyMs?: number): Promise<{ port: number; read: Promise<Buffer> }> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   const server = await listen(
     (incoming, outgoing) => {
-      readBody(incoming, MAX)
+      readBody(incoming, MAX, bodyMs)
         .then(resolve, reject)
         .finally(() => outgoing.end())
     },
@@ -50,6 +51,16 @@ test('a body past the limit is refused: by its length before it comes, in chunks
   const counted = await startReader()
   send(counted.port, ['a'.repeat(60), 'b'.repeat(41)])
   await expect(counted.read).rejects.toMatchObject({ status: 413 })
+})
+
+test('a body that does not arrive in time is a 408, and the client can be told', async () => {
+  const { port, read } = await startReader(50)
+  const socket = connect(port, '127.0.0.1')
+  onTestFinished(() => void socket.destroy())
+  socket.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\nhalf')
+  await expect(read).rejects.toMatchObject({ status: 408, message: 'The body took longer than 0.05 seconds to arrive' })
+  const [answer] = (await once(socket, 'data')) as [Buffer]
+  expect(answer.toString()).toMatch(/^HTTP\/1\.1 200 OK/)
 })
 
 test('a client that leaves in the middle is a bad request, not a failure', async () => {

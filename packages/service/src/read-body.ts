@@ -1,20 +1,31 @@
 import type { IncomingMessage } from 'node:http'
-import { ApiError, BadRequest, PayloadTooLarge } from '@platform/errors/api-error'
+import { ApiError, BadRequest, PayloadTooLarge, RequestTimeout } from '@platform/errors/api-error'
+import { withDeadline } from '@platform/runtime/deadline'
 import { inviteBody } from './http-server.ts'
+
+/** How long a small body may take to arrive. */
+const BODY_MS = 30_000
 
 /**
  * Reads a whole body that is small by nature.
  *
  * Throws PayloadTooLarge as soon as it is known to exceed bytesMax: by its Content-Length before a byte is read, or by
- * counting. Throws BadRequest when the client leaves in the middle of it.
+ * counting. Throws RequestTimeout when it takes longer than bodyMs, and BadRequest when the client leaves in the middle of it. The
+ * request can still be answered after each of them.
  */
-export async function readBody(incoming: IncomingMessage, bytesMax: number): Promise<Buffer> {
+export async function readBody(incoming: IncomingMessage, bytesMax: number, bodyMs = BODY_MS): Promise<Buffer> {
   if (Number(incoming.headers['content-length'] ?? 0) > bytesMax) throw new PayloadTooLarge(bytesMax)
   inviteBody(incoming)
+  const tooSlow = () => new RequestTimeout(`The body took longer than ${bodyMs / 1_000} seconds to arrive`)
+  return withDeadline(bodyMs, tooSlow, collect(incoming, bytesMax))
+}
+
+async function collect(incoming: IncomingMessage, bytesMax: number): Promise<Buffer> {
   const chunks: Buffer[] = []
   let length = 0
   try {
-    for await (const chunk of incoming as AsyncIterable<Buffer>) {
+    // By default leaving the loop destroys the connection, and nobody would read why.
+    for await (const chunk of incoming.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       length += chunk.length
       if (length > bytesMax) throw new PayloadTooLarge(bytesMax)
       chunks.push(chunk)

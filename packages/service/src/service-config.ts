@@ -1,4 +1,4 @@
-import { count, flag, list, origin, port } from '@platform/runtime/config'
+import { count, days, flag, list, origin, port } from '@platform/runtime/config'
 import { masterKeys } from '@platform/runtime/seal'
 import { z } from 'zod'
 
@@ -31,6 +31,7 @@ export const serviceVariables = (service: { name: string; port: number; healthPo
   STOP_NOTICE_MS: count
     .default(5_000)
     .describe('for how many milliseconds a process that stops says so before it accepts no more, such as 5000'),
+  AUDIT_RETENTION_DAYS: days.default(365).describe('for how many days audit events are kept, such as 365; 0 for ever'),
   LOG_LEVEL: z
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
     .default('info')

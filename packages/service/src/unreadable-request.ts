@@ -1,15 +1,35 @@
-/** The media type of JSON answers, as Hono spells it. */
-const type = 'application/json; charset=UTF-8'
+import { randomUUID } from 'node:crypto'
+import type { Logger } from '@platform/runtime/logger'
+import type { Refusal } from './http-server.ts'
 
-/** The answers to requests that are not valid HTTP. error: the document in the service's own shape. */
-export function unreadableRequest(error: object) {
-  const body = JSON.stringify(error)
+interface Body {
+  type: string
+  body: string
+}
+
+/** A body for `unreadableRequest`: the error in the service's own shape. */
+export const jsonBody = (error: object): Body => ({
+  type: 'application/json; charset=UTF-8', // as Hono spells it
+  body: JSON.stringify(error),
+})
+
+/**
+ * The answers to requests that are not valid HTTP. Each has a request id, and a line in the log that says what was wrong with
+ * it, never what was sent. render: the body of such an answer.
+ */
+export function unreadableRequest(logger: Logger, render: (requestId: string) => Body) {
+  const refuse = (status: number, code: string | undefined) => {
+    const requestId = randomUUID()
+    logger.info({ requestId, status, code }, 'unreadable request')
+    return { requestId, ...render(requestId) }
+  }
   return {
-    type,
-    body,
     /** For requests without a URL, such as `OPTIONS *` or one without a host: the errorHandler of @hono/node-server. */
-    errorHandler: () => new Response(body, { status: 400, headers: { 'content-type': type } }),
-    /** For bytes that Node cannot parse: the refusal of `listen`. */
-    refusal: () => ({ type, body }),
+    errorHandler: () => {
+      const { requestId, type, body } = refuse(400, 'NO_URL')
+      return new Response(body, { status: 400, headers: { 'content-type': type, 'x-request-id': requestId } })
+    },
+    /** For bytes that Node cannot parse. */
+    refusal: refuse satisfies Refusal,
   }
 }

@@ -1,4 +1,4 @@
-import { ConfigError, count, flag, list, origin, port, readConfig } from '@platform/runtime/config'
+import { ConfigError, count, days, flag, list, origin, port, readConfig } from '@platform/runtime/config'
 import { serviceVariables } from '@platform/service/service-config'
 import { getDomain } from 'tldts'
 import { z } from 'zod'
@@ -104,6 +104,9 @@ const schema = z.object({
     .enum(['free', 'pro'])
     .default('free')
     .describe('the plan that new organizations begin with, free or pro'),
+  TRASH_RETENTION_DAYS: days
+    .default(30)
+    .describe('for how many days deleted objects can be restored, such as 30; 0 until somebody empties the trash'),
   JOBS_EVERY_MS: count
     .default(600_000)
     .describe('how many milliseconds apart the worker starts its jobs, such as 600000'),

@@ -9,7 +9,8 @@ import { startWorker } from './roles/worker.ts'
 /** Reads the file of AI providers again when the operator says so. */
 const reloadOnHangup = ({ ai }: Deps): void => void process.on('SIGHUP', () => void ai.reload())
 
-const worker = (deps: Deps, { JOBS_EVERY_MS }: Config) => startWorker(deps, JOBS_EVERY_MS)
+const worker = (deps: Deps, { JOBS_EVERY_MS, TRASH_RETENTION_DAYS, AUDIT_RETENTION_DAYS }: Config) =>
+  startWorker(deps, JOBS_EVERY_MS, { trashDays: TRASH_RETENTION_DAYS, auditDays: AUDIT_RETENTION_DAYS })
 const api = (deps: Deps, { HOST: host, PORT: port, S3_PORT: s3Port }: Config) => startApi(deps, { host, port, s3Port })
 const edge = (deps: Deps, config: Config) =>
   startEdge(deps, {

@@ -1,5 +1,6 @@
 /** Every table of the API's database, for drizzle-kit: a list, since not every table is a feature's. */
 export { signingKeys } from '@platform/auth/signing-keys-table'
+export { auditEvents } from '@platform/service/audit-table'
 export { apiKeys } from './features/api-keys/table.ts'
 export { applications, environments } from './features/applications/table.ts'
 export { envVars } from './features/env-vars/table.ts'
@@ -34,6 +35,7 @@ export {
   buckets,
   objectBlobs,
   objects,
+  storedBytes,
   uploadBlobs,
   uploads,
 } from './features/storage/table.ts'

@@ -39,11 +39,54 @@ test('the CLI does what no endpoint does, and says what it did', PATIENCE, async
     expect(JSON.parse((await cli(...args)).stdout)).toEqual(printed)
   expect(await sql`select "limit" from quota_overrides`).toEqual([{ limit: '3' }])
   expect(await sql`select cap_micros from billing_caps`).toEqual([{ cap_micros: '25000000' }])
-  await Promise.all([
-    cli('quota', 'set', organizationId, 'applications', 'plan'),
-    cli('billing', 'cap', organizationId, 'none'),
-  ])
+  await cli('quota', 'set', organizationId, 'applications', 'plan')
+  await cli('billing', 'cap', organizationId, 'none')
   expect(await sql`select 1 from quota_overrides union all select 1 from billing_caps`).toEqual([])
+  const of = { actor: 'operator', subject: `organization:${organizationId}` }
+  expect(JSON.parse((await cli('audit', 'tail', '--actor', 'operator')).stdout)).toMatchObject([
+    { ...of, action: 'quota.set', details: { quota: 'applications', limit: 3 } },
+    { ...of, action: 'billing.capped', details: { capMicros: 25_000_000 } },
+    { ...of, action: 'quota.set', details: { quota: 'applications', limit: null } },
+    { ...of, action: 'billing.capped', details: { capMicros: null } },
+  ])
+  await sql.end()
+})
+
+test('the organization of a deleted user is handed over, and never left without an OWNER', PATIENCE, async () => {
+  const { env, cli } = await newCli()
+  await cli('migrate')
+  const sql = postgres(env.DATABASE_URL ?? '', { max: 1 })
+  const organizationId = randomUUID()
+  await sql`insert into organizations (id, name, slug, created_at, updated_at) values (${organizationId}, 'A', 'a-b', now(), now())`
+  await cli('member', 'set', organizationId, 'gone', 'OWNER')
+  await cli('member', 'set', organizationId, 'mia', 'MEMBER')
+  expect(JSON.parse((await cli('organization', 'list', 'gone')).stdout)).toEqual({
+    userId: 'gone',
+    organizations: [{ organizationId, name: 'A', role: 'OWNER' }],
+  })
+  expect(await cli('member', 'remove', organizationId, 'gone')).toMatchObject({
+    status: 1,
+    stderr: 'gone is the only OWNER: use organization transfer to name another\n',
+  })
+  expect(JSON.parse((await cli('organization', 'transfer', organizationId, 'mia')).stdout)).toEqual({
+    organizationId,
+    ownerId: 'mia',
+    formerOwnerIds: ['gone'],
+  })
+  expect(await cli('member', 'remove', organizationId, 'gone')).toMatchObject({
+    status: 1,
+    stderr: 'gone is not a member of the organization\n',
+  })
+  expect(JSON.parse((await cli('member', 'list', organizationId)).stdout)).toEqual({
+    organizationId,
+    members: [{ userId: 'mia', email: null, role: 'OWNER' }],
+  })
+  const [last] = JSON.parse((await cli('audit', 'tail', '--count', '1')).stdout) as object[]
+  expect(last).toMatchObject({
+    action: 'organization.transferred',
+    subject: `organization:${organizationId}`,
+    details: { ownerId: 'mia', formerOwnerIds: ['gone'] },
+  })
   await sql.end()
 })
 

@@ -325,7 +325,10 @@ const recipes: Record<string, Recipe> = {
     body: ({ applicationId }) => ({ name: 'ci', applicationId, scopes: ['network:env_vars:read'] }),
     alsoNeeds: ['network:env_vars:read'],
   },
-  listRequests: { query: () => ({ limit: '5', statusFamily: '2xx' }), filters: ['deploymentId'] },
+  listRequests: {
+    query: () => ({ limit: '5', statusFamily: '2xx' }),
+    filters: ['deploymentId', 'deploymentFunctionId', 'deploymentAssetId', 'storageBucketId', 'storageObjectId'],
+  },
   listRuntimeLogs: { query: () => ({ limit: '5', level: 'WARN' }), filters: ['functionId'] },
   listApplicationRuntimeLogs: { query: () => ({ limit: '5', level: 'WARN' }), filters: ['functionId'] },
   streamRuntimeLogs: { query: () => ({ level: 'WARN' }), filters: ['functionId'] },

@@ -279,6 +279,16 @@ create table artifacts (
   constraint artifacts_pkey PRIMARY KEY (sha256)
 );
 
+create table audit_events (
+  action text not null,
+  actor text not null,
+  at timestamp(3) with time zone not null,
+  details jsonb not null,
+  id uuid not null,
+  subject text not null,
+  constraint audit_events_pkey PRIMARY KEY (id)
+);
+
 create table billing_caps (
   cap_micros bigint not null,
   organization_id uuid not null,
@@ -916,6 +926,16 @@ create table sticky_pins (
   constraint sticky_pins_function_id_key_hash_pk PRIMARY KEY (function_id, key_hash)
 );
 
+create table stored_bytes (
+  bytes bigint not null,
+  is_full boolean not null,
+  measured_at timestamp(3) with time zone not null,
+  organization_id uuid not null,
+  trashed_bytes bigint not null,
+  constraint stored_bytes_organization_id_organizations_id_fk FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint stored_bytes_pkey PRIMARY KEY (organization_id)
+);
+
 create table upload_blobs (
   blob_id uuid not null,
   checksum text,
@@ -1010,6 +1030,8 @@ CREATE INDEX artifact_encodings_by_blob ON public.artifact_encodings USING btree
 
 CREATE INDEX artifacts_by_blob ON public.artifacts USING btree (blob_id);
 
+CREATE INDEX audit_events_by_subject ON public.audit_events USING btree (subject);
+
 CREATE INDEX blobs_not_live ON public.blobs USING btree (created_at) WHERE (state <> 'live'::text);
 
 CREATE INDEX buckets_deleted ON public.buckets USING btree (deleted_at) WHERE (deleted_at IS NOT NULL);
@@ -1099,6 +1121,8 @@ CREATE UNIQUE INDEX request_counts_kind ON public.request_counts USING btree (ap
 CREATE INDEX request_logs_failures ON ONLY public.request_logs USING btree (application_id, ((status / 100)), id) WHERE (status >= 400);
 
 CREATE INDEX request_logs_paths ON ONLY public.request_logs USING btree (application_id, path text_pattern_ops, id);
+
+CREATE INDEX request_logs_served_by ON ONLY public.request_logs USING btree (application_id, COALESCE(((served_by -> 'storageObject'::text) ->> 'id'::text), ((served_by -> 'deploymentAsset'::text) ->> 'id'::text), ((served_by -> 'deploymentFunction'::text) ->> 'id'::text)), id);
 
 CREATE INDEX request_summaries_by_age ON public.request_summaries USING btree (minutes, at);
 

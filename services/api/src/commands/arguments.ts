@@ -1,6 +1,7 @@
 import { ConfigError } from '@platform/runtime/config'
 import { isForeignKeyViolation } from '@platform/runtime/database'
 import { isUuid } from '@platform/runtime/is-uuid'
+import { recordAudit } from '@platform/service/audit'
 import type { Arguments, Command } from '@platform/service/cli'
 import type { Deps } from '../deps.ts'
 import { isProduct, type ProductSlug } from '../features/products/registry.ts'
@@ -24,19 +25,34 @@ export function readAmount(text = '', none = ''): number | null {
   throw new ConfigError(`${text || 'Nothing'} is neither a whole number nor ${none}`)
 }
 
+interface OrganizationCommand extends Omit<Command<Deps>, 'run'> {
+  /** What the audit event is called; undefined for a command that changes nothing. */
+  action?: string
+}
+
 /**
  * A command on an organization, whose id is its first word. `run` gets the words behind it, and its result is printed next
- * to the id. Throws ConfigError when there is no such organization.
+ * to the id. What it changes is audited in the same transaction. Throws ConfigError when there is no such organization.
  */
 export const onOrganization = (
-  command: Omit<Command<Deps>, 'run'>,
-  run: (deps: Deps, organizationId: string, words: Arguments['words']) => Promise<object>,
+  { action, ...command }: OrganizationCommand,
+  run: (deps: Deps, organizationId: string, words: Arguments['words']) => Promise<Record<string, unknown>>,
 ): Command<Deps> => ({
   ...command,
   async run(deps, { words: [organizationId = '', ...words] }) {
     if (!isUuid(organizationId)) throw new ConfigError(`${organizationId || 'Nothing'} is not a UUID`)
     try {
-      return { json: { organizationId, ...(await run(deps, organizationId, words)) } }
+      return await deps.db.transaction(async (db) => {
+        const details = await run({ ...deps, db }, organizationId, words)
+        if (action !== undefined)
+          await recordAudit(db, deps.now(), {
+            actor: 'operator',
+            action,
+            subject: `organization:${organizationId}`,
+            details,
+          })
+        return { json: { organizationId, ...details } }
+      })
     } catch (error) {
       if (isForeignKeyViolation(error)) throw new ConfigError('There is no such organization')
       throw error

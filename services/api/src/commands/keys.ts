@@ -1,3 +1,4 @@
+import { recordAudit } from '@platform/service/audit'
 import type { Command } from '@platform/service/cli'
 import type { Deps } from '../deps.ts'
 import { resealProviderKeys } from '../features/ai-governance/provider-keys.ts'
@@ -19,9 +20,12 @@ export const keyCommands: readonly Command<Deps>[] = [
     summary:
       'a new signing key, for one that leaked: within 2 seconds every process signs with it and refuses the tokens of the others',
     wordCount: 0,
-    async run({ keySet }) {
+    async run({ keySet, now }) {
       const note = 'Within 2 seconds every process signs with this key and refuses the tokens of the others.'
-      return { json: { kid: await keySet.rotateNow(), note } }
+      const kid = await keySet.rotateNow((tx, id) =>
+        recordAudit(tx, now(), { actor: 'operator', action: 'key.rotated', subject: `key:${id}` }),
+      )
+      return { json: { kid, note } }
     },
   },
   {
@@ -34,7 +38,11 @@ export const keyCommands: readonly Command<Deps>[] = [
       const variables = await resealVariables(deps)
       const deployments = await resealDeploymentVariables(deps)
       const apiKeys = await resealSigningStates(deps)
-      return { json: { signingKeys, variables, deployments, apiKeys, aiProviderKeys: await resealProviderKeys(deps) } }
+      const aiProviderKeys = await resealProviderKeys(deps)
+      const details = { signingKeys, variables, deployments, apiKeys, aiProviderKeys }
+      const event = { actor: 'operator', action: 'keys.reencrypted', subject: 'key:all', details } as const
+      await recordAudit(deps.db, deps.now(), event)
+      return { json: details }
     },
   },
 ]

@@ -10,9 +10,14 @@ function readPlan(text = ''): PlanSlug {
   throw new ConfigError(`There is no plan ${text}`)
 }
 
-const entitle = (verb: string, status: 'ACTIVE' | 'SUSPENDED' | 'REVOKED', summary: string): Command<Deps> =>
+const entitle = (
+  verb: string,
+  action: string,
+  status: 'ACTIVE' | 'SUSPENDED' | 'REVOKED',
+  summary: string,
+): Command<Deps> =>
   onOrganization(
-    { name: `product ${verb}`, usage: `product ${verb} <organizationId> <product>`, summary, wordCount: 2 },
+    { name: `product ${verb}`, action, usage: `product ${verb} <organizationId> <product>`, summary, wordCount: 2 },
     async (deps, organizationId, [product]) => {
       await setEntitlement(deps, organizationId, readProduct(product), status)
       return { product, status }
@@ -20,12 +25,13 @@ const entitle = (verb: string, status: 'ACTIVE' | 'SUSPENDED' | 'REVOKED', summa
   )
 
 export const productCommands = [
-  entitle('grant', 'ACTIVE', "give access, whatever the product's default"),
-  entitle('suspend', 'SUSPENDED', 'take it away for a time'),
-  entitle('revoke', 'REVOKED', 'take it away'),
+  entitle('grant', 'product.granted', 'ACTIVE', "give access, whatever the product's default"),
+  entitle('suspend', 'product.suspended', 'SUSPENDED', 'take it away for a time'),
+  entitle('revoke', 'product.revoked', 'REVOKED', 'take it away'),
   onOrganization(
     {
       name: 'plan activate',
+      action: 'plan.activated',
       usage: 'plan activate <organizationId> <product> <plan>',
       summary: 'put an organization on a plan of a product',
       wordCount: 3,

@@ -9,6 +9,7 @@ export const quotaCommands = [
   onOrganization(
     {
       name: 'quota set',
+      action: 'quota.set',
       usage: 'quota set <organizationId> <quota> <limit>',
       summary: 'allow more or less than the plan; the limit `plan` goes back to it',
       wordCount: 3,
@@ -22,6 +23,7 @@ export const quotaCommands = [
   onOrganization(
     {
       name: 'billing cap',
+      action: 'billing.capped',
       usage: 'billing cap <organizationId> <cents>',
       summary: 'the most to bill in a month, in US cents; `none` lifts the cap',
       wordCount: 2,

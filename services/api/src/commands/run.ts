@@ -1,3 +1,4 @@
+import { auditCommand } from '@platform/service/audit'
 import { runCli } from '@platform/service/cli'
 import { compose, migrate } from '../compose.ts'
 import { loadConfig } from '../config.ts'
@@ -18,6 +19,7 @@ await runCli({
     ...storageCommands,
     ...keyCommands,
     ...aiCommands,
+    auditCommand,
   ],
   notes: [
     `Products are network, storage and ai-gateway; plans are free and pro; quotas are ${quotaNames.join(', ')}.`,

@@ -1,3 +1,4 @@
+import { recordAudit } from '@platform/service/audit'
 import type { Command } from '@platform/service/cli'
 import type { Deps } from '../deps.ts'
 import { verifyStorage } from '../features/storage/maintenance/verify-storage.ts'
@@ -13,6 +14,13 @@ export const storageCommands: readonly Command<Deps>[] = [
     async run(deps, args) {
       const repairs = args.isSet('repair')
       const report = await verifyStorage(deps, { repairs })
+      if (repairs)
+        await recordAudit(deps.db, deps.now(), {
+          actor: 'operator',
+          action: 'storage.repaired',
+          subject: 'storage:all',
+          details: { miscounted: report.miscounted.length },
+        })
       const ok = report.damagedCount === 0 && (repairs || report.miscounted.length === 0)
       return { json: { ok, ...report } }
     },

@@ -4,6 +4,7 @@ import { Hono } from 'hono'
 import type { Deps } from '../deps.ts'
 import type { Endpoint } from './endpoint.ts'
 import { admitAnyone, authenticate, DEADLINE_MS, exchange, type Exchange, type Reply } from './exchange.ts'
+import { pathOf } from './request-target.ts'
 
 const honoPath = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ':$1')
 
@@ -12,7 +13,7 @@ const honoPath = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ':$1')
  * for a token first (A §5).
  */
 async function answerUnknown(current: Exchange): Promise<Reply> {
-  const { path } = current.c.req
+  const { path } = current
   if (path === '/oauth2/token') {
     await admitAnyone(current)
     throw new OAuthError(405, 'invalid_request', 'The token endpoint takes POST', { allow: 'POST' })
@@ -24,7 +25,9 @@ async function answerUnknown(current: Exchange): Promise<Reply> {
 
 /** Mounts the operations. One composed handler each; there is no middleware. */
 export function createApp(deps: Deps, endpoints: readonly Endpoint[]): Hono<{ Bindings: HttpBindings }> {
-  const app = new Hono<{ Bindings: HttpBindings }>()
+  const app = new Hono<{ Bindings: HttpBindings }>({
+    getPath: (_, options) => pathOf(options?.env?.incoming.url),
+  })
   for (const { method, path, aliases, operation, run, deadlineMs } of endpoints) {
     app.on(method, [path, ...aliases].map(honoPath), exchange(deps, operation, run, deadlineMs))
   }

@@ -5,12 +5,12 @@ import { anyOriginHeaders } from '@platform/service/cors'
 import { inviteBody } from '@platform/service/http-server'
 import { readTrace } from '@platform/service/trace'
 import type { Deps } from '../deps.ts'
+import { dismiss } from './dismiss.ts'
 import { type Arrival, asApiError, corsHeaders, header, preflight, record, requestIdOf, shapeOf } from './exchange.ts'
+import { pathOf } from './request-target.ts'
 
 const WATCH_MS = 30_000
 const WATCHED_BYTES_MIN = 16_384
-/** How long a refused client may go on sending before the connection is closed under it. */
-const LINGER_MS = 2_000
 
 /** A request through a door: raw, since its path and its bytes are what is signed. */
 export interface DoorExchange extends Arrival {
@@ -66,17 +66,6 @@ function watch(exchange: DoorExchange, everyMs: number): NodeJS.Timeout {
   }, everyMs).unref()
 }
 
-/** A client that is refused may be in the middle of a large body: it can read why, and then has to go. */
-function dismiss(incoming: IncomingMessage, outgoing: ServerResponse): void {
-  if (incoming.complete) return
-  outgoing.setHeader('connection', 'close')
-  outgoing.once('finish', () => {
-    incoming.resume()
-    const cut = setTimeout(() => incoming.socket.destroy(), LINGER_MS).unref()
-    incoming.once('close', () => clearTimeout(cut))
-  })
-}
-
 /**
  * Wraps a door into a whole exchange: request id, CORS, failures in the shape of its path, log and metrics. There is no
  * deadline for the whole, but for silence.
@@ -94,7 +83,7 @@ export function openDoor(
       incoming,
       outgoing,
       url,
-      path: url.split('?', 1)[0] ?? url,
+      path: pathOf(url),
       isS3,
       requestId,
       trace: readTrace(header(incoming, 'traceparent'), header(incoming, 'tracestate')),

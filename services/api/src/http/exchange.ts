@@ -12,6 +12,8 @@ import { readTrace, type Trace } from '@platform/service/trace'
 import type { Context } from 'hono'
 import type { Actor, Deps } from '../deps.ts'
 import { DEPLOYMENT_ADDRESS_HEADER, readDeploymentAddress } from './deployment-address.ts'
+import { dismiss } from './dismiss.ts'
+import { pathOf } from './request-target.ts'
 
 export type HonoContext = Context<{ Bindings: HttpBindings }>
 
@@ -34,7 +36,7 @@ export interface Sent {
 export interface Arrival {
   readonly deps: Deps
   readonly incoming: IncomingMessage
-  /** Without the query. */
+  /** Without the query, as it was sent. */
   readonly path: string
   /** True for S3, which has paths and hosts of its own. */
   readonly isS3: boolean
@@ -251,9 +253,9 @@ export function exchange(
   const answer = async (current: Exchange): Promise<Reply | Sent> => (await preflight(current)) ?? work(current)
   return async (c) => {
     const startedAt = performance.now()
-    const { incoming } = c.env
+    const { incoming, outgoing } = c.env
     const trace = readTrace(header(incoming, 'traceparent'), header(incoming, 'tracestate'))
-    const { path } = c.req
+    const path = pathOf(incoming.url)
     const requestId = isAi(path) ? newIdAt(deps.now()) : requestIdOf(incoming)
     const current: Exchange = { deps, c, incoming, path, isS3: false, requestId, trace }
     let failure: unknown
@@ -278,6 +280,7 @@ export function exchange(
       reply = { ...reply, body: null }
     }
     const headers = { ...commonHeaders(current), ...reply.headers }
+    dismiss(incoming, outgoing)
     return new Response(reply.body as ConstructorParameters<typeof Response>[0], { status: reply.status, headers })
   }
 }

@@ -5,8 +5,7 @@ const INSTANT =
   /^([1-9]\d{3}|0[1-9]\d{2}|00[1-9]\d|000[1-9])-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z$/
 
 /** Text that is not blank and has no control characters. */
-const NAME =
-  /^[^\u0000-\u001F\u007F-\u009F]*[^\s\u0000-\u001F\u007F-\u009F][^\u0000-\u001F\u007F-\u009F]*$/
+const NAME = /^[^\u0000-\u001F\u007F-\u009F]*[^\s\u0000-\u001F\u007F-\u009F][^\u0000-\u001F\u007F-\u009F]*$/
 
 /** A UUID of any version, in any case (D16). Inside it is in lower case, as Postgres writes it. */
 export const id = z

@@ -4,7 +4,7 @@ import { renderError } from '@platform/errors/render-error'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { listen } from '@platform/service/http-server'
 import type { Part } from '@platform/service/run-service'
-import { unreadableRequest } from '@platform/service/unreadable-request'
+import { jsonBody, unreadableRequest } from '@platform/service/unreadable-request'
 import type { Deps } from '../deps.ts'
 import { endpoints } from '../endpoints.ts'
 import { isS3Host } from '../features/s3/addressing.ts'
@@ -12,23 +12,9 @@ import { createS3Listener } from '../features/s3/server.ts'
 import { createPartServer } from '../features/deployments/receive-part.ts'
 import { createTusServer } from '../features/tus/server.ts'
 import { createApp } from '../http/app.ts'
-import { limitBody } from '../http/limit-body.ts'
+import { originForm } from '../http/request-target.ts'
 
-/**
- * Escapes dot segments, so that `/organizations/%2e%2e` is answered as a malformed id. As a URL it would be folded to `/` before
- * an operation is looked up.
- */
-const keepDotSegments = (url: string): string => {
-  if (!/\.|%2e/i.test(url)) return url
-  const [path = '', ...query] = url.split('?')
-  if (!/\/(?:\.|%2e){1,2}(?:\/|$)/i.test(path)) return url
-  const kept = path.replaceAll(/(?<=\/)(?:\.|%2e){1,2}(?=\/|$)/gi, (dots) =>
-    '%252e'.repeat(dots.replaceAll(/%2e/gi, '.').length),
-  )
-  return [kept, ...query].join('?')
-}
-
-const unreadable = unreadableRequest({ error: 'The request is not valid HTTP' })
+const unreadableBody = jsonBody({ error: 'The request is not valid HTTP' })
 
 const isAt = (url: string, prefix: string): boolean =>
   url.startsWith(prefix) && (url.length === prefix.length || '/?'.includes(url.charAt(prefix.length)))
@@ -40,10 +26,10 @@ const SAYING_SO_MS = 2_000
 const longBodies = { requestTimeoutMs: 0, isBodyInvited: true }
 
 /** What S3's own port answers to what is not HTTP. */
-const unreadableXml = renderError('s3', s3Failure('InvalidRequest', 'The request is not valid HTTP'), {
-  path: '',
-  requestId: '',
-})
+const unreadableXml = (requestId: string) => {
+  const failure = s3Failure('InvalidRequest', 'The request is not valid HTTP')
+  return { type: 'application/xml', body: renderError('s3', failure, { path: '', requestId }).body }
+}
 
 /**
  * Serves the HTTP API, with S3 below `/s3`; and S3 at the root of a port of its own, for clients whose endpoint takes no path,
@@ -54,6 +40,7 @@ export async function startApi(
   at: { host: string; port: number; s3Port: number },
 ): Promise<Part & { s3Port: number }> {
   const app = createApp(deps, endpoints)
+  const unreadable = unreadableRequest(deps.logger, () => unreadableBody)
   const handle = getRequestListener(app.fetch, { errorHandler: unreadable.errorHandler })
   const doors: readonly [prefix: string, RequestListener][] = [
     ['/s3', createS3Listener(deps, 'prefix')],
@@ -63,11 +50,11 @@ export async function startApi(
   ]
   const s3AtRoot = createS3Listener(deps, 'root')
   // First, so that S3 is there once the API answers.
-  const refuseInXml = () => ({ type: 'application/xml', body: unreadableXml.body })
+  const { refusal: refuseInXml } = unreadableRequest(deps.logger, unreadableXml)
   const s3Server = await listen(s3AtRoot, at.host, at.s3Port, refuseInXml, longBodies)
   const server = await listen(
     (incoming, outgoing) => {
-      const { url = '/' } = incoming
+      const url = (incoming.url = originForm(incoming.url))
       if (isS3Host(deps, incoming.headers.host ?? '')) {
         s3AtRoot(incoming, outgoing)
         return
@@ -77,8 +64,6 @@ export async function startApi(
         door[1](incoming, outgoing)
         return
       }
-      limitBody(incoming, unreadable)
-      incoming.url = keepDotSegments(url)
       void handle(incoming, outgoing)
     },
     at.host,

@@ -1,3 +1,4 @@
+import { discardAuditEvents } from '@platform/service/audit'
 import { type Jobs, startPeriodicJobs } from '@platform/service/periodic-jobs'
 import type { Part } from '@platform/service/run-service'
 import type { Deps } from '../deps.ts'
@@ -30,6 +31,8 @@ import { keepRuntimeLogDays } from '../features/runtime-logs/days.ts'
 import { openPathRanker } from '../features/request-logs/path-ranks.ts'
 import { discardFollowed } from '../features/request-logs/follow.ts'
 import { discardSummaries } from '../features/request-logs/request-summary.ts'
+import { sumStoredBytes } from '../features/storage/stored-bytes.ts'
+import { discardTrash } from '../features/storage/trash.ts'
 import { expireUploads } from '../features/uploads/uploads.ts'
 import { collectGarbage } from '../features/storage/maintenance/collect-garbage.ts'
 import { mergeBlobs } from '../features/storage/maintenance/merge-blobs.ts'
@@ -37,10 +40,21 @@ import { mergeBlobs } from '../features/storage/maintenance/merge-blobs.ts'
 /** Time between two sweeps: the longest that a deployment waits after its lease has lapsed. */
 const SWEEP_MS = 5_000
 
+/** Time between two sums of what organizations store: the longest that a quota of bytes is passed unseen. */
+const SUM_MS = 30_000
+
+/** For how many days the worker keeps what nobody needs; 0: for ever. */
+interface Retention {
+  trashDays: number
+  auditDays: number
+}
+
 /** The jobs of the worker, in the order they run in. */
-const openJobs = (): Jobs<Deps> => ({
+const openJobs = ({ trashDays, auditDays }: Retention): Jobs<Deps> => ({
   'discard idempotent requests': discardIdempotentRequests,
   'discard activities': discardActivities,
+  'discard audit events': (deps) => discardAuditEvents(deps, auditDays),
+  'discard old trash': (deps) => discardTrash(deps, trashDays),
   'discard the streams of killed processes': discardLostStreams,
   'keep the days of request logs': keepDays,
   'keep the days of runtime logs': keepRuntimeLogDays,
@@ -74,8 +88,8 @@ const openJobs = (): Jobs<Deps> => ({
  * Works on deployments as they come, and runs the jobs at the start and every `everyMs` from then on. It is unhealthy once a job has
  * failed three times in a row. Signing keys are not among them: the key set makes them by a timer of its own, in every role.
  */
-export function startWorker(deps: Deps, everyMs: number): Part {
-  const jobs = startPeriodicJobs(deps, openJobs(), { everyMs, isFirstAtOnce: true })
+export function startWorker(deps: Deps, everyMs: number, retention: Retention): Part {
+  const jobs = startPeriodicJobs(deps, openJobs(retention), { everyMs, isFirstAtOnce: true })
   const sweep = startPeriodicJobs(
     deps,
     { 'look after deployments': sweepDeployments, 'end the cron runs of killed edges': sweepCronRuns },
@@ -86,12 +100,17 @@ export function startWorker(deps: Deps, everyMs: number): Part {
     { 'look at AI videos': pollVideos, 'settle the AI calls of killed processes': sweepHolds },
     { everyMs: SWEEP_MS, isFirstAtOnce: true },
   )
+  const sums = startPeriodicJobs(
+    deps,
+    { 'sum the bytes of organizations': sumStoredBytes },
+    { everyMs: SUM_MS, isFirstAtOnce: true },
+  )
   const builds = startBuildWorker(deps)
   const crons = startCronWorker(deps)
   return {
-    isHealthy: () => jobs.isHealthy() && sweep.isHealthy() && videos.isHealthy(),
+    isHealthy: () => [jobs, sweep, videos, sums].every((group) => group.isHealthy()),
     async stop() {
-      await Promise.all([builds.stop(), crons.stop(), sweep.stop(), videos.stop(), jobs.stop()])
+      await Promise.all([builds, crons, sweep, videos, sums, jobs].map((part) => part.stop()))
     },
   }
 }

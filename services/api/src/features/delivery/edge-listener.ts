@@ -8,7 +8,6 @@ import { readBody } from '@platform/service/read-body'
 import type { z } from 'zod'
 import type { Deps } from '../../deps.ts'
 import { header } from '../../http/exchange.ts'
-import { limitBody } from '../../http/limit-body.ts'
 import { sendChunk } from '../../http/send-content.ts'
 import { functionIdOf } from '../functions/functions.ts'
 import { pairsOf } from './answer-headers.ts'
@@ -98,7 +97,6 @@ export async function startEdgeListener(
     incoming: IncomingMessage,
     outgoing: ServerResponse,
   ): Promise<{ text: string; message: z.output<S> } | undefined> {
-    limitBody(incoming)
     const text = (await readBody(incoming, MESSAGE_BYTES_MAX)).toString()
     const signature = header(incoming, SIGNATURE_HEADER)
     if (signature !== undefined && edgeSigner.verify(text, signature)) {

@@ -3,13 +3,13 @@ import type { Socket } from 'node:net'
 import type { HeaderPairs } from '@platform/build-output/router'
 import { newIdAt } from '@platform/runtime/new-id'
 import type { Deps } from '../../deps.ts'
-import { limitBody } from '../../http/limit-body.ts'
 import { sendChunk } from '../../http/send-content.ts'
 import type { CacheStatus, ServedBy } from '../request-logs/table.ts'
 import { STICKY_PARAMETER } from '../sticky-sessions/sticky-endpoint.ts'
 import type { StickyPin } from '../sticky-sessions/sticky-token.ts'
 import type { FlatHeaders } from './deployed-file.ts'
 import { cleanRequestHeaders } from './headers.ts'
+import { limitBody } from './limit-body.ts'
 import { requestBody } from './request-body.ts'
 import { sendPage, type SitePage } from './site-page.ts'
 
@@ -110,7 +110,7 @@ export class Visit {
     this.stickyToken = sticky?.token
     this.socket = incoming.socket
     this.#sentBefore = this.socket.bytesWritten
-    this.#stopBodyLimit = limitBody(incoming)
+    this.#stopBodyLimit = limitBody(incoming, outgoing)
     outgoing.on('close', () => this.#log())
   }
 
@@ -138,7 +138,7 @@ export class Visit {
   /** Gives the body 30 s again, after it had to wait for somebody. */
   limitBody(): void {
     this.#stopBodyLimit()
-    this.#stopBodyLimit = limitBody(this.incoming)
+    this.#stopBodyLimit = limitBody(this.incoming, this.outgoing)
   }
 
   get method(): string {

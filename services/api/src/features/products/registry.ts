@@ -51,6 +51,7 @@ export const quotas = {
     function_hours_per_month: 100,
     image_cache_bytes: 256 * MIB,
     log_retention_days: 3,
+    stored_bytes: 5 * GIB,
   },
   pro: {
     applications: 250,
@@ -67,6 +68,7 @@ export const quotas = {
     function_hours_per_month: 2_000,
     image_cache_bytes: 5 * GIB,
     log_retention_days: 14,
+    stored_bytes: 1_024 * GIB,
   },
 } satisfies Record<PlanSlug, Record<string, number>>
 

@@ -9,6 +9,7 @@ import { imageTotals } from '../images/table.ts'
 import type { Organization } from '../organizations/reach.ts'
 import { quotasOf } from '../products/quotas.ts'
 import { type Quota, quotaNames } from '../products/registry.ts'
+import { storedBytesOf } from '../storage/stored-bytes.ts'
 
 interface ShownQuota {
   name: Quota
@@ -46,12 +47,13 @@ export async function listQuotas(
   deps: Pick<Deps, 'db' | 'now'>,
   { id, applicationCount }: Organization,
 ): Promise<OrganizationQuotas> {
-  const [limits, spending, today, builds, images] = await Promise.all([
+  const [limits, spending, today, builds, images, stored] = await Promise.all([
     quotasOf(deps, id),
     spendingOf(deps, id),
     deploymentsToday(deps, id),
     buildsUnderWay(deps, id),
     imageBytes(deps, id),
+    storedBytesOf(deps, id),
   ])
   const at = deps.now()
   const month = monthOf(at)
@@ -61,6 +63,7 @@ export async function listQuotas(
     deployments_per_day: { used: today, windowEnd: dayAfter(at) },
     concurrent_builds: { used: builds, windowEnd: null },
     image_cache_bytes: { used: images, windowEnd: null },
+    stored_bytes: { used: stored, windowEnd: null },
     function_hours_per_month: { used: Math.floor(spending.functionHours), windowEnd: nextMonth },
     build_minutes_per_month: { used: Math.floor(spending.buildMinutes), windowEnd: nextMonth },
   }

@@ -130,7 +130,9 @@ export const requestLogEndpoints = [
       deploymentAssetId: id.optional().openapi({ description: 'Requests for this file of a deployment.' }),
       storageBucketId: id.optional().openapi({ description: 'Requests for objects of this bucket.' }),
       storageObjectId: id.optional().openapi({ description: 'Requests for this object.' }),
-      region: text(64).optional().openapi({ description: 'Requests that were answered in this region.', example: 'local' }),
+      region: text(64)
+        .optional()
+        .openapi({ description: 'Requests that were answered in this region.', example: 'local' }),
       edgeLocation: text(64)
         .optional()
         .openapi({ description: 'Requests that arrived at this edge.', example: 'local' }),

@@ -19,6 +19,7 @@ import {
   varchar,
 } from 'drizzle-orm/pg-core'
 import { applications, environments } from '../applications/table.ts'
+import { organizations } from '../organizations/table.ts'
 
 /** Text in the order of its bytes, which is the order that S3 lists keys in. */
 const keyText = customType<{ data: string }>({ dataType: () => 'text collate "C"' })
@@ -266,3 +267,16 @@ export const bucketCounts = pgTable(
   },
   (t) => [primaryKey({ columns: [t.bucketId, t.shard] })],
 )
+
+/** What an organization stores, as the worker summed it last (stored-bytes.ts). */
+export const storedBytes = pgTable('stored_bytes', {
+  organizationId: uuid('organization_id')
+    .primaryKey()
+    .references(() => organizations.id, { onDelete: 'cascade' }),
+  /** Of live objects. */
+  bytes: bytes('bytes').notNull(),
+  trashedBytes: bytes('trashed_bytes').notNull(),
+  /** True where both are the quota of bytes or more. */
+  isFull: boolean('is_full').notNull(),
+  measuredAt: instant('measured_at').notNull(),
+})

@@ -1,16 +1,17 @@
 import { Conflict, NotFound } from '@platform/errors/api-error'
 import { type Db, isUniqueViolation } from '@platform/runtime/database'
-import { and, eq, getTableColumns, gt, isNotNull, isNull, type SQL, sql } from 'drizzle-orm'
+import { and, eq, getTableColumns, gt, isNotNull, isNull, lt, type SQL, sql, sum } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import type { StoredObject } from './commit-object.ts'
 import { addToCounts } from './counts.ts'
 import { withinPrefix } from './key-range.ts'
-import { buckets, objects } from './table.ts'
+import { bucketCounts, buckets, objects } from './table.ts'
 
 /** Few enough that a statement is over in a fraction of its 5 s. */
 const MOVED_AT_ONCE = 5_000
 /** As many ids take some megabytes. */
 const FOUND_AT_ONCE = 100_000
+const DAY_MS = 86_400_000
 
 type WriteDeps = Pick<Deps, 'db' | 'now'>
 const count = sql`count(*)`
@@ -197,10 +198,23 @@ export async function purgeObject({ db }: Pick<Deps, 'db'>, bucketId: string, id
   if (gone === 0) throw new NotFound('Object')
 }
 
-/** Removes everything in a bucket's trash, some thousands at a time. Answers how many (wire.md). */
-export function emptyTrash({ db }: Pick<Deps, 'db'>, bucketId: string): Promise<number> {
+/** Removes everything in a bucket's trash, or what was deleted before an instant, some thousands at a time. Answers how many (wire.md). */
+export function emptyTrash({ db }: Pick<Deps, 'db'>, bucketId: string, before?: Date): Promise<number> {
+  const isOver = before && lt(objects.deletedAt, before)
   return inSteps(() => {
-    const next = sql`select ${objects.id} from ${objects} where ${trashed(bucketId, undefined)} limit ${MOVED_AT_ONCE}`
+    const next = sql`select ${objects.id} from ${objects} where ${trashed(bucketId, isOver)} limit ${MOVED_AT_ONCE}`
     return changeMany(db, bucketId, purge(found(next, 'trashed')), outOfBucket)
   })
+}
+
+/** Removes for good what has been in the trash for `keptDays`; 0 keeps it. */
+export async function discardTrash({ db, now }: WriteDeps, keptDays: number): Promise<void> {
+  if (keptDays === 0) return
+  const before = new Date(now().getTime() - keptDays * DAY_MS)
+  const withTrash = db
+    .select({ id: bucketCounts.bucketId })
+    .from(bucketCounts)
+    .groupBy(bucketCounts.bucketId)
+    .having(gt(sum(bucketCounts.trashed), sql`0`))
+  for (const { id } of await withTrash) await emptyTrash({ db }, id, before)
 }

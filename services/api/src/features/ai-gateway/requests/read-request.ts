@@ -4,7 +4,6 @@ import { AiError } from '@platform/errors/ai-error'
 import { BadRequest, PayloadTooLarge, ValidationFailed } from '@platform/errors/api-error'
 import { inviteBody } from '@platform/service/http-server'
 import { mediaType } from '@platform/service/read-body'
-import { liftBodyLimit } from '../../../http/limit-body.ts'
 
 /** How long a body may be silent, and how long it may take altogether. */
 const SILENT_MS = 30_000
@@ -44,7 +43,6 @@ export async function receiveBody(
   // Who asks first, or has too much left, is refused at once.
   if (incoming.headers.expect !== undefined || announced > bytesMax + DISCARDED_BYTES_MAX)
     requireSize(incoming, bytesMax)
-  liftBodyLimit(incoming)
   inviteBody(incoming)
   if (incoming.complete && !incoming.readableFlowing) {
     // Most bodies came with their head. Nothing is left to wait for.

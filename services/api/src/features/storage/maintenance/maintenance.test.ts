@@ -7,17 +7,20 @@ import { CopyObjectCommand } from '@aws-sdk/client-s3'
 import { holding } from '@platform/testkit/holding'
 import { newObjectsUrl } from '@platform/testkit/objects'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
-import { eq, sql } from 'drizzle-orm'
+import { and, desc, eq, isNotNull, sql } from 'drizzle-orm'
+import { register } from 'prom-client'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newS3User, statusOf } from '../../../../test/s3.ts'
 import { newOwner, type Owner, storeObject, unique } from '../../../../test/scenario.ts'
+import { setQuota } from '../../products/quotas.ts'
 import { commitObject } from '../commit-object.ts'
 import { collectGarbage } from './collect-garbage.ts'
 import { mergeBlobs } from './merge-blobs.ts'
 import { findObjectWithContent, openObject } from '../read-object.ts'
 import { discardBlobs, type NewBlob, receiveBlobs } from '../receive-body.ts'
-import { blobs, bucketCounts, objectBlobs, objects } from '../table.ts'
-import { purgeObject, trashObject } from '../trash.ts'
+import { blobs, bucketCounts, objectBlobs, objects, storedBytes } from '../table.ts'
+import { sumStoredBytes } from '../stored-bytes.ts'
+import { discardTrash, purgeObject, trashObject } from '../trash.ts'
 import { verifyStorage } from './verify-storage.ts'
 
 let platform: TestPlatform
@@ -270,4 +273,63 @@ test('objects that are committed at once are counted, whatever becomes of the ot
   expect(await counts(two.id)).toEqual([{ objects: 40, trashed: 0 }])
   expect((await verifyStorage(platform.api)).miscounted).toEqual([])
   expect((await read(two.id, '\u{1f600}')).toString()).toBe('\u{1f600}')
+})
+
+test('what has been in the trash for the days that it is kept is gone for good, and nothing younger', async () => {
+  const { id } = await newBucket()
+  const trash = async () => {
+    const isTrashed = and(eq(objects.bucketId, id), isNotNull(objects.deletedAt))
+    const rows = await platform.api.db.select().from(objects).where(isTrashed).orderBy(desc(objects.deletedAt))
+    return rows.map(({ key }) => key)
+  }
+  await trashObject(platform.api, id, (await storeObject(platform, id, 'old', 'old')).id)
+  platform.clock.advance(86_400_000)
+  await trashObject(platform.api, id, (await storeObject(platform, id, 'young', 'young')).id)
+  await storeObject(platform, id, 'live', 'live')
+  platform.clock.advance(29 * 86_400_000 + 60_000)
+  await discardTrash(platform.api, 0)
+  expect(await trash()).toEqual(['young', 'old'])
+  await discardTrash(platform.api, 30)
+  expect(await trash()).toEqual(['young'])
+  expect((await read(id, 'live')).toString()).toBe('live')
+  expect((await verifyStorage(platform.api)).miscounted).not.toContain(id)
+  platform.clock.advance(-30 * 86_400_000 - 60_000)
+})
+
+test('bytes are summed by organization, live and in the trash, and compared with its quota', async () => {
+  const owner = await newOwner(platform)
+  const name = `b-${unique()}`
+  const buckets = `/applications/${owner.applicationId}/storage/buckets`
+  const bucketId = (await platform.call(owner.token, `POST ${buckets}`, { name })).body.id as string
+  await storeObject(platform, bucketId, 'live', 'x'.repeat(700))
+  await trashObject(platform.api, bucketId, (await storeObject(platform, bucketId, 'trash', 'x'.repeat(300))).id)
+
+  const stored = async () => {
+    await sumStoredBytes(platform.api)
+    const [row] = await platform.api.db
+      .select()
+      .from(storedBytes)
+      .where(eq(storedBytes.organizationId, owner.organizationId))
+    return row
+  }
+  expect(await stored()).toMatchObject({ bytes: 700, trashedBytes: 300, isFull: false })
+  const shown = (await register.metrics())
+    .split('\n')
+    .filter((line) => line.startsWith('organization_stored_bytes') && line.includes(owner.organizationId))
+    .map((line) => line.replace(owner.organizationId, 'id'))
+  expect(shown).toEqual([
+    'organization_stored_bytes{organization="id",state="live"} 700',
+    'organization_stored_bytes{organization="id",state="trash"} 300',
+  ])
+  const { body } = await platform.call(owner.token, `GET /organizations/${owner.organizationId}/quotas`)
+  const quota = (body.items as { name: string }[]).find((each) => each.name === 'stored_bytes')
+  expect(quota).toEqual({ name: 'stored_bytes', limit: 5 * 2 ** 30, used: 1_000, windowEnd: null })
+
+  await setQuota(platform.api, owner.organizationId, 'stored_bytes', 1_000)
+  expect(await stored()).toMatchObject({ isFull: true })
+  await setQuota(platform.api, owner.organizationId, 'stored_bytes', 1_001)
+  expect(await stored()).toMatchObject({ isFull: false })
+  await platform.call(owner.token, `DELETE ${buckets}/${name}?force=true`)
+  await collectGarbage(platform.api)
+  expect(await stored()).toMatchObject({ bytes: 0, trashedBytes: 0 })
 })

@@ -1,0 +1,28 @@
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
+
+const BODY_MS = 30_000
+/** Time to read the answer before the connection is closed. */
+const LINGER_MS = 2_000
+const nothing = (): void => {}
+
+/**
+ * Gives a body 30 s to arrive; then the client is answered 408, unless an answer has begun, and the request is destroyed, so that whoever
+ * waits for the body learns of it. Returns a function that lifts the limit, for a caller that times the body itself.
+ */
+export function limitBody(incoming: IncomingMessage, outgoing: ServerResponse, bodyMs = BODY_MS): () => void {
+  const { 'content-length': length, 'transfer-encoding': encoding } = incoming.headers
+  if (encoding === undefined && (length === undefined || length === '0')) return nothing
+  const { socket } = incoming
+  const late = setTimeout(() => {
+    if (outgoing.headersSent || !socket.writable) {
+      socket.destroy()
+      return
+    }
+    socket.end(`HTTP/1.1 408 ${STATUS_CODES[408]}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`)
+    const cut = setTimeout(() => socket.destroy(), LINGER_MS).unref()
+    socket.once('close', () => clearTimeout(cut))
+  }, bodyMs).unref()
+  const lift = () => clearTimeout(late)
+  incoming.once('close', lift)
+  return lift
+}
