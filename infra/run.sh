@@ -33,7 +33,7 @@ install() {
   unset npm_config_loglevel
   npx --yes "$pnpm" install --frozen-lockfile --prefer-offline --pm-on-fail=ignore --config.confirmModulesPurge=false \
     </dev/null >&2 ||
-    fail "The dependencies could not be installed (the reason is above): check the network and the npm registry settings, then start again."
+    fail "The dependencies could not be installed (the reason is above): check the network, the npm registry settings and, for an error of its cache, npm_config_cache, then start again."
   node_modules/.bin/node --version >/dev/null ||
     fail "The pinned Node does not run on this machine: it needs Linux (glibc) or macOS, on x64 or arm64."
   fill_compile_cache

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { resolve } from 'node:path'
 import { createInterface } from 'node:readline'
+import { readAddresses } from '../launcher/addresses.ts'
 import { clients, demoEmail } from '../launcher/clients.ts'
 import { readLauncherConfig } from '../launcher/config.ts'
 import { readSecrets } from '../launcher/secrets.ts'
@@ -16,12 +17,13 @@ interface Running {
   stop: () => Promise<void>
 }
 
-/** The platform of this data folder, if it answers where the environment says that it would. */
+/** The platform of this data folder, if it answers where it said that it does. */
 async function findRunning(): Promise<Running | undefined> {
   // oxlint-disable-next-line node/no-process-env -- the demo's one read of its environment
-  const { ports, dataFolder } = readLauncherConfig(process.env, repository)
-  const baseUrl = `http://localhost:${ports.api}`
-  const idpUrl = `http://localhost:${ports.idp}`
+  const { dataFolder } = readLauncherConfig(process.env, repository)
+  const addresses = await readAddresses(dataFolder)
+  if (!addresses) return undefined
+  const { baseUrl, idpUrl } = addresses
   const answers = await Promise.all(
     [`${baseUrl}/.well-known/jwks.json`, `${idpUrl}/.well-known/openid-configuration`].map((url) =>
       fetch(url).then(
@@ -43,7 +45,10 @@ async function startOne(): Promise<Running> {
   })
   const ended = once(launcher, 'exit')
   const line = await Promise.race([once(createInterface(launcher.stdout), 'line'), ended.then(() => undefined)])
-  if (!line) throw new Error('The platform did not start; the reason is above.')
+  if (!line) {
+    process.stderr.write('The demo needs the platform, which did not start: the reason is above.\n')
+    process.exit(1)
+  }
   const started = JSON.parse(String(line[0])) as Omit<Running, 'stop'>
   const stop = async () => {
     launcher.kill('SIGTERM')

@@ -13,3 +13,16 @@ test('the image installs from the manifest of every package that a service may i
   )
   expect(copied.map(([, folder = '']) => folder).toSorted()).toEqual(packages.toSorted())
 })
+
+test('the image compiles the programs that it starts, for the users that they run as, and reaps their children', () => {
+  const dockerfile = readFileSync(resolve(repository, 'infra/Dockerfile'), 'utf8')
+  const [asRoot = '', asNode = ''] = dockerfile.split('\nUSER node\n')
+  expect(asRoot).toContain('NODE_COMPILE_CACHE=')
+  expect(asRoot).toMatch(/^ && \(node services\/api\/src\/main\.ts worker /m)
+  expect(asNode).toMatch(/node services\/api\/src\/main\.ts api /)
+  expect(asNode).toMatch(/node services\/idp\/src\/main\.ts /)
+  expect(asNode).toContain('ENTRYPOINT ["tini", "--"]')
+  // What the launcher gives the services that it starts.
+  expect(asRoot).toContain('NODE_OPTIONS=--max-semi-space-size=2')
+  expect(asRoot).toContain('MALLOC_ARENA_MAX=2')
+})

@@ -21,6 +21,7 @@ const packages = {
   iproute2: ['ip'],
   nftables: ['nft'],
   passt: ['pasta'],
+  tini: [],
   'util-linux': ['nsenter', 'prlimit', 'setpriv', 'unshare'],
 }
 

@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { StartProblem } from './start-problem.ts'
@@ -17,9 +17,12 @@ export function holdDataFolder(folder: string): void {
     for (const name of ['logs', 'mail', 'objects']) makeFolder(join(folder, name))
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
+    const why = isFile(folder) ? 'is a file' : `cannot be written (${code})`
     throw new StartProblem(
-      `DATA_DIR ${folder} cannot be written (${code}): name a folder that belongs to you, such as DATA_DIR=$HOME/platform.`,
-      { cause: error },
+      `DATA_DIR ${folder} ${why}: name a folder that belongs to you, such as DATA_DIR=$HOME/platform.`,
+      {
+        cause: error,
+      },
     )
   }
   try {
@@ -37,6 +40,8 @@ export function holdDataFolder(folder: string): void {
   }
   writeFileSync(pidFile, `${process.pid}\n`, { mode: 0o600 })
 }
+
+const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() ?? false
 
 /** mkdirSync's own `recursive` never returns where a file system makes no folders and says ENOENT, as /proc does. */
 function makeFolder(folder: string): void {

@@ -1,4 +1,3 @@
-import { PostgresRefused } from '@platform/embedded-postgres/postgres-refused'
 import { startPostgres } from '@platform/embedded-postgres/start-postgres'
 import type { Postgres } from '@platform/embedded-postgres/start-postgres'
 import { createWriteStream } from 'node:fs'
@@ -6,11 +5,13 @@ import { flushCompileCache } from 'node:module'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
+import { tellAddresses } from './addresses.ts'
 import { readAiVariables } from './ai-variables.ts'
 import { clients } from './clients.ts'
 import { readLauncherConfig } from './config.ts'
 import { holdDataFolder } from './data-folder.ts'
 import { createDatabases } from './databases.ts'
+import { explainFailure } from './explain-failure.ts'
 import { findWalls, type FunctionWalls } from './walls.ts'
 import { makeFunctionsFolder } from './functions-folder.ts'
 import { endLeftoverServices, rememberServices } from './leftover-services.ts'
@@ -129,6 +130,7 @@ async function start(): Promise<void> {
   const missing = await deployHelloSite(dataFolder, urls, secrets.demoPassword, () => stopRequestedAt !== undefined)
   if (stopRequestedAt !== undefined) return
   if (missing !== undefined) report(missing)
+  tellAddresses(dataFolder, urls)
   flushCompileCache() // otherwise written at our end, which may be a kill
   process.stdout.write(
     isForPrograms
@@ -246,8 +248,7 @@ async function stopOnRequest(): Promise<void> {
 
 async function fail(error: unknown): Promise<void> {
   stopRequestedAt = Date.now()
-  const isForPeople = error instanceof StartProblem || error instanceof PostgresRefused
-  report(isForPeople ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error))
+  report(explainFailure(error, running.dataFolder))
   await stopAll()
   process.exit(1)
 }
@@ -255,7 +256,10 @@ async function fail(error: unknown): Promise<void> {
 /** The services first: they still write to Postgres while they finish. */
 async function stopAll(): Promise<void> {
   await Promise.all(running.services.map((service) => service.stop()))
-  if (running.dataFolder) rememberServices(running.dataFolder, [])
+  if (running.dataFolder) {
+    rememberServices(running.dataFolder, [])
+    tellAddresses(running.dataFolder, undefined)
+  }
   const postgres = await running.postgres?.catch(() => undefined)
   await postgres?.stop()
 }

@@ -58,7 +58,9 @@ export function startService({ name, script, cwd, env, logFile, ...options }: Se
   const ended = (async () => {
     const how = await waitForEnd(child)
     killGroup(child)
-    return `The ${name} ended (${how}): ${essence(readTail(logFile, log.offset))} Its log is ${logFile}.`
+    // Nobody but the system's memory killer ends a process so without a word.
+    const hint = how === 'SIGKILL' ? ' Perhaps the machine ran out of memory.' : ''
+    return `The ${name} ended (${how}): ${essence(readTail(logFile, log.offset))}${hint} Its log is ${logFile}.`
   })()
   let isStopping = false
 

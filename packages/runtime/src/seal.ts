@@ -28,7 +28,7 @@ export const masterKeys = z
         return { id, key: Buffer.from(key, 'base64') }
       }) as unknown as MasterKeys,
   )
-  // What the first of two seals, the second would be asked to open.
+  // With duplicate ids, values sealed with one key would be opened with the other.
   .refine((keys) => new Set(keys.map(({ id }) => id)).size === keys.length, 'two keys have the same id')
 
 /** A sealed value: which master key, and nonce (12 bytes) + tag (16 bytes) + ciphertext. */
@@ -67,7 +67,14 @@ export function createSealer(keys: MasterKeys): Sealer {
       if (!key) throw new Error(`A value is sealed under master key ${kekId}, which MASTER_KEYS does not hold`)
       const decipher = createDecipheriv('aes-256-gcm', key, ciphertext.subarray(0, 12), { authTagLength: 16 })
       decipher.setAAD(Buffer.from(context)).setAuthTag(ciphertext.subarray(12, 28))
-      return Buffer.concat([decipher.update(ciphertext.subarray(28)), decipher.final()])
+      try {
+        return Buffer.concat([decipher.update(ciphertext.subarray(28)), decipher.final()])
+      } catch {
+        // OpenSSL only says that it could not authenticate data.
+        throw new Error(
+          `A value that was sealed under master key ${kekId} does not open: MASTER_KEYS holds another key under this id, or the value was changed`,
+        )
+      }
     },
   }
 }

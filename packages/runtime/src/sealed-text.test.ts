@@ -8,7 +8,7 @@ test.each(['plain', 'base64url'] as const)('a token opens with its context only 
   const token = sealText(sealer, 'é 1', 'list', spelling)
   expect(token).toMatch(/^[\w.-]+\.[\w-]+$/)
   expect(openText(sealer, token, 'list', spelling)).toBe('é 1')
-  expect(() => openText(sealer, token, 'another list', spelling)).toThrow('authenticate')
+  expect(() => openText(sealer, token, 'another list', spelling)).toThrow('does not open')
   for (const made of ['', '.', 'x', 'x.y', `A${token}`, `${token}.`, token.slice(0, -8)])
     expect(() => openText(sealer, made, 'list', spelling), made).toThrow(/authenticat|master key/)
 })

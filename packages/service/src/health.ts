@@ -1,3 +1,4 @@
+import type { BuildInfo } from './build-info.ts'
 import { listen } from './http-server.ts'
 import { collectDefaultMetrics, register } from 'prom-client'
 
@@ -9,10 +10,15 @@ interface Health {
 }
 
 /**
- * The internal listener: `/live` (touches nothing), `/ready` (503 while draining or while `isReady` says no; it takes as long
+ * The internal listener: `/live` (touches nothing, and says what runs), `/ready` (503 while draining or while `isReady` says no; it takes as long
  * as `isReady` does) and `/metrics` (Prometheus). It is never the public port (D12).
  */
-export async function startHealth(host: string, port: number, isReady: () => Promise<boolean>): Promise<Health> {
+export async function startHealth(
+  host: string,
+  port: number,
+  isReady: () => Promise<boolean>,
+  build: BuildInfo,
+): Promise<Health> {
   // Of the process: CPU, memory, event-loop lag, garbage collection. Once, however often a test listens.
   if (!register.getSingleMetric('process_cpu_seconds_total')) collectDefaultMetrics()
   let isDraining = false
@@ -20,7 +26,7 @@ export async function startHealth(host: string, port: number, isReady: () => Pro
     (req, res) => {
       const answer = (status: number, body: string, type = 'text/plain') =>
         void res.writeHead(status, { 'content-type': type }).end(body)
-      if (req.url === '/live') answer(200, 'ok')
+      if (req.url === '/live') answer(200, JSON.stringify({ status: 'ok', ...build }), 'application/json')
       else if (req.url === '/ready') {
         isReady().then(
           (ready) => answer(ready && !isDraining ? 200 : 503, ready && !isDraining ? 'ready' : 'not ready'),

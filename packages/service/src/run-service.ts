@@ -2,6 +2,7 @@ import { argv, env, exit, stderr } from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ConfigError } from '@platform/runtime/config'
 import type { Logger } from '@platform/runtime/logger'
+import { type BuildInfo, readBuildInfo } from './build-info.ts'
 import { startHealth } from './health.ts'
 import type { ServiceConfig } from './service-config.ts'
 import { onShutdown } from './shutdown.ts'
@@ -21,6 +22,8 @@ export interface Part {
 
 /** What a process needs to know to serve: parts by role. `Deps` is what compose() builds for them. */
 interface Service<Config, Deps> {
+  /** As its log lines name it, such as `api`. */
+  name: string
   /** Reads the environment. Throws ConfigError. */
   loadConfig(env: Record<string, string | undefined>): Config
   /** Brings the database to the schema of this release. */
@@ -41,11 +44,12 @@ type StartRole<Config, Deps> = (deps: Deps, config: Config) => Promise<Part[]>
  */
 export async function superviseParts(
   parts: readonly Part[],
-  health: { host: string; port: number; isReady: () => Promise<boolean> },
+  health: { host: string; port: number; isReady: () => Promise<boolean>; build: BuildInfo },
 ): Promise<{ healthPort: number; stop(noticeMs: number): Promise<void> }> {
   const isServing = parts.some(({ ports = [] }) => ports.length > 0)
   const areHealthy = () => isServing || parts.every(({ isHealthy }) => isHealthy?.() ?? true)
-  const listener = await startHealth(health.host, health.port, async () => areHealthy() && (await health.isReady()))
+  const isReady = async () => areHealthy() && (await health.isReady())
+  const listener = await startHealth(health.host, health.port, isReady, health.build)
   return {
     healthPort: listener.port,
     async stop(noticeMs) {
@@ -61,7 +65,7 @@ export async function superviseParts(
 }
 
 async function start<Config extends ServiceConfig, Deps extends { logger: Logger }>(
-  { loadConfig, migrate, compose, roles }: Service<Config, Deps>,
+  { name, loadConfig, migrate, compose, roles }: Service<Config, Deps>,
   role: string,
 ): Promise<void> {
   const startRole = Object.hasOwn(roles, role) ? roles[role] : undefined
@@ -70,12 +74,15 @@ async function start<Config extends ServiceConfig, Deps extends { logger: Logger
   if (config.MIGRATE_ON_START) await migrate(config)
   const { deps, isReady, close } = await compose(config)
   const parts = await startRole(deps, config)
+  const build = readBuildInfo(name, config.BUILD_COMMIT)
   const { healthPort, stop } = await superviseParts(parts, {
     host: config.HEALTH_HOST,
     port: config.HEALTH_PORT,
     isReady,
+    build,
   })
-  deps.logger.info({ role, ports: parts.flatMap(({ ports = [] }) => ports), healthPort }, 'started')
+  const { commit } = build
+  deps.logger.info({ role, commit, ports: parts.flatMap(({ ports = [] }) => ports), healthPort }, 'started')
   const hasLauncher = config.PLATFORM_PARENT_PIPE === '1'
   const end = async () => {
     await stop(hasLauncher ? 0 : config.STOP_NOTICE_MS)

@@ -32,6 +32,11 @@ export const serviceVariables = (service: { name: string; port: number; healthPo
     .default(5_000)
     .describe('for how many milliseconds a process that stops says so before it accepts no more, such as 5000'),
   AUDIT_RETENTION_DAYS: days.default(365).describe('for how many days audit events are kept, such as 365; 0 for ever'),
+  BUILD_COMMIT: z
+    .string()
+    .regex(/^[\w.-]{1,64}$/)
+    .optional()
+    .describe('the commit that the process was built from; without it that of the checkout is told'),
   LOG_LEVEL: z
     .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'])
     .default('info')

@@ -35,7 +35,13 @@ import type { StreamSlots } from './features/streams/stream-slots.ts'
 import type { UploadLeases } from './features/uploads/leases.ts'
 
 /** A person, through a token of the identity provider. */
-export interface UserActor {
+/** What every actor has. */
+interface Reached {
+  /** The organization that the request reached something of, once it has; for the log. */
+  organizationId?: string
+}
+
+export interface UserActor extends Reached {
   kind: 'user'
   userId: string
   /** The OAuth client that the token was issued to. */
@@ -48,7 +54,7 @@ export interface UserActor {
 }
 
 /** An application, through a token that one of its API keys was exchanged for (A §2 API key). */
-interface KeyActor {
+interface KeyActor extends Reached {
   kind: 'key'
   keyId: string
   applicationId: string
@@ -58,7 +64,7 @@ interface KeyActor {
 }
 
 /** The Functions of a deployment, through a token of the credential that the platform gave it (D9). */
-export interface FunctionActor {
+export interface FunctionActor extends Reached {
   kind: 'function'
   /** The credential's client id. */
   keyId: string

@@ -42,6 +42,7 @@ const withFunctions =
   }
 
 await runService({
+  name: 'api',
   loadConfig,
   migrate,
   async compose(config) {

@@ -1,5 +1,5 @@
 import { connect } from 'node:net'
-import { createHmac, createPublicKey, randomBytes } from 'node:crypto'
+import { createHmac, createPublicKey, randomBytes, randomUUID } from 'node:crypto'
 import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq } from 'drizzle-orm'
 import { profiles } from '../src/features/profiles/table.ts'
@@ -402,6 +402,30 @@ test('no log line holds a secret: tokens, key secrets, values', async () => {
   const text = api.join('\n')
   for (const secret of [key.token, key.secret, 'plain-value', 'svc_secret_', ana.token])
     expect(text.includes(secret)).toBe(false)
+})
+
+test('a log line says who asked for what, from where and whose it was', async () => {
+  const key = await newKey(platform, ana, ['network:env_vars:read'])
+  const from = address(nextAddress++)
+  const uploadToken = randomBytes(32).toString('base64url')
+  const variables = `/applications/${ana.applicationId}/env-vars`
+  const uploadId = randomUUID()
+  const { api } = await loggedBy(async () => {
+    await platform.call(ana.token, `GET ${variables}?limit=1`, undefined, from)
+    await platform.call(key.token, `GET ${variables}`, undefined, from)
+    await platform.call(null, 'GET /organizations', undefined, from)
+    await platform.call(null, `GET /files/${uploadId}${uploadToken}`, undefined, from)
+  })
+  const lines = api.map((line) => JSON.parse(line) as object)
+  const common = { path: variables, address: from['x-forwarded-for'], organizationId: ana.organizationId }
+  expect(lines).toMatchObject([
+    { ...common, status: 200, actor: expect.any(String) as string },
+    { ...common, status: 200, actor: key.id, applicationId: ana.applicationId },
+    { path: '/organizations', address: from['x-forwarded-for'], status: 401 },
+    { path: `/files/${uploadId}`, address: from['x-forwarded-for'] },
+  ])
+  expect(lines[2]).not.toHaveProperty('organizationId')
+  expect(api.join()).not.toContain(uploadToken)
 })
 
 test('JSON of 20,000 levels is a 422, a body of 10 MB a 413, broken UTF-8 a 400, and the service goes on', async () => {

@@ -5,6 +5,7 @@ import { startHousekeeping } from './roles/housekeeping.ts'
 import { startIdp } from './roles/idp.ts'
 
 await runService({
+  name: 'idp',
   loadConfig,
   migrate,
   compose,

@@ -7,7 +7,7 @@ let metricsUrl = ''
 beforeAll(async () => {
   const [HEALTH_PORT, closed] = [String(await freePort()), await freePort()]
   metricsUrl = `http://127.0.0.1:${HEALTH_PORT}/metrics`
-  idp = await startTestIdp({ HEALTH_PORT, REDIS_URL: `redis://127.0.0.1:${closed}` })
+  idp = await startTestIdp({ HEALTH_PORT, BUILD_COMMIT: 'abc1234', REDIS_URL: `redis://127.0.0.1:${closed}` })
 })
 afterAll(() => idp.close())
 
@@ -78,4 +78,11 @@ test('passwords that are hashed and that wait for it, and queries of the pool', 
   expect(await queries()).toBe(0)
   const after = await scrape()
   expect(after.get('work_under_way{kind="password_hash",state="waiting"}')).toBe(0)
+})
+
+test('what runs is told by /live and by a metric', async () => {
+  const live = await fetch(metricsUrl.replace('/metrics', '/live'))
+  const node = process.versions.node
+  expect([live.status, await live.json()]).toEqual([200, { status: 'ok', service: 'idp', commit: 'abc1234', node }])
+  expect((await scrape()).get(`build_info{service="idp",commit="abc1234",node="${node}"}`)).toBe(1)
 })

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { createLogger } from '@platform/runtime/logger'
+import { readBuildInfo } from '@platform/service/build-info'
 import { superviseParts } from '@platform/service/run-service'
 import { createServiceDatabase } from '@platform/testing/service-databases'
 import { Browser, type Visit } from '@platform/testkit/browser'
@@ -104,7 +105,8 @@ export async function startTestIdp(
     logger: createLogger('idp', logTo ? 'info' : 'silent', logTo),
   })
   const server = await startIdp(deps, { host: config.HOST, port })
-  const health = { host: config.HEALTH_HOST, port: config.HEALTH_PORT, isReady }
+  const build = readBuildInfo('idp', config.BUILD_COMMIT)
+  const health = { host: config.HEALTH_HOST, port: config.HEALTH_PORT, isReady, build }
   const running = await superviseParts([server, startHousekeeping(deps)], health)
 
   const send: TestIdp['send'] = async (on, body, headers = {}) => {

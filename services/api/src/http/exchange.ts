@@ -210,9 +210,24 @@ export async function preflight(
 
 const tooLate = () => new Unavailable('The request took too long; try again later')
 
+/** The longest path that is logged. */
+const LOGGED_PATH_LENGTH_MAX = 512
+
+/** A path for the log. The last segment of an upload's URL is its id and, behind that, all the authority over it. */
+const loggedPath = (path: string): string =>
+  path.replace(/^\/files\/(?!deployments\/)(.{0,36}).*$/s, '/files/$1').slice(0, LOGGED_PATH_LENGTH_MAX)
+
+/** Who called, for the log. */
+const loggedActor = (actor: Actor | undefined) =>
+  actor && {
+    actor: actor.kind === 'user' ? actor.userId : actor.keyId,
+    ...(actor.kind !== 'user' && { applicationId: actor.applicationId }),
+    organizationId: actor.organizationId,
+  }
+
 /** Counts and logs a request that was answered. */
 export function record(
-  { deps, actor, requestId, trace, incoming }: Arrival,
+  { deps, actor, requestId, trace, incoming, path }: Arrival,
   operation: string,
   status: number,
   startedAt: number,
@@ -226,7 +241,11 @@ export function record(
     status,
     startedAt,
     failure,
-    details: { actor: actor && (actor.kind === 'user' ? actor.userId : actor.keyId) },
+    details: {
+      path: loggedPath(path),
+      address: deps.clientAddress.exact(incoming.socket.remoteAddress, header(incoming, 'x-forwarded-for')),
+      ...loggedActor(actor),
+    },
   })
 }
 

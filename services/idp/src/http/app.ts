@@ -105,7 +105,11 @@ export function createApp(deps: Deps, endpoints: readonly Endpoint[]): Hono<Env>
         status: response.status,
         startedAt,
         failure,
-        details: { clientId: c.get('clientId'), path: c.req.path },
+        details: {
+          clientId: c.get('clientId'),
+          path: c.req.path,
+          address: deps.addressOf.exact(c.env.incoming.socket.remoteAddress, c.req.header('x-forwarded-for')),
+        },
       })
       return response
     }

@@ -152,6 +152,7 @@ export async function placeCall(
     if (applicationId !== null && row.applicationOrganizationId !== row.organizationId)
       throw new NotFound('Application')
   }
+  actor.organizationId = row.organizationId
   if (row.isWithheld) throw new AiError(403, 'permission_error', 'product_required', noAccess('ai-gateway'))
   const { isEntitled, hasKeys, hasPolicies, limits } = row
   return {

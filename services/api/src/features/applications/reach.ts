@@ -47,8 +47,9 @@ export async function reachApplication(
   if (!row) throw new NotFound('Application')
   if (actor.kind === 'user') {
     if (!row.role) throw new NotFound('Application')
+    actor.organizationId = row.organizationId
     demandRole(row.role, need)
-  }
+  } else actor.organizationId = row.organizationId
   return row
 }
 

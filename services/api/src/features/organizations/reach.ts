@@ -59,6 +59,7 @@ export async function reachMembership(
   if (!row) throw new NotFound('Organization')
   if (actor.kind !== 'user') throw new Forbidden()
   if (!row.role) throw new NotFound('Organization')
+  actor.organizationId = row.id
   demandRole(row.role, need)
   return { organization: row, role: row.role }
 }
