@@ -13,6 +13,26 @@ const OUTPUT = '.vercel/output'
 /** A `(req, res)` handler around a body. */
 export const handler = (body: string): string => `export default async function (req, res) {\n${body}\n}\n`
 
+/** A server that sends back what comes by WebSocket, in small frames. onRequest: the body of its `(req, res)` handler. */
+export const webSocketEcho = (onRequest = "res.end('plain')"): string => `
+  import { createHash } from 'node:crypto'
+  import { createServer } from 'node:http'
+  const server = createServer(async (req, res) => {
+    ${onRequest}
+  })
+  server.on('upgrade', (req, socket) => {
+    const accept = createHash('sha1').update(req.headers['sec-websocket-key'] + '258EAFA5-E914-47DA-95CA-C5AB0DC85B11').digest('base64')
+    socket.write('HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\nSec-WebSocket-Accept: ' + accept + '\\r\\n\\r\\n')
+    socket.on('data', (frame) => {
+      if ((frame[0] & 15) === 8) return socket.end(Buffer.from([0x88, 0]))
+      const length = frame[1] & 127
+      const text = Buffer.from(frame.subarray(6, 6 + length).map((byte, n) => byte ^ frame[2 + (n % 4)]))
+      socket.write(Buffer.concat([Buffer.from([0x81, length]), text]))
+    })
+    socket.on('error', () => {})
+  })
+  export default server`
+
 /** Build Output with Functions by path, static files by path, and routes. */
 export function buildOutput(
   functions: Record<string, string | FunctionSource>,

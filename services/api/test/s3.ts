@@ -7,7 +7,8 @@ import type { TestPlatform } from '@platform/testing/platform'
 import { createS3Listener } from '../src/features/s3/server.ts'
 import { type Key, newKey, newOwner, type Owner, unique } from './scenario.ts'
 
-const storageScopes = ['network:storage:read', 'network:storage:write', 'network:storage:delete']
+/** What a key may hold for objects. */
+export const storageScopes = ['network:storage:read', 'network:storage:write', 'network:storage:delete']
 
 /** The S3 API of a started platform. */
 export interface TestS3 {

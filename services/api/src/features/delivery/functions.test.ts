@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { WebSocket } from 'ws'
 import { visit } from '../../../test/deploy.ts'
 import { logOf, newDeployment, untilEnded } from '../../../test/deployments.ts'
-import { buildOutput, type FunctionSource, handler } from '../../../test/functions.ts'
+import { buildOutput, type FunctionSource, handler, webSocketEcho } from '../../../test/functions.ts'
 import { exchange, newOwner, type Owner } from '../../../test/scenario.ts'
 import type { ZipEntry } from '../../../test/zip.ts'
 import { environments } from '../applications/table.ts'
@@ -268,23 +268,7 @@ describe('a Function', () => {
   })
 
   test('speaks WebSocket, and the log has what went through it', async () => {
-    const upgrade = `
-      import { createHash } from 'node:crypto'
-      import { createServer } from 'node:http'
-      const server = createServer((req, res) => res.end('plain'))
-      server.on('upgrade', (req, socket) => {
-        const accept = createHash('sha1').update(req.headers['sec-websocket-key'] + '258EAFA5-E914-47DA-95CA-C5AB0DC85B11').digest('base64')
-        socket.write('HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\nSec-WebSocket-Accept: ' + accept + '\\r\\n\\r\\n')
-        socket.on('data', (frame) => {
-          if ((frame[0] & 15) === 8) return socket.end(Buffer.from([0x88, 0]))
-          const length = frame[1] & 127
-          const text = Buffer.from(frame.subarray(6, 6 + length).map((byte, n) => byte ^ frame[2 + (n % 4)]))
-          socket.write(Buffer.concat([Buffer.from([0x81, length]), text]))
-        })
-        socket.on('error', () => {})
-      })
-      export default server`
-    const { id, host } = await ofFunction(upgrade)
+    const { id, host } = await ofFunction(webSocketEcho())
     const { port } = new URL(platform.edgeUrl)
     const socket = new WebSocket(`ws://localhost:${port}/chat`, { headers: { host } })
     await once(socket, 'open')
