@@ -65,7 +65,6 @@ const rotation = (name: string, scopes: readonly string[], signatures: 1 | 2): S
         { ...theirs, path: '/token', aim: signatures === 2 ? { throughputRatioMin: 1.2 } : {} },
         {
           name: 'RSA limit',
-          aim: signatures === 1 ? { throughputRatioMin: 0.7 } : {},
           measure: async (seconds) => ({ perSecond: await measureRsaSignatures(seconds) }),
         },
       ],
