@@ -65,6 +65,7 @@ const rotation = (name: string, scopes: readonly string[], signatures: 1 | 2): S
         { ...theirs, path: '/token', aim: signatures === 2 ? { throughputRatioMin: 1.2 } : {} },
         {
           name: 'RSA limit',
+          aim: {},
           measure: async (seconds) => ({ perSecond: await measureRsaSignatures(seconds) }),
         },
       ],

@@ -53,6 +53,6 @@ export const passwordFlood: Suite = {
         return tokens
       },
     })
-    return { ours: trial('flooded', true), peers: [trial('quiet', false)] }
+    return { ours: trial('flooded', true), peers: [{ ...trial('quiet', false), aim: {} }] }
   },
 }
