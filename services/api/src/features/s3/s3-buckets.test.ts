@@ -293,11 +293,10 @@ test.each([
 })
 
 test.each([
-  ['GET', '?policy', 'GetBucketPolicy'],
   ['PUT', '?versioning', 'PutBucketVersioning'],
-  ['GET', '?versions', 'ListObjectVersions'],
+  ['PUT', '?replication', 'PutBucketReplication'],
   ['PUT', '?lifecycle', 'PutBucketLifecycleConfiguration'],
-  ['PUT', '/key?acl', 'PutObjectAcl'],
+  ['PUT', '/key?annotation&annotationName=a', 'PutObjectAnnotation'],
   ['POST', '/key?select&select-type=2', 'SelectObjectContent'],
 ])('%s %s is 501 and names %s', async (method, rest, name) => {
   const Bucket = await newBucket()
