@@ -51,6 +51,7 @@ test('a bucket is created, found, located, and deleted with its trash once it is
   await expect(ana.client.send(new CreateBucketCommand({ Bucket }))).rejects.toEqual(
     failure('BucketAlreadyOwnedByYou', 409),
   )
+  s3.platform.api.s3Region = 'us-east-1'
   await expect(ana.client.send(new DeleteBucketCommand({ Bucket }))).rejects.toEqual(failure('BucketNotEmpty', 409))
   await ana.client.send(new DeleteObjectCommand({ Bucket, Key: 'a' }))
   await ana.client.send(new DeleteBucketCommand({ Bucket }))
@@ -58,11 +59,26 @@ test('a bucket is created, found, located, and deleted with its trash once it is
   await expect(ana.client.send(new ListObjectsV2Command({ Bucket }))).rejects.toEqual(failure('NoSuchBucket', 404))
 })
 
+test('in us-east-1 alone, owners may create a bucket that they have, unless it would have to change', async () => {
+  const Bucket = await newBucket(['kept'])
+  const again = (ACL?: 'private' | 'public-read') =>
+    ana.client.send(new CreateBucketCommand({ Bucket, ...(ACL && { ACL }) }))
+  expect((await again()).Location).toBe(`/s3/${Bucket}`)
+  await again('private')
+  expect((await ana.client.send(new ListObjectsV2Command({ Bucket }))).KeyCount).toBe(1)
+  await expect(again('public-read')).rejects.toEqual(failure('BucketAlreadyOwnedByYou', 409))
+  onTestFinished(() => void (s3.platform.api.s3Region = 'us-east-1'))
+  s3.platform.api.s3Region = 'eu-central-1'
+  await expect(again()).rejects.toEqual(failure('BucketAlreadyOwnedByYou', 409))
+})
+
 test('any region will do, in the body as in the signature', async () => {
   const Bucket = bucketName()
   const configured = { Bucket, CreateBucketConfiguration: { LocationConstraint: 'eu-west-3' as const } }
   expect((await ana.client.send(new CreateBucketCommand(configured))).Location).toBe(`/s3/${Bucket}`)
   expect((await sendSigned(s3, { path: `/s3/${Bucket}` }, { ...ana, region: 'moon-1' })).status).toBe(200)
+  const tagged = { Bucket: bucketName(), CreateBucketConfiguration: { Tags: [{ Key: 'a', Value: 'b' }] } }
+  await expect(ana.client.send(new CreateBucketCommand(tagged))).rejects.toEqual(failure('NotImplemented', 501))
 })
 
 test.each(['ab', 'UPPER', 'under_score', '-lead', 'dots.in.it', 'staging.bucket', 'a'.repeat(64)])(
