@@ -1,6 +1,8 @@
 import type { OperationName } from '@platform/s3-protocol/wire/operations'
 import { abortMultipartUpload } from './operations/abort-multipart-upload.ts'
 import { answerAlways, deleteNothing, refuseAs, refuseObjectLock } from './operations/absent-configuration.ts'
+import { deleteBucketCors, getBucketCors, putBucketCors } from './operations/bucket-cors.ts'
+import { deleteBucketTagging, getBucketTagging, putBucketTagging } from './operations/bucket-tagging.ts'
 import { completeMultipartUpload } from './operations/complete-multipart-upload.ts'
 import { copyObject } from './operations/copy-object.ts'
 import { createOneBucket } from './operations/create-bucket.ts'
@@ -48,6 +50,12 @@ export const handlers: Readonly<Record<Exclude<OperationName, 'PostObject'>, S3H
   GetBucketVersioning: inBucket(getBucketVersioning),
   GetBucketAcl: inBucket(getAcl),
   PutBucketAcl: inBucket(putAcl),
+  GetBucketCors: inBucket(getBucketCors),
+  PutBucketCors: inBucket(putBucketCors),
+  DeleteBucketCors: inBucket(deleteBucketCors),
+  GetBucketTagging: inBucket(getBucketTagging),
+  PutBucketTagging: inBucket(putBucketTagging),
+  DeleteBucketTagging: inBucket(deleteBucketTagging),
   GetBucketAccelerateConfiguration: inBucket(answerAlways('AccelerateConfiguration')),
   GetBucketEncryption: inBucket(refuseAs('ServerSideEncryptionConfigurationNotFoundError')),
   DeleteBucketEncryption: inBucket(deleteNothing),

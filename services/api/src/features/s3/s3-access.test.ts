@@ -163,6 +163,8 @@ const write = (Key: string): S3Request => ({ method: 'PUT', path: `/s3/${Bucket}
 const upload = `uploadId=00000000-0000-7000-8000-000000000000`
 const copying = { 'x-amz-copy-source': `/${Bucket}/key` }
 const tagging = '<Tagging><TagSet/></Tagging>'
+const cors =
+  '<CORSConfiguration><CORSRule><AllowedOrigin>*</AllowedOrigin><AllowedMethod>GET</AllowedMethod></CORSRule></CORSConfiguration>'
 const of = (subresource: string, more: Omit<S3Request, 'path'> = {}): S3Request => ({
   path: `/s3/${Bucket}?${subresource}`,
   ...more,
@@ -177,6 +179,12 @@ const guarded: Record<Exclude<OperationName, 'PostObject'>, [needed: string, S3R
   GetBucketVersioning: ['read', { path: `/s3/${Bucket}?versioning` }],
   GetBucketAcl: ['read', { path: `/s3/${Bucket}?acl` }],
   PutBucketAcl: ['write', of('acl', acl)],
+  GetBucketCors: ['read', of('cors')],
+  PutBucketCors: ['write', of('cors', { method: 'PUT', body: cors })],
+  DeleteBucketCors: ['write', of('cors', { method: 'DELETE' })],
+  GetBucketTagging: ['read', of('tagging')],
+  PutBucketTagging: ['write', of('tagging', { method: 'PUT', body: tagging })],
+  DeleteBucketTagging: ['write', of('tagging', { method: 'DELETE' })],
   GetBucketAccelerateConfiguration: ['read', of('accelerate')],
   GetBucketEncryption: ['read', of('encryption')],
   DeleteBucketEncryption: ['write', of('encryption', { method: 'DELETE' })],
