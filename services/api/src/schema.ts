@@ -39,6 +39,7 @@ export {
   uploadBlobs,
   uploads,
 } from './features/storage/table.ts'
+export { bucketConfigurations } from './features/s3/table.ts'
 export { functionSlots } from './features/functions/table.ts'
 export { runtimeLogs } from './features/runtime-logs/table.ts'
 export { imageCaches, imagePurges, imageTotals, imageVariants } from './features/images/table.ts'

@@ -77,6 +77,18 @@ else:
 s3.put_object_tagging(Bucket=bucket, Key="large", Tagging={"TagSet": [{"Key": "k", "Value": "v"}]})
 assert s3.get_object_tagging(Bucket=bucket, Key="large")["TagSet"] == [{"Key": "k", "Value": "v"}]
 assert s3.get_bucket_acl(Bucket=bucket)["Grants"][0]["Permission"] == "FULL_CONTROL"
+s3.put_bucket_tagging(Bucket=bucket, Tagging={"TagSet": [{"Key": "k", "Value": "v"}]})
+assert s3.get_bucket_tagging(Bucket=bucket)["TagSet"] == [{"Key": "k", "Value": "v"}]
+refused("NoSuchLifecycleConfiguration", s3.get_bucket_lifecycle_configuration, Bucket=bucket)
+assert s3.get_bucket_request_payment(Bucket=bucket)["Payer"] == "BucketOwner"
+s3.put_object_acl(Bucket=bucket, Key="large", ACL="private")
+s3.put_object(Bucket=bucket, Key="control\x01", Body=b"")
+pages = s3.get_paginator("list_object_versions").paginate(Bucket=bucket, PaginationConfig={"PageSize": 10})
+versions = [v for page in pages for v in page["Versions"]]
+assert len(versions) == 29 and all(v["IsLatest"] and v["VersionId"] == "null" for v in versions), versions
+assert "control\x01" in [v["Key"] for v in versions]
+assert "control\x01" in [o["Key"] for o in s3.list_objects_v2(Bucket=bucket)["Contents"]]
+s3.delete_object(Bucket=bucket, Key="control\x01", VersionId="null")
 refused("BucketNotEmpty", s3.delete_bucket, Bucket=bucket)
 everything = boto3.resource("s3", config=Config(s3=style), **settings).Bucket(bucket)
 everything.objects.all().delete()

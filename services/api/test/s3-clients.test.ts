@@ -122,7 +122,15 @@ test.for(awsCommands.length > 0 ? awsCommands : ['aws'])(
     const tags = ['--bucket', bucket, '--key', 'tree/a.txt']
     await aws('s3api', 'put-object-tagging', ...tags, '--tagging', 'TagSet=[{Key=a,Value=b}]')
     expect(await aws('s3api', 'get-object-tagging', ...tags)).toContain('"Key": "a"')
-    await expect(aws('s3api', 'get-bucket-policy', '--bucket', bucket)).rejects.toThrow('NotImplemented')
+    const api = (operation: string, ...args: string[]) => aws('s3api', operation, '--bucket', bucket, ...args)
+    await expect(api('get-bucket-policy')).rejects.toThrow('NoSuchBucketPolicy')
+    await expect(api('put-bucket-policy', '--policy', '{}')).rejects.toThrow('PutBucketPolicy is not implemented')
+    await api('put-bucket-acl', '--acl', 'private')
+    await api('put-bucket-tagging', '--tagging', 'TagSet=[{Key=team,Value=web}]')
+    expect(await api('get-bucket-tagging')).toContain('"Key": "team"')
+    await api('put-bucket-cors', '--cors-configuration', 'CORSRules=[{AllowedOrigins=[*],AllowedMethods=[GET]}]')
+    expect(await api('get-bucket-cors')).toContain('"AllowedMethods"')
+    expect(await api('list-object-versions', '--prefix', 'tree/a')).toContain('"VersionId": "null"')
     await expect(aws('s3', 'rb', `s3://${bucket}`)).rejects.toThrow('BucketNotEmpty')
     await aws('s3', 'rb', '--force', `s3://${bucket}`)
   },
@@ -172,6 +180,7 @@ test(
     await rclone('moveto', `ours:${bucket}/large.bin`, `ours:${bucket}/moved.bin`)
     await rclone('copyto', `ours:${bucket}/moved.bin`, `${path}.back`)
     expect(await hashOf(`${path}.back`)).toBe(hash)
+    await rclone('settier', 'STANDARD', `ours:${bucket}/moved.bin`)
     await rclone('purge', `ours:${bucket}/copied`)
     expect(await rclone('lsf', `ours:${bucket}`)).not.toContain('copied')
   },
@@ -202,6 +211,12 @@ test('s3cmd, told a host with a path, puts, lists, syncs, copies and deletes', {
   await s3cmd('cp', `s3://${bucket}/tree/a.txt`, `s3://${bucket}/copy.txt`)
   await s3cmd('mv', `s3://${bucket}/copy.txt`, `s3://${bucket}/moved.txt`)
   expect(await s3cmd('info', `s3://${bucket}/moved.txt`)).toContain('MD5 sum')
+  await writeFile(
+    `${path}.cors`,
+    '<CORSConfiguration><CORSRule><AllowedOrigin>*</AllowedOrigin><AllowedMethod>GET</AllowedMethod></CORSRule></CORSConfiguration>',
+  )
+  await s3cmd('setcors', `${path}.cors`, `s3://${bucket}`)
+  expect(await s3cmd('info', `s3://${bucket}`)).toContain('<AllowedOrigin>')
   await s3cmd('del', '-r', '--force', `s3://${bucket}`)
   await s3cmd('rb', `s3://${bucket}`)
 })

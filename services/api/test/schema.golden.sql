@@ -315,6 +315,15 @@ create table blobs (
   constraint blobs_state CHECK ((state = ANY (ARRAY['pending'::text, 'live'::text, 'dead'::text])))
 );
 
+create table bucket_configurations (
+  bucket_id uuid not null,
+  cors jsonb,
+  tags jsonb,
+  updated_at timestamp(3) with time zone not null,
+  constraint bucket_configurations_bucket_id_buckets_id_fk FOREIGN KEY (bucket_id) REFERENCES buckets(id) ON DELETE CASCADE,
+  constraint bucket_configurations_pkey PRIMARY KEY (bucket_id)
+);
+
 create table bucket_counts (
   bucket_id uuid not null,
   bytes bigint not null,

@@ -19,7 +19,7 @@ const rule = (on: string, more: Omit<Rule, 'method' | 'level'> = {}): Rule => {
   return { method, level, ...more }
 }
 
-/** The operations that are implemented, and how each is recognized. The first rule that matches wins. */
+/** The operations that are implemented, and how each is recognized. Of rules with a marker the first that matches wins, then of those without. */
 const operations = {
   ListBuckets: rule('GET service'),
 
@@ -29,6 +29,33 @@ const operations = {
   GetBucketLocation: rule('GET bucket', { marker: 'location' }),
   GetBucketVersioning: rule('GET bucket', { marker: 'versioning' }),
   GetBucketAcl: rule('GET bucket', { marker: 'acl' }),
+  PutBucketAcl: rule('PUT bucket', { marker: 'acl' }),
+  GetBucketCors: rule('GET bucket', { marker: 'cors' }),
+  PutBucketCors: rule('PUT bucket', { marker: 'cors' }),
+  DeleteBucketCors: rule('DELETE bucket', { marker: 'cors' }),
+  GetBucketTagging: rule('GET bucket', { marker: 'tagging' }),
+  PutBucketTagging: rule('PUT bucket', { marker: 'tagging' }),
+  DeleteBucketTagging: rule('DELETE bucket', { marker: 'tagging' }),
+  GetBucketAccelerateConfiguration: rule('GET bucket', { marker: 'accelerate' }),
+  GetBucketEncryption: rule('GET bucket', { marker: 'encryption' }),
+  DeleteBucketEncryption: rule('DELETE bucket', { marker: 'encryption' }),
+  GetBucketLifecycleConfiguration: rule('GET bucket', { marker: 'lifecycle' }),
+  DeleteBucketLifecycle: rule('DELETE bucket', { marker: 'lifecycle' }),
+  GetBucketLogging: rule('GET bucket', { marker: 'logging' }),
+  GetBucketNotificationConfiguration: rule('GET bucket', { marker: 'notification' }),
+  GetBucketOwnershipControls: rule('GET bucket', { marker: 'ownershipControls' }),
+  GetBucketPolicy: rule('GET bucket', { marker: 'policy' }),
+  DeleteBucketPolicy: rule('DELETE bucket', { marker: 'policy' }),
+  GetBucketPolicyStatus: rule('GET bucket', { marker: 'policyStatus' }),
+  GetBucketReplication: rule('GET bucket', { marker: 'replication' }),
+  DeleteBucketReplication: rule('DELETE bucket', { marker: 'replication' }),
+  GetBucketRequestPayment: rule('GET bucket', { marker: 'requestPayment' }),
+  GetBucketWebsite: rule('GET bucket', { marker: 'website' }),
+  DeleteBucketWebsite: rule('DELETE bucket', { marker: 'website' }),
+  GetObjectLockConfiguration: rule('GET bucket', { marker: 'object-lock' }),
+  GetPublicAccessBlock: rule('GET bucket', { marker: 'publicAccessBlock' }),
+  DeletePublicAccessBlock: rule('DELETE bucket', { marker: 'publicAccessBlock' }),
+  ListObjectVersions: rule('GET bucket', { marker: 'versions' }),
   ListMultipartUploads: rule('GET bucket', { marker: 'uploads' }),
   ListObjectsV2: rule('GET bucket', { marker: 'list-type' }),
   ListObjects: rule('GET bucket'),
@@ -36,7 +63,10 @@ const operations = {
   PostObject: rule('POST bucket'),
 
   GetObjectAcl: rule('GET object', { marker: 'acl' }),
+  PutObjectAcl: rule('PUT object', { marker: 'acl' }),
   GetObjectAttributes: rule('GET object', { marker: 'attributes' }),
+  GetObjectLegalHold: rule('GET object', { marker: 'legal-hold' }),
+  GetObjectRetention: rule('GET object', { marker: 'retention' }),
   GetObjectTagging: rule('GET object', { marker: 'tagging' }),
   ListParts: rule('GET object', { marker: 'uploadId' }),
   GetObject: rule('GET object'),
@@ -55,66 +85,89 @@ const operations = {
 
 export type OperationName = keyof typeof operations
 
-/** Operations of S3 that are not implemented, by their query parameter: refused by name, never answered as another operation. */
-const absent: ReadonlyMap<string, string> = new Map(
-  Object.entries({
-    accelerate: 'BucketAccelerateConfiguration',
-    accelerateConfiguration: 'BucketAccelerateConfiguration',
-    acl: 'Acl',
-    analytics: 'BucketAnalyticsConfiguration',
-    cors: 'BucketCors',
-    encryption: 'BucketEncryption',
-    'intelligent-tiering': 'BucketIntelligentTieringConfiguration',
-    inventory: 'BucketInventoryConfiguration',
-    'legal-hold': 'ObjectLegalHold',
-    lifecycle: 'BucketLifecycleConfiguration',
-    location: 'BucketLocation',
-    logging: 'BucketLogging',
-    metadataConfiguration: 'BucketMetadataConfiguration',
-    metadataTable: 'BucketMetadataTableConfiguration',
-    metrics: 'BucketMetricsConfiguration',
-    notification: 'BucketNotificationConfiguration',
-    'object-lock': 'ObjectLockConfiguration',
-    ownershipControls: 'BucketOwnershipControls',
-    policy: 'BucketPolicy',
-    policyStatus: 'BucketPolicyStatus',
-    publicAccessBlock: 'PublicAccessBlock',
-    renameObject: 'RenameObject',
-    replication: 'BucketReplication',
-    requestPayment: 'BucketRequestPayment',
-    restore: 'RestoreObject',
-    retention: 'ObjectRetention',
-    select: 'SelectObjectContent',
-    session: 'CreateSession',
-    tagging: 'BucketTagging',
-    torrent: 'ObjectTorrent',
-    uploads: 'MultipartUploads',
-    versioning: 'BucketVersioning',
-    versions: 'ObjectVersions',
-    website: 'BucketWebsite',
-  }),
+/** The operations of S3 that are not implemented, which are refused by name. `operations.test.ts` compares the two with an SDK. */
+const absentOperations: Readonly<Record<string, Rule>> = {
+  PutBucketAbac: rule('PUT bucket', { marker: 'abac' }),
+  GetBucketAbac: rule('GET bucket', { marker: 'abac' }),
+  PutBucketAccelerateConfiguration: rule('PUT bucket', { marker: 'accelerate' }),
+  PutBucketAnalyticsConfiguration: rule('PUT bucket', { marker: 'analytics' }),
+  GetBucketAnalyticsConfiguration: rule('GET bucket', { marker: 'analytics', and: 'id' }),
+  ListBucketAnalyticsConfigurations: rule('GET bucket', { marker: 'analytics' }),
+  DeleteBucketAnalyticsConfiguration: rule('DELETE bucket', { marker: 'analytics' }),
+  PutBucketEncryption: rule('PUT bucket', { marker: 'encryption' }),
+  PutBucketIntelligentTieringConfiguration: rule('PUT bucket', { marker: 'intelligent-tiering' }),
+  GetBucketIntelligentTieringConfiguration: rule('GET bucket', { marker: 'intelligent-tiering', and: 'id' }),
+  ListBucketIntelligentTieringConfigurations: rule('GET bucket', { marker: 'intelligent-tiering' }),
+  DeleteBucketIntelligentTieringConfiguration: rule('DELETE bucket', { marker: 'intelligent-tiering' }),
+  PutBucketInventoryConfiguration: rule('PUT bucket', { marker: 'inventory' }),
+  GetBucketInventoryConfiguration: rule('GET bucket', { marker: 'inventory', and: 'id' }),
+  ListBucketInventoryConfigurations: rule('GET bucket', { marker: 'inventory' }),
+  DeleteBucketInventoryConfiguration: rule('DELETE bucket', { marker: 'inventory' }),
+  PutBucketLifecycleConfiguration: rule('PUT bucket', { marker: 'lifecycle' }),
+  PutBucketLogging: rule('PUT bucket', { marker: 'logging' }),
+  UpdateBucketMetadataAnnotationTableConfiguration: rule('PUT bucket', { marker: 'metadataAnnotationTable' }),
+  CreateBucketMetadataConfiguration: rule('POST bucket', { marker: 'metadataConfiguration' }),
+  GetBucketMetadataConfiguration: rule('GET bucket', { marker: 'metadataConfiguration' }),
+  DeleteBucketMetadataConfiguration: rule('DELETE bucket', { marker: 'metadataConfiguration' }),
+  UpdateBucketMetadataInventoryTableConfiguration: rule('PUT bucket', { marker: 'metadataInventoryTable' }),
+  UpdateBucketMetadataJournalTableConfiguration: rule('PUT bucket', { marker: 'metadataJournalTable' }),
+  CreateBucketMetadataTableConfiguration: rule('POST bucket', { marker: 'metadataTable' }),
+  GetBucketMetadataTableConfiguration: rule('GET bucket', { marker: 'metadataTable' }),
+  DeleteBucketMetadataTableConfiguration: rule('DELETE bucket', { marker: 'metadataTable' }),
+  PutBucketMetricsConfiguration: rule('PUT bucket', { marker: 'metrics' }),
+  GetBucketMetricsConfiguration: rule('GET bucket', { marker: 'metrics', and: 'id' }),
+  ListBucketMetricsConfigurations: rule('GET bucket', { marker: 'metrics' }),
+  DeleteBucketMetricsConfiguration: rule('DELETE bucket', { marker: 'metrics' }),
+  PutBucketNotificationConfiguration: rule('PUT bucket', { marker: 'notification' }),
+  PutBucketOwnershipControls: rule('PUT bucket', { marker: 'ownershipControls' }),
+  DeleteBucketOwnershipControls: rule('DELETE bucket', { marker: 'ownershipControls' }),
+  PutBucketPolicy: rule('PUT bucket', { marker: 'policy' }),
+  PutBucketReplication: rule('PUT bucket', { marker: 'replication' }),
+  PutBucketRequestPayment: rule('PUT bucket', { marker: 'requestPayment' }),
+  PutBucketVersioning: rule('PUT bucket', { marker: 'versioning' }),
+  PutBucketWebsite: rule('PUT bucket', { marker: 'website' }),
+  PutObjectLockConfiguration: rule('PUT bucket', { marker: 'object-lock' }),
+  PutPublicAccessBlock: rule('PUT bucket', { marker: 'publicAccessBlock' }),
+  CreateSession: rule('GET bucket', { marker: 'session' }),
+
+  PutObjectAnnotation: rule('PUT object', { marker: 'annotation' }),
+  GetObjectAnnotation: rule('GET object', { marker: 'annotation', and: 'annotationName' }),
+  ListObjectAnnotations: rule('GET object', { marker: 'annotation' }),
+  DeleteObjectAnnotation: rule('DELETE object', { marker: 'annotation' }),
+  UpdateObjectEncryption: rule('PUT object', { marker: 'encryption' }),
+  PutObjectLegalHold: rule('PUT object', { marker: 'legal-hold' }),
+  RenameObject: rule('PUT object', { marker: 'renameObject' }),
+  RestoreObject: rule('POST object', { marker: 'restore' }),
+  PutObjectRetention: rule('PUT object', { marker: 'retention' }),
+  SelectObjectContent: rule('POST object', { marker: 'select' }),
+  GetObjectTorrent: rule('GET object', { marker: 'torrent' }),
+}
+
+/** Parameters that only restrict or shape an operation which is recognized by something else; anything may carry them. */
+const modifiers: ReadonlySet<string> = new Set(['list-type', 'partNumber', 'uploadId'])
+
+/** Parameters that name a part of a bucket or an object. A request with one is never answered as if it had none. */
+const subresources: ReadonlySet<string> = new Set(
+  ([...Object.values(operations), ...Object.values(absentOperations)] as Rule[]).flatMap(({ marker }) =>
+    marker === undefined || modifiers.has(marker) ? [] : [marker],
+  ),
 )
 
-const verbs: Readonly<Record<string, string>> = { GET: 'Get', HEAD: 'Head', PUT: 'Put', POST: 'Post', DELETE: 'Delete' }
+type NamedRule = { rule: Rule } & ({ name: OperationName } | { absent: string })
 
-/** S3's name of an operation that is not implemented, as near as the request tells. */
-function nameOfAbsent(method: string, level: Level, query: ReadonlyMap<string, string>): string | undefined {
-  for (const marker of query.keys()) {
-    const noun = absent.get(marker)
-    if (noun === undefined) continue
-    if (marker === 'versions') return 'ListObjectVersions'
-    if (marker === 'acl') return `${verbs[method] ?? method}${level === 'object' ? 'Object' : 'Bucket'}Acl`
-    if (/^(Create|Restore|Rename|Select)/.test(noun)) return noun
-    return `${verbs[method] ?? method}${noun}`
-  }
-  return undefined
+const implemented = (Object.entries(operations) as [OperationName, Rule][]).map(([name, rule]) => ({ name, rule }))
+const byPlace = new Map<string, NamedRule[]>()
+// Rules without a marker come last, for they match any query.
+for (const named of [
+  ...Object.entries(absentOperations).map(([absent, rule]) => ({ absent, rule })),
+  ...implemented.filter(({ rule }) => rule.marker !== undefined),
+  ...implemented.filter(({ rule }) => rule.marker === undefined),
+]) {
+  const place = `${named.rule.method} ${named.rule.level}`
+  byPlace.set(place, [...(byPlace.get(place) ?? []), named])
 }
 
-const byPlace = new Map<string, { name: OperationName; rule: Rule }[]>()
-for (const [name, rule] of Object.entries(operations) as [OperationName, Rule][]) {
-  const place = `${rule.method} ${rule.level}`
-  byPlace.set(place, [...(byPlace.get(place) ?? []), { name, rule }])
-}
+const levelText: Readonly<Record<Level, string>> = { service: 'the service', bucket: 'a bucket', object: 'an object' }
 
 const levelOf = ({ bucket, key }: RawTarget): Level =>
   key !== undefined ? 'object' : bucket !== undefined ? 'bucket' : 'service'
@@ -136,12 +189,13 @@ export function readOperation(method: string, target: RawTarget, headers: Readon
         (and === undefined || query.has(and)) &&
         (header === undefined || headers.has(header)),
     )
-  // An operation without a marker matches any query, so first see whether the query asks for something else.
+  if (found && 'absent' in found) throw s3Failure('NotImplemented', `${found.absent} is not implemented`)
   if (found?.rule.marker === undefined) {
-    const name = nameOfAbsent(method, level, query)
-    if (name !== undefined) throw s3Failure('NotImplemented', `${name} is not implemented`)
+    const subresource = [...query.keys()].find((name) => subresources.has(name))
+    if (subresource !== undefined)
+      throw s3Failure('NotImplemented', `${method} of ?${subresource} of ${levelText[level]} is not implemented`)
   }
-  if (!found) throw s3Failure('NotImplemented', `${method} of a ${level} is not implemented`)
+  if (!found) throw s3Failure('NotImplemented', `${method} of ${levelText[level]} is not implemented`)
   if ((found.name === 'PutObject' || found.name === 'CopyObject') && (query.has('uploadId') || query.has('partNumber')))
     throw s3Failure('InvalidArgument', 'A part needs both uploadId and partNumber')
   return found.name

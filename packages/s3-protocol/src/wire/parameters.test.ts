@@ -35,11 +35,14 @@ test('tags come from a header or a document, up to ten, each key once', () => {
   expect(readTagHeader('a=1&b=x+y&c=%C3%BC&d')).toEqual({ a: '1', b: 'x y', c: 'ü', d: '' })
   const document = (tags: string) => Buffer.from(`<Tagging><TagSet>${tags}</TagSet></Tagging>`)
   const tag = (key: string) => `<Tag><Key>${key}</Key><Value>v</Value></Tag>`
-  expect(readTagDocument(document(tag('a') + tag('b')))).toEqual({ a: 'v', b: 'v' })
+  expect(readTagDocument(document(tag('a') + tag('b')), 'Object')).toEqual({ a: 'v', b: 'v' })
   for (const tags of [tag('a') + tag('a'), tag(''), tag('k'.repeat(129)), 'abcdefghijk'.split('').map(tag).join('')])
-    expect(() => readTagDocument(document(tags))).toThrow(expect.objectContaining({ code: 'InvalidTag' }))
+    expect(() => readTagDocument(document(tags), 'Object')).toThrow(expect.objectContaining({ code: 'InvalidTag' }))
   for (const text of ['<Tag/>', '<Tag><Key>a</Key></Tag>', '<Other><Key>a</Key><Value>b</Value></Other>'])
-    expect(() => readTagDocument(document(text))).toThrow(expect.objectContaining({ code: 'MalformedXML' }))
+    expect(() => readTagDocument(document(text), 'Object')).toThrow(expect.objectContaining({ code: 'MalformedXML' }))
+  const tags = (count: number) => document(Array.from({ length: count }, (_, i) => tag(`k${i}`)).join(''))
+  expect(Object.keys(readTagDocument(tags(50), 'Bucket'))).toHaveLength(50)
+  expect(() => readTagDocument(tags(51), 'Bucket')).toThrow(expect.objectContaining({ code: 'InvalidTag' }))
 })
 
 test('a count is bounded, and a part number lies between 1 and 10,000', () => {

@@ -2,12 +2,18 @@ import { headerText } from './raw-headers.ts'
 import { childText, readXml } from './read-xml.ts'
 import { s3Failure } from './s3-failure.ts'
 
-const TAGS_MAX = 10
+/** The most tags of an object (S3 API PutObjectTagging) and of a bucket (PutBucketTagging). */
+const OBJECT_TAGS_MAX = 10
+const BUCKET_TAGS_MAX = 50
 const KEY_LENGTH_MAX = 128
 const VALUE_LENGTH_MAX = 256
 
-/** Throws InvalidTag for more than ten tags, a key that comes twice, and a tag that is too long (S3 API PutObjectTagging). */
-function collectTags(pairs: Iterable<readonly [key: string, value: string]>): Record<string, string> {
+/** Throws InvalidTag for too many tags, a key that comes twice, and a tag that is too long. */
+function collectTags(
+  pairs: Iterable<readonly [key: string, value: string]>,
+  of: 'Object' | 'Bucket',
+): Record<string, string> {
+  const countMax = of === 'Object' ? OBJECT_TAGS_MAX : BUCKET_TAGS_MAX
   const tags = new Map<string, string>()
   for (const [key, value] of pairs) {
     if (key === '' || key.length > KEY_LENGTH_MAX || value.length > VALUE_LENGTH_MAX || /\0/.test(key + value))
@@ -15,18 +21,18 @@ function collectTags(pairs: Iterable<readonly [key: string, value: string]>): Re
     if (tags.has(key)) throw s3Failure('InvalidTag', 'Cannot provide multiple Tags with the same key')
     tags.set(key, value)
   }
-  if (tags.size > TAGS_MAX) throw s3Failure('InvalidTag', 'Object tags cannot be greater than 10')
+  if (tags.size > countMax) throw s3Failure('InvalidTag', `${of} tags cannot be greater than ${countMax}`)
   return Object.fromEntries(tags)
 }
 
 /** Reads x-amz-tagging: pairs in the form of a query. Throws InvalidTag. */
 export function readTagHeader(header: string | undefined): Record<string, string> {
   if (header === undefined || header === '') return {}
-  return collectTags(new URLSearchParams(headerText(header)))
+  return collectTags(new URLSearchParams(headerText(header)), 'Object')
 }
 
-/** Reads a Tagging document. Throws MalformedXML, InvalidTag. */
-export function readTagDocument(body: Buffer): Record<string, string> {
+/** Reads the Tagging document of an object or a bucket. Throws MalformedXML, InvalidTag. */
+export function readTagDocument(body: Buffer, of: 'Object' | 'Bucket'): Record<string, string> {
   const root = readXml(body, 'Tagging', 200)
   const set = root.children.find(({ name }) => name === 'TagSet')
   if (!set) throw s3Failure('MalformedXML')
@@ -37,5 +43,6 @@ export function readTagDocument(body: Buffer): Record<string, string> {
       if (tag.name !== 'Tag' || key === undefined || value === undefined) throw s3Failure('MalformedXML')
       return [key, value]
     }),
+    of,
   )
 }

@@ -7,15 +7,17 @@ export interface XmlElements {
 const escapes: Readonly<Record<string, string>> = { '<': '&lt;', '>': '&gt;', '&': '&amp;', '"': '&quot;' }
 
 /**
- * Escapes text for XML 1.0. Line breaks are written as references, or a parser would normalize them. Characters that XML cannot
- * carry, such as U+0001 in a key, become U+FFFD: a list with such a key stays readable, and a client that needs the key itself
- * lists with `encoding-type=url`.
+ * Escapes text. Line breaks are written as references, or a parser would normalize them. So are characters that XML 1.0 cannot carry,
+ * such as U+0001 in a key: AWS and radosgw write `&#x1;` too. A strict parser refuses such a document, which is better than showing
+ * a key that does not exist; its client lists with `encoding-type=url`.
  */
 export const xmlText = (text: string): string =>
   text
     .replaceAll(/[<>&"]/g, (c) => escapes[c] as string)
-    .replaceAll(/[\t\n\r]/g, (c) => `&#${c.charCodeAt(0)};`)
-    .replaceAll(/[^\x20-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, '\ufffd')
+    .replaceAll(
+      /[^\x20-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu,
+      (c) => `&#x${(c.codePointAt(0) as number).toString(16)};`,
+    )
 
 function write(name: string, content: XmlContent): string {
   if (content === undefined) return ''

@@ -6,7 +6,17 @@ import { inviteBody } from '@platform/service/http-server'
 import { readTrace } from '@platform/service/trace'
 import type { Deps } from '../deps.ts'
 import { dismiss } from './dismiss.ts'
-import { type Arrival, asApiError, corsHeaders, header, preflight, record, requestIdOf, shapeOf } from './exchange.ts'
+import {
+  type Arrival,
+  asApiError,
+  corsHeaders,
+  header,
+  preflight,
+  record,
+  type Reply,
+  requestIdOf,
+  shapeOf,
+} from './exchange.ts'
 import { pathOf } from './request-target.ts'
 
 const WATCH_MS = 30_000
@@ -37,6 +47,8 @@ interface Door {
   headers?: Record<string, string>
   /** Over each of these a client has to take or send some bytes, or it is let go; 30 s unless said. */
   watchMs?: number
+  /** Answers a preflight in another way than by `allow`; undefined: by `allow`. It has been counted. */
+  preflight?(exchange: DoorExchange): Promise<Omit<Reply, 'body'> | undefined>
   /** Answers the request, or throws. */
   handle(exchange: DoorExchange): Promise<void>
 }
@@ -72,7 +84,17 @@ function watch(exchange: DoorExchange, everyMs: number): NodeJS.Timeout {
  */
 export function openDoor(
   deps: Deps,
-  { name, isS3 = false, origins, exposedHeaders, allow, headers = {}, watchMs = WATCH_MS, handle }: Door,
+  {
+    name,
+    isS3 = false,
+    origins,
+    exposedHeaders,
+    allow,
+    headers = {},
+    watchMs = WATCH_MS,
+    preflight: decide,
+    handle,
+  }: Door,
 ): RequestListener {
   async function run(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const startedAt = performance.now()
@@ -101,8 +123,10 @@ export function openDoor(
     let failure: unknown
     try {
       const preflighted = await preflight(exchange, allow)
-      if (preflighted) outgoing.writeHead(preflighted.status, preflighted.headers).end()
-      else await handle(exchange)
+      if (preflighted) {
+        const { status, headers: more } = (await decide?.(exchange)) ?? preflighted
+        outgoing.writeHead(status, more).end()
+      } else await handle(exchange)
     } catch (error) {
       failure = asApiError(error)
       fail(exchange, failure)

@@ -14,13 +14,12 @@ export interface Description {
   metadata: Record<string, string>
 }
 
-/** `aws-chunked` describes the body on the wire and not the object. */
-const withoutChunked = (encoding: string): string =>
-  encoding
-    .split(',')
-    .map((part) => part.trim())
-    .filter((part) => part !== '' && part.toLowerCase() !== 'aws-chunked')
-    .join(',')
+/** `aws-chunked` describes the body on the wire and not the object. The rest stays as it was sent, to the byte. */
+const withoutChunked = (encoding: string): string => {
+  const parts = encoding.split(',')
+  const kept = parts.filter((part) => part.trim().toLowerCase() !== 'aws-chunked')
+  return kept.length === parts.length ? encoding : kept.join(',').trim()
+}
 
 /** Reads content type, system metadata and metadata. Throws MetadataTooLarge beyond 2 KB of names and values. */
 export function readDescription(given: ReadonlyMap<string, string>): Description {
@@ -28,7 +27,7 @@ export function readDescription(given: ReadonlyMap<string, string>): Description
   for (const [header, name] of systemHeaders) {
     const value = given.get(header)
     if (value === undefined) continue
-    const text = header === 'content-encoding' ? withoutChunked(value) : headerText(value)
+    const text = headerText(header === 'content-encoding' ? withoutChunked(value) : value)
     if (text !== '') headers[name] = text
   }
   const metadata: Record<string, string> = {}

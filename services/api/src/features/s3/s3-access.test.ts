@@ -163,6 +163,13 @@ const write = (Key: string): S3Request => ({ method: 'PUT', path: `/s3/${Bucket}
 const upload = `uploadId=00000000-0000-7000-8000-000000000000`
 const copying = { 'x-amz-copy-source': `/${Bucket}/key` }
 const tagging = '<Tagging><TagSet/></Tagging>'
+const cors =
+  '<CORSConfiguration><CORSRule><AllowedOrigin>*</AllowedOrigin><AllowedMethod>GET</AllowedMethod></CORSRule></CORSConfiguration>'
+const of = (subresource: string, more: Omit<S3Request, 'path'> = {}): S3Request => ({
+  path: `/s3/${Bucket}?${subresource}`,
+  ...more,
+})
+const acl = { method: 'PUT', headers: { 'x-amz-acl': 'private' } }
 
 /** A request of every operation but the form's, which is not signed in its headers, and the scope it needs. */
 const guarded: Record<Exclude<OperationName, 'PostObject'>, [needed: string, S3Request]> = {
@@ -171,10 +178,40 @@ const guarded: Record<Exclude<OperationName, 'PostObject'>, [needed: string, S3R
   GetBucketLocation: ['read', { path: `/s3/${Bucket}?location` }],
   GetBucketVersioning: ['read', { path: `/s3/${Bucket}?versioning` }],
   GetBucketAcl: ['read', { path: `/s3/${Bucket}?acl` }],
+  PutBucketAcl: ['write', of('acl', acl)],
+  GetBucketCors: ['read', of('cors')],
+  PutBucketCors: ['write', of('cors', { method: 'PUT', body: cors })],
+  DeleteBucketCors: ['write', of('cors', { method: 'DELETE' })],
+  GetBucketTagging: ['read', of('tagging')],
+  PutBucketTagging: ['write', of('tagging', { method: 'PUT', body: tagging })],
+  DeleteBucketTagging: ['write', of('tagging', { method: 'DELETE' })],
+  GetBucketAccelerateConfiguration: ['read', of('accelerate')],
+  GetBucketEncryption: ['read', of('encryption')],
+  DeleteBucketEncryption: ['write', of('encryption', { method: 'DELETE' })],
+  GetBucketLifecycleConfiguration: ['read', of('lifecycle')],
+  DeleteBucketLifecycle: ['write', of('lifecycle', { method: 'DELETE' })],
+  GetBucketLogging: ['read', of('logging')],
+  GetBucketNotificationConfiguration: ['read', of('notification')],
+  GetBucketOwnershipControls: ['read', of('ownershipControls')],
+  GetBucketPolicy: ['read', of('policy')],
+  DeleteBucketPolicy: ['write', of('policy', { method: 'DELETE' })],
+  GetBucketPolicyStatus: ['read', of('policyStatus')],
+  GetBucketReplication: ['read', of('replication')],
+  DeleteBucketReplication: ['write', of('replication', { method: 'DELETE' })],
+  GetBucketRequestPayment: ['read', of('requestPayment')],
+  GetBucketWebsite: ['read', of('website')],
+  DeleteBucketWebsite: ['write', of('website', { method: 'DELETE' })],
+  GetObjectLockConfiguration: ['read', of('object-lock')],
+  GetPublicAccessBlock: ['read', of('publicAccessBlock')],
+  DeletePublicAccessBlock: ['write', of('publicAccessBlock', { method: 'DELETE' })],
+  ListObjectVersions: ['read', of('versions')],
   ListMultipartUploads: ['read', { path: `/s3/${Bucket}?uploads` }],
   ListObjectsV2: ['read', { path: `/s3/${Bucket}?list-type=2` }],
   ListObjects: ['read', { path: `/s3/${Bucket}` }],
   GetObjectAcl: ['read', { path: `/s3/${Bucket}/key?acl` }],
+  PutObjectAcl: ['write', { path: `/s3/${Bucket}/key?acl`, ...acl }],
+  GetObjectLegalHold: ['read', { path: `/s3/${Bucket}/key?legal-hold` }],
+  GetObjectRetention: ['read', { path: `/s3/${Bucket}/key?retention` }],
   GetObjectAttributes: [
     'read',
     { path: `/s3/${Bucket}/key?attributes`, headers: { 'x-amz-object-attributes': 'ETag' } },
@@ -212,6 +249,21 @@ test.each(Object.entries(guarded))(
       else expect(answer.status).toBe(403)
       if (!isEnough && given.method !== 'HEAD') expect(answer.text).toContain(`network:storage:${needed}`)
     }
+  },
+)
+
+const { ListBuckets: _ListBuckets, CreateBucket: _CreateBucket, ...inBucket } = guarded
+
+test.each(Object.entries(inBucket))(
+  '%s is denied without a credential, and finds no bucket of another organization, nor a missing one',
+  async (_, [, given]) => {
+    const eve = await newS3User(s3)
+    const isHead = given.method === 'HEAD'
+    expect(await sendRaw(s3, given)).toMatchObject({ status: 403, ...(!isHead && { code: 'AccessDenied' }) })
+    const missing = { ...given, path: given.path.replace(/^\/s3\/[^/?]+/, `/s3/${bucketName()}`) }
+    const answers = [await send(given, { key: eve.key }), await send(missing), await send(missing, { key: eve.key })]
+    for (const answer of answers)
+      expect(answer).toMatchObject({ status: 404, ...(!isHead && { code: 'NoSuchBucket' }) })
   },
 )
 

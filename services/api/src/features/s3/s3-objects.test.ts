@@ -270,6 +270,22 @@ test('a copy onto itself needs a change; with one it is what rclone does to set 
   await copy({ MetadataDirective: 'REPLACE', Metadata: { mtime: '1' } })
   expect(await get('itself')).toMatchObject({ Metadata: { mtime: '1' } })
   expect((await get('itself')).bytes.toString()).toBe('x')
+  await copy({ StorageClass: 'STANDARD' })
+  expect(await get('itself')).toMatchObject({ Metadata: { mtime: '1' } })
+  await expect(copy({ StorageClass: 'GLACIER' })).rejects.toEqual(failure('InvalidStorageClass', 400))
+})
+
+test.each([
+  ['deflate, gzip', 'deflate, gzip'],
+  ['deflate,gzip', 'deflate,gzip'],
+  ['aws-chunked, deflate,  gzip', 'deflate,  gzip'],
+  ['gzip,AWS-Chunked', 'gzip'],
+  ['aws-chunked', undefined],
+])('the content encoding %s comes back as %s', async (sent, expected) => {
+  const path = `/s3/${Bucket}/encoded`
+  const put = { method: 'PUT', path, body: 'x', headers: { 'content-encoding': sent } }
+  expect((await sendSigned(s3, put, ana)).status).toBe(200)
+  expect((await sendSigned(s3, { path }, ana)).headers['content-encoding']).toBe(expected)
 })
 
 test('a copy asks for a checksum that its source has not got, and gets it', async () => {

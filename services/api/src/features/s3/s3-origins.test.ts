@@ -273,7 +273,7 @@ test('failures at the root are documents, with the path that was asked', async (
   })
   expect(answer.text).toContain(`<Resource>/${Bucket}/none</Resource>`)
   expect(answer.headers['x-request-id']).toBe(answer.headers['x-amz-request-id'])
-  const absent = await send(ports.api, { host: `${Bucket}.${DOMAIN}`, path: '/?policy' })
+  const absent = await send(ports.api, { host: `${Bucket}.${DOMAIN}`, path: '/?analytics' })
   expect(absent).toMatchObject({ status: 501, code: 'NotImplemented' })
   expect(await sendRaw({ host }, { path: '/' })).toMatchObject({ status: 403, code: 'AccessDenied' })
 })

@@ -1,5 +1,6 @@
 import type { RequestListener } from 'node:http'
 import type { S3Error } from '@platform/errors/s3-error'
+import { preflightHeaders } from '@platform/service/cors'
 import { withHoistedHeaders } from '@platform/s3-protocol/signature/hoisted-headers'
 import { type OperationName, readOperation } from '@platform/s3-protocol/wire/operations'
 import { readRawHeaders } from '@platform/s3-protocol/wire/raw-headers'
@@ -12,6 +13,7 @@ import { noAccess } from '../products/product-access.ts'
 import type { Bucket } from '../storage/buckets.ts'
 import { addressingAt, type Place } from './addressing.ts'
 import { admit, authorize } from './authorize.ts'
+import { applyCors, decidePreflight } from './cors.ts'
 import { handlers } from './handlers.ts'
 import { operationScopes, publicOperations, writes } from './operation-scopes.ts'
 import { postObject } from './operations/post-object.ts'
@@ -77,6 +79,7 @@ async function answer(exchange: DoorExchange, place: Place, admitted: Promise<vo
     isOpen: name !== undefined && publicOperations.has(name),
     admitted,
   })
+  await applyCors(exchange, named.bucket)
   if ('refusal' in found) throw found.refusal
   if (!handler) throw s3Failure('NotImplemented')
   if (named.isReadOnly && writes(name)) throw s3Failure('AccessDenied', noAccess('storage'))
@@ -119,6 +122,31 @@ async function handle(exchange: DoorExchange, place: Place): Promise<void> {
   outgoing.end(body)
 }
 
+/** What pages of the operator's origins may send, and what an undecided preflight allows. */
+const allow = { methods: 'GET, HEAD, PUT, POST, DELETE', headers: '*, Authorization' }
+const PREFLIGHT_MAX_AGE_SECONDS = 7_200
+
+async function answerPreflight(
+  exchange: DoorExchange,
+  place: Place,
+): Promise<{ status: number; headers: Record<string, string> } | undefined> {
+  const answer = await decidePreflight(exchange, place)
+  switch (answer.kind) {
+    case 'rule':
+      return { status: 200, headers: { 'content-length': '0', ...answer.headers } }
+    case 'anyone':
+      return {
+        status: 204,
+        headers: {
+          'access-control-allow-origin': exchange.incoming.headers.origin ?? '',
+          ...preflightHeaders({ ...allow, maxAgeSeconds: PREFLIGHT_MAX_AGE_SECONDS }),
+        },
+      }
+    case 'default':
+      return undefined
+  }
+}
+
 /** Serves S3 to requests signed by SigV4, requests with a key's token, and anonymous reads of public buckets (D42, D44). */
 export const createS3Listener = (deps: Deps, place: Place): RequestListener =>
   openDoor(deps, {
@@ -126,9 +154,9 @@ export const createS3Listener = (deps: Deps, place: Place): RequestListener =>
     isS3: true,
     exposedHeaders:
       'ETag, Content-Range, Content-Length, Accept-Ranges, Last-Modified, Location, Retry-After, x-amz-request-id, x-amz-mp-parts-count, x-amz-checksum-crc32, x-amz-checksum-crc32c, x-amz-checksum-crc64nvme, x-amz-checksum-sha1, x-amz-checksum-sha256, x-amz-checksum-type, X-Request-Id, *',
-    allow: {
-      methods: 'GET, HEAD, PUT, POST, DELETE',
-      headers: '*, Authorization',
-    },
+    allow,
+    // Also without CORS_ORIGINS, since a bucket's rules may allow an origin at any time.
+    headers: { vary: 'Origin' },
+    preflight: (exchange) => answerPreflight(exchange, place),
     handle: (exchange) => handle(exchange, place),
   })

@@ -49,10 +49,12 @@ export async function copyObject(call: KeyedCall): Promise<S3Reply> {
   const replacement = metadata === 'REPLACE' ? readDescription(headers) : undefined
   const newTags = tagging === 'REPLACE' ? readTagHeader(headers.get('x-amz-tagging')) : undefined
   const source = await getCopySource(call)
-  if (source.bucketId === bucket.id && source.key === key && !replacement && !newTags)
+  // A storage class that is named counts as a change (rclone settier), though there is only STANDARD.
+  const isChange = replacement !== undefined || newTags !== undefined || headers.has('x-amz-storage-class')
+  if (source.bucketId === bucket.id && source.key === key && !isChange)
     throw s3Failure(
       'InvalidRequest',
-      'This copy request is illegal because it is trying to copy an object to itself without changing its metadata or tags',
+      'This copy request is illegal because it is trying to copy an object to itself without changing its metadata, tags or storage class',
     )
   if (condition) checkWriteCondition(condition, await findObject(deps, bucket.id, key))
   return withKeepAlive(call, async () => {

@@ -10,7 +10,10 @@ import { bucketPath } from '../object-location.ts'
 import { readSmallBody } from '../read-small-body.ts'
 import type { KeyCall, S3Reply } from '../s3-call.ts'
 
+/** In this region alone S3 lets owners create a bucket that they have already (API CreateBucket). */
+const REGION_OF_REPEATS = 'us-east-1'
 const CONFIGURATION_BYTES_MAX = 64 * 1_024
+const ELEMENTS_MAX = 200
 
 /** The visibility that a canned ACL asks for. Throws AccessControlListNotSupported for any other ACL. */
 function visibilityOf(acl: string | undefined): Visibility {
@@ -19,8 +22,17 @@ function visibilityOf(acl: string | undefined): Visibility {
   throw s3Failure('AccessControlListNotSupported')
 }
 
+/** Throws MalformedXML, and NotImplemented for anything but a region. */
+function checkConfiguration(body: Buffer): void {
+  const { children } = readXml(body, 'CreateBucketConfiguration', ELEMENTS_MAX)
+  const more = children.find(({ name }) => name !== 'LocationConstraint')
+  if (more) throw s3Failure('NotImplemented', `${more.name.slice(0, 100)} of a new bucket is not implemented`)
+}
+
 /**
- * CreateBucket. Any location constraint is accepted; features that buckets here lack are refused rather than ignored.
+ * CreateBucket. Any location constraint is accepted; features that buckets here lack are refused rather than ignored. In us-east-1 it
+ * may be repeated, unless the bucket would have to change.
+ *
  * Throws BucketAlreadyOwnedByYou, BucketAlreadyExists, InvalidBucketName, NotImplemented, AccessControlListNotSupported.
  */
 export async function createOneBucket(call: KeyCall): Promise<S3Reply> {
@@ -33,7 +45,7 @@ export async function createOneBucket(call: KeyCall): Promise<S3Reply> {
   const visibility = visibilityOf(headers.get('x-amz-acl'))
   if ((headers.get('content-length') ?? '0') !== '0' || headers.has('transfer-encoding')) {
     const body = await readSmallBody(call, CONFIGURATION_BYTES_MAX)
-    if (body.length > 0) readXml(body, 'CreateBucketConfiguration', 100)
+    if (body.length > 0) checkConfiguration(body)
   }
   const [environment] = await deps.db
     .select()
@@ -44,8 +56,10 @@ export async function createOneBucket(call: KeyCall): Promise<S3Reply> {
     await createBucket(deps, { id: caller.applicationId }, environment, { name, visibility })
   } catch (error) {
     if (!(error instanceof Conflict)) throw error
-    const isOurs = await findBucket(deps, caller.applicationId, slug, name)
-    throw s3Failure(isOurs ? 'BucketAlreadyOwnedByYou' : 'BucketAlreadyExists')
+    const existing = await findBucket(deps, caller.applicationId, slug, name)
+    if (!existing) throw s3Failure('BucketAlreadyExists')
+    const isAsAsked = !headers.has('x-amz-acl') || existing.visibility === visibility
+    if (deps.s3Region !== REGION_OF_REPEATS || !isAsAsked) throw s3Failure('BucketAlreadyOwnedByYou')
   }
   return { status: 200, headers: { location: bucketPath(target.addressing, target.bucket ?? '') || '/' } }
 }

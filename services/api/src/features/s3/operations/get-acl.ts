@@ -1,3 +1,4 @@
+import { ALL_USERS } from '@platform/s3-protocol/wire/read-acl'
 import { XML_DECLARATION, xmlText } from '@platform/s3-protocol/wire/write-xml'
 import { type BucketCall, type S3Reply, xmlReply } from '../s3-call.ts'
 
@@ -8,7 +9,7 @@ const grant = (type: string, grantee: string, permission: string): string =>
 export async function getAcl({ bucket }: BucketCall): Promise<S3Reply> {
   const id = xmlText(bucket.applicationId)
   const owner = `<ID>${id}</ID><DisplayName>${id}</DisplayName>`
-  const anyone = '<URI>http://acs.amazonaws.com/groups/global/AllUsers</URI>'
+  const anyone = `<URI>${ALL_USERS}</URI>`
   const grants = [
     grant('CanonicalUser', owner, 'FULL_CONTROL'),
     ...(bucket.visibility === 'public' ? [grant('Group', anyone, 'READ')] : []),

@@ -13,14 +13,16 @@ import { type BucketCall, type S3Reply, xmlReply } from '../s3-call.ts'
 
 const KEYS_MAX = 1_000
 
-interface Asked {
+/** The parameters that all lists of objects have. */
+export interface ListQuery {
   prefix: string
   delimiter: string
   limit: number
   encoding: KeyEncoding
 }
 
-function readAsked({ target: { query } }: BucketCall): Asked {
+/** Throws InvalidArgument. */
+export function readListQuery({ target: { query } }: BucketCall): ListQuery {
   return {
     prefix: query.get('prefix') ?? '',
     delimiter: query.get('delimiter') ?? '',
@@ -30,25 +32,26 @@ function readAsked({ target: { query } }: BucketCall): Asked {
 }
 
 /** The first possible key after a marker; after a common prefix, the first key without that prefix; null: there is none. */
-function keyBehind(marker: string, { prefix, delimiter }: Asked): string | null {
+export function keyBehind(marker: string, { prefix, delimiter }: ListQuery): string | null {
   if (marker === '') return ''
   const isCommon = delimiter !== '' && marker.startsWith(prefix) && marker.endsWith(delimiter) && marker !== prefix
   return isCommon ? (successor(marker) ?? null) : justAfter(marker)
 }
 
-interface Page {
+export interface Page {
   entries: KeysEntry[]
   next: string | null
 }
 
 /** from: null for a position after all possible keys. */
-async function readPage({ deps, bucket }: BucketCall, asked: Asked, from: string | null): Promise<Page> {
+export async function readPage({ deps, bucket }: BucketCall, asked: ListQuery, from: string | null): Promise<Page> {
   const { prefix, delimiter, limit } = asked
   if (limit === 0 || from === null) return { entries: [], next: null }
   return keysPage(deps, bucket.id, { prefix, delimiter, from, limit })
 }
 
-function writeEntries(entries: readonly KeysEntry[], { encoding }: Asked, owner: XmlElements | undefined) {
+/** The elements of a page. owner: undefined to leave it out. */
+export function writeEntries(entries: readonly KeysEntry[], { encoding }: ListQuery, owner: XmlElements | undefined) {
   const Contents: XmlElements[] = []
   const CommonPrefixes: XmlElements[] = []
   for (const entry of entries) {
@@ -69,6 +72,9 @@ function writeEntries(entries: readonly KeysEntry[], { encoding }: Asked, owner:
   return { Contents, CommonPrefixes }
 }
 
+/** The key, or the common prefix. */
+export const textOf = (entry: KeysEntry): string => (entry.kind === 'prefix' ? entry.prefix : entry.object.key)
+
 const Position = z.object({ from: z.string() })
 
 /**
@@ -79,7 +85,7 @@ export async function listObjectsV2(call: BucketCall): Promise<S3Reply> {
   const { deps, bucket, target } = call
   const { query } = target
   if (query.get('list-type') !== '2') throw s3Failure('InvalidArgument', 'list-type must be 2')
-  const asked = readAsked(call)
+  const asked = readListQuery(call)
   const { prefix, delimiter, limit, encoding } = asked
   const token = query.get('continuation-token')
   const startAfter = query.get('start-after')
@@ -119,18 +125,17 @@ function readToken(read: () => { from: string }): string {
 /** ListObjects, which rclone and s3cmd still use: a page begins after a marker, the last key or common prefix. */
 export async function listObjects(call: BucketCall): Promise<S3Reply> {
   const { bucket, target } = call
-  const asked = readAsked(call)
+  const asked = readListQuery(call)
   const { prefix, delimiter, limit, encoding } = asked
   const marker = target.query.get('marker') ?? ''
   const { entries, next } = await readPage(call, asked, keyBehind(marker, asked))
   const last = entries.at(-1)
-  const lastText = last?.kind === 'prefix' ? last.prefix : last?.object.key
   return xmlReply(
     writeXml('ListBucketResult', {
       Name: writeBucketName(bucket),
       Prefix: encoding.write(prefix),
       Marker: encoding.write(marker),
-      ...(next !== null && lastText !== undefined && { NextMarker: encoding.write(lastText) }),
+      ...(next !== null && last && { NextMarker: encoding.write(textOf(last)) }),
       MaxKeys: limit,
       ...(delimiter !== '' && { Delimiter: encoding.write(delimiter) }),
       EncodingType: encoding.name,

@@ -1,20 +1,16 @@
 import { readTagDocument } from '@platform/s3-protocol/wire/read-tags'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
-import { writeXml } from '@platform/s3-protocol/wire/write-xml'
 import { and, eq, isNull } from 'drizzle-orm'
 import { objects } from '../../storage/table.ts'
 import { readSmallBody } from '../read-small-body.ts'
 import { type KeyedCall, type ObjectCall, type S3Reply, xmlReply } from '../s3-call.ts'
+import { writeTags } from '../write-tags.ts'
 
 const BODY_BYTES_MAX = 64 * 1_024
 
 /** GetObjectTagging. */
 export const getObjectTagging = async ({ found }: ObjectCall): Promise<S3Reply> =>
-  xmlReply(
-    writeXml('Tagging', {
-      TagSet: { Tag: Object.entries(found.object.tags).map(([Key, Value]) => ({ Key, Value })) },
-    }),
-  )
+  xmlReply(writeTags(found.object.tags))
 
 async function setTags({ deps, bucket, key }: KeyedCall, tags: Record<string, string>): Promise<void> {
   const changed = await deps.db
@@ -27,7 +23,7 @@ async function setTags({ deps, bucket, key }: KeyedCall, tags: Record<string, st
 
 /** PutObjectTagging: replaces the whole set. */
 export async function putObjectTagging(call: KeyedCall): Promise<S3Reply> {
-  await setTags(call, readTagDocument(await readSmallBody(call, BODY_BYTES_MAX)))
+  await setTags(call, readTagDocument(await readSmallBody(call, BODY_BYTES_MAX), 'Object'))
   return { status: 200 }
 }
 

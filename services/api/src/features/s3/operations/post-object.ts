@@ -10,6 +10,7 @@ import { bodyOf } from '../../../http/door.ts'
 import type { DoorExchange } from '../../../http/door.ts'
 import type { StoredObject } from '../../storage/commit-object.ts'
 import { authorizeForm } from '../authorize.ts'
+import { applyCors } from '../cors.ts'
 import { writeBucketName } from '../bucket-name.ts'
 import { readDescription } from '../object-description.ts'
 import { objectLocation } from '../object-location.ts'
@@ -68,6 +69,7 @@ export async function postObject(
   const policy = fields.get('policy')
   if (policy === undefined) throw s3Failure('AccessDenied', 'The form must hold a policy')
   const { caller, bucket } = await authorizeForm(exchange, target, fields, policy)
+  await applyCors(exchange, bucket)
   const named = fields.get('key')
   const name = named === undefined ? undefined : withFileName(named, file?.name ?? '')
   const judged = new Map([...fields, ['bucket', bucketText]])
@@ -86,7 +88,7 @@ export async function postObject(
   refuseHeaders(headers, bucket.visibility)
   const description = readDescription(headers)
   const tagging = fields.get('tagging')
-  const tags = tagging === undefined ? {} : readTagDocument(Buffer.from(tagging))
+  const tags = tagging === undefined ? {} : readTagDocument(Buffer.from(tagging), 'Object')
 
   const claim = {
     form: { kind: 'unsigned' as const },

@@ -1,0 +1,92 @@
+import type { Db } from '@platform/runtime/database'
+import { preparedOnce } from '@platform/runtime/prepared-once'
+import type { CorsRule } from '@platform/s3-protocol/wire/cors-rules'
+import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
+import { and, eq, isNull, sql } from 'drizzle-orm'
+import { LRUCache } from 'lru-cache'
+import type { Deps } from '../../deps.ts'
+import type { Bucket } from '../storage/buckets.ts'
+import { buckets } from '../storage/table.ts'
+import { bucketConfigurations } from './table.ts'
+
+/** How long a process goes by rules that another process has replaced. */
+const RULES_MAX_AGE_MS = 5_000
+/** Memory for rules, as bytes of their JSON; a bucket has 64 KiB of XML at most. */
+const RULES_BYTES_MAX = 8 * 1_024 ** 2
+/** What a bucket counts for that has no rules, as most have. */
+const ENTRY_BYTES = 200
+
+type Configuration = Pick<typeof bucketConfigurations.$inferSelect, 'cors' | 'tags'>
+
+/** What is configured of a bucket. */
+export async function findConfiguration({ db }: Pick<Deps, 'db'>, { id }: Pick<Bucket, 'id'>): Promise<Configuration> {
+  const [row] = await db
+    .select({ cors: bucketConfigurations.cors, tags: bucketConfigurations.tags })
+    .from(bucketConfigurations)
+    .where(eq(bucketConfigurations.bucketId, id))
+  return row ?? { cors: null, tags: null }
+}
+
+/**
+ * Sets or clears one part of a bucket's configuration; the other stays. Safe to repeat.
+ * Throws NoSuchBucket if the bucket was deleted meanwhile.
+ */
+export async function configureBucket(
+  { db, now }: Pick<Deps, 'db' | 'now'>,
+  { id }: Pick<Bucket, 'id'>,
+  change: Partial<Configuration>,
+): Promise<void> {
+  const values = { ...change, updatedAt: now() }
+  await db.transaction(async (tx) => {
+    const [bucket] = await tx
+      .select({ id: buckets.id })
+      .from(buckets)
+      .where(and(eq(buckets.id, id), isNull(buckets.deletedAt)))
+      .for('key share')
+    if (!bucket) throw s3Failure('NoSuchBucket')
+    await tx
+      .insert(bucketConfigurations)
+      .values({ bucketId: id, ...values })
+      .onConflictDoUpdate({ target: bucketConfigurations.bucketId, set: values })
+  })
+  if ('cors' in change) corsRules(db).forget(id)
+}
+
+const rulesOfBucket = preparedOnce((db) =>
+  db
+    .select({ cors: bucketConfigurations.cors })
+    .from(bucketConfigurations)
+    .where(eq(bucketConfigurations.bucketId, sql.placeholder('bucketId')))
+    .prepare('s3_cors_rules'),
+)
+
+/** The CORS rules of buckets, kept in memory for a moment. */
+const corsRules = preparedOnce((db: Db) => {
+  const known = new LRUCache<string, Promise<CorsRule[] | null>>({ maxSize: RULES_BYTES_MAX, ttl: RULES_MAX_AGE_MS })
+  async function lookUp(bucketId: string): Promise<CorsRule[] | null> {
+    const [row] = await rulesOfBucket(db).execute({ bucketId })
+    return row?.cors ?? null
+  }
+  async function keep(bucketId: string, rules: Promise<CorsRule[] | null>): Promise<void> {
+    const found = await rules.catch(() => undefined)
+    // Forgotten meanwhile, since they were replaced while they were looked up.
+    if (known.peek(bucketId) !== rules) return
+    if (found === undefined) known.delete(bucketId)
+    else if (found) known.set(bucketId, rules, { size: ENTRY_BYTES + JSON.stringify(found).length })
+  }
+  return {
+    find(bucketId: string): Promise<CorsRule[] | null> {
+      const kept = known.get(bucketId)
+      if (kept) return kept
+      const rules = lookUp(bucketId)
+      known.set(bucketId, rules, { size: ENTRY_BYTES })
+      void keep(bucketId, rules)
+      return rules
+    },
+    forget: (bucketId: string): void => void known.delete(bucketId),
+  }
+})
+
+/** The CORS rules of a bucket, or null if it has none. Changes by another process are seen within 5 s. */
+export const findCorsRules = ({ db }: Pick<Deps, 'db'>, { id }: Pick<Bucket, 'id'>): Promise<CorsRule[] | null> =>
+  corsRules(db).find(id)
