@@ -4,6 +4,8 @@ import { S3Error } from '@platform/errors/s3-error'
 const failures = {
   AccessControlListNotSupported: [400, 'The bucket does not allow ACLs; its visibility decides who may read'],
   AccessDenied: [403, 'Access Denied'],
+  /** As radosgw says it; S3 itself has no quotas. */
+  QuotaExceeded: [403, 'The quota is exceeded.'],
   AccessForbidden: [403, 'CORSResponse: This CORS request is not allowed'],
   AuthorizationHeaderMalformed: [400, 'The authorization header is malformed'],
   AuthorizationQueryParametersError: [400, 'The authorization query parameters are malformed'],

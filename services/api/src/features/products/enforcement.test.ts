@@ -16,7 +16,9 @@ import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { bucketName, newS3User, startS3, type TestS3 } from '../../../test/s3.ts'
 import { newOwner } from '../../../test/scenario.ts'
+import { sumStoredBytes } from '../storage/stored-bytes.ts'
 import { setEntitlement } from './products.ts'
+import { setQuota } from './quotas.ts'
 
 let platform: TestPlatform
 let s3: TestS3
@@ -70,7 +72,8 @@ const outcome = (sent: Promise<unknown>): Promise<[status: number, message?: str
     ],
   )
 
-test('an organization without access to storage writes nothing through any door, and reads and removes on (D91)', async () => {
+/** Somebody with a bucket that holds `kept`, and every door by which they can write. */
+async function openDoors() {
   const user = await newS3User(s3)
   const { owner, client } = user
   const Bucket = bucketName()
@@ -126,6 +129,12 @@ test('an organization without access to storage writes nothing through any door,
     upload: () => client.send(new CreateMultipartUploadCommand({ Bucket, Key: 'more' })),
     part: () => client.send(new UploadPartCommand({ Bucket, Key: 'parts', UploadId, PartNumber: 1, Body: 'x' })),
   }
+  return { ...user, Bucket, UploadId, environment, newSession, append, sendForm, beginTus, withBearer, writes }
+}
+
+test('an organization without access to storage writes nothing through any door, and reads and removes on (D91)', async () => {
+  const { owner, client, Bucket, UploadId, environment, writes, ...doors } = await openDoors()
+  const { newSession, append, sendForm, beginTus, withBearer } = doors
 
   await client.send(new PutObjectCommand({ Bucket, Key: 'trashed', Body: 'content' }))
   await client.send(new DeleteObjectCommand({ Bucket, Key: 'trashed' }))
@@ -159,4 +168,33 @@ test('an organization without access to storage writes nothing through any door,
   await setEntitlement(platform.api, owner.organizationId, 'storage', 'ACTIVE')
   expect(await outcome(writes.object())).toEqual([200])
   expect([(await sendForm()).status, (await append()).status, (await beginTus()).status]).toEqual([204, 204, 201])
+})
+
+test('an organization that stores as much as it may stores no more through any door, and removes on (D77)', async () => {
+  const { owner, client, Bucket, environment, writes, ...doors } = await openDoors()
+  const { newSession, append, sendForm, beginTus } = doors
+  await setQuota(platform.api, owner.organizationId, 'stored_bytes', 7)
+  await sumStoredBytes(platform.api)
+  const { object, copy, upload, part } = writes
+  for (const [name, send] of Object.entries({ object, copy, upload, part }))
+    expect([name, await outcome(send())]).toEqual([name, [403, expect.stringContaining('stored_bytes')]])
+  const formed = await sendForm()
+  expect([formed.status, await formed.text()]).toEqual([403, expect.stringContaining('<Code>QuotaExceeded</Code>')])
+  const session = await newSession()
+  expect([session.status, session.headers['retry-after'], session.body.error]).toEqual([
+    429,
+    undefined,
+    expect.stringContaining('stored_bytes'),
+  ])
+  for (const refused of [await append(), await beginTus()])
+    expect([refused.status, await refused.json()]).toEqual([429, { error: expect.stringContaining('stored_bytes') }])
+
+  expect(await outcome(writes.bucket())).toEqual([200])
+  expect(await outcome(writes.tags())).toEqual([200])
+  await client.send(new DeleteObjectCommand({ Bucket, Key: 'kept' }))
+  await sumStoredBytes(platform.api)
+  expect((await outcome(object()))[0]).toBe(403) // what is in the trash is stored, too
+  expect((await platform.call(owner.token, `DELETE ${environment}/buckets/${Bucket}/trash`)).status).toBe(200)
+  await sumStoredBytes(platform.api)
+  expect(await outcome(object())).toEqual([200])
 })

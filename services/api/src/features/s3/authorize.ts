@@ -16,6 +16,7 @@ import { type ApplicationActor, type Deps, grants } from '../../deps.ts'
 import type { DoorExchange } from '../../http/door.ts'
 import { admitAnyone, authenticate } from '../../http/exchange.ts'
 import { noAccess } from '../products/product-access.ts'
+import { FULL } from '../storage/stored-bytes.ts'
 import type { Bucket } from '../storage/buckets.ts'
 import { signedHosts } from './addressing.ts'
 import { readBucketName } from './bucket-name.ts'
@@ -201,6 +202,7 @@ export async function authorizeForm(
   requireScope(caller.scopes, 'network:storage:write')
   requireOwnEnvironment(caller, asked, found?.named ?? NOTHING)
   if (found?.named.isReadOnly) throw s3Failure('AccessDenied', noAccess('storage'))
+  if (found?.named.isFull) throw s3Failure('QuotaExceeded', FULL)
   if (!found?.named.bucket) throw s3Failure('NoSuchBucket')
   return { caller, bucket: found.named.bucket }
 }

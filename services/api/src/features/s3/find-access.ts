@@ -6,6 +6,7 @@ import { apiKeys } from '../api-keys/table.ts'
 import { environments } from '../applications/table.ts'
 import { isWithheldBelow } from '../applications/product-access.ts'
 import type { Bucket } from '../storage/buckets.ts'
+import { isFullBelow } from '../storage/stored-bytes.ts'
 import type { StoredObject } from '../storage/commit-object.ts'
 import { blobs, buckets, objectBlobs, objects } from '../storage/table.ts'
 import type { BucketName } from './bucket-name.ts'
@@ -24,6 +25,8 @@ export interface Named {
   found: FoundObject | null
   /** True if the organization has lost access to storage: it may read, but no longer write (D91). */
   isReadOnly: boolean
+  /** True where the organization stores as much as it may. */
+  isFull: boolean
 }
 
 /** The columns of an API key that authorization needs. */
@@ -82,7 +85,13 @@ const bySigner = preparedOnce((db) => {
     .limit(1)
     .as('live')
   const query = db
-    .select({ n: asked.n, key, ...named, isReadOnly: isWithheldBelow(apiKeys.applicationId, 'storage') })
+    .select({
+      n: asked.n,
+      key,
+      ...named,
+      isReadOnly: isWithheldBelow(apiKeys.applicationId, 'storage'),
+      isFull: isFullBelow(apiKeys.applicationId),
+    })
     .from(asked.from)
     .innerJoin(apiKeys, and(eq(apiKeys.id, columns.keyId), isNull(apiKeys.deletedAt)))
     .leftJoin(
@@ -105,7 +114,11 @@ const bySigner = preparedOnce((db) => {
 
 const byApplication = preparedOnce((db) =>
   db
-    .select({ ...named, isReadOnly: isWithheldBelow(environments.applicationId, 'storage') })
+    .select({
+      ...named,
+      isReadOnly: isWithheldBelow(environments.applicationId, 'storage'),
+      isFull: isFullBelow(environments.applicationId),
+    })
     .from(environments)
     .leftJoin(buckets, bucketNamed)
     .leftJoin(objects, objectNamed)
@@ -146,6 +159,7 @@ function asNamed(row: {
   object: unknown
   first: unknown
   isReadOnly?: boolean
+  isFull?: boolean
 }): Named {
   const bucket = row.bucket as Bucket | null
   const object = row.object as StoredObject | null
@@ -155,6 +169,7 @@ function asNamed(row: {
     bucket: bucket?.id ? bucket : null,
     found: object && { object, first: row.first as FoundObject['first'] },
     isReadOnly: row.isReadOnly ?? true, // without a key nothing is written
+    isFull: row.isFull ?? false,
   }
 }
 
@@ -174,7 +189,7 @@ export async function findSigner(
 }
 
 /** The resources of a request that names none, or none that exist. */
-export const NOTHING: Named = { environmentId: null, bucket: null, found: null, isReadOnly: false }
+export const NOTHING: Named = { environmentId: null, bucket: null, found: null, isReadOnly: false, isFull: false }
 
 /** Finds the named resources of an application. */
 export async function findBelowApplication(db: Db, applicationId: string, { bucket, key }: Asked): Promise<Named> {

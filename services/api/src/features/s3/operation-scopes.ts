@@ -72,6 +72,16 @@ export const operationScopes = {
 /** Operations on a public bucket that need no credential. */
 export const publicOperations: ReadonlySet<OperationName> = new Set(['GetObject', 'HeadObject'])
 
+/** Operations that store further bytes. */
+export const storesBytes: ReadonlySet<OperationName> = new Set([
+  'CopyObject',
+  'CreateMultipartUpload',
+  'PostObject',
+  'PutObject',
+  'UploadPart',
+  'UploadPartCopy',
+])
+
 /** True for operations that add or change something, as opposed to reading and removing. */
 export const writes = (name: OperationName): boolean =>
   operationScopes[name] === WRITE && name !== 'AbortMultipartUpload'

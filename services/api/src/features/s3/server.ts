@@ -11,11 +11,12 @@ import { type DoorExchange, openDoor } from '../../http/door.ts'
 import { sendContent } from '../../http/send-content.ts'
 import { noAccess } from '../products/product-access.ts'
 import type { Bucket } from '../storage/buckets.ts'
+import { FULL } from '../storage/stored-bytes.ts'
 import { addressingAt, type Place } from './addressing.ts'
 import { admit, authorize } from './authorize.ts'
 import { applyCors, decidePreflight } from './cors.ts'
 import { handlers } from './handlers.ts'
-import { operationScopes, publicOperations, writes } from './operation-scopes.ts'
+import { operationScopes, publicOperations, storesBytes, writes } from './operation-scopes.ts'
 import { postObject } from './operations/post-object.ts'
 import type { S3Reply } from './s3-call.ts'
 
@@ -83,6 +84,7 @@ async function answer(exchange: DoorExchange, place: Place, admitted: Promise<vo
   if ('refusal' in found) throw found.refusal
   if (!handler) throw s3Failure('NotImplemented')
   if (named.isReadOnly && writes(name)) throw s3Failure('AccessDenied', noAccess('storage'))
+  if (named.isFull && storesBytes.has(name)) throw s3Failure('QuotaExceeded', FULL)
   const { bucket, found: object } = named
   const { key = '' } = target
   exchange.isWorking = true

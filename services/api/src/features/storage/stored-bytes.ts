@@ -1,8 +1,10 @@
-import { and, desc, eq, exists, or, type SQL, sql, type SQLWrapper } from 'drizzle-orm'
+import { desc, eq, exists, or, type SQL, sql, type SQLWrapper } from 'drizzle-orm'
 import { Gauge } from 'prom-client'
+import { ApiError, Forbidden } from '@platform/errors/api-error'
 import type { Deps } from '../../deps.ts'
 import { applications } from '../applications/table.ts'
 import { organizations } from '../organizations/table.ts'
+import { isWithheldFrom, noAccess } from '../products/product-access.ts'
 import { quotas } from '../products/registry.ts'
 import { quotaOverrides, subscriptions } from '../products/table.ts'
 import { bucketCounts, buckets, storedBytes } from './table.ts'
@@ -87,16 +89,27 @@ export async function storedBytesOf({ db }: Pick<Deps, 'db'>, organizationId: st
   return row?.bytes ?? 0
 }
 
-/** SQL: true where the organization of an application had reached its quota of bytes when they were summed last. */
+/** SQL: true where an organization had reached its quota of bytes when they were summed last. */
+const isFull = (organizationId: SQLWrapper): SQL<boolean> =>
+  sql<boolean>`exists (select from ${storedBytes} where ${storedBytes.organizationId} = ${organizationId} and ${storedBytes.isFull})`
+
+/** The same of the organization of an application. */
 export const isFullBelow = (applicationId: SQLWrapper): SQL<boolean> =>
-  sql<boolean>`exists (select from ${storedBytes} where ${and(
-    eq(
-      storedBytes.organizationId,
-      sql`(select ${applications.organizationId} from ${applications} where ${applications.id} = ${applicationId})`,
-    ),
-    storedBytes.isFull,
-  )})`
+  isFull(sql`(select ${applications.organizationId} from ${applications} where ${applications.id} = ${applicationId})`)
 
 /** The message of a refusal because the organization stores as much as it may. */
 export const FULL =
   'The organization stores as many bytes as its quota stored_bytes allows. Remove objects and empty the trash, or contact support to raise it.'
+
+/** Throws Forbidden if the organization has no access to storage (D91), and a 429 that waiting does not clear if its quota is reached. */
+export async function requireStorageWrite({ db }: Pick<Deps, 'db'>, applicationId: string): Promise<void> {
+  const [row] = await db
+    .select({
+      isWithheld: isWithheldFrom(applications.organizationId, 'storage'),
+      isFull: isFull(applications.organizationId),
+    })
+    .from(applications)
+    .where(eq(applications.id, applicationId))
+  if (row?.isWithheld) throw new Forbidden(noAccess('storage'))
+  if (row?.isFull) throw new ApiError(429, FULL)
+}

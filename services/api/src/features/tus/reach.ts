@@ -1,7 +1,7 @@
 import { NotFound } from '@platform/errors/api-error'
 import { isUuid } from '@platform/runtime/is-uuid'
 import type { Actor, Deps } from '../../deps.ts'
-import { requireApplicationProduct } from '../applications/product-access.ts'
+import { requireStorageWrite } from '../storage/stored-bytes.ts'
 import type { Bucket } from '../storage/buckets.ts'
 import { reachBucket } from '../storage/reach.ts'
 import { readUploadUrl } from '../uploads/upload-url.ts'
@@ -34,6 +34,6 @@ export async function reachTarget(deps: Deps, actor: Actor, metadata: Metadata):
     ...(environment !== undefined && { environment }),
   }
   const reached = await reachBucket({ deps, actor, params })
-  await requireApplicationProduct(deps, 'storage', reached.applicationId)
+  await requireStorageWrite(deps, reached.applicationId)
   return reached
 }

@@ -7,7 +7,7 @@ import { publicUrlOf } from '../storage/access-url.ts'
 import type { Bucket } from '../storage/buckets.ts'
 import { CONTENT_TYPE, KEY_BYTES_MAX, whyNoKey } from '../storage/object-key.ts'
 import { reachBucket } from '../storage/reach.ts'
-import { requireApplicationProduct } from '../applications/product-access.ts'
+import { requireStorageWrite } from '../storage/stored-bytes.ts'
 import { deprecation, flat, hex, nested, ofBucket } from '../storage/shapes.ts'
 import { completeEmpty } from './complete-upload.ts'
 import { uploadUrlOf } from './upload-url.ts'
@@ -104,7 +104,7 @@ export const uploadEndpoints = [
     }),
     async reach(call) {
       const bucket = await reachBucket(call)
-      await requireApplicationProduct(call.deps, 'storage', bucket.applicationId)
+      await requireStorageWrite(call.deps, bucket.applicationId)
       return bucket
     },
     returns: [201, NewUploadSession],

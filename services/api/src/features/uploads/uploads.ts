@@ -1,12 +1,11 @@
 import { hash, randomBytes } from 'node:crypto'
-import { Forbidden, NotFound } from '@platform/errors/api-error'
+import { NotFound } from '@platform/errors/api-error'
 import { type Db, one } from '@platform/runtime/database'
 import { discardBefore } from '@platform/runtime/discard-rows'
 import { newId } from '@platform/runtime/new-id'
 import { and, desc, eq, inArray, lt, ne } from 'drizzle-orm'
 import type { Actor, Deps } from '../../deps.ts'
-import { isWithheldBelow } from '../applications/product-access.ts'
-import { noAccess } from '../products/product-access.ts'
+import { requireStorageWrite } from '../storage/stored-bytes.ts'
 import type { Bucket } from '../storage/buckets.ts'
 import { buckets, uploadBlobs, uploads } from '../storage/table.ts'
 
@@ -121,14 +120,14 @@ export async function getUpload({ db }: Pick<Deps, 'db'>, id: string): Promise<U
   return upload
 }
 
-/** Throws Forbidden if the organization has lost its access to storage since the upload began (D91). */
+/** Throws what `requireStorageWrite` does, for an organization that has lost its access or reached its quota since the upload began. */
 export async function requireStorageAccess({ db }: Pick<Deps, 'db'>, { bucketId }: Upload): Promise<void> {
   if (bucketId === null) return // a part, whose target is named when parts are put together
   const [bucket] = await db
-    .select({ isWithheld: isWithheldBelow(buckets.applicationId, 'storage') })
+    .select({ applicationId: buckets.applicationId })
     .from(buckets)
     .where(eq(buckets.id, bucketId))
-  if (bucket?.isWithheld) throw new Forbidden(noAccess('storage'))
+  if (bucket) await requireStorageWrite({ db }, bucket.applicationId)
 }
 
 /** Gives up the bytes of expired uploads. A day after its time every upload is deleted, completed ones included. */
