@@ -3,7 +3,7 @@ import { scopeCatalogue } from '@platform/auth/scopes'
 import type { Endpoint } from './endpoint.ts'
 
 /** Moves whenever the API does (A §9). */
-const API_VERSION = '0.18.0'
+const API_VERSION = '0.19.0'
 
 const description = `Every request carries \`Authorization: Bearer <access token>\`: a user's token from the identity provider, or a token
 that an API key was exchanged for at \`/oauth2/token\`. Failures answer \`{ "error": "…" }\`; branch on the status. Throttles
@@ -75,7 +75,12 @@ export function createDocument(endpoints: readonly Endpoint[], publicUrl: string
   for (const { route } of listed) registry.openAPIRegistry.registerPath(route)
   const document = registry.getOpenAPIDocument({
     openapi: '3.0.3',
-    info: { title: 'Platform API', version: API_VERSION, description },
+    info: {
+      title: 'Platform API',
+      version: API_VERSION,
+      description,
+      contact: { name: 'The operator of this platform', url: publicUrl },
+    },
     servers: [{ url: publicUrl }],
     tags: describedTags(new Set(listed.flatMap(({ route }) => route.tags ?? []))),
   })

@@ -39,6 +39,20 @@ const NewApiKey = z
 
 export const apiKeyEndpoints = [
   endpoint({
+    operation: 'listApiKeys',
+    on: 'GET /api-keys',
+    spec,
+    tag,
+    summary: 'List the API keys of an application',
+    description: 'All keys that were not revoked, expired ones included, newest first; never a secret.',
+    actor: 'user',
+    scope: ['platform:api_keys:read', 'platform:api_keys:write'],
+    query: z.object({ applicationId: id.openapi({ description: 'The application whose keys to list.' }) }),
+    reach: (call) => reachApplication(call, call.query.applicationId),
+    returns: [200, page(ApiKey)],
+    handle: async ({ deps, target }) => asWholeSet(await listApiKeys(deps, target)),
+  }),
+  endpoint({
     operation: 'createApiKey',
     on: 'POST /api-keys',
     spec,
@@ -58,20 +72,6 @@ export const apiKeyEndpoints = [
     isShownOnce: true,
     fails: [404],
     handle: ({ deps, actor, target, body }) => createApiKey(deps, actor, target, body),
-  }),
-  endpoint({
-    operation: 'listApiKeys',
-    on: 'GET /api-keys',
-    spec,
-    tag,
-    summary: 'List the API keys of an application',
-    description: 'All keys that were not revoked, expired ones included, newest first; never a secret.',
-    actor: 'user',
-    scope: ['platform:api_keys:read', 'platform:api_keys:write'],
-    query: z.object({ applicationId: id.openapi({ description: 'The application whose keys to list.' }) }),
-    reach: (call) => reachApplication(call, call.query.applicationId),
-    returns: [200, page(ApiKey)],
-    handle: async ({ deps, target }) => asWholeSet(await listApiKeys(deps, target)),
   }),
   endpoint({
     operation: 'deleteApiKey',

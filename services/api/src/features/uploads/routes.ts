@@ -83,6 +83,25 @@ const bytesOf = (text: string | undefined): Buffer | null => (text === undefined
 
 export const uploadEndpoints = [
   endpoint({
+    operation: 'listUploadSessions',
+    on: `GET ${at}`,
+    also,
+    spec,
+    tag,
+    summary: 'List the upload sessions of a bucket',
+    description: 'All of them, newest first; what ended is listed for a day.',
+    actor: 'any',
+    scope: 'network:storage:read',
+    params: ofBucket,
+    reach: reachBucket,
+    returns: [200, page(UploadSession)],
+    headersFor: deprecation,
+    handle: async ({ deps, target }) => {
+      const sessions = await listSessions(deps, target.id)
+      return asWholeSet(sessions.map((session) => shownSession(session, target, deps.now())))
+    },
+  }),
+  endpoint({
     operation: 'createUploadSession',
     on: `POST ${at}`,
     also,
@@ -142,25 +161,6 @@ export const uploadEndpoints = [
           publicObjectUrl: bucket.visibility === 'public' ? publicUrlOf(deps, bucket, body.key) : null,
         },
       }
-    },
-  }),
-  endpoint({
-    operation: 'listUploadSessions',
-    on: `GET ${at}`,
-    also,
-    spec,
-    tag,
-    summary: 'List the upload sessions of a bucket',
-    description: 'All of them, newest first; what ended is listed for a day.',
-    actor: 'any',
-    scope: 'network:storage:read',
-    params: ofBucket,
-    reach: reachBucket,
-    returns: [200, page(UploadSession)],
-    headersFor: deprecation,
-    handle: async ({ deps, target }) => {
-      const sessions = await listSessions(deps, target.id)
-      return asWholeSet(sessions.map((session) => shownSession(session, target, deps.now())))
     },
   }),
   endpoint({
