@@ -94,6 +94,24 @@ test('every rule of Spectral for OpenAPI passes, but for those that this documen
   expect(problems.map(({ code, message, path }) => `${code}: ${message} ${path.join('/')}`)).toEqual([])
 })
 
+test('every operation documents its failures, each with a body in the shape of its path (A §7)', () => {
+  const shapesOf = (path: string): string[] => {
+    if (path === '/oauth2/token') return ['OAuthError', 'OAuthThrottleError']
+    return path.startsWith('/ai/v1/') ? ['AiError'] : ['Error', 'ValidationError', 'ThrottleError']
+  }
+  const wrong = operations.flatMap(({ operationId, path, responses }) => {
+    const failures = Object.entries(responses).filter(([status]) => Number(status) >= 400)
+    const named = shapesOf(path).map((name) => `#/components/schemas/${name}`)
+    return [
+      ...[429, 500].filter((status) => !(status in responses)).map((status) => `${operationId} lacks ${status}`),
+      ...failures
+        .filter(([, { content }]) => !named.includes(content?.['application/json']?.schema.$ref ?? ''))
+        .map(([status]) => `${operationId} ${status}`),
+    ]
+  })
+  expect(wrong).toEqual([])
+})
+
 /** Every schema and media type that stands anywhere in the document with an example of its own. */
 function* withExamples(value: unknown, at: string): Generator<{ at: string; schema: Schema; example: unknown }> {
   if (typeof value !== 'object' || value === null) return

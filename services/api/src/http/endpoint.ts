@@ -333,7 +333,8 @@ export function openEndpoint(spec: {
   hide?: boolean
   request?: RouteConfig['request']
   responses: RouteConfig['responses']
-  fails: readonly number[]
+  /** Statuses beyond 429 and 500. */
+  fails?: readonly number[]
   run: (exchange: Exchange) => Promise<Reply>
 }): Endpoint {
   const [method, path] = spec.on.split(' ') as [Method, string]
@@ -346,7 +347,7 @@ export function openEndpoint(spec: {
     description: spec.description,
     security: [],
     ...(spec.request && { request: spec.request }),
-    responses: { ...spec.responses, ...failureResponses(spec.fails, path) },
+    responses: { ...spec.responses, ...failureResponses([429, 500, ...(spec.fails ?? [])], path) },
   })
   const { operation, run } = spec
   const isListed = !spec.hide

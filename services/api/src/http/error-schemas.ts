@@ -49,6 +49,18 @@ const AiErrorBody = z
   })
   .openapi('AiError')
 
+/** The error body of OAuth 2.0 (RFC 6749 §5.2). */
+export const OAuthErrorBody = z
+  .object({ error: shown('invalid_client'), error_description: shown('Unknown client or wrong secret') })
+  .openapi('OAuthError')
+const OAuthThrottleBody = z
+  .object({
+    error: shown('rate_limit_exceeded'),
+    error_description: shown('Too many requests; try again in 60 seconds'),
+    message: shown('Too many requests; try again in 60 seconds'),
+  })
+  .openapi('OAuthThrottleError')
+
 const descriptions: Record<number, string> = {
   400: 'A value that the schema cannot judge was refused, or the body is malformed',
   401: 'The token is missing, expired or not recognised',
@@ -85,8 +97,26 @@ const headers: Record<number, Record<string, ReturnType<typeof header>>> = {
 export const headersBelow = (path: string): Record<string, ReturnType<typeof header>> =>
   path.startsWith('/ai/v1/') ? { 'X-Service-Request-Id': header('The id of this request.') } : {}
 const bodies: Record<number, z.ZodType> = { 422: ValidationBody, 429: ThrottleBody }
+const oauthCodes: Record<number, string> = {
+  413: 'invalid_request',
+  500: 'server_error',
+  503: 'temporarily_unavailable',
+}
 
-/** The documented failures of an operation, by status (A §7); below /ai/v1 they nest (D21). */
+/** The body of a failure, in the shape of its path: nested below /ai/v1 (D21), OAuth's at the token endpoint (A §5). */
+function failureBody(status: number, path: string): { schema: z.ZodType; example?: object } {
+  if (path.startsWith('/ai/v1/')) return { schema: AiErrorBody }
+  const message = examples[status]
+  if (path !== '/oauth2/token')
+    return { schema: bodies[status] ?? ErrorBody, ...(message !== undefined && { example: { error: message } }) }
+  const error = oauthCodes[status]
+  return {
+    schema: status === 429 ? OAuthThrottleBody : OAuthErrorBody,
+    ...(error !== undefined && { example: { error, error_description: message } }),
+  }
+}
+
+/** The documented failures of an operation, by status (A §7). */
 export function failureResponses(statuses: readonly number[], path: string): RouteConfig['responses'] {
   const isAi = path.startsWith('/ai/v1/')
   const ordered = statuses.toSorted((a, b) => a - b)
@@ -96,14 +126,7 @@ export function failureResponses(statuses: readonly number[], path: string): Rou
       {
         description: descriptions[status] ?? 'Failure',
         ...((isAi || headers[status]) && { headers: { ...headersBelow(path), ...headers[status] } }),
-        content: {
-          'application/json': isAi
-            ? { schema: AiErrorBody }
-            : {
-                schema: bodies[status] ?? ErrorBody,
-                ...(examples[status] !== undefined && { example: { error: examples[status] } }),
-              },
-        },
+        content: { 'application/json': failureBody(status, path) },
       },
     ]),
   )

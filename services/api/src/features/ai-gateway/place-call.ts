@@ -23,10 +23,10 @@ export const placementHeaders = z.object({
   'X-Organization-Id': id.optional().openapi({
     description: "The organization that a user's call belongs to; needed by users of several organizations.",
   }),
-  'OpenAI-Organization': z
-    .string()
-    .optional()
-    .openapi({ description: 'The same, as the `openai` package sends it; read where `X-Organization-Id` is absent.' }),
+  'OpenAI-Organization': z.string().optional().openapi({
+    description: 'The same as `X-Organization-Id`, which takes precedence. The `openai` package sends it.',
+    example: '0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a10',
+  }),
   'X-Application-Id': id.optional().openapi({
     description: "An application of that organization, whose budgets and policy a user's call comes under.",
   }),

@@ -61,12 +61,16 @@ export const apiKeyEndpoints = [
     description: `The secret is in this answer and nowhere else, ever. Without \`scopes\` the key may read variables, without \`expiresAt\` it lives 90 days. It can hold no scope that the caller's token lacks, and none that manages keys. Needs the role OWNER or ADMIN. ${freshSignIn}`,
     actor: 'user',
     scope: 'platform:api_keys:write',
-    body: z.strictObject({
-      name,
-      applicationId: id,
-      scopes: scopes.default([]),
-      expiresAt: instant.nullable().optional(),
-    }),
+    body: z
+      .strictObject({
+        name,
+        applicationId: id,
+        scopes: scopes.default([]),
+        expiresAt: instant.nullable().optional(),
+      })
+      .openapi({
+        example: { name: 'ci', applicationId: '0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a10', scopes: [SCOPE_DEFAULT] },
+      }),
     reach: (call) => reachApplication(call, call.body.applicationId, 'admin'),
     returns: [201, NewApiKey],
     isShownOnce: true,

@@ -74,7 +74,7 @@ const read = 'network:deployments:read'
 const trigger = 'network:deployments:trigger'
 const uploadId = id.openapi({ description: 'What upload/start answered.' })
 const partNumber = z.number().int().min(1).max(PART_NUMBER_MAX).openapi({ example: 1 })
-const ETAG = '"9e107d9d372bb6826bd81d3542a419d6"'
+const ETAG = '"9dd4e461268c8034f5c8564e155c67a6"' // of the byte "x"
 
 const parts = z
   .array(
@@ -129,25 +129,27 @@ export const deploymentEndpoints = [
       'It is PENDING until its archive is uploaded: start, one PUT for each part, complete. It fails if that takes longer than a day. Refused with 402 when the organization has reached its billing cap or used what is included, and with 429 and without `Retry-After` when the quota of the plan is used up.',
     actor: 'any',
     scope: trigger,
-    body: z.strictObject({
-      applicationId: id,
-      environment: text(255)
-        .optional()
-        .openapi({ description: 'Slug or id; `production` by default.', example: 'preview' }),
-      environmentId: text(255)
-        .optional()
-        .openapi({ description: 'Another name for `environment`; give one of them.', example: 'preview' }),
-      rootDirectory: text(ROOT_DIRECTORY_BYTES_MAX).optional().openapi({
-        description: 'The folder of the archive that is deployed, instead of the application’s root directory.',
-        example: 'apps/shop',
-      }),
-      // Only whether it is there counts; it may be deeper than can be written again.
-      gitSource: z
-        .unknown()
-        .transform((value) => (value === undefined ? undefined : true))
-        .optional()
-        .openapi({ type: 'object', description: 'Not supported yet: 400. Upload an archive.', example: {} }),
-    }),
+    body: z
+      .strictObject({
+        applicationId: id,
+        environment: text(255)
+          .optional()
+          .openapi({ description: 'Slug or id; `production` by default.', example: 'preview' }),
+        environmentId: text(255)
+          .optional()
+          .openapi({ description: 'Another name for `environment`; give one of them.', example: 'preview' }),
+        rootDirectory: text(ROOT_DIRECTORY_BYTES_MAX).optional().openapi({
+          description: 'The folder of the archive that is deployed, instead of the application’s root directory.',
+          example: 'apps/shop',
+        }),
+        // Only whether it is there counts; it may be deeper than can be written again.
+        gitSource: z
+          .unknown()
+          .transform((value) => (value === undefined ? undefined : true))
+          .optional()
+          .openapi({ type: 'object', description: 'Not supported yet: 400. Upload an archive.', example: {} }),
+      })
+      .openapi({ example: { applicationId: '0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a10', environment: 'preview' } }),
     async reach(call) {
       const application = await reachApplication(call, call.body.applicationId)
       await requireApplicationProduct(call.deps, 'network', application.id)

@@ -21,7 +21,7 @@ const document = (
     summary,
     description,
     responses: { 200: { description: 'The document', content: { 'application/json': { schema: AnyObject } } } },
-    fails: [429, 503],
+    fails: [503],
     async run(exchange) {
       await admitAnyone(exchange)
       // Public documents that any page may read.

@@ -56,12 +56,14 @@ const PulledVariables = z
 
 const variable = { key, value, sensitive: z.boolean().default(false) }
 const CreateOrganizationVariable = z.strictObject({ ...variable, scope: z.literal('organization').optional() })
-const CreateApplicationVariable = z.strictObject({
-  ...variable,
-  environment: environment.optional(),
-  environmentId: environment.optional(),
-  scope: z.enum(['application', 'environment']).optional(),
-})
+const CreateApplicationVariable = z
+  .strictObject({
+    ...variable,
+    environment: environment.optional(),
+    environmentId: environment.optional(),
+    scope: z.enum(['application', 'environment']).optional(),
+  })
+  .openapi({ example: { key: 'LOG_LEVEL', value: 'debug', environment: 'production' } })
 const UpdateVariable = z.strictObject({
   key: key.optional(),
   value: value.optional(),

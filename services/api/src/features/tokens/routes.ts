@@ -4,13 +4,11 @@ import { OAuthError } from '@platform/errors/api-error'
 import { mediaType } from '@platform/service/read-body'
 import { shown } from '../../http/fields.ts'
 import { openEndpoint } from '../../http/endpoint.ts'
+import { OAuthErrorBody } from '../../http/error-schemas.ts'
 import { admitAnyone } from '../../http/exchange.ts'
 import { readText } from '../../http/read-body.ts'
 import { exchangeApiKey } from './exchange-api-key.ts'
 
-const OAuthErrorBody = z
-  .object({ error: shown('invalid_client'), error_description: shown('Unknown client or wrong secret') })
-  .openapi('OAuthError')
 const KeyToken = z
   .object({
     access_token: shown('eyJhbGciOiJFUzI1NiIsInR5cCI6ImF0K2p3dCJ9.e30.c2lnbmF0dXJl'),
@@ -48,10 +46,8 @@ export const tokenEndpoints = [
       401: failure(
         'The key is unknown or its secret wrong (invalid_client), or it is deleted or expired (invalid_token)',
       ),
-      413: failure('The body is too large'),
-      503: failure('A dependency is temporarily unavailable'),
     },
-    fails: [429],
+    fails: [413, 503],
     async run(exchange) {
       await admitAnyone(exchange)
       const { incoming, deps } = exchange
