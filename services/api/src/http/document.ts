@@ -79,7 +79,7 @@ export function createDocument(endpoints: readonly Endpoint[], publicUrl: string
       title: 'Platform API',
       version: API_VERSION,
       description,
-      contact: { name: 'The operator of this platform', url: publicUrl },
+      contact: { name: 'Platform API', url: `${publicUrl}/docs` },
     },
     servers: [{ url: publicUrl }],
     tags: describedTags(new Set(listed.flatMap(({ route }) => route.tags ?? []))),

@@ -32,7 +32,7 @@ export const organizationEndpoints = [
     on: 'GET /organizations',
     spec: 'A §4 Organizations',
     tag,
-    summary: 'List the organizations you belong to',
+    summary: 'List organizations',
     description:
       'Newest first, a page at a time: send the id of the last item as `from`. An API key belongs to none and gets an empty list.',
     actor: 'any',
