@@ -5,7 +5,7 @@ import { shown } from './fields.ts'
 const ErrorBody = z
   .object({
     error: shown('Application not found').openapi({
-      description: 'A message for a person; there is no machine-readable code.',
+      description: 'A message for a person. There is no machine-readable code; branch on the status.',
     }),
   })
   .openapi('Error')
@@ -41,10 +41,8 @@ const AiErrorBody = z
     error: z.object({
       message: shown('messages[0].role must be a string'),
       type: shown('invalid_request_error'),
-      param: shown('messages[0].role')
-        .nullable()
-        .openapi({ description: 'The member of the request that is to blame.' }),
-      code: shown('invalid_value').nullable().openapi({ description: 'What programs branch on.' }),
+      param: shown('messages[0].role').nullable().openapi({ description: 'The request field that caused the error.' }),
+      code: shown('invalid_value').nullable().openapi({ description: 'A code for programs to branch on.' }),
     }),
   })
   .openapi('AiError')
@@ -62,17 +60,17 @@ const OAuthThrottleBody = z
   .openapi('OAuthThrottleError')
 
 const descriptions: Record<number, string> = {
-  400: 'A value that the schema cannot judge was refused, or the body is malformed',
-  401: 'The token is missing, expired or not recognised',
+  400: 'Invalid value or malformed body',
+  401: 'Missing, expired or unrecognized token',
   402: 'Refused for billing reasons',
-  403: 'The token lacks the scope, or the actor may not reach the resource',
-  404: 'The resource is missing or out of reach',
+  403: 'Missing scope, or no access to the resource',
+  404: 'Not found or out of reach',
   408: 'The body did not arrive in time',
-  409: 'Conflict with what exists',
-  413: 'The body is too large',
-  422: 'The request does not have the documented shape',
-  429: 'Throttled; retry only when Retry-After is present',
-  500: 'Unhandled failure',
+  409: 'Conflict with the current state',
+  413: 'Request body too large',
+  422: 'Validation failed',
+  429: 'Too many requests; retry only if Retry-After is present',
+  500: 'Unexpected failure',
   503: 'A dependency is temporarily unavailable',
 }
 
@@ -90,12 +88,12 @@ const examples: Record<number, string> = {
 
 const header = (description: string) => ({ description, schema: { type: 'string' as const } })
 const headers: Record<number, Record<string, ReturnType<typeof header>>> = {
-  401: { 'WWW-Authenticate': header('Bearer challenge that names invalid_token') },
-  429: { 'Retry-After': header('60: a full window; absent where waiting does not help') },
+  401: { 'WWW-Authenticate': header('Bearer challenge with error="invalid_token".') },
+  429: { 'Retry-After': header('Seconds to wait: 60. Absent if waiting does not help.') },
 }
 /** Headers of every answer below a path. */
 export const headersBelow = (path: string): Record<string, ReturnType<typeof header>> =>
-  path.startsWith('/ai/v1/') ? { 'X-Service-Request-Id': header('The id of this request.') } : {}
+  path.startsWith('/ai/v1/') ? { 'X-Service-Request-Id': header('The request id.') } : {}
 const bodies: Record<number, z.ZodType> = { 422: ValidationBody, 429: ThrottleBody }
 const oauthCodes: Record<number, string> = {
   413: 'invalid_request',
