@@ -23,21 +23,33 @@ document.createElement = (name, options) => {
   return element
 }
 
-// Scalar sends every parameter that has an example: here those that an operation needs, until a reader ticks others.
-async function readDocument(input, init) {
-  const answer = await fetch(input, init)
-  if (!answer.ok || new URL(answer.url).pathname !== '/docs/json') return answer
-  const openApi = await answer.json()
+const { clientId, redirectUri, scopes } = JSON.parse(document.getElementById('configuration').textContent)
+
+// Scalar sends every parameter that has an example: here those that an operation needs, until a reader ticks others. Without
+// a client nobody can sign in, so a token is all there is to enter.
+function adapt(openApi) {
   const operations = Object.values(openApi.paths).flatMap((methods) => Object.values(methods))
-  for (const parameter of operations.flatMap(({ parameters }) => parameters ?? [])) {
-    const { required, schema } = parameter
-    const value = schema.example ?? schema.default ?? ''
-    if (!required) parameter.examples = { default: { value, 'x-disabled': true } }
+  for (const operation of operations) {
+    for (const parameter of operation.parameters ?? []) {
+      const { required, schema } = parameter
+      const value = schema.example ?? schema.default ?? ''
+      if (!required) parameter.examples = { default: { value, 'x-disabled': true } }
+    }
+    if (!clientId) operation.security = operation.security.filter(({ oauth2 }) => !oauth2)
   }
-  return Response.json(openApi)
+  if (!clientId) delete openApi.components.securitySchemes.oauth2
+  return openApi
 }
 
-const { clientId, redirectUri, scopes } = JSON.parse(document.getElementById('configuration').textContent)
+// Scalar's first request is for the document; later ones are those that a reader sends.
+let hasDocument = false
+async function customFetch(input, init) {
+  const answer = await fetch(input, init)
+  if (hasDocument || !answer.ok) return answer
+  hasDocument = true
+  return Response.json(adapt(await answer.json()))
+}
+
 const signIn = {
   'x-scalar-client-id': clientId,
   'x-scalar-redirect-uri': redirectUri,
@@ -48,7 +60,7 @@ const others = ['c', 'clojure', 'csharp', 'dart', 'fsharp', 'go', 'http', 'java'
 document.addEventListener('DOMContentLoaded', () => {
   Scalar.createApiReference('#reference', {
     url: '/docs/json',
-    customFetch: readDocument,
+    customFetch,
     authentication: {
       preferredSecurityScheme: 'bearer',
       securitySchemes: clientId ? { oauth2: { flows: { authorizationCode: signIn } } } : {},

@@ -89,7 +89,7 @@ describe('without a browser', () => {
 
 describeInChromium('the reference page', (open) => {
   /** The page, once it shows the document, and what it asked for and printed on the way. */
-  async function openReference(options: Parameters<OpenPage>[0] = {}) {
+  async function openReference(options: Parameters<OpenPage>[0] = {}, { apiUrl } = platform) {
     const { context, page } = await open(options)
     const origins = new Set<string>()
     const complaints: string[] = []
@@ -98,9 +98,9 @@ describeInChromium('the reference page', (open) => {
       if (message.type() !== 'info') complaints.push(message.text())
     })
     context.on('weberror', (error) => complaints.push(error.error().message))
-    await page.goto(`${platform.apiUrl}/docs`)
+    await page.goto(`${apiUrl}/docs`)
     await page.getByRole('heading', { name: 'Platform API', level: 1 }).waitFor()
-    await page.getByText('Authorize via oauth2').waitFor()
+    await page.getByPlaceholder('Token').first().waitFor()
     return { context, page, origins, complaints }
   }
 
@@ -165,6 +165,18 @@ describeInChromium('the reference page', (open) => {
     expect([...origins]).toEqual([platform.apiUrl])
     expect(complaints).toEqual([])
     await context.close()
+  })
+
+  test('offers no sign-in where the operator has given it no client', async () => {
+    const other = await startPlatform({ env: { DOCS_CLIENT_ID: '' } })
+    try {
+      const { context, page, complaints } = await openReference({}, other)
+      expect(await page.getByText('Authorize via oauth2').count()).toBe(0)
+      expect(complaints).toEqual([])
+      await context.close()
+    } finally {
+      await other.close()
+    }
   })
 
   test('signs in at the identity provider, and sends a request as whoever signed in', async () => {
