@@ -16,6 +16,12 @@ export const clients = {
     redirectUri: 'http://localhost:4003/callback',
     postLogoutRedirectUri: 'http://localhost:4003/',
   },
+  docs: {
+    id: '0198c0de-0000-7000-8000-0000000000c4',
+    name: 'Platform API reference',
+    /** The page itself, below the origin of the API. */
+    redirectPath: '/docs',
+  },
   confidential: {
     id: '0198c0de-0000-7000-8000-0000000000c3',
     name: 'Demo server application',

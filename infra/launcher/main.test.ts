@@ -188,6 +188,7 @@ describe('a start that works', () => {
     expect(await discovery.json()).toMatchObject({ issuer: platform.idpUrl })
     expect(await (await fetch(platform.s3Url)).text()).toContain('<Code>AccessDenied</Code>')
     expect(await pageAt(platform.helloUrl)).toContain('It works')
+    expect(await signInAt(platform)).toBe('/sign-in')
     expect((await stat(join(dataFolder, 'secrets.json'))).mode & 0o777).toBe(0o600)
     expect(await stop(launcher)).toBe(0)
     await expect(fetch(platform.baseUrl)).rejects.toThrow('fetch failed')
@@ -219,6 +220,7 @@ describe('a start that works', () => {
       post_logout_redirect_uris: ['http://localhost:4003/'],
       grants: ['authorization_code', 'refresh_token'],
     })
+    await changeConsole((sql) => sql`delete from clients where id = ${clients.docs.id}`)
     await changeConsole((sql) => {
       const redirectUris = ['http://localhost:3000/callback', 'https://own.example.com/callback']
       const grants = ['authorization_code', 'refresh_token', DEVICE_GRANT]
@@ -238,6 +240,7 @@ describe('a start that works', () => {
       is_first_party: true,
       requires_second_factor: true,
     })
+    expect(await signInAt(second.platform)).toBe('/sign-in')
     const { idpUrl } = second.platform
     const started = await fetch(`${idpUrl}/oauth2/device_authorization`, {
       method: 'POST',
@@ -260,6 +263,24 @@ describe('a start that works', () => {
     expect((await readConsole())?.redirect_uris).toEqual([])
     await stop(third.launcher)
   })
+
+  /** Where a browser is sent that signs in from the API's reference as it is configured. */
+  async function signInAt({ baseUrl, idpUrl }: { baseUrl: string; idpUrl: string }): Promise<string> {
+    const page = await (await fetch(`${baseUrl}/docs`)).text()
+    const [, configuration = '{}'] = /<script id="configuration"[^>]*>([^<]*)</.exec(page) ?? []
+    const { clientId, redirectUri } = JSON.parse(configuration) as { clientId: string; redirectUri: string }
+    const query = new URLSearchParams({
+      client_id: clientId,
+      redirect_uri: redirectUri,
+      response_type: 'code',
+      scope: 'platform:organizations:read',
+      state: 'x',
+      code_challenge: 'x'.repeat(43),
+      code_challenge_method: 'S256',
+    })
+    const answer = await fetch(`${idpUrl}/oauth2/authorize?${query.toString()}`, { redirect: 'manual' })
+    return new URL(answer.headers.get('location') ?? '/none', idpUrl).pathname
+  }
 
   /** As the identity provider itself, in the database of the platform that runs. */
   async function changeConsole<T>(change: (sql: Sql) => PromiseLike<T>): Promise<T> {

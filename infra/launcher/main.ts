@@ -144,7 +144,7 @@ async function start(): Promise<void> {
   async function seedWhenReady() {
     await idp.waitUntilAnswers(`${urls.idpUrl}/.well-known/openid-configuration`)
     const cli = 'services/idp/src/cli.ts'
-    await bringSeedIntoLine({ dataFolder, secrets, cli, cwd: repository, env: environment.idp })
+    await bringSeedIntoLine({ dataFolder, secrets, baseUrl: urls.baseUrl, cli, cwd: repository, env: environment.idp })
   }
 }
 
@@ -213,6 +213,7 @@ function describeEnvironments({
       S3_PORT: String(ports.s3),
       S3_DOMAIN: `s3.localhost:${ports.s3}`,
       CONSOLE_CLIENT_IDS: clients.console.id,
+      DOCS_CLIENT_ID: clients.docs.id,
       CORS_ORIGINS: new URL(clients.console.redirectUri).origin,
       OBJECTS_URL: pathToFileURL(join(dataFolder, 'objects')).href,
       DEFAULT_PLAN: 'pro',

@@ -12,7 +12,7 @@ const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 const webGrants = ['authorization_code', 'refresh_token']
 
 /** How far a data folder is; one more for every change that folders from before have to get. */
-const VERSION = 2
+const VERSION = 3
 /** Where the console was in version 1, which only said when the folder was seeded. */
 const REDIRECT_URI_OF_VERSION_1 = 'http://localhost:3000/callback'
 
@@ -33,12 +33,17 @@ interface IdentityProvider {
 export async function bringSeedIntoLine({
   dataFolder,
   secrets,
+  baseUrl,
   ...idp
-}: IdentityProvider & { dataFolder: string; secrets: Secrets }): Promise<void> {
+}: IdentityProvider & { dataFolder: string; secrets: Secrets; baseUrl: string }): Promise<void> {
   const marker = join(dataFolder, 'seeded')
   const version = readVersion(marker)
   if (version !== undefined && version >= VERSION) return
-  const wanted = version === undefined ? describeSeed(secrets) : { clients: [await describeConsoleSinceVersion1(idp)] }
+  const docs = describeDocsClient(baseUrl)
+  const wanted =
+    version === undefined
+      ? describeSeed(secrets, docs)
+      : { clients: [...(version < 2 ? [await describeConsoleSinceVersion1(idp)] : []), docs] }
   await run(idp, ['apply', '-'], JSON.stringify(wanted))
   writeFileSync(marker, `${JSON.stringify({ version: VERSION, at: new Date() })}\n`)
 }
@@ -85,7 +90,17 @@ const consoleClient = {
   postLogoutRedirectUris: [clients.console.postLogoutRedirectUri],
 }
 
-function describeSeed(secrets: Secrets) {
+/** The client that people sign in with at /docs: of the API's address at the time, since a port of a web page is exact (D110). */
+const describeDocsClient = (baseUrl: string) => ({
+  ...ordinary,
+  id: clients.docs.id,
+  name: clients.docs.name,
+  kind: 'public',
+  grants: webGrants,
+  redirectUris: [`${baseUrl}${clients.docs.redirectPath}`],
+})
+
+function describeSeed(secrets: Secrets, docs: ReturnType<typeof describeDocsClient>) {
   const grants = [...webGrants, DEVICE_GRANT]
   return {
     users: [{ email: demoEmail, givenName: 'Demo', familyName: 'Account', password: secrets.demoPassword }],
@@ -99,6 +114,7 @@ function describeSeed(secrets: Secrets) {
         redirectUris: [clients.cli.redirectUri],
       },
       consoleClient,
+      docs,
       {
         ...ordinary,
         id: clients.confidential.id,

@@ -39,10 +39,11 @@ const sameOnAnyEngine = [
   'test/ai-export-memory.test.ts',
   'test/cli.test.ts',
   'test/conventions.test.ts',
-  'test/document.test.ts',
+  'test/document*.test.ts',
   'test/edges-crash.test.ts',
   'test/every-endpoint.test.ts',
   'test/fuzz.test.ts',
+  'test/generated-clients.test.ts',
   'test/outages.test.ts',
   'test/pins-outages.test.ts',
 ]

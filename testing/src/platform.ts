@@ -53,6 +53,7 @@ type IdpDeps = Awaited<ReturnType<typeof composeIdp>>['deps']
 export interface Person {
   userId: string
   email: string
+  password: string
   /** A fresh access token of exactly these scopes; of the console's client with `console`. */
   token: (scopes: readonly string[], options?: { console?: boolean; signInAgain?: boolean }) => Promise<string>
   /** A fresh ID token of the test client. */
@@ -141,6 +142,7 @@ export async function startPlatform(
   const apiUrl = `http://localhost:${apiPort}`
   const idpUrl = `http://localhost:${idpPort}`
   const consoleClientId = randomUUID()
+  const docsClientId = randomUUID()
   // Suites that run at the same time share one Redis; an address of one's own keeps their counts apart.
   const headers = { 'x-forwarded-for': `100.${[...randomBytes(3)].join('.')}` }
   const shared = {
@@ -175,6 +177,7 @@ export async function startPlatform(
     S3_PORT: '0',
     S3_DOMAIN: options.s3Domain,
     CONSOLE_CLIENT_IDS: consoleClientId,
+    DOCS_CLIENT_ID: docsClientId,
     CORS_ORIGINS: options.corsOrigins?.join(','),
     FUNCTION_SANDBOX: 'auto',
     FUNCTION_EGRESS: 'host',
@@ -232,6 +235,13 @@ export async function startPlatform(
     grants: [...grants, 'urn:ietf:params:oauth:grant-type:device_code'],
   })
   await createClient(idp.deps, { ...client, id: consoleClientId, name: 'Console', grants })
+  await createClient(idp.deps, {
+    ...client,
+    id: docsClientId,
+    name: 'API reference',
+    redirectUris: [`${apiUrl}/docs`],
+    grants,
+  })
 
   async function person(): Promise<Person> {
     const email = `${randomBytes(6).toString('hex')}@example.com`
@@ -249,6 +259,7 @@ export async function startPlatform(
     return {
       userId,
       email,
+      password,
       async token(scopes, { console: ofConsole = false, signInAgain = false } = {}) {
         if (signInAgain) browser = new Browser(headers)
         return (await tokensFor(ofConsole ? consoleClientId : publicClient.id, scopes)).access_token

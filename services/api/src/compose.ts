@@ -49,6 +49,7 @@ import { openLeases } from './features/uploads/leases.ts'
 import { activatePlan } from './features/products/products.ts'
 import { createProfileLearner } from './features/profiles/profiles.ts'
 import { createDocument } from './http/document.ts'
+import { encodedContent } from './http/encoded-content.ts'
 
 const migrations = fileURLToPath(new URL('../migrations', import.meta.url))
 
@@ -146,6 +147,7 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
   const usage = openUsageRecorder({ db, logger })
   const uploadLeases = openLeases({ db, notifications })
   const { PUBLIC_URL: publicUrl, IDP_URL: idpUrl } = config
+  const document = Buffer.from(JSON.stringify(createDocument(endpoints, publicUrl, idpUrl)))
   const idp = discoverIssuer(idpUrl, config.IDP_INTERNAL_URL ?? idpUrl, now)
   const tokens = createTokenVerifier(
     [
@@ -225,7 +227,8 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       s3Region: config.S3_REGION,
       consoleClientIds: new Set(config.CONSOLE_CLIENT_IDS),
       corsOrigins: new Set(config.CORS_ORIGINS),
-      document: JSON.stringify(createDocument(endpoints, publicUrl, idpUrl)),
+      document: encodedContent(async () => document),
+      docsClientId: config.DOCS_CLIENT_ID,
     },
     isReady: resources.isReady,
     async close() {

@@ -115,6 +115,12 @@ const schema = z.object({
     .optional()
     .describe('an origin to fetch the issuer’s documents from, such as http://idp:4001'),
   CONSOLE_CLIENT_IDS: list.describe('client ids of the console, with commas'),
+  DOCS_CLIENT_ID: z
+    .guid()
+    .optional()
+    .describe(
+      'the public client that people sign in with at /docs, whose redirect URI is PUBLIC_URL/docs; without it they paste a token',
+    ),
   CONSOLE_URL: origin.optional().describe('the origin of the web console, such as https://console.example.com'),
   ALLOW_SHARED_DOMAIN: flag
     .default(false)

@@ -21,6 +21,7 @@ import type { SiteDirectory } from './features/delivery/site-directory.ts'
 import type { Membership } from './features/edges/membership.ts'
 import type { Functions } from './features/functions/functions.ts'
 import type { EdgeWarmer } from './features/functions/warm-edges.ts'
+import type { EncodedContent } from './http/encoded-content.ts'
 import type { ImageServer } from './features/images/images.ts'
 import type { IsrPages } from './features/isr/pages.ts'
 import type { IsrTags } from './features/isr/tags.ts'
@@ -163,8 +164,10 @@ export interface Deps {
   s3Domain: string | undefined
   /** The region that S3 clients are told. */
   s3Region: string
-  /** The OpenAPI document, as text. */
-  document: string
+  /** The OpenAPI document, as JSON. */
+  document: EncodedContent
+  /** The client that people sign in with at /docs; undefined: they paste a token. */
+  docsClientId: string | undefined
   /** Clients that are the console (D6). */
   consoleClientIds: ReadonlySet<string>
   /** Origins that may read answers from a browser. */

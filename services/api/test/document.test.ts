@@ -2,6 +2,8 @@ import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createConfig, lintFromString } from '@redocly/openapi-core'
+import spectral, { type RulesetDefinition } from '@stoplight/spectral-core'
+import spectralRulesets from '@stoplight/spectral-rulesets'
 import { endpoints } from '../src/endpoints.ts'
 import { createDocument } from '../src/http/document.ts'
 import { faultsOf } from './answer-check.ts'
@@ -57,30 +59,57 @@ test('every operation has an id of its own, a tag, a summary and its failures', 
   }
 })
 
-test('a linter finds nothing to say about the document, in its strictest recommendation and more', async () => {
-  const more = [
-    'operation-description',
-    'operation-singular-tag',
-    'operation-tag-defined',
-    'tag-description',
-    'parameter-description',
-    'no-duplicated-tag-names',
-    'no-invalid-schema-examples',
-    'no-invalid-media-type-examples',
-    'no-invalid-parameter-examples',
-    'no-schema-type-mismatch',
-    'no-required-schema-properties-undefined',
-    'paths-kebab-case',
-  ]
+/** The document as it is linted. Its origins are made up; linters refuse example.com. */
+const lintedDocument = (): object => createDocument(endpoints, 'https://api.platform.test', 'https://id.platform.test')
+
+test('every rule of Redocly passes, but for those that A or this document decides otherwise', async () => {
   const rules = {
-    ...Object.fromEntries(more.map((rule) => [rule, 'error' as const])),
-    'no-http-verbs-in-paths': { severity: 'error' as const, splitIntoWords: true }, // budgets get through
-    'info-license': 'off' as const, // of a service; whoever runs it says on what terms
-  }
-  const config = await createConfig({ extends: ['recommended-strict'], rules })
-  const source = JSON.stringify(createDocument(endpoints, 'https://api.platform.test', 'https://id.platform.test'))
+    'info-license': 'off', // the operator decides on the terms
+    'operation-4xx-problem-details-rfc7807': 'off', // A §7 defines the error bodies
+    'path-segment-plural': 'off', // A §4 names the paths
+    'request-mime-type': 'off', // A §1, §4: forms at the token endpoint and for transcriptions
+    'required-string-property-missing-min-length': 'off', // most of these strings are ids, instants or enums
+    'response-mime-type': 'off', // A §4, §6: events, CSV, audio and video
+    'scalar-property-missing-example': 'off', // enums and booleans are their own; a test below finds everything else
+    'tags-alphabetical': 'off', // the reference begins with what everything else belongs to
+    'no-http-verbs-in-paths': { severity: 'error', splitIntoWords: true }, // unsplit it takes "budgets" for GET
+  } as const
+  const config = await createConfig({ extends: ['all'], rules })
+  const source = JSON.stringify(lintedDocument())
   const problems = await lintFromString({ source, absoluteRef: 'openapi.json', config })
   expect(problems.map(({ ruleId, message, location }) => `${ruleId}: ${message} ${location[0]?.pointer}`)).toEqual([])
+})
+
+test('every rule of Spectral for OpenAPI passes, but for those that this document decides otherwise', async () => {
+  const linter = new spectral.Spectral()
+  const rules = {
+    'contact-properties': 'off', // it wants an email address, and the platform knows none of its operator
+    'info-license': 'off', // as above
+    'license-url': 'off',
+    'openapi-tags-alphabetical': 'off',
+  } as const
+  // Its own type lacks `extends`, which a ruleset may do without.
+  linter.setRuleset({ extends: [[spectralRulesets.oas as RulesetDefinition, 'all']], rules })
+  const problems = await linter.run(JSON.stringify(lintedDocument()))
+  expect(problems.map(({ code, message, path }) => `${code}: ${message} ${path.join('/')}`)).toEqual([])
+})
+
+test('every operation documents its failures, each with a body in the shape of its path (A §7)', () => {
+  const shapesOf = (path: string): string[] => {
+    if (path === '/oauth2/token') return ['OAuthError', 'OAuthThrottleError']
+    return path.startsWith('/ai/v1/') ? ['AiError'] : ['Error', 'ValidationError', 'ThrottleError']
+  }
+  const wrong = operations.flatMap(({ operationId, path, responses }) => {
+    const failures = Object.entries(responses).filter(([status]) => Number(status) >= 400)
+    const named = shapesOf(path).map((name) => `#/components/schemas/${name}`)
+    return [
+      ...[429, 500].filter((status) => !(status in responses)).map((status) => `${operationId} lacks ${status}`),
+      ...failures
+        .filter(([, { content }]) => !named.includes(content?.['application/json']?.schema.$ref ?? ''))
+        .map(([status]) => `${operationId} ${status}`),
+    ]
+  })
+  expect(wrong).toEqual([])
 })
 
 /** Every schema and media type that stands anywhere in the document with an example of its own. */
@@ -130,15 +159,6 @@ test('nullable fields and instants are what they say (the generator drops them e
   })
   expect(body.components.schemas.ApiKey.properties.createdAt).toMatchObject({ type: 'string', format: 'date-time' })
   expect(body.components.schemas.ApiKey.properties.createdAt.nullable).toBeUndefined()
-})
-
-test('the reference is a page that loads everything from here, under a policy that says so (A §1)', async () => {
-  const page = await platform.call(null, 'GET /docs')
-  expect(page.headers['content-type']).toBe('text/html; charset=UTF-8')
-  expect(page.headers['content-security-policy']).toMatch(/default-src 'none'; script-src 'self';/)
-  const references = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, url]) => url ?? '')
-  expect(references.every((url) => url.startsWith('/docs'))).toBe(true)
-  for (const url of references) expect([url, (await platform.call(null, `GET ${url}`)).status]).toEqual([url, 200])
 })
 
 test('the API publishes its keys and metadata (D5, RFC 8414, RFC 9728)', async () => {

@@ -22,6 +22,14 @@ interface Content {
   example?: unknown
 }
 
+/** A parameter as the OpenAPI document describes it. */
+export interface Parameter {
+  in: string
+  name: string
+  required?: boolean
+  schema: Schema
+}
+
 /** An operation as the OpenAPI document describes it. */
 export interface Operation {
   operationId: string
@@ -31,7 +39,7 @@ export interface Operation {
   description: string
   tags: string[]
   security: Record<string, string[]>[]
-  parameters?: { in: string; name: string; required?: boolean; schema: Schema }[]
+  parameters?: Parameter[]
   requestBody?: { required?: boolean; content: Record<string, Content> }
   responses: Record<string, { description: string; headers?: object; content?: Record<string, Content> }>
 }

@@ -276,6 +276,7 @@ const namedElsewhere: Record<string, Thing> = {
   environmentId: environment,
   uploadId: upload,
   'X-Organization-Id': organization,
+  'OpenAI-Organization': organization,
   'X-Application-Id': application,
 }
 
@@ -297,7 +298,7 @@ const placed = {
     'X-Application-Id': applicationId,
   }),
 }
-const oneSecondOfNothing = Buffer.alloc(44 + 16_000).toString('base64')
+export const oneSecondOfNothing = Buffer.alloc(44 + 16_000).toString('base64')
 
 /** For each operation that takes a query or a body, a right one. Every id that it may name stands in it. */
 const recipes: Record<string, Recipe> = {
@@ -460,5 +461,25 @@ export function requestFor(
     path: `${path}${query}`,
     ...(recipe.body && { body: recipe.body(of('body')) }),
     ...(recipe.headers && { headers: recipe.headers(of('header')) }),
+  }
+}
+
+/** Makes the thing that a member of a request names; undefined where there is nothing to make. */
+export type MakeNamed = (operation: Operation, on: Reference['on'], name: string) => Promise<string> | undefined
+
+/** What one request names, made once each and below one another. */
+export function makerFor(platform: TestPlatform, owner: Owner): MakeNamed {
+  const made = new Map<string, Promise<string>>()
+  function make(thing: Thing): Promise<string> {
+    const id = made.get(thing.title) ?? thing.make(platform, owner, make)
+    made.set(thing.title, id)
+    return id
+  }
+  return (operation, on, name) => {
+    const inPath = operation.path.slice(0, operation.path.indexOf(`{${name}}`) + name.length + 2)
+    const thing =
+      namedByOperation[`${operation.operationId}.${name}`] ??
+      (on === 'path' ? namedInPath[inPath] : namedElsewhere[name])
+    return thing && !thing.isShared ? make(thing) : undefined
   }
 }

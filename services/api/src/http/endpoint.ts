@@ -97,19 +97,19 @@ export interface Endpoint {
 }
 
 const idempotencyKey = z.string().optional().openapi({
-  description: 'Names this creation for 24 hours: a repeat of the same request gets the first answer.',
+  description: 'Repeats of the same request with this key get the first response, for 24 hours.',
   example: '0b6f0a52-6f5e-4b0e-9a51-4a2f8a0c6e11',
 })
-const notModified = { description: 'Not modified: If-None-Match names the present ETag' }
+const notModified = { description: 'Not modified: If-None-Match has the current ETag' }
 const eventStreamType = 'text/event-stream'
 /** What a stream of server-sent events returns: its bytes. They are passed on as they are. */
 export const eventStream = z
   .custom<ReadableStream<Uint8Array>>((value) => value instanceof ReadableStream)
-  .openapi({ type: 'string', description: 'Server-sent events. Comments in between keep the connection open.' })
+  .openapi({ type: 'string', description: 'Server-sent events. Comments keep the connection open.' })
 /** The same of something that ends: undefined, answered with 204, once nothing is left to send, so that nobody comes again. */
 export const endingEventStream = z
   .custom<ReadableStream<Uint8Array> | undefined>((value) => value === undefined || value instanceof ReadableStream)
-  .openapi({ type: 'string', description: 'Server-sent events. Comments in between keep the connection open.' })
+  .openapi({ type: 'string', description: 'Server-sent events. Comments keep the connection open.' })
 /**
  * What an export returns: the bytes of a CSV file, made as fast as the client takes them, for as long as it likes. A failure before the
  * first of them is answered with its status, one behind it cuts the connection.
@@ -120,7 +120,7 @@ export const csvFile = z
   )
   .openapi({
     type: 'string',
-    description: 'CSV after RFC 4180, its first line the names of the columns.',
+    description: 'CSV (RFC 4180) with a header line.',
     example: 'id\r\n',
   })
 const csvType = 'text/csv'
@@ -257,8 +257,8 @@ export function endpoint<
             ...(path.startsWith('/ai/v1/') && { headers: headersBelow(path) }),
             content: { [isCsv ? csvType : isStream ? eventStreamType : 'application/json']: { schema } },
           }
-        : { description: 'Done; nothing to return' },
-      ...(isEnding && { 204: { description: 'Over: nothing is left to send' } }),
+        : { description: 'No content' },
+      ...(isEnding && { 204: { description: 'Nothing is left to send' } }),
       ...(method === 'GET' && !isStream && !isCsv && { 304: notModified }),
       ...failureResponses([...fails], path),
     },
@@ -333,7 +333,8 @@ export function openEndpoint(spec: {
   hide?: boolean
   request?: RouteConfig['request']
   responses: RouteConfig['responses']
-  fails: readonly number[]
+  /** Statuses beyond 429 and 500. */
+  fails?: readonly number[]
   run: (exchange: Exchange) => Promise<Reply>
 }): Endpoint {
   const [method, path] = spec.on.split(' ') as [Method, string]
@@ -346,7 +347,7 @@ export function openEndpoint(spec: {
     description: spec.description,
     security: [],
     ...(spec.request && { request: spec.request }),
-    responses: { ...spec.responses, ...failureResponses(spec.fails, path) },
+    responses: { ...spec.responses, ...failureResponses([429, 500, ...(spec.fails ?? [])], path) },
   })
   const { operation, run } = spec
   const isListed = !spec.hide

@@ -5,7 +5,7 @@ import { shown } from './fields.ts'
 const ErrorBody = z
   .object({
     error: shown('Application not found').openapi({
-      description: 'A message for a person; there is no machine-readable code.',
+      description: 'A message for a person. There is no machine-readable code; branch on the status.',
     }),
   })
   .openapi('Error')
@@ -41,26 +41,36 @@ const AiErrorBody = z
     error: z.object({
       message: shown('messages[0].role must be a string'),
       type: shown('invalid_request_error'),
-      param: shown('messages[0].role')
-        .nullable()
-        .openapi({ description: 'The member of the request that is to blame.' }),
-      code: shown('invalid_value').nullable().openapi({ description: 'What programs branch on.' }),
+      param: shown('messages[0].role').nullable().openapi({ description: 'The request field that caused the error.' }),
+      code: shown('invalid_value').nullable().openapi({ description: 'A code for programs to branch on.' }),
     }),
   })
   .openapi('AiError')
 
+/** The error body of OAuth 2.0 (RFC 6749 §5.2). */
+export const OAuthErrorBody = z
+  .object({ error: shown('invalid_client'), error_description: shown('Unknown client or wrong secret') })
+  .openapi('OAuthError')
+const OAuthThrottleBody = z
+  .object({
+    error: shown('rate_limit_exceeded'),
+    error_description: shown('Too many requests; try again in 60 seconds'),
+    message: shown('Too many requests; try again in 60 seconds'),
+  })
+  .openapi('OAuthThrottleError')
+
 const descriptions: Record<number, string> = {
-  400: 'A value that the schema cannot judge was refused, or the body is malformed',
-  401: 'The token is missing, expired or not recognised',
+  400: 'Invalid value or malformed body',
+  401: 'Missing, expired or unrecognized token',
   402: 'Refused for billing reasons',
-  403: 'The token lacks the scope, or the actor may not reach the resource',
-  404: 'The resource is missing or out of reach',
+  403: 'Missing scope, or no access to the resource',
+  404: 'Not found or out of reach',
   408: 'The body did not arrive in time',
-  409: 'Conflict with what exists',
-  413: 'The body is too large',
-  422: 'The request does not have the documented shape',
-  429: 'Throttled; retry only when Retry-After is present',
-  500: 'Unhandled failure',
+  409: 'Conflict with the current state',
+  413: 'Request body too large',
+  422: 'Validation failed',
+  429: 'Too many requests; retry only if Retry-After is present',
+  500: 'Unexpected failure',
   503: 'A dependency is temporarily unavailable',
 }
 
@@ -78,15 +88,33 @@ const examples: Record<number, string> = {
 
 const header = (description: string) => ({ description, schema: { type: 'string' as const } })
 const headers: Record<number, Record<string, ReturnType<typeof header>>> = {
-  401: { 'WWW-Authenticate': header('Bearer challenge that names invalid_token') },
-  429: { 'Retry-After': header('60: a full window; absent where waiting does not help') },
+  401: { 'WWW-Authenticate': header('Bearer challenge with error="invalid_token".') },
+  429: { 'Retry-After': header('Seconds to wait: 60. Absent if waiting does not help.') },
 }
 /** Headers of every answer below a path. */
 export const headersBelow = (path: string): Record<string, ReturnType<typeof header>> =>
-  path.startsWith('/ai/v1/') ? { 'X-Service-Request-Id': header('The id of this request.') } : {}
+  path.startsWith('/ai/v1/') ? { 'X-Service-Request-Id': header('The request id.') } : {}
 const bodies: Record<number, z.ZodType> = { 422: ValidationBody, 429: ThrottleBody }
+const oauthCodes: Record<number, string> = {
+  413: 'invalid_request',
+  500: 'server_error',
+  503: 'temporarily_unavailable',
+}
 
-/** The documented failures of an operation, by status (A §7); below /ai/v1 they nest (D21). */
+/** The body of a failure, in the shape of its path: nested below /ai/v1 (D21), OAuth's at the token endpoint (A §5). */
+function failureBody(status: number, path: string): { schema: z.ZodType; example?: object } {
+  if (path.startsWith('/ai/v1/')) return { schema: AiErrorBody }
+  const message = examples[status]
+  if (path !== '/oauth2/token')
+    return { schema: bodies[status] ?? ErrorBody, ...(message !== undefined && { example: { error: message } }) }
+  const error = oauthCodes[status]
+  return {
+    schema: status === 429 ? OAuthThrottleBody : OAuthErrorBody,
+    ...(error !== undefined && { example: { error, error_description: message } }),
+  }
+}
+
+/** The documented failures of an operation, by status (A §7). */
 export function failureResponses(statuses: readonly number[], path: string): RouteConfig['responses'] {
   const isAi = path.startsWith('/ai/v1/')
   const ordered = statuses.toSorted((a, b) => a - b)
@@ -96,14 +124,7 @@ export function failureResponses(statuses: readonly number[], path: string): Rou
       {
         description: descriptions[status] ?? 'Failure',
         ...((isAi || headers[status]) && { headers: { ...headersBelow(path), ...headers[status] } }),
-        content: {
-          'application/json': isAi
-            ? { schema: AiErrorBody }
-            : {
-                schema: bodies[status] ?? ErrorBody,
-                ...(examples[status] !== undefined && { example: { error: examples[status] } }),
-              },
-        },
+        content: { 'application/json': failureBody(status, path) },
       },
     ]),
   )

@@ -6,7 +6,7 @@ import { id } from './fields.ts'
 
 const total = z.number().int().min(0).openapi({ example: 1 })
 const CURSOR = 'azE.4RdG0nXJ2Q'
-const TOTAL = 'Everything that matches and is in reach, on all pages.'
+const TOTAL = 'Number of matching items on all pages.'
 
 /** A limit that a query may send: digits, no sign, no exponent, within the bounds. */
 const limit = (max: number, byDefault: number) =>
@@ -21,7 +21,7 @@ const limit = (max: number, byDefault: number) =>
       minimum: 1,
       maximum: max,
       default: byDefault,
-      description: 'How many items at most.',
+      description: 'Maximum number of items.',
     })
 
 /** The answer of a list: whole, or a keyset page of it (A §1 Pagination). */
@@ -52,7 +52,7 @@ export const cursorQuery = (limitMax = 1_000) => ({
     .string()
     .max(2_048)
     .optional()
-    .openapi({ description: 'The nextCursor of the page before.', example: CURSOR }),
+    .openapi({ description: 'The `nextCursor` of the previous page.', example: CURSOR }),
   limit: limit(limitMax, 100),
 })
 
@@ -96,6 +96,6 @@ export const offsetQuery = {
     .regex(/^\d{1,9}$/, 'Expected an integer from 0')
     .transform(Number)
     .default(0)
-    .openapi({ type: 'integer', minimum: 0, default: 0, description: 'How many items to skip.' }),
+    .openapi({ type: 'integer', minimum: 0, default: 0, description: 'Number of items to skip.' }),
   limit: limit(1_000, 100),
 }

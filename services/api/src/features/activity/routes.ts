@@ -11,7 +11,7 @@ const lastEventId = z
   .openapi({
     type: 'string',
     pattern: '^\\d{1,15}$',
-    description: 'The last event received: the stream goes on behind it.',
+    description: 'The id of the last event received; the stream continues after it.',
     example: '42',
   })
 
@@ -21,9 +21,9 @@ export const activityEndpoints = [
     on: 'GET /applications/{id}/activity/stream',
     spec: 'A §6, D47',
     tag: 'Activity',
-    summary: 'Follow what is done to an application',
+    summary: 'Stream activity',
     description:
-      'Server-sent events. A stream ends after 15 minutes, or within a minute once its reader may no longer read; connect again with `Last-Event-ID`, which goes on where another ended. 429 with `too_many_concurrent_streams` when 20 streams of the application are open.',
+      'Server-sent events for changes to the application. A stream ends after 15 minutes, or within a minute of its reader losing access. Reconnect with `Last-Event-ID` to continue where it ended. 429 `too_many_concurrent_streams` when the application has 20 open streams.',
     actor: 'any',
     scope: 'network:applications:read',
     params: { id: pathId('Application') },

@@ -21,14 +21,14 @@ const END_USER_BYTES_MAX = 255
 /** The headers that place a call (D78). */
 export const placementHeaders = z.object({
   'X-Organization-Id': id.optional().openapi({
-    description: "The organization that a user's call belongs to; needed by users of several organizations.",
+    description: 'The organization that a user’s call belongs to. Required for members of several organizations.',
   }),
-  'OpenAI-Organization': z
-    .string()
-    .optional()
-    .openapi({ description: 'The same, as the `openai` package sends it; read where `X-Organization-Id` is absent.' }),
+  'OpenAI-Organization': z.string().optional().openapi({
+    description: 'The same as `X-Organization-Id`, which takes precedence. The `openai` package sends it.',
+    example: '0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a10',
+  }),
   'X-Application-Id': id.optional().openapi({
-    description: "An application of that organization, whose budgets and policy a user's call comes under.",
+    description: 'An application of that organization whose budgets and policy apply to a user’s call.',
   }),
 })
 
@@ -37,7 +37,7 @@ export const inferenceHeaders = z.object({
   ...placementHeaders.shape,
   'X-End-User-Id': text(END_USER_BYTES_MAX)
     .optional()
-    .openapi({ description: 'Your own user, as usage events name them.', example: 'customer-17' }),
+    .openapi({ description: 'Your own end user, recorded in usage events.', example: 'customer-17' }),
 })
 
 type Headers = z.output<typeof placementHeaders>

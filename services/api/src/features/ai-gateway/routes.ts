@@ -18,7 +18,7 @@ const eventStream = { schema: shapes.EventStream }
 const failures = [400, 404, 413, 422] as const
 const asked = { tag, scope: chat, headers: inferenceHeaders, fails: failures } as const
 const errors =
-  'If the provider rejects the request, its status and message are returned; if the provider fails, the status is 503.'
+  'If the provider rejects the request, its status and message are passed on; if it fails, the status is 503.'
 
 export const aiGatewayEndpoints = [
   upstreamEndpoint({
@@ -26,8 +26,8 @@ export const aiGatewayEndpoints = [
     operation: 'createChatCompletion',
     on: 'POST /ai/v1/chat/completions',
     spec: 'A §4 AI gateway',
-    summary: 'Complete a chat',
-    description: `One answer, or with \`stream\` chunks as server-sent events that end with \`[DONE]\`. Members that are not named here go to the provider as they are. A failure after the first byte is an event with \`error\`, and no \`[DONE]\` follows. ${errors}`,
+    summary: 'Create a chat completion',
+    description: `One completion, or with \`stream\` server-sent chunks that end with \`[DONE]\`. Fields that are not documented here are passed to the provider unchanged. A failure after the first byte is an event with \`error\`, and no \`[DONE]\` follows. ${errors}`,
     body: { 'application/json': { schema: shapes.ChatRequest } },
     returns: {
       status: 200,
@@ -41,7 +41,7 @@ export const aiGatewayEndpoints = [
     on: 'POST /ai/v1/responses',
     spec: 'A §4 AI gateway, D89',
     summary: 'Create a response',
-    description: `One response, or with \`stream\` its typed events. Providers that have chat completions alone are asked for those; then nothing is stored and \`store\` is answered false. \`previous_response_id\`, and items of the input that are an id without content, have to come from an answer to the same organization and application. ${errors}`,
+    description: `One response, or with \`stream\` its typed events. Providers that only support chat completions are called that way; the response is then not stored, and \`store\` is false. \`previous_response_id\`, and input items that are only an id, must come from a response to the same organization and application. ${errors}`,
     body: { 'application/json': { schema: shapes.ResponsesRequest } },
     returns: {
       status: 200,
@@ -54,8 +54,8 @@ export const aiGatewayEndpoints = [
     operation: 'createSpeech',
     on: 'POST /ai/v1/audio/speech',
     spec: 'A §4 AI gateway',
-    summary: 'Speak a text',
-    description: `The audio, or with \`stream_format: "sse"\` its pieces as events. ${errors}`,
+    summary: 'Create speech',
+    description: `Audio, or with \`stream_format: "sse"\` events that carry it in pieces. ${errors}`,
     body: { 'application/json': { schema: shapes.SpeechRequest } },
     returns: { status: 200, content: { 'audio/*': { schema: shapes.Bytes }, 'text/event-stream': eventStream } },
     answer: (on) => infer(on, 'audio.speech', readSpeech),
@@ -65,8 +65,8 @@ export const aiGatewayEndpoints = [
     operation: 'createTranscription',
     on: 'POST /ai/v1/audio/transcriptions',
     spec: 'A §4 AI gateway, D23',
-    summary: 'Transcribe speech',
-    description: `Takes a form with a \`file\`, 32 MiB in all, or JSON of 36 MiB with the audio in base64. Answers in the \`response_format\`, or with \`stream\` in events. ${errors}`,
+    summary: 'Create a transcription',
+    description: `Takes a form with a \`file\` (32 MiB in all), or JSON with the audio in base64 (36 MiB). Answers in the \`response_format\`, or with \`stream\` as events. ${errors}`,
     body: {
       'application/json': { schema: shapes.TranscriptionRequest },
       'multipart/form-data': { schema: shapes.TranscriptionForm },
@@ -86,8 +86,8 @@ export const aiGatewayEndpoints = [
     on: 'GET /ai/v1/videos/models',
     spec: 'A §4 AI gateway',
     tag,
-    summary: 'List the models that make videos',
-    description: 'Those of the models that the organization of the call can use.',
+    summary: 'List video models',
+    description: 'Models available to the organization of the call that make videos.',
     actor: 'any',
     scope: 'network:ai_gateway:models',
     headers: placementHeaders,
@@ -101,8 +101,8 @@ export const aiGatewayEndpoints = [
     operation: 'createVideo',
     on: 'POST /ai/v1/videos',
     spec: 'A §4 AI gateway, D25',
-    summary: 'Start a video',
-    description: `A job. Ask for it until its status is \`completed\`; then its \`video.url\` has the bytes, to whoever may see the job. The job and its video expire after 24 hours; the expired job can be read for another day. ${errors}`,
+    summary: 'Create a video',
+    description: `Starts a job. Poll the job until its status is \`completed\`; \`video.url\` then returns the video to anyone who may read the job. Job and video expire after 24 hours; the expired job can be read for another day. ${errors}`,
     headers: z.object({ ...inferenceHeaders.shape, 'Idempotency-Key': shapes.IdempotencyKey }),
     body: { 'application/json': { schema: shapes.VideoRequest } },
     returns: {
@@ -110,7 +110,7 @@ export const aiGatewayEndpoints = [
       content: { 'application/json': { schema: shapes.VideoJob } },
       headers: {
         'Idempotency-Replayed': {
-          description: 'true where the job was started by an earlier request under the same key.',
+          description: '`true` if an earlier request with the same key started the job.',
           schema: { type: 'string' },
         },
       },
@@ -125,7 +125,7 @@ export const aiGatewayEndpoints = [
     tag,
     summary: 'Get a video job',
     description:
-      'A job of the organization and application of the call. The provider is asked by the platform, every few seconds.',
+      'A job of the organization and application of the call. The platform polls the provider every few seconds.',
     actor: 'any',
     scope: chat,
     params: { id: pathId('Video') },
@@ -141,8 +141,8 @@ export const aiGatewayEndpoints = [
     spec: 'D89, ai-gateway.md',
     tag,
     scope: chat,
-    summary: 'Get the bytes of a video',
-    description: 'Of a job that is `completed`; 409 until then, and once it has expired.',
+    summary: 'Get the content of a video',
+    description: 'The bytes of a `completed` video. 409 before that, and once it has expired.',
     params: { id: pathId('Video') },
     headers: placementHeaders,
     returns: { status: 200, content: { 'video/*': { schema: shapes.Bytes } } },
@@ -154,9 +154,9 @@ export const aiGatewayEndpoints = [
     on: 'GET /ai/v1/models',
     spec: 'A §4 AI gateway',
     tag,
-    summary: 'List the models',
+    summary: 'List models',
     description:
-      'The models that the organization of the call can use: those that the operator or the organization has a key for, and `local/*` always.',
+      'Models available to the organization of the call: those that the operator or the organization has a provider key for, and always `local/*`.',
     actor: 'any',
     scope: 'network:ai_gateway:models',
     headers: placementHeaders,
@@ -172,7 +172,7 @@ export const aiGatewayEndpoints = [
     spec: 'A §4 AI gateway',
     tag,
     summary: 'Get a model',
-    description: 'Its id may have slashes, as they are or as %2F.',
+    description: 'Slashes in the id may be sent as they are or as %2F.',
     actor: 'any',
     scope: 'network:ai_gateway:models',
     params: {

@@ -5,7 +5,7 @@ import { id, shown } from '../../http/fields.ts'
 const MODEL = 'local/echo'
 const anything = z.unknown()
 const count = (example: number) => z.number().int().openapi({ example })
-const seconds = (example: number) => count(example).openapi({ description: 'Seconds since 1970.' })
+const seconds = (example: number) => count(example).openapi({ description: 'Unix time in seconds.' })
 
 const chatExample = { model: MODEL, messages: [{ role: 'user', content: 'Hello' }] }
 const responsesExample = { model: MODEL, input: 'Hello' }
@@ -17,31 +17,37 @@ const transcriptionExample = {
 const videoExample = { model: 'local/echo-video', prompt: 'A ball that bounces', duration: 2 }
 
 export const EventStream = z.string().openapi({
-  description: 'Server-sent events. Comments in between keep the connection open.',
+  description: 'Server-sent events. Comments keep the connection open.',
   example: 'data: {"object":"chat.completion.chunk"}\n\ndata: [DONE]\n\n',
 })
 export const Bytes = z.string().openapi({ type: 'string', format: 'binary', example: 'RIFF…' })
 export const PlainText = shown('Hello.')
 export const IdempotencyKey = z.string().optional().openapi({
-  description: 'Names this job for 24 hours: a repeat of the same request gets the first answer.',
+  description: 'Repeats of the same request with this key get the first response, for 24 hours.',
   example: '0b6f0a52-6f5e-4b0e-9a51-4a2f8a0c6e11',
 })
 
-const model = z.string().openapi({ description: 'The id of a model of `GET /ai/v1/models`.', example: MODEL })
+const model = z.string().openapi({ description: 'A model id from `GET /ai/v1/models`.', example: MODEL })
 const Preferences = z
   .looseObject({
-    order: z.array(z.string()).optional().openapi({ description: 'Providers to try first, in this order.' }),
-    allow_fallbacks: z.boolean().optional().openapi({ description: 'false: one provider is tried and no other.' }),
-    require_zdr: z.boolean().optional().openapi({ description: 'Only providers that keep nothing.' }),
-    restrict_to_order: z.boolean().optional().openapi({ description: 'Only the providers of `order`.' }),
+    order: z.array(z.string()).optional().openapi({ description: 'Providers to try first, in order.' }),
+    allow_fallbacks: z.boolean().optional().openapi({ description: 'If false, only one provider is tried.' }),
+    require_zdr: z
+      .boolean()
+      .optional()
+      .openapi({ description: 'If true, only providers that retain no data are used.' }),
+    restrict_to_order: z
+      .boolean()
+      .optional()
+      .openapi({ description: 'If true, only the providers in `order` are used.' }),
   })
-  .openapi({ description: 'Wishes about the route; the gateway’s own member, which no provider sees.' })
+  .openapi({ description: 'Routing preferences for the gateway; not sent to providers.' })
 const common = {
-  user: z.string().optional().openapi({ description: 'Your own user, for usage events.' }),
+  user: z.string().optional().openapi({ description: 'Your own end user, recorded in usage events.' }),
   metadata: z
     .record(z.string(), z.string())
     .optional()
-    .openapi({ description: 'For usage events: 16 texts of 512 characters at most.' }),
+    .openapi({ description: 'Recorded in usage events: up to 16 values of up to 512 characters.' }),
   provider: Preferences.optional(),
 }
 
@@ -52,7 +58,7 @@ export const ChatRequest = z
       .array(
         z.looseObject({
           role: z.enum(['system', 'developer', 'user', 'assistant', 'tool', 'function']),
-          content: anything.optional().openapi({ description: 'Text, or an array of parts.' }),
+          content: anything.optional().openapi({ description: 'Text, or an array of content parts.' }),
         }),
       )
       .min(1),
@@ -92,7 +98,7 @@ export const ResponsesRequest = z
   .looseObject({
     model,
     input: anything.openapi({
-      description: 'Text, or an array of items. Needed unless a response, conversation or prompt is continued.',
+      description: 'Text, or an array of items. Required unless a response, conversation or prompt is continued.',
     }),
     stream: z.boolean().optional(),
     max_output_tokens: z.number().int().min(1).optional(),
@@ -117,7 +123,7 @@ export const SpeechRequest = z
   .looseObject({
     model: model.openapi({ example: 'local/echo-speech' }),
     input: z.string().openapi({ example: 'Hello' }),
-    voice: anything.openapi({ description: 'The name of a voice of the model.', example: 'alloy' }),
+    voice: anything.openapi({ description: 'A voice of the model.', example: 'alloy' }),
     response_format: z.enum(['mp3', 'opus', 'aac', 'flac', 'wav', 'pcm']).optional(),
     speed: z.number().min(0.25).max(4).optional(),
     stream_format: z.enum(['audio', 'sse']).optional(),
@@ -130,7 +136,7 @@ export const TranscriptionRequest = z
   .looseObject({
     model: model.openapi({ example: 'local/echo-transcribe' }),
     input_audio: z.looseObject({
-      data: z.string().openapi({ description: 'In base64.', example: 'UklGRiQAAABXQVZFZm10IA==' }),
+      data: z.string().openapi({ description: 'Base64-encoded audio.', example: 'UklGRiQAAABXQVZFZm10IA==' }),
       format: z.string().openapi({ example: 'wav' }),
     }),
     response_format: format.optional(),
@@ -154,7 +160,7 @@ export const VideoRequest = z
     prompt: z.string().openapi({ example: 'A ball that bounces' }),
     duration: anything
       .optional()
-      .openapi({ description: 'Seconds, above 0 and at most 600; also as `seconds`.', example: 4 }),
+      .openapi({ description: 'Seconds, above 0 and up to 600. Also accepted as `seconds`.', example: 4 }),
     size: z.string().optional().openapi({ example: '1280x720' }),
     resolution: z.string().optional().openapi({ example: '720p' }),
     seed: z.number().int().optional(),
@@ -173,7 +179,7 @@ export const VideoJob = z
     video: z
       .object({
         url: shown('https://api.example.com/ai/v1/videos/0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a10/content'),
-        duration: count(2).nullable().openapi({ description: 'Seconds; null where nobody said.' }),
+        duration: count(2).nullable().openapi({ description: 'Seconds; null if unknown.' }),
       })
       .nullable(),
     error: z.object({ code: shown('video_failed'), message: shown('The provider ended the job: failed') }).nullable(),
@@ -190,17 +196,17 @@ export const Model = z
     created: seconds(1_790_000_000).nullable(),
     owned_by: shown('local'),
     name: shown('Echo'),
-    provider: shown('local').openapi({ description: 'The first of its providers.' }),
+    provider: shown('local').openapi({ description: 'The first provider in the route.' }),
     capabilities: z
       .object({ chat: capability, streaming: capability, tools: capability, vision: capability, json_mode: capability })
-      .openapi({ description: 'null: not known.' }),
+      .openapi({ description: 'null if unknown.' }),
     modalities: z.object({ input: z.array(shown('text')), output: z.array(shown('text')) }),
     contextWindow: count(128_000).nullable(),
     maxOutputTokens: count(4_096).nullable(),
     description: shown('Repeats what it is told.').nullable(),
     routingProviders: z.array(shown('local')),
     routingProviderDetails: z.array(z.object({ id: shown('local'), name: shown('Local'), supportsZdr: z.boolean() })),
-    zdrProviders: z.array(shown('local')).openapi({ description: 'Those that keep nothing of a request.' }),
+    zdrProviders: z.array(shown('local')).openapi({ description: 'Providers that retain no data.' }),
     pricing: z
       .object({
         input: price(2.5),
@@ -211,7 +217,7 @@ export const Model = z
       })
       .nullable()
       .openapi({
-        description: 'US dollars for a million tokens, and for a request; of the first provider. null: not known.',
+        description: 'US dollars per million tokens and per request, at the first provider. null if unknown.',
       }),
   })
   .openapi('AiModel')

@@ -17,8 +17,7 @@ const ProviderKey = z
   .object({
     provider,
     last4: shown('x9Qe').openapi({
-      description:
-        'The last four characters of the key. Stars take their place as far as they are more than a third of it.',
+      description: 'The last four characters of the key, masked where they would reveal more than a third of it.',
     }),
     createdByUserId: shown('0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a20'),
     createdAt: instant,
@@ -42,8 +41,9 @@ export const aiGovernanceEndpoints = [
     on: 'GET /organizations/{id}/ai-gateway/provider-keys',
     spec,
     tag,
-    summary: "List an organization's own keys for AI providers",
-    description: 'All of them, by provider. The keys themselves are never shown. Needs the role OWNER or ADMIN.',
+    summary: 'List provider keys',
+    description:
+      'The organization’s own keys for AI providers, sorted by provider. The keys themselves are never returned. Needs the role OWNER or ADMIN.',
     actor: 'user',
     scope,
     params: ofOrganization,
@@ -56,9 +56,9 @@ export const aiGovernanceEndpoints = [
     on: 'PUT /organizations/{id}/ai-gateway/provider-keys/{provider}',
     spec,
     tag,
-    summary: "Set an organization's own key for an AI provider",
+    summary: 'Set a provider key',
     description:
-      'Calls of the organization to this provider go by this key alone from then on, and are billed by the provider. A key that was set before is replaced. 404 for a provider that is not offered here. Needs the role OWNER or ADMIN.',
+      'From then on, the organization’s calls to this provider use only this key and are billed by the provider. Replaces the previous key. 404 if the platform does not offer the provider. Needs the role OWNER or ADMIN.',
     actor: 'user',
     scope,
     params: ofProvider,
@@ -72,9 +72,8 @@ export const aiGovernanceEndpoints = [
     on: 'DELETE /organizations/{id}/ai-gateway/provider-keys/{provider}',
     spec,
     tag,
-    summary: "Delete an organization's own key for an AI provider",
-    description:
-      "Calls to this provider go by the operator's key again, where there is one. Needs the role OWNER or ADMIN.",
+    summary: 'Delete a provider key',
+    description: 'Calls to this provider use the operator’s key again, if there is one. Needs the role OWNER or ADMIN.',
     actor: 'user',
     scope,
     params: ofProviderKey,

@@ -11,7 +11,7 @@ const spec = 'A §4 API keys'
 const SCOPES_MAX = 100
 
 const freshSignIn =
-  'From the console it takes a sign-in of the last 15 minutes: otherwise the 403 carries `WWW-Authenticate: Bearer error="insufficient_user_authentication", max_age="900"` (RFC 9470), and signing in again with that `max_age` mends it.'
+  'In the console this takes a sign-in within the last 15 minutes. Otherwise the answer is 403 with `WWW-Authenticate: Bearer error="insufficient_user_authentication", max_age="900"` (RFC 9470): sign in again with that `max_age`.'
 
 const scopes = z
   .array(z.string())
@@ -33,39 +33,20 @@ const ApiKey = z
 const NewApiKey = z
   .object({
     ...ApiKey.shape,
-    secret: z.string().openapi({ description: 'Shown here and never again.', example: `svc_secret_${'A'.repeat(43)}` }),
+    secret: z
+      .string()
+      .openapi({ description: 'Returned once, in this response only.', example: `svc_secret_${'A'.repeat(43)}` }),
   })
   .openapi('NewApiKey')
 
 export const apiKeyEndpoints = [
   endpoint({
-    operation: 'createApiKey',
-    on: 'POST /api-keys',
-    spec,
-    tag,
-    summary: 'Create an API key for an application',
-    description: `The secret is in this answer and nowhere else, ever. Without \`scopes\` the key may read variables, without \`expiresAt\` it lives 90 days. It can hold no scope that the caller's token lacks, and none that manages keys. Needs the role OWNER or ADMIN. ${freshSignIn}`,
-    actor: 'user',
-    scope: 'platform:api_keys:write',
-    body: z.strictObject({
-      name,
-      applicationId: id,
-      scopes: scopes.default([]),
-      expiresAt: instant.nullable().optional(),
-    }),
-    reach: (call) => reachApplication(call, call.body.applicationId, 'admin'),
-    returns: [201, NewApiKey],
-    isShownOnce: true,
-    fails: [404],
-    handle: ({ deps, actor, target, body }) => createApiKey(deps, actor, target, body),
-  }),
-  endpoint({
     operation: 'listApiKeys',
     on: 'GET /api-keys',
     spec,
     tag,
-    summary: 'List the API keys of an application',
-    description: 'All keys that were not revoked, expired ones included, newest first; never a secret.',
+    summary: 'List API keys',
+    description: 'Keys that have not been revoked, expired ones included, newest first. Secrets are never returned.',
     actor: 'user',
     scope: ['platform:api_keys:read', 'platform:api_keys:write'],
     query: z.object({ applicationId: id.openapi({ description: 'The application whose keys to list.' }) }),
@@ -74,12 +55,37 @@ export const apiKeyEndpoints = [
     handle: async ({ deps, target }) => asWholeSet(await listApiKeys(deps, target)),
   }),
   endpoint({
+    operation: 'createApiKey',
+    on: 'POST /api-keys',
+    spec,
+    tag,
+    summary: 'Create an API key',
+    description: `\`secret\` is in this response and never returned again. \`scopes\` defaults to reading variables, \`expiresAt\` to 90 days from now. A key cannot have scopes that the caller’s token lacks, nor those that manage keys. Needs the role OWNER or ADMIN. ${freshSignIn}`,
+    actor: 'user',
+    scope: 'platform:api_keys:write',
+    body: z
+      .strictObject({
+        name,
+        applicationId: id,
+        scopes: scopes.default([]),
+        expiresAt: instant.nullable().optional(),
+      })
+      .openapi({
+        example: { name: 'ci', applicationId: '0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a10', scopes: [SCOPE_DEFAULT] },
+      }),
+    reach: (call) => reachApplication(call, call.body.applicationId, 'admin'),
+    returns: [201, NewApiKey],
+    isShownOnce: true,
+    fails: [404],
+    handle: ({ deps, actor, target, body }) => createApiKey(deps, actor, target, body),
+  }),
+  endpoint({
     operation: 'deleteApiKey',
     on: 'DELETE /api-keys/{apiKeyId}',
     spec,
     tag,
     summary: 'Revoke an API key',
-    description: `The key can be exchanged no more at once; tokens it was exchanged for before live out their 300 seconds. Needs the role OWNER or ADMIN. ${freshSignIn}`,
+    description: `The key can no longer be exchanged; tokens already issued stay valid for up to 300 seconds. Needs the role OWNER or ADMIN. ${freshSignIn}`,
     actor: 'user',
     scope: ['platform:api_keys:delete', 'platform:api_keys:write'],
     params: { apiKeyId: pathId('API key') },

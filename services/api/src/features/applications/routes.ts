@@ -56,7 +56,7 @@ export const applicationEndpoints = [
     tag,
     summary: 'List applications',
     description:
-      'Those of every organization that the caller belongs to, or of one of them, newest first, a page at a time. An API key sees its own application.',
+      'Applications of every organization you are a member of, or of one of them, newest first. API keys see their own application.',
     actor: 'any',
     scope: 'network:applications:read',
     query: z.object({
@@ -74,7 +74,7 @@ export const applicationEndpoints = [
     tag,
     summary: 'Create an application',
     description:
-      'With its environments `production` and `preview`. The name must be new in the organization, otherwise 409. Refused with 403 when the organization has no access to the product `network`, and with 429 and without `Retry-After` when the quota of the plan is used up.',
+      'Creates its environments `production` and `preview` as well. 409 if the organization has an application of this name. 403 if the organization has no access to the product `network`; 429 without `Retry-After` once the quota of the plan is used up.',
     actor: 'any',
     scope: 'network:applications:write',
     body: z.strictObject({
@@ -97,9 +97,9 @@ export const applicationEndpoints = [
     on: 'GET /applications/{id}/environments',
     spec: 'wire.md Extensions, D94',
     tag,
-    summary: 'List the environments of an application',
+    summary: 'List environments',
     description:
-      'Every application has exactly two: `production` and `preview`. Wherever an environment is named, its slug and its id are the same.',
+      'Every application has exactly two, `production` and `preview`. Use the slug or the id wherever an operation takes an environment.',
     actor: 'any',
     scope: 'network:applications:read',
     params: { id: pathId('Application') },

@@ -8,8 +8,8 @@ import { deployedFilesPage } from './files-page.ts'
 
 const DeployedFile = z
   .object({
-    id: id.openapi({ description: 'As the request log names it.' }),
-    path: shown('assets/app.3f9c01ab.js').openapi({ description: 'Below the root of the site.' }),
+    id: id.openapi({ description: 'The id that request logs use.' }),
+    path: shown('assets/app.3f9c01ab.js').openapi({ description: 'Relative to the root of the site.' }),
     bytes: z.number().int().min(0).openapi({ example: 48_213 }),
     type: shown('text/javascript; charset=utf-8'),
   })
@@ -21,9 +21,8 @@ export const artifactEndpoints = [
     on: 'GET /deployments/{id}/files',
     spec: 'wire.md Extensions',
     tag: 'Deployments',
-    summary: 'List the files of a deployment',
-    description:
-      'By path, a page at a time: send `nextCursor` as `cursor`. Empty until they are stored, and once the deployment is retired and they are gone.',
+    summary: 'List deployed files',
+    description: 'Sorted by path. Empty until the files are stored, and again once the deployment is retired.',
     actor: 'any',
     scope: 'network:deployments:read',
     params: { id: pathId('Deployment') },

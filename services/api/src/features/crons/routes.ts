@@ -14,16 +14,20 @@ const CronRun = z
   .object({
     id,
     trigger: z.enum(['schedule', 'manual']),
-    dueAt: instant.openapi({ description: 'The beginning of its minute, or when it was asked for.' }),
-    startedAt: instant.nullable().openapi({ description: 'When an edge made the request; null until then.' }),
-    completedAt: instant.nullable().openapi({ description: 'null while it goes on.' }),
+    dueAt: instant.openapi({ description: 'The scheduled minute, or when the run was requested.' }),
+    startedAt: instant.nullable().openapi({ description: 'When an edge sent the request; null before that.' }),
+    completedAt: instant.nullable().openapi({ description: 'null while the run is in progress.' }),
     durationMs: z.number().int().min(0).nullable().openapi({ example: 840 }),
-    status: z.number().int().nullable().openapi({ description: 'Of the answer, if there was one.', example: 200 }),
+    status: z
+      .number()
+      .int()
+      .nullable()
+      .openapi({ description: 'Status of the response, if there was one.', example: 200 }),
     outcome: z
       .enum(['succeeded', 'failed'])
       .nullable()
-      .openapi({ description: 'An answer of 400 and more has failed; null while it goes on.' }),
-    error: shown('The deployment answered 500').nullable().openapi({ description: 'Why it failed.' }),
+      .openapi({ description: 'A status of 400 or above counts as failed. null while the run is in progress.' }),
+    error: shown('The deployment answered 500').nullable().openapi({ description: 'Why the run failed.' }),
   })
   .openapi('CronRun')
 
@@ -34,10 +38,10 @@ const Cron = z
     schedule: shown('0 5 * * *').openapi({
       description: 'Minute, hour, day of the month, month and day of the week, in UTC.',
     }),
-    isActive: z
-      .boolean()
-      .openapi({ description: 'Whether it runs by its schedule: the deployment is the current one of production.' }),
-    nextRunAt: instant.nullable().openapi({ description: 'null where it is not active.' }),
+    isActive: z.boolean().openapi({
+      description: 'Whether it runs on schedule, because the deployment is the current one of production.',
+    }),
+    nextRunAt: instant.nullable().openapi({ description: 'null if it is not active.' }),
     lastRun: CronRun.nullable(),
   })
   .openapi('Cron')
@@ -51,9 +55,9 @@ export const cronEndpoints = [
     on: 'GET /deployments/{id}/crons',
     spec,
     tag,
-    summary: 'List the crons of a deployment',
+    summary: 'List cron jobs',
     description:
-      'The `crons` of its output, in their order. Those of the current deployment of production run by their schedule, those of others by hand alone. Empty until its output is stored.',
+      'The `crons` of the build output, in order. They run on schedule while the deployment is the current one of production, otherwise only on demand. Empty until the build output is stored.',
     actor: 'any',
     scope: 'network:deployments:read',
     params: ofDeployment,
@@ -66,9 +70,9 @@ export const cronEndpoints = [
     on: 'GET /deployments/{id}/crons/{cronId}/runs',
     spec,
     tag,
-    summary: 'List the runs of a cron',
+    summary: 'List cron job runs',
     description:
-      'Newest first, a page at a time. The last 100 are kept, for as long as the logs of the plan that keeps them longest.',
+      'Newest first. The last 100 runs are kept, for as long as the plan with the longest log retention keeps its logs.',
     actor: 'any',
     scope: 'network:deployments:read',
     params: ofCron,
@@ -82,9 +86,9 @@ export const cronEndpoints = [
     on: 'POST /deployments/{id}/crons/{cronId}/run',
     spec,
     tag,
-    summary: 'Run a cron now',
+    summary: 'Run a cron job',
     description:
-      'Of any deployment that is ACTIVE and not retired, also of one that is not current; its schedule is not touched. Answers with the run when it has ended, or after 25 seconds as it is then: `completedAt` is null, and it goes on. A run that fails is answered with 200 as well.',
+      'Works for every ACTIVE deployment that is not retired, current or not; the schedule is unaffected. Returns the finished run, or after 25 seconds the run in progress with `completedAt: null`. A failed run is also a 200.',
     actor: 'any',
     scope: 'network:deployments:trigger',
     params: ofCron,

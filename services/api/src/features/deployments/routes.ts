@@ -29,19 +29,19 @@ const Deployment = z
     applicationId: id,
     environmentId: id,
     environment: z.enum(['production', 'preview']),
-    status: z.enum(deploymentStatuses).openapi({ description: 'ACTIVE and FAILED are ends.' }),
+    status: z.enum(deploymentStatuses).openapi({ description: 'ACTIVE and FAILED are final.' }),
     hostname: shown('shop-3f9c01ab.apps.example.net').openapi({
-      description: 'Its own hostname, which serves no other deployment.',
+      description: 'The deployment’s own hostname, which serves no other.',
     }),
     url: z.url().openapi({ format: 'uri', example: 'https://shop-3f9c01ab.apps.example.net' }),
     isProduction: z.boolean(),
-    isCurrent: z.boolean().openapi({ description: 'Whether the hostname of its environment serves it.' }),
+    isCurrent: z.boolean().openapi({ description: 'Whether the hostname of its environment serves this deployment.' }),
     failureReason: shown('The archive holds no files').nullable(),
     retiredAt: instant
       .nullable()
-      .openapi({ description: 'When it was retired: it no longer answers, and its files are removed.' }),
+      .openapi({ description: 'When the deployment was retired. It no longer answers, and its files are removed.' }),
     createdBy: z.object({ type: z.enum(['user', 'api_key']), id: shown('0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a10') }),
-    sizeBytes: bytes.nullable().openapi({ description: 'The size of all files that it serves.' }),
+    sizeBytes: bytes.nullable().openapi({ description: 'Total size of the files it serves.' }),
     buildDurationMs: z.number().int().min(0).nullable().openapi({ example: 840 }),
     variables: z
       .array(
@@ -49,12 +49,12 @@ const Deployment = z
           key: shown('LOG_LEVEL'),
           source: z.enum(['organization', 'application', 'environment']),
           digest: shown('mZk4pR0bJ5s').openapi({
-            description: 'Differs where the value does; the value cannot be had from it.',
+            description: 'Changes with the value, which cannot be derived from it.',
           }),
         }),
       )
       .nullable()
-      .openapi({ description: 'The variables that it was provisioned with; null until then.' }),
+      .openapi({ description: 'The variables it was provisioned with; null before that.' }),
     createdAt: instant,
     updatedAt: instant,
   })
@@ -65,16 +65,16 @@ const BuildLog = z
     id,
     message: shown('Stored 12 new files of 40'),
     type: z.enum(['INFO', 'WARN', 'ERROR', 'DEBUG']),
-    createdAt: instant.openapi({ description: 'Unique in a deployment, and rising.' }),
+    createdAt: instant.openapi({ description: 'Unique within the deployment, and increasing.' }),
   })
   .openapi('BuildLog')
 
 const ofDeployment = { id: pathId('Deployment') }
 const read = 'network:deployments:read'
 const trigger = 'network:deployments:trigger'
-const uploadId = id.openapi({ description: 'What upload/start answered.' })
+const uploadId = id.openapi({ description: 'The id that `upload/start` returned.' })
 const partNumber = z.number().int().min(1).max(PART_NUMBER_MAX).openapi({ example: 1 })
-const ETAG = '"9e107d9d372bb6826bd81d3542a419d6"'
+const ETAG = '"9dd4e461268c8034f5c8564e155c67a6"' // of the byte "x"
 
 const parts = z
   .array(
@@ -105,14 +105,14 @@ export const deploymentEndpoints = [
     tag,
     summary: 'List deployments',
     description:
-      'Deployments of every application that the caller reaches, newest first, a page at a time. An API key sees those of its application.',
+      'Deployments of every application that the caller can reach, newest first. API keys see those of their own application.',
     actor: 'any',
     scope: read,
     query: z.object({
       ...keysetQuery,
       organizationId: id.optional().openapi({ description: 'Deployments of this organization.' }),
       applicationId: id.optional().openapi({ description: 'Deployments of this application.' }),
-      status: z.enum(deploymentStatuses).optional().openapi({ description: 'Deployments in this state.' }),
+      status: z.enum(deploymentStatuses).optional().openapi({ description: 'Deployments with this status.' }),
     }),
     reach: (call) => reachDeploymentList(call, call.query),
     returns: [200, page(Deployment)],
@@ -126,28 +126,30 @@ export const deploymentEndpoints = [
     tag,
     summary: 'Create a deployment',
     description:
-      'It is PENDING until its archive is uploaded: start, one PUT for each part, complete. It fails if that takes longer than a day. Refused with 402 when the organization has reached its billing cap or used what is included, and with 429 and without `Retry-After` when the quota of the plan is used up.',
+      'The deployment is PENDING until its archive is uploaded: start the upload, PUT each part, then complete it. It fails if that takes longer than a day. 402 when the organization has reached its billing cap or used its included compute; 429 without `Retry-After` when the plan quota is used up.',
     actor: 'any',
     scope: trigger,
-    body: z.strictObject({
-      applicationId: id,
-      environment: text(255)
-        .optional()
-        .openapi({ description: 'Slug or id; `production` by default.', example: 'preview' }),
-      environmentId: text(255)
-        .optional()
-        .openapi({ description: 'Another name for `environment`; give one of them.', example: 'preview' }),
-      rootDirectory: text(ROOT_DIRECTORY_BYTES_MAX).optional().openapi({
-        description: 'The folder of the archive that is deployed, instead of the application’s root directory.',
-        example: 'apps/shop',
-      }),
-      // Only whether it is there counts; it may be deeper than can be written again.
-      gitSource: z
-        .unknown()
-        .transform((value) => (value === undefined ? undefined : true))
-        .optional()
-        .openapi({ type: 'object', description: 'Not supported yet: 400. Upload an archive.', example: {} }),
-    }),
+    body: z
+      .strictObject({
+        applicationId: id,
+        environment: text(255)
+          .optional()
+          .openapi({ description: 'Slug or UUID of an environment; `production` by default.', example: 'preview' }),
+        environmentId: text(255)
+          .optional()
+          .openapi({ description: 'Alias of `environment`; send one of the two.', example: 'preview' }),
+        rootDirectory: text(ROOT_DIRECTORY_BYTES_MAX).optional().openapi({
+          description: 'The folder of the archive to deploy, instead of the application’s root directory.',
+          example: 'apps/shop',
+        }),
+        // Only whether it is there counts; it may be deeper than can be written again.
+        gitSource: z
+          .unknown()
+          .transform((value) => (value === undefined ? undefined : true))
+          .optional()
+          .openapi({ type: 'object', description: 'Not supported yet (400). Upload an archive instead.', example: {} }),
+      })
+      .openapi({ example: { applicationId: '0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a10', environment: 'preview' } }),
     async reach(call) {
       const application = await reachApplication(call, call.body.applicationId)
       await requireApplicationProduct(call.deps, 'network', application.id)
@@ -169,7 +171,7 @@ export const deploymentEndpoints = [
     spec,
     tag,
     summary: 'Get a deployment',
-    description: 'With its state. `failureReason` says in a sentence why it failed.',
+    description: 'Includes the status; `failureReason` says why a deployment failed.',
     actor: 'any',
     scope: read,
     params: ofDeployment,
@@ -182,8 +184,8 @@ export const deploymentEndpoints = [
     on: 'POST /deployments/{id}/upload/start',
     spec: 'A §4 Deployments, D80',
     tag,
-    summary: 'Start the upload of an archive',
-    description: 'Answers the same upload again until it is complete; 409 from then on.',
+    summary: 'Start an upload',
+    description: 'Returns the same upload every time until it is complete, then 409.',
     actor: 'any',
     scope: trigger,
     params: ofDeployment,
@@ -197,9 +199,9 @@ export const deploymentEndpoints = [
     on: 'POST /deployments/{id}/upload/part',
     spec: 'A §4 Deployments, D80',
     tag,
-    summary: 'Get the URL to send a part to',
+    summary: 'Create a part upload URL',
     description:
-      'Send the bytes with PUT within an hour; the URL carries its own authority. The answer has an `ETag`, which upload/complete wants. A part that is sent again takes the place of the one before. 413 when all parts together are larger than the plan allows an archive to be.',
+      'PUT the bytes of the part to `url` within an hour; the URL needs no token. The response has an `ETag`, which `upload/complete` asks for. Uploading a part again replaces it. 413 when all parts together exceed the archive size of the plan.',
     actor: 'any',
     scope: trigger,
     params: ofDeployment,
@@ -225,9 +227,9 @@ export const deploymentEndpoints = [
     on: 'POST /deployments/{id}/upload/complete',
     spec: 'A §4 Deployments, D45, D80',
     tag,
-    summary: 'Complete the upload and deploy',
+    summary: 'Complete an upload',
     description:
-      'Names every part with its ETag, in any order, numbered from 1 without gaps. Parts that are not named are dropped. The deployment is QUEUED from then on. The same parts again are answered with 204, others with 409.',
+      'Lists every part with its ETag, in any order, numbered from 1 without gaps; parts that are left out are discarded. The deployment becomes QUEUED. Repeating the same list returns 204, a different one 409.',
     actor: 'any',
     scope: trigger,
     params: ofDeployment,
@@ -245,7 +247,7 @@ export const deploymentEndpoints = [
     tag,
     summary: 'Promote a deployment',
     description:
-      'Makes an ACTIVE deployment the current one of its environment, within a second and without a build, with the variables that it was provisioned with. This is how to roll back. Deployments that are being built at the time do not replace it; one that is created later does. 409 for one that is not ACTIVE, or was retired.',
+      'Makes an ACTIVE deployment the current one of its environment within a second, without a build and with the variables that it was provisioned with. Use it to roll back. Builds that are already running do not replace it; deployments created later do. 409 if the deployment is not ACTIVE or has been retired.',
     actor: 'any',
     scope: trigger,
     params: ofDeployment,
@@ -260,8 +262,7 @@ export const deploymentEndpoints = [
     spec: 'wire.md Deployments',
     tag,
     summary: 'Cancel a deployment',
-    description:
-      'Ends a deployment that is not ACTIVE yet: it becomes FAILED with the reason `Cancelled`. 409 for one that has ended.',
+    description: 'Fails a deployment that has not ended yet, with the reason `Cancelled`. 409 if it has ended.',
     actor: 'any',
     scope: trigger,
     params: ofDeployment,
@@ -275,9 +276,9 @@ export const deploymentEndpoints = [
     on: 'GET /deployments/{id}/logs',
     spec: 'A §1 Pagination, D84',
     tag,
-    summary: 'List the build log of a deployment',
+    summary: 'List build log lines',
     description:
-      'Oldest line first. To follow it by asking again, send the `createdAt` of the last line as `createdAt[gt]`; to be told, open the stream.',
+      'Oldest first. To poll, send the `createdAt` of the last line as `createdAt[gt]`; to be notified, open the stream.',
     actor: 'any',
     scope: read,
     params: ofDeployment,
@@ -295,13 +296,13 @@ export const deploymentEndpoints = [
     on: 'GET /deployments/{id}/logs/stream',
     spec: 'A §6, D47, D85',
     tag,
-    summary: 'Follow the build log of a deployment',
+    summary: 'Stream the build log',
     description:
-      'Server-sent events: `log` with a line, whose id is the line’s; `status` when the stream opens and whenever the state changes; `end` when the deployment has ended and every line was sent, after which the server closes. All lines from the first, or with `Last-Event-ID` those behind it; 204 when nothing is left. A stream ends after 15 minutes, or within a minute once its reader may no longer read. 429 with `too_many_concurrent_streams` when 20 are open.',
+      'Server-sent events: `log` for each line, with the id of the line; `status` on connect and whenever the status changes; `end` once the deployment has ended and every line has been sent. Starts at the first line, or after `Last-Event-ID`; 204 if nothing is left. A stream ends after 15 minutes, or within a minute of its reader losing access. 429 `too_many_concurrent_streams` when the deployment has 20 open streams.',
     actor: 'any',
     scope: read,
     params: ofDeployment,
-    headers: z.object({ 'Last-Event-ID': id.optional().openapi({ description: 'The last line received.' }) }),
+    headers: z.object({ 'Last-Event-ID': id.optional().openapi({ description: 'The id of the last line received.' }) }),
     reach: (call) => reachDeployment(call, call.params.id),
     returns: [200, endingEventStream],
     async handle({ deps, actor, target, headers }) {

@@ -1,53 +1,60 @@
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
+import { randomBytes } from 'node:crypto'
 import { z } from '@hono/zod-openapi'
+import { apiScopes } from '@platform/auth/scopes'
 import { NotFound } from '@platform/errors/api-error'
+import type { Deps } from '../../deps.ts'
 import { openEndpoint } from '../../http/endpoint.ts'
-import { admitAnyone, type Exchange, type Reply } from '../../http/exchange.ts'
+import { admitAnyone, type Exchange, header, type Reply } from '../../http/exchange.ts'
+import { referenceAssets } from './reference-assets.ts'
 
-const html = `<!doctype html>
+type PageDeps = Pick<Deps, 'publicUrl' | 'idpUrl' | 'docsClientId'>
+
+/**
+ * The reference page. It loads everything from this origin; the policy holds it to that. Scalar's style element has the nonce
+ * of the page, and Vue sets style attributes.
+ */
+async function describePage({ publicUrl, idpUrl, docsClientId }: PageDeps): Promise<{ html: string; policy: string }> {
+  const assets = await referenceAssets()
+  const nonce = randomBytes(16).toString('base64')
+  const at = (asset: { name: string }) => `/docs/assets/${asset.name}`
+  const configuration = { clientId: docsClientId, redirectUri: `${publicUrl}/docs`, scopes: apiScopes }
+  const html = `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<meta property="csp-nonce" content="${nonce}">
 <title>Platform API reference</title>
-<link rel="icon" href="/docs/assets/favicon-32x32.png">
-<link rel="stylesheet" href="/docs/assets/swagger-ui.css">
-<script src="/docs/assets/swagger-ui-bundle.js" defer></script>
-<script src="/docs/assets/start.js" defer></script>
+<link rel="icon" href="${at(assets.icon)}">
+<script id="configuration" type="application/json">${JSON.stringify(configuration).replaceAll('<', String.raw`\u003c`)}</script>
+<script src="${at(assets.start)}" defer></script>
+<script src="${at(assets.scalar)}" defer></script>
 </head>
 <body><main id="reference"></main><noscript>The reference needs JavaScript; the document itself is at <a href="/docs/json">/docs/json</a>.</noscript></body>
 </html>
 `
-
-const start = `window.addEventListener('DOMContentLoaded', () => {
-  SwaggerUIBundle({ url: '/docs/json', dom_id: '#reference', deepLinking: true, docExpansion: 'list', filter: true, tryItOutEnabled: true, persistAuthorization: false, validatorUrl: null })
-})
-`
-
-/** Everything comes from this origin; Swagger UI writes style attributes and inline SVG icons, and nothing else inline. */
-const policy = (idpUrl: string) =>
-  `default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; connect-src 'self' ${idpUrl}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
-
-const types = { css: 'text/css; charset=utf-8', js: 'text/javascript; charset=utf-8', png: 'image/png' } as const
-const assets: Record<string, { type: keyof typeof types; fromPackage: boolean }> = {
-  'swagger-ui.css': { type: 'css', fromPackage: true },
-  'swagger-ui-bundle.js': { type: 'js', fromPackage: true },
-  'favicon-32x32.png': { type: 'png', fromPackage: true },
-  'start.js': { type: 'js', fromPackage: false },
+  const policy = [
+    "default-src 'none'",
+    "script-src 'self'",
+    `style-src-elem 'nonce-${nonce}'`,
+    "style-src-attr 'unsafe-inline'",
+    "img-src 'self' data:",
+    `connect-src 'self' ${publicUrl} ${idpUrl}`,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ')
+  return { html, policy }
 }
 
-const swaggerUi = (): string => dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
-
-/** Read when asked for: the bundle is large, and a service that nobody reads the reference of need not hold it. */
-async function asset(exchange: Exchange): Promise<Reply> {
+async function sendAsset(exchange: Exchange): Promise<Reply> {
   await admitAnyone(exchange)
-  const name = exchange.c.req.param('file') ?? ''
-  const found = Object.hasOwn(assets, name) ? assets[name] : undefined
-  if (!found) throw new NotFound('Asset')
-  const body = found.fromPackage ? readFileSync(join(swaggerUi(), name)) : start
-  return { status: 200, headers: { 'content-type': types[found.type], 'cache-control': 'public, max-age=3600' }, body }
+  const name = exchange.c.req.param('file')
+  const asset = Object.values(await referenceAssets()).find((one) => one.name === name)
+  if (!asset) throw new NotFound('Asset')
+  const { headers, body } = await asset.content(header(exchange.incoming, 'accept-encoding'))
+  const kept = { 'content-type': asset.type, 'cache-control': 'public, max-age=31536000, immutable' }
+  return { status: 200, headers: { ...headers, ...kept }, body }
 }
 
 const AnyObject = z.record(z.string(), z.unknown())
@@ -57,33 +64,33 @@ export const referenceEndpoints = [
     operation: 'getOpenApiDocument',
     on: 'GET /docs/json',
     tag: 'Reference',
-    summary: 'This document',
-    description: 'OpenAPI 3.0.3, generated from the running routes.',
+    summary: 'Get the OpenAPI document',
+    description: 'This document, OpenAPI 3.0.3, generated from the running routes.',
     responses: { 200: { description: 'The document', content: { 'application/json': { schema: AnyObject } } } },
-    fails: [429],
     async run(exchange) {
       await admitAnyone(exchange)
-      const headers = {
+      const { headers, body } = await exchange.deps.document(header(exchange.incoming, 'accept-encoding'))
+      const shared = {
         'content-type': 'application/json; charset=UTF-8',
         'cache-control': 'public, max-age=60',
         'access-control-allow-origin': '*',
       }
-      return { status: 200, headers, body: exchange.deps.document }
+      return { status: 200, headers: { ...headers, ...shared }, body }
     },
   }),
   openEndpoint({
     operation: 'getReference',
     on: 'GET /docs',
     tag: 'Reference',
-    summary: 'The interactive reference',
-    description: 'A page that shows the document and can try it.',
+    summary: 'Get the interactive reference',
+    description: 'An HTML page to read this document and to send requests.',
     responses: { 200: { description: 'The page', content: { 'text/html': { schema: z.string() } } } },
-    fails: [429],
     async run(exchange) {
       await admitAnyone(exchange)
+      const { html, policy } = await describePage(exchange.deps)
       const headers = {
         'content-type': 'text/html; charset=UTF-8',
-        'content-security-policy': policy(exchange.deps.idpUrl),
+        'content-security-policy': policy,
         'referrer-policy': 'no-referrer',
         'cache-control': 'no-cache',
       }
@@ -94,11 +101,11 @@ export const referenceEndpoints = [
     operation: 'getReferenceAsset',
     on: 'GET /docs/assets/{file}',
     tag: 'Reference',
-    summary: 'Files of the reference page',
-    description: 'Styles and scripts, served from here so that the page needs no other host.',
+    summary: 'Get a file of the reference page',
+    description: 'Scripts and the icon, served from here so that the page needs no other host.',
     hide: true,
     responses: { 200: { description: 'The file' } },
-    fails: [404, 429],
-    run: asset,
+    fails: [404],
+    run: sendAsset,
   }),
 ]

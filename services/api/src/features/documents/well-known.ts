@@ -21,7 +21,7 @@ const document = (
     summary,
     description,
     responses: { 200: { description: 'The document', content: { 'application/json': { schema: AnyObject } } } },
-    fails: [429, 503],
+    fails: [503],
     async run(exchange) {
       await admitAnyone(exchange)
       // Public documents that any page may read.
@@ -38,15 +38,15 @@ export const wellKnownEndpoints = [
   document(
     'getJwks',
     '/.well-known/jwks.json',
-    'Keys that verify tokens of API keys',
-    'RFC 7517. Select by kid.',
+    'Get the signing keys',
+    'The JSON Web Key Set (RFC 7517) that verifies tokens of API keys. Select a key by its `kid`.',
     ({ keySet }) => keySet.jwks(),
   ),
   document(
     'getAuthorizationServer',
     '/.well-known/oauth-authorization-server',
-    'Metadata of the token endpoint for API keys',
-    'RFC 8414.',
+    'Get authorization server metadata',
+    'RFC 8414 metadata of the token endpoint for API keys.',
     ({ publicUrl }) => ({
       issuer: publicUrl,
       token_endpoint: `${publicUrl}/oauth2/token`,
@@ -61,8 +61,8 @@ export const wellKnownEndpoints = [
   document(
     'getProtectedResource',
     '/.well-known/oauth-protected-resource',
-    'Metadata of this API as a protected resource',
-    'RFC 9728: who issues the tokens that it accepts.',
+    'Get protected resource metadata',
+    'RFC 9728 metadata of this API: whose tokens it accepts.',
     ({ publicUrl, idpUrl }) => ({
       resource: publicUrl,
       authorization_servers: [idpUrl, publicUrl],

@@ -32,7 +32,9 @@ const Variable = z
   .object({
     id,
     key,
-    value: shown('postgres://db.internal/app').nullable().openapi({ description: 'null when sensitive.' }),
+    value: shown('postgres://db.internal/app')
+      .nullable()
+      .openapi({ description: 'null if the variable is sensitive.' }),
     sensitive: z.boolean(),
     scope: layer,
     source: layer,
@@ -50,18 +52,20 @@ const PulledVariables = z
     omittedSensitive: z
       .number()
       .int()
-      .openapi({ example: 0, description: 'Keys left out because their value is sensitive.' }),
+      .openapi({ example: 0, description: 'Number of keys left out because their value is sensitive.' }),
   })
   .openapi('PulledVariables')
 
 const variable = { key, value, sensitive: z.boolean().default(false) }
 const CreateOrganizationVariable = z.strictObject({ ...variable, scope: z.literal('organization').optional() })
-const CreateApplicationVariable = z.strictObject({
-  ...variable,
-  environment: environment.optional(),
-  environmentId: environment.optional(),
-  scope: z.enum(['application', 'environment']).optional(),
-})
+const CreateApplicationVariable = z
+  .strictObject({
+    ...variable,
+    environment: environment.optional(),
+    environmentId: environment.optional(),
+    scope: z.enum(['application', 'environment']).optional(),
+  })
+  .openapi({ example: { key: 'LOG_LEVEL', value: 'debug', environment: 'production' } })
 const UpdateVariable = z.strictObject({
   key: key.optional(),
   value: value.optional(),
@@ -79,8 +83,8 @@ export const envVarEndpoints = [
     on: 'GET /organizations/{id}/env-vars',
     spec: 'A §4 Organizations',
     tag,
-    summary: 'List the variables of an organization',
-    description: "All of the organization's own layer. The value of a sensitive one is null.",
+    summary: 'List organization variables',
+    description: 'Variables of the organization’s own layer. Sensitive values are null.',
     actor: 'any',
     scope: 'network:env_vars:read',
     params: ofOrganization,
@@ -94,9 +98,9 @@ export const envVarEndpoints = [
     on: 'POST /organizations/{id}/env-vars',
     spec: 'A §4 Organizations',
     tag,
-    summary: 'Create a variable of an organization',
+    summary: 'Create an organization variable',
     description:
-      'For every application of the organization, unless a layer below says otherwise. The key must be new in this layer. Needs the role OWNER or ADMIN.',
+      'Applies to every application of the organization unless a narrower layer overrides it. 409 if this layer has the key already. Needs the role OWNER or ADMIN.',
     actor: 'any',
     scope: 'network:env_vars:write',
     params: ofOrganization,
@@ -111,9 +115,9 @@ export const envVarEndpoints = [
     on: 'PATCH /organizations/{id}/env-vars/{varId}',
     spec: 'A §4 Organizations',
     tag,
-    summary: 'Change a variable of an organization',
+    summary: 'Update an organization variable',
     description:
-      'Changes what is sent and leaves the rest. A sensitive variable becomes readable only together with a new value. Needs the role OWNER or ADMIN.',
+      'Changes only the fields that are sent. A sensitive variable can be made readable only together with a new value. Needs the role OWNER or ADMIN.',
     actor: 'any',
     scope: 'network:env_vars:write',
     params: oneOfOrganization,
@@ -129,8 +133,8 @@ export const envVarEndpoints = [
     on: 'DELETE /organizations/{id}/env-vars/{varId}',
     spec: 'A §4 Organizations',
     tag,
-    summary: 'Delete a variable of an organization',
-    description: 'For good. Needs the role OWNER or ADMIN.',
+    summary: 'Delete an organization variable',
+    description: 'Cannot be undone. Needs the role OWNER or ADMIN.',
     actor: 'any',
     scope: 'network:env_vars:delete',
     params: oneOfOrganization,
@@ -144,9 +148,9 @@ export const envVarEndpoints = [
     on: 'GET /applications/{id}/env-vars',
     spec: 'A §4 Applications',
     tag,
-    summary: 'List the variables of an application and its environments',
+    summary: 'List application variables',
     description:
-      "All of the application's layer and of its environments, to a Function those of its own. The value of a sensitive one is null.",
+      'Variables of the application’s layer and of its environments; a Function sees only its own environment’s. Sensitive values are null.',
     actor: 'any',
     scope: 'network:env_vars:read',
     params: ofApplication,
@@ -159,9 +163,9 @@ export const envVarEndpoints = [
     on: 'GET /applications/{id}/env-vars/pull',
     spec: 'A §4 Applications',
     tag,
-    summary: 'Pull the merged variables of all layers, without the sensitive ones',
+    summary: 'Pull variables',
     description:
-      'What a process in the environment would see: environment over application over organization; without `environment` the latter two. A Function gets those of its own environment, named or not. A key whose winning value is sensitive is left out and counted in `omittedSensitive`.',
+      'The variables that a process in the environment sees: environment over application over organization; without `environment`, the latter two. A Function always gets its own environment. Keys whose effective value is sensitive are left out and counted in `omittedSensitive`.',
     actor: 'any',
     scope: 'network:env_vars:read',
     params: ofApplication,
@@ -181,9 +185,9 @@ export const envVarEndpoints = [
     on: 'POST /applications/{id}/env-vars',
     spec: 'A §4 Applications',
     tag,
-    summary: 'Create a variable of an application or of one of its environments',
+    summary: 'Create an application variable',
     description:
-      "In the application's layer, or in that of the environment which `environment` or `environmentId` names. The key must be new in its layer.",
+      'Goes to the application’s layer, or to the environment that `environment` or `environmentId` names. 409 if that layer has the key already.',
     actor: 'any',
     scope: 'network:env_vars:write',
     params: ofApplication,
@@ -198,9 +202,9 @@ export const envVarEndpoints = [
     on: 'PATCH /applications/{id}/env-vars/{varId}',
     spec: 'A §4 Applications',
     tag,
-    summary: 'Change a variable of an application or of one of its environments',
+    summary: 'Update an application variable',
     description:
-      'Changes what is sent and leaves the rest. A sensitive variable becomes readable only together with a new value.',
+      'Changes only the fields that are sent. A sensitive variable can be made readable only together with a new value.',
     actor: 'any',
     scope: 'network:env_vars:write',
     params: oneOfApplication,
@@ -216,8 +220,8 @@ export const envVarEndpoints = [
     on: 'DELETE /applications/{id}/env-vars/{varId}',
     spec: 'A §4 Applications',
     tag,
-    summary: 'Delete a variable of an application or of one of its environments',
-    description: 'For good.',
+    summary: 'Delete an application variable',
+    description: 'Cannot be undone.',
     actor: 'any',
     scope: 'network:env_vars:delete',
     params: oneOfApplication,

@@ -9,16 +9,18 @@ const amount = z.number().int().min(0)
 
 const DeployedFunction = z
   .object({
-    id: id.openapi({ description: 'As the request log and the runtime log name it.' }),
-    path: shown('api/checkout').openapi({ description: 'In the output; of a worker or server its entry file.' }),
+    id: id.openapi({ description: 'The id that request and runtime logs use.' }),
+    path: shown('api/checkout').openapi({
+      description: 'Path in the build output; for workers and servers, the entry file.',
+    }),
     kind: z.enum(['handler', 'edge', 'worker', 'server']),
-    slots: amount.openapi({ description: 'Processes that answer its requests now, on all edges.', example: 2 }),
-    memoryBytes: amount.openapi({ description: 'What these take now.', example: 84_213_760 }),
+    slots: amount.openapi({ description: 'Processes currently running, on all edges.', example: 2 }),
+    memoryBytes: amount.openapi({ description: 'Memory these processes use.', example: 84_213_760 }),
     coldStarts: amount.openapi({
-      description: 'Processes that were started for it since it was deployed.',
+      description: 'Processes started since the deployment.',
       example: 7,
     }),
-    requests: amount.openapi({ description: 'Requests that it was given since it was deployed.', example: 1_200 }),
+    requests: amount.openapi({ description: 'Requests received since the deployment.', example: 1_200 }),
   })
   .openapi('DeployedFunction')
 
@@ -28,9 +30,9 @@ export const functionEndpoints = [
     on: 'GET /deployments/{id}/functions',
     spec: 'wire.md Extensions',
     tag: 'Deployments',
-    summary: 'List the Functions of a deployment and what they take',
+    summary: 'List Functions',
     description:
-      'By path, a page at a time: send `nextCursor` as `cursor`. What runs now is at most 15 seconds old. Empty until they are stored.',
+      'Functions of a deployment, sorted by path, with their resource usage at most 15 seconds ago. Empty until the build output is stored.',
     actor: 'any',
     scope: 'network:deployments:read',
     params: { id: pathId('Deployment') },

@@ -13,18 +13,18 @@ const spec = 'A §4 Deployments, D24, D88'
 const amount = z.number().int().min(0)
 const ImageCache = z
   .object({
-    enabled: z.boolean().openapi({ description: 'Whether the deployment answers requests for images.' }),
+    enabled: z.boolean().openapi({ description: 'Whether the deployment optimizes images.' }),
     deploymentTag: shown('images:0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a10'),
     sourceTag: shown('images:0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a10:mZk4pR0bJ5sQ0xV7cYtE2w')
       .nullable()
-      .openapi({ description: 'null without `source`.' }),
+      .openapi({ description: 'null if no `source` was sent.' }),
     policy: z.object({
       organizationBytesMax: amount.openapi({
-        description: 'What the images of all deployments of the organization may take.',
+        description: 'Space for the images of all deployments of the organization.',
         example: 268_435_456,
       }),
       minimumCacheSeconds: amount.openapi({
-        description: 'The shortest time before a source is asked again. Files of a deployment are never asked again.',
+        description: 'Minimum time before a source is fetched again. Files of the deployment are never fetched again.',
         example: 60,
       }),
       eviction: z.literal('least-recently-used'),
@@ -35,7 +35,7 @@ const ImageCache = z
         source: shown('/cats/tabby.jpg'),
         variants: amount.openapi({ example: 4 }),
         bytes: amount.openapi({ example: 184_320 }),
-        lastUsedAt: instant.openapi({ description: 'To within an hour.' }),
+        lastUsedAt: instant.openapi({ description: 'Accurate to an hour.' }),
       }),
     ),
   })
@@ -43,7 +43,7 @@ const ImageCache = z
 
 const query = z.object({
   source: text(SOURCE_BYTES_MAX).optional().openapi({
-    description: 'A path of the deployment, or an address elsewhere, as the image was asked for.',
+    description: 'The path or URL of the source image, as requests name it.',
     example: '/cats/tabby.jpg',
   }),
 })
@@ -64,9 +64,9 @@ export const imageEndpoints = [
     on: 'GET /deployments/{id}/image-cache',
     spec,
     tag,
-    summary: 'Inspect the image cache of a deployment',
+    summary: 'Get the image cache',
     description:
-      'The images that were made, by source: the 1,000 sources that take the most space, the largest first. `totalBytes` counts all.',
+      'Optimized images by source: the 1,000 sources that take the most space, largest first. `totalBytes` counts all of them.',
     actor: 'any',
     scope: 'network:deployments:read',
     params: { id: pathId('Deployment') },
@@ -81,9 +81,9 @@ export const imageEndpoints = [
     on: 'DELETE /deployments/{id}/image-cache',
     spec,
     tag,
-    summary: 'Purge the image cache of a deployment',
+    summary: 'Purge the image cache',
     description:
-      'Removes the images of one source, or of all without `source`. They are made anew at the next request; one that is being made at this moment is not kept. Other edges follow within a second. Copies in browsers stay until their time is over.',
+      'Deletes the optimized images of one source, or all of them without `source`. They are made again on the next request; images in the making are discarded. Other edges follow within a second. Browsers keep their copies until those expire.',
     actor: 'any',
     scope: 'network:deployments:write',
     params: { id: pathId('Deployment') },

@@ -12,20 +12,18 @@ const Quota = z
   .object({
     name: z.enum(quotaNames as [(typeof quotaNames)[number], ...(typeof quotaNames)[number][]]),
     limit: amount.openapi({ example: 500 }),
-    used: amount.nullable().openapi({ description: 'null for a quota that bounds one thing at a time.', example: 12 }),
-    windowEnd: instant
-      .nullable()
-      .openapi({ description: 'When the count starts again; null for a quota that is not counted by time.' }),
+    used: amount.nullable().openapi({ description: 'null for quotas that limit a single item.', example: 12 }),
+    windowEnd: instant.nullable().openapi({ description: 'When the count resets; null for quotas without a period.' }),
   })
   .openapi('Quota')
 
-const micros = amount.openapi({ description: 'In millionths of a US dollar.', example: 2_500_000 })
+const micros = amount.openapi({ description: 'Millionths of a US dollar.', example: 2_500_000 })
 
 const Quotas = z
   .object({
     ...page(Quota).shape,
     billing: z.object({
-      capMicros: micros.nullable().openapi({ description: 'null: nothing beyond the included time may be used.' }),
+      capMicros: micros.nullable().openapi({ description: 'null if nothing beyond the included compute may be used.' }),
       spentMicros: micros,
       windowEnd: instant,
     }),
@@ -38,9 +36,9 @@ export const quotaEndpoints = [
     on: 'GET /organizations/{id}/quotas',
     spec: 'wire.md Extensions',
     tag: 'Organizations',
-    summary: 'List the quotas of an organization and their use',
+    summary: 'List quotas and usage',
     description:
-      'Every quota of its plan, or the value that the operator set instead. Days and months are those of UTC. `billing` holds what this month costs beyond the included time, and the cap at which deployments are refused.',
+      'Every quota of the plan, or the value that the operator has set instead, with current usage. Days and months are in UTC. `billing` holds what this month costs beyond the included compute, and the cap at which deployments are refused.',
     actor: 'any',
     scope: 'platform:organizations:read',
     params: { id: pathId('Organization') },

@@ -13,7 +13,7 @@ const spec = 'A §4 Applications'
 
 const cacheStatus = z.enum(['hit', 'miss', 'bypass', 'revalidated', 'stale', 'updating'])
 const bytes = z.number().int().min(0).openapi({ example: 512 })
-const country = z.string().openapi({ description: 'ISO 3166-1 alpha-2.', example: 'DE' })
+const country = z.string().openapi({ description: 'Country code (ISO 3166-1 alpha-2).', example: 'DE' })
 
 const RequestLog = z
   .object({
@@ -31,7 +31,7 @@ const RequestLog = z
       hostname: z.string().openapi({ example: 'shop.apps.example.com' }),
       path: z.string().openapi({ example: '/products' }),
       query: shown('page=2').openapi({
-        description: 'Without the question mark; values that carry authority are redacted.',
+        description: 'Without the question mark. Credentials are redacted.',
       }),
       protocol: z.string().openapi({ example: 'HTTP/1.1' }),
       country: country.nullable(),
@@ -41,7 +41,7 @@ const RequestLog = z
     response: z.object({
       status: z.number().int().openapi({ example: 200 }),
       cacheStatus: cacheStatus.nullable(),
-      cacheHit: z.boolean().openapi({ description: 'Whether the cache answered by itself.' }),
+      cacheHit: z.boolean().openapi({ description: 'Whether the response came from the cache.' }),
       region: shown('local').nullable(),
       edgeLocation: shown('local').nullable(),
     }),
@@ -56,12 +56,12 @@ const RequestLog = z
   })
   .openapi('RequestLog')
 
-const headers = z.record(z.string(), z.string()).openapi({ description: 'Values that carry authority are redacted.' })
+const headers = z.record(z.string(), z.string()).openapi({ description: 'Credentials are redacted.' })
 const RequestLogDetail = z
   .object({ ...RequestLog.shape, requestHeaders: headers, responseHeaders: headers })
   .openapi('RequestLogDetail')
 
-const milliseconds = z.number().int().min(0).nullable().openapi({ description: 'Within 5 %.', example: 12 })
+const milliseconds = z.number().int().min(0).nullable().openapi({ description: 'Accurate to 5 %.', example: 12 })
 const figures = {
   requests: z.number().int().min(0).openapi({ example: 1_200 }),
   requestBodyBytes: bytes,
@@ -80,7 +80,7 @@ const RequestSummary = z
     series: z.array(z.object({ at: instant, ...figures })).openapi({ description: 'Intervals that had requests.' }),
     groups: z
       .array(z.object({ value: shown('404').nullable(), ...figures }))
-      .openapi({ description: 'The 100 with the most requests; empty without `groupBy`.' }),
+      .openapi({ description: 'The 100 groups with the most requests; empty without `groupBy`.' }),
   })
   .openapi('RequestSummary')
 
@@ -105,26 +105,28 @@ export const requestLogEndpoints = [
     on: 'GET /applications/{id}/requests',
     spec,
     tag,
-    summary: 'List the requests that an application was sent',
+    summary: 'List requests',
     description:
-      'Newest first, as far back as the plan keeps them, a page at a time: send `nextCursor` as `cursor`, with the same filters. All filters that are sent must match.',
+      'Requests that the application received, newest first, for as long as the plan keeps them. All filters must match.',
     actor: 'any',
     scope: 'network:applications:read',
     params: ofApplication,
     query: z.object({
       ...cursorQuery(),
-      from: instant.optional().openapi({ description: 'The first moment.' }),
-      to: instant.optional().openapi({ description: 'The first moment that is left out.' }),
-      method: method.optional().openapi({ description: 'Requests of this method.' }),
+      from: instant.optional().openapi({ description: 'Start of the period, inclusive.' }),
+      to: instant.optional().openapi({ description: 'End of the period, exclusive.' }),
+      method: method.optional().openapi({ description: 'Requests with this method.' }),
       status: status.optional().openapi({ description: 'Requests answered with this status.' }),
-      statusFamily: statusFamily.optional().openapi({ description: 'Requests answered with a status of this family.' }),
+      statusFamily: statusFamily.optional().openapi({ description: 'Requests answered with a status of this class.' }),
       hostname: text(253)
         .optional()
-        .openapi({ description: 'Requests of this hostname.', example: 'shop.apps.example.com' }),
-      pathPrefix: text(2_048).optional().openapi({ description: 'Requests of paths that begin so.', example: '/api/' }),
+        .openapi({ description: 'Requests for this hostname.', example: 'shop.apps.example.com' }),
+      pathPrefix: text(2_048)
+        .optional()
+        .openapi({ description: 'Requests for paths with this prefix.', example: '/api/' }),
       country: country.regex(/^[A-Z]{2}$/, 'Expected two capital letters').optional(),
-      cacheStatus: cacheStatus.optional().openapi({ description: 'Requests that met the cache so.' }),
-      cacheHit: flag.optional().openapi({ description: 'Whether the cache answered by itself.' }),
+      cacheStatus: cacheStatus.optional().openapi({ description: 'Requests with this cache status.' }),
+      cacheHit: flag.optional().openapi({ description: 'Whether the response came from the cache.' }),
       deploymentId: id.optional().openapi({ description: 'Requests that this deployment served.' }),
       deploymentFunctionId: id.optional().openapi({ description: 'Requests that this Function answered.' }),
       deploymentAssetId: id.optional().openapi({ description: 'Requests for this file of a deployment.' }),
@@ -147,23 +149,23 @@ export const requestLogEndpoints = [
     on: 'GET /applications/{id}/requests/summary',
     spec: 'wire.md Extensions',
     tag,
-    summary: 'Summarize the requests of an application',
+    summary: 'Summarize requests',
     description:
-      'Counts and bytes are exact, durations within 5 %; by the minute for 48 hours and by the hour for 35 days, however long the requests themselves are kept. The last 24 hours unless said. The span is widened to whole minutes, or to whole hours where it begins more than 48 hours ago; `from` and `to` of the answer say what it became. `groupBy=path` tells about a thousand paths apart in an hour and sums up further ones as `*`.',
+      'Counts and bytes are exact, durations within 5 %. Available by the minute for 48 hours and by the hour for 35 days, however long the requests themselves are kept; by default the last 24 hours. The period is widened to whole minutes, or to whole hours if it starts more than 48 hours ago; `from` and `to` of the response show the result. `groupBy=path` distinguishes about a thousand paths an hour and adds up the others as `*`.',
     actor: 'any',
     scope: 'network:applications:read',
     params: ofApplication,
     query: z.object({
-      from: instant.optional().openapi({ description: 'The first moment.' }),
-      to: instant.optional().openapi({ description: 'The first moment that is left out.' }),
+      from: instant.optional().openapi({ description: 'Start of the period, inclusive.' }),
+      to: instant.optional().openapi({ description: 'End of the period, exclusive.' }),
       interval: interval.optional().openapi({
         description:
-          'Of `series`. Unless said, the minute for a span of up to three hours, and the hour for a longer one.',
+          'Interval of `series`. By default minutes for periods of up to three hours, hours for longer ones.',
       }),
       groupBy: z
         .enum(['status', 'path', 'hostname', 'country', 'cacheStatus', 'deploymentId'])
         .optional()
-        .openapi({ description: 'What `groups` tells apart.' }),
+        .openapi({ description: 'What to group by in `groups`.' }),
     }),
     reach: (call) => reachApplication(call, call.params.id),
     returns: [200, RequestSummary],
@@ -174,13 +176,15 @@ export const requestLogEndpoints = [
     on: 'GET /applications/{id}/requests/stream',
     spec: 'wire.md Extensions, D86',
     tag,
-    summary: 'Follow the requests of an application',
+    summary: 'Stream requests',
     description:
-      'Server-sent events: `request` with a record as the list shows it, in the order in which they ended, from now on or behind `Last-Event-ID`; `gap` with the number of requests that were left out, because the reader was too slow or away for too long. A stream ends after 15 minutes, or within a minute once its reader may no longer read. 429 with `too_many_concurrent_streams` when 20 streams of the application are open.',
+      'Server-sent events: `request` for each request, in the order in which they ended, from now on or after `Last-Event-ID`; `gap` with the number of requests that were skipped because the reader was too slow or away for too long. A stream ends after 15 minutes, or within a minute of its reader losing access. 429 `too_many_concurrent_streams` when the application has 20 open streams.',
     actor: 'any',
     scope: 'network:applications:read',
     params: ofApplication,
-    headers: z.object({ 'Last-Event-ID': id.optional().openapi({ description: 'The last request received.' }) }),
+    headers: z.object({
+      'Last-Event-ID': id.optional().openapi({ description: 'The id of the last request received.' }),
+    }),
     reach: (call) => reachApplication(call, call.params.id),
     returns: [200, eventStream],
     async handle({ deps, actor, target, headers }) {
@@ -195,8 +199,8 @@ export const requestLogEndpoints = [
     on: 'GET /applications/{id}/requests/{requestId}',
     spec,
     tag,
-    summary: 'Get one request with its sanitized headers',
-    description: 'With its headers, from which whatever carries authority was removed.',
+    summary: 'Get a request',
+    description: 'Includes the request and response headers, with credentials removed.',
     actor: 'any',
     scope: 'network:applications:read',
     params: { ...ofApplication, requestId: pathId('Request') },

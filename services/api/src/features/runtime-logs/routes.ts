@@ -24,7 +24,7 @@ const RuntimeLog = z
     slot: z.number().int().min(0).openapi({ example: 0 }),
     requestId: shown('0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a10')
       .nullable()
-      .openapi({ description: 'The id of the request that was being answered, as the request logs have it.' }),
+      .openapi({ description: 'The request that was being answered, by its id in the request logs.' }),
     level,
     message: shown('checkout took 120 ms'),
     createdAt: instant,
@@ -33,32 +33,34 @@ const RuntimeLog = z
 const ApplicationRuntimeLog = z.object({ ...RuntimeLog.shape, deploymentId: id }).openapi('ApplicationRuntimeLog')
 
 const filters = {
-  level: level.optional().openapi({ description: 'Lines of this level.' }),
+  level: level.optional().openapi({ description: 'Lines with this level.' }),
   search: text(SEARCH_BYTES_MAX)
     .refine((sought) => sought !== '', 'Expected some text')
     .optional()
-    .openapi({ description: 'Lines that hold this text, in any case.', example: 'checkout' }),
+    .openapi({ description: 'Lines that contain this text, ignoring case.', example: 'checkout' }),
   functionId: id.optional().openapi({ description: 'Lines of this Function.' }),
 }
 const listQuery = z.object({
   ...cursorQuery(),
   ...filters,
   requestId: text(REQUEST_ID_BYTES_MAX).optional().openapi({
-    description: 'Lines that were printed while this request was answered.',
+    description: 'Lines printed while answering this request.',
     example: '0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a10',
   }),
-  from: instant.optional().openapi({ description: 'The first moment.' }),
-  to: instant.optional().openapi({ description: 'The first moment that is left out.' }),
+  from: instant.optional().openapi({ description: 'Start of the period, inclusive.' }),
+  to: instant.optional().openapi({ description: 'End of the period, exclusive.' }),
 })
 const streamQuery = z.object(filters)
 const streamHeaders = z.object({
-  'Last-Event-ID': id.optional().openapi({ description: 'The last line received: the stream goes on behind it.' }),
+  'Last-Event-ID': id
+    .optional()
+    .openapi({ description: 'The id of the last line received; the stream continues after it.' }),
 })
 
 const listed =
-  'What Functions printed, newest first, as far back as the plan keeps it, a page at a time: send `nextCursor` as `cursor`, with the same filters. All filters that are sent must match. A page looks through 100,000 lines, so one of a filter that few lines pass may hold less than `limit` and still have a `nextCursor`. `total` is counted up to 10,000.'
+  'What Functions printed, newest first, for as long as the plan keeps it. All filters must match. A page searches 100,000 lines, so it may hold fewer than `limit` and still have a `nextCursor`. `total` counts up to 10,000.'
 const streamed = (of: string) =>
-  `Server-sent events: \`log\` with a line as the list shows it, in the order in which they were stored, from now on or behind \`Last-Event-ID\`. A stream ends after 15 minutes, or within a minute once its reader may no longer read; connect again with \`Last-Event-ID\` and nothing is missed. 429 with \`too_many_concurrent_streams\` when 20 streams of the ${of} are open.`
+  `Server-sent events: \`log\` for each line, in the order in which they were stored, from now on or after \`Last-Event-ID\`. A stream ends after 15 minutes, or within a minute of its reader losing access. Reconnect with \`Last-Event-ID\` to miss nothing. 429 \`too_many_concurrent_streams\` when the ${of} has 20 open streams.`
 
 const ofDeployment = { id: pathId('Deployment') }
 const ofApplication = { id: pathId('Application') }
@@ -91,7 +93,7 @@ export const runtimeLogEndpoints = [
     on: 'GET /deployments/{id}/runtime-logs',
     spec,
     tag,
-    summary: 'List what the Functions of a deployment printed',
+    summary: 'List deployment runtime logs',
     description: listed,
     actor: 'any',
     scope: 'network:deployments:read',
@@ -112,7 +114,7 @@ export const runtimeLogEndpoints = [
     on: 'GET /deployments/{id}/runtime-logs/stream',
     spec: 'wire.md Runtime log, D85, D86',
     tag,
-    summary: 'Follow what the Functions of a deployment print',
+    summary: 'Stream deployment runtime logs',
     description: streamed('deployment'),
     actor: 'any',
     scope: 'network:deployments:read',
@@ -129,7 +131,7 @@ export const runtimeLogEndpoints = [
     on: 'GET /applications/{id}/runtime-logs',
     spec: 'wire.md Extensions, D84',
     tag,
-    summary: 'List what the Functions of an application printed, of all its deployments',
+    summary: 'List application runtime logs',
     description: listed,
     actor: 'any',
     scope: 'network:deployments:read',
@@ -150,7 +152,7 @@ export const runtimeLogEndpoints = [
     on: 'GET /applications/{id}/runtime-logs/stream',
     spec: 'wire.md Extensions, D85, D86',
     tag,
-    summary: 'Follow what the Functions of an application print, of all its deployments',
+    summary: 'Stream application runtime logs',
     description: streamed('application'),
     actor: 'any',
     scope: 'network:deployments:read',

@@ -13,7 +13,7 @@ const key = z
   .openapi({
     minLength: 1,
     maxLength: 255,
-    description: 'URLs of the same key go to the same process.',
+    description: 'URLs with the same key lead to the same process.',
     example: 'cart-4711',
   })
 
@@ -29,7 +29,7 @@ const stickyEndpoint = z
     type: 'string',
     minLength: 1,
     maxLength: ENDPOINT_LENGTH_MAX,
-    description: 'A path of the deployment, with or without a query.',
+    description: 'A path of the deployment, optionally with a query.',
     example: '/carts/4711?tab=items',
   })
 
@@ -39,15 +39,18 @@ export const stickySessionEndpoints = [
     on: 'POST /sticky-sessions/urls',
     spec: 'A §4 Sticky sessions, D9, D83, D87',
     tag: 'Sticky sessions',
-    summary: 'Create a URL whose requests all go to the same Function process',
+    summary: 'Create a sticky URL',
     description:
-      "A URL of the calling Function's own deployment. It says where requests go and not who sends them: whoever has it may use it until it expires. It is good for this path, with any further query, and with `method` for that method alone: OPTIONS always passes, and HEAD with GET. The deployment is kept for as long as its URLs are good; one that was retired or has failed answers 409.",
+      'Every request to this URL goes to the same process of a Function of the calling Function’s deployment. The URL routes requests and identifies nobody: whoever has it may use it until it expires. It works for the path with any further query and, if `method` is set, for that method only; OPTIONS is always allowed, and HEAD wherever GET is. The deployment is kept while its URLs are valid. 409 if it has been retired or has failed.',
     actor: 'function',
     scope: 'network:sticky_sessions:write',
     body: z.strictObject({
       key,
       endpoint: stickyEndpoint,
-      method: z.enum(stickyMethods).optional().openapi({ description: 'Every method passes without it.' }),
+      method: z
+        .enum(stickyMethods)
+        .optional()
+        .openapi({ description: 'The only method to allow; all methods by default.' }),
       expiresInSeconds: z.number().int().min(60).max(86_400).default(14_400),
     }),
     reach: (call) => reachDeployment(call, call.actor.deploymentId),

@@ -30,7 +30,7 @@ const bucketName = z
 const visibility = z.enum(['private', 'public'])
 const environmentRef = text(64).openapi({ example: 'production', description: 'Slug or UUID of an environment.' })
 const hexDigest = (example: string) =>
-  z.string().nullable().openapi({ example, description: 'In hex, where it is known.' })
+  z.string().nullable().openapi({ example, description: 'In hex; null if unknown.' })
 
 const Bucket = z
   .object({
@@ -105,8 +105,8 @@ export const storageEndpoints = [
     also: [`${nested}/buckets`, flat],
     spec,
     tag,
-    summary: 'List the buckets of an environment',
-    description: 'All of them, by name.',
+    summary: 'List buckets',
+    description: 'All buckets of the environment, sorted by name.',
     actor: 'any',
     scope: 'network:storage:read',
     params: inEnvironment,
@@ -125,7 +125,7 @@ export const storageEndpoints = [
     tag,
     summary: 'Create a bucket',
     description:
-      'Private unless `visibility` says otherwise. The environment is that of the path or query, where they name none that of the body, else `production`, or a Function’s own; one of the body that disagrees is a 400. The name is unique in the environment and never changes. The slug, made from the name unless given, is unique everywhere: it is the first label of `cdnHostname`.',
+      'Private unless `visibility` says otherwise. The environment comes from the path or query, else from the body, else it is `production` or a Function’s own; 400 if path and body disagree. The name is unique in the environment and cannot be changed. `slug` is unique across the platform and becomes the first label of `cdnHostname`; without one it is derived from the name.',
     actor: 'any',
     scope: 'network:storage:write',
     params: inEnvironment,
@@ -153,7 +153,7 @@ export const storageEndpoints = [
     spec,
     tag,
     summary: 'Get a bucket',
-    description: 'By its name; by its UUID too, which is deprecated and answered with a `Deprecation` header.',
+    description: 'By name. A UUID works too, but is deprecated: the response then has a `Deprecation` header.',
     actor: 'any',
     scope: 'network:storage:read',
     params: ofBucket,
@@ -168,8 +168,8 @@ export const storageEndpoints = [
     also: [`${nested}/storage/buckets/{bucket}`, `${flat}/{bucket}`],
     spec,
     tag,
-    summary: 'Delete a bucket with its trash',
-    description: 'Refused with 409 while it holds live objects, unless `force=true` lets them go along.',
+    summary: 'Delete a bucket',
+    description: 'Deletes its trash as well. 409 while it holds live objects, unless `force=true` deletes those too.',
     actor: 'any',
     scope: 'network:storage:delete',
     params: ofBucket,
@@ -178,7 +178,7 @@ export const storageEndpoints = [
         .enum(['true', 'false'])
         .transform((given) => given === 'true')
         .optional()
-        .openapi({ description: 'Removes live objects as well.' }),
+        .openapi({ description: 'Whether to delete live objects as well.' }),
     }),
     reach: reachBucket,
     returns: [204],
@@ -192,16 +192,20 @@ export const storageEndpoints = [
     also: [`${nested}/storage/buckets/{bucket}/objects`, `${flat}/{bucket}/objects`],
     spec,
     tag,
-    summary: 'List the objects of a bucket',
+    summary: 'List objects',
     description:
-      'In the order of the bytes of their keys, a page at a time. With a `delimiter`, keys that have it behind the prefix are grouped into `commonPrefixes`; `total` counts objects all the same.',
+      'Sorted by the bytes of their keys. With a `delimiter`, keys that contain it after the prefix are grouped into `commonPrefixes`; `total` still counts objects.',
     actor: 'any',
     scope: 'network:storage:read',
     params: ofBucket,
     query: z.object({
       ...cursorQuery(),
-      prefix: text(KEY_BYTES_MAX).optional().openapi({ description: 'Keys that begin so.', example: 'photos/' }),
-      delimiter: text(16).optional().openapi({ description: 'Groups keys up to it.', example: '/' }),
+      prefix: text(KEY_BYTES_MAX)
+        .optional()
+        .openapi({ description: 'Objects whose key starts with this prefix.', example: 'photos/' }),
+      delimiter: text(16)
+        .optional()
+        .openapi({ description: 'Groups keys by everything up to this text.', example: '/' }),
     }),
     reach: reachBucket,
     returns: [
@@ -224,16 +228,22 @@ export const storageEndpoints = [
     also: [`${nested}/storage/buckets/{bucket}/objects`, `${flat}/{bucket}/objects`],
     spec,
     tag,
-    summary: 'Send everything below a prefix to the trash',
-    description: 'In steps of some thousand objects; what a step moved stays moved if a later one fails.',
+    summary: 'Move objects to the trash',
+    description:
+      'Moves every object whose key starts with the prefix, some thousand at a time; objects that were moved stay in the trash if a later step fails.',
     actor: 'any',
     scope: 'network:storage:delete',
     params: ofBucket,
     query: z.object({
-      prefix: text(KEY_BYTES_MAX).min(1).openapi({ description: 'Keys that begin so.', example: 'photos/2025/' }),
+      prefix: text(KEY_BYTES_MAX)
+        .min(1)
+        .openapi({ description: 'Objects whose key starts with this prefix.', example: 'photos/2025/' }),
     }),
     reach: reachBucket,
-    returns: [200, z.object({ trashedCount: counted('How many objects went to the trash.') }).openapi('TrashedCount')],
+    returns: [
+      200,
+      z.object({ trashedCount: counted('Number of objects moved to the trash.') }).openapi('TrashedCount'),
+    ],
     headersFor: deprecation,
     handle: async ({ deps, target, query }) => ({ trashedCount: await trashBelow(deps, target.id, query.prefix) }),
   }),
@@ -243,8 +253,8 @@ export const storageEndpoints = [
     also: [`${nested}/storage/objects/{objectId}`, `${flat}/{bucket}/objects/{objectId}`],
     spec,
     tag,
-    summary: 'Get what is known of an object',
-    description: 'Not its bytes: those are behind its access URL. One in the trash reads as missing.',
+    summary: 'Get an object',
+    description: 'Metadata only; get an access URL for the content. 404 for an object in the trash.',
     actor: 'any',
     scope: 'network:storage:read',
     params: ofObject,
@@ -258,8 +268,8 @@ export const storageEndpoints = [
     also: [`${nested}/storage/objects/{objectId}`, `${flat}/{bucket}/objects/{objectId}`],
     spec,
     tag,
-    summary: 'Send an object to the trash',
-    description: 'Its key is free at once, and its URLs stop answering. It can be restored until it is purged.',
+    summary: 'Move an object to the trash',
+    description: 'Frees its key and disables its URLs at once. It can be restored until it is purged.',
     actor: 'any',
     scope: 'network:storage:delete',
     params: ofObject,
@@ -273,9 +283,9 @@ export const storageEndpoints = [
     also: [`${nested}/storage/objects/{objectId}/access-url`, `${flat}/{bucket}/objects/{objectId}/access-url`],
     spec,
     tag,
-    summary: 'Get a URL that an object can be read by',
+    summary: 'Get an access URL',
     description:
-      'Of a private object a signed URL that ends with `expiresInSeconds`, or when the object goes to the trash; of a public one its lasting URL, with `expiresAt: null`.',
+      'For a private object, a signed URL that works for `expiresInSeconds` or until the object moves to the trash. For a public object, its permanent URL with `expiresAt: null`.',
     actor: 'any',
     scope: 'network:storage:read',
     params: ofObject,
@@ -291,7 +301,7 @@ export const storageEndpoints = [
           minimum: 60,
           maximum: 86_400,
           default: 3_600,
-          description: 'How long the URL is good.',
+          description: 'Lifetime of the URL.',
         }),
     }),
     reach: reachObject,
@@ -304,8 +314,8 @@ export const storageEndpoints = [
     also: [`${nested}/storage/buckets/{bucket}/trash`, `${flat}/{bucket}/trash`],
     spec,
     tag,
-    summary: 'List the trash of a bucket',
-    description: 'What was deleted last comes first.',
+    summary: 'List the trash',
+    description: 'Most recently deleted first.',
     actor: 'any',
     scope: 'network:storage:read',
     params: ofBucket,
@@ -325,8 +335,8 @@ export const storageEndpoints = [
     also: [`${nested}/storage/trash/{objectId}/restore`, `${flat}/{bucket}/trash/{objectId}/restore`],
     spec,
     tag,
-    summary: 'Restore an object from the trash',
-    description: 'Under its key; refused with 409 while another object has that.',
+    summary: 'Restore an object',
+    description: 'Restores it under its key. 409 if another object has the key now.',
     actor: 'any',
     scope: 'network:storage:write',
     params: ofObject,
@@ -346,9 +356,9 @@ export const storageEndpoints = [
     also: [`${nested}/storage/buckets/{bucket}/trash/restore`, `${flat}/{bucket}/trash/restore`],
     spec,
     tag,
-    summary: 'Restore what lies in the trash below a prefix',
+    summary: 'Restore objects',
     description:
-      'Of each key the object that was deleted last. A key that is in use stays as it is. `deletedAfter` restores only what was deleted later.',
+      'Restores, for each key that starts with the prefix, the object that was deleted last. Keys in use stay as they are. With `deletedAfter`, only objects deleted later are restored.',
     actor: 'any',
     scope: 'network:storage:write',
     params: ofBucket,
@@ -361,7 +371,7 @@ export const storageEndpoints = [
       await requireApplicationProduct(call.deps, 'storage', bucket.applicationId)
       return bucket
     },
-    returns: [200, z.object({ restoredCount: counted('How many objects came back.') }).openapi('RestoredCount')],
+    returns: [200, z.object({ restoredCount: counted('Number of restored objects.') }).openapi('RestoredCount')],
     headersFor: deprecation,
     handle: async ({ deps, target, body }) => ({ restoredCount: await restoreBelow(deps, target.id, body) }),
   }),
@@ -371,8 +381,8 @@ export const storageEndpoints = [
     also: [`${nested}/storage/trash/{objectId}`, `${flat}/{bucket}/trash/{objectId}`],
     spec,
     tag,
-    summary: 'Remove an object from the trash for good',
-    description: 'Nothing brings it back.',
+    summary: 'Purge an object',
+    description: 'Removes an object from the trash. Cannot be undone.',
     actor: 'any',
     scope: 'network:storage:delete',
     params: ofObject,
@@ -386,13 +396,13 @@ export const storageEndpoints = [
     also: [`${nested}/storage/buckets/{bucket}/trash`, `${flat}/{bucket}/trash`],
     spec,
     tag,
-    summary: 'Empty the trash of a bucket',
-    description: 'Nothing brings it back.',
+    summary: 'Empty the trash',
+    description: 'Cannot be undone.',
     actor: 'any',
     scope: 'network:storage:delete',
     params: ofBucket,
     reach: reachBucket,
-    returns: [200, z.object({ purgedCount: counted('How many objects were removed.') }).openapi('PurgedCount')],
+    returns: [200, z.object({ purgedCount: counted('Number of deleted objects.') }).openapi('PurgedCount')],
     headersFor: deprecation,
     handle: async ({ deps, target }) => ({ purgedCount: await emptyTrash(deps, target.id) }),
   }),

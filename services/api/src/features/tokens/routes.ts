@@ -4,13 +4,11 @@ import { OAuthError } from '@platform/errors/api-error'
 import { mediaType } from '@platform/service/read-body'
 import { shown } from '../../http/fields.ts'
 import { openEndpoint } from '../../http/endpoint.ts'
+import { OAuthErrorBody } from '../../http/error-schemas.ts'
 import { admitAnyone } from '../../http/exchange.ts'
 import { readText } from '../../http/read-body.ts'
 import { exchangeApiKey } from './exchange-api-key.ts'
 
-const OAuthErrorBody = z
-  .object({ error: shown('invalid_client'), error_description: shown('Unknown client or wrong secret') })
-  .openapi('OAuthError')
 const KeyToken = z
   .object({
     access_token: shown('eyJhbGciOiJFUzI1NiIsInR5cCI6ImF0K2p3dCJ9.e30.c2lnbmF0dXJl'),
@@ -23,10 +21,14 @@ const TokenRequest = z
   .object({
     grant_type: z.literal('client_credentials'),
     client_id: shown('0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a10').openapi({
-      description: 'The id of the API key; with HTTP Basic it stands there.',
+      description: 'The id of the API key, unless sent with HTTP Basic.',
     }),
-    client_secret: shown(`svc_secret_${'A'.repeat(43)}`).openapi({ description: 'The secret of the API key.' }),
-    scope: shown('network:env_vars:read').openapi({ description: 'Fewer scopes than the key holds.' }),
+    client_secret: shown(`svc_secret_${'A'.repeat(43)}`).openapi({
+      description: 'The secret of the API key, unless sent with HTTP Basic.',
+    }),
+    scope: shown('network:env_vars:read').openapi({
+      description: 'A subset of the key’s scopes, separated by spaces. All of them by default.',
+    }),
   })
   .partial()
   .required({ grant_type: true })
@@ -38,20 +40,16 @@ export const tokenEndpoints = [
     operation: 'exchangeApiKey',
     on: 'POST /oauth2/token',
     tag: 'Tokens',
-    summary: 'Exchange an API key for an access token',
+    summary: 'Exchange an API key for a token',
     description:
-      'OAuth 2.0 client credentials (RFC 6749 §4.4). The token lives 300 seconds; there is no refresh token.',
+      'OAuth 2.0 client credentials grant (RFC 6749 §4.4). The access token is valid for 300 seconds; there is no refresh token.',
     request: { body: { required: true, content: { 'application/x-www-form-urlencoded': { schema: TokenRequest } } } },
     responses: {
       200: { description: 'The access token', content: { 'application/json': { schema: KeyToken } } },
-      400: failure('The request is not one, or names a grant or scope that is not to be had'),
-      401: failure(
-        'The key is unknown or its secret wrong (invalid_client), or it is deleted or expired (invalid_token)',
-      ),
-      413: failure('The body is too large'),
-      503: failure('A dependency is temporarily unavailable'),
+      400: failure('The request is malformed, or asks for an unsupported grant or scope'),
+      401: failure('Unknown key or wrong secret (invalid_client); deleted or expired key (invalid_token)'),
     },
-    fails: [429],
+    fails: [413, 503],
     async run(exchange) {
       await admitAnyone(exchange)
       const { incoming, deps } = exchange

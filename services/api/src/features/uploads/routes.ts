@@ -54,7 +54,7 @@ const NewUploadSession = z
         format: 'uri',
         example:
           'https://api.example.com/files/0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a10.Zm9vYmFyYmF6cXV4cXV1eGNvcmdlZ3JhdWx0',
-        description: 'A tus upload with its own authority: HEAD and PATCH need nothing else.',
+        description: 'A tus upload URL. HEAD and PATCH need no token.',
       }),
       headers: z.record(z.string(), z.string()),
       publicObjectUrl: z
@@ -83,14 +83,33 @@ const bytesOf = (text: string | undefined): Buffer | null => (text === undefined
 
 export const uploadEndpoints = [
   endpoint({
+    operation: 'listUploadSessions',
+    on: `GET ${at}`,
+    also,
+    spec,
+    tag,
+    summary: 'List upload sessions',
+    description: 'Newest first. Sessions that have ended stay listed for a day.',
+    actor: 'any',
+    scope: 'network:storage:read',
+    params: ofBucket,
+    reach: reachBucket,
+    returns: [200, page(UploadSession)],
+    headersFor: deprecation,
+    handle: async ({ deps, target }) => {
+      const sessions = await listSessions(deps, target.id)
+      return asWholeSet(sessions.map((session) => shownSession(session, target, deps.now())))
+    },
+  }),
+  endpoint({
     operation: 'createUploadSession',
     on: `POST ${at}`,
     also,
     spec,
     tag,
-    summary: 'Begin an upload',
+    summary: 'Create an upload session',
     description:
-      'Of an object whose length and SHA-256 are known. The bytes go to `upload.url`, which is a tus upload and carries its own authority for 24 hours. What turns out to be something else is refused there with 422 and not kept.',
+      'For an object whose length and SHA-256 are known. Send the content to `upload.url` with tus; the URL works for 24 hours and needs no token. Content that does not match is rejected there with 422 and discarded.',
     actor: 'any',
     scope: 'network:storage:write',
     params: ofBucket,
@@ -145,32 +164,13 @@ export const uploadEndpoints = [
     },
   }),
   endpoint({
-    operation: 'listUploadSessions',
-    on: `GET ${at}`,
-    also,
-    spec,
-    tag,
-    summary: 'List the upload sessions of a bucket',
-    description: 'All of them, newest first; what ended is listed for a day.',
-    actor: 'any',
-    scope: 'network:storage:read',
-    params: ofBucket,
-    reach: reachBucket,
-    returns: [200, page(UploadSession)],
-    headersFor: deprecation,
-    handle: async ({ deps, target }) => {
-      const sessions = await listSessions(deps, target.id)
-      return asWholeSet(sessions.map((session) => shownSession(session, target, deps.now())))
-    },
-  }),
-  endpoint({
     operation: 'getUploadSession',
     on: `GET ${at}/{sessionId}`,
     also: [`${also[0]}/{sessionId}`, `${also[1]}/{sessionId}`],
     spec,
     tag,
     summary: 'Get an upload session',
-    description: 'With its state: pending until the first byte, then ready, then completed, failed or expired.',
+    description: '`state` is pending until the first byte, then ready, then completed, failed or expired.',
     actor: 'any',
     scope: 'network:storage:read',
     params: { ...ofBucket, sessionId: pathId('Upload session') },

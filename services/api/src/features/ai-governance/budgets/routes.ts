@@ -15,15 +15,15 @@ const maximum = (description: string, example: number) =>
 const period = z.enum(['day', 'month']).openapi({ description: 'The UTC day or month.' })
 
 const maxima = {
-  maxCostMicros: maximum('What providers may charge for all calls, in millionths of a US dollar.', 5_000_000),
-  maxRequests: maximum('How many requests may be sent to providers.', 10_000),
-  maxTokens: maximum('How many tokens may be used, input and output together.', 2_000_000),
-  maxRequestCostMicros: maximum('What one request may cost at most, in millionths of a US dollar.', 50_000),
+  maxCostMicros: maximum('Maximum cost of all calls, in millionths of a US dollar.', 5_000_000),
+  maxRequests: maximum('Maximum number of requests to providers.', 10_000),
+  maxTokens: maximum('Maximum number of input and output tokens.', 2_000_000),
+  maxRequestCostMicros: maximum('Maximum cost of one request, in millionths of a US dollar.', 50_000),
 }
 
-const applicationId = id.nullable().openapi({ description: 'null: calls of all applications, and of none.' })
+const applicationId = id.nullable().openapi({ description: 'null for all calls, with or without an application.' })
 const userId = text(255).nullable().openapi({
-  description: 'null: calls of everybody. API keys and Functions are no users.',
+  description: 'null for all callers. API keys and Functions are not users.',
   example: '0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a20',
 })
 
@@ -35,7 +35,7 @@ const used = z.object({
 
 const Budget = z
   .object({
-    id: id.nullable().openapi({ description: 'null of the allowance of the operator.' }),
+    id: id.nullable().openapi({ description: 'null for the operator’s allowance.' }),
     organizationId: id,
     applicationId,
     userId,
@@ -43,12 +43,12 @@ const Budget = z
     ...maxima,
     enabled: z.boolean(),
     source: z.enum(['organization', 'operator']).openapi({
-      description: '`operator`: what the operator lets the organization use of its keys; nobody else can change it.',
+      description: '`operator` for the allowance on the operator’s provider keys, which only the operator can change.',
     }),
     windowStart: instant,
     windowEnd: instant,
-    spent: used.openapi({ description: 'By calls that have ended. Costs are rounded up.' }),
-    held: used.openapi({ description: 'What calls under way may still use at most.' }),
+    spent: used.openapi({ description: 'Used by calls that have ended. Costs are rounded up.' }),
+    held: used.openapi({ description: 'Reserved for calls in progress.' }),
     createdAt: instant.nullable(),
     updatedAt: instant.nullable(),
   })
@@ -65,7 +65,7 @@ const ignored = Object.fromEntries(
 const BudgetInput = z
   .strictObject({
     ...ignored,
-    source: z.unknown().optional().openapi({ description: '`operator`: the item is passed over.' }),
+    source: z.unknown().optional().openapi({ description: 'Items with `operator` are ignored.' }),
     applicationId: applicationId.optional(),
     userId: userId.optional(),
     period: period.default('month'),
@@ -97,9 +97,9 @@ export const aiBudgetEndpoints = [
     on: 'GET /organizations/{id}/ai-gateway/budgets',
     spec,
     tag,
-    summary: "List an organization's AI budgets",
+    summary: 'List budgets',
     description:
-      'All of them, with what is spent and held in the present UTC day or month. Where the operator lets the organization use some of its provider keys, that allowance is one more item.',
+      'All budgets, with what is spent and held in the current UTC day or month. If the operator lets the organization use some of its provider keys, that allowance is listed as well.',
     actor: 'user',
     scope,
     params: ofOrganization,
@@ -112,9 +112,9 @@ export const aiBudgetEndpoints = [
     on: 'PUT /organizations/{id}/ai-gateway/budgets',
     spec,
     tag,
-    summary: "Replace an organization's AI budgets",
+    summary: 'Replace budgets',
     description:
-      'Takes the whole set, as an array or in `budgets` or `items`; `[]` clears it. The answer of GET can be sent back as it is. Every enabled budget is a hard limit of each maximum that it has, and a call must fit into all that match it. What was spent stays spent, whatever is set. Needs the role OWNER or ADMIN.',
+      'Replaces the whole set: send an array, or an object with `budgets` or `items`; `[]` clears it. The response of GET can be sent back unchanged. Every maximum of an enabled budget is a hard limit, and a call must fit into all budgets that match it. Replacing budgets does not reset what has been spent. Needs the role OWNER or ADMIN.',
     actor: 'user',
     scope,
     params: ofOrganization,

@@ -15,20 +15,21 @@ const OUTPUT_TOKENS_MAX = 2_147_483_647
 
 const names = (example: string) => z.array(text(NAME_BYTES_MAX).min(1).openapi({ example })).max(NAMES_MAX).nullable()
 
-const applicationId = id.nullable().openapi({ description: 'null: the policy is the organization’s own.' })
+const applicationId = id.nullable().openapi({ description: 'null for the organization’s own policy.' })
 const rules = {
   allowedModels: names('openai/gpt-4o').openapi({
-    description: 'Ids of models that may be called. null: all; `[]`: none.',
+    description: 'Ids of allowed models. null allows all, `[]` none.',
   }),
   allowedProviders: names('openai').openapi({
-    description: 'Ids of providers that may be asked; `local` is the platform itself. null: all; `[]`: none.',
+    description: 'Ids of allowed providers; `local` is the platform itself. null allows all, `[]` none.',
   }),
-  requireZdr: z.boolean().openapi({ description: 'true: only providers that keep nothing of a request are asked.' }),
+  requireZdr: z.boolean().openapi({ description: 'If true, only providers that retain no data are used.' }),
   allowFallbacks: z.boolean().openapi({
-    description: 'false: a call goes to one provider, and fails if that fails.',
+    description: 'If false, a call fails when its first provider fails.',
   }),
   maxOutputTokens: z.number().int().min(1).max(OUTPUT_TOKENS_MAX).nullable().openapi({
-    description: 'The largest output cap of a chat or response; it is set where a request has none. null: any.',
+    description:
+      'Maximum output tokens of a chat completion or response, and the default for requests without a limit. null for no limit.',
     example: 4_096,
   }),
 }
@@ -60,7 +61,9 @@ const PolicyInput = z
 
 const ofOrganization = { id: pathId('Organization') }
 const query = z.object({
-  applicationId: id.optional().openapi({ description: 'Absent: the organization’s own policy.' }),
+  applicationId: id
+    .optional()
+    .openapi({ description: 'The application whose policy is meant. Without it, the organization’s own.' }),
 })
 
 /** The organization and, where one is named, its application (D17). */
@@ -81,8 +84,9 @@ export const aiPolicyEndpoints = [
     on: 'GET /organizations/{id}/ai-gateway/policies',
     spec,
     tag,
-    summary: 'Get the AI policy of an organization or application',
-    description: '`null` if there is no policy; then nothing is limited.',
+    summary: 'Get a policy',
+    description:
+      'The policy of the organization, or of the application that `applicationId` names. `null` if there is none; nothing is restricted then.',
     actor: 'user',
     scope,
     params: ofOrganization,
@@ -96,9 +100,9 @@ export const aiPolicyEndpoints = [
     on: 'PUT /organizations/{id}/ai-gateway/policies',
     spec,
     tag,
-    summary: 'Set the AI policy of an organization or application',
+    summary: 'Set a policy',
     description:
-      'Replaces the policy that was there; what the body leaves out takes its default. Calls of an application come under its own policy and under that of the organization, and both have to allow them. The answer of GET can be sent back as it is. Needs the role OWNER or ADMIN.',
+      'Replaces the policy; fields that are left out get their defaults. Calls of an application must be allowed by its own policy and by that of the organization. The response of GET can be sent back unchanged. Needs the role OWNER or ADMIN.',
     actor: 'user',
     scope,
     params: ofOrganization,
@@ -116,8 +120,8 @@ export const aiPolicyEndpoints = [
     on: 'DELETE /organizations/{id}/ai-gateway/policies',
     spec: 'D90',
     tag,
-    summary: 'Delete the AI policy of an organization or application',
-    description: 'It limits nothing any more. 404 if there is none. Needs the role OWNER or ADMIN.',
+    summary: 'Delete a policy',
+    description: 'Lifts its restrictions. 404 if there is none. Needs the role OWNER or ADMIN.',
     actor: 'user',
     scope,
     params: ofOrganization,

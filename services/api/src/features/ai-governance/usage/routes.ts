@@ -15,7 +15,7 @@ const spec = 'A §4 AI gateway, D90'
 const scope = 'network:ai_gateway:usage'
 const EVENTS_MAX = 500
 const seenBy =
-  'A MEMBER sees the calls of their own; OWNER and ADMIN see all, those of API keys and Functions included.'
+  'With the role MEMBER you see your own calls; OWNER and ADMIN see all, including those of API keys and Functions.'
 
 const amount = z.number().int().min(0)
 const count = (example: number) => amount.openapi({ example })
@@ -24,15 +24,15 @@ const figures = {
   requestCount: count(1_200),
   successCount: count(1_190),
   errorCount: count(10),
-  inputTokens: amount.openapi({ description: 'Cached ones and sound included.', example: 480_000 }),
-  outputTokens: amount.openapi({ description: 'Reasoning and sound included.', example: 120_000 }),
+  inputTokens: amount.openapi({ description: 'Includes cached and audio tokens.', example: 480_000 }),
+  outputTokens: amount.openapi({ description: 'Includes reasoning and audio tokens.', example: 120_000 }),
   totalTokens: count(600_000),
   billableCostMicros: micros,
 }
 const BreakdownRow = z.object({
   label: shown('openai/gpt-5').openapi({
     description:
-      '`unknown` where a call had none; of users `none` for API keys and Functions; `other` for all beyond the first 100.',
+      '`unknown` for calls without one; among users, `none` for API keys and Functions; `other` for everything beyond the first 100.',
   }),
   requests: count(1_200),
   tokens: count(600_000),
@@ -40,7 +40,7 @@ const BreakdownRow = z.object({
   outputTokens: count(120_000),
   costMicros: micros,
 })
-const breakdown = z.array(BreakdownRow).openapi({ description: 'Those that cost most first.' })
+const breakdown = z.array(BreakdownRow).openapi({ description: 'Most expensive first.' })
 
 const Summary = z
   .object({
@@ -50,7 +50,7 @@ const Summary = z
     byUser: breakdown,
     series: z
       .array(z.object({ at: instant, ...figures }))
-      .openapi({ description: 'Each UTC hour or day of the span, also those without calls.' }),
+      .openapi({ description: 'Every UTC hour or day of the period, including those without calls.' }),
   })
   .openapi('AiUsageSummary')
 
@@ -79,25 +79,25 @@ const Event = z
           tag: shown('retry').optional(),
         }),
       )
-      .openapi({ description: 'Each try, in their order.' }),
+      .openapi({ description: 'All attempts, in order.' }),
     status: z
       .enum(statuses)
-      .openapi({ description: '`pending`: a video that is being made. `cancelled`: the client left.' }),
+      .openapi({ description: '`pending` while a video is being made; `cancelled` if the client disconnected.' }),
     errorCode: shown('budget_exceeded').nullable(),
     errorType: shown('insufficient_quota').nullable(),
     inputTokens: figures.inputTokens,
     outputTokens: figures.outputTokens,
     cachedInputTokens: amount.openapi({
-      description: 'Of the input tokens those that were read from a cache.',
+      description: 'Input tokens that were read from a cache.',
       example: 0,
     }),
     totalTokens: count(600),
     usageSource: z
       .enum(['provider', 'estimated', 'none'])
-      .openapi({ description: 'Who says how many tokens they were.' }),
-    providerCostMicros: micros.openapi({ description: 'What the provider charges whoever has the key.' }),
+      .openapi({ description: 'Where the token counts come from.' }),
+    providerCostMicros: micros.openapi({ description: 'What the provider charges the owner of the key.' }),
     billableCostMicros: micros.openapi({
-      description: 'What of it the organization is billed here: nothing with its own key.',
+      description: 'What the platform bills the organization; 0 if it used its own key.',
     }),
     streaming: z.boolean(),
     latencyMs: count(840),
@@ -114,29 +114,28 @@ const Event = z
 
 const ofOrganization = { id: pathId('Organization') }
 const span = {
-  from: instant.optional().openapi({ description: 'The first moment.' }),
-  to: instant.optional().openapi({ description: 'The first moment that is left out.' }),
-  applicationId: id.optional().openapi({ description: 'Calls of this application of the organization.' }),
+  from: instant.optional().openapi({ description: 'Start of the period, inclusive.' }),
+  to: instant.optional().openapi({ description: 'End of the period, exclusive.' }),
+  applicationId: id.optional().openapi({ description: 'Calls of this application.' }),
 }
 const filters = {
   ...span,
-  model: text(255)
-    .optional()
-    .openapi({ description: 'Calls that this model served; `unknown`: that none did.', example: 'openai/gpt-5' }),
-  provider: text(255)
-    .optional()
-    .openapi({ description: 'Calls that went to this provider; `unknown`: to none.', example: 'openai' }),
-  status: z
-    .enum(statuses)
-    .optional()
-    .openapi({ description: 'Calls that ended so, or are pending.', example: 'error' }),
-  requestId: id.optional().openapi({ description: 'The one call with this `X-Service-Request-Id`.' }),
+  model: text(255).optional().openapi({
+    description: 'Calls served by this model; `unknown` for calls that no model served.',
+    example: 'openai/gpt-5',
+  }),
+  provider: text(255).optional().openapi({
+    description: 'Calls sent to this provider; `unknown` for calls that were sent to none.',
+    example: 'openai',
+  }),
+  status: z.enum(statuses).optional().openapi({ description: 'Calls with this status.', example: 'error' }),
+  requestId: id.optional().openapi({ description: 'The call with this `X-Service-Request-Id`.' }),
   authenticatedUserId: text(255)
     .optional()
     .openapi({ description: 'Calls of this user.', example: '0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a20' }),
   callerEndUserId: text(255)
     .optional()
-    .openapi({ description: 'Calls for this user of the caller’s own.', example: 'customer-17' }),
+    .openapi({ description: 'Calls for this end user of yours (`X-End-User-Id`).', example: 'customer-17' }),
 }
 
 /** The usage that a caller may see: all of an organization, or with the role MEMBER the own (D90). */
@@ -175,13 +174,13 @@ export const aiUsageEndpoints = [
     spec,
     tag,
     summary: 'Summarize AI usage',
-    description: `Exactly the calls that began within the span, the last 30 days unless said: in all, by model, provider and user, and by the UTC hour or day. ${seenBy}`,
+    description: `Exact totals of the calls that started in the period, by default the last 30 days: overall, by model, provider and user, and by UTC hour or day. ${seenBy}`,
     actor: 'user',
     scope,
     params: ofOrganization,
     query: z.object({
       ...span,
-      interval: z.enum(['hour', 'day']).default('day').openapi({ description: 'Of the series.' }),
+      interval: z.enum(['hour', 'day']).default('day').openapi({ description: 'Interval of the series.' }),
     }),
     reach: reachUsage,
     returns: [200, Summary],
@@ -195,7 +194,7 @@ export const aiUsageEndpoints = [
     spec,
     tag,
     summary: 'List AI requests',
-    description: `Newest first, a page at a time: send \`nextCursor\` as \`cursor\`, with the same filters. All filters that are sent must match. A page has fewer items than its limit where they would be more than 1 MiB. ${seenBy}`,
+    description: `Newest first. All filters must match. A page holds at most 1 MiB, which may be fewer items than \`limit\`. ${seenBy}`,
     actor: 'user',
     scope,
     params: ofOrganization,
@@ -212,7 +211,7 @@ export const aiUsageEndpoints = [
     spec,
     tag,
     summary: 'Export AI requests',
-    description: `All that match, newest first, as CSV. The columns are those of the list in snake_case; texts that a spreadsheet would take for a formula begin with an apostrophe. If the export fails in the middle the connection is cut. ${seenBy}`,
+    description: `Every matching request as CSV, newest first, with the fields of the list in snake_case. Text that a spreadsheet would take for a formula is prefixed with an apostrophe. If the export fails midway, the connection is closed. ${seenBy}`,
     actor: 'user',
     scope,
     params: ofOrganization,
