@@ -1,5 +1,6 @@
 // Imports go one way, drawn as arrows from who imports to what is imported: tests → testing → services → packages, and within a
-// service main → run → compose → drivers and run → roles → features → http → packages. Tests may import anything and are left out.
+// service main → run → compose → drivers and run → roles → features → http → packages. The identity provider has `site` between
+// features and http: what all pages of the account site share. Tests may import anything and are left out.
 
 const feature = '^services/[^/]+/src/features/[^/]+$'
 
@@ -80,7 +81,7 @@ export default {
       name: 'feature-knows-who-starts-it',
       comment: 'A feature takes what it uses as arguments.',
       severity: 'error',
-      from: { path: '/src/(features|http)/' },
+      from: { path: '/src/(features|site|http)/' },
       to: { path: ['/src/(drivers|roles|commands)/', '/src/(config|compose|run|main|cli|endpoints)\\.ts$'] },
     },
     {
@@ -88,6 +89,20 @@ export default {
       severity: 'error',
       from: { path: '^services/api/src/http/' },
       to: { path: '/src/features/' },
+    },
+    {
+      name: 'site-knows-feature',
+      comment:
+        'What every page is made of knows none of them. What it needs of a feature is handed in by endpoints.ts.',
+      severity: 'error',
+      from: { path: '^services/[^/]+/src/site/' },
+      to: { path: '/src/features/' },
+    },
+    {
+      name: 'http-knows-site',
+      severity: 'error',
+      from: { path: '^services/idp/src/http/' },
+      to: { path: '/src/(site|features)/' },
     },
     {
       name: 'routes-are-imported',

@@ -23,8 +23,8 @@ import { stepUpEndpoints } from './features/step-up/pages.ts'
 import { tokenEndpoint } from './features/token/routes.ts'
 import { userinfoEndpoint } from './features/userinfo/routes.ts'
 import type { Endpoint } from './http/app.ts'
-import { scriptEndpoint } from './http/script.ts'
-import { styleEndpoint } from './http/style.ts'
+import { scriptEndpoint } from './site/script.ts'
+import { styleEndpoint } from './site/style.ts'
 
 /** The whole service: the endpoints of B §4 and the end of sessions, then the account site, which lives under {account_url}. */
 export const listEndpoints = (deps: Deps): Endpoint[] => [

@@ -5,7 +5,7 @@ import { isNativeRedirectUri } from '../clients/redirect-uri.ts'
 import { hasConsent } from '../consents/consents.ts'
 import type { Session } from '../sessions/sessions.ts'
 import { AuthorizeRefusal, type AuthorizeRequest } from './checks.ts'
-import { hashRequest } from './return-to.ts'
+import { hashRequest } from '../../site/return-to.ts'
 
 /** What has to happen before a code may be issued; `issue` when nothing has. */
 export type Decision =

@@ -1,9 +1,9 @@
 import { html } from 'hono/html'
 import type { Deps } from '../../deps.ts'
 import type { Ctx, Endpoint } from '../../http/app.ts'
-import { moment } from '../../http/moment.ts'
-import { answerPage, pageEndpoint } from '../../http/page.ts'
-import { redirect } from '../authorize/redirects.ts'
+import { moment } from '../../site/moment.ts'
+import { answerPage, pageEndpoint } from '../../site/answer-page.ts'
+import { redirect } from '../../site/navigation.ts'
 import { findSession } from '../sessions/sessions.ts'
 
 async function showHome(c: Ctx, deps: Deps): Promise<Response> {

@@ -1,8 +1,8 @@
 import type { Deps } from '../../deps.ts'
 import type { Ctx } from '../../http/app.ts'
 import { hasSecondFactor } from '../accounts/authentication-level.ts'
-import { redirectToSignIn, redirectToStepUp } from '../authorize/redirects.ts'
-import { type ReturnTo, returnToPage } from '../authorize/return-to.ts'
+import { redirectToSignIn, redirectToStepUp } from '../../site/navigation.ts'
+import { type ReturnTo, returnToPage } from '../../site/return-to.ts'
 import { findHeldFactors } from '../step-up/held-factors.ts'
 import { findSession, type Session } from './sessions.ts'
 

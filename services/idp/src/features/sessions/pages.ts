@@ -3,12 +3,12 @@ import { html } from 'hono/html'
 import type { Deps } from '../../deps.ts'
 import type { Ctx, Endpoint } from '../../http/app.ts'
 import { readForm } from '../../http/body.ts'
-import { csrfOfSession, requireCsrfOfSession } from '../../http/csrf.ts'
-import { moment } from '../../http/moment.ts'
-import { answerPage, type Markup, pageEndpoint } from '../../http/page.ts'
-import { redirect, redirectToSignIn } from '../authorize/redirects.ts'
-import { returnToPage } from '../authorize/return-to.ts'
-import { describeBrowser } from './describe-browser.ts'
+import { csrfOfSession, requireCsrfOfSession } from '../../site/csrf.ts'
+import { moment } from '../../site/moment.ts'
+import { answerPage, type Markup, pageEndpoint } from '../../site/answer-page.ts'
+import { redirect, redirectToSignIn } from '../../site/navigation.ts'
+import { returnToPage } from '../../site/return-to.ts'
+import { describeBrowser } from '../../site/describe-browser.ts'
 import {
   endSession,
   endSessionOf,

@@ -1,6 +1,6 @@
 import type { Deps } from '../../deps.ts'
 import { readAuthorizeParameters } from '../authorize/parameters.ts'
-import { hashRequest, type ReturnTo } from '../authorize/return-to.ts'
+import { hashRequest, type ReturnTo } from '../../site/return-to.ts'
 import { type Client, findClient, namedClient } from '../clients/client.ts'
 import { formActionSource, isRegisteredRedirectUri } from '../clients/redirect-uri.ts'
 

@@ -2,7 +2,7 @@ import { ApiError } from '@platform/errors/api-error'
 import { html } from 'hono/html'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { Deps } from '../deps.ts'
-import type { Ctx, Endpoint } from './app.ts'
+import type { Ctx, Endpoint } from '../http/app.ts'
 import { scriptPath } from './script.ts'
 import { stylePath } from './style.ts'
 

@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { OAuthForm } from '@platform/auth/oauth-form'
 import { Forbidden } from '@platform/errors/api-error'
 import type { Deps } from '../deps.ts'
-import type { Ctx } from './app.ts'
+import type { Ctx } from '../http/app.ts'
 import { newCookieValue, readCookie, setCookie } from './cookies.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Deps } from '../../deps.ts'
+import type { Deps } from '../deps.ts'
 
 export const AUTHORIZE_PATH = '/oauth2/authorize'
 
