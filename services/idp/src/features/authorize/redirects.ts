@@ -1,10 +1,10 @@
 import type { Deps } from '../../deps.ts'
 import { addressOf, type Ctx, userAgentOf } from '../../http/app.ts'
-import { AuthorizeRefusal, type AuthorizeRequest } from './checks.ts'
-import { issueCode } from './issue-code.ts'
 import { redirect, redirectToSignIn } from '../../site/navigation.ts'
 import { returnToAuthorize } from '../../site/return-to.ts'
-import type { Session } from '../sessions/sessions.ts'
+import type { Session } from '../../site/session.ts'
+import { AuthorizeRefusal, type AuthorizeRequest } from './checks.ts'
+import { issueCode } from './issue-code.ts'
 
 /** Answers to the client's redirect URI carry `iss` (RFC 9207), and tell its pages nothing of where the user was. */
 function redirectToClient(

@@ -2,19 +2,20 @@ import { createHash } from 'node:crypto'
 import type { Db } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
 import { and, desc, eq, gt, inArray, isNull, sql } from 'drizzle-orm'
+import { preparedOnce } from '@platform/runtime/prepared-once'
 import type { Deps } from '../../deps.ts'
 import { addressOf, type Ctx, userAgentOf } from '../../http/app.ts'
 import { newCookieValue, readCookie, setCookie } from '../../site/cookies.ts'
-import { preparedOnce } from '@platform/runtime/prepared-once'
+import type { Session } from '../../site/session.ts'
 import { withMore } from '../accounts/authentication-level.ts'
 import { users } from '../accounts/table.ts'
 import { recordAudit } from '../audit/audit.ts'
 import { authorizationCodes } from '../authorize/table.ts'
 import { deviceAuthorizations } from '../device/table.ts'
 import { rememberBrowser } from '../known-browsers/known-browser.ts'
+import { type Assertion, takeAssertion } from '../passkeys/take-assertion.ts'
 import { revokeFamiliesOf, type UserGrants } from '../refresh/families.ts'
 import { refreshFamilies } from '../refresh/table.ts'
-import { type Assertion, takeAssertion } from '../passkeys/take-assertion.ts'
 import { sessions } from './table.ts'
 
 const DAY_MS = 86_400_000
@@ -56,9 +57,6 @@ const liveSession = preparedOnce((db) =>
     )
     .prepare('live_session'),
 )
-
-/** A browser that is signed in: its row, its user, and the cookie's value, to which CSRF tokens are bound. */
-export type Session = Awaited<ReturnType<ReturnType<typeof liveSession>['execute']>>[number] & { cookie: string }
 
 /** The session of a request's cookie; undefined without one that is live, or when its user is suspended. */
 export async function findSession(c: Ctx, deps: Deps): Promise<Session | undefined> {

@@ -1,21 +1,19 @@
 import { html } from 'hono/html'
-import type { Deps } from '../../deps.ts'
-import type { Ctx, Endpoint } from '../../http/app.ts'
-import { readForm } from '../../http/body.ts'
-import { csrfOfSession, requireCsrfOfSession } from '../../site/csrf.ts'
-import { answerPage, pageEndpoint } from '../../site/answer-page.ts'
-import { AuthorizeRefusal, checkAuthorizeRequest } from '../authorize/checks.ts'
+import { z } from 'zod'
+import { answerPage } from '../../site/answer-page.ts'
+import { csrfOfSession } from '../../site/csrf.ts'
 import { redirect, redirectToSignIn } from '../../site/navigation.ts'
+import { type FormCall, page, type PageCall, textField } from '../../site/page.ts'
 import { hashRequest, readReturnTo, type ReturnTo } from '../../site/return-to.ts'
+import { AuthorizeRefusal, checkAuthorizeRequest } from '../authorize/checks.ts'
 import { formActionSource } from '../clients/redirect-uri.ts'
-import { findSession, noteAnswer } from '../sessions/sessions.ts'
+import { noteAnswer } from '../sessions/sessions.ts'
+
+type ToAuthorize = Extract<ReturnTo, { kind: 'authorize' }>
 
 const purposeOf = (returnTo: ReturnTo): string => `choose-account\n${returnTo.url}`
 
-async function showChoice(c: Ctx, deps: Deps): Promise<Response> {
-  const returnTo = readReturnTo(deps, c.req.query('returnTo'))
-  const session = await findSession(c, deps)
-  if (returnTo.kind !== 'authorize' || !session) return redirect(c, returnTo.url)
+async function showChoice({ c, deps, session, target: returnTo }: PageCall<'any', ToAuthorize>): Promise<Response> {
   const request = await checkAuthorizeRequest(deps, returnTo.search).catch((error: unknown) => {
     if (error instanceof AuthorizeRefusal) return undefined
     throw error
@@ -36,17 +34,31 @@ async function showChoice(c: Ctx, deps: Deps): Promise<Response> {
   })
 }
 
-async function choose(c: Ctx, deps: Deps): Promise<Response> {
-  const form = await readForm(c)
-  const returnTo = readReturnTo(deps, form.get('returnTo'))
-  const session = await findSession(c, deps)
-  if (returnTo.kind !== 'authorize' || !session) return redirect(c, returnTo.url)
-  requireCsrfOfSession(c, deps, form, session, purposeOf(returnTo))
-  if (form.get('decision') !== 'continue') return redirectToSignIn(c, deps, returnTo)
+const answer = z.object({ decision: textField })
+
+async function choose({
+  c,
+  deps,
+  session,
+  target: returnTo,
+  form,
+}: FormCall<'any', typeof answer, ToAuthorize>): Promise<Response> {
+  if (form.decision !== 'continue') return redirectToSignIn(c, deps, returnTo)
   await noteAnswer(deps, session.id, hashRequest(returnTo.search), 'chose-account')
   return redirect(c, returnTo.url)
 }
 
 /** The page of `prompt=select_account`. */
-export const chooseAccountEndpoint = ({ accountPath }: Pick<Deps, 'accountPath'>): Endpoint =>
-  pageEndpoint(`${accountPath}/choose-account`, { GET: showChoice, POST: choose })
+export const chooseAccountPage = page({
+  path: '/choose-account',
+  session: 'any',
+  back: ({ c, deps, field }) => redirect(c, readReturnTo(deps, field('returnTo')).url),
+  find: ({ c, deps, field }) => {
+    const returnTo = readReturnTo(deps, field('returnTo'))
+    return returnTo.kind === 'authorize' ? returnTo : redirect(c, returnTo.url)
+  },
+  show: showChoice,
+  form: answer,
+  csrf: ({ target }) => purposeOf(target),
+  submit: choose,
+})

@@ -1,6 +1,6 @@
 import type { Deps } from '../../deps.ts'
-import { readAuthorizeParameters } from '../authorize/parameters.ts'
 import { hashRequest, type ReturnTo } from '../../site/return-to.ts'
+import { readAuthorizeParameters } from '../authorize/parameters.ts'
 import { type Client, findClient, namedClient } from '../clients/client.ts'
 import { formActionSource, isRegisteredRedirectUri } from '../clients/redirect-uri.ts'
 
