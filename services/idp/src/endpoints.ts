@@ -1,23 +1,23 @@
 import type { Deps } from './deps.ts'
+import { sessionsPages } from './features/active-sessions/pages.ts'
 import { applicationsPages } from './features/applications/pages.ts'
 import { authenticatorPages } from './features/authenticator/pages.ts'
+import { authorizePages } from './features/authorize/pages.ts'
 import { authorizeEndpoint } from './features/authorize/routes.ts'
-import { consentPage } from './features/consents/routes.ts'
 import { devicePages } from './features/device/pages.ts'
 import { deviceAuthorizationEndpoint } from './features/device/routes.ts'
 import { discoveryEndpoints } from './features/discovery/routes.ts'
 import { emailPages } from './features/email/pages.ts'
-import { homePage } from './features/home/routes.ts'
+import { homePage } from './features/home/pages.ts'
 import { passkeysPages } from './features/passkeys/pages.ts'
 import { passwordPage } from './features/password/pages.ts'
 import { resetPages } from './features/password/reset-pages.ts'
 import { revokeEndpoint } from './features/revoke/routes.ts'
-import { findMissingProof } from './features/sessions/fresh-session.ts'
-import { sessionsPages } from './features/sessions/pages.ts'
 import { findSession } from './features/sessions/sessions.ts'
-import { signInPages } from './features/sign-in/routes.ts'
+import { signInPages } from './features/sign-in/pages.ts'
 import { signOutPage } from './features/sign-out/pages.ts'
 import { logoutEndpoint } from './features/sign-out/routes.ts'
+import { findMissingProof } from './features/step-up/missing-proof.ts'
 import { stepUpPages } from './features/step-up/pages.ts'
 import { tokenEndpoint } from './features/token/routes.ts'
 import { userinfoEndpoint } from './features/userinfo/routes.ts'
@@ -31,7 +31,7 @@ export const pages: readonly Page[] = [
   homePage,
   ...signInPages,
   ...stepUpPages,
-  consentPage,
+  ...authorizePages,
   signOutPage,
   ...emailPages,
   passwordPage,

@@ -11,10 +11,10 @@ import { type FormCall, page, type PageCall, textField, type Visit } from '../..
 import { readFlow, type ReturnTo, returnToPage } from '../../site/return-to.ts'
 import type { Session } from '../../site/session.ts'
 import { readTicket, writeTicket } from '../../site/ticket.ts'
+import { checkPassword } from '../accounts/check-password.ts'
 import { isTooBusy } from '../accounts/passwords.ts'
 import { tellPause } from '../attempts/tell-pause.ts'
-import { goOnAs } from '../sessions/sessions.ts'
-import { checkPassword } from '../sign-in/sign-in.ts'
+import { upgradeSession } from '../sessions/sessions.ts'
 import {
   addAuthenticator,
   checkSecondFactor,
@@ -221,7 +221,7 @@ async function add({
         status: 400,
       },
     })
-  await goOnAs(c, deps, session, { amr: 'otp mfa', authTime: session.authTime })
+  await upgradeSession(c, deps, session, { amr: 'otp mfa', authTime: session.authTime })
   return answerCodes(c, deps, 'Your app is set up', added.recoveryCodes, flow)
 }
 

@@ -4,9 +4,9 @@ import { eq, sql } from 'drizzle-orm'
 import { preparedOnce } from '@platform/runtime/prepared-once'
 import type { Deps } from '../../deps.ts'
 import type { Session } from '../../site/session.ts'
+import { authorizationCodes } from '../grants/table.ts'
 import { sessions } from '../sessions/table.ts'
 import type { AuthorizeRequest } from './checks.ts'
-import { authorizationCodes } from './table.ts'
 
 const CODE_MS = 600_000
 

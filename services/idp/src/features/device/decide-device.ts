@@ -6,8 +6,8 @@ import { attemptKey, countInWindow, takeBackAttempt } from '../attempts/attempts
 import { recordAudit } from '../audit/audit.ts'
 import type { Client } from '../clients/client.ts'
 import { clients } from '../clients/table.ts'
+import { deviceAuthorizations } from '../grants/table.ts'
 import { sessions } from '../sessions/table.ts'
-import { deviceAuthorizations } from './table.ts'
 
 const GUESS_WINDOW_MS = 600_000
 const GUESSES_OF_ACCOUNT = 5

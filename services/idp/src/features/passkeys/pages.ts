@@ -11,8 +11,8 @@ import { redirect } from '../../site/navigation.ts'
 import { type FormCall, page, type PageCall, textField, type Visit } from '../../site/page.ts'
 import { readFlow, type ReturnTo, returnToPage } from '../../site/return-to.ts'
 import type { Session } from '../../site/session.ts'
-import { goOnAs } from '../sessions/sessions.ts'
-import { formActionOf } from '../sign-in/waiting-client.ts'
+import { formActionOf } from '../authorize/waiting-client.ts'
+import { upgradeSession } from '../sessions/sessions.ts'
 import {
   addPasskey,
   describeNewPasskey,
@@ -162,7 +162,7 @@ async function add({
     nameOtherwise: describeBrowser(c.req.header('user-agent') ?? null),
   })
   if (added.kind !== 'added') return answerAdd(c, deps, { session, flow, problem: problems[added.kind] })
-  await goOnAs(c, deps, session, { amr: added.amr, authTime: session.authTime })
+  await upgradeSession(c, deps, session, { amr: added.amr, authTime: session.authTime })
   return redirect(c, flow?.url ?? `${deps.accountUrl}/passkeys`)
 }
 

@@ -12,7 +12,8 @@ import { returnToPage } from '../../site/return-to.ts'
 import type { Session } from '../../site/session.ts'
 import { isTooBusy } from '../accounts/passwords.ts'
 import { tellPause } from '../attempts/tell-pause.ts'
-import { passwordStampOf, startSession } from '../sessions/sessions.ts'
+import { passwordProof, passwordStampOf } from '../sessions/proof.ts'
+import { startSession } from '../sessions/sessions.ts'
 import { changePassword } from './change-password.ts'
 import { newPasswordFields } from './new-password-fields.ts'
 
@@ -81,7 +82,7 @@ async function change({ c, deps, session, form }: FormCall<'any', typeof passwor
   const { passwordHash } = changed
   const started = await startSession(c, deps, {
     userId: session.user.id,
-    proof: { kind: 'password', passwordStamp: passwordStampOf(passwordHash) },
+    proof: passwordProof(passwordStampOf(passwordHash)),
     // A second factor that was shown at sign-in was shown then, not now.
     amr: session.amr,
     authTime: session.authTime,

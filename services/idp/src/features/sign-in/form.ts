@@ -3,10 +3,10 @@ import { answerPage } from '../../site/answer-page.ts'
 import { cookieBeforeSession, csrfBeforeSession } from '../../site/csrf.ts'
 import type { PageCall } from '../../site/page.ts'
 import type { ReturnTo } from '../../site/return-to.ts'
+import { findWaitingClient } from '../authorize/waiting-client.ts'
 import { formActionSource } from '../clients/redirect-uri.ts'
 import { passkeyForm } from '../passkeys/passkey-form.ts'
 import { describePasskeyRequest } from '../passkeys/passkeys.ts'
-import { findWaitingClient } from './waiting-client.ts'
 
 export interface Form {
   email: string

@@ -3,10 +3,10 @@ import { cookieBeforeSession } from '../../site/csrf.ts'
 import { redirect, redirectToSignIn } from '../../site/navigation.ts'
 import { type FormCall, page, textField } from '../../site/page.ts'
 import { readReturnTo, type ReturnTo } from '../../site/return-to.ts'
+import { answeredRequestOf } from '../authorize/waiting-client.ts'
 import { findPasskeyUser } from '../passkeys/passkeys.ts'
 import { startSession } from '../sessions/sessions.ts'
 import { answerSignIn, signInPurpose, SUSPENDED } from './form.ts'
-import { answeredRequestOf } from './waiting-client.ts'
 
 const REFUSED =
   'This passkey did not sign you in. It may have been removed from your account, or the page was open for too long. Try again, or use your password.'
@@ -22,10 +22,10 @@ async function signInByPasskey(call: FormCall<'none', typeof usedPasskey, Return
     form.credential,
   )
   if (!found) return answerSignIn(call, { email: '', problem: REFUSED, status: 401 })
-  const { userId, amr, assertion } = found
+  const { userId, amr, proof } = found
   const started = await startSession(c, deps, {
     userId,
-    proof: { kind: 'passkey', assertion },
+    proof,
     amr,
     answeredRequest: answeredRequestOf(returnTo),
   })

@@ -12,8 +12,9 @@ import { readTicket, writeTicket } from '../../site/ticket.ts'
 import { tellPause } from '../attempts/tell-pause.ts'
 import { checkSecondFactor } from '../authenticator/authenticator.ts'
 import { codeForms } from '../authenticator/code-forms.ts'
+import { answeredRequestOf, formActionOf } from '../authorize/waiting-client.ts'
+import { passwordProof } from '../sessions/proof.ts'
 import { startSession } from '../sessions/sessions.ts'
-import { answeredRequestOf, formActionOf } from './waiting-client.ts'
 
 /** Whose password was proven, and which: another one set meanwhile makes it worth nothing. */
 const passwordProven = z.object({ userId: z.string(), passwordStamp: z.string() })
@@ -90,7 +91,7 @@ async function checkCode({
   const { userId, passwordStamp } = proven
   const started = await startSession(c, deps, {
     userId,
-    proof: { kind: 'password', passwordStamp },
+    proof: passwordProof(passwordStamp),
     amr: 'pwd otp mfa',
     answeredRequest: answeredRequestOf(returnTo),
   })

@@ -1,5 +1,5 @@
 import type { Deps } from '../../deps.ts'
-import { type Ctx, type Endpoint } from '../../http/app.ts'
+import type { Ctx, Endpoint } from '../../http/app.ts'
 import { showRefusals } from '../../site/answer-page.ts'
 import { redirectPostAsGet } from '../../site/post-as-get.ts'
 import type { Session } from '../../site/session.ts'

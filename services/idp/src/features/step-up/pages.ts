@@ -12,13 +12,14 @@ import { hasSecondFactor } from '../accounts/authentication-level.ts'
 import { tellPause } from '../attempts/tell-pause.ts'
 import { checkSecondFactor } from '../authenticator/authenticator.ts'
 import { codeForms } from '../authenticator/code-forms.ts'
+import { backToRequest } from '../authorize/about-request.ts'
 import { AuthorizeRefusal, type AuthorizeRequest, checkAuthorizeRequest } from '../authorize/checks.ts'
 import { decideAuthorize } from '../authorize/decide.ts'
 import { redirectRefusal } from '../authorize/redirects.ts'
 import { formActionSource } from '../clients/redirect-uri.ts'
 import { passkeyForm } from '../passkeys/passkey-form.ts'
 import { describePasskeyRequest, findPasskeyUser } from '../passkeys/passkeys.ts'
-import { goOnAs, noteAnswer } from '../sessions/sessions.ts'
+import { noteAnswer, upgradeSession } from '../sessions/sessions.ts'
 import { findHeldFactors } from './held-factors.ts'
 
 /** A session that is to show a second factor, and for what. */
@@ -137,7 +138,7 @@ async function takeCode({ c, deps, target: stepUp, form }: FormCall<'any', typeo
       text: 'This code is not right, or was used already. Wait for the next one and try again.',
       status: 401,
     })
-  await goOnAs(c, deps, session, { amr: 'otp mfa', authTime: deps.now() })
+  await upgradeSession(c, deps, session, { amr: 'otp mfa', authTime: deps.now() })
   return redirect(c, returnTo.url)
 }
 
@@ -155,7 +156,7 @@ async function takePasskey({
   const found = await findPasskeyUser(deps, asked, form.credential)
   const isDone =
     found?.userId === session.user.id &&
-    (await goOnAs(c, deps, session, { amr: found.amr, authTime: deps.now(), assertion: found.assertion })) === 'started'
+    (await upgradeSession(c, deps, session, { amr: found.amr, authTime: deps.now(), proof: found.proof })) === 'started'
   if (isDone) return redirect(c, returnTo.url)
   return answerStepUp(c, deps, stepUp, {
     text: 'This passkey is not one of your account, or the page was open for too long. Try again.',
@@ -166,7 +167,7 @@ async function takePasskey({
 /** What both forms of the page go through. Whoever is not signed in is led back to where that is decided, too. */
 const guard = {
   session: 'any',
-  back: ({ c, deps, field }: Visit) => redirect(c, readReturnTo(deps, field('returnTo')).url),
+  back: backToRequest,
   find: findStepUp,
   csrf: ({ target }: { target: StepUp }) => purposeOf(target.returnTo),
 } as const

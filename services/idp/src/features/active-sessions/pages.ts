@@ -9,14 +9,8 @@ import { moment } from '../../site/moment.ts'
 import { redirect } from '../../site/navigation.ts'
 import { type FormCall, page, type PageCall, textField } from '../../site/page.ts'
 import type { Session } from '../../site/session.ts'
-import {
-  endSession,
-  endSessionOf,
-  type ListedSession,
-  listSessions,
-  SESSIONS_LISTED_MAX,
-  signOutEverywhere,
-} from './sessions.ts'
+import { endSessionOf, signOutEverywhere } from '../access/end-access.ts'
+import { endSession, type ListedSession, listSessions, SESSIONS_LISTED_MAX } from '../sessions/sessions.ts'
 
 const END_ALL = 'end-all-sessions'
 const purposeOfEnd = (sessionId: string): string => `end-session\n${sessionId}`

@@ -1,7 +1,7 @@
 import type { Deps } from '../../deps.ts'
 import type { Session } from '../../site/session.ts'
 import { hasSecondFactor } from '../accounts/authentication-level.ts'
-import { findHeldFactors } from '../step-up/held-factors.ts'
+import { findHeldFactors } from './held-factors.ts'
 
 /** How long after signing in a new way to sign in may be added: a browser that was left open is not enough for it. */
 const FRESH_MS = 15 * 60_000

@@ -4,20 +4,24 @@ import { answerPage } from '../../site/answer-page.ts'
 import { csrfOfSession } from '../../site/csrf.ts'
 import { redirect } from '../../site/navigation.ts'
 import { type FormCall, page, type PageCall, textField } from '../../site/page.ts'
-import { readReturnTo, type ReturnTo } from '../../site/return-to.ts'
-import { AuthorizeRefusal, checkAuthorizeRequest } from '../authorize/checks.ts'
-import { decideAuthorize } from '../authorize/decide.ts'
-import { redirectRefusal, redirectWithCode } from '../authorize/redirects.ts'
+import type { ReturnTo } from '../../site/return-to.ts'
 import { formActionSource, isNativeRedirectUri } from '../clients/redirect-uri.ts'
-import { grantConsent } from './consents.ts'
-import { scopeList } from './scope-list.ts'
-import { whoAsks } from './who-asks.ts'
-
-type ToAuthorize = Extract<ReturnTo, { kind: 'authorize' }>
+import { grantConsent } from '../consents/consents.ts'
+import { scopeList } from '../consents/scope-list.ts'
+import { whoAsks } from '../consents/who-asks.ts'
+import { aboutRequest, type RequestInReturnTo } from './about-request.ts'
+import { AuthorizeRefusal, checkAuthorizeRequest } from './checks.ts'
+import { decideAuthorize } from './decide.ts'
+import { redirectRefusal, redirectWithCode } from './redirects.ts'
 
 const purposeOf = (returnTo: ReturnTo): string => `consent\n${returnTo.url}`
 
-async function showConsent({ c, deps, session, target: returnTo }: PageCall<'any', ToAuthorize>): Promise<Response> {
+async function showConsent({
+  c,
+  deps,
+  session,
+  target: returnTo,
+}: PageCall<'any', RequestInReturnTo>): Promise<Response> {
   const { client, redirectUri, scopes } = await checkAuthorizeRequest(deps, returnTo.search).catch((error: unknown) => {
     if (error instanceof AuthorizeRefusal) return { client: null, redirectUri: '', scopes: [] }
     throw error
@@ -56,7 +60,7 @@ async function decideConsent({
   session,
   target: returnTo,
   form,
-}: FormCall<'any', typeof answer, ToAuthorize>): Promise<Response> {
+}: FormCall<'any', typeof answer, RequestInReturnTo>): Promise<Response> {
   try {
     const request = await checkAuthorizeRequest(deps, returnTo.search)
     c.set('clientId', request.client.id)
@@ -74,13 +78,7 @@ async function decideConsent({
 
 export const consentPage = page({
   path: '/consent',
-  session: 'any',
-  // Whatever is not ready for the question starts again where it is decided.
-  back: ({ c, deps, field }) => redirect(c, readReturnTo(deps, field('returnTo')).url),
-  find: ({ c, deps, field }) => {
-    const returnTo = readReturnTo(deps, field('returnTo'))
-    return returnTo.kind === 'authorize' ? returnTo : redirect(c, returnTo.url)
-  },
+  ...aboutRequest,
   show: showConsent,
   form: answer,
   csrf: ({ target }) => purposeOf(target),

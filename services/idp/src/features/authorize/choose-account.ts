@@ -4,16 +4,20 @@ import { answerPage } from '../../site/answer-page.ts'
 import { csrfOfSession } from '../../site/csrf.ts'
 import { redirect, redirectToSignIn } from '../../site/navigation.ts'
 import { type FormCall, page, type PageCall, textField } from '../../site/page.ts'
-import { hashRequest, readReturnTo, type ReturnTo } from '../../site/return-to.ts'
-import { AuthorizeRefusal, checkAuthorizeRequest } from '../authorize/checks.ts'
+import { hashRequest, type ReturnTo } from '../../site/return-to.ts'
 import { formActionSource } from '../clients/redirect-uri.ts'
 import { noteAnswer } from '../sessions/sessions.ts'
-
-type ToAuthorize = Extract<ReturnTo, { kind: 'authorize' }>
+import { aboutRequest, type RequestInReturnTo } from './about-request.ts'
+import { AuthorizeRefusal, checkAuthorizeRequest } from './checks.ts'
 
 const purposeOf = (returnTo: ReturnTo): string => `choose-account\n${returnTo.url}`
 
-async function showChoice({ c, deps, session, target: returnTo }: PageCall<'any', ToAuthorize>): Promise<Response> {
+async function showChoice({
+  c,
+  deps,
+  session,
+  target: returnTo,
+}: PageCall<'any', RequestInReturnTo>): Promise<Response> {
   const request = await checkAuthorizeRequest(deps, returnTo.search).catch((error: unknown) => {
     if (error instanceof AuthorizeRefusal) return undefined
     throw error
@@ -42,7 +46,7 @@ async function choose({
   session,
   target: returnTo,
   form,
-}: FormCall<'any', typeof answer, ToAuthorize>): Promise<Response> {
+}: FormCall<'any', typeof answer, RequestInReturnTo>): Promise<Response> {
   if (form.decision !== 'continue') return redirectToSignIn(c, deps, returnTo)
   await noteAnswer(deps, session.id, hashRequest(returnTo.search), 'chose-account')
   return redirect(c, returnTo.url)
@@ -51,12 +55,7 @@ async function choose({
 /** The page of `prompt=select_account`. */
 export const chooseAccountPage = page({
   path: '/choose-account',
-  session: 'any',
-  back: ({ c, deps, field }) => redirect(c, readReturnTo(deps, field('returnTo')).url),
-  find: ({ c, deps, field }) => {
-    const returnTo = readReturnTo(deps, field('returnTo'))
-    return returnTo.kind === 'authorize' ? returnTo : redirect(c, returnTo.url)
-  },
+  ...aboutRequest,
   show: showChoice,
   form: answer,
   csrf: ({ target }) => purposeOf(target),

@@ -5,17 +5,17 @@ import { readCookie } from '../../site/cookies.ts'
 import { redirect } from '../../site/navigation.ts'
 import { type FormCall, page, type PageCall, textField } from '../../site/page.ts'
 import { readReturnTo, type ReturnTo } from '../../site/return-to.ts'
+import { checkPassword } from '../accounts/check-password.ts'
 import { isTooBusy } from '../accounts/passwords.ts'
 import { tellPause } from '../attempts/tell-pause.ts'
 import { findAuthenticator } from '../authenticator/authenticator.ts'
 import { readAuthorizeParameters } from '../authorize/parameters.ts'
-import { passwordStampOf, startSession } from '../sessions/sessions.ts'
-import { chooseAccountPage } from './choose-account.ts'
+import { answeredRequestOf } from '../authorize/waiting-client.ts'
+import { passwordProof, passwordStampOf } from '../sessions/proof.ts'
+import { startSession } from '../sessions/sessions.ts'
 import { answerSignIn, type Form, signInPurpose, SUSPENDED } from './form.ts'
 import { passkeySignInPage } from './passkey.ts'
 import { askForSecondFactor, secondFactorPage } from './second-factor.ts'
-import { checkPassword } from './sign-in.ts'
-import { answeredRequestOf } from './waiting-client.ts'
 
 function showSignIn(call: PageCall<'none', ReturnTo>): Promise<Response> {
   const { target: returnTo } = call
@@ -59,7 +59,7 @@ async function signIn(call: FormCall<'none', typeof credentials, ReturnTo>): Pro
   if (await findAuthenticator(deps, userId)) return askForSecondFactor(c, deps, returnTo, { userId, passwordStamp })
   const started = await startSession(c, deps, {
     userId,
-    proof: { kind: 'password', passwordStamp },
+    proof: passwordProof(passwordStamp),
     amr: 'pwd',
     answeredRequest: answeredRequestOf(returnTo),
   })
@@ -80,5 +80,4 @@ export const signInPages = [
   }),
   secondFactorPage,
   passkeySignInPage,
-  chooseAccountPage,
 ]
