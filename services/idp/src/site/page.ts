@@ -17,7 +17,7 @@ import type { Session } from './session.ts'
 export type SessionNeed = 'none' | 'any' | 'proven' | 'fresh'
 
 /** What a request carries before anything about it is known. */
-export interface Visit {
+export interface PageRequest {
   c: Ctx
   deps: Deps
   /** A field of the form; of the query where the page is only shown. Undefined when it is absent, and when a form has it empty. */
@@ -30,7 +30,7 @@ type Visitor<S extends SessionNeed> = S extends 'none'
   : { session: Session }
 
 /** What `show` and `submit` are given. */
-export type PageCall<S extends SessionNeed, T = undefined> = Visit & Visitor<S> & { target: T }
+export type PageCall<S extends SessionNeed, T = undefined> = PageRequest & Visitor<S> & { target: T }
 
 /** What `submit` is given. */
 export type FormCall<S extends SessionNeed, F extends z.ZodType, T = undefined> = PageCall<S, T> & { form: z.output<F> }
@@ -43,7 +43,7 @@ type Soon<R> = R | Promise<R>
  */
 type Back<S extends SessionNeed> = S extends 'none'
   ? { back?: undefined }
-  : { back: AccountPage | ((visit: Visit) => S extends 'any' ? Soon<ReturnTo | Response> : ReturnTo) }
+  : { back: AccountPage | ((request: PageRequest) => S extends 'any' ? Soon<ReturnTo | Response> : ReturnTo) }
 /** A page's need and the way back, as `identify` reads them. */
 type Entrance = { session: 'none' } | ({ session: Exclude<SessionNeed, 'none'> } & Back<'any'>)
 
@@ -69,7 +69,7 @@ type Spec<S extends SessionNeed, T, F extends z.ZodType> = {
   path: `/${string}`
   session: S
   /** Finds what the request is about, or answers where there is nothing to show or to ask. Changes nothing. */
-  find?: (visit: Visit & Visitor<S>) => Soon<T | Response>
+  find?: (request: PageRequest & Visitor<S>) => Soon<T | Response>
 } & Back<S> &
   Form<S, T, F>
 
@@ -103,17 +103,17 @@ function parseForm<F extends z.ZodType>(form: F, sent: ReadonlyMap<string, strin
 
 /** Who is there, or the answer to somebody who may not use the page. */
 async function identify(
-  visit: Visit,
+  request: PageRequest,
   entrance: Entrance,
   { findSession, findMissingProof }: SessionGuard,
 ): Promise<Visitor<'none'> | Visitor<'any'> | Response> {
-  const { c, deps } = visit
+  const { c, deps } = request
   if (entrance.session === 'none') return { findSession: () => findSession(c, deps) }
   const { session: need, back } = entrance
   const session = await findSession(c, deps)
   const missing = session ? need !== 'any' && (await findMissingProof(deps, session, need)) : 'sign-in'
   if (session && !missing) return { session }
-  const place = typeof back === 'string' ? returnToPage(deps, back) : await back(visit)
+  const place = typeof back === 'string' ? returnToPage(deps, back) : await back(request)
   if (place instanceof Response) return place
   return missing === 'second-factor' ? redirectToStepUp(c, deps, place) : redirectToSignIn(c, deps, place)
 }
@@ -129,11 +129,11 @@ export function page<const S extends SessionNeed, T = undefined, F extends z.Zod
 ): Page {
   const { path, session, find, show, form, csrf, submit } = spec
 
-  async function enter(visit: Visit, guard: SessionGuard): Promise<PageCall<S, T> | Response> {
-    const visitor = await identify(visit, spec as Entrance, guard)
+  async function enter(request: PageRequest, guard: SessionGuard): Promise<PageCall<S, T> | Response> {
+    const visitor = await identify(request, spec as Entrance, guard)
     if (visitor instanceof Response) return visitor
     // Which of the two it is goes by `session`, there as in the type.
-    const known = { ...visit, ...(visitor as Visitor<S>) }
+    const known = { ...request, ...(visitor as Visitor<S>) }
     const target = await find?.(known)
     return target instanceof Response ? target : { ...known, target: target as T }
   }

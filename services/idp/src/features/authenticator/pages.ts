@@ -7,7 +7,7 @@ import { readCookie } from '../../site/cookies.ts'
 import { csrfOfSession } from '../../site/csrf.ts'
 import { moment } from '../../site/moment.ts'
 import { redirect } from '../../site/navigation.ts'
-import { type FormCall, page, type PageCall, textField, type Visit } from '../../site/page.ts'
+import { type FormCall, page, type PageCall, type PageRequest, textField } from '../../site/page.ts'
 import { readFlow, type ReturnTo, returnToPage } from '../../site/return-to.ts'
 import type { Session } from '../../site/session.ts'
 import { readTicket, writeTicket } from '../../site/ticket.ts'
@@ -274,14 +274,14 @@ async function remove({ c, deps, session, form }: FormCall<'proven', typeof proo
   return redirect(c, `${deps.accountUrl}/authenticator`)
 }
 
-const findFlow = ({ deps, field }: Visit): Flow => readFlow(deps, field('returnTo'))
+const findFlow = ({ deps, field }: PageRequest): Flow => readFlow(deps, field('returnTo'))
 
 export const authenticatorPages = [
   page({ path: '/authenticator', session: 'any', back: 'authenticator', show: showAuthenticator }),
   page({
     path: '/authenticator/add',
     session: 'fresh',
-    back: (visit) => returnToPage(visit.deps, 'authenticator/add', findFlow(visit)),
+    back: (request) => returnToPage(request.deps, 'authenticator/add', findFlow(request)),
     find: findFlow,
     show: showAdd,
     form: firstCode,

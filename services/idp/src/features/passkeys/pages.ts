@@ -8,7 +8,7 @@ import { csrfOfSession } from '../../site/csrf.ts'
 import { describeBrowser } from '../../site/describe-browser.ts'
 import { moment } from '../../site/moment.ts'
 import { redirect } from '../../site/navigation.ts'
-import { type FormCall, page, type PageCall, textField, type Visit } from '../../site/page.ts'
+import { type FormCall, page, type PageCall, type PageRequest, textField } from '../../site/page.ts'
 import { readFlow, type ReturnTo, returnToPage } from '../../site/return-to.ts'
 import type { Session } from '../../site/session.ts'
 import { formActionOf } from '../authorize/waiting-client.ts'
@@ -183,15 +183,15 @@ async function remove({ c, deps, session, form }: FormCall<'proven', typeof chos
   return redirect(c, `${deps.accountUrl}/passkeys`)
 }
 
-const findFlow = ({ deps, field }: Visit): Flow => readFlow(deps, field('returnTo'))
-const purposeOfChosen = ({ field }: Visit): string => purposeOf(field('passkey') ?? '')
+const findFlow = ({ deps, field }: PageRequest): Flow => readFlow(deps, field('returnTo'))
+const purposeOfChosen = ({ field }: PageRequest): string => purposeOf(field('passkey') ?? '')
 
 export const passkeysPages = [
   page({ path: '/passkeys', session: 'any', back: 'passkeys', show: showPasskeys }),
   page({
     path: '/passkeys/add',
     session: 'fresh',
-    back: (visit) => returnToPage(visit.deps, 'passkeys/add', findFlow(visit)),
+    back: (request) => returnToPage(request.deps, 'passkeys/add', findFlow(request)),
     find: findFlow,
     show: ({ c, deps, session, target: flow }) => answerAdd(c, deps, { session, flow }),
     form: newPasskey,

@@ -1,17 +1,17 @@
 import { z } from 'zod'
-import { page, type Visit } from '../../site/page.ts'
+import { page, type PageRequest } from '../../site/page.ts'
 import { endSession } from '../sessions/sessions.ts'
 import { answerQuestion, answerSignedOut, purposeOf } from './answers.ts'
 import { checkLogoutRequest, type LogoutRequest } from './logout-request.ts'
 
 /** The request of a client, which the form carries on from /oauth2/logout; whoever comes by a link has none. */
-const findRequest = ({ c, deps, field }: Visit): Promise<LogoutRequest> =>
+const findRequest = ({ c, deps, field }: PageRequest): Promise<LogoutRequest> =>
   checkLogoutRequest(deps, c.req.method === 'POST' ? (field('request') ?? '') : '')
 
 export const signOutPage = page({
   path: '/sign-out',
   session: 'any',
-  back: async (visit) => answerSignedOut(visit.c, visit.deps, await findRequest(visit)),
+  back: async (request) => answerSignedOut(request.c, request.deps, await findRequest(request)),
   find: findRequest,
   show: ({ c, deps, session, target }) => answerQuestion(c, deps, session, target),
   form: z.object({}),

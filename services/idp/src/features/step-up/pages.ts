@@ -5,7 +5,7 @@ import type { Ctx } from '../../http/app.ts'
 import { answerPage, type Markup } from '../../site/answer-page.ts'
 import { csrfOfSession } from '../../site/csrf.ts'
 import { redirect } from '../../site/navigation.ts'
-import { type FormCall, page, textField, type Visit } from '../../site/page.ts'
+import { type FormCall, page, type PageRequest, textField } from '../../site/page.ts'
 import { hashRequest, readReturnTo, type ReturnTo, returnToPage } from '../../site/return-to.ts'
 import type { Session } from '../../site/session.ts'
 import { hasSecondFactor } from '../accounts/authentication-level.ts'
@@ -38,7 +38,7 @@ const purposeOf = (returnTo: ReturnTo): string => `second-factor\n${returnTo.url
  * What a request of the page is about. Whatever needs no second factor, any more or yet, is led back to where that is
  * decided: authorize and this page ask the same question, so neither sends anyone back and forth.
  */
-async function findStepUp({ c, deps, field, session }: Visit & { session: Session }): Promise<StepUp | Response> {
+async function findStepUp({ c, deps, field, session }: PageRequest & { session: Session }): Promise<StepUp | Response> {
   const returnTo = readReturnTo(deps, field('returnTo'))
   const back = () => redirect(c, returnTo.url)
   if (hasSecondFactor(session.amr)) return back()
