@@ -1,23 +1,16 @@
 // Imports go one way, drawn as arrows from who imports to what is imported: tests → testing → services → packages, and within a
-// service main → run → compose → drivers and run → roles → features → http → packages. Tests may import anything and are left out.
+// service main → run → compose → drivers and run → roles → features → http → packages. The identity provider has `site` between
+// features and http: what all pages of the account site share. Tests may import anything and are left out.
 
 const feature = '^services/[^/]+/src/features/[^/]+$'
 
-/** Features of the identity provider that still import each other in a circle. The list only gets shorter. */
-const entangled = [
-  'accounts',
-  'authenticator',
-  'authorize',
-  'clients',
-  'consents',
-  'device',
-  'mail',
-  'passkeys',
-  'refresh',
-  'sessions',
-  'sign-in',
-  'step-up',
-].map((name) => `^services/idp/src/features/${name}$`)
+/**
+ * Features of the identity provider by level; those that are not named are pages of the account site, above both. None imports a
+ * feature of a level above its own.
+ */
+const rules =
+  '^services/idp/src/features/(access|accounts|attempts|audit|clients|consents|grants|known-browsers|links|mail|refresh|sessions)/'
+const protocol = '^services/idp/src/features/(authorize|device|discovery|revoke|token|userinfo)/'
 
 export default {
   forbidden: [
@@ -26,7 +19,7 @@ export default {
       comment: 'Of two features one is built on the other. Subfolders belong to their feature; type imports count.',
       severity: 'error',
       scope: 'folder',
-      from: { path: feature, pathNot: entangled },
+      from: { path: feature },
       to: { circular: true },
     },
     {
@@ -80,7 +73,7 @@ export default {
       name: 'feature-knows-who-starts-it',
       comment: 'A feature takes what it uses as arguments.',
       severity: 'error',
-      from: { path: '/src/(features|http)/' },
+      from: { path: '/src/(features|site|http)/' },
       to: { path: ['/src/(drivers|roles|commands)/', '/src/(config|compose|run|main|cli|endpoints)\\.ts$'] },
     },
     {
@@ -90,11 +83,38 @@ export default {
       to: { path: '/src/features/' },
     },
     {
+      name: 'site-knows-feature',
+      comment:
+        'What every page is made of knows none of them. What it needs of a feature is handed in by endpoints.ts.',
+      severity: 'error',
+      from: { path: '^services/[^/]+/src/site/' },
+      to: { path: '/src/features/' },
+    },
+    {
+      name: 'http-knows-site',
+      severity: 'error',
+      from: { path: '^services/idp/src/http/' },
+      to: { path: '/src/(site|features)/' },
+    },
+    {
+      name: 'rule-knows-flow',
+      comment: 'Accounts, sessions and grants do not know which endpoint or page asks.',
+      severity: 'error',
+      from: { path: rules },
+      to: { path: '^services/idp/src/features/', pathNot: rules },
+    },
+    {
+      name: 'protocol-knows-page',
+      severity: 'error',
+      from: { path: protocol },
+      to: { path: '^services/idp/src/features/', pathNot: [rules, protocol] },
+    },
+    {
       name: 'routes-are-imported',
       comment: 'Only the list of endpoints does so: what two features share has a file of its own.',
       severity: 'error',
       from: { pathNot: '/src/endpoints\\.ts$' },
-      to: { path: '/src/features/[^/]+/routes\\.ts$' },
+      to: { path: ['/src/features/[^/]+/routes\\.ts$', '^services/idp/src/features/[^/]+/[a-z-]*pages\\.ts$'] },
     },
     { name: 'unresolved', severity: 'error', from: {}, to: { couldNotResolve: true } },
   ],

@@ -21,6 +21,33 @@ const decode = (text: string): string =>
     return entities[named ?? ''] ?? whole
   })
 
+/** A form as a page shows it. */
+export interface ShownForm {
+  /** Absolute. */
+  action: string
+  /** Names of its fields and buttons. */
+  names: ReadonlySet<string>
+  /** What it sends when nobody touches it: hidden fields, and others that have a value. No button is pressed. */
+  filledIn: Record<string, string>
+}
+
+/** The forms of a page, in their order. */
+export const formsOn = (page: Visit): ShownForm[] =>
+  [...page.body.matchAll(/<form\b([^>]*)>([\s\S]*?)<\/form>/gi)].map(([, opening = '', inner = '']) => {
+    const inputs = [...inner.matchAll(/<(?:input|button|select|textarea)\b[^>]*>/gi)].map(([tag]) => tag)
+    const filledIn = inputs
+      .filter((tag) => attribute(tag, 'type') === 'hidden' || attribute(tag, 'value') !== undefined)
+      .filter(
+        (tag) => !/^<button/i.test(tag) && !['checkbox', 'radio', 'submit'].includes(attribute(tag, 'type') ?? ''),
+      )
+      .map((tag): [string, string] => [attribute(tag, 'name') ?? '', attribute(tag, 'value') ?? ''])
+    return {
+      action: new URL(attribute(opening, 'action') ?? page.url, page.url).href,
+      names: new Set(inputs.map((tag) => attribute(tag, 'name') ?? '')),
+      filledIn: Object.fromEntries(filledIn),
+    }
+  })
+
 /**
  * What a browser does without JavaScript: keeps cookies, follows redirects one at a time, fills in forms. Enough to walk
  * server-rendered pages as a person would, hidden fields and cookies included.
@@ -77,24 +104,10 @@ export class Browser {
    * that is pressed. Throws when no form has them.
    */
   async submit(page: Visit, fields: Record<string, string>, button?: { name: string; value: string }): Promise<Visit> {
-    for (const [, opening = '', inner = ''] of page.body.matchAll(/<form\b([^>]*)>([\s\S]*?)<\/form>/gi)) {
-      const inputs = [...inner.matchAll(/<(?:input|button|select|textarea)\b[^>]*>/gi)].map(([tag]) => tag)
-      const names = new Set(inputs.map((tag) => attribute(tag, 'name')))
-      const wanted = [...Object.keys(fields), ...(button ? [button.name] : [])]
-      if (!wanted.every((name) => names.has(name))) continue
-      const hidden = inputs
-        .filter((tag) => attribute(tag, 'type') === 'hidden' || attribute(tag, 'value') !== undefined)
-        .filter(
-          (tag) => !/^<button/i.test(tag) && !['checkbox', 'radio', 'submit'].includes(attribute(tag, 'type') ?? ''),
-        )
-        .map((tag) => [attribute(tag, 'name') ?? '', attribute(tag, 'value') ?? ''])
-      const form = {
-        ...(Object.fromEntries(hidden) as Record<string, string>),
-        ...fields,
-        ...(button && { [button.name]: button.value }),
-      }
-      return this.visit(new URL(attribute(opening, 'action') ?? page.url, page.url).href, form)
-    }
+    const wanted = [...Object.keys(fields), ...(button ? [button.name] : [])]
+    const shown = formsOn(page).find(({ names }) => wanted.every((name) => names.has(name)))
+    if (shown)
+      return this.visit(shown.action, { ...shown.filledIn, ...fields, ...(button && { [button.name]: button.value }) })
     throw new Error(
       `No form with ${Object.keys(fields).join(', ')} on ${page.url} (${page.status}):\n${page.body.slice(0, 2_000)}`,
     )

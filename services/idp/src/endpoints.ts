@@ -1,32 +1,49 @@
 import type { Deps } from './deps.ts'
-import { applicationsEndpoints } from './features/applications/pages.ts'
-import { authenticatorEndpoints } from './features/authenticator/pages.ts'
+import { sessionsPages } from './features/active-sessions/pages.ts'
+import { applicationsPages } from './features/applications/pages.ts'
+import { authenticatorPages } from './features/authenticator/pages.ts'
+import { authorizePages } from './features/authorize/pages.ts'
 import { authorizeEndpoint } from './features/authorize/routes.ts'
-import { consentEndpoint } from './features/consents/routes.ts'
-import { deviceEndpoints } from './features/device/pages.ts'
+import { devicePages } from './features/device/pages.ts'
 import { deviceAuthorizationEndpoint } from './features/device/routes.ts'
 import { discoveryEndpoints } from './features/discovery/routes.ts'
-import { emailEndpoints } from './features/email/pages.ts'
-import { homeEndpoint } from './features/home/routes.ts'
-import { passwordEndpoint } from './features/password/pages.ts'
-import { passkeysEndpoints } from './features/passkeys/pages.ts'
-import { resetEndpoints } from './features/password/reset-pages.ts'
+import { emailPages } from './features/email/pages.ts'
+import { homePage } from './features/home/pages.ts'
+import { passkeysPages } from './features/passkeys/pages.ts'
+import { passwordPage } from './features/password/pages.ts'
+import { resetPages } from './features/password/reset-pages.ts'
 import { revokeEndpoint } from './features/revoke/routes.ts'
-import { sessionsEndpoints } from './features/sessions/pages.ts'
-import { chooseAccountEndpoint } from './features/sign-in/choose-account.ts'
-import { signInEndpoint } from './features/sign-in/routes.ts'
-import { passkeySignInEndpoint } from './features/sign-in/passkey.ts'
-import { secondFactorEndpoint } from './features/sign-in/second-factor.ts'
+import { findSession } from './features/sessions/sessions.ts'
+import { signInPages } from './features/sign-in/pages.ts'
+import { signOutPage } from './features/sign-out/pages.ts'
 import { logoutEndpoint } from './features/sign-out/routes.ts'
-import { signOutEndpoint } from './features/sign-out/pages.ts'
-import { stepUpEndpoints } from './features/step-up/pages.ts'
+import { findMissingProof } from './features/step-up/missing-proof.ts'
+import { stepUpPages } from './features/step-up/pages.ts'
 import { tokenEndpoint } from './features/token/routes.ts'
 import { userinfoEndpoint } from './features/userinfo/routes.ts'
 import type { Endpoint } from './http/app.ts'
-import { scriptEndpoint } from './http/script.ts'
-import { styleEndpoint } from './http/style.ts'
+import type { Page } from './site/page.ts'
+import { scriptEndpoint } from './site/script.ts'
+import { styleEndpoint } from './site/style.ts'
 
-/** The whole service: the endpoints of B §4 and the end of sessions, then the account site, which lives under {account_url}. */
+/** The account site, below {account_url}. */
+export const pages: readonly Page[] = [
+  homePage,
+  ...signInPages,
+  ...stepUpPages,
+  ...authorizePages,
+  signOutPage,
+  ...emailPages,
+  passwordPage,
+  ...resetPages,
+  ...authenticatorPages,
+  ...passkeysPages,
+  ...sessionsPages,
+  ...applicationsPages,
+  ...devicePages,
+]
+
+/** The whole service: the endpoints of B §4 and the end of sessions, then the account site. */
 export const listEndpoints = (deps: Deps): Endpoint[] => [
   ...discoveryEndpoints(deps),
   authorizeEndpoint,
@@ -36,22 +53,7 @@ export const listEndpoints = (deps: Deps): Endpoint[] => [
   deviceAuthorizationEndpoint,
   logoutEndpoint,
 
-  homeEndpoint(deps),
-  signInEndpoint(deps),
-  secondFactorEndpoint(deps),
-  passkeySignInEndpoint(deps),
-  ...stepUpEndpoints(deps),
-  chooseAccountEndpoint(deps),
-  consentEndpoint(deps),
-  signOutEndpoint(deps),
-  ...emailEndpoints(deps),
-  passwordEndpoint(deps),
-  ...resetEndpoints(deps),
-  ...authenticatorEndpoints(deps),
-  ...passkeysEndpoints(deps),
-  ...sessionsEndpoints(deps),
-  ...applicationsEndpoints(deps),
-  ...deviceEndpoints(deps),
+  ...pages.map((page) => page.mount(deps, { findSession, findMissingProof })),
   scriptEndpoint(deps),
   styleEndpoint(deps),
 ]

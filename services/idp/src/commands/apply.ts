@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { type Command, requireWord, UsageError } from '@platform/service/cli'
 import { z } from 'zod'
 import type { Deps } from '../deps.ts'
-import { ensureUser } from '../features/accounts/accounts.ts'
+import { ensureUser } from '../features/access/ensure-user.ts'
 import { ensureClient } from '../features/clients/clients.ts'
 
 const wanted = z.strictObject({

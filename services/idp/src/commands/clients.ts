@@ -1,13 +1,8 @@
 import { isUuid } from '@platform/runtime/is-uuid'
 import { type Arguments, type Command, requireOption, requireWord, UsageError } from '@platform/service/cli'
 import type { Deps } from '../deps.ts'
-import {
-  createClient,
-  disableClient,
-  listClients,
-  rotateClientSecret,
-  setClientPolicy,
-} from '../features/clients/clients.ts'
+import { disableClient } from '../features/access/disable-client.ts'
+import { createClient, listClients, rotateClientSecret, setClientPolicy } from '../features/clients/clients.ts'
 
 const HOUR_MS = 3_600_000
 

@@ -2,14 +2,9 @@ import { NotFound } from '@platform/errors/api-error'
 import { isUuid } from '@platform/runtime/is-uuid'
 import { type Command, requireOption, requireWord } from '@platform/service/cli'
 import type { Deps } from '../deps.ts'
-import {
-  createUser,
-  deleteUser,
-  findUserByEmail,
-  restoreUser,
-  setProductAccess,
-  suspendUser,
-} from '../features/accounts/accounts.ts'
+import { deleteUser } from '../features/access/delete-user.ts'
+import { restoreUser, suspendUser } from '../features/access/suspend-user.ts'
+import { createUser, findUserByEmail, setProductAccess } from '../features/accounts/accounts.ts'
 import { removeAuthenticator } from '../features/authenticator/authenticator.ts'
 import { removePasskeys } from '../features/passkeys/passkeys.ts'
 import { makeResetLink } from '../features/password/reset-password.ts'

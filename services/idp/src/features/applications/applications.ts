@@ -1,11 +1,11 @@
 import { scopeCatalogue } from '@platform/auth/scopes'
 import { and, asc, eq, gt, isNull, lte, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
+import { endGrants } from '../access/end-access.ts'
 import { recordAudit } from '../audit/audit.ts'
 import { clients } from '../clients/table.ts'
 import { consents } from '../consents/table.ts'
 import { refreshFamilies } from '../refresh/table.ts'
-import { endGrants } from '../sessions/sessions.ts'
 
 type ApplicationDeps = Pick<Deps, 'db' | 'now'>
 

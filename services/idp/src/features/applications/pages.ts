@@ -1,17 +1,16 @@
 import { isUuid } from '@platform/runtime/is-uuid'
 import { html } from 'hono/html'
+import { z } from 'zod'
 import type { Deps } from '../../deps.ts'
-import type { Ctx, Endpoint } from '../../http/app.ts'
-import { readForm } from '../../http/body.ts'
-import { csrfOfSession, requireCsrfOfSession } from '../../http/csrf.ts'
-import { moment } from '../../http/moment.ts'
-import { answerPage, type Markup, pageEndpoint } from '../../http/page.ts'
-import { redirect, redirectToSignIn } from '../authorize/redirects.ts'
-import { returnToPage } from '../authorize/return-to.ts'
+import { answerPage, type Markup } from '../../site/answer-page.ts'
+import { csrfOfSession } from '../../site/csrf.ts'
+import { describeBrowser } from '../../site/describe-browser.ts'
+import { moment } from '../../site/moment.ts'
+import { redirect } from '../../site/navigation.ts'
+import { type FormCall, page, type PageCall, textField } from '../../site/page.ts'
+import type { Session } from '../../site/session.ts'
 import { scopeList } from '../consents/scope-list.ts'
 import { revokeFamily } from '../refresh/families.ts'
-import { describeBrowser } from '../sessions/describe-browser.ts'
-import { findSession, type Session } from '../sessions/sessions.ts'
 import { type Application, type Connection, disconnectApplication, listApplications } from './applications.ts'
 
 /** A list of more than so many scopes is folded up at first. */
@@ -89,10 +88,8 @@ function applicationItem(deps: Deps, session: Session, application: Application)
   </li>`
 }
 
-/** GET {account_url}/applications: which clients the user lets in. */
-async function showApplications(c: Ctx, deps: Deps): Promise<Response> {
-  const session = await findSession(c, deps)
-  if (!session) return redirectToSignIn(c, deps, returnToPage(deps, 'applications'))
+/** Which clients the user lets in. */
+async function showApplications({ c, deps, session }: PageCall<'any'>): Promise<Response> {
   const applications = await listApplications(deps, session.user.id)
   return answerPage(c, deps, {
     title: 'Connected applications',
@@ -113,30 +110,39 @@ async function showApplications(c: Ctx, deps: Deps): Promise<Response> {
   })
 }
 
-async function disconnect(c: Ctx, deps: Deps): Promise<Response> {
-  const form = await readForm(c)
-  const session = await findSession(c, deps)
-  if (!session) return redirectToSignIn(c, deps, returnToPage(deps, 'applications'))
-  const clientId = form.get('client_id') ?? ''
-  requireCsrfOfSession(c, deps, form, session, purposeOf(clientId))
+const chosenApplication = z.object({ client_id: textField })
+const chosenConnection = z.object({ connection: textField })
+
+async function disconnect({ c, deps, session, form }: FormCall<'any', typeof chosenApplication>): Promise<Response> {
+  const clientId = form.client_id
   if (isUuid(clientId)) await disconnectApplication(deps, { userId: session.user.id, clientId })
   return redirect(c, `${deps.accountUrl}/applications`)
 }
 
-/** POST {account_url}/applications/cut-off: ends one connection of the user. Any other id leads to the list just the same. */
-async function cutOff(c: Ctx, deps: Deps): Promise<Response> {
-  const form = await readForm(c)
-  const session = await findSession(c, deps)
-  if (!session) return redirectToSignIn(c, deps, returnToPage(deps, 'applications'))
-  const familyId = form.get('connection') ?? ''
-  requireCsrfOfSession(c, deps, form, session, purposeOfCut(familyId))
+/** Ends one connection of the user. Any other id leads to the list just the same. */
+async function cutOff({ c, deps, session, form }: FormCall<'any', typeof chosenConnection>): Promise<Response> {
+  const familyId = form.connection
   const userId = session.user.id
   if (isUuid(familyId)) await revokeFamily(deps, { familyId, userId }, `user:${userId}`, 'cut off by its user')
   return redirect(c, `${deps.accountUrl}/applications`)
 }
 
-export const applicationsEndpoints = ({ accountPath }: Pick<Deps, 'accountPath'>): Endpoint[] => [
-  pageEndpoint(`${accountPath}/applications`, { GET: showApplications }),
-  pageEndpoint(`${accountPath}/applications/disconnect`, { POST: disconnect }),
-  pageEndpoint(`${accountPath}/applications/cut-off`, { POST: cutOff }),
+export const applicationsPages = [
+  page({ path: '/applications', session: 'any', back: 'applications', show: showApplications }),
+  page({
+    path: '/applications/disconnect',
+    session: 'any',
+    back: 'applications',
+    form: chosenApplication,
+    csrf: ({ field }) => purposeOf(field('client_id') ?? ''),
+    submit: disconnect,
+  }),
+  page({
+    path: '/applications/cut-off',
+    session: 'any',
+    back: 'applications',
+    form: chosenConnection,
+    csrf: ({ field }) => purposeOfCut(field('connection') ?? ''),
+    submit: cutOff,
+  }),
 ]

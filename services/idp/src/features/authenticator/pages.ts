@@ -1,20 +1,20 @@
 import { html } from 'hono/html'
 import { z } from 'zod'
 import type { Deps } from '../../deps.ts'
-import { addressOf, type Ctx, type Endpoint } from '../../http/app.ts'
-import { readForm } from '../../http/body.ts'
-import { readCookie } from '../../http/cookies.ts'
-import { csrfOfSession, requireCsrfOfSession } from '../../http/csrf.ts'
-import { moment } from '../../http/moment.ts'
-import { answerPage, pageEndpoint } from '../../http/page.ts'
-import { readTicket, writeTicket } from '../../http/ticket.ts'
+import { addressOf, type Ctx } from '../../http/app.ts'
+import { answerPage } from '../../site/answer-page.ts'
+import { readCookie } from '../../site/cookies.ts'
+import { csrfOfSession } from '../../site/csrf.ts'
+import { moment } from '../../site/moment.ts'
+import { redirect } from '../../site/navigation.ts'
+import { type FormCall, page, type PageCall, type PageRequest, textField } from '../../site/page.ts'
+import { readFlow, type ReturnTo, returnToPage } from '../../site/return-to.ts'
+import type { Session } from '../../site/session.ts'
+import { readTicket, writeTicket } from '../../site/ticket.ts'
+import { checkPassword } from '../accounts/check-password.ts'
 import { isTooBusy } from '../accounts/passwords.ts'
 import { tellPause } from '../attempts/tell-pause.ts'
-import { redirect, redirectToSignIn } from '../authorize/redirects.ts'
-import { readFlow, type ReturnTo, returnToPage } from '../authorize/return-to.ts'
-import { requireFreshSession, requireProvenSession } from '../sessions/fresh-session.ts'
-import { findSession, goOnAs, type Session } from '../sessions/sessions.ts'
-import { checkPassword } from '../sign-in/sign-in.ts'
+import { upgradeSession } from '../sessions/sessions.ts'
 import {
   addAuthenticator,
   checkSecondFactor,
@@ -111,21 +111,20 @@ async function answerPresent(
   })
 }
 
-/** GET {account_url}/authenticator. */
-async function showAuthenticator(c: Ctx, deps: Deps): Promise<Response> {
-  const session = await findSession(c, deps)
-  if (!session) return redirectToSignIn(c, deps, returnToPage(deps, 'authenticator'))
+async function showAuthenticator({ c, deps, session }: PageCall<'any'>): Promise<Response> {
   const present = await findAuthenticator(deps, session.user.id)
   return present ? answerPresent(c, deps, session, present.createdAt) : answerAbsent(c, deps)
 }
 
 const ticketOf = (session: Session) => ({ purpose: ADD, cookie: session.cookie })
 
+/** What waits for the app. */
+type Flow = ReturnTo | undefined
+
 interface Adding {
   session: Session
   secret: Buffer
-  /** What waits for the app. */
-  flow: ReturnTo | undefined
+  flow: Flow
   problem?: Problem
 }
 
@@ -172,12 +171,8 @@ function answerAdd(c: Ctx, deps: Deps, { session, secret, flow, problem }: Addin
   })
 }
 
-/** GET {account_url}/authenticator/add: a new secret at every look; nothing is stored before a code shows that it arrived. */
-async function showAdd(c: Ctx, deps: Deps): Promise<Response> {
-  const flow = readFlow(deps, c.req.query('returnTo'))
-  const fresh = await requireFreshSession(c, deps, 'authenticator/add', flow)
-  if ('redirect' in fresh) return fresh.redirect
-  const { session } = fresh
+/** A new secret at every look; nothing is stored before a code shows that it arrived. */
+async function showAdd({ c, deps, session, target: flow }: PageCall<'fresh', Flow>): Promise<Response> {
   if (await findAuthenticator(deps, session.user.id))
     return redirect(c, flow?.url ?? `${deps.accountUrl}/authenticator`)
   return answerAdd(c, deps, { session, secret: newTotpSecret(), flow })
@@ -200,18 +195,20 @@ function answerCodes(c: Ctx, deps: Deps, title: string, codes: string[], flow?: 
   })
 }
 
-/** POST {account_url}/authenticator/add. The session has shown a second factor by it, and goes on as one that has. */
-async function add(c: Ctx, deps: Deps): Promise<Response> {
-  const form = await readForm(c)
-  const flow = readFlow(deps, form.get('returnTo'))
-  const fresh = await requireFreshSession(c, deps, 'authenticator/add', flow)
-  if ('redirect' in fresh) return fresh.redirect
-  const { session } = fresh
-  requireCsrfOfSession(c, deps, form, session, ADD)
-  const ticket = readTicket(deps, ticketOf(session), ticketShape, form.get('ticket') ?? '')
+const firstCode = z.object({ ticket: textField, code: textField })
+
+/** The session has shown a second factor by it, and goes on as one that has. */
+async function add({
+  c,
+  deps,
+  session,
+  target: flow,
+  form,
+}: FormCall<'fresh', typeof firstCode, Flow>): Promise<Response> {
+  const ticket = readTicket(deps, ticketOf(session), ticketShape, form.ticket)
   if (!ticket) return redirect(c, returnToPage(deps, 'authenticator/add', flow).url)
   const secret = Buffer.from(ticket.secret, 'base64url')
-  const code = (form.get('code') ?? '').replaceAll(/\s/g, '')
+  const code = form.code.replaceAll(/\s/g, '')
   const added = await addAuthenticator(deps, { userId: session.user.id, secret, code })
   if (added.kind === 'present') return redirect(c, flow?.url ?? `${deps.accountUrl}/authenticator`)
   if (added.kind === 'wrong')
@@ -224,7 +221,7 @@ async function add(c: Ctx, deps: Deps): Promise<Response> {
         status: 400,
       },
     })
-  await goOnAs(c, deps, session, { amr: 'otp mfa', authTime: session.authTime })
+  await upgradeSession(c, deps, session, { amr: 'otp mfa', authTime: session.authTime })
   return answerCodes(c, deps, 'Your app is set up', added.recoveryCodes, flow)
 }
 
@@ -255,38 +252,56 @@ async function prove(c: Ctx, deps: Deps, session: Session, text: string): Promis
   }
 }
 
-async function renew(c: Ctx, deps: Deps): Promise<Response> {
-  const form = await readForm(c)
-  const found = await requireProvenSession(c, deps, 'authenticator')
-  if ('redirect' in found) return found.redirect
-  const { session } = found
-  requireCsrfOfSession(c, deps, form, session, RENEW)
+const proofToRenew = z.object({ 'proof-recovery-codes': textField })
+const proofToRemove = z.object({ 'proof-remove': textField })
+
+async function renew({ c, deps, session, form }: FormCall<'proven', typeof proofToRenew>): Promise<Response> {
   const present = await findAuthenticator(deps, session.user.id)
   if (!present) return redirect(c, `${deps.accountUrl}/authenticator`)
-  const problem = await prove(c, deps, session, form.get('proof-recovery-codes') ?? '')
+  const problem = await prove(c, deps, session, form['proof-recovery-codes'])
   if (problem) return answerPresent(c, deps, session, present.createdAt, { form: RENEW, problem })
   const codes = await renewRecoveryCodes(deps, session.user.id)
   if (!codes) return redirect(c, `${deps.accountUrl}/authenticator`)
   return answerCodes(c, deps, 'New recovery codes', codes)
 }
 
-async function remove(c: Ctx, deps: Deps): Promise<Response> {
-  const form = await readForm(c)
-  const found = await requireProvenSession(c, deps, 'authenticator')
-  if ('redirect' in found) return found.redirect
-  const { session } = found
-  requireCsrfOfSession(c, deps, form, session, REMOVE)
+async function remove({ c, deps, session, form }: FormCall<'proven', typeof proofToRemove>): Promise<Response> {
   const present = await findAuthenticator(deps, session.user.id)
   if (!present) return redirect(c, `${deps.accountUrl}/authenticator`)
-  const problem = await prove(c, deps, session, form.get('proof-remove') ?? '')
+  const problem = await prove(c, deps, session, form['proof-remove'])
   if (problem) return answerPresent(c, deps, session, present.createdAt, { form: REMOVE, problem })
   await removeAuthenticator(deps, session.user.id, `user:${session.user.id}`)
   return redirect(c, `${deps.accountUrl}/authenticator`)
 }
 
-export const authenticatorEndpoints = ({ accountPath }: Pick<Deps, 'accountPath'>): Endpoint[] => [
-  pageEndpoint(`${accountPath}/authenticator`, { GET: showAuthenticator }),
-  pageEndpoint(`${accountPath}/authenticator/add`, { GET: showAdd, POST: add }),
-  pageEndpoint(`${accountPath}/authenticator/recovery-codes`, { POST: renew }),
-  pageEndpoint(`${accountPath}/authenticator/remove`, { POST: remove }),
+const findFlow = ({ deps, field }: PageRequest): Flow => readFlow(deps, field('returnTo'))
+
+export const authenticatorPages = [
+  page({ path: '/authenticator', session: 'any', back: 'authenticator', show: showAuthenticator }),
+  page({
+    path: '/authenticator/add',
+    session: 'fresh',
+    back: (request) => returnToPage(request.deps, 'authenticator/add', findFlow(request)),
+    find: findFlow,
+    show: showAdd,
+    form: firstCode,
+    csrf: ADD,
+    submit: add,
+  }),
+  page({
+    path: '/authenticator/recovery-codes',
+    session: 'proven',
+    back: 'authenticator',
+    form: proofToRenew,
+    csrf: RENEW,
+    submit: renew,
+  }),
+  page({
+    path: '/authenticator/remove',
+    session: 'proven',
+    back: 'authenticator',
+    form: proofToRemove,
+    csrf: REMOVE,
+    submit: remove,
+  }),
 ]

@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
 import { encode } from 'uqr'
-import type { Markup } from '../../http/page.ts'
+import type { Markup } from '../../site/answer-page.ts'
 
 /** The white margin that scanners want, in modules. */
 const MARGIN = 4

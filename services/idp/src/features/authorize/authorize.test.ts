@@ -2,16 +2,16 @@ import { Browser } from '@platform/testkit/browser'
 import { holding } from '@platform/testkit/holding'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
-  claimsOf,
   CHALLENGE,
+  claimsOf,
   REDIRECT_URI,
   startTestIdp,
   type TestClient,
   type TestIdp,
   type TestPerson,
 } from '../../../test/start.ts'
+import { endAllAccess } from '../access/end-access.ts'
 import { setClientPolicy } from '../clients/clients.ts'
-import { endAllAccess } from '../sessions/sessions.ts'
 
 let idp: TestIdp
 let client: TestClient
@@ -97,7 +97,7 @@ describe('what is answered here, never by a redirect (B §4 point 1, D58, D59)',
 
   test('a disabled client is an unknown one', async () => {
     const gone = await idp.client()
-    const { disableClient } = await import('../clients/clients.ts')
+    const { disableClient } = await import('../access/disable-client.ts')
     await disableClient(idp.deps, gone.id)
     expect((await authorize({}, gone)).status).toBe(400)
   })

@@ -1,11 +1,11 @@
 import type { Deps } from '../../deps.ts'
+import { hashRequest } from '../../site/return-to.ts'
+import type { Session } from '../../site/session.ts'
 import { lacksSecondFactor, policyRefusal } from '../accounts/admission.ts'
 import { hasSecondFactor } from '../accounts/authentication-level.ts'
 import { isNativeRedirectUri } from '../clients/redirect-uri.ts'
 import { hasConsent } from '../consents/consents.ts'
-import type { Session } from '../sessions/sessions.ts'
 import { AuthorizeRefusal, type AuthorizeRequest } from './checks.ts'
-import { hashRequest } from './return-to.ts'
 
 /** What has to happen before a code may be issued; `issue` when nothing has. */
 export type Decision =

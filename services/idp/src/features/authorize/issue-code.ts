@@ -1,12 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { newId } from '@platform/runtime/new-id'
 import { eq, sql } from 'drizzle-orm'
-import type { Deps } from '../../deps.ts'
 import { preparedOnce } from '@platform/runtime/prepared-once'
-import type { Session } from '../sessions/sessions.ts'
+import type { Deps } from '../../deps.ts'
+import type { Session } from '../../site/session.ts'
+import { authorizationCodes } from '../grants/table.ts'
 import { sessions } from '../sessions/table.ts'
 import type { AuthorizeRequest } from './checks.ts'
-import { authorizationCodes } from './table.ts'
 
 const CODE_MS = 600_000
 

@@ -1,11 +1,12 @@
 import type { Deps } from '../../deps.ts'
 import type { Ctx, Endpoint } from '../../http/app.ts'
+import { redirect } from '../../site/navigation.ts'
+import { redirectPostAsGet } from '../../site/post-as-get.ts'
+import { AUTHORIZE_PATH, returnToAuthorize } from '../../site/return-to.ts'
 import { findSession } from '../sessions/sessions.ts'
 import { AuthorizeRefusal, checkAuthorizeRequest } from './checks.ts'
 import { decideAuthorize } from './decide.ts'
-import { redirectPostAsGet } from './post-as-get.ts'
-import { redirect, redirectRefusal, redirectWithCode } from './redirects.ts'
-import { AUTHORIZE_PATH, returnToAuthorize } from './return-to.ts'
+import { redirectRefusal, redirectWithCode } from './redirects.ts'
 
 /** GET /oauth2/authorize (B §4): the parameters, then the session, then a code or the page that comes before it. */
 async function authorize(c: Ctx, deps: Deps): Promise<Response> {

@@ -7,10 +7,9 @@ import { isUuid } from '@platform/runtime/is-uuid'
 import { and, asc, desc, eq, gt, isNull, lte, or } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { type AuditActor, recordAudit } from '../audit/audit.ts'
-import { revokeFamiliesOf } from '../refresh/families.ts'
 import { type Client, grantTypes } from './client.ts'
 import { redirectUriFlaw } from './redirect-uri.ts'
-import { clientSecrets, clients } from './table.ts'
+import { clients, clientSecrets } from './table.ts'
 
 type ClientDeps = Pick<Deps, 'db' | 'now'>
 
@@ -151,24 +150,6 @@ export async function ensureClient(
 /** All clients, oldest first, disabled ones too. */
 export const listClients = ({ db }: Pick<Deps, 'db'>): Promise<Client[]> =>
   db.select().from(clients).orderBy(asc(clients.createdAt), asc(clients.id))
-
-/** Shuts a client out, and ends every grant it holds. Throws NotFound. Safe to repeat. */
-export async function disableClient(
-  { db, now }: ClientDeps,
-  clientId: string,
-  actor: AuditActor = 'operator',
-): Promise<void> {
-  const at = now()
-  await db.transaction(async (tx) => {
-    const [client] = await tx.select().from(clients).where(eq(clients.id, clientId)).for('update')
-    if (!client) throw new NotFound('Client')
-    if (client.disabledAt === null) {
-      await tx.update(clients).set({ disabledAt: at, updatedAt: at }).where(eq(clients.id, clientId))
-      await recordAudit(tx, at, { actor, action: 'client.disabled', subject: `client:${clientId}` })
-    }
-    await revokeFamiliesOf(tx, at, { clientId })
-  })
-}
 
 /**
  * Gives a confidential client a new secret. The newest old one works for `overlapMs` more, the rest end at once, so two

@@ -1,7 +1,7 @@
 import { scopeCatalogue } from '@platform/auth/scopes'
 import type { Visit } from '@platform/testkit/browser'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { REDIRECT_URI, startTestIdp, type TestIdp } from '../../../test/start.ts'
+import { startTestIdp, type TestIdp } from '../../../test/start.ts'
 
 let idp: TestIdp
 beforeAll(async () => {
@@ -17,10 +17,6 @@ const words = (markup = '') =>
 /** The lines of the scope list: the scope's name and what a person reads. */
 const linesOf = ({ body }: Visit) =>
   [...body.matchAll(/<li title="([^"]+)">(.*?)<\/li>/gs)].map(([, scope, text]) => [scope, words(text)])
-const termsOf = ({ body }: Visit) =>
-  Object.fromEntries(
-    [...body.matchAll(/<dt>(.*?)<\/dt>\s*<dd>(.*?)<\/dd>/gs)].map(([, term, text]) => [words(term), words(text)]),
-  )
 async function asked(description: Parameters<TestIdp['client']>[0], parameters: Record<string, string>) {
   const client = await idp.client({ isFirstParty: false, ...description })
   const browser = await idp.signedIn(await idp.person())
@@ -71,40 +67,5 @@ describe('what consent is asked for', () => {
       'Know who you are',
     ])
     expect(linesOf(page).at(-1)).toEqual(['openid', 'See which account is yours'])
-  })
-})
-
-describe('who asks, and where it leads', () => {
-  test('the client, whom it was made for, and the host of its redirect URI, as text', async () => {
-    const { page } = await asked({ name: '<b>Notes</b>', requester: 'Smith & Sons' }, {})
-    expect(termsOf(page)).toEqual({
-      Application: '&lt;b&gt;Notes&lt;/b&gt;',
-      'Made for': 'Smith &amp; Sons',
-      'Leads to': new URL(REDIRECT_URI).host,
-    })
-  })
-
-  test.each(['http://127.0.0.1:4123/callback', 'com.example.notes:/callback'])(
-    'for %s it is a program on this machine; without a requester nothing is said of one',
-    async (redirectUri) => {
-      const { page } = await asked({ redirectUris: [redirectUri] }, { redirect_uri: redirectUri })
-      expect(termsOf(page)).toEqual({ Application: 'Test client', 'Leads to': 'A program on this machine' })
-    },
-  )
-
-  test('another account can be used: signing in as somebody else leads back, and it is they who are asked', async () => {
-    const { client, browser, page } = await asked({}, { scope: 'openid email' })
-    const bob = await idp.person()
-    const link = /href="([^"]+)">Use another account/.exec(page.body)?.[1]?.replaceAll('&amp;', '&') ?? ''
-    const signIn = await browser.visit(link)
-    expect(signIn.body).toContain('to continue to <strong>Test client</strong>')
-    const again = await browser.follow(await idp.signIn(browser, signIn, bob), idp.url)
-    expect(again.url).toContain('/consent?')
-    expect(again.body).toContain(bob.email)
-    const done = await browser.follow(await browser.submit(again, {}, { name: 'decision', value: 'approve' }), idp.url)
-    const code = new URL(done.location ?? '').searchParams.get('code') ?? ''
-    const { body } = await idp.token(idp.codeForm(client, code))
-    const userinfo = { authorization: `Bearer ${body.access_token as string}` }
-    expect((await idp.send('GET /oauth2/userinfo', undefined, userinfo)).body).toMatchObject({ email: bob.email })
   })
 })

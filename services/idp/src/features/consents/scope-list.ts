@@ -1,6 +1,6 @@
 import { apiScopes, isScope, scopeCatalogue } from '@platform/auth/scopes'
 import { html } from 'hono/html'
-import type { Markup } from '../../http/page.ts'
+import type { Markup } from '../../site/answer-page.ts'
 import { type ScopeEffect, scopeWords } from './scope-words.ts'
 
 const marks: Partial<Record<ScopeEffect, string>> = {

@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import type { Markup } from '../../http/page.ts'
+import type { Markup } from '../../site/answer-page.ts'
 import type { Client } from '../clients/client.ts'
 
 /** The first rows of a list that tells the user who asks: the client, and whom the operator made it for. */

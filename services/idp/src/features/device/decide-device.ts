@@ -1,13 +1,13 @@
 import { Throttled } from '@platform/errors/api-error'
 import { and, eq, gt, isNull } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
+import type { Session } from '../../site/session.ts'
 import { attemptKey, countInWindow, takeBackAttempt } from '../attempts/attempts.ts'
 import { recordAudit } from '../audit/audit.ts'
-import { clients } from '../clients/table.ts'
 import type { Client } from '../clients/client.ts'
-import type { Session } from '../sessions/sessions.ts'
+import { clients } from '../clients/table.ts'
+import { deviceAuthorizations } from '../grants/table.ts'
 import { sessions } from '../sessions/table.ts'
-import { deviceAuthorizations } from './table.ts'
 
 const GUESS_WINDOW_MS = 600_000
 const GUESSES_OF_ACCOUNT = 5

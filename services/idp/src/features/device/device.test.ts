@@ -9,7 +9,8 @@ import {
   type TestIdp,
   type TestPerson,
 } from '../../../test/start.ts'
-import { setProductAccess, suspendUser } from '../accounts/accounts.ts'
+import { suspendUser } from '../access/suspend-user.ts'
+import { setProductAccess } from '../accounts/accounts.ts'
 import { setClientPolicy } from '../clients/clients.ts'
 import { readUserCode } from './user-code.ts'
 

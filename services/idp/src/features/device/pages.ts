@@ -1,18 +1,19 @@
 import { Forbidden } from '@platform/errors/api-error'
 import { html } from 'hono/html'
+import { z } from 'zod'
 import type { Deps } from '../../deps.ts'
-import { addressOf, type Ctx, type Endpoint } from '../../http/app.ts'
-import { readForm } from '../../http/body.ts'
-import { csrfOfSession, requireCsrfOfSession } from '../../http/csrf.ts'
-import { minutesAgo, moment } from '../../http/moment.ts'
-import { answerPage, type Markup, pageEndpoint } from '../../http/page.ts'
+import { addressOf, type Ctx } from '../../http/app.ts'
+import { answerPage, type Markup } from '../../site/answer-page.ts'
+import { csrfOfSession } from '../../site/csrf.ts'
+import { describeBrowser } from '../../site/describe-browser.ts'
+import { minutesAgo, moment } from '../../site/moment.ts'
+import { redirectToSignIn, redirectToStepUp } from '../../site/navigation.ts'
+import { type FormCall, page, type PageCall, textField } from '../../site/page.ts'
+import { returnToDevice } from '../../site/return-to.ts'
+import type { Session } from '../../site/session.ts'
 import { lacksSecondFactor, policyRefusal } from '../accounts/admission.ts'
-import { redirectToSignIn, redirectToStepUp } from '../authorize/redirects.ts'
-import { returnToDevice } from '../authorize/return-to.ts'
 import { scopeList } from '../consents/scope-list.ts'
 import { whoAsks } from '../consents/who-asks.ts'
-import { describeBrowser } from '../sessions/describe-browser.ts'
-import { findSession, type Session } from '../sessions/sessions.ts'
 import { decideDevice, findPendingDevice, type PendingDevice } from './decide-device.ts'
 import { formatUserCode, readUserCode } from './user-code.ts'
 
@@ -105,29 +106,25 @@ function answerApproval(c: Ctx, deps: Deps, session: Session, device: PendingDev
   })
 }
 
-/** GET {account_url}/device: enter a code, or see who asks with the one in the query (B §2). Nothing is approved by looking. */
-async function showDevice(c: Ctx, deps: Deps): Promise<Response> {
-  const typed = c.req.query('user_code') ?? ''
-  const session = await findSession(c, deps)
-  if (!session) return redirectToSignIn(c, deps, returnToDevice(deps, typed === '' ? undefined : typed.slice(0, 20)))
+/** Enter a code, or see who asks with the one in the query (B §2). Nothing is approved by looking. */
+async function showDevice({ c, deps, session, field }: PageCall<'any'>): Promise<Response> {
+  const typed = field('user_code') ?? ''
   if (typed === '') return answerEntry(c, deps, '')
   const userCode = readUserCode(typed)
   const device = userCode && (await findPendingDevice(deps, { userCode, session, address: addressOf(c, deps) }))
   return device ? answerApproval(c, deps, session, device) : answerEntry(c, deps, typed.slice(0, 20), WRONG_CODE)
 }
 
-/** POST {account_url}/device/decision: the click. The account has to be one that the client's policy permits (B §5). */
-async function decide(c: Ctx, deps: Deps): Promise<Response> {
-  const form = await readForm(c)
-  const userCode = readUserCode(form.get('user_code') ?? '')
-  const session = await findSession(c, deps)
-  if (!session) return redirectToSignIn(c, deps, returnToDevice(deps, userCode))
-  requireCsrfOfSession(c, deps, form, session, purposeOf(userCode ?? ''))
+const answer = z.object({ user_code: textField, decision: textField })
+
+/** The click. The account has to be one that the client's policy permits (B §5). */
+async function decide({ c, deps, session, form }: FormCall<'any', typeof answer>): Promise<Response> {
+  const userCode = readUserCode(form.user_code)
   const device = userCode && (await findPendingDevice(deps, { userCode, session, address: addressOf(c, deps) }))
   if (!device) return answerEntry(c, deps, '', WRONG_CODE)
   c.set('clientId', device.client.id)
 
-  const isApproved = form.get('decision') === 'approve'
+  const isApproved = form.decision === 'approve'
   const refusal = policyRefusal(device.client, session.user)
   if (isApproved && refusal !== undefined) throw new Forbidden(`Your account cannot be connected: ${refusal}`)
   if (isApproved && lacksSecondFactor(device.client, session.amr))
@@ -146,7 +143,19 @@ async function decide(c: Ctx, deps: Deps): Promise<Response> {
   })
 }
 
-export const deviceEndpoints = ({ accountPath }: Pick<Deps, 'accountPath'>): Endpoint[] => [
-  pageEndpoint(`${accountPath}/device`, { GET: showDevice }),
-  pageEndpoint(`${accountPath}/device/decision`, { POST: decide }),
+export const devicePages = [
+  page({
+    path: '/device',
+    session: 'any',
+    back: ({ deps, field }) => returnToDevice(deps, field('user_code')?.slice(0, 20) || undefined),
+    show: showDevice,
+  }),
+  page({
+    path: '/device/decision',
+    session: 'any',
+    back: ({ deps, field }) => returnToDevice(deps, readUserCode(field('user_code') ?? '')),
+    form: answer,
+    csrf: ({ field }) => purposeOf(readUserCode(field('user_code') ?? '') ?? ''),
+    submit: decide,
+  }),
 ]

@@ -4,7 +4,7 @@ import { newId } from '@platform/runtime/new-id'
 import type { Scope } from '@platform/auth/scopes'
 import type { Deps } from '../../deps.ts'
 import type { Client } from '../clients/client.ts'
-import { deviceAuthorizations } from './table.ts'
+import { deviceAuthorizations } from '../grants/table.ts'
 import { formatUserCode, newUserCode } from './user-code.ts'
 
 const LIFETIME_SECONDS = 600

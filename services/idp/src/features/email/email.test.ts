@@ -1,7 +1,7 @@
 import { Browser, type Visit } from '@platform/testkit/browser'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { linkIn, startTestIdp, type TestIdp, type TestPerson } from '../../../test/start.ts'
-import { ensureUser } from '../accounts/accounts.ts'
+import { ensureUser } from '../access/ensure-user.ts'
 
 const HOUR_MS = 3_600_000
 

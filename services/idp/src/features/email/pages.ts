@@ -1,22 +1,20 @@
 import { html } from 'hono/html'
+import { z } from 'zod'
 import type { Deps } from '../../deps.ts'
-import type { Ctx, Endpoint } from '../../http/app.ts'
-import { readForm } from '../../http/body.ts'
-import { csrfBeforeSession, csrfOfSession, requireCsrfBeforeSession, requireCsrfOfSession } from '../../http/csrf.ts'
-import { answerPage, pageEndpoint } from '../../http/page.ts'
-import { redirect, redirectToSignIn } from '../authorize/redirects.ts'
-import { returnToPage } from '../authorize/return-to.ts'
+import type { Ctx } from '../../http/app.ts'
+import { answerPage } from '../../site/answer-page.ts'
+import { csrfBeforeSession, csrfOfSession } from '../../site/csrf.ts'
+import { redirect } from '../../site/navigation.ts'
+import { type FormCall, page, type PageCall, textField } from '../../site/page.ts'
+import { returnToPage } from '../../site/return-to.ts'
 import { findLinkOwner } from '../links/one-time-links.ts'
-import { findSession } from '../sessions/sessions.ts'
 import { mailVerification, verifyEmail } from './verify-email.ts'
 
 const ASK = 'verify-email'
 const purposeOf = (token: string): string => `verify-email\n${token}`
 
-/** GET {account_url}/email: whether the address is confirmed, and a way to have it so. */
-async function showEmail(c: Ctx, deps: Deps): Promise<Response> {
-  const session = await findSession(c, deps)
-  if (!session) return redirectToSignIn(c, deps, returnToPage(deps, 'email'))
+/** Whether the address is confirmed, and a way to have it so. */
+function showEmail({ c, deps, session }: PageCall<'any'>): Promise<Response> {
   const { email, emailVerified } = session.user
   const back = html`<p class="back"><a href="${deps.accountUrl}/">Back to your account</a></p>`
   if (emailVerified)
@@ -42,12 +40,8 @@ async function showEmail(c: Ctx, deps: Deps): Promise<Response> {
   })
 }
 
-/** POST {account_url}/email: mails a link. */
-async function ask(c: Ctx, deps: Deps): Promise<Response> {
-  const form = await readForm(c)
-  const session = await findSession(c, deps)
-  if (!session) return redirectToSignIn(c, deps, returnToPage(deps, 'email'))
-  requireCsrfOfSession(c, deps, form, session, ASK)
+/** Mails a link. */
+async function ask({ c, deps, session }: PageCall<'any'>): Promise<Response> {
   if (session.user.emailVerified || !deps.mailer) return redirect(c, returnToPage(deps, 'email').url)
   if (!(await mailVerification(deps, deps.mailer, session.user)))
     return answerPage(c, deps, {
@@ -75,9 +69,9 @@ function answerGone(c: Ctx, deps: Deps): Promise<Response> {
   })
 }
 
-/** GET {account_url}/verify-email: where a mailed link leads. It only asks, since mail scanners open links too. */
-async function showVerify(c: Ctx, deps: Deps): Promise<Response> {
-  const token = c.req.query('token') ?? ''
+/** Where a mailed link leads. It only asks, since mail scanners open links too. */
+async function showVerify({ c, deps, field }: PageCall<'none'>): Promise<Response> {
+  const token = field('token') ?? ''
   const owner = await findLinkOwner(deps, 'verify-email', token)
   if (!owner) return answerGone(c, deps)
   return answerPage(c, deps, {
@@ -93,12 +87,8 @@ async function showVerify(c: Ctx, deps: Deps): Promise<Response> {
   })
 }
 
-/** POST {account_url}/verify-email: no session is needed, the link alone shows that the mail arrived. */
-async function verify(c: Ctx, deps: Deps): Promise<Response> {
-  const form = await readForm(c)
-  const token = form.get('token') ?? ''
-  requireCsrfBeforeSession(c, deps, form, purposeOf(token))
-  if (!(await verifyEmail(deps, token))) return answerGone(c, deps)
+async function verify({ c, deps, form }: FormCall<'none', typeof link>): Promise<Response> {
+  if (!(await verifyEmail(deps, form.token))) return answerGone(c, deps)
   return answerPage(c, deps, {
     title: 'Email address confirmed',
     content: html`<p>Thank you. You can close this page.</p>
@@ -106,7 +96,25 @@ async function verify(c: Ctx, deps: Deps): Promise<Response> {
   })
 }
 
-export const emailEndpoints = ({ accountPath }: Pick<Deps, 'accountPath'>): Endpoint[] => [
-  pageEndpoint(`${accountPath}/email`, { GET: showEmail, POST: ask }),
-  pageEndpoint(`${accountPath}/verify-email`, { GET: showVerify, POST: verify }),
+const link = z.object({ token: textField })
+
+export const emailPages = [
+  page({
+    path: '/email',
+    session: 'any',
+    back: 'email',
+    show: showEmail,
+    form: z.object({}),
+    csrf: ASK,
+    submit: ask,
+  }),
+  page({
+    path: '/verify-email',
+    // The link alone shows that the mail arrived.
+    session: 'none',
+    show: showVerify,
+    form: link,
+    csrf: ({ field }) => purposeOf(field('token') ?? ''),
+    submit: verify,
+  }),
 ]

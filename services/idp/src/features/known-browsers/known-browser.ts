@@ -2,8 +2,8 @@ import { createHash, randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import type { Deps } from '../../deps.ts'
 import type { Ctx } from '../../http/app.ts'
-import { readCookie, setCookie } from '../../http/cookies.ts'
-import { readTicket, writeTicket } from '../../http/ticket.ts'
+import { readCookie, setCookie } from '../../site/cookies.ts'
+import { readTicket, writeTicket } from '../../site/ticket.ts'
 
 /** Longer than any session lasts, so whoever comes back regularly stays known. */
 const LIFETIME_MS = 180 * 86_400_000

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import type { Db } from '@platform/runtime/database'
 import { z } from 'zod'
 import type { Deps } from '../../deps.ts'
-import { readTicket, writeTicket } from '../../http/ticket.ts'
+import { readTicket, writeTicket } from '../../site/ticket.ts'
 import { usedChallenges } from './table.ts'
 
 export type Purpose = 'passkey-sign-in' | 'passkey-step-up' | 'passkey-add'

@@ -1,17 +1,18 @@
 import { isUuid } from '@platform/runtime/is-uuid'
 import { html } from 'hono/html'
+import { z } from 'zod'
 import type { Deps } from '../../deps.ts'
-import type { Ctx, Endpoint } from '../../http/app.ts'
-import { readForm } from '../../http/body.ts'
-import { csrfOfSession, requireCsrfOfSession } from '../../http/csrf.ts'
-import { moment } from '../../http/moment.ts'
-import { answerPage, type Markup, pageEndpoint } from '../../http/page.ts'
-import { redirect, redirectToSignIn } from '../authorize/redirects.ts'
-import { readFlow, type ReturnTo, returnToPage } from '../authorize/return-to.ts'
-import { describeBrowser } from '../sessions/describe-browser.ts'
-import { requireFreshSession, requireProvenSession, requireSession } from '../sessions/fresh-session.ts'
-import { findSession, goOnAs, type Session } from '../sessions/sessions.ts'
-import { formActionOf } from '../sign-in/waiting-client.ts'
+import type { Ctx } from '../../http/app.ts'
+import { answerPage, type Markup } from '../../site/answer-page.ts'
+import { csrfOfSession } from '../../site/csrf.ts'
+import { describeBrowser } from '../../site/describe-browser.ts'
+import { moment } from '../../site/moment.ts'
+import { redirect } from '../../site/navigation.ts'
+import { type FormCall, page, type PageCall, type PageRequest, textField } from '../../site/page.ts'
+import { readFlow, type ReturnTo, returnToPage } from '../../site/return-to.ts'
+import type { Session } from '../../site/session.ts'
+import { formActionOf } from '../authorize/waiting-client.ts'
+import { upgradeSession } from '../sessions/sessions.ts'
 import {
   addPasskey,
   describeNewPasskey,
@@ -56,10 +57,7 @@ function passkeyItem(deps: Deps, session: Session, { id, name, isSynced, created
   </li>`
 }
 
-/** GET {account_url}/passkeys. */
-async function showPasskeys(c: Ctx, deps: Deps): Promise<Response> {
-  const session = await findSession(c, deps)
-  if (!session) return redirectToSignIn(c, deps, returnToPage(deps, 'passkeys'))
+async function showPasskeys({ c, deps, session }: PageCall<'any'>): Promise<Response> {
   const held = await listPasskeys(deps, session.user.id)
   return answerPage(c, deps, {
     title: 'Passkeys',
@@ -80,10 +78,12 @@ async function showPasskeys(c: Ctx, deps: Deps): Promise<Response> {
   })
 }
 
+/** What waits for the passkey. */
+type Flow = ReturnTo | undefined
+
 interface Adding {
   session: Session
-  /** What waits for the passkey. */
-  flow: ReturnTo | undefined
+  flow: Flow
   problem?: string
 }
 
@@ -137,61 +137,81 @@ async function answerAdd(c: Ctx, deps: Deps, { session, flow, problem }: Adding)
   })
 }
 
-/** GET {account_url}/passkeys/add. */
-async function showAdd(c: Ctx, deps: Deps): Promise<Response> {
-  const flow = readFlow(deps, c.req.query('returnTo'))
-  const fresh = await requireFreshSession(c, deps, 'passkeys/add', flow)
-  return 'redirect' in fresh ? fresh.redirect : answerAdd(c, deps, { session: fresh.session, flow })
-}
-
 const problems = {
   refused: 'This passkey could not be added. Try again.',
   present: 'This passkey is here already.',
   full: 'You have as many passkeys as an account can hold. Remove one first.',
 }
 
+const newPasskey = z.object({ credential: textField, name: textField })
+
 /**
- * POST {account_url}/passkeys/add: the credential that the browser made, put into the form by the script. The session has
- * shown a second factor by it, and goes on as one that has.
+ * Takes the credential that the browser made, put into the form by the script. The session has shown a second factor by it,
+ * and goes on as one that has.
  */
-async function add(c: Ctx, deps: Deps): Promise<Response> {
-  const form = await readForm(c)
-  const flow = readFlow(deps, form.get('returnTo'))
-  const fresh = await requireFreshSession(c, deps, 'passkeys/add', flow)
-  if ('redirect' in fresh) return fresh.redirect
-  const { session } = fresh
-  requireCsrfOfSession(c, deps, form, session, ADD)
+async function add({
+  c,
+  deps,
+  session,
+  target: flow,
+  form,
+}: FormCall<'fresh', typeof newPasskey, Flow>): Promise<Response> {
   const added = await addPasskey(deps, session, {
-    answer: form.get('credential') ?? '',
-    name: form.get('name') ?? '',
+    answer: form.credential,
+    name: form.name,
     nameOtherwise: describeBrowser(c.req.header('user-agent') ?? null),
   })
   if (added.kind !== 'added') return answerAdd(c, deps, { session, flow, problem: problems[added.kind] })
-  await goOnAs(c, deps, session, { amr: added.amr, authTime: session.authTime })
+  await upgradeSession(c, deps, session, { amr: added.amr, authTime: session.authTime })
   return redirect(c, flow?.url ?? `${deps.accountUrl}/passkeys`)
 }
 
-type Change = (deps: Deps, of: { userId: string; passkeyId: string; name: string }) => Promise<void>
+const chosen = z.object({ passkey: textField, name: textField })
 
-/** A form of one passkey; those of other people are left alone, without a word. */
-const changeBy =
-  (change: Change, requireSuch: typeof requireSession) =>
-  async (c: Ctx, deps: Deps): Promise<Response> => {
-    const form = await readForm(c)
-    const found = await requireSuch(c, deps, 'passkeys')
-    if ('redirect' in found) return found.redirect
-    const { session } = found
-    const passkeyId = form.get('passkey') ?? ''
-    requireCsrfOfSession(c, deps, form, session, purposeOf(passkeyId))
-    if (isUuid(passkeyId)) await change(deps, { userId: session.user.id, passkeyId, name: form.get('name') ?? '' })
-    return redirect(c, `${deps.accountUrl}/passkeys`)
-  }
+// Forms of one passkey; those of other people are left alone, without a word.
 
-const remove: Change = (deps, { userId, passkeyId }) => removePasskeys(deps, { userId, passkeyId }, `user:${userId}`)
+async function rename({ c, deps, session, form }: FormCall<'any', typeof chosen>): Promise<Response> {
+  const { passkey: passkeyId, name } = form
+  if (isUuid(passkeyId)) await renamePasskey(deps, { userId: session.user.id, passkeyId, name })
+  return redirect(c, `${deps.accountUrl}/passkeys`)
+}
 
-export const passkeysEndpoints = ({ accountPath }: Pick<Deps, 'accountPath'>): Endpoint[] => [
-  pageEndpoint(`${accountPath}/passkeys`, { GET: showPasskeys }),
-  pageEndpoint(`${accountPath}/passkeys/add`, { GET: showAdd, POST: add }),
-  pageEndpoint(`${accountPath}/passkeys/rename`, { POST: changeBy(renamePasskey, requireSession) }),
-  pageEndpoint(`${accountPath}/passkeys/remove`, { POST: changeBy(remove, requireProvenSession) }),
+async function remove({ c, deps, session, form }: FormCall<'proven', typeof chosen>): Promise<Response> {
+  const { passkey: passkeyId } = form
+  const userId = session.user.id
+  if (isUuid(passkeyId)) await removePasskeys(deps, { userId, passkeyId }, `user:${userId}`)
+  return redirect(c, `${deps.accountUrl}/passkeys`)
+}
+
+const findFlow = ({ deps, field }: PageRequest): Flow => readFlow(deps, field('returnTo'))
+const purposeOfChosen = ({ field }: PageRequest): string => purposeOf(field('passkey') ?? '')
+
+export const passkeysPages = [
+  page({ path: '/passkeys', session: 'any', back: 'passkeys', show: showPasskeys }),
+  page({
+    path: '/passkeys/add',
+    session: 'fresh',
+    back: (request) => returnToPage(request.deps, 'passkeys/add', findFlow(request)),
+    find: findFlow,
+    show: ({ c, deps, session, target: flow }) => answerAdd(c, deps, { session, flow }),
+    form: newPasskey,
+    csrf: ADD,
+    submit: add,
+  }),
+  page({
+    path: '/passkeys/rename',
+    session: 'any',
+    back: 'passkeys',
+    form: chosen,
+    csrf: purposeOfChosen,
+    submit: rename,
+  }),
+  page({
+    path: '/passkeys/remove',
+    session: 'proven',
+    back: 'passkeys',
+    form: chosen,
+    csrf: purposeOfChosen,
+    submit: remove,
+  }),
 ]

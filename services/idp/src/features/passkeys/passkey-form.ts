@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import type { Markup } from '../../http/page.ts'
+import type { Markup } from '../../site/answer-page.ts'
 
 interface PasskeyForm {
   action: string

@@ -2,7 +2,7 @@ import { Browser } from '@platform/testkit/browser'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { passkeyOptionsOn, SoftAuthenticator } from '../../../test/soft-authenticator.ts'
 import { claimsOf, startTestIdp, type TestIdp, type TestPerson } from '../../../test/start.ts'
-import { suspendUser } from '../accounts/accounts.ts'
+import { suspendUser } from '../access/suspend-user.ts'
 import { setClientPolicy } from '../clients/clients.ts'
 
 const MINUTE_MS = 60_000

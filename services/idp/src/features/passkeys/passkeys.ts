@@ -8,13 +8,14 @@ import { newId } from '@platform/runtime/new-id'
 import { and, count, desc, eq } from 'drizzle-orm'
 import { z } from 'zod'
 import type { Deps } from '../../deps.ts'
+import type { Session } from '../../site/session.ts'
 import { users } from '../accounts/table.ts'
 import { type AuditActor, recordAudit } from '../audit/audit.ts'
 import { tellOfChange } from '../mail/tell-of-change.ts'
-import type { Session } from '../sessions/sessions.ts'
+import type { Proof } from '../sessions/proof.ts'
 import { isOurChallenge, newChallenge, type Purpose, useChallenge } from './challenge.ts'
+import { passkeyProof } from './passkey-proof.ts'
 import { passkeys } from './table.ts'
-import type { Assertion } from './take-assertion.ts'
 
 const PASSKEYS_MAX = 20
 const TIMEOUT_MS = 300_000
@@ -262,13 +263,13 @@ export function describePasskeyRequest(
 
 /**
  * Who used a passkey, from what the browser's script sent; undefined for a passkey that is unknown, another
- * browser's challenge, or any flaw. Whether it was used before shows when the session starts (takeAssertion).
+ * browser's challenge, or any flaw. Whether it was used before shows when the session starts, by the proof.
  */
 export async function findPasskeyUser(
   deps: PasskeyDeps,
   { purpose, cookie }: Asked,
   answer: string,
-): Promise<{ userId: string; amr: string; assertion: Assertion } | undefined> {
+): Promise<{ userId: string; amr: string; proof: Proof } | undefined> {
   const { db, issuer } = deps
   const response = parse(usedCredential, answer)
   if (!response) return undefined
@@ -291,10 +292,10 @@ export async function findPasskeyUser(
   return {
     userId: row.userId,
     amr: amrOf(row.isSynced),
-    assertion: {
+    proof: passkeyProof({
       passkeyId: row.id,
       counter: verified.authenticationInfo.newCounter,
       challenge: challengeOf(response.response.clientDataJSON),
-    },
+    }),
   }
 }

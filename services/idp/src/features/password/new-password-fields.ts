@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import type { Markup } from '../../http/page.ts'
+import type { Markup } from '../../site/answer-page.ts'
 import { PASSWORD_LENGTH_MIN } from '../accounts/passwords.ts'
 
 /** The fields `new` and `again` of a form that sets a password. Without scripts nothing can be shown, so it is typed twice. */

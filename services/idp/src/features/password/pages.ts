@@ -1,16 +1,19 @@
 import { BadRequest } from '@platform/errors/api-error'
 import { html } from 'hono/html'
+import { z } from 'zod'
 import type { Deps } from '../../deps.ts'
-import { addressOf, type Ctx, type Endpoint } from '../../http/app.ts'
-import { readForm } from '../../http/body.ts'
-import { readCookie } from '../../http/cookies.ts'
-import { csrfOfSession, requireCsrfOfSession } from '../../http/csrf.ts'
-import { answerPage, pageEndpoint } from '../../http/page.ts'
+import { addressOf, type Ctx } from '../../http/app.ts'
+import { answerPage } from '../../site/answer-page.ts'
+import { readCookie } from '../../site/cookies.ts'
+import { csrfOfSession } from '../../site/csrf.ts'
+import { redirectToSignIn } from '../../site/navigation.ts'
+import { type FormCall, page, textField } from '../../site/page.ts'
+import { returnToPage } from '../../site/return-to.ts'
+import type { Session } from '../../site/session.ts'
 import { isTooBusy } from '../accounts/passwords.ts'
 import { tellPause } from '../attempts/tell-pause.ts'
-import { redirectToSignIn } from '../authorize/redirects.ts'
-import { returnToPage } from '../authorize/return-to.ts'
-import { findSession, passwordStampOf, type Session, startSession } from '../sessions/sessions.ts'
+import { passwordProof, passwordStampOf } from '../sessions/proof.ts'
+import { startSession } from '../sessions/sessions.ts'
 import { changePassword } from './change-password.ts'
 import { newPasswordFields } from './new-password-fields.ts'
 
@@ -50,28 +53,19 @@ function answerForm(
   })
 }
 
-/** GET {account_url}/password. */
-async function showPassword(c: Ctx, deps: Deps): Promise<Response> {
-  const session = await findSession(c, deps)
-  return session ? answerForm(c, deps, session) : redirectToSignIn(c, deps, returnToPage(deps, 'password'))
-}
+const passwords = z.object({ current: textField, new: textField, again: textField })
 
-/** POST {account_url}/password: the one session that goes on is a new one, under a new cookie. */
-async function change(c: Ctx, deps: Deps): Promise<Response> {
-  const form = await readForm(c)
-  const session = await findSession(c, deps)
-  if (!session) return redirectToSignIn(c, deps, returnToPage(deps, 'password'))
-  requireCsrfOfSession(c, deps, form, session, PURPOSE)
-  const wanted = form.get('new') ?? ''
-  if (wanted !== (form.get('again') ?? ''))
+/** The one session that goes on is a new one, under a new cookie. */
+async function change({ c, deps, session, form }: FormCall<'any', typeof passwords>): Promise<Response> {
+  if (form.new !== form.again)
     return answerForm(c, deps, session, { text: 'The new password and its repetition are not the same.', status: 400 })
 
   let changed
   try {
     changed = await changePassword(deps, {
       user: session.user,
-      currentPassword: form.get('current') ?? '',
-      newPassword: wanted,
+      currentPassword: form.current,
+      newPassword: form.new,
       address: addressOf(c, deps),
       knownBrowser: readCookie(c, deps, 'known'),
     })
@@ -88,7 +82,7 @@ async function change(c: Ctx, deps: Deps): Promise<Response> {
   const { passwordHash } = changed
   const started = await startSession(c, deps, {
     userId: session.user.id,
-    proof: { kind: 'password', passwordStamp: passwordStampOf(passwordHash) },
+    proof: passwordProof(passwordStampOf(passwordHash)),
     // A second factor that was shown at sign-in was shown then, not now.
     amr: session.amr,
     authTime: session.authTime,
@@ -102,5 +96,12 @@ async function change(c: Ctx, deps: Deps): Promise<Response> {
   })
 }
 
-export const passwordEndpoint = ({ accountPath }: Pick<Deps, 'accountPath'>): Endpoint =>
-  pageEndpoint(`${accountPath}/password`, { GET: showPassword, POST: change })
+export const passwordPage = page({
+  path: '/password',
+  session: 'any',
+  back: 'password',
+  show: ({ c, deps, session }) => answerForm(c, deps, session),
+  form: passwords,
+  csrf: PURPOSE,
+  submit: change,
+})

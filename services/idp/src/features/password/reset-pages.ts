@@ -1,10 +1,11 @@
 import { BadRequest } from '@platform/errors/api-error'
 import { html } from 'hono/html'
+import { z } from 'zod'
 import type { Deps } from '../../deps.ts'
-import { addressOf, type Ctx, type Endpoint } from '../../http/app.ts'
-import { readForm } from '../../http/body.ts'
-import { csrfBeforeSession, requireCsrfBeforeSession } from '../../http/csrf.ts'
-import { answerPage, pageEndpoint } from '../../http/page.ts'
+import { addressOf, type Ctx } from '../../http/app.ts'
+import { answerPage } from '../../site/answer-page.ts'
+import { csrfBeforeSession } from '../../site/csrf.ts'
+import { type FormCall, page, type PageCall, textField } from '../../site/page.ts'
 import { isTooBusy } from '../accounts/passwords.ts'
 import { rememberBrowser } from '../known-browsers/known-browser.ts'
 import { findLinkOwner } from '../links/one-time-links.ts'
@@ -14,8 +15,7 @@ import { askForReset, resetPassword } from './reset-password.ts'
 const ASK = 'forgot-password'
 const purposeOf = (token: string): string => `set-password\n${token}`
 
-/** GET {account_url}/forgot-password. */
-function showForgot(c: Ctx, deps: Deps): Promise<Response> {
+function showForgot({ c, deps }: PageCall<'none'>): Promise<Response> {
   const back = html`<p class="back"><a href="${deps.accountUrl}/sign-in">Back to sign-in</a></p>`
   return answerPage(c, deps, {
     title: 'Forgot your password?',
@@ -37,12 +37,11 @@ function showForgot(c: Ctx, deps: Deps): Promise<Response> {
   })
 }
 
-/** POST {account_url}/forgot-password: the same answer to everyone, before anything has been looked up. */
-async function ask(c: Ctx, deps: Deps): Promise<Response> {
-  const form = await readForm(c)
-  requireCsrfBeforeSession(c, deps, form, ASK)
-  if (!deps.mailer) return showForgot(c, deps)
-  const email = form.get('email') ?? ''
+/** The same answer to everyone, before anything has been looked up. */
+async function ask(call: FormCall<'none', typeof address>): Promise<Response> {
+  const { c, deps, form } = call
+  if (!deps.mailer) return showForgot(call)
+  const { email } = form
   if (!(await askForReset(deps, deps.mailer, { email, address: addressOf(c, deps) })))
     return answerPage(c, deps, {
       title: 'Too many attempts',
@@ -93,28 +92,25 @@ function answerForm(
   })
 }
 
-/** GET {account_url}/set-password: where a link leads, mailed or handed over by the operator. */
-async function showSetPassword(c: Ctx, deps: Deps): Promise<Response> {
-  const token = c.req.query('token') ?? ''
+/** Where a link leads, mailed or handed over by the operator. */
+async function showSetPassword({ c, deps, field }: PageCall<'none'>): Promise<Response> {
+  const token = field('token') ?? ''
   const owner = await findLinkOwner(deps, 'set-password', token)
   return owner ? answerForm(c, deps, { token, email: owner.email }) : answerGone(c, deps)
 }
 
-/** POST {account_url}/set-password. Nobody is signed in by it: a second factor is asked for where there is one. */
-async function setPassword(c: Ctx, deps: Deps): Promise<Response> {
-  const form = await readForm(c)
-  const token = form.get('token') ?? ''
-  requireCsrfBeforeSession(c, deps, form, purposeOf(token))
+/** Nobody is signed in by it: a second factor is asked for where there is one. */
+async function setPassword({ c, deps, form }: FormCall<'none', typeof newPassword>): Promise<Response> {
+  const { token } = form
   const owner = await findLinkOwner(deps, 'set-password', token)
   if (!owner) return answerGone(c, deps)
   const again = (text: string, status: 400 | 503) =>
     answerForm(c, deps, { token, email: owner.email }, { text, status })
 
-  const wanted = form.get('new') ?? ''
-  if (wanted !== (form.get('again') ?? '')) return again('The new password and its repetition are not the same.', 400)
+  if (form.new !== form.again) return again('The new password and its repetition are not the same.', 400)
   let account
   try {
-    account = await resetPassword(deps, token, wanted)
+    account = await resetPassword(deps, token, form.new)
   } catch (error) {
     if (error instanceof BadRequest) return again(`${error.message}.`, 400)
     if (!isTooBusy(error)) throw error
@@ -132,7 +128,24 @@ async function setPassword(c: Ctx, deps: Deps): Promise<Response> {
   })
 }
 
-export const resetEndpoints = ({ accountPath }: Pick<Deps, 'accountPath'>): Endpoint[] => [
-  pageEndpoint(`${accountPath}/forgot-password`, { GET: showForgot, POST: ask }),
-  pageEndpoint(`${accountPath}/set-password`, { GET: showSetPassword, POST: setPassword }),
+const address = z.object({ email: textField })
+const newPassword = z.object({ token: textField, new: textField, again: textField })
+
+export const resetPages = [
+  page({
+    path: '/forgot-password',
+    session: 'none',
+    show: showForgot,
+    form: address,
+    csrf: ASK,
+    submit: ask,
+  }),
+  page({
+    path: '/set-password',
+    session: 'none',
+    show: showSetPassword,
+    form: newPassword,
+    csrf: ({ field }) => purposeOf(field('token') ?? ''),
+    submit: setPassword,
+  }),
 ]

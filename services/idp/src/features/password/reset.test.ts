@@ -4,7 +4,8 @@ import { Browser } from '@platform/testkit/browser'
 import postgres from 'postgres'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { linkIn, startTestIdp, type TestClient, type TestIdp, type TestPerson } from '../../../test/start.ts'
-import { createUser, suspendUser } from '../accounts/accounts.ts'
+import { suspendUser } from '../access/suspend-user.ts'
+import { createUser } from '../accounts/accounts.ts'
 
 const NEW = 'a new and longer password'
 const MINUTE_MS = 60_000

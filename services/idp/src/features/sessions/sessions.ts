@@ -2,19 +2,17 @@ import { createHash } from 'node:crypto'
 import type { Db } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
 import { and, desc, eq, gt, inArray, isNull, sql } from 'drizzle-orm'
+import { preparedOnce } from '@platform/runtime/prepared-once'
 import type { Deps } from '../../deps.ts'
 import { addressOf, type Ctx, userAgentOf } from '../../http/app.ts'
-import { newCookieValue, readCookie, setCookie } from '../../http/cookies.ts'
-import { preparedOnce } from '@platform/runtime/prepared-once'
+import { newCookieValue, readCookie, setCookie } from '../../site/cookies.ts'
+import type { Session } from '../../site/session.ts'
 import { withMore } from '../accounts/authentication-level.ts'
 import { users } from '../accounts/table.ts'
-import { recordAudit } from '../audit/audit.ts'
-import { authorizationCodes } from '../authorize/table.ts'
-import { deviceAuthorizations } from '../device/table.ts'
+import { authorizationCodes, deviceAuthorizations } from '../grants/table.ts'
 import { rememberBrowser } from '../known-browsers/known-browser.ts'
-import { revokeFamiliesOf, type UserGrants } from '../refresh/families.ts'
 import { refreshFamilies } from '../refresh/table.ts'
-import { type Assertion, takeAssertion } from '../passkeys/take-assertion.ts'
+import type { Proof } from './proof.ts'
 import { sessions } from './table.ts'
 
 const DAY_MS = 86_400_000
@@ -57,9 +55,6 @@ const liveSession = preparedOnce((db) =>
     .prepare('live_session'),
 )
 
-/** A browser that is signed in: its row, its user, and the cookie's value, to which CSRF tokens are bound. */
-export type Session = Awaited<ReturnType<ReturnType<typeof liveSession>['execute']>>[number] & { cookie: string }
-
 /** The session of a request's cookie; undefined without one that is live, or when its user is suspended. */
 export async function findSession(c: Ctx, deps: Deps): Promise<Session | undefined> {
   const cookie = readCookie(c, deps, 'session')
@@ -76,63 +71,21 @@ export async function findSession(c: Ctx, deps: Deps): Promise<Session | undefin
   return { ...row, cookie }
 }
 
-/** What a sign-in rests on. Whether it still holds is looked at in the transaction that starts the session. */
-type Proof =
-  /** passwordStampOf what the password was held against. */
-  | { kind: 'password'; passwordStamp: string }
-  | { kind: 'passkey'; assertion: Assertion }
-  /** The session that this one goes on, under the same id, and a passkey if that was shown besides. */
-  | { kind: 'session'; sessionId: string; assertion?: Assertion | undefined }
-
 interface NewSession {
   userId: string
   proof: Proof
-  /** When the user signed in; now, unless another session goes on in this one. */
+  /** When the user signed in; now unless said. */
   authTime?: Date
   /** RFC 8176 names with spaces between them. */
   amr: string
   /** The authorization request that this sign-in answers, hashed. */
   answeredRequest: Buffer | null
-  /** What the answer was; the sign-in itself unless another session goes on in this one. */
-  answer?: Session['answer']
 }
-
-/** What stands for a password hash outside of the database. */
-export const passwordStampOf = (passwordHash: string): string =>
-  createHash('sha256').update(passwordHash).digest('base64url')
 
 /** How long a session lasts in any case. */
 interface Span {
   createdAt: Date
   expiresAt: Date
-}
-
-/**
- * The span of the session that a proof is good for, undefined where the proof holds no more. A session that goes on keeps
- * its own: to show a second factor prolongs nothing.
- */
-async function findSpan(
-  tx: Pick<Db, 'insert' | 'update' | 'delete'>,
-  at: Date,
-  user: { id: string; passwordHash: string | null },
-  proof: Proof,
-): Promise<Span | undefined> {
-  const { passwordHash } = user
-  const whole: Span = { createdAt: at, expiresAt: new Date(at.getTime() + ABSOLUTE_MS) }
-  switch (proof.kind) {
-    case 'passkey':
-      return (await takeAssertion(tx, at, user.id, proof.assertion)) ? whole : undefined
-    case 'password':
-      return passwordHash !== null && passwordStampOf(passwordHash) === proof.passwordStamp ? whole : undefined
-    case 'session': {
-      if (proof.assertion && !(await takeAssertion(tx, at, user.id, proof.assertion))) return undefined
-      const [ended] = await tx
-        .delete(sessions)
-        .where(eq(sessions.id, proof.sessionId))
-        .returning({ createdAt: sessions.createdAt, expiresAt: sessions.expiresAt })
-      return ended
-    }
-  }
 }
 
 /**
@@ -152,22 +105,44 @@ async function carryGrants(
 }
 
 /**
- * Signs a browser in under a new cookie. The session that it had is gone, what the same user granted in it belongs to the
- * new one, and the account knows the browser from now on. Answers otherwise when the user was suspended or got another
- * password meanwhile: the row lock makes one of the two see the other.
+ * Ends a session that is upgraded, and answers its span, which the session in its place keeps: to show a second factor
+ * prolongs nothing. Undefined when it had ended before.
  */
-export async function startSession(
+async function takeSpan(tx: Pick<Db, 'delete'>, sessionId: string): Promise<Span | undefined> {
+  const [ended] = await tx
+    .delete(sessions)
+    .where(eq(sessions.id, sessionId))
+    .returning({ createdAt: sessions.createdAt, expiresAt: sessions.expiresAt })
+  return ended
+}
+
+interface Replacement {
+  userId: string
+  proof: Proof | undefined
+  /** The session that goes on in the new one, under the same id. */
+  upgraded: Session | undefined
+  authTime: Date
+  amr: string
+  answeredRequest: Buffer | null
+  answer: Session['answer']
+}
+
+/**
+ * Puts a session into the browser under a new cookie. The session that it had is gone, what the same user granted in it belongs
+ * to the new one, and the account knows the browser from now on. Answers otherwise when the user was suspended or the proof
+ * does not hold any more: the row lock makes one of the two see the other.
+ */
+async function replaceSession(
   c: Ctx,
   deps: Deps,
-  { userId, proof, amr, authTime, answeredRequest, answer = 'signed-in' }: NewSession,
+  at: Date,
+  { userId, proof, upgraded, ...details }: Replacement,
 ): Promise<'started' | 'suspended' | 'outdated'> {
-  const { db, now } = deps
-  const at = now()
   const cookie = newCookieValue()
   const before = readCookie(c, deps, 'session')
   // A session that goes on keeps its id, and with it what was granted in it.
-  const id = proof.kind === 'session' ? proof.sessionId : newId()
-  const started = await db.transaction(
+  const id = upgraded?.id ?? newId()
+  const started = await deps.db.transaction(
     async (tx): Promise<'suspended' | 'outdated' | (Parameters<typeof rememberBrowser>[2] & Span)> => {
       const [user] = await tx
         .select({
@@ -179,7 +154,10 @@ export async function startSession(
         .from(users)
         .where(eq(users.id, userId))
         .for('share')
-      const span = user && (await findSpan(tx, at, user, proof))
+      if (!user || (proof && !(await proof(tx, at, user)))) return 'outdated'
+      const span = upgraded
+        ? await takeSpan(tx, upgraded.id)
+        : { createdAt: at, expiresAt: new Date(at.getTime() + ABSOLUTE_MS) }
       if (!span) return 'outdated'
       if (user.suspendedAt) return 'suspended'
       const replaced =
@@ -193,14 +171,11 @@ export async function startSession(
         id,
         cookieHash: hashCookie(cookie),
         userId,
-        authTime: authTime ?? at,
-        amr,
+        ...details,
         ...span,
         lastSeenAt: at,
         userAgent: userAgentOf(c),
         address: addressOf(c, deps),
-        answeredRequest,
-        answer: answeredRequest && answer,
       })
       await carryGrants(tx, { userId, from: replaced.map((session) => session.id), to: id })
       return { ...user, ...span }
@@ -212,30 +187,54 @@ export async function startSession(
   return 'started'
 }
 
-interface Shown {
+/**
+ * Signs a browser in, in the place of whatever session it had. `suspended`: the user may not. `outdated`: the proof does not hold
+ * any more, such as after another password was set.
+ */
+export function startSession(
+  c: Ctx,
+  deps: Deps,
+  { userId, proof, authTime, amr, answeredRequest }: NewSession,
+): ReturnType<typeof replaceSession> {
+  const at = deps.now()
+  return replaceSession(c, deps, at, {
+    userId,
+    proof,
+    upgraded: undefined,
+    authTime: authTime ?? at,
+    amr,
+    answeredRequest,
+    answer: answeredRequest && 'signed-in',
+  })
+}
+
+interface Upgrade {
+  /** What was shown. */
   amr: string
   /** Now, when it was shown in this moment. */
   authTime: Date
-  assertion?: Assertion | undefined
+  /** Undefined for what was used up when it was checked. */
+  proof?: Proof | undefined
 }
 
 /**
  * Lets a session that has shown more go on as one that has, under another cookie: a copy of the old one is left behind.
- * Its id and what the user answered in it stay. Answers otherwise when it ended meanwhile or the passkey was used before.
+ * Its id, its span and what the user answered in it stay. `outdated`: it has ended meanwhile, or the proof holds no more.
  */
-export function goOnAs(
+export function upgradeSession(
   c: Ctx,
   deps: Deps,
   session: Session,
-  { amr, authTime, assertion }: Shown,
-): ReturnType<typeof startSession> {
-  return startSession(c, deps, {
+  { amr, authTime, proof }: Upgrade,
+): ReturnType<typeof replaceSession> {
+  return replaceSession(c, deps, deps.now(), {
     userId: session.user.id,
-    proof: { kind: 'session', sessionId: session.id, assertion },
-    amr: withMore(session.amr, amr),
+    proof,
+    upgraded: session,
     authTime,
+    amr: withMore(session.amr, amr),
     answeredRequest: session.answeredRequest,
-    answer: session.answer,
+    answer: session.answeredRequest && session.answer,
   })
 }
 
@@ -288,92 +287,4 @@ export async function listSessions({ db, now }: Pick<Deps, 'db' | 'now'>, userId
     )
     .orderBy(desc(sessions.lastSeenAt), desc(sessions.id))
     .limit(SESSIONS_LISTED_MAX)
-}
-
-/**
- * Ends one session of a user from another, and what was granted in it: the machine may be in the wrong hands, and with it
- * what its programs hold. Signing out in a browser leaves that alone (endSession). Safe to repeat.
- */
-export async function endSessionOf(
-  { db, now }: Pick<Deps, 'db' | 'now'>,
-  { userId, sessionId }: { userId: string; sessionId: string },
-): Promise<void> {
-  const at = now()
-  await db.transaction(async (tx) => {
-    // First the user's row: a session that goes on under another cookie has a new row, which this would not see.
-    await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('no key update')
-    // Then the session's: a code or an approval that is under way waits for it, or is waited for.
-    const ended = await tx
-      .delete(sessions)
-      .where(and(eq(sessions.id, sessionId), eq(sessions.userId, userId)))
-      .returning({ id: sessions.id })
-    if (ended.length === 0) return
-    const grants = await endGrants(tx, at, { userId, sid: sessionId })
-    await recordAudit(tx, at, {
-      actor: `user:${userId}`,
-      action: 'session.ended',
-      subject: `user:${userId}`,
-      details: { sessionId, grants },
-    })
-  })
-}
-
-/** Ends everything that lets someone in as this user, at the user's own wish. What clients may have stays agreed to. */
-export async function signOutEverywhere({ db, now }: Pick<Deps, 'db' | 'now'>, userId: string): Promise<void> {
-  const at = now()
-  await db.transaction(async (tx) => {
-    // First the user's row: a sign-in that is under way waits for it, or is waited for.
-    await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('no key update')
-    // Browsers that were known to the account are not any more (decision 16).
-    await tx.update(users).set({ updatedAt: at }).where(eq(users.id, userId))
-    await endAllAccess(tx, at, userId)
-    await recordAudit(tx, at, {
-      actor: `user:${userId}`,
-      action: 'user.signed_out_everywhere',
-      subject: `user:${userId}`,
-    })
-  })
-}
-
-/**
- * Ends everything that lets someone in as this user: sessions, and what was granted to clients. Part of the transaction
- * that had the reason.
- */
-export async function endAllAccess(tx: Pick<Db, 'update' | 'delete'>, at: Date, userId: string): Promise<void> {
-  await tx.delete(sessions).where(eq(sessions.userId, userId))
-  await endGrants(tx, at, { userId })
-}
-
-/**
- * Ends what a user granted to clients: pending codes, device approvals, refresh families. Part of the transaction that
- * had the reason. The families come last: a code that is being redeemed meanwhile holds its row, and the family it founds
- * is seen by the statement after. Returns how many there were.
- */
-export async function endGrants(tx: Pick<Db, 'update'>, at: Date, grants: UserGrants): Promise<number> {
-  const { userId, clientId, sid } = grants
-  const codes = await tx
-    .update(authorizationCodes)
-    .set({ consumedAt: at })
-    .where(
-      and(
-        eq(authorizationCodes.userId, userId),
-        clientId === undefined ? undefined : eq(authorizationCodes.clientId, clientId),
-        sid === undefined ? undefined : eq(authorizationCodes.sid, sid),
-        isNull(authorizationCodes.consumedAt),
-      ),
-    )
-    .returning({ clientId: authorizationCodes.clientId })
-  const devices = await tx
-    .update(deviceAuthorizations)
-    .set({ consumedAt: at })
-    .where(
-      and(
-        eq(deviceAuthorizations.userId, userId),
-        clientId === undefined ? undefined : eq(deviceAuthorizations.clientId, clientId),
-        sid === undefined ? undefined : eq(deviceAuthorizations.sid, sid),
-        isNull(deviceAuthorizations.consumedAt),
-      ),
-    )
-    .returning({ clientId: deviceAuthorizations.clientId })
-  return codes.length + devices.length + (await revokeFamiliesOf(tx, at, grants))
 }

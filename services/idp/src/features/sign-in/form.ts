@@ -1,14 +1,12 @@
 import { html } from 'hono/html'
-import type { Deps } from '../../deps.ts'
-import type { Ctx } from '../../http/app.ts'
-import { cookieBeforeSession, csrfBeforeSession } from '../../http/csrf.ts'
-import { answerPage } from '../../http/page.ts'
-import type { ReturnTo } from '../authorize/return-to.ts'
+import { answerPage } from '../../site/answer-page.ts'
+import { cookieBeforeSession, csrfBeforeSession } from '../../site/csrf.ts'
+import type { PageCall } from '../../site/page.ts'
+import type { ReturnTo } from '../../site/return-to.ts'
+import { findWaitingClient } from '../authorize/waiting-client.ts'
 import { formActionSource } from '../clients/redirect-uri.ts'
 import { passkeyForm } from '../passkeys/passkey-form.ts'
 import { describePasskeyRequest } from '../passkeys/passkeys.ts'
-import { findSession } from '../sessions/sessions.ts'
-import { findWaitingClient } from './waiting-client.ts'
 
 export interface Form {
   email: string
@@ -24,14 +22,12 @@ export const SUSPENDED = 'This account is suspended. Ask whoever runs this servi
 
 /** The sign-in page: a password, or a passkey, which the script offers where the browser knows them. */
 export async function answerSignIn(
-  c: Ctx,
-  deps: Deps,
-  returnTo: ReturnTo,
+  { c, deps, target: returnTo, findSession }: PageCall<'none', ReturnTo>,
   { email, problem, status = 200 }: Form,
 ): Promise<Response> {
   const waiting = await findWaitingClient(deps, returnTo)
   // Pages that add a way to sign in ask for it, of someone who is signed in.
-  const isAgain = !waiting && (await findSession(c, deps)) !== undefined
+  const isAgain = !waiting && (await findSession()) !== undefined
   const csrf = csrfBeforeSession(c, deps, signInPurpose(returnTo))
   const hidden = html`<input type="hidden" name="csrf" value="${csrf}" />
     <input type="hidden" name="returnTo" value="${returnTo.url}" />`

@@ -1,44 +1,47 @@
-import type { Deps } from '../../deps.ts'
-import type { Ctx, Endpoint } from '../../http/app.ts'
-import { readForm } from '../../http/body.ts'
-import { cookieBeforeSession, requireCsrfBeforeSession } from '../../http/csrf.ts'
-import { pageEndpoint } from '../../http/page.ts'
-import { redirect, redirectToSignIn } from '../authorize/redirects.ts'
-import { readReturnTo } from '../authorize/return-to.ts'
+import { z } from 'zod'
+import { cookieBeforeSession } from '../../site/csrf.ts'
+import { redirect, redirectToSignIn } from '../../site/navigation.ts'
+import { type FormCall, page, textField } from '../../site/page.ts'
+import { readReturnTo, type ReturnTo } from '../../site/return-to.ts'
+import { answeredRequestOf } from '../authorize/waiting-client.ts'
 import { findPasskeyUser } from '../passkeys/passkeys.ts'
 import { startSession } from '../sessions/sessions.ts'
 import { answerSignIn, signInPurpose, SUSPENDED } from './form.ts'
-import { answeredRequestOf } from './waiting-client.ts'
 
 const REFUSED =
   'This passkey did not sign you in. It may have been removed from your account, or the page was open for too long. Try again, or use your password.'
 
-/** POST {account_url}/sign-in/passkey: what the browser's script got from an authenticator. It is both factors. */
-async function signInByPasskey(c: Ctx, deps: Deps): Promise<Response> {
-  const form = await readForm(c)
-  const returnTo = readReturnTo(deps, form.get('returnTo'))
-  requireCsrfBeforeSession(c, deps, form, signInPurpose(returnTo))
+const usedPasskey = z.object({ credential: textField })
+
+/** Takes what the browser's script got from an authenticator. It is both factors. */
+async function signInByPasskey(call: FormCall<'none', typeof usedPasskey, ReturnTo>): Promise<Response> {
+  const { c, deps, target: returnTo, form } = call
   const found = await findPasskeyUser(
     deps,
     { purpose: 'passkey-sign-in', cookie: cookieBeforeSession(c, deps) },
-    form.get('credential') ?? '',
+    form.credential,
   )
-  if (!found) return answerSignIn(c, deps, returnTo, { email: '', problem: REFUSED, status: 401 })
-  const { userId, amr, assertion } = found
+  if (!found) return answerSignIn(call, { email: '', problem: REFUSED, status: 401 })
+  const { userId, amr, proof } = found
   const started = await startSession(c, deps, {
     userId,
-    proof: { kind: 'passkey', assertion },
+    proof,
     amr,
     answeredRequest: answeredRequestOf(returnTo),
   })
   if (started === 'started') return redirect(c, returnTo.url)
   return started === 'suspended'
-    ? answerSignIn(c, deps, returnTo, { email: '', problem: SUSPENDED, status: 403 })
-    : answerSignIn(c, deps, returnTo, { email: '', problem: REFUSED, status: 401 })
+    ? answerSignIn(call, { email: '', problem: SUSPENDED, status: 403 })
+    : answerSignIn(call, { email: '', problem: REFUSED, status: 401 })
 }
 
-/** GET leads to the page that has the form. */
-const showBeginning = (c: Ctx, deps: Deps): Response => redirectToSignIn(c, deps, readReturnTo(deps, undefined))
-
-export const passkeySignInEndpoint = ({ accountPath }: Pick<Deps, 'accountPath'>): Endpoint =>
-  pageEndpoint(`${accountPath}/sign-in/passkey`, { GET: showBeginning, POST: signInByPasskey })
+export const passkeySignInPage = page({
+  path: '/sign-in/passkey',
+  session: 'none',
+  find: ({ deps, field }) => readReturnTo(deps, field('returnTo')),
+  // To the page that has the form.
+  show: ({ c, deps }) => redirectToSignIn(c, deps, readReturnTo(deps, undefined)),
+  form: usedPasskey,
+  csrf: ({ target }) => signInPurpose(target),
+  submit: signInByPasskey,
+})

@@ -1,19 +1,20 @@
 import { html } from 'hono/html'
 import { z } from 'zod'
 import type { Deps } from '../../deps.ts'
-import type { Ctx, Endpoint } from '../../http/app.ts'
-import { readForm } from '../../http/body.ts'
-import { readCookie } from '../../http/cookies.ts'
-import { csrfBeforeSession, requireCsrfBeforeSession } from '../../http/csrf.ts'
-import { answerPage, pageEndpoint } from '../../http/page.ts'
-import { readTicket, writeTicket } from '../../http/ticket.ts'
+import type { Ctx } from '../../http/app.ts'
+import { answerPage } from '../../site/answer-page.ts'
+import { readCookie } from '../../site/cookies.ts'
+import { csrfBeforeSession } from '../../site/csrf.ts'
+import { redirect, redirectToSignIn } from '../../site/navigation.ts'
+import { type FormCall, page, textField } from '../../site/page.ts'
+import { readReturnTo, type ReturnTo } from '../../site/return-to.ts'
+import { readTicket, writeTicket } from '../../site/ticket.ts'
 import { tellPause } from '../attempts/tell-pause.ts'
 import { checkSecondFactor } from '../authenticator/authenticator.ts'
 import { codeForms } from '../authenticator/code-forms.ts'
-import { redirect, redirectToSignIn } from '../authorize/redirects.ts'
-import { readReturnTo, type ReturnTo } from '../authorize/return-to.ts'
+import { answeredRequestOf, formActionOf } from '../authorize/waiting-client.ts'
+import { passwordProof } from '../sessions/proof.ts'
 import { startSession } from '../sessions/sessions.ts'
-import { answeredRequestOf, formActionOf } from './waiting-client.ts'
 
 /** Whose password was proven, and which: another one set meanwhile makes it worth nothing. */
 const passwordProven = z.object({ userId: z.string(), passwordStamp: z.string() })
@@ -68,25 +69,29 @@ export function askForSecondFactor(
   return answerForm(c, deps, returnTo, { ticket })
 }
 
-/** POST {account_url}/sign-in/code: the session starts here, once both are shown. */
-async function checkCode(c: Ctx, deps: Deps): Promise<Response> {
-  const form = await readForm(c)
-  const returnTo = readReturnTo(deps, form.get('returnTo'))
-  requireCsrfBeforeSession(c, deps, form, purposeOf(returnTo))
-  const ticket = form.get('ticket') ?? ''
+const code = z.object({ ticket: textField, code: textField })
+
+/** The session starts here, once both are shown. */
+async function checkCode({
+  c,
+  deps,
+  target: returnTo,
+  form,
+}: FormCall<'none', typeof code, ReturnTo>): Promise<Response> {
+  const { ticket } = form
   const proven = readTicket(deps, ticketOf(c, deps, returnTo), passwordProven, ticket)
   if (!proven) return redirectToSignIn(c, deps, returnTo)
   const again = (problem: string, status: NonNullable<Form['status']>) =>
     answerForm(c, deps, returnTo, { ticket, problem, status })
 
-  const checked = await checkSecondFactor(deps, proven.userId, form.get('code') ?? '')
+  const checked = await checkSecondFactor(deps, proven.userId, form.code)
   if (checked.kind === 'paused') return again(tellPause(c, checked.waitSeconds), 429)
   if (checked.kind === 'wrong')
     return again('This code is not right, or was used already. Wait for the next one and try again.', 401)
   const { userId, passwordStamp } = proven
   const started = await startSession(c, deps, {
     userId,
-    proof: { kind: 'password', passwordStamp },
+    proof: passwordProof(passwordStamp),
     amr: 'pwd otp mfa',
     answeredRequest: answeredRequestOf(returnTo),
   })
@@ -94,8 +99,13 @@ async function checkCode(c: Ctx, deps: Deps): Promise<Response> {
   return started === 'started' ? redirect(c, returnTo.url) : redirectToSignIn(c, deps, returnTo)
 }
 
-/** GET leads to the beginning: without a password there is nothing to add a code to. */
-const showBeginning = (c: Ctx, deps: Deps): Response => redirectToSignIn(c, deps, readReturnTo(deps, undefined))
-
-export const secondFactorEndpoint = ({ accountPath }: Pick<Deps, 'accountPath'>): Endpoint =>
-  pageEndpoint(`${accountPath}/sign-in/code`, { GET: showBeginning, POST: checkCode })
+export const secondFactorPage = page({
+  path: '/sign-in/code',
+  session: 'none',
+  find: ({ deps, field }) => readReturnTo(deps, field('returnTo')),
+  // To the beginning: without a password there is nothing to add a code to.
+  show: ({ c, deps }) => redirectToSignIn(c, deps, readReturnTo(deps, undefined)),
+  form: code,
+  csrf: ({ target }) => purposeOf(target),
+  submit: checkCode,
+})

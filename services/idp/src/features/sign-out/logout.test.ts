@@ -1,7 +1,7 @@
 import type { Browser } from '@platform/testkit/browser'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { claimsOf, startTestIdp, type TestClient, type TestIdp, type TestPerson } from '../../../test/start.ts'
-import { disableClient } from '../clients/clients.ts'
+import { disableClient } from '../access/disable-client.ts'
 
 const AFTER = 'https://app.example.com/bye'
 const AFTER_WITH_QUERY = 'https://app.example.com/bye?from=platform'

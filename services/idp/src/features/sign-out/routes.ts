@@ -1,10 +1,11 @@
 import type { Deps } from '../../deps.ts'
-import type { Ctx } from '../../http/app.ts'
-import { pageEndpoint } from '../../http/page.ts'
-import { redirectPostAsGet } from '../authorize/post-as-get.ts'
-import { endSession, findSession, type Session } from '../sessions/sessions.ts'
+import type { Ctx, Endpoint } from '../../http/app.ts'
+import { showRefusals } from '../../site/answer-page.ts'
+import { redirectPostAsGet } from '../../site/post-as-get.ts'
+import type { Session } from '../../site/session.ts'
+import { endSession, findSession } from '../sessions/sessions.ts'
+import { answerQuestion, answerSignedOut } from './answers.ts'
 import { checkLogoutRequest, type LogoutRequest } from './logout-request.ts'
-import { answerQuestion, answerSignedOut } from './pages.ts'
 
 const LOGOUT_PATH = '/oauth2/logout'
 
@@ -22,7 +23,9 @@ async function logout(c: Ctx, deps: Deps): Promise<Response> {
   return answerSignedOut(c, deps, request)
 }
 
-export const logoutEndpoint = pageEndpoint(LOGOUT_PATH, {
-  GET: logout,
-  POST: (c, deps) => redirectPostAsGet(c, deps, LOGOUT_PATH),
-})
+export const logoutEndpoint: Endpoint = {
+  path: LOGOUT_PATH,
+  cors: false,
+  GET: showRefusals(logout),
+  POST: showRefusals((c, deps) => redirectPostAsGet(c, deps, LOGOUT_PATH)),
+}

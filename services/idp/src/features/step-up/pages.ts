@@ -1,22 +1,25 @@
 import { html } from 'hono/html'
-import type { OAuthForm } from '@platform/auth/oauth-form'
+import { z } from 'zod'
 import type { Deps } from '../../deps.ts'
-import type { Ctx, Endpoint } from '../../http/app.ts'
-import { readForm } from '../../http/body.ts'
-import { csrfOfSession, requireCsrfOfSession } from '../../http/csrf.ts'
-import { answerPage, type Markup, pageEndpoint } from '../../http/page.ts'
+import type { Ctx } from '../../http/app.ts'
+import { answerPage, type Markup } from '../../site/answer-page.ts'
+import { csrfOfSession } from '../../site/csrf.ts'
+import { redirect } from '../../site/navigation.ts'
+import { type FormCall, page, type PageRequest, textField } from '../../site/page.ts'
+import { hashRequest, readReturnTo, type ReturnTo, returnToPage } from '../../site/return-to.ts'
+import type { Session } from '../../site/session.ts'
 import { hasSecondFactor } from '../accounts/authentication-level.ts'
 import { tellPause } from '../attempts/tell-pause.ts'
 import { checkSecondFactor } from '../authenticator/authenticator.ts'
 import { codeForms } from '../authenticator/code-forms.ts'
+import { backToRequest } from '../authorize/about-request.ts'
 import { AuthorizeRefusal, type AuthorizeRequest, checkAuthorizeRequest } from '../authorize/checks.ts'
 import { decideAuthorize } from '../authorize/decide.ts'
-import { redirect, redirectRefusal } from '../authorize/redirects.ts'
-import { hashRequest, readReturnTo, type ReturnTo, returnToPage } from '../authorize/return-to.ts'
+import { redirectRefusal } from '../authorize/redirects.ts'
 import { formActionSource } from '../clients/redirect-uri.ts'
 import { passkeyForm } from '../passkeys/passkey-form.ts'
 import { describePasskeyRequest, findPasskeyUser } from '../passkeys/passkeys.ts'
-import { findSession, goOnAs, noteAnswer, type Session } from '../sessions/sessions.ts'
+import { noteAnswer, upgradeSession } from '../sessions/sessions.ts'
 import { findHeldFactors } from './held-factors.ts'
 
 /** A session that is to show a second factor, and for what. */
@@ -35,11 +38,10 @@ const purposeOf = (returnTo: ReturnTo): string => `second-factor\n${returnTo.url
  * What a request of the page is about. Whatever needs no second factor, any more or yet, is led back to where that is
  * decided: authorize and this page ask the same question, so neither sends anyone back and forth.
  */
-async function findStepUp(c: Ctx, deps: Deps, text: string | undefined): Promise<StepUp | { back: Response }> {
-  const returnTo = readReturnTo(deps, text)
-  const back = () => ({ back: redirect(c, returnTo.url) })
-  const session = await findSession(c, deps)
-  if (!session || hasSecondFactor(session.amr)) return back()
+async function findStepUp({ c, deps, field, session }: PageRequest & { session: Session }): Promise<StepUp | Response> {
+  const returnTo = readReturnTo(deps, field('returnTo'))
+  const back = () => redirect(c, returnTo.url)
+  if (hasSecondFactor(session.amr)) return back()
   if (returnTo.kind === 'account') return { session, returnTo, request: undefined, isRequired: true }
   try {
     const request = await checkAuthorizeRequest(deps, returnTo.search)
@@ -116,33 +118,19 @@ function setUp(deps: Deps, returnTo: ReturnTo): Markup {
     <p><a class="button second" href="${app.url}">Set up an authenticator app</a></p>`
 }
 
-/** GET {account_url}/second-factor: proves more of a session that is there, or sets up what it would prove. */
-async function showStepUp(c: Ctx, deps: Deps): Promise<Response> {
-  const stepUp = await findStepUp(c, deps, c.req.query('returnTo'))
-  return 'back' in stepUp ? stepUp.back : answerStepUp(c, deps, stepUp)
-}
+const answer = z.object({ decision: textField, code: textField })
 
-/** The step-up that a form belongs to. Throws Forbidden for a form that is of another session or another place. */
-async function readStepUp(c: Ctx, deps: Deps, form: OAuthForm): Promise<StepUp | { back: Response }> {
-  const stepUp = await findStepUp(c, deps, form.get('returnTo'))
-  if (!('back' in stepUp)) requireCsrfOfSession(c, deps, form, stepUp.session, purposeOf(stepUp.returnTo))
-  return stepUp
-}
-
-/** POST {account_url}/second-factor: a code, or the answer that there will be none. */
-async function takeCode(c: Ctx, deps: Deps): Promise<Response> {
-  const form = await readForm(c)
-  const stepUp = await readStepUp(c, deps, form)
-  if ('back' in stepUp) return stepUp.back
+/** Takes a code, or the answer that there will be none. */
+async function takeCode({ c, deps, target: stepUp, form }: FormCall<'any', typeof answer, StepUp>): Promise<Response> {
   const { session, returnTo, request } = stepUp
-  if (request && form.get('decision') === 'cancel')
+  if (request && form.decision === 'cancel')
     return redirectRefusal(c, deps, new AuthorizeRefusal(request, 'access_denied', 'The user showed no second factor'))
-  if (request && form.get('decision') === 'decline') {
+  if (request && form.decision === 'decline') {
     // Where a policy wants one, the answer changes nothing: authorize asks again.
     await noteAnswer(deps, session.id, hashRequest(request.search), 'declined-second-factor')
     return redirect(c, returnTo.url)
   }
-  const checked = await checkSecondFactor(deps, session.user.id, form.get('code') ?? '')
+  const checked = await checkSecondFactor(deps, session.user.id, form.code)
   if (checked.kind === 'paused')
     return answerStepUp(c, deps, stepUp, { text: tellPause(c, checked.waitSeconds), status: 429 })
   if (checked.kind === 'wrong')
@@ -150,21 +138,25 @@ async function takeCode(c: Ctx, deps: Deps): Promise<Response> {
       text: 'This code is not right, or was used already. Wait for the next one and try again.',
       status: 401,
     })
-  await goOnAs(c, deps, session, { amr: 'otp mfa', authTime: deps.now() })
+  await upgradeSession(c, deps, session, { amr: 'otp mfa', authTime: deps.now() })
   return redirect(c, returnTo.url)
 }
 
-/** POST {account_url}/second-factor/passkey: one of the very user who is signed in. */
-async function takePasskey(c: Ctx, deps: Deps): Promise<Response> {
-  const form = await readForm(c)
-  const stepUp = await readStepUp(c, deps, form)
-  if ('back' in stepUp) return stepUp.back
+const usedPasskey = z.object({ credential: textField })
+
+/** Takes a passkey of the very user who is signed in. */
+async function takePasskey({
+  c,
+  deps,
+  target: stepUp,
+  form,
+}: FormCall<'any', typeof usedPasskey, StepUp>): Promise<Response> {
   const { session, returnTo } = stepUp
   const asked = { purpose: 'passkey-step-up', cookie: session.cookie } as const
-  const found = await findPasskeyUser(deps, asked, form.get('credential') ?? '')
+  const found = await findPasskeyUser(deps, asked, form.credential)
   const isDone =
     found?.userId === session.user.id &&
-    (await goOnAs(c, deps, session, { amr: found.amr, authTime: deps.now(), assertion: found.assertion })) === 'started'
+    (await upgradeSession(c, deps, session, { amr: found.amr, authTime: deps.now(), proof: found.proof })) === 'started'
   if (isDone) return redirect(c, returnTo.url)
   return answerStepUp(c, deps, stepUp, {
     text: 'This passkey is not one of your account, or the page was open for too long. Try again.',
@@ -172,7 +164,22 @@ async function takePasskey(c: Ctx, deps: Deps): Promise<Response> {
   })
 }
 
-export const stepUpEndpoints = ({ accountPath }: Pick<Deps, 'accountPath'>): Endpoint[] => [
-  pageEndpoint(`${accountPath}/second-factor`, { GET: showStepUp, POST: takeCode }),
-  pageEndpoint(`${accountPath}/second-factor/passkey`, { POST: takePasskey }),
+/** What both forms of the page go through. Whoever is not signed in is led back to where that is decided, too. */
+const guard = {
+  session: 'any',
+  back: backToRequest,
+  find: findStepUp,
+  csrf: ({ target }: { target: StepUp }) => purposeOf(target.returnTo),
+} as const
+
+/** Proves more of a session that is there, or sets up what it would prove. */
+export const stepUpPages = [
+  page({
+    path: '/second-factor',
+    ...guard,
+    show: ({ c, deps, target }) => answerStepUp(c, deps, target),
+    form: answer,
+    submit: takeCode,
+  }),
+  page({ path: '/second-factor/passkey', ...guard, form: usedPasskey, submit: takePasskey }),
 ]

@@ -13,8 +13,8 @@ import {
   type TestIdp,
   type TestPerson,
 } from '../../../test/start.ts'
+import { endSessionOf } from '../access/end-access.ts'
 import { setClientPolicy } from '../clients/clients.ts'
-import { endSessionOf } from '../sessions/sessions.ts'
 
 const STEP_MS = 30_000
 const MINUTE_MS = 60_000

@@ -10,8 +10,11 @@ import {
   type TestIdp,
   type TestPerson,
 } from '../../../test/start.ts'
-import { deleteUser, restoreUser, setProductAccess, suspendUser } from '../accounts/accounts.ts'
-import { disableClient, rotateClientSecret, setClientPolicy } from '../clients/clients.ts'
+import { deleteUser } from '../access/delete-user.ts'
+import { disableClient } from '../access/disable-client.ts'
+import { restoreUser, suspendUser } from '../access/suspend-user.ts'
+import { setProductAccess } from '../accounts/accounts.ts'
+import { rotateClientSecret, setClientPolicy } from '../clients/clients.ts'
 
 let idp: TestIdp
 let client: TestClient

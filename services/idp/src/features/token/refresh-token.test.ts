@@ -2,9 +2,12 @@ import { holding } from '@platform/testkit/holding'
 import { rotationBoundaries } from '@platform/service/rotating-keys'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { claimsOf, startTestIdp, type TestClient, type TestIdp, type TestPerson } from '../../../test/start.ts'
-import { deleteUser, restoreUser, setProductAccess, suspendUser } from '../accounts/accounts.ts'
+import { deleteUser } from '../access/delete-user.ts'
+import { disableClient } from '../access/disable-client.ts'
+import { restoreUser, suspendUser } from '../access/suspend-user.ts'
+import { setProductAccess } from '../accounts/accounts.ts'
+import { ensureClient, setClientPolicy } from '../clients/clients.ts'
 import { refreshKeys } from '../refresh/table.ts'
-import { disableClient, ensureClient, setClientPolicy } from '../clients/clients.ts'
 
 let idp: TestIdp
 let client: TestClient

@@ -8,7 +8,9 @@ import {
   type TestIdp,
   type TestPerson,
 } from '../../../test/start.ts'
-import { createUser, deleteUser, suspendUser } from '../accounts/accounts.ts'
+import { deleteUser } from '../access/delete-user.ts'
+import { suspendUser } from '../access/suspend-user.ts'
+import { createUser } from '../accounts/accounts.ts'
 
 let idp: TestIdp
 let client: TestClient

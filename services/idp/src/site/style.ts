@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Deps } from '../deps.ts'
-import type { Endpoint } from './app.ts'
-import { documentOf } from './document.ts'
+import type { Endpoint } from '../http/app.ts'
+import { documentOf } from '../http/document.ts'
 
 const css = `
 :root {

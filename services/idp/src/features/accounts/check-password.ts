@@ -1,7 +1,7 @@
 import type { Deps } from '../../deps.ts'
-import { findUserByEmail } from '../accounts/accounts.ts'
 import { admitAttempt, attemptKey, forgetAttempts, takeBackAttempt } from '../attempts/attempts.ts'
 import { nonceOfKnownBrowser, readKnownBrowsers } from '../known-browsers/known-browser.ts'
+import { findUserByEmail } from './accounts.ts'
 
 /** What came of an email address and a password. */
 export type SignIn =

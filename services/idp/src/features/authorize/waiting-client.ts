@@ -1,8 +1,8 @@
 import type { Deps } from '../../deps.ts'
-import { readAuthorizeParameters } from '../authorize/parameters.ts'
-import { hashRequest, type ReturnTo } from '../authorize/return-to.ts'
+import { hashRequest, type ReturnTo } from '../../site/return-to.ts'
 import { type Client, findClient, namedClient } from '../clients/client.ts'
 import { formActionSource, isRegisteredRedirectUri } from '../clients/redirect-uri.ts'
+import { readAuthorizeParameters } from './parameters.ts'
 
 /** The client that waits behind the sign-in, where the request names a real one and its URI. */
 export async function findWaitingClient(

@@ -1,24 +1,16 @@
 import { isUuid } from '@platform/runtime/is-uuid'
 import { html } from 'hono/html'
+import { z } from 'zod'
 import type { Deps } from '../../deps.ts'
-import type { Ctx, Endpoint } from '../../http/app.ts'
-import { readForm } from '../../http/body.ts'
-import { csrfOfSession, requireCsrfOfSession } from '../../http/csrf.ts'
-import { moment } from '../../http/moment.ts'
-import { answerPage, type Markup, pageEndpoint } from '../../http/page.ts'
-import { redirect, redirectToSignIn } from '../authorize/redirects.ts'
-import { returnToPage } from '../authorize/return-to.ts'
-import { describeBrowser } from './describe-browser.ts'
-import {
-  endSession,
-  endSessionOf,
-  findSession,
-  type ListedSession,
-  listSessions,
-  type Session,
-  SESSIONS_LISTED_MAX,
-  signOutEverywhere,
-} from './sessions.ts'
+import { answerPage, type Markup } from '../../site/answer-page.ts'
+import { csrfOfSession } from '../../site/csrf.ts'
+import { describeBrowser } from '../../site/describe-browser.ts'
+import { moment } from '../../site/moment.ts'
+import { redirect } from '../../site/navigation.ts'
+import { type FormCall, page, type PageCall, textField } from '../../site/page.ts'
+import type { Session } from '../../site/session.ts'
+import { endSessionOf, signOutEverywhere } from '../access/end-access.ts'
+import { endSession, type ListedSession, listSessions, SESSIONS_LISTED_MAX } from '../sessions/sessions.ts'
 
 const END_ALL = 'end-all-sessions'
 const purposeOfEnd = (sessionId: string): string => `end-session\n${sessionId}`
@@ -51,10 +43,8 @@ function sessionItem(deps: Deps, current: Session, session: ListedSession): Mark
   </li>`
 }
 
-/** GET {account_url}/sessions: where the user is signed in. */
-async function showSessions(c: Ctx, deps: Deps): Promise<Response> {
-  const current = await findSession(c, deps)
-  if (!current) return redirectToSignIn(c, deps, returnToPage(deps, 'sessions'))
+/** Where the user is signed in. */
+async function showSessions({ c, deps, session: current }: PageCall<'any'>): Promise<Response> {
   const listed = await listSessions(deps, current.user.id)
   const own = listed.filter(({ id }) => id === current.id)
   const others = listed.filter(({ id }) => id !== current.id)
@@ -85,21 +75,13 @@ async function showSessions(c: Ctx, deps: Deps): Promise<Response> {
   })
 }
 
-async function endOne(c: Ctx, deps: Deps): Promise<Response> {
-  const form = await readForm(c)
-  const session = await findSession(c, deps)
-  if (!session) return redirectToSignIn(c, deps, returnToPage(deps, 'sessions'))
-  const sessionId = form.get('session') ?? ''
-  requireCsrfOfSession(c, deps, form, session, purposeOfEnd(sessionId))
+async function endOne({ c, deps, session, form }: FormCall<'any', typeof chosen>): Promise<Response> {
+  const sessionId = form.session
   if (isUuid(sessionId)) await endSessionOf(deps, { userId: session.user.id, sessionId })
   return redirect(c, `${deps.accountUrl}/sessions`)
 }
 
-async function endAll(c: Ctx, deps: Deps): Promise<Response> {
-  const form = await readForm(c)
-  const session = await findSession(c, deps)
-  if (!session) return redirectToSignIn(c, deps, returnToPage(deps, 'sessions'))
-  requireCsrfOfSession(c, deps, form, session, END_ALL)
+async function endAll({ c, deps, session }: PageCall<'any'>): Promise<Response> {
   await signOutEverywhere(deps, session.user.id)
   await endSession(c, deps)
   return answerPage(c, deps, {
@@ -110,8 +92,24 @@ async function endAll(c: Ctx, deps: Deps): Promise<Response> {
   })
 }
 
-export const sessionsEndpoints = ({ accountPath }: Pick<Deps, 'accountPath'>): Endpoint[] => [
-  pageEndpoint(`${accountPath}/sessions`, { GET: showSessions }),
-  pageEndpoint(`${accountPath}/sessions/end`, { POST: endOne }),
-  pageEndpoint(`${accountPath}/sessions/end-all`, { POST: endAll }),
+const chosen = z.object({ session: textField })
+
+export const sessionsPages = [
+  page({ path: '/sessions', session: 'any', back: 'sessions', show: showSessions }),
+  page({
+    path: '/sessions/end',
+    session: 'any',
+    back: 'sessions',
+    form: chosen,
+    csrf: ({ field }) => purposeOfEnd(field('session') ?? ''),
+    submit: endOne,
+  }),
+  page({
+    path: '/sessions/end-all',
+    session: 'any',
+    back: 'sessions',
+    form: z.object({}),
+    csrf: END_ALL,
+    submit: endAll,
+  }),
 ]

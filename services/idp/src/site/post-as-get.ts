@@ -1,8 +1,8 @@
 import { OAuthError } from '@platform/errors/api-error'
-import type { Deps } from '../../deps.ts'
-import type { Ctx } from '../../http/app.ts'
-import { readFormText } from '../../http/body.ts'
-import { redirect } from './redirects.ts'
+import type { Deps } from '../deps.ts'
+import type { Ctx } from '../http/app.ts'
+import { readFormText } from '../http/body.ts'
+import { redirect } from './navigation.ts'
 
 /** The longest query that is still a request line which everyone takes. */
 const QUERY_LENGTH_MAX = 8_192

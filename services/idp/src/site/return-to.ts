@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Deps } from '../../deps.ts'
+import type { Deps } from '../deps.ts'
 
 export const AUTHORIZE_PATH = '/oauth2/authorize'
 
@@ -27,7 +27,7 @@ const returnToHome = ({ accountUrl }: Pick<Deps, 'accountUrl'>): ReturnTo => ({
   url: `${accountUrl}/`,
 })
 
-/** Account pages of whoever is signed in, by their path. */
+/** Account pages of whoever is signed in, by their path: sign-in leads back to these and no others. */
 const accountPages = [
   'email',
   'password',
@@ -38,11 +38,13 @@ const accountPages = [
   'sessions',
   'applications',
 ] as const
+/** The name of a page that sign-in can lead back to. */
+export type AccountPage = (typeof accountPages)[number]
 
 /** An account page that shows nothing without a session. flow: what the page was opened for, and leads on to. */
 export const returnToPage = (
   { accountUrl }: Pick<Deps, 'accountUrl'>,
-  page: (typeof accountPages)[number],
+  page: AccountPage,
   flow?: ReturnTo,
 ): ReturnTo => ({
   kind: 'account',
@@ -50,7 +52,7 @@ export const returnToPage = (
 })
 
 /** Pages on which somebody sets up what a flow waits for. */
-const pagesWithinFlows: readonly (typeof accountPages)[number][] = ['authenticator/add', 'passkeys/add']
+const pagesWithinFlows: readonly AccountPage[] = ['authenticator/add', 'passkeys/add']
 
 /** Reads the `returnTo` of a page that is part of a flow: an authorization request or a device; undefined for anything else. */
 export function readFlow(

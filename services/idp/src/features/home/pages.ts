@@ -1,14 +1,10 @@
 import { html } from 'hono/html'
-import type { Deps } from '../../deps.ts'
-import type { Ctx, Endpoint } from '../../http/app.ts'
-import { moment } from '../../http/moment.ts'
-import { answerPage, pageEndpoint } from '../../http/page.ts'
-import { redirect } from '../authorize/redirects.ts'
-import { findSession } from '../sessions/sessions.ts'
+import { answerPage } from '../../site/answer-page.ts'
+import { moment } from '../../site/moment.ts'
+import { redirect } from '../../site/navigation.ts'
+import { page, type PageCall } from '../../site/page.ts'
 
-async function showHome(c: Ctx, deps: Deps): Promise<Response> {
-  const session = await findSession(c, deps)
-  if (!session) return redirect(c, `${deps.accountUrl}/sign-in`)
+function showHome({ c, deps, session }: PageCall<'any'>): Promise<Response> {
   const { user } = session
   const name = [user.givenName, user.familyName].filter((part) => part !== null).join(' ')
   return answerPage(c, deps, {
@@ -36,5 +32,10 @@ async function showHome(c: Ctx, deps: Deps): Promise<Response> {
   })
 }
 
-export const homeEndpoint = ({ accountPath }: Pick<Deps, 'accountPath'>): Endpoint =>
-  pageEndpoint(`${accountPath}/`, { GET: showHome })
+export const homePage = page({
+  path: '/',
+  session: 'any',
+  // Sign-in leads here unless it is told otherwise.
+  back: ({ c, deps }) => redirect(c, `${deps.accountUrl}/sign-in`),
+  show: showHome,
+})

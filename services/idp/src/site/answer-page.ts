@@ -2,14 +2,14 @@ import { ApiError } from '@platform/errors/api-error'
 import { html } from 'hono/html'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { Deps } from '../deps.ts'
-import type { Ctx, Endpoint } from './app.ts'
+import type { Ctx, Endpoint } from '../http/app.ts'
 import { scriptPath } from './script.ts'
 import { stylePath } from './style.ts'
 
 /** Text that `html` has escaped. */
 export type Markup = ReturnType<typeof html>
 
-interface Page {
+interface Shown {
   title: string
   content: Markup
   status?: ContentfulStatusCode
@@ -23,7 +23,7 @@ interface Page {
 export async function answerPage(
   c: Ctx,
   deps: Deps,
-  { title, content, status = 200, formAction, hasScript = false }: Page,
+  { title, content, status = 200, formAction, hasScript = false }: Shown,
 ): Promise<Response> {
   const csp = [
     "default-src 'none'",
@@ -61,30 +61,22 @@ export async function answerPage(
 }
 
 /**
- * The handlers of a page: what they refuse is shown as a page too. A 503 stays the JSON that clients of this service
- * expect wherever the database is away (D66).
+ * A handler whose refusals are shown as a page. A 503 stays the JSON that clients of this service expect wherever the
+ * database is away (D66).
  */
-export function pageEndpoint(path: string, handlers: Pick<Endpoint, 'GET' | 'POST'>): Endpoint {
-  const asPage =
-    (handle: NonNullable<Endpoint['GET']>): NonNullable<Endpoint['GET']> =>
-    async (c, deps) => {
-      try {
-        return await handle(c, deps)
-      } catch (error) {
-        if (!(error instanceof ApiError) || error.status >= 500) throw error
-        for (const [name, value] of Object.entries(error.headers)) c.header(name, value)
-        return answerPage(c, deps, {
-          title: error.status === 429 ? 'Too many attempts' : 'That did not work',
-          content: html`<p>${error.message}.</p>
-            <p><a href="${deps.accountUrl}/">Go to your account</a></p>`,
-          status: error.status as ContentfulStatusCode,
-        })
-      }
+export const showRefusals =
+  (handle: NonNullable<Endpoint['GET']>): NonNullable<Endpoint['GET']> =>
+  async (c, deps) => {
+    try {
+      return await handle(c, deps)
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status >= 500) throw error
+      for (const [name, value] of Object.entries(error.headers)) c.header(name, value)
+      return answerPage(c, deps, {
+        title: error.status === 429 ? 'Too many attempts' : 'That did not work',
+        content: html`<p>${error.message}.</p>
+          <p><a href="${deps.accountUrl}/">Go to your account</a></p>`,
+        status: error.status as ContentfulStatusCode,
+      })
     }
-  return {
-    path,
-    cors: false,
-    ...(handlers.GET && { GET: asPage(handlers.GET) }),
-    ...(handlers.POST && { POST: asPage(handlers.POST) }),
   }
-}

@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import type { Markup } from './page.ts'
+import type { Markup } from './answer-page.ts'
 
 /** Made with the first page that needs it: it takes 40 ms, a third of a start. */
 let format: Intl.DateTimeFormat | undefined

@@ -11,7 +11,7 @@ import {
   type TestIdp,
   type TestPerson,
 } from '../../../test/start.ts'
-import { describeBrowser } from './describe-browser.ts'
+import { describeBrowser } from '../../site/describe-browser.ts'
 
 let idp: TestIdp
 let client: TestClient

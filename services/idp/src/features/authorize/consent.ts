@@ -1,26 +1,27 @@
 import { html } from 'hono/html'
-import type { Deps } from '../../deps.ts'
-import type { Ctx, Endpoint } from '../../http/app.ts'
-import { readForm } from '../../http/body.ts'
-import { csrfOfSession, requireCsrfOfSession } from '../../http/csrf.ts'
-import { answerPage, pageEndpoint } from '../../http/page.ts'
-import { AuthorizeRefusal, checkAuthorizeRequest } from '../authorize/checks.ts'
-import { decideAuthorize } from '../authorize/decide.ts'
-import { redirect, redirectRefusal, redirectWithCode } from '../authorize/redirects.ts'
-import { readReturnTo, type ReturnTo } from '../authorize/return-to.ts'
+import { z } from 'zod'
+import { answerPage } from '../../site/answer-page.ts'
+import { csrfOfSession } from '../../site/csrf.ts'
+import { redirect } from '../../site/navigation.ts'
+import { type FormCall, page, type PageCall, textField } from '../../site/page.ts'
+import type { ReturnTo } from '../../site/return-to.ts'
 import { formActionSource, isNativeRedirectUri } from '../clients/redirect-uri.ts'
-import { findSession } from '../sessions/sessions.ts'
-import { grantConsent } from './consents.ts'
-import { scopeList } from './scope-list.ts'
-import { whoAsks } from './who-asks.ts'
+import { grantConsent } from '../consents/consents.ts'
+import { scopeList } from '../consents/scope-list.ts'
+import { whoAsks } from '../consents/who-asks.ts'
+import { aboutRequest, type RequestInReturnTo } from './about-request.ts'
+import { AuthorizeRefusal, checkAuthorizeRequest } from './checks.ts'
+import { decideAuthorize } from './decide.ts'
+import { redirectRefusal, redirectWithCode } from './redirects.ts'
 
 const purposeOf = (returnTo: ReturnTo): string => `consent\n${returnTo.url}`
 
-async function showConsent(c: Ctx, deps: Deps): Promise<Response> {
-  const returnTo = readReturnTo(deps, c.req.query('returnTo'))
-  const session = await findSession(c, deps)
-  // Whatever is not ready for the question starts again where it is decided.
-  if (returnTo.kind !== 'authorize' || !session) return redirect(c, returnTo.url)
+async function showConsent({
+  c,
+  deps,
+  session,
+  target: returnTo,
+}: PageCall<'any', RequestInReturnTo>): Promise<Response> {
   const { client, redirectUri, scopes } = await checkAuthorizeRequest(deps, returnTo.search).catch((error: unknown) => {
     if (error instanceof AuthorizeRefusal) return { client: null, redirectUri: '', scopes: [] }
     throw error
@@ -51,17 +52,19 @@ async function showConsent(c: Ctx, deps: Deps): Promise<Response> {
   })
 }
 
-async function decideConsent(c: Ctx, deps: Deps): Promise<Response> {
-  const form = await readForm(c)
-  const returnTo = readReturnTo(deps, form.get('returnTo'))
-  const session = await findSession(c, deps)
-  if (returnTo.kind !== 'authorize' || !session) return redirect(c, returnTo.url)
-  requireCsrfOfSession(c, deps, form, session, purposeOf(returnTo))
+const answer = z.object({ decision: textField })
+
+async function decideConsent({
+  c,
+  deps,
+  session,
+  target: returnTo,
+  form,
+}: FormCall<'any', typeof answer, RequestInReturnTo>): Promise<Response> {
   try {
     const request = await checkAuthorizeRequest(deps, returnTo.search)
     c.set('clientId', request.client.id)
-    if (form.get('decision') !== 'approve')
-      throw new AuthorizeRefusal(request, 'access_denied', 'The user denied the request')
+    if (form.decision !== 'approve') throw new AuthorizeRefusal(request, 'access_denied', 'The user denied the request')
     const decision = await decideAuthorize(deps, request, session, true)
     if (decision.next !== 'issue') return redirect(c, returnTo.url)
     const { client, scopes } = request
@@ -73,5 +76,11 @@ async function decideConsent(c: Ctx, deps: Deps): Promise<Response> {
   }
 }
 
-export const consentEndpoint = ({ accountPath }: Pick<Deps, 'accountPath'>): Endpoint =>
-  pageEndpoint(`${accountPath}/consent`, { GET: showConsent, POST: decideConsent })
+export const consentPage = page({
+  path: '/consent',
+  ...aboutRequest,
+  show: showConsent,
+  form: answer,
+  csrf: ({ target }) => purposeOf(target),
+  submit: decideConsent,
+})

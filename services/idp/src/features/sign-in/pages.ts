@@ -1,25 +1,26 @@
+import { z } from 'zod'
 import type { Deps } from '../../deps.ts'
-import { addressOf, type Ctx, type Endpoint } from '../../http/app.ts'
-import { readForm } from '../../http/body.ts'
-import { readCookie } from '../../http/cookies.ts'
-import { requireCsrfBeforeSession } from '../../http/csrf.ts'
-import { pageEndpoint } from '../../http/page.ts'
+import { addressOf } from '../../http/app.ts'
+import { readCookie } from '../../site/cookies.ts'
+import { redirect } from '../../site/navigation.ts'
+import { type FormCall, page, type PageCall, textField } from '../../site/page.ts'
+import { readReturnTo, type ReturnTo } from '../../site/return-to.ts'
+import { checkPassword } from '../accounts/check-password.ts'
 import { isTooBusy } from '../accounts/passwords.ts'
 import { tellPause } from '../attempts/tell-pause.ts'
 import { findAuthenticator } from '../authenticator/authenticator.ts'
 import { readAuthorizeParameters } from '../authorize/parameters.ts'
-import { redirect } from '../authorize/redirects.ts'
-import { readReturnTo } from '../authorize/return-to.ts'
-import { passwordStampOf, startSession } from '../sessions/sessions.ts'
+import { answeredRequestOf } from '../authorize/waiting-client.ts'
+import { passwordProof, passwordStampOf } from '../sessions/proof.ts'
+import { startSession } from '../sessions/sessions.ts'
 import { answerSignIn, type Form, signInPurpose, SUSPENDED } from './form.ts'
-import { askForSecondFactor } from './second-factor.ts'
-import { checkPassword } from './sign-in.ts'
-import { answeredRequestOf } from './waiting-client.ts'
+import { passkeySignInPage } from './passkey.ts'
+import { askForSecondFactor, secondFactorPage } from './second-factor.ts'
 
-async function showSignIn(c: Ctx, deps: Deps): Promise<Response> {
-  const returnTo = readReturnTo(deps, c.req.query('returnTo'))
+function showSignIn(call: PageCall<'none', ReturnTo>): Promise<Response> {
+  const { target: returnTo } = call
   const hint = returnTo.kind === 'authorize' ? readAuthorizeParameters(returnTo.search).get('login_hint') : undefined
-  return answerSignIn(c, deps, returnTo, { email: (hint ?? '').slice(0, 320) })
+  return answerSignIn(call, { email: (hint ?? '').slice(0, 320) })
 }
 
 /** What guesses of strangers do not hold up. Who chose a new password by mail is known by it, whatever browser it was in. */
@@ -30,14 +31,12 @@ const otherWays = ({ mailer }: Pick<Deps, 'mailer'>): string =>
 
 const REFUSED = 'The email address or the password is not right.'
 
-async function signIn(c: Ctx, deps: Deps): Promise<Response> {
-  const form = await readForm(c)
-  const returnTo = readReturnTo(deps, form.get('returnTo'))
-  requireCsrfBeforeSession(c, deps, form, signInPurpose(returnTo))
-  const email = form.get('email') ?? ''
-  const password = form.get('password') ?? ''
-  const again = (problem: string, status: NonNullable<Form['status']>) =>
-    answerSignIn(c, deps, returnTo, { email, problem, status })
+const credentials = z.object({ email: textField, password: textField })
+
+async function signIn(call: FormCall<'none', typeof credentials, ReturnTo>): Promise<Response> {
+  const { c, deps, target: returnTo, form } = call
+  const { email, password } = form
+  const again = (problem: string, status: NonNullable<Form['status']>) => answerSignIn(call, { email, problem, status })
 
   let checked
   try {
@@ -60,7 +59,7 @@ async function signIn(c: Ctx, deps: Deps): Promise<Response> {
   if (await findAuthenticator(deps, userId)) return askForSecondFactor(c, deps, returnTo, { userId, passwordStamp })
   const started = await startSession(c, deps, {
     userId,
-    proof: { kind: 'password', passwordStamp },
+    proof: passwordProof(passwordStamp),
     amr: 'pwd',
     answeredRequest: answeredRequestOf(returnTo),
   })
@@ -69,5 +68,16 @@ async function signIn(c: Ctx, deps: Deps): Promise<Response> {
   return redirect(c, returnTo.url)
 }
 
-export const signInEndpoint = ({ accountPath }: Pick<Deps, 'accountPath'>): Endpoint =>
-  pageEndpoint(`${accountPath}/sign-in`, { GET: showSignIn, POST: signIn })
+export const signInPages = [
+  page({
+    path: '/sign-in',
+    session: 'none',
+    find: ({ deps, field }) => readReturnTo(deps, field('returnTo')),
+    show: showSignIn,
+    form: credentials,
+    csrf: ({ target }) => signInPurpose(target),
+    submit: signIn,
+  }),
+  secondFactorPage,
+  passkeySignInPage,
+]

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Deps } from '../deps.ts'
-import type { Ctx } from './app.ts'
+import type { Ctx } from '../http/app.ts'
 
 /**
  * `session`: a browser that is signed in. `before`: one that may be about to; CSRF tokens of pages without a session are

@@ -1,11 +1,12 @@
 import type { Db } from '@platform/runtime/database'
 import { and, eq, lt, sql } from 'drizzle-orm'
 import { recordAudit } from '../audit/audit.ts'
+import type { Proof } from '../sessions/proof.ts'
 import { useChallenge } from './challenge.ts'
 import { passkeys } from './table.ts'
 
 /** A signature by a passkey that was found right. */
-export interface Assertion {
+interface Assertion {
   passkeyId: string
   /** Of the authenticator, with this signature. */
   counter: number
@@ -14,10 +15,15 @@ export interface Assertion {
 }
 
 /**
- * Takes an assertion, as part of the transaction that starts the session: its challenge is used up, the passkey has to be
- * there still, and its counter to go on. One that goes back comes from a copy: that is refused, and written down.
+ * An assertion as the proof that a session starts with: its challenge is used up, the passkey has to be there still, and its
+ * counter to go on. One that goes back comes from a copy: that is refused, and written down.
  */
-export async function takeAssertion(
+export const passkeyProof =
+  (assertion: Assertion): Proof =>
+  (tx, at, { id }) =>
+    takeAssertion(tx, at, id, assertion)
+
+async function takeAssertion(
   tx: Pick<Db, 'insert' | 'update'>,
   at: Date,
   userId: string,

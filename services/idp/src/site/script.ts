@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Deps } from '../deps.ts'
-import type { Endpoint } from './app.ts'
-import { documentOf } from './document.ts'
+import type { Endpoint } from '../http/app.ts'
+import { documentOf } from '../http/document.ts'
 
 /**
  * The one script, for passkeys, which a page cannot do without. It asks the browser for a credential and sends it with an

@@ -1,9 +1,9 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import type { OAuthForm } from '@platform/auth/oauth-form'
 import { Forbidden } from '@platform/errors/api-error'
 import type { Deps } from '../deps.ts'
-import type { Ctx } from './app.ts'
+import type { Ctx } from '../http/app.ts'
 import { newCookieValue, readCookie, setCookie } from './cookies.ts'
+import type { Session } from './session.ts'
 
 /**
  * A form's CSRF token is a MAC, under a cookie that only this browser holds, of what the form is for. A page of another
@@ -13,7 +13,8 @@ const tokenOf = (cookie: string, purpose: string): string =>
   createHmac('sha256', cookie).update(purpose).digest('base64url')
 
 /** The token of a form of someone who is signed in. */
-export const csrfOfSession = (session: { cookie: string }, purpose: string): string => tokenOf(session.cookie, purpose)
+export const csrfOfSession = (session: Pick<Session, 'cookie'>, purpose: string): string =>
+  tokenOf(session.cookie, purpose)
 
 /** The cookie that forms before a session are bound to; a browser without one is given it, once in an answer. */
 export function cookieBeforeSession(c: Ctx, deps: Pick<Deps, 'issuer'>): string {
@@ -37,28 +38,22 @@ function requireOwnOrigin(c: Ctx, { issuer }: Pick<Deps, 'issuer'>): void {
     throw new Forbidden('This form was not sent by a page of this site')
 }
 
-function requireToken(form: OAuthForm, expected: string | undefined): void {
-  const given = Buffer.from(form.get('csrf') ?? '')
+function requireToken(token: string, expected: string | undefined): void {
+  const sent = Buffer.from(token)
   const wanted = Buffer.from(expected ?? '')
-  if (expected === undefined || given.length !== wanted.length || !timingSafeEqual(given, wanted))
+  if (expected === undefined || sent.length !== wanted.length || !timingSafeEqual(sent, wanted))
     throw new Forbidden('This form is out of date. Open the page again and send it once more')
 }
 
-/** Throws Forbidden unless the form comes from a page of ours in this very session, for this purpose. */
-export function requireCsrfOfSession(
-  c: Ctx,
-  deps: Deps,
-  form: OAuthForm,
-  session: { cookie: string },
-  purpose: string,
-): void {
-  requireOwnOrigin(c, deps)
-  requireToken(form, csrfOfSession(session, purpose))
+interface SentForm {
+  token: string | undefined
+  /** What the token is bound to: the session's cookie, or the one before a session. */
+  cookie: string | undefined
+  purpose: string
 }
 
-/** The same for a form that comes before a session. */
-export function requireCsrfBeforeSession(c: Ctx, deps: Deps, form: OAuthForm, purpose: string): void {
+/** Throws Forbidden unless the form comes from a page of ours in this very browser, for this purpose. */
+export function requireCsrf(c: Ctx, deps: Pick<Deps, 'issuer'>, { token, cookie, purpose }: SentForm): void {
   requireOwnOrigin(c, deps)
-  const cookie = readCookie(c, deps, 'before')
-  requireToken(form, cookie && tokenOf(cookie, purpose))
+  requireToken(token ?? '', cookie && tokenOf(cookie, purpose))
 }

@@ -1,0 +1,96 @@
+import type { Db } from '@platform/runtime/database'
+import { and, eq, isNull } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { users } from '../accounts/table.ts'
+import { recordAudit } from '../audit/audit.ts'
+import { authorizationCodes, deviceAuthorizations } from '../grants/table.ts'
+import { revokeFamiliesOf, type UserGrants } from '../refresh/families.ts'
+import { sessions } from '../sessions/table.ts'
+
+/**
+ * Ends everything that lets someone in as this user: sessions, and what was granted to clients. Part of the transaction
+ * that had the reason.
+ */
+export async function endAllAccess(tx: Pick<Db, 'update' | 'delete'>, at: Date, userId: string): Promise<void> {
+  await tx.delete(sessions).where(eq(sessions.userId, userId))
+  await endGrants(tx, at, { userId })
+}
+
+/**
+ * Ends what a user granted to clients: pending codes, device approvals, refresh families. Part of the transaction that
+ * had the reason. The families come last: a code that is being redeemed meanwhile holds its row, and the family it founds
+ * is seen by the statement after. Returns how many there were.
+ */
+export async function endGrants(tx: Pick<Db, 'update'>, at: Date, grants: UserGrants): Promise<number> {
+  const { userId, clientId, sid } = grants
+  const codes = await tx
+    .update(authorizationCodes)
+    .set({ consumedAt: at })
+    .where(
+      and(
+        eq(authorizationCodes.userId, userId),
+        clientId === undefined ? undefined : eq(authorizationCodes.clientId, clientId),
+        sid === undefined ? undefined : eq(authorizationCodes.sid, sid),
+        isNull(authorizationCodes.consumedAt),
+      ),
+    )
+    .returning({ clientId: authorizationCodes.clientId })
+  const devices = await tx
+    .update(deviceAuthorizations)
+    .set({ consumedAt: at })
+    .where(
+      and(
+        eq(deviceAuthorizations.userId, userId),
+        clientId === undefined ? undefined : eq(deviceAuthorizations.clientId, clientId),
+        sid === undefined ? undefined : eq(deviceAuthorizations.sid, sid),
+        isNull(deviceAuthorizations.consumedAt),
+      ),
+    )
+    .returning({ clientId: deviceAuthorizations.clientId })
+  return codes.length + devices.length + (await revokeFamiliesOf(tx, at, grants))
+}
+
+/**
+ * Ends one session of a user from another, and what was granted in it: the machine may be in the wrong hands, and with it
+ * what its programs hold. Signing out in a browser leaves that alone (endSession). Safe to repeat.
+ */
+export async function endSessionOf(
+  { db, now }: Pick<Deps, 'db' | 'now'>,
+  { userId, sessionId }: { userId: string; sessionId: string },
+): Promise<void> {
+  const at = now()
+  await db.transaction(async (tx) => {
+    // First the user's row: a session that goes on under another cookie has a new row, which this would not see.
+    await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('no key update')
+    // Then the session's: a code or an approval that is under way waits for it, or is waited for.
+    const ended = await tx
+      .delete(sessions)
+      .where(and(eq(sessions.id, sessionId), eq(sessions.userId, userId)))
+      .returning({ id: sessions.id })
+    if (ended.length === 0) return
+    const grants = await endGrants(tx, at, { userId, sid: sessionId })
+    await recordAudit(tx, at, {
+      actor: `user:${userId}`,
+      action: 'session.ended',
+      subject: `user:${userId}`,
+      details: { sessionId, grants },
+    })
+  })
+}
+
+/** Ends everything that lets someone in as this user, at the user's own wish. What clients may have stays agreed to. */
+export async function signOutEverywhere({ db, now }: Pick<Deps, 'db' | 'now'>, userId: string): Promise<void> {
+  const at = now()
+  await db.transaction(async (tx) => {
+    // First the user's row: a sign-in that is under way waits for it, or is waited for.
+    await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('no key update')
+    // Browsers that were known to the account are not any more (decision 16).
+    await tx.update(users).set({ updatedAt: at }).where(eq(users.id, userId))
+    await endAllAccess(tx, at, userId)
+    await recordAudit(tx, at, {
+      actor: `user:${userId}`,
+      action: 'user.signed_out_everywhere',
+      subject: `user:${userId}`,
+    })
+  })
+}

@@ -1,0 +1,51 @@
+import { NotFound } from '@platform/errors/api-error'
+import { and, eq, isNotNull } from 'drizzle-orm'
+import type { Deps } from '../../deps.ts'
+import { users } from '../accounts/table.ts'
+import { type AuditActor, recordAudit } from '../audit/audit.ts'
+import { endAllAccess } from './end-access.ts'
+
+/**
+ * Suspends a user: every session, pending code and grant ends with it, and no token is issued from here on (B §5).
+ * Throws NotFound. Safe to repeat.
+ */
+export async function suspendUser(
+  { db, now }: Pick<Deps, 'db' | 'now'>,
+  userId: string,
+  actor: AuditActor = 'operator',
+): Promise<void> {
+  const at = now()
+  await db.transaction(async (tx) => {
+    // First the user's row: a sign-in that is under way waits for it, or is waited for.
+    const [user] = await tx
+      .select({ suspendedAt: users.suspendedAt })
+      .from(users)
+      .where(eq(users.id, userId))
+      .for('no key update')
+    if (!user) throw new NotFound('User')
+    if (user.suspendedAt === null) {
+      await tx.update(users).set({ suspendedAt: at, updatedAt: at }).where(eq(users.id, userId))
+      await recordAudit(tx, at, { actor, action: 'user.suspended', subject: `user:${userId}` })
+    }
+    await endAllAccess(tx, at, userId)
+  })
+}
+
+/** Lets a suspended user in again; what ended stays ended. Throws NotFound. Safe to repeat. */
+export async function restoreUser(
+  { db, now }: Pick<Deps, 'db' | 'now'>,
+  userId: string,
+  actor: AuditActor = 'operator',
+): Promise<void> {
+  const at = now()
+  await db.transaction(async (tx) => {
+    const [user] = await tx.select({ id: users.id }).from(users).where(eq(users.id, userId))
+    if (!user) throw new NotFound('User')
+    const restored = await tx
+      .update(users)
+      .set({ suspendedAt: null, updatedAt: at })
+      .where(and(eq(users.id, userId), isNotNull(users.suspendedAt)))
+      .returning({ id: users.id })
+    if (restored.length > 0) await recordAudit(tx, at, { actor, action: 'user.restored', subject: `user:${userId}` })
+  })
+}

@@ -1,0 +1,21 @@
+/** A browser that is signed in: its session, its user, and the cookie's value, to which CSRF tokens are bound. */
+export interface Session {
+  /** The `sid` of tokens. */
+  id: string
+  cookie: string
+  /** When the user signed in, or showed a second factor. */
+  authTime: Date
+  /** Authentication methods (RFC 8176), with spaces between them. */
+  amr: string
+  /** The authorization request (SHA-256 of its query) that the user last answered in it, and what the answer was. */
+  answeredRequest: Buffer | null
+  answer: 'signed-in' | 'chose-account' | 'declined-second-factor' | null
+  user: {
+    id: string
+    email: string
+    emailVerified: boolean
+    givenName: string | null
+    familyName: string | null
+    suspendedAt: Date | null
+  }
+}
