@@ -171,9 +171,9 @@ export async function admit(exchange: Exchange, kind: ActorKind, scopes: readonl
 export function readParams(exchange: Exchange, params: readonly [name: string, PathParam][]): Record<string, string> {
   const read: Record<string, string> = {}
   for (const [name, { schema, resource, orQuery }] of params) {
-    const given = exchange.c.req.param(name) ?? (orQuery === undefined ? undefined : exchange.c.req.query(orQuery))
-    if (given === undefined) continue
-    const parsed = schema.safeParse(given)
+    const value = exchange.c.req.param(name) ?? (orQuery === undefined ? undefined : exchange.c.req.query(orQuery))
+    if (value === undefined) continue
+    const parsed = schema.safeParse(value)
     if (!parsed.success) throw new NotFound(resource)
     read[name] = parsed.data
   }
@@ -305,8 +305,14 @@ export function endpoint<
       if (key !== undefined) {
         // What a query may name instead of the path belongs to what was asked.
         const named = spec.also && { params: call.params }
-        const asked = { path: exchange.path, ...named, body: call.body }
-        const request = { actor, operation: spec.operation, key, asked, isAnswerKept: !spec.isShownOnce }
+        const requestContent = { path: exchange.path, ...named, body: call.body }
+        const request = {
+          actor,
+          operation: spec.operation,
+          key,
+          asked: requestContent,
+          isAnswerKept: !spec.isShownOnce,
+        }
         const once = await createOnce(exchange.deps, request, (db) => answer({ ...exchange.deps, db }))
         const replayed = once.isRepeat ? { 'idempotency-replayed': 'true' } : {}
         return { status, headers: { ...jsonHeaders, ...more, ...replayed }, body: once.answer }

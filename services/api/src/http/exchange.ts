@@ -158,8 +158,8 @@ export const asApiError = (error: unknown): unknown =>
   !(error instanceof ApiError) && isUnavailable(error) ? new Unavailable(undefined, error) : error
 
 export const requestIdOf = (incoming: IncomingMessage): string => {
-  const given = header(incoming, 'x-request-id')
-  return given !== undefined && /^[\w.-]{1,128}$/.test(given) ? given : randomUUID()
+  const requestId = header(incoming, 'x-request-id')
+  return requestId !== undefined && /^[\w.-]{1,128}$/.test(requestId) ? requestId : randomUUID()
 }
 
 /** Headers of answers that a page may read. */

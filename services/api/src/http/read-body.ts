@@ -21,9 +21,9 @@ export async function readJson(incoming: IncomingMessage, bytesMax?: number): Pr
   const text = await readText(incoming, bytesMax)
   if (type !== 'application/json') {
     const message = 'Expected Content-Type: application/json'
-    const found = incoming.headers['content-type']?.slice(0, 200) ?? null
+    const contentType = incoming.headers['content-type']?.slice(0, 200) ?? null
     throw new ValidationFailed('headers', [
-      { property: '/content-type', message, summary: message, expected: 'application/json', found },
+      { property: '/content-type', message, summary: message, expected: 'application/json', found: contentType },
     ])
   }
   try {

@@ -60,7 +60,7 @@ function expectation(issue: Issue): unknown {
 const pointer = (path: readonly PropertyKey[]): string =>
   path.map((part) => `/${String(part).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
 
-const at = (input: unknown, path: readonly PropertyKey[]): unknown =>
+const valueAt = (input: unknown, path: readonly PropertyKey[]): unknown =>
   path.reduce<unknown>(
     (value, part) =>
       typeof value === 'object' && value !== null && Object.hasOwn(value, part)
@@ -76,13 +76,13 @@ function failure(input: unknown, path: readonly PropertyKey[], issue: Issue, mes
     message: `${property === '' ? 'The value' : property}: ${message}`,
     summary: message,
     expected: expectation(issue),
-    found: shown(at(input, path), path.at(-1)),
+    found: shown(valueAt(input, path), path.at(-1)),
   }
 }
 
 function failures(input: unknown, issue: Issue): FieldFailure[] {
   if (issue.code !== 'unrecognized_keys') {
-    const isMissing = issue.code === 'invalid_type' && at(input, issue.path) === undefined
+    const isMissing = issue.code === 'invalid_type' && valueAt(input, issue.path) === undefined
     return [failure(input, issue.path, issue, isMissing ? 'Required' : issue.message)]
   }
   return issue.keys.map((key) => failure(input, [...issue.path, key], issue, 'Unknown member'))
@@ -98,8 +98,8 @@ export function parseInput<S extends z.ZodType>(
   if (parsed.success) return parsed.data
   // One entry a field (A §7): what a value fails first tells enough.
   const byField = new Map<string, FieldFailure>()
-  for (const found of parsed.error.issues.flatMap((issue) => failures(input, issue)))
-    if (!byField.has(found.property)) byField.set(found.property, found)
+  for (const fieldFailure of parsed.error.issues.flatMap((issue) => failures(input, issue)))
+    if (!byField.has(fieldFailure.property)) byField.set(fieldFailure.property, fieldFailure)
   const isSecret = secretBodies.has(schema)
   const [first, ...rest] = Array.from(byField.values(), (failed) =>
     isSecret && failed.found !== null ? { ...failed, found: REDACTED } : failed,

@@ -37,7 +37,7 @@ const unreadableXml = (requestId: string) => {
  */
 export async function startApi(
   deps: Deps,
-  at: { host: string; port: number; s3Port: number },
+  address: { host: string; port: number; s3Port: number },
 ): Promise<Part & { s3Port: number }> {
   const app = createApp(deps, endpoints)
   const unreadable = unreadableRequest(deps.logger, () => unreadableBody)
@@ -51,7 +51,7 @@ export async function startApi(
   const s3AtRoot = createS3Listener(deps, 'root')
   // First, so that S3 is there once the API answers.
   const { refusal: refuseInXml } = unreadableRequest(deps.logger, unreadableXml)
-  const s3Server = await listen(s3AtRoot, at.host, at.s3Port, refuseInXml, longBodies)
+  const s3Server = await listen(s3AtRoot, address.host, address.s3Port, refuseInXml, longBodies)
   const server = await listen(
     (incoming, outgoing) => {
       const url = (incoming.url = originForm(incoming.url))
@@ -66,8 +66,8 @@ export async function startApi(
       }
       void handle(incoming, outgoing)
     },
-    at.host,
-    at.port,
+    address.host,
+    address.port,
     unreadable.refusal,
     longBodies,
   )

@@ -26,7 +26,7 @@ const isWebSocket = ({ method, headers }: IncomingMessage): boolean =>
  */
 export async function startEdge(
   deps: Deps,
-  at: { host: string; port: number; internalPort?: number; internalUrl?: string | undefined },
+  address: { host: string; port: number; internalPort?: number; internalUrl?: string | undefined },
 ): Promise<Listening> {
   const otherEdges = openOtherEdges({ ...deps, signer: deps.edgeSigner })
   const pinned = openPinnedSlots(deps, otherEdges)
@@ -60,8 +60,8 @@ export async function startEdge(
         serveBucket(incoming, outgoing)
       } else deployments.serve(incoming, outgoing, label, url)
     },
-    at.host,
-    at.port,
+    address.host,
+    address.port,
     undefined,
     {
       // Functions take bodies for as long as they come; all others have 30 s.
@@ -75,10 +75,13 @@ export async function startEdge(
     },
   )
   // Without a URL of its own it is reached on this machine alone.
-  const internalHost = at.internalUrl === undefined ? '127.0.0.1' : at.host
+  const internalHost = address.internalUrl === undefined ? '127.0.0.1' : address.host
   const crons = openCronRunner(deps, deployments)
-  const internal = await startEdgeListener(deps, pinned, crons.take, { host: internalHost, port: at.internalPort ?? 0 })
-  await deps.membership.join(at.internalUrl ?? `http://127.0.0.1:${internal.port}`)
+  const internal = await startEdgeListener(deps, pinned, crons.take, {
+    host: internalHost,
+    port: address.internalPort ?? 0,
+  })
+  await deps.membership.join(address.internalUrl ?? `http://127.0.0.1:${internal.port}`)
   return {
     ...server,
     ports: [...server.ports, internal.port],

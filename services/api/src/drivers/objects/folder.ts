@@ -58,12 +58,12 @@ async function* readChunks(path: string, { start, end }: ByteRange, chunks: Chun
   }
   try {
     let buffer: Buffer | undefined
-    for (let at = start; at <= end;) {
-      const wanted = Math.min(end - at + 1, READ_AT_ONCE)
+    for (let position = start; position <= end;) {
+      const wanted = Math.min(end - position + 1, READ_AT_ONCE)
       if (!buffer || chunks === 'given') buffer = Buffer.allocUnsafeSlow(wanted)
-      const { bytesRead } = await file.read(buffer, 0, wanted, at)
-      if (bytesRead === 0) throw failed(new Error(`A blob ended at ${at} of ${end + 1} bytes`))
-      at += bytesRead
+      const { bytesRead } = await file.read(buffer, 0, wanted, position)
+      if (bytesRead === 0) throw failed(new Error(`A blob ended at ${position} of ${end + 1} bytes`))
+      position += bytesRead
       yield buffer.subarray(0, bytesRead)
     }
   } finally {

@@ -41,7 +41,7 @@ interface Done {
  */
 export async function recordActivity(
   tx: Pick<Db, 'update' | 'insert' | 'execute'>,
-  at: Date,
+  time: Date,
   { applicationId, type, by, subject }: Done,
 ): Promise<void> {
   const [next] = await tx
@@ -51,7 +51,7 @@ export async function recordActivity(
     .returning({ number: applications.activityNumber })
   if (!next) return // the application went meanwhile, and its feed with it
   const actor = actorOf(by)
-  await tx.insert(activities).values({ applicationId, number: next.number, type, actor, subject, createdAt: at })
+  await tx.insert(activities).values({ applicationId, number: next.number, type, actor, subject, createdAt: time })
   await tx.execute(sql`select pg_notify(${ACTIVITY_CHANNEL}, ${applicationId})`)
 }
 

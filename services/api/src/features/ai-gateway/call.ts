@@ -44,12 +44,12 @@ export function costOf(
   prices: Prices,
   route: KeyedRoute | undefined,
   usage: Usage | undefined,
-  at: Date,
+  time: Date,
   videoSeconds = 0,
 ): Pick<UsageEvent, 'providerCostNanos' | 'billableCostNanos' | 'priceVersion'> {
   const price =
     route && usage && route.keyOwner !== 'local'
-      ? (route.price ?? prices.priceOf(route.provider.id, route.upstreamModel, at))
+      ? (route.price ?? prices.priceOf(route.provider.id, route.upstreamModel, time))
       : undefined
   if (!route || !usage || !price) return { providerCostNanos: 0n, billableCostNanos: 0n, priceVersion: null }
   const providerCostNanos = costNanos(price, usage, videoSeconds)

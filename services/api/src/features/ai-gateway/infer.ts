@@ -88,10 +88,10 @@ export function infer(
   return withCall(on, operation, read, async (admitted) => {
     const { call, placement } = admitted
     const { deps, requestId } = call.exchange
-    const { routes: offered, ...found } = await routesFor(call, placement, admitted.request)
-    const holding = { ...found, routes: offered, keptMs: 0 }
+    const { routes: offered, ...routedCall } = await routesFor(call, placement, admitted.request)
+    const holding = { ...routedCall, routes: offered, keptMs: 0 }
     const { request, routes } = await holdCall(call, placement, holding)
-    const context = { ...found, requestId, now: call.startedAt, lacksResponses: deps.ai.lacksResponses }
+    const context = { ...routedCall, requestId, now: call.startedAt, lacksResponses: deps.ai.lacksResponses }
     const dispatching = {
       organizationId: placement.organizationId,
       signal: call.signal,

@@ -16,9 +16,9 @@ const usd = (price: Price | undefined, unit: CountedUnit): number | null => {
 }
 
 /** What a route costs, in US dollars; null where its price is not known. */
-function pricingOf({ prices }: Deps['ai'], { price, provider, upstreamModel }: Route, at: Date) {
+function pricingOf({ prices }: Deps['ai'], { price, provider, upstreamModel }: Route, time: Date) {
   if (provider.driver === 'local') return { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, request: 0 }
-  const known = price ?? prices.priceOf(provider.id, upstreamModel, at)
+  const known = price ?? prices.priceOf(provider.id, upstreamModel, time)
   if (!known) return null
   const perThousand = usd(known, 'requests_kcount')
   return {
@@ -81,7 +81,7 @@ export async function listModels(
 
 /** One of them. Throws AiError with `model_not_found`. */
 export async function getModel(deps: Pick<Deps, 'ai' | 'db' | 'sealer' | 'now'>, placement: Placement, id: string) {
-  const found = (await usableModels(deps, placement)).find((model) => model.id === id)
-  if (found) return shownModel(deps, found)
+  const usableModel = (await usableModels(deps, placement)).find((model) => model.id === id)
+  if (usableModel) return shownModel(deps, usableModel)
   throw new AiError(404, 'invalid_request_error', 'model_not_found', 'Model not found', { param: 'model' })
 }

@@ -62,7 +62,7 @@ export interface Placement {
 // Bit flags: Postgres combines those of all matching budgets.
 const [LIMITS_ANY, LIMITS_COST, LIMITS_TOKENS] = [1, 2, 4] as const
 
-const asked = askedRows({ organizationId: 'uuid', applicationId: 'uuid', userId: 'text' })
+const lookups = askedRows({ organizationId: 'uuid', applicationId: 'uuid', userId: 'text' })
 interface AskedFor extends Readonly<Record<string, string | null>> {
   organizationId: string | null
   applicationId: string | null
@@ -74,11 +74,11 @@ const named = alias(applications, 'named_application')
 /** What a call names and what its caller is in it: one statement for all calls of a turn. */
 const findPlacement = preparedOnce((db: Db) => {
   // At most two: who has more than one organization has to name one.
-  const mine = sql`(select ${members.organizationId} from ${members} where ${members.userId} = ${asked.columns.userId} limit 2)`
+  const mine = sql`(select ${members.organizationId} from ${members} where ${members.userId} = ${lookups.columns.userId} limit 2)`
   const only = sql`(select case when count(*) = 1 then (array_agg(organization_id))[1] end from ${mine} as mine)`
   const query = db
     .select({
-      n: asked.n,
+      n: lookups.n,
       organizationId: organizations.id,
       role: members.role,
       applicationId: named.id,
@@ -91,22 +91,22 @@ const findPlacement = preparedOnce((db: Db) => {
         | case when ${aiBudgets.maxTokens} is null then 0 else ${sql.raw(String(LIMITS_TOKENS))} end)
         from ${aiBudgets} where ${aiBudgets.organizationId} = ${organizations.id} and ${aiBudgets.enabled}
           and (${aiBudgets.applicationId} is null or ${aiBudgets.applicationId} = ${named.id})
-          and (${aiBudgets.userId} is null or ${aiBudgets.userId} = ${asked.columns.userId})), 0)`,
+          and (${aiBudgets.userId} is null or ${aiBudgets.userId} = ${lookups.columns.userId})), 0)`,
       hasKeys: sql<boolean>`exists (select from ${aiProviderKeys} where ${aiProviderKeys.organizationId} = ${organizations.id})`,
     })
-    .from(asked.from)
-    .leftJoin(named, eq(named.id, asked.columns.applicationId))
+    .from(lookups.from)
+    .leftJoin(named, eq(named.id, lookups.columns.applicationId))
     .leftJoin(
       organizations,
-      sql`${organizations.id} = coalesce(${asked.columns.organizationId}, case when ${asked.columns.userId} is null then ${named.organizationId} else ${only} end)`,
+      sql`${organizations.id} = coalesce(${lookups.columns.organizationId}, case when ${lookups.columns.userId} is null then ${named.organizationId} else ${only} end)`,
     )
     .leftJoin(
       members,
-      and(eq(members.organizationId, organizations.id), sql`${members.userId} = ${asked.columns.userId}`),
+      and(eq(members.organizationId, organizations.id), sql`${members.userId} = ${lookups.columns.userId}`),
     )
     .prepare('ai_placements')
   return batchByTurn(async (keys: readonly AskedFor[]) =>
-    asked.inOrder(keys, await query.execute(asked.parameters(keys))),
+    lookups.inOrder(keys, await query.execute(lookups.parameters(keys))),
   )
 })
 

@@ -22,8 +22,8 @@ async function findPrevious(
 ): Promise<Pick<StoredResponse, 'provider' | 'totalTokens'> | undefined> {
   const previous = operation === 'responses' ? body['previous_response_id'] : undefined
   if (typeof previous !== 'string') return undefined
-  const found = await findStoredResponse(deps, placement, previous)
-  if (found) return found
+  const storedResponse = await findStoredResponse(deps, placement, previous)
+  if (storedResponse) return storedResponse
   throw new AiError(
     404,
     'invalid_request_error',
@@ -64,17 +64,17 @@ const noItems: RoutesOfCall['storedItems'] = new Map()
 /** The model of a call, and the routes that it may take under the policies that it comes under. Throws AiError. */
 export async function routesFor(call: Call, placement: Placement, request: InferenceRequest): Promise<RoutesOfCall> {
   const { deps } = call.exchange
-  const found = deps.ai.catalog.models.get(request.model)
-  if (!found) throw unknownModel(request.model)
-  call.modelServed = found.id
+  const knownModel = deps.ai.catalog.models.get(request.model)
+  if (!knownModel) throw unknownModel(request.model)
+  call.modelServed = knownModel.id
   const [policies, ownKeys] = await Promise.all([
     placement.hasPolicies ? policiesOf(deps, placement) : noPolicies,
     placement.hasKeys ? findProviderKeys(deps, placement.organizationId) : noKeys,
   ])
-  requireAllowedModel(policies, found)
+  requireAllowedModel(policies, knownModel)
   // Own keys first: a policy that rules them out leads to no key of the operator's.
-  const model = withAllowedRoutes(policies, { ...found, routes: keyedRoutes(found, ownKeys) })
-  const capped = withPolicyCap(policies, request, found)
+  const model = withAllowedRoutes(policies, { ...knownModel, routes: keyedRoutes(knownModel, ownKeys) })
+  const capped = withPolicyCap(policies, request, knownModel)
   refuseUnpassable(request)
   const previous = await findPrevious(call, placement, request)
   const demands = {

@@ -16,13 +16,13 @@ const tag = 'AI gateway'
 const chat = 'network:ai_gateway:chat'
 const eventStream = { schema: shapes.EventStream }
 const failures = [400, 404, 413, 422] as const
-const asked = { tag, scope: chat, headers: inferenceHeaders, fails: failures } as const
+const inferenceSpec = { tag, scope: chat, headers: inferenceHeaders, fails: failures } as const
 const errors =
   'If the provider rejects the request, its status and message are passed on; if it fails, the status is 503.'
 
 export const aiGatewayEndpoints = [
   upstreamEndpoint({
-    ...asked,
+    ...inferenceSpec,
     operation: 'createChatCompletion',
     on: 'POST /ai/v1/chat/completions',
     spec: 'A §4 AI gateway',
@@ -36,7 +36,7 @@ export const aiGatewayEndpoints = [
     answer: (on) => infer(on, 'chat.completions', readChat),
   }),
   upstreamEndpoint({
-    ...asked,
+    ...inferenceSpec,
     operation: 'createResponse',
     on: 'POST /ai/v1/responses',
     spec: 'A §4 AI gateway, D89',
@@ -50,7 +50,7 @@ export const aiGatewayEndpoints = [
     answer: (on) => infer(on, 'responses', readResponses),
   }),
   upstreamEndpoint({
-    ...asked,
+    ...inferenceSpec,
     operation: 'createSpeech',
     on: 'POST /ai/v1/audio/speech',
     spec: 'A §4 AI gateway',
@@ -61,7 +61,7 @@ export const aiGatewayEndpoints = [
     answer: (on) => infer(on, 'audio.speech', readSpeech),
   }),
   upstreamEndpoint({
-    ...asked,
+    ...inferenceSpec,
     operation: 'createTranscription',
     on: 'POST /ai/v1/audio/transcriptions',
     spec: 'A §4 AI gateway, D23',
@@ -97,7 +97,7 @@ export const aiGatewayEndpoints = [
     handle: ({ deps, target }) => listModels(deps, target, 'video'),
   }),
   upstreamEndpoint({
-    ...asked,
+    ...inferenceSpec,
     operation: 'createVideo',
     on: 'POST /ai/v1/videos',
     spec: 'A §4 AI gateway, D25',

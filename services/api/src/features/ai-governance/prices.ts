@@ -141,7 +141,7 @@ export interface Prices {
    *
    * providerId: as genai-prices names providers, such as `openai`; upstreamModel: as the provider names it.
    */
-  priceOf(providerId: string, upstreamModel: string, at: Date): Price | undefined
+  priceOf(providerId: string, upstreamModel: string, time: Date): Price | undefined
   /** How many whole days ago the prices were published. */
   ageDays(now: Date): number
 }
@@ -207,15 +207,15 @@ type FilePrice = FileModel['prices'][number]
 /** Milliseconds since midnight in UTC, of `hh:mm:ssZ`. */
 const timeMs = (text: string): number => Date.parse(`1970-01-01T${text}`)
 
-function conditionOf({ from, daily }: FilePrice): (at: Date) => boolean {
+function conditionOf({ from, daily }: FilePrice): (time: Date) => boolean {
   if (from !== undefined) {
     const since = Date.parse(from)
-    return (at) => at.getTime() >= since
+    return (time) => time.getTime() >= since
   }
   if (daily !== undefined) {
     const [begin, end] = [timeMs(daily.from), timeMs(daily.to)]
-    return (at) => {
-      const time = at.getTime() % DAY_MS
+    return (callTime) => {
+      const time = callTime.getTime() % DAY_MS
       return end < begin ? time >= begin || time < end : time >= begin && time < end
     }
   }
@@ -242,7 +242,7 @@ function priceIn({ rates }: FilePrice, version: string, audioSecondsMin: number)
 interface PricedModel {
   matches: (model: string) => boolean
   /** The one that counts first comes first. */
-  prices: readonly { holds: (at: Date) => boolean; price: Price | undefined }[]
+  prices: readonly { holds: (time: Date) => boolean; price: Price | undefined }[]
   otherwise: Price | undefined
 }
 
@@ -272,7 +272,7 @@ export function openPrices(file: URL = new URL('./prices.json', import.meta.url)
     ]),
   )
   /** Models are the operator's, so few; each is looked for in up to 700 entries. */
-  const found = new LRUCache<string, { model: PricedModel | undefined }>({ max: MATCHES_KEPT })
+  const modelsById = new LRUCache<string, { model: PricedModel | undefined }>({ max: MATCHES_KEPT })
 
   function findAmong(providerId: string, model: string): PricedModel | undefined {
     const provider = opened.get(providerId)
@@ -285,20 +285,20 @@ export function openPrices(file: URL = new URL('./prices.json', import.meta.url)
   }
   function findModel(providerId: string, upstreamModel: string): PricedModel | undefined {
     const key = JSON.stringify([providerId, upstreamModel])
-    let entry = found.get(key)
+    let entry = modelsById.get(key)
     if (!entry) {
       const model = upstreamModel.toLowerCase().trim()
       entry = { model: findAmong(providerId, model) ?? findAmong(providerId, withDashes(model)) }
-      found.set(key, entry)
+      modelsById.set(key, entry)
     }
     return entry.model
   }
 
   return {
     version: priceVersion,
-    priceOf(providerId, upstreamModel, at) {
+    priceOf(providerId, upstreamModel, time) {
       const model = findModel(providerId, upstreamModel)
-      const holding = model?.prices.find(({ holds }) => holds(at))
+      const holding = model?.prices.find(({ holds }) => holds(time))
       return holding ? holding.price : model?.otherwise
     },
     ageDays: (now) => Math.floor((now.getTime() - Date.parse(pricesOf)) / DAY_MS),

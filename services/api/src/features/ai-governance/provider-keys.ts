@@ -59,11 +59,11 @@ export async function setProviderKey(
   const driver = ai.catalog.providers.get(provider)?.driver
   if (driver === undefined || driver === 'local') throw new NotFound('Provider')
   const id = newId()
-  const at = now()
-  const replaced = { id, ...sealer.seal(key, id), last4: lastOf(key), updatedAt: at }
+  const time = now()
+  const replaced = { id, ...sealer.seal(key, id), last4: lastOf(key), updatedAt: time }
   const rows = await db
     .insert(aiProviderKeys)
-    .values({ ...replaced, organizationId, provider, createdByUserId: by.userId, createdAt: at })
+    .values({ ...replaced, organizationId, provider, createdByUserId: by.userId, createdAt: time })
     .onConflictDoUpdate({ target: [aiProviderKeys.organizationId, aiProviderKeys.provider], set: replaced })
     .returning(shownColumns)
   logger.info({ organizationId, provider, userId: by.userId }, 'AI provider key set')
@@ -85,18 +85,18 @@ export async function deleteProviderKey(
   logger.info({ organizationId, provider, userId: by.userId }, 'AI provider key deleted')
 }
 
-const asked = askedRows({ organizationId: 'uuid' })
+const lookups = askedRows({ organizationId: 'uuid' })
 
 /** The sealed keys of organizations: one statement for all requests of a turn. */
 const findSealedKeys = preparedOnce((db) => {
   const { id, provider, ciphertext, kekId } = aiProviderKeys
   const query = db
-    .select({ id, provider, ciphertext, kekId, n: asked.n })
-    .from(asked.from)
-    .innerJoin(aiProviderKeys, eq(aiProviderKeys.organizationId, asked.columns.organizationId))
+    .select({ id, provider, ciphertext, kekId, n: lookups.n })
+    .from(lookups.from)
+    .innerJoin(aiProviderKeys, eq(aiProviderKeys.organizationId, lookups.columns.organizationId))
     .prepare('ai_provider_keys')
   return batchByTurn(async (organizationIds: readonly string[]) => {
-    const rows = await query.execute(asked.parameters(organizationIds.map((organizationId) => ({ organizationId }))))
+    const rows = await query.execute(lookups.parameters(organizationIds.map((organizationId) => ({ organizationId }))))
     const byNumber = Map.groupBy(rows, ({ n }) => n)
     return organizationIds.map((_, index) => byNumber.get(index + 1))
   })

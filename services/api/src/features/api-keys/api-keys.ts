@@ -73,16 +73,16 @@ type Expiry = Date | null | undefined
 
 /** When a new key expires: 90 days from now unless said; never, only in the console; the past, never (A §4 rule 5, D6, D8). */
 function expiryOf(
-  asked: Expiry,
+  expiry: Expiry,
   { consoleClientIds, now }: Pick<Deps, 'consoleClientIds' | 'now'>,
   by: UserActor,
 ): Date | null {
-  const at = now().getTime()
-  if (asked === undefined) return new Date(at + LIFETIME_DEFAULT_MS)
-  if (asked === null && !consoleClientIds.has(by.clientId))
+  const nowMs = now().getTime()
+  if (expiry === undefined) return new Date(nowMs + LIFETIME_DEFAULT_MS)
+  if (expiry === null && !consoleClientIds.has(by.clientId))
     throw new BadRequest('A key without expiry can only be created in the console')
-  if (asked !== null && asked.getTime() <= at) throw new BadRequest('expiresAt is in the past')
-  return asked
+  if (expiry !== null && expiry.getTime() <= nowMs) throw new BadRequest('expiresAt is in the past')
+  return expiry
 }
 
 interface NewKey {
@@ -99,15 +99,15 @@ export async function createApiKey(
   deps: Deps,
   by: UserActor,
   application: Application,
-  given: NewKey,
+  newKey: NewKey,
 ): Promise<ShownKey & { secret: string }> {
   demandFreshSignIn(deps, by)
-  const scopes = given.scopes.length === 0 ? [SCOPE_DEFAULT] : [...new Set(given.scopes)]
+  const scopes = newKey.scopes.length === 0 ? [SCOPE_DEFAULT] : [...new Set(newKey.scopes)]
   refuseScopes(scopes, by)
-  const expiresAt = expiryOf(given.expiresAt, deps, by)
+  const expiresAt = expiryOf(newKey.expiresAt, deps, by)
 
   const id = newId()
-  const at = deps.now()
+  const time = deps.now()
   const secret = `${SECRET_PREFIX}${randomBytes(32).toString('base64url')}`
   const sealed = reachesStorage(scopes)
     ? deps.sealer.seal(await createSigningState(secret), `api_key:${id}`)
@@ -118,19 +118,19 @@ export async function createApiKey(
       .values({
         id,
         applicationId: application.id,
-        name: given.name,
+        name: newKey.name,
         scopes,
         secretHash: hashSecret(secret),
         signingState: sealed?.ciphertext,
         signingKekId: sealed?.kekId,
         expiresAt,
         createdByUserId: by.userId,
-        createdAt: at,
-        updatedAt: at,
+        createdAt: time,
+        updatedAt: time,
       })
       .returning(visible)
-    const subject = { type: 'api_key', id, name: given.name }
-    await recordActivity(tx, at, { applicationId: application.id, type: 'api_key.created', by, subject })
+    const subject = { type: 'api_key', id, name: newKey.name }
+    await recordActivity(tx, time, { applicationId: application.id, type: 'api_key.created', by, subject })
     return { ...shown(one(rows), application.id), secret }
   })
 }
@@ -148,18 +148,18 @@ export async function listApiKeys({ db }: Pick<Deps, 'db'>, application: Applica
 /** Revokes a key: exchanges fail from now on (A §3). Its row stays as a tombstone (D1). Throws NotFound when it is gone already. */
 export async function deleteApiKey(deps: Deps, by: UserActor, id: string): Promise<void> {
   demandFreshSignIn(deps, by)
-  const at = deps.now()
+  const time = deps.now()
   await deps.db.transaction(async (tx) => {
     const [gone] = await tx
       .update(apiKeys)
-      .set({ deletedAt: at, updatedAt: at, signingState: null, signingKekId: null })
+      .set({ deletedAt: time, updatedAt: time, signingState: null, signingKekId: null })
       .where(and(eq(apiKeys.id, id), isNull(apiKeys.deletedAt)))
       .returning({ applicationId: apiKeys.applicationId, name: apiKeys.name })
     if (!gone) throw new NotFound('API key')
     const { applicationId, name } = gone
     if (applicationId === null) return
     const subject = { type: 'api_key', id, name }
-    await recordActivity(tx, at, { applicationId, type: 'api_key.deleted', by, subject })
+    await recordActivity(tx, time, { applicationId, type: 'api_key.deleted', by, subject })
   })
 }
 

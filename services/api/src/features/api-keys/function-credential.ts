@@ -50,19 +50,19 @@ export async function createFunctionCredential(
 }
 
 /** Ends the credential of a deployment as the deletion of a key does: exchanges and signatures fail from now on. Safe to repeat. */
-export async function endFunctionCredential(tx: Pick<Db, 'update'>, at: Date, deploymentId: string): Promise<void> {
+export async function endFunctionCredential(tx: Pick<Db, 'update'>, time: Date, deploymentId: string): Promise<void> {
   await tx
     .update(apiKeys)
-    .set({ deletedAt: at, updatedAt: at, signingState: null, signingKekId: null })
+    .set({ deletedAt: time, updatedAt: time, signingState: null, signingKekId: null })
     .where(and(eq(apiKeys.deploymentId, deploymentId), isNull(apiKeys.deletedAt)))
 }
 
 /** Stores a credential in the transaction that seals its secret. One that an earlier attempt stored ends. */
 export async function storeFunctionCredential(
   tx: Pick<Db, 'update' | 'insert'>,
-  at: Date,
+  time: Date,
   { row }: FunctionCredential,
 ): Promise<void> {
-  await endFunctionCredential(tx, at, row.deploymentId)
-  await tx.insert(apiKeys).values({ ...row, createdAt: at, updatedAt: at })
+  await endFunctionCredential(tx, time, row.deploymentId)
+  await tx.insert(apiKeys).values({ ...row, createdAt: time, updatedAt: time })
 }

@@ -36,11 +36,11 @@ interface NewApplication {
 export async function createApplication(
   { db, now }: Pick<Deps, 'db' | 'now'>,
   organization: Organization,
-  given: NewApplication,
+  newApplication: NewApplication,
 ): Promise<ShownApplication> {
-  refuseClimbing(given.rootDirectory)
-  if (given.slug !== undefined) refuseReservedLabel(given.slug)
-  const at = now()
+  refuseClimbing(newApplication.rootDirectory)
+  if (newApplication.slug !== undefined) refuseReservedLabel(newApplication.slug)
+  const time = now()
   try {
     return await db.transaction(async (tx) => {
       const { used } = one(
@@ -55,13 +55,15 @@ export async function createApplication(
 
       const row = {
         organizationId: organization.id,
-        name: given.name,
-        rootDirectory: given.rootDirectory || null, // empty is the root, like none
-        createdAt: at,
-        updatedAt: at,
+        name: newApplication.name,
+        rootDirectory: newApplication.rootDirectory || null, // empty is the root, like none
+        createdAt: time,
+        updatedAt: time,
       }
       const candidates =
-        given.slug === undefined ? slugsFor(given.name, 'application').take(SLUG_ATTEMPTS) : [given.slug]
+        newApplication.slug === undefined
+          ? slugsFor(newApplication.name, 'application').take(SLUG_ATTEMPTS)
+          : [newApplication.slug]
       for (const slug of candidates) {
         const [made] = await tx
           .insert(applications)

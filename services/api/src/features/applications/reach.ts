@@ -4,7 +4,7 @@ import { batchByTurn } from '@platform/runtime/batch-by-turn'
 import { preparedOnce } from '@platform/runtime/prepared-once'
 import { and, eq, getTableColumns } from 'drizzle-orm'
 import type { Actor, Deps } from '../../deps.ts'
-import { asked, type AskedFor, demandRole, type Need, type Organization } from '../organizations/reach.ts'
+import { lookups, type AskedFor, demandRole, type Need, type Organization } from '../organizations/reach.ts'
 import { members, organizations } from '../organizations/table.ts'
 import { applications, environments, type EnvironmentSlug } from './table.ts'
 
@@ -17,16 +17,16 @@ const DEFAULT_ENVIRONMENT: EnvironmentSlug = 'production'
 /** The application and the caller's role above it: one statement for all requests of a turn. */
 const findWithRole = preparedOnce((db) => {
   const query = db
-    .select({ ...getTableColumns(applications), role: members.role, n: asked.n })
-    .from(asked.from)
-    .innerJoin(applications, eq(applications.id, asked.columns.id))
+    .select({ ...getTableColumns(applications), role: members.role, n: lookups.n })
+    .from(lookups.from)
+    .innerJoin(applications, eq(applications.id, lookups.columns.id))
     .leftJoin(
       members,
-      and(eq(members.organizationId, applications.organizationId), eq(members.userId, asked.columns.userId)),
+      and(eq(members.organizationId, applications.organizationId), eq(members.userId, lookups.columns.userId)),
     )
     .prepare('applications_with_roles')
   return batchByTurn(async (keys: readonly AskedFor[]) =>
-    asked.inOrder(keys, await query.execute(asked.parameters(keys))),
+    lookups.inOrder(keys, await query.execute(lookups.parameters(keys))),
   )
 })
 
@@ -66,10 +66,10 @@ export async function reachEnvironmentOf(
 ): Promise<Environment> {
   const rows = await db.select().from(environments).where(eq(environments.applicationId, application.id))
   const sought = reference ?? (actor.kind === 'function' ? actor.environmentId : DEFAULT_ENVIRONMENT)
-  const found = rows.find(({ id, slug }) => slug === sought || id === sought.toLowerCase())
-  if (actor.kind === 'function' && found?.id !== actor.environmentId) throw new Forbidden()
-  if (!found) throw new NotFound('Environment')
-  return found
+  const environment = rows.find(({ id, slug }) => slug === sought || id === sought.toLowerCase())
+  if (actor.kind === 'function' && environment?.id !== actor.environmentId) throw new Forbidden()
+  if (!environment) throw new NotFound('Environment')
+  return environment
 }
 
 /**

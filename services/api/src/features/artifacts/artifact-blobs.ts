@@ -50,14 +50,14 @@ export function openArtifactFinder(db: Db): (sha256: string) => Promise<Artifact
           [...new Set(keys)].map((key) => Buffer.from(key, 'hex')),
         ),
       )
-    const found = new Map<string, ArtifactBlobs>()
+    const blobsByHash = new Map<string, ArtifactBlobs>()
     for (const { sha256, identity, encoding, encoded } of rows) {
-      const one = found.get(sha256) ?? { identity, encoded: {}, isCompressed: false }
+      const one = blobsByHash.get(sha256) ?? { identity, encoded: {}, isCompressed: false }
       if (encoding !== null) one.isCompressed = true
       if (encoding !== null && encoded?.id) one.encoded[encoding] = encoded
-      found.set(sha256, one)
+      blobsByHash.set(sha256, one)
     }
-    return keys.map((key) => found.get(key))
+    return keys.map((key) => blobsByHash.get(key))
   })
 }
 

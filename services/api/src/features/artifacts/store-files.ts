@@ -107,10 +107,10 @@ async function commitArtifacts(
   files: readonly FileContent[],
   received: readonly NewBlob[],
 ): Promise<StoredFiles> {
-  const at = deps.now()
-  const rows = files.map(({ sha256, bytes }, n) => ({ sha256, bytes, blobId: received[n]?.id ?? '', createdAt: at }))
+  const time = deps.now()
+  const rows = files.map(({ sha256, bytes }, n) => ({ sha256, bytes, blobId: received[n]?.id ?? '', createdAt: time }))
   return deps.db.transaction(async (tx) => {
-    await enlivenBlobs(tx, at, received)
+    await enlivenBlobs(tx, time, received)
     // In the order of hashes, so that two deployments never wait for each other in a circle.
     const made = await tx
       .insert(artifacts)
@@ -119,7 +119,7 @@ async function commitArtifacts(
       .returning({ blobId: artifacts.blobId, bytes: artifacts.bytes })
     const used = new Set(made.map(({ blobId }) => blobId))
     const lost = rows.filter(({ blobId }) => !used.has(blobId)).map(({ blobId }) => blobId)
-    if (lost.length > 0) await tx.update(blobs).set({ state: 'dead', diedAt: at }).where(inArray(blobs.id, lost))
+    if (lost.length > 0) await tx.update(blobs).set({ state: 'dead', diedAt: time }).where(inArray(blobs.id, lost))
     return { newFiles: made.length, newBytes: made.reduce((sum, { bytes }) => sum + bytes, 0) }
   })
 }

@@ -44,15 +44,15 @@ export class ArchiveReader extends RandomAccessReader {
     const file = this.#file
     return Readable.from(
       (async function* () {
-        for (let at = start; at < end;) {
+        for (let position = start; position < end;) {
           const { bytesRead, buffer } = await file.read(
-            Buffer.allocUnsafe(Math.min(65_536, end - at)),
+            Buffer.allocUnsafe(Math.min(65_536, end - position)),
             0,
             undefined,
-            at,
+            position,
           )
           if (bytesRead === 0) throw new Error('unexpected end of the file')
-          at += bytesRead
+          position += bytesRead
           yield buffer.subarray(0, bytesRead)
         }
       })(),

@@ -120,11 +120,11 @@ export function openBuildLog(
 
   function add(type: LineType, text: string): void {
     if (isLost || written > LINES_MAX) return
-    const at = now().getTime()
+    const nowMs = now().getTime()
     written++
     if (written > LINES_MAX)
-      waiting.push({ at, type: 'WARN', text: `The log has ${LINES_MAX} lines; the rest is left out` })
-    else waiting.push({ at, type, text })
+      waiting.push({ at: nowMs, type: 'WARN', text: `The log has ${LINES_MAX} lines; the rest is left out` })
+    else waiting.push({ at: nowMs, type, text })
     if (waiting.length >= BATCH_LINES) store()
     else
       timer ??= setTimeout(() => {

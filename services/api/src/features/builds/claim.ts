@@ -41,10 +41,10 @@ async function hasRoom(tx: Db, organizationId: string, quota: number): Promise<b
 }
 
 /** What a claim writes if the lease was released or has lapsed; undefined while a worker holds it. */
-function takeOver(row: Deployment, at: Date): { interruptions: number; line: string } | undefined {
+function takeOver(row: Deployment, time: Date): { interruptions: number; line: string } | undefined {
   if (row.leaseUntil === null)
     return { interruptions: row.interruptions, line: 'Another worker goes on with it from the start' }
-  if (row.leaseUntil >= at) return undefined
+  if (row.leaseUntil >= time) return undefined
   return { interruptions: row.interruptions + 1, line: 'The worker on it was interrupted; another begins again' }
 }
 
@@ -66,18 +66,18 @@ export async function claimDeployment({ db, now }: ClaimDeps, id: string): Promi
     const isRoom = await hasRoom(tx, known.organizationId, quota)
     const [row] = await tx.select().from(deployments).where(eq(deployments.id, id)).for('no key update')
     if (!row) return undefined
-    const at = now()
+    const time = now()
     const isQueued = row.status === 'QUEUED'
     if (isQueued ? !isRoom : !isHeldStatus(row.status)) return undefined
-    const taken = isQueued ? undefined : takeOver(row, at)
+    const taken = isQueued ? undefined : takeOver(row, time)
     if (!isQueued && !taken) return undefined
     if (taken && taken.interruptions >= INTERRUPTIONS_MAX) {
       const { attempt } = row
       await tx.update(deployments).set({ buildStartedAt: null }).where(eq(deployments.id, id))
       await insertLines(tx, { id, attempt }, [
-        { at: at.getTime(), type: 'ERROR', text: 'The platform was interrupted' },
+        { at: time.getTime(), type: 'ERROR', text: 'The platform was interrupted' },
       ])
-      await failDeployment(tx, at, { id, attempt }, 'The platform was interrupted', 'deployment.failed', {
+      await failDeployment(tx, time, { id, attempt }, 'The platform was interrupted', 'deployment.failed', {
         kind: 'platform',
       })
       return undefined
@@ -88,15 +88,15 @@ export async function claimDeployment({ db, now }: ClaimDeps, id: string): Promi
         status: 'STARTING',
         attempt: row.attempt + 1,
         ...(taken && { interruptions: taken.interruptions }),
-        leaseUntil: new Date(at.getTime() + LEASE_MS),
-        deadlineAt: new Date(at.getTime() + deadlineMs.STARTING),
+        leaseUntil: new Date(time.getTime() + LEASE_MS),
+        deadlineAt: new Date(time.getTime() + deadlineMs.STARTING),
         // An attempt that the platform lost is not billed.
-        buildStartedAt: at,
-        updatedAt: at,
+        buildStartedAt: time,
+        updatedAt: time,
       })
       .where(eq(deployments.id, id))
       .returning()
-    if (claimed && taken) await insertLines(tx, claimed, [{ at: at.getTime(), type: 'INFO', text: taken.line }])
+    if (claimed && taken) await insertLines(tx, claimed, [{ at: time.getTime(), type: 'INFO', text: taken.line }])
     return claimed
   })
 }
@@ -118,12 +118,12 @@ export async function renewLease({ db, now }: ClaimDeps, hold: Hold): Promise<Da
 /** Gives a deployment up for another worker to go on with, at once and without counting as an interruption. */
 export async function giveUpLease({ db, builds }: ClaimDeps, hold: Hold): Promise<void> {
   await db.transaction(async (tx) => {
-    const given = await tx
+    const released = await tx
       .update(deployments)
       .set({ leaseUntil: null })
       .where(isHeldBy(hold))
       .returning({ id: deployments.id })
-    if (given.length > 0) await builds.enqueue(tx, hold.id)
+    if (released.length > 0) await builds.enqueue(tx, hold.id)
   })
 }
 

@@ -103,13 +103,13 @@ async function rootOf({ deps, deployment }: Run, { files }: Unpacked): Promise<s
 function describe(log: BuildLog, { manifest, assets, functions, warnings }: Output): void {
   const files = countOf(assets.length, 'asset')
   const crons = manifest.crons ? `, ${countOf(manifest.crons.length, 'cron')}` : ''
-  const found = {
+  const descriptions = {
     static: `plain files: ${files}`,
     'build-output': `Build Output: ${files}, ${countOf(functions.length, 'Function')}, ${countOf(manifest.routes.length, 'route')}${crons}`,
     worker: `a worker in front of plain files: ${files}`,
     server: `a Node server: ${functions[0]?.command ?? functions[0]?.handler}`,
   }
-  log.line('INFO', `Found ${found[manifest.kind]}`)
+  log.line('INFO', `Found ${descriptions[manifest.kind]}`)
   for (const warning of warnings) log.line('WARN', warning)
 }
 
@@ -169,12 +169,12 @@ function functionsToTry({ manifest, assets }: Output): string[] {
   const request = { method: 'GET', path: '/', query: '', host: '', headers: {}, protocol: 'https' } as const
   let answer = compileOutput(manifest).route(request, (path) => paths.has(path))
   while (answer.kind === 'middleware') answer = answer.resume({ status: 200, headers: [['x-middleware-next', '1']] })
-  const asked = [
+  const functionPaths = [
     ...manifest.routes.flatMap(({ middlewarePath }) => middlewarePath?.replace(/^\//, '') ?? []),
     ...(answer.kind === 'function' || answer.kind === 'prerender' ? [answer.path] : []),
     ...(manifest.kind === 'build-output' ? [] : Object.keys(manifest.functions)),
   ]
-  return [...new Set(asked.flatMap((path) => manifest.functions[path]?.function ?? []))].slice(0, TRIED_MAX)
+  return [...new Set(functionPaths.flatMap((path) => manifest.functions[path]?.function ?? []))].slice(0, TRIED_MAX)
 }
 
 /** Starts what the first visitors will need, so that a Function that cannot start fails its deployment and not their requests. */
@@ -238,9 +238,9 @@ async function failWith({ deps: { db, now }, deployment, log, redact }: Run, sen
   const reason = storableLine(redact(sentence))
   await log.close()
   await db.transaction(async (tx) => {
-    const at = now()
-    await insertLines(tx, deployment, [{ at: at.getTime(), type: 'ERROR', text: reason }])
-    await failDeployment(tx, at, deployment, reason, 'deployment.failed', { kind: 'platform' })
+    const time = now()
+    await insertLines(tx, deployment, [{ at: time.getTime(), type: 'ERROR', text: reason }])
+    await failDeployment(tx, time, deployment, reason, 'deployment.failed', { kind: 'platform' })
   })
 }
 
@@ -299,9 +299,9 @@ export async function runDeployment(deps: RunDeps, id: string, stop: AbortSignal
     const { signal } = ending
     const extend = async (ms: number, what: 'work' | 'turn'): Promise<void> => {
       signal.throwIfAborted()
-      const at = now()
-      const set = { deadlineAt: new Date(at.getTime() + ms), buildStartedAt: what === 'work' ? at : null }
-      if (!(await advance(deps.db, at, deployment, { from: state, to: state, set }))) throw new LostHold()
+      const time = now()
+      const set = { deadlineAt: new Date(time.getTime() + ms), buildStartedAt: what === 'work' ? time : null }
+      if (!(await advance(deps.db, time, deployment, { from: state, to: state, set }))) throw new LostHold()
       deadlineAt = set.deadlineAt.getTime()
       isWaiting = what === 'turn'
     }
@@ -317,10 +317,10 @@ export async function runDeployment(deps: RunDeps, id: string, stop: AbortSignal
       signal,
       async enter(from, to, set, inTransaction) {
         signal.throwIfAborted()
-        const at = now()
-        const nextDeadlineAt = to === from ? deadlineAt : at.getTime() + deadlineMs[to]
+        const time = now()
+        const nextDeadlineAt = to === from ? deadlineAt : time.getTime() + deadlineMs[to]
         await deps.db.transaction(async (tx) => {
-          const isHeld = await advance(tx, at, deployment, {
+          const isHeld = await advance(tx, time, deployment, {
             from,
             to,
             set: { ...set, deadlineAt: new Date(nextDeadlineAt) },

@@ -22,9 +22,9 @@ async function failAll(
 ): Promise<void> {
   for (const hold of rows)
     await db.transaction(async (tx) => {
-      const at = now()
-      await insertLines(tx, hold, [{ at: at.getTime(), type: 'ERROR', text: reason }])
-      await failDeployment(tx, at, { ...hold, from }, reason, 'deployment.failed', { kind: 'platform' })
+      const time = now()
+      await insertLines(tx, hold, [{ at: time.getTime(), type: 'ERROR', text: reason }])
+      await failDeployment(tx, time, { ...hold, from }, reason, 'deployment.failed', { kind: 'platform' })
     })
 }
 
@@ -42,12 +42,12 @@ async function failAbandoned(deps: SweepDeps): Promise<void> {
 
 /** Only while a worker renews the lease: without one the platform was away, and another worker begins again. */
 async function failLate(deps: SweepDeps): Promise<void> {
-  const at = deps.now()
+  const time = deps.now()
   for (const status of heldStatuses) {
     const rows = await deps.db
       .select({ ...hold, buildStartedAt: deployments.buildStartedAt })
       .from(deployments)
-      .where(and(eq(deployments.status, status), lt(deployments.deadlineAt, at), gte(deployments.leaseUntil, at)))
+      .where(and(eq(deployments.status, status), lt(deployments.deadlineAt, time), gte(deployments.leaseUntil, time)))
       .limit(AT_ONCE)
     // What waits for its turn is not billed, so its build has no beginning.
     const [waiting = [], working = []] = [true, false].map((isWaiting) =>
@@ -60,21 +60,21 @@ async function failLate(deps: SweepDeps): Promise<void> {
 
 /** Enqueues deployments that no worker holds: with a released or lapsed lease, or queued without a job (one for each organization). */
 async function enqueueForgotten({ db, now, builds }: SweepDeps): Promise<void> {
-  const at = now()
+  const time = now()
   const unheld = await db
     .select({ id: deployments.id })
     .from(deployments)
     .where(
       and(
         inArray(deployments.status, [...heldStatuses]),
-        or(isNull(deployments.leaseUntil), lt(deployments.leaseUntil, at)),
+        or(isNull(deployments.leaseUntil), lt(deployments.leaseUntil, time)),
       ),
     )
     .limit(AT_ONCE)
   const queued = await db
     .selectDistinctOn([deployments.organizationId], { id: deployments.id })
     .from(deployments)
-    .where(and(eq(deployments.status, 'QUEUED'), lt(deployments.updatedAt, new Date(at.getTime() - UNTAKEN_MS))))
+    .where(and(eq(deployments.status, 'QUEUED'), lt(deployments.updatedAt, new Date(time.getTime() - UNTAKEN_MS))))
     .orderBy(asc(deployments.organizationId), asc(deployments.id))
     .limit(AT_ONCE)
   for (const { id } of [...unheld, ...queued]) await builds.enqueue(db, id)

@@ -296,26 +296,26 @@ function createLinkResolver(links: ReadonlyMap<string, string>, places: Places, 
   /** The path that a path leads to, or why it leads nowhere. */
   return (path: string): { target: string } | { why: string } => {
     const rest = path.split('/').toReversed()
-    const at: string[] = []
+    const segments: string[] = []
     for (let followed = 0; rest.length > 0;) {
       const segment = rest.pop() ?? ''
       if (segment === '' || segment === '.') continue
       if (segment === '..') {
-        if (at.length === 0) return { why: 'leads out of the archive' }
-        at.pop()
+        if (segments.length === 0) return { why: 'leads out of the archive' }
+        segments.pop()
         continue
       }
-      at.push(segment)
-      takeSteps(at.length)
-      const target = links.get(at.join('/'))
+      segments.push(segment)
+      takeSteps(segments.length)
+      const target = links.get(segments.join('/'))
       if (target === undefined) continue
       if (++followed > LINKS_FOLLOWED_MAX) return { why: 'leads in a circle' }
       if (target.startsWith('/') || target.includes('\\') || target.includes('\0'))
         return { why: 'leads out of the archive' }
-      at.pop()
+      segments.pop()
       rest.push(...target.split('/').toReversed())
     }
-    const target = at.join('/')
+    const target = segments.join('/')
     return places.has(target) ? { target } : { why: 'leads to nothing' }
   }
 }
@@ -349,28 +349,28 @@ function materialize(
   let bytes = 0
   for (const file of files.values()) bytes += file.bytes
   /** open: the folders that are being gone through, to notice one that holds itself. */
-  function add(path: string, at: string, open: readonly string[]): void {
+  function add(path: string, linkPath: string, open: readonly string[]): void {
     takeSteps(1)
-    const found = links.has(at) ? resolve(at) : { target: at }
-    if ('why' in found) {
-      warnings.add(`The link ${shown(path)} ${found.why} and was left out`)
+    const resolution = links.has(linkPath) ? resolve(linkPath) : { target: linkPath }
+    if ('why' in resolution) {
+      warnings.add(`The link ${shown(path)} ${resolution.why} and was left out`)
       return
     }
-    const file = files.get(found.target)
+    const file = files.get(resolution.target)
     if (file) {
       if (!files.has(path)) bytes += file.bytes
       files.set(path, file)
       if (files.size > ENTRIES_MAX || bytes > bytesMax) throw tooLarge()
       return
     }
-    if (open.includes(found.target) || found.target === '') {
+    if (open.includes(resolution.target) || resolution.target === '') {
       warnings.add(`The link ${shown(path)} leads to a folder that holds it and was left out`)
       return
     }
     if (path.split('/').length > DEPTH_MAX)
       throw refuse(path, `lies more than ${DEPTH_MAX} folders deep once links are followed`)
-    for (const child of inFolder.get(found.target) ?? [])
-      add(`${path}/${child.slice(found.target.length + 1)}`, child, [...open, found.target])
+    for (const child of inFolder.get(resolution.target) ?? [])
+      add(`${path}/${child.slice(resolution.target.length + 1)}`, child, [...open, resolution.target])
   }
   const parents = (path: string): string[] =>
     path
@@ -447,9 +447,9 @@ export async function unpackArchive(
     for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
     const warnings = materialize(files, links, places, unpackedBytesMax)
     const content = async (path: string): Promise<UnpackedFile> => {
-      const found = files.get(path)
-      if (!found) throw new Error(`The archive has no file ${shown(path)}`)
-      return found
+      const unpackedFile = files.get(path)
+      if (!unpackedFile) throw new Error(`The archive has no file ${shown(path)}`)
+      return unpackedFile
     }
     return {
       files,

@@ -32,8 +32,8 @@ export async function removeStaleFolders(): Promise<void> {
   const names = await readdir(tmpdir())
   for (const name of names.filter((each) => each.startsWith(PREFIX))) {
     const path = join(tmpdir(), name)
-    const found = await stat(path).catch(() => undefined) // somebody else removed it
-    if (!found || found.uid !== getuid?.() || found.mtimeMs > Date.now() - STALE_MS) continue
+    const stats = await stat(path).catch(() => undefined) // somebody else removed it
+    if (!stats || stats.uid !== getuid?.() || stats.mtimeMs > Date.now() - STALE_MS) continue
     await removeFolder(path)
   }
 }

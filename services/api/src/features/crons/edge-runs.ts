@@ -78,10 +78,10 @@ export function openCronRunner(deps: RunnerDeps, server: Pick<DeploymentServer, 
   }, HEARTBEAT_MS).unref()
 
   async function request(cronId: string): Promise<RunEnd> {
-    const found = await findRequest(deps, cronId)
-    if (typeof found === 'string') return { error: found }
+    const cronRequest = await findRequest(deps, cronId)
+    if (typeof cronRequest === 'string') return { error: cronRequest }
     if (isStopped) return { error: STOPPED }
-    const { deployment, label, url, headers } = found
+    const { deployment, label, url, headers } = cronRequest
     const { incoming, outgoing, connection } = openOwnRequest({ url, headers }, () => true)
     let error = 'The answer broke off'
     const cut = (why: string): void => {

@@ -11,12 +11,12 @@ export interface RunEnd {
 /** Ends the runs that a condition names and that have not ended. Safe to repeat. */
 export async function endRun(
   tx: Pick<Db, 'update'>,
-  at: Date,
+  time: Date,
   which: SQL | undefined,
   { status, error }: { status?: number; error?: string | SQL },
 ): Promise<void> {
   await tx
     .update(cronRuns)
-    .set({ completedAt: at, status, outcome: error === undefined ? 'succeeded' : 'failed', error })
+    .set({ completedAt: time, status, outcome: error === undefined ? 'succeeded' : 'failed', error })
     .where(and(which, isNull(cronRuns.completedAt)))
 }

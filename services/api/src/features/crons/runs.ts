@@ -22,13 +22,13 @@ export type CronRun = typeof cronRuns.$inferSelect
 type Writer = Pick<Db, 'select' | 'insert' | 'update' | 'delete'>
 type Clocked = Pick<Deps, 'db' | 'now'>
 
-const inMs = (at: Date, ms: number): Date => new Date(at.getTime() + ms)
+const inMs = (time: Date, ms: number): Date => new Date(time.getTime() + ms)
 
 /** Writes down a run by hand, which waits for an edge. */
 export async function createManualRun({ db, now }: Clocked, cronId: string): Promise<string> {
-  const at = now()
+  const time = now()
   const id = newId()
-  await db.insert(cronRuns).values({ id, cronId, trigger: 'manual', dueAt: at, leaseUntil: inMs(at, WAITING_MS) })
+  await db.insert(cronRuns).values({ id, cronId, trigger: 'manual', dueAt: time, leaseUntil: inMs(time, WAITING_MS) })
   return id
 }
 
@@ -38,7 +38,7 @@ export async function createManualRun({ db, now }: Clocked, cronId: string): Pro
  */
 export async function createDueRun(
   tx: Writer,
-  at: Date,
+  time: Date,
   { cronId, slot, dueAt }: DueCron,
 ): Promise<string | undefined> {
   const [current] = await tx
@@ -49,21 +49,21 @@ export async function createDueRun(
   if (!current) return undefined
   const [run] = await tx
     .insert(cronRuns)
-    .values({ id: newId(), cronId, slot, trigger: 'schedule', dueAt, leaseUntil: inMs(at, WAITING_MS) })
+    .values({ id: newId(), cronId, slot, trigger: 'schedule', dueAt, leaseUntil: inMs(time, WAITING_MS) })
     .onConflictDoNothing()
     .returning({ id: cronRuns.id })
   if (!run) return undefined
-  if (at.getTime() - dueAt.getTime() <= LATE_MS) return run.id
-  await endRun(tx, at, eq(cronRuns.id, run.id), { error: 'No worker had room for it within ten minutes' })
+  if (time.getTime() - dueAt.getTime() <= LATE_MS) return run.id
+  await endRun(tx, time, eq(cronRuns.id, run.id), { error: 'No worker had room for it within ten minutes' })
   return undefined
 }
 
 /** Takes a waiting run for an edge, for it alone. Returns undefined where another has it, or it has ended. */
 export async function takeRun({ db, now }: Clocked, id: string, edgeId: string): Promise<CronRun | undefined> {
-  const at = now()
+  const time = now()
   const [run] = await db
     .update(cronRuns)
-    .set({ edgeId, startedAt: at, leaseUntil: inMs(at, LEASE_MS) })
+    .set({ edgeId, startedAt: time, leaseUntil: inMs(time, LEASE_MS) })
     .where(and(eq(cronRuns.id, id), isNull(cronRuns.edgeId), isNull(cronRuns.completedAt)))
     .returning()
   return run
@@ -92,8 +92,8 @@ export async function completeRun({ db, now }: Clocked, { id, cronId }: CronRun,
 
 /** Ends runs that no edge took up, or whose edge fell silent. Safe to repeat, and in several processes at once. */
 export async function sweepCronRuns({ db, now }: Clocked): Promise<void> {
-  const at = now()
-  await endRun(db, at, lt(cronRuns.leaseUntil, at), {
+  const time = now()
+  await endRun(db, time, lt(cronRuns.leaseUntil, time), {
     error: sql`case when ${cronRuns.startedAt} is null then 'No edge took it up in time'
       else 'The edge that made the request fell silent' end`,
   })

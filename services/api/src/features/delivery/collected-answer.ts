@@ -51,8 +51,8 @@ export async function collectAnswer(
     const end = whole.indexOf(END_OF_HEAD)
     const lines = whole.toString('latin1', 0, end).split('\r\n').slice(1)
     const pairs = lines.map((line): [string, string] => {
-      const at = line.indexOf(':')
-      return [line.slice(0, at).toLowerCase(), line.slice(at + 1).trim()]
+      const index = line.indexOf(':')
+      return [line.slice(0, index).toLowerCase(), line.slice(index + 1).trim()]
     })
     const body = whole.subarray(end + END_OF_HEAD.length)
     return body.length > bytesMax

@@ -46,14 +46,14 @@ const only = (headers: FlatHeaders, isWanted: (name: string) => boolean): FlatHe
   headers.filter((_, n) => isWanted(headers[n & ~1] ?? ''))
 
 async function findRepresentations({ findArtifact }: FileReader, file: DeployedFile) {
-  const found = await findArtifact(file.sha256)
-  if (!found) throw new Error(`File ${file.path} of deployment ${file.deploymentId} has no artifact`)
+  const artifact = await findArtifact(file.sha256)
+  if (!artifact) throw new Error(`File ${file.path} of deployment ${file.deploymentId} has no artifact`)
   const encoded = encodings.flatMap((encoding) => {
-    const blob = found.encoded[encoding]
+    const blob = artifact.encoded[encoding]
     return blob ? [file.represent(blob, encoding)] : []
   })
-  const askAgainAt = file.isNegotiated && !found.isCompressed ? performance.now() + COMPRESSED_YET_MS : Infinity
-  return (file.representations = { identity: file.represent(found.identity), encoded, askAgainAt })
+  const askAgainAt = file.isNegotiated && !artifact.isCompressed ? performance.now() + COMPRESSED_YET_MS : Infinity
+  return (file.representations = { identity: file.represent(artifact.identity), encoded, askAgainAt })
 }
 
 /** The representations of a file; those that are known while it is looked up whether there are more by now. */
@@ -107,19 +107,19 @@ export async function deliverFile(
   file: DeployedFile,
   answer: Pick<Answer, 'headers' | 'unset'> & { status: number },
 ): Promise<void> {
-  const { headers: asked, method } = visit.incoming
+  const { headers: requestHeaders, method } = visit.incoming
   visit.servedBy = file.servedBy
   const known = representationsOf(reader, file)
   const { identity, encoded } = known instanceof Promise ? await known : known
   const isPlain = answer.status === 200
-  const hasRange = isPlain && asked.range !== undefined && method === 'GET'
+  const hasRange = isPlain && requestHeaders.range !== undefined && method === 'GET'
   // A route that names an encoding speaks of the bytes in the file, and without the header none can be told.
   const isEncodedByRoute =
     answer.unset.includes('content-encoding') || answer.headers.some(([name]) => name === 'content-encoding')
   const chosen =
     encoded.length === 0 || hasRange || isEncodedByRoute
       ? identity
-      : (chooseEncoded(asked['accept-encoding'], encoded) ?? identity)
+      : (chooseEncoded(requestHeaders['accept-encoding'], encoded) ?? identity)
   const headers = withRouteHeaders(chosen.headers, answer, visit.hostname)
   if (bodiless.has(answer.status)) {
     const kept = only(headers, (name) => !ofBody.has(name))
@@ -129,16 +129,16 @@ export async function deliverFile(
 
   if (
     isPlain &&
-    (asked['if-none-match'] !== undefined ||
-      asked['if-match'] !== undefined ||
-      asked['if-modified-since'] !== undefined ||
-      asked['if-unmodified-since'] !== undefined)
+    (requestHeaders['if-none-match'] !== undefined ||
+      requestHeaders['if-match'] !== undefined ||
+      requestHeaders['if-modified-since'] !== undefined ||
+      requestHeaders['if-unmodified-since'] !== undefined)
   ) {
     const conditions = {
-      ifMatch: asked['if-match'],
-      ifNoneMatch: asked['if-none-match'],
-      ifModifiedSince: asked['if-modified-since'],
-      ifUnmodifiedSince: asked['if-unmodified-since'],
+      ifMatch: requestHeaders['if-match'],
+      ifNoneMatch: requestHeaders['if-none-match'],
+      ifModifiedSince: requestHeaders['if-modified-since'],
+      ifUnmodifiedSince: requestHeaders['if-unmodified-since'],
     }
     const verdict = evaluatePreconditions(conditions, chosen.validators)
     if (verdict === 'not modified') {
@@ -157,8 +157,8 @@ export async function deliverFile(
 
   const whole = { start: 0, end: chosen.length - 1 }
   const part =
-    hasRange && isRangeCurrent(asked['if-range'] as string | undefined, chosen.validators)
-      ? readRange(asked.range, chosen.length)
+    hasRange && isRangeCurrent(requestHeaders['if-range'] as string | undefined, chosen.validators)
+      ? readRange(requestHeaders.range, chosen.length)
       : undefined
   if (part === 'unsatisfiable') {
     visit.send(416, ['content-range', `bytes */${chosen.length}`, 'content-length', '0', 'cache-control', 'no-store'])

@@ -40,11 +40,11 @@ function originOf({ reader, answer }: ImageDeliverer, visit: Visit, site: Deploy
     protocol,
     findFile(path, query) {
       const request = { method: 'GET', path, query, host, headers: routed, protocol }
-      const found = site.router.route(request, site.hasFile)
-      const file = found.kind === 'asset' && found.status === 200 ? site.files.get(found.path) : undefined
-      if (!file || found.kind !== 'asset') return undefined
+      const answer = site.router.route(request, site.hasFile)
+      const file = answer.kind === 'asset' && answer.status === 200 ? site.files.get(answer.path) : undefined
+      if (!file || answer.kind !== 'asset') return undefined
       visit.servedBy = file.servedBy
-      const own = found.headers.find(([name]) => name === 'cache-control')?.[1]
+      const own = answer.headers.find(([name]) => name === 'cache-control')?.[1]
       return {
         sha256: file.sha256,
         bytes: file.bytes,
@@ -54,8 +54,8 @@ function originOf({ reader, answer }: ImageDeliverer, visit: Visit, site: Deploy
     },
     async ask(path, query, signal) {
       const url = query === '' ? path : `${path}?${query}`
-      const asked = { url, headers, deploymentId: site.id, bytesMax: INPUT_BYTES_MAX }
-      const collected = await collectAnswer(asked, signal, (incoming, outgoing) =>
+      const sourceRequest = { url, headers, deploymentId: site.id, bytesMax: INPUT_BYTES_MAX }
+      const collected = await collectAnswer(sourceRequest, signal, (incoming, outgoing) =>
         answer(site, label, incoming, outgoing),
       )
       if (!collected) throw new ImageRefusal('image_too_large', tooLongSource)

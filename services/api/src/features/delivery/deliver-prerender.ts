@@ -93,16 +93,16 @@ function mergedHeaders(page: ReadyPage, { headers: added, important }: Prerender
 const ready = new WeakMap<Found, ReadyPage>()
 
 /** Compares in constant time, by hashes of one length. */
-function isToken(given: string | undefined, hash: string | undefined): given is string {
-  if (given === undefined || hash === undefined) return false
-  return timingSafeEqual(Buffer.from(hashToken(given)), Buffer.from(hash))
+function isToken(token: string | undefined, hash: string | undefined): token is string {
+  if (token === undefined || hash === undefined) return false
+  return timingSafeEqual(Buffer.from(hashToken(token)), Buffer.from(hash))
 }
 
 function cookieOf(cookies: string | undefined, wanted: string): string | undefined {
   if (!cookies?.includes(wanted)) return undefined
   for (const pair of cookies.split(';')) {
-    const at = pair.indexOf('=')
-    if (pair.slice(0, at).trim() === wanted) return pair.slice(at + 1).trim()
+    const index = pair.indexOf('=')
+    if (pair.slice(0, index).trim() === wanted) return pair.slice(index + 1).trim()
   }
 }
 
@@ -139,15 +139,15 @@ function prepare(status: number, headers: HeaderPairs, body: Buffer | undefined,
   return { status, headers: [...headers, ['etag', etag]], etag, body, blob, postponed }
 }
 
-async function readyPage({ reader }: PageDeliverer, found: Found, { fallback }: DeployedPrerender): Promise<ReadyPage> {
-  const known = ready.get(found)
+async function readyPage({ reader }: PageDeliverer, entry: Found, { fallback }: DeployedPrerender): Promise<ReadyPage> {
+  const known = ready.get(entry)
   if (known) return known
-  const { page } = found
+  const { page } = entry
   let made: ReadyPage
   if (page) made = prepare(page.status, page.headers, page.body ?? (await wholeOf(reader, page)), page)
   else if (fallback) made = prepare(fallback.status, fallback.headers, await readFile(reader, fallback.file))
   else throw new Error('There is neither a page nor a fallback')
-  ready.set(found, made)
+  ready.set(entry, made)
   return made
 }
 
@@ -378,14 +378,14 @@ export async function deliverPrerender(
   const isAsked = isToken(token, prerender.rules.bypassTokenHash)
   const revalidating = deliverer.tags.underWay(site.id)
   if (revalidating) await revalidating
-  const found = pages.peek(site.id, key) ?? (await findPage(deliverer, site, key, prerender))
-  const at = now().getTime()
-  if (found && !isAsked && at < found.staleUntil) {
+  const entry = pages.peek(site.id, key) ?? (await findPage(deliverer, site, key, prerender))
+  const nowMs = now().getTime()
+  if (entry && !isAsked && nowMs < entry.staleUntil) {
     // A fallback stands for every page that its Function can make.
-    const isPlaceholder = !found.page && answer.sharedQuery !== ''
-    const isFresh = at < found.freshUntil && !isPlaceholder
-    const begunAt = found.page?.begunAt ?? prerender.fallback?.builtAt
-    const page = ready.get(found) ?? (await readyPage(deliverer, found, prerender))
+    const isPlaceholder = !entry.page && answer.sharedQuery !== ''
+    const isFresh = nowMs < entry.freshUntil && !isPlaceholder
+    const begunAt = entry.page?.begunAt ?? prerender.fallback?.builtAt
+    const page = ready.get(entry) ?? (await readyPage(deliverer, entry, prerender))
     const sent = sendPage(deliverer, visit, site, answer, page, isFresh ? 'hit' : 'stale', begunAt)
     if (!isFresh) void renew(deliverer, site, shared, key)
     await sent
@@ -393,7 +393,7 @@ export async function deliverPrerender(
   }
   try {
     if (isAsked) {
-      if (!found && header(visit.incoming, IF_GENERATED_HEADER) !== undefined) {
+      if (!entry && header(visit.incoming, IF_GENERATED_HEADER) !== undefined) {
         await deliverer.caller.deliverInstead(visit, site, answer.fail(404))
         return
       }

@@ -143,31 +143,31 @@ export function askForUpgrade(
 ): Promise<{ response: IncomingMessage; upgraded?: Upgraded }> {
   return new Promise((resolve, reject) => {
     const headers = { ...call.headers, ...lease.headers }
-    const asked = request({ ...lease.connection, ...call, headers, agent: false })
-    const late = setTimeout(() => asked.destroy(noFirstByte(firstByteMs)), firstByteMs + (lease.graceMs ?? 0))
-    const stopWaiting = lease.whileWaiting?.((error) => asked.destroy(error))
-    const onLeft = (): void => void asked.destroy()
+    const upstreamRequest = request({ ...lease.connection, ...call, headers, agent: false })
+    const late = setTimeout(() => upstreamRequest.destroy(noFirstByte(firstByteMs)), firstByteMs + (lease.graceMs ?? 0))
+    const stopWaiting = lease.whileWaiting?.((error) => upstreamRequest.destroy(error))
+    const onLeft = (): void => void upstreamRequest.destroy()
     client.once('close', onLeft)
-    asked.on('error', reject)
-    asked.once('upgrade', (response, slot, first) => {
+    upstreamRequest.on('error', reject)
+    upstreamRequest.once('upgrade', (response, slot, first) => {
       clearTimeout(late)
       stopWaiting?.()
       client.off('close', onLeft)
       resolve({ response, upgraded: { slot, first } })
     })
-    asked.once('response', (response) => {
+    upstreamRequest.once('response', (response) => {
       clearTimeout(late)
       const failure = lease.failureIn?.(pairsOf(response.headers))
       if (failure) {
         reject(failure)
-        asked.destroy()
+        upstreamRequest.destroy()
       } else resolve({ response })
     })
-    asked.once('close', () => {
+    upstreamRequest.once('close', () => {
       clearTimeout(late)
       stopWaiting?.()
     })
-    asked.end()
+    upstreamRequest.end()
   })
 }
 

@@ -273,9 +273,10 @@ export function createDeploymentServer(deps: EdgeDeps, pinned: PinnedSlots): Dep
   }
 
   const functionOf = (site: DeployedSite, path: string): DeployedFunction => {
-    const found = site.functions.get(path)
-    if (!found) throw new Error(`Deployment ${site.id} routes to the Function ${path}, which it does not have`)
-    return found
+    const deployedFunction = site.functions.get(path)
+    if (!deployedFunction)
+      throw new Error(`Deployment ${site.id} routes to the Function ${path}, which it does not have`)
+    return deployedFunction
   }
 
   /** Whether a visit may go on: by an ordinary URL, or by a sticky one of this deployment, which pins it. Else it is answered. */

@@ -45,9 +45,9 @@ export function openEarlierFiles(db: Db): FindEarlierFile {
       ) d
       join ${deploymentFiles} f on f.deployment_id = d.id and f.path = w.path
       order by w.n, d.seq desc`)
-    const found = Array.from<DeployedFile | undefined>({ length: keys.length })
+    const files = Array.from<DeployedFile | undefined>({ length: keys.length })
     for (const row of rows)
-      found[row.n] = new DeployedFile(
+      files[row.n] = new DeployedFile(
         {
           deploymentId: row.deployment_id,
           path: row.path,
@@ -57,7 +57,7 @@ export function openEarlierFiles(db: Db): FindEarlierFile {
         },
         new Date(row.last_modified),
       )
-    return found
+    return files
   })
 
   return async (environmentId, path) => {

@@ -78,7 +78,7 @@ export async function startEdgeListener(
   deps: ListenerDeps,
   pinned: PinnedSlots,
   takeCronRun: TakeCronRun,
-  at: { host: string; port: number },
+  address: { host: string; port: number },
 ): Promise<Listening> {
   const { now, logger, functions, functionTimings: timings, membership, edgeSigner } = deps
   const promises = new Map<string, Promised & { timer: NodeJS.Timeout }>()
@@ -242,12 +242,18 @@ export async function startEdgeListener(
     }
   }
 
-  const server = await listen((incoming, outgoing) => void serve(incoming, outgoing), at.host, at.port, undefined, {
-    // What other edges pass on takes its time; what they say themselves is a line.
-    requestTimeoutMs: 0,
-    headerBytesMax: HEADER_BYTES_MAX,
-    isUpgrade: ({ headers }) => headers[LEASE_HEADER] !== undefined && headers.upgrade === 'websocket',
-    onUpgrade: (incoming, socket, head) => void serve(incoming, responseOn(incoming, socket), head),
-  })
+  const server = await listen(
+    (incoming, outgoing) => void serve(incoming, outgoing),
+    address.host,
+    address.port,
+    undefined,
+    {
+      // What other edges pass on takes its time; what they say themselves is a line.
+      requestTimeoutMs: 0,
+      headerBytesMax: HEADER_BYTES_MAX,
+      isUpgrade: ({ headers }) => headers[LEASE_HEADER] !== undefined && headers.upgrade === 'websocket',
+      onUpgrade: (incoming, socket, head) => void serve(incoming, responseOn(incoming, socket), head),
+    },
+  )
   return server
 }

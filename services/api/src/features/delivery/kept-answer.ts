@@ -67,13 +67,13 @@ const FOR_EVER_SECONDS = 31_536_000
  * How long a page may be shown that was made at a time, in milliseconds since 1970: as its own `s-maxage` and
  * `stale-while-revalidate` say, else as its build said.
  */
-export function lifetimeOf(rules: PrerenderRules, headers: HeaderPairs, at: number): Lifetime {
+export function lifetimeOf(rules: PrerenderRules, headers: HeaderPairs, nowMs: number): Lifetime {
   const directives = isPostponed(headers) ? new Map<string, string>() : directivesOf(headers)
   const own = secondsOf(directives.get('s-maxage'))
   const fresh = own ?? (rules.expiration === false ? FOR_EVER_SECONDS : rules.expiration)
   const staleFor = own === undefined ? undefined : secondsOf(directives.get('stale-while-revalidate'))
   const whole = staleFor === undefined ? (rules.staleExpiration ?? FOR_EVER_SECONDS) : fresh + staleFor
-  const until = (seconds: number): number => (seconds >= FOR_EVER_SECONDS ? Infinity : at + seconds * 1_000)
+  const until = (seconds: number): number => (seconds >= FOR_EVER_SECONDS ? Infinity : nowMs + seconds * 1_000)
   return { freshUntil: until(fresh), staleUntil: until(Math.max(whole, fresh)) }
 }
 
@@ -95,8 +95,8 @@ export function splitPostponed(headers: HeaderPairs, body: Buffer): PostponedPag
   const length = Number(/;\s*state-length=(\d+)/i.exec(type)?.[1] ?? Number.NaN)
   const contentType = /;\s*origin="([^"]*)"/i.exec(type)?.[1]
   if (!(length <= body.length) || contentType === undefined) return undefined
-  const at = contentType.startsWith('text/html') && body[length] !== 0x3c ? byteOffset(body, length) : length
-  return { state: body.subarray(0, at), shell: body.subarray(at), contentType }
+  const stateBytes = contentType.startsWith('text/html') && body[length] !== 0x3c ? byteOffset(body, length) : length
+  return { state: body.subarray(0, stateBytes), shell: body.subarray(stateBytes), contentType }
 }
 
 const byteOffset = (body: Buffer, characters: number): number =>

@@ -116,9 +116,9 @@ export function openResponseCache(bytesMax = BYTES_MAX): ResponseCache {
     find(key, headers) {
       const variants = cache.get(key)
       const response = variants?.responses.get(variantOf(variants.names, headers))
-      const at = performance.now()
-      if (!response || at >= response.staleUntil) return undefined
-      return { response, isFresh: at < response.freshUntil }
+      const nowMs = performance.now()
+      if (!response || nowMs >= response.staleUntil) return undefined
+      return { response, isFresh: nowMs < response.freshUntil }
     },
     store(key, headers, { status, headers: received, body }, sent, { freshSeconds, staleSeconds }) {
       const names = variesBy(sent)

@@ -42,7 +42,7 @@ function readSticky(query: string): { token: string; rest: string } | undefined 
 
 /** Headers with a policy for referrers, where the site has none. */
 const withPolicy = (headers: FlatHeaders): FlatHeaders =>
-  headers.some((name, at) => at % 2 === 0 && name.toLowerCase() === 'referrer-policy')
+  headers.some((name, index) => index % 2 === 0 && name.toLowerCase() === 'referrer-policy')
     ? headers
     : [...headers, 'referrer-policy', REFERRER_POLICY]
 
@@ -179,8 +179,8 @@ export class Visit {
   }
 
   /** Begins an answer whose body comes by `write`, and ends with `end`. */
-  writeHead(status: number, given: FlatHeaders): void {
-    const headers = this.pin ? withPolicy(given) : given
+  writeHead(status: number, answerHeaders: FlatHeaders): void {
+    const headers = this.pin ? withPolicy(answerHeaders) : answerHeaders
     this.#headers = headers
     this.outgoing.writeHead(status, headers)
   }

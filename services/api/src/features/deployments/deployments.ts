@@ -20,8 +20,8 @@ import { deploymentCounts, deployments, type DeploymentStatus } from './table.ts
 const DAY_MS = 86_400_000
 
 /** The beginning of the UTC day of an instant, and of the next. */
-const dayOf = (at: Date): Date => new Date(Math.floor(at.getTime() / DAY_MS) * DAY_MS)
-export const dayAfter = (at: Date): Date => new Date(dayOf(at).getTime() + DAY_MS)
+const dayOf = (time: Date): Date => new Date(Math.floor(time.getTime() / DAY_MS) * DAY_MS)
+export const dayAfter = (time: Date): Date => new Date(dayOf(time).getTime() + DAY_MS)
 
 /** How many deployments an organization has created in this UTC day; every creation counts (D77). */
 export async function deploymentsToday({ db, now }: Pick<Deps, 'db' | 'now'>, organizationId: string): Promise<number> {
@@ -35,7 +35,12 @@ export async function deploymentsToday({ db, now }: Pick<Deps, 'db' | 'now'>, or
 }
 
 /** `{slug}-{8 hex}`: no label that can be set ends so (D76). Takes the hostname in the transaction. */
-async function takeHostname(tx: Deps['db'], at: Date, application: Application, deploymentId: string): Promise<string> {
+async function takeHostname(
+  tx: Deps['db'],
+  time: Date,
+  application: Application,
+  deploymentId: string,
+): Promise<string> {
   for (;;) {
     const label = `${application.slug}-${randomBytes(4).toString('hex')}`
     const taken = await tx
@@ -47,7 +52,7 @@ async function takeHostname(tx: Deps['db'], at: Date, application: Application, 
         label,
         source: 'system',
         deploymentId,
-        createdAt: at,
+        createdAt: time,
       })
       .onConflictDoNothing({ target: hostnames.label })
       .returning({ id: hostnames.id })
@@ -82,7 +87,7 @@ export async function createDeployment(
     const used = await deploymentsToday(within, organizationId)
     if (used >= limit) throw new QuotaExceeded('deployments_per_day', used, limit)
 
-    const at = deps.now()
+    const time = deps.now()
     const id = newId()
     const { seq, currentDeploymentId } = one(
       await tx
@@ -91,7 +96,7 @@ export async function createDeployment(
         .where(eq(environments.id, environment.id))
         .returning({ seq: environments.lastSeq, currentDeploymentId: environments.currentDeploymentId }),
     )
-    const label = await takeHostname(tx, at, application, id)
+    const label = await takeHostname(tx, time, application, id)
     const row: Deployment = {
       ...one(
         await tx
@@ -106,8 +111,8 @@ export async function createDeployment(
             label,
             rootDirectory: rootDirectory ?? null,
             createdBy: by.kind === 'user' ? { type: 'user', id: by.userId } : { type: 'api_key', id: by.keyId },
-            createdAt: at,
-            updatedAt: at,
+            createdAt: time,
+            updatedAt: time,
           })
           .returning(),
       ),
@@ -115,7 +120,7 @@ export async function createDeployment(
       isCurrent: currentDeploymentId === id,
     }
     const subject = { type: 'deployment', id, label, environmentId: environment.id }
-    await recordActivity(tx, at, { applicationId: application.id, type: 'deployment.created', by, subject })
+    await recordActivity(tx, time, { applicationId: application.id, type: 'deployment.created', by, subject })
     return shownDeployment(deps, row)
   })
 }

@@ -35,7 +35,7 @@ export async function promoteDeployment(
       throw new Conflict('The deployment was retired and its files are gone; deploy them again')
     if (row.status !== 'ACTIVE')
       throw new Conflict(`The deployment is ${row.status}: only an ACTIVE one can be promoted`)
-    const at = deps.now()
+    const time = deps.now()
     const { seq } = one(
       await tx
         .update(environments)
@@ -48,7 +48,7 @@ export async function promoteDeployment(
         .returning({ seq: environments.currentSeq }),
     )
     const subject = { type: 'deployment', id, label, environmentId, seq: String(seq) }
-    await recordActivity(tx, at, { applicationId, type: 'deployment.promoted', by, subject })
+    await recordActivity(tx, time, { applicationId, type: 'deployment.promoted', by, subject })
     return shownDeployment(deps, { ...row, environment: deployment.environment, isCurrent: true })
   })
 }

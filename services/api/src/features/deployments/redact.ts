@@ -68,13 +68,13 @@ export function createRedaction(values: Iterable<string>): () => Redactor {
     function redactUpTo(end: number, isCut = false): string {
       let out = ''
       let copied = masked
-      for (let at = 0; at < end; at++) {
+      for (let index = 0; index < end; index++) {
         const spelling = byStart
-          .get(waiting.slice(at, at + LENGTH_MIN))
-          ?.find((each) => waiting.startsWith(each, at) || (isCut && each.startsWith(waiting.slice(at))))
+          .get(waiting.slice(index, index + LENGTH_MIN))
+          ?.find((each) => waiting.startsWith(each, index) || (isCut && each.startsWith(waiting.slice(index))))
         if (spelling === undefined) continue
-        if (at >= copied) out += waiting.slice(copied, at) + MASK
-        copied = Math.max(copied, at + spelling.length)
+        if (index >= copied) out += waiting.slice(copied, index) + MASK
+        copied = Math.max(copied, index + spelling.length)
       }
       if (copied < end) out += waiting.slice(copied, end)
       masked = Math.max(0, copied - end)

@@ -18,22 +18,22 @@ type RetireDeps = Pick<Deps, 'db' | 'now'>
 /** Retires one deployment, unless it was promoted or pinned since it was found. Promoting and pinning take the same row lock. */
 export async function retireDeployment({ db, now }: RetireDeps, id: string): Promise<boolean> {
   return db.transaction(async (tx) => {
-    const at = now()
+    const time = now()
     const [row] = await tx
       .select()
       .from(deployments)
       .where(and(eq(deployments.id, id), eq(deployments.status, 'ACTIVE'), isNull(deployments.retiredAt)))
       .for('update')
-    if (!row || (row.pinnedUntil && row.pinnedUntil >= at)) return false
+    if (!row || (row.pinnedUntil && row.pinnedUntil >= time)) return false
     // A statement of its own: it sees what was promoted while the row was waited for.
     const isCurrent = await tx.$count(environments, eq(environments.currentDeploymentId, id))
     if (isCurrent > 0) return false
     await tx
       .update(deployments)
-      .set({ retiredAt: at, sealedVariables: null, updatedAt: at })
+      .set({ retiredAt: time, sealedVariables: null, updatedAt: time })
       .where(eq(deployments.id, id))
-    await endFunctionCredential(tx, at, id)
-    await recordActivity(tx, at, {
+    await endFunctionCredential(tx, time, id)
+    await recordActivity(tx, time, {
       applicationId: row.applicationId,
       type: 'deployment.retired',
       by: { kind: 'platform' },
@@ -52,17 +52,17 @@ export function openRetirement(): (deps: RetireDeps) => Promise<void> {
   let after = '00000000-0000-0000-0000-000000000000'
   return async (deps) => {
     const { db, now } = deps
-    const at = now().getTime()
+    const nowMs = now().getTime()
     for (let batch = 0; batch < BATCHES_A_ROUND; batch++) {
       const rows = await db
         .select({
           id: deployments.id,
           isOver: sql<boolean>`${and(
             sql`${environments.currentDeploymentId} is distinct from ${deployments.id}`,
-            or(isNull(deployments.pinnedUntil), lt(deployments.pinnedUntil, new Date(at))),
+            or(isNull(deployments.pinnedUntil), lt(deployments.pinnedUntil, new Date(nowMs))),
             sql`${deployments.createdAt} < case ${environments.slug}
-              when 'production' then ${new Date(at - KEPT_MS.production).toISOString()}::timestamptz
-              else ${new Date(at - KEPT_MS.preview).toISOString()}::timestamptz end`,
+              when 'production' then ${new Date(nowMs - KEPT_MS.production).toISOString()}::timestamptz
+              else ${new Date(nowMs - KEPT_MS.preview).toISOString()}::timestamptz end`,
             sql`(select count(*) from (select from ${deployments} n where n.environment_id = ${deployments.environmentId}
               and n.status = 'ACTIVE' and n.retired_at is null and n.seq > ${deployments.seq} limit ${NEWEST_KEPT}) newer)
               = ${NEWEST_KEPT}`,

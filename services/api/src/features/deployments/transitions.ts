@@ -30,13 +30,13 @@ export interface Hold {
  */
 export async function advance(
   db: Writer,
-  at: Date,
+  time: Date,
   { id, attempt }: Hold,
   { from, to, set = {} }: { from: UnendedStatus; to: UnendedStatus; set?: PgUpdateSetSource<typeof deployments> },
 ): Promise<boolean> {
   const moved = await db
     .update(deployments)
-    .set({ ...set, status: to, updatedAt: at })
+    .set({ ...set, status: to, updatedAt: time })
     .where(and(eq(deployments.id, id), eq(deployments.status, from), eq(deployments.attempt, attempt)))
     .returning({ id: deployments.id })
   return moved.length > 0
@@ -59,7 +59,7 @@ interface Failing {
  */
 export async function failDeployment(
   tx: Writer,
-  at: Date,
+  time: Date,
   { id, attempt, from = unendedStatuses }: Failing,
   reason: string,
   type: 'deployment.failed' | 'deployment.cancelled',
@@ -73,8 +73,8 @@ export async function failDeployment(
       leaseUntil: null,
       deadlineAt: null,
       sealedVariables: null,
-      buildEndedAt: sql`case when ${deployments.buildStartedAt} is null then null else ${at.toISOString()}::timestamptz end`,
-      updatedAt: at,
+      buildEndedAt: sql`case when ${deployments.buildStartedAt} is null then null else ${time.toISOString()}::timestamptz end`,
+      updatedAt: time,
     })
     .where(
       and(
@@ -85,8 +85,8 @@ export async function failDeployment(
     )
     .returning()
   if (!failed) return undefined
-  await endFunctionCredential(tx, at, id)
-  await recordActivity(tx, at, { applicationId: failed.applicationId, type, by, subject: subjectOf(failed) })
+  await endFunctionCredential(tx, time, id)
+  await recordActivity(tx, time, { applicationId: failed.applicationId, type, by, subject: subjectOf(failed) })
   return failed
 }
 
@@ -98,13 +98,20 @@ export async function failDeployment(
  */
 export async function activateDeployment(
   { db }: { db: Db },
-  at: Date,
+  time: Date,
   { id, attempt }: Hold,
 ): Promise<{ isCurrent: boolean } | undefined> {
   return db.transaction(async (tx) => {
     const [active] = await tx
       .update(deployments)
-      .set({ status: 'ACTIVE', activatedAt: at, buildEndedAt: at, leaseUntil: null, deadlineAt: null, updatedAt: at })
+      .set({
+        status: 'ACTIVE',
+        activatedAt: time,
+        buildEndedAt: time,
+        leaseUntil: null,
+        deadlineAt: null,
+        updatedAt: time,
+      })
       .where(and(eq(deployments.id, id), eq(deployments.status, 'PROVISIONING'), eq(deployments.attempt, attempt)))
       .returning()
     if (!active) return undefined
@@ -114,7 +121,7 @@ export async function activateDeployment(
       .where(and(eq(environments.id, active.environmentId), lt(environments.currentSeq, active.seq)))
       .returning({ id: environments.id })
     const isCurrent = taken.length > 0
-    await recordActivity(tx, at, {
+    await recordActivity(tx, time, {
       applicationId: active.applicationId,
       type: 'deployment.active',
       by: { kind: 'platform' },

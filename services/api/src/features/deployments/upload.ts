@@ -25,7 +25,7 @@ export async function startUpload(
     const row = await lockDeployment(tx, id)
     if (row.status !== 'PENDING') throw new Conflict(`The deployment is ${row.status}: its archive was uploaded before`)
     if (row.uploadId !== null) return { uploadId: row.uploadId }
-    const at = now()
+    const time = now()
     const uploadId = newId()
     await tx.insert(uploads).values({
       id: uploadId,
@@ -38,10 +38,10 @@ export async function startUpload(
       tags: {},
       state: 'pending',
       expiresAt: new Date(createdAt.getTime() + PARTS_KEPT_MS),
-      createdAt: at,
-      updatedAt: at,
+      createdAt: time,
+      updatedAt: time,
     })
-    await tx.update(deployments).set({ uploadId, updatedAt: at }).where(eq(deployments.id, id))
+    await tx.update(deployments).set({ uploadId, updatedAt: time }).where(eq(deployments.id, id))
     return { uploadId }
   })
 }
@@ -109,16 +109,16 @@ export async function completeUpload(
       .groupBy(uploadBlobs.part, uploadBlobs.etag)
       .orderBy(asc(uploadBlobs.part))
     requireParts(named, new Map(stored.map(({ part, etag }) => [part, etag])))
-    const at = now()
+    const time = now()
     await tx.delete(uploadBlobs).where(and(eq(uploadBlobs.uploadId, uploadId), gt(uploadBlobs.part, named.length)))
     await tx
       .update(uploads)
-      .set({ state: 'completed', expiresAt: new Date(at.getTime() + KEPT_MS), uploadedAt: at, updatedAt: at })
+      .set({ state: 'completed', expiresAt: new Date(time.getTime() + KEPT_MS), uploadedAt: time, updatedAt: time })
       .where(eq(uploads.id, uploadId))
     const archiveBytes = stored.reduce((total, { part, bytes }) => total + (part <= named.length ? bytes : 0), 0)
     await tx
       .update(deployments)
-      .set({ status: 'QUEUED', completedParts, archiveBytes, updatedAt: at })
+      .set({ status: 'QUEUED', completedParts, archiveBytes, updatedAt: time })
       .where(eq(deployments.id, row.id))
     await builds.enqueue(tx, row.id)
   })

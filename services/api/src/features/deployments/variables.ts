@@ -31,10 +31,10 @@ export async function findBuildVariables(
   deps: Pick<Deps, 'db' | 'sealer'>,
   deployment: Owned,
 ): Promise<BuildVariables> {
-  const found = await resolved(deps, deployment)
+  const variables = await resolved(deps, deployment)
   return {
-    secrets: found.filter(({ sensitive }) => sensitive).map(({ value }) => value()),
-    values: () => Object.fromEntries(found.map(({ key, value }) => [key, value()])),
+    secrets: variables.filter(({ sensitive }) => sensitive).map(({ value }) => value()),
+    values: () => Object.fromEntries(variables.map(({ key, value }) => [key, value()])),
   }
 }
 

@@ -16,7 +16,7 @@ type PageDeps = Pick<Deps, 'publicUrl' | 'idpUrl' | 'docsClientId'>
 async function describePage({ publicUrl, idpUrl, docsClientId }: PageDeps): Promise<{ html: string; policy: string }> {
   const assets = await referenceAssets()
   const nonce = randomBytes(16).toString('base64')
-  const at = (asset: { name: string }) => `/docs/assets/${asset.name}`
+  const assetPath = (asset: { name: string }) => `/docs/assets/${asset.name}`
   const configuration = { clientId: docsClientId, redirectUri: `${publicUrl}/docs`, scopes: apiScopes }
   const html = `<!doctype html>
 <html lang="en">
@@ -25,10 +25,10 @@ async function describePage({ publicUrl, idpUrl, docsClientId }: PageDeps): Prom
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta property="csp-nonce" content="${nonce}">
 <title>Platform API reference</title>
-<link rel="icon" href="${at(assets.icon)}">
+<link rel="icon" href="${assetPath(assets.icon)}">
 <script id="configuration" type="application/json">${JSON.stringify(configuration).replaceAll('<', String.raw`\u003c`)}</script>
-<script src="${at(assets.start)}" defer></script>
-<script src="${at(assets.scalar)}" defer></script>
+<script src="${assetPath(assets.start)}" defer></script>
+<script src="${assetPath(assets.scalar)}" defer></script>
 </head>
 <body><main id="reference"></main><noscript>The reference needs JavaScript; the document itself is at <a href="/docs/json">/docs/json</a>.</noscript></body>
 </html>

@@ -104,14 +104,14 @@ export async function listVariables({ db, sealer }: Store, owner: Owner): Promis
 /** Tells the feed of the application; an organization's own layer has none. */
 async function recordChange(
   tx: Parameters<typeof recordActivity>[0],
-  at: Date,
+  time: Date,
   type: 'variable.created' | 'variable.updated' | 'variable.deleted',
   by: Actor,
   { applicationId, id, key, layer, environmentId, sensitive }: typeof envVars.$inferSelect,
 ): Promise<void> {
   if (applicationId === null) return
   const subject = { type: 'variable', id, key, layer, environmentId, sensitive }
-  await recordActivity(tx, at, { applicationId, type, by, subject })
+  await recordActivity(tx, time, { applicationId, type, by, subject })
 }
 
 interface NewVariable {
@@ -129,14 +129,14 @@ async function insertVariable(
 ): Promise<ShownVariable> {
   refuseReservedKey(key)
   const id = newId()
-  const at = now()
+  const time = now()
   const row = await refusingDuplicates(key, () =>
     db.transaction(async (tx) => {
       const rows = await tx
         .insert(envVars)
-        .values({ id, ...place, key, sensitive, ...sealer.seal(value, id), createdAt: at, updatedAt: at })
+        .values({ id, ...place, key, sensitive, ...sealer.seal(value, id), createdAt: time, updatedAt: time })
         .returning()
-      await recordChange(tx, at, 'variable.created', by, one(rows))
+      await recordChange(tx, time, 'variable.created', by, one(rows))
       return one(rows)
     }),
   )
@@ -214,15 +214,15 @@ export async function updateVariable(
     }
     const key = change.key ?? row.key
     const sealed = change.value === undefined ? {} : sealer.seal(change.value, id)
-    const at = now()
+    const time = now()
     const rows = await refusingDuplicates(key, () =>
       tx
         .update(envVars)
-        .set({ key, sensitive: change.sensitive ?? row.sensitive, ...sealed, updatedAt: at })
+        .set({ key, sensitive: change.sensitive ?? row.sensitive, ...sealed, updatedAt: time })
         .where(eq(envVars.id, id))
         .returning(),
     )
-    await recordChange(tx, at, 'variable.updated', by, one(rows))
+    await recordChange(tx, time, 'variable.updated', by, one(rows))
     const environment =
       row.environmentId === null
         ? []

@@ -140,8 +140,8 @@ export function openFunctionFolders({ db, blobs, folder, bytesMax = BYTES_MAX }:
     for (const prefix of await readdir(contents))
       for (const name of await readdir(join(contents, prefix))) {
         const path = join(contents, prefix, name)
-        const found = await stat(path)
-        if (found.nlink === 1) await rm(path, { force: true })
+        const stats = await stat(path)
+        if (stats.nlink === 1) await rm(path, { force: true })
       }
   }
 

@@ -10,12 +10,12 @@ import { lstat, mkdir } from 'node:fs/promises'
 export async function makeOwnFolder(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o711 })
   // Of the path itself, so that a link is seen as one.
-  const found = await lstat(folder)
-  const obstacle = !found.isDirectory()
+  const stats = await lstat(folder)
+  const obstacle = !stats.isDirectory()
     ? 'is a link'
-    : found.uid !== process.getuid?.()
+    : stats.uid !== process.getuid?.()
       ? 'belongs to another user'
-      : (found.mode & 0o022) !== 0
+      : (stats.mode & 0o022) !== 0
         ? 'can be written to by other users'
         : undefined
   if (obstacle !== undefined)

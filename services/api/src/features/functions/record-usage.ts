@@ -22,7 +22,7 @@ export async function recordFunctionUsage(
   usage: readonly FunctionUsage[],
 ): Promise<void> {
   if (usage.length === 0) return
-  const at = now()
+  const time = now()
   const told = sql`jsonb_to_recordset(${JSON.stringify(usage)}::jsonb) as told(
     "functionId" uuid, slots integer, "memoryBytes" bigint, "coldStarts" bigint, requests bigint, "busyMs" double precision)`
   await db.transaction(async (tx) => {
@@ -33,12 +33,12 @@ export async function recordFunctionUsage(
       from locked, (select "functionId" as id, sum("coldStarts") as cold_starts, sum(requests) as requests from ${told} group by 1) did
       where f.id = locked.id and did.id = f.id and (did.cold_starts > 0 or did.requests > 0)`)
     await tx.execute(sql`insert into ${functionTime} (organization_id, month, busy_ms)
-      select d.organization_id, ${monthOf(at).toISOString()}::timestamptz, round(sum("busyMs"))
+      select d.organization_id, ${monthOf(time).toISOString()}::timestamptz, round(sum("busyMs"))
       from ${told} join ${deploymentFunctions} f on f.id = "functionId" join ${deployments} d on d.id = f.deployment_id
       group by 1 having sum("busyMs") > 0 order by 1
       on conflict (organization_id, month) do update set busy_ms = ${functionTime}.busy_ms + excluded.busy_ms`)
     await tx.execute(sql`insert into ${functionSlots} (function_id, process_id, slots, memory_bytes, seen_at)
-      select f.id, ${processId}::uuid, sum(slots), sum("memoryBytes"), ${at.toISOString()}::timestamptz
+      select f.id, ${processId}::uuid, sum(slots), sum("memoryBytes"), ${time.toISOString()}::timestamptz
       from ${told} join ${deploymentFunctions} f on f.id = "functionId" group by 1 order by 1
       on conflict (function_id, process_id) do update
         set slots = excluded.slots, memory_bytes = excluded.memory_bytes, seen_at = excluded.seen_at`)

@@ -58,7 +58,7 @@ export function openApiRelay({ apiUrl, signDeployment, logger }: Options): {
       if (!withheld.has(name.toLowerCase()) && !named.includes(name.toLowerCase())) headers.push(name, value)
     }
     headers.push('x-platform-deployment', signDeployment(deploymentId))
-    const asked = send(
+    const upstreamRequest = send(
       {
         agent,
         host: url.hostname,
@@ -79,7 +79,7 @@ export function openApiRelay({ apiUrl, signDeployment, logger }: Options): {
         pipeline(answer, outgoing, () => {})
       },
     )
-    asked.once('error', (error) => {
+    upstreamRequest.once('error', (error) => {
       if (outgoing.destroyed) return
       if (outgoing.headersSent) outgoing.destroy()
       else {
@@ -90,9 +90,9 @@ export function openApiRelay({ apiUrl, signDeployment, logger }: Options): {
       }
     })
     outgoing.once('close', () => {
-      if (!outgoing.writableFinished) asked.destroy()
+      if (!outgoing.writableFinished) upstreamRequest.destroy()
     })
-    incoming.pipe(asked)
+    incoming.pipe(upstreamRequest)
   }
 
   return {

@@ -127,12 +127,12 @@ export async function setHostname(
   const applicationId = application.id
   try {
     return await deps.db.transaction(async (tx) => {
-      const at = deps.now()
+      const time = deps.now()
       const take = async (type: 'APP' | 'BRANCH', own: string) =>
         one(
           await tx
             .insert(hostnames)
-            .values({ id: newId(), applicationId, type, label: own, source: 'user', createdAt: at })
+            .values({ id: newId(), applicationId, type, label: own, source: 'user', createdAt: time })
             .onConflictDoUpdate({
               target: hostnames.applicationId,
               // Written out, since a partial index is found by the text of its condition.
@@ -145,7 +145,7 @@ export async function setHostname(
       const { id } = await take('APP', label)
       const hostname = hostnameOf(deps, label)
       const subject = { type: 'hostname', id, label, hostname }
-      await recordActivity(tx, at, { applicationId, type: 'hostname.set', by, subject })
+      await recordActivity(tx, time, { applicationId, type: 'hostname.set', by, subject })
       const [production] = await hostnamesWhere({ ...deps, db: tx }, eq(hostnames.id, id))
       return { label, hostname, live: production?.active ?? false }
     })

@@ -80,13 +80,13 @@ function redirected(location: string, from: URL, reader: SourceReader, { sources
  */
 export async function fetchSource(
   deps: Pick<Deps, 'guardedFetch'>,
-  given: ImageSource,
+  imageSource: ImageSource,
   reader: SourceReader,
   policy: ImagePolicy,
 ): Promise<FetchedSource> {
   const signal = AbortSignal.timeout(DEADLINE_MS)
   const own = `${reader.protocol}://${reader.host}`
-  let source = given
+  let source = imageSource
   try {
     for (let redirects = 0; ; redirects++) {
       const { status, headers, body } =

@@ -69,9 +69,9 @@ function readWhole(query: URLSearchParams, name: string, max: number): number | 
 function readOneOf<T extends string>(query: URLSearchParams, name: string, values: readonly T[]): T | undefined {
   const value = read(query, name)
   if (value === undefined) return undefined
-  const found = values.find((each) => each === value)
-  if (found === undefined) throw invalid(`${name} has to be one of ${values.join(', ')}.`)
-  return found
+  const choice = values.find((each) => each === value)
+  if (choice === undefined) throw invalid(`${name} has to be one of ${values.join(', ')}.`)
+  return choice
 }
 
 const roundUp = (side: number | undefined): number | undefined => SIDES.find((each) => each >= (side ?? Infinity))

@@ -144,9 +144,9 @@ export function openImageServer(deps: ServerDeps): ImageServer {
       if (!lookUp) lookUps.set(name, (lookUp = readKept(deploymentId, key, name)))
       variant = await lookUp
     }
-    const at = now().getTime()
-    if (variant && at - variant.touchedAt > TOUCHED_MS) {
-      variant.touchedAt = at
+    const nowMs = now().getTime()
+    if (variant && nowMs - variant.touchedAt > TOUCHED_MS) {
+      variant.touchedAt = nowMs
       touchVariant(deps, deploymentId, key).catch((error: unknown) => {
         logger.warn({ err: error }, 'the use of an image was not noted')
       })
@@ -332,8 +332,8 @@ export function openImageServer(deps: ServerDeps): ImageServer {
         if (answer && !isFresh) renew(wanted, known)
         if (answer) return answer
       }
-      const { source: asked, variant, key } = await makeOnce(wanted, places.take)
-      const answer = await answerWith(asked, variant, key, 'miss')
+      const { source: knownSource, variant, key } = await makeOnce(wanted, places.take)
+      const answer = await answerWith(knownSource, variant, key, 'miss')
       if (!answer) throw new ImageRefusal('image_busy', 'The image had to make room for others.')
       return answer
     },

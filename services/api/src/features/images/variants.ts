@@ -64,15 +64,15 @@ export async function touchVariant(
   deploymentId: string,
   key: Buffer,
 ): Promise<void> {
-  const at = now()
+  const time = now()
   await db
     .update(imageVariants)
-    .set({ lastUsedAt: at })
+    .set({ lastUsedAt: time })
     .where(
       and(
         eq(imageVariants.deploymentId, deploymentId),
         eq(imageVariants.key, key),
-        lt(imageVariants.lastUsedAt, new Date(at.getTime() - USED_MS)),
+        lt(imageVariants.lastUsedAt, new Date(time.getTime() - USED_MS)),
       ),
     )
 }
@@ -112,11 +112,11 @@ export async function storeVariant(deps: VariantDeps, variant: NewVariant): Prom
       if (current.deployment !== epoch.deployment || current.source !== epoch.source) return 'purged'
       const ofKey = and(eq(imageVariants.deploymentId, deploymentId), eq(imageVariants.key, key))
       if ((await tx.$count(imageVariants, ofKey)) > 0) return 'there'
-      const at = deps.now()
-      await enlivenBlobs(tx, at, [blob])
+      const time = deps.now()
+      await enlivenBlobs(tx, time, [blob])
       await tx
         .insert(imageVariants)
-        .values({ deploymentId, key, organizationId, source, blobId: blob.id, bytes, contentType, lastUsedAt: at })
+        .values({ deploymentId, key, organizationId, source, blobId: blob.id, bytes, contentType, lastUsedAt: time })
       return 'stored'
     })
     .catch((error: unknown) => {

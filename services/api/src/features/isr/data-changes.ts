@@ -153,18 +153,18 @@ export function openDataLog({
       known = new Known()
       deployments.set(deploymentId, known)
     }
-    const asked = known
+    const knownData = known
     // The first may have begun before this was asked; the second has not.
-    for (let n = 0; n < 2 && !asked.isCurrent; n++) {
-      asked.loading ??= load(deploymentId, asked)
+    for (let n = 0; n < 2 && !knownData.isCurrent; n++) {
+      knownData.loading ??= load(deploymentId, knownData)
         .catch((error: unknown) => {
-          if (deployments.peek(deploymentId) === asked) deployments.delete(deploymentId)
+          if (deployments.peek(deploymentId) === knownData) deployments.delete(deploymentId)
           throw error
         })
-        .finally(() => (asked.loading = undefined))
-      await asked.loading
+        .finally(() => (knownData.loading = undefined))
+      await knownData.loading
     }
-    return asked
+    return knownData
   }
 
   return {

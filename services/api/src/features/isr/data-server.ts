@@ -122,13 +122,13 @@ export function createDataServer({ db, logger, tags, log }: Options): Deployment
   }
 
   async function revalidate(deploymentId: string, incoming: IncomingMessage): Promise<void> {
-    const given = parse(revalidation, (await readBody(incoming, HEAD_BYTES_MAX)).toString())
-    const { fresh, known } = await log.count(deploymentId, given.tags)
+    const revalidated = parse(revalidation, (await readBody(incoming, HEAD_BYTES_MAX)).toString())
+    const { fresh, known } = await log.count(deploymentId, revalidated.tags)
     if (known + fresh > TAGS_OF_DEPLOYMENT_MAX && fresh > 0)
       throw new Conflict(
         `This deployment has revalidated ${TAGS_OF_DEPLOYMENT_MAX} different tags and paths: revalidate a tag that many pages have, or deploy again`,
       )
-    await tags.revalidate(deploymentId, given.tags, given.expireSeconds)
+    await tags.revalidate(deploymentId, revalidated.tags, revalidated.expireSeconds)
   }
 
   async function answer(deploymentId: string, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {

@@ -64,7 +64,7 @@ interface LookUp {
   isOutdated: boolean
 }
 
-const timeOf = (at: Date | null): number => (at === null ? Infinity : new Date(at).getTime())
+const timeOf = (time: Date | null): number => (time === null ? Infinity : new Date(time).getTime())
 
 export function openIsrPages({ db, now, blobs: store, logger, notifications, tags }: Options): IsrPages {
   const self = newId()
@@ -174,19 +174,19 @@ export function openIsrPages({ db, now, blobs: store, logger, notifications, tag
     const row = await read(deploymentId, key, fallback)
     const page = row && (await pageOf(row))
     if (!row || (!page && !fallback)) return undefined
-    const at = now().getTime()
+    const nowMs = now().getTime()
     const lifetime = page
       ? { freshUntil: timeOf(row.fresh_until), staleUntil: timeOf(row.stale_until) }
       : { freshUntil: fallback?.freshUntil ?? 0, staleUntil: fallback?.staleUntil ?? 0 }
     if (row.is_stale) {
       lifetime.freshUntil = 0
-      lifetime.staleUntil = Math.min(lifetime.staleUntil, at + (row.expires_in_ms ?? Infinity))
+      lifetime.staleUntil = Math.min(lifetime.staleUntil, nowMs + (row.expires_in_ms ?? Infinity))
     }
-    const found: Found = { ...lifetime, page }
+    const entry: Found = { ...lifetime, page }
     const tagged = row.tags ?? fallback?.tags ?? []
     const size = page ? (page.body?.length ?? 0) : (fallback?.bytes ?? 0)
-    if (!lookUp.isOutdated) keep(deploymentId, deploymentId + key, { found, bytes: size, tags: tagged, askedAt })
-    return found
+    if (!lookUp.isOutdated) keep(deploymentId, deploymentId + key, { found: entry, bytes: size, tags: tagged, askedAt })
+    return entry
   }
 
   function lookUpOf(deploymentId: string, key: string, fallback: Fallback | undefined): Promise<Found | undefined> {
@@ -217,8 +217,8 @@ export function openIsrPages({ db, now, blobs: store, logger, notifications, tag
   return {
     peek,
     async find(deploymentId, key, fallback) {
-      const found = peek(deploymentId, key)
-      if (found) return found
+      const readyEntry = peek(deploymentId, key)
+      if (readyEntry) return readyEntry
       try {
         return await lookUpOf(deploymentId, key, fallback)
       } catch (error) {

@@ -105,10 +105,10 @@ export async function storePages(
       const gone = before.filter((row) => row.is_gone)
       const later = new Set(before.flatMap((row) => (row.is_gone ? [] : [row.key])))
       const stored = received.filter(({ page }) => !later.has(page.key))
-      const at = deps.now()
+      const time = deps.now()
       await enlivenBlobs(
         tx,
-        at,
+        time,
         stored.map(({ blob }) => blob),
       )
       if (stored.length > 0)

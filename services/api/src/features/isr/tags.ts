@@ -57,9 +57,9 @@ export function openIsrTags({ db, notifications }: { db: Db; notifications: Noti
   })
 
   return {
-    async revalidate(deploymentId, given, expireSeconds) {
+    async revalidate(deploymentId, names, expireSeconds) {
       // In order, so that two of these never wait for each other in a circle.
-      const tags = [...new Set(given)].toSorted()
+      const tags = [...new Set(names)].toSorted()
       if (tags.length === 0) return
       const list = JSON.stringify(tags)
       const payload = Buffer.byteLength(list) + 36 <= PAYLOAD_BYTES_MAX ? deploymentId + list : deploymentId

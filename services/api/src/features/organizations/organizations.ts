@@ -16,25 +16,27 @@ const SLUG_ATTEMPTS = 6
 export async function createOrganization(
   { db, now, startPlan }: Pick<Deps, 'db' | 'now' | 'startPlan'>,
   by: UserActor,
-  given: { name: string; slug?: string | undefined },
+  newOrganization: { name: string; slug?: string | undefined },
 ): Promise<Organization> {
-  if (given.slug !== undefined) refuseReservedLabel(given.slug)
-  const at = now()
+  if (newOrganization.slug !== undefined) refuseReservedLabel(newOrganization.slug)
+  const time = now()
   return db.transaction(async (tx) => {
     const insert = (slug: string) =>
       tx
         .insert(organizations)
-        .values({ id: newId(), name: given.name, slug, createdAt: at, updatedAt: at })
+        .values({ id: newId(), name: newOrganization.name, slug, createdAt: time, updatedAt: time })
         .onConflictDoNothing({ target: organizations.slug })
         .returning()
     const candidates =
-      given.slug === undefined ? slugsFor(given.name, 'organization').take(SLUG_ATTEMPTS) : [given.slug]
+      newOrganization.slug === undefined
+        ? slugsFor(newOrganization.name, 'organization').take(SLUG_ATTEMPTS)
+        : [newOrganization.slug]
     for (const slug of candidates) {
       const [made] = await insert(slug)
       if (!made) continue
       await tx
         .insert(members)
-        .values({ id: newId(), organizationId: made.id, userId: by.userId, role: 'OWNER', joinedAt: at })
+        .values({ id: newId(), organizationId: made.id, userId: by.userId, role: 'OWNER', joinedAt: time })
       await startPlan(tx, made.id)
       return made
     }

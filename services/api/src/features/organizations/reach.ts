@@ -14,18 +14,18 @@ export interface AskedFor {
 }
 
 /** What a turn of the event loop asks for, to be answered with the caller's role in its organization. */
-export const asked = askedRows({ id: 'uuid', userId: 'text' })
+export const lookups = askedRows({ id: 'uuid', userId: 'text' })
 
 /** The organization and the caller's role in it: one statement for all requests of a turn. */
 const findWithRole = preparedOnce((db) => {
   const query = db
-    .select({ ...getTableColumns(organizations), role: members.role, n: asked.n })
-    .from(asked.from)
-    .innerJoin(organizations, eq(organizations.id, asked.columns.id))
-    .leftJoin(members, and(eq(members.organizationId, organizations.id), eq(members.userId, asked.columns.userId)))
+    .select({ ...getTableColumns(organizations), role: members.role, n: lookups.n })
+    .from(lookups.from)
+    .innerJoin(organizations, eq(organizations.id, lookups.columns.id))
+    .leftJoin(members, and(eq(members.organizationId, organizations.id), eq(members.userId, lookups.columns.userId)))
     .prepare('organizations_with_roles')
   return batchByTurn(async (keys: readonly AskedFor[]) =>
-    asked.inOrder(keys, await query.execute(asked.parameters(keys))),
+    lookups.inOrder(keys, await query.execute(lookups.parameters(keys))),
   )
 })
 

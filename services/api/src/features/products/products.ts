@@ -71,11 +71,11 @@ export async function setEntitlement(
   product: ProductSlug,
   status: Entitlement['status'],
 ): Promise<void> {
-  const at = now()
-  const decided = { status, revokedAt: status === 'REVOKED' ? at : null, updatedAt: at }
+  const time = now()
+  const decided = { status, revokedAt: status === 'REVOKED' ? time : null, updatedAt: time }
   await db
     .insert(entitlements)
-    .values({ id: newId(), organizationId, product, createdAt: at, ...decided })
+    .values({ id: newId(), organizationId, product, createdAt: time, ...decided })
     .onConflictDoUpdate({ target: [entitlements.organizationId, entitlements.product], set: decided })
 }
 
@@ -86,11 +86,11 @@ export async function activatePlan(
   product: ProductSlug,
   plan: PlanSlug,
 ): Promise<void> {
-  const at = now()
-  const active = { plan, status: 'ACTIVE' as const, updatedAt: at }
+  const time = now()
+  const active = { plan, status: 'ACTIVE' as const, updatedAt: time }
   await db
     .insert(subscriptions)
-    .values({ id: newId(), organizationId, product, createdAt: at, ...active })
+    .values({ id: newId(), organizationId, product, createdAt: time, ...active })
     .onConflictDoUpdate({ target: [subscriptions.organizationId, subscriptions.product], set: active })
 }
 

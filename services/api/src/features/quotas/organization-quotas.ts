@@ -55,12 +55,12 @@ export async function listQuotas(
     imageBytes(deps, id),
     storedBytesOf(deps, id),
   ])
-  const at = deps.now()
-  const month = monthOf(at)
+  const time = deps.now()
+  const month = monthOf(time)
   const nextMonth = new Date(Date.UTC(month.getUTCFullYear(), month.getUTCMonth() + 1, 1))
   const counted: Partial<Record<Quota, Omit<ShownQuota, 'name' | 'limit'>>> = {
     applications: { used: applicationCount, windowEnd: null },
-    deployments_per_day: { used: today, windowEnd: dayAfter(at) },
+    deployments_per_day: { used: today, windowEnd: dayAfter(time) },
     concurrent_builds: { used: builds, windowEnd: null },
     image_cache_bytes: { used: images, windowEnd: null },
     stored_bytes: { used: stored, windowEnd: null },

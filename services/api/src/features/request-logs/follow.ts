@@ -141,7 +141,7 @@ export async function placeToFollowFrom(
   await keepNumbered(deps, applicationId)
   const mine = eq(followedRequests.applicationId, applicationId)
   if (lastEventId !== undefined) {
-    const [found] = await db
+    const [row] = await db
       .select({ number: followedRequests.number })
       .from(followedRequests)
       .where(
@@ -152,7 +152,7 @@ export async function placeToFollowFrom(
           gt(followedRequests.storedAt, new Date(now().getTime() - KEPT_MS)),
         ),
       )
-    if (found) return { place: found.number, greeting: undefined }
+    if (row) return { place: row.number, greeting: undefined }
   }
   const [latest] = await db
     .select({ number: max(followedRequests.number) })

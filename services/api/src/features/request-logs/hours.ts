@@ -7,7 +7,7 @@ export interface Span {
 }
 
 /** The hour that a moment lies in: its start. */
-export const hourOf = (at: Date): Date => new Date(Math.floor(at.getTime() / HOUR_MS) * HOUR_MS)
+export const hourOf = (time: Date): Date => new Date(Math.floor(time.getTime() / HOUR_MS) * HOUR_MS)
 
 export const hourAfter = (hour: Date): Date => new Date(hour.getTime() + HOUR_MS)
 

@@ -120,11 +120,11 @@ export async function totalOf(
 /** Where to look for the newest requests that match, newest first: the parts that hold so many. */
 export function placesOf(parts: readonly Part[], wanted: number): Span[] {
   const places: Span[] = []
-  let found = 0
+  let count = 0
   for (const part of parts.toReversed()) {
-    if (found >= wanted) break
+    if (count >= wanted) break
     if (part.total !== 0) places.push(part)
-    found += part.total ?? 0
+    count += part.total ?? 0
   }
   return joined(places)
 }

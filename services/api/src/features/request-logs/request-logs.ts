@@ -44,7 +44,7 @@ async function newestRows(
     .select({ low: sql<string>`low`.as('low'), high: sql<string>`high`.as('high') })
     .from(sql`unnest(${lows}::uuid[], ${highs}::uuid[]) as ranges(low, high)`)
     .as('range')
-  const found = db
+  const newest = db
     .select()
     .from(requestLogs)
     .where(
@@ -59,7 +59,7 @@ async function newestRows(
     .orderBy(desc(requestLogs.id))
     .limit(limit)
     .as('found')
-  const rows = await db.select().from(range).crossJoinLateral(found).orderBy(desc(found.id)).limit(limit)
+  const rows = await db.select().from(range).crossJoinLateral(newest).orderBy(desc(newest.id)).limit(limit)
   return rows.map((row) => row.found)
 }
 
@@ -73,23 +73,23 @@ const Position = z.object({ id: z.guid(), total: z.number() })
 export async function requestLogsPage(
   deps: ReadDeps & Pick<Deps, 'sealer'>,
   application: Application,
-  { cursor, limit, ...asked }: RequestFilters & { cursor?: string | undefined; limit: number },
+  { cursor, limit, ...requestFilters }: RequestFilters & { cursor?: string | undefined; limit: number },
 ): Promise<{ items: ShownRequest[]; total: number; nextCursor: string | null }> {
-  const of = { operation: 'listRequests', ownerId: application.id, filters: { ...asked } }
-  const at = cursor === undefined ? undefined : readCursor(deps.sealer, of, Position, cursor)
+  const of = { operation: 'listRequests', ownerId: application.id, filters: { ...requestFilters } }
+  const position = cursor === undefined ? undefined : readCursor(deps.sealer, of, Position, cursor)
   const kept = await keptSince(deps, application)
   // Nothing lies outside; and ids and Postgres end before the years that a caller may name do.
   const latest = new Date(deps.now().getTime() + DAY_MS)
-  const within = (at: Date) => (at < kept ? kept : at > latest ? latest : at)
-  const from = within(asked.from ?? kept)
-  const filters = { ...asked, to: asked.to && within(asked.to) }
-  const span = { from, to: at ? new Date(momentOf(at.id).getTime() + 1) : filters.to }
+  const within = (time: Date) => (time < kept ? kept : time > latest ? latest : time)
+  const from = within(requestFilters.from ?? kept)
+  const filters = { ...requestFilters, to: requestFilters.to && within(requestFilters.to) }
+  const span = { from, to: position ? new Date(momentOf(position.id).getTime() + 1) : filters.to }
   // Where everything matches, the rows after a cursor are the next ones.
-  const isPlain = at !== undefined && !isNarrowed(filters)
+  const isPlain = position !== undefined && !isNarrowed(filters)
   const parts = isPlain ? [{ ...span, total: undefined }] : await partsOf(deps, application.id, span, filters)
   const [rows, total] = await Promise.all([
-    newestRows(deps, application.id, placesOf(parts, limit + 1), filters, at?.id, limit + 1),
-    at?.total ?? totalOf(deps, application.id, parts, filters),
+    newestRows(deps, application.id, placesOf(parts, limit + 1), filters, position?.id, limit + 1),
+    position?.total ?? totalOf(deps, application.id, parts, filters),
   ])
   const items = rows.slice(0, limit)
   const last = items.at(-1)

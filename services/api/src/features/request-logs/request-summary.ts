@@ -43,8 +43,8 @@ interface Segment {
   to: number
 }
 
-const floor = (at: number, ms: number): number => Math.floor(at / ms) * ms
-const ceil = (at: number, ms: number): number => Math.ceil(at / ms) * ms
+const floor = (timeMs: number, ms: number): number => Math.floor(timeMs / ms) * ms
+const ceil = (timeMs: number, ms: number): number => Math.ceil(timeMs / ms) * ms
 
 /**
  * A span in as few rows as there are: whole days, whole hours around them, and minutes at the ends. interval: what a row must not
@@ -141,21 +141,21 @@ const nothing: Figures = {
 export async function summarizeRequests(
   { db, now }: Pick<Deps, 'db' | 'now'>,
   applicationId: string,
-  asked: {
+  query: {
     from?: Date | undefined
     to?: Date | undefined
     interval?: Interval | undefined
     groupBy?: Exclude<SummaryDimension, 'total'> | undefined
   },
 ): Promise<RequestSummary> {
-  const at = now().getTime()
-  const wantedTo = Math.min(asked.to?.getTime() ?? at, at)
-  const wantedFrom = asked.from?.getTime() ?? wantedTo - DAY_MS
-  const isShort = wantedFrom >= at - MINUTES_KEPT_MS && wantedTo - wantedFrom <= BY_MINUTE_MS
-  const interval = asked.interval ?? (isShort ? 'minute' : 'hour')
-  const begin = Math.max(wantedFrom, at - (interval === 'minute' ? MINUTES_KEPT_MS : HOURS_KEPT_MS))
+  const nowMs = now().getTime()
+  const wantedTo = Math.min(query.to?.getTime() ?? nowMs, nowMs)
+  const wantedFrom = query.from?.getTime() ?? wantedTo - DAY_MS
+  const isShort = wantedFrom >= nowMs - MINUTES_KEPT_MS && wantedTo - wantedFrom <= BY_MINUTE_MS
+  const interval = query.interval ?? (isShort ? 'minute' : 'hour')
+  const begin = Math.max(wantedFrom, nowMs - (interval === 'minute' ? MINUTES_KEPT_MS : HOURS_KEPT_MS))
   // Beyond 48 hours there are no minutes to cut an hour with.
-  const unit = begin >= at - MINUTES_KEPT_MS ? MINUTE_MS : HOUR_MS
+  const unit = begin >= nowMs - MINUTES_KEPT_MS ? MINUTE_MS : HOUR_MS
   const from = floor(begin, unit)
   const to = Math.max(from, ceil(wantedTo, unit))
   const segments = segmentsOf(from, to)
@@ -169,10 +169,10 @@ export async function summarizeRequests(
       from (${rowsIn(applicationId, 'total', segmentsOf(from, to, interval))}) r group by 1, 2
     )
     select key::text, ${summed} from point group by key order by point.key`)
-  const groups = asked.groupBy
+  const groups = query.groupBy
     ? db.execute<SummedRow>(sql`
         with found as materialized (
-          select value as key, bucket, ${byBucket} from (${rowsIn(applicationId, asked.groupBy, segments)}) r group by 1, 2
+          select value as key, bucket, ${byBucket} from (${rowsIn(applicationId, query.groupBy, segments)}) r group by 1, 2
         ),
         top as (select key, sum(requests) as total from found group by key order by total desc, key limit ${GROUPS_MAX})
         select key, ${summed} from found join top using (key) group by key, top.total order by top.total desc, key`)
@@ -190,14 +190,14 @@ export async function summarizeRequests(
 
 /** Deletes sums that are no longer kept, some thousands at a time. Safe to repeat. */
 export async function discardSummaries({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
-  const at = now().getTime()
+  const nowMs = now().getTime()
   const kept = [
     [1, MINUTES_KEPT_MS + HOUR_MS],
     [60, HOURS_KEPT_MS + DAY_MS],
     [1_440, HOURS_KEPT_MS + DAY_MS],
   ] as const
   for (const [minutes, ms] of kept) {
-    const over = and(eq(requestSummaries.minutes, minutes), lt(requestSummaries.at, new Date(at - ms)))
+    const over = and(eq(requestSummaries.minutes, minutes), lt(requestSummaries.at, new Date(nowMs - ms)))
     const discard = () =>
       inBatch(db, async (tx) => {
         const batch = tx

@@ -96,7 +96,7 @@ const method = z
   .string()
   .regex(/^[A-Z]{1,16}$/, 'Expected a method in capitals')
   .openapi({ example: 'GET' })
-const flag = z.enum(['true', 'false']).transform((given) => given === 'true')
+const flag = z.enum(['true', 'false']).transform((text) => text === 'true')
 const ofApplication = { id: pathId('Application') }
 
 export const requestLogEndpoints = [

@@ -20,11 +20,11 @@ const isPlain = (text: string, lengthMax: number): boolean => text.length <= len
 export function sanitizeHeaders(headers: IncomingHttpHeaders): Record<string, string> {
   const kept: Record<string, string> = {}
   let count = 0
-  for (const given of Object.keys(headers)) {
-    const value = headers[given]
+  for (const sentName of Object.keys(headers)) {
+    const value = headers[sentName]
     if (value === undefined) continue
     if (count++ === HEADERS_MAX) break
-    const { name, isSecret } = readName(given)
+    const { name, isSecret } = readName(sentName)
     const text = isSecret ? REDACTED : storable(typeof value === 'string' ? value : value.join(', '), HEADER_LENGTH_MAX)
     // A client may call a header __proto__.
     if (name === '__proto__') Object.defineProperty(kept, name, { value: text, enumerable: true, configurable: true })
@@ -42,13 +42,13 @@ interface HeaderName {
 const names = new Map<string, HeaderName>()
 const NAMES_MAX = 1_000
 
-function readName(given: string): HeaderName {
-  let known = names.get(given)
+function readName(sentName: string): HeaderName {
+  let known = names.get(sentName)
   if (!known) {
-    const name = storable(given.toLowerCase(), HEADER_LENGTH_MAX)
+    const name = storable(sentName.toLowerCase(), HEADER_LENGTH_MAX)
     known = { name, isSecret: secretHeaders.has(name) || secretWord.test(name) }
     if (names.size >= NAMES_MAX) names.clear()
-    names.set(given, known)
+    names.set(sentName, known)
   }
   return known
 }

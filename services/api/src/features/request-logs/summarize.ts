@@ -24,15 +24,15 @@ const OTHER_PATHS = '*'
 /** The paths that were seen in this hour, by application. */
 export interface SeenPaths {
   /** The path as a summary names it. */
-  nameOf(applicationId: string, path: string, at: Date): string
+  nameOf(applicationId: string, path: string, time: Date): string
 }
 
 export function openSeenPaths(): SeenPaths {
   let hour = 0
   let seen = new Map<string, Set<string>>()
   return {
-    nameOf(applicationId, path, at) {
-      const now = Math.floor(at.getTime() / 3_600_000)
+    nameOf(applicationId, path, time) {
+      const now = Math.floor(time.getTime() / 3_600_000)
       if (now > hour) {
         hour = now
         seen = new Map()
@@ -55,9 +55,9 @@ interface Minute {
 }
 type Figures = Pick<Sum, 'requests' | 'requestBodyBytes' | 'responseBodyBytes' | 'bytesSent'>
 
-const newMinute = (applicationId: string, at: number): Minute => ({
+const newMinute = (applicationId: string, startMs: number): Minute => ({
   applicationId,
-  at,
+  at: startMs,
   sums: new Map(dimensions.map((dimension) => [dimension, new Map()])),
 })
 
@@ -72,10 +72,10 @@ function add(to: Figures, more: Figures): void {
 function sumByMinute(batch: readonly { row: Row; startedAt: Date }[], paths: SeenPaths): Iterable<Minute> {
   const minutes = new Map<string, Minute>()
   for (const { row, startedAt } of batch) {
-    const at = Math.floor(startedAt.getTime() / 60_000) * 60_000
-    const key = `${row.applicationId} ${at}`
+    const startMs = Math.floor(startedAt.getTime() / 60_000) * 60_000
+    const key = `${row.applicationId} ${startMs}`
     let minute = minutes.get(key)
-    if (!minute) minutes.set(key, (minute = newMinute(row.applicationId, at)))
+    if (!minute) minutes.set(key, (minute = newMinute(row.applicationId, startMs)))
     const bucket = bucketOf(row.durationMs)
     const { requestBodyBytes, responseBodyBytes, bytesSent } = row
     for (const [dimension, values] of minute.sums) {
@@ -92,12 +92,12 @@ function sumByMinute(batch: readonly { row: Row; startedAt: Date }[], paths: See
   return minutes.values()
 }
 
-function valueOf(dimension: SummaryDimension, row: Row, at: Date, paths: SeenPaths): string {
+function valueOf(dimension: SummaryDimension, row: Row, time: Date, paths: SeenPaths): string {
   switch (dimension) {
     case 'total':
       return ''
     case 'path':
-      return paths.nameOf(row.applicationId, row.path, at)
+      return paths.nameOf(row.applicationId, row.path, time)
     case 'status':
       return String(row.status)
     default:
@@ -114,12 +114,12 @@ export function summarize(batch: readonly { row: Row; startedAt: Date }[], paths
         for (const [bucket, figures] of buckets.entries() as Iterable<[number, Figures | undefined]>) {
           if (figures === undefined) continue // a bucket that no request fell into
           for (const minutes of spans) {
-            const at = Math.floor(minute.at / (minutes * 60_000)) * minutes * 60_000
+            const startMs = Math.floor(minute.at / (minutes * 60_000)) * minutes * 60_000
             const { applicationId } = minute
-            const key = `${applicationId} ${minutes} ${dimension} ${at} ${value} ${bucket}`
+            const key = `${applicationId} ${minutes} ${dimension} ${startMs} ${value} ${bucket}`
             const sum = sums.get(key)
             if (sum) add(sum, figures)
-            else sums.set(key, { applicationId, minutes, dimension, at: new Date(at), value, bucket, ...figures })
+            else sums.set(key, { applicationId, minutes, dimension, at: new Date(startMs), value, bucket, ...figures })
           }
         }
   return [...sums].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, sum]) => sum)

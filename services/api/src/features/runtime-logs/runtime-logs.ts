@@ -67,7 +67,7 @@ export async function runtimeLogsPage(
   const kept = await keptSince(deps, application)
   // Nothing lies outside; and ids and Postgres end before the years that a caller may name do.
   const latest = new Date(now().getTime() + DAY_MS)
-  const within = (at: Date) => (at < kept ? kept : at > latest ? latest : at)
+  const within = (time: Date) => (time < kept ? kept : time > latest ? latest : time)
   const { level, search, functionId, requestId, from, to } = filters
   const range = and(
     deploymentId === undefined

@@ -116,12 +116,12 @@ export function openRuntimeLog(deps: { db: Db; logger: Logger }): RuntimeLogWrit
     },
   })
 
-  function add(given: RuntimeLogLine): void {
+  function add(newLine: RuntimeLogLine): void {
     const line = {
-      ...given,
-      functionName: storableLine(given.functionName),
-      requestId: given.requestId === undefined ? undefined : storableLine(given.requestId),
-      message: storableLine(given.message),
+      ...newLine,
+      functionName: storableLine(newLine.functionName),
+      requestId: newLine.requestId === undefined ? undefined : storableLine(newLine.requestId),
+      message: storableLine(newLine.message),
     }
     const bytes = line.message.length + LINE_OVERHEAD_BYTES
     waitingBytes += bytes

@@ -11,8 +11,8 @@ export type Place = 'prefix' | 'root'
 /** How a request to a listener names its bucket. */
 export function addressingAt(deps: Names, place: Place, host: string): Addressing {
   if (place === 'prefix') return BELOW_PREFIX
-  const asked = addressingOf(deps, host)
-  return asked?.kind === 'host' ? asked : { kind: 'root' }
+  const addressing = addressingOf(deps, host)
+  return addressing?.kind === 'host' ? addressing : { kind: 'root' }
 }
 
 /** An address for documentation (RFC 5737), which no client has: getting it back shows that the peer is a trusted proxy. */
@@ -39,9 +39,9 @@ type Names = Pick<Deps, 'publicUrl' | 's3Domain'>
  */
 export function addressingOf({ publicUrl, s3Domain }: Names, host: string): Addressing | undefined {
   if (s3Domain === undefined) return undefined
-  const asked = host.toLowerCase()
-  if (asked === hostOf(publicUrl)) return BELOW_PREFIX
-  const name = withoutPort(asked)
+  const lowerHost = host.toLowerCase()
+  if (lowerHost === hostOf(publicUrl)) return BELOW_PREFIX
+  const name = withoutPort(lowerHost)
   const domain = withoutPort(s3Domain)
   if (name === domain) return { kind: 'root' }
   return name.endsWith(`.${domain}`) ? { kind: 'host', bucket: name.slice(0, -domain.length - 1) } : undefined

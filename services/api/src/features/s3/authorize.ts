@@ -122,15 +122,15 @@ async function authorizeSigned(exchange: DoorExchange, request: Request, claim: 
   checkSignedHeaders(claim, headers)
   const payloadHash = payloadHashOf(signed, claim)
   if (!isUuid(claim.keyId)) throw s3Failure('InvalidAccessKeyId')
-  const asked = askedOf(request)
-  const [found] = await Promise.all([findSigner(deps.db, claim.keyId, asked), request.admitted])
-  const key = usableKey(found?.key)
+  const lookup = askedOf(request)
+  const [signer] = await Promise.all([findSigner(deps.db, claim.keyId, lookup), request.admitted])
+  const key = usableKey(signer?.key)
   const seed = verifySignature(signed, claim, await signingKeys(deps.sealer)(key.state, claim))
   const caller = callerOf(deps, key)
   exchange.actor = caller
   requireScope(caller.scopes, request.scope)
-  const named = found?.named ?? NOTHING
-  requireOwnEnvironment(caller, asked, named)
+  const named = signer?.named ?? NOTHING
+  requireOwnEnvironment(caller, lookup, named)
   return { caller, named, payloadHash, seed }
 }
 
@@ -139,9 +139,9 @@ async function authorizeBearer(exchange: DoorExchange, request: Request): Promis
   const actor = await authenticate(exchange)
   if (actor.kind === 'user') throw s3Failure('AccessDenied', 'Only tokens of API keys and Functions are taken here')
   requireScope(actor.scopes, request.scope)
-  const asked = askedOf(request)
-  const named = await findBelowApplication(exchange.deps.db, actor.applicationId, asked)
-  requireOwnEnvironment(actor, asked, named)
+  const lookup = askedOf(request)
+  const named = await findBelowApplication(exchange.deps.db, actor.applicationId, lookup)
+  requireOwnEnvironment(actor, lookup, named)
   const payloadHash = request.headers.get('x-amz-content-sha256') ?? 'UNSIGNED-PAYLOAD'
   return { caller: actor, named, payloadHash, seed: undefined }
 }
@@ -193,16 +193,16 @@ export async function authorizeForm(
   const { deps } = exchange
   const claim = readFormClaim(fields)
   if (!isUuid(claim.keyId)) throw s3Failure('InvalidAccessKeyId')
-  const asked = { bucket: readBucketName(target.bucket ?? ''), key: undefined }
-  const found = await findSigner(deps.db, claim.keyId, asked)
-  const key = usableKey(found?.key)
+  const lookup = { bucket: readBucketName(target.bucket ?? ''), key: undefined }
+  const signer = await findSigner(deps.db, claim.keyId, lookup)
+  const key = usableKey(signer?.key)
   verifyPolicy(policy, claim, await signingKeys(deps.sealer)(key.state, claim))
   const caller = callerOf(deps, key)
   exchange.actor = caller
   requireScope(caller.scopes, 'network:storage:write')
-  requireOwnEnvironment(caller, asked, found?.named ?? NOTHING)
-  if (found?.named.isReadOnly) throw s3Failure('AccessDenied', noAccess('storage'))
-  if (found?.named.isFull) throw s3Failure('QuotaExceeded', FULL)
-  if (!found?.named.bucket) throw s3Failure('NoSuchBucket')
-  return { caller, bucket: found.named.bucket }
+  requireOwnEnvironment(caller, lookup, signer?.named ?? NOTHING)
+  if (signer?.named.isReadOnly) throw s3Failure('AccessDenied', noAccess('storage'))
+  if (signer?.named.isFull) throw s3Failure('QuotaExceeded', FULL)
+  if (!signer?.named.bucket) throw s3Failure('NoSuchBucket')
+  return { caller, bucket: signer.named.bucket }
 }

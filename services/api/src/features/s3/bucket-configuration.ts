@@ -68,11 +68,11 @@ const corsRules = preparedOnce((db: Db) => {
     return row?.cors ?? null
   }
   async function keep(bucketId: string, rules: Promise<CorsRule[] | null>): Promise<void> {
-    const found = await rules.catch(() => undefined)
+    const corsRules = await rules.catch(() => undefined)
     // Forgotten meanwhile, since they were replaced while they were looked up.
     if (known.peek(bucketId) !== rules) return
-    if (found === undefined) known.delete(bucketId)
-    else if (found) known.set(bucketId, rules, { size: ENTRY_BYTES + JSON.stringify(found).length })
+    if (corsRules === undefined) known.delete(bucketId)
+    else if (corsRules) known.set(bucketId, rules, { size: ENTRY_BYTES + JSON.stringify(corsRules).length })
   }
   return {
     find(bucketId: string): Promise<CorsRule[] | null> {

@@ -20,12 +20,12 @@ interface NewPart {
  */
 export async function commitPart(call: KeyedCall, part: NewPart): Promise<Date> {
   const { deps } = call
-  const at = deps.now()
+  const time = deps.now()
   await deps.db.transaction(async (tx) => {
     const upload = await lockUpload(tx, call)
-    if (!isOpen(upload, at)) throw s3Failure('NoSuchUpload')
+    if (!isOpen(upload, time)) throw s3Failure('NoSuchUpload')
     const checksum = writePartChecksum(part.checksum)
-    if (!(await replacePart(tx, at, upload.id, { ...part, checksum }))) throw s3Failure('NoSuchKey')
+    if (!(await replacePart(tx, time, upload.id, { ...part, checksum }))) throw s3Failure('NoSuchKey')
   })
-  return at
+  return time
 }

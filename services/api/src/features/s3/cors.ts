@@ -36,9 +36,9 @@ function announcedBy({ incoming }: DoorExchange): CorsRequest {
 /** The bucket that a presigned URL names, by the application of its key. Nothing is verified: a preflight lacks headers that may be signed. */
 async function findPresigned({ deps }: DoorExchange, keyId: string, name: string): Promise<Bucket | null> {
   if (!isUuid(keyId)) return null
-  const found = await findSigner(deps.db, keyId, { bucket: readBucketName(name), key: undefined })
-  if (!found) return null
-  const { key, named } = found
+  const signer = await findSigner(deps.db, keyId, { bucket: readBucketName(name), key: undefined })
+  if (!signer) return null
+  const { key, named } = signer
   return key.environmentId === null || key.environmentId === named.environmentId ? named.bucket : null
 }
 

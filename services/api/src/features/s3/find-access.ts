@@ -71,11 +71,11 @@ const objectNamed = and(
 const firstPiece = and(eq(objectBlobs.objectId, objects.id), eq(objectBlobs.n, 0))
 
 /** One look-up: a key id, and the names in its request. */
-const asked = askedRows({ keyId: 'uuid', environment: 'text', name: 'text', key: 'text' })
+const lookups = askedRows({ keyId: 'uuid', environment: 'text', name: 'text', key: 'text' })
 
 /** Finds keys and the named resources, in one statement for all requests of one turn of the event loop. */
 const bySigner = preparedOnce((db) => {
-  const { columns } = asked
+  const { columns } = lookups
   // A subquery, so that the planner has to use both columns of the index: as a plain join it read the whole bucket for each key
   // until the table had been analysed.
   const live = db
@@ -86,13 +86,13 @@ const bySigner = preparedOnce((db) => {
     .as('live')
   const query = db
     .select({
-      n: asked.n,
+      n: lookups.n,
       key,
       ...named,
       isReadOnly: isWithheldBelow(apiKeys.applicationId, 'storage'),
       isFull: isFullBelow(apiKeys.applicationId),
     })
-    .from(asked.from)
+    .from(lookups.from)
     .innerJoin(apiKeys, and(eq(apiKeys.id, columns.keyId), isNull(apiKeys.deletedAt)))
     .leftJoin(
       environments,
@@ -108,7 +108,7 @@ const bySigner = preparedOnce((db) => {
     .leftJoin(blobs, eq(blobs.id, objectBlobs.blobId))
     .prepare('s3_by_signer')
   return batchByTurn(async (keys: readonly Record<keyof typeof columns, string | null>[]) =>
-    asked.inOrder(keys, await query.execute(asked.parameters(keys))),
+    lookups.inOrder(keys, await query.execute(lookups.parameters(keys))),
   )
 })
 

@@ -65,8 +65,8 @@ export const writePartChecksum = (checksum: PartChecksum | undefined): string | 
 
 function readPartChecksum(text: string | null): PartChecksum | undefined {
   if (text === null) return undefined
-  const at = text.indexOf(':')
-  return { algorithm: text.slice(0, at) as ChecksumAlgorithm, value: text.slice(at + 1) }
+  const index = text.indexOf(':')
+  return { algorithm: text.slice(0, index) as ChecksumAlgorithm, value: text.slice(index + 1) }
 }
 
 /** The parts of an upload after number `after` in order, at most `limit`. */

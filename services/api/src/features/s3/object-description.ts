@@ -22,17 +22,17 @@ const withoutChunked = (encoding: string): string => {
 }
 
 /** Reads content type, system metadata and metadata. Throws MetadataTooLarge beyond 2 KB of names and values. */
-export function readDescription(given: ReadonlyMap<string, string>): Description {
+export function readDescription(requestHeaders: ReadonlyMap<string, string>): Description {
   const headers: ObjectHeaders = {}
   for (const [header, name] of systemHeaders) {
-    const value = given.get(header)
+    const value = requestHeaders.get(header)
     if (value === undefined) continue
     const text = headerText(header === 'content-encoding' ? withoutChunked(value) : value)
     if (text !== '') headers[name] = text
   }
   const metadata: Record<string, string> = {}
   let bytes = 0
-  for (const [header, value] of given) {
+  for (const [header, value] of requestHeaders) {
     if (!header.startsWith(META)) continue
     const name = header.slice(META.length)
     const text = headerText(value)
@@ -40,7 +40,7 @@ export function readDescription(given: ReadonlyMap<string, string>): Description
     metadata[name] = text
   }
   if (bytes > METADATA_BYTES_MAX) throw s3Failure('MetadataTooLarge')
-  const contentType = given.get('content-type')
+  const contentType = requestHeaders.get('content-type')
   return {
     contentType: contentType === undefined || contentType === '' ? CONTENT_TYPE_DEFAULT : headerText(contentType),
     headers,

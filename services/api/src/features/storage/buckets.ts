@@ -82,14 +82,14 @@ export async function createBucket(
   { name, visibility = 'private', slug }: NewBucket,
 ): Promise<Bucket> {
   if (slug !== undefined) refuseReservedLabel(slug)
-  const at = now()
+  const time = now()
   const row = {
     applicationId: application.id,
     environmentId: environment.id,
     name,
     visibility,
-    createdAt: at,
-    updatedAt: at,
+    createdAt: time,
+    updatedAt: time,
   }
   const candidates = slug === undefined ? slugsFor(name, 'bucket').take(SLUG_ATTEMPTS) : [slug]
   try {
@@ -115,13 +115,13 @@ export async function createBucket(
  */
 export async function deleteBucket(deps: Pick<Deps, 'db' | 'now'>, bucket: Bucket, force = false): Promise<void> {
   if (force) await trashBelow(deps, bucket.id, '')
-  const at = deps.now()
+  const time = deps.now()
   await deps.db.transaction(async (tx) => {
     // The name and the slug are free from now on. Changing them waits for whoever is writing into the bucket, and whoever
     // comes later finds it deleted.
     const [gone] = await tx
       .update(buckets)
-      .set({ name: sql`'~' || ${buckets.id}`, slug: sql`'~' || ${buckets.id}`, deletedAt: at, updatedAt: at })
+      .set({ name: sql`'~' || ${buckets.id}`, slug: sql`'~' || ${buckets.id}`, deletedAt: time, updatedAt: time })
       .where(and(eq(buckets.id, bucket.id), isNull(buckets.deletedAt)))
       .returning({ id: buckets.id })
     if (!gone) throw new NotFound('Bucket')

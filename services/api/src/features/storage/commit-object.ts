@@ -46,7 +46,7 @@ export interface NewObject {
 
 const isNew = (blob: ObjectBlob): blob is NewBlob => 'crc32' in blob
 
-const given = sql.raw('given')
+const objectRow = sql.raw('given')
 const pieces = sql.raw('pieces')
 
 /**
@@ -74,7 +74,7 @@ const commitStatement = preparedOnce((db) => {
       step(
         'bucket',
         sql`select ${buckets.id} from ${buckets}
-          where ${buckets.id} = (select bucket_id from ${given}) and ${buckets.deletedAt} is null for key share`,
+          where ${buckets.id} = (select bucket_id from ${objectRow}) and ${buckets.deletedAt} is null for key share`,
       ),
       step(
         'pending',
@@ -96,9 +96,9 @@ const commitStatement = preparedOnce((db) => {
       // objects there are, while the table had not been analysed.
       step(
         'old',
-        sql`update ${objects} o set deleted_at = g.at, updated_at = g.at from ${given} g
-          where exists (select from ready) and o.bucket_id = (select bucket_id from ${given})
-            and o.key = (select key from ${given}) and o.deleted_at is null and not g.if_none_match
+        sql`update ${objects} o set deleted_at = g.at, updated_at = g.at from ${objectRow} g
+          where exists (select from ready) and o.bucket_id = (select bucket_id from ${objectRow})
+            and o.key = (select key from ${objectRow}) and o.deleted_at is null and not g.if_none_match
             and (g.if_match is null or g.if_match = '*' or o.etag = g.if_match)
           returning o.id, o.content_length`,
       ),
@@ -112,7 +112,7 @@ const commitStatement = preparedOnce((db) => {
           select g.id, g.bucket_id, g.key, g.content_type, g.content_length, g.etag, decode(g.md5, 'hex'),
             decode(g.sha1, 'hex'), decode(g.sha256, 'hex'), g.checksum, g.headers, g.metadata, g.tags,
             (select count(*) from ${pieces}), g.upload_session_id, g.at, g.at, g.at
-          from ${given} g, freed
+          from ${objectRow} g, freed
           where exists (select from ready) and (g.if_match is null or freed.objects > 0)
             and not (g.if_none_match and exists (
               select from ${objects} o where o.bucket_id = g.bucket_id and o.key = g.key and o.deleted_at is null))
@@ -122,7 +122,7 @@ const commitStatement = preparedOnce((db) => {
       step(
         'inserted',
         sql`insert into ${blobs} (id, state, length, crc32, content, created_at)
-          select blob_id, 'live', length, crc32, decode(content, 'hex'), (select at from ${given})
+          select blob_id, 'live', length, crc32, decode(content, 'hex'), (select at from ${objectRow})
           from ${pieces} where content is not null and exists (select from made)`,
       ),
       step(
@@ -133,14 +133,14 @@ const commitStatement = preparedOnce((db) => {
       step(
         'linked',
         sql`insert into ${objectBlobs} (object_id, n, blob_id, length, part, part_checksum)
-          select g.id, p.n, p.blob_id, p.length, p.part, p.part_checksum from ${pieces} p, ${given} g
+          select g.id, p.n, p.blob_id, p.length, p.part, p.part_checksum from ${pieces} p, ${objectRow} g
           where exists (select from made)`,
       ),
       step(
         'counted',
         sql`insert into ${bucketCounts} as c (bucket_id, shard, objects, bytes, trashed, trashed_bytes)
           select made.bucket_id, g.shard, 1 - freed.objects, made.content_length - freed.bytes, freed.objects, freed.bytes
-          from made, freed, ${given} g
+          from made, freed, ${objectRow} g
           on conflict (bucket_id, shard) do update set objects = c.objects + excluded.objects,
             bytes = c.bytes + excluded.bytes, trashed = c.trashed + excluded.trashed,
             trashed_bytes = c.trashed_bytes + excluded.trashed_bytes`,
@@ -151,7 +151,7 @@ const commitStatement = preparedOnce((db) => {
       isReady: sql<boolean>`exists (select from ready)`,
       isMade: sql<boolean>`exists (select from made)`,
     })
-    .from(given)
+    .from(objectRow)
     .prepare('commit_object')
 })
 
@@ -174,7 +174,7 @@ const rowOf = (bucketId: string, object: NewObject) => ({
 type NewRow = ReturnType<typeof rowOf>
 
 /** The same as the statements take it. */
-const asGiven = (row: NewRow, at: Date, object: NewObject) => ({
+const asGiven = (row: NewRow, time: Date, object: NewObject) => ({
   id: row.id,
   bucket_id: row.bucketId,
   key: row.key,
@@ -189,27 +189,27 @@ const asGiven = (row: NewRow, at: Date, object: NewObject) => ({
   metadata: row.metadata,
   tags: row.tags,
   upload_session_id: row.uploadSessionId,
-  at,
+  at: time,
 })
 
-const asStored = (row: NewRow, at: Date, object: NewObject): StoredObject => ({
+const asStored = (row: NewRow, time: Date, object: NewObject): StoredObject => ({
   ...row,
   checksumMd5: object.md5 ?? null,
   checksumSha1: object.sha1 ?? null,
   checksumSha256: object.sha256 ?? null,
   blobCount: object.blobs.length,
-  uploadedAt: at,
-  createdAt: at,
-  updatedAt: at,
+  uploadedAt: time,
+  createdAt: time,
+  updatedAt: time,
   deletedAt: null,
 })
 
-async function commitOnce(db: Db, at: Date, bucketId: string, object: NewObject): Promise<StoredObject> {
+async function commitOnce(db: Db, time: Date, bucketId: string, object: NewObject): Promise<StoredObject> {
   const { condition } = object
   const row = rowOf(bucketId, object)
   const rows = await commitStatement(db).execute({
     object: JSON.stringify({
-      ...asGiven(row, at, object),
+      ...asGiven(row, time, object),
       if_none_match: condition !== undefined && 'ifNoneMatch' in condition,
       if_match: condition && 'ifMatch' in condition ? condition.ifMatch : null,
       shard: randomInt(COUNT_SHARDS),
@@ -230,30 +230,30 @@ async function commitOnce(db: Db, at: Date, bucketId: string, object: NewObject)
   if (!hasBucket) throw new NotFound('Bucket')
   if (!isReady) throw new NotFound('Object') // what was to be copied is gone, or its upload took over a day
   if (!isMade) throw new PreconditionFailed()
-  return asStored(row, at, object)
+  return asStored(row, time, object)
 }
 
 /** The one blob of a small object, null for an object of no bytes; undefined where it is not that simple. */
-function onlyContent({ blobs: given, condition }: NewObject): NewBlob | null | undefined {
-  const [blob, ...more] = given
+function onlyContent({ blobs: objectBlobs, condition }: NewObject): NewBlob | null | undefined {
+  const [blob, ...more] = objectBlobs
   if (condition || more.length > 0) return undefined
   if (!blob) return null
   return isNew(blob) && blob.content && blob.part === undefined ? blob : undefined
 }
 
 /** Commits a small object with others of the moment. Returns undefined where it has to be committed by itself. */
-async function tryTogether(db: Db, at: Date, bucketId: string, object: NewObject): Promise<StoredObject | undefined> {
+async function tryTogether(db: Db, time: Date, bucketId: string, object: NewObject): Promise<StoredObject | undefined> {
   const blob = onlyContent(object)
   if (blob === undefined) return undefined
   const row = rowOf(bucketId, object)
   const outcome = await commitTogether(
     db,
-    { ...asGiven(row, at, object), blob_id: blob?.id ?? null, crc32: blob?.crc32 ?? null },
+    { ...asGiven(row, time, object), blob_id: blob?.id ?? null, crc32: blob?.crc32 ?? null },
     blob?.content,
   )
   if (outcome === 'alone') return undefined
   if (!outcome) throw new NotFound('Bucket')
-  return asStored(row, at, object)
+  return asStored(row, time, object)
 }
 
 async function untilNobodyIsInTheWay<T>(attempt: () => Promise<T>): Promise<T> {
@@ -284,5 +284,5 @@ export async function commitObject(
 }
 
 /** The same as a part of a transaction that does more: what a multipart or resumable upload holds becomes an object. */
-export const commitObjectWithin = (tx: Db, at: Date, bucketId: string, object: NewObject): Promise<StoredObject> =>
-  untilNobodyIsInTheWay(() => tx.transaction((savepoint) => commitOnce(savepoint, at, bucketId, object)))
+export const commitObjectWithin = (tx: Db, time: Date, bucketId: string, object: NewObject): Promise<StoredObject> =>
+  untilNobodyIsInTheWay(() => tx.transaction((savepoint) => commitOnce(savepoint, time, bucketId, object)))

@@ -31,7 +31,7 @@ interface SmallObject {
   crc32: number | null
 }
 
-const given = sql.raw('given')
+const objectRows = sql.raw('given')
 
 /**
  * The same as `commitStatement` of commit-object.ts, for several objects under different keys. Everybody takes locks in the same
@@ -57,7 +57,7 @@ const commitAllStatement = preparedOnce((db) => {
       // One after the other, by the index: a join might read all there is, where the table has not been analysed yet.
       step(
         'live',
-        sql`select l.id, g.at from ${given} g join bucket on bucket.id = g.bucket_id, lateral (
+        sql`select l.id, g.at from ${objectRows} g join bucket on bucket.id = g.bucket_id, lateral (
           select o.id from ${objects} o where o.bucket_id = g.bucket_id and o.key = g.key and o.deleted_at is null
           for update limit 1) l`,
       ),
@@ -79,7 +79,7 @@ const commitAllStatement = preparedOnce((db) => {
           select g.id, g.bucket_id, g.key, g.content_type, g.content_length, g.etag, decode(g.md5, 'hex'),
             decode(g.sha1, 'hex'), decode(g.sha256, 'hex'), g.checksum, g.headers, g.metadata, g.tags,
             case when g.blob_id is null then 0 else 1 end, g.upload_session_id, g.at, g.at, g.at
-          from ${given} g join bucket on bucket.id = g.bucket_id
+          from ${objectRows} g join bucket on bucket.id = g.bucket_id
           where (select count(*) from freed) >= 0 order by g.bucket_id, g.key
           returning id, bucket_id, content_length`,
       ),
@@ -89,12 +89,12 @@ const commitAllStatement = preparedOnce((db) => {
         sql`insert into ${blobs} (id, state, length, crc32, content, created_at)
           select g.blob_id, 'live', g.content_length, g.crc32,
             substring(${sql.placeholder('contents')}::bytea from g.start for g.content_length::integer), g.at
-          from ${given} g join made on made.id = g.id where g.blob_id is not null`,
+          from ${objectRows} g join made on made.id = g.id where g.blob_id is not null`,
       ),
       step(
         'linked',
         sql`insert into ${objectBlobs} (object_id, n, blob_id, length)
-          select g.id, 0, g.blob_id, g.content_length from ${given} g join made on made.id = g.id
+          select g.id, 0, g.blob_id, g.content_length from ${objectRows} g join made on made.id = g.id
           where g.blob_id is not null`,
       ),
       step(
@@ -133,15 +133,15 @@ const committer = preparedOnce((db) => {
 
   async function commit(together: readonly Waiting[]): Promise<void> {
     let start = 1
-    const given = together.map(({ object, content }) => {
+    const objectValues = together.map(({ object, content }) => {
       const placed = { ...object, start }
       start += content.length
       return placed
     })
-    const ids = new Set(given.map(({ bucket_id: bucketId }) => bucketId))
+    const ids = new Set(objectValues.map(({ bucket_id: bucketId }) => bucketId))
     try {
       const made = await commitAllStatement(db).execute({
-        objects: JSON.stringify(given),
+        objects: JSON.stringify(objectValues),
         contents: Buffer.concat(together.map(({ content }) => content)),
         buckets: `{${[...ids].join(',')}}`,
         shard: randomInt(COUNT_SHARDS),

@@ -8,11 +8,11 @@ import { blobs } from './table.ts'
  * Makes received blobs live, within the transaction that lets an upload or an object refer to them. Throws NotFound for one that
  * was given up meanwhile: it took longer than a day.
  */
-export async function enlivenBlobs(tx: Db, at: Date, given: readonly NewBlob[]): Promise<void> {
-  const inline = given.filter(({ content }) => content)
+export async function enlivenBlobs(tx: Db, time: Date, newBlobs: readonly NewBlob[]): Promise<void> {
+  const inline = newBlobs.filter(({ content }) => content)
   if (inline.length > 0)
-    await tx.insert(blobs).values(inline.map((blob) => ({ ...blob, state: 'live' as const, createdAt: at })))
-  const outside = given.filter(({ content }) => !content)
+    await tx.insert(blobs).values(inline.map((blob) => ({ ...blob, state: 'live' as const, createdAt: time })))
+  const outside = newBlobs.filter(({ content }) => !content)
   if (outside.length === 0) return
   const rows = outside.map(({ id, length, crc32 }) => ({ id, length, crc32 }))
   const enlivened = await tx.execute(sql`update ${blobs} b set state = 'live', length = p.length, crc32 = p.crc32

@@ -85,7 +85,7 @@ export interface ReachedBucket extends Bucket {
 export async function reachBucket(call: Call & { params: { bucket: string } }): Promise<ReachedBucket> {
   const reference = call.params.bucket
   const isNamedById = isUuid(reference)
-  const [found] = await call.deps.db
+  const [row] = await call.deps.db
     .select({ bucket: buckets, environment: environments.slug })
     .from(buckets)
     .innerJoin(environments, eq(environments.id, buckets.environmentId))
@@ -96,8 +96,8 @@ export async function reachBucket(call: Call & { params: { bucket: string } }): 
         isNull(buckets.deletedAt),
       ),
     )
-  if (!found) throw new NotFound('Bucket')
-  return { ...found.bucket, environment: found.environment, isNamedById }
+  if (!row) throw new NotFound('Bucket')
+  return { ...row.bucket, environment: row.environment, isNamedById }
 }
 
 /** An object of the environment, live or in the trash; where the path names a bucket too, one of that. */
@@ -106,7 +106,7 @@ async function reachObjectIn(
   isTrashed: boolean,
 ): Promise<{ bucket: Bucket; object: StoredObject }> {
   const { objectId, bucket: reference } = call.params
-  const [found] = await call.deps.db
+  const [row] = await call.deps.db
     .select({ bucket: buckets, environment: environments.slug, object: objects })
     .from(objects)
     .innerJoin(buckets, eq(buckets.id, objects.bucketId))
@@ -119,8 +119,8 @@ async function reachObjectIn(
         isNull(buckets.deletedAt),
       ),
     )
-  if (!found) throw new NotFound('Object')
-  const { bucket, environment, object } = found
+  if (!row) throw new NotFound('Object')
+  const { bucket, environment, object } = row
   if (reference !== undefined && reference !== bucket.name && reference.toLowerCase() !== bucket.id)
     throw new NotFound('Object')
   return { bucket: { ...bucket, environment }, object }

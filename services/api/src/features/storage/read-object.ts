@@ -51,8 +51,8 @@ export async function findObjectWithContent(
   bucketId: string,
   key: string,
 ): Promise<{ object: StoredObject; first: FirstBlob | null } | undefined> {
-  const [found] = await objectWithContent(db).execute({ bucketId, key })
-  return found
+  const [row] = await objectWithContent(db).execute({ bucketId, key })
+  return row
 }
 
 /** A blob of a sequence, without its bytes. */

@@ -144,8 +144,8 @@ async function writeBlob(
  * Gives up blobs that nothing refers to. Only what is still pending goes: where a commit broke off, what it made may stand.
  * Where even this fails they stay pending, and the collector finds them after a day.
  */
-export async function discardBlobs(deps: StoreDeps, given: readonly NewBlob[]): Promise<void> {
-  const ids = given.filter(({ content }) => !content).map(({ id }) => id)
+export async function discardBlobs(deps: StoreDeps, blobsToDiscard: readonly NewBlob[]): Promise<void> {
+  const ids = blobsToDiscard.filter(({ content }) => !content).map(({ id }) => id)
   if (ids.length === 0) return
   try {
     const dead = await deps.db

@@ -113,8 +113,8 @@ export const storageEndpoints = [
     reach: reachEnvironment,
     returns: [200, page(Bucket)],
     handle: async ({ deps, target: { application, environment } }) => {
-      const found = await listBuckets(deps, application.id, environment.id)
-      return asWholeSet(found.map((bucket) => shownBucket(deps, bucket)))
+      const buckets = await listBuckets(deps, application.id, environment.id)
+      return asWholeSet(buckets.map((bucket) => shownBucket(deps, bucket)))
     },
   }),
   endpoint({
@@ -176,7 +176,7 @@ export const storageEndpoints = [
     query: z.object({
       force: z
         .enum(['true', 'false'])
-        .transform((given) => given === 'true')
+        .transform((text) => text === 'true')
         .optional()
         .openapi({ description: 'Whether to delete live objects as well.' }),
     }),

@@ -81,11 +81,11 @@ const trashed = (bucketId: string, more: SQL | undefined): SQL | undefined =>
  * What a query of ids finds, looked up by primary key. As `in (…)`, and with conditions that an index knows beside it, Postgres
  * compared each id with all that is live or trashed, where its statistics were older than the objects.
  */
-const found = (ids: SQL, is: 'live' | 'trashed'): SQL =>
+const hasIdIn = (ids: SQL, is: 'live' | 'trashed'): SQL =>
   sql`${objects.id} = any(array(${ids})) and num_nulls(${objects.deletedAt}) = ${is === 'live' ? 1 : 0}`
 
-const moveToTrash = (at: Date, which: SQL | undefined): SQL =>
-  sql`update ${objects} set deleted_at = ${at.toISOString()}, updated_at = ${at.toISOString()} where ${which}
+const moveToTrash = (time: Date, which: SQL | undefined): SQL =>
+  sql`update ${objects} set deleted_at = ${time.toISOString()}, updated_at = ${time.toISOString()} where ${which}
     returning ${objects}.*`
 
 /** Sends live objects to the trash by their keys. Answers those that there were. */
@@ -112,13 +112,13 @@ export function trashBelow({ db, now }: WriteDeps, bucketId: string, prefix: str
   return inSteps(() => {
     const next = sql`select ${objects.id} from ${objects}
       where ${live(bucketId, withinPrefix(objects.key, prefix))} order by ${objects.key} limit ${MOVED_AT_ONCE}`
-    return changeMany(db, bucketId, moveToTrash(now(), found(next, 'live')), intoTrash)
+    return changeMany(db, bucketId, moveToTrash(now(), hasIdIn(next, 'live')), intoTrash)
   })
 }
 
 /** Restores need the bucket to stay: its row is locked against deletion. */
-const restore = (at: Date, bucketId: string, which: SQL | undefined): SQL =>
-  sql`update ${objects} set deleted_at = null, updated_at = ${at.toISOString()}
+const restore = (time: Date, bucketId: string, which: SQL | undefined): SQL =>
+  sql`update ${objects} set deleted_at = null, updated_at = ${time.toISOString()}
     where ${which} and exists (
       select from ${buckets} where ${buckets.id} = ${bucketId} and ${buckets.deletedAt} is null for key share)
     returning ${objects}.*`
@@ -145,13 +145,13 @@ const isFree = (bucketId: string, key: SQL): SQL =>
 
 /** Brings back those of some trashed objects whose keys are free. */
 async function restoreSome({ db, now }: WriteDeps, bucketId: string, ids: readonly string[]): Promise<number> {
-  const given = sql`select jsonb_array_elements_text(${JSON.stringify(ids)}::jsonb)::uuid`
+  const idRows = sql`select jsonb_array_elements_text(${JSON.stringify(ids)}::jsonb)::uuid`
   for (;;) {
     try {
       return await changeMany(
         db,
         bucketId,
-        restore(now(), bucketId, sql`${found(given, 'trashed')} and ${isFree(bucketId, sql`${objects.key}`)}`),
+        restore(now(), bucketId, sql`${hasIdIn(idRows, 'trashed')} and ${isFree(bucketId, sql`${objects.key}`)}`),
         outOfTrash,
       )
     } catch (error) {
@@ -203,7 +203,7 @@ export function emptyTrash({ db }: Pick<Deps, 'db'>, bucketId: string, before?: 
   const isOver = before && lt(objects.deletedAt, before)
   return inSteps(() => {
     const next = sql`select ${objects.id} from ${objects} where ${trashed(bucketId, isOver)} limit ${MOVED_AT_ONCE}`
-    return changeMany(db, bucketId, purge(found(next, 'trashed')), outOfBucket)
+    return changeMany(db, bucketId, purge(hasIdIn(next, 'trashed')), outOfBucket)
   })
 }
 

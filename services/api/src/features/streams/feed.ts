@@ -213,7 +213,11 @@ export function openFeed<P, E extends StreamedEvent<P> = StreamedEvent<P>>(
         },
       }
       const stream = new ReadableStream<Uint8Array>(
-        { start: (given) => void (controller = given), pull: () => read(resourceId), cancel: leave },
+        {
+          start: (streamController) => void (controller = streamController),
+          pull: () => read(resourceId),
+          cancel: leave,
+        },
         { highWaterMark: UNREAD_BYTES_MAX, size: ({ byteLength }) => byteLength },
       )
       add(watcher)

@@ -39,9 +39,9 @@ interface KeyToken {
 }
 
 /** The scopes of the token: the key's, or the narrower ones asked for (RFC 6749 §3.3). Throws invalid_scope. */
-function narrowed(held: readonly string[], asked: string | undefined): string {
-  if (asked === undefined) return held.join(' ')
-  const scopes = [...new Set(asked.split(' ').filter((scope) => scope !== ''))]
+function narrowed(held: readonly string[], requestedScope: string | undefined): string {
+  if (requestedScope === undefined) return held.join(' ')
+  const scopes = [...new Set(requestedScope.split(' ').filter((scope) => scope !== ''))]
   const beyond = scopes.find((scope) => !held.includes(scope))
   if (beyond !== undefined || scopes.length === 0)
     throw new OAuthError(400, 'invalid_scope', 'The API key does not hold a requested scope')
@@ -60,36 +60,36 @@ export async function exchangeApiKey(
   { clientId, secret, method }: ClientCredentials,
   scope: string | undefined,
 ): Promise<KeyToken> {
-  const [found] = await keyById(db).execute({ id: isUuid(clientId) ? clientId : nobody.id })
-  const isRight = timingSafeEqual(hashSecret(secret ?? ''), (found ?? nobody).secretHash)
-  if (!found || !isRight) throw invalidClient(method)
-  if (found.deletedAt)
+  const [key] = await keyById(db).execute({ id: isUuid(clientId) ? clientId : nobody.id })
+  const isRight = timingSafeEqual(hashSecret(secret ?? ''), (key ?? nobody).secretHash)
+  if (!key || !isRight) throw invalidClient(method)
+  if (key.deletedAt)
     throw new InvalidToken(
-      found.deploymentId === null ? 'API key deleted' : 'The deployment of this credential has ended',
+      key.deploymentId === null ? 'API key deleted' : 'The deployment of this credential has ended',
     )
 
   const iat = Math.floor(now().getTime() / 1_000)
   const exp = Math.min(
     iat + LIFETIME_SECONDS,
-    Math.floor((found.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY) / 1_000),
+    Math.floor((key.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY) / 1_000),
   )
   if (exp <= iat) throw new InvalidToken('API key expired')
-  if (found.applicationId === null) throw new InvalidToken('The application of this API key no longer exists')
+  if (key.applicationId === null) throw new InvalidToken('The application of this API key no longer exists')
 
-  const granted = narrowed(found.scopes, scope)
+  const granted = narrowed(key.scopes, scope)
   const claims = {
     iss: publicUrl,
     aud: publicUrl,
-    sub: found.applicationId,
-    client_id: found.id,
+    sub: key.applicationId,
+    client_id: key.id,
     scope: granted,
     jti: randomUUID(),
     iat,
     exp,
-    ...(found.deploymentId !== null && {
+    ...(key.deploymentId !== null && {
       actor: 'function',
-      deployment_id: found.deploymentId,
-      environment_id: found.environmentId,
+      deployment_id: key.deploymentId,
+      environment_id: key.environmentId,
     }),
   }
   return { access_token: keySet.sign('at+jwt', claims), token_type: 'Bearer', expires_in: exp - iat, scope: granted }

@@ -39,12 +39,12 @@ const blobsOf = (db: Db, uploadId: string): Promise<LiveBlob[]> =>
 /** Makes an object of a whole upload, within the transaction that completes it. */
 async function becomeObject(
   tx: Db,
-  at: Date,
+  time: Date,
   upload: Upload,
   facts: Pick<NewObject, 'etag' | 'md5' | 'sha1' | 'sha256'>,
 ): Promise<void> {
   if (upload.bucketId === null) throw new NotFound('Bucket')
-  const object = await commitObjectWithin(tx, at, upload.bucketId, {
+  const object = await commitObjectWithin(tx, time, upload.bucketId, {
     key: upload.key,
     contentType: upload.contentType,
     contentLength: upload.contentLength ?? 0,
@@ -56,7 +56,7 @@ async function becomeObject(
   await tx.delete(uploadBlobs).where(eq(uploadBlobs.uploadId, upload.id))
   await tx
     .update(uploads)
-    .set({ state: 'completed', objectId: object.id, uploadedAt: at, updatedAt: at, hashState: null })
+    .set({ state: 'completed', objectId: object.id, uploadedAt: time, updatedAt: time, hashState: null })
     .where(eq(uploads.id, upload.id))
 }
 
@@ -89,12 +89,12 @@ const md5OfNothing = createHash('md5').digest()
 const sha1OfNothing = createHash('sha1').digest()
 
 /** Completes a new upload of no bytes, which nobody will ever append to. Throws ChecksumMismatch, PreconditionFailed, NotFound. */
-export async function completeEmpty(tx: Db, at: Date, upload: Upload): Promise<void> {
+export async function completeEmpty(tx: Db, time: Date, upload: Upload): Promise<void> {
   const digests = { md5: md5OfNothing, sha1: sha1OfNothing, sha256: sha256OfNothing }
   requireDeclared(upload, digests)
   if (upload.isPartial)
     await tx.update(uploads).set({ state: 'completed', checksumMd5: digests.md5 }).where(eq(uploads.id, upload.id))
-  else await becomeObject(tx, at, upload, { etag: digests.md5.toString('hex'), ...digests })
+  else await becomeObject(tx, time, upload, { etag: digests.md5.toString('hex'), ...digests })
 }
 
 /** The same in a transaction of its own, for an upload that is stored already: if it cannot become an object, it has failed. */
@@ -114,7 +114,7 @@ export async function appendToUpload(
   received: { blobs: readonly NewBlob[]; length: number },
   hashes: RunningHashes,
 ): Promise<Upload> {
-  const at = deps.now()
+  const time = deps.now()
   const offset = upload.offset + received.length
   const isWhole = offset === upload.contentLength
   const hashState = isWhole ? null : hashes.save()
@@ -124,11 +124,11 @@ export async function appendToUpload(
     return deps.db.transaction(async (tx) => {
       const [moved] = await tx
         .update(uploads)
-        .set({ offset, hashState, state: 'ready', updatedAt: at, contentLength: upload.contentLength })
+        .set({ offset, hashState, state: 'ready', updatedAt: time, contentLength: upload.contentLength })
         .where(and(eq(uploads.id, upload.id), eq(uploads.leaseHolder, lease.holder), eq(uploads.offset, upload.offset)))
         .returning()
       if (!moved) throw new Conflict('Another request is writing to this upload')
-      await enlivenBlobs(tx, at, received.blobs)
+      await enlivenBlobs(tx, time, received.blobs)
       const [last] = await tx
         .select({ part: max(uploadBlobs.part) })
         .from(uploadBlobs)
@@ -142,7 +142,7 @@ export async function appendToUpload(
             n,
             blobId: id,
             length,
-            uploadedAt: at,
+            uploadedAt: time,
           })),
         )
       if (!digests) return moved
@@ -150,11 +150,11 @@ export async function appendToUpload(
         // A part of a whole to come keeps its bytes and its MD5, of which the whole's etag is made.
         await tx
           .update(uploads)
-          .set({ state: 'completed', uploadedAt: at, checksumMd5: digests.md5 })
+          .set({ state: 'completed', uploadedAt: time, checksumMd5: digests.md5 })
           .where(eq(uploads.id, upload.id))
         return { ...moved, state: 'completed' }
       }
-      await becomeObject(tx, at, moved, { etag: digests.md5.toString('hex'), ...digests })
+      await becomeObject(tx, time, moved, { etag: digests.md5.toString('hex'), ...digests })
       return { ...moved, state: 'completed' }
     })
   })
@@ -170,12 +170,12 @@ export async function concatenateUploads(
   parts: readonly Upload[],
   digests: Digests | undefined,
 ): Promise<void> {
-  const at = deps.now()
+  const time = deps.now()
   await completeOrFail(deps, whole.id, async () => {
     if (digests) requireDeclared(whole, digests)
     await deps.db.transaction(async (tx) => {
       await tx.execute(sql`insert into ${uploadBlobs} (upload_id, part, n, blob_id, length, uploaded_at)
-        select ${whole.id}::uuid, row_number() over (order by p.n, b.part, b.n), 0, b.blob_id, b.length, ${at.toISOString()}::timestamptz
+        select ${whole.id}::uuid, row_number() over (order by p.n, b.part, b.n), 0, b.blob_id, b.length, ${time.toISOString()}::timestamptz
         from json_array_elements_text(${JSON.stringify(parts.map(({ id }) => id))}::json) with ordinality p(id, n)
         join ${uploadBlobs} b on b.upload_id = p.id::uuid`)
       const md5s = createHash('md5')
@@ -187,7 +187,7 @@ export async function concatenateUploads(
         .set({ offset: length, contentLength: length })
         .where(eq(uploads.id, whole.id))
         .returning()
-      if (moved) await becomeObject(tx, at, moved, { etag, ...digests })
+      if (moved) await becomeObject(tx, time, moved, { etag, ...digests })
     })
   })
 }

@@ -20,8 +20,8 @@ const isNew = (blob: NewBlob | LiveBlob): blob is NewBlob => 'crc32' in blob
 const nothing = (): NewBlob => ({ id: newId(), length: 0, crc32: 0, content: Buffer.alloc(0) })
 
 /** Activates new blobs, and locks live ones against collection. Returns false if a live one is gone. */
-async function activate(tx: Db, at: Date, pieces: NewPart['blobs']): Promise<boolean> {
-  await enlivenBlobs(tx, at, pieces.filter(isNew))
+async function activate(tx: Db, time: Date, pieces: NewPart['blobs']): Promise<boolean> {
+  await enlivenBlobs(tx, time, pieces.filter(isNew))
   const referred = [...new Set(pieces.flatMap((blob) => (isNew(blob) ? [] : [blob.id])))]
   if (referred.length === 0) return true
   const held = await tx
@@ -38,9 +38,9 @@ async function activate(tx: Db, at: Date, pieces: NewPart['blobs']): Promise<boo
  *
  * Throws NotFound for new bytes that were given up meanwhile.
  */
-export async function replacePart(tx: Db, at: Date, uploadId: string, part: NewPart): Promise<boolean> {
+export async function replacePart(tx: Db, time: Date, uploadId: string, part: NewPart): Promise<boolean> {
   const pieces = part.blobs.length > 0 ? part.blobs : [nothing()]
-  if (!(await activate(tx, at, pieces))) return false
+  if (!(await activate(tx, time, pieces))) return false
   await tx.delete(uploadBlobs).where(and(eq(uploadBlobs.uploadId, uploadId), eq(uploadBlobs.part, part.number)))
   await tx.insert(uploadBlobs).values(
     pieces.map(({ id, length }, n) => ({
@@ -51,7 +51,7 @@ export async function replacePart(tx: Db, at: Date, uploadId: string, part: NewP
       length,
       etag: part.etag,
       checksum: part.checksum,
-      uploadedAt: at,
+      uploadedAt: time,
     })),
   )
   return true

@@ -66,7 +66,7 @@ const NewUploadSession = z
   .openapi('NewUploadSession')
 
 /** An upload session as the API shows it (wire.md). */
-const shownSession = (upload: Upload, bucket: Bucket, at: Date) => ({
+const shownSession = (upload: Upload, bucket: Bucket, time: Date) => ({
   ...upload,
   bucketId: bucket.id,
   applicationId: bucket.applicationId,
@@ -74,17 +74,17 @@ const shownSession = (upload: Upload, bucket: Bucket, at: Date) => ({
   checksumSha1: hex(upload.checksumSha1),
   checksumSha256: hex(upload.checksumSha256),
   checksumMd5: hex(upload.checksumMd5),
-  state: stateOf(upload, at),
+  state: stateOf(upload, time),
 })
 
-const at = `${nested}/buckets/{bucket}/uploads` as const
+const uploadsPath = `${nested}/buckets/{bucket}/uploads` as const
 const also = [`${nested}/storage/buckets/{bucket}/uploads`, `${flat}/{bucket}/uploads`] as const
 const bytesOf = (text: string | undefined): Buffer | null => (text === undefined ? null : Buffer.from(text, 'hex'))
 
 export const uploadEndpoints = [
   endpoint({
     operation: 'listUploadSessions',
-    on: `GET ${at}`,
+    on: `GET ${uploadsPath}`,
     also,
     spec,
     tag,
@@ -103,7 +103,7 @@ export const uploadEndpoints = [
   }),
   endpoint({
     operation: 'createUploadSession',
-    on: `POST ${at}`,
+    on: `POST ${uploadsPath}`,
     also,
     spec,
     tag,
@@ -165,7 +165,7 @@ export const uploadEndpoints = [
   }),
   endpoint({
     operation: 'getUploadSession',
-    on: `GET ${at}/{sessionId}`,
+    on: `GET ${uploadsPath}/{sessionId}`,
     also: [`${also[0]}/{sessionId}`, `${also[1]}/{sessionId}`],
     spec,
     tag,

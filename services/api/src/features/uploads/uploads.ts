@@ -46,41 +46,45 @@ export function callerOf(actor: Actor): string {
 }
 
 /** Begins an upload. token: goes into its URL and is kept nowhere; whoever has the URL may append (D12). */
-export async function createUpload(db: Db, at: Date, given: NewUpload): Promise<{ upload: Upload; token: string }> {
+export async function createUpload(
+  db: Db,
+  time: Date,
+  newUpload: NewUpload,
+): Promise<{ upload: Upload; token: string }> {
   const token = randomBytes(24).toString('base64url')
   const rows = await db
     .insert(uploads)
     .values({
       id: newId(),
-      kind: given.kind,
-      bucketId: given.bucket?.id ?? null,
-      key: given.key,
-      contentType: given.contentType ?? 'application/octet-stream',
+      kind: newUpload.kind,
+      bucketId: newUpload.bucket?.id ?? null,
+      key: newUpload.key,
+      contentType: newUpload.contentType ?? 'application/octet-stream',
       headers: {},
       metadata: {},
       tags: {},
-      contentLength: given.contentLength,
-      checksumMd5: given.md5 ?? null,
-      checksumSha1: given.sha1 ?? null,
-      checksumSha256: given.sha256 ?? null,
-      isPartial: given.isPartial ?? false,
-      isNewOnly: given.isNewOnly ?? false,
-      concatenates: given.concatenates ?? null,
-      uploadMetadata: given.uploadMetadata ?? null,
-      createdBy: callerOf(given.createdBy),
+      contentLength: newUpload.contentLength,
+      checksumMd5: newUpload.md5 ?? null,
+      checksumSha1: newUpload.sha1 ?? null,
+      checksumSha256: newUpload.sha256 ?? null,
+      isPartial: newUpload.isPartial ?? false,
+      isNewOnly: newUpload.isNewOnly ?? false,
+      concatenates: newUpload.concatenates ?? null,
+      uploadMetadata: newUpload.uploadMetadata ?? null,
+      createdBy: callerOf(newUpload.createdBy),
       tokenHash: hash('sha256', token, 'buffer'),
       state: 'pending',
-      expiresAt: new Date(at.getTime() + LIFETIME_MS),
-      createdAt: at,
-      updatedAt: at,
+      expiresAt: new Date(time.getTime() + LIFETIME_MS),
+      createdAt: time,
+      updatedAt: time,
     })
     .returning()
   return { upload: one(rows), token }
 }
 
 /** The state of an upload at an instant: expired once its time is over, even before the worker has written so. */
-export const stateOf = (upload: Pick<Upload, 'state' | 'expiresAt'>, at: Date): Upload['state'] =>
-  (upload.state === 'pending' || upload.state === 'ready') && upload.expiresAt <= at ? 'expired' : upload.state
+export const stateOf = (upload: Pick<Upload, 'state' | 'expiresAt'>, time: Date): Upload['state'] =>
+  (upload.state === 'pending' || upload.state === 'ready') && upload.expiresAt <= time ? 'expired' : upload.state
 
 /** All upload sessions of a bucket, newest first (A §1 Whole set). */
 export const listSessions = ({ db }: Pick<Deps, 'db'>, bucketId: string): Promise<Upload[]> =>
@@ -132,11 +136,11 @@ export async function requireStorageAccess({ db }: Pick<Deps, 'db'>, { bucketId 
 
 /** Gives up the bytes of expired uploads. A day after its time every upload is deleted, completed ones included. */
 export async function expireUploads({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
-  const at = now()
-  const isOver = lt(uploads.expiresAt, at)
+  const time = now()
+  const isOver = lt(uploads.expiresAt, time)
   await db
     .update(uploads)
-    .set({ state: 'expired', hashState: null, updatedAt: at })
+    .set({ state: 'expired', hashState: null, updatedAt: time })
     .where(and(isOver, inArray(uploads.state, ['pending', 'ready'])))
   await db.delete(uploadBlobs).where(
     inArray(
@@ -147,7 +151,7 @@ export async function expireUploads({ db, now }: Pick<Deps, 'db' | 'now'>): Prom
         .where(and(isOver, ne(uploads.state, 'completed'))),
     ),
   )
-  await discardBefore(db, uploads.expiresAt, new Date(at.getTime() - LIFETIME_MS))
+  await discardBefore(db, uploads.expiresAt, new Date(time.getTime() - LIFETIME_MS))
 }
 
 /** Ends an upload for good; the collector removes its bytes. */

@@ -176,7 +176,7 @@ function videoSeconds({ operation, body }: InferenceRequest, price: Price): numb
 export async function boundCall(
   asked: Asked,
   routes: readonly KeyedRoute[],
-  { prices, at, needsCost }: { prices: Prices; at: Date; needsCost: boolean },
+  { prices, at: time, needsCost }: { prices: Prices; at: Date; needsCost: boolean },
 ): Promise<CallBound> {
   const sent = measureInput(asked.request)
   const bounds: RouteBound[] = []
@@ -186,7 +186,7 @@ export async function boundCall(
       const price =
         route.keyOwner === 'local'
           ? null
-          : (route.price ?? prices.priceOf(route.provider.id, route.upstreamModel, at) ?? null)
+          : (route.price ?? prices.priceOf(route.provider.id, route.upstreamModel, time) ?? null)
       const bound = await boundRoute(asked, sent, route, price)
       if (needsCost && price?.isPartial === true)
         throw unsupportedUnderBudget(

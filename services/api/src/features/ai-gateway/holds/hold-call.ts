@@ -91,9 +91,9 @@ async function bind(
   const { n } = request.body
   const choices = typeof n === 'number' ? n : 1
   const capped = cap === null ? request : withOutputCap(request, cap, 'budget')
-  const asked = { request: capped, model, cap, choices, earlierTokens }
+  const callToHold = { request: capped, model, cap, choices, earlierTokens }
   const { prices } = call.exchange.deps.ai
-  const bound = await boundCall(asked, routes, { prices, at: call.startedAt, needsCost: needs.cost })
+  const bound = await boundCall(callToHold, routes, { prices, at: call.startedAt, needsCost: needs.cost })
   return { request: capped, held: { bound, choices } }
 }
 

@@ -19,20 +19,23 @@ function tonesOf(text: string, speed: number): Buffer {
   const characters = Array.from(text.slice(0, 2 * Math.ceil(SAMPLES_MAX / samplesEach)))
   const length = Math.min(characters.length * samplesEach, SAMPLES_MAX)
   const samples = Buffer.alloc(2 * length)
-  for (let at = 0; at < length; at += 1) {
-    const character = characters[Math.floor(at / samplesEach)] ?? ' '
+  for (let offset = 0; offset < length; offset += 1) {
+    const character = characters[Math.floor(offset / samplesEach)] ?? ' '
     if (character === ' ') continue
     // A triangle, whose period is a whole number of samples: from 240 Hz up to 1,000 Hz.
     const period = 100 - ((character.codePointAt(0) ?? 0) % 76)
-    const phase = (at % period) / period
-    samples.writeInt16LE(Math.round(LOUDNESS * (4 * Math.abs(phase - 0.5) - 1)), 2 * at)
+    const phase = (offset % period) / period
+    samples.writeInt16LE(Math.round(LOUDNESS * (4 * Math.abs(phase - 0.5) - 1)), 2 * offset)
   }
   return samples
 }
 
 function* speechEvents(sound: Buffer, input: string): Generator {
-  for (let at = 0; at < sound.length; at += EVENT_BYTES)
-    yield { type: 'speech.audio.delta', audio: sound.toString('base64', at, Math.min(at + EVENT_BYTES, sound.length)) }
+  for (let offset = 0; offset < sound.length; offset += EVENT_BYTES)
+    yield {
+      type: 'speech.audio.delta',
+      audio: sound.toString('base64', offset, Math.min(offset + EVENT_BYTES, sound.length)),
+    }
   const tokens = tokensOfBytes(Buffer.byteLength(input))
   yield { type: 'speech.audio.done', usage: { input_tokens: tokens, output_tokens: 0, total_tokens: tokens } }
 }

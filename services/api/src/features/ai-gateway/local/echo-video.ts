@@ -25,8 +25,8 @@ export interface LocalVideoJob {
 
 /** Starts a video, which is complete at once. Equal requests have jobs of the same id. */
 export function startLocalVideo(request: VideoRequest): LocalVideoJob {
-  const asked = Number(request.duration ?? request.seconds ?? SECONDS_DEFAULT)
-  const duration = Math.min(Math.max(1, Math.round(asked)), SECONDS_MAX)
+  const seconds = Number(request.duration ?? request.seconds ?? SECONDS_DEFAULT)
+  const duration = Math.min(Math.max(1, Math.round(seconds)), SECONDS_MAX)
   const { model, prompt, size, resolution, seed } = request
   const content = JSON.stringify([model, prompt, duration, size ?? null, resolution ?? null, seed ?? null])
   const id = `local-${createHash('sha256').update(content).digest('hex').slice(0, 32)}`

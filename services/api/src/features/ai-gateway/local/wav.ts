@@ -41,10 +41,10 @@ export function writeWav(samples: Buffer, sampleRate: number, comment: string): 
 export function readWav(head: Buffer, fileBytes: number): WavFormat | undefined {
   if (head.toString('latin1', 0, 4) !== 'RIFF' || head.toString('latin1', 8, 12) !== 'WAVE') return undefined
   let format: (Omit<WavFormat, 'seconds'> & { bytesPerSecond: number }) | undefined
-  for (let at = 12; at + 8 <= head.length;) {
-    const name = head.toString('latin1', at, at + 4)
-    const length = head.readUInt32LE(at + 4)
-    const start = at + 8
+  for (let offset = 12; offset + 8 <= head.length;) {
+    const name = head.toString('latin1', offset, offset + 4)
+    const length = head.readUInt32LE(offset + 4)
+    const start = offset + 8
     if (name === 'fmt ' && length >= 16 && start + 16 <= head.length)
       format = {
         channels: head.readUInt16LE(start + 2),
@@ -57,7 +57,7 @@ export function readWav(head: Buffer, fileBytes: number): WavFormat | undefined 
       const { bytesPerSecond, ...rest } = format
       return { ...rest, seconds: Math.min(length, Math.max(0, fileBytes - start)) / bytesPerSecond }
     }
-    at = start + length + (length % 2)
+    offset = start + length + (length % 2)
   }
   return undefined
 }

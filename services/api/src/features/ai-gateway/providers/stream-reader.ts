@@ -292,10 +292,10 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
 
   return {
     push(chunk) {
-      const found = scan(chunk)
-      if (found.length === 1 && found[0]) return forward(found[0])
+      const events = scan(chunk)
+      if (events.length === 1 && events[0]) return forward(events[0])
       const pieces: Buffer[] = []
-      for (const event of found) {
+      for (const event of events) {
         try {
           const piece = forward(event)
           if (piece) pieces.push(piece)

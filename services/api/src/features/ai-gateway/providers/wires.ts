@@ -290,8 +290,8 @@ const chatWire = (request: InferenceRequest, chat: ChatWire): Wire => ({
   openReader: () => readerFor(request, { source: chat.openSource() }),
 })
 
-function responseEvents(asked: ResponsesRequest, names: ResponseNames): Target {
-  const translator = createResponseEventTranslator(asked, names)
+function responseEvents(request: ResponsesRequest, names: ResponseNames): Target {
+  const translator = createResponseEventTranslator(request, names)
   return { push: (chunk) => translator.pushChunk(chunk), end: () => translator.end() }
 }
 
@@ -301,8 +301,8 @@ function responsesWire(
   context: WireContext,
   openChat: (chat: InferenceRequest) => ChatWire,
 ): Wire {
-  const asked = request.body as unknown as ResponsesRequest
-  const body: Fields = { ...translated(() => toChatRequest(asked)) }
+  const responsesRequest = request.body as unknown as ResponsesRequest
+  const body: Fields = { ...translated(() => toChatRequest(responsesRequest)) }
   const chat = openChat({ ...request, operation: 'chat.completions', body })
   const names = {
     id: `resp_${context.requestId}`,
@@ -313,12 +313,13 @@ function responsesWire(
     keepsAnswers: false,
     ask: chat.ask,
     readWhole(bytes) {
-      const response = toResponse(chat.readCompletion(bytes), asked, names)
+      const response = toResponse(chat.readCompletion(bytes), responsesRequest, names)
       if (!response) throw new TypeError('Not a completion')
       const value: Fields = { ...response }
       return { bytes: jsonOf(value), contentType: JSON_TYPE, ...readDocument('responses', value) }
     },
-    openReader: () => readerFor(request, { source: chat.openSource(), target: responseEvents(asked, names) }),
+    openReader: () =>
+      readerFor(request, { source: chat.openSource(), target: responseEvents(responsesRequest, names) }),
   }
 }
 

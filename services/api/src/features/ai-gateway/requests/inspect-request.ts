@@ -24,14 +24,14 @@ type Visit = (name: string, value: unknown, parent: Fields) => boolean
 function findPath(value: Fields, visit: Visit, name = ''): (string | number)[] | undefined {
   if (Array.isArray(value)) {
     for (let n = 0; n < value.length; n++) {
-      const at = look(n, name, value[n], value, visit)
-      if (at) return at
+      const path = look(n, name, value[n], value, visit)
+      if (path) return path
     }
     return undefined
   }
   for (const key of Object.keys(value)) {
-    const at = look(key, key, value[key], value, visit)
-    if (at) return at
+    const path = look(key, key, value[key], value, visit)
+    if (path) return path
   }
   return undefined
 }
@@ -39,8 +39,8 @@ function findPath(value: Fields, visit: Visit, name = ''): (string | number)[] |
 function look(key: string | number, name: string, member: unknown, parent: Fields, visit: Visit) {
   if (visit(name, member, parent)) return [key]
   if (!isFields(member) || PASSED_OVER.has(name)) return undefined
-  const found = findPath(member, visit, name)
-  return found && [key, ...found]
+  const path = findPath(member, visit, name)
+  return path && [key, ...path]
 }
 
 const unsupportedUrl = (param: string): AiError =>
@@ -78,12 +78,12 @@ export function findUrlParam(body: Fields): string | undefined {
     const part = { [member]: value }
     const refused = findPath(part, (name, text) => isOne(name, text) && !/^(data:|https:\/\/)/i.test(text))
     if (refused) throw unsupportedUrl(paramOf(refused))
-    fetched ??= found(part, (name, text) => isOne(name, text) && /^https:/i.test(text))
+    fetched ??= describePath(part, (name, text) => isOne(name, text) && /^https:/i.test(text))
   }
   return fetched
 }
 
-function found(part: Fields, visit: Visit): string | undefined {
+function describePath(part: Fields, visit: Visit): string | undefined {
   const path = findPath(part, visit)
   return path && paramOf(path)
 }
@@ -105,7 +105,7 @@ const OTHER_CASE = /[^\0-@[-\x7f]/
  * the price and every rule.
  */
 export const findOtherCase = (body: Fields): string | undefined =>
-  found(body, (member, _, parent) => {
+  describePath(body, (member, _, parent) => {
     if (Array.isArray(parent) || !OTHER_CASE.test(member)) return false
     const lower = member.toUpperCase().toLowerCase()
     return knownMembers.has(lower) || /(^|_)ur[il]$/.test(lower)
@@ -128,7 +128,7 @@ const ACCOUNT_MEMBERS = new Set([
 export function findAccountParam(body: Fields): string | undefined {
   for (const name of ['conversation', 'prompt'])
     if (isFields(body[name]) || (name === 'conversation' && typeof body[name] === 'string')) return name
-  return found(body, (member, value, parent) => {
+  return describePath(body, (member, value, parent) => {
     if (value == null) return false
     if (ACCOUNT_MEMBERS.has(member)) return true
     // An earlier spoken answer of an assistant, or a voice that somebody made, by id.

@@ -98,9 +98,9 @@ export function requireType(incoming: IncomingMessage, types: readonly string[])
   const type = mediaType(incoming)
   if (types.includes(type)) return type
   const message = `Expected Content-Type: ${types.join(' or ')}`
-  const found = incoming.headers['content-type']?.slice(0, 200) ?? null
+  const contentType = incoming.headers['content-type']?.slice(0, 200) ?? null
   throw new ValidationFailed('headers', [
-    { property: '/content-type', message, summary: message, expected: types.join(' or '), found },
+    { property: '/content-type', message, summary: message, expected: types.join(' or '), found: contentType },
   ])
 }
 

@@ -132,16 +132,17 @@ export function createVideo(on: { exchange: Exchange; actor: Actor }): Promise<S
   return withCall(on, 'videos', readVideo, async (admitted) => {
     const { call, placement, request } = admitted
     const key = readIdempotencyKey(exchange.incoming.headers['idempotency-key'] as string | undefined)
-    const found = await routesFor(call, placement, request)
-    const [first] = found.routes
+    const callRoutes = await routesFor(call, placement, request)
+    const [first] = callRoutes.routes
     if (!first) throw new Error('No route')
     const job = newJob(admitted, first)
     const insert = async (db: Deps['db']) => {
       await db.insert(aiVideoJobs).values(job)
       return JSON.stringify(shownVideoJob(deps, job))
     }
-    const asked = { body: request.body, placement: [placement.organizationId, placement.applicationId] }
-    const creation = key === undefined ? undefined : { actor, operation: 'createVideo', key, asked, isAnswerKept: true }
+    const content = { body: request.body, placement: [placement.organizationId, placement.applicationId] }
+    const creation =
+      key === undefined ? undefined : { actor, operation: 'createVideo', key, asked: content, isAnswerKept: true }
     const { answer, isRepeat } = creation
       ? await createOnce(deps, creation, insert)
       : { answer: await insert(deps.db), isRepeat: false }
@@ -152,8 +153,8 @@ export function createVideo(on: { exchange: Exchange; actor: Actor }): Promise<S
       return { status: 202, headers: { ...headers, 'idempotency-replayed': 'true' }, body: answer }
     }
     try {
-      const { routes } = await holdCall(call, placement, { ...found, keptMs: VIDEO_KEPT_MS })
-      await startJob({ ...admitted, request: found.request }, routes, job)
+      const { routes } = await holdCall(call, placement, { ...callRoutes, keptMs: VIDEO_KEPT_MS })
+      await startJob({ ...admitted, request: callRoutes.request }, routes, job)
     } catch (error) {
       if (call.isLost && creation) await loseJob(deps, job, error)
       else {

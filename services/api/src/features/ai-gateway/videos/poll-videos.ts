@@ -70,11 +70,11 @@ async function ask(deps: PollDeps, job: VideoJob, provider: Provider): Promise<U
     : undefined
 }
 
-function endingOf(found: UpstreamJob | Ending, { provider }: VideoJob): Ending | undefined {
-  const { status } = found
+function endingOf(outcome: UpstreamJob | Ending, { provider }: VideoJob): Ending | undefined {
+  const { status } = outcome
   if (status === 'pending' || status === 'in_progress') return undefined
-  if (!('id' in found)) return found
-  const { contentUrl, duration } = found
+  if (!('id' in outcome)) return outcome
+  const { contentUrl, duration } = outcome
   if (status === 'completed') return { status, contentUrl, duration }
   return { status, error: { code: `video_${status}`, message: `The provider ${provider} ended the job: ${status}` } }
 }
@@ -155,14 +155,14 @@ async function followJob(deps: PollDeps, job: VideoJob, onHang: (provider: strin
   }
   if (!provider) return
   try {
-    const found = await ask(deps, job, provider)
-    if (found === undefined) return
-    const ending = endingOf(found, job)
+    const outcome = await ask(deps, job, provider)
+    if (outcome === undefined) return
+    const ending = endingOf(outcome, job)
     if (ending) return await endJob(deps, job, provider, ending)
-    if (found.status !== job.status)
+    if (outcome.status !== job.status)
       await deps.db
         .update(aiVideoJobs)
-        .set({ status: found.status })
+        .set({ status: outcome.status })
         .where(and(eq(aiVideoJobs.id, job.id), isOpen))
   } catch (error) {
     if (error instanceof NotConnected || (error as Error).name === 'TimeoutError') onHang(provider.id)

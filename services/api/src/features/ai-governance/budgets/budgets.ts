@@ -67,7 +67,7 @@ const targetOf = ({ organizationId, applicationId, userId, period }: BudgetTarge
 /** The budgets of an organization, with what is spent and held of them now, and the operator's allowance where it has one (D90, D111). */
 export async function listBudgets(deps: BudgetDeps, { id }: Pick<Organization, 'id'>): Promise<ShownBudget[]> {
   const { db, now, ai } = deps
-  const at = now()
+  const time = now()
   const [rows, hasAllowance] = await Promise.all([
     db
       .select()
@@ -78,10 +78,10 @@ export async function listBudgets(deps: BudgetDeps, { id }: Pick<Organization, '
   ])
   const allowance = hasAllowance ? allowanceTarget(id) : undefined
   const targets = [...rows.map((row): BudgetTarget => targetOf(row)), ...(allowance ? [allowance] : [])]
-  const windows = await presentWindows(deps, id, targets, at)
+  const windows = await presentWindows(deps, id, targets, time)
   const amounts = (target: BudgetTarget) => {
     const window = windows.get(targetName(target))
-    const { startsAt, endsAt } = windowAt(target.period, at)
+    const { startsAt, endsAt } = windowAt(target.period, time)
     return {
       windowStart: startsAt,
       windowEnd: endsAt,
@@ -115,14 +115,14 @@ async function presentWindows(
   deps: BudgetDeps,
   organizationId: string,
   targets: readonly BudgetTarget[],
-  at: Date,
+  time: Date,
 ): Promise<Map<string, BudgetWindow>> {
   if (targets.length === 0) return new Map()
-  const found = await findWindows(deps, organizationId, at)
-  const missing = targets.filter((target) => !found.has(targetName(target)))
-  if (missing.length === 0) return found
-  await openWindows(deps, missing, at)
-  return findWindows(deps, organizationId, at)
+  const windows = await findWindows(deps, organizationId, time)
+  const missing = targets.filter((target) => !windows.has(targetName(target)))
+  if (missing.length === 0) return windows
+  await openWindows(deps, missing, time)
+  return findWindows(deps, organizationId, time)
 }
 
 /**
@@ -140,7 +140,7 @@ export async function replaceBudgets(
 ): Promise<ShownBudget[]> {
   const { db, now, logger } = deps
   const { id: organizationId } = organization
-  const at = now()
+  const time = now()
   const targets = budgets.map((budget) => targetOf({ ...budget, organizationId, isAllowance: false }))
   await db.transaction(async (tx) => {
     // Of two that replace the set at once the second finds what the first made.
@@ -156,10 +156,10 @@ export async function replaceBudgets(
     for (const budget of budgets) {
       const [row] = await tx
         .insert(aiBudgets)
-        .values({ ...budget, id: newId(), organizationId, createdAt: at, updatedAt: at })
+        .values({ ...budget, id: newId(), organizationId, createdAt: time, updatedAt: time })
         .onConflictDoUpdate({
           target: [aiBudgets.organizationId, aiBudgets.applicationId, aiBudgets.userId, aiBudgets.period],
-          set: { ...budget, updatedAt: at },
+          set: { ...budget, updatedAt: time },
         })
         .returning({ id: aiBudgets.id })
       if (row) kept.push(row.id)

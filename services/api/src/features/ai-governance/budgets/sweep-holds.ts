@@ -36,13 +36,13 @@ const told = sql.raw(
  */
 export async function sweepHolds({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
   const withPartitions = rememberPartitions({ db }, 'ai_usage_events')
-  const at = now()
+  const time = now()
   for (;;) {
     const { id, organizationId, applicationId, userId, startedAt } = aiHolds
     const expired = await db
       .select({ id, organizationId, applicationId, userId, startedAt })
       .from(aiHolds)
-      .where(lte(aiHolds.expiresAt, at))
+      .where(lte(aiHolds.expiresAt, time))
       .orderBy(aiHolds.expiresAt)
       .limit(SWEPT_AT_ONCE)
     if (expired.length === 0) return
@@ -55,7 +55,7 @@ export async function sweepHolds({ db, now }: Pick<Deps, 'db' | 'now'>): Promise
             expired,
             expired.map((hold) => hold.id),
           )
-          const ended = events.map((event) => ({ ...event, completed_at: at, updated_at: at }))
+          const ended = events.map((event) => ({ ...event, completed_at: time, updated_at: time }))
           await tx.execute(sql`insert into ${aiUsageEvents}
             select * from json_populate_recordset(null::${aiUsageEvents}, ${JSON.stringify(ended)}::json)
             on conflict (id) do update set ${told} where ${aiUsageEvents.status} = 'pending'`)

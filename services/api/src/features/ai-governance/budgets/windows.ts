@@ -24,19 +24,19 @@ export interface BudgetTarget {
 export type BudgetWindow = typeof aiBudgetWindows.$inferSelect
 
 /** When the UTC day or month of a moment begins and ends. */
-export function windowAt(period: Period, at: Date): { startsAt: Date; endsAt: Date } {
+export function windowAt(period: Period, time: Date): { startsAt: Date; endsAt: Date } {
   if (period === 'day') {
-    const startsAt = dayOf(at)
+    const startsAt = dayOf(time)
     return { startsAt, endsAt: new Date(startsAt.getTime() + DAY_MS) }
   }
-  return { startsAt: monthOf(at), endsAt: new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1)) }
+  return { startsAt: monthOf(time), endsAt: new Date(Date.UTC(time.getUTCFullYear(), time.getUTCMonth() + 1)) }
 }
 
 /**
  * Makes the windows that targets have at a moment, unless they are there: what was spent comes from usage, what is held from the
  * holds of calls under way. All targets are of one organization. Safe to repeat.
  */
-export async function openWindows({ db }: { db: Db }, targets: readonly BudgetTarget[], at: Date): Promise<void> {
+export async function openWindows({ db }: { db: Db }, targets: readonly BudgetTarget[], time: Date): Promise<void> {
   const [first] = targets
   if (!first) return
   const rows = targets.map(({ organizationId, applicationId, userId, period, isAllowance }) => ({
@@ -45,8 +45,8 @@ export async function openWindows({ db }: { db: Db }, targets: readonly BudgetTa
     user_id: userId,
     period,
     is_allowance: isAllowance,
-    starts_at: windowAt(period, at).startsAt,
-    ends_at: windowAt(period, at).endsAt,
+    starts_at: windowAt(period, time).startsAt,
+    ends_at: windowAt(period, time).endsAt,
   }))
   await db.transaction(async (tx) => {
     // Whoever counts usage or holds of this organization has it shared until that is committed, so what is read next is all there is.
@@ -89,7 +89,7 @@ export const targetName = ({
 export async function findWindows(
   { db }: { db: Db },
   organizationId: string,
-  at: Date,
+  time: Date,
 ): Promise<Map<string, BudgetWindow>> {
   const rows = await db
     .select()
@@ -97,13 +97,13 @@ export async function findWindows(
     .where(
       and(
         sql`${aiBudgetWindows.organizationId} = ${organizationId}`,
-        inArray(aiBudgetWindows.startsAt, [dayOf(at), monthOf(at)]),
+        inArray(aiBudgetWindows.startsAt, [dayOf(time), monthOf(time)]),
       ),
     )
   // On the first of a month both begin at once; the period tells them apart.
   return new Map(
     rows
-      .filter(({ period, startsAt }) => startsAt.getTime() === windowAt(period, at).startsAt.getTime())
+      .filter(({ period, startsAt }) => startsAt.getTime() === windowAt(period, time).startsAt.getTime())
       .map((row) => [targetName(row), row]),
   )
 }

@@ -44,11 +44,11 @@ export async function setPolicy(
   applicationId: string | null,
   policy: PolicyRules,
 ): Promise<PolicyRow> {
-  const at = now()
-  const replaced = { ...policy, updatedAt: at }
+  const time = now()
+  const replaced = { ...policy, updatedAt: time }
   const rows = await db
     .insert(aiPolicies)
-    .values({ ...replaced, id: newId(), organizationId, applicationId, createdAt: at })
+    .values({ ...replaced, id: newId(), organizationId, applicationId, createdAt: time })
     .onConflictDoUpdate({ target: [aiPolicies.organizationId, aiPolicies.applicationId], set: replaced })
     .returning()
   logger.info({ organizationId, applicationId, userId: by.userId }, 'AI policy set')
@@ -67,7 +67,7 @@ export async function deletePolicy(
   logger.info({ organizationId, applicationId, userId: by.userId }, 'AI policy deleted')
 }
 
-const asked = askedRows({ organizationId: 'uuid', applicationId: 'uuid' })
+const lookups = askedRows({ organizationId: 'uuid', applicationId: 'uuid' })
 
 /** Whose policies are asked for; a call of no application comes under the organization's own alone. */
 interface AskedFor extends Readonly<Record<string, string | null>> {
@@ -78,18 +78,18 @@ interface AskedFor extends Readonly<Record<string, string | null>> {
 /** The policies of calls: one statement for all of a turn. */
 const findByTurn = preparedOnce((db) => {
   const query = db
-    .select({ ...getTableColumns(aiPolicies), n: asked.n })
-    .from(asked.from)
+    .select({ ...getTableColumns(aiPolicies), n: lookups.n })
+    .from(lookups.from)
     .innerJoin(
       aiPolicies,
       and(
-        eq(aiPolicies.organizationId, asked.columns.organizationId),
-        or(isNull(aiPolicies.applicationId), eq(aiPolicies.applicationId, asked.columns.applicationId)),
+        eq(aiPolicies.organizationId, lookups.columns.organizationId),
+        or(isNull(aiPolicies.applicationId), eq(aiPolicies.applicationId, lookups.columns.applicationId)),
       ),
     )
     .prepare('ai_policies')
   return batchByTurn(async (keys: readonly AskedFor[]) => {
-    const rows = await query.execute(asked.parameters(keys))
+    const rows = await query.execute(lookups.parameters(keys))
     const byNumber = Map.groupBy(rows, ({ n }) => n)
     return keys.map((_, index) => byNumber.get(index + 1))
   })

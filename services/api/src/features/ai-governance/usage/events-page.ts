@@ -25,10 +25,10 @@ export async function eventsPage(
   { cursor, limit, ...filters }: EventFilters & { cursor?: string | undefined; limit: number },
 ): Promise<{ items: ShownEvent[]; total: number; nextCursor: string | null }> {
   const of = { operation: 'listAiUsageRequests', ownerId: filters.organizationId, filters: { ...filters } }
-  const at = cursor === undefined ? undefined : readCursor(deps.sealer, of, Position, cursor)
+  const position = cursor === undefined ? undefined : readCursor(deps.sealer, of, Position, cursor)
   const [rows, total] = await Promise.all([
-    findEvents(deps, filters, at?.id, limit + 1),
-    at?.total ?? countEvents(deps, filters),
+    findEvents(deps, filters, position?.id, limit + 1),
+    position?.total ?? countEvents(deps, filters),
   ])
   const items = fitting(rows.slice(0, limit).map(shownEvent))
   const last = items.at(-1)

@@ -49,11 +49,11 @@ const isDirect = ({ requestId, callerEndUserId }: EventFilters): boolean =>
 
 /** How many events there are: of sums as far as those tell, so that no list counts its rows. */
 export async function countEvents({ db, now }: Pick<Deps, 'db' | 'now'>, filters: EventFilters): Promise<number> {
-  const at = now()
+  const time = now()
   const counted = isDirect(filters)
-    ? sql`select count(*)::float8 as count from ${aiUsageEvents} where ${passing(filters, at)}`
+    ? sql`select count(*)::float8 as count from ${aiUsageEvents} where ${passing(filters, time)}`
     : sql`select coalesce(sum(${requestsOf(filters.status)}), 0)::float8 as count
-        from (${usageIn(segmentsOf(rangeOf(filters, at)), filters)}) used`
+        from (${usageIn(segmentsOf(rangeOf(filters, time)), filters)}) used`
   const [row] = await db.execute<{ count: number }>(counted)
   return row?.count ?? 0
 }
@@ -81,7 +81,7 @@ async function hoursOf(
   // The first hour may have them behind the moment, so it does not count.
   let known = -(rows[0]?.events ?? 0)
   const enough = rows.findIndex((row) => (known += row.events) >= events)
-  return rows.slice(0, enough < 0 ? rows.length : enough + 1).map(({ at }) => at)
+  return rows.slice(0, enough < 0 ? rows.length : enough + 1).map(({ at: hourMs }) => hourMs)
 }
 
 /** The newest events of these hours: each is searched for as many. */
@@ -93,9 +93,9 @@ async function newestIn(
   limit: number,
 ): Promise<UsageRow[]> {
   if (hours.length === 0) return []
-  const lows = arrayLiteral(hours.map((at) => idAt(at - SLACK_MS)))
-  const highs = arrayLiteral(hours.map((at) => idAt(at + HOUR_MS + SLACK_MS)))
-  const begins = arrayLiteral(hours.map((at) => new Date(at).toISOString()))
+  const lows = arrayLiteral(hours.map((hourMs) => idAt(hourMs - SLACK_MS)))
+  const highs = arrayLiteral(hours.map((hourMs) => idAt(hourMs + HOUR_MS + SLACK_MS)))
+  const begins = arrayLiteral(hours.map((hourMs) => new Date(hourMs).toISOString()))
   const hour = db
     .select({
       low: sql<string>`low`.as('low'),
@@ -104,7 +104,7 @@ async function newestIn(
     })
     .from(sql`unnest(${lows}::uuid[], ${highs}::uuid[], ${begins}::timestamptz[]) as hours(low, high, begin)`)
     .as('hour')
-  const found = db
+  const newest = db
     .select()
     .from(aiUsageEvents)
     .where(
@@ -120,7 +120,7 @@ async function newestIn(
     .orderBy(desc(aiUsageEvents.id))
     .limit(limit)
     .as('found')
-  const rows = await db.select().from(hour).crossJoinLateral(found).orderBy(desc(found.id)).limit(limit)
+  const rows = await db.select().from(hour).crossJoinLateral(newest).orderBy(desc(newest.id)).limit(limit)
   return rows.map((row) => row.found)
 }
 

@@ -158,10 +158,10 @@ async function reachUsage(call: {
 /** What is asked for, of what may be seen: null where that is nothing. */
 function within<F extends { authenticatedUserId?: string | undefined }>(
   { organizationId, userId }: Reached,
-  { authenticatedUserId, ...asked }: F,
+  { authenticatedUserId, ...filters }: F,
 ): (Omit<F, 'authenticatedUserId'> & UsageFilters) | null {
   if (userId !== undefined && authenticatedUserId !== undefined && authenticatedUserId !== userId) return null
-  return { ...asked, organizationId, userId: userId ?? authenticatedUserId }
+  return { ...filters, organizationId, userId: userId ?? authenticatedUserId }
 }
 
 /** An event that nobody has: what may not be seen is answered as what is not there. */
@@ -185,8 +185,8 @@ export const aiUsageEndpoints = [
     reach: reachUsage,
     returns: [200, Summary],
     fails: [400],
-    handle: ({ deps, target, query: { applicationId, ...asked } }) =>
-      summarizeUsage(deps, { ...target, applicationId }, asked),
+    handle: ({ deps, target, query: { applicationId, ...span } }) =>
+      summarizeUsage(deps, { ...target, applicationId }, span),
   }),
   endpoint({
     operation: 'listAiUsageRequests',
@@ -202,8 +202,8 @@ export const aiUsageEndpoints = [
     reach: reachUsage,
     returns: [200, cursorPage(Event)],
     fails: [400],
-    handle: ({ deps, target, query: asked }) =>
-      eventsPage(deps, within(target, asked) ?? { ...target, limit: 1, requestId: NOTHING }),
+    handle: ({ deps, target, query: filters }) =>
+      eventsPage(deps, within(target, filters) ?? { ...target, limit: 1, requestId: NOTHING }),
   }),
   endpoint({
     operation: 'exportAiUsage',
@@ -219,7 +219,7 @@ export const aiUsageEndpoints = [
     reach: reachUsage,
     returns: [200, csvFile],
     headersFor: () => ({ 'content-disposition': 'attachment; filename="ai-usage.csv"' }),
-    handle: ({ deps, target, query: asked }) =>
-      exportEvents(deps, within(target, asked) ?? { ...target, requestId: NOTHING }),
+    handle: ({ deps, target, query: filters }) =>
+      exportEvents(deps, within(target, filters) ?? { ...target, requestId: NOTHING }),
   }),
 ]

@@ -12,8 +12,8 @@ export interface Segment extends Range {
   of: 'day' | 'hour' | 'events'
 }
 
-const floor = (at: number, ms: number): number => Math.floor(at / ms) * ms
-const ceil = (at: number, ms: number): number => Math.ceil(at / ms) * ms
+const floor = (timeMs: number, ms: number): number => Math.floor(timeMs / ms) * ms
+const ceil = (timeMs: number, ms: number): number => Math.ceil(timeMs / ms) * ms
 
 /** The whole units within a range, and what is left before and behind them. */
 function cut({ from, to }: Range, ms: number): { whole: Range; rest: Range[] } {
@@ -45,7 +45,7 @@ export function segmentsOf(range: Range, finest: 'day' | 'hour' = 'day'): Segmen
 }
 
 /** When the first UTC day that begins at a moment or after it ends. */
-export const endOfDay = (at: Date): number => floor(at.getTime(), DAY_MS) + DAY_MS
+export const endOfDay = (time: Date): number => floor(time.getTime(), DAY_MS) + DAY_MS
 
 /** The beginnings of the UTC hours or days that a range touches, ascending. */
 export function beginningsOf({ from, to }: Range, unit: 'hour' | 'day'): number[] {

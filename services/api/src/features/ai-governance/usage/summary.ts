@@ -84,15 +84,15 @@ const kinds = { all: 7, byModel: 3, byProvider: 5, byUser: 6 } as const
 export async function summarizeUsage(
   { db, now }: Pick<Deps, 'db' | 'now'>,
   filters: UsageFilters,
-  asked: { from?: Date | undefined; to?: Date | undefined; interval: 'hour' | 'day' },
+  span: { from?: Date | undefined; to?: Date | undefined; interval: 'hour' | 'day' },
 ): Promise<UsageSummary> {
-  const at = now()
+  const time = now()
   // Nothing has started later, so the present day counts as whole.
-  const to = asked.to?.getTime() ?? endOfDay(at)
+  const to = span.to?.getTime() ?? endOfDay(time)
   // There are no events before 1970, and no year 0 in Postgres.
-  const from = asked.from?.getTime() ?? Math.max(0, Math.min(to, at.getTime()) - SPAN_MS_DEFAULT)
+  const from = span.from?.getTime() ?? Math.max(0, Math.min(to, time.getTime()) - SPAN_MS_DEFAULT)
   const range = { from, to }
-  const points = beginningsOf({ from, to: Math.min(to, Math.max(from, at.getTime())) }, asked.interval)
+  const points = beginningsOf({ from, to: Math.min(to, Math.max(from, time.getTime())) }, span.interval)
   if (points.length > POINTS_MAX)
     throw new BadRequest(`The span has more than ${POINTS_MAX} intervals: ask for days, or for less time`)
   const groups = db.execute<SummedRow & { kind: number; isOther: boolean; label: string | null }>(sql`
@@ -109,8 +109,8 @@ export async function summarizeUsage(
     select kind, place > ${ROWS_MAX} as "isOther", case when place <= ${ROWS_MAX} then label end as label, ${summed}
     from ranked group by 1, 2, 3 order by min(place)`)
   const series = db.execute<SummedRow & { at: string }>(sql`
-    select extract(epoch from date_trunc(${asked.interval}, at, 'UTC'))::float8 * 1000 as at, ${summed}
-    from (${usageIn(segmentsOf(range, asked.interval), filters)}) used group by 1`)
+    select extract(epoch from date_trunc(${span.interval}, at, 'UTC'))::float8 * 1000 as at, ${summed}
+    from (${usageIn(segmentsOf(range, span.interval), filters)}) used group by 1`)
   const [rows, told] = await Promise.all([groups, series])
   const breakdown = (kind: number): BreakdownRow[] =>
     rows

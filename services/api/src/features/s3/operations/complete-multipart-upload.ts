@@ -82,15 +82,15 @@ function etagOfParts(parts: readonly { etag: string }[]): string {
 function matchParts(listed: readonly ListedPart[], stored: readonly StoredPart[]): StoredPart[] {
   const byNumber = new Map(stored.map((part) => [part.part, part]))
   const matched = listed.map(({ part, etag, checksums }) => {
-    const found = byNumber.get(part)
+    const storedPart = byNumber.get(part)
     const isSame =
-      found?.etag === etag &&
+      storedPart?.etag === etag &&
       checksums.every(
-        ({ algorithm, value }) => found.checksum?.algorithm === algorithm && found.checksum.value === value,
+        ({ algorithm, value }) => storedPart.checksum?.algorithm === algorithm && storedPart.checksum.value === value,
       )
-    if (!found || !isSame)
+    if (!storedPart || !isSame)
       throw s3Failure('InvalidPart', undefined, { PartNumber: String(part), ETag: etag.slice(0, 100) })
-    return found
+    return storedPart
   })
   for (const { part, length, etag } of matched.slice(0, -1)) {
     if (length < PART_BYTES_MIN)
@@ -177,16 +177,16 @@ async function complete(
   condition: WriteCondition,
 ): Promise<StoredObject> {
   const { deps, bucket, key, headers } = call
-  const at = deps.now()
+  const time = deps.now()
   return deps.db.transaction(async (tx) => {
     const upload = await lockUpload(tx, call)
-    if (!isOpen(upload, at)) return answerAgain(tx, upload, etagOfParts(listed))
+    if (!isOpen(upload, time)) return answerAgain(tx, upload, etagOfParts(listed))
     if (condition) checkWriteCondition(condition, await findObject({ db: tx }, bucket.id, key))
     const parts = matchParts(listed, await listStoredParts({ db: tx }, upload.id))
     const checksum = await checksumOfParts(upload, parts)
     const contentLength = lengthOf(parts)
     checkWhole(headers, checksum, contentLength)
-    const object = await commitObjectWithin(tx, at, bucket.id, {
+    const object = await commitObjectWithin(tx, time, bucket.id, {
       key,
       contentType: upload.contentType,
       headers: upload.headers,
@@ -202,7 +202,7 @@ async function complete(
     await tx.delete(uploadBlobs).where(eq(uploadBlobs.uploadId, upload.id))
     await tx
       .update(uploads)
-      .set({ state: 'completed', objectId: object.id, uploadedAt: at, updatedAt: at })
+      .set({ state: 'completed', objectId: object.id, uploadedAt: time, updatedAt: time })
       .where(and(eq(uploads.id, upload.id), eq(uploads.state, 'pending')))
     return object
   })

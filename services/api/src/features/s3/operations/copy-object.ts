@@ -28,9 +28,9 @@ async function sumOf({ deps }: S3Call, object: StoredObject, algorithm: Checksum
 }
 
 async function checksumOf(call: S3Call, source: StoredObject): Promise<ObjectChecksum | null> {
-  const asked = call.headers.get('x-amz-checksum-algorithm')
-  if (asked === undefined) return source.checksum
-  const algorithm = readAlgorithm(asked)
+  const algorithmName = call.headers.get('x-amz-checksum-algorithm')
+  if (algorithmName === undefined) return source.checksum
+  const algorithm = readAlgorithm(algorithmName)
   return source.checksum?.algorithm === algorithm ? source.checksum : sumOf(call, source, algorithm)
 }
 

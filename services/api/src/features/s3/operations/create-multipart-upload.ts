@@ -14,13 +14,13 @@ const UPLOAD_MS = 7 * 86_400_000
 
 /** Reads algorithm and type of the checksum. Throws InvalidRequest for a combination that S3 does not allow. */
 function readChecksumKind(headers: ReadonlyMap<string, string>) {
-  const asked = headers.get('x-amz-checksum-algorithm')
+  const algorithm = headers.get('x-amz-checksum-algorithm')
   const type = headers.get('x-amz-checksum-type')?.toUpperCase()
-  if (asked === undefined) {
+  if (algorithm === undefined) {
     if (type !== undefined) throw s3Failure('InvalidRequest', 'x-amz-checksum-type needs x-amz-checksum-algorithm')
     return { checksumAlgorithm: null, checksumType: null }
   }
-  const checksumAlgorithm = readAlgorithm(asked)
+  const checksumAlgorithm = readAlgorithm(algorithm)
   const usual = checksumAlgorithm === 'CRC64NVME' ? 'FULL_OBJECT' : 'COMPOSITE'
   const checksumType = type ?? usual
   if (checksumType !== 'FULL_OBJECT' && checksumType !== 'COMPOSITE')
@@ -35,7 +35,7 @@ export async function createMultipartUpload(call: KeyedCall): Promise<S3Reply> {
   const { deps, bucket, key, headers } = call
   refuseHeaders(headers, bucket.visibility)
   const kind = readChecksumKind(headers)
-  const at = deps.now()
+  const time = deps.now()
   const id = newId()
   await deps.db.insert(uploads).values({
     id,
@@ -46,9 +46,9 @@ export async function createMultipartUpload(call: KeyedCall): Promise<S3Reply> {
     tags: readTagHeader(headers.get('x-amz-tagging')),
     ...kind,
     state: 'pending',
-    expiresAt: new Date(at.getTime() + UPLOAD_MS),
-    createdAt: at,
-    updatedAt: at,
+    expiresAt: new Date(time.getTime() + UPLOAD_MS),
+    createdAt: time,
+    updatedAt: time,
   })
   const document = writeXml('InitiateMultipartUploadResult', {
     Bucket: writeBucketName(bucket),

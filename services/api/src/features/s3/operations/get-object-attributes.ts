@@ -46,8 +46,8 @@ async function partsOf({ deps, headers, found }: ObjectCall): Promise<XmlElement
 export async function getObjectAttributes(call: ObjectCall): Promise<S3Reply> {
   const { headers, found } = call
   const { etag, checksum, contentLength, uploadedAt } = found.object
-  const asked = (headers.get('x-amz-object-attributes') ?? '').split(',').map((name) => name.trim())
-  if (!asked.every((name) => ATTRIBUTES.includes(name)))
+  const attributeNames = (headers.get('x-amz-object-attributes') ?? '').split(',').map((name) => name.trim())
+  if (!attributeNames.every((name) => ATTRIBUTES.includes(name)))
     throw s3Failure('InvalidArgument', `x-amz-object-attributes takes ${ATTRIBUTES.join(', ')}`)
   const attributes: Record<string, () => XmlElements[string] | Promise<XmlElements[string]>> = {
     ETag: () => etag,
@@ -59,7 +59,7 @@ export async function getObjectAttributes(call: ObjectCall): Promise<S3Reply> {
   }
   const written: Record<string, XmlElements[string]> = {}
   for (const name of ATTRIBUTES) {
-    const content = asked.includes(name) ? await attributes[name]?.() : undefined
+    const content = attributeNames.includes(name) ? await attributes[name]?.() : undefined
     if (content !== undefined) written[name] = content
   }
   return xmlReply(writeXml('GetObjectAttributesResponse', written), { 'last-modified': uploadedAt.toUTCString() })

@@ -126,11 +126,11 @@ async function readAsked({ deps, headers, target }: ObjectCall, object: StoredOb
  * Throws PreconditionFailed, InvalidRange, InvalidPartNumber, InvalidRequest, InvalidArgument.
  */
 export async function getObject(call: ObjectCall): Promise<S3Reply> {
-  const { deps, exchange, found, headers: given } = call
+  const { deps, exchange, found, headers: requestHeaders } = call
   const { object, first } = found
   const chosen = readOverrides(call)
   const headers = describe(object)
-  if (isNotModified(given, object)) {
+  if (isNotModified(requestHeaders, object)) {
     const { etag, 'last-modified': lastModified, 'cache-control': cacheControl } = headers
     return {
       status: 304,
@@ -141,9 +141,9 @@ export async function getObject(call: ObjectCall): Promise<S3Reply> {
       },
     }
   }
-  const asked = await readAsked(call, object)
-  const { range, part } = asked
-  Object.assign(headers, chosen, checksumHeaders(call, object, asked))
+  const selection = await readAsked(call, object)
+  const { range, part } = selection
+  Object.assign(headers, chosen, checksumHeaders(call, object, selection))
   if (part) headers['x-amz-mp-parts-count'] = String(part.count)
   const { contentLength } = object
   const length = range ? range.end - range.start + 1 : contentLength

@@ -53,26 +53,26 @@ function findUploads(
 
 /** The common prefix that a key is listed under; undefined if it is listed by itself. */
 function commonPrefix(key: string, { prefix, delimiter }: Asked): string | undefined {
-  const at = delimiter === '' ? -1 : key.indexOf(delimiter, prefix.length)
-  return at < 0 ? undefined : key.slice(0, at + delimiter.length)
+  const index = delimiter === '' ? -1 : key.indexOf(delimiter, prefix.length)
+  return index < 0 ? undefined : key.slice(0, index + delimiter.length)
 }
 
 /** Uploads and common prefixes in order, up to one more than the limit. After a common prefix it seeks past its keys. */
 async function entriesOf(
   deps: Pick<Deps, 'db' | 'now'>,
   bucketId: string,
-  asked: Asked,
+  listQuery: Asked,
   from: Start,
 ): Promise<Entry[]> {
   const entries: Entry[] = []
-  const wanted = { ...asked, limit: asked.limit + 1 }
+  const wanted = { ...listQuery, limit: listQuery.limit + 1 }
   for (let start: Start | undefined = from; start;) {
     const rows = await findUploads(deps, bucketId, wanted, start)
     let next: Start | undefined
     for (const upload of rows) {
-      const prefix = commonPrefix(upload.key, asked)
+      const prefix = commonPrefix(upload.key, listQuery)
       entries.push(prefix === undefined ? { kind: 'upload', upload } : { kind: 'prefix', prefix })
-      if (entries.length > asked.limit) return entries
+      if (entries.length > listQuery.limit) return entries
       next = { key: upload.key, afterId: upload.id }
       if (prefix !== undefined) {
         const behind = successor(prefix)
@@ -101,16 +101,16 @@ function readStart({ target: { query } }: BucketCall, { prefix, delimiter }: Ask
 export async function listMultipartUploads(call: BucketCall): Promise<S3Reply> {
   const { deps, bucket, target } = call
   const { query } = target
-  const asked = {
+  const listQuery = {
     prefix: query.get('prefix') ?? '',
     delimiter: query.get('delimiter') ?? '',
     limit: readCount(query.get('max-uploads'), 'max-uploads', UPLOADS_MAX),
   }
   const { write, name: encodingType } = readEncoding(query.get('encoding-type'))
-  const found = asked.limit === 0 ? [] : await entriesOf(deps, bucket.id, asked, readStart(call, asked))
-  const entries = found.slice(0, asked.limit)
+  const listed = listQuery.limit === 0 ? [] : await entriesOf(deps, bucket.id, listQuery, readStart(call, listQuery))
+  const entries = listed.slice(0, listQuery.limit)
   const last = entries.at(-1)
-  const isTruncated = found.length > entries.length
+  const isTruncated = listed.length > entries.length
   const owner = ownerOf(bucket)
   return xmlReply(
     writeXml('ListMultipartUploadsResult', {
@@ -122,10 +122,10 @@ export async function listMultipartUploads(call: BucketCall): Promise<S3Reply> {
           NextKeyMarker: write(last.kind === 'prefix' ? last.prefix : last.upload.key),
           NextUploadIdMarker: last.kind === 'prefix' ? '' : last.upload.id,
         }),
-      Prefix: write(asked.prefix),
-      ...(asked.delimiter !== '' && { Delimiter: write(asked.delimiter) }),
+      Prefix: write(listQuery.prefix),
+      ...(listQuery.delimiter !== '' && { Delimiter: write(listQuery.delimiter) }),
       EncodingType: encodingType,
-      MaxUploads: asked.limit,
+      MaxUploads: listQuery.limit,
       IsTruncated: isTruncated,
       Upload: entries.flatMap((entry) =>
         entry.kind === 'prefix'

@@ -16,17 +16,17 @@ const NULL_VERSION = 'null'
  */
 export async function listObjectVersions(call: BucketCall): Promise<S3Reply> {
   const { bucket, target } = call
-  const asked = readListQuery(call)
-  const { prefix, delimiter, limit, encoding } = asked
+  const listQuery = readListQuery(call)
+  const { prefix, delimiter, limit, encoding } = listQuery
   const keyMarker = target.query.get('key-marker') ?? ''
   const versionMarker = target.query.get('version-id-marker') ?? ''
   if (versionMarker !== '' && keyMarker === '')
     throw s3Failure('InvalidArgument', 'A version-id marker cannot be specified without a key marker.')
   if (versionMarker !== '' && versionMarker !== NULL_VERSION)
     throw s3Failure('InvalidArgument', 'Invalid version id specified')
-  const { entries, next } = await readPage(call, asked, keyBehind(keyMarker, asked))
+  const { entries, next } = await readPage(call, listQuery, keyBehind(keyMarker, listQuery))
   const last = entries.at(-1)
-  const { Contents, CommonPrefixes } = writeEntries(entries, asked, ownerOf(bucket))
+  const { Contents, CommonPrefixes } = writeEntries(entries, listQuery, ownerOf(bucket))
   return xmlReply(
     writeXml('ListVersionsResult', {
       Name: writeBucketName(bucket),

@@ -44,8 +44,8 @@ export interface Page {
 }
 
 /** from: null for a position after all possible keys. */
-export async function readPage({ deps, bucket }: BucketCall, asked: ListQuery, from: string | null): Promise<Page> {
-  const { prefix, delimiter, limit } = asked
+export async function readPage({ deps, bucket }: BucketCall, listQuery: ListQuery, from: string | null): Promise<Page> {
+  const { prefix, delimiter, limit } = listQuery
   if (limit === 0 || from === null) return { entries: [], next: null }
   return keysPage(deps, bucket.id, { prefix, delimiter, from, limit })
 }
@@ -85,16 +85,16 @@ export async function listObjectsV2(call: BucketCall): Promise<S3Reply> {
   const { deps, bucket, target } = call
   const { query } = target
   if (query.get('list-type') !== '2') throw s3Failure('InvalidArgument', 'list-type must be 2')
-  const asked = readListQuery(call)
-  const { prefix, delimiter, limit, encoding } = asked
+  const listQuery = readListQuery(call)
+  const { prefix, delimiter, limit, encoding } = listQuery
   const token = query.get('continuation-token')
   const startAfter = query.get('start-after')
   const of = { operation: 'ListObjectsV2', ownerId: bucket.id, filters: { prefix, delimiter } }
   const from =
     token === undefined
-      ? keyBehind(startAfter ?? '', asked)
+      ? keyBehind(startAfter ?? '', listQuery)
       : readToken(() => readCursor(deps.sealer, of, Position, token))
-  const { entries, next } = await readPage(call, asked, from)
+  const { entries, next } = await readPage(call, listQuery, from)
   const owner = query.get('fetch-owner') === 'true' ? ownerOf(bucket) : undefined
   return xmlReply(
     writeXml('ListBucketResult', {
@@ -108,7 +108,7 @@ export async function listObjectsV2(call: BucketCall): Promise<S3Reply> {
       ContinuationToken: token,
       ...(next !== null && { NextContinuationToken: writeCursor(deps.sealer, of, { from: next }) }),
       ...(startAfter !== undefined && { StartAfter: encoding.write(startAfter) }),
-      ...writeEntries(entries, asked, owner),
+      ...writeEntries(entries, listQuery, owner),
     }),
   )
 }
@@ -125,10 +125,10 @@ function readToken(read: () => { from: string }): string {
 /** ListObjects, which rclone and s3cmd still use: a page begins after a marker, the last key or common prefix. */
 export async function listObjects(call: BucketCall): Promise<S3Reply> {
   const { bucket, target } = call
-  const asked = readListQuery(call)
-  const { prefix, delimiter, limit, encoding } = asked
+  const listQuery = readListQuery(call)
+  const { prefix, delimiter, limit, encoding } = listQuery
   const marker = target.query.get('marker') ?? ''
-  const { entries, next } = await readPage(call, asked, keyBehind(marker, asked))
+  const { entries, next } = await readPage(call, listQuery, keyBehind(marker, listQuery))
   const last = entries.at(-1)
   return xmlReply(
     writeXml('ListBucketResult', {
@@ -140,7 +140,7 @@ export async function listObjects(call: BucketCall): Promise<S3Reply> {
       ...(delimiter !== '' && { Delimiter: encoding.write(delimiter) }),
       EncodingType: encoding.name,
       IsTruncated: next !== null,
-      ...writeEntries(entries, asked, ownerOf(bucket)),
+      ...writeEntries(entries, listQuery, ownerOf(bucket)),
     }),
   )
 }

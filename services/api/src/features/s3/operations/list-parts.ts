@@ -14,8 +14,8 @@ export async function listParts(call: KeyedCall): Promise<S3Reply> {
   const upload = await getUpload(call)
   const limit = readCount(target.query.get('max-parts'), 'max-parts', PARTS_MAX)
   const after = readCount(target.query.get('part-number-marker') ?? '0', 'part-number-marker', 10_000)
-  const found = limit === 0 ? [] : await listStoredParts(deps, upload.id, { after, limit: limit + 1 })
-  const parts = found.slice(0, limit)
+  const storedParts = limit === 0 ? [] : await listStoredParts(deps, upload.id, { after, limit: limit + 1 })
+  const parts = storedParts.slice(0, limit)
   const owner = ownerOf(bucket)
   return xmlReply(
     writeXml('ListPartsResult', {
@@ -28,7 +28,7 @@ export async function listParts(call: KeyedCall): Promise<S3Reply> {
       PartNumberMarker: after,
       NextPartNumberMarker: parts.at(-1)?.part ?? after,
       MaxParts: limit,
-      IsTruncated: found.length > parts.length,
+      IsTruncated: storedParts.length > parts.length,
       ...(upload.checksumAlgorithm && {
         ChecksumAlgorithm: upload.checksumAlgorithm,
         ChecksumType: upload.checksumType ?? undefined,

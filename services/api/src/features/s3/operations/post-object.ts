@@ -61,11 +61,11 @@ const withFileName = (key: string, fileName: string): string =>
 export async function postObject(
   exchange: DoorExchange,
   target: RawTarget,
-  given: ReadonlyMap<string, string>,
+  formFields: ReadonlyMap<string, string>,
 ): Promise<S3Reply> {
   const { deps } = exchange
   const bucketText = target.bucket ?? ''
-  const { fields, file } = await readForm(given.get('content-type') ?? '', bodyOf(exchange))
+  const { fields, file } = await readForm(formFields.get('content-type') ?? '', bodyOf(exchange))
   const policy = fields.get('policy')
   if (policy === undefined) throw s3Failure('AccessDenied', 'The form must hold a policy')
   const { caller, bucket } = await authorizeForm(exchange, target, fields, policy)

@@ -100,22 +100,22 @@ export async function uploadPartCopy(call: KeyedCall): Promise<S3Reply> {
   const source = await getCopySource(call)
   const rangeHeader = headers.get('x-amz-copy-source-range')
   const range = rangeHeader === undefined ? undefined : readCopyRange(rangeHeader, source.contentLength)
-  const asked = range ?? { start: 0, end: source.contentLength - 1 }
-  if (asked.end - asked.start + 1 > PUT_BYTES_MAX) throw s3Failure('EntityTooLarge')
+  const sourceRange = range ?? { start: 0, end: source.contentLength - 1 }
+  if (sourceRange.end - sourceRange.start + 1 > PUT_BYTES_MAX) throw s3Failure('EntityTooLarge')
   const algorithm = upload.checksumAlgorithm ?? undefined
   return withKeepAlive(call, async () => {
-    const pieces = blobsOf(await listBlobs(deps, source), asked)
+    const pieces = blobsOf(await listBlobs(deps, source), sourceRange)
     if (!pieces) {
-      const { etag, checksum, uploadedAt } = await copyBytes(call, source, asked, number, algorithm)
+      const { etag, checksum, uploadedAt } = await copyBytes(call, source, sourceRange, number, algorithm)
       return copyResult('CopyPartResult', {
         etag,
         uploadedAt,
         checksum: checksum ? { ...checksum, type: 'FULL_OBJECT' } : null,
       })
     }
-    const isWhole = asked.end - asked.start + 1 === source.contentLength
+    const isWhole = sourceRange.end - sourceRange.start + 1 === source.contentLength
     const known = isWhole ? knownFacts(source, algorithm) : undefined
-    const { etag, checksum } = known ?? (await readFacts(call, source, asked, algorithm))
+    const { etag, checksum } = known ?? (await readFacts(call, source, sourceRange, algorithm))
     const uploadedAt = await commitPart(call, { number, blobs: pieces, etag, checksum })
     return copyResult('CopyPartResult', {
       etag,

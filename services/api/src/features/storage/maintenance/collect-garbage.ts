@@ -77,16 +77,16 @@ async function markUnreferenced(deps: CollectDeps): Promise<void> {
 
 /** Marks blobs dead that nothing committed within a day, and removes those that have been dead for an hour. */
 async function removeLeftBlobs(deps: CollectDeps): Promise<void> {
-  const at = deps.now()
+  const time = deps.now()
   await deps.db
     .update(blobs)
-    .set({ state: 'dead', diedAt: at })
-    .where(and(eq(blobs.state, 'pending'), lt(blobs.createdAt, new Date(at.getTime() - PENDING_MS))))
+    .set({ state: 'dead', diedAt: time })
+    .where(and(eq(blobs.state, 'pending'), lt(blobs.createdAt, new Date(time.getTime() - PENDING_MS))))
   for (;;) {
     const dead = await deps.db
       .select({ id: blobs.id })
       .from(blobs)
-      .where(and(eq(blobs.state, 'dead'), lt(blobs.diedAt, new Date(at.getTime() - DEAD_MS))))
+      .where(and(eq(blobs.state, 'dead'), lt(blobs.diedAt, new Date(time.getTime() - DEAD_MS))))
       .limit(AT_ONCE)
     await removeDeadBlobs(
       deps,

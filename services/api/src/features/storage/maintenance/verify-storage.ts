@@ -36,19 +36,19 @@ async function faultOf(
   { blobs: driver }: Pick<Deps, 'blobs'>,
   { id, length, crc32: expected, content }: typeof blobs.$inferSelect,
 ): Promise<Fault | undefined> {
-  let found = 0
+  let checksum = 0
   let read = 0
   try {
-    if (content) [found, read] = [crc32(content), content.length]
+    if (content) [checksum, read] = [crc32(content), content.length]
     else
       for await (const chunk of driver.read(id, { start: 0, end: length - 1 }, 'lent')) {
-        found = crc32(chunk, found)
+        checksum = crc32(chunk, checksum)
         read += chunk.length
       }
   } catch {
     return read === 0 ? 'missing' : 'corrupt'
   }
-  return read === length && found === expected ? undefined : 'corrupt'
+  return read === length && checksum === expected ? undefined : 'corrupt'
 }
 
 async function damagedBy({ db }: Pick<Deps, 'db'>, faults: ReadonlyMap<string, Fault>): Promise<Damaged[]> {
