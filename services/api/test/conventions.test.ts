@@ -428,6 +428,19 @@ test('a log line says who asked for what, from where and whose it was', async ()
   expect(api.join()).not.toContain(uploadToken)
 })
 
+test('the token of an upload is in no log line, even where its URL is wrong', async () => {
+  const token = randomBytes(24).toString('base64url')
+  const upload = `${randomUUID()}.${token}`
+  const { api } = await loggedBy(async () => {
+    for (const path of [`/files/${upload}`, `//files/${upload}`, `/api/files/${upload}`, `/files/deployments/${upload}`])
+      await platform.call(null, `GET ${path}`)
+    for (const path of [`/files%2f${upload}`, `/x/${upload.replace('.', '%2E')}`]) await platform.call(null, `GET ${path}`)
+    await platform.call(null, `GET /s3/files/${upload}`)
+  })
+  expect(api).toHaveLength(7)
+  expect(api.join()).not.toContain(token)
+})
+
 test('JSON of 20,000 levels is a 422, a body of 10 MB a 413, broken UTF-8 a 400, and the service goes on', async () => {
   const json = { 'content-type': 'application/json' }
   const deep = `{"name":${'['.repeat(20_000)}${']'.repeat(20_000)}}`
