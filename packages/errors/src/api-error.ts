@@ -83,13 +83,14 @@ export class Conflict extends ApiError {
   }
 }
 
-/** 413: the body is larger than the endpoint takes (D19). */
+/** 408: the body did not arrive in time. */
 export class RequestTimeout extends ApiError {
   constructor(message: string) {
     super(408, message)
   }
 }
 
+/** 413: the body is larger than the endpoint takes (D19). */
 export class PayloadTooLarge extends ApiError {
   constructor(limitBytes: number) {
     super(413, `The request body is larger than ${limitBytes} bytes`)
