@@ -299,6 +299,9 @@ test('the absolute form of a request target is read as its path (RFC 9112 §3.2.
   expect(await raw(line('http://a/docs/json'))).toMatch(/^HTTP\/1\.1 200 [^]*"openapi"/)
   expect(await raw(line('http://a/s3/'))).toMatch(/^HTTP\/1\.1 403 [^]*<Code>AccessDenied/)
   expect(await raw(line('http://a'))).toMatch(/^HTTP\/1\.1 401 /)
+  expect(await raw(line('http://a/production-none/key'), platform.s3Url)).toMatch(
+    /^HTTP\/1\.1 403 [^]*<Code>AccessDenied/,
+  )
 })
 
 test.each([
@@ -432,9 +435,15 @@ test('the token of an upload is in no log line, even where its URL is wrong', as
   const token = randomBytes(24).toString('base64url')
   const upload = `${randomUUID()}.${token}`
   const { api } = await loggedBy(async () => {
-    for (const path of [`/files/${upload}`, `//files/${upload}`, `/api/files/${upload}`, `/files/deployments/${upload}`])
+    for (const path of [
+      `/files/${upload}`,
+      `//files/${upload}`,
+      `/api/files/${upload}`,
+      `/files/deployments/${upload}`,
+    ])
       await platform.call(null, `GET ${path}`)
-    for (const path of [`/files%2f${upload}`, `/x/${upload.replace('.', '%2E')}`]) await platform.call(null, `GET ${path}`)
+    for (const path of [`/files%2f${upload}`, `/x/${upload.replace('.', '%2E')}`])
+      await platform.call(null, `GET ${path}`)
     await platform.call(null, `GET /s3/files/${upload}`)
   })
   expect(api).toHaveLength(7)
