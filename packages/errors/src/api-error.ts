@@ -83,10 +83,10 @@ export class Conflict extends ApiError {
   }
 }
 
-/** 408: the body did not arrive in time. */
+/** 408: the body did not arrive in time. Nobody waits for the rest, so the connection ends with the answer (RFC 9110 §15.5.9). */
 export class RequestTimeout extends ApiError {
   constructor(message: string) {
-    super(408, message)
+    super(408, message, { headers: { connection: 'close' } })
   }
 }
 
