@@ -83,13 +83,14 @@ export class Conflict extends ApiError {
   }
 }
 
-/** 413: the body is larger than the endpoint takes (D19). */
+/** 408: the body did not arrive in time. Nobody waits for the rest, so the connection ends with the answer (RFC 9110 §15.5.9). */
 export class RequestTimeout extends ApiError {
   constructor(message: string) {
-    super(408, message)
+    super(408, message, { headers: { connection: 'close' } })
   }
 }
 
+/** 413: the body is larger than the endpoint takes (D19). */
 export class PayloadTooLarge extends ApiError {
   constructor(limitBytes: number) {
     super(413, `The request body is larger than ${limitBytes} bytes`)

@@ -70,3 +70,37 @@ test('what takes longer than it may is cut', async () => {
   await server.stop(50)
   expect(await cut).toBe('socket hang up')
 })
+
+test('what is not HTTP is answered between answers, and never in the middle of one', async () => {
+  const server = await listen(
+    (incoming, outgoing) => {
+      outgoing.setHeader('content-length', 10)
+      if (incoming.url === '/half') outgoing.write('half')
+      else outgoing.end('0123456789')
+    },
+    '127.0.0.1',
+    0,
+    () => ({ requestId: 'id', type: 'text/plain', body: 'unreadable' }),
+  )
+  onTestFinished(() => server.stop(0))
+  async function send(path: string, until: string, then: string): Promise<string> {
+    const socket = connect(server.port, '127.0.0.1').setEncoding('latin1')
+    onTestFinished(() => void socket.destroy())
+    let text = ''
+    const closed = once(socket, 'close')
+    socket.on('error', () => {})
+    socket.on('data', (chunk: string) => {
+      const before = text.includes(until)
+      text += chunk
+      if (!before && text.includes(until)) socket.write(then)
+    })
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`)
+    await closed
+    return text
+  }
+  expect(await send('/whole', '0123456789', 'garbage\r\n\r\n')).toMatch(/0123456789HTTP\/1\.1 400 [^]*unreadable$/)
+  expect(await send('/half', 'half', 'garbage\r\n\r\n')).toMatch(/\r\n\r\nhalf$/)
+  // The answer to a second request waits for the first.
+  const second = 'GET /whole HTTP/1.1\r\nHost: x\r\n\r\ngarbage\r\n\r\n'
+  expect(await send('/half', 'half', second)).toMatch(/\r\n\r\nhalf$/)
+})

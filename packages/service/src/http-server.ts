@@ -45,6 +45,17 @@ const HELD_MS_MAX = 500
 const IDLE_TURN_MS = 0.1
 
 const waiting = new WeakMap<IncomingMessage, ServerResponse>()
+/** The answer to the last request of each connection. */
+const answers = new WeakMap<Duplex, ServerResponse>()
+
+/** True while nothing else may be written to the connection of an answer: it has begun, or one before it is not over. */
+export const isUnderWay = (outgoing: ServerResponse): boolean =>
+  !outgoing.writableFinished && (outgoing.headersSent || outgoing.socket === null)
+
+function isAnswering(socket: Duplex): boolean {
+  const answer = answers.get(socket)
+  return answer !== undefined && isUnderWay(answer)
+}
 
 /** Tells a client that asked first (`Expect: 100-continue`) to send its body. Safe to repeat. */
 export function inviteBody(incoming: IncomingMessage): void {
@@ -90,6 +101,7 @@ export async function listen(
     shouldUpgradeCallback: isUpgrade,
   }
   const server = createServer(options, (incoming, outgoing) => {
+    if (refusal) answers.set(incoming.socket, outgoing)
     if (isDraining) outgoing.shouldKeepAlive = false
     if (!held) return listener(incoming, outgoing)
     arrivedAt = performance.now()
@@ -110,7 +122,10 @@ export async function listen(
   // Nobody knows another expectation, and RFC 9110 §10.1.1 lets a server ignore it; Node would answer 417 unseen by the log.
   server.on('checkExpectation', (incoming, outgoing) => server.emit('request', incoming, outgoing))
   if (refusal)
-    server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => refuseUnreadable(error, socket, refusal))
+    server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
+      if (isAnswering(socket)) socket.destroy()
+      else refuseUnreadable(error, socket, refusal)
+    })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(port, host, () => {

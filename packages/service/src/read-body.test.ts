@@ -58,7 +58,11 @@ test('a body that does not arrive in time is a 408, and the client can be told',
   const socket = connect(port, '127.0.0.1')
   onTestFinished(() => void socket.destroy())
   socket.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\nhalf')
-  await expect(read).rejects.toMatchObject({ status: 408, message: 'The body took longer than 0.05 seconds to arrive' })
+  await expect(read).rejects.toMatchObject({
+    status: 408,
+    message: 'The body took longer than 0.05 seconds to arrive',
+    headers: { connection: 'close' },
+  })
   const [answer] = (await once(socket, 'data')) as [Buffer]
   expect(answer.toString()).toMatch(/^HTTP\/1\.1 200 OK/)
 })

@@ -35,13 +35,13 @@ import type { StickyTokens } from './features/sticky-sessions/sticky-token.ts'
 import type { StreamSlots } from './features/streams/stream-slots.ts'
 import type { UploadLeases } from './features/uploads/leases.ts'
 
-/** A person, through a token of the identity provider. */
 /** What every actor has. */
 interface Reached {
   /** The organization that the request reached something of, once it has; for the log. */
   organizationId?: string
 }
 
+/** A person, through a token of the identity provider. */
 export interface UserActor extends Reached {
   kind: 'user'
   userId: string

@@ -299,6 +299,9 @@ test('the absolute form of a request target is read as its path (RFC 9112 §3.2.
   expect(await raw(line('http://a/docs/json'))).toMatch(/^HTTP\/1\.1 200 [^]*"openapi"/)
   expect(await raw(line('http://a/s3/'))).toMatch(/^HTTP\/1\.1 403 [^]*<Code>AccessDenied/)
   expect(await raw(line('http://a'))).toMatch(/^HTTP\/1\.1 401 /)
+  expect(await raw(line('http://a/production-none/key'), platform.s3Url)).toMatch(
+    /^HTTP\/1\.1 403 [^]*<Code>AccessDenied/,
+  )
 })
 
 test.each([
@@ -426,6 +429,25 @@ test('a log line says who asked for what, from where and whose it was', async ()
   ])
   expect(lines[2]).not.toHaveProperty('organizationId')
   expect(api.join()).not.toContain(uploadToken)
+})
+
+test('the token of an upload is in no log line, even where its URL is wrong', async () => {
+  const token = randomBytes(24).toString('base64url')
+  const upload = `${randomUUID()}.${token}`
+  const { api } = await loggedBy(async () => {
+    for (const path of [
+      `/files/${upload}`,
+      `//files/${upload}`,
+      `/api/files/${upload}`,
+      `/files/deployments/${upload}`,
+    ])
+      await platform.call(null, `GET ${path}`)
+    for (const path of [`/files%2f${upload}`, `/x/${upload.replace('.', '%2E')}`])
+      await platform.call(null, `GET ${path}`)
+    await platform.call(null, `GET /s3/files/${upload}`)
+  })
+  expect(api).toHaveLength(7)
+  expect(api.join()).not.toContain(token)
 })
 
 test('JSON of 20,000 levels is a 422, a body of 10 MB a 413, broken UTF-8 a 400, and the service goes on', async () => {

@@ -210,12 +210,20 @@ export async function preflight(
 
 const tooLate = () => new Unavailable('The request took too long; try again later')
 
+/** The token behind the id of an upload, as its URL has them. */
+const UPLOAD_TOKEN = /(?<=[0-9a-f]{4}-[0-9a-f]{12})(?:\.|%2e)[\w-]{32}/gi
 /** The longest path that is logged. */
 const LOGGED_PATH_LENGTH_MAX = 512
 
-/** A path for the log. The last segment of an upload's URL is its id and, behind that, all the authority over it. */
+/**
+ * A path for the log, without the token of an upload, which is all the authority over it. The token is taken out wherever it stands:
+ * a proxy or a client that gets the URL wrong sends it on a path that no upload has.
+ */
 const loggedPath = (path: string): string =>
-  path.replace(/^\/files\/(?!deployments\/)(.{0,36}).*$/s, '/files/$1').slice(0, LOGGED_PATH_LENGTH_MAX)
+  path
+    .replace(/^\/files\/(?!deployments\/)(.{0,36}).*$/s, '/files/$1')
+    .replaceAll(UPLOAD_TOKEN, '')
+    .slice(0, LOGGED_PATH_LENGTH_MAX)
 
 /** Who called, for the log. */
 const loggedActor = (actor: Actor | undefined) =>

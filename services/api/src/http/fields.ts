@@ -4,8 +4,8 @@ import { z } from '@hono/zod-openapi'
 const INSTANT =
   /^([1-9]\d{3}|0[1-9]\d{2}|00[1-9]\d|000[1-9])-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z$/
 
-/** Text that is not blank and has no control characters. */
-const NAME = /^[^\u0000-\u001F\u007F-\u009F]*[^\s\u0000-\u001F\u007F-\u009F][^\u0000-\u001F\u007F-\u009F]*$/
+/** As a pattern for the document: text that is not blank and has no control characters. */
+const NAME = String.raw`^[^\u0000-\u001F\u007F-\u009F]*[^\s\u0000-\u001F\u007F-\u009F][^\u0000-\u001F\u007F-\u009F]*$`
 
 /** A UUID of any version, in any case (D16). Inside it is in lower case, as Postgres writes it. */
 export const id = z
@@ -46,7 +46,7 @@ export const name = z
   .refine((text) => text.isWellFormed() && !/\p{Cc}/u.test(text), 'Expected text without control characters')
   .overwrite((text) => text.normalize('NFC').trim())
   .refine((text) => text !== '' && Array.from(text).length <= 255, 'Expected 1 to 255 characters')
-  .openapi({ minLength: 1, maxLength: 255, pattern: NAME.source, example: 'Acme' })
+  .openapi({ minLength: 1, maxLength: 255, pattern: NAME, example: 'Acme' })
 
 /** Free text of at most `bytesMax` bytes of UTF-8. */
 export const text = (bytesMax: number) =>

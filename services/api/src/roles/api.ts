@@ -48,7 +48,11 @@ export async function startApi(
     ['/files/deployments', createPartServer(deps)],
     ['/files', createTusServer(deps)],
   ]
-  const s3AtRoot = createS3Listener(deps, 'root')
+  const serveS3 = createS3Listener(deps, 'root')
+  const s3AtRoot: RequestListener = (incoming, outgoing) => {
+    incoming.url = originForm(incoming.url)
+    serveS3(incoming, outgoing)
+  }
   // First, so that S3 is there once the API answers.
   const { refusal: refuseInXml } = unreadableRequest(deps.logger, unreadableXml)
   const s3Server = await listen(s3AtRoot, address.host, address.s3Port, refuseInXml, longBodies)
@@ -56,7 +60,7 @@ export async function startApi(
     (incoming, outgoing) => {
       const url = (incoming.url = originForm(incoming.url))
       if (isS3Host(deps, incoming.headers.host ?? '')) {
-        s3AtRoot(incoming, outgoing)
+        serveS3(incoming, outgoing)
         return
       }
       const door = doors.find(([prefix]) => isAt(url, prefix))

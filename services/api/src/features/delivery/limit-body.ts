@@ -1,4 +1,5 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
+import { isUnderWay } from '@platform/service/http-server'
 
 const BODY_MS = 30_000
 /** Time to read the answer before the connection is closed. */
@@ -6,15 +7,15 @@ const LINGER_MS = 2_000
 const nothing = (): void => {}
 
 /**
- * Gives a body 30 s to arrive; then the client is answered 408, unless an answer has begun, and the request is destroyed, so that whoever
- * waits for the body learns of it. Returns a function that lifts the limit, for a caller that times the body itself.
+ * Gives a body 30 s to arrive; then the client is answered 408, unless this answer or that to an earlier request of the connection has
+ * begun, and the connection is closed, so that whoever waits for the body learns of it. Returns a function that lifts the limit, for a caller that times the body itself.
  */
 export function limitBody(incoming: IncomingMessage, outgoing: ServerResponse, bodyMs = BODY_MS): () => void {
   const { 'content-length': length, 'transfer-encoding': encoding } = incoming.headers
   if (encoding === undefined && (length === undefined || length === '0')) return nothing
   const { socket } = incoming
   const late = setTimeout(() => {
-    if (outgoing.headersSent || !socket.writable) {
+    if (isUnderWay(outgoing) || !socket.writable) {
       socket.destroy()
       return
     }

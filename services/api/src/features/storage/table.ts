@@ -278,5 +278,6 @@ export const storedBytes = pgTable('stored_bytes', {
   trashedBytes: bytes('trashed_bytes').notNull(),
   /** True where both are the quota of bytes or more. */
   isFull: boolean('is_full').notNull(),
+  /** When a sum last differed from the one before. */
   measuredAt: instant('measured_at').notNull(),
 })
