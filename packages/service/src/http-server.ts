@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse, STATUS_CODES } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import { type AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 
@@ -20,9 +20,13 @@ export interface Listening {
 
 /**
  * What is answered to bytes that are not HTTP: the body, its type and the id of the answer.
- * code: what Node found wrong, such as HPE_INVALID_METHOD.
+ * code: what Node found wrong, such as HPE_INVALID_METHOD. peer: the address at the other end of the connection.
  */
-export type Refusal = (status: number, code: string | undefined) => { requestId: string; type: string; body: string }
+export type Refusal = (
+  status: number,
+  code: string | undefined,
+  peer: string | undefined,
+) => { requestId: string; type: string; body: string }
 
 interface ListenOptions {
   /** Of a request's headers; more are answered with 431. 16 KiB unless said. */
@@ -180,7 +184,7 @@ function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex, refusal:
     return
   }
   const status = error.code === 'HPE_HEADER_OVERFLOW' ? 431 : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400
-  const { requestId, type, body } = refusal(status, error.code)
+  const { requestId, type, body } = refusal(status, error.code, socket instanceof Socket ? socket.remoteAddress : undefined)
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'Connection: close',

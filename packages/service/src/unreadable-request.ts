@@ -18,9 +18,9 @@ export const jsonBody = (error: object): Body => ({
  * it, never what was sent. render: the body of such an answer.
  */
 export function unreadableRequest(logger: Logger, render: (requestId: string) => Body) {
-  const refuse = (status: number, code: string | undefined) => {
+  const refuse = (status: number, code: string | undefined, peer?: string) => {
     const requestId = randomUUID()
-    logger.info({ requestId, status, code }, 'unreadable request')
+    logger.info({ requestId, status, code, peer }, 'unreadable request')
     return { requestId, ...render(requestId) }
   }
   return {

@@ -14,6 +14,7 @@ export {
   requestCounts,
   requestLogs,
   requestPathRanks,
+  requestPlaceCounts,
   requestSummaries,
 } from './features/request-logs/table.ts'
 export { activities } from './features/activity/table.ts'

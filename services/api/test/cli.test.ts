@@ -68,6 +68,8 @@ test('the organization of a deleted user is handed over, and never left without 
     status: 1,
     stderr: 'gone is the only OWNER: use organization transfer to name another\n',
   })
+  expect((await cli('member', 'set', organizationId, 'gone', 'MEMBER')).stderr).toContain('is the only OWNER')
+  expect((await cli('organization', 'transfer', organizationId, 'mai')).stderr).toContain('mai is no member')
   expect(JSON.parse((await cli('organization', 'transfer', organizationId, 'mia')).stdout)).toEqual({
     organizationId,
     ownerId: 'mia',

@@ -883,6 +883,16 @@ create table request_path_ranks (
   constraint request_path_ranks_hour_application_id_kind_first_path_pk PRIMARY KEY (hour, application_id, kind, first_path)
 );
 
+create table request_place_counts (
+  application_id uuid not null,
+  edge_location text not null,
+  hour timestamp(3) with time zone not null,
+  region text not null,
+  requests bigint not null,
+  storage_bucket_id text not null,
+  constraint request_place_counts_key PRIMARY KEY (application_id, hour, region, edge_location, storage_bucket_id)
+);
+
 create table request_summaries (
   application_id uuid not null,
   at timestamp(3) with time zone not null,
@@ -941,6 +951,7 @@ create table stored_bytes (
   measured_at timestamp(3) with time zone not null,
   organization_id uuid not null,
   trashed_bytes bigint not null,
+  uploading_bytes bigint not null,
   constraint stored_bytes_organization_id_organizations_id_fk FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
   constraint stored_bytes_pkey PRIMARY KEY (organization_id)
 );

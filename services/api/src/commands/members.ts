@@ -5,12 +5,15 @@ import {
   membershipsOf,
   memberRoles,
   removeMember,
-  setMember,
+  changeRole,
   transferOrganization,
 } from '../features/organizations/members.ts'
 import { onOrganization, readOneOf } from './arguments.ts'
 
 const roles = ['OWNER', 'ADMIN', 'MEMBER'] as const
+
+const lastOwner = (userId: string): ConfigError =>
+  new ConfigError(`${userId} is the only OWNER: use organization transfer to name another`)
 
 export const memberCommands: readonly Command<Deps>[] = [
   onOrganization(
@@ -31,7 +34,8 @@ export const memberCommands: readonly Command<Deps>[] = [
       wordCount: 3,
     },
     async (deps, organizationId, [userId = '', role]) => {
-      await setMember(deps, organizationId, userId, readOneOf(roles, 'role', role))
+      const outcome = await changeRole(deps, organizationId, userId, readOneOf(roles, 'role', role))
+      if (outcome === 'last-owner') throw lastOwner(userId)
       return { userId, role }
     },
   ),
@@ -46,8 +50,7 @@ export const memberCommands: readonly Command<Deps>[] = [
     async (deps, organizationId, [userId = '']) => {
       const outcome = await removeMember(deps, organizationId, userId)
       if (outcome === 'missing') throw new ConfigError(`${userId} is not a member of the organization`)
-      if (outcome === 'last-owner')
-        throw new ConfigError(`${userId} is the only OWNER: use organization transfer to name another`)
+      if (outcome === 'last-owner') throw lastOwner(userId)
       return { userId }
     },
   ),
@@ -69,9 +72,13 @@ export const memberCommands: readonly Command<Deps>[] = [
         'make a user the OWNER of an organization in the place of those it has, such as one who was deleted; they leave it',
       wordCount: 2,
     },
-    async (deps, organizationId, [userId = '']) => ({
-      ownerId: userId,
-      formerOwnerIds: await transferOrganization(deps, organizationId, userId),
-    }),
+    async (deps, organizationId, [userId = '']) => {
+      const formerOwnerIds = await transferOrganization(deps, organizationId, userId)
+      if (!formerOwnerIds)
+        throw new ConfigError(
+          `${userId} is no member and has never called the API: if the id is right, make them one by member set first`,
+        )
+      return { ownerId: userId, formerOwnerIds }
+    },
   ),
 ]

@@ -67,35 +67,68 @@ export const membershipsOf = ({ db }: Pick<Deps, 'db'>, userId: string) =>
     .where(eq(members.userId, userId))
     .orderBy(asc(organizations.id))
 
-/** Takes a user out of an organization, unless nobody else is its OWNER. Of two at once that remove each other one succeeds. */
-export async function removeMember(
+type Change = 'done' | 'missing' | 'last-owner'
+
+/** Changes members while their rows are locked, so that of two changes at once one sees what the other did. */
+function withMembers<T>(
   { db }: Pick<Deps, 'db'>,
   organizationId: string,
-  userId: string,
-): Promise<'removed' | 'missing' | 'last-owner'> {
+  change: (tx: Deps['db'], rows: readonly { userId: string; role: Role }[]) => Promise<T>,
+): Promise<T> {
   return db.transaction(async (tx) => {
+    // A new member has no row to lock yet.
+    await tx
+      .select({ id: organizations.id })
+      .from(organizations)
+      .where(eq(organizations.id, organizationId))
+      .for('update')
     const rows = await tx
       .select({ userId: members.userId, role: members.role })
       .from(members)
       .where(eq(members.organizationId, organizationId))
-      .orderBy(asc(members.id))
-      .for('update')
-    const member = rows.find((row) => row.userId === userId)
-    if (!member) return 'missing'
-    const hasOther = rows.some((row) => row.role === 'OWNER' && row.userId !== userId)
-    if (member.role === 'OWNER' && !hasOther) return 'last-owner'
-    await tx.delete(members).where(and(eq(members.organizationId, organizationId), eq(members.userId, userId)))
-    return 'removed'
+    return change(tx, rows)
   })
 }
 
-/** Makes a user the only OWNER; those who were leave the organization. Returns their user ids. Safe to repeat. */
-export async function transferOrganization(
+const isLastOwner = (rows: readonly { userId: string; role: Role }[], userId: string): boolean =>
+  rows.some((row) => row.userId === userId && row.role === 'OWNER') &&
+  !rows.some((row) => row.userId !== userId && row.role === 'OWNER')
+
+/** Makes a user a member or changes their role, unless that leaves the organization without an OWNER. */
+export const changeRole = (
   deps: Pick<Deps, 'db' | 'now'>,
   organizationId: string,
   userId: string,
-): Promise<string[]> {
-  return deps.db.transaction(async (db) => {
+  role: Role,
+): Promise<Change> =>
+  withMembers(deps, organizationId, async (db, rows) => {
+    if (role !== 'OWNER' && isLastOwner(rows, userId)) return 'last-owner'
+    await setMember({ ...deps, db }, organizationId, userId, role)
+    return 'done'
+  })
+
+/** Takes a user out of an organization, unless nobody else is its OWNER. */
+export const removeMember = (deps: Pick<Deps, 'db'>, organizationId: string, userId: string): Promise<Change> =>
+  withMembers(deps, organizationId, async (db, rows) => {
+    if (!rows.some((row) => row.userId === userId)) return 'missing'
+    if (isLastOwner(rows, userId)) return 'last-owner'
+    await db.delete(members).where(and(eq(members.organizationId, organizationId), eq(members.userId, userId)))
+    return 'done'
+  })
+
+/**
+ * Makes a user the only OWNER; those who were leave the organization. Returns their user ids; undefined, and nothing is changed, for a
+ * user who is no member and has never called this API: a mistyped id would leave the organization to nobody.
+ */
+export const transferOrganization = (
+  deps: Pick<Deps, 'db' | 'now'>,
+  organizationId: string,
+  userId: string,
+): Promise<string[] | undefined> =>
+  withMembers(deps, organizationId, async (db, rows) => {
+    const isMember = rows.some((row) => row.userId === userId)
+    const [profile] = await db.select({ id: profiles.userId }).from(profiles).where(eq(profiles.userId, userId))
+    if (!isMember && !profile) return undefined
     await setMember({ ...deps, db }, organizationId, userId, 'OWNER')
     const former = await db
       .delete(members)
@@ -103,4 +136,3 @@ export async function transferOrganization(
       .returning({ userId: members.userId })
     return former.map((row) => row.userId)
   })
-}

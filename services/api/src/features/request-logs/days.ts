@@ -3,7 +3,7 @@ import { discardBefore } from '@platform/runtime/discard-rows'
 import { dayOf, keepPartitionsSince } from '@platform/runtime/partitions'
 import { lt } from 'drizzle-orm'
 import { quotaMax } from '../products/quotas.ts'
-import { requestCounts, requestPathRanks } from './table.ts'
+import { requestCounts, requestPathRanks, requestPlaceCounts } from './table.ts'
 
 const DAY_MS = 86_400_000
 
@@ -18,5 +18,6 @@ export async function keepDays(deps: { db: Db; now: () => Date }): Promise<void>
   const oldest = await firstDayKept(deps)
   await keepPartitionsSince(deps, 'request_logs', oldest)
   await db.delete(requestCounts).where(lt(requestCounts.hour, oldest))
+  await db.delete(requestPlaceCounts).where(lt(requestPlaceCounts.hour, oldest))
   await discardBefore(db, requestPathRanks.hour, oldest)
 }

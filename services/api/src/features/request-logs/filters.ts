@@ -1,5 +1,5 @@
 import { eq, inArray, isNull, notInArray, or, type SQL, sql } from 'drizzle-orm'
-import { type CacheStatus, type requestCounts, requestLogs, servedById } from './table.ts'
+import { type CacheStatus, type requestCounts, requestLogs, type requestPlaceCounts, servedById } from './table.ts'
 
 /** What a list may be narrowed to (A §2 Request log record). */
 export interface RequestFilters {
@@ -54,24 +54,38 @@ const isServedBy = (kind: 'storageObject' | 'deploymentAsset' | 'deploymentFunct
   // The first is what the index holds, the second what is asked.
   sql`${servedById(requestLogs.servedBy)} = ${id} and ${requestLogs.servedBy}->${sql.raw(`'${kind}'`)}->>'id' = ${id}`
 
-/** The filters of which no count is kept: rows alone know. */
-function uncounted(filters: RequestFilters): (SQL | undefined)[] {
-  const { storageBucketId, storageObjectId, deploymentFunctionId, deploymentAssetId, region, edgeLocation } = filters
+/** The filters by what served the request. No count is kept for these, but an index leads to the rows. */
+const ofThing = ({ storageObjectId, deploymentFunctionId, deploymentAssetId }: RequestFilters): (SQL | undefined)[] => [
+  storageObjectId === undefined ? undefined : isServedBy('storageObject', storageObjectId),
+  deploymentAssetId === undefined ? undefined : isServedBy('deploymentAsset', deploymentAssetId),
+  deploymentFunctionId === undefined ? undefined : isServedBy('deploymentFunction', deploymentFunctionId),
+]
+
+/** The filters by place and bucket, which have hourly counts of their own. */
+export function ofPlace(
+  t: typeof requestLogs | typeof requestPlaceCounts,
+  { storageBucketId, region, edgeLocation }: RequestFilters,
+): (SQL | undefined)[] {
+  const bucketId = 'storageBucketId' in t ? t.storageBucketId : sql`${t.servedBy}->'storageBucket'->>'id'`
   return [
-    storageBucketId === undefined
-      ? undefined
-      : sql`${requestLogs.servedBy}->'storageBucket'->>'id' = ${storageBucketId}`,
-    storageObjectId === undefined ? undefined : isServedBy('storageObject', storageObjectId),
-    deploymentAssetId === undefined ? undefined : isServedBy('deploymentAsset', deploymentAssetId),
-    deploymentFunctionId === undefined ? undefined : isServedBy('deploymentFunction', deploymentFunctionId),
-    region === undefined ? undefined : eq(requestLogs.region, region),
-    edgeLocation === undefined ? undefined : eq(requestLogs.edgeLocation, edgeLocation),
+    storageBucketId === undefined ? undefined : sql`${bucketId} = ${storageBucketId}`,
+    region === undefined ? undefined : eq(t.region, region),
+    edgeLocation === undefined ? undefined : eq(t.edgeLocation, edgeLocation),
   ]
 }
 
-/** True when no count tells how many requests match. */
+const isAny = (conditions: (SQL | undefined)[]): boolean => conditions.some((condition) => condition !== undefined)
+
+/** True where the counts of places alone tell how many requests match. */
+export const isOfPlaceOnly = (filters: RequestFilters): boolean =>
+  isAny(ofPlace(requestLogs, filters)) &&
+  !hasPathPrefix(filters) &&
+  !isAny(matching(requestLogs, filters)) &&
+  !isAny(ofThing(filters))
+
+/** True where no count tells how many requests match. */
 export const isUncounted = (filters: RequestFilters): boolean =>
-  uncounted(filters).some((condition) => condition !== undefined)
+  isAny([...ofThing(filters), ...ofPlace(requestLogs, filters)]) && !isOfPlaceOnly(filters)
 
 const likePrefix = (prefix: string): string => `${prefix.replaceAll(/[\\%_]/g, '\\$&')}%`
 
@@ -79,7 +93,8 @@ const likePrefix = (prefix: string): string => `${prefix.replaceAll(/[\\%_]/g, '
 export const passing = (filters: RequestFilters): (SQL | undefined)[] => [
   hasPathPrefix(filters) ? sql`${requestLogs.path} like ${likePrefix(filters.pathPrefix ?? '')}` : undefined,
   ...matching(requestLogs, filters),
-  ...uncounted(filters),
+  ...ofPlace(requestLogs, filters),
+  ...ofThing(filters),
 ]
 
 /** As `passing`, but rows are read in the order of time whatever the path: what has no index is no reason to take another. */
@@ -88,10 +103,10 @@ export const passingByTime = (filters: RequestFilters): (SQL | undefined)[] => {
   return [
     sql`left(${requestLogs.path}, length(${prefix})) = ${prefix}`,
     ...matching(requestLogs, filters),
-    ...uncounted(filters),
+    ...ofPlace(requestLogs, filters),
+    ...ofThing(filters),
   ]
 }
 
 /** True when some requests of the span do not match. */
-export const isNarrowed = (filters: RequestFilters): boolean =>
-  passing(filters).some((condition) => condition !== undefined)
+export const isNarrowed = (filters: RequestFilters): boolean => isAny(passing(filters))

@@ -1,10 +1,19 @@
-import { and, asc, count, eq, gte, lt, sum } from 'drizzle-orm'
+import { and, asc, count, eq, gte, lt, sql, sum } from 'drizzle-orm'
 import { firstIdAt } from '@platform/runtime/new-id'
 import type { Deps } from '../../deps.ts'
-import { hasPathPrefix, isUncounted, matching, passing, passingByTime, type RequestFilters } from './filters.ts'
+import {
+  hasPathPrefix,
+  isOfPlaceOnly,
+  isUncounted,
+  matching,
+  ofPlace,
+  passing,
+  passingByTime,
+  type RequestFilters,
+} from './filters.ts'
 import { hourAfter, type Span, wholeHoursOf } from './hours.ts'
 import { countRankedHours } from './path-ranks.ts'
-import { requestCounts, requestLogs } from './table.ts'
+import { requestCounts, requestLogs, requestPlaceCounts } from './table.ts'
 
 type ReadDeps = Pick<Deps, 'db'>
 
@@ -33,7 +42,7 @@ export async function partsOf(
   const { from, to } = span
   const hours = wholeHoursOf(span)
   if (hours.to && hours.to <= hours.from) return [{ from, to, total: undefined }]
-  const count = hasPathPrefix(filters) ? countRankedHours : countHours
+  const count = hasPathPrefix(filters) ? countRankedHours : isOfPlaceOnly(filters) ? countPlaces : countHours
   const parts = [
     { from, to: hours.from, total: undefined },
     ...(await count(deps, applicationId, hours, filters)),
@@ -65,6 +74,46 @@ async function countHours(
     .groupBy(requestCounts.hour)
     .orderBy(asc(requestCounts.hour))
   return rows.map(({ hour, total }) => ({ from: hour, to: hourAfter(hour), total }))
+}
+
+/** As `countHours`, by places and buckets. Undefined for an hour in which a process of an earlier release, which counted no places, took requests. */
+async function countPlaces(
+  { db }: ReadDeps,
+  applicationId: string,
+  hours: Span,
+  filters: RequestFilters,
+): Promise<Part[]> {
+  const within = (t: typeof requestCounts | typeof requestPlaceCounts) =>
+    and(eq(t.applicationId, applicationId), gte(t.hour, hours.from), hours.to && lt(t.hour, hours.to))
+  const all = db
+    .select({ hour: requestCounts.hour, requests: sum(requestCounts.requests).mapWith(Number).as('all_count') })
+    .from(requestCounts)
+    .where(within(requestCounts))
+    .groupBy(requestCounts.hour)
+    .as('all_requests')
+  const match = and(...ofPlace(requestPlaceCounts, filters))
+  const placed = db
+    .select({
+      hour: requestPlaceCounts.hour,
+      requests: sum(requestPlaceCounts.requests).mapWith(Number).as('placed_count'),
+      total: sql<number>`coalesce(sum(${requestPlaceCounts.requests}) filter (where ${match}), 0)`
+        .mapWith(Number)
+        .as('matching_count'),
+    })
+    .from(requestPlaceCounts)
+    .where(within(requestPlaceCounts))
+    .groupBy(requestPlaceCounts.hour)
+    .as('placed')
+  const rows = await db
+    .select({ hour: all.hour, requests: all.requests, placed: placed.requests, total: placed.total })
+    .from(all)
+    .leftJoin(placed, eq(placed.hour, all.hour))
+    .orderBy(asc(all.hour))
+  return rows.map(({ hour, requests, placed: counted, total }) => ({
+    from: hour,
+    to: hourAfter(hour),
+    total: counted === requests ? (total ?? undefined) : undefined,
+  }))
 }
 
 /** Parts that touch each other, as one. Any order, as long as it is one of time. */

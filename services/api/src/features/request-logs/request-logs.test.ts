@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/platform'
-import { eq, sql } from 'drizzle-orm'
+import { and, eq, sql } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newKey, newOwner, type Owner, servedRequest } from '../../../test/scenario.ts'
 import { setQuota } from '../products/quotas.ts'
 import { keepDays } from './days.ts'
 import { hourOf } from './hours.ts'
 import { openPathRanker, rankHour } from './path-ranks.ts'
-import { requestLogs, requestPathRanks } from './table.ts'
+import { requestLogs, requestPathRanks, requestPlaceCounts } from './table.ts'
 import { openRequestLog, type RequestLogWriter, type ServedRequest } from './write.ts'
 
 const HOUR_MS = 3_600_000
@@ -150,7 +150,7 @@ describe('the filters (A §2, D96)', () => {
   beforeAll(async () => {
     owner = await newOwner(platform)
     await writeAll([
-      served(owner, 5 * HOUR_MS, { path: '/old', deploymentId, servedBy: { deploymentAsset } }),
+      served(owner, 5 * HOUR_MS, { path: '/old', deploymentId, region: 'us', servedBy: { deploymentAsset } }),
       served(owner, 4_000, { path: '/api/a', method: 'POST', status: 404, country: 'DE', region: 'eu' }),
       served(owner, 3_000, {
         path: '/api/b',
@@ -201,9 +201,21 @@ describe('the filters (A §2, D96)', () => {
     ['?region=eu', ['/api/b', '/api/a']],
     ['?region=eu&limit=1', ['/api/b'], 2],
     ['?edgeLocation=edge-1', ['/api/b']],
+    ['?region=us', ['/old']],
+    ['?region=us&status=200', ['/old']],
+    ['?region=us&status=404', []],
   ] as [query: string, paths: string[], total?: number][])('%s', async (query, paths, total = paths.length) => {
     const answer = await list(owner, query)
     expect([pathsOf(answer), answer.body.total]).toEqual([paths, total])
+  })
+
+  test('hours in which a process of an earlier release counted no places are read', async () => {
+    const places = and(eq(requestPlaceCounts.applicationId, owner.applicationId), eq(requestPlaceCounts.region, 'us'))
+    const removed = await platform.api.db.delete(requestPlaceCounts).where(places).returning()
+    expect(removed).toHaveLength(1)
+    const answer = await list(owner, '?region=us')
+    expect([pathsOf(answer), answer.body.total]).toEqual([['/old'], 1])
+    await platform.api.db.insert(requestPlaceCounts).values(removed)
   })
 
   test('from is the first moment and to the first that is left out, to the millisecond', async () => {

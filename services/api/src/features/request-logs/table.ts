@@ -91,6 +91,29 @@ export const requestCounts = pgTable(
 )
 
 /**
+ * How many requests of an application were answered in an hour by each place and bucket. A table of its own, since these have few values
+ * where the kinds above have many.
+ */
+export const requestPlaceCounts = pgTable(
+  'request_place_counts',
+  {
+    applicationId: uuid('application_id').notNull(),
+    hour: instant('hour').notNull(),
+    /** Empty where the request has none, as in the columns below. */
+    region: text().notNull(),
+    edgeLocation: text('edge_location').notNull(),
+    storageBucketId: text('storage_bucket_id').notNull(),
+    requests: bigint({ mode: 'number' }).notNull(),
+  },
+  (t) => [
+    primaryKey({
+      name: 'request_place_counts_key',
+      columns: [t.applicationId, t.hour, t.region, t.edgeLocation, t.storageBucketId],
+    }),
+  ],
+)
+
+/**
  * The paths of an hour in order, with how many requests came to each and to those before it, so that no prefix has to be
  * counted by row. The worker makes them when an hour is over, for days with many requests (path-ranks.ts).
  */

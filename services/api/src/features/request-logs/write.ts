@@ -12,7 +12,14 @@ import { noteFollowed } from './follow.ts'
 import { hourOf } from './hours.ts'
 import { sanitizeHeaders, sanitizeQuery, storable } from './sanitize.ts'
 import { openSeenPaths, type SeenPaths, summarize } from './summarize.ts'
-import { type CacheStatus, requestCounts, requestLogs, requestSummaries, type ServedBy } from './table.ts'
+import {
+  type CacheStatus,
+  requestCounts,
+  requestLogs,
+  requestPlaceCounts,
+  requestSummaries,
+  type ServedBy,
+} from './table.ts'
 
 const BATCH_MS = 200
 const BATCH_MAX = 500
@@ -155,8 +162,25 @@ function countsOf(batch: readonly { row: Row; startedAt: Date }[]): Count[] {
   return counts.toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, count]) => count)
 }
 
+/** What a batch adds to the hourly counts of places and buckets, in the order of their keys. */
+function placeCountsOf(batch: readonly { row: Row; startedAt: Date }[]): (typeof requestPlaceCounts.$inferInsert)[] {
+  const counts = new Map<string, typeof requestPlaceCounts.$inferInsert>()
+  for (const { row, startedAt } of batch) {
+    const { applicationId, servedBy } = row
+    const [region, edgeLocation] = [row.region ?? '', row.edgeLocation ?? '']
+    const storageBucketId = servedBy.storageBucket?.id ?? ''
+    const hour = hourOf(startedAt)
+    const key = `${applicationId} ${hour.toISOString()} ${region} ${edgeLocation} ${storageBucketId}`
+    const count = counts.get(key)
+    if (count) count.requests++
+    else counts.set(key, { applicationId, hour, region, edgeLocation, storageBucketId, requests: 1 })
+  }
+  return [...counts].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, count]) => count)
+}
+
 const insertLogs = insertInto(requestLogs)
 const insertCounts = insertInto(requestCounts)
+const insertPlaceCounts = insertInto(requestPlaceCounts)
 const insertSums = insertInto(requestSummaries)
 
 /** Stores requests, their counts and their sums in one transaction, and tells those who follow them. */
@@ -170,6 +194,11 @@ async function store(
     await tx.execute(
       sql`${insertCounts(countsOf(batch))} on conflict (application_id, hour, kind)
           do update set requests = ${requestCounts}.requests + excluded.requests`,
+    )
+    await tx.execute(
+      sql`${insertPlaceCounts(placeCountsOf(batch))}
+          on conflict (application_id, hour, region, edge_location, storage_bucket_id)
+          do update set requests = ${requestPlaceCounts}.requests + excluded.requests`,
     )
     await tx.execute(
       sql`${insertSums(summarize(batch, paths))} on conflict (application_id, minutes, dimension, at, value, bucket)

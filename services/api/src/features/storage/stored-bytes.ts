@@ -1,4 +1,4 @@
-import { desc, eq, exists, or, type SQL, sql, type SQLWrapper } from 'drizzle-orm'
+import { desc, eq, type SQL, sql, type SQLWrapper } from 'drizzle-orm'
 import { Gauge } from 'prom-client'
 import { ApiError, Forbidden } from '@platform/errors/api-error'
 import type { Deps } from '../../deps.ts'
@@ -7,14 +7,14 @@ import { organizations } from '../organizations/table.ts'
 import { isWithheldFrom, noAccess } from '../products/product-access.ts'
 import { quotas } from '../products/registry.ts'
 import { quotaOverrides, subscriptions } from '../products/table.ts'
-import { bucketCounts, buckets, storedBytes } from './table.ts'
+import { bucketCounts, buckets, storedBytes, uploadBlobs, uploads } from './table.ts'
 
 /** Organizations that the metric names: those that store the most. */
 const SHOWN_MAX = 1_000
 
 const gauge = new Gauge({
   name: 'organization_stored_bytes',
-  help: 'Bytes of objects that an organization stores: live, or in the trash. Of the 1,000 that store the most.',
+  help: 'Bytes that an organization stores: live, in the trash, or in uploads under way. Of the 1,000 that store the most.',
   labelNames: ['organization', 'state'],
 })
 
@@ -26,70 +26,61 @@ const limit = sql`coalesce(
       and ${subscriptions.product} = 'network' and ${subscriptions.status} = 'ACTIVE' and ${subscriptions.plan} = 'pro')
     then ${quotas.pro.stored_bytes}::bigint else ${quotas.free.stored_bytes}::bigint end)`
 
-const sumOf = (column: SQLWrapper): SQL => sql`coalesce(sum(${column}), 0)`
+/** SQL: bytes by bucket, of which each has several rows: live, in the trash, and of uploads under way. */
+const byBucket = sql`(
+  select ${bucketCounts.bucketId}, ${bucketCounts.bytes}, ${bucketCounts.trashedBytes}, 0::bigint from ${bucketCounts}
+  union all
+  select ${uploads.bucketId}, 0, 0, ${uploadBlobs.length} from ${uploads}
+    join ${uploadBlobs} on ${uploadBlobs.uploadId} = ${uploads.id}
+    where ${uploads.bucketId} is not null and ${uploads.state} in ('pending', 'ready')
+) as stored(bucket_id, bytes, trashed_bytes, uploading_bytes)`
+const [live, trashed, uploading] = ['bytes', 'trashed_bytes', 'uploading_bytes'].map(
+  (name) => sql`coalesce(sum(stored.${sql.identifier(name)}), 0)`,
+) as [SQL, SQL, SQL]
 
 /**
- * Sums what each organization stores, live and in its trash, and notes which of them have reached their quota. Writers go by what was
- * noted last, so that no write has to lock or to sum anything; an organization can pass its quota by what it writes between two sums.
+ * Sums what each organization stores, live, in its trash and in uploads under way, and notes which of them have reached their quota.
+ * Writers go by what was noted last, so that no write has to lock or to sum anything; an organization can pass its quota by what it
+ * writes between two sums.
  */
 export async function sumStoredBytes({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
-  const isKnown = exists(
-    db
-      .select({ n: sql`1` })
-      .from(storedBytes)
-      .where(eq(storedBytes.organizationId, organizations.id)),
-  )
-  const sums = db
-    .select({
-      organizationId: organizations.id,
-      bytes: sumOf(bucketCounts.bytes).as('bytes'),
-      trashedBytes: sumOf(bucketCounts.trashedBytes).as('trashed_bytes'),
-      isFull: sql`${sumOf(bucketCounts.bytes)} + ${sumOf(bucketCounts.trashedBytes)} >= ${limit}`.as('is_full'),
-      measuredAt: sql`${now().toISOString()}::timestamptz`.as('measured_at'),
-    })
-    .from(organizations)
-    .leftJoin(applications, eq(applications.organizationId, organizations.id))
-    .leftJoin(buckets, eq(buckets.applicationId, applications.id))
-    .leftJoin(bucketCounts, eq(bucketCounts.bucketId, buckets.id))
-    .where(or(isKnown, sql`${bucketCounts.bucketId} is not null`))
-    .groupBy(organizations.id)
-    .orderBy(organizations.id)
-  await db
-    .insert(storedBytes)
-    .select(sums as never)
-    .onConflictDoUpdate({
-      target: storedBytes.organizationId,
-      set: {
-        bytes: sql`excluded.bytes`,
-        trashedBytes: sql`excluded.trashed_bytes`,
-        isFull: sql`excluded.is_full`,
-        measuredAt: sql`excluded.measured_at`,
-      },
-      // Most organizations change nothing between two sums: their rows are left alone, whatever the number of workers.
-      setWhere: sql`(${storedBytes.bytes}, ${storedBytes.trashedBytes}, ${storedBytes.isFull})
-        is distinct from (excluded.bytes, excluded.trashed_bytes, excluded.is_full)`,
-    })
+  await db.execute(sql`
+    insert into ${storedBytes} as before (organization_id, bytes, trashed_bytes, uploading_bytes, is_full, measured_at)
+    select ${organizations.id}, ${live}, ${trashed}, ${uploading}, ${live} + ${trashed} + ${uploading} >= ${limit},
+      ${now().toISOString()}::timestamptz
+    from ${organizations}
+      left join ${applications} on ${applications.organizationId} = ${organizations.id}
+      left join ${buckets} on ${buckets.applicationId} = ${applications.id}
+      left join ${byBucket} on stored.bucket_id = ${buckets.id}
+    where stored.bucket_id is not null
+      or exists (select from ${storedBytes} where ${storedBytes.organizationId} = ${organizations.id})
+    group by ${organizations.id} order by ${organizations.id}
+    on conflict (organization_id) do update set bytes = excluded.bytes, trashed_bytes = excluded.trashed_bytes,
+      uploading_bytes = excluded.uploading_bytes, is_full = excluded.is_full, measured_at = excluded.measured_at
+      -- Most organizations change nothing between two sums: their rows are left alone, whatever the number of workers.
+      where (before.bytes, before.trashed_bytes, before.uploading_bytes, before.is_full)
+        is distinct from (excluded.bytes, excluded.trashed_bytes, excluded.uploading_bytes, excluded.is_full)`)
   const rows = await db
     .select()
     .from(storedBytes)
-    .orderBy(desc(sql`${storedBytes.bytes} + ${storedBytes.trashedBytes}`))
+    .orderBy(desc(sql`${storedBytes.bytes} + ${storedBytes.trashedBytes} + ${storedBytes.uploadingBytes}`))
     .limit(SHOWN_MAX)
   gauge.reset()
-  for (const { organizationId: organization, bytes, trashedBytes } of rows) {
+  for (const { organizationId: organization, bytes, trashedBytes, uploadingBytes } of rows) {
     gauge.set({ organization, state: 'live' }, bytes)
     gauge.set({ organization, state: 'trash' }, trashedBytes)
+    gauge.set({ organization, state: 'uploading' }, uploadingBytes)
   }
 }
 
-/** What an organization stores now, live and in its trash, in bytes. */
+/** What an organization stores now, in bytes: live, in its trash, and in uploads under way. */
 export async function storedBytesOf({ db }: Pick<Deps, 'db'>, organizationId: string): Promise<number> {
-  const [row] = await db
-    .select({ bytes: sql`${sumOf(bucketCounts.bytes)} + ${sumOf(bucketCounts.trashedBytes)}`.mapWith(Number) })
-    .from(applications)
-    .innerJoin(buckets, eq(buckets.applicationId, applications.id))
-    .innerJoin(bucketCounts, eq(bucketCounts.bucketId, buckets.id))
-    .where(eq(applications.organizationId, organizationId))
-  return row?.bytes ?? 0
+  const [row] = await db.execute<{ bytes: string }>(sql`
+    select ${live} + ${trashed} + ${uploading} as bytes
+    from ${applications} join ${buckets} on ${buckets.applicationId} = ${applications.id}
+      join ${byBucket} on stored.bucket_id = ${buckets.id}
+    where ${applications.organizationId} = ${organizationId}`)
+  return Number(row?.bytes ?? 0)
 }
 
 /** SQL: true where an organization had reached its quota of bytes when they were summed last. */

@@ -276,7 +276,9 @@ export const storedBytes = pgTable('stored_bytes', {
   /** Of live objects. */
   bytes: bytes('bytes').notNull(),
   trashedBytes: bytes('trashed_bytes').notNull(),
-  /** True where both are the quota of bytes or more. */
+  /** Of uploads that are under way. */
+  uploadingBytes: bytes('uploading_bytes').notNull(),
+  /** True where all of them are the quota of bytes or more. */
   isFull: boolean('is_full').notNull(),
   /** When a sum last differed from the one before. */
   measuredAt: instant('measured_at').notNull(),

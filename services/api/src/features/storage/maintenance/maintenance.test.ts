@@ -322,6 +322,7 @@ test('bytes are summed by organization, live and in the trash, and compared with
   expect(shown).toEqual([
     'organization_stored_bytes{organization="id",state="live"} 700',
     'organization_stored_bytes{organization="id",state="trash"} 300',
+    'organization_stored_bytes{organization="id",state="uploading"} 0',
   ])
   const { body } = await platform.call(owner.token, `GET /organizations/${owner.organizationId}/quotas`)
   const quota = (body.items as { name: string }[]).find((each) => each.name === 'stored_bytes')

@@ -8,7 +8,7 @@ BEGIN
   LOOP
     BEGIN
       SET LOCAL lock_timeout = '150ms';
-      LOCK TABLE organizations, ONLY request_logs IN SHARE ROW EXCLUSIVE MODE;
+      LOCK TABLE organizations, buckets, ONLY request_logs IN SHARE ROW EXCLUSIVE MODE;
       EXIT;
     EXCEPTION WHEN lock_not_available THEN
       IF clock_timestamp() > gives_up_at THEN RAISE; END IF;
@@ -28,14 +28,33 @@ CREATE TABLE "audit_events" (
 	"details" jsonb NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "bucket_configurations" (
+	"bucket_id" uuid PRIMARY KEY NOT NULL,
+	"cors" jsonb,
+	"tags" jsonb,
+	"updated_at" timestamp (3) with time zone NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "request_place_counts" (
+	"application_id" uuid NOT NULL,
+	"hour" timestamp (3) with time zone NOT NULL,
+	"region" text NOT NULL,
+	"edge_location" text NOT NULL,
+	"storage_bucket_id" text NOT NULL,
+	"requests" bigint NOT NULL,
+	CONSTRAINT "request_place_counts_key" PRIMARY KEY("application_id","hour","region","edge_location","storage_bucket_id")
+);
+--> statement-breakpoint
 CREATE TABLE "stored_bytes" (
 	"organization_id" uuid PRIMARY KEY NOT NULL,
 	"bytes" bigint NOT NULL,
 	"trashed_bytes" bigint NOT NULL,
+	"uploading_bytes" bigint NOT NULL,
 	"is_full" boolean NOT NULL,
 	"measured_at" timestamp (3) with time zone NOT NULL
 );
 --> statement-breakpoint
+ALTER TABLE "bucket_configurations" ADD CONSTRAINT "bucket_configurations_bucket_id_buckets_id_fk" FOREIGN KEY ("bucket_id") REFERENCES "public"."buckets"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "stored_bytes" ADD CONSTRAINT "stored_bytes_organization_id_organizations_id_fk" FOREIGN KEY ("organization_id") REFERENCES "public"."organizations"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "audit_events_by_subject" ON "audit_events" USING btree ("subject");--> statement-breakpoint
 -- Of the days that come: building it for those that are there would keep their writers waiting, and they are gone within the retention.
