@@ -46,4 +46,4 @@ export function firstIdAt(at: Date): string {
 }
 
 /** The moment of an id. */
-export const momentOf = (id: string): Date => new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16))
+export const timeOfId = (id: string): Date => new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16))

@@ -184,7 +184,11 @@ function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex, refusal:
     return
   }
   const status = error.code === 'HPE_HEADER_OVERFLOW' ? 431 : error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400
-  const { requestId, type, body } = refusal(status, error.code, socket instanceof Socket ? socket.remoteAddress : undefined)
+  const { requestId, type, body } = refusal(
+    status,
+    error.code,
+    socket instanceof Socket ? socket.remoteAddress : undefined,
+  )
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'Connection: close',

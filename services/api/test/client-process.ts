@@ -38,7 +38,7 @@ export async function findClients(commands: readonly string[], args: readonly st
 }
 
 /** Skips a test whose client is not installed, and says so; in CI it has to be. */
-export function demandClient(context: TestContext, name: string, found: readonly string[]): void {
+export function requireClientProgram(context: TestContext, name: string, found: readonly string[]): void {
   if (found.length > 0) return
   if (isCi) throw new Error(`${name} is not installed, and in CI it has to be`)
   context.skip(`${name} is not installed`)

@@ -10,7 +10,7 @@ import { artifacts, deploymentFiles } from '../src/features/artifacts/table.ts'
 import { storeCrons } from '../src/features/crons/crons.ts'
 import { type DeploymentStatus, deployments } from '../src/features/deployments/table.ts'
 import { hostnames } from '../src/features/applications/hostnames-table.ts'
-import { enlivenBlobs } from '../src/features/storage/enliven-blobs.ts'
+import { activateBlobs } from '../src/features/storage/activate-blobs.ts'
 import { receiveBlobs } from '../src/features/storage/receive-body.ts'
 import type { Owner } from './scenario.ts'
 
@@ -54,7 +54,7 @@ async function storeArtifact({ api }: Pick<Platform, 'api'>, content: Buffer): P
   // An empty file has a blob as well, since its row has to name one.
   const given = received.blobs.length > 0 ? received.blobs : [{ id: newId(), length: 0, crc32: 0, content }]
   await api.db.transaction(async (tx) => {
-    await enlivenBlobs(tx, api.now(), given)
+    await activateBlobs(tx, api.now(), given)
     await tx
       .insert(artifacts)
       .values({ sha256, blobId: given[0]?.id ?? '', bytes: content.length, createdAt: api.now() })

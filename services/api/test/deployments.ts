@@ -8,7 +8,7 @@ import { hostnames } from '../src/features/applications/hostnames-table.ts'
 import { environments, type EnvironmentSlug } from '../src/features/applications/table.ts'
 import { buildLogs, deploymentFunctions, deployments } from '../src/features/deployments/table.ts'
 import type { Deployment } from '../src/features/deployments/transitions.ts'
-import { enlivenBlobs } from '../src/features/storage/enliven-blobs.ts'
+import { activateBlobs } from '../src/features/storage/activate-blobs.ts'
 import { receiveBody } from '../src/features/storage/receive-body.ts'
 import { uploadBlobs, uploads } from '../src/features/storage/table.ts'
 import { type Key, type Owner, tokenOf, unique } from './scenario.ts'
@@ -40,7 +40,7 @@ async function uploadArchive({ api }: Api, archive: Buffer, partBytes: number): 
     }
     await using received = await receiveBody(api, body(), { bytesMax: 1e9 })
     await api.db.transaction(async (tx) => {
-      await enlivenBlobs(tx, at, received.blobs)
+      await activateBlobs(tx, at, received.blobs)
       await tx.insert(uploadBlobs).values(
         received.blobs.map(({ id: blobId, length }, n) => ({
           uploadId: id,

@@ -24,7 +24,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { untilStatus } from '@platform/testing/service-process'
 import { blobs } from '../src/features/storage/table.ts'
-import { demandClient, findClients } from './client-process.ts'
+import { requireClientProgram, findClients } from './client-process.ts'
 import { logOf, newDeployment, untilEnded } from './deployments.ts'
 import { eventsIn } from './events.ts'
 import { buildOutput, webSocketEcho } from './functions.ts'
@@ -152,7 +152,7 @@ describe.each(kinds)('behind $command, as infra/proxy configures it,', (kind) =>
   afterAll(() => proxy?.stop())
 
   test('S3 clients store and read whatever the key, the metadata and the size', async (context) => {
-    demandClient(context, kind.command, found)
+    requireClientProgram(context, kind.command, found)
     const key = await newKey(platform, owner, storageScopes)
     const client = s3Client({ url: `${proxy.api}/s3` }, key)
     const Bucket = bucketName()
@@ -176,7 +176,7 @@ describe.each(kinds)('behind $command, as infra/proxy configures it,', (kind) =>
   })
 
   test('tus uploads go on where they were broken off', async (context) => {
-    demandClient(context, kind.command, found)
+    requireClientProgram(context, kind.command, found)
     const name = `b-${unique()}`
     await platform.call(owner.token, `POST /applications/${owner.applicationId}/storage/buckets`, { name })
     const content = randomBytes(6 * 1_048_576)
@@ -210,7 +210,7 @@ describe.each(kinds)('behind $command, as infra/proxy configures it,', (kind) =>
   })
 
   test('an upload arrives while it is sent, and an event while its stream goes on', async (context) => {
-    demandClient(context, kind.command, found)
+    requireClientProgram(context, kind.command, found)
     const name = `b-${unique()}`
     await platform.call(owner.token, `POST /applications/${owner.applicationId}/storage/buckets`, { name })
     const begun = await fetch(`${proxy.api}/files`, {
@@ -258,7 +258,7 @@ describe.each(kinds)('behind $command, as infra/proxy configures it,', (kind) =>
   })
 
   test('sites are found by their host, stream, and speak WebSocket', async (context) => {
-    demandClient(context, kind.command, found)
+    requireClientProgram(context, kind.command, found)
     const code = webSocketEcho(`
       res.write('first')
       await new Promise((done) => setTimeout(done, 1_500))
@@ -284,7 +284,7 @@ describe.each(kinds)('behind $command, as infra/proxy configures it,', (kind) =>
   })
 
   test('people sign in at the identity provider', async (context) => {
-    demandClient(context, kind.command, found)
+    requireClientProgram(context, kind.command, found)
     const discovery = await fetch(`${proxy.idp}/.well-known/openid-configuration`)
     expect(((await discovery.json()) as { issuer: string }).issuer).toBe(platform.idpUrl)
     const page = await fetch(`${proxy.idp}/sign-in`)

@@ -16,7 +16,7 @@ import type { UserActor } from '../src/deps.ts'
 import { createApiKey } from '../src/features/api-keys/api-keys.ts'
 import { createApplication } from '../src/features/applications/applications.ts'
 import { createOrganization } from '../src/features/organizations/organizations.ts'
-import { demandClient, findClients } from './client-process.ts'
+import { requireClientProgram, findClients } from './client-process.ts'
 
 const main = new URL('../src/main.ts', import.meta.url)
 const REQUESTS_A_SECOND = 200
@@ -144,7 +144,7 @@ test(
   'two processes behind nginx are restarted in turn under 200 requests a second, half of them POST, and none fails',
   { timeout: 600_000 },
   async (context) => {
-    demandClient(context, 'nginx', nginxFound)
+    requireClientProgram(context, 'nginx', nginxFound)
     const { deps, port, applicationOf, keys, restart } = await startTwo()
     const agent = new Agent({ keepAlive: true, maxSockets: 200 })
     onTestFinished(() => agent.destroy())

@@ -11,7 +11,7 @@ import { Client } from 'minio'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { isCi } from '@platform/testkit/test-environment'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { demandClient, findClients, runClient } from './client-process.ts'
+import { requireClientProgram, findClients, runClient } from './client-process.ts'
 import { bucketName, newS3User, type S3User, startS3, type TestS3 } from './s3.ts'
 
 const MIB = 1_024 ** 2
@@ -86,7 +86,7 @@ test.for(awsCommands.length > 0 ? awsCommands : ['aws'])(
   `%s copies ${LARGE_MB} MB, syncs a tree, presigns and removes`,
   { timeout: LONG },
   async (command, context) => {
-    demandClient(context, 'awscli', awsCommands)
+    requireClientProgram(context, 'awscli', awsCommands)
     const env = {
       AWS_ACCESS_KEY_ID: ana.key.id,
       AWS_SECRET_ACCESS_KEY: ana.key.secret,
@@ -142,7 +142,7 @@ test(
   `rclone syncs ${FILES} files, finds them the same, copies on the server and streams`,
   { timeout: LONG },
   async (context) => {
-    demandClient(context, 'rclone', rclones)
+    requireClientProgram(context, 'rclone', rclones)
     const env = {
       RCLONE_CONFIG: join(folder, 'none'),
       RCLONE_CONFIG_OURS_TYPE: 's3',
@@ -189,7 +189,7 @@ test(
 const s3cmds = await findClients(['s3cmd'], ['--version'])
 
 test('s3cmd, told a host with a path, puts, lists, syncs, copies and deletes', { timeout: LONG }, async (context) => {
-  demandClient(context, 's3cmd', s3cmds)
+  requireClientProgram(context, 's3cmd', s3cmds)
   const config = join(folder, `s3cfg-${bucketName()}`)
   await writeFile(
     config,
@@ -233,7 +233,7 @@ const places = [
 test.for(
   (pythons.length > 0 ? pythons : ['python3']).flatMap((python) => places.map((place) => [python, ...place] as const)),
 )('boto3 of %s does what its guide shows, %s', { timeout: LONG }, async ([python, , urlOf, style], context) => {
-  demandClient(context, 'boto3', pythons)
+  requireClientProgram(context, 'boto3', pythons)
   const env = {
     URL: urlOf(),
     STYLE: style,
@@ -303,7 +303,7 @@ test(
   'restic, which takes the first segment for the bucket, keeps backups and restores them',
   { timeout: LONG },
   async (context) => {
-    demandClient(context, 'restic', restics)
+    requireClientProgram(context, 'restic', restics)
     const bucket = bucketName()
     const env = {
       RESTIC_REPOSITORY: `s3:${root.url}/${bucket}/backups`,
@@ -334,7 +334,7 @@ test(
 const curls = await findClients(['curl'], ['--version'])
 
 test('curl signs what it sends and reads, as the guide shows', async (context) => {
-  demandClient(context, 'curl', curls)
+  requireClientProgram(context, 'curl', curls)
   const bucket = await newBucket()
   const { path, hash } = await newFile('by curl.bin', 300_000)
   const curl = (...args: string[]) =>

@@ -86,7 +86,7 @@ export class EdgeCache {
   }
 
   /** A moment of this machine's clock that has passed, by the edge's. */
-  momentOf(wallTime: number): number {
+  timeOfId(wallTime: number): number {
     return this.now() - Math.max(0, performance.timeOrigin + performance.now() - wallTime)
   }
 

@@ -177,7 +177,7 @@ function useCacheOf(cache: EdgeCache): object {
       return
     }
     const value = await collect(stream)
-    const begunAt = cache.momentOf(timestamp)
+    const begunAt = cache.timeOfId(timestamp)
     await cache.store(key, { value: { ...rest, value } satisfies StoredEntry, tags, begunAt })
   }
 

@@ -3,7 +3,7 @@ import { NotFound, OAuthError } from '@platform/errors/api-error'
 import { Hono } from 'hono'
 import type { Deps } from '../deps.ts'
 import type { Endpoint } from './endpoint.ts'
-import { admitAnyone, authenticate, DEADLINE_MS, exchange, type Exchange, type Reply } from './exchange.ts'
+import { throttleAddress, authenticate, DEADLINE_MS, exchange, type Exchange, type Reply } from './exchange.ts'
 import { pathOf } from './request-target.ts'
 
 const honoPath = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ':$1')
@@ -15,11 +15,11 @@ const honoPath = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ':$1')
 async function answerUnknown(current: Exchange): Promise<Reply> {
   const { path } = current
   if (path === '/oauth2/token') {
-    await admitAnyone(current)
+    await throttleAddress(current)
     throw new OAuthError(405, 'invalid_request', 'The token endpoint takes POST', { allow: 'POST' })
   }
   const isOpen = path.startsWith('/.well-known/') || path.startsWith('/docs')
-  await (isOpen ? admitAnyone(current) : authenticate(current))
+  await (isOpen ? throttleAddress(current) : authenticate(current))
   throw new NotFound('Resource')
 }
 

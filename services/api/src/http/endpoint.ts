@@ -154,7 +154,7 @@ const tokenOf: Record<ActorKind, string> = {
 }
 
 /** Decides D18's third step: the kind of actor, then the scope, before anything is looked up. */
-function admitActor(actor: Actor, kind: ActorKind, scopes: readonly ApiScope[]): void {
+function requireActor(actor: Actor, kind: ActorKind, scopes: readonly ApiScope[]): void {
   if (kind !== 'any' && actor.kind !== kind) throw new Forbidden(`This operation needs ${tokenOf[kind]}`)
   if (scopes.some((scope) => grants(actor.scopes, scope))) return
   throw new Forbidden(`The token lacks the scope ${scopes.join(' or ')}`, 'insufficient_scope')
@@ -163,7 +163,7 @@ function admitActor(actor: Actor, kind: ActorKind, scopes: readonly ApiScope[]):
 /** Who calls, once address, token, key, kind of actor and scope let them pass (D18). */
 export async function admit(exchange: Exchange, kind: ActorKind, scopes: readonly ApiScope[]): Promise<Actor> {
   const actor = await authenticate(exchange)
-  admitActor(actor, kind, scopes)
+  requireActor(actor, kind, scopes)
   return actor
 }
 
@@ -327,7 +327,7 @@ export function endpoint<
 
 /**
  * Declares an operation that needs no credential (A §5): the token endpoint, the documents below /.well-known and /docs.
- * It answers for itself; admission of the address is the caller's first step, by `admitAnyone`.
+ * It answers for itself; admission of the address is the caller's first step, by `throttleAddress`.
  */
 export function openEndpoint(spec: {
   operation: string

@@ -119,7 +119,7 @@ function actorOf(deps: Deps, token: Awaited<ReturnType<Deps['tokens']['verify']>
 }
 
 /** Counts a request that needs no credential. Throws Throttled. */
-export async function admitAnyone(arrival: Arrival): Promise<void> {
+export async function throttleAddress(arrival: Arrival): Promise<void> {
   const address = addressBudget(arrival)
   const [count = 0] = await arrival.deps.limiter.hit([address.key])
   if (count > address.max) throw new Throttled()
@@ -204,7 +204,7 @@ export async function preflight(
   },
 ): Promise<Reply | undefined> {
   if (!isPreflight(arrival.incoming)) return undefined
-  await admitAnyone(arrival)
+  await throttleAddress(arrival)
   return { status: 204, headers: preflightHeaders({ ...allow, maxAgeSeconds: 7_200 }), body: null }
 }
 

@@ -43,9 +43,9 @@ describe.each(Object.entries(drivers))('blobs on the driver %s', (_, urlOf) => {
     for (const declared of [length, undefined]) {
       const [id, bytes] = [randomUUID(), randomBytes(length)]
       await blobs.write(id, chunksOf(bytes), declared)
-      expect((await buffer(blobs.read(id, whole(bytes), 'given'))).equals(bytes)).toBe(true)
+      expect((await buffer(blobs.read(id, whole(bytes), 'owned'))).equals(bytes)).toBe(true)
       const range = { start: Math.floor(length / 3), end: Math.floor(length / 2) }
-      expect((await buffer(blobs.read(id, range, 'given'))).equals(bytes.subarray(range.start, range.end + 1))).toBe(
+      expect((await buffer(blobs.read(id, range, 'owned'))).equals(bytes.subarray(range.start, range.end + 1))).toBe(
         true,
       )
     }
@@ -59,7 +59,7 @@ describe.each(Object.entries(drivers))('blobs on the driver %s', (_, urlOf) => {
     const read = async (id: string, bytes: Buffer, atLast: () => Promise<unknown>) => {
       const parts: Buffer[] = []
       let left = bytes.length
-      for await (const chunk of blobs.read(id, whole(bytes), 'lent')) {
+      for await (const chunk of blobs.read(id, whole(bytes), 'borrowed')) {
         parts.push(Buffer.from(chunk))
         left -= chunk.length
         if (left === 0) await atLast()
@@ -81,7 +81,7 @@ describe.each(Object.entries(drivers))('blobs on the driver %s', (_, urlOf) => {
         throw new Error('the client left')
       }
       await expect(blobs.write(id, failing(), declared)).rejects.toThrow('the client left')
-      await expect(buffer(blobs.read(id, { start: 0, end: 9 }, 'given'))).rejects.toBeInstanceOf(Error)
+      await expect(buffer(blobs.read(id, { start: 0, end: 9 }, 'owned'))).rejects.toBeInstanceOf(Error)
     }
   })
 
@@ -91,13 +91,13 @@ describe.each(Object.entries(drivers))('blobs on the driver %s', (_, urlOf) => {
     await blobs.remove(ids)
     await blobs.remove([...ids, randomUUID()])
     for (const id of ids)
-      await expect(buffer(blobs.read(id, { start: 0, end: 0 }, 'given'))).rejects.toBeInstanceOf(Error)
+      await expect(buffer(blobs.read(id, { start: 0, end: 0 }, 'owned'))).rejects.toBeInstanceOf(Error)
   })
 
   test('a reader who stops reading ends it', async () => {
     const [id, bytes] = [randomUUID(), randomBytes(2_000_000)]
     await blobs.write(id, chunksOf(bytes), bytes.length)
-    const chunks = blobs.read(id, whole(bytes), 'given')
+    const chunks = blobs.read(id, whole(bytes), 'owned')
     for await (const chunk of chunks) {
       expect(chunk.length).toBeGreaterThan(0)
       break
@@ -106,14 +106,14 @@ describe.each(Object.entries(drivers))('blobs on the driver %s', (_, urlOf) => {
   })
 
   test.each([
-    { owner: 'given', what: 'stay the reader’s' },
-    { owner: 'lent', what: 'are right until the next is asked for' },
+    { owner: 'owned', what: 'stay the reader’s' },
+    { owner: 'borrowed', what: 'are right until the next is asked for' },
   ] as const)('chunks that are $owner $what', async ({ owner }) => {
     const [id, bytes] = [randomUUID(), randomBytes(2_000_000)]
     await blobs.write(id, chunksOf(bytes), bytes.length)
     const range = { start: 1, end: bytes.length - 2 }
     const kept: Buffer[] = []
-    for await (const chunk of blobs.read(id, range, owner)) kept.push(owner === 'lent' ? Buffer.from(chunk) : chunk)
+    for await (const chunk of blobs.read(id, range, owner)) kept.push(owner === 'borrowed' ? Buffer.from(chunk) : chunk)
     expect(Buffer.concat(kept).equals(bytes.subarray(1, -1))).toBe(true)
   })
 
@@ -122,7 +122,7 @@ describe.each(Object.entries(drivers))('blobs on the driver %s', (_, urlOf) => {
     await blobs.write(id, chunksOf(bytes), bytes.length)
     let read = 0
     const reading = async () => {
-      for await (const chunk of blobs.read(id, { start: 0, end: bytes.length }, 'lent')) read += chunk.length
+      for await (const chunk of blobs.read(id, { start: 0, end: bytes.length }, 'borrowed')) read += chunk.length
     }
     await expect(reading()).rejects.toMatchObject({ status: 502 })
     expect(read).toBe(bytes.length)
@@ -131,7 +131,7 @@ describe.each(Object.entries(drivers))('blobs on the driver %s', (_, urlOf) => {
   test('many at once do not mix', async () => {
     const all = Array.from({ length: 30 }, () => [randomUUID(), randomBytes(100_000)] as const)
     await Promise.all(all.map(([id, bytes]) => blobs.write(id, chunksOf(bytes), bytes.length)))
-    const read = await Promise.all(all.map(([id, bytes]) => buffer(blobs.read(id, whole(bytes), 'given'))))
+    const read = await Promise.all(all.map(([id, bytes]) => buffer(blobs.read(id, whole(bytes), 'owned'))))
     expect(read.every((bytes, n) => all[n]?.[1].equals(bytes))).toBe(true)
   })
 })
@@ -175,7 +175,7 @@ describe('what is written to an S3 server', () => {
         yield shared.subarray(0, 50_000)
       }
       const id = randomUUID()
-      await blobs.write(id, source(), form.isDeclared ? sent.length : undefined, 'given')
+      await blobs.write(id, source(), form.isDeclared ? sent.length : undefined, 'owned')
       expect(stored.get(id)?.equals(sent)).toBe(true)
       // As many as the connection takes before it asks for a pause.
       expect(heldMax).toBeLessThan(10)
@@ -279,7 +279,7 @@ describe('a store that fails', () => {
     const refusing = await openBlobs(`s3://key:secret@bucket?endpoint=http://127.0.0.1:${port}`)
     await expect(refusing.write(randomUUID(), chunksOf(Buffer.from('x')), 1)).rejects.toMatchObject({ status: 502 })
     await expect(refusing.remove([randomUUID()])).rejects.toMatchObject({ status: 502 })
-    await expect(buffer(refusing.read(randomUUID(), { start: 0, end: 0 }, 'given'))).rejects.toMatchObject({
+    await expect(buffer(refusing.read(randomUUID(), { start: 0, end: 0 }, 'owned'))).rejects.toMatchObject({
       status: 502,
     })
     server.close()

@@ -60,7 +60,7 @@ async function* readChunks(path: string, { start, end }: ByteRange, chunks: Chun
     let buffer: Buffer | undefined
     for (let position = start; position <= end;) {
       const wanted = Math.min(end - position + 1, READ_AT_ONCE)
-      if (!buffer || chunks === 'given') buffer = Buffer.allocUnsafeSlow(wanted)
+      if (!buffer || chunks === 'owned') buffer = Buffer.allocUnsafeSlow(wanted)
       const { bytesRead } = await file.read(buffer, 0, wanted, position)
       if (bytesRead === 0) throw failed(new Error(`A blob ended at ${position} of ${end + 1} bytes`))
       position += bytesRead

@@ -101,7 +101,7 @@ export function openS3({ bucket, endpoint, region, credentials }: S3Options): Bl
     let length = 0
     for await (const chunk of source) {
       length += chunk.copy(gathered, length)
-      if (chunks === 'given') free(chunk)
+      if (chunks === 'owned') free(chunk)
     }
     await put(id, gathered.subarray(0, length), length, signal)
     // After a failure some of it may still be on its way out.
@@ -110,7 +110,7 @@ export function openS3({ bucket, endpoint, region, credentials }: S3Options): Bl
 
   return {
     lengthMax: (length) => (length === undefined ? GATHERED_BYTES_MAX : PUT_BYTES_MAX),
-    async write(id, source, length, chunks = 'lent') {
+    async write(id, source, length, chunks = 'borrowed') {
       let broken: { error: unknown } | undefined
       const over = new AbortController()
       async function* watched(): AsyncGenerator<Buffer> {
@@ -127,7 +127,7 @@ export function openS3({ bucket, endpoint, region, credentials }: S3Options): Bl
         else {
           const body = Readable.from(watched(), { objectMode: false })
           body.on('error', () => {}) // it is thrown below, and may come after the request was given up
-          await put(id, chunks === 'given' ? freeOnceSent(body) : body, length, over.signal)
+          await put(id, chunks === 'owned' ? freeOnceSent(body) : body, length, over.signal)
         }
       } catch (error) {
         throw broken ? broken.error : failed(error)
@@ -143,14 +143,14 @@ export function openS3({ bucket, endpoint, region, credentials }: S3Options): Bl
       } catch (error) {
         throw failed(error)
       }
-      const socket = chunks === 'lent' && body instanceof IncomingMessage ? body.socket : undefined
+      const socket = chunks === 'borrowed' && body instanceof IncomingMessage ? body.socket : undefined
       socket?.on('data', freeRead)
       let left = end - start + 1
       try {
         for await (const chunk of body as AsyncIterable<Buffer>) {
           left -= chunk.length
           yield chunk
-          if (chunks === 'lent') free(chunk)
+          if (chunks === 'borrowed') free(chunk)
         }
       } finally {
         socket?.off('data', freeRead)

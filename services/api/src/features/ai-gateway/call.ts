@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { describeAiFailure } from '@platform/errors/render-error'
 import { noUsage, totalInput, totalOutput, type Usage } from '@platform/ai-protocols/usage'
-import { momentOf } from '@platform/runtime/new-id'
+import { timeOfId } from '@platform/runtime/new-id'
 import type { Actor } from '../../deps.ts'
 import { type Exchange, header } from '../../http/exchange.ts'
 import { costNanos } from '../ai-governance/cost.ts'
@@ -102,7 +102,7 @@ export class Call {
     this.actor = actor
     this.operation = operation
     this.outgoing = c.env.outgoing
-    this.startedAt = momentOf(exchange.requestId)
+    this.startedAt = timeOfId(exchange.requestId)
     this.signal = this.#controller.signal
     this.outgoing.once('close', this.#onClose)
     this.#over = deps.ai.calls.add(this.abort)

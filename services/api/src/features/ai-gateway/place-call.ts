@@ -1,9 +1,9 @@
 import { z } from '@hono/zod-openapi'
 import { AiError } from '@platform/errors/ai-error'
 import { BadRequest, InvalidToken, NotFound } from '@platform/errors/api-error'
-import { askedRows, batchByTurn } from '@platform/runtime/batch-by-turn'
+import { keysAsRows, batchPerTick } from '@platform/runtime/batch-per-tick'
 import type { Db } from '@platform/runtime/database'
-import { preparedOnce } from '@platform/runtime/prepared-once'
+import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { and, eq, sql } from 'drizzle-orm'
 import { alias } from 'drizzle-orm/pg-core'
 import type { Actor, Deps } from '../../deps.ts'
@@ -62,7 +62,7 @@ export interface Placement {
 // Bit flags: Postgres combines those of all matching budgets.
 const [LIMITS_ANY, LIMITS_COST, LIMITS_TOKENS] = [1, 2, 4] as const
 
-const lookups = askedRows({ organizationId: 'uuid', applicationId: 'uuid', userId: 'text' })
+const lookups = keysAsRows({ organizationId: 'uuid', applicationId: 'uuid', userId: 'text' })
 interface AskedFor extends Readonly<Record<string, string | null>> {
   organizationId: string | null
   applicationId: string | null
@@ -72,7 +72,7 @@ interface AskedFor extends Readonly<Record<string, string | null>> {
 const named = alias(applications, 'named_application')
 
 /** What a call names and what its caller is in it: one statement for all calls of a turn. */
-const findPlacement = preparedOnce((db: Db) => {
+const findPlacement = lazyPrepared((db: Db) => {
   // At most two: who has more than one organization has to name one.
   const mine = sql`(select ${members.organizationId} from ${members} where ${members.userId} = ${lookups.columns.userId} limit 2)`
   const only = sql`(select case when count(*) = 1 then (array_agg(organization_id))[1] end from ${mine} as mine)`
@@ -105,7 +105,7 @@ const findPlacement = preparedOnce((db: Db) => {
       and(eq(members.organizationId, organizations.id), sql`${members.userId} = ${lookups.columns.userId}`),
     )
     .prepare('ai_placements')
-  return batchByTurn(async (keys: readonly AskedFor[]) =>
+  return batchPerTick(async (keys: readonly AskedFor[]) =>
     lookups.inOrder(keys, await query.execute(lookups.parameters(keys))),
   )
 })

@@ -1,8 +1,8 @@
 import { NotFound } from '@platform/errors/api-error'
-import { askedRows, batchByTurn } from '@platform/runtime/batch-by-turn'
+import { keysAsRows, batchPerTick } from '@platform/runtime/batch-per-tick'
 import { one } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
-import { preparedOnce } from '@platform/runtime/prepared-once'
+import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { resealRows } from '@platform/runtime/reseal-rows'
 import { and, asc, eq } from 'drizzle-orm'
 import type { Deps, UserActor } from '../../deps.ts'
@@ -85,17 +85,17 @@ export async function deleteProviderKey(
   logger.info({ organizationId, provider, userId: by.userId }, 'AI provider key deleted')
 }
 
-const lookups = askedRows({ organizationId: 'uuid' })
+const lookups = keysAsRows({ organizationId: 'uuid' })
 
 /** The sealed keys of organizations: one statement for all requests of a turn. */
-const findSealedKeys = preparedOnce((db) => {
+const findSealedKeys = lazyPrepared((db) => {
   const { id, provider, ciphertext, kekId } = aiProviderKeys
   const query = db
     .select({ id, provider, ciphertext, kekId, n: lookups.n })
     .from(lookups.from)
     .innerJoin(aiProviderKeys, eq(aiProviderKeys.organizationId, lookups.columns.organizationId))
     .prepare('ai_provider_keys')
-  return batchByTurn(async (organizationIds: readonly string[]) => {
+  return batchPerTick(async (organizationIds: readonly string[]) => {
     const rows = await query.execute(lookups.parameters(organizationIds.map((organizationId) => ({ organizationId }))))
     const byNumber = Map.groupBy(rows, ({ n }) => n)
     return organizationIds.map((_, index) => byNumber.get(index + 1))

@@ -2,7 +2,7 @@ import { type Db, isUnavailable } from '@platform/runtime/database'
 import { columnsOf, insertInto } from '@platform/runtime/insert-rows'
 import { openLogBatches } from '@platform/runtime/log-batches'
 import type { Logger } from '@platform/runtime/logger'
-import { momentOf } from '@platform/runtime/new-id'
+import { timeOfId } from '@platform/runtime/new-id'
 import { makePartitionsAhead, rememberPartitions } from '@platform/runtime/partitions'
 import { storableText } from '@platform/runtime/storable-text'
 import { sql } from 'drizzle-orm'
@@ -121,7 +121,7 @@ export function openUsageRecorder(deps: { db: Db; logger: Logger }): UsageRecord
   async function store(events: readonly Settlement[]): Promise<void> {
     try {
       await withPartitions(
-        events.map(({ event }) => momentOf(event.id)),
+        events.map(({ event }) => timeOfId(event.id)),
         () => settle(events),
       )
     } catch (error) {

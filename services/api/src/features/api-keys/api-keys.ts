@@ -59,7 +59,7 @@ function refuseScopes(scopes: readonly string[], by: UserActor): void {
 }
 
 /** In the console, managing keys needs credentials proven within 15 minutes (A §4 rule 6, D6). Throws SignInTooOld. */
-function demandFreshSignIn({ consoleClientIds, now }: Pick<Deps, 'consoleClientIds' | 'now'>, by: UserActor): void {
+function requireFreshSignIn({ consoleClientIds, now }: Pick<Deps, 'consoleClientIds' | 'now'>, by: UserActor): void {
   if (!consoleClientIds.has(by.clientId)) return
   const provenAt = by.authenticatedAt?.getTime() ?? 0
   if (now().getTime() - provenAt > PROVEN_WITHIN_MS)
@@ -101,7 +101,7 @@ export async function createApiKey(
   application: Application,
   newKey: NewKey,
 ): Promise<ShownKey & { secret: string }> {
-  demandFreshSignIn(deps, by)
+  requireFreshSignIn(deps, by)
   const scopes = newKey.scopes.length === 0 ? [SCOPE_DEFAULT] : [...new Set(newKey.scopes)]
   refuseScopes(scopes, by)
   const expiresAt = expiryOf(newKey.expiresAt, deps, by)
@@ -147,7 +147,7 @@ export async function listApiKeys({ db }: Pick<Deps, 'db'>, application: Applica
 
 /** Revokes a key: exchanges fail from now on (A §3). Its row stays as a tombstone (D1). Throws NotFound when it is gone already. */
 export async function deleteApiKey(deps: Deps, by: UserActor, id: string): Promise<void> {
-  demandFreshSignIn(deps, by)
+  requireFreshSignIn(deps, by)
   const time = deps.now()
   await deps.db.transaction(async (tx) => {
     const [gone] = await tx

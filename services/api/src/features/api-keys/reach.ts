@@ -2,7 +2,7 @@ import { InvalidToken, NotFound } from '@platform/errors/api-error'
 import { and, eq, gt, isNull, or } from 'drizzle-orm'
 import type { Deps, UserActor } from '../../deps.ts'
 import { applications } from '../applications/table.ts'
-import { demandRole, type Need } from '../organizations/reach.ts'
+import { requireRole, type Need } from '../organizations/reach.ts'
 import { members } from '../organizations/table.ts'
 import { apiKeys } from './table.ts'
 
@@ -19,7 +19,7 @@ export async function reachApiKey(
     .innerJoin(members, and(eq(members.organizationId, applications.organizationId), eq(members.userId, actor.userId)))
     .where(and(eq(apiKeys.id, id), isNull(apiKeys.deploymentId), isNull(apiKeys.deletedAt)))
   if (!row) throw new NotFound('API key')
-  demandRole(row.role, need)
+  requireRole(row.role, need)
   return row.id
 }
 

@@ -1,10 +1,10 @@
 import { BadRequest, Forbidden, InvalidToken, NotFound } from '@platform/errors/api-error'
 import { one } from '@platform/runtime/database'
-import { batchByTurn } from '@platform/runtime/batch-by-turn'
-import { preparedOnce } from '@platform/runtime/prepared-once'
+import { batchPerTick } from '@platform/runtime/batch-per-tick'
+import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { and, eq, getTableColumns } from 'drizzle-orm'
 import type { Actor, Deps } from '../../deps.ts'
-import { lookups, type AskedFor, demandRole, type Need, type Organization } from '../organizations/reach.ts'
+import { lookups, type AskedFor, requireRole, type Need, type Organization } from '../organizations/reach.ts'
 import { members, organizations } from '../organizations/table.ts'
 import { applications, environments, type EnvironmentSlug } from './table.ts'
 
@@ -15,7 +15,7 @@ export type Environment = typeof environments.$inferSelect
 const DEFAULT_ENVIRONMENT: EnvironmentSlug = 'production'
 
 /** The application and the caller's role above it: one statement for all requests of a turn. */
-const findWithRole = preparedOnce((db) => {
+const findWithRole = lazyPrepared((db) => {
   const query = db
     .select({ ...getTableColumns(applications), role: members.role, n: lookups.n })
     .from(lookups.from)
@@ -25,7 +25,7 @@ const findWithRole = preparedOnce((db) => {
       and(eq(members.organizationId, applications.organizationId), eq(members.userId, lookups.columns.userId)),
     )
     .prepare('applications_with_roles')
-  return batchByTurn(async (keys: readonly AskedFor[]) =>
+  return batchPerTick(async (keys: readonly AskedFor[]) =>
     lookups.inOrder(keys, await query.execute(lookups.parameters(keys))),
   )
 })
@@ -48,7 +48,7 @@ export async function reachApplication(
   if (actor.kind === 'user') {
     if (!row.role) throw new NotFound('Application')
     actor.organizationId = row.organizationId
-    demandRole(row.role, need)
+    requireRole(row.role, need)
   } else actor.organizationId = row.organizationId
   return row
 }

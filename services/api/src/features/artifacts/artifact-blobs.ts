@@ -1,4 +1,4 @@
-import { batchByTurn } from '@platform/runtime/batch-by-turn'
+import { batchPerTick } from '@platform/runtime/batch-per-tick'
 import type { Db } from '@platform/runtime/database'
 import { eq, inArray, sql } from 'drizzle-orm'
 import { alias } from 'drizzle-orm/pg-core'
@@ -28,7 +28,7 @@ export interface ArtifactBlobs {
 /** Looks up where artifacts are, by SHA-256 in hex; what is asked for in one tick is one statement. undefined: none there. */
 export function openArtifactFinder(db: Db): (sha256: string) => Promise<ArtifactBlobs | undefined> {
   const encodedBlobs = alias(blobs, 'encoded_blobs')
-  return batchByTurn<string, ArtifactBlobs>(async (keys) => {
+  return batchPerTick<string, ArtifactBlobs>(async (keys) => {
     const rows = await db
       .select({
         sha256: sql<string>`encode(${artifacts.sha256}, 'hex')`,
@@ -67,7 +67,7 @@ export async function* readArtifact(
   { id, length, isInline }: ArtifactBlob,
 ): AsyncGenerator<Buffer> {
   if (isInline) yield await readInlineBlob({ db }, id)
-  else if (length > 0) yield* store.read(id, { start: 0, end: length - 1 }, 'given')
+  else if (length > 0) yield* store.read(id, { start: 0, end: length - 1 }, 'owned')
 }
 
 /** The bytes of a blob that are in its row. Throws where it is gone. */

@@ -4,7 +4,7 @@ import { brotliCompress, constants, gzip } from 'node:zlib'
 import { and, eq, isNull, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { deployments } from '../deployments/table.ts'
-import { enlivenBlobs } from '../storage/enliven-blobs.ts'
+import { activateBlobs } from '../storage/activate-blobs.ts'
 import { discardBlobs, type NewBlob, receiveBlobs } from '../storage/receive-body.ts'
 import { blobs } from '../storage/table.ts'
 import { type Encoding, readInlineBlob } from './artifact-blobs.ts'
@@ -52,7 +52,7 @@ interface Candidate {
 
 async function readBlob(deps: CompressDeps, { blobId, bytes, isInline }: Candidate): Promise<Buffer> {
   if (isInline) return readInlineBlob(deps, blobId)
-  return Buffer.concat(await Array.fromAsync(deps.blobs.read(blobId, { start: 0, end: bytes - 1 }, 'given')))
+  return Buffer.concat(await Array.fromAsync(deps.blobs.read(blobId, { start: 0, end: bytes - 1 }, 'owned')))
 }
 
 /** Compresses one artifact and stores both results, unless somebody else has done so or the artifact is gone. */
@@ -90,7 +90,7 @@ async function compressOne(deps: CompressDeps, candidate: Candidate): Promise<vo
         .from(artifactEncodings)
         .where(eq(artifactEncodings.sha256, candidate.sha256))
       if (!still || before.length > 0) return false
-      await enlivenBlobs(tx, deps.now(), received)
+      await activateBlobs(tx, deps.now(), received)
       await tx.insert(artifactEncodings).values(made.map((one) => ({ sha256: candidate.sha256, ...one })))
       return true
     })

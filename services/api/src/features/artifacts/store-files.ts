@@ -4,7 +4,7 @@ import { type Db, isForeignKeyViolation } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
 import { eq, inArray, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
-import { enlivenBlobs } from '../storage/enliven-blobs.ts'
+import { activateBlobs } from '../storage/activate-blobs.ts'
 import { discardBlobs, type NewBlob, receiveBlobs } from '../storage/receive-body.ts'
 import { blobs } from '../storage/table.ts'
 import { deploymentFunctions } from '../deployments/table.ts'
@@ -110,7 +110,7 @@ async function commitArtifacts(
   const time = deps.now()
   const rows = files.map(({ sha256, bytes }, n) => ({ sha256, bytes, blobId: received[n]?.id ?? '', createdAt: time }))
   return deps.db.transaction(async (tx) => {
-    await enlivenBlobs(tx, time, received)
+    await activateBlobs(tx, time, received)
     // In the order of hashes, so that two deployments never wait for each other in a circle.
     const made = await tx
       .insert(artifacts)

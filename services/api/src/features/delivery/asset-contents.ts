@@ -29,7 +29,7 @@ export function openAssetContents(deps: Pick<Deps, 'db' | 'blobs'>): AssetConten
     try {
       const content = isInline
         ? await readInlineBlob(deps, id)
-        : Buffer.concat(await Array.fromAsync(deps.blobs.read(id, { start: 0, end: length - 1 }, 'given')))
+        : Buffer.concat(await Array.fromAsync(deps.blobs.read(id, { start: 0, end: length - 1 }, 'owned')))
       contents.set(id, content)
       return content
     } finally {

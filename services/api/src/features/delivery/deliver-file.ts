@@ -78,7 +78,7 @@ async function open(
   const isWhole = range.start === 0 && range.end === length - 1
   const kept = length === 0 ? Buffer.alloc(0) : contents.find(blobId)
   visit.cacheStatus = kept ? 'hit' : 'miss'
-  if (!kept && length > KEPT_BYTES_MAX) return blobs.read(blobId, range, 'lent')
+  if (!kept && length > KEPT_BYTES_MAX) return blobs.read(blobId, range, 'borrowed')
   const content = kept ?? (await contents.load({ id: blobId, length, isInline }))
   return isWhole ? content : content.subarray(range.start, range.end + 1)
 }
@@ -91,7 +91,7 @@ export async function readFile(reader: FileReader, file: DeployedFile): Promise<
   const kept = reader.contents.find(blobId)
   if (kept) return kept
   if (length <= KEPT_BYTES_MAX) return reader.contents.load({ id: blobId, length, isInline })
-  return Buffer.concat(await Array.fromAsync(reader.blobs.read(blobId, { start: 0, end: length - 1 }, 'given')))
+  return Buffer.concat(await Array.fromAsync(reader.blobs.read(blobId, { start: 0, end: length - 1 }, 'owned')))
 }
 
 /**

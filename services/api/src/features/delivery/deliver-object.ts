@@ -2,7 +2,7 @@ import { ApiError, Forbidden, NotFound, PreconditionFailed } from '@platform/err
 import { type ByteRange, readRange } from '@platform/service/byte-range'
 import { quotedEtag } from '@platform/service/entity-tag'
 import { isRangeCurrent, evaluatePreconditions } from '@platform/service/preconditions'
-import type { DoorExchange } from '../../http/door.ts'
+import type { RawExchange } from '../../http/raw-listener.ts'
 import { header } from '../../http/exchange.ts'
 import { sendContent } from '../../http/send-content.ts'
 import type { ServedBy } from '../request-logs/table.ts'
@@ -67,7 +67,7 @@ function describe(
  * MethodNotAllowed, RangeNotSatisfiable, BadGateway.
  */
 export async function deliverObject(
-  { deps, incoming, outgoing }: DoorExchange,
+  { deps, incoming, outgoing }: RawExchange,
   target: ObjectTarget,
   onFound: (delivered: Delivered) => void,
 ): Promise<void> {
@@ -116,5 +116,5 @@ export async function deliverObject(
   if (part) headers['content-range'] = `bytes ${range.start}-${range.end}/${contentLength}`
   const head = { status: part ? 206 : 200, headers }
   if (incoming.method === 'HEAD') outgoing.writeHead(head.status, headers).end()
-  else await sendContent(outgoing, head, openObject(deps, object, first, { range, chunks: 'lent' }))
+  else await sendContent(outgoing, head, openObject(deps, object, first, { range, chunks: 'borrowed' }))
 }

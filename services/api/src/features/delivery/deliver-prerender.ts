@@ -154,7 +154,7 @@ async function readyPage({ reader }: PageDeliverer, entry: Found, { fallback }: 
 /** The body of a long page, where it has to be split. */
 async function wholeOf({ blobs }: FileReader, { headers, blobId, bytes }: KeptPage): Promise<Buffer | undefined> {
   if (!isPostponed(headers)) return undefined
-  return Buffer.concat(await Array.fromAsync(blobs.read(blobId, { start: 0, end: bytes - 1 }, 'given')))
+  return Buffer.concat(await Array.fromAsync(blobs.read(blobId, { start: 0, end: bytes - 1 }, 'owned')))
 }
 
 /** What there is of a page. While the database does not answer, what its build left is shown however old it is. */
@@ -214,7 +214,7 @@ async function sendPage(
     await visit.stream(
       status,
       headers,
-      deliverer.reader.blobs.read(page.blob.blobId, { start: 0, end: length - 1 }, 'lent'),
+      deliverer.reader.blobs.read(page.blob.blobId, { start: 0, end: length - 1 }, 'borrowed'),
     )
 }
 

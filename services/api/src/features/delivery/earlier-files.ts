@@ -1,4 +1,4 @@
-import { batchByTurn } from '@platform/runtime/batch-by-turn'
+import { batchPerTick } from '@platform/runtime/batch-per-tick'
 import type { Db } from '@platform/runtime/database'
 import { sql } from 'drizzle-orm'
 import { LRUCache } from 'lru-cache'
@@ -32,7 +32,7 @@ export type FindEarlierFile = (environmentId: string, path: string) => Promise<D
 export function openEarlierFiles(db: Db): FindEarlierFile {
   const known = new LRUCache<string, { file: DeployedFile | undefined }>({ max: PATHS_MAX, ttl: KNOWN_MS })
 
-  const find = batchByTurn<{ environmentId: string; path: string }, DeployedFile>(async (keys) => {
+  const find = batchPerTick<{ environmentId: string; path: string }, DeployedFile>(async (keys) => {
     const wanted = keys.map(({ environmentId, path }, n) => ({ n, environment_id: environmentId, path }))
     const rows = await db.execute<FileRow & Record<string, unknown>>(sql`
       select distinct on (w.n) w.n, f.deployment_id, f.path, encode(f.sha256, 'hex') as sha256, f.bytes, f.content_type,

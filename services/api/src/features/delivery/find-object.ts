@@ -1,9 +1,9 @@
-import { preparedOnce } from '@platform/runtime/prepared-once'
+import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { and, eq, getTableColumns, isNull, sql } from 'drizzle-orm'
 import { blobs, buckets, objectBlobs, objects } from '../storage/table.ts'
 
 /** The bucket of a slug, and the live object under the key with where its content begins: one statement. */
-export const findObject = preparedOnce((db) =>
+export const findObject = lazyPrepared((db) =>
   db
     .select({
       bucket: {

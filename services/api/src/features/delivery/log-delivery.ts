@@ -1,4 +1,4 @@
-import type { DoorExchange } from '../../http/door.ts'
+import type { RawExchange } from '../../http/raw-listener.ts'
 import type { ServedBy } from '../request-logs/table.ts'
 import { hostOf } from './targets.ts'
 
@@ -12,7 +12,7 @@ export interface Delivered {
  * Begins to observe a delivery; call it before anything is sent. The function that it returns is told whose request it is, and
  * writes it to the request log once the response is over, whatever becomes of it.
  */
-export function observeDelivery({ deps, incoming, outgoing, path, url }: DoorExchange): (delivered: Delivered) => void {
+export function observeDelivery({ deps, incoming, outgoing, path, url }: RawExchange): (delivered: Delivered) => void {
   const startedAt = new Date()
   const sentBefore = incoming.socket.bytesWritten
   const write = (delivered: Delivered) => {

@@ -1,12 +1,12 @@
 import type { RequestListener } from 'node:http'
 import type { Deps } from '../../deps.ts'
-import { type DoorExchange, openDoor } from '../../http/door.ts'
+import { type RawExchange, createRawListener } from '../../http/raw-listener.ts'
 import { deliverObject } from './deliver-object.ts'
 import { observeDelivery } from './log-delivery.ts'
 import { nothingHere, sendPage } from './site-page.ts'
 import { readTarget } from './targets.ts'
 
-async function handle(exchange: DoorExchange): Promise<void> {
+async function handle(exchange: RawExchange): Promise<void> {
   const target = readTarget(exchange.deps, exchange)
   switch (target.kind) {
     case 'object':
@@ -25,7 +25,7 @@ async function handle(exchange: DoorExchange): Promise<void> {
  * A request that names no object is answered with a 404 page.
  */
 export function createDeliveryServer(deps: Deps): RequestListener {
-  return openDoor(deps, {
+  return createRawListener(deps, {
     name: 'edge',
     origins: 'any',
     exposedHeaders: 'Accept-Ranges, Content-Disposition, Content-Range, ETag, X-Request-Id',

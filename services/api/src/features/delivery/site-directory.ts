@@ -1,7 +1,7 @@
 import type { Db } from '@platform/runtime/database'
 import { withDeadline } from '@platform/runtime/deadline'
 import type { Notifications } from '@platform/runtime/notifications'
-import { preparedOnce } from '@platform/runtime/prepared-once'
+import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { eq, sql } from 'drizzle-orm'
 import { LRUCache } from 'lru-cache'
 import { environments } from '../applications/table.ts'
@@ -29,7 +29,7 @@ export interface SiteDirectory {
   find(label: string): Promise<Site | undefined>
 }
 
-const siteByLabel = preparedOnce((db) =>
+const siteByLabel = lazyPrepared((db) =>
   db
     .select({
       applicationId: hostnames.applicationId,

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { BadRequest } from '@platform/errors/api-error'
 import type { Deps } from '../../deps.ts'
-import type { DoorExchange } from '../../http/door.ts'
+import type { RawExchange } from '../../http/raw-listener.ts'
 import { OBJECTS_PATH } from '../storage/access-url.ts'
 
 /** An object, by the slug of its bucket and its key. */
@@ -38,7 +38,7 @@ function keyOfPath(path: string): string {
  */
 export function readTarget(
   { objectsDomain, appsUrl }: Pick<Deps, 'objectsDomain' | 'appsUrl'>,
-  { incoming, path, url }: Pick<DoorExchange, 'incoming' | 'path' | 'url'>,
+  { incoming, path, url }: Pick<RawExchange, 'incoming' | 'path' | 'url'>,
 ): Target {
   const query = new URLSearchParams(url.slice(path.length + 1))
   const host = withoutPort(hostOf(incoming))

@@ -1,5 +1,5 @@
 import { NotFound } from '@platform/errors/api-error'
-import { preparedOnce } from '@platform/runtime/prepared-once'
+import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { and, eq, getTableColumns, type SQL, sql } from 'drizzle-orm'
 import type { Actor, Deps } from '../../deps.ts'
 import { type Application, reachApplication } from '../applications/reach.ts'
@@ -24,7 +24,7 @@ export interface Deployment extends Row {
   isCurrent: boolean
 }
 
-const findWithMember = preparedOnce((db) =>
+const findWithMember = lazyPrepared((db) =>
   db
     .select({ ...deploymentColumns, role: members.role })
     .from(deployments)

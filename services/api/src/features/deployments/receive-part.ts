@@ -3,8 +3,8 @@ import { Conflict, NotFound, PayloadTooLarge } from '@platform/errors/api-error'
 import { quotedEtag } from '@platform/service/entity-tag'
 import { and, eq, ne, sum } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
-import { bodyOf, type DoorExchange, openDoor } from '../../http/door.ts'
-import { admitAnyone } from '../../http/exchange.ts'
+import { bodyOf, type RawExchange, createRawListener } from '../../http/raw-listener.ts'
+import { throttleAddress } from '../../http/exchange.ts'
 import { quotaOf } from '../products/quotas.ts'
 import { receiveBody } from '../storage/receive-body.ts'
 import { uploadBlobs } from '../storage/table.ts'
@@ -33,9 +33,9 @@ function requireOpen({ status }: Pick<typeof deployments.$inferSelect, 'status'>
  *
  * Throws Forbidden, NotFound, Conflict, and PayloadTooLarge when all parts together are more than the plan's archive size.
  */
-async function receivePart(exchange: DoorExchange): Promise<void> {
+async function receivePart(exchange: RawExchange): Promise<void> {
   const { deps, incoming, outgoing, url } = exchange
-  await admitAnyone(exchange)
+  await throttleAddress(exchange)
   if (incoming.method !== 'PUT') throw new NotFound('Resource')
   const { uploadId, partNumber } = readPartUrl(deps, url)
   const [deployment] = await deps.db
@@ -49,7 +49,7 @@ async function receivePart(exchange: DoorExchange): Promise<void> {
   await using body = await receiveBody(deps, bodyOf(exchange), {
     length: length === undefined ? undefined : Number(length),
     bytesMax: Math.max(0, limit - (await bytesBeside(deps.db, uploadId, partNumber))),
-    chunks: 'given',
+    chunks: 'owned',
   })
   exchange.isWorking = true
   const etag = body.md5.toString('hex')
@@ -65,7 +65,7 @@ async function receivePart(exchange: DoorExchange): Promise<void> {
 
 /** Takes the parts of archives, below `/files/deployments/`. */
 export function createPartServer(deps: Deps): RequestListener {
-  return openDoor(deps, {
+  return createRawListener(deps, {
     name: 'uploadPart',
     exposedHeaders: 'ETag, Retry-After, X-Request-Id',
     allow: { methods: 'PUT', headers: 'Content-Type, X-Request-Id' },

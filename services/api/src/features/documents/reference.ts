@@ -4,7 +4,7 @@ import { apiScopes } from '@platform/auth/scopes'
 import { NotFound } from '@platform/errors/api-error'
 import type { Deps } from '../../deps.ts'
 import { openEndpoint } from '../../http/endpoint.ts'
-import { admitAnyone, type Exchange, header, type Reply } from '../../http/exchange.ts'
+import { throttleAddress, type Exchange, header, type Reply } from '../../http/exchange.ts'
 import { referenceAssets } from './reference-assets.ts'
 
 type PageDeps = Pick<Deps, 'publicUrl' | 'idpUrl' | 'docsClientId'>
@@ -48,7 +48,7 @@ async function describePage({ publicUrl, idpUrl, docsClientId }: PageDeps): Prom
 }
 
 async function sendAsset(exchange: Exchange): Promise<Reply> {
-  await admitAnyone(exchange)
+  await throttleAddress(exchange)
   const name = exchange.c.req.param('file')
   const asset = Object.values(await referenceAssets()).find((one) => one.name === name)
   if (!asset) throw new NotFound('Asset')
@@ -68,7 +68,7 @@ export const referenceEndpoints = [
     description: 'This document, OpenAPI 3.0.3, generated from the running routes.',
     responses: { 200: { description: 'The document', content: { 'application/json': { schema: AnyObject } } } },
     async run(exchange) {
-      await admitAnyone(exchange)
+      await throttleAddress(exchange)
       const { headers, body } = await exchange.deps.document(header(exchange.incoming, 'accept-encoding'))
       const shared = {
         'content-type': 'application/json; charset=UTF-8',
@@ -86,7 +86,7 @@ export const referenceEndpoints = [
     description: 'An HTML page to read this document and to send requests.',
     responses: { 200: { description: 'The page', content: { 'text/html': { schema: z.string() } } } },
     async run(exchange) {
-      await admitAnyone(exchange)
+      await throttleAddress(exchange)
       const { html, policy } = await describePage(exchange.deps)
       const headers = {
         'content-type': 'text/html; charset=UTF-8',

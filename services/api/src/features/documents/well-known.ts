@@ -2,7 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { apiKeyScopes, apiScopes } from '@platform/auth/scopes'
 import type { Deps } from '../../deps.ts'
 import { openEndpoint } from '../../http/endpoint.ts'
-import { admitAnyone } from '../../http/exchange.ts'
+import { throttleAddress } from '../../http/exchange.ts'
 
 const CACHED = 'public, max-age=300, stale-while-revalidate=600'
 const AnyObject = z.record(z.string(), z.unknown())
@@ -23,7 +23,7 @@ const document = (
     responses: { 200: { description: 'The document', content: { 'application/json': { schema: AnyObject } } } },
     fails: [503],
     async run(exchange) {
-      await admitAnyone(exchange)
+      await throttleAddress(exchange)
       // Public documents that any page may read.
       const headers = {
         'content-type': 'application/json; charset=UTF-8',

@@ -1,7 +1,7 @@
 import type { Db } from '@platform/runtime/database'
 import { withDeadline } from '@platform/runtime/deadline'
 import type { Notifications } from '@platform/runtime/notifications'
-import { preparedOnce } from '@platform/runtime/prepared-once'
+import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { and, eq, sql } from 'drizzle-orm'
 import { LRUCache } from 'lru-cache'
 import { imageCaches, imagePurges } from './table.ts'
@@ -28,7 +28,7 @@ export interface ImageEpochs {
   forget(deploymentId: string): void
 }
 
-const findEpoch = preparedOnce((db) =>
+const findEpoch = lazyPrepared((db) =>
   db
     .select({ deployment: imageCaches.epoch, source: imagePurges.epoch })
     .from(imageCaches)

@@ -128,7 +128,7 @@ export function openImageServer(deps: ServerDeps): ImageServer {
   /** undefined: it was evicted since its row was read, or the store cannot say. */
   async function readBlob(blobId: string, bytes: number): Promise<Buffer | undefined> {
     try {
-      return Buffer.concat(await Array.fromAsync(deps.blobs.read(blobId, { start: 0, end: bytes - 1 }, 'given')))
+      return Buffer.concat(await Array.fromAsync(deps.blobs.read(blobId, { start: 0, end: bytes - 1 }, 'owned')))
     } catch (error) {
       logger.info({ err: error, blobId }, 'a stored image could not be read and is made again')
       return undefined
@@ -276,7 +276,7 @@ export function openImageServer(deps: ServerDeps): ImageServer {
   /** The bytes of a variant. undefined: they were evicted. */
   async function contentOf({ content, blobId, bytes }: Kept): Promise<ImageAnswer['content'] | undefined> {
     if (content || blobId === undefined) return content
-    const chunks = deps.blobs.read(blobId, { start: 0, end: bytes - 1 }, 'given')[Symbol.asyncIterator]()
+    const chunks = deps.blobs.read(blobId, { start: 0, end: bytes - 1 }, 'owned')[Symbol.asyncIterator]()
     try {
       const first = await chunks.next()
       return withFirst(first, chunks)

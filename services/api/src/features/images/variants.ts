@@ -1,9 +1,9 @@
 import { isForeignKeyViolation } from '@platform/runtime/database'
-import { preparedOnce } from '@platform/runtime/prepared-once'
+import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { and, asc, eq, inArray, lt, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { quotaOf } from '../products/quotas.ts'
-import { enlivenBlobs } from '../storage/enliven-blobs.ts'
+import { activateBlobs } from '../storage/activate-blobs.ts'
 import { receiveBlobs } from '../storage/receive-body.ts'
 import { removeDeadBlobs } from '../storage/remove-blobs.ts'
 import { blobs } from '../storage/table.ts'
@@ -28,7 +28,7 @@ export interface StoredVariant {
   lastUsedAt: Date
 }
 
-const variantByKey = preparedOnce((db) =>
+const variantByKey = lazyPrepared((db) =>
   db
     .select({
       contentType: imageVariants.contentType,
@@ -113,7 +113,7 @@ export async function storeVariant(deps: VariantDeps, variant: NewVariant): Prom
       const ofKey = and(eq(imageVariants.deploymentId, deploymentId), eq(imageVariants.key, key))
       if ((await tx.$count(imageVariants, ofKey)) > 0) return 'there'
       const time = deps.now()
-      await enlivenBlobs(tx, time, [blob])
+      await activateBlobs(tx, time, [blob])
       await tx
         .insert(imageVariants)
         .values({ deploymentId, key, organizationId, source, blobId: blob.id, bytes, contentType, lastUsedAt: time })

@@ -160,7 +160,7 @@ export function openIsrPages({ db, now, blobs: store, logger, notifications, tag
     let body: Buffer | undefined
     if (content) body = content
     else if (length <= KEPT_BYTES_MAX)
-      body = Buffer.concat(await Array.fromAsync(store.read(blobId, { start: 0, end: length - 1 }, 'given')))
+      body = Buffer.concat(await Array.fromAsync(store.read(blobId, { start: 0, end: length - 1 }, 'owned')))
     return { status, headers, bytes: length, blobId, body, begunAt: new Date(begunAt).getTime() }
   }
 

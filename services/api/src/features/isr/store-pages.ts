@@ -2,7 +2,7 @@ import { type Db, isForeignKeyViolation } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
 import { and, asc, eq, inArray, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
-import { enlivenBlobs } from '../storage/enliven-blobs.ts'
+import { activateBlobs } from '../storage/activate-blobs.ts'
 import { type NewBlob, receiveBlobs } from '../storage/receive-body.ts'
 import type { NewPage } from './pages.ts'
 import { isrPages, isrTotals } from './table.ts'
@@ -106,7 +106,7 @@ export async function storePages(
       const later = new Set(before.flatMap((row) => (row.is_gone ? [] : [row.key])))
       const stored = received.filter(({ page }) => !later.has(page.key))
       const time = deps.now()
-      await enlivenBlobs(
+      await activateBlobs(
         tx,
         time,
         stored.map(({ blob }) => blob),

@@ -1,6 +1,6 @@
 import { Forbidden, NotFound } from '@platform/errors/api-error'
-import { askedRows, batchByTurn } from '@platform/runtime/batch-by-turn'
-import { preparedOnce } from '@platform/runtime/prepared-once'
+import { keysAsRows, batchPerTick } from '@platform/runtime/batch-per-tick'
+import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { and, eq, getTableColumns } from 'drizzle-orm'
 import type { Actor, Deps } from '../../deps.ts'
 import { members, organizations, type Role } from './table.ts'
@@ -14,17 +14,17 @@ export interface AskedFor {
 }
 
 /** What a turn of the event loop asks for, to be answered with the caller's role in its organization. */
-export const lookups = askedRows({ id: 'uuid', userId: 'text' })
+export const lookups = keysAsRows({ id: 'uuid', userId: 'text' })
 
 /** The organization and the caller's role in it: one statement for all requests of a turn. */
-const findWithRole = preparedOnce((db) => {
+const findWithRole = lazyPrepared((db) => {
   const query = db
     .select({ ...getTableColumns(organizations), role: members.role, n: lookups.n })
     .from(lookups.from)
     .innerJoin(organizations, eq(organizations.id, lookups.columns.id))
     .leftJoin(members, and(eq(members.organizationId, organizations.id), eq(members.userId, lookups.columns.userId)))
     .prepare('organizations_with_roles')
-  return batchByTurn(async (keys: readonly AskedFor[]) =>
+  return batchPerTick(async (keys: readonly AskedFor[]) =>
     lookups.inOrder(keys, await query.execute(lookups.parameters(keys))),
   )
 })
@@ -33,7 +33,7 @@ const findWithRole = preparedOnce((db) => {
 export type Need = 'member' | 'admin'
 
 /** Refuses a member whose role does not suffice (D17, wire.md roles). */
-export function demandRole(role: Role, need: Need): void {
+export function requireRole(role: Role, need: Need): void {
   if (need === 'admin' && role === 'MEMBER') throw new Forbidden('Your role in this organization does not allow this')
 }
 
@@ -60,6 +60,6 @@ export async function reachMembership(
   if (actor.kind !== 'user') throw new Forbidden()
   if (!row.role) throw new NotFound('Organization')
   actor.organizationId = row.id
-  demandRole(row.role, need)
+  requireRole(row.role, need)
   return { organization: row, role: row.role }
 }

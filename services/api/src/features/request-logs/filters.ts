@@ -90,15 +90,15 @@ export const isUncounted = (filters: RequestFilters): boolean =>
 const likePrefix = (prefix: string): string => `${prefix.replaceAll(/[\\%_]/g, '\\$&')}%`
 
 /** What rows have to pass. */
-export const passing = (filters: RequestFilters): (SQL | undefined)[] => [
+export const conditionsOf = (filters: RequestFilters): (SQL | undefined)[] => [
   hasPathPrefix(filters) ? sql`${requestLogs.path} like ${likePrefix(filters.pathPrefix ?? '')}` : undefined,
   ...matching(requestLogs, filters),
   ...ofPlace(requestLogs, filters),
   ...ofThing(filters),
 ]
 
-/** As `passing`, but rows are read in the order of time whatever the path: what has no index is no reason to take another. */
-export const passingByTime = (filters: RequestFilters): (SQL | undefined)[] => {
+/** As `conditionsOf`, but rows are read in the order of time whatever the path: what has no index is no reason to take another. */
+export const conditionsByTime = (filters: RequestFilters): (SQL | undefined)[] => {
   const prefix = sql`${filters.pathPrefix ?? ''}::text`
   return [
     sql`left(${requestLogs.path}, length(${prefix})) = ${prefix}`,
@@ -109,4 +109,4 @@ export const passingByTime = (filters: RequestFilters): (SQL | undefined)[] => {
 }
 
 /** True when some requests of the span do not match. */
-export const isNarrowed = (filters: RequestFilters): boolean => isAny(passing(filters))
+export const hasFilters = (filters: RequestFilters): boolean => isAny(conditionsOf(filters))

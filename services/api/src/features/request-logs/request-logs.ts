@@ -1,15 +1,15 @@
 import { z } from '@hono/zod-openapi'
 import { NotFound } from '@platform/errors/api-error'
-import { arrayLiteral } from '@platform/runtime/batch-by-turn'
-import { firstIdAt, momentOf } from '@platform/runtime/new-id'
+import { arrayLiteral } from '@platform/runtime/batch-per-tick'
+import { firstIdAt, timeOfId } from '@platform/runtime/new-id'
 import { and, desc, eq, getTableColumns, gte, lt, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { readCursor, writeCursor } from '../../http/pages.ts'
 import type { Application } from '../applications/reach.ts'
 import { quotaOf } from '../products/quotas.ts'
-import { isNarrowed, passing, type RequestFilters } from './filters.ts'
+import { hasFilters, conditionsOf, type RequestFilters } from './filters.ts'
 import { hourOf, type Span } from './hours.ts'
-import { partsOf, placesOf, totalOf } from './parts.ts'
+import { segmentsOf, searchRangesOf, totalOf } from './segments.ts'
 import { type ShownRequest, shownRequest } from './shown-request.ts'
 import { requestLogs } from './table.ts'
 
@@ -53,7 +53,7 @@ async function newestRows(
         gte(requestLogs.id, range.low),
         lt(requestLogs.id, range.high),
         before === undefined ? undefined : lt(requestLogs.id, before),
-        ...passing(filters),
+        ...conditionsOf(filters),
       ),
     )
     .orderBy(desc(requestLogs.id))
@@ -83,13 +83,13 @@ export async function requestLogsPage(
   const within = (time: Date) => (time < kept ? kept : time > latest ? latest : time)
   const from = within(requestFilters.from ?? kept)
   const filters = { ...requestFilters, to: requestFilters.to && within(requestFilters.to) }
-  const span = { from, to: position ? new Date(momentOf(position.id).getTime() + 1) : filters.to }
+  const span = { from, to: position ? new Date(timeOfId(position.id).getTime() + 1) : filters.to }
   // Where everything matches, the rows after a cursor are the next ones.
-  const isPlain = position !== undefined && !isNarrowed(filters)
-  const parts = isPlain ? [{ ...span, total: undefined }] : await partsOf(deps, application.id, span, filters)
+  const isPlain = position !== undefined && !hasFilters(filters)
+  const segments = isPlain ? [{ ...span, total: undefined }] : await segmentsOf(deps, application.id, span, filters)
   const [rows, total] = await Promise.all([
-    newestRows(deps, application.id, placesOf(parts, limit + 1), filters, position?.id, limit + 1),
-    position?.total ?? totalOf(deps, application.id, parts, filters),
+    newestRows(deps, application.id, searchRangesOf(segments, limit + 1), filters, position?.id, limit + 1),
+    position?.total ?? totalOf(deps, application.id, segments, filters),
   ])
   const items = rows.slice(0, limit)
   const last = items.at(-1)

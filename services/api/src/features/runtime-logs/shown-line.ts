@@ -1,4 +1,4 @@
-import { momentOf } from '@platform/runtime/new-id'
+import { timeOfId } from '@platform/runtime/new-id'
 import type { runtimeLogs } from './table.ts'
 
 /** A line as answers show it: when it was printed is in its id (wire.md Runtime log). */
@@ -11,5 +11,5 @@ export const shownLine = (row: typeof runtimeLogs.$inferSelect) => ({
   requestId: row.requestId,
   level: row.level,
   message: row.message,
-  createdAt: momentOf(row.id),
+  createdAt: timeOfId(row.id),
 })

@@ -1,10 +1,10 @@
 import type { FunctionLogLine } from '@platform/function-runtime/function-runtime'
 import { RUNTIME_LOGS_LOCK_CLASS } from '@platform/runtime/advisory-locks'
-import { arrayLiteral } from '@platform/runtime/batch-by-turn'
+import { arrayLiteral } from '@platform/runtime/batch-per-tick'
 import type { Db } from '@platform/runtime/database'
 import { openLogBatches } from '@platform/runtime/log-batches'
 import type { Logger } from '@platform/runtime/logger'
-import { momentOf, openRisingIds } from '@platform/runtime/new-id'
+import { timeOfId, openRisingIds } from '@platform/runtime/new-id'
 import { rememberPartitions } from '@platform/runtime/partitions'
 import { storableLine } from '@platform/runtime/storable-text'
 import { sql } from 'drizzle-orm'
@@ -107,7 +107,7 @@ export function openRuntimeLog(deps: { db: Db; logger: Logger }): RuntimeLogWrit
     dropped,
     store: (rows) =>
       withPartitions(
-        rows.map(({ id }) => momentOf(id)),
+        rows.map(({ id }) => timeOfId(id)),
         () => store(deps, rows),
       ),
     onLeft: (rows) => {

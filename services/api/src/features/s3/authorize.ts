@@ -13,8 +13,8 @@ import {
 import type { RawTarget } from '@platform/s3-protocol/wire/raw-target'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { type ApplicationActor, type Deps, grants } from '../../deps.ts'
-import type { DoorExchange } from '../../http/door.ts'
-import { admitAnyone, authenticate } from '../../http/exchange.ts'
+import type { RawExchange } from '../../http/raw-listener.ts'
+import { throttleAddress, authenticate } from '../../http/exchange.ts'
 import { noAccess } from '../products/product-access.ts'
 import { FULL } from '../storage/stored-bytes.ts'
 import type { Bucket } from '../storage/buckets.ts'
@@ -57,8 +57,8 @@ interface Request {
  * Counts the request against its client address before anything else, so refused requests count too (D55). Requests with a
  * bearer token are counted by `authorize`, together with their key.
  */
-export const admit = async (exchange: DoorExchange): Promise<void> => {
-  if (!/^bearer /i.test(exchange.incoming.headers.authorization ?? '')) await admitAnyone(exchange)
+export const admit = async (exchange: RawExchange): Promise<void> => {
+  if (!/^bearer /i.test(exchange.incoming.headers.authorization ?? '')) await throttleAddress(exchange)
 }
 
 const signingKeysOf = new WeakMap<Pick<Sealer, 'open'>, SigningKeys>()
@@ -109,7 +109,7 @@ function callerOf({ now }: Pick<Deps, 'now'>, key: UsableKey): ApplicationActor 
   return { kind: 'function', ...caller, deploymentId, environmentId }
 }
 
-async function authorizeSigned(exchange: DoorExchange, request: Request, claim: SignatureClaim): Promise<Authorized> {
+async function authorizeSigned(exchange: RawExchange, request: Request, claim: SignatureClaim): Promise<Authorized> {
   const { deps } = exchange
   const { target, headers } = request
   const signed = {
@@ -135,7 +135,7 @@ async function authorizeSigned(exchange: DoorExchange, request: Request, claim: 
 }
 
 /** The token of a key acts for its application as the key does, until it expires after 300 seconds (D44, A §3). */
-async function authorizeBearer(exchange: DoorExchange, request: Request): Promise<Authorized> {
+async function authorizeBearer(exchange: RawExchange, request: Request): Promise<Authorized> {
   const actor = await authenticate(exchange)
   if (actor.kind === 'user') throw s3Failure('AccessDenied', 'Only tokens of API keys and Functions are taken here')
   requireScope(actor.scopes, request.scope)
@@ -151,7 +151,7 @@ async function authorizeBearer(exchange: DoorExchange, request: Request): Promis
  * same error, lists included.
  */
 async function authorizeAnyone(
-  { deps }: DoorExchange,
+  { deps }: RawExchange,
   { target, isObjectAsked, isOpen, admitted }: Request,
 ): Promise<Authorized> {
   await admitted
@@ -168,7 +168,7 @@ async function authorizeAnyone(
  * Throws what `readAuthClaim`, `checkTime`, `checkSignedHeaders` and `verifySignature` throw; InvalidAccessKeyId,
  * InvalidBucketName, AccessDenied; Throttled; for a bearer InvalidToken.
  */
-export async function authorize(exchange: DoorExchange, request: Request): Promise<Authorized> {
+export async function authorize(exchange: RawExchange, request: Request): Promise<Authorized> {
   const claim = readAuthClaim(request.target, request.headers)
   switch (claim.kind) {
     case 'signature':
@@ -185,7 +185,7 @@ export async function authorize(exchange: DoorExchange, request: Request): Promi
  * Throws AccessDenied, InvalidAccessKeyId, SignatureDoesNotMatch, NoSuchBucket.
  */
 export async function authorizeForm(
-  exchange: DoorExchange,
+  exchange: RawExchange,
   target: RawTarget,
   fields: ReadonlyMap<string, string>,
   policy: string,

@@ -1,5 +1,5 @@
 import type { Db } from '@platform/runtime/database'
-import { preparedOnce } from '@platform/runtime/prepared-once'
+import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import type { CorsRule } from '@platform/s3-protocol/wire/cors-rules'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { and, eq, isNull, sql } from 'drizzle-orm'
@@ -52,7 +52,7 @@ export async function configureBucket(
   if ('cors' in change) corsRules(db).forget(id)
 }
 
-const rulesOfBucket = preparedOnce((db) =>
+const rulesOfBucket = lazyPrepared((db) =>
   db
     .select({ cors: bucketConfigurations.cors })
     .from(bucketConfigurations)
@@ -61,7 +61,7 @@ const rulesOfBucket = preparedOnce((db) =>
 )
 
 /** The CORS rules of buckets, kept in memory for a moment. */
-const corsRules = preparedOnce((db: Db) => {
+const corsRules = lazyPrepared((db: Db) => {
   const known = new LRUCache<string, Promise<CorsRule[] | null>>({ maxSize: RULES_BYTES_MAX, ttl: RULES_MAX_AGE_MS })
   async function lookUp(bucketId: string): Promise<CorsRule[] | null> {
     const [row] = await rulesOfBucket(db).execute({ bucketId })

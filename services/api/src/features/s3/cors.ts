@@ -4,7 +4,7 @@ import { type CorsRequest, corsRuleHeaders } from '@platform/s3-protocol/wire/co
 import { type RawTarget, readTarget } from '@platform/s3-protocol/wire/raw-target'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { S3Error } from '@platform/errors/s3-error'
-import type { DoorExchange } from '../../http/door.ts'
+import type { RawExchange } from '../../http/raw-listener.ts'
 import { header } from '../../http/exchange.ts'
 import type { Bucket } from '../storage/buckets.ts'
 import { addressingAt, type Place } from './addressing.ts'
@@ -21,7 +21,7 @@ export type PreflightAnswer =
 const DEFAULT: PreflightAnswer = { kind: 'default' }
 
 /** What a preflight says of the request that it is about. */
-function announcedBy({ incoming }: DoorExchange): CorsRequest {
+function announcedBy({ incoming }: RawExchange): CorsRequest {
   const names = header(incoming, 'access-control-request-headers') ?? ''
   return {
     origin: incoming.headers.origin ?? '',
@@ -34,7 +34,7 @@ function announcedBy({ incoming }: DoorExchange): CorsRequest {
 }
 
 /** The bucket that a presigned URL names, by the application of its key. Nothing is verified: a preflight lacks headers that may be signed. */
-async function findPresigned({ deps }: DoorExchange, keyId: string, name: string): Promise<Bucket | null> {
+async function findPresigned({ deps }: RawExchange, keyId: string, name: string): Promise<Bucket | null> {
   if (!isUuid(keyId)) return null
   const signer = await findSigner(deps.db, keyId, { bucket: readBucketName(name), key: undefined })
   if (!signer) return null
@@ -47,7 +47,7 @@ async function findPresigned({ deps }: DoorExchange, keyId: string, name: string
  * credential is in a header or a form, which a preflight does not have.
  */
 async function findBucketOf(
-  exchange: DoorExchange,
+  exchange: RawExchange,
   target: RawTarget,
   { method, headers }: CorsRequest,
 ): Promise<Bucket | null | 'later'> {
@@ -65,7 +65,7 @@ async function findBucketOf(
  * Decides a preflight (docs/decisions/0037-preflights-tell-nothing-of-buckets.md). A bucket that is missing, one without rules, and
  * one whose rules do not allow the request get the same answer.
  */
-export async function decidePreflight(exchange: DoorExchange, place: Place): Promise<PreflightAnswer> {
+export async function decidePreflight(exchange: RawExchange, place: Place): Promise<PreflightAnswer> {
   const { deps, incoming, url } = exchange
   const announced = announcedBy(exchange)
   try {
@@ -83,7 +83,7 @@ export async function decidePreflight(exchange: DoorExchange, place: Place): Pro
 }
 
 /** True for a browser's request from a page of another origin, whose preflight could not be decided yet. */
-const isUndecided = ({ incoming: { headers } }: DoorExchange): boolean =>
+const isUndecided = ({ incoming: { headers } }: RawExchange): boolean =>
   headers.authorization !== undefined &&
   headers['sec-fetch-mode'] === 'cors' &&
   headers['sec-fetch-site'] !== 'same-origin'
@@ -94,7 +94,7 @@ const isUndecided = ({ incoming: { headers } }: DoorExchange): boolean =>
  *
  * Throws AccessForbidden for a page that neither allows, if its preflight was answered before that was known.
  */
-export async function applyCors(exchange: DoorExchange, bucket: Bucket | null): Promise<void> {
+export async function applyCors(exchange: RawExchange, bucket: Bucket | null): Promise<void> {
   const { deps, incoming, outgoing } = exchange
   const { origin } = incoming.headers
   if (origin === undefined) return

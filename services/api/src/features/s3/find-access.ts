@@ -1,6 +1,6 @@
-import { askedRows, batchByTurn } from '@platform/runtime/batch-by-turn'
+import { keysAsRows, batchPerTick } from '@platform/runtime/batch-per-tick'
 import type { Db } from '@platform/runtime/database'
-import { preparedOnce } from '@platform/runtime/prepared-once'
+import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { and, eq, getTableColumns, isNull, sql } from 'drizzle-orm'
 import { apiKeys } from '../api-keys/table.ts'
 import { environments } from '../applications/table.ts'
@@ -71,10 +71,10 @@ const objectNamed = and(
 const firstPiece = and(eq(objectBlobs.objectId, objects.id), eq(objectBlobs.n, 0))
 
 /** One look-up: a key id, and the names in its request. */
-const lookups = askedRows({ keyId: 'uuid', environment: 'text', name: 'text', key: 'text' })
+const lookups = keysAsRows({ keyId: 'uuid', environment: 'text', name: 'text', key: 'text' })
 
 /** Finds keys and the named resources, in one statement for all requests of one turn of the event loop. */
-const bySigner = preparedOnce((db) => {
+const bySigner = lazyPrepared((db) => {
   const { columns } = lookups
   // A subquery, so that the planner has to use both columns of the index: as a plain join it read the whole bucket for each key
   // until the table had been analysed.
@@ -107,12 +107,12 @@ const bySigner = preparedOnce((db) => {
     .leftJoin(objectBlobs, firstPiece)
     .leftJoin(blobs, eq(blobs.id, objectBlobs.blobId))
     .prepare('s3_by_signer')
-  return batchByTurn(async (keys: readonly Record<keyof typeof columns, string | null>[]) =>
+  return batchPerTick(async (keys: readonly Record<keyof typeof columns, string | null>[]) =>
     lookups.inOrder(keys, await query.execute(lookups.parameters(keys))),
   )
 })
 
-const byApplication = preparedOnce((db) =>
+const byApplication = lazyPrepared((db) =>
   db
     .select({
       ...named,
@@ -133,7 +133,7 @@ const byApplication = preparedOnce((db) =>
     .prepare('s3_by_application'),
 )
 
-const publicBySlug = preparedOnce((db) =>
+const publicBySlug = lazyPrepared((db) =>
   db
     .select(named)
     .from(buckets)

@@ -1,6 +1,6 @@
 import type { Addressing, RawTarget } from '@platform/s3-protocol/wire/raw-target'
 import { uriEncode } from '@platform/s3-protocol/wire/uri-encode'
-import type { DoorExchange } from '../../http/door.ts'
+import type { RawExchange } from '../../http/raw-listener.ts'
 import { askedOrigin } from './addressing.ts'
 
 /** The path of a bucket on the client's origin, without a trailing slash. bucket: as S3 clients name it (D34). */
@@ -11,7 +11,7 @@ export function bucketPath(addressing: Addressing, bucket: string): string {
 
 /** The URL of an object, at the origin and in the style of addressing that its client uses. */
 export const objectLocation = (
-  exchange: DoorExchange,
+  exchange: RawExchange,
   { addressing }: RawTarget,
   { bucket, key }: { bucket: string; key: string },
 ): string =>

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { readBodyClaim, readRequestBody } from '@platform/s3-protocol/body/read-request-body'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
-import { bodyOf } from '../../http/door.ts'
+import { bodyOf } from '../../http/raw-listener.ts'
 import type { S3Call } from './s3-call.ts'
 
 /**

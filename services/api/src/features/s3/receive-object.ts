@@ -1,7 +1,7 @@
 import type { ChecksumAlgorithm } from '@platform/s3-protocol/body/checksum'
 import { readBodyClaim, readRequestBody, type RequestBody } from '@platform/s3-protocol/body/read-request-body'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
-import { bodyOf } from '../../http/door.ts'
+import { bodyOf } from '../../http/raw-listener.ts'
 import type { NewObject } from '../storage/commit-object.ts'
 import { receiveBody, type ReceivedBody } from '../storage/receive-body.ts'
 import type { S3Call } from './s3-call.ts'
@@ -26,7 +26,7 @@ export async function receiveVerified(
   await using unverified = new AsyncDisposableStack()
   exchange.isWorking = false
   const received = unverified.use(
-    await receiveBody(deps, body.bytes, { length, bytesMax: PUT_BYTES_MAX, chunks: 'given' }),
+    await receiveBody(deps, body.bytes, { length, bytesMax: PUT_BYTES_MAX, chunks: 'owned' }),
   )
   exchange.isWorking = true
   const checksum = body.verify(received)

@@ -7,7 +7,7 @@ import { readRawHeaders } from '@platform/s3-protocol/wire/raw-headers'
 import { type RawTarget, readTarget } from '@platform/s3-protocol/wire/raw-target'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import type { Deps } from '../../deps.ts'
-import { type DoorExchange, openDoor } from '../../http/door.ts'
+import { type RawExchange, createRawListener } from '../../http/raw-listener.ts'
 import { sendContent } from '../../http/send-content.ts'
 import { noAccess } from '../products/product-access.ts'
 import type { Bucket } from '../storage/buckets.ts'
@@ -55,14 +55,14 @@ interface Read {
   found: { name: OperationName } | { refusal: S3Error }
 }
 
-function read({ deps, incoming, url }: DoorExchange, place: Place): Read {
+function read({ deps, incoming, url }: RawExchange, place: Place): Read {
   const target = readTarget(url, addressingAt(deps, place, incoming.headers.host ?? ''))
   const sent = readRawHeaders(incoming.rawHeaders)
   const headers = withHoistedHeaders(sent, target)
   return { target, sent, headers, found: tryReadOperation(incoming.method ?? '', target, headers) }
 }
 
-async function answer(exchange: DoorExchange, place: Place, admitted: Promise<void>): Promise<S3Reply> {
+async function answer(exchange: RawExchange, place: Place, admitted: Promise<void>): Promise<S3Reply> {
   const { deps } = exchange
   const { target, sent, headers, found } = read(exchange, place)
   const name = 'name' in found ? found.name : undefined
@@ -102,7 +102,7 @@ async function answer(exchange: DoorExchange, place: Place, admitted: Promise<vo
   return handler.handle({ ...call, bucket, key, found: object })
 }
 
-async function handle(exchange: DoorExchange, place: Place): Promise<void> {
+async function handle(exchange: RawExchange, place: Place): Promise<void> {
   const { outgoing, requestId } = exchange
   outgoing.setHeader('x-amz-request-id', requestId)
   const admitted = admit(exchange)
@@ -129,7 +129,7 @@ const allow = { methods: 'GET, HEAD, PUT, POST, DELETE', headers: '*, Authorizat
 const PREFLIGHT_MAX_AGE_SECONDS = 7_200
 
 async function answerPreflight(
-  exchange: DoorExchange,
+  exchange: RawExchange,
   place: Place,
 ): Promise<{ status: number; headers: Record<string, string> } | undefined> {
   const answer = await decidePreflight(exchange, place)
@@ -151,7 +151,7 @@ async function answerPreflight(
 
 /** Serves S3 to requests signed by SigV4, requests with a key's token, and anonymous reads of public buckets (D42, D44). */
 export const createS3Listener = (deps: Deps, place: Place): RequestListener =>
-  openDoor(deps, {
+  createRawListener(deps, {
     name: 's3',
     isS3: true,
     exposedHeaders:

@@ -4,7 +4,7 @@ import type { ByteRange } from '@platform/service/byte-range'
  * Whose a chunk is. One that was read is the reader's for good, or only until it asks for the next. One that is written is the
  * store's for good, which may free it and leave it empty, or the writer's still.
  */
-export type ChunkOwner = 'given' | 'lent'
+export type ChunkOwner = 'owned' | 'borrowed'
 
 /**
  * Where runs of bytes live, under random names: no driver ever sees a key or a file name of a user. A blob is written once

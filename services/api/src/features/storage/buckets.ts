@@ -1,7 +1,7 @@
 import { Conflict, NotFound } from '@platform/errors/api-error'
 import { isUniqueViolation } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
-import { preparedOnce } from '@platform/runtime/prepared-once'
+import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { and, asc, eq, getTableColumns, isNull, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import type { Application, Environment } from '../applications/reach.ts'
@@ -37,7 +37,7 @@ export async function listBuckets(
     .orderBy(asc(environments.slug), asc(buckets.name))
 }
 
-const bucketByName = preparedOnce((db) =>
+const bucketByName = lazyPrepared((db) =>
   db
     .select(columns)
     .from(buckets)

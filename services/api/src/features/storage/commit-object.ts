@@ -2,10 +2,10 @@ import { randomInt } from 'node:crypto'
 import { NotFound, PreconditionFailed, Unavailable } from '@platform/errors/api-error'
 import { type Db, isDeadlock, isUniqueViolation, one } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
-import { preparedOnce } from '@platform/runtime/prepared-once'
+import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
-import { commitTogether } from './commit-together.ts'
+import { groupCommit } from './group-commit.ts'
 import { COUNT_SHARDS } from './counts.ts'
 import type { NewBlob } from './receive-body.ts'
 import { bucketCounts, blobs, buckets, objectBlobs, type ObjectChecksum, type ObjectHeaders, objects } from './table.ts'
@@ -55,7 +55,7 @@ const pieces = sql.raw('pieces')
  *
  * The bucket's row is locked against its deletion, and blobs that others refer to against their collection.
  */
-const commitStatement = preparedOnce((db) => {
+const commitStatement = lazyPrepared((db) => {
   const step = (name: string, query: ReturnType<typeof sql>) => db.$with(name, {}).as(query)
   return db
     .with(
@@ -246,7 +246,7 @@ async function tryTogether(db: Db, time: Date, bucketId: string, object: NewObje
   const blob = onlyContent(object)
   if (blob === undefined) return undefined
   const row = rowOf(bucketId, object)
-  const outcome = await commitTogether(
+  const outcome = await groupCommit(
     db,
     { ...asGiven(row, time, object), blob_id: blob?.id ?? null, crc32: blob?.crc32 ?? null },
     blob?.content,

@@ -1,5 +1,5 @@
 import { NotFound } from '@platform/errors/api-error'
-import { preparedOnce } from '@platform/runtime/prepared-once'
+import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import type { ByteRange } from '@platform/service/byte-range'
 import { and, asc, eq, getTableColumns, isNull, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
@@ -13,7 +13,7 @@ const liveByKey = and(
   isNull(objects.deletedAt),
 )
 
-const objectByKey = preparedOnce((db) => db.select().from(objects).where(liveByKey).prepare('object_by_key'))
+const objectByKey = lazyPrepared((db) => db.select().from(objects).where(liveByKey).prepare('object_by_key'))
 
 /** The live object under a key. */
 export async function findObject(
@@ -32,7 +32,7 @@ interface FirstBlob {
   content: Buffer | null
 }
 
-const objectWithContent = preparedOnce((db) =>
+const objectWithContent = lazyPrepared((db) =>
   db
     .select({
       object: getTableColumns(objects),
@@ -125,7 +125,7 @@ export function openObject(
   deps: Pick<Deps, 'db' | 'blobs'>,
   { id, contentLength, blobCount }: Pick<StoredObject, 'id' | 'contentLength' | 'blobCount'>,
   first: FirstBlob | null,
-  { range = { start: 0, end: contentLength - 1 }, chunks = 'given' }: Reading = {},
+  { range = { start: 0, end: contentLength - 1 }, chunks = 'owned' }: Reading = {},
 ): Content {
   if (contentLength === 0) return Buffer.alloc(0)
   if (blobCount === 1 && first)
@@ -135,7 +135,7 @@ export function openObject(
 
 /** The bytes that an upload holds so far; a chunk is the reader's until it asks for the next. */
 export async function* openUpload(deps: Pick<Deps, 'db' | 'blobs'>, id: string): AsyncGenerator<Buffer> {
-  yield* readPieces(deps, await piecesOfUpload(deps, id), { start: 0, end: Number.MAX_SAFE_INTEGER }, 'lent')
+  yield* readPieces(deps, await piecesOfUpload(deps, id), { start: 0, end: Number.MAX_SAFE_INTEGER }, 'borrowed')
 }
 
 /** Content as chunks, whichever form it has. */

@@ -53,7 +53,7 @@ type StoreDeps = Pick<Deps, 'db' | 'now' | 'blobs' | 'logger'>
 export async function receiveBlobs(
   deps: StoreDeps,
   source: AsyncIterable<Buffer>,
-  { length: declared, bytesMax, chunks = 'lent' }: ReceiveOptions,
+  { length: declared, bytesMax, chunks = 'borrowed' }: ReceiveOptions,
   hashing: (chunk: Buffer) => void,
 ): Promise<ReceivedBlobs> {
   if (declared !== undefined && declared > bytesMax) throw new PayloadTooLarge(bytesMax)

@@ -2,7 +2,7 @@ import { randomUUID, timingSafeEqual } from 'node:crypto'
 import { type ClientCredentials, invalidClient } from '@platform/auth/oauth-form'
 import { InvalidToken, OAuthError } from '@platform/errors/api-error'
 import { isUuid } from '@platform/runtime/is-uuid'
-import { preparedOnce } from '@platform/runtime/prepared-once'
+import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { eq, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { hashSecret } from '../api-keys/api-keys.ts'
@@ -14,7 +14,7 @@ const LIFETIME_SECONDS = 300
 /** Stands in for a key that does not exist, so that both take the same path and the same time (D2). */
 const nobody = { id: '00000000-0000-0000-0000-000000000000', secretHash: Buffer.alloc(32) }
 
-const keyById = preparedOnce((db) =>
+const keyById = lazyPrepared((db) =>
   db
     .select({
       id: apiKeys.id,

@@ -5,7 +5,7 @@ import { mediaType } from '@platform/service/read-body'
 import { shown } from '../../http/fields.ts'
 import { openEndpoint } from '../../http/endpoint.ts'
 import { OAuthErrorBody } from '../../http/error-schemas.ts'
-import { admitAnyone } from '../../http/exchange.ts'
+import { throttleAddress } from '../../http/exchange.ts'
 import { readText } from '../../http/read-body.ts'
 import { exchangeApiKey } from './exchange-api-key.ts'
 
@@ -51,7 +51,7 @@ export const tokenEndpoints = [
     },
     fails: [413, 503],
     async run(exchange) {
-      await admitAnyone(exchange)
+      await throttleAddress(exchange)
       const { incoming, deps } = exchange
       const body = await readText(incoming)
       // A form and nothing else (A §1, D23).

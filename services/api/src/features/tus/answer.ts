@@ -1,8 +1,8 @@
-import type { DoorExchange } from '../../http/door.ts'
+import type { RawExchange } from '../../http/raw-listener.ts'
 import type { Upload } from '../uploads/uploads.ts'
 
 /** Answers without a body. Answers to HEAD MUST have Cache-Control: no-store; the others have it too. */
-export function answer(exchange: DoorExchange, status: number, headers: Record<string, string>): void {
+export function answer(exchange: RawExchange, status: number, headers: Record<string, string>): void {
   exchange.outgoing.writeHead(status, { 'cache-control': 'no-store', ...headers }).end()
 }
 

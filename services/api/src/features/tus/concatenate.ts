@@ -1,6 +1,6 @@
 import { Forbidden } from '@platform/errors/api-error'
 import type { Actor, Deps } from '../../deps.ts'
-import type { DoorExchange } from '../../http/door.ts'
+import type { RawExchange } from '../../http/raw-listener.ts'
 import { openUpload } from '../storage/read-object.ts'
 import { concatenateUploads } from '../uploads/complete-upload.ts'
 import { resumeHashes } from '../uploads/running-hashes.ts'
@@ -27,7 +27,7 @@ export async function reachParts(deps: Deps, actor: Actor, urls: readonly string
 export const lengthOf = (parts: readonly Upload[]): number => parts.reduce((sum, part) => sum + part.offset, 0)
 
 /** The digests of a whole that declared some: it is read once more, since they do not follow from those of its parts. */
-async function digestsOf(exchange: DoorExchange, whole: Upload, parts: readonly Upload[]) {
+async function digestsOf(exchange: RawExchange, whole: Upload, parts: readonly Upload[]) {
   if (!whole.checksumMd5 && !whole.checksumSha1 && !whole.checksumSha256) return undefined
   exchange.isWorking = true
   const hashes = await resumeHashes(null, whole.checksumSha1 !== null)
@@ -36,6 +36,6 @@ async function digestsOf(exchange: DoorExchange, whole: Upload, parts: readonly 
 }
 
 /** Makes an upload of its parts, which MUST be in the order of the request. */
-export async function concatenate(exchange: DoorExchange, whole: Upload, parts: readonly Upload[]): Promise<void> {
+export async function concatenate(exchange: RawExchange, whole: Upload, parts: readonly Upload[]): Promise<void> {
   await concatenateUploads(exchange.deps, whole, parts, await digestsOf(exchange, whole, parts))
 }

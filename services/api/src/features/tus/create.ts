@@ -1,6 +1,6 @@
 import { Forbidden } from '@platform/errors/api-error'
 import { grants } from '../../deps.ts'
-import type { DoorExchange } from '../../http/door.ts'
+import type { RawExchange } from '../../http/raw-listener.ts'
 import { authenticate, header } from '../../http/exchange.ts'
 import { completeEmptyUpload } from '../uploads/complete-upload.ts'
 import { uploadUrlOf } from '../uploads/upload-url.ts'
@@ -14,7 +14,7 @@ import { reachTarget } from './reach.ts'
 import { contentTypeIn, digestsIn, keyIn, readUploadMetadata } from './upload-metadata.ts'
 
 /** POST: begins an upload, with or without bytes, or puts partial ones together. */
-export async function create(exchange: DoorExchange): Promise<void> {
+export async function create(exchange: RawExchange): Promise<void> {
   const { deps, incoming } = exchange
   const actor = await authenticate(exchange)
   if (!grants(actor.scopes, 'network:storage:write'))

@@ -1,11 +1,11 @@
-import type { DoorExchange } from '../../http/door.ts'
-import { admitAnyone } from '../../http/exchange.ts'
+import type { RawExchange } from '../../http/raw-listener.ts'
+import { throttleAddress } from '../../http/exchange.ts'
 import { answer, progressOf } from './answer.ts'
 import { reachUpload } from './reach.ts'
 
 /** HEAD: how far an upload is. */
-export async function head(exchange: DoorExchange): Promise<void> {
-  await admitAnyone(exchange)
+export async function head(exchange: RawExchange): Promise<void> {
+  await throttleAddress(exchange)
   const { deps, path } = exchange
   let upload = await reachUpload(deps, path)
   if (upload.leaseHolder !== null) {

@@ -1,12 +1,12 @@
-import type { DoorExchange } from '../../http/door.ts'
-import { admitAnyone } from '../../http/exchange.ts'
+import type { RawExchange } from '../../http/raw-listener.ts'
+import { throttleAddress } from '../../http/exchange.ts'
 import { OBJECT_BYTES_MAX } from '../uploads/uploads.ts'
 import { answer } from './answer.ts'
 import { CHECKSUM_ALGORITHMS, EXTENSIONS, VERSION } from './protocol.ts'
 
 /** OPTIONS: says what is supported. */
-export async function options(exchange: DoorExchange): Promise<void> {
-  await admitAnyone(exchange)
+export async function options(exchange: RawExchange): Promise<void> {
+  await throttleAddress(exchange)
   answer(exchange, 204, {
     'tus-version': VERSION, // MUST be there
     'tus-extension': EXTENSIONS.join(','),

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
-import type { DoorExchange } from '../../http/door.ts'
-import { admitAnyone, header } from '../../http/exchange.ts'
+import type { RawExchange } from '../../http/raw-listener.ts'
+import { throttleAddress, header } from '../../http/exchange.ts'
 import { appendBody } from '../uploads/append-body.ts'
 import { ChecksumMismatch } from '../uploads/complete-upload.ts'
 import { getUpload, requireStorageAccess, type Upload } from '../uploads/uploads.ts'
@@ -27,7 +27,7 @@ function readDeferredLength(incoming: IncomingMessage, upload: Upload): number |
  * Throws 409 for another offset, 460 or 422 for bytes that a checksum refuses, and the errors of `appendBody`.
  */
 export async function append(
-  exchange: DoorExchange,
+  exchange: RawExchange,
   upload: Upload,
   { offset, declaredLength }: { offset: number; declaredLength?: number | undefined },
 ): Promise<Upload> {
@@ -52,8 +52,8 @@ export async function append(
 }
 
 /** PATCH: appends the body to an upload. */
-export async function patch(exchange: DoorExchange): Promise<void> {
-  await admitAnyone(exchange)
+export async function patch(exchange: RawExchange): Promise<void> {
+  await throttleAddress(exchange)
   const { deps, incoming } = exchange
   const upload = await reachUpload(deps, exchange.path)
   await requireStorageAccess(deps, upload)

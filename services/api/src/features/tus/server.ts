@@ -1,8 +1,8 @@
 import type { RequestListener } from 'node:http'
 import { NotFound } from '@platform/errors/api-error'
 import type { Deps } from '../../deps.ts'
-import { type DoorExchange, openDoor } from '../../http/door.ts'
-import { admitAnyone, authenticate, header } from '../../http/exchange.ts'
+import { type RawExchange, createRawListener } from '../../http/raw-listener.ts'
+import { throttleAddress, authenticate, header } from '../../http/exchange.ts'
 import { create } from './create.ts'
 import { tusError } from './errors.ts'
 import { head } from './head.ts'
@@ -14,7 +14,7 @@ import { terminate } from './terminate.ts'
 interface Operation {
   /** For the log and the metrics. */
   name: string
-  run(exchange: DoorExchange): Promise<void>
+  run(exchange: RawExchange): Promise<void>
 }
 
 const onCollection: ReadonlyMap<string, Operation> = new Map([['POST', { name: 'createUpload', run: create }]])
@@ -24,7 +24,7 @@ const onUpload: ReadonlyMap<string, Operation> = new Map([
   ['DELETE', { name: 'terminateUpload', run: terminate }],
 ])
 
-async function handle(exchange: DoorExchange): Promise<void> {
+async function handle(exchange: RawExchange): Promise<void> {
   const { incoming, path } = exchange
   // MUST be taken for the method, if it is there.
   const method = header(incoming, 'x-http-method-override') ?? incoming.method ?? ''
@@ -42,7 +42,7 @@ async function handle(exchange: DoorExchange): Promise<void> {
   exchange.operation = operation.name
   // MUST be 412, and MUST NOT be processed.
   if (header(incoming, 'tus-resumable') !== VERSION) {
-    await admitAnyone(exchange)
+    await throttleAddress(exchange)
     throw tusError('UnsupportedVersion')
   }
   await operation.run(exchange)
@@ -53,7 +53,7 @@ const protocolHeaders =
 
 /** Serves resumable uploads below /files: tus 1.0.0 with the extensions of `protocol.ts` (storage.md /files). */
 export function createTusServer(deps: Deps): RequestListener {
-  return openDoor(deps, {
+  return createRawListener(deps, {
     name: 'files',
     exposedHeaders: `${protocolHeaders}, Retry-After, WWW-Authenticate, X-Request-Id`,
     allow: {

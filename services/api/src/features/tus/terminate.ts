@@ -1,12 +1,12 @@
-import type { DoorExchange } from '../../http/door.ts'
-import { admitAnyone } from '../../http/exchange.ts'
+import type { RawExchange } from '../../http/raw-listener.ts'
+import { throttleAddress } from '../../http/exchange.ts'
 import { terminateUpload } from '../uploads/uploads.ts'
 import { answer } from './answer.ts'
 import { reachUpload } from './reach.ts'
 
 /** DELETE: ends an upload for good, complete or not. Later requests SHOULD meet 404. */
-export async function terminate(exchange: DoorExchange): Promise<void> {
-  await admitAnyone(exchange)
+export async function terminate(exchange: RawExchange): Promise<void> {
+  await throttleAddress(exchange)
   const upload = await reachUpload(exchange.deps, exchange.path)
   await terminateUpload(exchange.deps, upload.id)
   answer(exchange, 204, {}) // MUST be 204

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { BadRequest, PayloadTooLarge } from '@platform/errors/api-error'
 import type { Deps } from '../../deps.ts'
-import { bodyOf, type DoorExchange } from '../../http/door.ts'
+import { bodyOf, type RawExchange } from '../../http/raw-listener.ts'
 import { BodyCutter } from '../storage/body-cutter.ts'
 import { openUpload } from '../storage/read-object.ts'
 import { receiveBlobs } from '../storage/receive-body.ts'
@@ -32,7 +32,7 @@ interface Body {
   requireChecksum(): void
 }
 
-function openBody(exchange: DoorExchange, checksum: BodyChecksum | undefined): Body {
+function openBody(exchange: RawExchange, checksum: BodyChecksum | undefined): Body {
   let isCutOff = false
   async function* bytes(): AsyncGenerator<Buffer> {
     try {
@@ -75,7 +75,7 @@ async function appendPiece(
   await using piece = await receiveBlobs(
     deps,
     body.nextPiece(),
-    { bytesMax: bytesLeft(upload), chunks: 'given' },
+    { bytesMax: bytesLeft(upload), chunks: 'owned' },
     (chunk) => hashes.update(chunk),
   )
   body.requireChecksum()
@@ -91,7 +91,7 @@ async function appendPiece(
  */
 async function hashesFor(
   deps: AppendDeps,
-  exchange: DoorExchange,
+  exchange: RawExchange,
   lease: Lease,
   upload: Upload,
 ): Promise<RunningHashes> {
@@ -126,7 +126,7 @@ interface AppendOptions {
  */
 export async function appendBody(
   deps: AppendDeps,
-  exchange: DoorExchange,
+  exchange: RawExchange,
   lease: Lease,
   upload: Upload,
   { declaredLength, checksum }: AppendOptions,

@@ -4,7 +4,7 @@ import type { Db } from '@platform/runtime/database'
 import { and, asc, eq, inArray, max, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { commitObjectWithin, type LiveBlob, type NewObject } from '../storage/commit-object.ts'
-import { enlivenBlobs } from '../storage/enliven-blobs.ts'
+import { activateBlobs } from '../storage/activate-blobs.ts'
 import type { NewBlob } from '../storage/receive-body.ts'
 import { uploadBlobs, uploads } from '../storage/table.ts'
 import type { Lease } from './leases.ts'
@@ -128,7 +128,7 @@ export async function appendToUpload(
         .where(and(eq(uploads.id, upload.id), eq(uploads.leaseHolder, lease.holder), eq(uploads.offset, upload.offset)))
         .returning()
       if (!moved) throw new Conflict('Another request is writing to this upload')
-      await enlivenBlobs(tx, time, received.blobs)
+      await activateBlobs(tx, time, received.blobs)
       const [last] = await tx
         .select({ part: max(uploadBlobs.part) })
         .from(uploadBlobs)

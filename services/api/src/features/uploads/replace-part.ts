@@ -2,7 +2,7 @@ import { newId } from '@platform/runtime/new-id'
 import type { Db } from '@platform/runtime/database'
 import { and, eq, inArray } from 'drizzle-orm'
 import type { LiveBlob } from '../storage/commit-object.ts'
-import { enlivenBlobs } from '../storage/enliven-blobs.ts'
+import { activateBlobs } from '../storage/activate-blobs.ts'
 import type { NewBlob } from '../storage/receive-body.ts'
 import { blobs, uploadBlobs } from '../storage/table.ts'
 
@@ -21,7 +21,7 @@ const nothing = (): NewBlob => ({ id: newId(), length: 0, crc32: 0, content: Buf
 
 /** Activates new blobs, and locks live ones against collection. Returns false if a live one is gone. */
 async function activate(tx: Db, time: Date, pieces: NewPart['blobs']): Promise<boolean> {
-  await enlivenBlobs(tx, time, pieces.filter(isNew))
+  await activateBlobs(tx, time, pieces.filter(isNew))
   const referred = [...new Set(pieces.flatMap((blob) => (isNew(blob) ? [] : [blob.id])))]
   if (referred.length === 0) return true
   const held = await tx

@@ -1,7 +1,7 @@
 import { BadRequest, Conflict, NotFound } from '@platform/errors/api-error'
 import { isUniqueViolation, one } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
-import { preparedOnce } from '@platform/runtime/prepared-once'
+import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { and, eq, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { type AuditActor, recordAudit } from '../audit/audit.ts'
@@ -31,7 +31,7 @@ function checkedEmail(email: string): string {
 }
 
 /** Case does not tell addresses apart. */
-const userByEmail = preparedOnce((db) =>
+const userByEmail = lazyPrepared((db) =>
   db
     .select()
     .from(users)

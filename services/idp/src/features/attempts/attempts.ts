@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { preparedOnce } from '@platform/runtime/prepared-once'
+import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { and, eq, gt, inArray, type SQL, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { attempts } from './table.ts'
@@ -56,7 +56,7 @@ function upsert(place: number): SQL {
 const passed = { passed: sql<number>`passed` }
 /** Statements for one hurdle, two, and so on. */
 const admissions = Array.from({ length: HURDLES_MAX }, (_, last) =>
-  preparedOnce((db) => {
+  lazyPrepared((db) => {
     const steps = Array.from({ length: last + 1 }, (_step, place) =>
       db.$with(`hurdle_${place}`, passed).as(upsert(place)),
     )
@@ -75,7 +75,7 @@ export type Admission =
   | { kind: 'paused'; waitSeconds: number; by: string | undefined }
 
 /** The pauses that an attempt ran into, by key. */
-const pausesOf = preparedOnce((db) =>
+const pausesOf = lazyPrepared((db) =>
   db
     .select({ key: attempts.key, blockedUntil: attempts.blockedUntil })
     .from(attempts)

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { newId } from '@platform/runtime/new-id'
 import { eq, sql } from 'drizzle-orm'
-import { preparedOnce } from '@platform/runtime/prepared-once'
+import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import type { Deps } from '../../deps.ts'
 import type { Session } from '../../site/session.ts'
 import { authorizationCodes } from '../grants/table.ts'
@@ -14,7 +14,7 @@ const CODE_MS = 600_000
  * Inserts the code for as long as its session is there. Whoever ends all access of a user deletes the sessions first and
  * the codes after them, so a code either waits for that and is not made, or is there to be ended too.
  */
-const insertCode = preparedOnce((db) => {
+const insertCode = lazyPrepared((db) => {
   const live = db.$with('live').as(
     db
       .select({ id: sessions.id })

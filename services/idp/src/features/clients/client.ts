@@ -3,7 +3,7 @@ import { type ClientCredentials, invalidClient } from '@platform/auth/oauth-form
 import { isScope, type Scope } from '@platform/auth/scopes'
 import { eq, getTableColumns, sql } from 'drizzle-orm'
 import { isUuid } from '@platform/runtime/is-uuid'
-import { preparedOnce } from '@platform/runtime/prepared-once'
+import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import type { Deps } from '../../deps.ts'
 import { clientSecrets, clients } from './table.ts'
 
@@ -37,7 +37,7 @@ export const liveSecretHashes = sql<string[]>`array_to_json(array(
 
 export const clientColumns = getTableColumns(clients)
 
-const clientById = preparedOnce((db) =>
+const clientById = lazyPrepared((db) =>
   db
     .select({ client: clientColumns, secretHashes: liveSecretHashes })
     .from(clients)

@@ -1,10 +1,10 @@
 import { and, eq, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
-import { preparedOnce } from '@platform/runtime/prepared-once'
+import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { recordAudit } from '../audit/audit.ts'
 import { consents } from './table.ts'
 
-const consentOf = preparedOnce((db) =>
+const consentOf = lazyPrepared((db) =>
   db
     .select({ scopes: consents.scopes })
     .from(consents)

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Db } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
 import { and, desc, eq, gt, inArray, isNull, sql } from 'drizzle-orm'
-import { preparedOnce } from '@platform/runtime/prepared-once'
+import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import type { Deps } from '../../deps.ts'
 import { addressOf, type Ctx, userAgentOf } from '../../http/app.ts'
 import { newCookieValue, readCookie, setCookie } from '../../site/cookies.ts'
@@ -25,7 +25,7 @@ export const SESSIONS_LISTED_MAX = 100
 
 const hashCookie = (cookie: string): Buffer => createHash('sha256').update(cookie).digest()
 
-const liveSession = preparedOnce((db) =>
+const liveSession = lazyPrepared((db) =>
   db
     .select({
       id: sessions.id,

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { and, eq, getTableColumns, gt, isNull, sql } from 'drizzle-orm'
-import { preparedOnce } from '@platform/runtime/prepared-once'
+import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import type { Deps } from '../../deps.ts'
 import { requireParameter } from '../../http/body.ts'
 import { productWithdrawals, users } from '../accounts/table.ts'
@@ -15,7 +15,7 @@ import { accountColumns, isClientOfRequest, isWithdrawn } from './redeemable.ts'
 
 type Code = typeof authorizationCodes.$inferSelect
 
-const codeOfClient = preparedOnce((db) =>
+const codeOfClient = lazyPrepared((db) =>
   db
     .select({
       client: clientColumns,
@@ -43,7 +43,7 @@ const isLive = and(
 const consumedNow = { consumedAt: sql`${sql.placeholder('now')}::timestamptz` }
 
 /** Of any number that try to consume a code, one gets the row back (B §2). */
-const consumeCode = preparedOnce((db) =>
+const consumeCode = lazyPrepared((db) =>
   db
     .update(authorizationCodes)
     .set(consumedNow)
@@ -53,7 +53,7 @@ const consumeCode = preparedOnce((db) =>
 )
 
 /** The same, and the refresh family that was promised is founded by the same statement. */
-const consumeCodeForFamily = preparedOnce((db) => {
+const consumeCodeForFamily = lazyPrepared((db) => {
   const consumed = db.$with('consumed').as(
     db.update(authorizationCodes).set(consumedNow).where(isLive).returning({
       familyId: authorizationCodes.familyId,
@@ -84,7 +84,7 @@ function isVerified({ codeChallenge }: Code, verifier: string | undefined): bool
 }
 
 /** Ends what a code founded when it comes again after so long that somebody must have copied it (D61). */
-async function punishReplay(deps: Deps, code: Code): Promise<void> {
+async function revokeOnReplay(deps: Deps, code: Code): Promise<void> {
   if (code.familyId === null || code.consumedAt === null || !isReplay(code.consumedAt, deps.now())) return
   await revokeFamily(
     deps,
@@ -123,7 +123,7 @@ export const redeemAuthorizationCode: RedeemGrant = async ({ deps, form, clientI
           refreshExpiresAt: new Date(at.getTime() + REFRESH_MS).toISOString(),
         })
   if (consumed.length === 0) {
-    await punishReplay(deps, code)
+    await revokeOnReplay(deps, code)
     throw invalidGrant('The code is expired or was used')
   }
   const refresh = code.familyId === null ? undefined : { familyId: code.familyId, generation: 1 }

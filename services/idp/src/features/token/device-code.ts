@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { OAuthError } from '@platform/errors/api-error'
 import { and, eq, getTableColumns, gt, isNull, sql } from 'drizzle-orm'
-import { preparedOnce } from '@platform/runtime/prepared-once'
+import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import type { Deps } from '../../deps.ts'
 import { requireParameter } from '../../http/body.ts'
 import { productWithdrawals, users } from '../accounts/table.ts'
@@ -19,7 +19,7 @@ type Device = typeof deviceAuthorizations.$inferSelect
 /** What a poll that came too soon adds to the interval, for good (RFC 8628 §3.5). */
 const SLOW_DOWN_SECONDS = 5
 
-const deviceOfClient = preparedOnce((db) =>
+const deviceOfClient = lazyPrepared((db) =>
   db
     .select({
       client: clientColumns,
@@ -51,7 +51,7 @@ const isRedeemable = and(
 const consumedNow = { consumedAt: sql`${sql.placeholder('now')}::timestamptz` }
 
 /** Of any number that poll an approved code, one gets the row back. */
-const consumeDeviceCode = preparedOnce((db) =>
+const consumeDeviceCode = lazyPrepared((db) =>
   db
     .update(deviceAuthorizations)
     .set(consumedNow)
@@ -61,7 +61,7 @@ const consumeDeviceCode = preparedOnce((db) =>
 )
 
 /** The same, and the refresh family that was promised is founded by the same statement. */
-const consumeDeviceCodeForFamily = preparedOnce((db) => {
+const consumeDeviceCodeForFamily = lazyPrepared((db) => {
   const consumed = db.$with('consumed').as(
     db.update(deviceAuthorizations).set(consumedNow).where(isRedeemable).returning({
       familyId: deviceAuthorizations.familyId,
@@ -87,7 +87,7 @@ const isTooSoon = sql`${deviceAuthorizations.polledAt} is not null and
   ${deviceAuthorizations.polledAt} + make_interval(secs => ${deviceAuthorizations.intervalSeconds}) > ${sql.placeholder('now')}::timestamptz`
 
 /** Notes a poll. Returns whether it came before its time; then the interval has grown (D64). The first poll is free. */
-const notePoll = preparedOnce((db) =>
+const notePoll = lazyPrepared((db) =>
   db
     .update(deviceAuthorizations)
     .set({

@@ -2,8 +2,8 @@ import { and, eq, gt, isNull, sql } from 'drizzle-orm'
 import { OAuthError } from '@platform/errors/api-error'
 import type { Deps } from '../../deps.ts'
 import { requireParameter } from '../../http/body.ts'
-import { askedRows, batchByTurn } from '@platform/runtime/batch-by-turn'
-import { preparedOnce } from '@platform/runtime/prepared-once'
+import { keysAsRows, batchPerTick } from '@platform/runtime/batch-per-tick'
+import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { productWithdrawals, users } from '../accounts/table.ts'
 import { clientColumns, liveSecretHashes } from '../clients/client.ts'
 import { clients } from '../clients/table.ts'
@@ -41,10 +41,10 @@ interface Asked {
   now: string
 }
 
-const asked = askedRows({ clientId: 'uuid', familyId: 'uuid' })
+const asked = keysAsRows({ clientId: 'uuid', familyId: 'uuid' })
 
 /** What the refreshes of one turn of the event loop are about, in the order they came. */
-const findFamily = preparedOnce((db) => {
+const findFamily = lazyPrepared((db) => {
   const query = db
     .select({
       n: asked.n,
@@ -63,7 +63,7 @@ const findFamily = preparedOnce((db) => {
     .leftJoin(users, eq(users.id, refreshFamilies.userId))
     .leftJoin(productWithdrawals, isWithdrawn)
     .prepare('families_of_clients')
-  return batchByTurn(
+  return batchPerTick(
     async (keys: readonly Asked[]) =>
       asked.inOrder(keys, await query.execute({ ...asked.parameters(keys), now: keys[0]?.now ?? '' })),
     BATCH_MAX,
@@ -76,13 +76,13 @@ interface Rotation {
   at: Date
 }
 
-const rotated = askedRows({ familyId: 'uuid', generation: 'int' })
+const rotated = keysAsRows({ familyId: 'uuid', generation: 'int' })
 
 /**
  * Compare-and-swap on the generation: of any number that hold the same token, one moves the family on (B §2). Of two in one
  * turn, too: the statement updates a row once, and says for which of them.
  */
-const rotate = preparedOnce((db) => {
+const rotate = lazyPrepared((db) => {
   const query = db
     .update(refreshFamilies)
     .set({
@@ -102,7 +102,7 @@ const rotate = preparedOnce((db) => {
     )
     .returning({ n: rotated.n, generation: refreshFamilies.generation })
     .prepare('rotate_families')
-  return batchByTurn(async (rotations: readonly Rotation[]) => {
+  return batchPerTick(async (rotations: readonly Rotation[]) => {
     const at = rotations[0]?.at ?? new Date()
     // In the order of their ids, so that two batches never wait for each other in a circle.
     const order = rotations.toSorted((a, b) => (a.familyId < b.familyId ? -1 : 1))
@@ -117,7 +117,7 @@ const rotate = preparedOnce((db) => {
 })
 
 /** Ends the family when a token of it comes again after so long that somebody must have copied it (D61). */
-async function punishReplay(deps: Deps, family: Family, generation: number): Promise<void> {
+async function revokeOnReplay(deps: Deps, family: Family, generation: number): Promise<void> {
   const retired = retiredAt(family, generation)
   if (retired && family.revokedAt === null && isReplay(retired, deps.now()))
     await revokeFamily(deps, { familyId: family.id, clientId: family.clientId }, 'system', 'refresh token replayed')
@@ -151,7 +151,7 @@ export const redeemRefreshToken: RedeemGrant = async ({ deps, form, clientId, ad
   requireRedeemable(client, user, family.amr, withdrawnProduct ?? null)
   if (family.revokedAt !== null || family.expiresAt <= at) throw invalidGrant('The refresh token is expired or revoked')
   if (token.generation !== family.generation) {
-    await punishReplay(deps, family, token.generation)
+    await revokeOnReplay(deps, family, token.generation)
     throw invalidGrant('The refresh token was used')
   }
   const scope = narrowedScope(family, form.get('scope'))

@@ -1,17 +1,17 @@
 import { InvalidToken, OAuthError } from '@platform/errors/api-error'
-import { askedRows, batchByTurn } from '@platform/runtime/batch-by-turn'
+import { keysAsRows, batchPerTick } from '@platform/runtime/batch-per-tick'
 import { eq } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { answerJson } from '../../http/answer-json.ts'
 import type { Ctx, Endpoint } from '../../http/app.ts'
 import { hasForm, readForm } from '../../http/body.ts'
-import { preparedOnce } from '@platform/runtime/prepared-once'
+import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { users } from '../accounts/table.ts'
 
-const asked = askedRows({ id: 'uuid' })
+const asked = keysAsRows({ id: 'uuid' })
 
 /** The subjects of all tokens that a turn of the event loop brings. */
-const findSubject = preparedOnce((db) => {
+const findSubject = lazyPrepared((db) => {
   const query = db
     .select({
       n: asked.n,
@@ -28,7 +28,7 @@ const findSubject = preparedOnce((db) => {
     .from(asked.from)
     .innerJoin(users, eq(users.id, asked.columns.id))
     .prepare('userinfo_subjects')
-  return batchByTurn(async (keys: readonly { id: string }[]) =>
+  return batchPerTick(async (keys: readonly { id: string }[]) =>
     asked.inOrder(keys, await query.execute(asked.parameters(keys))),
   )
 })

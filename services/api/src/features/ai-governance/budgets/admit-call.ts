@@ -1,5 +1,5 @@
 import { isUnavailable } from '@platform/runtime/database'
-import { preparedOnce } from '@platform/runtime/prepared-once'
+import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { sql } from 'drizzle-orm'
 import type { Deps } from '../../../deps.ts'
 import type { UsageScope } from './release-holds.ts'
@@ -102,7 +102,7 @@ const columnsOfHold = (hold: Hold, n: number) => ({
   expires_at: hold.expiresAt,
 })
 
-const admitStatement = preparedOnce((db) =>
+const admitStatement = lazyPrepared((db) =>
   db
     .select({ n: sql<number>`n`, outcome: sql<string>`outcome`, details: sql<unknown>`details` })
     .from(sql`admit_ai_calls(${sql.placeholder('calls')}::json)`)
@@ -128,7 +128,7 @@ interface Waiting {
   fail: (error: unknown) => void
 }
 
-const admitter = preparedOnce((db) => {
+const admitter = lazyPrepared((db) => {
   let waiting: Waiting[] = []
   let isUnderWay = false
 

@@ -1,4 +1,4 @@
-import { arrayLiteral } from '@platform/runtime/batch-by-turn'
+import { arrayLiteral } from '@platform/runtime/batch-per-tick'
 import type { Db } from '@platform/runtime/database'
 import { type SQL, sql } from 'drizzle-orm'
 

@@ -1,4 +1,4 @@
-import { momentOf } from '@platform/runtime/new-id'
+import { timeOfId } from '@platform/runtime/new-id'
 import { rememberPartitions } from '@platform/runtime/partitions'
 import { lte, sql } from 'drizzle-orm'
 import type { Deps } from '../../../deps.ts'
@@ -47,7 +47,7 @@ export async function sweepHolds({ db, now }: Pick<Deps, 'db' | 'now'>): Promise
       .limit(SWEPT_AT_ONCE)
     if (expired.length === 0) return
     await withPartitions(
-      expired.map((hold) => momentOf(hold.id)),
+      expired.map((hold) => timeOfId(hold.id)),
       () =>
         db.transaction(async (tx) => {
           const events = await releaseHolds(

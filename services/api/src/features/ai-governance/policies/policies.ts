@@ -1,8 +1,8 @@
 import { NotFound } from '@platform/errors/api-error'
-import { askedRows, batchByTurn } from '@platform/runtime/batch-by-turn'
+import { keysAsRows, batchPerTick } from '@platform/runtime/batch-per-tick'
 import { one } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
-import { preparedOnce } from '@platform/runtime/prepared-once'
+import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { and, eq, getTableColumns, isNull, or } from 'drizzle-orm'
 import type { Deps, UserActor } from '../../../deps.ts'
 import type { Organization } from '../../organizations/reach.ts'
@@ -67,7 +67,7 @@ export async function deletePolicy(
   logger.info({ organizationId, applicationId, userId: by.userId }, 'AI policy deleted')
 }
 
-const lookups = askedRows({ organizationId: 'uuid', applicationId: 'uuid' })
+const lookups = keysAsRows({ organizationId: 'uuid', applicationId: 'uuid' })
 
 /** Whose policies are asked for; a call of no application comes under the organization's own alone. */
 interface AskedFor extends Readonly<Record<string, string | null>> {
@@ -76,7 +76,7 @@ interface AskedFor extends Readonly<Record<string, string | null>> {
 }
 
 /** The policies of calls: one statement for all of a turn. */
-const findByTurn = preparedOnce((db) => {
+const findByTurn = lazyPrepared((db) => {
   const query = db
     .select({ ...getTableColumns(aiPolicies), n: lookups.n })
     .from(lookups.from)
@@ -88,7 +88,7 @@ const findByTurn = preparedOnce((db) => {
       ),
     )
     .prepare('ai_policies')
-  return batchByTurn(async (keys: readonly AskedFor[]) => {
+  return batchPerTick(async (keys: readonly AskedFor[]) => {
     const rows = await query.execute(lookups.parameters(keys))
     const byNumber = Map.groupBy(rows, ({ n }) => n)
     return keys.map((_, index) => byNumber.get(index + 1))

@@ -1,5 +1,5 @@
-import { arrayLiteral } from '@platform/runtime/batch-by-turn'
-import { momentOf } from '@platform/runtime/new-id'
+import { arrayLiteral } from '@platform/runtime/batch-per-tick'
+import { timeOfId } from '@platform/runtime/new-id'
 import { and, desc, gte, lt, type SQL, sql } from 'drizzle-orm'
 import type { Deps } from '../../../deps.ts'
 import { aiUsageEvents } from '../table.ts'
@@ -142,7 +142,7 @@ export async function findEvents(
       .orderBy(desc(aiUsageEvents.id))
       .limit(limit)
   const rows: UsageRow[] = []
-  let until = before === undefined ? Infinity : momentOf(before).getTime() + 1 + SLACK_MS
+  let until = before === undefined ? Infinity : timeOfId(before).getTime() + 1 + SLACK_MS
   while (rows.length < limit) {
     const missing = limit - rows.length
     const hours = await hoursOf(deps, filters, until, missing)

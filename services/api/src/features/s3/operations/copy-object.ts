@@ -23,7 +23,7 @@ function readDirective(headers: ReadonlyMap<string, string>, name: string): 'COP
 /** Reads an object to compute a checksum that was not stored with it. */
 async function sumOf({ deps }: S3Call, object: StoredObject, algorithm: ChecksumAlgorithm): Promise<ObjectChecksum> {
   const sum = await startSum(algorithm)
-  for await (const chunk of chunksOf(openObject(deps, object, null, { chunks: 'lent' }))) sum.update(chunk)
+  for await (const chunk of chunksOf(openObject(deps, object, null, { chunks: 'borrowed' }))) sum.update(chunk)
   return { algorithm, type: 'FULL_OBJECT', value: sum.digest().toString('base64') }
 }
 

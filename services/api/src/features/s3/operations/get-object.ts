@@ -153,5 +153,5 @@ export async function getObject(call: ObjectCall): Promise<S3Reply> {
   const status = range ? 206 : 200
   if (exchange.incoming.method === 'HEAD') return { status, headers }
   if (length === 0) return { status, headers, body: Buffer.alloc(0) }
-  return { status, headers, body: openObject(deps, object, first, { ...(range && { range }), chunks: 'lent' }) }
+  return { status, headers, body: openObject(deps, object, first, { ...(range && { range }), chunks: 'borrowed' }) }
 }

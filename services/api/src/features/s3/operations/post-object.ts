@@ -6,8 +6,8 @@ import { readTagDocument } from '@platform/s3-protocol/wire/read-tags'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import { writeXml } from '@platform/s3-protocol/wire/write-xml'
 import { quotedEtag } from '@platform/service/entity-tag'
-import { bodyOf } from '../../../http/door.ts'
-import type { DoorExchange } from '../../../http/door.ts'
+import { bodyOf } from '../../../http/raw-listener.ts'
+import type { RawExchange } from '../../../http/raw-listener.ts'
 import type { StoredObject } from '../../storage/commit-object.ts'
 import { authorizeForm } from '../authorize.ts'
 import { applyCors } from '../cors.ts'
@@ -59,7 +59,7 @@ const withFileName = (key: string, fileName: string): string =>
  * Throws AccessDenied, EntityTooLarge, EntityTooSmall, InvalidArgument, MalformedPOSTRequest, what `putObject` throws.
  */
 export async function postObject(
-  exchange: DoorExchange,
+  exchange: RawExchange,
   target: RawTarget,
   formFields: ReadonlyMap<string, string>,
 ): Promise<S3Reply> {

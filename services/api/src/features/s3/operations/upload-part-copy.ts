@@ -53,7 +53,7 @@ async function readFacts(
 ): Promise<Facts> {
   const md5 = createHash('md5')
   const sum = algorithm && (await startSum(algorithm))
-  for await (const chunk of chunksOf(openObject(deps, source, null, { range, chunks: 'lent' }))) {
+  for await (const chunk of chunksOf(openObject(deps, source, null, { range, chunks: 'borrowed' }))) {
     md5.update(chunk)
     sum?.update(chunk)
   }

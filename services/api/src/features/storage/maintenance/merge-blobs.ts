@@ -1,7 +1,7 @@
 import { NotFound } from '@platform/errors/api-error'
 import { and, asc, eq, exists, gt, isNotNull, notExists, sql } from 'drizzle-orm'
 import type { Deps } from '../../../deps.ts'
-import { enlivenBlobs } from '../enliven-blobs.ts'
+import { activateBlobs } from '../activate-blobs.ts'
 import { chunksOf, openObject } from '../read-object.ts'
 import { discardBlobs, receiveBlobs } from '../receive-body.ts'
 import { objectBlobs, objects } from '../table.ts'
@@ -71,7 +71,7 @@ async function mergeOne(
       )
       .for('update')
     if (!still) return false
-    await enlivenBlobs(tx, deps.now(), blobs)
+    await activateBlobs(tx, deps.now(), blobs)
     await tx.delete(objectBlobs).where(eq(objectBlobs.objectId, object.id))
     await tx
       .insert(objectBlobs)

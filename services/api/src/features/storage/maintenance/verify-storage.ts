@@ -41,7 +41,7 @@ async function faultOf(
   try {
     if (content) [checksum, read] = [crc32(content), content.length]
     else
-      for await (const chunk of driver.read(id, { start: 0, end: length - 1 }, 'lent')) {
+      for await (const chunk of driver.read(id, { start: 0, end: length - 1 }, 'borrowed')) {
         checksum = crc32(chunk, checksum)
         read += chunk.length
       }

@@ -17,7 +17,7 @@ interface Asked<K, V> {
  * batchMax: more in one turn are asked for in several statements at once.
  * load: the values for the keys, in their order; undefined for what there is none of. When it fails, all of the batch fail.
  */
-export function batchByTurn<K, V>(
+export function batchPerTick<K, V>(
   load: (keys: readonly K[]) => Promise<readonly (V | undefined)[]>,
   batchMax = BATCH_MAX,
 ): (key: K) => Promise<V | undefined> {
@@ -53,7 +53,7 @@ export const arrayLiteral = (values: readonly (string | null)[]): string =>
  * Returns what to select from, its columns, the number that a key's rows carry (from 1), what to execute the prepared
  * statement with, and the last row of each key in the order of the keys.
  */
-export function askedRows<C extends string>(types: Readonly<Record<C, 'int' | 'text' | 'uuid'>>) {
+export function keysAsRows<C extends string>(types: Readonly<Record<C, 'int' | 'text' | 'uuid'>>) {
   const names = Object.keys(types) as C[]
   const parameterOf = (name: C) => `asked.${name}`
   const columns = Object.fromEntries(names.map((name) => [name, sql`asked.${sql.identifier(name)}`])) as Record<C, SQL>

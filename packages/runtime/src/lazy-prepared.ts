@@ -5,7 +5,7 @@ import type { Db } from './database.ts'
  * query builder. `build` ends in `.prepare(name)`; placeholders outside of inserts are not encoded, so instants go in as
  * ISO text.
  */
-export function preparedOnce<Q>(build: (db: Db) => Q): (db: Db) => Q {
+export function lazyPrepared<Q>(build: (db: Db) => Q): (db: Db) => Q {
   const built = new WeakMap<Db, Q>()
   return (db) => {
     let query = built.get(db)

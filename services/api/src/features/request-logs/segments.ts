@@ -7,8 +7,8 @@ import {
   isUncounted,
   matching,
   ofPlace,
-  passing,
-  passingByTime,
+  conditionsOf,
+  conditionsByTime,
   type RequestFilters,
 } from './filters.ts'
 import { hourAfter, type Span, wholeHoursOf } from './hours.ts'
@@ -22,33 +22,33 @@ const WIDE_SHARE = 0.1
 /** So little that reading all of it is quick. */
 const SHORT_MS = 7_200_000
 
-/** A part of a span, and how many of its requests match; undefined where that is not kept. */
-export interface Part extends Span {
+/** A segment of a span, and how many of its requests match; undefined where that is not kept. */
+export interface Segment extends Span {
   total: number | undefined
   /** How many there are, where that is known. */
   requests?: number
 }
 
 /**
- * A span in parts, oldest first: its whole hours, of which the number of requests that match is kept, and the rest of an
+ * A span in segments, oldest first: its whole hours, of which the number of requests that match is kept, and the rest of an
  * hour at either end. Under a path it is kept of the hours that are ranked, and of no hour under a filter that has no counts.
  */
-export async function partsOf(
+export async function segmentsOf(
   deps: ReadDeps,
   applicationId: string,
   span: Span,
   filters: RequestFilters,
-): Promise<Part[]> {
+): Promise<Segment[]> {
   const { from, to } = span
   const hours = wholeHoursOf(span)
   if (hours.to && hours.to <= hours.from) return [{ from, to, total: undefined }]
   const count = hasPathPrefix(filters) ? countRankedHours : isOfPlaceOnly(filters) ? countPlaces : countHours
-  const parts = [
+  const segments = [
     { from, to: hours.from, total: undefined },
     ...(await count(deps, applicationId, hours, filters)),
     ...(hours.to ? [{ from: hours.to, to, total: undefined }] : []),
   ]
-  const within = parts.filter((part) => !part.to || part.from < part.to)
+  const within = segments.filter((segment) => !segment.to || segment.from < segment.to)
   if (!isUncounted(filters)) return within
   // What the counts of an hour rule out need not be read; beyond that they say nothing.
   return within.filter(({ total }) => total !== 0).map(({ from, to }) => ({ from, to, total: undefined }))
@@ -59,7 +59,7 @@ async function countHours(
   applicationId: string,
   hours: Span,
   filters: RequestFilters,
-): Promise<Part[]> {
+): Promise<Segment[]> {
   const rows = await db
     .select({ hour: requestCounts.hour, total: sum(requestCounts.requests).mapWith(Number) })
     .from(requestCounts)
@@ -82,7 +82,7 @@ async function countPlaces(
   applicationId: string,
   hours: Span,
   filters: RequestFilters,
-): Promise<Part[]> {
+): Promise<Segment[]> {
   const within = (t: typeof requestCounts | typeof requestPlaceCounts) =>
     and(eq(t.applicationId, applicationId), gte(t.hour, hours.from), hours.to && lt(t.hour, hours.to))
   const all = db
@@ -117,9 +117,9 @@ async function countPlaces(
 }
 
 /** Parts that touch each other, as one. Any order, as long as it is one of time. */
-function joined(parts: readonly Span[]): Span[] {
+function joined(segments: readonly Span[]): Span[] {
   const spans: Span[] = []
-  for (const { from, to } of parts) {
+  for (const { from, to } of segments) {
     const last = spans.at(-1)
     if (last?.to && last.to.getTime() === from.getTime()) last.to = to
     else if (to && last?.from.getTime() === to.getTime()) last.from = from
@@ -129,23 +129,23 @@ function joined(parts: readonly Span[]): Span[] {
 }
 
 /** True when so many requests match that their paths are no short way to them. */
-function isWide(parts: readonly Part[]): boolean {
-  const ranked = parts.filter(({ requests, total }) => requests !== undefined && total !== undefined)
-  const sum = (member: 'requests' | 'total') => ranked.reduce((all, part) => all + (part[member] ?? 0), 0)
+function isWide(segments: readonly Segment[]): boolean {
+  const ranked = segments.filter(({ requests, total }) => requests !== undefined && total !== undefined)
+  const sum = (member: 'requests' | 'total') => ranked.reduce((all, segment) => all + (segment[member] ?? 0), 0)
   return sum('total') > sum('requests') * WIDE_SHARE
 }
 
 /**
- * How many requests of all parts match. Rows are counted where nothing is kept: by an index, except for short parts of which
+ * How many requests of all segments match. Rows are counted where nothing is kept: by an index, except for short segments of which
  * many rows match.
  */
 export async function totalOf(
   { db, now }: Pick<Deps, 'db' | 'now'>,
   applicationId: string,
-  parts: readonly Part[],
+  segments: readonly Segment[],
   filters: RequestFilters,
 ): Promise<number> {
-  const byTime = isWide(parts)
+  const byTime = isWide(segments)
   async function countRows({ from, to }: Span): Promise<number> {
     const isShort = (to ?? now()).getTime() - from.getTime() <= SHORT_MS
     const [row] = await db
@@ -156,24 +156,24 @@ export async function totalOf(
           eq(requestLogs.applicationId, applicationId),
           gte(requestLogs.id, firstIdAt(from)),
           to && lt(requestLogs.id, firstIdAt(to)),
-          ...(byTime && isShort ? passingByTime(filters) : passing(filters)),
+          ...(byTime && isShort ? conditionsByTime(filters) : conditionsOf(filters)),
         ),
       )
     return row?.total ?? 0
   }
-  const known = parts.reduce((all, { total }) => all + (total ?? 0), 0)
-  const counted = await Promise.all(joined(parts.filter(({ total }) => total === undefined)).map(countRows))
+  const known = segments.reduce((all, { total }) => all + (total ?? 0), 0)
+  const counted = await Promise.all(joined(segments.filter(({ total }) => total === undefined)).map(countRows))
   return counted.reduce((all, each) => all + each, known)
 }
 
-/** Where to look for the newest requests that match, newest first: the parts that hold so many. */
-export function placesOf(parts: readonly Part[], wanted: number): Span[] {
-  const places: Span[] = []
+/** Where to look for the newest requests that match, newest first: the segments that hold so many. */
+export function searchRangesOf(segments: readonly Segment[], wanted: number): Span[] {
+  const ranges: Span[] = []
   let count = 0
-  for (const part of parts.toReversed()) {
+  for (const segment of segments.toReversed()) {
     if (count >= wanted) break
-    if (part.total !== 0) places.push(part)
-    count += part.total ?? 0
+    if (segment.total !== 0) ranges.push(segment)
+    count += segment.total ?? 0
   }
-  return joined(places)
+  return joined(ranges)
 }

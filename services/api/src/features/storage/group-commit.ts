@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { type Db, isDeadlock, isUnavailable } from '@platform/runtime/database'
-import { preparedOnce } from '@platform/runtime/prepared-once'
+import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { sql } from 'drizzle-orm'
 import { COUNT_SHARDS } from './counts.ts'
 import { blobs, bucketCounts, buckets, objectBlobs, objects } from './table.ts'
@@ -38,7 +38,7 @@ const objectRows = sql.raw('given')
  * order: buckets, old objects by key, new ones by key, counts by bucket. Returns the ids of the objects that were made: all but
  * those of deleted buckets.
  */
-const commitAllStatement = preparedOnce((db) => {
+const commitAllStatement = lazyPrepared((db) => {
   const step = (name: string, query: ReturnType<typeof sql>) => db.$with(name, {}).as(query)
   return db
     .with(
@@ -126,7 +126,7 @@ interface Waiting {
 
 const nameOf = ({ bucket_id: bucketId, key }: SmallObject): string => `${bucketId}/${key}`
 
-const committer = preparedOnce((db) => {
+const committer = lazyPrepared((db) => {
   let waiting: Waiting[] = []
   let underWay = 0
   let isScheduled = false
@@ -205,5 +205,5 @@ const nothing: Buffer = Buffer.alloc(0)
  * Commits an object with those that arrive meanwhile, in one statement: one sync of the disk for all of them. An idle
  * service commits each at once. content: of its blob.
  */
-export const commitTogether = (db: Db, object: SmallObject, content = nothing): Promise<Outcome> =>
+export const groupCommit = (db: Db, object: SmallObject, content = nothing): Promise<Outcome> =>
   committer(db)(object, content)

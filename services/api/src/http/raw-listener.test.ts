@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net'
 import { listen } from '@platform/service/http-server'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { bodyOf, type DoorExchange, openDoor } from './door.ts'
+import { bodyOf, type RawExchange, createRawListener } from './raw-listener.ts'
 import { sendContent } from './send-content.ts'
 
 let platform: TestPlatform
@@ -13,9 +13,9 @@ beforeAll(async () => {
 afterAll(() => platform.close())
 
 /** A door that watches ten times a second, and a connection to it. */
-async function open(handle: (exchange: DoorExchange) => Promise<void>): Promise<Socket> {
+async function open(handle: (exchange: RawExchange) => Promise<void>): Promise<Socket> {
   const allow = { methods: 'PUT', headers: 'Content-Type' }
-  const listener = openDoor(platform.api, { name: 'test', exposedHeaders: '', allow, watchMs: 100, handle })
+  const listener = createRawListener(platform.api, { name: 'test', exposedHeaders: '', allow, watchMs: 100, handle })
   const server = await listen(listener, '127.0.0.1', 0, undefined, { requestTimeoutMs: 0, isBodyInvited: true })
   onTestFinished(() => server.stop(0))
   const socket = connect(server.port, '127.0.0.1').on('error', () => {})

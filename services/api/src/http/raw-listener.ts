@@ -23,7 +23,7 @@ const WATCH_MS = 30_000
 const WATCHED_BYTES_MIN = 16_384
 
 /** A request through a door: raw, since its path and its bytes are what is signed. */
-export interface DoorExchange extends Arrival {
+export interface RawExchange extends Arrival {
   readonly outgoing: ServerResponse
   /** Path and query as they came. */
   readonly url: string
@@ -33,7 +33,7 @@ export interface DoorExchange extends Arrival {
   isWorking: boolean
 }
 
-interface Door {
+interface RawListenerOptions {
   /** Names what is not known better yet. */
   name: string
   /** True for S3. */
@@ -48,9 +48,9 @@ interface Door {
   /** Over each of these a client has to take or send some bytes, or it is let go; 30 s unless said. */
   watchMs?: number
   /** Answers a preflight in another way than by `allow`; undefined: by `allow`. It has been counted. */
-  preflight?(exchange: DoorExchange): Promise<Omit<Reply, 'body'> | undefined>
+  preflight?(exchange: RawExchange): Promise<Omit<Reply, 'body'> | undefined>
   /** Answers the request, or throws. */
-  handle(exchange: DoorExchange): Promise<void>
+  handle(exchange: RawExchange): Promise<void>
 }
 
 /**
@@ -68,7 +68,7 @@ export async function* bodyOf({ incoming }: Pick<Arrival, 'incoming'>): AsyncGen
 }
 
 /** Closes the connection of a client that moves hardly a byte while it is waited for. */
-function watch(exchange: DoorExchange, everyMs: number): NodeJS.Timeout {
+function watch(exchange: RawExchange, everyMs: number): NodeJS.Timeout {
   const { socket } = exchange.incoming
   let moved = socket.bytesRead + socket.bytesWritten
   return setInterval(() => {
@@ -82,7 +82,7 @@ function watch(exchange: DoorExchange, everyMs: number): NodeJS.Timeout {
  * Wraps a door into a whole exchange: request id, CORS, failures in the shape of its path, log and metrics. There is no
  * deadline for the whole, but for silence.
  */
-export function openDoor(
+export function createRawListener(
   deps: Deps,
   {
     name,
@@ -94,13 +94,13 @@ export function openDoor(
     watchMs = WATCH_MS,
     preflight: decide,
     handle,
-  }: Door,
+  }: RawListenerOptions,
 ): RequestListener {
   async function run(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const startedAt = performance.now()
     const url = incoming.url ?? '/'
     const requestId = requestIdOf(incoming)
-    const exchange: DoorExchange = {
+    const exchange: RawExchange = {
       deps,
       incoming,
       outgoing,
@@ -140,7 +140,7 @@ export function openDoor(
 }
 
 /** Answers with a failure; what had begun to be answered is cut off, so that nobody takes it for whole. */
-function fail(exchange: DoorExchange, error: unknown): void {
+function fail(exchange: RawExchange, error: unknown): void {
   const { incoming, outgoing, path, requestId } = exchange
   if (outgoing.headersSent) {
     outgoing.destroy()

@@ -1,10 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { arrayLiteral, askedRows, batchByTurn } from './batch-by-turn.ts'
+import { arrayLiteral, keysAsRows, batchPerTick } from './batch-per-tick.ts'
 
 test('what is asked for in one turn is asked for once, and each gets its own answer', async () => {
   const batches: (readonly number[])[] = []
-  const double = batchByTurn(async (keys: readonly number[]) => {
+  const double = batchPerTick(async (keys: readonly number[]) => {
     batches.push(keys)
     return keys.map((key) => (key === 3 ? undefined : key * 2))
   })
@@ -16,7 +16,7 @@ test('what is asked for in one turn is asked for once, and each gets its own ans
 
 test('more than 200 are asked for in several goes, and one that fails fails its own', async () => {
   const sizes: number[] = []
-  const load = batchByTurn(async (keys: readonly number[]) => {
+  const load = batchPerTick(async (keys: readonly number[]) => {
     sizes.push(keys.length)
     if (keys.includes(250)) throw new Error('away')
     return keys
@@ -35,7 +35,7 @@ test('an array of any text is one that Postgres reads', () => {
 })
 
 test('the rows of a batch are put back to what asked for them', () => {
-  const asked = askedRows({ id: 'uuid', generation: 'int' })
+  const asked = keysAsRows({ id: 'uuid', generation: 'int' })
   const keys = [
     { id: 'a', generation: 1 },
     { id: null, generation: 2 },

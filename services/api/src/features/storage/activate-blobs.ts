@@ -8,7 +8,7 @@ import { blobs } from './table.ts'
  * Makes received blobs live, within the transaction that lets an upload or an object refer to them. Throws NotFound for one that
  * was given up meanwhile: it took longer than a day.
  */
-export async function enlivenBlobs(tx: Db, time: Date, newBlobs: readonly NewBlob[]): Promise<void> {
+export async function activateBlobs(tx: Db, time: Date, newBlobs: readonly NewBlob[]): Promise<void> {
   const inline = newBlobs.filter(({ content }) => content)
   if (inline.length > 0)
     await tx.insert(blobs).values(inline.map((blob) => ({ ...blob, state: 'live' as const, createdAt: time })))
