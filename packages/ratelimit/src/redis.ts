@@ -6,7 +6,7 @@ const COMMAND_TIMEOUT_MS = 250
 /** After a failure Redis is left alone this long, so that an outage costs one slow request a second and not all. */
 const REST_MS = 1_000
 
-// One call counts a whole event-loop turn. KEYS: counters. ARGV[1]: window in ms; ARGV[i + 1]: hits to add to KEYS[i].
+// One call counts a whole tick of the event loop. KEYS: counters. ARGV[1]: window in ms; ARGV[i + 1]: hits to add to KEYS[i].
 // A counter without an expiry (its PEXPIRE was lost between two failures) would never end, so it gets a new one.
 const script = `
 local counts = {}
@@ -30,7 +30,7 @@ interface RedisLimiterOptions {
 }
 
 /**
- * Counts in Redis for all processes together. All hits of one turn of the event loop go out as one command. While Redis
+ * Counts in Redis for all processes together. All hits of one tick of the event loop go out as one command. While Redis
  * is away this process counts by itself, so limits loosen by the number of processes and no request waits over 250 ms;
  * hits that come before the first connection stands wait for it as long.
  */
@@ -54,7 +54,7 @@ export function createRedisLimiter(
     setTimeout(resolve, COMMAND_TIMEOUT_MS).unref()
   })
 
-  let turn: { hits: Map<string, number>; counts: Promise<Map<string, number>> } | undefined
+  let tick: { hits: Map<string, number>; counts: Promise<Map<string, number>> } | undefined
   let isLocal = false
   let restUntil = 0
 
@@ -86,21 +86,21 @@ export function createRedisLimiter(
     }
   }
 
-  function join(): NonNullable<typeof turn> {
-    if (turn) return turn
+  function join(): NonNullable<typeof tick> {
+    if (tick) return tick
     const hits = new Map<string, number>()
     const counts = new Promise<void>((resolve) => setImmediate(resolve)).then(() => {
-      turn = undefined
+      tick = undefined
       return flush(hits)
     })
-    turn = { hits, counts }
-    return turn
+    tick = { hits, counts }
+    return tick
   }
 
   return {
     async hit(keys) {
       const { hits, counts } = join()
-      // My place among the equal keys of this turn: the merged count comes back as the last one's.
+      // My place among the equal keys of this tick: the merged count comes back as the last one's.
       const places = keys.map((key) => {
         const place = (hits.get(key) ?? 0) + 1
         hits.set(key, place)

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { arrayLiteral, keysAsRows, batchPerTick } from './batch-per-tick.ts'
 
-test('what is asked for in one turn is asked for once, and each gets its own answer', async () => {
+test('what is asked for in one tick is asked for once, and each gets its own answer', async () => {
   const batches: (readonly number[])[] = []
   const double = batchPerTick(async (keys: readonly number[]) => {
     batches.push(keys)

@@ -10,11 +10,11 @@ interface Asked<K, V> {
 }
 
 /**
- * Collects what is asked for in one turn of the event loop and asks once. A process that is busy asks for many things a
- * turn, and one statement for twenty rows costs little more than one for a single row; an idle one asks as it would anyway.
- * Nothing is remembered: who asks in the next turn asks anew.
+ * Collects what is asked for in one tick of the event loop and asks once. A process that is busy asks for many things a
+ * tick, and one statement for twenty rows costs little more than one for a single row; an idle one asks as it would anyway.
+ * Nothing is remembered: who asks in the next tick asks anew.
  *
- * batchMax: more in one turn are asked for in several statements at once.
+ * batchMax: more in one tick are asked for in several statements at once.
  * load: the values for the keys, in their order; undefined for what there is none of. When it fails, all of the batch fail.
  */
 export function batchPerTick<K, V>(

@@ -98,7 +98,7 @@ export function openDatabase(
       if (isUnhurried) return query as never
       waiting.set(query, { since: Date.now(), isInTransaction })
       const settled = () => void waiting.delete(query)
-      // `then` starts a query, but only in the next turn: drizzle's `.values()` still comes first.
+      // `then` starts a query, but only in the next tick: drizzle's `.values()` still comes first.
       query.then(settled, settled)
       return query as never
     }

@@ -68,7 +68,7 @@ export function openLogBatches<Item>(options: LogBatchesOptions<Item>): LogBatch
 
   async function storeDue(): Promise<void> {
     while (due > 0 && (await storeNext()));
-    // In the turn that saw the end, so that nobody waits for a flush that looks no more.
+    // In the tick that saw the end, so that nobody waits for a flush that looks no more.
     flushing = undefined
   }
 

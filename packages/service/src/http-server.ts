@@ -45,7 +45,7 @@ interface ListenOptions {
 const QUIET_MS = 50
 /** The longest that they are held. */
 const HELD_MS_MAX = 500
-/** A turn of the event loop that took no longer than this had nothing to do: no connection waits to be accepted. */
+/** A tick of the event loop that took no longer than this had nothing to do: no connection waits to be accepted. */
 const IDLE_TURN_MS = 0.1
 
 const waiting = new WeakMap<IncomingMessage, ServerResponse>()
@@ -140,7 +140,7 @@ export async function listen(
 
   /**
    * On close the kernel resets the connections that it has accepted and Node has not yet, and their requests are lost. So a
-   * drained listener first holds new requests, which makes a proxy prefer a less busy server, and then closes in a turn of the
+   * drained listener first holds new requests, which makes a proxy prefer a less busy server, and then closes in a tick of the
    * event loop in which no connection arrived.
    */
   async function closeQuietly(): Promise<void> {

@@ -168,7 +168,7 @@ test('object paths are counted on their own, before the header is examined (A §
   expect([over.status, over.body.error]).toEqual([429, 'rate_limit_exceeded'])
 })
 
-test('counters go by the path as it was sent, like the doors', async () => {
+test('counters go by the path as it was sent, like the listeners', async () => {
   const from = address(nextAddress++)
   await Promise.all(Array.from({ length: 600 }, () => platform.api.limiter.hit([`address:${from['x-forwarded-for']}`])))
   const status = async (path: string) => (await platform.call(null, `GET ${path}`, undefined, from)).status

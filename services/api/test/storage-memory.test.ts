@@ -25,7 +25,7 @@ async function lengthOf(stream: AsyncIterable<Uint8Array>): Promise<number> {
   return length
 }
 test(
-  `${BYTES} bytes go up and down through each door in flat memory`,
+  `${BYTES} bytes go up and down through each interface in flat memory`,
   { timeout: 1_800_000, skip: process.platform !== 'linux' },
   async () => {
     const { url } = await newObjectsUrl()

@@ -32,7 +32,7 @@ export interface Sent {
   failure?: unknown
 }
 
-/** A request, whichever door it came through. */
+/** A request, whichever listener it came to. */
 export interface Arrival {
   readonly deps: Deps
   readonly incoming: IncomingMessage

@@ -22,7 +22,7 @@ import { pathOf } from './request-target.ts'
 const WATCH_MS = 30_000
 const WATCHED_BYTES_MIN = 16_384
 
-/** A request through a door: raw, since its path and its bytes are what is signed. */
+/** A request to a raw listener: its path and bytes as they came, since these are what is signed. */
 export interface RawExchange extends Arrival {
   readonly outgoing: ServerResponse
   /** Path and query as they came. */
@@ -79,7 +79,7 @@ function watch(exchange: RawExchange, everyMs: number): NodeJS.Timeout {
 }
 
 /**
- * Wraps a door into a whole exchange: request id, CORS, failures in the shape of its path, log and metrics. There is no
+ * Wraps a listener into a whole exchange: request id, CORS, failures in the shape of its path, log and metrics. There is no
  * deadline for the whole, but for silence.
  */
 export function createRawListener(

@@ -3,7 +3,7 @@ export const originForm = (target = '/'): string =>
   target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?]*/i, '').replace(/^(?=\?|$)/, '/')
 
 /**
- * The path of a request as it was sent: nothing is decoded, and dot segments stay. Counters, doors and operations all go by it, so that
+ * The path of a request as it was sent: nothing is decoded, and dot segments stay. Counters, listeners and operations all go by it, so that
  * what one takes for S3 is S3 to the others as well.
  */
 export const pathOf = (target = '/'): string => target.split('?', 1)[0] ?? target

@@ -42,7 +42,7 @@ export async function startApi(
   const app = createApp(deps, endpoints)
   const unreadable = unreadableRequest(deps.logger, () => unreadableBody)
   const handle = getRequestListener(app.fetch, { errorHandler: unreadable.errorHandler })
-  const doors: readonly [prefix: string, RequestListener][] = [
+  const rawListeners: readonly [prefix: string, RequestListener][] = [
     ['/s3', createS3Listener(deps, 'prefix')],
     // Before /files, which it is below.
     ['/files/deployments', createPartServer(deps)],
@@ -63,9 +63,9 @@ export async function startApi(
         serveS3(incoming, outgoing)
         return
       }
-      const door = doors.find(([prefix]) => isAt(url, prefix))
-      if (door) {
-        door[1](incoming, outgoing)
+      const raw = rawListeners.find(([prefix]) => isAt(url, prefix))
+      if (raw) {
+        raw[1](incoming, outgoing)
         return
       }
       void handle(incoming, outgoing)

@@ -71,7 +71,7 @@ interface AskedFor extends Readonly<Record<string, string | null>> {
 
 const named = alias(applications, 'named_application')
 
-/** What a call names and what its caller is in it: one statement for all calls of a turn. */
+/** What a call names and what its caller is in it: one statement for all calls of a tick. */
 const findPlacement = lazyPrepared((db: Db) => {
   // At most two: who has more than one organization has to name one.
   const mine = sql`(select ${members.organizationId} from ${members} where ${members.userId} = ${lookups.columns.userId} limit 2)`

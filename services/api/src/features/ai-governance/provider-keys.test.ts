@@ -176,7 +176,7 @@ test('each change is a line of the log, without the key', async () => {
   expect(lines.join('')).not.toContain(KEY.slice(0, 10))
 })
 
-test('calls of one turn for several organizations get each their own keys', async () => {
+test('calls of one tick for several organizations get each their own keys', async () => {
   const [one, two, none] = await Promise.all([newOwner(platform), newOwner(platform), newOwner(platform)])
   await set(one, 'openai', { key: 'of-one' })
   await set(one, 'anthropic', { key: 'of-one-too' })

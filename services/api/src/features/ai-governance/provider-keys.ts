@@ -87,7 +87,7 @@ export async function deleteProviderKey(
 
 const lookups = keysAsRows({ organizationId: 'uuid' })
 
-/** The sealed keys of organizations: one statement for all requests of a turn. */
+/** The sealed keys of organizations: one statement for all requests of a tick. */
 const findSealedKeys = lazyPrepared((db) => {
   const { id, provider, ciphertext, kekId } = aiProviderKeys
   const query = db

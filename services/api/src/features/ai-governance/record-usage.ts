@@ -147,7 +147,7 @@ export function openUsageRecorder(deps: { db: Db; logger: Logger }): UsageRecord
     store,
   })
   let isSettling = false
-  /** Stores what came in this turn of the event loop, and what comes while that is stored. */
+  /** Stores what came in this tick of the event loop, and what comes while that is stored. */
   const settleSoon = () => {
     if (isSettling) return
     isSettling = true

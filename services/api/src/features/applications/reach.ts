@@ -14,7 +14,7 @@ export type Environment = typeof environments.$inferSelect
 /** The environment that is meant where none is named (wire.md). */
 const DEFAULT_ENVIRONMENT: EnvironmentSlug = 'production'
 
-/** The application and the caller's role above it: one statement for all requests of a turn. */
+/** The application and the caller's role above it: one statement for all requests of a tick. */
 const findWithRole = lazyPrepared((db) => {
   const query = db
     .select({ ...getTableColumns(applications), role: members.role, n: lookups.n })

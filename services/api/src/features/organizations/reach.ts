@@ -13,10 +13,10 @@ export interface AskedFor {
   userId: string | null
 }
 
-/** What a turn of the event loop asks for, to be answered with the caller's role in its organization. */
+/** What a tick of the event loop asks for, to be answered with the caller's role in its organization. */
 export const lookups = keysAsRows({ id: 'uuid', userId: 'text' })
 
-/** The organization and the caller's role in it: one statement for all requests of a turn. */
+/** The organization and the caller's role in it: one statement for all requests of a tick. */
 const findWithRole = lazyPrepared((db) => {
   const query = db
     .select({ ...getTableColumns(organizations), role: members.role, n: lookups.n })

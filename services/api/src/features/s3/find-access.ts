@@ -73,7 +73,7 @@ const firstPiece = and(eq(objectBlobs.objectId, objects.id), eq(objectBlobs.n, 0
 /** One look-up: a key id, and the names in its request. */
 const lookups = keysAsRows({ keyId: 'uuid', environment: 'text', name: 'text', key: 'text' })
 
-/** Finds keys and the named resources, in one statement for all requests of one turn of the event loop. */
+/** Finds keys and the named resources, in one statement for all requests of one tick of the event loop. */
 const bySigner = lazyPrepared((db) => {
   const { columns } = lookups
   // A subquery, so that the planner has to use both columns of the index: as a plain join it read the whole bucket for each key

@@ -75,7 +75,7 @@ interface AskedFor extends Readonly<Record<string, string | null>> {
   applicationId: string | null
 }
 
-/** The policies of calls: one statement for all of a turn. */
+/** The policies of calls: one statement for all of a tick. */
 const findByTurn = lazyPrepared((db) => {
   const query = db
     .select({ ...getTableColumns(aiPolicies), n: lookups.n })
