@@ -13,9 +13,9 @@ export interface BuiltFunction {
 /** The files of a project that its Build Output may name; links are followed, as an archive's are. */
 async function treeOf(project: string): Promise<Tree> {
   const files = new Map<string, { bytes: number; source: string }>()
-  const visit = async (at: string): Promise<void> => {
-    for (const name of await readdir(join(project, at))) {
-      const path = at === '' ? name : `${at}/${name}`
+  const visit = async (folder: string): Promise<void> => {
+    for (const name of await readdir(join(project, folder))) {
+      const path = folder === '' ? name : `${folder}/${name}`
       const stats = await stat(join(project, path)).catch(() => undefined)
       if (stats?.isDirectory()) await visit(path)
       else if (stats) files.set(path, { bytes: stats.size, source: path })
@@ -32,8 +32,8 @@ export async function assembleFunction(project: string, path: string, folder: st
   const { manifest, assets, functions } = await readOutput(tree, '')
   const paths = new Set(assets.map((asset) => asset.path))
   const host = 'page.example'
-  const asked = { method: 'GET', path, query: '', host, headers: {}, protocol: 'https' } as const
-  let answer = compileOutput(manifest).route(asked, (name) => paths.has(name))
+  const request = { method: 'GET', path, query: '', host, headers: {}, protocol: 'https' } as const
+  let answer = compileOutput(manifest).route(request, (name) => paths.has(name))
   while (answer.kind === 'middleware') answer = answer.resume({ status: 200, headers: [['x-middleware-next', '1']] })
   if (answer.kind !== 'function' && answer.kind !== 'prerender')
     throw new Error(`${path} of ${project} is answered by no Function: ${answer.kind}`)

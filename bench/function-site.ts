@@ -126,18 +126,18 @@ async function findSockets(
   functions: readonly string[],
   ask: FunctionSite['ask'],
 ): Promise<Record<string, string>> {
-  const found: Record<string, string> = {}
+  const cookies: Record<string, string> = {}
   for (const name of functions) {
     const { body } = await ask(`/${name}?who`)
     for (const file of await readdir(join(folder, 'r', 'sockets'))) {
       const socketPath = join(folder, 'r', 'sockets', file)
       const sent = request({ socketPath, path: `/${name}?who`, headers: { host: 'slot' } }).end()
       const [answer] = (await once(sent, 'response')) as [IncomingMessage]
-      if ((await text(answer)) === body) found[name] = socketPath
+      if ((await text(answer)) === body) cookies[name] = socketPath
     }
-    if (found[name] === undefined) throw new Error(`The slot of ${name} cannot be found: ${body}`)
+    if (cookies[name] === undefined) throw new Error(`The slot of ${name} cannot be found: ${body}`)
   }
-  return found
+  return cookies
 }
 
 /** Goes at the start of a Function: `who` is a text that no other slot has. */

@@ -159,12 +159,12 @@ export async function openLab(config: Config, env: Record<string, string>): Prom
       async startPeer(name, script, settings, core = 'server') {
         const port = await freePort()
         const origin = `http://127.0.0.1:${port}`
-        const given = { databaseUrl: databases.api, redisUrl: config.redisUrl, port, ...settings }
+        const options = { databaseUrl: databases.api, redisUrl: config.redisUrl, port, ...settings }
         const server = await startServer({
           name,
           core,
           script,
-          arguments: [JSON.stringify(given)],
+          arguments: [JSON.stringify(options)],
           cwd: repository,
           env: { ...env, NODE_ENV: 'production' },
           readyUrl: origin,

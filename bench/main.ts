@@ -126,9 +126,9 @@ function readArguments() {
 async function main(): Promise<void> {
   const { rounds, seconds, out, check, record, chosen } = readArguments()
   // oxlint-disable-next-line node/no-process-env -- the one place that reads it
-  const given = process.env
-  const env = inheritedEnvironment(given)
-  const lab = await openLab(readBenchConfig(given), env)
+  const environment = process.env
+  const env = inheritedEnvironment(environment)
+  const lab = await openLab(readBenchConfig(environment), env)
   const interrupted = () => void lab.close().finally(() => process.exit(130))
   process.once('SIGINT', interrupted).once('SIGTERM', interrupted)
 

@@ -63,8 +63,14 @@ async function run({ method = 'POST', url, headers, forms, perSecond }: PacedOrd
   await Promise.all(sent)
   if (behindMs > BEHIND_MAX_MS) throw new Error(`The load maker fell behind by ${behindMs.toFixed(0)} ms`)
   const sorted = took.toSorted((a, b) => a - b)
-  const at = (share: number) => sorted[Math.floor(share * (sorted.length - 1))] ?? 0
-  return { perSecond: sent.length / allSeconds, seconds: allSeconds, p50Ms: at(0.5), p99Ms: at(0.99), statuses }
+  const percentile = (share: number) => sorted[Math.floor(share * (sorted.length - 1))] ?? 0
+  return {
+    perSecond: sent.length / allSeconds,
+    seconds: allSeconds,
+    p50Ms: percentile(0.5),
+    p99Ms: percentile(0.99),
+    statuses,
+  }
 }
 
 process.stdout.write(JSON.stringify(await run(load)))

@@ -42,9 +42,9 @@ export function processTree(root: number): number[] {
     const stat = Number.isInteger(pid) ? readStat(pid) : undefined
     if (stat) children.set(stat.parent, [...(children.get(stat.parent) ?? []), pid])
   }
-  const found = [root]
-  for (const pid of found) found.push(...(children.get(pid) ?? []))
-  return found
+  const pids = [root]
+  for (const pid of pids) pids.push(...(children.get(pid) ?? []))
+  return pids
 }
 
 /** CPU time that a process, and with its children unless it counts alone, has used so far; undefined where /proc does not tell. */

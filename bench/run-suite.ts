@@ -112,10 +112,10 @@ function loadOf({ load }: Prepared): Load {
 
 const resultOf = (
   { perSecond, seconds: took, p50Ms, p99Ms, loadMakerBusy, facts }: Awaited<ReturnType<Trial['measure']>>,
-  asked: number,
+  count: number,
 ): LoadResult => ({
-  requests: perSecond * (took ?? asked),
-  seconds: took ?? asked,
+  requests: perSecond * (took ?? count),
+  seconds: took ?? count,
   failures: 0,
   p50Ms,
   p99Ms,
@@ -130,11 +130,11 @@ async function ask(
 ): Promise<Response> {
   const sent = request(url, { method, headers }).end(body)
   const [answer] = (await once(sent, 'response')) as [IncomingMessage]
-  const given = new Headers()
-  for (const [name, value] of Object.entries(answer.headers)) given.set(name, String(value))
+  const newHeaders = new Headers()
+  for (const [name, value] of Object.entries(answer.headers)) newHeaders.set(name, String(value))
   return new Response(Buffer.concat((await answer.toArray()) as Buffer[]), {
     status: answer.statusCode ?? 0,
-    headers: given,
+    headers: newHeaders,
   })
 }
 
@@ -166,7 +166,7 @@ async function send(
   env: Record<string, string>,
 ): Promise<LoadResult> {
   const { origin, path: ownPath, also, credentials, connections: ownConnections } = contender
-  const given = await headers(contender)
+  const ownHeaders = await headers(contender)
   const ownForms = await forms?.(contender)
   const origins = also ? [origin, also.origin] : [origin]
   const halves = await Promise.all(
@@ -177,7 +177,7 @@ async function send(
           path: ownPath ?? path,
           method,
           credentials,
-          headers: given,
+          headers: ownHeaders,
           body,
           forms: ownForms,
           addressBlock: addressBlock + half,

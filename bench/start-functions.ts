@@ -73,15 +73,15 @@ let count = 0
 async function startFunction(
   deploymentId: string,
   more: Partial<FunctionSource> = {},
-  asked: { path: string; headers?: Record<string, string> } = { path: '/' },
+  options: { path: string; headers?: Record<string, string> } = { path: '/' },
 ): Promise<StartResult> {
   const startedAt = performance.now()
   const lease = await runtime.acquire(source.functionId, async () => ({ ...source, ...more, deploymentId }))
-  const answer = await lease.dispatcher.request({ origin: 'http://slot', method: 'GET', ...asked })
+  const answer = await lease.dispatcher.request({ origin: 'http://slot', method: 'GET', ...options })
   const tookMs = performance.now() - startedAt
   const body = await answer.body.text()
   if (answer.statusCode !== 200)
-    throw new Error(`${asked.path} was answered ${answer.statusCode}: ${body.slice(0, 500)}`)
+    throw new Error(`${options.path} was answered ${answer.statusCode}: ${body.slice(0, 500)}`)
   lease.release()
   await sleep(300)
   const memoryMb = memoryOf()

@@ -83,12 +83,12 @@ const tookSeconds = (performance.now() - startedAt) / 1_000
 const cpu = process.cpuUsage(cpuBefore)
 agent.destroy()
 const sorted = took.toSorted((a, b) => a - b)
-const at = (share: number) => sorted[Math.floor(share * (sorted.length - 1))] ?? 0
+const percentile = (share: number) => sorted[Math.floor(share * (sorted.length - 1))] ?? 0
 const result: TransferResult = {
   perSecond: (took.length * mebibytes) / tookSeconds,
   seconds: tookSeconds,
-  p50Ms: at(0.5),
-  p99Ms: at(0.99),
+  p50Ms: percentile(0.5),
+  p99Ms: percentile(0.99),
   loadMakerBusy: (cpu.user + cpu.system) / 1_000_000 / tookSeconds,
 }
 process.stdout.write(JSON.stringify(result))

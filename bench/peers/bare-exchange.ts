@@ -57,10 +57,10 @@ async function handle(req: IncomingMessage, res: ServerResponse): Promise<void> 
     select id, application_id as "applicationId", scopes, secret_hash as "secretHash", expires_at as "expiresAt",
       deleted_at as "deletedAt"
     from api_keys where id = ${id}`
-  const given = createHash('sha256')
+  const digest = createHash('sha256')
     .update(form.get('client_secret') ?? '')
     .digest()
-  if (!key || key.deletedAt || !timingSafeEqual(given, key.secretHash))
+  if (!key || key.deletedAt || !timingSafeEqual(digest, key.secretHash))
     return answer(res, 401, { error: 'invalid_client' })
   const iat = Math.floor(Date.now() / 1_000)
   const exp = Math.min(

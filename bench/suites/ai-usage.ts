@@ -16,8 +16,8 @@ async function fill(sql: postgres.Sql, organizationId: string): Promise<void> {
   const months = [0, 1, 2].map(
     (n) => new Date(Date.UTC(new Date(first).getUTCFullYear(), new Date(first).getUTCMonth() + n)),
   )
-  const idAt = (at: Date) => {
-    const hex = at.getTime().toString(16).padStart(12, '0')
+  const idAt = (time: Date) => {
+    const hex = time.getTime().toString(16).padStart(12, '0')
     return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`
   }
   for (const [n, month] of months.slice(0, 2).entries()) {

@@ -103,7 +103,7 @@ const delayTrial = (server: ChatServer, direct: ChatServer): Trial => ({
     moveTo('load', [process.pid])
     try {
       const askedOf = async (to: ChatServer) => ({ server: to, agent, headers: await to.headers(), body: WHOLE })
-      const [asked, askedDirectly] = [await askedOf(server), await askedOf(direct)]
+      const [order, askedDirectly] = [await askedOf(server), await askedOf(direct)]
       const took: number[] = []
       const tookDirectly: number[] = []
       const time = async (of: Asked, times: number[]) => {
@@ -114,7 +114,7 @@ const delayTrial = (server: ChatServer, direct: ChatServer): Trial => ({
       }
       const startedAt = performance.now()
       while (performance.now() - startedAt < seconds * 1_000) {
-        await time(asked, took)
+        await time(order, took)
         await time(askedDirectly, tookDirectly)
       }
       const elapsed = (performance.now() - startedAt) / 1_000
@@ -171,18 +171,18 @@ function openStreamsTrial(server: ChatServer, hasProcess = true): Trial {
       const agent = new Agent({ keepAlive: false })
       moveTo('load', [process.pid])
       try {
-        const asked = { server, agent, headers: await server.headers(), body: SLOW }
+        const order = { server, agent, headers: await server.headers(), body: SLOW }
         const late: number[] = []
         let [open, openMost] = [0, 0]
         const read = async () => {
-          const { answer } = await send(asked)
+          const { answer } = await send(order)
           openMost = Math.max(openMost, ++open)
           let told = 0
           for await (const chunk of answer.setEncoding('utf8') as AsyncIterable<string>) {
             const now = performance.timeOrigin + performance.now()
-            for (const [, at] of chunk.matchAll(/@([\d.]+)@/g)) {
+            for (const [, sentAt] of chunk.matchAll(/@([\d.]+)@/g)) {
               told++
-              late.push(now - Number(at))
+              late.push(now - Number(sentAt))
             }
           }
           open--

@@ -40,9 +40,9 @@ function trial(name: string, prepare: () => Promise<() => Promise<void>>): Trial
         times.push(performance.now() - begunAt)
       }
       const sorted = times.toSorted((a, b) => a - b)
-      const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
+      const percentile = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
       const took = times.reduce((sum, each) => sum + each, 0) / 1_000
-      return { perSecond: times.length / took, seconds: took, p50Ms: at(0.5), p99Ms: at(0.99) }
+      return { perSecond: times.length / took, seconds: took, p50Ms: percentile(0.5), p99Ms: percentile(0.99) }
     },
   }
 }

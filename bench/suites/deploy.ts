@@ -49,8 +49,8 @@ function trial(name: string, lab: Lab, applicationId: string, makeZip: () => Pro
       while (performance.now() - startedAt < seconds * 1_000 || times.length === 0) times.push(await deployOnce())
       const took = (performance.now() - startedAt) / 1_000
       const sorted = times.toSorted((a, b) => a - b)
-      const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
-      return { perSecond: times.length / took, seconds: took, p50Ms: at(0.5), p99Ms: at(0.99) }
+      const percentile = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
+      return { perSecond: times.length / took, seconds: took, p50Ms: percentile(0.5), p99Ms: percentile(0.99) }
     },
   }
 }

@@ -56,8 +56,8 @@ export const deployments: Suite = {
           const times: number[] = []
           for (const site of sites.slice(-COLD_STARTS)) times.push(await timeOf(site))
           times.sort((a, b) => a - b)
-          const at = (share: number) => times[Math.floor(share * (times.length - 1))] ?? 0
-          return { perSecond: 1_000 / at(0.5), p50Ms: at(0.5), p99Ms: at(0.99), facts }
+          const percentile = (share: number) => times[Math.floor(share * (times.length - 1))] ?? 0
+          return { perSecond: 1_000 / percentile(0.5), p50Ms: percentile(0.5), p99Ms: percentile(0.99), facts }
         } finally {
           await edge.stop()
         }

@@ -42,12 +42,12 @@ async function startTrials(lab: Lab): Promise<(name: string, order: StartOrder) 
       const startedAt = performance.now()
       while (performance.now() - startedAt < seconds * 1_000 || results.length === 0) results.push(await start(order))
       const times = results.map(({ tookMs }) => tookMs).toSorted((a, b) => a - b)
-      const at = (share: number) => times[Math.floor(share * (times.length - 1))] ?? 0
+      const percentile = (share: number) => times[Math.floor(share * (times.length - 1))] ?? 0
       const memories = results.map(({ memoryMb }) => memoryMb).toSorted((a, b) => a - b)
       return {
-        perSecond: 1_000 / at(0.5),
-        p50Ms: at(0.5),
-        p99Ms: at(0.99),
+        perSecond: 1_000 / percentile(0.5),
+        p50Ms: percentile(0.5),
+        p99Ms: percentile(0.99),
         facts: { 'PSS MB after one request': memories[Math.floor(memories.length / 2)] ?? 0 },
       }
     },

@@ -166,7 +166,7 @@ function streamTrial(name: string, pid: number, to: RequestOptions): Trial {
           streams.push(sent)
           answer.setEncoding('utf8').on('data', (chunk: string) => {
             const now = performance.timeOrigin + performance.now()
-            for (const [, at] of chunk.matchAll(/data: ([\d.]+)/g)) late.push(now - Number(at))
+            for (const [, sentAt] of chunk.matchAll(/data: ([\d.]+)/g)) late.push(now - Number(sentAt))
           })
           answer.on('error', () => {})
         }

@@ -41,13 +41,13 @@ async function prepareMisses(lab: Lab) {
   const content = await makePicture()
   const paths = Array.from({ length: PATHS }, (_, n) => ({ path: `cat-${n}.jpg`, content, contentType: 'image/jpeg' }))
   const host = await deployFiles(lab, paths)
-  const asked = new Map<string, number>()
+  const counts = new Map<string, number>()
   return {
     platform,
     async missOne(format: string, width: number): Promise<number> {
       const wish = `width=${width}&format=${format}`
-      const n = asked.get(wish) ?? 0
-      asked.set(wish, n + 1)
+      const n = counts.get(wish) ?? 0
+      counts.set(wish, n + 1)
       const path = imagePath(wish, `cat-${n}.jpg`)
       const startedAt = performance.now()
       const { status, cache } = await ask(platform.edgeOrigin, host, path)
@@ -70,11 +70,11 @@ export const imageHit: Suite = {
     const host = await deployFiles(lab, [picture, webp])
     const { body: made } = await ask(platform.edgeOrigin, host, path)
     strictEqual(made.length, body.length)
-    const at = { origin: platform.edgeOrigin, pid: platform.apiPid }
+    const contender = { origin: platform.edgeOrigin, pid: platform.apiPid }
     return {
       load: { method: 'GET', path, headers: async () => ({ host }), addressBlock: 63, connections: 64 },
-      ours: { name: 'ours', ...at },
-      peers: [{ name: 'static file', ...at, path: `/${webp.path}`, aim: { cpuRatioMax: 1.5 } }],
+      ours: { name: 'ours', ...contender },
+      peers: [{ name: 'static file', ...contender, path: `/${webp.path}`, aim: { cpuRatioMax: 1.5 } }],
       async check(name, answer) {
         strictEqual((await answer.arrayBuffer()).byteLength, body.length, name)
       },
@@ -96,8 +96,8 @@ export const imageMiss: Suite = {
         while (performance.now() - startedAt < seconds * 1_000) times.push(await missOne(format, width))
         const took = (performance.now() - startedAt) / 1_000
         times.sort((a, b) => a - b)
-        const at = (share: number) => times[Math.floor(share * (times.length - 1))] ?? 0
-        return { perSecond: times.length / took, seconds: took, p50Ms: at(0.5), p99Ms: at(0.99) }
+        const percentile = (share: number) => times[Math.floor(share * (times.length - 1))] ?? 0
+        return { perSecond: times.length / took, seconds: took, p50Ms: percentile(0.5), p99Ms: percentile(0.99) }
       },
     })
     const others = [trial('avif', 640), trial('webp', 1_200), trial('avif', 1_200)]

@@ -121,9 +121,9 @@ export const neighbourLoops: Suite = suiteOf(
   `loops for ever in ${LOOPS.length} slots`,
   Object.fromEntries(LOOPS.map((name) => [name, loop])),
   async (site) => {
-    const asked = askAgainAndAgain(site, LOOPS)
+    const loops = askAgainAndAgain(site, LOOPS)
     await sleep(500)
-    return asked
+    return loops
   },
 )
 

@@ -28,9 +28,9 @@ async function makeFiles(folder: string): Promise<void> {
 function trial({ env }: Lab, files: string, server: ObjectServer): Trial {
   let syncs = 0
   const { name, pid, origin, path, credentials } = server
-  const at = path.lastIndexOf('/')
-  const [endpoint, bucket] = [origin + path.slice(0, at), path.slice(at + 1)]
-  const given = {
+  const position = path.lastIndexOf('/')
+  const [endpoint, bucket] = [origin + path.slice(0, position), path.slice(position + 1)]
+  const variables = {
     ...env,
     RCLONE_CONFIG: join(files, 'none'),
     RCLONE_CONFIG_SERVER_TYPE: 's3',
@@ -51,7 +51,7 @@ function trial({ env }: Lab, files: string, server: ObjectServer): Trial {
       const address = `X-Forwarded-For: 10.60.0.${syncs}`
       const [command, args] = programOn('load', 'rclone', ['sync', '--header', address, files, below])
       const startedAt = performance.now()
-      await run(command, args, { env: given })
+      await run(command, args, { env: variables })
       const seconds = (performance.now() - startedAt) / 1_000
       return { perSecond: FILES / seconds, seconds }
     },

@@ -33,14 +33,14 @@ async function fill(sql: postgres.Sql, applicationId: string, requests: number):
   const today = Math.floor(Date.now() / DAY_MS) * DAY_MS
   for (let day = -1; day < DAYS; day++) {
     const from = today - (day + 1) * DAY_MS
-    const at = (ms: number) =>
+    const instantOf = (ms: number) =>
       `${ms
         .toString(16)
         .padStart(12, '0')
         .replace(/^(.{8})/, '$1-')}-0000-0000-000000000000`
     const name = `request_logs_${new Date(from).toISOString().slice(0, 10).replaceAll('-', '')}`
     await sql.unsafe(
-      `create table if not exists ${name} partition of request_logs for values from ('${at(from)}') to ('${at(from + DAY_MS)}')`,
+      `create table if not exists ${name} partition of request_logs for values from ('${instantOf(from)}') to ('${instantOf(from + DAY_MS)}')`,
     )
     await sql`
       insert into request_logs
@@ -69,7 +69,7 @@ async function fill(sql: postgres.Sql, applicationId: string, requests: number):
         decode(md5(method || hostname || status || country || cache_status), 'hex'), method, hostname, status, country,
         cache_status, null, count(*)
       from request_logs
-      where application_id = ${applicationId} and id >= ${at(from)}::uuid and id < ${at(from + DAY_MS)}::uuid
+      where application_id = ${applicationId} and id >= ${instantOf(from)}::uuid and id < ${instantOf(from + DAY_MS)}::uuid
       group by 1, 2, 3, 4, 5, 6, 7, 8`
   }
 }

@@ -243,7 +243,7 @@ async function store({ baseUrl }: Where, token: string, applicationId: string): 
  * hostname.
  */
 async function deploy({ baseUrl }: Where, token: string, application: { id: string; slug: string }): Promise<string> {
-  const at = { baseUrl, token }
+  const api = { baseUrl, token }
   const site = (version: 1 | 2) => resolve(import.meta.dirname, `../sites/demo-${version}`)
   const script = { 1: '/assets/app.4f0a9c31.js', 2: '/assets/app.b7d2e650.js' }
 
@@ -256,7 +256,7 @@ async function deploy({ baseUrl }: Where, token: string, application: { id: stri
   )
   const url = `http://${hostname}`
   await open(`${url}/`, 404)
-  const first = await deployFolder(ask, at, application.id, site(1))
+  const first = await deployFolder(ask, api, application.id, site(1))
   // Edges hear of a change after it is answered; within a second all of them have.
   const shows = async (origin: string, version: 1 | 2) => {
     let page = ''
@@ -267,7 +267,7 @@ async function deploy({ baseUrl }: Where, token: string, application: { id: stri
   await shows(url, 1)
 
   say('16. The site changes and is deployed again; a page that was open before still finds its script')
-  const second = await deployFolder(ask, at, application.id, site(2))
+  const second = await deployFolder(ask, api, application.id, site(2))
   await shows(url, 2)
   await open(`${url}${script[1]}`)
   await open(`${url}/assets/app.00000000.js`, 404)
@@ -385,8 +385,8 @@ async function chat({ baseUrl }: Where, token: string, organizationId: string): 
 /** Asks again every half second until there is something. Throws after 20 s. */
 async function until<T>(find: () => Promise<T | undefined>): Promise<T> {
   for (const deadline = Date.now() + 20_000; Date.now() < deadline; await sleep(500)) {
-    const found = await find()
-    if (found !== undefined) return found
+    const value = await find()
+    if (value !== undefined) return value
   }
   throw new Error('It was not there within 20 s')
 }

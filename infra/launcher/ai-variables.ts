@@ -20,9 +20,9 @@ function readKeyNames(path: string): string[] {
  * names. None where AI_PROVIDERS is not given.
  */
 export function readAiVariables(env: Record<string, string | undefined>, repository: string): Record<string, string> {
-  const { AI_PROVIDERS: given } = env
-  if (given === undefined || given === '') return {}
-  const path = resolve(repository, given)
+  const { AI_PROVIDERS: configuredPath } = env
+  if (configuredPath === undefined || configuredPath === '') return {}
+  const path = resolve(repository, configuredPath)
   const keys = readKeyNames(path).flatMap((name): [string, string][] => {
     const key = env[name]
     return key === undefined ? [] : [[name, key]]

@@ -72,13 +72,13 @@ export type LauncherConfig = {
  * repository. Throws StartProblem with what to write instead.
  */
 export function readLauncherConfig(env: Record<string, string | undefined>, repository: string): LauncherConfig {
-  const given = parse(env)
+  const variables = parse(env)
   const named = {
-    API_PORT: given.API_PORT,
-    IDP_PORT: given.IDP_PORT,
-    EDGE_PORT: given.EDGE_PORT,
-    S3_PORT: given.S3_PORT,
-    POSTGRES_PORT: given.POSTGRES_PORT,
+    API_PORT: variables.API_PORT,
+    IDP_PORT: variables.IDP_PORT,
+    EDGE_PORT: variables.EDGE_PORT,
+    S3_PORT: variables.S3_PORT,
+    POSTGRES_PORT: variables.POSTGRES_PORT,
   }
   for (const [name, value] of Object.entries(named)) {
     const twin = Object.entries(named).find(([other, port]) => other !== name && port === value && port !== 0)
@@ -86,25 +86,25 @@ export function readLauncherConfig(env: Record<string, string | undefined>, repo
   }
   return {
     ports: {
-      api: given.API_PORT,
-      idp: given.IDP_PORT,
-      edge: given.EDGE_PORT,
-      s3: given.S3_PORT,
-      postgres: given.POSTGRES_PORT,
+      api: variables.API_PORT,
+      idp: variables.IDP_PORT,
+      edge: variables.EDGE_PORT,
+      s3: variables.S3_PORT,
+      postgres: variables.POSTGRES_PORT,
     },
-    dataFolder: resolve(repository, given.DATA_DIR),
-    logLevel: given.LOG_LEVEL,
+    dataFolder: resolve(repository, variables.DATA_DIR),
+    logLevel: variables.LOG_LEVEL,
     functions: {
-      sandbox: given.FUNCTION_SANDBOX,
-      egress: given.FUNCTION_EGRESS,
-      folder: given.FUNCTIONS_FOLDER,
+      sandbox: variables.FUNCTION_SANDBOX,
+      egress: variables.FUNCTION_EGRESS,
+      folder: variables.FUNCTIONS_FOLDER,
       variables: Object.fromEntries(
         (
           ['FUNCTION_EGRESS_ALLOW', 'FUNCTION_FIRST_BYTE_MS', 'FUNCTION_SILENT_MS', 'BUILD_REGISTRIES'] as const
-        ).flatMap((name) => (given[name] === undefined ? [] : [[name, String(given[name])]])),
+        ).flatMap((name) => (variables[name] === undefined ? [] : [[name, String(variables[name])]])),
       ),
     },
-    buildEgress: given.BUILD_EGRESS,
+    buildEgress: variables.BUILD_EGRESS,
   }
 }
 

@@ -54,8 +54,8 @@ async function deploy({ baseUrl, idpUrl }: Pick<Urls, 'baseUrl' | 'idpUrl'>, pas
 
   const findOrMake = async (path: string, filter: string, body: { name: string }): Promise<string> => {
     const { items } = await ask<{ items: Named[] }>(`${baseUrl}${path}${filter}`, 200, bearer(token))
-    const found = items.find(({ name }) => name === body.name)
-    return (found ?? (await ask<Named>(`${baseUrl}${path}`, 201, json(token, body)))).id
+    const application = items.find(({ name }) => name === body.name)
+    return (application ?? (await ask<Named>(`${baseUrl}${path}`, 201, json(token, body)))).id
   }
   const organization = { name: 'Demo' }
   const organizationId = await findOrMake('/organizations', '?limit=100', organization)

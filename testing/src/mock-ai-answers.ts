@@ -273,22 +273,22 @@ export function answerMockResponse(question: MockQuestion): MockAnswer {
   emit('response.created', { response: responseOf('in_progress', []) })
   emit('response.in_progress', { response: responseOf('in_progress', []) })
   if (reasoning) {
-    const at = { item_id: thought.id, output_index: 0, summary_index: 0 }
+    const place = { item_id: thought.id, output_index: 0, summary_index: 0 }
     emit('response.output_item.added', { output_index: 0, item: { ...thought, summary: [] } })
-    emit('response.reasoning_summary_part.added', { ...at, part: { type: 'summary_text', text: '' } })
-    emit('response.reasoning_summary_text.delta', { ...at, delta: reasoning }, reasoning)
-    emit('response.reasoning_summary_text.done', { ...at, text: reasoning })
-    emit('response.reasoning_summary_part.done', { ...at, part: thought.summary[0] })
+    emit('response.reasoning_summary_part.added', { ...place, part: { type: 'summary_text', text: '' } })
+    emit('response.reasoning_summary_text.delta', { ...place, delta: reasoning }, reasoning)
+    emit('response.reasoning_summary_text.done', { ...place, text: reasoning })
+    emit('response.reasoning_summary_part.done', { ...place, part: thought.summary[0] })
     emit('response.output_item.done', { output_index: 0, item: thought })
   }
   const index = output.length - 1
-  const at = { item_id: main.id, output_index: index }
+  const messagePlace = { item_id: main.id, output_index: index }
   if (tool) {
     emit('response.output_item.added', { output_index: index, item: { ...main, arguments: '', status: 'in_progress' } })
-    for (const delta of pieces) emit('response.function_call_arguments.delta', { ...at, delta }, delta)
-    emit('response.function_call_arguments.done', { ...at, name: tool.name, arguments: text })
+    for (const delta of pieces) emit('response.function_call_arguments.delta', { ...messagePlace, delta }, delta)
+    emit('response.function_call_arguments.done', { ...messagePlace, name: tool.name, arguments: text })
   } else {
-    const inContent = { ...at, content_index: 0 }
+    const inContent = { ...messagePlace, content_index: 0 }
     const part = { type: 'output_text', annotations: [], logprobs: [] }
     emit('response.output_item.added', { output_index: index, item: { ...main, content: [], status: 'in_progress' } })
     emit('response.content_part.added', { ...inContent, part: { ...part, text: '' } })

@@ -314,10 +314,10 @@ describe('an answer that is not what it should be', () => {
     '%s: the ledger sees at once that the client left',
     async (model) => {
       const controller = new AbortController()
-      const asked = chat(model, stream, { signal: controller.signal }).then(readAll)
+      const answer = chat(model, stream, { signal: controller.signal }).then(readAll)
       await mock.waitFor((each) => each.model === model && (model === 'mock/hang-headers' || each.framesSent === 12))
       controller.abort()
-      await expect(asked).rejects.toThrow('aborted')
+      await expect(answer).rejects.toThrow('aborted')
       const request = await mock.waitForAbort((each) => each.model === model)
       expect(mock.aborts).toContain(request)
       expect(request.completedAt).toBeInstanceOf(Date)
@@ -508,25 +508,25 @@ describe('a good answer of a special kind', () => {
 describe('a hold', () => {
   test('keeps streams after their k-th frame until it is released', async () => {
     const hold = mock.hold('mock/held', 3)
-    const asked = [1, 2].map(() => chat('mock/held', { stream: true }).then((response) => response.text()))
+    const answers = [1, 2].map(() => chat('mock/held', { stream: true }).then((response) => response.text()))
     const held = await hold.reached(2)
     expect(held.map(({ framesSent, completedAt }) => [framesSent, completedAt])).toEqual([
       [3, undefined],
       [3, undefined],
     ])
     hold.release()
-    for (const text of await Promise.all(asked)) expect(contentOf(eventsIn(text))).toBe(mockEcho(TEXT))
+    for (const text of await Promise.all(answers)) expect(contentOf(eventsIn(text))).toBe(mockEcho(TEXT))
     expect((await chat('mock/held', { stream: true })).status).toBe(200)
   })
 
   test('keeps the status line where it holds after no frame, and lets go of a client that leaves', async () => {
     const hold = mock.hold('mock/held-whole', 0)
     const controller = new AbortController()
-    const asked = chat('mock/held-whole', {}, { signal: controller.signal })
+    const answer = chat('mock/held-whole', {}, { signal: controller.signal })
     const [request] = (await hold.reached()) as [MockRequest]
     expect(request.status).toBeUndefined()
     controller.abort()
-    await expect(asked).rejects.toThrow('aborted')
+    await expect(answer).rejects.toThrow('aborted')
     expect(await mock.waitForAbort((each) => each === request)).toMatchObject({ status: undefined, framesSent: 0 })
     hold.release()
   })

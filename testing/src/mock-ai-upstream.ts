@@ -195,8 +195,8 @@ const write = (outgoing: ServerResponse, bytes: Uint8Array): Promise<void> =>
 /** Pieces that end within characters and between the line ends of a frame. */
 function cutWithinCharacters(bytes: Uint8Array): Uint8Array[] {
   const cuts: number[] = [0]
-  for (const [at, byte] of bytes.entries())
-    if ((byte & 0xc0) === 0x80 || (byte === 0x0a && bytes[at - 1] === 0x0a)) cuts.push(at)
+  for (const [index, byte] of bytes.entries())
+    if ((byte & 0xc0) === 0x80 || (byte === 0x0a && bytes[index - 1] === 0x0a)) cuts.push(index)
   return cuts.map((start, index) => bytes.subarray(start, cuts[index + 1]))
 }
 
@@ -314,10 +314,10 @@ export async function startMockUpstream(options: MockUpstreamOptions = {}): Prom
   const until = <Found>(find: () => Found | undefined): Promise<Found> =>
     new Promise((resolve) => {
       const look = () => {
-        const found = find()
-        if (found === undefined) return
+        const answer = find()
+        if (answer === undefined) return
         watchers.delete(look)
-        resolve(found)
+        resolve(answer)
       }
       watchers.add(look)
       look()
@@ -543,15 +543,15 @@ export async function startMockUpstream(options: MockUpstreamOptions = {}): Prom
     outgoing.socket?.resetAndDestroy()
   }
 
-  async function send(request: MockRequest, given: MockAnswer, outgoing: ServerResponse): Promise<void> {
-    const { status, contentType, headers, frames, isStream } = given
+  async function send(request: MockRequest, mockAnswer: MockAnswer, outgoing: ServerResponse): Promise<void> {
+    const { status, contentType, headers, frames, isStream } = mockAnswer
     const steering = status < 300 ? (request.model?.slice(request.model.lastIndexOf('/') + 1) ?? '') : ''
-    charge(request, '', given)
+    charge(request, '', mockAnswer)
     if (steering === 'hang-headers') return
     if (steering === 'reset-before') return cut(request, outgoing)
     if (!(await passHolds(request, 0, outgoing))) return
     request.status = status
-    if (steering === 'huge') return sendHuge(outgoing, given)
+    if (steering === 'huge') return sendHuge(outgoing, mockAnswer)
     const length = frames.reduce((sum, { bytes }) => sum + bytes.length, 0)
     outgoing.writeHead(status, {
       ...headers,
@@ -577,7 +577,7 @@ export async function startMockUpstream(options: MockUpstreamOptions = {}): Prom
       }
       request.framesSent += 1
       text += frame.text
-      charge(request, text, given)
+      charge(request, text, mockAnswer)
       changed()
       if (/^slow(-\d+)?$/.test(steering)) await sleep(slowChunkMs)
       if (!(await passHolds(request, request.framesSent, outgoing))) return

@@ -21,7 +21,7 @@ export interface Person {
  */
 export async function signIn(
   browser: Browser,
-  at: {
+  flow: {
     idpUrl: string
     clientId: string
     redirectUri: string
@@ -33,22 +33,25 @@ export async function signIn(
   const verifier = randomBytes(32).toString('base64url')
   const state = randomBytes(8).toString('base64url')
   const query = new URLSearchParams({
-    client_id: at.clientId,
-    redirect_uri: at.redirectUri,
+    client_id: flow.clientId,
+    redirect_uri: flow.redirectUri,
     response_type: 'code',
-    scope: at.scopes.join(' '),
+    scope: flow.scopes.join(' '),
     state,
     code_challenge: createHash('sha256').update(verifier).digest('base64url'),
     code_challenge_method: 'S256',
-    ...at.extra,
+    ...flow.extra,
   })
-  let page = await browser.follow(await browser.visit(`${at.idpUrl}/oauth2/authorize?${query.toString()}`), at.idpUrl)
+  let page = await browser.follow(
+    await browser.visit(`${flow.idpUrl}/oauth2/authorize?${query.toString()}`),
+    flow.idpUrl,
+  )
   if (page.location === undefined && page.body.includes('name="password"')) {
-    page = await browser.follow(await browser.submit(page, person as unknown as Record<string, string>), at.idpUrl)
+    page = await browser.follow(await browser.submit(page, person as unknown as Record<string, string>), flow.idpUrl)
   }
   // Clients that are not first-party, and those on a loopback address, ask for consent.
   if (page.location === undefined && page.body.includes('name="decision"')) {
-    page = await browser.follow(await browser.submit(page, {}, { name: 'decision', value: 'approve' }), at.idpUrl)
+    page = await browser.follow(await browser.submit(page, {}, { name: 'decision', value: 'approve' }), flow.idpUrl)
   }
   if (page.location === undefined)
     throw new Error(`Sign-in ended on a page (${page.status}): ${page.body.slice(0, 2_000)}`)
@@ -58,12 +61,12 @@ export async function signIn(
     throw new Error(`Sign-in came back without a code: ${back.search}`)
   const form = {
     grant_type: 'authorization_code',
-    client_id: at.clientId,
+    client_id: flow.clientId,
     code,
-    redirect_uri: at.redirectUri,
+    redirect_uri: flow.redirectUri,
     code_verifier: verifier,
   }
-  return redeem(at.idpUrl, form, browser.headers)
+  return redeem(flow.idpUrl, form, browser.headers)
 }
 
 /** Asks a token endpoint. Throws what it answered when it refuses. */

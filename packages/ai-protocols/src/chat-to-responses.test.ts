@@ -398,11 +398,11 @@ test('any split of the bytes gives the same events', () => {
     fc.property(fc.array(fc.string({ unit: 'binary' })), fc.array(fc.nat()), (texts, cuts) => {
       const chunks = [...texts.map((content) => chunk({ content })), ...everything]
       const bytes = Buffer.from(chunks.map((each) => `data: ${say(each).data}\n\n`).join(''))
-      const at = cuts.map((cut) => cut % bytes.length).toSorted((a, b) => a - b)
+      const positions = cuts.map((cut) => cut % bytes.length).toSorted((a, b) => a - b)
       const { push } = createSseScanner({ eventBytesMax: 1e6 })
       const translator = createResponseEventTranslator(request, named())
-      const events = [...at, bytes.length]
-        .flatMap((end, index) => push(bytes.subarray(at[index - 1] ?? 0, end)))
+      const events = [...positions, bytes.length]
+        .flatMap((end, index) => push(bytes.subarray(positions[index - 1] ?? 0, end)))
         .flatMap((event) => translator.push(event))
       expect(events).toEqual(translate(chunks))
       expect(last(events)).toMatchObject({ type: 'response.completed' })

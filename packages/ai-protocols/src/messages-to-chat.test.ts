@@ -296,11 +296,11 @@ test('any split of the bytes gives the same chunks', () => {
       const bytes = Buffer.from(
         events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join(''),
       )
-      const at = cuts.map((cut) => cut % bytes.length).toSorted((a, b) => a - b)
+      const positions = cuts.map((cut) => cut % bytes.length).toSorted((a, b) => a - b)
       const { push } = createSseScanner({ eventBytesMax: 1e6 })
       const { push: translatePart } = translator(true)
-      const chunks = [...at, bytes.length]
-        .flatMap((end, index) => push(bytes.subarray(at[index - 1] ?? 0, end)))
+      const chunks = [...positions, bytes.length]
+        .flatMap((end, index) => push(bytes.subarray(positions[index - 1] ?? 0, end)))
         .flatMap((event) => translatePart(event))
       expect(chunks).toEqual(translate(events, true))
       expect(chunks.map((chunk) => chunk.choices[0]?.delta.content ?? '').join('')).toBe(

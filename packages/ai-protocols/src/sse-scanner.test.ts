@@ -10,8 +10,8 @@ function scan(chunks: readonly Uint8Array[]): { events: SseEvent[]; rest: Buffer
 }
 
 function split(bytes: Buffer, cuts: readonly number[]): Buffer[] {
-  const at = [...new Set(cuts.map((cut) => cut % (bytes.length + 1)))].toSorted((a, b) => a - b)
-  return [...at, bytes.length].map((end, index) => bytes.subarray(at[index - 1] ?? 0, end))
+  const positions = [...new Set(cuts.map((cut) => cut % (bytes.length + 1)))].toSorted((a, b) => a - b)
+  return [...positions, bytes.length].map((end, index) => bytes.subarray(positions[index - 1] ?? 0, end))
 }
 
 /** What the events of a text mean, read from the whole of it as the HTML standard says. */

@@ -18,7 +18,7 @@ const newKey = (): SigningKey => ({ kid: randomUUID(), ...generateKeyPairSync('r
 
 /** An issuer whose published keys can be changed, and that can go away; and a verifier of its tokens with a clock. */
 async function startIssuer(published: SigningKey[]) {
-  let at = Date.now()
+  let nowMs = Date.now()
   let isAway = false
   let reads = 0
   const server = createServer((request, response) => {
@@ -36,7 +36,7 @@ async function startIssuer(published: SigningKey[]) {
   await once(server, 'listening')
   onTestFinished(() => void server.close())
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const now = () => new Date(at)
+  const now = () => new Date(nowMs)
   const keys = discoverIssuer(issuer, issuer, now)
   const verifier = createTokenVerifier([{ issuer, audience: AUDIENCE, alg: 'RS256', keys }], now)
   return {
@@ -55,11 +55,11 @@ async function startIssuer(published: SigningKey[]) {
         .setSubject('s')
         .setJti(randomUUID())
         .setIssuedAt(now())
-        .setExpirationTime(new Date(at + 3_600_000))
+        .setExpirationTime(new Date(nowMs + 3_600_000))
         .sign(key.privateKey),
     publish: (...keysNow: SigningKey[]) => void (published = keysNow),
     away: (state: boolean) => void (isAway = state),
-    advance: (ms: number) => void (at += ms),
+    advance: (ms: number) => void (nowMs += ms),
     reads: () => reads,
   }
 }

@@ -56,7 +56,7 @@ interface Discovery {
  */
 export function discoverIssuer(issuer: string, fetchFrom: string, now: () => Date): DiscoveredIssuer {
   type Remote = ReturnType<typeof createRemoteJWKSet>
-  let found: Promise<{ document: Discovery; remote: Remote }> | undefined
+  let discovery: Promise<{ document: Discovery; remote: Remote }> | undefined
   let kids = ''
   /** When the JWKS was last read; 0 before that. */
   let readAt = 0
@@ -66,8 +66,10 @@ export function discoverIssuer(issuer: string, fetchFrom: string, now: () => Dat
 
   /** The issuer's own origin is spelled as clients see it; from here it may be another. */
   function reachable(url: string): URL {
-    const at = new URL(url)
-    return at.origin === new URL(issuer).origin ? new URL(at.pathname + at.search, fetchFrom) : at
+    const location = new URL(url)
+    return location.origin === new URL(issuer).origin
+      ? new URL(location.pathname + location.search, fetchFrom)
+      : location
   }
 
   async function discover(): Promise<{ document: Discovery; remote: Remote }> {
@@ -89,11 +91,11 @@ export function discoverIssuer(issuer: string, fetchFrom: string, now: () => Dat
   }
 
   async function getIssuer(): Promise<{ document: Discovery; remote: Remote }> {
-    found ??= discover()
+    discovery ??= discover()
     try {
-      return await found
+      return await discovery
     } catch (cause) {
-      found = undefined
+      discovery = undefined
       throw new Unavailable('The identity provider cannot be reached; try again later', cause)
     }
   }

@@ -28,7 +28,7 @@ async function migrate(url: string): Promise<void> {
 
 let database: { db: Db; close(): Promise<void> }
 let databaseUrl = ''
-let at = new Date()
+let clockTime = new Date()
 let opened: KeySet[] = []
 
 beforeAll(async () => {
@@ -43,28 +43,28 @@ beforeEach(async () => {
 })
 
 const open = async (more: { notifications?: Notifications } = {}): Promise<KeySet> => {
-  const keySet = await openKeySet({ db: database.db, alg: 'RS256', sealer, now: () => at, logger, ...more })
+  const keySet = await openKeySet({ db: database.db, alg: 'RS256', sealer, now: () => clockTime, logger, ...more })
   opened.push(keySet)
   return keySet
 }
 const sign = (keySet: KeySet) =>
   keySet.sign('at+jwt', {
     sub: 'x',
-    iat: Math.floor(at.getTime() / 1_000),
-    exp: Math.floor(at.getTime() / 1_000) + 300,
+    iat: Math.floor(clockTime.getTime() / 1_000),
+    exp: Math.floor(clockTime.getTime() / 1_000) + 300,
   })
 const kidOf = (token: string) =>
   (JSON.parse(Buffer.from(token.split('.')[0] ?? '', 'base64url').toString()) as { kid: string }).kid
 
 test('instances that start together make one key', async () => {
-  at = new Date('2026-03-01T12:00:00.000Z')
+  clockTime = new Date('2026-03-01T12:00:00.000Z')
   const keySets = await Promise.all([open(), open(), open()])
   for (const keySet of keySets) await keySet.maintain()
   expect(new Set(keySets.map((keySet) => kidOf(sign(keySet)))).size).toBe(1)
 })
 
 test('three instances and verifiers with a JWKS of 15 minutes ago cross 1 January without one failure (B §5)', async () => {
-  at = new Date('2026-12-10T00:00:00.000Z')
+  clockTime = new Date('2026-12-10T00:00:00.000Z')
   const keySets = [await open(), await open(), await open()]
   const before = kidOf(sign(keySets[0] as KeySet))
   // Each instance maintains at a time of its own; verifiers hold the oldest JWKS that the cache header allows.
@@ -74,7 +74,7 @@ test('three instances and verifiers with a JWKS of 15 minutes ago cross 1 Januar
     const isNear =
       Math.abs(time - Date.UTC(2027, 0, 1)) < 3_600_000 || Math.abs(time - Date.UTC(2026, 11, 18)) < 3_600_000
     time += isNear ? 20_000 : 3_600_000
-    at = new Date(time)
+    clockTime = new Date(time)
     const keySet = keySets[i % 3] as KeySet
     await keySet.maintain()
     caches.push({ at: time, jwks: keySet.jwks() })
@@ -82,7 +82,7 @@ test('three instances and verifiers with a JWKS of 15 minutes ago cross 1 Januar
     for (const signer of keySets) {
       const token = sign(signer)
       signers.add(kidOf(token))
-      await jwtVerify(token, createLocalJWKSet(oldest?.jwks ?? { keys: [] }), { currentDate: at })
+      await jwtVerify(token, createLocalJWKSet(oldest?.jwks ?? { keys: [] }), { currentDate: clockTime })
     }
   }
   expect(signers.size).toBe(2)
@@ -90,80 +90,80 @@ test('three instances and verifiers with a JWKS of 15 minutes ago cross 1 Januar
   const after = sign(keySets[0] as KeySet)
   expect(kidOf(after)).not.toBe(before)
   expect(keySets[0]?.publicKey(before)).toBeDefined()
-  at = new Date(Date.UTC(2027, 0, 2) + 1)
+  clockTime = new Date(Date.UTC(2027, 0, 2) + 1)
   expect(keySets[0]?.publicKey(before)).toBeUndefined() // out of the JWKS a day later
   expect(keySets[0]?.publicKey(before, 'retired')).toBeDefined() // and still known for id_token_hint
 })
 
 test('the switch is at 00:00 UTC to the millisecond, without reading the database (B §5)', async () => {
-  at = new Date('2026-06-20T00:00:00.000Z')
+  clockTime = new Date('2026-06-20T00:00:00.000Z')
   const keySet = await open()
-  at = new Date('2026-06-30T23:59:59.999Z')
+  clockTime = new Date('2026-06-30T23:59:59.999Z')
   const before = kidOf(sign(keySet))
-  at = new Date('2026-07-01T00:00:00.000Z')
+  clockTime = new Date('2026-07-01T00:00:00.000Z')
   expect(kidOf(sign(keySet))).not.toBe(before)
 })
 
 test('the next key is published 14 days ahead, and not before (B §5)', async () => {
-  at = new Date('2026-06-16T23:59:59.999Z')
+  clockTime = new Date('2026-06-16T23:59:59.999Z')
   const keySet = await open()
   expect(keySet.jwks().keys).toHaveLength(1)
-  at = new Date('2026-06-17T00:00:00.000Z')
+  clockTime = new Date('2026-06-17T00:00:00.000Z')
   await keySet.maintain()
   expect(keySet.jwks().keys).toHaveLength(2)
 })
 
 test('a key made late, after an outage over the boundary, waits until every cached JWKS has run out', async () => {
-  at = new Date('2026-03-01T00:00:00.000Z')
+  clockTime = new Date('2026-03-01T00:00:00.000Z')
   const [keySet, neighbour] = [await open(), await open()]
   const old = kidOf(sign(keySet))
   const madeAt = Date.UTC(2026, 7, 1)
-  at = new Date(madeAt)
+  clockTime = new Date(madeAt)
   await keySet.maintain()
   expect(keySet.jwks().keys).toHaveLength(2)
   // The neighbour reads the keys once a minute, so for that long it serves a JWKS without the late one.
-  at = new Date(madeAt + 59_999)
-  const cached = { jwks: neighbour.jwks(), until: at.getTime() + 900_000 }
+  clockTime = new Date(madeAt + 59_999)
+  const cached = { jwks: neighbour.jwks(), until: clockTime.getTime() + 900_000 }
   expect(cached.jwks.keys).toHaveLength(1)
   await neighbour.maintain()
-  for (; at.getTime() < cached.until; at = new Date(at.getTime() + 1_000))
-    await jwtVerify(sign(keySet), createLocalJWKSet(cached.jwks), { currentDate: at })
-  at = new Date(madeAt + 17 * 60_000)
+  for (; clockTime.getTime() < cached.until; clockTime = new Date(clockTime.getTime() + 1_000))
+    await jwtVerify(sign(keySet), createLocalJWKSet(cached.jwks), { currentDate: clockTime })
+  clockTime = new Date(madeAt + 17 * 60_000)
   expect(kidOf(sign(keySet))).not.toBe(old)
   expect(kidOf(sign(neighbour))).toBe(kidOf(sign(keySet)))
 })
 
 test('an ES256 signature is what other implementations verify, whatever the size of its numbers', async () => {
-  at = new Date('2026-03-01T00:00:00.000Z')
-  const keySet = await openKeySet({ db: database.db, alg: 'ES256', sealer, now: () => at, logger })
+  clockTime = new Date('2026-03-01T00:00:00.000Z')
+  const keySet = await openKeySet({ db: database.db, alg: 'ES256', sealer, now: () => clockTime, logger })
   opened.push(keySet)
   const jwks = createLocalJWKSet(keySet.jwks())
   // Every 256th number is a byte short, so a thousand have some of each kind.
   const tokens = Array.from({ length: 1_000 }, () => sign(keySet))
-  const verified = await Promise.all(tokens.map((token) => jwtVerify(token, jwks, { currentDate: at })))
+  const verified = await Promise.all(tokens.map((token) => jwtVerify(token, jwks, { currentDate: clockTime })))
   expect(verified).toHaveLength(1_000)
 })
 
 test('an emergency rotation signs with the new key at once and withdraws the others', async () => {
-  at = new Date('2026-12-25T00:00:00.000Z')
+  clockTime = new Date('2026-12-25T00:00:00.000Z')
   const keySet = await open()
   const leaked = kidOf(sign(keySet))
-  at = new Date(at.getTime() + DAY)
+  clockTime = new Date(clockTime.getTime() + DAY)
   const kid = await keySet.rotateNow()
   expect(kidOf(sign(keySet))).toBe(kid)
   expect(keySet.jwks().keys.map((key) => key.kid)).not.toContain(leaked)
-  at = new Date('2027-01-01T00:00:01.000Z')
+  clockTime = new Date('2027-01-01T00:00:01.000Z')
   await keySet.maintain()
   expect(keySet.jwks().keys.map((key) => key.kid)).toContain(kidOf(sign(keySet)))
 })
 
 test('an emergency rotation in one process is known to the others at once', async () => {
-  at = new Date('2026-12-25T00:00:00.000Z')
+  clockTime = new Date('2026-12-25T00:00:00.000Z')
   const notifications = openNotifications(databaseUrl, logger)
   onTestFinished(() => notifications.close())
   const [rotating, listening] = [await open(), await open({ notifications })]
   const leaked = kidOf(sign(listening))
-  at = new Date(at.getTime() + DAY)
+  clockTime = new Date(clockTime.getTime() + DAY)
   const kid = await rotating.rotateNow()
   // Without the notification it would be a minute, until the keys are read again.
   await expect.poll(() => kidOf(sign(listening)), { timeout: 10_000 }).toBe(kid)
@@ -171,7 +171,7 @@ test('an emergency rotation in one process is known to the others at once', asyn
 })
 
 test('keys are sealed at rest and can be sealed anew under another master key', async () => {
-  at = new Date('2026-03-01T00:00:00.000Z')
+  clockTime = new Date('2026-03-01T00:00:00.000Z')
   await open()
   const rows = await database.db.select().from(signingKeys)
   expect(rows.map(({ kekId }) => kekId)).toEqual(['k1'])
@@ -181,7 +181,13 @@ test('keys are sealed at rest and can be sealed anew under another master key', 
 
   const k2 = `k2:${randomBytes(32).toString('base64')}`
   const openWith = (keys: string) =>
-    openKeySet({ db: database.db, alg: 'RS256', sealer: createSealer(masterKeys.parse(keys)), now: () => at, logger })
+    openKeySet({
+      db: database.db,
+      alg: 'RS256',
+      sealer: createSealer(masterKeys.parse(keys)),
+      now: () => clockTime,
+      logger,
+    })
   await expect(openWith(k2)).rejects.toThrow('k1')
   const both = await openWith(`${k2},${k1}`)
   expect(await both.reencrypt()).toBe(1)

@@ -52,13 +52,13 @@ const ES256_NUMBER_BYTES = 32
  */
 function rawSignature(der: Buffer): Buffer {
   const raw = Buffer.alloc(2 * ES256_NUMBER_BYTES)
-  let at = 2
+  let position = 2
   for (const end of [ES256_NUMBER_BYTES, 2 * ES256_NUMBER_BYTES]) {
-    const length = der.readUInt8(at + 1)
+    const length = der.readUInt8(position + 1)
     // A leading zero keeps a number positive; short ones are padded on the left.
-    const digits = der.subarray(at + 2 + Math.max(0, length - ES256_NUMBER_BYTES), at + 2 + length)
+    const digits = der.subarray(position + 2 + Math.max(0, length - ES256_NUMBER_BYTES), position + 2 + length)
     digits.copy(raw, end - digits.length)
-    at += 2 + length
+    position += 2 + length
   }
   return raw
 }

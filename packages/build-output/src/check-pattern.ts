@@ -44,20 +44,20 @@ export function openPatternChecker(deadlineMs = DEADLINE_MS, totalMs = TOTAL_MS)
       // The analysis itself, in this thread: it would otherwise start a process of its own, which outlives the deadline.
       env: { RECHECK_BACKEND: 'pure', RECHECK_SYNC_BACKEND: 'pure' },
     })
-    const asked = worker
+    const asyncWorker = worker
     const answered = Promise.withResolvers<PatternVerdict>()
     const tooLate = setTimeout(
       () => answered.resolve({ kind: 'unknown', reason: `it could not be checked in ${deadlineMs / 1_000} s` }),
       deadlineMs,
     )
     const failed = (): void => answered.resolve({ kind: 'unknown', reason: 'its check ran out of memory' })
-    asked.on('message', answered.resolve).on('error', failed).on('exit', failed)
+    asyncWorker.on('message', answered.resolve).on('error', failed).on('exit', failed)
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
-    asked.postMessage({ source, flags })
+    asyncWorker.postMessage({ source, flags })
     const verdict = await answered.promise
     clearTimeout(tooLate)
     spentMs += performance.now() - startedAt
-    asked.off('message', answered.resolve).off('error', failed).off('exit', failed)
+    asyncWorker.off('message', answered.resolve).off('error', failed).off('exit', failed)
     if (verdict.kind === 'unknown') await end()
     return verdict
   }

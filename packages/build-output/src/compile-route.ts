@@ -64,10 +64,10 @@ export function compileRoute(route: Route): CompiledRoute {
 }
 
 function compileDest(dest: string, template: (text: string) => Template): CompiledRoute['dest'] {
-  const at = dest.indexOf('?')
+  const index = dest.indexOf('?')
   return {
-    path: template(at === -1 ? dest : dest.slice(0, at)),
-    query: at === -1 ? undefined : template(dest.slice(at + 1)),
+    path: template(index === -1 ? dest : dest.slice(0, index)),
+    query: index === -1 ? undefined : template(dest.slice(index + 1)),
     isAbsolute: /^https?:\/\//i.test(dest),
   }
 }

@@ -43,11 +43,11 @@ function compileCondition({ type, key = '', value }: Condition): Check {
   const name = type === 'header' ? key.toLowerCase() : key
   const letters = key.replaceAll(/[^A-Za-z]/g, '')
   return (subject, named) => {
-    const found = type === 'host' ? subject.host : subject[type](name)
-    if (found === undefined) return false
-    const match = test(found)
+    const value = type === 'host' ? subject.host : subject[type](name)
+    if (value === undefined) return false
+    const match = test(value)
     if (match === false) return false
-    if (type !== 'host' && letters !== '') named[letters] = found
+    if (type !== 'host' && letters !== '') named[letters] = value
     if (match !== true) for (const [name, text] of Object.entries(match)) named[name] = text ?? ''
     return true
   }
@@ -55,33 +55,33 @@ function compileCondition({ type, key = '', value }: Condition): Check {
 
 type Groups = Record<string, string | undefined>
 
-function compileTest(value: Condition['value']): (found: string) => Groups | boolean {
+function compileTest(value: Condition['value']): (value: string) => Groups | boolean {
   if (value === undefined) return () => true
   const source = patternOf(value)
   const pattern = source === undefined ? undefined : new RegExp(`^(?:${source})$`)
-  const matches = (found: string): Groups | boolean => {
+  const matches = (value: string): Groups | boolean => {
     if (pattern === undefined) return true
-    if (found.length > VALUE_LENGTH_MAX) return false
-    const match = pattern.exec(found)
+    if (value.length > VALUE_LENGTH_MAX) return false
+    const match = pattern.exec(value)
     return match === null ? false : (match.groups ?? true)
   }
   if (typeof value === 'string') return matches
-  return (found) => holds(value, found) && matches(found)
+  return (actual) => holds(value, actual) && matches(actual)
 }
 
 /** Whether a value passes all operations but `re`. Numbers are compared as such; a text that is no number fails them. */
-export function holds(test: ValueTest, found: string): boolean {
+export function holds(test: ValueTest, value: string): boolean {
   const { eq, neq, inc, ninc, pre, suf, gt, gte, lt, lte } = test
   return (
-    (eq === undefined || found === String(eq)) &&
-    (neq === undefined || found !== neq) &&
-    (inc === undefined || inc.includes(found)) &&
-    (ninc === undefined || !ninc.includes(found)) &&
-    (pre === undefined || found.startsWith(pre)) &&
-    (suf === undefined || found.endsWith(suf)) &&
-    (gt === undefined || Number(found) > gt) &&
-    (gte === undefined || Number(found) >= gte) &&
-    (lt === undefined || Number(found) < lt) &&
-    (lte === undefined || Number(found) <= lte)
+    (eq === undefined || value === String(eq)) &&
+    (neq === undefined || value !== neq) &&
+    (inc === undefined || inc.includes(value)) &&
+    (ninc === undefined || !ninc.includes(value)) &&
+    (pre === undefined || value.startsWith(pre)) &&
+    (suf === undefined || value.endsWith(suf)) &&
+    (gt === undefined || Number(value) > gt) &&
+    (gte === undefined || Number(value) >= gte) &&
+    (lt === undefined || Number(value) < lt) &&
+    (lte === undefined || Number(value) <= lte)
   )
 }

@@ -14,7 +14,7 @@ export interface CronSchedule {
 }
 
 /** The minute that a moment lies in, as the moment of its beginning. */
-export const minuteOf = (at: Date): Date => new Date(Math.floor(at.getTime() / MINUTE_MS) * MINUTE_MS)
+export const minuteOf = (time: Date): Date => new Date(Math.floor(time.getTime() / MINUTE_MS) * MINUTE_MS)
 
 /**
  * Reads a cron expression of five fields: minute, hour, day of the month, month, day of the week. Where both days are restricted, one

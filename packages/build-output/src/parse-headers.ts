@@ -55,10 +55,10 @@ function readHeader(line: string, rule: Rule, warn: Warn): void {
     else warn('it names no header')
     return
   }
-  const at = line.indexOf(':')
-  const name = line.slice(0, Math.max(at, 0)).trim().toLowerCase()
-  const value = line.slice(at + 1).trim()
-  if (at === -1 || value === '') warn('a header is a name, a colon and a value')
+  const index = line.indexOf(':')
+  const name = line.slice(0, Math.max(index, 0)).trim().toLowerCase()
+  const value = line.slice(index + 1).trim()
+  if (index === -1 || value === '') warn('a header is a name, a colon and a value')
   else if (!isSettable(name)) warn(`${JSON.stringify(name)} is no header that a site may set`)
   else if (/[^\t\x20-\x7E]/.test(value)) warn('the value has a character that headers cannot hold')
   else rule.set.push([name, value])

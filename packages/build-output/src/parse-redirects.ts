@@ -58,7 +58,7 @@ function readLine(line: string, warn: Warn): SiteRules['redirects'][number] | un
   if (line.length > LINE_LENGTH_MAX) return warn(`it is longer than ${LINE_LENGTH_MAX} characters`)
   if (line.includes('\0')) return warn('it holds a NUL')
   const words = line.split(/\s+/)
-  const commentAt = words.findIndex((word, at) => at >= 2 && word.startsWith('#'))
+  const commentAt = words.findIndex((word, index) => index >= 2 && word.startsWith('#'))
   const [from = '', to = '', statusText = STATUS_DEFAULT, ...more] =
     commentAt === -1 ? words : words.slice(0, commentAt)
   if (to === '' || more.length > 0) return warn('it takes a path, a destination and at most a status')

@@ -122,7 +122,7 @@ export class RequestState {
 
 function cookieOf(cookies: string, name: string): string | undefined {
   for (const pair of cookies.split(';')) {
-    const at = pair.indexOf('=')
-    if (at !== -1 && pair.slice(0, at).trim() === name) return pair.slice(at + 1).trim()
+    const index = pair.indexOf('=')
+    if (index !== -1 && pair.slice(0, index).trim() === name) return pair.slice(index + 1).trim()
   }
 }

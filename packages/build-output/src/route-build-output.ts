@@ -135,17 +135,17 @@ export function routeBuildOutput({ routes, functions, prerenders = {}, wildcard 
       }
       if (route.continue === true) continue
       if (route.check === true) {
-        const found =
+        const resource =
           lookUp(state, hasFile) ?? (isTrial || phase === 'rewrite' ? undefined : lookUpDynamic(state, hasFile))
-        if (found !== undefined) return { found }
+        if (resource !== undefined) return { found: resource }
         if (route.status !== undefined && phase !== 'miss') return { endsWith: route.status }
         continue
       }
       if (compiled.dest === undefined && route.status !== undefined) return { endsWith: route.status }
       break
     }
-    const found = lookUp(state, hasFile)
-    return found && { found }
+    const foundResource = lookUp(state, hasFile)
+    return foundResource && { found: foundResource }
   }
 
   /** Looks a rewritten path up among pages with parameters; on failure the state is as it was. */
@@ -211,8 +211,8 @@ export function routeBuildOutput({ routes, functions, prerenders = {}, wildcard 
         state.status = outcome.endsWith
       }
       if (phase === 'first') {
-        const found = tryRoutes(missChecks, 'miss', state, hasFile)
-        if (found !== undefined) return finish(found, state, hasFile)
+        const resource = tryRoutes(missChecks, 'miss', state, hasFile)
+        if (resource !== undefined) return finish(resource, state, hasFile)
       }
     }
     return endWith(state.status ?? 404, state, hasFile)
@@ -220,7 +220,7 @@ export function routeBuildOutput({ routes, functions, prerenders = {}, wildcard 
 
   function endWith(status: number, state: RequestState, hasFile: HasFile): Answer {
     state.status = status
-    const asked = state.visiblePath
+    const visiblePath = state.visiblePath
     // What ended there is not served after all; only another path is looked up.
     state.missedPath = state.path
     if (status >= 400) {
@@ -230,7 +230,7 @@ export function routeBuildOutput({ routes, functions, prerenders = {}, wildcard 
       if (outcome !== undefined && 'found' in outcome) return finish(outcome.found, state, hasFile, true)
     }
     if (status === 404) {
-      const isHashed = isHashedPath(asked)
+      const isHashed = isHashedPath(visiblePath)
       const page = isHashed ? undefined : NOT_FOUND_PAGES.find((path) => hasFile(path))
       return { ...state.common(), kind: 'not-found', path: page, isHashed }
     }
@@ -238,8 +238,8 @@ export function routeBuildOutput({ routes, functions, prerenders = {}, wildcard 
   }
 
   /** Adds the headers of `hit`, which go by the path that was found. */
-  function finish(found: Found, state: RequestState, hasFile: HasFile, isError = false): Answer {
-    const output = `/${found.path}`
+  function finish(resource: Found, state: RequestState, hasFile: HasFile, isError = false): Answer {
+    const output = `/${resource.path}`
     for (const compiled of phases.hit) {
       const captures = matchRoute(compiled, state, output)
       if (captures === undefined) continue
@@ -249,10 +249,10 @@ export function routeBuildOutput({ routes, functions, prerenders = {}, wildcard 
       }
       applyTransforms(compiled.transforms, captures, state)
     }
-    if (found.kind === 'function') {
+    if (resource.kind === 'function') {
       const matchedPath = state.headers.get('x-matched-path')
       if (matchedPath !== undefined) state.setRequestHeader('x-matched-path', matchedPath)
-      const { path } = found
+      const { path } = resource
       const url = withQuery(state.visiblePath, state.query)
       const fail = (status: number) => withinLimits(() => endWith(status, state.clone(), hasFile))
       const common = { ...state.common(), ...forwarded(state), path, url, fail }
@@ -263,9 +263,9 @@ export function routeBuildOutput({ routes, functions, prerenders = {}, wildcard 
     }
     const { status = 200 } = state
     if (status === 404)
-      return { ...state.common(), kind: 'not-found', path: found.path, isHashed: isHashedPath(state.visiblePath) }
+      return { ...state.common(), kind: 'not-found', path: resource.path, isHashed: isHashedPath(state.visiblePath) }
     const refused = isError ? undefined : refuseMethod(state.request.method)
-    return refused ?? { ...state.common(), kind: 'asset', path: found.path, status }
+    return refused ?? { ...state.common(), kind: 'asset', path: resource.path, status }
   }
 
   return {

@@ -36,13 +36,13 @@ function compile(pattern: string): (path: string) => boolean {
   if (tail === undefined) return (path) => path === head
   return (path) => {
     if (!path.startsWith(head) || path.length < head.length + tail.length) return false
-    let at = head.length
+    let end = head.length
     for (const part of rest) {
-      const found = path.indexOf(part, at)
-      if (found === -1) return false
-      at = found + part.length
+      const index = path.indexOf(part, end)
+      if (index === -1) return false
+      end = index + part.length
     }
-    return path.endsWith(tail) && path.length - tail.length >= at
+    return path.endsWith(tail) && path.length - tail.length >= end
   }
 }
 
@@ -62,8 +62,9 @@ export function routeWorker({ include, exclude }: WorkerRoutes, path: string, fi
   const excluded = exclude.map(compileRule)
   return {
     route(request, hasFile) {
-      const asked = normalizePath(request.path)
-      const isWorkers = included.some((matches) => matches(asked)) && !excluded.some((matches) => matches(asked))
+      const requestPath = normalizePath(request.path)
+      const isWorkers =
+        included.some((matches) => matches(requestPath)) && !excluded.some((matches) => matches(requestPath))
       return isWorkers ? callFunction(path, request) : files.route(request, hasFile)
     },
   }

@@ -80,8 +80,8 @@ function tryVersion(postgres: string, account: Account): string | undefined {
 
 /** A folder under a predictable name in /tmp is anyone's unless root owns it and others cannot write. */
 async function isOnlyOurs(folder: string): Promise<boolean> {
-  const found = await lstat(folder).catch(() => undefined)
-  return found !== undefined && found.isDirectory() && found.uid === 0 && (found.mode & 0o022) === 0
+  const stats = await lstat(folder).catch(() => undefined)
+  return stats !== undefined && stats.isDirectory() && stats.uid === 0 && (stats.mode & 0o022) === 0
 }
 
 async function copyInto(parent: string, installed: string): Promise<string> {
@@ -98,8 +98,8 @@ async function copyInto(parent: string, installed: string): Promise<string> {
       target: string
     }[]
     for (const { source, target } of links) {
-      const at = join(copy, relative('native', target))
-      await symlink(relative(dirname(target), source), at).catch(ignoreExisting)
+      const targetPath = join(copy, relative('native', target))
+      await symlink(relative(dirname(target), source), targetPath).catch(ignoreExisting)
     }
     await chmod(copy, 0o755)
     return copy

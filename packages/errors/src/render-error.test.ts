@@ -12,9 +12,9 @@ import {
 import { renderError } from './render-error.ts'
 import { S3Error } from './s3-error.ts'
 
-const at = { path: '/x', requestId: 'r1' }
+const context = { path: '/x', requestId: 'r1' }
 const render = (shape: Parameters<typeof renderError>[0], error: unknown) => {
-  const { status, headers, body } = renderError(shape, error, at)
+  const { status, headers, body } = renderError(shape, error, context)
   return { status, headers, body: JSON.parse(body) as unknown }
 }
 

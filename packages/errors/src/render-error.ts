@@ -128,14 +128,14 @@ function s3Code(error: ApiError): string {
 }
 
 /** The error document of S3 clients: Code, Message, what the failure adds, Resource, RequestId. */
-function renderS3(error: ApiError, at: { path: string; requestId: string }): RenderedError {
+function renderS3(error: ApiError, context: { path: string; requestId: string }): RenderedError {
   const code = s3Code(error)
   const details = error instanceof S3Error ? Object.entries(error.details) : []
   const more = details.map(([name, text]) => `<${name}>${xml(text)}</${name}>`).join('')
   return {
     status: error instanceof InvalidToken ? 403 : error.status,
-    headers: { ...error.headers, 'content-type': 'application/xml', 'x-amz-request-id': at.requestId },
-    body: `<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>${code}</Code><Message>${xml(error.message)}</Message>${more}<Resource>${xml(at.path)}</Resource><RequestId>${xml(at.requestId)}</RequestId></Error>`,
+    headers: { ...error.headers, 'content-type': 'application/xml', 'x-amz-request-id': context.requestId },
+    body: `<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>${code}</Code><Message>${xml(error.message)}</Message>${more}<Resource>${xml(context.path)}</Resource><RequestId>${xml(context.requestId)}</RequestId></Error>`,
   }
 }
 
@@ -148,7 +148,7 @@ function renderS3(error: ApiError, at: { path: string; requestId: string }): Ren
 export function renderError(
   shape: ErrorShape,
   thrown: unknown,
-  at: { path: string; requestId: string },
+  context: { path: string; requestId: string },
 ): RenderedError {
   const error = known(thrown)
   switch (shape) {
@@ -159,6 +159,6 @@ export function renderError(
     case 'ai-gateway':
       return renderAiGateway(error)
     case 's3':
-      return renderS3(error, at)
+      return renderS3(error, context)
   }
 }

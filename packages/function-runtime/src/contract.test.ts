@@ -1629,12 +1629,12 @@ async function echoed({ connection }: Lease): Promise<string> {
 }
 
 async function withChildren(pids: number[]): Promise<number[]> {
-  const found = [...pids]
-  for (const pid of found) {
+  const pidList = [...pids]
+  for (const pid of pidList) {
     const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '')
-    found.push(...children.split(' ').filter(Boolean).map(Number))
+    pidList.push(...children.split(' ').filter(Boolean).map(Number))
   }
-  return found
+  return pidList
 }
 
 async function areGone(pids: number[]): Promise<boolean> {

@@ -117,9 +117,9 @@ describe('results of fetch', () => {
     await fetchAnew(one, 'a', 'hello', ['posts'])
     expect((await getFetched(other, 'a'))?.value).toEqual(result('hello'))
     edge.asked = []
-    const found = await getFetched(other, 'a')
-    expect(found?.value).toEqual(result('hello'))
-    expect(Math.abs(Number(found?.lastModified) - Date.now())).toBeLessThan(1_000)
+    const entry = await getFetched(other, 'a')
+    expect(entry?.value).toEqual(result('hello'))
+    expect(Math.abs(Number(entry?.lastModified) - Date.now())).toBeLessThan(1_000)
     expect((await getFetched(one, 'a'))?.value).toEqual(result('hello'))
     expect(edge.asked).toEqual(['GET /changes', 'GET /changes'])
   })
@@ -177,9 +177,9 @@ describe('results of fetch', () => {
     await revalidate(slot, 'later', { expire: 60 })
     // Next.js takes the age for what it is, and its longest lifetime is 2^32 s.
     for (const name of ['a', 'b']) {
-      const found = await getFetched(slot, name)
-      expect(found?.value).toEqual(result('hello'))
-      expect((Date.now() - Number(found?.lastModified)) / 1_000).toBeGreaterThan(2 ** 32)
+      const entry = await getFetched(slot, name)
+      expect(entry?.value).toEqual(result('hello'))
+      expect((Date.now() - Number(entry?.lastModified)) / 1_000).toBeGreaterThan(2 ** 32)
     }
     edge.clockMs += 61_000
     expect(await getFetched(slot, 'a')).not.toBeNull()
@@ -287,13 +287,13 @@ test('a revalidation reaches the edge once, though it is said to each handler', 
 describe('results of use cache', () => {
   test('are found in another slot, as often as they are asked for', async () => {
     const [one, other] = [openSlot(), openSlot()]
-    const given = entryOf('hello', { tags: ['posts'] })
-    await inRequest(() => one.DefaultCache.set('a', Promise.resolve(given)))
+    const newEntry = entryOf('hello', { tags: ['posts'] })
+    await inRequest(() => one.DefaultCache.set('a', Promise.resolve(newEntry)))
     for (let n = 0; n < 2; n++) {
-      const found = await inRequest(() => other.DefaultCache.get('a', []))
-      expect(found).toMatchObject({ tags: ['posts'], stale: 30, expire: 3_600, revalidate: 60 })
-      expect(Math.abs(Number(found?.timestamp) - given.timestamp)).toBeLessThan(50)
-      expect(await textOf(found)).toBe('hello')
+      const entry = await inRequest(() => other.DefaultCache.get('a', []))
+      expect(entry).toMatchObject({ tags: ['posts'], stale: 30, expire: 3_600, revalidate: 60 })
+      expect(Math.abs(Number(entry?.timestamp) - newEntry.timestamp)).toBeLessThan(50)
+      expect(await textOf(entry)).toBe('hello')
     }
   })
 
@@ -395,9 +395,9 @@ describe('pages of a server of its own', () => {
     expect(await get('/a')).toEqual({ value: page, cacheControl, lastModified: expect.any(Number) })
     expect(await get('/none')).toEqual({ value: null, cacheControl, lastModified: expect.any(Number) })
     await revalidate(one, 'posts', {})
-    const found = await get('/a')
+    const entry = await get('/a')
     // Next.js compares these itself.
-    expect(Number(staleTags().get('posts')?.stale)).toBeGreaterThan(Number(found?.lastModified))
+    expect(Number(staleTags().get('posts')?.stale)).toBeGreaterThan(Number(entry?.lastModified))
     await revalidate(one, '_N_T_/a')
     expect(await get('/a')).toBeNull()
   })

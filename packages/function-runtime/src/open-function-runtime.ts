@@ -224,8 +224,8 @@ class Runtime implements FunctionRuntime {
   }
 
   #memberOf(functionId: string): Member {
-    const found = this.#members.get(functionId)
-    if (found !== undefined) return found
+    const functionMember = this.#members.get(functionId)
+    if (functionMember !== undefined) return functionMember
     const member: Member = {
       functionId,
       source: undefined,

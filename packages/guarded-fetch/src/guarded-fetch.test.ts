@@ -122,16 +122,16 @@ describe('a name', () => {
   })
   test('is resolved once for a connection, and the connection goes there', async () => {
     const { port, requests } = await serve((_, response) => response.end('ok'))
-    const asked: string[] = []
+    const urls: string[] = []
     const guarded = open({
       allow: ['127.0.0.1'],
       lookup: (name) => {
-        asked.push(name)
-        return Promise.resolve([{ address: asked.length === 1 ? '127.0.0.1' : '10.0.0.1', family: 4 }])
+        urls.push(name)
+        return Promise.resolve([{ address: urls.length === 1 ? '127.0.0.1' : '10.0.0.1', family: 4 }])
       },
     })
     expect(await text((await guarded.fetch(get(`http://a.example:${port}/`))).body)).toBe('ok')
-    expect(asked).toEqual(['a.example'])
+    expect(urls).toEqual(['a.example'])
     expect(requests[0]?.headers.host).toBe(`a.example:${port}`)
   })
 })

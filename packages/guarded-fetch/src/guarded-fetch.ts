@@ -116,19 +116,19 @@ export function openGuardedFetch({
   }
 
   return {
-    async fetch(given) {
-      let url = checkUrl(given.url, isAllowed)
-      let request: GuardedRequest = { ...given, headers: without(given.headers, NOT_SENT) }
+    async fetch(guardedRequest) {
+      let url = checkUrl(guardedRequest.url, isAllowed)
+      let request: GuardedRequest = { ...guardedRequest, headers: without(guardedRequest.headers, NOT_SENT) }
       for (let redirects = 0; ; redirects++) {
         const { statusCode, headers, body } = await send(url, request)
         const location = REDIRECTS.has(statusCode) ? one(headers['location']) : undefined
         const isResent = request.body !== undefined && !becomesGet(request.method, statusCode)
-        const isHandedBack = given.redirectsMax === 0 || isResent
+        const isHandedBack = guardedRequest.redirectsMax === 0 || isResent
         if (location === undefined || isHandedBack)
           return { status: statusCode, headers: present(headers), body, url: url.href }
         // The body of a redirect is discarded.
         body.on('error', () => {}).destroy()
-        if (redirects >= given.redirectsMax) throw new UnreachableOrigin(`${url.host} redirects too often`)
+        if (redirects >= guardedRequest.redirectsMax) throw new UnreachableOrigin(`${url.host} redirects too often`)
         const next = checkRedirect(location, url, isAllowed)
         request = redirected(request, statusCode, next.origin === url.origin)
         url = next

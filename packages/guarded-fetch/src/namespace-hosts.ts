@@ -30,13 +30,13 @@ for (const address of JSON.parse(hosts) as string[]) {
 /** Answers A questions of the names it knows; all others get an empty answer. */
 const dns = createSocket('udp4', (question, from) => {
   const labels: string[] = []
-  let at = 12
-  while ((question[at] ?? 0) > 0) {
-    const length = question[at] ?? 0
-    labels.push(question.toString('latin1', at + 1, at + 1 + length))
-    at += length + 1
+  let offset = 12
+  while ((question[offset] ?? 0) > 0) {
+    const length = question[offset] ?? 0
+    labels.push(question.toString('latin1', offset + 1, offset + 1 + length))
+    offset += length + 1
   }
-  const isForIpv4 = question.readUInt16BE(at + 1) === 1
+  const isForIpv4 = question.readUInt16BE(offset + 1) === 1
   const name = labels.join('.').toLowerCase()
   const known = isForIpv4 ? (addresses[name] ?? []) : []
   let answers = known
@@ -51,7 +51,7 @@ const dns = createSocket('udp4', (question, from) => {
   const records = answers.map((address) =>
     Buffer.from([0xc0, 0x0c, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, ...address.split('.').map(Number)]),
   )
-  dns.send(Buffer.concat([head, question.subarray(12, at + 5), ...records]), from.port, from.address)
+  dns.send(Buffer.concat([head, question.subarray(12, offset + 5), ...records]), from.port, from.address)
 })
 dns.bind(53, nameServer)
 await once(dns, 'listening')

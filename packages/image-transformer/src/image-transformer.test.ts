@@ -15,11 +15,11 @@ function open(options: TransformerOptions = {}) {
   return transformer
 }
 
-const wish = (given: Partial<ImageWish> = {}): ImageWish => ({
+const wish = (partialWish: Partial<ImageWish> = {}): ImageWish => ({
   fit: 'cover',
   format: 'original',
   quality: 75,
-  ...given,
+  ...partialWish,
 })
 
 /** A picture with detail everywhere. */
@@ -149,8 +149,8 @@ describe('an image', () => {
   test('of many pixels becomes a WebP where AVIF would take seconds', { timeout: 30_000 }, async () => {
     const { transform } = open()
     const source = await picture(2_100, 2_000).toBuffer()
-    const kindOf = async (given: Partial<ImageWish>) =>
-      sniffImage((await imageOf(transform(source, wish({ format: 'avif', quality: 10, ...given })))).content)
+    const kindOf = async (partialWish: Partial<ImageWish>) =>
+      sniffImage((await imageOf(transform(source, wish({ format: 'avif', quality: 10, ...partialWish })))).content)
     expect(
       await Promise.all([kindOf({ instead: 'webp' }), kindOf({ instead: 'webp', width: 64 }), kindOf({})]),
     ).toEqual(['webp', 'avif', 'avif'])

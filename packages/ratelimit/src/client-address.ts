@@ -53,13 +53,13 @@ export function createClientAddress(trusted: readonly string[]): ClientAddress {
     else proxies.addSubnet(address, Number(bits), family)
   }
   // A proxy is asked about at every request, and BlockList takes longer than a Map.
-  const asked = new Map<string, boolean>()
+  const proxyByAddress = new Map<string, boolean>()
   const isProxy = (address: string): boolean => {
-    let isOne = asked.get(address)
+    let isOne = proxyByAddress.get(address)
     if (isOne === undefined) {
       isOne = proxies.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
-      if (asked.size >= ASKED_MAX) asked.clear()
-      asked.set(address, isOne)
+      if (proxyByAddress.size >= ASKED_MAX) proxyByAddress.clear()
+      proxyByAddress.set(address, isOne)
     }
     return isOne
   }

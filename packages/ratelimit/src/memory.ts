@@ -7,24 +7,24 @@ const KEYS_MAX = 200_000
 export function createMemoryLimiter(now: () => Date): RateLimiter {
   const windows = new Map<string, { count: number; endsAt: number }>()
   // Insertion order is the order of opening, so what is over stands in front.
-  const forget = (at: number) => {
+  const forget = (nowMs: number) => {
     for (const [key, { endsAt }] of windows) {
-      if (endsAt > at && windows.size <= KEYS_MAX) break
+      if (endsAt > nowMs && windows.size <= KEYS_MAX) break
       windows.delete(key)
     }
   }
-  const hitOne = (key: string, at: number): number => {
+  const hitOne = (key: string, nowMs: number): number => {
     const window = windows.get(key)
-    if (window && window.endsAt > at) return ++window.count
+    if (window && window.endsAt > nowMs) return ++window.count
     windows.delete(key)
-    windows.set(key, { count: 1, endsAt: at + WINDOW_MS })
+    windows.set(key, { count: 1, endsAt: nowMs + WINDOW_MS })
     return 1
   }
   return {
     async hit(keys) {
-      const at = now().getTime()
-      forget(at)
-      return keys.map((key) => hitOne(key, at))
+      const nowMs = now().getTime()
+      forget(nowMs)
+      return keys.map((key) => hitOne(key, nowMs))
     },
     async close() {
       windows.clear()

@@ -6,7 +6,7 @@ import { type RateLimiter, WINDOW_MS } from './rate-limiter.ts'
 import { createRedisLimiter } from './redis.ts'
 
 const redisUrl = testRedisUrl()
-let at = Date.now()
+let nowMs = Date.now()
 let opened: RateLimiter[] = []
 afterEach(async () => {
   for (const limiter of opened) await limiter.close()
@@ -22,8 +22,8 @@ interface Driver {
 
 const memory: Driver = {
   name: 'memory',
-  open: () => createMemoryLimiter(() => new Date(at)),
-  pass: async () => void (at += WINDOW_MS),
+  open: () => createMemoryLimiter(() => new Date(nowMs)),
+  pass: async () => void (nowMs += WINDOW_MS),
 }
 
 function redisDriver(url: string): Driver {
@@ -33,7 +33,7 @@ function redisDriver(url: string): Driver {
     open: () =>
       createRedisLimiter(url, {
         prefix,
-        now: () => new Date(at),
+        now: () => new Date(nowMs),
         onFallback: (error) => {
           throw error
         },
@@ -83,7 +83,7 @@ test('while Redis is away the process counts by itself, at once and without an e
   const events: string[] = []
   const limiter = createRedisLimiter('redis://127.0.0.1:1', {
     prefix: testKeyPrefix(),
-    now: () => new Date(at),
+    now: () => new Date(nowMs),
     onFallback: () => events.push('fallback'),
     onRecovery: () => events.push('recovery'),
   })

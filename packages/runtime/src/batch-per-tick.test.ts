@@ -35,15 +35,15 @@ test('an array of any text is one that Postgres reads', () => {
 })
 
 test('the rows of a batch are put back to what asked for them', () => {
-  const asked = keysAsRows({ id: 'uuid', generation: 'int' })
+  const lookups = keysAsRows({ id: 'uuid', generation: 'int' })
   const keys = [
     { id: 'a', generation: 1 },
     { id: null, generation: 2 },
     { id: 'c', generation: 3 },
   ]
-  expect(asked.parameters(keys)).toEqual({ 'asked.id': '{"a",NULL,"c"}', 'asked.generation': '{"1","2","3"}' })
+  expect(lookups.parameters(keys)).toEqual({ 'asked.id': '{"a",NULL,"c"}', 'asked.generation': '{"1","2","3"}' })
   expect(
-    asked.inOrder(keys, [
+    lookups.inOrder(keys, [
       { n: 3, is: 'of c' },
       { n: 1, is: 'of a' },
     ]),

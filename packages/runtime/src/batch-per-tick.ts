@@ -72,9 +72,9 @@ export function keysAsRows<C extends string>(types: Readonly<Record<C, 'int' | '
         ]),
       ),
     inOrder<R extends { n: number }>(keys: readonly Key[], rows: readonly R[]): (R | undefined)[] {
-      const found = Array.from<R | undefined>({ length: keys.length })
-      for (const row of rows) found[row.n - 1] = row
-      return found
+      const rowsInOrder = Array.from<R | undefined>({ length: keys.length })
+      for (const row of rows) rowsInOrder[row.n - 1] = row
+      return rowsInOrder
     },
   }
 }

@@ -13,10 +13,10 @@ const empty = (value: string | undefined): boolean => value === undefined || val
  * Throws ConfigError.
  */
 export function readConfig<S extends z.ZodObject>(schema: S, env: Record<string, string | undefined>): z.output<S> {
-  const given = Object.fromEntries(
+  const variables = Object.fromEntries(
     Object.keys(schema.shape).flatMap((name) => (empty(env[name]) ? [] : [[name, env[name]]])),
   )
-  const read = schema.safeParse(given)
+  const read = schema.safeParse(variables)
   if (read.success) return read.data
   const lines = read.error.issues.map((issue) => {
     const name = String(issue.path[0] ?? 'configuration')

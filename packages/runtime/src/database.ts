@@ -201,7 +201,8 @@ export function openDatabaseProbe(
 
 /** The causes of an error, from itself down; drizzle wraps what the driver throws. */
 function* causes(error: unknown): Generator<{ code?: unknown; constraint_name?: unknown }> {
-  for (let at = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++) yield at as never
+  for (let current = error, depth = 0; current instanceof Error && depth < 5; current = current.cause, depth++)
+    yield current as never
 }
 
 const unavailableCodes = new Set([

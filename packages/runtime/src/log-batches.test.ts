@@ -9,12 +9,12 @@ interface Asked {
   items: readonly number[]
   settle: PromiseWithResolvers<void>
 }
-let asked: Asked[]
+let lookups: Asked[]
 let left: number[]
 const dropped = new Counter({ name: 'test_dropped_total', help: 'Dropped.', registers: [] })
 
 const open = () => {
-  asked = []
+  lookups = []
   left = []
   dropped.reset()
   return openLogBatches<number>({
@@ -26,17 +26,17 @@ const open = () => {
     dropped,
     store: (items) => {
       const settle = Promise.withResolvers<void>()
-      asked.push({ items, settle })
+      lookups.push({ items, settle })
       return settle.promise
     },
     onLeft: (items) => left.push(...items),
   })
 }
-const stored = () => asked.map(({ items }) => items)
+const stored = () => lookups.map(({ items }) => items)
 /** Answers the batch that was asked for last, and lets what follows from that happen. */
 const answer = async (error?: unknown): Promise<void> => {
-  if (error === undefined) asked.at(-1)?.settle.resolve()
-  else asked.at(-1)?.settle.reject(error)
+  if (error === undefined) lookups.at(-1)?.settle.resolve()
+  else lookups.at(-1)?.settle.reject(error)
   await vi.advanceTimersByTimeAsync(0)
 }
 

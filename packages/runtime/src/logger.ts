@@ -37,8 +37,8 @@ export function describeError(error: unknown): LoggedError | undefined {
 /** The time of a line, written out once for all lines of a millisecond. */
 let written = { at: 0, text: '' }
 function isoTime(): string {
-  const at = Date.now()
-  if (at !== written.at) written = { at, text: `,"time":"${new Date(at).toISOString()}"` }
+  const nowMs = Date.now()
+  if (nowMs !== written.at) written = { at: nowMs, text: `,"time":"${new Date(nowMs).toISOString()}"` }
   return written.text
 }
 

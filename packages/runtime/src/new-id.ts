@@ -5,7 +5,7 @@ import { v7 } from 'uuid'
 export const newId = (): string => v7()
 
 /** A UUIDv7 of a moment of one's choice: its place among other ids is its place in time. */
-export const newIdAt = (at: Date): string => v7({ msecs: at.getTime(), random: nextRandom() })
+export const newIdAt = (time: Date): string => v7({ msecs: time.getTime(), random: nextRandom() })
 
 /** A moment that lies further back than this is one of another clock, or of one that was set. */
 const OUT_OF_ORDER_MS = 1_000
@@ -14,13 +14,13 @@ const OUT_OF_ORDER_MS = 1_000
  * UUIDv7s of moments that are given, each greater than the one before it. A moment up to a second before the last one counts as that,
  * so ids keep the order in which they were asked for; one further back keeps its time.
  */
-export function openRisingIds(): (at: Date) => string {
+export function openRisingIds(): (time: Date) => string {
   let msecs = 0
   let seq = 0
-  return (at) => {
-    const ahead = at.getTime() - msecs
+  return (time) => {
+    const ahead = time.getTime() - msecs
     if (ahead > 0 || ahead < -OUT_OF_ORDER_MS) {
-      msecs = at.getTime()
+      msecs = time.getTime()
       seq = 0
     } else seq++
     return v7({ msecs, seq, random: nextRandom() })
@@ -40,8 +40,8 @@ function nextRandom(): Uint8Array {
 }
 
 /** The lowest of the ids of a moment and after: a bound for ranges of ids that are ranges of time. */
-export function firstIdAt(at: Date): string {
-  const hex = at.getTime().toString(16).padStart(12, '0')
+export function firstIdAt(time: Date): string {
+  const hex = time.getTime().toString(16).padStart(12, '0')
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`
 }
 

@@ -8,7 +8,7 @@ const DAY_MS = 86_400_000
 /** A stretch of UTC time that one partition holds. */
 interface Period {
   /** When the period of a moment begins. */
-  beginOf(at: Date): Date
+  beginOf(time: Date): Date
   /** When the period that begins at `begin` ends. */
   endOf(begin: Date): Date
   /** Digits of an ISO date that name the period. */
@@ -18,10 +18,10 @@ interface Period {
 }
 
 /** When the UTC day of a moment begins. */
-export const dayOf = (at: Date): Date => new Date(Math.floor(at.getTime() / DAY_MS) * DAY_MS)
+export const dayOf = (time: Date): Date => new Date(Math.floor(time.getTime() / DAY_MS) * DAY_MS)
 
 /** When the UTC month of a moment begins. */
-export const monthOf = (at: Date): Date => new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth()))
+export const monthOf = (time: Date): Date => new Date(Date.UTC(time.getUTCFullYear(), time.getUTCMonth()))
 
 const days: Period = {
   beginOf: dayOf,
@@ -50,8 +50,8 @@ const nameOf = (table: PartitionedTable, begin: Date): string =>
 async function makePartition({ db }: { db: Db }, table: PartitionedTable, begin: Date): Promise<void> {
   const name = nameOf(table, begin)
   const [from, to] = [firstIdAt(begin), firstIdAt(periods[table].endOf(begin))]
-  const [found] = await db.execute(sql`select 1 where to_regclass(${name}) is not null`)
-  if (found) return
+  const [existing] = await db.execute(sql`select 1 where to_regclass(${name}) is not null`)
+  if (existing) return
   await db.transaction(async (tx) => {
     await tx.execute(sql`select pg_advisory_xact_lock(${REQUEST_LOG_DAYS_LOCK})`)
     await tx.execute(sql`set local lock_timeout = '1s'`)
@@ -71,8 +71,8 @@ export function rememberPartitions(deps: { db: Db }, table: PartitionedTable): W
   const made = new Set<number>()
   return async (moments, work) => {
     try {
-      for (const at of moments) {
-        const begin = periods[table].beginOf(at)
+      for (const time of moments) {
+        const begin = periods[table].beginOf(time)
         if (!made.has(begin.getTime())) await makePartition(deps, table, begin)
         made.add(begin.getTime())
       }

@@ -16,9 +16,9 @@ test('what was sealed opens again, for its own row only', () => {
 test('a changed byte does not open', () => {
   const sealer = createSealer(masterKeys.parse(current))
   const sealed = sealer.seal('s3cret', 'row-1')
-  for (let at = 0; at < sealed.ciphertext.length; at++) {
+  for (let offset = 0; offset < sealed.ciphertext.length; offset++) {
     const changed = Buffer.from(sealed.ciphertext)
-    changed[at] = (changed[at] ?? 0) ^ 1
+    changed[offset] = (changed[offset] ?? 0) ^ 1
     expect(() => sealer.open({ ...sealed, ciphertext: changed }, 'row-1')).toThrow('does not open')
   }
 })

@@ -99,8 +99,8 @@ export function createSigner(keys: MasterKeys, purpose: string): Signer {
       const dot = signature.lastIndexOf('.')
       const key = derived.get(signature.slice(0, dot))
       if (!key) return false
-      const [expected, found] = [macOf(key, message), signature.slice(dot + 1)].map((text) => Buffer.from(text))
-      return expected?.length === found?.length && timingSafeEqual(expected as Buffer, found as Buffer)
+      const [expected, actual] = [macOf(key, message), signature.slice(dot + 1)].map((text) => Buffer.from(text))
+      return expected?.length === actual?.length && timingSafeEqual(expected as Buffer, actual as Buffer)
     },
   }
 }

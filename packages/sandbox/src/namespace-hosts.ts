@@ -32,20 +32,20 @@ for (const { name, address, port } of JSON.parse(hosts) as { name: string; addre
 
 const dns = createSocket('udp4', (question, from) => {
   const labels: string[] = []
-  let at = 12
-  while ((question[at] ?? 0) > 0) {
-    const length = question[at] ?? 0
-    labels.push(question.toString('latin1', at + 1, at + 1 + length))
-    at += length + 1
+  let offset = 12
+  while ((question[offset] ?? 0) > 0) {
+    const length = question[offset] ?? 0
+    labels.push(question.toString('latin1', offset + 1, offset + 1 + length))
+    offset += length + 1
   }
-  const address = question.readUInt16BE(at + 1) === 1 ? addresses[labels.join('.').toLowerCase()] : undefined
+  const address = question.readUInt16BE(offset + 1) === 1 ? addresses[labels.join('.').toLowerCase()] : undefined
   const head = Buffer.from(question.subarray(0, 12))
   head.writeUInt16BE(address === undefined && !(labels.join('.').toLowerCase() in addresses) ? 0x8183 : 0x8180, 2)
   head.writeUInt16BE(address === undefined ? 0 : 1, 6)
   head.writeUInt32BE(0, 8)
   const record =
     address === undefined ? [] : [0xc0, 0x0c, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, ...address.split('.').map(Number)]
-  dns.send(Buffer.concat([head, question.subarray(12, at + 5), Buffer.from(record)]), from.port, from.address)
+  dns.send(Buffer.concat([head, question.subarray(12, offset + 5), Buffer.from(record)]), from.port, from.address)
 })
 dns.bind(53, nameServer)
 await once(dns, 'listening')

@@ -81,10 +81,10 @@ describe.skipIf(obstacle !== undefined)('where something is missing', { timeout:
       started.stdout.on('data', (chunk) => console.log('command', String(chunk)))
       await started.exited
       await sandbox.close()`
-    const given = openSync(secret, 'r')
+    const descriptor = openSync(secret, 'r')
     const stdio = Array.from({ length: 91 }, (_, index) => (index === 1 ? 'pipe' : index === 2 ? 'inherit' : 'ignore'))
     const child = spawn(process.execPath, ['--input-type=module', '-e', code], {
-      stdio: [...(stdio.slice(0, 90) as 'pipe'[]), given],
+      stdio: [...(stdio.slice(0, 90) as 'pipe'[]), descriptor],
     })
     const said = await text(child.stdout as NonNullable<typeof child.stdout>)
     expect(said).toContain(`platform ${secret}`)

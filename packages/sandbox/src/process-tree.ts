@@ -74,13 +74,13 @@ function listChildren(): Map<number, number[]> {
 /** Processes that descend from one, children first. Those whose parents ended are not found. */
 export function listDescendants(pid: number): number[] {
   const children = listChildren()
-  const found: number[] = []
+  const pids: number[] = []
   let generation = children.get(pid) ?? []
   while (generation.length > 0) {
-    found.push(...generation)
+    pids.push(...generation)
     generation = generation.flatMap((each) => children.get(each) ?? [])
   }
-  return found
+  return pids
 }
 
 /** Threads of a process and of all that descend from it; where /proc is missing, processes. */
@@ -149,14 +149,14 @@ export async function treeMemoryBytes(pid: number): Promise<number> {
 
 /** As listDescendants, for what is asked every second: reads only the processes of the tree. */
 async function listDescendantsByTask(pid: number): Promise<number[]> {
-  const found: number[] = []
+  const pids: number[] = []
   const pending = [pid]
   for (let parent = pending.pop(); parent !== undefined; parent = pending.pop()) {
     try {
       for (const task of await readdir(`/proc/${parent}/task`)) {
         const text = await readFile(`/proc/${parent}/task/${task}/children`, 'latin1')
         const children = text.split(' ').filter((each) => each !== '')
-        found.push(...children.map(Number))
+        pids.push(...children.map(Number))
         pending.push(...children.map(Number))
       }
     } catch (error) {
@@ -165,7 +165,7 @@ async function listDescendantsByTask(pid: number): Promise<number[]> {
         return listDescendants(pid)
     }
   }
-  return found
+  return pids
 }
 
 /** Size of a process's data segments, in bytes: what RLIMIT_DATA limits. Linux only; 0 once it has ended. */

@@ -24,10 +24,10 @@ interface AuditEvent {
 /** Records a change; `tx` is the transaction that makes it, so that neither is there without the other. */
 export async function recordAudit(
   tx: Pick<Db, 'insert'>,
-  at: Date,
+  time: Date,
   { actor, action, subject, details = {} }: AuditEvent,
 ): Promise<void> {
-  await tx.insert(auditEvents).values({ id: newId(), at, actor, action, subject, details })
+  await tx.insert(auditEvents).values({ id: newId(), at: time, actor, action, subject, details })
 }
 
 /** Deletes the events that are older than `keptDays`; 0 keeps them all. */
@@ -59,9 +59,9 @@ export const auditCommand: Command<{ db: Db }> = {
       .orderBy(desc(auditEvents.id))
       .limit(count)
     const events = newest.toReversed()
-    const lines = events.map(({ at, actor, action, subject, details }) => {
+    const lines = events.map(({ at: time, actor, action, subject, details }) => {
       const more = Object.keys(details).length === 0 ? '' : `  ${JSON.stringify(details)}`
-      return `${at.toISOString()}  ${actor}  ${action}  ${subject}${more}`
+      return `${time.toISOString()}  ${actor}  ${action}  ${subject}${more}`
     })
     return { json: events, text: lines.join('\n') }
   },

@@ -8,12 +8,12 @@ export interface Validators {
 }
 
 /** HTTP dates have a precision of one second. */
-const seconds = (at: Date): number => Math.floor(at.getTime() / 1_000)
+const seconds = (time: Date): number => Math.floor(time.getTime() / 1_000)
 
 function dateOf(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
-  const at = new Date(text)
-  return Number.isNaN(at.getTime()) ? undefined : seconds(at)
+  const time = new Date(text)
+  return Number.isNaN(time.getTime()) ? undefined : seconds(time)
 }
 
 /** The conditions of a request, by header. */
@@ -29,16 +29,16 @@ export function evaluatePreconditions(
   { ifMatch, ifNoneMatch, ifModifiedSince, ifUnmodifiedSince }: Conditions,
   { etag, uploadedAt }: Validators,
 ): 'holds' | 'failed' | 'not modified' {
-  const at = seconds(uploadedAt)
+  const uploadedSeconds = seconds(uploadedAt)
   if (ifMatch !== undefined) {
     if (!namesEtag(ifMatch, etag)) return 'failed'
   } else {
     const since = dateOf(ifUnmodifiedSince)
-    if (since !== undefined && at > since) return 'failed'
+    if (since !== undefined && uploadedSeconds > since) return 'failed'
   }
   if (ifNoneMatch !== undefined) return namesEtag(ifNoneMatch, etag) ? 'not modified' : 'holds'
   const since = dateOf(ifModifiedSince)
-  return since !== undefined && at <= since ? 'not modified' : 'holds'
+  return since !== undefined && uploadedSeconds <= since ? 'not modified' : 'holds'
 }
 
 /** True if a range may be answered: the object is the one that If-Range names (RFC 9110 §13.1.5), or there is no If-Range. */

@@ -25,10 +25,10 @@ async function startReader(bodyMs?: number): Promise<{ port: number; read: Promi
 
 /** Sends the pieces, one after another, with a length or in chunks. */
 function send(port: number, pieces: string[], headers: Record<string, string> = {}): void {
-  const asked = request({ host: '127.0.0.1', port, method: 'POST', headers })
-  asked.on('error', () => {})
-  for (const piece of pieces) asked.write(piece)
-  asked.end()
+  const clientRequest = request({ host: '127.0.0.1', port, method: 'POST', headers })
+  clientRequest.on('error', () => {})
+  for (const piece of pieces) clientRequest.write(piece)
+  clientRequest.end()
 }
 
 test('a body is read whole, whichever way its length is told', async () => {

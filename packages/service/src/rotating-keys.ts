@@ -82,9 +82,9 @@ interface RotatingKeysOptions<Row extends KeyRow, Material> {
 }
 
 /** 00:00 UTC of the last 1 January or 1 July at or before `at`, and of the one after it (B §5). */
-export function rotationBoundaries(at: Date): { last: Date; next: Date } {
-  const year = at.getUTCFullYear()
-  const isSecondHalf = at.getUTCMonth() >= 6
+export function rotationBoundaries(time: Date): { last: Date; next: Date } {
+  const year = time.getUTCFullYear()
+  const isSecondHalf = time.getUTCMonth() >= 6
   return {
     last: new Date(Date.UTC(year, isSecondHalf ? 6 : 0)),
     next: new Date(isSecondHalf ? Date.UTC(year + 1, 0) : Date.UTC(year, 6)),
@@ -119,7 +119,7 @@ export async function openRotatingKeys<Row extends KeyRow, Material>(
     }))
   }
 
-  const retiresAfter = (at: Date) => or(isNull(columns.retiresAt), gt(columns.retiresAt, at))
+  const retiresAfter = (time: Date) => or(isNull(columns.retiresAt), gt(columns.retiresAt, time))
 
   async function insertKey(tx: Transaction, activatesAt: Date, othersRetireAt: Date): Promise<string> {
     const seal = (secret: Buffer, id: string) => sealer.seal(secret, contextOf(id))
@@ -132,18 +132,18 @@ export async function openRotatingKeys<Row extends KeyRow, Material>(
 
   /** When the key that is due becomes active; undefined when none is due. */
   function dueActivation(newest: Date | undefined): Date | undefined {
-    const at = now()
-    const { last, next } = rotationBoundaries(at)
-    if (!newest) return at
+    const time = now()
+    const { last, next } = rotationBoundaries(time)
+    if (!newest) return time
     // No process was running to make the key of the last boundary. It is made now, and active once everyone knows it.
-    if (newest < last) return new Date(at.getTime() + options.lateKeyWaitsMs)
-    if (newest < next && at.getTime() >= next.getTime() - MADE_AHEAD_MS) return next
+    if (newest < last) return new Date(time.getTime() + options.lateKeyWaitsMs)
+    if (newest < next && time.getTime() >= next.getTime() - MADE_AHEAD_MS) return next
     return undefined
   }
 
   const live = (): RotatingKey<Material>[] => {
-    const at = now().getTime()
-    return keys.filter(({ retiresAt }) => retiresAt > at)
+    const nowMs = now().getTime()
+    return keys.filter(({ retiresAt }) => retiresAt > nowMs)
   }
 
   /** Returns whether there may be another one due: the first key of all can stand right before a boundary. */
@@ -152,13 +152,13 @@ export async function openRotatingKeys<Row extends KeyRow, Material>(
     if (!dueActivation(newest && new Date(newest.activatesAt))) return false
     await db.transaction(async (tx) => {
       await tx.execute(sql`select pg_advisory_xact_lock(${lock})`)
-      const [found] = (await tx
+      const [nextKey] = (await tx
         .select({ activatesAt: columns.activatesAt })
         .from(table)
         .where(and(isOfSet, retiresAfter(now())))
         .orderBy(desc(columns.activatesAt))
         .limit(1)) as { activatesAt: Date }[]
-      const activatesAt = dueActivation(found?.activatesAt)
+      const activatesAt = dueActivation(nextKey?.activatesAt)
       if (!activatesAt) return // another process was first
       // A key that was retired before its activation is in the way: the instant of activation is unique.
       await tx.delete(table).where(and(isOfSet, eq(columns.activatesAt, activatesAt)))
@@ -184,8 +184,8 @@ export async function openRotatingKeys<Row extends KeyRow, Material>(
 
   return {
     active() {
-      const at = now().getTime()
-      const key = keys.findLast(({ activatesAt, retiresAt }) => activatesAt <= at && retiresAt > at)
+      const nowMs = now().getTime()
+      const key = keys.findLast(({ activatesAt, retiresAt }) => activatesAt <= nowMs && retiresAt > nowMs)
       if (!key) throw new Error(`No ${name} key is active`)
       return key
     },

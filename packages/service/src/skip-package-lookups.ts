@@ -10,7 +10,7 @@ import { registerHooks, type ResolveFnOutput } from 'node:module'
  */
 export function skipPackageLookups(packages: readonly string[]): void {
   const folders = packages.map((name) => `/node_modules/${name}/`)
-  const found = new Map<string, ResolveFnOutput>()
+  const resolved = new Map<string, ResolveFnOutput>()
   registerHooks({
     resolve(specifier, context, next) {
       const { parentURL = '', conditions } = context
@@ -23,8 +23,8 @@ export function skipPackageLookups(packages: readonly string[]): void {
       }
       if (!isWorkspace || specifier.includes(':')) return next(specifier, context)
       const key = [specifier, parentURL.split('/src/', 1)[0], ...conditions].join(' ')
-      const known = found.get(key) ?? next(specifier, context)
-      found.set(key, known)
+      const known = resolved.get(key) ?? next(specifier, context)
+      resolved.set(key, known)
       return { ...known, shortCircuit: true }
     },
   })

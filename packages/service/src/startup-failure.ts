@@ -3,9 +3,9 @@ import { isUnavailable } from '@platform/runtime/database'
 
 /** The error below drizzle's and other wrappers. */
 function innermost(error: unknown): unknown {
-  let at = error
-  while (at instanceof Error && at.cause instanceof Error) at = at.cause
-  return at
+  let current = error
+  while (current instanceof Error && current.cause instanceof Error) current = current.cause
+  return current
 }
 
 /** One sentence for the operator of a process that cannot start: the cause and what to change, without a stack. */

@@ -209,16 +209,16 @@ describe('the output', () => {
       ['package.json', 'page.html'],
     ],
   ])('%s', async (_, files, own, more, root, paths) => {
-    const found = await project(files, own).read(more)
-    expect([found.root, pathsOf(found)]).toEqual([root, paths])
+    const builtProject = await project(files, own).read(more)
+    expect([builtProject.root, pathsOf(builtProject)]).toEqual([root, paths])
     // The same below a folder of the archive.
     const below = Object.fromEntries(Object.entries(files).map(([path, text]) => [`apps/web/${path}`, text]))
     const nested = await project(
       below,
       own.map((path) => `apps/web/${path}`),
     ).read({ ...more, root: 'apps/web' })
-    const at = (path: string): string => `apps/web/${path}`.replace(/\/$/, '')
-    expect([nested.root, pathsOf(nested)]).toEqual([at(root), paths.map(at)])
+    const pathOf = (path: string): string => `apps/web/${path}`.replace(/\/$/, '')
+    expect([nested.root, pathsOf(nested)]).toEqual([pathOf(root), paths.map(pathOf)])
   })
 
   test('is a page of the source that the build has changed', async () => {
@@ -232,11 +232,11 @@ describe('the output', () => {
   })
 
   test('can be named above the folder that is built', async () => {
-    const found = await project({ 'web/package.json': built, 'dist/a.txt': '' }).read({
+    const builtProject = await project({ 'web/package.json': built, 'dist/a.txt': '' }).read({
       root: 'web',
       outputDirectory: '../dist',
     })
-    expect([found.root, pathsOf(found)]).toEqual(['dist', ['dist/a.txt']])
+    expect([builtProject.root, pathsOf(builtProject)]).toEqual(['dist', ['dist/a.txt']])
   })
 
   test.each(['none', '..', '../..', '../project', '/etc', 'empty', 'package.json', 'out', '../project/dist'])(
@@ -261,13 +261,13 @@ describe('the output', () => {
   test('leaves out what is kept for builds alone', async () => {
     const kept = ['.git/HEAD', '.next/cache/x', 'a/.turbo/x', 'node_modules/.cache/x', '.yarn/cache/x.zip']
     const own = Object.fromEntries(kept.map((path) => [path, '']))
-    const found = await project({
+    const builtProject = await project({
       ...own,
       'package.json': start('node s.js'),
       's.js': '',
       'node_modules/a/.git': '',
     }).read()
-    expect(pathsOf(found)).toEqual(['package.json', 's.js'])
+    expect(pathsOf(builtProject)).toEqual(['package.json', 's.js'])
   })
 })
 
@@ -275,29 +275,31 @@ describe('links', () => {
   const site = { 'package.json': built, 'dist/index.html': 'page', 'shared/logo.svg': 'logo', 'shared/deep/a.txt': 'a' }
 
   test('of a site are what they lead to within the project', async () => {
-    const found = await project(site, [], {
+    const builtProject = await project(site, [], {
       'dist/logo.svg': '../shared/logo.svg',
       'dist/shared': '../shared',
       'dist/again': 'shared/deep',
       'dist/page.html': 'index.html',
     }).read()
-    expect(pathsOf(found)).toEqual(
+    expect(pathsOf(builtProject)).toEqual(
       ['again/a.txt', 'index.html', 'logo.svg', 'page.html', 'shared/deep/a.txt', 'shared/logo.svg'].map(
         (path) => `dist/${path}`,
       ),
     )
-    expect((await found.read('dist/again/a.txt')).toString()).toBe('a')
-    const [one, two] = await Promise.all(['dist/logo.svg', 'dist/shared/logo.svg'].map((path) => found.content(path)))
+    expect((await builtProject.read('dist/again/a.txt')).toString()).toBe('a')
+    const [one, two] = await Promise.all(
+      ['dist/logo.svg', 'dist/shared/logo.svg'].map((path) => builtProject.content(path)),
+    )
     expect(one).toEqual(two)
     expect(one?.sha256).toEqual(createHash('sha256').update('logo').digest())
-    expect([found.links.size, found.warnings]).toEqual([0, []])
+    expect([builtProject.links.size, builtProject.warnings]).toEqual([0, []])
   })
 
   test('of a site that lead elsewhere are left out, and named', async () => {
     writeFileSync(join(all, 'secret'), 'secret')
     mkdirSync(join(all, 'secrets'), { recursive: true })
     writeFileSync(join(all, 'secrets/a.txt'), 'secret')
-    const found = await project(site, [], {
+    const builtProject = await project(site, [], {
       'dist/absolute': '/etc/hostname',
       'dist/above': '../../../secret',
       'dist/folder': '../../../secrets',
@@ -311,14 +313,14 @@ describe('links', () => {
       'dist/device': '/dev/zero',
       'dist/process': '/proc/self/root',
     }).read()
-    expect(pathsOf(found)).toEqual(['dist/index.html'])
+    expect(pathsOf(builtProject)).toEqual(['dist/index.html'])
     const out = ['above', 'absolute', 'by-another', 'device', 'folder', 'process', 'root'].map(
       (name) => `The link "dist/${name}" leads out of the project and was left out`,
     )
     const nothing = ['a', 'b', 'itself', 'nothing'].map(
       (name) => `The link "dist/${name}" leads to nothing and was left out`,
     )
-    expect([...found.warnings].toSorted()).toEqual(
+    expect([...builtProject.warnings].toSorted()).toEqual(
       [...out, ...nothing, 'The link "dist/up" leads to a folder that holds it and was left out'].toSorted(),
     )
   })
@@ -332,27 +334,27 @@ describe('links', () => {
   test('of folders that lead to each other twice end, with a sentence', async () => {
     const links: Record<string, string> = {}
     for (let n = 0; n < 30; n++) for (const name of ['x', 'y']) links[`dist/f${n}/${name}`] = `../f${n + 1}`
-    const found = project({ ...site, 'dist/f30/a.txt': '' }, [], links).read()
-    await expect(found).rejects.toThrow(UnusableOutput)
-    await expect(found).rejects.toThrow(/^The build left (too much to look through|more than 50000 files)/)
+    const builtProject = project({ ...site, 'dist/f30/a.txt': '' }, [], links).read()
+    await expect(builtProject).rejects.toThrow(UnusableOutput)
+    await expect(builtProject).rejects.toThrow(/^The build left (too much to look through|more than 50000 files)/)
   })
 
   test('of folders that lead to each other in a circle end', async () => {
-    const found = await project({ ...site, 'dist/a/1': '', 'dist/b/2': '' }, [], {
+    const builtProject = await project({ ...site, 'dist/a/1': '', 'dist/b/2': '' }, [], {
       'dist/a/b': '../b',
       'dist/b/a': '../a',
     }).read()
-    expect(pathsOf(found).filter((path) => path !== 'dist/index.html')).toEqual([
+    expect(pathsOf(builtProject).filter((path) => path !== 'dist/index.html')).toEqual([
       'dist/a/1',
       'dist/a/b/2',
       'dist/b/2',
       'dist/b/a/1',
     ])
-    expect(found.warnings).toHaveLength(2)
+    expect(builtProject.warnings).toHaveLength(2)
   })
 
   test('of a server stay links where they lead into its folder', async () => {
-    const found = await project(
+    const builtProject = await project(
       {
         'web/package.json': start('node s.js'),
         'web/s.js': '',
@@ -369,12 +371,12 @@ describe('links', () => {
         'web/gone': 'nothing',
       },
     ).read({ root: 'web' })
-    expect([...found.links].toSorted(([a], [b]) => (a < b ? -1 : 1))).toEqual([
+    expect([...builtProject.links].toSorted(([a], [b]) => (a < b ? -1 : 1))).toEqual([
       ['web/node_modules/.bin/a', '../.pnpm/a/i.js'],
       ['web/node_modules/a', '.pnpm/a'],
     ])
-    expect(pathsOf(found)).toEqual(['web/node_modules/.pnpm/a/i.js', 'web/package.json', 'web/s.js'])
-    expect([...found.warnings].toSorted()).toEqual(
+    expect(pathsOf(builtProject)).toEqual(['web/node_modules/.pnpm/a/i.js', 'web/package.json', 'web/s.js'])
+    expect([...builtProject.warnings].toSorted()).toEqual(
       ['etc', 'gone', 'out'].map(
         (name) => `The link "web/${name}" leads out of the project or to nothing and was left out`,
       ),
@@ -408,11 +410,15 @@ describe('links', () => {
   })
 
   test('in place of Build Output are followed within the project', async () => {
-    const found = await project({ 'package.json': built, 'made/config.json': '{}', 'made/static/a.txt': 'a' }, [], {
-      '.vercel/output': '../made',
-    }).read()
-    expect(pathsOf(found)).toEqual(['.vercel/output/config.json', '.vercel/output/static/a.txt'])
-    expect((await found.read('.vercel/output/static/a.txt')).toString()).toBe('a')
+    const builtProject = await project(
+      { 'package.json': built, 'made/config.json': '{}', 'made/static/a.txt': 'a' },
+      [],
+      {
+        '.vercel/output': '../made',
+      },
+    ).read()
+    expect(pathsOf(builtProject)).toEqual(['.vercel/output/config.json', '.vercel/output/static/a.txt'])
+    expect((await builtProject.read('.vercel/output/static/a.txt')).toString()).toBe('a')
   })
 })
 
@@ -507,9 +513,9 @@ describe('limits', () => {
       { 'big/link.bin': '0.bin' },
     )
     for (let n = 0; n < 5; n++) grow(folder, `big/${n}.bin`, MiB)
-    const found = await read({ bytesMax: 6 * MiB })
-    for (let again = 0; again < 3; again++) expect((await readOutput(found, '')).functions).toHaveLength(1)
-    expect(found.files.get('big/link.bin')?.bytes).toBe(MiB)
+    const builtProject = await read({ bytesMax: 6 * MiB })
+    for (let again = 0; again < 3; again++) expect((await readOutput(builtProject, '')).functions).toHaveLength(1)
+    expect(builtProject.files.get('big/link.bin')?.bytes).toBe(MiB)
     const tight = await read({ bytesMax: 5 * MiB })
     await expect(readOutput(tight, '')).rejects.toThrow(new UnusableOutput('The build left more than 5 MiB to deploy'))
     // A file full of holes costs the build nothing and the store all of its length.
@@ -566,9 +572,9 @@ describe('Next.js', () => {
     ['', 'build/out'],
   ])('of a site in %j that is built into %s becomes one server with its files', async (root, distDir) => {
     const link = `${root === '' ? '' : `${root}/`}${distDir}/standalone/node_modules/next`
-    const found = await project(nextBuild(root, distDir), [], { [link]: '.pnpm/next' }).read({ root })
+    const builtProject = await project(nextBuild(root, distDir), [], { [link]: '.pnpm/next' }).read({ root })
     const own = root === '' ? '' : `${root}/`
-    expect(pathsOf(found)).toEqual(
+    expect(pathsOf(builtProject)).toEqual(
       [
         `${own}${distDir}/required-server-files.json`,
         `${own}${distDir}/static/chunks/a.js`,
@@ -578,9 +584,9 @@ describe('Next.js', () => {
         'node_modules/.pnpm/next/index.js',
       ].toSorted(),
     )
-    expect([...found.links]).toEqual([['node_modules/next', '.pnpm/next']])
-    expect((await found.read(`${own}public/a.txt`)).toString()).toBe('public')
-    const { functions, assets, manifest } = await readOutput(found, found.root)
+    expect([...builtProject.links]).toEqual([['node_modules/next', '.pnpm/next']])
+    expect((await builtProject.read(`${own}public/a.txt`)).toString()).toBe('public')
+    const { functions, assets, manifest } = await readOutput(builtProject, builtProject.root)
     expect(functions).toMatchObject([{ kind: 'server', handler: `${own}server.js` }])
     expect(functions[0]?.links?.get('node_modules/next')).toBe('.pnpm/next')
     expect(assets.map(({ path }) => path)).toEqual(['_next/static/chunks/a.js'])
@@ -588,14 +594,14 @@ describe('Next.js', () => {
   })
 
   test('keeps what its build put into the server itself', async () => {
-    const found = await project({ ...nextBuild(''), '.next/standalone/public/a.txt': 'own' }).read()
-    expect((await found.read('public/a.txt')).toString()).toBe('own')
+    const builtProject = await project({ ...nextBuild(''), '.next/standalone/public/a.txt': 'own' }).read()
+    expect((await builtProject.read('public/a.txt')).toString()).toBe('own')
   })
 
   test('is what vercel.json means by its folder', async () => {
     for (const outputDirectory of ['.next', './.next/']) {
-      const found = await project(nextBuild('')).read({ outputDirectory })
-      expect(found.nextServer, outputDirectory).toEqual({ below: '', distDir: '.next' })
+      const builtProject = await project(nextBuild('')).read({ outputDirectory })
+      expect(builtProject.nextServer, outputDirectory).toEqual({ below: '', distDir: '.next' })
     }
   })
 
@@ -611,8 +617,8 @@ describe('Next.js', () => {
       'server.js',
     ],
   ])('that %s', async (_, more, handler) => {
-    const found = await project({ ...nextBuild(''), ...more }).read()
-    expect((await readOutput(found, found.root)).functions).toMatchObject([{ handler }])
+    const builtProject = await project({ ...nextBuild(''), ...more }).read()
+    expect((await readOutput(builtProject, builtProject.root)).functions).toMatchObject([{ handler }])
   })
 
   test('with a static export is its files', async () => {
@@ -625,8 +631,8 @@ describe('Next.js', () => {
   })
 
   test('brings nothing that a link of its public folder leads to outside', async () => {
-    const found = await project(nextBuild(''), [], { 'public/passwd': '/etc/passwd' }).read()
-    expect(found.files.has('public/passwd')).toBe(false)
-    expect(found.warnings).toEqual(['The link "public/passwd" leads out of the project and was left out'])
+    const builtProject = await project(nextBuild(''), [], { 'public/passwd': '/etc/passwd' }).read()
+    expect(builtProject.files.has('public/passwd')).toBe(false)
+    expect(builtProject.warnings).toEqual(['The link "public/passwd" leads out of the project and was left out'])
   })
 })

@@ -5,7 +5,7 @@ import { basename, dirname, join, posix } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { findServer, type Tree, UnusableOutput, WORKERS } from '@platform/build-output/read-output'
 import { Warnings } from '@platform/build-output/warnings'
-import { at } from './plan-build.ts'
+import { pathIn } from './plan-build.ts'
 
 /** What a build left, to be read like an archive. */
 export interface BuiltProject extends Tree {
@@ -130,7 +130,7 @@ async function scan(folder: string, below: string, { hasModules, entriesMax }: S
   const waiting = [{ path: below, place: start }]
   for (let waited = waiting.pop(); waited !== undefined; waited = waiting.pop()) {
     const next = waited
-    const pathOf = ({ name }: { name: string }): string => at(next.path, name)
+    const pathOf = ({ name }: { name: string }): string => pathIn(next.path, name)
     const entries = (await readdir(next.place, { withFileTypes: true })).filter(
       (entry) => (hasModules || entry.name !== 'node_modules') && !LEFT_OUT.test(pathOf(entry)),
     )
@@ -186,13 +186,13 @@ async function followLinks(folder: string, { files, links }: Scan, warnings: War
       warnings.add(`The link ${shown(path)} leads ${target} and was left out`)
       return
     }
-    const { real, found } = target
-    if (found.isFile()) files.set(path, fileOf(real, found))
-    else if (found.isDirectory() && open.some((each) => isInside(real, each) || each === real))
+    const { real, found: stats } = target
+    if (stats.isFile()) files.set(path, fileOf(real, stats))
+    else if (stats.isDirectory() && open.some((each) => isInside(real, each) || each === real))
       warnings.add(`The link ${shown(path)} leads to a folder that holds it and was left out`)
-    else if (found.isDirectory())
+    else if (stats.isDirectory())
       for (const entry of await entriesOf(real))
-        await add(at(path, entry.name), join(real, entry.name), entry, [...open, real])
+        await add(pathIn(path, entry.name), join(real, entry.name), entry, [...open, real])
   }
   const add = async (
     path: string,
@@ -206,7 +206,7 @@ async function followLinks(folder: string, { files, links }: Scan, warnings: War
     else if (entry.isFile()) files.set(path, fileOf(source, await statOf(source)))
     else if (entry.isDirectory())
       for (const child of await entriesOf(source))
-        await add(at(path, child.name), join(source, child.name), child, open)
+        await add(pathIn(path, child.name), join(source, child.name), child, open)
     if (files.size > ENTRIES_MAX) throw tooMany()
   }
   for (const [path, { source }] of links) await follow(path, source, [dirname(source)])
@@ -264,11 +264,11 @@ class ProjectFiles extends Map<string, BuiltFile> {
     if (source === undefined) return undefined
     const known = this.#found.get(source)
     if (known) return known
-    const found = lstatSync(source)
-    if (!found.isFile()) return undefined
-    requireSize(path, found.size)
-    this.#count(found.size)
-    const file = fileOf(source, found)
+    const stats = lstatSync(source)
+    if (!stats.isFile()) return undefined
+    requireSize(path, stats.size)
+    this.#count(stats.size)
+    const file = fileOf(source, stats)
     this.#found.set(source, file)
     return file
   }
@@ -314,14 +314,14 @@ function findNextOutput(files: Scan['files'], root: string): NextOutput | undefi
 /** The folder with the shallowest page or worker that the build made; of several, the first by name. */
 function madeFolder(files: Scan['files'], root: string, isMade: (path: string) => boolean): string | undefined {
   const below = root === '' ? '' : `${root}/`
-  const found = [...files.keys()].flatMap((path) => {
+  const paths = [...files.keys()].flatMap((path) => {
     if (!path.startsWith(below)) return []
     const name = ['index.html', ...WORKERS].find((each) => path.endsWith(`/${each}`))
     if (name === undefined || INTERMEDIATE.test(path) || !isMade(path)) return []
     const folder = path.slice(0, -name.length - 1)
     return folder.length > below.length ? [folder] : []
   })
-  return found.toSorted((a, b) => a.split('/').length - b.split('/').length || (a < b ? -1 : 1))[0]
+  return paths.toSorted((a, b) => a.split('/').length - b.split('/').length || (a < b ? -1 : 1))[0]
 }
 
 /** Whether a path below the project is a folder of it that is not empty. */
@@ -332,12 +332,12 @@ async function holdsSomething(folder: string, path: string): Promise<boolean> {
 
 async function choose(tree: Tree, scanned: Scan, options: BuiltProjectOptions): Promise<Choice> {
   const { root, outputDirectory, isSource, builtSince } = options
-  const has = (name: string): boolean => tree.files.has(at(root, name))
+  const has = (name: string): boolean => tree.files.has(pathIn(root, name))
   if (has(`${OUTPUT}/config.json`)) return { kind: 'output' }
   const next = findNextOutput(scanned.files, root)
   // People write it of Next.js too, whose folder is no site.
   if (outputDirectory !== undefined && posix.normalize(outputDirectory).replace(/\/$/, '') !== next?.distDir) {
-    const folder = posix.normalize(at(root, outputDirectory)).replace(/^\.$|\/$/, '')
+    const folder = posix.normalize(pathIn(root, outputDirectory)).replace(/^\.$|\/$/, '')
     const isOutside = folder === '..' || folder.startsWith('../') || folder.startsWith('/')
     if (isOutside || !(await holdsSomething(scanned.start, folder)))
       throw new UnusableOutput(
@@ -374,27 +374,27 @@ async function keptLinks({ start, links }: Scan, warnings: Warnings): Promise<Ma
 
 /** What is kept of a Node server: its files, and its links as links. */
 async function readServerFolder(folder: string, below: string, warnings: Warnings) {
-  const found = await scan(folder, below, { hasModules: true, entriesMax: ENTRIES_MAX })
-  return { found, links: await keptLinks(found, warnings) }
+  const scanResult = await scan(folder, below, { hasModules: true, entriesMax: ENTRIES_MAX })
+  return { found: scanResult, links: await keptLinks(scanResult, warnings) }
 }
 
 /** Puts together the server that Next.js built: its standalone output does without what a server of files would have. */
 async function readNextServer(folder: string, root: string, { distDir, below }: NextOutput, warnings: Warnings) {
-  const standalone = at(root, `${distDir}/standalone`)
-  const { found, links } = await readServerFolder(folder, standalone, warnings)
+  const standalone = pathIn(root, `${distDir}/standalone`)
+  const { found: scanResult, links } = await readServerFolder(folder, standalone, warnings)
   const inside = (path: string): string => path.slice(standalone.length + 1)
   const files = new Map<string, BuiltFile>()
   for (const name of [`${distDir}/static`, 'public']) {
-    if (!(await holdsSomething(folder, at(root, name)))) continue
-    const beside = await scan(folder, at(root, name), { hasModules: true, entriesMax: ENTRIES_MAX })
+    if (!(await holdsSomething(folder, pathIn(root, name)))) continue
+    const beside = await scan(folder, pathIn(root, name), { hasModules: true, entriesMax: ENTRIES_MAX })
     await followLinks(folder, beside, warnings)
     for (const [path, file] of beside.files) files.set(below + (root === '' ? path : path.slice(root.length + 1)), file)
   }
   // A build that put some of them there itself had its reasons.
-  for (const [path, file] of found.files) files.set(inside(path), file)
+  for (const [path, file] of scanResult.files) files.set(inside(path), file)
   if (files.size + links.size > ENTRIES_MAX) throw tooMany()
   return {
-    found: { ...found, files },
+    found: { ...scanResult, files },
     links: new Map([...links].map(([path, target]) => [inside(path), target])),
   }
 }
@@ -420,21 +420,21 @@ export async function readBuiltProject(options: BuiltProjectOptions): Promise<Bu
   let files = new ProjectFiles(folder, source.files, bytesMax)
   const choice = await choose({ files, read }, source, options)
 
-  let found: Scan
+  let scanResult: Scan
   let links: ReadonlyMap<string, string> = new Map()
   if (choice.kind === 'server') {
-    ;({ found, links } = await readServerFolder(folder, root, warnings))
+    ;({ found: scanResult, links } = await readServerFolder(folder, root, warnings))
   } else if (choice.kind === 'next-server') {
-    ;({ found, links } = await readNextServer(folder, root, choice, warnings))
+    ;({ found: scanResult, links } = await readNextServer(folder, root, choice, warnings))
   } else {
-    const below = choice.kind === 'output' ? at(root, OUTPUT) : choice.folder
+    const below = choice.kind === 'output' ? pathIn(root, OUTPUT) : choice.folder
     // Where the project itself is the site, what was installed for its build is not.
     const hasModules = choice.kind === 'output' || below !== root
-    found = await scan(folder, below, { hasModules, entriesMax: ENTRIES_MAX })
-    await followLinks(folder, found, warnings)
+    scanResult = await scan(folder, below, { hasModules, entriesMax: ENTRIES_MAX })
+    await followLinks(folder, scanResult, warnings)
   }
   // readNextServer has moved the files, so their paths begin at the standalone folder, not at the project's.
-  files = new ProjectFiles(choice.kind === 'next-server' ? found.start : folder, found.files, bytesMax)
+  files = new ProjectFiles(choice.kind === 'next-server' ? scanResult.start : folder, scanResult.files, bytesMax)
   files.requireSizes()
   const digests = new Map<string, Promise<Buffer>>()
   return {

@@ -338,17 +338,17 @@ describe.skipIf(obstacle !== undefined)('builds', { timeout: 120_000 }, () => {
       const { project, folder, output, failure, ...rest } = await build(files)
       expect(failure, output).toBeUndefined()
       expect(output).toContain('no device')
-      const found = await read(project, Object.keys(files))
-      expect(Object.fromEntries(found.files.entries().map(([path, { isExecutable }]) => [path, isExecutable]))).toEqual(
-        {
-          'dist/index.html': false,
-          'dist/again': false,
-          'dist/run': true,
-          'dist/closed/file': false,
-        },
-      )
-      expect((await found.read('dist/closed/file')).toString()).toBe('hidden\n')
-      expect([...found.warnings].toSorted()).toEqual(
+      const builtProject = await read(project, Object.keys(files))
+      expect(
+        Object.fromEntries(builtProject.files.entries().map(([path, { isExecutable }]) => [path, isExecutable])),
+      ).toEqual({
+        'dist/index.html': false,
+        'dist/again': false,
+        'dist/run': true,
+        'dist/closed/file': false,
+      })
+      expect((await builtProject.read('dist/closed/file')).toString()).toBe('hidden\n')
+      expect([...builtProject.warnings].toSorted()).toEqual(
         ['etc', 'shadow', 'up'].map((name) => expect.stringContaining(`The link "dist/${name}" leads `)),
       )
       // What its own user cannot read is not kept.

@@ -238,18 +238,18 @@ describe('commands', () => {
     ],
   ]
   test.each(INSTALLS)('%s installs what its lockfile says', async (_, files, install, reinstall) => {
-    const found = await plan({ 'package.json': built(), ...files })
-    expect([found.install?.shown, found.reinstall?.shown]).toEqual([install, reinstall])
-    expect(found.install?.argv.slice(-1 - install.split(' ').length + 1).join(' ')).toBe(install)
+    const buildPlan = await plan({ 'package.json': built(), ...files })
+    expect([buildPlan.install?.shown, buildPlan.reinstall?.shown]).toEqual([install, reinstall])
+    expect(buildPlan.install?.argv.slice(-1 - install.split(' ').length + 1).join(' ')).toBe(install)
   })
 
   test('a workspace is installed where its lockfile is, and built where its package is', async () => {
-    const found = await plan({ 'pnpm-lock.yaml': PNPM_LOCK, 'apps/web/package.json': built() }, 'apps/web')
-    expect([found.root, found.install?.folder, found.build.folder]).toEqual(['apps/web', '', 'apps/web'])
+    const buildPlan = await plan({ 'pnpm-lock.yaml': PNPM_LOCK, 'apps/web/package.json': built() }, 'apps/web')
+    expect([buildPlan.root, buildPlan.install?.folder, buildPlan.build.folder]).toEqual(['apps/web', '', 'apps/web'])
   })
 
   test('vercel.json names commands and the output directory', async () => {
-    const found = await plan({
+    const buildPlan = await plan({
       'package.json': built(),
       'package-lock.json': NPM_LOCK,
       'vercel.json': json({
@@ -260,8 +260,12 @@ describe('commands', () => {
       }),
     })
     const shell = (script: string) => ({ argv: ['/bin/sh', '-c', script], folder: '', shown: script })
-    expect([found.install, found.reinstall, found.build]).toEqual([shell('a && b'), shell('a && b'), shell("c 'd'")])
-    expect([found.outputDirectory, found.warnings]).toEqual(['site', []])
+    expect([buildPlan.install, buildPlan.reinstall, buildPlan.build]).toEqual([
+      shell('a && b'),
+      shell('a && b'),
+      shell("c 'd'"),
+    ])
+    expect([buildPlan.outputDirectory, buildPlan.warnings]).toEqual(['site', []])
   })
 
   test('an empty installCommand installs nothing; other empty or missing members say nothing', async () => {

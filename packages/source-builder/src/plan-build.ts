@@ -88,7 +88,7 @@ export interface BuildPlan {
 }
 
 /** A path below a folder of the project; '' is its root. */
-export const at = (folder: string, name: string): string => (folder === '' ? name : `${folder}/${name}`)
+export const pathIn = (folder: string, name: string): string => (folder === '' ? name : `${folder}/${name}`)
 
 /** A folder and those above it, up to the archive's root: ''. */
 export function* upwards(folder: string): Generator<string> {
@@ -99,23 +99,25 @@ export function* upwards(folder: string): Generator<string> {
 }
 
 const readPackage = async (tree: Tree, folder: string): Promise<PackageJson | undefined> =>
-  tree.files.has(at(folder, 'package.json')) ? readJson(tree, at(folder, 'package.json'), packageJson) : undefined
+  tree.files.has(pathIn(folder, 'package.json'))
+    ? readJson(tree, pathIn(folder, 'package.json'), packageJson)
+    : undefined
 
 async function readVercel(tree: Tree, root: string): Promise<z.infer<typeof vercelJson>> {
-  const path = at(root, 'vercel.json')
+  const path = pathIn(root, 'vercel.json')
   return tree.files.has(path) ? readJson(tree, path, vercelJson) : {}
 }
 
 /** Whether what lies in a folder is source that a build has to turn into something that can be served. */
 export async function needsBuild(tree: Tree, root: string): Promise<boolean> {
-  if (tree.files.has(at(root, '.vercel/output/config.json'))) return false
-  if (WORKERS.some((name) => tree.files.has(at(root, name)))) return false
+  if (tree.files.has(pathIn(root, '.vercel/output/config.json'))) return false
+  if (WORKERS.some((name) => tree.files.has(pathIn(root, name)))) return false
   const manifest = await readPackage(tree, root)
   if (manifest === undefined) return false
   // Next's standalone output: the server with all it needs, and the package.json of its source.
   if (
-    tree.files.has(at(root, 'server.js')) &&
-    tree.files.keys().some((path) => path.startsWith(at(root, 'node_modules/')))
+    tree.files.has(pathIn(root, 'server.js')) &&
+    tree.files.keys().some((path) => path.startsWith(pathIn(root, 'node_modules/')))
   )
     return false
   const { buildCommand } = await readVercel(tree, root)
@@ -170,10 +172,10 @@ async function readLockfile(tree: Tree, path: string): Promise<Omit<Locked, 'fol
 /** The lockfile that counts: the nearest, and of several in one folder that of the wanted manager. */
 async function findLockfile(tree: Tree, root: string, wanted: Wanted | undefined): Promise<Locked | undefined> {
   for (const folder of upwards(root)) {
-    const here = LOCKFILES.filter(({ name }) => tree.files.has(at(folder, name)))
+    const here = LOCKFILES.filter(({ name }) => tree.files.has(pathIn(folder, name)))
     const chosen = here.find(({ managers }) => wanted !== undefined && managers.includes(wanted.kind)) ?? here[0]
     if (chosen) {
-      const path = at(folder, chosen.name)
+      const path = pathIn(folder, chosen.name)
       return { folder, path, ...(await readLockfile(tree, path)) }
     }
   }
@@ -210,7 +212,7 @@ async function environmentOf(kind: ManagerKind, tree: Tree, folder: string): Pro
   // Below the project, where it can be kept.
   const cache = { YARN_ENABLE_GLOBAL_CACHE: '0', YARN_ENABLE_MIRROR: '0' }
   // A linker that leaves node_modules, unless the project chose one: that is what can be kept and served.
-  const path = at(folder, '.yarnrc.yml')
+  const path = pathIn(folder, '.yarnrc.yml')
   const settings = tree.files.has(path) ? (await tree.read(path)).toString('utf8') : ''
   return /^nodeLinker:/m.test(settings) ? cache : { ...cache, YARN_NODE_LINKER: 'node-modules' }
 }
@@ -239,7 +241,7 @@ export async function planBuild(
   if (typeof read === 'string') warnings.push(read)
   const wanted = typeof read === 'string' ? undefined : read
   const lock = await findLockfile(tree, root, wanted)
-  const others = OTHERS.filter((name) => tree.files.has(at(root, name)))
+  const others = OTHERS.filter((name) => tree.files.has(pathIn(root, name)))
   if (lock === undefined)
     warnings.push(
       `There is no lockfile of npm, pnpm or yarn${others.length > 0 ? ` (${others.join(', ')} is not read)` : ''}, so the newest versions that package.json allows are installed.`,

@@ -38,7 +38,7 @@ describe.skipIf(process.platform !== 'linux')('the watch of a folder', () => {
   })
 
   test('tells of too many files, folders, links and names, and of none at the limit', async () => {
-    const at = (more: (folder: string) => void) =>
+    const watchAfter = (more: (folder: string) => void) =>
       open({ entriesMax: 10 }, (folder) => {
         for (let n = 0; n < 6; n++) writeFileSync(join(folder, `${n}`), '')
         mkdirSync(join(folder, 'folder'))
@@ -46,9 +46,9 @@ describe.skipIf(process.platform !== 'linux')('the watch of a folder', () => {
         // With the folder itself these are 9.
         more(folder)
       })
-    const within = at((folder) => linkSync(join(folder, '0'), join(folder, 'once-more')))
+    const within = watchAfter((folder) => linkSync(join(folder, '0'), join(folder, 'once-more')))
     expect(await within.watch.look()).toBeUndefined()
-    const beyond = at((folder) => {
+    const beyond = watchAfter((folder) => {
       for (const name of ['b', 'c']) linkSync(join(folder, '0'), join(folder, name))
     })
     expect(await beyond.full).toBe('entries')

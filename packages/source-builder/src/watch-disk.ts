@@ -56,7 +56,7 @@ async function count(folder: string, ...args: string[]): Promise<number> {
 /** What processes hold open, or mapped, of files that were removed. */
 async function countNameless(folder: string, processes: readonly number[]): Promise<{ bytes: number; files: number }> {
   const { dev } = await stat(folder)
-  const found = new Map<string, number>()
+  const sizes = new Map<string, number>()
   if (processes.length === 0) return { bytes: 0, files: 0 }
   const places = processes.flatMap((pid) => [`/proc/${pid}/fd`, `/proc/${pid}/map_files`])
   const what = ['-maxdepth', '1', '-type', 'f', '-links', '0', '-printf', '%D %i %b\\n']
@@ -65,13 +65,13 @@ async function countNameless(folder: string, processes: readonly number[]): Prom
   const read = async (): Promise<void> => {
     for await (const line of createInterface({ input: find.stdout })) {
       const [device, file = '', blocks] = line.split(' ')
-      if (Number(device) === dev) found.set(file, Number(blocks) * BLOCK)
-      if (found.size > NAMELESS_MAX) break
+      if (Number(device) === dev) sizes.set(file, Number(blocks) * BLOCK)
+      if (sizes.size > NAMELESS_MAX) break
     }
     find.kill()
   }
   await Promise.race([read(), failed])
-  return { bytes: found.values().reduce((sum, bytes) => sum + bytes, 0), files: found.size }
+  return { bytes: sizes.values().reduce((sum, bytes) => sum + bytes, 0), files: sizes.size }
 }
 
 /**

@@ -9,8 +9,8 @@ export interface Visit {
 }
 
 const attribute = (tag: string, name: string): string | undefined => {
-  const found = new RegExp(`\\s${name}\\s*=\\s*(?:"([^"]*)"|'([^']*)'|([^\\s>]+))`, 'i').exec(tag)
-  return found ? decode(found[1] ?? found[2] ?? found[3] ?? '') : undefined
+  const value = new RegExp(`\\s${name}\\s*=\\s*(?:"([^"]*)"|'([^']*)'|([^\\s>]+))`, 'i').exec(tag)
+  return value ? decode(value[1] ?? value[2] ?? value[3] ?? '') : undefined
 }
 
 const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
@@ -91,12 +91,12 @@ export class Browser {
 
   /** Follows redirects while they stay within `origin`. Answers the page, or the redirect that leaves. */
   async follow(from: Visit, origin: string): Promise<Visit> {
-    let at = from
+    let visit = from
     for (let hops = 0; hops < 10; hops++) {
-      if (at.location === undefined || new URL(at.location).origin !== origin) return at
-      at = await this.visit(at.location)
+      if (visit.location === undefined || new URL(visit.location).origin !== origin) return visit
+      visit = await this.visit(visit.location)
     }
-    throw new Error(`Redirected more than 10 times, last to ${at.location ?? at.url}`)
+    throw new Error(`Redirected more than 10 times, last to ${visit.location ?? visit.url}`)
   }
 
   /**

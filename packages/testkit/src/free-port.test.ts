@@ -6,9 +6,9 @@ import { freePort } from './free-port.ts'
 test.skipIf(process.platform !== 'linux')(
   'a port that a process was given is given to no other and not twice, though nobody listens on it',
   async () => {
-    const given = [await freePort(), await freePort()]
+    const ports = [await freePort(), await freePort()]
     const more = Array.from({ length: 50 }, (_, n) => 10_000 + n)
-    const proposed = [...given, ...more]
+    const proposed = [...ports, ...more]
     const module = new URL('free-port.ts', import.meta.url).href
     const { stdout } = await promisify(execFile)(process.execPath, [
       '--input-type=module',
@@ -17,8 +17,8 @@ test.skipIf(process.platform !== 'linux')(
       const ports = [${proposed.join()}]
       console.log(await freePort(() => ports.shift()))`,
     ])
-    expect(more.filter((port) => !given.includes(port))).toContain(Number(stdout))
+    expect(more.filter((port) => !ports.includes(port))).toContain(Number(stdout))
     const own = [...proposed]
-    expect(given).not.toContain(await freePort(() => own.shift() ?? 0))
+    expect(ports).not.toContain(await freePort(() => own.shift() ?? 0))
   },
 )

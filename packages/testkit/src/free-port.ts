@@ -4,11 +4,11 @@ import { randomInt } from 'node:crypto'
 /** Below what Linux gives to outgoing connections and to servers that ask for any port, so none of those comes between. */
 const [FIRST, END] = [10_000, 32_768]
 
-const canListen = (at: { path: string } | { port: number; host: string }, isKept: boolean): Promise<boolean> =>
+const canListen = (address: { path: string } | { port: number; host: string }, isKept: boolean): Promise<boolean> =>
   new Promise((resolve) => {
     const server = createServer().unref()
     server.once('error', () => resolve(false))
-    server.listen(at, () => (isKept ? resolve(true) : server.close(() => resolve(true))))
+    server.listen(address, () => (isKept ? resolve(true) : server.close(() => resolve(true))))
   })
 
 /**

@@ -19,11 +19,11 @@ export default async function setUpServers(project: TestProject): Promise<() => 
   // oxlint-disable-next-line node/no-process-env -- the test run's own configuration, read once, here
   const { TEST_DATABASE_URL: databaseUrl, TEST_REDIS_URL: redisUrl, TEST_S3_URL: s3Url } = process.env
   const databasePrefix = `pt_${Date.now().toString(36)}_${randomBytes(3).toString('hex')}`
-  const given = { databasePrefix, redisUrl: redisUrl || undefined, s3Url: s3Url || undefined }
+  const options = { databasePrefix, redisUrl: redisUrl || undefined, s3Url: s3Url || undefined }
 
   if (databaseUrl) {
     await dropDatabases(databaseUrl, isAbandoned)
-    project.provide('testServers', { ...given, databaseUrl, copyStrategy: 'wal_log' })
+    project.provide('testServers', { ...options, databaseUrl, copyStrategy: 'wal_log' })
     return () => dropDatabases(databaseUrl, (name) => name.startsWith(`${databasePrefix}_`))
   }
 
@@ -36,7 +36,7 @@ export default async function setUpServers(project: TestProject): Promise<() => 
       settings: { max_connections: '200', shared_buffers: '128MB' },
     })
     // Without fsync a checkpoint is cheap, so copying files beats logging every page.
-    project.provide('testServers', { ...given, databaseUrl: server.url('postgres'), copyStrategy: 'file_copy' })
+    project.provide('testServers', { ...options, databaseUrl: server.url('postgres'), copyStrategy: 'file_copy' })
     return async () => {
       await server.stop()
       await rm(dataFolder, { recursive: true, force: true })
@@ -74,8 +74,8 @@ async function dropDatabases(databaseUrl: string, isChosen: (name: string) => bo
 async function removeAbandonedFolders(): Promise<void> {
   const names = (await readdir(tmpdir())).filter((name) => name.startsWith(folderPrefix))
   for (const folder of names.map((name) => join(tmpdir(), name))) {
-    const found = await stat(folder).catch(() => undefined)
-    const isOurs = found && found.uid === process.getuid?.()
-    if (isOurs && found.mtimeMs < Date.now() - abandonedAfterMs) await rm(folder, { recursive: true, force: true })
+    const stats = await stat(folder).catch(() => undefined)
+    const isOurs = stats && stats.uid === process.getuid?.()
+    if (isOurs && stats.mtimeMs < Date.now() - abandonedAfterMs) await rm(folder, { recursive: true, force: true })
   }
 }

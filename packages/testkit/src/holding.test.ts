@@ -34,8 +34,8 @@ test('racers overlap, and the first goes on first', async () => {
 test('what is changed while the racers wait is what they find', async () => {
   await begin('changed')
   const add = async () => (await sql`update counters set n = n + 1 where name = 'changed' returning n`)[0]
-  const found = await holding(url, (held) => held`update counters set n = 10 where name = 'changed'`, [add, add])
-  expect(found.map((row) => row?.n as number).toSorted((a, b) => a - b)).toEqual([11, 12])
+  const rows = await holding(url, (held) => held`update counters set n = 10 where name = 'changed'`, [add, add])
+  expect(rows.map((row) => row?.n as number).toSorted((a, b) => a - b)).toEqual([11, 12])
 })
 
 test('a racer may wait for another racer, and do something else before', async () => {

@@ -85,7 +85,7 @@ interface Manifest {
 
 /** Packages that are installed here, with all that they depend on. from: a file of the package whose node_modules has them. */
 export function installedPackages(names: readonly string[], from: string): PublishedPackage[] {
-  const found = new Map<string, PublishedPackage>()
+  const packages = new Map<string, PublishedPackage>()
   const add = (name: string, requiredBy: string): void => {
     const paths = createRequire(requiredBy).resolve.paths(`${name}/package.json`) ?? []
     const installed = paths.map((path) => join(path, name, 'package.json')).find((path) => existsSync(path))
@@ -94,13 +94,13 @@ export function installedPackages(names: readonly string[], from: string): Publi
     const path = realpathSync(installed)
     const manifest = JSON.parse(readFileSync(path, 'utf8')) as Manifest
     const id = `${name}@${manifest.version}`
-    if (found.has(id)) return
-    found.set(id, { name, version: manifest.version, folder: dirname(path) })
+    if (packages.has(id)) return
+    packages.set(id, { name, version: manifest.version, folder: dirname(path) })
     const { dependencies, optionalDependencies, peerDependencies } = manifest
     for (const each of Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies })) add(each, path)
   }
   for (const name of names) add(name, from)
-  return [...found.values()]
+  return [...packages.values()]
 }
 
 /** Serves packages on a free port of 127.0.0.2: of Linux's loopback, and yet nothing that programs ask without their proxy. */
@@ -116,9 +116,9 @@ export async function startPackageRegistry(published: readonly PublishedPackage[
     return tarball
   }
   const get = (name: string): PublishedPackage => {
-    const found = packages.get(name)?.[0]
-    if (!found) throw new Error(`${name} is not published`)
-    return found
+    const newest = packages.get(name)?.[0]
+    if (!newest) throw new Error(`${name} is not published`)
+    return newest
   }
   const addressOf = ({ name, version }: PublishedPackage): string =>
     `${url}/${name}/-/${name.replace(/^.*\//, '')}-${version}.tgz`

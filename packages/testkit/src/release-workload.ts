@@ -105,10 +105,10 @@ function newFamily(tables: readonly Table[], exceptions: Exceptions): Map<Table,
   const member = (table: string, column: string): string | null =>
     [...family].find(([{ name }]) => name === table)?.[1].get(column) ?? null
   for (const table of tables) {
-    const given = exceptions[table.name] ?? {}
+    const options = exceptions[table.name] ?? {}
     const row: Row = new Map()
     for (const { name, type, isRequired, hasDefault } of table.columns) {
-      const exception = given[name]
+      const exception = options[name]
       const reference = table.references.get(name)
       if (exception !== undefined)
         row.set(name, typeof exception === 'object' && exception ? member(exception.of, exception.column) : exception)
@@ -144,10 +144,10 @@ async function useFamily(sql: postgres.Sql, family: ReadonlyMap<Table, Row>, exc
     // As text, since the driver would make other bytes of what stands for bytes.
     const where = table.key.map((name, n) => `${quoted(name)} = $${n + 1}::text::${typeOf(name)}`).join(' and ')
     const key = table.key.map((name) => row.get(name) ?? null)
-    const found = await sql.unsafe(`select ${columns} from ${quoted(table.name)} where ${where}`, key, {
+    const rows = await sql.unsafe(`select ${columns} from ${quoted(table.name)} where ${where}`, key, {
       prepare: true,
     })
-    if (found.length !== 1) throw new Error(`A row of ${table.name} that was written cannot be read`)
+    if (rows.length !== 1) throw new Error(`A row of ${table.name} that was written cannot be read`)
     const changeable = table.columns.filter(
       ({ name }) =>
         !table.key.includes(name) && !table.references.has(name) && !(name in (exceptions[table.name] ?? {})),

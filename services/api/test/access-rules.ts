@@ -54,8 +54,8 @@ const notForMembers: Table<true> = [
 
 /** The scopes of which a token needs one. Throws with a sentence on what to add. */
 export function scopesFor(operation: Operation): readonly string[] {
-  const found = rowOf(scopes, operation)
-  if (found) return found
+  const rows = rowOf(scopes, operation)
+  if (rows) return rows
   throw new Error(
     `${operation.operationId} (${operation.method} ${operation.path}) has no scope in test/access-rules.ts: add its row of wire.md to \`scopes\`; see also \`onlyFor\` and \`notForMembers\``,
   )

@@ -118,9 +118,9 @@ test(
       const isLeft = 'isStream' in kind && n % 3 === 0
       const id = `call-${n}`
       const leaving = new AbortController()
-      const at = processes[n % 2]
+      const address = processes[n % 2]
       try {
-        const answer = await fetch(`${at?.url}/ai/v1${kind.path}`, {
+        const answer = await fetch(`${address?.url}/ai/v1${kind.path}`, {
           method: 'POST',
           signal: leaving.signal,
           headers: {
@@ -132,9 +132,9 @@ test(
         })
         let chunks = 0
         for await (const _ of answer.body ?? []) if (isLeft && answer.ok && ++chunks === 3) leaving.abort()
-        outcomes.push({ id, pid: at?.child.pid, status: answer.status, isWhole: true })
+        outcomes.push({ id, pid: address?.child.pid, status: answer.status, isWhole: true })
       } catch {
-        outcomes.push({ id, pid: at?.child.pid, status: 0, isWhole: false })
+        outcomes.push({ id, pid: address?.child.pid, status: 0, isWhole: false })
       }
     }
     let killedPid: number | undefined

@@ -78,17 +78,17 @@ test('the AI SDK calls a tool, whole and in a stream', async () => {
       return 'sunny'
     },
   })
-  const asked = {
+  const options = {
     model: provider(model),
     prompt: 'How is it?',
     tools: { lookUp },
     toolChoice: 'required' as const,
   }
-  const { toolCalls, toolResults, finishReason } = await generateText(asked)
+  const { toolCalls, toolResults, finishReason } = await generateText(options)
   expect(finishReason).toBe('tool-calls')
   expect(toolCalls).toMatchObject([{ toolName: 'lookUp', input: weather }])
   expect(toolResults).toMatchObject([{ output: 'sunny' }])
-  expect(await streamText(asked).toolCalls).toMatchObject([{ toolName: 'lookUp', input: weather }])
+  expect(await streamText(options).toolCalls).toMatchObject([{ toolName: 'lookUp', input: weather }])
   expect(seen).toStrictEqual([weather, weather])
 })
 

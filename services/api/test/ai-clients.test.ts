@@ -67,8 +67,8 @@ test('a chat is streamed in pieces, with usage for those who ask', async () => {
   expect(pieces.join('')).toBe(answer)
   expect(chunks.every(({ usage }) => usage == null)).toBe(true)
 
-  const asked = { model, messages, stream: true as const, stream_options: { include_usage: true } }
-  const last = (await collect(await openai.chat.completions.create(asked))).at(-1)
+  const options = { model, messages, stream: true as const, stream_options: { include_usage: true } }
+  const last = (await collect(await openai.chat.completions.create(options))).at(-1)
   expect(last).toMatchObject({ choices: [], usage: { prompt_tokens: 3 } })
 })
 
@@ -82,13 +82,13 @@ test('the helper for streams of chats collects the message', async () => {
 })
 
 test('a tool is called, whole and in a stream', async () => {
-  const asked = {
+  const options = {
     model,
     messages,
     tool_choice: 'required' as const,
     tools: [{ type: 'function' as const, function: { name: 'look_up', parameters: z.toJSONSchema(Weather) } }],
   }
-  const [choice] = (await openai.chat.completions.create(asked)).choices
+  const [choice] = (await openai.chat.completions.create(options)).choices
   expect(choice).toMatchObject({
     message: { content: null, tool_calls: [{ type: 'function', function: { name: 'look_up' } }] },
     finish_reason: 'tool_calls',
@@ -96,7 +96,7 @@ test('a tool is called, whole and in a stream', async () => {
   const [call] = choice?.message.tool_calls ?? []
   expect(JSON.parse(call?.type === 'function' ? call.function.arguments : '')).toStrictEqual(weather)
 
-  const streamed = await openai.chat.completions.stream(asked).finalMessage()
+  const streamed = await openai.chat.completions.stream(options).finalMessage()
   expect(streamed.tool_calls).toMatchObject([{ function: { name: 'look_up', arguments: JSON.stringify(weather) } }])
 })
 
@@ -183,20 +183,20 @@ async function speak(client = openai): Promise<Uploadable> {
 }
 
 test('what is spoken is transcribed, in each format', async () => {
-  const asked = { model: 'local/echo-transcribe', file: await speak() }
+  const options = { model: 'local/echo-transcribe', file: await speak() }
   const text = /^local\/echo-transcribe is no speech recognition; .* 0\.48 seconds of WAV, 1 channel at 24000 Hz\.$/
   const { transcriptions } = openai.audio
-  expect((await transcriptions.create(asked)).text).toMatch(text)
+  expect((await transcriptions.create(options)).text).toMatch(text)
 
-  const verbose = await transcriptions.create({ ...asked, response_format: 'verbose_json' })
+  const verbose = await transcriptions.create({ ...options, response_format: 'verbose_json' })
   expect(verbose).toMatchObject({ duration: 0.48, segments: [{ start: 0, end: 0.48 }] })
   expect(verbose.text).toMatch(text)
 
-  const plain = await transcriptions.create({ ...asked, response_format: 'text' })
+  const plain = await transcriptions.create({ ...options, response_format: 'text' })
   expect(plain.trim()).toMatch(text)
-  expect(await transcriptions.create({ ...asked, response_format: 'vtt' })).toMatch(/^WEBVTT\n\n00:00:00\.000 -->/)
+  expect(await transcriptions.create({ ...options, response_format: 'vtt' })).toMatch(/^WEBVTT\n\n00:00:00\.000 -->/)
 
-  const events = await collect(await transcriptions.create({ ...asked, stream: true }))
+  const events = await collect(await transcriptions.create({ ...options, stream: true }))
   const deltas = events.map((event) => (event.type === 'transcript.text.delta' ? event.delta : ''))
   expect(deltas.join('')).toMatch(text)
   expect(events.at(-1)).toMatchObject({ type: 'transcript.text.done', text: deltas.join('') })

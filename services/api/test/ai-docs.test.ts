@@ -22,10 +22,10 @@ test('the programs of docs/ai.md work as they stand', async () => {
     const [renewal = '', ...programs] = blocksOf('ts')
     expect(programs).toHaveLength(3)
     for (const program of programs) {
-      const given = `const [api, id, secret] = ${JSON.stringify([platform.apiUrl, id, secret])}\n`
+      const text = `const [api, id, secret] = ${JSON.stringify([platform.apiUrl, id, secret])}\n`
       // Those that print nothing have their answer in `text`.
       const printed = program.includes('const { text }') ? '\nprocess.stdout.write(text)' : ''
-      const code = given + renewal + program + printed
+      const code = text + renewal + program + printed
       const { stdout } = await run(process.execPath, ['--input-type=module', '--eval', code], { cwd: service })
       expect(stdout, program).toBe(echoOf('Hello'))
     }

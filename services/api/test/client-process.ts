@@ -38,8 +38,8 @@ export async function findClients(commands: readonly string[], args: readonly st
 }
 
 /** Skips a test whose client is not installed, and says so; in CI it has to be. */
-export function requireClientProgram(context: TestContext, name: string, found: readonly string[]): void {
-  if (found.length > 0) return
+export function requireClientProgram(context: TestContext, name: string, rows: readonly string[]): void {
+  if (rows.length > 0) return
   if (isCi) throw new Error(`${name} is not installed, and in CI it has to be`)
   context.skip(`${name} is not installed`)
 }

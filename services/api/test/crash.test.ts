@@ -108,8 +108,8 @@ test(
 
     /** Removes an object and brings it back, by the REST API. */
     async function restore(name: string, bearer: string): Promise<void> {
-      const { told, asked } = of(name)
-      if (told === null || asked.length > 0) return
+      const { told, asked: options } = of(name)
+      if (told === null || options.length > 0) return
       const path = `${origin}/applications/${application.id}/storage/buckets/${Bucket}`
       const headers = { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' }
       await remove(name)
@@ -161,10 +161,10 @@ test(
         if (!ContinuationToken) break
       }
       for (const [name, state] of known) {
-        const found = await contentOf(name)
-        expect([state.told, ...state.asked], `${name} after the crash`).toContain(found)
-        expect([name, listed.has(name)]).toEqual([name, found !== null])
-        Object.assign(state, { told: found, asked: [] })
+        const row = await contentOf(name)
+        expect([state.told, ...state.asked], `${name} after the crash`).toContain(row)
+        expect([name, listed.has(name)]).toEqual([name, row !== null])
+        Object.assign(state, { told: row, asked: [] })
         listed.delete(name)
       }
       expect([...listed]).toEqual([])
@@ -186,7 +186,7 @@ test(
       await once(service.child, 'exit')
       over.abort()
       await Promise.all(working)
-      acknowledged += [...known.values()].filter(({ asked }) => asked.length === 0).length
+      acknowledged += [...known.values()].filter(({ asked: options }) => options.length === 0).length
     }
     const service = await start()
     await look()

@@ -155,8 +155,8 @@ test(
     const watched = Promise.all(visitors)
 
     for (let n = 1; n <= CUT_OVERS; n++) {
-      const at = (REQUESTS / (CUT_OVERS + 1)) * n
-      while (seen.requests < at) await Promise.race([sleep(2), watched])
+      const position = (REQUESTS / (CUT_OVERS + 1)) * n
+      while (seen.requests < position) await Promise.race([sleep(2), watched])
       const next = names[n % 2] ?? 'blue'
       const target = deployed.get(next)
       if (!target) throw new Error('No such deployment')

@@ -52,12 +52,12 @@ async function storeArtifact({ api }: Pick<Platform, 'api'>, content: Buffer): P
   })()
   const received = await receiveBlobs(api, body, { length: content.length, bytesMax: content.length }, () => {})
   // An empty file has a blob as well, since its row has to name one.
-  const given = received.blobs.length > 0 ? received.blobs : [{ id: newId(), length: 0, crc32: 0, content }]
+  const options = received.blobs.length > 0 ? received.blobs : [{ id: newId(), length: 0, crc32: 0, content }]
   await api.db.transaction(async (tx) => {
-    await activateBlobs(tx, api.now(), given)
+    await activateBlobs(tx, api.now(), options)
     await tx
       .insert(artifacts)
-      .values({ sha256, blobId: given[0]?.id ?? '', bytes: content.length, createdAt: api.now() })
+      .values({ sha256, blobId: options[0]?.id ?? '', bytes: content.length, createdAt: api.now() })
       .onConflictDoNothing()
   })
   return sha256
@@ -95,7 +95,7 @@ export async function deploy(
   if (!row) throw new Error('The application has no such environment')
   const id = newId()
   const label = `site-${randomBytes(4).toString('hex')}`
-  const at = api.now()
+  const time = api.now()
   await db.insert(deployments).values({
     id,
     organizationId,
@@ -114,15 +114,15 @@ export async function deploy(
       functions: {},
       ...output,
     },
-    activatedAt: status === 'ACTIVE' ? at : null,
-    createdAt: at,
-    updatedAt: at,
+    activatedAt: status === 'ACTIVE' ? time : null,
+    createdAt: time,
+    updatedAt: time,
   })
   await storeCrons(db, id, output?.crons ?? [])
-  for (const [path, given] of Object.entries(files)) {
-    const content = Buffer.from(typeof given === 'string' ? given : given.content)
+  for (const [path, bytes] of Object.entries(files)) {
+    const content = Buffer.from(typeof bytes === 'string' ? bytes : bytes.content)
     const sha256 = await storeArtifact(platform, content)
-    const contentType = typeof given === 'string' ? typeOf(path) : given.contentType
+    const contentType = typeof bytes === 'string' ? typeOf(path) : bytes.contentType
     await db.insert(deploymentFiles).values({ deploymentId: id, path, sha256, bytes: content.length, contentType })
   }
   await db.insert(hostnames).values({
@@ -132,7 +132,7 @@ export async function deploy(
     label,
     source: 'system',
     deploymentId: id,
-    createdAt: at,
+    createdAt: time,
   })
   const deployed = { id, environmentId: row.id, seq: row.lastSeq, host: `${label}.${api.appsUrl.host}` }
   if (isCurrent) await makeCurrent(platform, deployed)

@@ -29,7 +29,7 @@ async function makeArchive(file: string): Promise<Map<string, string>> {
   const block = randomBytes(1_000_000)
   for (let n = 0; n * FILE_BYTES < BYTES; n++) {
     const content = Buffer.alloc(Math.min(FILE_BYTES, BYTES - n * FILE_BYTES))
-    for (let at = 0; at < content.length; at += block.length) block.copy(content, at)
+    for (let offset = 0; offset < content.length; offset += block.length) block.copy(content, offset)
     content.writeUInt32LE(n)
     hashes.set(`video-${n}.mp4`, createHash('sha256').update(content).digest('hex'))
     zip.addBuffer(content, `video-${n}.mp4`, { compress: false })
@@ -107,8 +107,13 @@ test(
       await sleep(200)
     }
     for (const [name, hash] of hashes) {
-      const asked = request({ host: 'localhost', port: edgePort, path: `/${name}`, headers: { host: hostname } }).end()
-      const [answer] = (await once(asked, 'response')) as [IncomingMessage]
+      const clientRequest = request({
+        host: 'localhost',
+        port: edgePort,
+        path: `/${name}`,
+        headers: { host: hostname },
+      }).end()
+      const [answer] = (await once(clientRequest, 'response')) as [IncomingMessage]
       const digest = createHash('sha256')
       for await (const chunk of answer) digest.update(chunk as Buffer)
       expect([name, answer.statusCode, digest.digest('hex')]).toEqual([name, 200, hash])

@@ -18,7 +18,7 @@ type Api = Pick<TestPlatform, 'api'>
 
 /** The parts of an archive as an upload that is complete. */
 async function uploadArchive({ api }: Api, archive: Buffer, partBytes: number): Promise<string> {
-  const at = api.now()
+  const time = api.now()
   const id = newId()
   await api.db.insert(uploads).values({
     id,
@@ -29,9 +29,9 @@ async function uploadArchive({ api }: Api, archive: Buffer, partBytes: number): 
     metadata: {},
     tags: {},
     state: 'ready',
-    expiresAt: new Date(at.getTime() + 86_400_000),
-    createdAt: at,
-    updatedAt: at,
+    expiresAt: new Date(time.getTime() + 86_400_000),
+    createdAt: time,
+    updatedAt: time,
   })
   for (let part = 1; (part - 1) * partBytes < archive.length; part++) {
     const bytes = archive.subarray((part - 1) * partBytes, part * partBytes)
@@ -40,7 +40,7 @@ async function uploadArchive({ api }: Api, archive: Buffer, partBytes: number): 
     }
     await using received = await receiveBody(api, body(), { bytesMax: 1e9 })
     await api.db.transaction(async (tx) => {
-      await activateBlobs(tx, at, received.blobs)
+      await activateBlobs(tx, time, received.blobs)
       await tx.insert(uploadBlobs).values(
         received.blobs.map(({ id: blobId, length }, n) => ({
           uploadId: id,
@@ -48,7 +48,7 @@ async function uploadArchive({ api }: Api, archive: Buffer, partBytes: number): 
           n,
           blobId,
           length,
-          uploadedAt: at,
+          uploadedAt: time,
         })),
       )
     })
@@ -75,7 +75,7 @@ export async function newDeployment(
   const { api } = platform
   const bytes = archive === undefined || Buffer.isBuffer(archive) ? archive : zipOf(archive)
   const uploadId = bytes ? await uploadArchive(platform, bytes, partBytes) : null
-  const at = api.now()
+  const time = api.now()
   return api.db.transaction(async (tx) => {
     const rows = await tx
       .update(environments)
@@ -96,12 +96,12 @@ export async function newDeployment(
         rootDirectory: rootDirectory ?? null,
         createdBy: { type: 'user', id: newId() },
         uploadId,
-        createdAt: at,
-        updatedAt: at,
+        createdAt: time,
+        updatedAt: time,
       })
       .returning()
     const { id, label } = one(made)
-    const hostname = { id: newId(), type: 'DEPLOYMENT', source: 'system', createdAt: at } as const
+    const hostname = { id: newId(), type: 'DEPLOYMENT', source: 'system', createdAt: time } as const
     await tx.insert(hostnames).values({ ...hostname, applicationId: owner.applicationId, deploymentId: id, label })
     if (status === 'QUEUED') await api.builds.enqueue(tx, one(made).id)
     return one(made)

@@ -205,7 +205,7 @@ test(
     expect(failures).toEqual([])
     expect(broken).toEqual([])
     const outdated = answers.filter(({ marker, sentAt }) =>
-      currentAt.some((at, newer) => newer > marker && at <= sentAt - SWITCHED_MS),
+      currentAt.some((position, newer) => newer > marker && position <= sentAt - SWITCHED_MS),
     )
     expect(outdated).toEqual([])
     for (const edge of edges.keys()) {

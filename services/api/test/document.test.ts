@@ -113,13 +113,13 @@ test('every operation documents its failures, each with a body in the shape of i
 })
 
 /** Every schema and media type that stands anywhere in the document with an example of its own. */
-function* withExamples(value: unknown, at: string): Generator<{ at: string; schema: Schema; example: unknown }> {
+function* withExamples(value: unknown, text: string): Generator<{ at: string; schema: Schema; example: unknown }> {
   if (typeof value !== 'object' || value === null) return
   if ('example' in value) {
     const schema = 'schema' in value ? (value.schema as Schema) : (value as Schema)
-    yield { at, schema, example: value.example }
+    yield { at: text, schema, example: value.example }
   }
-  for (const [key, inner] of Object.entries(value)) if (key !== 'example') yield* withExamples(inner, `${at}/${key}`)
+  for (const [key, inner] of Object.entries(value)) if (key !== 'example') yield* withExamples(inner, `${text}/${key}`)
 }
 
 test('every example in the document is right by the schema that it stands beside', () => {
@@ -128,7 +128,7 @@ test('every example in the document is right by the schema that it stands beside
   )
   expect(examples.length).toBeGreaterThan(operations.length)
   expect(
-    examples.flatMap(({ at, schema, example }) => faultsOf(schema, example).map((fault) => `${at}: ${fault}`)),
+    examples.flatMap(({ at: text, schema, example }) => faultsOf(schema, example).map((fault) => `${text}: ${fault}`)),
   ).toEqual([])
 })
 
@@ -141,7 +141,9 @@ test('every body, asked or answered, has an example down to its last text and nu
     ),
   )
   expect(
-    bodies.flatMap(({ at, schema }) => faultsOf(schema, exampleOf(schema, at)).map((fault) => `${at}: ${fault}`)),
+    bodies.flatMap(({ at: text, schema }) =>
+      faultsOf(schema, exampleOf(schema, text)).map((fault) => `${text}: ${fault}`),
+    ),
   ).toEqual([])
 })
 

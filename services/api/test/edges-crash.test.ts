@@ -91,9 +91,9 @@ function startClients(edge: { edgeUrl: string }, host: string) {
     const startedAt = performance.now()
     const facts = () => ({ method, startedAt, ms: performance.now() - startedAt })
     try {
-      const asked = visit(edge, host, path, { method })
+      const answer = visit(edge, host, path, { method })
       const late = sleep(DEADLINE_MS, undefined, { ref: false }).then(() => Promise.reject(new Error('no answer')))
-      const { status, text, headers } = await Promise.race([asked, late])
+      const { status, text, headers } = await Promise.race([answer, late])
       if (status !== 200) return { ...facts(), status: `${status} ${String(headers['x-platform-error'])}` }
       return { ...facts(), status, who: JSON.parse(text) as Who }
     } catch (error) {

@@ -111,13 +111,13 @@ describeFramework('Next.js', { build, variables }, (deploy, isSource) => {
       })
 
       test('of the Pages Router have its helpers', async () => {
-        const asked = await get(
+        const options = await get(
           '/api/hello?name=ana',
           { cookie: 'a=1', 'content-type': 'application/json' },
           'POST',
           '{"b":2}',
         )
-        expect(JSON.parse(asked.text)).toEqual({ hello: 'ana', body: { b: 2 }, cookies: { a: '1' } })
+        expect(JSON.parse(options.text)).toEqual({ hello: 'ana', body: { b: 2 }, cookies: { a: '1' } })
         expect(await get('/api/hello', {}, 'DELETE')).toMatchObject({ status: 405, headers: { allow: 'GET, POST' } })
       })
 
@@ -535,8 +535,8 @@ describeFramework('Next.js', { build, variables }, (deploy, isSource) => {
 
     test('what is a visitor’s own is in nobody else’s page', async () => {
       const basketOf = ({ text }: Got) => /The basket of (?:<!-- -->)?(\w+)/.exec(text)?.[1]
-      const asked = ['ana', 'ben', 'cy'].map((who) => get('/products/1', { cookie: `who=${who}` }))
-      expect((await Promise.all(asked)).map(basketOf)).toEqual(['ana', 'ben', 'cy'])
+      const answer = ['ana', 'ben', 'cy'].map((who) => get('/products/1', { cookie: `who=${who}` }))
+      expect((await Promise.all(answer)).map(basketOf)).toEqual(['ana', 'ben', 'cy'])
       expect(basketOf(await get('/products/1'))).toBe('nobody')
       const page = await get('/visitor', { 'user-agent': 'mine alone' })
       expect(page.text).toContain('mine alone')

@@ -49,8 +49,8 @@ async function run(folder: string, command: string, args: readonly string[], mor
 async function sourcesOf(name: string): Promise<string[]> {
   const root = join(SOURCES, name)
   const ignored = readFileSync(join(root, '.gitignore'), 'utf8').split('\n').filter(Boolean)
-  const found = await readdir(root, { recursive: true, withFileTypes: true })
-  return found
+  const rows = await readdir(root, { recursive: true, withFileTypes: true })
+  return rows
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(root.length + 1))
     .filter((path) => !path.split('/').some((segment) => ignored.includes(segment)))
@@ -108,9 +108,9 @@ export async function buildFixture(name: string, { vercel, variables = {} }: Bui
 }
 
 /** Everything in a folder as entries of an archive; links stay links. */
-async function entriesOf(root: string, at: string): Promise<ZipEntry[]> {
-  const found = await readdir(join(root, at), { recursive: true, withFileTypes: true })
-  return found
+async function entriesOf(root: string, text: string): Promise<ZipEntry[]> {
+  const rows = await readdir(join(root, text), { recursive: true, withFileTypes: true })
+  return rows
     .filter((entry) => !entry.isDirectory())
     .map((entry) => {
       const path = join(entry.parentPath, entry.name)
@@ -275,9 +275,9 @@ export function arrivalOf(pieces: readonly { text: string; ms: number }[], wante
 
 /** When a page was made, as it says in its first `<time>`. */
 export function timeIn(text: string): number {
-  const found = /<time[^>]*>(\d+)</.exec(text)?.[1]
-  if (found === undefined) throw new Error(`The page has no time: ${text.slice(0, 500)}`)
-  return Number(found)
+  const value = /<time[^>]*>(\d+)</.exec(text)?.[1]
+  if (value === undefined) throw new Error(`The page has no time: ${text.slice(0, 500)}`)
+  return Number(value)
 }
 
 /** Whether a page was kept: by the edge, or by the server of Next.js, whose pages pass the edge by. */

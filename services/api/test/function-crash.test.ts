@@ -33,17 +33,17 @@ afterAll(async () => {
 
 /** Every process, with its parent and with the time it started at, which tells it from a later one of the same number. */
 function processes(): Map<number, { parent: number; key: string }> {
-  const found = new Map<number, { parent: number; key: string }>()
+  const entries = new Map<number, { parent: number; key: string }>()
   for (const name of readdirSync('/proc').filter((each) => /^\d+$/.test(each))) {
     try {
       const stat = readFileSync(`/proc/${name}/stat`, 'utf8')
       const [state, parent, ...rest] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-      if (state !== 'Z') found.set(Number(name), { parent: Number(parent), key: `${name}:${rest[17]}` })
+      if (state !== 'Z') entries.set(Number(name), { parent: Number(parent), key: `${name}:${rest[17]}` })
     } catch {
       // It ended meanwhile.
     }
   }
-  return found
+  return entries
 }
 function keysBelow(pid: number): string[] {
   const all = processes()
@@ -98,10 +98,10 @@ test.skipIf(obstacle)(
     expect((await visit(edge, host, '/?children')).text).toBe('answered')
     const below = await vi.waitFor(
       () => {
-        const found = keysBelow(child.pid ?? 0)
+        const value = keysBelow(child.pid ?? 0)
         // The slot's Node, its three children, and what walls them in.
-        expect(found.length).toBeGreaterThanOrEqual(4)
-        return found
+        expect(value.length).toBeGreaterThanOrEqual(4)
+        return value
       },
       { timeout: 10_000 },
     )

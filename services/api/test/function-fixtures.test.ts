@@ -17,9 +17,9 @@ beforeAll(async () => {
 afterAll(() => platform.close())
 
 /** Everything in a folder as entries of an archive; links stay links. */
-function entriesOf(root: string, at = ''): ZipEntry[] {
-  return readdirSync(join(root, at)).flatMap((name): ZipEntry[] => {
-    const path = at === '' ? name : `${at}/${name}`
+function entriesOf(root: string, text = ''): ZipEntry[] {
+  return readdirSync(join(root, text)).flatMap((name): ZipEntry[] => {
+    const path = text === '' ? name : `${text}/${name}`
     const source = join(root, path)
     const stats = lstatSync(source)
     if (stats.isSymbolicLink()) return [{ name: path, content: readlinkSync(source), mode: LINK }]

@@ -41,8 +41,8 @@ export function buildOutput(
   return [
     { name: `${OUTPUT}/config.json`, content: JSON.stringify({ version: 3, ...config }) },
     ...Object.entries(files).map(([path, content]) => ({ name: `${OUTPUT}/static/${path}`, content })),
-    ...Object.entries(functions).flatMap(([path, given]) => {
-      const source = typeof given === 'string' ? { code: given } : given
+    ...Object.entries(functions).flatMap(([path, text]) => {
+      const source = typeof text === 'string' ? { code: text } : text
       const folder = `${OUTPUT}/functions/${path}.func`
       const vcConfig = { runtime: 'nodejs24.x', handler: 'index.mjs', launcherType: 'Nodejs', ...source.config }
       return [

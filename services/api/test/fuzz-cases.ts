@@ -102,8 +102,8 @@ function textOf(schema: Schema & { pattern?: string; minLength?: number; maxLeng
 }
 
 /** JSON text that a schema allows. */
-function jsonOf(given: Schema): fc.Arbitrary<string> {
-  const schema = resolved(given) as Schema & {
+function jsonOf(options: Schema): fc.Arbitrary<string> {
+  const schema = resolved(options) as Schema & {
     minimum?: number
     maximum?: number
     maxItems?: number
@@ -170,15 +170,15 @@ function edited(members: readonly Member[], edits: readonly Edit[]): Member[] {
   const changed = [...members]
   for (const edit of edits) {
     if (edit.kind === 'add') {
-      const given = changed.findIndex(([name]) => name === edit.name)
-      changed.splice(given < 0 ? changed.length : given, 1, [edit.name, edit.text])
+      const options = changed.findIndex(([name]) => name === edit.name)
+      changed.splice(options < 0 ? changed.length : options, 1, [edit.name, edit.text])
       continue
     }
-    const at = edit.at % Math.max(changed.length, 1)
-    const member = changed[at]
+    const position = edit.at % Math.max(changed.length, 1)
+    const member = changed[position]
     if (!member) continue
-    if (edit.kind === 'drop') changed.splice(at, 1)
-    if (edit.kind === 'replace') changed[at] = [member[0], edit.text]
+    if (edit.kind === 'drop') changed.splice(position, 1)
+    if (edit.kind === 'replace') changed[position] = [member[0], edit.text]
     if (edit.kind === 'repeat') changed.push([member[0], edit.text])
   }
   return changed

@@ -78,10 +78,10 @@ async function newWorld(): Promise<World> {
   await platform.call(ana.token, `POST /applications/${owner.applicationId}/env-vars`, taken)
   const known = new Map<string, Promise<string>>()
   function idOf({ thing }: Pick<Reference, 'thing'>, of: Owner): Promise<string> {
-    const at = `${thing.title} ${of.applicationId}`
-    const found = known.get(at) ?? thing.make(platform, of, (parent) => idOf({ thing: parent }, of))
-    known.set(at, found)
-    return found
+    const text = `${thing.title} ${of.applicationId}`
+    const lookup = known.get(text) ?? thing.make(platform, of, (parent) => idOf({ thing: parent }, of))
+    known.set(text, lookup)
+    return lookup
   }
   return {
     owner,
@@ -118,18 +118,18 @@ async function idFor(id: Case['ids'][number], reference: Reference, world: World
 }
 
 /** The request that a case stands for. The token endpoint gets a right key where the case says nothing else. */
-async function requestOf(operation: Operation, given: Case, world: World): Promise<RawRequest> {
+async function requestOf(operation: Operation, options: Case, world: World): Promise<RawRequest> {
   const references = operation.security.length > 0 ? referencesOf(operation) : []
   const named = await Promise.all(
     references.map(async (reference, n) => ({
       ...reference,
-      id: await idFor(given.ids[n] ?? 'missing', reference, world),
+      id: await idFor(options.ids[n] ?? 'missing', reference, world),
     })),
   )
   const ids = (on: Reference['on']) =>
     named.filter((reference) => reference.on === on).map(({ name, id }) => [name, id] as const)
   const inPath = Object.fromEntries(ids('path'))
-  const query = [...ids('query'), ...given.query].map((member) =>
+  const query = [...ids('query'), ...options.query].map((member) =>
     member.map((text) => encodeURIComponent(text.toWellFormed())).join('='),
   )
   const path = operation.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => inPath[name] ?? '')
@@ -137,17 +137,17 @@ async function requestOf(operation: Operation, given: Case, world: World): Promi
   const line = {
     method: operation.method,
     path: query.length > 0 ? `${path}?${query.join('&')}` : path,
-    token: tokenFor(given.actor, world),
+    token: tokenFor(options.actor, world),
     headers: {
       ...(type !== undefined && { 'content-type': type }),
       ...Object.fromEntries(ids('header')),
-      ...given.headers,
+      ...options.headers,
     },
   }
-  if (!given.body) return line
-  if ('raw' in given.body)
-    return { ...line, body: Buffer.from(given.body.raw, given.body.raw === '\xff' ? 'latin1' : 'utf8') }
-  const { members } = given.body
+  if (!options.body) return line
+  if ('raw' in options.body)
+    return { ...line, body: Buffer.from(options.body.raw, options.body.raw === '\xff' ? 'latin1' : 'utf8') }
+  const { members } = options.body
   if (type === 'application/json')
     return {
       ...line,
@@ -158,7 +158,7 @@ async function requestOf(operation: Operation, given: Case, world: World): Promi
     name,
     text.length % 4 !== 0 ? (own[name] ?? text) : text,
   ])
-  return { ...line, token: given.actor === 'garbage' ? 'garbage' : null, body: new URLSearchParams(form).toString() }
+  return { ...line, token: options.actor === 'garbage' ? 'garbage' : null, body: new URLSearchParams(form).toString() }
 }
 
 const shown = ({ method, path, headers, body }: RawRequest): string =>
@@ -171,15 +171,15 @@ describe(`${cases} requests each, seed ${seed}`, () => {
     async (operationId, operation) => {
       const world = worlds.get(operationId) ?? expect.fail()
       const statuses = new Set<number>()
-      const tried = fc.asyncProperty(casesOf(operation), async (given) => {
-        const request = await requestOf(operation, given, world)
+      const tried = fc.asyncProperty(casesOf(operation), async (options) => {
+        const request = await requestOf(operation, options, world)
         const answer = await sender.send(request)
         statuses.add(answer.status)
         if (operation.method === 'DELETE' && answer.status === 204) world.used()
         const faults = faultsOfAnswer(operation, answer)
         if (answer.headers['retry-after']) faults.push('was throttled: this suite asks too much of one address or key')
-        const isForeign = referencesInPath(operation).some((n) => given.ids[n] === 'foreign')
-        if (isForeign && given.actor !== 'stranger' && answer.status < 300) faults.push("reached another's")
+        const isForeign = referencesInPath(operation).some((n) => options.ids[n] === 'foreign')
+        if (isForeign && options.actor !== 'stranger' && answer.status < 300) faults.push("reached another's")
         if (faults.length > 0) throw new Error(`${faults.join('\n')}\n${shown(request)}`)
       })
       const result = await fc.check(tried, {

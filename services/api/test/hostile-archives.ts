@@ -136,8 +136,8 @@ export const hostileArchives: Record<string, { archive: () => Buffer; sentence: 
         { name: 'b', content: 'inner', sharesWith: 0 },
       ])
       // The list's entry for b points into a's content, where a proper header of b stands.
-      const at = outer.lastIndexOf(Buffer.from([0x50, 0x4b, 1, 2]))
-      outer.writeUInt32LE(outer.indexOf(inner), at + 42)
+      const position = outer.lastIndexOf(Buffer.from([0x50, 0x4b, 1, 2]))
+      outer.writeUInt32LE(outer.indexOf(inner), position + 42)
       return outer
     },
     sentence: /"b" overlaps "a"/,

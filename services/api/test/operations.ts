@@ -65,7 +65,7 @@ export const open = operations.filter(({ security }) => security.length === 0)
 /** The schema itself, for one that refers to a component. */
 export function resolved(schema: Schema): Schema {
   if (schema.$ref === undefined) return schema
-  const found = document.components.schemas[schema.$ref.replace('#/components/schemas/', '')]
-  if (!found) throw new Error(`${schema.$ref} is not in the document`)
-  return resolved(found)
+  const row = document.components.schemas[schema.$ref.replace('#/components/schemas/', '')]
+  if (!row) throw new Error(`${schema.$ref} is not in the document`)
+  return resolved(row)
 }

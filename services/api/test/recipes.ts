@@ -50,7 +50,7 @@ const applicationWithPolicy: Thing = {
     const isIt = eq(applications.id, applicationId)
     const [row] = await db.select({ organizationId: applications.organizationId }).from(applications).where(isIt)
     if (!row) throw new Error(`No application ${applicationId}`)
-    const at = now()
+    const time = now()
     await db
       .insert(aiPolicies)
       .values({
@@ -59,8 +59,8 @@ const applicationWithPolicy: Thing = {
         applicationId,
         requireZdr: false,
         allowFallbacks: true,
-        createdAt: at,
-        updatedAt: at,
+        createdAt: time,
+        updatedAt: time,
       })
       .onConflictDoNothing()
     return applicationId
@@ -75,9 +75,9 @@ const environment: Thing = {
   make(platform, { token, applicationId }) {
     const variables = `POST /applications/${applicationId}/env-vars`
     const inProduction = { ...variable(), environment: 'production' }
-    const found = environments.get(applicationId) ?? made(platform, token, variables, inProduction, 'environmentId')
-    environments.set(applicationId, found)
-    return found
+    const lookup = environments.get(applicationId) ?? made(platform, token, variables, inProduction, 'environmentId')
+    environments.set(applicationId, lookup)
+    return lookup
   },
 }
 
@@ -136,9 +136,9 @@ const cron: Thing = {
     const { db } = platform.api
     const deploymentId = await parent(deployment)
     await db.update(deployments).set({ status: 'ACTIVE' }).where(eq(deployments.id, deploymentId))
-    const asked = { path: `/${unique()}`, schedule: '0 0 29 2 *' }
-    const id = cronIdOf(deploymentId, asked)
-    await db.insert(deploymentCrons).values({ id, deploymentId, n: randomInt(2 ** 31), ...asked })
+    const options = { path: `/${unique()}`, schedule: '0 0 29 2 *' }
+    const id = cronIdOf(deploymentId, options)
+    await db.insert(deploymentCrons).values({ id, deploymentId, n: randomInt(2 ** 31), ...options })
     return id
   },
 }
@@ -422,11 +422,11 @@ export function referencesOf(operation: Operation): Reference[] {
   const recipe = recipeOf(operation)
   const { query, body } = membersOf(operation)
   const references = [...operation.path.matchAll(/\{(\w+)\}/g)].map(({ 0: braced, 1: name = '', index }): Reference => {
-    const at = operation.path.slice(0, index + braced.length)
-    const thing = namedByOperation[`${operation.operationId}.${name}`] ?? namedInPath[at]
+    const text = operation.path.slice(0, index + braced.length)
+    const thing = namedByOperation[`${operation.operationId}.${name}`] ?? namedInPath[text]
     if (!thing)
       throw new Error(
-        `${operation.operationId} has ${at} in its path: say in \`namedInPath\` in test/recipes.ts what that names and how one is made`,
+        `${operation.operationId} has ${text} in its path: say in \`namedInPath\` in test/recipes.ts what that names and how one is made`,
       )
     return { on: 'path', name, thing, isUuid: !thing.isShared && !thing.isNamed }
   })

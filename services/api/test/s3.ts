@@ -149,16 +149,20 @@ export interface Signing {
 }
 
 /** The key that signs on a day. */
-export function signingKeyOf({ key, at = new Date(), region = 'r' }: Signing): Buffer {
-  const day = amzTimestamp(at).slice(0, 8)
+export function signingKeyOf({ key, at: time = new Date(), region = 'r' }: Signing): Buffer {
+  const day = amzTimestamp(time).slice(0, 8)
   return hmac(hmac(hmac(hmac(`AWS4${key.secret}`, day), region), 's3'), 'aws4_request')
 }
 
 /** Signs a request by hand, so that any part of it can be wrong. Its path must be in SigV4's own spelling. */
-export function sign(s3: Pick<TestS3, 'host'>, given: S3Request, signing: Signing): S3Request & { signature: string } {
-  const { method = 'GET', path, body = '', headers = {} } = given
-  const { at = new Date(), unsigned = [], region = 'r' } = signing
-  const timestamp = amzTimestamp(at)
+export function sign(
+  s3: Pick<TestS3, 'host'>,
+  options: S3Request,
+  signing: Signing,
+): S3Request & { signature: string } {
+  const { method = 'GET', path, body = '', headers = {} } = options
+  const { at: time = new Date(), unsigned = [], region = 'r' } = signing
+  const timestamp = amzTimestamp(time)
   const payloadHash = signing.payloadHash ?? sha256(body)
   const [rawPath = '', query = ''] = path.split('?')
   const sorted = query
@@ -187,7 +191,7 @@ export function sign(s3: Pick<TestS3, 'host'>, given: S3Request, signing: Signin
   ).toString('hex')
   const { host: _host, ...sent } = all
   return {
-    ...given,
+    ...options,
     headers: {
       ...sent,
       authorization: `AWS4-HMAC-SHA256 Credential=${signing.key.id}/${scope}, SignedHeaders=${names.join(';')}, Signature=${signature}`,
@@ -196,5 +200,5 @@ export function sign(s3: Pick<TestS3, 'host'>, given: S3Request, signing: Signin
   }
 }
 
-export const sendSigned = (s3: TestS3, given: S3Request, signing: Signing): Promise<S3Answer> =>
-  sendRaw(s3, sign(s3, given, { at: s3.platform.clock.now(), ...signing }))
+export const sendSigned = (s3: TestS3, options: S3Request, signing: Signing): Promise<S3Answer> =>
+  sendRaw(s3, sign(s3, options, { at: s3.platform.clock.now(), ...signing }))

@@ -88,8 +88,8 @@ export const exchange = (
   )
 
 /** A request that an application was sent just now, as whoever serves it would tell the log. */
-export function servedRequest(given: Pick<ServedRequest, 'applicationId'> & Partial<ServedRequest>): ServedRequest {
-  const startedAt = given.startedAt ?? new Date()
+export function servedRequest(options: Pick<ServedRequest, 'applicationId'> & Partial<ServedRequest>): ServedRequest {
+  const startedAt = options.startedAt ?? new Date()
   return {
     method: 'GET',
     hostname: 'shop.apps.example.com',
@@ -104,7 +104,7 @@ export function servedRequest(given: Pick<ServedRequest, 'applicationId'> & Part
     completedAt: new Date(startedAt.getTime() + 12),
     requestHeaders: {},
     responseHeaders: {},
-    ...given,
+    ...options,
   }
 }
 

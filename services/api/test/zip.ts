@@ -34,37 +34,41 @@ export function zipOf(entries: readonly ZipEntry[]): Buffer {
   const central: Buffer[] = []
   const offsets: number[] = []
   let offset = 0
-  for (const given of entries) {
-    const content = Buffer.from(given.content ?? '')
-    const name = Buffer.isBuffer(given.name) ? given.name : Buffer.from(given.name)
-    const method = given.method ?? (given.isStored ? 0 : 8)
-    const data = given.data ?? (method === 8 ? deflateRawSync(content) : content)
-    const flags = given.flags ?? UTF8
-    const claimed = [given.crc ?? crc32(content), given.compressedBytes ?? data.length, given.bytes ?? content.length]
-    const start = given.sharesWith === undefined ? offset : (offsets[given.sharesWith] ?? 0)
+  for (const options of entries) {
+    const content = Buffer.from(options.content ?? '')
+    const name = Buffer.isBuffer(options.name) ? options.name : Buffer.from(options.name)
+    const method = options.method ?? (options.isStored ? 0 : 8)
+    const data = options.data ?? (method === 8 ? deflateRawSync(content) : content)
+    const flags = options.flags ?? UTF8
+    const claimed = [
+      options.crc ?? crc32(content),
+      options.compressedBytes ?? data.length,
+      options.bytes ?? content.length,
+    ]
+    const start = options.sharesWith === undefined ? offset : (offsets[options.sharesWith] ?? 0)
     offsets.push(start)
-    const header = (signature: number, length: number, at: number, nameBytes: number): Buffer => {
+    const header = (signature: number, length: number, position: number, nameBytes: number): Buffer => {
       const bytes = Buffer.alloc(length)
       bytes.writeUInt32LE(signature, 0)
-      bytes.writeUInt16LE(20, at)
-      bytes.writeUInt16LE(flags, at + 2)
-      bytes.writeUInt16LE(method, at + 4)
-      for (const [n, value] of claimed.entries()) bytes.writeUInt32LE(value, at + 10 + 4 * n)
-      bytes.writeUInt16LE(nameBytes, at + 22)
+      bytes.writeUInt16LE(20, position)
+      bytes.writeUInt16LE(flags, position + 2)
+      bytes.writeUInt16LE(method, position + 4)
+      for (const [n, value] of claimed.entries()) bytes.writeUInt32LE(value, position + 10 + 4 * n)
+      bytes.writeUInt16LE(nameBytes, position + 22)
       return bytes
     }
-    if (given.sharesWith === undefined) {
-      const localName = given.localName === undefined ? name : Buffer.from(given.localName)
+    if (options.sharesWith === undefined) {
+      const localName = options.localName === undefined ? name : Buffer.from(options.localName)
       const local = Buffer.concat([header(0x04034b50, 30, 4, localName.length), localName, data])
       parts.push(local)
       offset += local.length
     }
     const listed = header(0x02014b50, 46, 6, name.length)
     listed.writeUInt16LE((3 << 8) | 20, 4)
-    listed.writeUInt32LE(((given.mode ?? FILE) << 16) >>> 0, 38)
+    listed.writeUInt32LE(((options.mode ?? FILE) << 16) >>> 0, 38)
     listed.writeUInt32LE(start, 42)
-    listed.writeUInt16LE(given.comment?.length ?? 0, 32)
-    central.push(listed, name, given.comment ?? Buffer.alloc(0))
+    listed.writeUInt16LE(options.comment?.length ?? 0, 32)
+    central.push(listed, name, options.comment ?? Buffer.alloc(0))
   }
   const list = Buffer.concat(central)
   const end = Buffer.alloc(22)

@@ -17,12 +17,16 @@ async function serve(answer: (response: ServerResponse, work: Promise<void>) => 
   onTestFinished(() => void server.close())
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   let text: string | undefined
-  const asked = fetch(url).then(async (response) => (text = await response.text()))
-  return { asked, soFar: () => text, release: resolve, fail: reject }
+  const pendingAnswer = fetch(url).then(async (response) => (text = await response.text()))
+  return { asked: pendingAnswer, soFar: () => text, release: resolve, fail: reject }
 }
 
 test('an answer waits for what its visitor is to see next, whole and in order', async () => {
-  const { asked, soFar, release } = await serve((response, work) => {
+  const {
+    asked: answer,
+    soFar,
+    release,
+  } = await serve((response, work) => {
     scopes.getStore()?.holdAnswer(work)
     response.setHeader('content-length', 6)
     response.write('one', () => response.end('two'))
@@ -30,7 +34,7 @@ test('an answer waits for what its visitor is to see next, whole and in order', 
   await sleep(50)
   expect(soFar()).toBeUndefined()
   release()
-  expect(await asked).toBe('onetwo')
+  expect(await answer).toBe('onetwo')
 })
 
 test('work that fails, and work that comes too late, hold nothing up', async () => {
@@ -48,7 +52,7 @@ test('work that fails, and work that comes too late, hold nothing up', async () 
 })
 
 test('a stream that waits goes on where it was', async () => {
-  const { asked, release } = await serve(async (response, work) => {
+  const { asked: answer, release } = await serve(async (response, work) => {
     response.write('a')
     scopes.getStore()?.holdAnswer(work)
     if (!response.write('b')) await once(response, 'drain')
@@ -56,5 +60,5 @@ test('a stream that waits goes on where it was', async () => {
   })
   await sleep(20)
   release()
-  expect(await asked).toBe('abc')
+  expect(await answer).toBe('abc')
 })

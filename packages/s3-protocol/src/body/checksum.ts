@@ -32,13 +32,13 @@ export const algorithmOfHeader = (name: string): ChecksumAlgorithm | undefined =
 /** Reads the name of an algorithm in any letter case. Throws InvalidRequest for an unknown one. */
 export function readAlgorithm(name: string): ChecksumAlgorithm {
   const upper = name.toUpperCase()
-  const found = checksumAlgorithms.find((algorithm) => algorithm === upper)
-  if (!found)
+  const algorithmName = checksumAlgorithms.find((algorithm) => algorithm === upper)
+  if (!algorithmName)
     throw s3Failure(
       'InvalidRequest',
       `Checksum algorithm provided is unsupported: use one of ${checksumAlgorithms.join(', ')}`,
     )
-  return found
+  return algorithmName
 }
 
 /** True for the canonical base64 of a digest of the algorithm. */

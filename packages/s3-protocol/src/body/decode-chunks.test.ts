@@ -45,7 +45,7 @@ const trailers =
   'x-amz-checksum-crc32c:sOO8/Q==\r\nx-amz-trailer-signature:d81f82fc3505edab99d459891051a732e8730629a2e4a59689829ca17fe2e435\r\n'
 
 async function* inPieces(bytes: Buffer, size: number): AsyncGenerator<Buffer> {
-  for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
+  for (let offset = 0; offset < bytes.length; offset += size) yield bytes.subarray(offset, offset + size)
 }
 
 async function decode(bytes: Buffer, options: ChunksOptions, size = 16_384) {
@@ -66,8 +66,8 @@ test.each([1, 7, 1_000, 16_384, 1_000_000])(
 )
 
 test('the documented signed trailer verifies, and a changed one does not', async () => {
-  const { trailers: found } = await decode(documented(trailed, trailers), trailedOptions, 33)
-  expect(found['x-amz-checksum-crc32c']).toBe('sOO8/Q==')
+  const { trailers: decodedTrailers } = await decode(documented(trailed, trailers), trailedOptions, 33)
+  expect(decodedTrailers['x-amz-checksum-crc32c']).toBe('sOO8/Q==')
   const wrong = documented(trailed, trailers.replace('sOO8/Q', 'sOO8/A'))
   await expect(decode(wrong, trailedOptions)).rejects.toMatchObject({ code: 'SignatureDoesNotMatch' })
   const unsigned = documented(trailed, 'x-amz-checksum-crc32c:sOO8/Q==\r\n')
@@ -171,10 +171,10 @@ test('any bytes in any chunks, arriving in any pieces, decode to themselves', as
 
 test('whatever one byte of a signed body is changed to, it is refused or means the same', async () => {
   await fc.assert(
-    fc.asyncProperty(anyChunks, fc.nat(), fc.integer({ min: 1, max: 255 }), async (chunks, at, change) => {
+    fc.asyncProperty(anyChunks, fc.nat(), fc.integer({ min: 1, max: 255 }), async (chunks, position, change) => {
       const bytes = Buffer.concat(chunks)
       const wire = encode(chunks, seed)
-      wire[at % wire.length] = (wire[at % wire.length] as number) ^ change
+      wire[position % wire.length] = (wire[position % wire.length] as number) ^ change
       const options = { seed, hasTrailers: true, decodedLength: bytes.length }
       // A digit of a length in the other case, or white space at an end: nothing that is signed.
       const outcome = await decode(wire, options).then(

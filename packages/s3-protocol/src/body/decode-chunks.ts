@@ -73,23 +73,23 @@ class ChunkDecoder {
   /** Returns the object's bytes among these, as views of the same memory. */
   decode(input: Buffer): Buffer[] {
     const pieces: Buffer[] = []
-    let at = 0
-    while (at < input.length) {
+    let offset = 0
+    while (offset < input.length) {
       if (this.#state === 'over') throw s3Failure('IncompleteBody', 'Bytes came after the last chunk')
       if (this.#state === 'data') {
-        const piece = input.subarray(at, at + this.#left)
-        at += piece.length
+        const piece = input.subarray(offset, offset + this.#left)
+        offset += piece.length
         this.#takeData(piece)
         pieces.push(piece)
         continue
       }
-      const end = input.indexOf(LF, at)
-      const part = input.toString('latin1', at, end < 0 ? input.length : end)
+      const end = input.indexOf(LF, offset)
+      const part = input.toString('latin1', offset, end < 0 ? input.length : end)
       if (this.#line.length + part.length > LINE_BYTES_MAX)
         throw s3Failure('InvalidRequest', 'A line of the chunked body is too long')
       this.#line += part
       if (end < 0) break
-      at = end + 1
+      offset = end + 1
       const line = this.#line.endsWith('\r') ? this.#line.slice(0, -1) : this.#line
       this.#line = ''
       this.#takeLine(line)
@@ -136,9 +136,9 @@ class ChunkDecoder {
   }
 
   #takeTrailer(line: string): void {
-    const at = line.indexOf(':')
-    const name = line.slice(0, Math.max(at, 0)).trim().toLowerCase()
-    const value = line.slice(at + 1).trim()
+    const index = line.indexOf(':')
+    const name = line.slice(0, Math.max(index, 0)).trim().toLowerCase()
+    const value = line.slice(index + 1).trim()
     if (!this.#options.hasTrailers || name === '' || this.trailers.has(name) || this.trailers.size >= TRAILERS_MAX)
       throw s3Failure('MalformedTrailerError')
     this.trailers.set(name, value)

@@ -23,7 +23,7 @@ const partOf = ({ name, value, fileName, type }: Part): Buffer =>
 const formOf = (...parts: Part[]): Buffer => Buffer.concat([...parts.map(partOf), Buffer.from(`--${BOUNDARY}--\r\n`)])
 
 async function* inPieces(bytes: Buffer, size = bytes.length): AsyncGenerator<Buffer> {
-  for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
+  for (let offset = 0; offset < bytes.length; offset += size) yield bytes.subarray(offset, offset + size)
 }
 
 async function read(bytes: Buffer | AsyncIterable<Buffer>, type = TYPE) {
@@ -50,9 +50,9 @@ test('a form may be cut at any byte', async () => {
   const file = Buffer.from(`\r\n--${BOUNDARY.slice(0, -1)}\r\n\n--${BOUNDARY}`)
   const form = formOf({ name: 'key', value: '\r\n--bound' }, { name: 'file', value: file, fileName: 'f' })
   for (let size = 1; size < form.length; size++) {
-    const { fields, file: found } = await read(inPieces(form, size))
+    const { fields, file: formFile } = await read(inPieces(form, size))
     expect(fields, `pieces of ${size}`).toEqual({ key: '\r\n--bound' })
-    expect(found?.bytes, `pieces of ${size}`).toBe(file.toString())
+    expect(formFile?.bytes, `pieces of ${size}`).toBe(file.toString())
   }
 })
 

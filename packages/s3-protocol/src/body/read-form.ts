@@ -34,14 +34,14 @@ class Reader {
    */
   async until(delimiter: Buffer, bytesMax: number): Promise<Buffer> {
     for (;;) {
-      const at = this.#rest.indexOf(delimiter)
+      const index = this.#rest.indexOf(delimiter)
       // If it has not been found yet, the delimiter begins after these bytes at the earliest.
-      const lengthMin = at >= 0 ? at : this.#rest.length - delimiter.length + 1
+      const lengthMin = index >= 0 ? index : this.#rest.length - delimiter.length + 1
       if (lengthMin > bytesMax) throw s3Failure('MaxPostPreDataLengthExceededError')
-      if (at >= 0) {
-        const found = this.#rest.subarray(0, at)
-        this.#rest = this.#rest.subarray(at + delimiter.length)
-        return found
+      if (index >= 0) {
+        const part = this.#rest.subarray(0, index)
+        this.#rest = this.#rest.subarray(index + delimiter.length)
+        return part
       }
       await this.#more()
     }
@@ -50,11 +50,11 @@ class Reader {
   /** The same as a stream of any length. Bytes that may be the beginning of the delimiter are held back until that is known. */
   async *stream(delimiter: Buffer): AsyncGenerator<Buffer> {
     for (;;) {
-      const at = this.#rest.indexOf(delimiter)
-      const end = at >= 0 ? at : Math.max(this.#rest.length - delimiter.length + 1, 0)
+      const index = this.#rest.indexOf(delimiter)
+      const end = index >= 0 ? index : Math.max(this.#rest.length - delimiter.length + 1, 0)
       if (end > 0) yield this.#rest.subarray(0, end)
-      this.#rest = this.#rest.subarray(at >= 0 ? at + delimiter.length : end)
-      if (at >= 0) return
+      this.#rest = this.#rest.subarray(index >= 0 ? index + delimiter.length : end)
+      if (index >= 0) return
       await this.#more()
     }
   }
@@ -72,8 +72,8 @@ function readPartHead(head: string): { name: string; fileName: string | undefine
   const valueOf = (header: string) => lines.find(([name]) => name?.trim().toLowerCase() === header)?.[1]?.trim()
   const disposition = valueOf('content-disposition') ?? ''
   const parameter = (name: string) => {
-    const found = new RegExp(`;\\s*${name}="((?:[^"\\\\]|\\\\.)*)"`, 'i').exec(disposition)?.[1]
-    return found?.replaceAll(/\\(["\\])/g, '$1').replaceAll('%22', '"')
+    const value = new RegExp(`;\\s*${name}="((?:[^"\\\\]|\\\\.)*)"`, 'i').exec(disposition)?.[1]
+    return value?.replaceAll(/\\(["\\])/g, '$1').replaceAll('%22', '"')
   }
   const name = parameter('name')
   if (!/^form-data/i.test(disposition) || name === undefined) throw malformed()

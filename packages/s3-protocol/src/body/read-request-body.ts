@@ -87,8 +87,10 @@ export function readChecksumClaim(headers: ReadonlyMap<string, string>): Checksu
     )
   const [claim] = claims
   if (claim) return claim
-  const asked = headers.get('x-amz-sdk-checksum-algorithm')
-  return asked === undefined ? undefined : { algorithm: readAlgorithm(asked), value: undefined, isTrailer: false }
+  const algorithmName = headers.get('x-amz-sdk-checksum-algorithm')
+  return algorithmName === undefined
+    ? undefined
+    : { algorithm: readAlgorithm(algorithmName), value: undefined, isTrailer: false }
 }
 
 /**

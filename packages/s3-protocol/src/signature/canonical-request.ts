@@ -44,7 +44,7 @@ export function* canonicalUris({ rawPath, parameters }: RawTarget): Generator<Ca
 const canonicalValue = (value: string): string => value.trim().replaceAll(/\s{2,}|[^\S ]/g, ' ')
 
 /** Builds the canonical request (SigV4): latin1 text whose bytes are hashed. host: the host name to try. */
-export function canonicalRequest(given: {
+export function canonicalRequest(request: {
   method: string
   uri: CanonicalUri
   host: string
@@ -52,7 +52,7 @@ export function canonicalRequest(given: {
   signedHeaders: readonly string[]
   payloadHash: string
 }): string {
-  const { method, uri, host, headers, signedHeaders, payloadHash } = given
+  const { method, uri, host, headers, signedHeaders, payloadHash } = request
   const lines = signedHeaders.map(
     (name) => `${name}:${name === 'host' ? host : canonicalValue(headers.get(name) ?? '')}\n`,
   )

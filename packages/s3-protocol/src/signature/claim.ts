@@ -31,15 +31,15 @@ function readTimestamp(text: string): Date | undefined {
   const parts = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(text)
   if (!parts) return undefined
   const [, year, month, day, hour, minute, second] = parts
-  const at = new Date(`${year}-${month}-${day}T${hour}:${minute}:${second}.000Z`)
-  return Number.isNaN(at.getTime()) || at.getUTCDate() !== Number(day) ? undefined : at
+  const time = new Date(`${year}-${month}-${day}T${hour}:${minute}:${second}.000Z`)
+  return Number.isNaN(time.getTime()) || time.getUTCDate() !== Number(day) ? undefined : time
 }
 
 const pad = (value: number): string => String(value).padStart(2, '0')
 
 /** A time as SigV4 writes it. */
-export const amzTimestamp = (at: Date): string =>
-  `${at.getUTCFullYear()}${pad(at.getUTCMonth() + 1)}${pad(at.getUTCDate())}T${pad(at.getUTCHours())}${pad(at.getUTCMinutes())}${pad(at.getUTCSeconds())}Z`
+export const amzTimestamp = (time: Date): string =>
+  `${time.getUTCFullYear()}${pad(time.getUTCMonth() + 1)}${pad(time.getUTCDate())}T${pad(time.getUTCHours())}${pad(time.getUTCMinutes())}${pad(time.getUTCSeconds())}Z`
 
 export interface CredentialScope {
   keyId: string
@@ -92,8 +92,8 @@ function readHeaderClaim(authorization: string, headers: ReadonlyMap<string, str
   const failure = 'AuthorizationHeaderMalformed'
   const fields = new Map<string, string>()
   for (const field of authorization.slice(ALGORITHM.length).split(',')) {
-    const at = field.indexOf('=')
-    if (at > 0) fields.set(field.slice(0, at).trim(), field.slice(at + 1).trim())
+    const index = field.indexOf('=')
+    if (index > 0) fields.set(field.slice(0, index).trim(), field.slice(index + 1).trim())
   }
   const [credential, list, signature] = ['Credential', 'SignedHeaders', 'Signature'].map((name) => fields.get(name))
   if (credential === undefined || list === undefined || signature === undefined)

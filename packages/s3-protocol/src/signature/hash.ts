@@ -13,6 +13,6 @@ export const EMPTY_SHA256 = sha256Hex('')
 /** Compares a MAC with the 64 hexadecimal digits that a client claims, in constant time. */
 export function sameSignature(expected: Buffer, claimed: string): boolean {
   // Characters that are not hexadecimal make the buffer shorter.
-  const given = Buffer.from(claimed, 'hex')
-  return given.length === expected.length && timingSafeEqual(given, expected)
+  const claimedBytes = Buffer.from(claimed, 'hex')
+  return claimedBytes.length === expected.length && timingSafeEqual(claimedBytes, expected)
 }

@@ -64,12 +64,12 @@ export function checkPolicy(text: string, fields: ReadonlyMap<string, string>, n
   function hold(kind: string, field: string, value: string): void {
     const name = field.toLowerCase()
     named.add(name)
-    const found = fields.get(name) ?? ''
-    const holds = kind === 'eq' ? found === value : kind === 'starts-with' && startsSo(name, found, value)
+    const fieldValue = fields.get(name) ?? ''
+    const holds = kind === 'eq' ? fieldValue === value : kind === 'starts-with' && startsSo(name, fieldValue, value)
     if (!holds) throw denied(`Policy Condition failed: ["${kind}", "$${field}", "${value}"]`)
   }
 }
 
 /** In a list of content types, each must have the prefix. */
-const startsSo = (name: string, found: string, prefix: string): boolean =>
-  name === 'content-type' ? found.split(',').every((type) => type.trim().startsWith(prefix)) : found.startsWith(prefix)
+const startsSo = (name: string, value: string, prefix: string): boolean =>
+  name === 'content-type' ? value.split(',').every((type) => type.trim().startsWith(prefix)) : value.startsWith(prefix)

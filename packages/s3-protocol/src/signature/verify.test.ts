@@ -216,10 +216,10 @@ const presigned = (change: Record<string, string | undefined>) => {
 
 test('a presigned URL holds from its date to its expiry and no longer', () => {
   const claim = claimOf(presigned({}))
-  const at = (seconds: number) => () => checkTime(claim, new Date(claim.signedAt.getTime() + seconds * 1_000))
-  at(86_400)()
-  expect(at(86_401)).toThrow('Request has expired')
-  expect(at(-901)).toThrow('Request is not valid yet')
+  const checkAt = (seconds: number) => () => checkTime(claim, new Date(claim.signedAt.getTime() + seconds * 1_000))
+  checkAt(86_400)()
+  expect(checkAt(86_401)).toThrow('Request has expired')
+  expect(checkAt(-901)).toThrow('Request is not valid yet')
 })
 
 test.each([

@@ -10,7 +10,7 @@ import {
 const object = { etag: 'e', uploadedAt: new Date('2026-01-02T03:04:05.678Z'), contentLength: 9 }
 const DATE = object.uploadedAt.toUTCString()
 const EARLIER = 'Fri, 02 Jan 2026 03:04:04 GMT'
-const headers = (given: Record<string, string>) => new Map(Object.entries(given))
+const headers = (fields: Record<string, string>) => new Map(Object.entries(fields))
 
 test.each([
   [{}, 'send'],
@@ -29,8 +29,8 @@ test.each([
   // An entity tag takes precedence over a date.
   [{ 'if-match': '"e"', 'if-unmodified-since': EARLIER }, 'send'],
   [{ 'if-none-match': '"x"', 'if-modified-since': DATE }, 'send'],
-])('a GET with %o: %s', (given, outcome) => {
-  const run = () => isNotModified(headers(given), object)
+])('a GET with %o: %s', (conditions, outcome) => {
+  const run = () => isNotModified(headers(conditions), object)
   if (outcome === 'failed') expect(run).toThrow(expect.objectContaining({ code: 'PreconditionFailed' }))
   else expect(run()).toBe(outcome === 'not modified')
 })
@@ -39,11 +39,11 @@ test('a write takes one condition: If-None-Match: * or If-Match', () => {
   expect(readWriteCondition(headers({}))).toBeUndefined()
   expect(readWriteCondition(headers({ 'if-none-match': ' * ' }))).toEqual({ ifNoneMatch: true })
   expect(readWriteCondition(headers({ 'if-match': '"e"' }))).toEqual({ ifMatch: 'e' })
-  for (const [given, code] of [
+  for (const [conditions, code] of [
     [{ 'if-none-match': '"e"' }, 'NotImplemented'],
     [{ 'if-none-match': '*', 'if-match': '*' }, 'InvalidRequest'],
   ] as const)
-    expect(() => readWriteCondition(headers(given))).toThrow(expect.objectContaining({ code }))
+    expect(() => readWriteCondition(headers(conditions))).toThrow(expect.objectContaining({ code }))
 })
 
 test.each([
@@ -59,8 +59,8 @@ test.each([
   else expect(run).toThrow(expect.objectContaining({ code }))
 })
 
-const deletion = (given: Partial<Record<'ifMatch' | 'size' | 'lastModified', string>>) =>
-  readDeleteCondition({ ifMatch: undefined, size: undefined, lastModified: undefined, ...given })
+const deletion = (conditions: Partial<Record<'ifMatch' | 'size' | 'lastModified', string>>) =>
+  readDeleteCondition({ ifMatch: undefined, size: undefined, lastModified: undefined, ...conditions })
 
 test.each([
   [{ ifMatch: '*' }, true],
@@ -73,8 +73,8 @@ test.each([
   [{ lastModified: '2026-01-02T03:04:05.678Z' }, true],
   [{ lastModified: '2026-01-02T03:04:05.679Z' }, false],
   [{ ifMatch: '"e"', size: '8' }, false],
-])('a deletion of what is %o takes the object: %s', (given, holds) => {
-  const condition = deletion(given)
+])('a deletion of what is %o takes the object: %s', (conditions, holds) => {
+  const condition = deletion(conditions)
   if (!condition) throw new Error('no condition')
   if (holds) checkDeleteCondition(condition, object)
   else
@@ -85,6 +85,6 @@ test.each([
 
 test('a deletion with a condition that cannot be read is refused, and without one has none', () => {
   expect(deletion({})).toBeUndefined()
-  for (const given of [{ size: '-1' }, { size: 'many' }, { lastModified: 'yesterday' }, { lastModified: '2026' }])
-    expect(() => deletion(given)).toThrow(expect.objectContaining({ code: 'InvalidArgument' }))
+  for (const conditions of [{ size: '-1' }, { size: 'many' }, { lastModified: 'yesterday' }, { lastModified: '2026' }])
+    expect(() => deletion(conditions)).toThrow(expect.objectContaining({ code: 'InvalidArgument' }))
 })

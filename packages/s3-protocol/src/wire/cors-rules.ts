@@ -118,10 +118,10 @@ export const writeCorsDocument = (rules: readonly CorsRule[]): string =>
 
 /** True if the text is the pattern, in which one `*` stands for any text, also none. */
 function matches(pattern: string, text: string): boolean {
-  const at = pattern.indexOf('*')
-  if (at < 0) return pattern === text
-  const end = pattern.slice(at + 1)
-  return text.length >= at + end.length && text.startsWith(pattern.slice(0, at)) && text.endsWith(end)
+  const index = pattern.indexOf('*')
+  if (index < 0) return pattern === text
+  const end = pattern.slice(index + 1)
+  return text.length >= index + end.length && text.startsWith(pattern.slice(0, index)) && text.endsWith(end)
 }
 
 /** The first rule that allows the request; undefined: none does. Names of headers have no case, origins do. */

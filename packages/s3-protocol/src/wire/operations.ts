@@ -181,7 +181,7 @@ const levelOf = ({ bucket, key }: RawTarget): Level =>
 export function readOperation(method: string, target: RawTarget, headers: ReadonlyMap<string, string>): OperationName {
   const level = levelOf(target)
   const { query } = target
-  const found = byPlace
+  const rule = byPlace
     .get(`${method} ${level}`)
     ?.find(
       ({ rule: { marker, and, header } }) =>
@@ -189,14 +189,14 @@ export function readOperation(method: string, target: RawTarget, headers: Readon
         (and === undefined || query.has(and)) &&
         (header === undefined || headers.has(header)),
     )
-  if (found && 'absent' in found) throw s3Failure('NotImplemented', `${found.absent} is not implemented`)
-  if (found?.rule.marker === undefined) {
+  if (rule && 'absent' in rule) throw s3Failure('NotImplemented', `${rule.absent} is not implemented`)
+  if (rule?.rule.marker === undefined) {
     const subresource = [...query.keys()].find((name) => subresources.has(name))
     if (subresource !== undefined)
       throw s3Failure('NotImplemented', `${method} of ?${subresource} of ${levelText[level]} is not implemented`)
   }
-  if (!found) throw s3Failure('NotImplemented', `${method} of ${levelText[level]} is not implemented`)
-  if ((found.name === 'PutObject' || found.name === 'CopyObject') && (query.has('uploadId') || query.has('partNumber')))
+  if (!rule) throw s3Failure('NotImplemented', `${method} of ${levelText[level]} is not implemented`)
+  if ((rule.name === 'PutObject' || rule.name === 'CopyObject') && (query.has('uploadId') || query.has('partNumber')))
     throw s3Failure('InvalidArgument', 'A part needs both uploadId and partNumber')
-  return found.name
+  return rule.name
 }

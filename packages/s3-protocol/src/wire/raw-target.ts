@@ -58,9 +58,9 @@ function readQuery(text: string): QueryParameter[] {
   const parameters: QueryParameter[] = []
   for (const pair of text.split('&')) {
     if (pair === '') continue
-    const at = pair.indexOf('=')
-    const rawName = at < 0 ? pair : pair.slice(0, at)
-    const rawValue = at < 0 ? undefined : pair.slice(at + 1)
+    const index = pair.indexOf('=')
+    const rawName = index < 0 ? pair : pair.slice(0, index)
+    const rawValue = index < 0 ? undefined : pair.slice(index + 1)
     parameters.push({
       rawName,
       rawValue,
@@ -87,9 +87,9 @@ function readPath(below: string, addressing: Addressing): { bucket: string | und
  * Throws InvalidArgument for invalid UTF-8 or a NUL, KeyTooLongError beyond 1,024 bytes, InvalidURI for a URL without a path.
  */
 export function readTarget(url: string, addressing: Addressing): RawTarget {
-  const at = url.indexOf('?')
-  const rawPath = at < 0 ? url : url.slice(0, at)
-  const parameters = at < 0 ? [] : readQuery(url.slice(at + 1))
+  const index = url.indexOf('?')
+  const rawPath = index < 0 ? url : url.slice(0, index)
+  const parameters = index < 0 ? [] : readQuery(url.slice(index + 1))
   const query = new Map<string, string>()
   for (const { name, value } of parameters) if (!query.has(name)) query.set(name, value)
 

@@ -50,9 +50,9 @@ export function readXml(body: Buffer, root: string, elementsMax: number): XmlNod
   parser.on('cdata', addText)
   parser.on('closetag', () => void open.pop())
   parser.write(text).close()
-  const [found] = top.children
-  if (found?.name !== root) throw s3Failure('MalformedXML', `The root element must be ${root}`)
-  return found
+  const [rootNode] = top.children
+  if (rootNode?.name !== root) throw s3Failure('MalformedXML', `The root element must be ${root}`)
+  return rootNode
 }
 
 /** The text of the first child with this name, without surrounding white space. */

@@ -16,12 +16,12 @@ test('a GET answers with an ETag, and 304 without a body to who names it', async
   const { etag = '' } = first.headers
   expect(etag).toMatch(/^"[\w-]{22}"$/)
   expect(first.headers['cache-control']).toBe('private, no-cache')
-  for (const given of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
-    const again = await platform.call(ana.token, on, undefined, { 'if-none-match': given })
-    expect([again.status, again.text, again.headers.etag], given).toEqual([304, '', etag])
+  for (const text of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
+    const again = await platform.call(ana.token, on, undefined, { 'if-none-match': text })
+    expect([again.status, again.text, again.headers.etag], text).toEqual([304, '', etag])
   }
-  for (const given of ['"other"', '', etag.slice(1)])
-    expect((await platform.call(ana.token, on, undefined, { 'if-none-match': given })).status, given).toBe(200)
+  for (const text of ['"other"', '', etag.slice(1)])
+    expect((await platform.call(ana.token, on, undefined, { 'if-none-match': text })).status, text).toBe(200)
 
   await platform.call(ana.token, `POST /applications/${ana.applicationId}/env-vars`, { key: 'NEW', value: '1' })
   const changed = await platform.call(ana.token, on, undefined, { 'if-none-match': etag })

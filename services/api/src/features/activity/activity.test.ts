@@ -254,7 +254,7 @@ test('slots of open streams are renewed, also where their rows were lost; one th
     const rows = await db.execute<{ id: string; at: string }>(
       sql`select id, expires_at::text as at from open_streams where resource = ${resource} order by id`,
     )
-    return new Map(rows.map(({ id, at }) => [id, at]))
+    return new Map(rows.map(({ id, at: text }) => [id, text]))
   }
   const release = await slots.take(resource)
   const [released = ''] = [...(await expiries()).keys()]
@@ -329,9 +329,9 @@ test('a broken connection to the database is mended, and nothing is missed', asy
 
 test('heartbeats keep a quiet stream open, and it ends once its reader may no longer read', async () => {
   const feed = anotherFeed(platform.api.db, 5)
-  let asked = 0
+  let count = 0
   const stream = await feed.watch(ana.applicationId, 1_000_000, async () => {
-    if (++asked === 3) throw new NotFound('Application')
+    if (++count === 3) throw new NotFound('Application')
   })
   const chunks = await Array.fromAsync(stream as unknown as AsyncIterable<Uint8Array>)
   const text = Buffer.concat(chunks).toString()

@@ -58,14 +58,14 @@ test('a database that does not answer in the middle of a call is 503, for the ca
 })
 
 test('a database that is away is 503, and the provider is not asked', async () => {
-  const asked = mock.ledger.length
+  const count = mock.ledger.length
   cable.cut()
   try {
     for (const model of ['plain', 'local/echo']) {
       const answer = await askAi(platform, owner.token, '/chat/completions', chatOf(model))
       expect([model, answer.status, answer.body]).toEqual([model, 503, { error: unavailable }])
     }
-    expect(mock.ledger).toHaveLength(asked)
+    expect(mock.ledger).toHaveLength(count)
   } finally {
     await cable.mend()
   }

@@ -83,16 +83,16 @@ const asks = (Object.entries(aiAsks) as [string, AiAsk][]).filter(([, { isTransl
 describe('an answer is the provider’s, byte by byte', () => {
   // Bytes that are no events have neither comments nor lines.
   const isOfEvents = (steering: string) => steering === 'comments' || steering === 'crlf'
-  const cases = asks.flatMap(([name, asked]) =>
+  const cases = asks.flatMap(([name, options]) =>
     steerings
-      .filter((steering) => asked.answer !== 'bytes' || !isOfEvents(steering))
-      .map((steering) => [name, steering, asked] as const),
+      .filter((steering) => options.answer !== 'bytes' || !isOfEvents(steering))
+      .map((steering) => [name, steering, options] as const),
   )
-  test.each(cases)('%s, %s', async (_, steering, asked) => {
-    const answer = await askBoth(asked, steering)
+  test.each(cases)('%s, %s', async (_, steering, options) => {
+    const answer = await askBoth(options, steering)
     expect(answer).toMatchObject({ status: 200, isCut: false, headers: { 'content-type': answer.contentType } })
     const written = answer.frames.filter((frame) => !isUsageAlone(frame)).join('')
-    const isCrlf = steering === 'crlf' && asked.answer !== 'whole'
+    const isCrlf = steering === 'crlf' && options.answer !== 'whole'
     expect(asLatin1(answer)).toBe(isCrlf ? written.replaceAll('\n', '\r\n') : written)
   })
 })
@@ -112,11 +112,11 @@ test('a chat that has said why it ends gets the [DONE] that its provider leaves 
 describe('what came before a failure is passed on whole', () => {
   const streams = asks.filter(([, { answer }]) => answer === 'events')
   test.each(
-    streams.flatMap(([name, asked]) =>
-      ['end-mid', 'error-mid', 'bad-json'].map((steering) => [name, steering, asked] as const),
+    streams.flatMap(([name, options]) =>
+      ['end-mid', 'error-mid', 'bad-json'].map((steering) => [name, steering, options] as const),
     ),
-  )('%s, %s', async (_, steering, asked) => {
-    const answer = await askBoth(asked, steering)
+  )('%s, %s', async (_, steering, options) => {
+    const answer = await askBoth(options, steering)
     const before = answer.frames.slice(0, Math.ceil(answer.frames.length / 2)).join('')
     expect(asLatin1(answer).slice(0, before.length)).toBe(before)
     expect(asLatin1(answer).slice(before.length)).toMatch(/^(event: error\n)?data: .*"code":"upstream_error".*\n\n$/)

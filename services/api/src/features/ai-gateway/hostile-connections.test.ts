@@ -155,10 +155,10 @@ describe.each(Object.entries(asks))('%s', (name, [path, body]) => {
     for (const stage of stages)
       for (const ms of [0, 5, 30]) {
         provider.play(stage)
-        const asked = openAiRequest(platform, owner.token, path, body)
+        const options = openAiRequest(platform, owner.token, path, body)
         await sleep(ms)
-        asked.leave()
-        await asked.answer
+        options.leave()
+        await options.answer
       }
     await expect.poll(() => platform.api.ai.calls.size).toBe(0)
   })

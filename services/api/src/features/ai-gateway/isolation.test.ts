@@ -162,11 +162,11 @@ describe('what is whose, through everything that a provider does', () => {
     for (const walker of walkers)
       for (const steering of steerings) {
         const all = await hurryAi(platform, hurried[steering] ?? {}, () => {
-          const asked = asks.map((each) => {
+          const answer = asks.map((each) => {
             const body = { ...bodyOf(each, walker.prompt), model: `${each.provider}/${steering}` }
             return askAi(platform, walker.owner.token, each.path, body, walker.headers)
           })
-          return Promise.all([...asked, askByForm(walker, `compat/${steering}`)])
+          return Promise.all([...answer, askByForm(walker, `compat/${steering}`)])
         })
         answers.push(...all.map((answer) => ({ walker, steering, answer })))
       }

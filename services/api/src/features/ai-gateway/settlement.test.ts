@@ -205,8 +205,8 @@ describe('a client that leaves', () => {
   test('behind the last word pays for what the provider told', async () => {
     // The start, twenty pieces, the end and the usage.
     const hold = mock.hold('mock/held-6', 23)
-    const asked = { ...streamed, stream_options: { include_usage: true } }
-    const call = openAiRequest(platform, owner.token, '/chat/completions', chat('compat/held-6', asked))
+    const options = { ...streamed, stream_options: { include_usage: true } }
+    const call = openAiRequest(platform, owner.token, '/chat/completions', chat('compat/held-6', options))
     await hold.reached()
     await call.until((text) => text.includes('"usage":{'))
     call.leave()
@@ -516,7 +516,7 @@ describe('an event names', () => {
 
 test('each request of an organization leaves one event under its own id, and others leave none', async () => {
   const { token, organizationId, person } = await newEntitledOwner(platform)
-  const asked = await Promise.all(
+  const options = await Promise.all(
     [
       chat('compat/plain'),
       chat('compat/plain', streamed),
@@ -538,7 +538,7 @@ test('each request of an organization leaves one event under its own id, and oth
     askAi(platform, await (await platform.person()).token(everyScope), '/chat/completions', body),
   ])
   expect(unplaced.map(({ status }) => status)).toEqual([401, 403, 404, 404, 400, 400])
-  const ids = asked.map(({ headers }) => headers['x-request-id'])
+  const ids = options.map(({ headers }) => headers['x-request-id'])
   const events = await eventsOf(organizationId, ids.length)
   expect(new Set(events.map(({ id }) => id))).toEqual(new Set(ids))
   const { db } = platform.api

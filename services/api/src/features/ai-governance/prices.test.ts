@@ -160,12 +160,12 @@ describe('a cost', () => {
       outputAudioTokens: 55,
       audioSeconds: 7.25,
     })
-    const at = new Date('2026-10-01T12:00:00Z')
+    const time = new Date('2026-10-01T12:00:00Z')
     let priced = 0
     for (const [providerId, model] of models)
       for (const each of [usage, used({ ...usage, inputTokens: 5 }), used({ audioSeconds: 0.5 })]) {
-        const price = prices.priceOf(providerId, model, at)
-        const dollars = dollarsOf(each, model, providerId, at) ?? 0
+        const price = prices.priceOf(providerId, model, time)
+        const dollars = dollarsOf(each, model, providerId, time) ?? 0
         const nanos = price ? Number(costNanos(price, each)) : 0
         if (price) priced++
         expect([providerId, model, Math.abs(nanos - dollars * 1e9) <= 1.1]).toEqual([providerId, model, true])
@@ -175,9 +175,9 @@ describe('a cost', () => {
 
   test('is what the package itself reckons, for any usage at any moment', () => {
     fc.assert(
-      fc.property(fc.constantFrom(...models), anyUsage, moment, ([providerId, model], usage, at) => {
-        const price = prices.priceOf(providerId, model, at)
-        const dollars = dollarsOf(usage, model, providerId, at) ?? 0
+      fc.property(fc.constantFrom(...models), anyUsage, moment, ([providerId, model], usage, time) => {
+        const price = prices.priceOf(providerId, model, time)
+        const dollars = dollarsOf(usage, model, providerId, time) ?? 0
         const nanos = price ? Number(costNanos(price, usage)) : 0
         // A nano for rounding up, some for rates that were rounded up, and the noise of the package's floating point.
         expect(Math.abs(nanos - dollars * 1e9)).toBeLessThanOrEqual(1 + 20 + dollars * 1e9 * 1e-12)

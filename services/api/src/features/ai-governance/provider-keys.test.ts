@@ -181,14 +181,14 @@ test('calls of one tick for several organizations get each their own keys', asyn
   await set(one, 'openai', { key: 'of-one' })
   await set(one, 'anthropic', { key: 'of-one-too' })
   await set(two, 'openai', { key: 'of-two' })
-  const found = await Promise.all(
+  const entries = await Promise.all(
     [one, none, two, one].map(({ organizationId }) => findProviderKeys(platform.api, organizationId)),
   )
   const ofOne = new Map([
     ['openai', 'of-one'],
     ['anthropic', 'of-one-too'],
   ])
-  expect(found).toEqual([ofOne, new Map(), new Map([['openai', 'of-two']]), ofOne])
+  expect(entries).toEqual([ofOne, new Map(), new Map([['openai', 'of-two']]), ofOne])
 })
 
 test('keys are sealed anew under the first master key, and a sealed key opens in its own row alone', async () => {

@@ -20,8 +20,8 @@ beforeAll(async () => {
 })
 afterAll(() => database.close())
 
-function eventAt(at: string, more: Partial<UsageEvent> = {}): UsageEvent {
-  const startedAt = new Date(at)
+function eventAt(text: string, more: Partial<UsageEvent> = {}): UsageEvent {
+  const startedAt = new Date(text)
   return {
     id: newIdAt(startedAt),
     traceId: null,

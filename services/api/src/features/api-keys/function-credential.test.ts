@@ -222,8 +222,8 @@ describe('its environment alone', () => {
       const otherId = (await environmentOf(platform, ana, of)).id
       const slug = of === 'preview' ? 'production' : 'preview'
       const { token } = mine
-      for (const at of [`GET ${flat()}`, `GET ${environmentsPath()}/${slug}/storage/buckets`]) {
-        const listed = namesOf(await platform.call(token, at))
+      for (const text of [`GET ${flat()}`, `GET ${environmentsPath()}/${slug}/storage/buckets`]) {
+        const listed = namesOf(await platform.call(token, text))
         expect(listed).toContain(own.name)
         expect(listed).not.toContain(other.name)
       }
@@ -238,7 +238,7 @@ describe('its environment alone', () => {
           `GET ${flat()}/${other.name}/uploads?environment=${reference}`,
           `GET /applications/${ana.applicationId}/env-vars/pull?environment=${reference}`,
         ]
-        for (const at of attempts) expect([at, await platform.call(token, at)]).toMatchObject([at, denied])
+        for (const text of attempts) expect([text, await platform.call(token, text)]).toMatchObject([text, denied])
         for (const body of [{ environment: reference }, { environmentId: reference }])
           expect(await platform.call(token, `POST ${flat()}`, { name: bucketName(), ...body })).toMatchObject(denied)
         const session = { key: 'a', contentLength: 1, checksumSha256: '0'.repeat(64) }
@@ -246,9 +246,9 @@ describe('its environment alone', () => {
         expect(await platform.call(token, begun, session)).toMatchObject(denied)
       }
       // By its id alone it is a child like any other: missing (D17).
-      for (const at of ['', '/objects', '/trash', '/uploads'])
-        expect([at, await platform.call(token, `GET ${flat()}/${other.id}${at}`)]).toMatchObject([
-          at,
+      for (const text of ['', '/objects', '/trash', '/uploads'])
+        expect([text, await platform.call(token, `GET ${flat()}/${other.id}${text}`)]).toMatchObject([
+          text,
           { status: 404, body: { error: 'Bucket not found' } },
         ])
       expect((await platform.call(token, `DELETE ${flat()}/${other.id}?force=true`)).status).toBe(404)
@@ -392,8 +392,8 @@ describe('its environment alone', () => {
 
   test('holds for resumable uploads, and parts are put together within it', async () => {
     const [own, other] = await Promise.all([newBucket('preview'), newBucket('production')])
-    const metadata = (given: Record<string, string>) =>
-      Object.entries(given)
+    const metadata = (headers: Record<string, string>) =>
+      Object.entries(headers)
         .map(([name, value]) => `${name} ${Buffer.from(value).toString('base64')}`)
         .join(',')
     const post = async (token: string, headers: Record<string, string>, body?: string) => {
@@ -404,8 +404,8 @@ describe('its environment alone', () => {
       })
       return { status: answer.status, location: answer.headers.get('location') ?? '' }
     }
-    const begin = (token: string, given: Record<string, string>) =>
-      post(token, { 'upload-length': '1', 'upload-metadata': metadata({ key: 'k', ...given }) })
+    const begin = (token: string, headers: Record<string, string>) =>
+      post(token, { 'upload-length': '1', 'upload-metadata': metadata({ key: 'k', ...headers }) })
     expect((await begin(preview.token, { bucket: own.name })).status).toBe(201)
     expect((await begin(preview.token, { bucket: own.name, environment: 'preview' })).status).toBe(201)
     expect((await begin(preview.token, { bucket: other.name, environment: 'production' })).status).toBe(403)
@@ -445,7 +445,7 @@ test('another application is out of its reach, and so is everything that is not 
       body: { error: 'Application not found' },
     })
   }
-  for (const at of [
+  for (const text of [
     'GET /applications',
     'GET /organizations',
     'GET /deployments',
@@ -453,7 +453,7 @@ test('another application is out of its reach, and so is everything that is not 
     `GET /applications/${ana.applicationId}/requests`,
     `GET /applications/${ana.applicationId}/activity/stream`,
   ])
-    expect([at, (await platform.call(production.token, at)).status]).toEqual([at, 403])
+    expect([text, (await platform.call(production.token, text)).status]).toEqual([text, 403])
   expect(
     (await platform.call(production.token, 'POST /deployments', { applicationId: ana.applicationId })).status,
   ).toBe(403)

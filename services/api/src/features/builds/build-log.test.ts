@@ -25,7 +25,7 @@ async function newLog(secrets: string[] = []) {
 }
 
 test('lines of one type within a millisecond are one record, others take the next free one (D84)', () => {
-  const line = (at: number, type: 'INFO' | 'WARN', text: string) => ({ at, type, text })
+  const line = (position: number, type: 'INFO' | 'WARN', text: string) => ({ at: position, type, text })
   const shown = (lines: Parameters<typeof recordsOf>[0], after = 0) =>
     recordsOf(lines, after).map(({ createdAt, type, message }) => [createdAt.getTime(), type, message])
   expect(
@@ -85,11 +85,11 @@ test('what an attempt writes after it was taken over, or after the end, is dropp
     .where(eq(deployments.id, id))
   log.line('INFO', 'late')
   await log.close()
-  const at = platform.api.now()
+  const time = platform.api.now()
   await platform.api.db.transaction((tx) =>
-    failDeployment(tx, at, { id }, 'Cancelled', 'deployment.cancelled', { kind: 'platform' }),
+    failDeployment(tx, time, { id }, 'Cancelled', 'deployment.cancelled', { kind: 'platform' }),
   )
-  const line = { at: at.getTime(), type: 'INFO' as const, text: 'after the end' }
+  const line = { at: time.getTime(), type: 'INFO' as const, text: 'after the end' }
   expect(await insertLines(platform.api.db, { id, attempt: attempt + 1 }, [line])).toBe(false)
   expect(await insertLines(platform.api.db, { id: newId(), attempt: 0 }, [line])).toBe(false)
   expect((await rowsOf(id)).map(({ message }) => message)).toEqual(['kept'])

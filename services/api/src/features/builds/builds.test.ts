@@ -446,8 +446,8 @@ describe('the sweep', () => {
   })
 
   test('fails a deployment whose state takes too long while its worker lives, and starts anew one whose worker is gone', async () => {
-    const at = platform.api.now().getTime()
-    const late = { deadlineAt: new Date(at - 1) }
+    const nowMs = platform.api.now().getTime()
+    const late = { deadlineAt: new Date(nowMs - 1) }
     const [alive, gone] = await Promise.all(
       Array.from({ length: 2 }, () => newDeployment(platform, ana, { archive: site(1), status: 'BUILDING' })),
     )
@@ -455,10 +455,10 @@ describe('the sweep', () => {
     const set = (id: string, leaseUntil: number) =>
       platform.api.db
         .update(deployments)
-        .set({ ...late, attempt: 1, leaseUntil: new Date(leaseUntil), buildStartedAt: new Date(at - 36_000_000) })
+        .set({ ...late, attempt: 1, leaseUntil: new Date(leaseUntil), buildStartedAt: new Date(nowMs - 36_000_000) })
         .where(eq(deployments.id, id))
-    await set(alive.id, at + 60_000)
-    await set(gone.id, at - 1)
+    await set(alive.id, nowMs + 60_000)
+    await set(gone.id, nowMs - 1)
     await sweepDeployments(platform.api)
     expect(await deploymentOf(platform, alive.id)).toMatchObject({
       status: 'FAILED',
@@ -467,7 +467,7 @@ describe('the sweep', () => {
     const begunAgain = await untilEnded(platform, gone.id)
     expect(begunAgain).toMatchObject({ status: 'ACTIVE', attempt: 2, interruptions: 1 })
     // The hours of the worker that is gone are not build minutes (D77).
-    expect(begunAgain.buildStartedAt?.getTime()).toBeGreaterThanOrEqual(at)
+    expect(begunAgain.buildStartedAt?.getTime()).toBeGreaterThanOrEqual(nowMs)
     expect(await logOf(platform, gone.id)).toMatch(
       /^INFO The worker on it was interrupted; another begins again\nINFO Unpacked/,
     )

@@ -59,8 +59,8 @@ async function build(
   return { ...ended, log: await logOf(platform, id), host: `${ended.label}.${platform.api.appsUrl.host}` }
 }
 
-async function deploy(...given: Parameters<typeof build>) {
-  const built = await build(...given)
+async function deploy(...options: Parameters<typeof build>) {
+  const built = await build(...options)
   if (built.status !== 'ACTIVE') throw new Error(`${built.failureReason}\n${built.log}`)
   return built
 }

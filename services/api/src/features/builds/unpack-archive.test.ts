@@ -83,8 +83,8 @@ describe('links', () => {
     )
     expect(names).toEqual([
       'file',
-      ...['__fallback.func', 'deep/page.func', 'index.func'].flatMap((at) =>
-        ['again/a.js', 'index.js', 'lib/a.js'].map((name) => `fn/${at}/${name}`),
+      ...['__fallback.func', 'deep/page.func', 'index.func'].flatMap((text) =>
+        ['again/a.js', 'index.js', 'lib/a.js'].map((name) => `fn/${text}/${name}`),
       ),
     ])
     expect(await Promise.all(['file', 'fn/deep/page.func/index.js', 'fn/index.func/again/a.js'].map(text))).toEqual([

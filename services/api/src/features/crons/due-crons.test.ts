@@ -34,9 +34,9 @@ const promote = async ({ id }: { id: string }) =>
   expect((await platform.call(ana.token, `POST /deployments/${id}/promote`)).status).toBe(200)
 
 test('a cron runs in the minutes of its schedule, in UTC, and in no other', async () => {
-  const at = platform.clock.now()
-  const minutes = (at.getUTCMinutes() + 1) % 60
-  const hours = new Date(at.getTime() + 60_000).getUTCHours()
+  const time = platform.clock.now()
+  const minutes = (time.getUTCMinutes() + 1) % 60
+  const hours = new Date(time.getTime() + 60_000).getUTCHours()
   const { id } = await deployCrons(platform, ana, [{ path: '/nightly', schedule: `${minutes} ${hours} * * *` }])
   await runMinute(platform)
   expect(await runsOf(platform, ana, id)).toEqual({ items: [], total: 0 })
@@ -166,10 +166,10 @@ test('a run that nobody takes, or whose edge was killed, does not stay under way
   const { db } = platform.api
   const { id } = await deployCrons(platform, ana, [everyMinute])
   const { id: cronId } = await cronOf(platform, ana, id)
-  const at = platform.clock.now()
-  const row = { cronId, trigger: 'manual' as const, dueAt: at }
-  const leaseUntil = new Date(at.getTime() + 30_000)
-  const taken = { ...row, id: newId(), edgeId: newId(), startedAt: at, leaseUntil }
+  const time = platform.clock.now()
+  const row = { cronId, trigger: 'manual' as const, dueAt: time }
+  const leaseUntil = new Date(time.getTime() + 30_000)
+  const taken = { ...row, id: newId(), edgeId: newId(), startedAt: time, leaseUntil }
   const left = { ...row, id: newId(), leaseUntil }
   await db.insert(cronRuns).values([taken, left])
   await sweepCronRuns(platform.api)
@@ -216,14 +216,14 @@ test('the last hundred runs of a cron are kept, and none beyond the logs', async
   const { db } = platform.api
   const { id } = await deployCrons(platform, ana, [everyMinute])
   const { id: cronId } = await cronOf(platform, ana, id)
-  const at = platform.clock.now()
-  const ended = { cronId, trigger: 'manual', completedAt: at, outcome: 'succeeded', leaseUntil: at } as const
+  const time = platform.clock.now()
+  const ended = { cronId, trigger: 'manual', completedAt: time, outcome: 'succeeded', leaseUntil: time } as const
   const day = 86_400_000
   await db.insert(cronRuns).values(
     Array.from({ length: 120 }, (_, n) => ({
       ...ended,
       id: newId(),
-      dueAt: n < 90 ? new Date(at.getTime() - 60 * day) : at,
+      dueAt: n < 90 ? new Date(time.getTime() - 60 * day) : time,
     })),
   )
   await runMinute(platform)

@@ -65,8 +65,8 @@ describe('objects of public buckets', () => {
   test('whose bytes the store does not give are a 502, not an answer that breaks off (D22)', async () => {
     const bucket = await newBucket('public')
     const object = await storeObject(platform, bucket.id, 'lost', 'x'.repeat(100_000))
-    const found = await findObjectWithContent(platform.api, bucket.id, 'lost')
-    await platform.api.blobs.remove([found?.first?.id ?? ''])
+    const row = await findObjectWithContent(platform.api, bucket.id, 'lost')
+    await platform.api.blobs.remove([row?.first?.id ?? ''])
     const { url } = await accessTo(object.id)
     expect((await follow(url)).status).toBe(502)
     expect((await follow(url, { range: 'bytes=5-9' })).status).toBe(502)

@@ -333,16 +333,16 @@ describe('a file under a hashed name that a deployment does not have', () => {
       )
     const last = sites.at(-1)?.host ?? ''
     await expect.poll(async () => (await visit(platform, host)).text).toBe('page 11')
-    for (const at of [host, last]) {
+    for (const text of [host, last]) {
       for (const n of [11, 10, 2]) {
-        const got = await visit(platform, at, `/${chunk(n)}`)
+        const got = await visit(platform, text, `/${chunk(n)}`)
         expect([got.status, got.text, got.headers['cache-control']]).toEqual([
           200,
           `chunk ${n}`,
           'public, max-age=31536000, immutable',
         ])
       }
-      const gone = await visit(platform, at, `/${chunk(1)}`)
+      const gone = await visit(platform, text, `/${chunk(1)}`)
       expect([gone.status, gone.headers['cache-control'], gone.text.includes('page')]).toEqual([404, 'no-store', true])
       expect(gone.text).not.toContain('page 11')
     }

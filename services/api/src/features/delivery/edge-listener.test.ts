@@ -30,9 +30,9 @@ beforeAll(async () => {
 afterAll(() => platform.close())
 
 /** A sticky path whose pin the first edge owns. */
-async function pinnedHere(given = site, endpoint?: string, key = `key ${Math.random()}`): Promise<string> {
-  await given.who(await given.mint({ key }))
-  return given.mint({ key, ...(endpoint !== undefined && { endpoint }) })
+async function pinnedHere(options = site, endpoint?: string, key = `key ${Math.random()}`): Promise<string> {
+  await options.who(await options.mint({ key }))
+  return options.mint({ key, ...(endpoint !== undefined && { endpoint }) })
 }
 
 async function linesOf(deploymentId: string): Promise<string[]> {

@@ -450,7 +450,8 @@ describe('what is kept of answers', () => {
 
   test('answers differ by the headers that Vary names, by query and by hostname', async () => {
     const path = address({ ...shared, vary: 'Accept-Language, x-b' })
-    const of = async (headers: Record<string, string>, at = path) => (await visit(platform, host, at, { headers })).text
+    const of = async (headers: Record<string, string>, text = path) =>
+      (await visit(platform, host, text, { headers })).text
     const german = await of({ 'accept-language': 'de' })
     expect(await of({ 'accept-language': 'de' })).toBe(german)
     expect(await of({ 'accept-language': 'fr' })).not.toBe(german)
@@ -560,10 +561,10 @@ describe('a Function that fails', () => {
     const { label } = await untilEnded(platform, id)
     const { port } = new URL(platform.edgeUrl)
     const headers = { host: `${label}.${platform.api.appsUrl.host}` }
-    const asked = Array.from({ length: 205 }, () => request({ port, host: 'localhost', headers }).end())
+    const clientRequest = Array.from({ length: 205 }, () => request({ port, host: 'localhost', headers }).end())
     const answers: IncomingMessage[] = []
-    const waits = new Set(asked)
-    for (const each of asked)
+    const waits = new Set(clientRequest)
+    for (const each of clientRequest)
       each
         .on('error', () => {})
         .on('response', (answer: IncomingMessage) => {
@@ -596,7 +597,7 @@ describe('a Function that fails', () => {
     waits.values().next().value?.destroy()
     await vi.waitFor(() => expect(answers).toHaveLength(204), { timeout: 15_000, interval: 20 })
     expect(answers.slice(5).every(({ statusCode }) => statusCode === 200)).toBe(true)
-    for (const each of asked) each.destroy()
+    for (const each of clientRequest) each.destroy()
   })
 
   test('in the middle of an answer cuts it off, so that nobody takes it for whole', async () => {

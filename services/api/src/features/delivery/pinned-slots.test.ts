@@ -24,9 +24,9 @@ afterAll(() => platform.close())
 const asGiven = { headers: { accept: 'application/json' } }
 
 /** Keeps every slot's loop late until the Function has so many on the first edge. */
-async function growTo(given: typeof site, slots: number): Promise<Set<string>> {
+async function growTo(options: typeof site, slots: number): Promise<Set<string>> {
   const instances = new Set<string>()
-  const askBusy = async () => instances.add((await visit(platform, given.host, '/busy')).text)
+  const askBusy = async () => instances.add((await visit(platform, options.host, '/busy')).text)
   await expect
     .poll(
       async () => {
@@ -40,12 +40,12 @@ async function growTo(given: typeof site, slots: number): Promise<Set<string>> {
 }
 
 /** Sticky URLs whose pins are spread over two processes or more. One whose loop was late a moment ago comes last. */
-async function pinToSeveral(given: typeof site, name: string) {
+async function pinToSeveral(options: typeof site, name: string) {
   const paths: string[] = []
   const before: Awaited<ReturnType<typeof site.who>>[] = []
   const pinAnother = async (): Promise<number> => {
-    const path = await given.mint({ key: `${name} ${paths.length}` })
-    before.push(await given.who(path))
+    const path = await options.mint({ key: `${name} ${paths.length}` })
+    before.push(await options.who(path))
     paths.push(path)
     return new Set(before.map(({ instance }) => instance)).size
   }
@@ -179,8 +179,8 @@ describe('the same process', () => {
     await growTo(site, 2)
     for (let n = 0; n < 10; n++) {
       const path = await site.mint({ key: `at once ${n}` })
-      const asked = await Promise.all([platform, second, platform, second].map((at) => site.who(path, at)))
-      expect(new Set(asked.map(({ instance }) => instance)).size).toBe(1)
+      const options = await Promise.all([platform, second, platform, second].map((at) => site.who(path, at)))
+      expect(new Set(options.map(({ instance }) => instance)).size).toBe(1)
     }
   })
 
@@ -234,7 +234,8 @@ test('requests that wait for a new process of their slot are answered by it, and
   const path = await site.mint({ key })
   const exit = await site.mint({ key, endpoint: '/exit' })
   // With those that held it any longer it would be full.
-  const askAll = (at: { edgeUrl: string }) => Promise.all(Array.from({ length: 150 }, () => site.who(path, at)))
+  const askAll = (address: { edgeUrl: string }) =>
+    Promise.all(Array.from({ length: 150 }, () => site.who(path, address)))
   await site.who(path)
   await visit(platform, site.host, exit)
   const all = [...(await askAll(platform)), ...(await askAll(second))]

@@ -122,11 +122,13 @@ test('an answer that a change overtook on its way is not kept', async (context) 
   expect(await current(other)).toBe(first.id)
   reading.holdAnswers()
   const overtaken = current(label)
-  const asked = sql`select count(*)::int as asked from pg_stat_activity where application_name = 'directory'
+  const options = sql`select count(*)::int as asked from pg_stat_activity where application_name = 'directory'
     and datname = current_database() and state = 'idle' and query_start > now() - interval '5 seconds'
     and query like '%from "hostnames"%'`
   // The server has answered from before the change, and the answer is held on the cable.
-  await expect.poll(async () => (await platform.api.db.execute<{ asked: number }>(asked))[0]?.asked).toBeGreaterThan(0)
+  await expect
+    .poll(async () => (await platform.api.db.execute<{ asked: number }>(options))[0]?.asked)
+    .toBeGreaterThan(0)
   await makeCurrent(platform, second)
   // The change was heard once another label of the application is forgotten, so that asking for it waits as well.
   const isKnown = () =>

@@ -500,10 +500,10 @@ describe('uploading', () => {
       method: 'OPTIONS',
       headers: { 'access-control-request-method': 'PUT', 'access-control-request-headers': 'content-type' },
     }
-    const asked = await from(ORIGIN, preflight)
-    expect([asked.status, asked.headers.get('access-control-allow-origin')]).toEqual([204, ORIGIN])
-    expect(asked.headers.get('access-control-allow-methods')?.split(', ')).toContain('PUT')
-    expect(asked.headers.get('access-control-allow-headers')?.split(', ')).toContain('Content-Type')
+    const options = await from(ORIGIN, preflight)
+    expect([options.status, options.headers.get('access-control-allow-origin')]).toEqual([204, ORIGIN])
+    expect(options.headers.get('access-control-allow-methods')?.split(', ')).toContain('PUT')
+    expect(options.headers.get('access-control-allow-headers')?.split(', ')).toContain('Content-Type')
     const part = { method: 'PUT', body: 'a', headers: { 'content-type': 'image/png' } }
     const sent = await from(ORIGIN, part)
     expect([sent.status, sent.headers.get('access-control-allow-origin'), sent.headers.get('etag')]).toEqual([
@@ -611,9 +611,9 @@ describe('promote and cancel', () => {
         [kept, true],
       ],
     ])
-    const at = platform.clock.now()
-    expect(await retireDeployment({ db: platform.api.db, now: () => at }, id)).toBe(true)
-    const retired = { ...before, retiredAt: at.toISOString(), updatedAt: at.toISOString() }
+    const time = platform.clock.now()
+    expect(await retireDeployment({ db: platform.api.db, now: () => time }, id)).toBe(true)
+    const retired = { ...before, retiredAt: time.toISOString(), updatedAt: time.toISOString() }
     expect(await get(id, owner)).toEqual(retired)
     expect((await platform.call(owner.token, 'GET /deployments?limit=1')).body.items).toEqual([retired])
     expect(await hostnames(`/deployments/${id}`)).toEqual([1, [[id, false]]])

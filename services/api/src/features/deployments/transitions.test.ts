@@ -29,14 +29,16 @@ test('a transition of an earlier attempt, or from another state, writes nothing'
   const { id } = await newDeployment(platform, ana, { status: 'STARTING' })
   const { db } = platform.api
   await db.update(deployments).set({ attempt: 2 }).where(eq(deployments.id, id))
-  const at = platform.api.now()
+  const time = platform.api.now()
   const set = { sizeBytes: 5 }
-  expect(await advance(db, at, { id, attempt: 1 }, { from: 'STARTING', to: 'BUILDING', set })).toBe(false)
-  expect(await advance(db, at, { id, attempt: 2 }, { from: 'QUEUED', to: 'BUILDING', set })).toBe(false)
-  expect(await failDeployment(db, at, { id, attempt: 1 }, 'late', 'deployment.failed', platformItself)).toBeUndefined()
-  expect(await activateDeployment({ db }, at, { id, attempt: 2 })).toBeUndefined()
+  expect(await advance(db, time, { id, attempt: 1 }, { from: 'STARTING', to: 'BUILDING', set })).toBe(false)
+  expect(await advance(db, time, { id, attempt: 2 }, { from: 'QUEUED', to: 'BUILDING', set })).toBe(false)
+  expect(
+    await failDeployment(db, time, { id, attempt: 1 }, 'late', 'deployment.failed', platformItself),
+  ).toBeUndefined()
+  expect(await activateDeployment({ db }, time, { id, attempt: 2 })).toBeUndefined()
   expect(await deploymentOf(platform, id)).toMatchObject({ status: 'STARTING', sizeBytes: null, failureReason: null })
-  expect(await advance(db, at, { id, attempt: 2 }, { from: 'STARTING', to: 'BUILDING', set })).toBe(true)
+  expect(await advance(db, time, { id, attempt: 2 }, { from: 'STARTING', to: 'BUILDING', set })).toBe(true)
   expect(await deploymentOf(platform, id)).toMatchObject({ status: 'BUILDING', sizeBytes: 5 })
   expect(await activitiesOf(id)).toEqual([])
 })
@@ -71,11 +73,11 @@ test('activating and cancelling at once ends in one of them, whole', async () =>
   for (const first of ['activate', 'cancel'] as const) {
     const { id, attempt, label } = await newDeployment(platform, ana, { status: 'PROVISIONING' })
     const before = await environmentOf(platform, ana)
-    const at = platform.api.now()
-    const activate = () => activateDeployment(platform.api, at, { id, attempt })
+    const time = platform.api.now()
+    const activate = () => activateDeployment(platform.api, time, { id, attempt })
     const cancel = () =>
       platform.api.db.transaction((tx) =>
-        failDeployment(tx, at, { id }, 'Cancelled', 'deployment.cancelled', platformItself),
+        failDeployment(tx, time, { id }, 'Cancelled', 'deployment.cancelled', platformItself),
       )
     await holding(
       platform.databaseUrl,
@@ -115,7 +117,7 @@ test('a newer deployment that waits behind an older one takes the environment, a
 test('1,000 activations in any order over 8 connections never demote the newest', { timeout: 60_000 }, async () => {
   const owner = await newOwner(platform)
   const { environmentId } = await newDeployment(platform, owner, { status: 'PENDING' })
-  const at = platform.api.now()
+  const time = platform.api.now()
   const rows = Array.from({ length: 1_000 }, (_, n) => ({
     id: newId(),
     organizationId: owner.organizationId,
@@ -125,8 +127,8 @@ test('1,000 activations in any order over 8 connections never demote the newest'
     status: 'PROVISIONING' as const,
     label: `s-${unique()}`,
     createdBy: { type: 'user' as const, id: 'u' },
-    createdAt: at,
-    updatedAt: at,
+    createdAt: time,
+    updatedAt: time,
   }))
   await platform.api.db.insert(deployments).values(rows)
   const sql = postgres(platform.databaseUrl, { max: 8, fetch_types: false, onnotice: () => {} })
@@ -142,7 +144,7 @@ test('1,000 activations in any order over 8 connections never demote the newest'
   await Promise.all(
     Array.from({ length: 8 }, async () => {
       for (const { id } of queue)
-        if ((await activateDeployment({ db }, at, { id, attempt: 0 }))?.isCurrent === true) current++
+        if ((await activateDeployment({ db }, time, { id, attempt: 0 }))?.isCurrent === true) current++
     }),
   )
   const served = (await sql`select seq::int from served order by n`).map(({ seq }) => seq as number)

@@ -87,8 +87,8 @@ describe('the Functions of a deployment', () => {
     const { deploymentId, ids } = await deployFunctions(platform, owner, ['f'])
     const [id = ''] = ids
     const edge = newId()
-    const at = platform.clock.now()
-    const when = (ms: number) => ({ db: platform.api.db, now: () => new Date(at.getTime() - ms) })
+    const time = platform.clock.now()
+    const when = (ms: number) => ({ db: platform.api.db, now: () => new Date(time.getTime() - ms) })
     const slots = async () => (await list(owner, deploymentId)).items[0]?.slots
     const rows = () => platform.api.db.select().from(functionSlots).where(eq(functionSlots.functionId, id))
     await recordFunctionUsage(when(10_000), edge, [did(id)])

@@ -10,14 +10,14 @@ const DEPLOYMENT = 'e3a1b1f0-0000-4000-8000-000000000001'
 let api: Server
 let relayed: Server
 let close: () => void
-let asked: IncomingMessage[]
+let options: IncomingMessage[]
 let answers: ServerResponse[]
 const portOf = (server: Server) => (server.address() as AddressInfo).port
 beforeEach(async () => {
-  asked = []
+  options = []
   answers = []
   api = createServer((incoming, outgoing) => {
-    asked.push(incoming)
+    options.push(incoming)
     answers.push(outgoing)
   }).listen(0, '127.0.0.1')
   await once(api, 'listening')
@@ -37,7 +37,7 @@ afterEach(() => {
     server.close()
   }
 })
-const count = (n: number) => vi.waitFor(() => expect(asked).toHaveLength(n), { timeout: 10_000, interval: 5 })
+const count = (n: number) => vi.waitFor(() => expect(options).toHaveLength(n), { timeout: 10_000, interval: 5 })
 
 test('requests of one connection go to the API one after the other, however many are sent at once', async () => {
   const socket = connect(portOf(relayed), '127.0.0.1')
@@ -54,7 +54,7 @@ test('requests of one connection go to the API one after the other, however many
     answers[n]?.end(`answer ${n};`)
   }
   await vi.waitFor(() => expect(received.match(/answer \d+;/g)).toHaveLength(50), { timeout: 10_000 })
-  expect(asked.map(({ url }) => url)).toEqual(Array.from({ length: 50 }, (_, n) => `/${n}`))
+  expect(options.map(({ url }) => url)).toEqual(Array.from({ length: 50 }, (_, n) => `/${n}`))
   socket.destroy()
 })
 
@@ -65,7 +65,7 @@ test('what a Function says of its own address is not believed, and headers of it
       'X-Real-Ip: 1.2.3.4\r\nConnection: keep-alive, x-hop\r\nX-Hop: 1\r\nTE: trailers\r\nX-Own: Yes\r\nContent-Length: 2\r\n\r\nhi',
   )
   await count(1)
-  expect(asked[0]?.headers).toEqual({
+  expect(options[0]?.headers).toEqual({
     host: 's3.example',
     'x-own': 'Yes',
     'content-length': '2',
@@ -87,12 +87,12 @@ test.each(['GET', 'DELETE', 'OPTIONS', 'POST'])(
       const socket = connect(portOf(relayed), '127.0.0.1')
       socket.write(`${method} /outer HTTP/1.1\r\nHost: api\r\n${framing}`)
       await count(n + 1)
-      expect(await text(asked[n]!)).toBe(smuggled)
+      expect(await text(options[n]!)).toBe(smuggled)
       answers[n]?.end()
       await once(socket, 'data')
       socket.destroy()
     }
-    expect(asked.map(({ url }) => url)).toEqual(['/outer', '/outer'])
+    expect(options.map(({ url }) => url)).toEqual(['/outer', '/outer'])
   },
 )
 
@@ -103,5 +103,5 @@ test('a Function that leaves ends its request to the API', async () => {
   const closed = once(answers[0]!, 'close')
   socket.destroy()
   await closed
-  expect(asked[0]?.complete).toBe(false)
+  expect(options[0]?.complete).toBe(false)
 })

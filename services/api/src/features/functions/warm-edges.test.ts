@@ -30,14 +30,14 @@ async function deploy(ana: Owner, name: string, other?: string) {
   return deploymentOf(platform, id)
 }
 
-async function other(at: { edgeUrl: string }, host: string): Promise<{ name: string; startedAt: number }> {
-  return JSON.parse((await visit(at, host, '/other')).text) as { name: string; startedAt: number }
+async function other(address: { edgeUrl: string }, host: string): Promise<{ name: string; startedAt: number }> {
+  return JSON.parse((await visit(address, host, '/other')).text) as { name: string; startedAt: number }
 }
 
 /** The same once the edge has heard of what is current now, which takes it a moment. */
-async function otherOf(name: string, at: { edgeUrl: string }, host: string) {
-  await expect.poll(async () => (await other(at, host)).name, { interval: 10 }).toBe(name)
-  return other(at, host)
+async function otherOf(name: string, address: { edgeUrl: string }, host: string) {
+  await expect.poll(async () => (await other(address, host)).name, { interval: 10 }).toBe(name)
+  return other(address, host)
 }
 
 /** Until an edge has told that a Function runs there. */

@@ -154,13 +154,13 @@ describe('the image cache of a deployment', () => {
 
   test('shows the thousand sources that take most', async () => {
     const { owner, site, inspect } = await newSite()
-    const at = platform.api.now()
+    const time = platform.api.now()
     const ids = Array.from({ length: 1_005 }, () => newId())
     const content = Buffer.from('x')
     await platform.api.db.insert(imageCaches).values({ deploymentId: site.id, epoch: 0 })
     await platform.api.db
       .insert(blobs)
-      .values(ids.map((id) => ({ id, state: 'live' as const, length: 1, crc32: 0, content, createdAt: at })))
+      .values(ids.map((id) => ({ id, state: 'live' as const, length: 1, crc32: 0, content, createdAt: time })))
     await platform.api.db.insert(imageVariants).values(
       ids.map((blobId, n) => ({
         deploymentId: site.id,
@@ -170,7 +170,7 @@ describe('the image cache of a deployment', () => {
         blobId,
         bytes: n + 1,
         contentType: 'image/png',
-        lastUsedAt: at,
+        lastUsedAt: time,
       })),
     )
     const { entries, totalBytes } = (await inspect()).body as { entries: { bytes: number }[]; totalBytes: number }

@@ -12,18 +12,18 @@ function ask(
   organizationId = `of ${deploymentId}`,
 ) {
   return Array.from({ length: count }, () => {
-    const asked: { state: 'waits' | 'entered' | 'refused'; leave: () => void } = { state: 'waits', leave: () => {} }
+    const options: { state: 'waits' | 'entered' | 'refused'; leave: () => void } = { state: 'waits', leave: () => {} }
     places.take({ deploymentId, organizationId }).then(
-      (leave) => void Object.assign(asked, { state: 'entered', leave }),
-      () => void (asked.state = 'refused'),
+      (leave) => void Object.assign(options, { state: 'entered', leave }),
+      () => void (options.state = 'refused'),
     )
-    return asked
+    return options
   })
 }
-const statesOf = async (asked: readonly { state: string }[]) => {
+const statesOf = async (options: readonly { state: string }[]) => {
   await vi.advanceTimersByTimeAsync(0)
   return Object.fromEntries(
-    Map.groupBy(asked, ({ state }) => state)
+    Map.groupBy(options, ({ state }) => state)
       .entries()
       .map(([state, all]) => [state, all.length]),
   )

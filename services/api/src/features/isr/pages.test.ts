@@ -53,8 +53,8 @@ test('a page that was begun later stays, whichever is stored last', async () => 
   const { id } = await deploy(platform, ana, { files: { 'index.html': '' } })
   await store(id, at(2), [{ ...page('a'), body: Buffer.from('later') }])
   await store(id, at(1), [{ ...page('a'), body: Buffer.from('earlier, and longer') }, page('b')])
-  const found = await platform.api.isrPages.find(id, pageKey(['a']), undefined)
-  expect(found?.page?.body?.toString()).toBe('later')
+  const entry = await platform.api.isrPages.find(id, pageKey(['a']), undefined)
+  expect(entry?.page?.body?.toString()).toBe('later')
   expect(await totalsOf(id)).toMatchObject({ pages: 2, pageBytes: 15 })
 })
 

@@ -505,10 +505,10 @@ test('days to come are made, and days beyond every plan go, with their counts', 
     sql`select hour from request_path_ranks where application_id = ${owner.applicationId}`,
   )
   expect(ranked).toEqual([])
-  const [found] = await platform.api.db.execute<{ days: string }>(
+  const [row] = await platform.api.db.execute<{ days: string }>(
     sql`select count(*) as days from pg_inherits where inhparent = 'request_logs'::regclass`,
   )
-  expect(Number(found?.days)).toBeGreaterThanOrEqual(4)
+  expect(Number(row?.days)).toBeGreaterThanOrEqual(4)
 })
 
 test("a request of another application, and one that is none, is the same 404; a key reads its own application's (D17)", async () => {

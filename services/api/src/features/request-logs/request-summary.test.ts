@@ -32,12 +32,12 @@ interface Served {
 /** Stores requests as the edge does. */
 async function serve(owner: Pick<Owner, 'applicationId'>, requests: readonly Served[]): Promise<void> {
   const log = openRequestLog(platform.api)
-  for (const { at, ms = 10, ...more } of requests)
+  for (const { at: time, ms = 10, ...more } of requests)
     log.write(
       servedRequest({
         applicationId: owner.applicationId,
-        startedAt: at,
-        completedAt: new Date(at.getTime() + ms),
+        startedAt: time,
+        completedAt: new Date(time.getTime() + ms),
         requestBodyBytes: 1,
         responseBodyBytes: 100,
         bytesSent: 300,
@@ -77,7 +77,7 @@ test('counts and bytes are exact, by the minute and by the hour, in any span (wi
   }))
   await serve(owner, served)
   const inSpan = (from: number, to: number) =>
-    served.filter(({ at }) => at.getTime() >= from && at.getTime() < to).length
+    served.filter(({ at: time }) => time.getTime() >= from && time.getTime() < to).length
   for (const [from, to] of [
     [start, start + 40 * HOUR],
     [start + 7 * MINUTE, start + 38 * HOUR + 11 * MINUTE],
@@ -138,10 +138,10 @@ test('counts and bytes are exact, by the minute and by the hour, in any span (wi
 
 test('paths beyond a thousand in an hour are summed as one, and none is lost', async () => {
   const owner = await newOwner(platform)
-  const at = new Date(platform.clock.now().getTime() - MINUTE)
+  const time = new Date(platform.clock.now().getTime() - MINUTE)
   await serve(
     owner,
-    Array.from({ length: 1_250 }, (_, n) => ({ at, path: `/p/${n % 1_200}` })),
+    Array.from({ length: 1_250 }, (_, n) => ({ at: time, path: `/p/${n % 1_200}` })),
   )
   const { body } = await summary({ groupBy: 'path' }, owner)
   expect([body.total.requests, body.groups.length, body.groups[0]]).toMatchObject([
@@ -153,12 +153,12 @@ test('paths beyond a thousand in an hour are summed as one, and none is lost', a
 
 test('two writers of one sum add up, however they meet', async () => {
   const owner = await newOwner(platform)
-  const at = new Date(platform.clock.now().getTime() - MINUTE)
-  await serve(owner, [{ at }])
+  const time = new Date(platform.clock.now().getTime() - MINUTE)
+  await serve(owner, [{ at: time }])
   await holding(
     platform.databaseUrl,
     (held) => held`select 1 from request_summaries where application_id = ${owner.applicationId} for update`,
-    [() => serve(owner, [{ at }]), () => serve(owner, [{ at }])],
+    [() => serve(owner, [{ at: time }]), () => serve(owner, [{ at: time }])],
   )
   expect((await summary({}, owner)).body.total.requests).toBe(3)
 })
@@ -168,7 +168,7 @@ test('minutes are kept for 48 hours and hours for 35 days, whatever becomes of t
   const now = platform.clock.now().getTime()
   await serve(
     owner,
-    [now - HOUR, now - 20 * 24 * HOUR].map((at) => ({ at: new Date(at) })),
+    [now - HOUR, now - 20 * 24 * HOUR].map((position) => ({ at: new Date(position) })),
   )
   const older = await newOwner(platform)
   await serve(older, [{ at: new Date(now - 37 * 24 * HOUR) }])
@@ -260,10 +260,10 @@ test('what is stored while the last reader is away is not lost to it (D86)', asy
 
 test('who was away for too long is told how many requests were missed', async () => {
   const owner = await newOwner(platform)
-  const at = platform.clock.now()
-  await serve(owner, [{ at, path: '/last' }])
+  const time = platform.clock.now()
+  await serve(owner, [{ at: time, path: '/last' }])
   const { body } = await platform.call(owner.token, `GET /applications/${owner.applicationId}/requests`)
-  const missed = Array.from({ length: 3 }, (_, n) => ({ at: new Date(at.getTime() + 10 + n) }))
+  const missed = Array.from({ length: 3 }, (_, n) => ({ at: new Date(time.getTime() + 10 + n) }))
   await serve(owner, missed)
   const events = follow(owner, body.items[0].id as string)
   expect([await next(events), await next(events)]).toMatchObject([
@@ -275,10 +275,10 @@ test('who was away for too long is told how many requests were missed', async ()
 
 test('a reader that is far behind is shown the newest and told what it missed', async () => {
   const owner = await newOwner(platform)
-  const at = platform.clock.now()
+  const time = platform.clock.now()
   await serve(
     owner,
-    Array.from({ length: 2_500 }, () => ({ at })),
+    Array.from({ length: 2_500 }, () => ({ at: time })),
   )
   const events = follow(owner)
   await next(events)

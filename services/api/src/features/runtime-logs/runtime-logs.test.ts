@@ -148,8 +148,8 @@ describe('a list', () => {
 
   test('a page of what few lines match looks through 100,000, and its cursor goes on behind them', async () => {
     const site = await newSite()
-    const at = new Date(platform.clock.now().getTime() - 1_000)
-    await print(lineOf(site, 'the needle', { at }))
+    const time = new Date(platform.clock.now().getTime() - 1_000)
+    await print(lineOf(site, 'the needle', { at: time }))
     const { db } = platform.api
     const [needle] = await db.select().from(runtimeLogs).where(eq(runtimeLogs.applicationId, site.applicationId))
     // Of the moment after the needle, in the order of n.
@@ -168,10 +168,10 @@ describe('a list', () => {
 
   test('holds what the plan keeps, and days that no plan keeps are dropped (D77)', async () => {
     const site = await newSite()
-    const at = platform.clock.now().getTime()
+    const nowMs = platform.clock.now().getTime()
     await print(
-      lineOf(site, 'ancient', { at: new Date(at - 20 * DAY_MS) }),
-      lineOf(site, 'old', { at: new Date(at - 5 * DAY_MS) }),
+      lineOf(site, 'ancient', { at: new Date(nowMs - 20 * DAY_MS) }),
+      lineOf(site, 'old', { at: new Date(nowMs - 5 * DAY_MS) }),
       lineOf(site, 'new'),
     )
     await setQuota(platform.api, site.organizationId, 'log_retention_days', 3)
@@ -186,10 +186,10 @@ describe('a list', () => {
         )
       ).map(({ name }) => name)
     const nameAt = (ms: number) => `runtime_logs_${new Date(ms).toISOString().slice(0, 10).replaceAll('-', '')}`
-    expect(await days()).toContain(nameAt(at - 20 * DAY_MS))
+    expect(await days()).toContain(nameAt(nowMs - 20 * DAY_MS))
     await Promise.all(Array.from({ length: 4 }, () => keepRuntimeLogDays(platform.api)))
-    expect(await days()).not.toContain(nameAt(at - 20 * DAY_MS))
-    expect(await days()).toContain(nameAt(at + 3 * DAY_MS))
+    expect(await days()).not.toContain(nameAt(nowMs - 20 * DAY_MS))
+    expect(await days()).toContain(nameAt(nowMs + 3 * DAY_MS))
     expect(messagesOf(await list(site))).toContain('old')
   })
 
@@ -207,11 +207,11 @@ describe('a list', () => {
 describe('the writer', () => {
   test('keeps the order of a process in its ids, whatever the clock does, and cuts what is too long', async () => {
     const site = await newSite()
-    const at = platform.clock.now()
+    const time = platform.clock.now()
     const lines = Array.from({ length: 450 }, (_, n) =>
-      lineOf(site, `${n}`, { at: new Date(at.getTime() - (n % 7 === 3 ? 5 : 0)) }),
+      lineOf(site, `${n}`, { at: new Date(time.getTime() - (n % 7 === 3 ? 5 : 0)) }),
     )
-    await print(...lines, lineOf(site, `a\0b${'é'.repeat(5_000)}`, { at }))
+    await print(...lines, lineOf(site, `a\0b${'é'.repeat(5_000)}`, { at: time }))
     const { body } = await list(site, '?limit=1000')
     const [longest, ...rest] = body.items as { message: string }[]
     expect(rest.map(({ message }) => Number(message))).toEqual(Array.from({ length: 450 }, (_, n) => 449 - n))

@@ -38,7 +38,7 @@ afterAll(async () => {
 })
 
 const read: S3Request = { path: `/s3/${Bucket}/key` }
-const send = (given: S3Request, more: Partial<Signing> = {}) => sendSigned(s3, given, { key: ana.key, ...more })
+const send = (options: S3Request, more: Partial<Signing> = {}) => sendSigned(s3, options, { key: ana.key, ...more })
 
 test('an error is a document with code, message, resource and request id, and for HEAD there is none', async () => {
   const answer = await send({ path: `/s3/${Bucket}/none`, headers: { 'x-request-id': 'my-request' } })
@@ -90,8 +90,8 @@ test('a Host that is not signed is refused, and so is an x-amz header that is no
 })
 
 test('of a body nothing is said of, the signature says nothing: it is refused; without one there is nothing to say', async () => {
-  const unsaid = (given: S3Request) => {
-    const { headers = {}, ...signed } = sign(s3, given, {
+  const unsaid = (options: S3Request) => {
+    const { headers = {}, ...signed } = sign(s3, options, {
       key: ana.key,
       at: platform.clock.now(),
       payloadHash: sha256(''),
@@ -153,8 +153,8 @@ test('a URL presigned for more than seven days is refused', async () => {
 test.each([
   ['a URL', { path: `/s3/${Bucket}/key?AWSAccessKeyId=a&Signature=b&Expires=1` }],
   ['a header', { path: `/s3/${Bucket}/key`, headers: { authorization: 'AWS a:b' } }],
-])('signature version 2 in %s is refused by a message that says so', async (_, given) => {
-  const answer = await sendRaw(s3, given)
+])('signature version 2 in %s is refused by a message that says so', async (_, options) => {
+  const answer = await sendRaw(s3, options)
   expect(answer).toMatchObject({ status: 400, code: 'InvalidRequest' })
   expect(answer.text).toContain('Signature version 2 is not supported')
 })
@@ -240,14 +240,14 @@ const guarded: Record<Exclude<OperationName, 'PostObject'>, [needed: string, S3R
 
 test.each(Object.entries(guarded))(
   '%s needs its scope, and a :write stands for a :read only (D70)',
-  async (_, [needed, given]) => {
+  async (_, [needed, options]) => {
     for (const held of ['read', 'write', 'delete']) {
       const key = await newKey(platform, ana.owner, [`network:storage:${held}`])
-      const answer = await send(given, { key })
+      const answer = await send(options, { key })
       const isEnough = held === needed || (held === 'write' && needed === 'read')
       if (isEnough) expect([200, 204, 400, 404]).toContain(answer.status)
       else expect(answer.status).toBe(403)
-      if (!isEnough && given.method !== 'HEAD') expect(answer.text).toContain(`network:storage:${needed}`)
+      if (!isEnough && options.method !== 'HEAD') expect(answer.text).toContain(`network:storage:${needed}`)
     }
   },
 )
@@ -256,12 +256,12 @@ const { ListBuckets: _ListBuckets, CreateBucket: _CreateBucket, ...inBucket } = 
 
 test.each(Object.entries(inBucket))(
   '%s is denied without a credential, and finds no bucket of another organization, nor a missing one',
-  async (_, [, given]) => {
+  async (_, [, options]) => {
     const eve = await newS3User(s3)
-    const isHead = given.method === 'HEAD'
-    expect(await sendRaw(s3, given)).toMatchObject({ status: 403, ...(!isHead && { code: 'AccessDenied' }) })
-    const missing = { ...given, path: given.path.replace(/^\/s3\/[^/?]+/, `/s3/${bucketName()}`) }
-    const answers = [await send(given, { key: eve.key }), await send(missing), await send(missing, { key: eve.key })]
+    const isHead = options.method === 'HEAD'
+    expect(await sendRaw(s3, options)).toMatchObject({ status: 403, ...(!isHead && { code: 'AccessDenied' }) })
+    const missing = { ...options, path: options.path.replace(/^\/s3\/[^/?]+/, `/s3/${bucketName()}`) }
+    const answers = [await send(options, { key: eve.key }), await send(missing), await send(missing, { key: eve.key })]
     for (const answer of answers)
       expect(answer).toMatchObject({ status: 404, ...(!isHead && { code: 'NoSuchBucket' }) })
   },
@@ -291,13 +291,13 @@ test('an expired key stops at the next request, and only whoever has its secret 
 
 test('another application’s bucket does not exist', async () => {
   const eve = await newS3User(s3)
-  for (const given of [
+  for (const options of [
     read,
     { path: `/s3/${Bucket}?list-type=2` },
     write('stolen'),
     { method: 'DELETE', path: `/s3/${Bucket}` },
   ])
-    expect(await send(given, { key: eve.key })).toMatchObject({ status: 404, code: 'NoSuchBucket' })
+    expect(await send(options, { key: eve.key })).toMatchObject({ status: 404, code: 'NoSuchBucket' })
   const copy = { method: 'PUT', path: `/s3/${bucketName()}/x`, headers: { 'x-amz-copy-source': `/${Bucket}/key` } }
   expect(await send(copy, { key: eve.key })).toMatchObject({ status: 404, code: 'NoSuchBucket' })
   const own = bucketName()
@@ -306,8 +306,8 @@ test('another application’s bucket does not exist', async () => {
 })
 
 test('a token of a key acts for its application, within its scopes; a person’s token does not (D44)', async () => {
-  const bearer = (token: string, given: S3Request) =>
-    sendRaw(s3, { ...given, headers: { ...given.headers, authorization: `Bearer ${token}` } })
+  const bearer = (token: string, options: S3Request) =>
+    sendRaw(s3, { ...options, headers: { ...options.headers, authorization: `Bearer ${token}` } })
   expect(await bearer(ana.key.token, read)).toMatchObject({ status: 200, text: 'hello' })
   expect((await bearer(ana.key.token, write('by-bearer'))).status).toBe(200)
   const wrong = { ...write('by-bearer'), headers: { 'x-amz-content-sha256': sha256('other') } }
@@ -322,15 +322,15 @@ test('anyone reads objects of a public bucket by its slug, and nothing else', as
   const name = bucketName()
   await ana.client.send(new CreateBucketCommand({ Bucket: name, ACL: 'public-read' }))
   await ana.client.send(new PutObjectCommand({ Bucket: name, Key: 'open', Body: 'for all' }))
-  const found = await platform.call(
+  const row = await platform.call(
     ana.owner.token,
     `GET /applications/${ana.owner.applicationId}/storage/buckets/${name}`,
   )
-  const { slug } = found.body as { slug: string }
+  const { slug } = row.body as { slug: string }
   expect(await sendRaw(s3, { path: `/s3/${slug}/open` })).toMatchObject({ status: 200, text: 'for all' })
   expect(await sendRaw(s3, { path: `/s3/${slug}/open`, method: 'HEAD' })).toMatchObject({ status: 200 })
   expect(await sendRaw(s3, { path: `/s3/${slug}/none` })).toMatchObject({ status: 404, code: 'NoSuchKey' })
-  for (const given of [
+  for (const options of [
     { path: `/s3/${slug}` },
     { path: `/s3/${slug}?uploads` },
     { path: `/s3/${slug}/open`, method: 'PUT', body: 'x' },
@@ -340,7 +340,7 @@ test('anyone reads objects of a public bucket by its slug, and nothing else', as
     { path: '/s3/no-such-bucket/open' },
     read,
   ])
-    expect(await sendRaw(s3, given)).toMatchObject({ status: 403, code: 'AccessDenied' })
+    expect(await sendRaw(s3, options)).toMatchObject({ status: 403, code: 'AccessDenied' })
   expect(await sendRaw(s3, { path: `/s3/${slug}/open?response-content-type=text/html` })).toMatchObject({
     status: 400,
     code: 'InvalidRequest',

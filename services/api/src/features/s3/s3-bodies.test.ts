@@ -82,11 +82,15 @@ test('an unsigned payload is taken as it comes, and what is said of it is held t
 })
 
 test('a body of no length is MissingContentLength, and one over 5 GiB is never asked for', async () => {
-  const at = platform.clock.now()
-  const unsized = sign(s3, { method: 'PUT', path: path('unsized') }, { ...ana, at, payloadHash: 'UNSIGNED-PAYLOAD' })
+  const time = platform.clock.now()
+  const unsized = sign(
+    s3,
+    { method: 'PUT', path: path('unsized') },
+    { ...ana, at: time, payloadHash: 'UNSIGNED-PAYLOAD' },
+  )
   const chunked = { ...unsized, headers: { ...unsized.headers, 'transfer-encoding': 'chunked' }, pieces: [body] }
   expect(await sendRaw(s3, chunked)).toMatchObject({ status: 411, code: 'MissingContentLength' })
-  const huge = sign(s3, { method: 'PUT', path: path('huge') }, { ...ana, at, payloadHash: 'UNSIGNED-PAYLOAD' })
+  const huge = sign(s3, { method: 'PUT', path: path('huge') }, { ...ana, at: time, payloadHash: 'UNSIGNED-PAYLOAD' })
   const headers = { ...huge.headers, 'content-length': String(5 * 1_024 ** 3 + 1), expect: '100-continue' }
   expect(await sendWaiting({ ...huge, headers })).toMatch(/^HTTP\/1\.1 400 .*EntityTooLarge/s)
 })
@@ -111,14 +115,14 @@ function sendWaiting({ method = 'PUT', path, headers = {} }: Parameters<typeof s
 }
 
 test('100 Continue comes after authorization and conditions, and never for what is refused', async () => {
-  const at = platform.clock.now()
+  const time = platform.clock.now()
   const waiting = (key: string, headers: Record<string, string> = {}, secret = ana.key.secret) => {
-    const given = sign(
+    const options = sign(
       s3,
       { method: 'PUT', path: path(key), headers },
-      { key: { ...ana.key, secret }, at, payloadHash: 'UNSIGNED-PAYLOAD' },
+      { key: { ...ana.key, secret }, at: time, payloadHash: 'UNSIGNED-PAYLOAD' },
     )
-    return sendWaiting({ ...given, headers: { ...given.headers, 'content-length': '5', expect: '100-continue' } })
+    return sendWaiting({ ...options, headers: { ...options.headers, 'content-length': '5', expect: '100-continue' } })
   }
   expect(await waiting('continued')).toMatch(/^HTTP\/1\.1 100 Continue/)
   expect(await waiting('continued', {}, 'wrong')).toMatch(/^HTTP\/1\.1 403 .*SignatureDoesNotMatch/s)
@@ -127,14 +131,14 @@ test('100 Continue comes after authorization and conditions, and never for what 
 })
 
 test('a client that leaves in the middle of its body leaves nothing behind', async () => {
-  const at = platform.clock.now()
-  const given = sign(s3, { method: 'PUT', path: path('left') }, { ...ana, at, payloadHash: 'UNSIGNED-PAYLOAD' })
+  const time = platform.clock.now()
+  const options = sign(s3, { method: 'PUT', path: path('left') }, { ...ana, at: time, payloadHash: 'UNSIGNED-PAYLOAD' })
   const [host = '', port = ''] = s3.host.split(':')
   await new Promise<void>((resolve, reject) => {
     const socket = connect(Number(port), host)
     socket.on('error', reject)
     socket.on('close', () => resolve())
-    const lines = Object.entries({ host: s3.host, ...given.headers, 'content-length': '100000' })
+    const lines = Object.entries({ host: s3.host, ...options.headers, 'content-length': '100000' })
     socket.write(`PUT ${path('left')} HTTP/1.1\r\n${lines.map(([n, v]) => `${n}: ${v}\r\n`).join('')}\r\n`)
     socket.write(body, () => socket.destroy())
   })
@@ -163,8 +167,8 @@ function sendChunks(
   key: string,
   { chunks, signatures = {}, order, decodedLength, trailer }: Chunked,
 ): Promise<S3Answer> {
-  const at = platform.clock.now()
-  const signing = { ...ana, at, payloadHash: `STREAMING-AWS4-HMAC-SHA256-PAYLOAD${trailer ? '-TRAILER' : ''}` }
+  const time = platform.clock.now()
+  const signing = { ...ana, at: time, payloadHash: `STREAMING-AWS4-HMAC-SHA256-PAYLOAD${trailer ? '-TRAILER' : ''}` }
   const length = decodedLength ?? chunks.reduce((sum, chunk) => sum + chunk.length, 0)
   const headers: Record<string, string> = {
     'x-amz-decoded-content-length': String(length),
@@ -172,11 +176,11 @@ function sendChunks(
     ...(trailer && { 'x-amz-trailer': trailer.name }),
   }
   const request = sign(s3, { method: 'PUT', path: path(key), headers }, signing)
-  const scope = `${amzTimestamp(at).slice(0, 8)}/r/s3/aws4_request`
+  const scope = `${amzTimestamp(time).slice(0, 8)}/r/s3/aws4_request`
   const signingKey = signingKeyOf(signing)
   let previous = request.signature
   const step = (algorithm: string, ...digests: string[]) => {
-    const text = [algorithm, amzTimestamp(at), scope, previous, ...digests].join('\n')
+    const text = [algorithm, amzTimestamp(time), scope, previous, ...digests].join('\n')
     previous = createHmac('sha256', signingKey).update(text).digest('hex')
     return previous
   }
@@ -201,9 +205,9 @@ const trailer = { name: 'x-amz-checksum-crc32', value: crc.toString('base64') }
 
 test('signed chunks are put together, and aws-chunked is no encoding of the object', async () => {
   expect((await sendChunks('chunked', { chunks })).status).toBe(200)
-  const found = await read('chunked')
-  expect(found.body.equals(body)).toBe(true)
-  expect(found.headers).not.toHaveProperty('content-encoding')
+  const row = await read('chunked')
+  expect(row.body.equals(body)).toBe(true)
+  expect(row.headers).not.toHaveProperty('content-encoding')
   expect(await sendChunks('trailed', { chunks, trailer })).toMatchObject({
     status: 200,
     headers: { 'x-amz-checksum-crc32': trailer.value },
@@ -226,8 +230,8 @@ test.each([
     403,
     'SignatureDoesNotMatch',
   ],
-])('a body of signed chunks with %s stores nothing', async (_, given, status, code) => {
-  expect(await sendChunks('tampered', given)).toMatchObject({ status, code })
+])('a body of signed chunks with %s stores nothing', async (_, bytes, status, code) => {
+  expect(await sendChunks('tampered', bytes)).toMatchObject({ status, code })
   await expectNothing('tampered')
 })
 
@@ -253,10 +257,10 @@ test('what the SDK sends of a stream, chunked twice and without a length, is tak
   const bytes = randomBytes(3_000_000)
   const Body = Readable.from([bytes.subarray(0, 1_000_000), bytes.subarray(1_000_000)])
   await ana.client.send(new PutObjectCommand({ Bucket, Key: 'stream', Body, ContentLength: bytes.length }))
-  const { Body: found, ChecksumCRC32 } = await ana.client.send(
+  const { Body: row, ChecksumCRC32 } = await ana.client.send(
     new GetObjectCommand({ Bucket, Key: 'stream', ChecksumMode: 'ENABLED' }),
   )
-  expect(Buffer.from((await found?.transformToByteArray()) ?? []).equals(bytes)).toBe(true)
+  expect(Buffer.from((await row?.transformToByteArray()) ?? []).equals(bytes)).toBe(true)
   expect(ChecksumCRC32).toBeDefined()
 })
 
@@ -301,9 +305,9 @@ test('a form with a signed policy becomes an object', async () => {
   })
   expect(answer.status).toBe(201)
   expect(answer.text).toContain('<Key>form/ü &quot;q&quot;.txt</Key>')
-  const found = await ana.client.send(new GetObjectCommand({ Bucket, Key: 'form/ü "q".txt' }))
-  expect(await found.Body?.transformToString()).toBe('from a form')
-  expect(found).toMatchObject({ ContentType: 'text/x', Metadata: { a: 'b' } })
+  const row = await ana.client.send(new GetObjectCommand({ Bucket, Key: 'form/ü "q".txt' }))
+  expect(await row.Body?.transformToString()).toBe('from a form')
+  expect(row).toMatchObject({ ContentType: 'text/x', Metadata: { a: 'b' } })
 })
 
 test('a form is answered by 204, or sent on to where its policy says', async () => {

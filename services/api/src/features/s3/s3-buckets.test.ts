@@ -145,13 +145,13 @@ const inBytes = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.
 
 /** What a list is to hold, worked out the simple way. */
 function expected(keys: readonly string[], prefix: string, delimiter: string): string[] {
-  const found = keys
+  const value = keys
     .filter((key) => key.startsWith(prefix))
     .map((key) => {
-      const at = delimiter === '' ? -1 : key.indexOf(delimiter, prefix.length)
-      return at < 0 ? key : key.slice(0, at + delimiter.length)
+      const index = delimiter === '' ? -1 : key.indexOf(delimiter, prefix.length)
+      return index < 0 ? key : key.slice(0, index + delimiter.length)
     })
-  return [...new Set(found)].sort(inBytes)
+  return [...new Set(value)].sort(inBytes)
 }
 
 test.each([1, 2, 3, 1_000])(

@@ -80,8 +80,8 @@ afterAll(async () => {
 const corsOf = ({ headers }: S3Answer) =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => name.startsWith('access-control-')))
 
-const send = (given: S3Request, origin?: string, headers: Record<string, string> = {}) =>
-  sendSigned(s3, { ...given, headers: { ...given.headers, ...(origin && { origin }), ...headers } }, ana)
+const send = (options: S3Request, origin?: string, headers: Record<string, string> = {}) =>
+  sendSigned(s3, { ...options, headers: { ...options.headers, ...(origin && { origin }), ...headers } }, ana)
 const preflight = (path: string, origin: string, method: string, headers?: string, to: { host: string } = s3) =>
   sendRaw(to, {
     method: 'OPTIONS',
@@ -253,9 +253,9 @@ test('pages of public buckets are asked for by slug, and read by the rules', asy
 
 test('whoever announces a credential is let through, and held to the rules when it arrives', async () => {
   const path = `/s3/${ruled}/by-header`
-  const asked = await preflight(path, OTHER, 'PUT', 'authorization, x-amz-date')
-  expect(asked.status).toBe(204)
-  expect(corsOf(asked)).toEqual({
+  const options = await preflight(path, OTHER, 'PUT', 'authorization, x-amz-date')
+  expect(options.status).toBe(204)
+  expect(corsOf(options)).toEqual({
     'access-control-allow-origin': OTHER,
     'access-control-allow-methods': 'GET, HEAD, PUT, POST, DELETE',
     'access-control-allow-headers': '*, Authorization',

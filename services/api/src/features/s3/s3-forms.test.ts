@@ -126,8 +126,8 @@ test.each([15_000, 30_000, 1_000_000, LARGE])(
       }
       const answer = await postForm({ fields: await fieldsOf(Key), file: file(), sizeOf })
       expect(answer, `seed ${seed}`).toEqual({ status: 204, text: '' })
-      const found = await ana.client.send(new HeadObjectCommand({ Bucket, Key }))
-      expect(found, `seed ${seed}`).toMatchObject({ ContentLength: size, ETag: `"${md5.digest('hex')}"` })
+      const row = await ana.client.send(new HeadObjectCommand({ Bucket, Key }))
+      expect(row, `seed ${seed}`).toMatchObject({ ContentLength: size, ETag: `"${md5.digest('hex')}"` })
     }
   },
 )

@@ -72,9 +72,9 @@ test('parts in any order of arrival become an object with the ETag of its parts'
   const made = await complete(of, [first, last])
   const etag = `"${md5(Buffer.concat([md5(large), md5(rest)])).toString('hex')}-2"`
   expect(made).toMatchObject({ ETag: etag, Bucket, Key: of.Key, Location: `${platform.apiUrl}/s3/${Bucket}/${of.Key}` })
-  const found = await get(of.Key)
-  expect(found.bytes.equals(Buffer.concat([large, rest]))).toBe(true)
-  expect(found).toMatchObject({ ETag: etag, ContentType: 'a/b', Metadata: { x: 'y' }, TagCount: 1 })
+  const row = await get(of.Key)
+  expect(row.bytes.equals(Buffer.concat([large, rest]))).toBe(true)
+  expect(row).toMatchObject({ ETag: etag, ContentType: 'a/b', Metadata: { x: 'y' }, TagCount: 1 })
   const range = await get(of.Key, { Range: `bytes=${5 * MIB - 2}-${5 * MIB + 1}` })
   expect(range.bytes).toEqual(Buffer.concat([large.subarray(-2), rest.subarray(0, 2)]))
   expect(await get(of.Key, { PartNumber: 7 })).toMatchObject({ bytes: rest, PartsCount: 2 })
@@ -166,8 +166,8 @@ test('10,000 parts are completed by moving rows', async () => {
     where upload_id = ${of.UploadId}`)
   const parts = Array.from({ length: 10_000 }, (_, i) => ({ PartNumber: i + 1, ETag: one.ETag }))
   expect((await complete(of, parts)).ETag).toMatch(/-10000"$/)
-  const found = await get(of.Key, { Range: `bytes=${large.length * 9_999}-${large.length * 9_999 + 9}` })
-  expect(found).toMatchObject({
+  const row = await get(of.Key, { Range: `bytes=${large.length * 9_999}-${large.length * 9_999 + 9}` })
+  expect(row).toMatchObject({
     bytes: large.subarray(0, 10),
     ContentRange: expect.stringMatching(/52428800000$/) as string,
   })
@@ -262,19 +262,19 @@ test('uploads are listed in pages of any size, by prefix and delimiter', async (
   for (const Key of keys) await ana.client.send(new CreateMultipartUploadCommand({ Bucket: own, Key }))
   for (const MaxUploads of [1, 2, 3, 1_000]) {
     for (const Delimiter of [undefined, '/']) {
-      const found: string[] = []
+      const value: string[] = []
       for (let markers = {}; ;) {
         const page = await ana.client.send(
           new ListMultipartUploadsCommand({ Bucket: own, MaxUploads, Delimiter, ...markers }),
         )
-        found.push(
+        value.push(
           ...(page.Uploads ?? []).map(({ Key = '' }) => Key),
           ...(page.CommonPrefixes ?? []).map(({ Prefix = '' }) => Prefix),
         )
         if (!page.IsTruncated) break
         markers = { KeyMarker: page.NextKeyMarker, UploadIdMarker: page.NextUploadIdMarker }
       }
-      expect(found.toSorted()).toEqual(Delimiter ? ['a!b', 'a/', 'a0', 'b', 'b'] : keys)
+      expect(value.toSorted()).toEqual(Delimiter ? ['a!b', 'a/', 'a0', 'b', 'b'] : keys)
     }
   }
   const { Uploads } = await ana.client.send(new ListMultipartUploadsCommand({ Bucket: own, Prefix: 'a/' }))
@@ -344,12 +344,12 @@ test.each([
   expect(await get(of.Key, { ChecksumMode: 'ENABLED' })).toMatchObject({ [name]: made[name], ChecksumType: type })
   for (const [i, bytes] of [large, rest].entries()) {
     const told = { [name]: parts[i]?.[name], ChecksumType: type, PartsCount: 2, ContentLength: bytes.length }
-    const asked = { PartNumber: i + 1, ChecksumMode: 'ENABLED' } as const
+    const options = { PartNumber: i + 1, ChecksumMode: 'ENABLED' } as const
     // The SDK compares the bytes with what it was told.
-    const { bytes: read, ...found } = await get(of.Key, asked)
+    const { bytes: read, ...row } = await get(of.Key, options)
     expect(read.equals(bytes)).toBe(true)
-    expect(found).toMatchObject(told)
-    expect(await ana.client.send(new HeadObjectCommand({ Bucket, Key: of.Key, ...asked }))).toMatchObject(told)
+    expect(row).toMatchObject(told)
+    expect(await ana.client.send(new HeadObjectCommand({ Bucket, Key: of.Key, ...options }))).toMatchObject(told)
   }
   const { ObjectParts, Checksum } = await ana.client.send(
     new GetObjectAttributesCommand({ Bucket, Key: of.Key, ObjectAttributes: ['ObjectParts', 'Checksum'] }),
@@ -397,9 +397,9 @@ test('a copy with a checksum of another algorithm keeps its parts without theirs
   await complete(of, [await part(of, 1, large), await part(of, 2, rest)])
   const copy = { Bucket, Key: 'summed-anew', CopySource: `${Bucket}/${of.Key}`, ChecksumAlgorithm: 'SHA256' } as const
   await ana.client.send(new CopyObjectCommand(copy))
-  const found = await get('summed-anew', { PartNumber: 2 })
-  expect(found).toMatchObject({ bytes: rest, PartsCount: 2 })
-  expect([found.ChecksumSHA256, found.ChecksumCRC32]).toEqual([undefined, undefined])
+  const row = await get('summed-anew', { PartNumber: 2 })
+  expect(row).toMatchObject({ bytes: rest, PartsCount: 2 })
+  expect([row.ChecksumSHA256, row.ChecksumCRC32]).toEqual([undefined, undefined])
 })
 
 test('a whole checksum that a completion declares is held to', async () => {

@@ -47,8 +47,8 @@ const get = async (Key: string, more: object = {}) => {
 test('an object whose bytes the store does not give is a 502, not an answer that breaks off (D22)', async () => {
   await put('lost', randomBytes(100_000))
   const [bucket] = await platform.api.db.select({ id: buckets.id }).from(buckets).where(eq(buckets.name, Bucket))
-  const found = await findObjectWithContent(platform.api, bucket?.id ?? '', 'lost')
-  await platform.api.blobs.remove([found?.first?.id ?? ''])
+  const row = await findObjectWithContent(platform.api, bucket?.id ?? '', 'lost')
+  await platform.api.blobs.remove([row?.first?.id ?? ''])
   await expect(get('lost')).rejects.toEqual(failure('InternalError', 502))
   await expect(get('lost', { Range: 'bytes=5-9' })).rejects.toEqual(failure('InternalError', 502))
 })
@@ -64,9 +64,9 @@ test.each([0, 1, 4_096, 16_384, 16_385, 1_000_000])('an object of %s bytes reads
     ContentEncoding: 'gzip',
     Tagging: 'a=1&b=2',
   })
-  const found = await get(`size-${size}`)
-  expect(found.bytes.equals(body)).toBe(true)
-  expect(found).toMatchObject({
+  const row = await get(`size-${size}`)
+  expect(row.bytes.equals(body)).toBe(true)
+  expect(row).toMatchObject({
     ETag: made.ETag,
     ContentLength: size,
     ContentType: 'text/x',
@@ -79,7 +79,7 @@ test.each([0, 1, 4_096, 16_384, 16_385, 1_000_000])('an object of %s bytes reads
     AcceptRanges: 'bytes',
   })
   const head = await ana.client.send(new HeadObjectCommand({ Bucket, Key: `size-${size}` }))
-  expect(head).toMatchObject({ ETag: made.ETag, ContentLength: size, LastModified: found.LastModified })
+  expect(head).toMatchObject({ ETag: made.ETag, ContentLength: size, LastModified: row.LastModified })
 })
 
 test.each([
@@ -147,8 +147,8 @@ test('a range of an object of many bytes is read from the driver', async () => {
 
 test('conditions of a GET and a HEAD hold as RFC 9110 orders them', async () => {
   const { ETag = '' } = await put('conditional', 'x')
-  const { LastModified: at = new Date() } = await get('conditional')
-  const before = new Date(at.getTime() - 5_000)
+  const { LastModified: time = new Date() } = await get('conditional')
+  const before = new Date(time.getTime() - 5_000)
   const status = async (more: object) =>
     ana.client.send(new HeadObjectCommand({ Bucket, Key: 'conditional', ...more })).then(
       () => 200,
@@ -158,12 +158,12 @@ test('conditions of a GET and a HEAD hold as RFC 9110 orders them', async () => 
   expect(await status({ IfMatch: '"other"' })).toBe(412)
   expect(await status({ IfNoneMatch: ETag })).toBe(304)
   expect(await status({ IfNoneMatch: '"other"' })).toBe(200)
-  expect(await status({ IfModifiedSince: at })).toBe(304)
+  expect(await status({ IfModifiedSince: time })).toBe(304)
   expect(await status({ IfModifiedSince: before })).toBe(200)
-  expect(await status({ IfUnmodifiedSince: at })).toBe(200)
+  expect(await status({ IfUnmodifiedSince: time })).toBe(200)
   expect(await status({ IfUnmodifiedSince: before })).toBe(412)
   expect(await status({ IfMatch: ETag, IfUnmodifiedSince: before })).toBe(200)
-  expect(await status({ IfNoneMatch: '"other"', IfModifiedSince: at })).toBe(200)
+  expect(await status({ IfNoneMatch: '"other"', IfModifiedSince: time })).toBe(200)
   const partial = { path: `/s3/${Bucket}/conditional`, headers: { range: 'bytes=0-0', 'if-range': '"other"' } }
   expect((await sendSigned(s3, partial, ana)).status).toBe(200)
   const same = { path: `/s3/${Bucket}/conditional`, headers: { range: 'bytes=0-0', 'if-range': ETag } }
@@ -172,11 +172,11 @@ test('conditions of a GET and a HEAD hold as RFC 9110 orders them', async () => 
 
 test('a signed GET chooses its response headers, and cannot break out of one', async () => {
   await put('chosen', 'x')
-  const found = await get('chosen', {
+  const row = await get('chosen', {
     ResponseContentDisposition: 'attachment; filename="ü.txt"',
     ResponseContentType: 'a/b',
   })
-  expect(found).toMatchObject({ ContentType: 'a/b' })
+  expect(row).toMatchObject({ ContentType: 'a/b' })
   const path = `/s3/${Bucket}/chosen?response-content-type=a%0D%0AX-Evil%3A1`
   expect(await sendSigned(s3, { path }, ana)).toMatchObject({ status: 400, code: 'InvalidArgument' })
 })
@@ -251,9 +251,9 @@ test('a copy has the bytes and what is known of them, and REPLACE replaces it', 
     ana.client.send(new CopyObjectCommand({ Bucket, Key, CopySource: `${Bucket}/source`, ...more }))
   const made = await copy('copied')
   expect(made.CopyObjectResult).toMatchObject({ ETag, LastModified: expect.any(Date) as Date })
-  const found = await get('copied')
-  expect(found).toMatchObject({ ContentType: 'a/b', Metadata: { x: '1' }, TagCount: 1, ETag })
-  expect(found.bytes.equals(body)).toBe(true)
+  const row = await get('copied')
+  expect(row).toMatchObject({ ContentType: 'a/b', Metadata: { x: '1' }, TagCount: 1, ETag })
+  expect(row.bytes.equals(body)).toBe(true)
   await copy('copied', { MetadataDirective: 'REPLACE', ContentType: 'c/d', Metadata: { y: '2' } })
   expect(await get('copied')).toMatchObject({ ContentType: 'c/d', Metadata: { y: '2' }, TagCount: 1 })
   await copy('copied', { TaggingDirective: 'REPLACE', Tagging: 'u=1&v=2' })

@@ -60,11 +60,11 @@ const read = async (client: S3Client, Key: string, bucket = Bucket) =>
 /** Sends to a port what was signed for a host; both as they are given. */
 function send(
   port: string,
-  { host, signedHost = host, ...given }: S3Request & { host: string; signedHost?: string },
+  { host, signedHost = host, ...options }: S3Request & { host: string; signedHost?: string },
   payloadHash?: string,
 ): Promise<S3Answer> {
   const signing = { key: ana.key, at: platform.clock.now(), host: signedHost, ...(payloadHash && { payloadHash }) }
-  const signed = sign({ host: signedHost }, given, signing)
+  const signed = sign({ host: signedHost }, options, signing)
   return sendRaw({ host: `localhost:${port}` }, { ...signed, headers: { ...signed.headers, host } })
 }
 
@@ -175,8 +175,8 @@ test('anyone reads a public bucket by its slug, as a path and as a host', async 
   const bucket = bucketName()
   await ana.client.send(new CreateBucketCommand({ Bucket: bucket, ACL: 'public-read' }))
   await ana.client.send(new PutObjectCommand({ Bucket: bucket, Key: 'open', Body: 'for all' }))
-  const at = `/applications/${ana.owner.applicationId}/storage/buckets/${bucket}`
-  const { slug } = (await platform.call(ana.owner.token, `GET ${at}`)).body as { slug: string }
+  const text = `/applications/${ana.owner.applicationId}/storage/buckets/${bucket}`
+  const { slug } = (await platform.call(ana.owner.token, `GET ${text}`)).body as { slug: string }
   const to = { host: `localhost:${ports.s3}` }
   expect(await sendRaw(to, { path: `/${slug}/open` })).toMatchObject({ status: 200, text: 'for all' })
   const headers = { host: `${slug}.${DOMAIN}` }
@@ -221,7 +221,7 @@ test('what was signed for one bucket does not hold for another by a host that wa
 /** A proxy of somebody else's: sends on to a port what `change` makes of a request. */
 async function startProxy(
   port: string,
-  change: (given: { url: string; host: string }) => { url?: string; headers: Record<string, string> },
+  change: (options: { url: string; host: string }) => { url?: string; headers: Record<string, string> },
 ): Promise<string> {
   const proxy = createServer((incoming, outgoing) => {
     const { url, headers } = change({ url: incoming.url ?? '/', host: incoming.headers.host ?? '' })
@@ -309,8 +309,8 @@ test('the root and S3_DOMAIN count on the counter of /s3 (D44)', async () => {
 test('pages of the configured origins may use the root as they may use /s3', async () => {
   const preflight = { origin: ORIGIN, 'access-control-request-method': 'PUT' }
   const to = { host: `localhost:${ports.s3}` }
-  const asked = await sendRaw(to, { method: 'OPTIONS', path: `/${Bucket}/there`, headers: preflight })
-  expect(asked).toMatchObject({ status: 204, headers: { 'access-control-allow-origin': ORIGIN } })
+  const options = await sendRaw(to, { method: 'OPTIONS', path: `/${Bucket}/there`, headers: preflight })
+  expect(options).toMatchObject({ status: 204, headers: { 'access-control-allow-origin': ORIGIN } })
   const answer = await send(ports.s3, { host: to.host, path: `/${Bucket}/there`, headers: { origin: ORIGIN } })
   expect(answer.headers['access-control-expose-headers']).toContain('ETag')
 })

@@ -42,8 +42,8 @@ function expected(keys: readonly string[], prefix: string, delimiter: string): s
   const names = keys
     .filter((key) => key.startsWith(prefix))
     .map((key) => {
-      const at = delimiter === '' ? -1 : key.indexOf(delimiter, prefix.length)
-      return at < 0 ? key : key.slice(0, at + delimiter.length)
+      const index = delimiter === '' ? -1 : key.indexOf(delimiter, prefix.length)
+      return index < 0 ? key : key.slice(0, index + delimiter.length)
     })
   return [...new Set(names)].toSorted(inBytes)
 }

@@ -82,11 +82,11 @@ describe('methods', () => {
     OPTIONS: ['OPTIONS'],
     PATCH: ['PATCH', 'OPTIONS'],
   }
-  const asked = [...stickyMethods, 'PROPFIND', 'get', '']
+  const urls = [...stickyMethods, 'PROPFIND', 'get', '']
 
   test.each(stickyMethods)('a token for %s lets that pass, and tells of others what it allows (D87)', (method) => {
     const minted = tokens.mint({ ...sticky, method })
-    for (const other of asked)
+    for (const other of urls)
       expect([other, tokens.read(minted, { ...request, method: other })]).toEqual([
         other,
         passing[method].includes(other)
@@ -95,11 +95,11 @@ describe('methods', () => {
       ])
     // What is wrong besides the method is wrong whatever the method.
     for (const more of [{ path: '/' }, { deploymentId: newId() }, { now: sticky.expiresAt }])
-      for (const other of asked) expect(tokens.read(minted, { ...request, ...more, method: other })).toEqual(invalid)
+      for (const other of urls) expect(tokens.read(minted, { ...request, ...more, method: other })).toEqual(invalid)
   })
 
   test('a token without one lets all pass', () => {
-    for (const method of asked)
+    for (const method of urls)
       expect([method, tokens.read(token, { ...request, method }).isValid]).toEqual([method, true])
   })
 })
@@ -107,11 +107,11 @@ describe('methods', () => {
 test('a character changed, left out or repeated anywhere makes no token', () => {
   const minted = tokens.mint({ ...sticky, method: 'POST' })
   const others = Array.from('ABab01-_.~ \0é')
-  const tampered = Array.from(minted).flatMap((character, at) => [
-    minted.slice(0, at) + minted.slice(at + 1),
-    minted.slice(0, at) + character + minted.slice(at),
+  const tampered = Array.from(minted).flatMap((character, position) => [
+    minted.slice(0, position) + minted.slice(position + 1),
+    minted.slice(0, position) + character + minted.slice(position),
     ...[...others, character.toUpperCase(), character.toLowerCase()].map(
-      (other) => minted.slice(0, at) + other + minted.slice(at + 1),
+      (other) => minted.slice(0, position) + other + minted.slice(position + 1),
     ),
   ])
   const wrong = new Set(tampered)

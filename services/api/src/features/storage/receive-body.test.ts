@@ -16,7 +16,7 @@ async function* source() {
   yield randomBytes(40_000)
 }
 const receive = () => receiveBody(platform.api, source(), { bytesMax: 1e6 })
-const statesOf = async ({ blobs: given }: ReceivedBody) =>
+const statesOf = async ({ blobs: options }: ReceivedBody) =>
   (
     await platform.api.db
       .select({ state: blobs.state })
@@ -24,7 +24,7 @@ const statesOf = async ({ blobs: given }: ReceivedBody) =>
       .where(
         inArray(
           blobs.id,
-          given.map(({ id }) => id),
+          options.map(({ id }) => id),
         ),
       )
   ).map(({ state }) => state)

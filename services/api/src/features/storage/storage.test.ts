@@ -39,9 +39,9 @@ async function read(
   key: string,
   range?: { start: number; end: number },
 ): Promise<Buffer | undefined> {
-  const found = await findObjectWithContent(platform.api, bucketId, key)
-  if (!found) return undefined
-  const content = openObject(platform.api, found.object, found.first, range && { range })
+  const row = await findObjectWithContent(platform.api, bucketId, key)
+  if (!row) return undefined
+  const content = openObject(platform.api, row.object, row.first, range && { range })
   return Buffer.isBuffer(content) ? content : buffer(content)
 }
 const keysOf = (answer: { body: { items: { key: string }[] } }) => answer.body.items.map(({ key }) => key)

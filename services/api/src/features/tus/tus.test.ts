@@ -34,14 +34,14 @@ async function newBucket(): Promise<{ id: string; name: string }> {
 const sha256 = (bytes: Buffer | string) => createHash('sha256').update(bytes).digest('hex')
 
 async function stored(key: string): Promise<Buffer | undefined> {
-  const found = await findObjectWithContent(platform.api, bucket.id, key)
-  if (!found) return undefined
-  const content = openObject(platform.api, found.object, found.first)
+  const row = await findObjectWithContent(platform.api, bucket.id, key)
+  if (!row) return undefined
+  const content = openObject(platform.api, row.object, row.first)
   return Buffer.isBuffer(content) ? content : buffer(content)
 }
 
-const metadata = (given: Record<string, string>) =>
-  Object.entries(given)
+const metadata = (headers: Record<string, string>) =>
+  Object.entries(headers)
     .map(([name, value]) => `${name} ${Buffer.from(value).toString('base64')}`)
     .join(',')
 const target = (key: string, more: Record<string, string> = {}) =>
@@ -261,8 +261,8 @@ describe('appending', () => {
     expect((await patch(url, 100_000, content.subarray(100_000, 250_000))).status).toBe(204)
     expect((await rowOf(url))?.hashState).not.toBeNull()
     expect((await patch(url, 250_000, content.subarray(250_000))).status).toBe(204)
-    const found = await findObjectWithContent(platform.api, bucket.id, key)
-    expect(found?.object).toMatchObject({
+    const row = await findObjectWithContent(platform.api, bucket.id, key)
+    expect(row?.object).toMatchObject({
       etag: createHash('md5').update(content).digest('hex'),
       checksumSha256: createHash('sha256').update(content).digest(),
     })

@@ -26,8 +26,8 @@ async function newBucket(more: object = {}): Promise<{ id: string; name: string 
 }
 const sha256 = (bytes: Buffer | string) => createHash('sha256').update(bytes).digest('hex')
 async function stored(key: string): Promise<Buffer | undefined> {
-  const found = await findObjectWithContent(platform.api, bucket.id, key)
-  return found && buffer(chunksOf(openObject(platform.api, found.object, found.first)))
+  const row = await findObjectWithContent(platform.api, bucket.id, key)
+  return row && buffer(chunksOf(openObject(platform.api, row.object, row.first)))
 }
 
 const tus = { 'tus-resumable': '1.0.0' }

@@ -244,8 +244,8 @@ describe('a call under a budget', () => {
 
   test('counts in the day and month in which it was sent', async () => {
     // So that neither the test's day nor its month ends by itself.
-    const at = platform.clock.now()
-    platform.clock.advance(Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1, 1) - 60_000 - at.getTime())
+    const time = platform.clock.now()
+    platform.clock.advance(Date.UTC(time.getUTCFullYear(), time.getUTCMonth() + 1, 1) - 60_000 - time.getTime())
     owner = await newEntitledOwner(platform)
     await setBudgets(platform, owner, [{ maxRequests: 1, period: 'day' }, { maxRequests: 1 }])
     const hold = mock.hold('mock/held-1', 0)
@@ -657,8 +657,8 @@ test('a video is counted when it is made, also where its event was never stored'
   // The process died before it stored the second one.
   await platform.api.db.delete(aiUsageEvents).where(eq(aiUsageEvents.id, ids[1] ?? ''))
   for (let n = 1; n <= 4; n++) {
-    const at = new Date(platform.clock.now().getTime() + n * 120_000)
-    await pollVideos({ ...platform.api, now: () => at })
+    const time = new Date(platform.clock.now().getTime() + n * 120_000)
+    await pollVideos({ ...platform.api, now: () => time })
   }
   expect(await windowsOf(platform, owner)).toMatchObject([
     { spentCostNanos: 400_000_000n, spentRequests: 2, heldCostNanos: 0n, heldRequests: 0 },
@@ -676,8 +676,8 @@ test('a video that its provider lost counts for what it held', async () => {
   const video = { model: 'video-lost', prompt: 'A ball', duration: 2 }
   const id = (await ask(video, { path: '/videos' })).headers['x-request-id']
   for (let n = 1; n <= 4; n++) {
-    const at = new Date(platform.clock.now().getTime() + n * 120_000)
-    await pollVideos({ ...platform.api, now: () => at })
+    const time = new Date(platform.clock.now().getTime() + n * 120_000)
+    await pollVideos({ ...platform.api, now: () => time })
   }
   expect(await usageEventOf(platform, id)).toMatchObject({
     status: 'error',

@@ -17,8 +17,8 @@ const bytesOf = async (...[operation, request, more]: Parameters<typeof answerLo
   const { body, ...answer } = await answerLocally(operation, request, more)
   return { ...answer, bytes: Buffer.isBuffer(body) ? body : await buffer(body) }
 }
-const json = async (...asked: Parameters<typeof answerLocally>) =>
-  JSON.parse((await bytesOf(...asked)).bytes.toString()) as Record<string, any> // oxlint-disable-line typescript/no-explicit-any -- documents of tests
+const json = async (...options: Parameters<typeof answerLocally>) =>
+  JSON.parse((await bytesOf(...options)).bytes.toString()) as Record<string, any> // oxlint-disable-line typescript/no-explicit-any -- documents of tests
 const eventsOf = (bytes: Buffer) =>
   bytes
     .toString()
@@ -223,7 +223,7 @@ describe('local/echo-transcribe', () => {
     name: 'a.wav',
     bytes: bytes.length,
     async *read() {
-      for (let at = 0; at < bytes.length; at += 1_000) yield bytes.subarray(at, at + 1_000)
+      for (let offset = 0; offset < bytes.length; offset += 1_000) yield bytes.subarray(offset, offset + 1_000)
     },
   })
   const wav = async () => (await bytesOf('speech', { model, input: 'x'.repeat(30), voice: 'any' }, call)).bytes

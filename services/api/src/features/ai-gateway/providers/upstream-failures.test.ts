@@ -126,8 +126,8 @@ beforeAll(async () => {
   const aiProviders = {
     providers: [...aiProvidersOf(mock), mockProvider(away, 'away')],
     models: [
-      ...Object.values<AiAsk>(aiAsks).flatMap((asked) =>
-        steerings.map((steering) => aiModel(asked.provider, modelOf(asked, steering))),
+      ...Object.values<AiAsk>(aiAsks).flatMap((options) =>
+        steerings.map((steering) => aiModel(options.provider, modelOf(options, steering))),
       ),
       aiModel('away', modelOf(aiAsks.chat, 'plain')),
     ],
@@ -140,13 +140,13 @@ afterAll(async () => {
   await mock.close()
 })
 
-const bodyOf = (asked: AiAsk, steering: string) => ({
-  ...asked.body,
-  model: `${asked.provider}/${modelOf(asked, steering)}`,
+const bodyOf = (options: AiAsk, steering: string) => ({
+  ...options.body,
+  model: `${options.provider}/${modelOf(options, steering)}`,
 })
-const ask = (asked: AiAsk, steering: string) => askAi(platform, owner.token, asked.path, bodyOf(asked, steering))
+const ask = (options: AiAsk, steering: string) => askAi(platform, owner.token, options.path, bodyOf(options, steering))
 const askAll = (all: readonly [string, AiAsk][], steering: string, timings: Parameters<typeof hurryAi>[1]) =>
-  hurryAi(platform, timings, () => Promise.all(all.map(([, asked]) => ask(asked, steering))))
+  hurryAi(platform, timings, () => Promise.all(all.map(([, options]) => ask(options, steering))))
 const askHanging = (all: readonly [string, AiAsk][]) =>
   askAll(all, 'hang-headers', { streamFirstByteMs: 500, wholeFirstByteMs: 500 })
 const askStalling = (all: readonly [string, AiAsk][]) => askAll(all, 'stall-mid', { idleMs: 500 })
@@ -216,15 +216,15 @@ const documents = asks.filter(([, { answer }]) => answer === 'whole')
 const bytes = asks.filter(([, { answer }]) => answer === 'bytes')
 
 describe('a failure before the answer is the failure of the table', () => {
-  test.each(asks)('%s', async (_, asked) => {
-    const expected = beforeTheAnswer(asked)
-    const told = Object.keys(expected).map(async (steering) => [steering, toldInstead(await ask(asked, steering))])
+  test.each(asks)('%s', async (_, options) => {
+    const expected = beforeTheAnswer(options)
+    const told = Object.keys(expected).map(async (steering) => [steering, toldInstead(await ask(options, steering))])
     expect(Object.fromEntries(await Promise.all(told))).toEqual(expected)
   })
 
   test('of a provider that hangs', async () => {
     const told = (await askHanging(asks)).map(toldInstead)
-    expect(told).toEqual(asks.map(([, asked]) => onTime(asked)))
+    expect(told).toEqual(asks.map(([, options]) => onTime(options)))
   })
 
   test('of a provider that cannot be reached', async () => {
@@ -234,15 +234,15 @@ describe('a failure before the answer is the failure of the table', () => {
 })
 
 describe('a document that is none is a failure', () => {
-  test.each([...documents, ...bytes])('%s', async (_, asked) => {
-    const expected = inTheAnswer(asked)
-    const told = Object.keys(expected).map(async (steering) => [steering, toldInstead(await ask(asked, steering))])
+  test.each([...documents, ...bytes])('%s', async (_, options) => {
+    const expected = inTheAnswer(options)
+    const told = Object.keys(expected).map(async (steering) => [steering, toldInstead(await ask(options, steering))])
     expect(Object.fromEntries(await Promise.all(told))).toEqual(expected)
   })
 
   test('one that stalls', async () => {
     const told = (await askStalling(documents)).map(toldInstead)
-    expect(told).toEqual(documents.map(([, asked]) => onTime(asked)))
+    expect(told).toEqual(documents.map(([, options]) => onTime(options)))
   })
 
   test('one that is larger than any answer', async () => {
@@ -252,19 +252,19 @@ describe('a document that is none is a failure', () => {
 })
 
 describe('a stream that fails ends with an event that says so', () => {
-  test.each(streams)('%s', async (_, asked) => {
-    const expected = inTheAnswer(asked)
+  test.each(streams)('%s', async (_, options) => {
+    const expected = inTheAnswer(options)
     const told = Object.keys(expected).map(async (steering) => [
       steering,
-      toldMidway(await ask(asked, steering), asked),
+      toldMidway(await ask(options, steering), options),
     ])
     expect(Object.fromEntries(await Promise.all(told))).toEqual(expected)
   })
 
   test('one that stalls', async () => {
     const answers = await askStalling(streams)
-    const told = streams.map(([, asked], n) => toldMidway(answers[n]!, asked))
-    expect(told).toEqual(streams.map(([, asked]) => onTime(asked)))
+    const told = streams.map(([, options], n) => toldMidway(answers[n]!, options))
+    expect(told).toEqual(streams.map(([, options]) => onTime(options)))
   })
 
   test('one with an event that is larger than any', async () => {

@@ -244,14 +244,14 @@ describe('what an account at the provider keeps', () => {
   test.each(kept)(
     '%s of %s is refused with the operator’s key, and passed on with one’s own',
     async (param, path, body) => {
-      const asked = { ...body, model: 'careful/model' }
-      const refused = await ask(path, asked)
+      const options = { ...body, model: 'careful/model' }
+      const refused = await ask(path, options)
       expect(refused.answer).toMatchObject({
         status: 400,
         body: { error: { type: 'invalid_request_error', code: 'unsupported_parameter', param } },
       })
       expect(refused.sent).toBeUndefined()
-      const passed = await ask(path, asked, keyed)
+      const passed = await ask(path, options, keyed)
       expect(passed.answer.status).toBe(path === '/videos' ? 202 : 200)
       expect(passed.sent?.headers.authorization).toBe('Bearer sk-own')
       expect(passed.sent?.body).toMatchObject(body)

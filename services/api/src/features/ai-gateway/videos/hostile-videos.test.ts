@@ -130,12 +130,12 @@ test('who leaves while the provider hangs ends the request there', async () => {
   const id = await film('v')
   const { promise, resolve } = Promise.withResolvers<void>()
   provider.play((_, outgoing) => outgoing.on('close', resolve))
-  const asked = openAiRequest(platform, owner.token, `/videos/${id}/content`)
+  const options = openAiRequest(platform, owner.token, `/videos/${id}/content`)
   const before = provider.requests.length
   await expect.poll(() => provider.requests.length).toBeGreaterThan(before)
-  asked.leave()
+  options.leave()
   await promise
-  expect((await asked.answer).status).toBe(0)
+  expect((await options.answer).status).toBe(0)
 })
 
 test('a job that the provider does not know any more has failed, whatever the page says', async () => {

@@ -125,8 +125,8 @@ describe('a job', () => {
     })
     const content = await bytesOf(id)
     expect([content.status, content.headers.get('content-type')]).toEqual([200, 'video/mp4'])
-    const [asked] = mock.ledger.slice(-1)
-    expect(Buffer.from(await content.arrayBuffer())).toEqual(mockVideo(asked?.path.split('/')[3] ?? ''))
+    const [options] = mock.ledger.slice(-1)
+    expect(Buffer.from(await content.arrayBuffer())).toEqual(mockVideo(options?.path.split('/')[3] ?? ''))
     // Nobody asks the provider about it any more.
     const { length } = mock.ledger
     await follow(2)

@@ -38,7 +38,7 @@ const echo = (headers: Record<string, string> = {}) =>
 describe('budgets', () => {
   test('are none until some are set, and show what they limit, when, and how much of it is gone', async () => {
     expect(await get()).toMatchObject({ status: 200, body: { items: [] } })
-    const at = platform.clock.now()
+    const time = platform.clock.now()
     const { organizationId } = owner
     const set = await put([{ maxCostMicros: 5_000_000 }])
     const nothing = { costMicros: 0, requests: 0, tokens: 0 }
@@ -57,8 +57,8 @@ describe('budgets', () => {
           maxRequestCostMicros: null,
           enabled: true,
           source: 'organization',
-          windowStart: new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth())).toISOString(),
-          windowEnd: new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1)).toISOString(),
+          windowStart: new Date(Date.UTC(time.getUTCFullYear(), time.getUTCMonth())).toISOString(),
+          windowEnd: new Date(Date.UTC(time.getUTCFullYear(), time.getUTCMonth() + 1)).toISOString(),
           spent: nothing,
           held: nothing,
           createdAt: expect.any(String) as string,

@@ -216,10 +216,10 @@ describe('a summary', () => {
       expect(series.reduce((sum, { requestCount }) => sum + requestCount, 0)).toBe(inSpan.length)
       const ms = n % 2 === 0 ? DAY_MS : HOUR_MS
       const byTime = Map.groupBy(inSpan, ({ startedAt }) => Math.floor(startedAt.getTime() / ms) * ms)
-      for (const [place, { at, requestCount, totalTokens, billableCostMicros }] of series.entries()) {
+      for (const [place, { at: text, requestCount, totalTokens, billableCostMicros }] of series.entries()) {
         const start = Math.floor(begin / ms) * ms + place * ms
         const of = byTime.get(start) ?? []
-        expect([at, requestCount, totalTokens, billableCostMicros]).toEqual([
+        expect([text, requestCount, totalTokens, billableCostMicros]).toEqual([
           new Date(start).toISOString(),
           of.length,
           tokensOf(of),
@@ -300,11 +300,11 @@ test('a member sees calls of their own, and nothing of others', async () => {
 
 describe('a list of requests', () => {
   test('shows an event as wire.md has it', async () => {
-    const at = ago(HOUR_MS)
+    const time = ago(HOUR_MS)
     const { applicationId } = owner
     const metadata = { team: 'x', clientRequestId: 'mine' }
     await storeEvents(platform, [
-      event(at, {
+      event(time, {
         applicationId,
         inputTokens: 7,
         cacheReadTokens: 3,
@@ -347,10 +347,10 @@ describe('a list of requests', () => {
         streaming: false,
         latencyMs: 100,
         metadata,
-        startedAt: at.toISOString(),
-        completedAt: at.toISOString(),
-        createdAt: at.toISOString(),
-        updatedAt: at.toISOString(),
+        startedAt: time.toISOString(),
+        completedAt: time.toISOString(),
+        createdAt: time.toISOString(),
+        updatedAt: time.toISOString(),
       },
     ])
   })
@@ -385,8 +385,8 @@ describe('a list of requests', () => {
   })
 
   test('is narrowed by every filter', async () => {
-    const at = ago(HOUR_MS)
-    const wanted = event(at, {
+    const time = ago(HOUR_MS)
+    const wanted = event(time, {
       modelServed: null,
       provider: null,
       status: 'error',
@@ -394,7 +394,7 @@ describe('a list of requests', () => {
       authenticatedUserId: 'ana',
       applicationId: owner.applicationId,
     })
-    await storeEvents(platform, [wanted, event(at), event(at, { callerEndUserId: 'customer-1' })])
+    await storeEvents(platform, [wanted, event(time), event(time, { callerEndUserId: 'customer-1' })])
     const filters: Record<string, string> = {
       model: 'unknown',
       provider: 'unknown',

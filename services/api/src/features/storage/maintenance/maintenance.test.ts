@@ -62,9 +62,9 @@ async function filesAfterCollection(): Promise<string[]> {
   return files()
 }
 async function read(bucketId: string, key: string): Promise<Buffer> {
-  const found = await findObjectWithContent(platform.api, bucketId, key)
-  if (!found) throw new Error(`There is no ${key}`)
-  const content = openObject(platform.api, found.object, found.first)
+  const row = await findObjectWithContent(platform.api, bucketId, key)
+  if (!row) throw new Error(`There is no ${key}`)
+  const content = openObject(platform.api, row.object, row.first)
   return Buffer.isBuffer(content) ? content : buffer(content)
 }
 const blobOf = async (objectId: string): Promise<string> =>
