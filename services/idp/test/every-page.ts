@@ -79,6 +79,8 @@ export async function walkSignedOut({ idp, page, look }: Walk): Promise<void> {
   await look('verify-email, gone', page)
   await page.goto(`${idp.url}/sign-out`)
   await look('sign-out, nobody', page)
+  await page.goto(`${idp.url}/settings`)
+  await look('no such page', page)
 }
 
 /** The account and its lists, empty and full. */
