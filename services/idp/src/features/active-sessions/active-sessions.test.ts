@@ -31,6 +31,8 @@ async function signedIn(person: TestPerson, userAgent: string, address: string):
   return browser
 }
 const visit = (browser: Browser, path: string) => browser.visit(`${idp.url}${path}`)
+/** Asks whoever is signed in as well. */
+const SIGN_IN_AGAIN = '/sign-in?returnTo=/passkeys/add'
 const isSignedIn = async (browser: Browser) => (await visit(browser, '/')).status === 200
 const itemsOf = (page: Visit) => page.body.split('<li>').slice(1)
 const hiddenOf = (html: string, name: string) => new RegExp(`name="${name}" value="([^"]+)"`).exec(html)?.[1] ?? ''
@@ -199,7 +201,7 @@ describe('ending one session', () => {
     const first = await tokensIn(there)
     const [code, device] = [await codeIn(there), await deviceIn(there)]
     await approve(there, device.page)
-    await idp.signIn(there, await visit(there, '/sign-in'), ana)
+    await idp.signIn(there, await visit(there, SIGN_IN_AGAIN), ana)
     const second = await tokensIn(there)
     const add = await visit(there, '/authenticator/add')
     const secret = /class="secret">([^<]+)</.exec(add.body)?.[1]?.replaceAll(' ', '') ?? ''
@@ -219,7 +221,7 @@ describe('ending one session', () => {
     const [ana, bob] = [await idp.person(), await idp.person()]
     const shared = await signedIn(ana, IPHONE, '198.51.100.17')
     const { refresh_token, id_token } = await tokensIn(shared)
-    await idp.signIn(shared, await visit(shared, '/sign-in'), bob)
+    await idp.signIn(shared, await visit(shared, SIGN_IN_AGAIN), bob)
     const his = await signedIn(bob, FIREFOX, '198.51.100.18')
     await his.visit(`${idp.url}/sessions/end`, await formToEnd(his))
     expect(await isSignedIn(shared)).toBe(false)

@@ -2,7 +2,7 @@ import { html } from 'hono/html'
 import { answerPage } from '../../site/answer-page.ts'
 import { cookieBeforeSession, csrfBeforeSession } from '../../site/csrf.ts'
 import type { PageCall } from '../../site/page.ts'
-import type { ReturnTo } from '../../site/return-to.ts'
+import { asksForFreshness, type ReturnTo } from '../../site/return-to.ts'
 import { findWaitingClient } from '../authorize/waiting-client.ts'
 import { formActionSource } from '../clients/redirect-uri.ts'
 import { passkeyForm } from '../passkeys/passkey-form.ts'
@@ -26,8 +26,7 @@ export async function answerSignIn(
   { email, problem, status = 200 }: Form,
 ): Promise<Response> {
   const waiting = await findWaitingClient(deps, returnTo)
-  // Pages that add a way to sign in ask for it, of someone who is signed in.
-  const isAgain = !waiting && (await findSession()) !== undefined
+  const isAgain = asksForFreshness(deps, returnTo) && (await findSession()) !== undefined
   const csrf = csrfBeforeSession(c, deps, signInPurpose(returnTo))
   const hidden = html`<input type="hidden" name="csrf" value="${csrf}" />
     <input type="hidden" name="returnTo" value="${returnTo.url}" />`

@@ -4,7 +4,7 @@ import { addressOf } from '../../http/app.ts'
 import { readCookie } from '../../site/cookies.ts'
 import { redirect } from '../../site/navigation.ts'
 import { type FormCall, page, type PageCall, textField } from '../../site/page.ts'
-import { readReturnTo, type ReturnTo } from '../../site/return-to.ts'
+import { asksForFreshness, readReturnTo, type ReturnTo } from '../../site/return-to.ts'
 import { checkPassword } from '../accounts/check-password.ts'
 import { isTooBusy } from '../accounts/passwords.ts'
 import { tellPause } from '../attempts/tell-pause.ts'
@@ -17,8 +17,14 @@ import { answerSignIn, type Form, signInPurpose, SUSPENDED } from './form.ts'
 import { passkeySignInPage } from './passkey.ts'
 import { askForSecondFactor, secondFactorPage } from './second-factor.ts'
 
-function showSignIn(call: PageCall<'none', ReturnTo>): Promise<Response> {
-  const { target: returnTo } = call
+/**
+ * Shows the form. Someone who is signed in is led on, unless a page needs a recent sign-in or a client waits: its request may
+ * demand another sign-in, and its pages offer another account.
+ */
+async function showSignIn(call: PageCall<'none', ReturnTo>): Promise<Response> {
+  const { c, deps, target: returnTo, findSession } = call
+  if (returnTo.kind === 'account' && !asksForFreshness(deps, returnTo) && (await findSession()))
+    return redirect(c, returnTo.url)
   const hint = returnTo.kind === 'authorize' ? readAuthorizeParameters(returnTo.search).get('login_hint') : undefined
   return answerSignIn(call, { email: (hint ?? '').slice(0, 320) })
 }

@@ -19,8 +19,8 @@ afterAll(() => idp.close())
 const from = (address: string) => new Browser({ 'x-forwarded-for': address })
 const openForm = (browser: Browser, returnTo?: string) =>
   browser.visit(`${idp.url}/sign-in${returnTo === undefined ? '' : `?returnTo=${encodeURIComponent(returnTo)}`}`)
-const tryIn = async (browser: Browser, form: { email: string; password: string }) =>
-  browser.submit(await openForm(browser), { email: form.email, password: form.password })
+const tryIn = async (browser: Browser, form: { email: string; password: string }, returnTo?: string) =>
+  browser.submit(await openForm(browser, returnTo), { email: form.email, password: form.password })
 
 test('the right password signs in under a new cookie that scripts and other sites do not get', async () => {
   const done = await tryIn(from('10.1.0.1'), ana)
@@ -36,7 +36,8 @@ test('the email is matched in any case and with spaces around it', async () => {
 
 test('signing in again gives another cookie, and the one before is worth nothing', async () => {
   const browser = from('10.1.0.3')
-  const cookieOf = async () => (await tryIn(browser, ana)).headers.getSetCookie()[0]?.split(';')[0] ?? ''
+  const cookieOf = async () =>
+    (await tryIn(browser, ana, '/passkeys/add')).headers.getSetCookie()[0]?.split(';')[0] ?? ''
   const before = await cookieOf()
   const home = (cookie: string) => idp.send('GET /', undefined, { cookie })
   expect((await home(before)).status).toBe(200)
@@ -44,6 +45,33 @@ test('signing in again gives another cookie, and the one before is worth nothing
   expect(after).not.toBe(before)
   expect((await home(after)).status).toBe(200)
   expect((await home(before)).status).toBe(302)
+})
+
+describe('the sign-in page of somebody who is signed in', () => {
+  test.each([
+    ['opened by itself leads home', undefined, '/'],
+    ['leads on to the page behind it', '/passkeys', '/passkeys'],
+    ['leads on to a device', '/device?user_code=ABCD-EFGH', '/device?user_code=ABCD-EFGH'],
+    ['leads home from another site', 'https://evil.example.com/', '/'],
+  ])('%s', async (_, returnTo, leadsTo) => {
+    const { status, location } = await openForm(await idp.signedIn(ana), returnTo)
+    expect({ status, location }).toEqual({ status: 302, location: `${idp.url}${leadsTo}` })
+  })
+
+  test('asks once more for a page that needs a recent sign-in, and says why', async () => {
+    const page = await openForm(await idp.signedIn(ana), '/passkeys/add')
+    expect(page.status).toBe(200)
+    expect(page.body).toContain('so that nobody else changes how you sign in')
+  })
+
+  test('asks once more for a client that wants a new sign-in', async () => {
+    const browser = await idp.signedIn(ana)
+    const asked = idp.authorizeUrl(await idp.client({ name: 'A careful application' }), { prompt: 'login' })
+    const page = await browser.follow(await browser.visit(asked), idp.url)
+    expect(page.status).toBe(200)
+    expect(page.body).toContain('A careful application')
+    expect(page.body).not.toContain('nobody else changes')
+  })
 })
 
 test('a wrong password, an unknown user and one without a password read the same', async () => {
