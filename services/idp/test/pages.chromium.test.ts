@@ -37,7 +37,7 @@ async function keyboardFlawsOf(page: Page): Promise<string[]> {
   const wanted = await page.evaluate<number>(`{
     document.activeElement?.blur?.()
     globalThis.reached = new Set()
-    const all = [...document.querySelectorAll('a[href], button, input:not([type=hidden]), summary')]
+    const all = [...document.querySelectorAll('a[href], button, input:not([type=hidden], [tabindex="-1"]), summary')]
     all.filter((element) => element.checkVisibility()).length
   }`)
   const flaws: string[] = []
@@ -66,10 +66,15 @@ describeInChromium(
       ['the account', walkAccount],
       ['passkeys and codes', walkFactors],
     ])(
-      '%s: nothing that axe finds in either colour scheme, nothing wider than a phone, all within reach of Tab',
+      '%s: nothing that axe finds in either colour scheme, nothing wider than a phone, all within reach of Tab, an empty console',
       async (_, walk) => {
         const { context, page } = await open({ viewport: DESKTOP, reducedMotion: 'reduce' })
         const flaws: Record<string, string[]> = {}
+        const logged = new Set<string>()
+        // Every refusal that the walk looks at is logged as a failed request.
+        page.on('console', (message) => {
+          if (!message.text().startsWith('Failed to load resource')) logged.add(message.text())
+        })
         await walk({
           idp,
           context,
@@ -91,6 +96,7 @@ describeInChromium(
           },
         })
         expect(flaws).toEqual({})
+        expect([...logged]).toEqual([])
       },
       120_000,
     )

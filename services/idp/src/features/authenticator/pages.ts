@@ -11,6 +11,7 @@ import { type FormCall, page, type PageCall, type PageRequest, textField } from 
 import { readFlow, type ReturnTo, returnToPage } from '../../site/return-to.ts'
 import type { Session } from '../../site/session.ts'
 import { readTicket, writeTicket } from '../../site/ticket.ts'
+import { usernameField } from '../../site/username-field.ts'
 import { checkPassword } from '../accounts/check-password.ts'
 import { isTooBusy } from '../accounts/passwords.ts'
 import { tellPause } from '../attempts/tell-pause.ts'
@@ -67,6 +68,7 @@ async function answerPresent(
     const problem = failed?.form === purpose ? failed.problem : undefined
     return html`<form method="post" action="${deps.accountUrl}/authenticator/${path}">
       <input type="hidden" name="csrf" value="${csrfOfSession(session, purpose)}" />
+      ${usernameField(session.user.email)}
       ${problem && html`<p class="alert" role="alert" id="problem">${problem.text}</p>`}
       <label>
         Your password, or a code

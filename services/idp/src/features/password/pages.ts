@@ -10,6 +10,7 @@ import { redirectToSignIn } from '../../site/navigation.ts'
 import { type FormCall, page, textField } from '../../site/page.ts'
 import { returnToPage } from '../../site/return-to.ts'
 import type { Session } from '../../site/session.ts'
+import { usernameField } from '../../site/username-field.ts'
 import { isTooBusy } from '../accounts/passwords.ts'
 import { tellPause } from '../attempts/tell-pause.ts'
 import { passwordProof, passwordStampOf } from '../sessions/proof.ts'
@@ -33,7 +34,7 @@ function answerForm(
       ${problem && html`<p class="alert" role="alert" id="problem">${problem.text}</p>`}
       <form method="post" action="${deps.accountUrl}/password">
         <input type="hidden" name="csrf" value="${csrfOfSession(session, PURPOSE)}" />
-        <input type="hidden" name="username" value="${session.user.email}" autocomplete="username" />
+        ${usernameField(session.user.email)}
         <label>
           Current password
           <input

@@ -6,6 +6,7 @@ import { addressOf, type Ctx } from '../../http/app.ts'
 import { answerPage } from '../../site/answer-page.ts'
 import { csrfBeforeSession } from '../../site/csrf.ts'
 import { type FormCall, page, type PageCall, textField } from '../../site/page.ts'
+import { usernameField } from '../../site/username-field.ts'
 import { isTooBusy } from '../accounts/passwords.ts'
 import { rememberBrowser } from '../known-browsers/known-browser.ts'
 import { findLinkOwner } from '../links/one-time-links.ts'
@@ -84,8 +85,7 @@ function answerForm(
       <form method="post" action="${deps.accountUrl}/set-password">
         <input type="hidden" name="csrf" value="${csrfBeforeSession(c, deps, purposeOf(token))}" />
         <input type="hidden" name="token" value="${token}" />
-        <input type="hidden" name="username" value="${email}" autocomplete="username" />
-        ${newPasswordFields()}
+        ${usernameField(email)} ${newPasswordFields()}
         <button type="submit">Save password</button>
       </form>
     `,
