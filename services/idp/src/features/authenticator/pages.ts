@@ -12,6 +12,7 @@ import { readFlow, type ReturnTo, returnToPage } from '../../site/return-to.ts'
 import type { Session } from '../../site/session.ts'
 import { readTicket, writeTicket } from '../../site/ticket.ts'
 import { usernameField } from '../../site/username-field.ts'
+import { formActionOf } from '../authorize/waiting-client.ts'
 import { checkPassword } from '../accounts/check-password.ts'
 import { isTooBusy } from '../accounts/passwords.ts'
 import { tellPause } from '../attempts/tell-pause.ts'
@@ -130,12 +131,13 @@ interface Adding {
   problem?: Problem
 }
 
-function answerAdd(c: Ctx, deps: Deps, { session, secret, flow, problem }: Adding): Promise<Response> {
+async function answerAdd(c: Ctx, deps: Deps, { session, secret, flow, problem }: Adding): Promise<Response> {
   const uri = totpUri(secret, { issuer: deps.issuer, email: session.user.email })
   const ticket = writeTicket(deps, ticketOf(session), { secret: secret.toString('base64url') }, ADD_MS)
   return answerPage(c, deps, {
     title: 'Set up an authenticator app',
     status: problem?.status ?? 200,
+    formAction: flow && (await formActionOf(deps, flow)),
     content: html`
       <p class="soft">
         Scan this with an app such as Aegis, 2FAS or Google Authenticator, then enter the code it shows.
@@ -180,9 +182,10 @@ async function showAdd({ c, deps, session, target: flow }: PageCall<'fresh', Flo
   return answerAdd(c, deps, { session, secret: newTotpSecret(), flow })
 }
 
-function answerCodes(c: Ctx, deps: Deps, title: string, codes: string[], flow?: ReturnTo): Promise<Response> {
+async function answerCodes(c: Ctx, deps: Deps, title: string, codes: string[], flow?: ReturnTo): Promise<Response> {
   return answerPage(c, deps, {
     title,
+    formAction: flow && (await formActionOf(deps, flow)),
     content: html`
       <p>
         Keep these recovery codes where you keep what must not get lost, such as a password manager or on paper. Each

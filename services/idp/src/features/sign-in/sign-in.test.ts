@@ -309,6 +309,10 @@ test('the page works without its script, which is a file; pages are never framed
   expect(page.headers.get('content-security-policy')).toBe(
     "default-src 'none'; style-src 'self'; script-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
   )
+  expect(page.headers.get('cross-origin-opener-policy')).toBe('same-origin')
+  expect(page.headers.get('permissions-policy')).toMatch(
+    /^publickey-credentials-create=\(self\), publickey-credentials-get=\(self\)(?:, [a-z-]+=\(\))+$/,
+  )
   const href = /rel="stylesheet" href="([^"]+)"/.exec(page.body)?.[1] ?? ''
   const style = await idp.send(`GET ${href}`)
   expect(style.headers['content-type']).toBe('text/css; charset=utf-8')
