@@ -180,7 +180,7 @@ describe('guessing is slowed down, by account and network', () => {
   })
 })
 
-describe('forms of other sites are refused', () => {
+describe('forms that no page of ours in this browser made are refused', () => {
   const post = async (headers: Record<string, string>) => {
     const browser = new Browser({ 'x-forwarded-for': '10.9.0.1' })
     const page = await openForm(browser)
@@ -194,6 +194,15 @@ describe('forms of other sites are refused', () => {
     })
     return { status, text }
   }
+
+  test('without a cookie, which says to allow them; opening the page again would not help', async () => {
+    const refused = await post({ cookie: '' })
+    expect(refused.status).toBe(403)
+    expect(refused.text).toContain('Allow cookies for this site')
+    const outdated = await post({ cookie: `before_${new URL(idp.url).port}=${'x'.repeat(43)}` })
+    expect(outdated.status).toBe(403)
+    expect(outdated.text).toContain('This form is out of date')
+  })
 
   test('by their Origin, null included', async () => {
     expect((await post({ origin: 'https://evil.example.com' })).status).toBe(403)
