@@ -133,6 +133,11 @@ export async function walkAccount(walk: Walk): Promise<void> {
   await idp.signedIn(ana)
   await page.goto(`${idp.url}/sessions`)
   await look('sessions', page)
+  for (let i = 0; i < 11; i++) await idp.signedIn(ana)
+  await page.goto(`${idp.url}/sessions`)
+  await look('sessions, many', page)
+  await page.getByText(/^\d more sessions$/).click()
+  await look('sessions, many, open', page)
 
   await page.goto(`${idp.url}/device`)
   await look('device', page)

@@ -31,6 +31,14 @@ async function flawsOf(page: Page, rules?: string[]): Promise<string[]> {
 const overflowOf = (page: Page): Promise<number> =>
   page.evaluate<number>('document.documentElement.scrollWidth - document.documentElement.clientWidth')
 
+/** What a refused form leaves unsaid: the page's title and one of its fields tell of the problem as well. */
+const problemFlawsOf = (page: Page): Promise<string[]> =>
+  page.evaluate<string[]>(`
+    !document.querySelector('#problem') ? [] : [
+      ...(document.title.startsWith('Problem: ') ? [] : ['the title says nothing of the problem']),
+      ...(document.querySelector('input[aria-describedby~=problem][aria-invalid=true]') ? [] : ['no field is said to be wrong']),
+    ]`)
+
 /** What the keyboard does not reach, and what does not show that it is reached. */
 async function keyboardFlawsOf(page: Page): Promise<string[]> {
   // Text for the browser: this package has no types of the DOM.
@@ -91,7 +99,7 @@ describeInChromium(
             const overflow = await overflowOf(page)
             if (overflow > 0) found.push(`${overflow} px wider than a phone`)
             await page.setViewportSize(DESKTOP)
-            found.push(...(await keyboardFlawsOf(page)))
+            found.push(...(await problemFlawsOf(page)), ...(await keyboardFlawsOf(page)))
             if (found.length > 0) flaws[name] = found
           },
         })

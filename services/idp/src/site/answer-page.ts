@@ -56,7 +56,10 @@ interface Shown {
   hasScript?: boolean
 }
 
-/** Answers with a page. It works without scripts (but for what passkeys need), is never framed, never cached, and tells other sites nothing of itself. */
+/**
+ * Answers with a page. A status from 400 on shows in its title, which screen readers say first. It works without scripts (but for
+ * what passkeys need), is never framed, never cached, and tells other sites nothing of itself.
+ */
 export async function answerPage(
   c: Ctx,
   deps: Deps,
@@ -75,7 +78,7 @@ export async function answerPage(
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
-        <title>${title} – Platform account</title>
+        <title>${status >= 400 ? 'Problem: ' : ''}${title} – Platform account</title>
         <link rel="stylesheet" href="${stylePath(deps)}" />
         ${hasScript ? html`<script type="module" src="${scriptPath(deps)}"></script>` : ''}
       </head>

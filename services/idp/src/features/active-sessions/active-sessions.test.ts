@@ -137,11 +137,59 @@ describe('the list of sessions', () => {
     expect((await visit(here, '/sessions')).body).toContain('Not known')
   })
 
+  test('more than eleven are folded away behind the first ten, this browser first', async () => {
+    const ana = await idp.person()
+    const here = await signedIn(ana, FIREFOX, '198.51.100.20')
+    for (let i = 0; i < 10; i++) await signedIn(ana, IPHONE, '198.51.100.21')
+    const eleven = await visit(here, '/sessions')
+    expect(itemsOf(eleven)).toHaveLength(11)
+    expect(eleven.body).not.toContain('<details>')
+    await signedIn(ana, IPHONE, '198.51.100.21')
+    const [shown = '', folded = ''] = (await visit(here, '/sessions')).body.split('<details>')
+    expect(shown.split('<li>').slice(1)).toHaveLength(10)
+    expect(shown.split('<li>')[1]).toContain('This browser')
+    expect(folded).toContain('2 more sessions')
+    expect(folded.split('<li>').slice(1)).toHaveLength(2)
+  })
+
   test('without a session it leads to sign-in and back', async () => {
     const browser = new Browser()
     const page = await browser.follow(await visit(browser, '/sessions'), idp.url)
     const done = await idp.signIn(browser, page, await idp.person())
     expect(done.location).toBe(`${idp.url}/sessions`)
+  })
+})
+
+describe('ending all other sessions', () => {
+  test('ends them and what was granted in them, with an audit row for each; this one and its grants go on', async () => {
+    const [ana, bob] = [await idp.person(), await idp.person()]
+    const here = await signedIn(ana, FIREFOX, '198.51.100.22')
+    const others = [await signedIn(ana, IPHONE, '198.51.100.23'), await signedIn(ana, IPHONE, '198.51.100.24')] as const
+    const his = await signedIn(bob, IPHONE, '198.51.100.25')
+    const [hers, lost, bobs] = [await tokensIn(here), await tokensIn(others[1]), await tokensIn(his)]
+    const page = await visit(here, '/sessions')
+    const csrf = /end-others">\s*<input type="hidden" name="csrf" value="([^"]+)"/.exec(page.body)?.[1] ?? ''
+    const end = () => here.visit(`${idp.url}/sessions/end-others`, { csrf })
+    expect(await end()).toMatchObject({ status: 303, location: `${idp.url}/sessions` })
+
+    expect(await Promise.all([here, ...others, his].map(isSignedIn))).toEqual([true, false, false, true])
+    expect(await refresh(lost.refresh_token)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
+    expect((await refresh(hers.refresh_token)).status).toBe(200)
+    expect((await refresh(bobs.refresh_token)).status).toBe(200)
+    // Once more, from the page that was left open: there is nothing to end or to record.
+    expect((await end()).status).toBe(303)
+    const ended = (await auditOf(ana.userId)).filter((line) => line.endsWith('session.ended'))
+    expect(ended).toHaveLength(2)
+    expect((await visit(here, '/sessions')).body).not.toContain('End all other sessions')
+  })
+
+  test('is offered where there are two of them', async () => {
+    const ana = await idp.person()
+    const here = await signedIn(ana, FIREFOX, '198.51.100.26')
+    await signedIn(ana, IPHONE, '198.51.100.27')
+    expect((await visit(here, '/sessions')).body).not.toContain('End all other sessions')
+    await signedIn(ana, IPHONE, '198.51.100.28')
+    expect((await visit(here, '/sessions')).body).toContain('End all other sessions')
   })
 })
 

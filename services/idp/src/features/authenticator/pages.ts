@@ -5,6 +5,7 @@ import { addressOf, type Ctx } from '../../http/app.ts'
 import { answerPage } from '../../site/answer-page.ts'
 import { readCookie } from '../../site/cookies.ts'
 import { csrfOfSession } from '../../site/csrf.ts'
+import { fieldProblem } from '../../site/field-problem.ts'
 import { moment } from '../../site/moment.ts'
 import { redirect } from '../../site/navigation.ts'
 import { type FormCall, page, type PageCall, type PageRequest, textField } from '../../site/page.ts'
@@ -78,7 +79,8 @@ async function answerPresent(
           name="proof-${path}"
           autocomplete="current-password"
           required
-          ${problem && html`aria-describedby="problem" autofocus`}
+          ${fieldProblem(problem)}
+          ${problem && html`autofocus`}
         />
       </label>
       <button type="submit" class="second">${button}</button>
@@ -165,7 +167,7 @@ async function answerAdd(c: Ctx, deps: Deps, { session, secret, flow, problem }:
             required
             maxlength="10"
             autofocus
-            ${problem && html`aria-describedby="problem"`}
+            ${fieldProblem(problem)}
           />
         </label>
         <button type="submit">Turn on</button>

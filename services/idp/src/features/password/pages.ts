@@ -6,6 +6,7 @@ import { addressOf, type Ctx } from '../../http/app.ts'
 import { answerPage } from '../../site/answer-page.ts'
 import { readCookie } from '../../site/cookies.ts'
 import { csrfOfSession } from '../../site/csrf.ts'
+import { fieldProblem } from '../../site/field-problem.ts'
 import { redirectToSignIn } from '../../site/navigation.ts'
 import { type FormCall, page, textField } from '../../site/page.ts'
 import { returnToPage } from '../../site/return-to.ts'
@@ -20,12 +21,13 @@ import { newPasswordFields } from './new-password-fields.ts'
 
 const PURPOSE = 'password'
 
-function answerForm(
-  c: Ctx,
-  deps: Deps,
-  session: Session,
-  problem?: { text: string; status: 400 | 401 | 429 | 503 },
-): Promise<Response> {
+interface Problem {
+  text: string
+  status: 400 | 401 | 429 | 503
+}
+
+function answerForm(c: Ctx, deps: Deps, session: Session, problem?: Problem): Promise<Response> {
+  const isOfNew = problem?.status === 400
   return answerPage(c, deps, {
     title: 'Change your password',
     status: problem?.status ?? 200,
@@ -43,10 +45,10 @@ function answerForm(
             autocomplete="current-password"
             required
             autofocus
-            ${problem && html`aria-describedby="problem"`}
+            ${fieldProblem(isOfNew ? undefined : problem)}
           />
         </label>
-        ${newPasswordFields()}
+        ${newPasswordFields(isOfNew ? problem : undefined)}
         <button type="submit">Change password</button>
       </form>
       <p class="back"><a href="${deps.accountUrl}/">Back to your account</a></p>

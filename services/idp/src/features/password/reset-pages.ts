@@ -87,7 +87,7 @@ function answerForm(
       <form method="post" action="${deps.accountUrl}/set-password">
         <input type="hidden" name="csrf" value="${csrfBeforeSession(c, deps, purposeOf(token))}" />
         <input type="hidden" name="token" value="${token}" />
-        ${usernameField(email)} ${newPasswordFields()}
+        ${usernameField(email)} ${newPasswordFields(problem)}
         <button type="submit">Save password</button>
       </form>
     `,

@@ -1,6 +1,7 @@
 import { html } from 'hono/html'
 import { answerPage } from '../../site/answer-page.ts'
 import { cookieBeforeSession, csrfBeforeSession } from '../../site/csrf.ts'
+import { fieldProblem } from '../../site/field-problem.ts'
 import type { PageCall } from '../../site/page.ts'
 import { asksForFreshness, type ReturnTo } from '../../site/return-to.ts'
 import { findWaitingClient } from '../authorize/waiting-client.ts'
@@ -55,7 +56,7 @@ export async function answerSignIn(
             autocomplete="username webauthn"
             required
             maxlength="320"
-            ${problem === undefined ? '' : html`aria-describedby="problem"`}
+            ${fieldProblem(problem === undefined ? undefined : { status })}
             ${email === '' ? html`autofocus` : ''}
           />
         </label>
@@ -66,7 +67,7 @@ export async function answerSignIn(
             name="password"
             autocomplete="current-password"
             required
-            ${problem === undefined ? '' : html`aria-describedby="problem"`}
+            ${fieldProblem(problem === undefined ? undefined : { status })}
             ${email === '' ? '' : html`autofocus`}
           />
         </label>
