@@ -39,7 +39,11 @@ function describe({ id, rawId, type, response }) {
 }
 
 const words = {
-  NotAllowedError: { get: 'No passkey was used. Try again, or take another way.', create: 'No passkey was made. Try again when you are ready.' },
+  // Browsers tell a user who changed their mind and a key that cannot verify its user apart to nobody but the user.
+  NotAllowedError: {
+    get: 'No passkey was used. Try again, or take another way. A security key takes a PIN or a fingerprint: one without does not sign you in.',
+    create: 'No passkey was made. Try again when you are ready. A security key takes a PIN or a fingerprint: if yours has none, set a PIN for it in the settings of your browser or system, or use another device.',
+  },
   InvalidStateError: { create: 'This device holds a passkey for your account already.' },
   SecurityError: { get: 'Passkeys do not work at this address.', create: 'Passkeys do not work at this address.' },
 }

@@ -124,6 +124,24 @@ describeInChromium('passkeys, end to end (identity.md)', (open) => {
     expect(await page.getByRole('heading', { level: 2 }).allTextContents()).toEqual(['First'])
   })
 
+  test('a security key without a PIN makes no passkey, and its owner is told to set one', async () => {
+    const { context, page } = await open()
+    await addVirtualAuthenticator(context, page, { isSecurityKey: true })
+    await signInByPassword(page, await idp.person())
+    await addPasskey(page, 'Key ring')
+    await page.getByRole('alert').getByText('set a PIN for it').waitFor()
+    await page.goto(`${idp.url}/passkeys`)
+    expect(await page.getByText('You have no passkey yet').isVisible()).toBe(true)
+  })
+
+  test('nor does it sign in, and its owner is told why', async () => {
+    const { context, page } = await open()
+    await addVirtualAuthenticator(context, page, { isSecurityKey: true })
+    await page.goto(`${idp.url}/sign-in`)
+    await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
+    await page.getByRole('alert').getByText('takes a PIN or a fingerprint').waitFor()
+  })
+
   test('renaming and removing work with the keyboard', async () => {
     const { context, page } = await open()
     await addVirtualAuthenticator(context, page)
