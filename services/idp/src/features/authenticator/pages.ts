@@ -89,6 +89,7 @@ async function answerPresent(
   return answerPage(c, deps, {
     title: 'Authenticator app',
     status: failed?.problem.status ?? 200,
+    hasScript: true,
     content: html`
       <p>Signing in with your password takes a code from your app as well.</p>
       <dl>

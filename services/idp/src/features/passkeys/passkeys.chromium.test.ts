@@ -65,6 +65,25 @@ describeInChromium('passkeys, end to end (identity.md)', (open) => {
     expect(await page.getByRole('link', { name: 'Sign out' }).isVisible()).toBe(true)
   })
 
+  test('the choice not to stay signed in holds for the button, too', async () => {
+    const { context, page } = await open()
+    const authenticator = await addVirtualAuthenticator(context, page)
+    await signInByPassword(page, await idp.person())
+    const expiries = async () =>
+      (await context.cookies()).filter(({ name }) => name.startsWith('session_')).map(({ expires }) => expires)
+    expect(await expiries()).not.toEqual([-1])
+    await addPasskey(page, 'Token')
+    await page.getByRole('heading', { name: 'Token' }).waitFor()
+    await forget(page)
+    await authenticator.answerAtOnce(false)
+    await page.goto(`${idp.url}/sign-in`)
+    await page.getByLabel('Stay signed in').uncheck()
+    await authenticator.answerAtOnce(true)
+    await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
+    await page.waitForURL(`${idp.url}/`)
+    expect(await expiries()).toEqual([-1])
+  })
+
   test('leads on to the client that waits, whose origin the policy of the page allows', async () => {
     const { context, page } = await open()
     await addVirtualAuthenticator(context, page)

@@ -330,7 +330,11 @@ describe('passkeys of an account', () => {
 
 test('the script is a file of this site, kept for ever, and only pages that need it may run it', async () => {
   const browser = await idp.signedIn(await idp.person())
-  const withScript = [await new Browser().visit(`${idp.url}/sign-in`), await browser.visit(`${idp.url}/passkeys/add`)]
+  const withScript = [
+    await new Browser().visit(`${idp.url}/sign-in`),
+    await browser.visit(`${idp.url}/passkeys/add`),
+    await browser.visit(`${idp.url}/password`),
+  ]
   for (const page of withScript) {
     expect(page.headers.get('content-security-policy')).toContain("; script-src 'self';")
     const src = /<script type="module" src="([^"]+)"><\/script>/.exec(page.body)?.[1] ?? ''
@@ -338,7 +342,7 @@ test('the script is a file of this site, kept for ever, and only pages that need
     expect(script.headers['content-type']).toBe('text/javascript; charset=utf-8')
     expect(script.headers['cache-control']).toContain('immutable')
   }
-  for (const path of ['/', '/passkeys', '/password', '/sessions', '/authenticator', '/authenticator/add']) {
+  for (const path of ['/', '/passkeys', '/sessions', '/authenticator', '/authenticator/add']) {
     const page = await browser.visit(`${idp.url}${path}`)
     expect([page.status, page.body.includes('<script')]).toEqual([200, false])
     expect(page.headers.get('content-security-policy')).not.toContain('script-src')

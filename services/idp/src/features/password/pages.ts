@@ -31,6 +31,7 @@ function answerForm(c: Ctx, deps: Deps, session: Session, problem?: Problem): Pr
   return answerPage(c, deps, {
     title: 'Change your password',
     status: problem?.status ?? 200,
+    hasScript: true,
     content: html`
       <p class="soft">Every other session ends with it, and applications have to ask you to sign in again.</p>
       ${problem && html`<p class="alert" role="alert" id="problem">${problem.text}</p>`}
@@ -90,6 +91,7 @@ async function change({ c, deps, session, form }: FormCall<'any', typeof passwor
     amr: session.amr,
     authTime: session.authTime,
     answeredRequest: null,
+    staysSignedIn: session.staysSignedIn,
   })
   if (started !== 'started') return redirectToSignIn(c, deps, returnToPage(deps, 'password'))
   return answerPage(c, deps, {

@@ -81,6 +81,7 @@ function answerForm(
   return answerPage(c, deps, {
     title: 'Choose a new password',
     status: problem?.status ?? 200,
+    hasScript: true,
     content: html`
       <p class="soft">For <strong>${email}</strong>. Every session ends with it, here and elsewhere.</p>
       ${problem && html`<p class="alert" role="alert" id="problem">${problem.text}</p>`}

@@ -13,7 +13,7 @@ import { readAuthorizeParameters } from '../authorize/parameters.ts'
 import { answeredRequestOf } from '../authorize/waiting-client.ts'
 import { passwordProof, passwordStampOf } from '../sessions/proof.ts'
 import { startSession } from '../sessions/sessions.ts'
-import { answerSignIn, type Form, signInPurpose, SUSPENDED } from './form.ts'
+import { answerSignIn, type Form, signInPurpose, staysField, SUSPENDED } from './form.ts'
 import { passkeySignInPage } from './passkey.ts'
 import { askForSecondFactor, secondFactorPage } from './second-factor.ts'
 
@@ -37,12 +37,13 @@ const otherWays = ({ mailer }: Pick<Deps, 'mailer'>): string =>
 
 const REFUSED = 'The email address or the password is not right.'
 
-const credentials = z.object({ email: textField, password: textField })
+const credentials = z.object({ email: textField, password: textField, stay: staysField })
 
 async function signIn(call: FormCall<'none', typeof credentials, ReturnTo>): Promise<Response> {
   const { c, deps, target: returnTo, form } = call
-  const { email, password } = form
-  const again = (problem: string, status: NonNullable<Form['status']>) => answerSignIn(call, { email, problem, status })
+  const { email, password, stay: staysSignedIn } = form
+  const again = (problem: string, status: NonNullable<Form['status']>) =>
+    answerSignIn(call, { email, staysSignedIn, problem, status })
 
   let checked
   try {
@@ -62,12 +63,14 @@ async function signIn(call: FormCall<'none', typeof credentials, ReturnTo>): Pro
   if (checked.kind === 'suspended') return again(SUSPENDED, 403)
   const { userId } = checked
   const passwordStamp = passwordStampOf(checked.passwordHash)
-  if (await findAuthenticator(deps, userId)) return askForSecondFactor(c, deps, returnTo, { userId, passwordStamp })
+  if (await findAuthenticator(deps, userId))
+    return askForSecondFactor(c, deps, returnTo, { userId, passwordStamp, staysSignedIn })
   const started = await startSession(c, deps, {
     userId,
     proof: passwordProof(passwordStamp),
     amr: 'pwd',
     answeredRequest: answeredRequestOf(returnTo),
+    staysSignedIn,
   })
   if (started === 'suspended') return again(SUSPENDED, 403)
   if (started === 'outdated') return again(REFUSED, 401)

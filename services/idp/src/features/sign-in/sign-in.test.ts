@@ -1,5 +1,7 @@
 import { Browser } from '@platform/testkit/browser'
 import { eq } from 'drizzle-orm'
+import { base32 } from 'oslo/encoding'
+import { generateHOTP } from 'oslo/otp'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startTestIdp, type TestIdp, type TestPerson } from '../../../test/start.ts'
 import { deleteUser } from '../access/delete-user.ts'
@@ -71,6 +73,67 @@ describe('the sign-in page of somebody who is signed in', () => {
     expect(page.status).toBe(200)
     expect(page.body).toContain('A careful application')
     expect(page.body).not.toContain('nobody else changes')
+  })
+})
+
+describe('without staying signed in', () => {
+  const HOUR = 3_600_000
+  /** Off, as a browser sends a box that is not ticked. */
+  const leaving = async (browser: Browser, person: TestPerson) => {
+    const page = await openForm(browser)
+    return browser.submit(page, { email: person.email, password: person.password, stay: '' })
+  }
+  const sessionCookie = (visit: { headers: Headers }) =>
+    visit.headers.getSetCookie().find((line) => line.startsWith('session_')) ?? ''
+  const isSignedIn = async (browser: Browser) => (await browser.visit(`${idp.url}/`)).status === 200
+
+  test('the cookie goes with the browser, and a day without a visit ends the session; it is offered, and not the rule', async () => {
+    const bob = await idp.person()
+    const page = await openForm(new Browser())
+    expect(page.body).toMatch(/name="stay" value="on"\s+checked/)
+    const [browser, stays] = [from('10.13.0.1'), await idp.signedIn(bob)]
+    const done = await leaving(browser, bob)
+    expect(done.status).toBe(303)
+    expect(sessionCookie(done)).toMatch(/^session_\d+=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax$/)
+    for (let visit = 0; visit < 3; visit++) {
+      idp.advance(23 * HOUR)
+      expect(await isSignedIn(browser)).toBe(true)
+    }
+    idp.advance(24 * HOUR)
+    expect(await isSignedIn(browser)).toBe(false)
+    expect((await stays.visit(`${idp.url}/sessions`)).body).toContain('nowhere else')
+  })
+
+  test('a refused form keeps the choice', async () => {
+    const bob = await idp.person()
+    const refused = await leaving(from('10.13.0.2'), { ...bob, password: 'wrong password' })
+    expect(refused.status).toBe(401)
+    expect(refused.body).not.toMatch(/name="stay" value="on"\s+checked/)
+    const browser = from('10.13.0.2')
+    await leaving(browser, bob)
+    // And so does a form that asks once more in the session.
+    expect((await openForm(browser, '/passkeys/add')).body).not.toMatch(/name="stay" value="on"\s+checked/)
+  })
+
+  test('it goes on so after another password, and after a second factor was set up and is asked for', async () => {
+    const bob = await idp.person()
+    const browser = from('10.13.0.3')
+    await leaving(browser, bob)
+    const wanted = 'a new and longer password'
+    const change = await browser.visit(`${idp.url}/password`)
+    const changed = await browser.submit(change, { current: bob.password, new: wanted, again: wanted })
+    const add = await browser.visit(`${idp.url}/authenticator/add`)
+    const secret = /class="secret">([^<]+)</.exec(add.body)?.[1]?.replaceAll(' ', '') ?? ''
+    const code = () => generateHOTP(base32.decode(secret, { strict: false }), Math.floor(idp.now().getTime() / 30_000))
+    const added = await browser.submit(add, { code: await code() })
+    idp.advance(60_000)
+    const asked = await leaving(from('10.13.0.4'), { ...bob, password: wanted })
+    expect(asked.body).toContain('Enter your code')
+    const other = from('10.13.0.5')
+    const form = await leaving(other, { ...bob, password: wanted })
+    const done = await other.submit(form, { code: await code() })
+    expect(done.status).toBe(303)
+    for (const visit of [changed, added, done]) expect(sessionCookie(visit)).toMatch(/SameSite=Lax$/)
   })
 })
 
