@@ -159,6 +159,7 @@ describeInChromium('passkeys, end to end (identity.md)', (open) => {
     await page.goto(`${idp.url}/sign-in`)
     await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
     await page.getByRole('alert').getByText('takes a PIN or a fingerprint').waitFor()
+    expect(new URL(page.url()).pathname).toBe('/sign-in')
   })
 
   test('renaming and removing work with the keyboard', async () => {
