@@ -37,9 +37,8 @@ export const formsOn = (page: Visit): ShownForm[] =>
     const inputs = [...inner.matchAll(/<(?:input|button|select|textarea)\b[^>]*>/gi)].map(([tag]) => tag)
     const filledIn = inputs
       .filter((tag) => attribute(tag, 'type') === 'hidden' || attribute(tag, 'value') !== undefined)
-      .filter(
-        (tag) => !/^<button/i.test(tag) && !['checkbox', 'radio', 'submit'].includes(attribute(tag, 'type') ?? ''),
-      )
+      .filter((tag) => !/^<button/i.test(tag) && attribute(tag, 'type') !== 'submit')
+      .filter((tag) => !['checkbox', 'radio'].includes(attribute(tag, 'type') ?? '') || /\schecked\b/i.test(tag))
       .map((tag): [string, string] => [attribute(tag, 'name') ?? '', attribute(tag, 'value') ?? ''])
     return {
       action: new URL(attribute(opening, 'action') ?? page.url, page.url).href,

@@ -63,16 +63,21 @@ export interface VirtualAuthenticator {
   credentials(): Promise<{ isResidentCredential: boolean; rpId?: string; signCount: number }[]>
 }
 
-export async function addVirtualAuthenticator(context: BrowserContext, page: Page): Promise<VirtualAuthenticator> {
+/** isSecurityKey: a key to plug in, with neither a PIN nor anything else that verifies its user, in place of the device's own. */
+export async function addVirtualAuthenticator(
+  context: BrowserContext,
+  page: Page,
+  { isSecurityKey = false }: { isSecurityKey?: boolean } = {},
+): Promise<VirtualAuthenticator> {
   const cdp: CDPSession = await context.newCDPSession(page)
   await cdp.send('WebAuthn.enable', { enableUI: false })
   const { authenticatorId } = await cdp.send('WebAuthn.addVirtualAuthenticator', {
     options: {
       protocol: 'ctap2',
-      transport: 'internal',
+      transport: isSecurityKey ? 'usb' : 'internal',
       hasResidentKey: true,
-      hasUserVerification: true,
-      isUserVerified: true,
+      hasUserVerification: !isSecurityKey,
+      isUserVerified: !isSecurityKey,
       automaticPresenceSimulation: true,
     },
   })

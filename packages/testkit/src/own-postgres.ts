@@ -22,16 +22,18 @@ export interface OwnPostgres {
  *
  * databases: what to create in it, empty.
  * settings: server settings, such as `{ autovacuum: 'off' }`.
+ * log: receives the server's log, line by line.
  */
 export async function startOwnPostgres(
   databases: readonly string[],
   settings: Record<string, string> = {},
+  log: (line: string) => void = () => {},
 ): Promise<OwnPostgres> {
   const dataFolder = await mkdtemp(join(tmpdir(), 'platform-test-own-postgres-'))
   const port = await freePort()
   let server: Postgres
   const start = async () => {
-    server = await startPostgres({ dataFolder, port, isDurable: false, settings })
+    server = await startPostgres({ dataFolder, port, isDurable: false, settings, log })
   }
   const own: OwnPostgres = {
     url: (database) => server.url(database),

@@ -21,7 +21,8 @@ import { findMissingProof } from './features/step-up/missing-proof.ts'
 import { stepUpPages } from './features/step-up/pages.ts'
 import { tokenEndpoint } from './features/token/routes.ts'
 import { userinfoEndpoint } from './features/userinfo/routes.ts'
-import type { Endpoint } from './http/app.ts'
+import type { Endpoint, Handle } from './http/app.ts'
+import { answerMissingPage } from './site/missing-page.ts'
 import type { Page } from './site/page.ts'
 import { scriptEndpoint } from './site/script.ts'
 import { styleEndpoint } from './site/style.ts'
@@ -57,3 +58,6 @@ export const listEndpoints = (deps: Deps): Endpoint[] => [
   scriptEndpoint(deps),
   styleEndpoint(deps),
 ]
+
+/** Answers paths that are not on the list. */
+export const answerMissing: Handle = (c, deps) => answerMissingPage(c, deps, pages)

@@ -79,6 +79,8 @@ export async function walkSignedOut({ idp, page, look }: Walk): Promise<void> {
   await look('verify-email, gone', page)
   await page.goto(`${idp.url}/sign-out`)
   await look('sign-out, nobody', page)
+  await page.goto(`${idp.url}/settings`)
+  await look('no such page', page)
 }
 
 /** The account and its lists, empty and full. */
@@ -131,6 +133,11 @@ export async function walkAccount(walk: Walk): Promise<void> {
   await idp.signedIn(ana)
   await page.goto(`${idp.url}/sessions`)
   await look('sessions', page)
+  for (let i = 0; i < 11; i++) await idp.signedIn(ana)
+  await page.goto(`${idp.url}/sessions`)
+  await look('sessions, many', page)
+  await page.getByText(/^\d more sessions$/).click()
+  await look('sessions, many, open', page)
 
   await page.goto(`${idp.url}/device`)
   await look('device', page)

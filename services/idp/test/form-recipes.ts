@@ -180,6 +180,11 @@ export const formRecipes: Record<string, Recipe> = {
     await idp.signedIn(person)
     return { browser, shown: await browser.visit(`${idp.url}/sessions`), fields: {} }
   },
+  '/sessions/end-others': async (idp) => {
+    const { person, browser } = await signedIn(idp)
+    for (let i = 0; i < 2; i++) await idp.signedIn(person)
+    return { browser, shown: await browser.visit(`${idp.url}/sessions`), fields: {} }
+  },
   '/sessions/end-all': async (idp) => {
     const { browser } = await signedIn(idp)
     return { browser, shown: await browser.visit(`${idp.url}/sessions`), fields: {} }

@@ -31,13 +31,21 @@ async function flawsOf(page: Page, rules?: string[]): Promise<string[]> {
 const overflowOf = (page: Page): Promise<number> =>
   page.evaluate<number>('document.documentElement.scrollWidth - document.documentElement.clientWidth')
 
+/** What a refused form leaves unsaid: the page's title and one of its fields tell of the problem as well. */
+const problemFlawsOf = (page: Page): Promise<string[]> =>
+  page.evaluate<string[]>(`
+    !document.querySelector('#problem') ? [] : [
+      ...(document.title.startsWith('Problem: ') ? [] : ['the title says nothing of the problem']),
+      ...(document.querySelector('input[aria-describedby~=problem][aria-invalid=true]') ? [] : ['no field is said to be wrong']),
+    ]`)
+
 /** What the keyboard does not reach, and what does not show that it is reached. */
 async function keyboardFlawsOf(page: Page): Promise<string[]> {
   // Text for the browser: this package has no types of the DOM.
   const wanted = await page.evaluate<number>(`{
     document.activeElement?.blur?.()
     globalThis.reached = new Set()
-    const all = [...document.querySelectorAll('a[href], button, input:not([type=hidden]), summary')]
+    const all = [...document.querySelectorAll('a[href], button, input:not([type=hidden], [tabindex="-1"]), summary')]
     all.filter((element) => element.checkVisibility()).length
   }`)
   const flaws: string[] = []
@@ -66,10 +74,15 @@ describeInChromium(
       ['the account', walkAccount],
       ['passkeys and codes', walkFactors],
     ])(
-      '%s: nothing that axe finds in either colour scheme, nothing wider than a phone, all within reach of Tab',
+      '%s: nothing that axe finds in either colour scheme, nothing wider than a phone, all within reach of Tab, an empty console',
       async (_, walk) => {
         const { context, page } = await open({ viewport: DESKTOP, reducedMotion: 'reduce' })
         const flaws: Record<string, string[]> = {}
+        const logged = new Set<string>()
+        // Every refusal that the walk looks at is logged as a failed request.
+        page.on('console', (message) => {
+          if (!message.text().startsWith('Failed to load resource')) logged.add(message.text())
+        })
         await walk({
           idp,
           context,
@@ -86,11 +99,12 @@ describeInChromium(
             const overflow = await overflowOf(page)
             if (overflow > 0) found.push(`${overflow} px wider than a phone`)
             await page.setViewportSize(DESKTOP)
-            found.push(...(await keyboardFlawsOf(page)))
+            found.push(...(await problemFlawsOf(page)), ...(await keyboardFlawsOf(page)))
             if (found.length > 0) flaws[name] = found
           },
         })
         expect(flaws).toEqual({})
+        expect([...logged]).toEqual([])
       },
       120_000,
     )

@@ -196,6 +196,7 @@ create table sessions (
   expires_at timestamp(3) with time zone not null,
   id uuid not null,
   last_seen_at timestamp(3) with time zone not null,
+  stays_signed_in boolean not null default true,
   user_agent text,
   user_id uuid not null,
   constraint sessions_pkey PRIMARY KEY (id),

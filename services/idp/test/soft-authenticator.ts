@@ -38,15 +38,18 @@ export function passkeyOptionsOn(page: Visit): CreationOptions & RequestOptions 
 export class SoftAuthenticator {
   readonly #origin: string
   readonly #isSynced: boolean
+  readonly #aaguid: Buffer
   readonly #privateKey: KeyObject
   readonly #publicKey: KeyObject
   readonly #credentialId = randomBytes(32)
   #userHandle = ''
   #counter = 0
 
-  constructor(origin: string, { isSynced = false }: { isSynced?: boolean } = {}) {
+  /** aaguid: of the model, as a UUID; none unless said. */
+  constructor(origin: string, { isSynced = false, aaguid = '' }: { isSynced?: boolean; aaguid?: string } = {}) {
     this.#origin = origin
     this.#isSynced = isSynced
+    this.#aaguid = aaguid === '' ? Buffer.alloc(16) : Buffer.from(aaguid.replaceAll('-', ''), 'hex')
     const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
     this.#privateKey = privateKey
     this.#publicKey = publicKey
@@ -82,7 +85,7 @@ export class SoftAuthenticator {
       coordinate(0x22, y),
     ])
     const length = Buffer.from([0, this.#credentialId.length])
-    const attested = Buffer.concat([Buffer.alloc(16), length, this.#credentialId, coseKey])
+    const attested = Buffer.concat([this.#aaguid, length, this.#credentialId, coseKey])
     const authData = this.#authenticatorData(flaws.rpId ?? options.rp.id, flaws, attested)
     const text = (word: string) => Buffer.concat([Buffer.from([0x60 + word.length]), Buffer.from(word)])
     const attestationObject = Buffer.concat([

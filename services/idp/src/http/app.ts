@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { HttpBindings } from '@hono/node-server'
-import { NotFound, OAuthError, Unavailable } from '@platform/errors/api-error'
+import { OAuthError, Unavailable } from '@platform/errors/api-error'
 import { renderError } from '@platform/errors/render-error'
 import { isUnavailable } from '@platform/runtime/database'
 import { withDeadline } from '@platform/runtime/deadline'
@@ -21,7 +21,8 @@ interface Env {
 
 /** One request; `clientId` is set once a client is known, for the log, `cookieBefore` by the first form that needs one. */
 export type Ctx = Context<Env>
-type Handle = (c: Ctx, deps: Deps) => Response | Promise<Response>
+/** Answers a request, or throws what is rendered as a failure. */
+export type Handle = (c: Ctx, deps: Deps) => Response | Promise<Response>
 
 /** One path of this service and what its methods do; every other method is 405 with Allow (D19). */
 export interface Endpoint {
@@ -75,8 +76,9 @@ function answerDocument(c: Ctx, document: Document): Response {
 /**
  * The service as one function from Request to Response. Each request runs through one composed handler: request id and
  * CORS headers, the endpoint, its failure in the shape of RFC 6749, the metrics, a line in the log. Queries and bodies are never logged.
+ * answerMissing handles paths that no endpoint has.
  */
-export function createApp(deps: Deps, endpoints: readonly Endpoint[]): Hono<Env> {
+export function createApp(deps: Deps, endpoints: readonly Endpoint[], answerMissing: Handle): Hono<Env> {
   const app = new Hono<Env>()
 
   const run = (operation: string, handle: Handle, cors: boolean) => {
@@ -133,14 +135,6 @@ export function createApp(deps: Deps, endpoints: readonly Endpoint[]): Hono<Env>
     // One handler for a path: where several match, Hono composes them anew for every request.
     app.all(path, (c) => (answers[c.req.method] ?? otherwise)(c))
   }
-  app.notFound(
-    run(
-      'unknown',
-      () => {
-        throw new NotFound('Page')
-      },
-      false,
-    ),
-  )
+  app.notFound(run('unknown', answerMissing, false))
   return app
 }

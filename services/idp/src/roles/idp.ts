@@ -2,7 +2,7 @@ import { getRequestListener } from '@hono/node-server'
 import { listen, type Listening } from '@platform/service/http-server'
 import { jsonBody, unreadableRequest } from '@platform/service/unreadable-request'
 import type { Deps } from '../deps.ts'
-import { listEndpoints } from '../endpoints.ts'
+import { answerMissing, listEndpoints } from '../endpoints.ts'
 import { createApp } from '../http/app.ts'
 import { documentsFirst } from '../http/documents-first.ts'
 
@@ -11,7 +11,7 @@ const unreadableBody = jsonBody({ error: 'invalid_request', error_description: '
 /** Serves the identity provider (port 0: any free one). Rejects when the port is taken. */
 export async function startIdp(deps: Deps, at: { host: string; port: number }): Promise<Listening> {
   const endpoints = listEndpoints(deps)
-  const app = createApp(deps, endpoints)
+  const app = createApp(deps, endpoints, answerMissing)
   const unreadable = unreadableRequest(deps.logger, () => unreadableBody)
   const answer = getRequestListener(app.fetch, { errorHandler: unreadable.errorHandler })
   const listener = documentsFirst(deps, endpoints, (request, response) => void answer(request, response))

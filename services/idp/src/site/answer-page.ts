@@ -9,17 +9,57 @@ import { stylePath } from './style.ts'
 /** Text that `html` has escaped. */
 export type Markup = ReturnType<typeof html>
 
+/** Features of the browser that pages do without, in the words of Permissions Policy. Unknown ones would be logged by browsers. */
+const unusedFeatures = [
+  'accelerometer',
+  'autoplay',
+  'camera',
+  'display-capture',
+  'encrypted-media',
+  'fullscreen',
+  'gamepad',
+  'geolocation',
+  'gyroscope',
+  'hid',
+  'identity-credentials-get',
+  'idle-detection',
+  'local-fonts',
+  'magnetometer',
+  'microphone',
+  'midi',
+  'otp-credentials',
+  'payment',
+  'picture-in-picture',
+  'screen-wake-lock',
+  'serial',
+  'storage-access',
+  'usb',
+  'window-management',
+  'xr-spatial-tracking',
+]
+const permissionsPolicy = [
+  'publickey-credentials-create=(self)',
+  'publickey-credentials-get=(self)',
+  ...unusedFeatures.map((feature) => `${feature}=()`),
+].join(', ')
+
 interface Shown {
   title: string
   content: Markup
   status?: ContentfulStatusCode
-  /** Where a form of this page may end up by redirects, besides this site (a source of CSP). */
+  /**
+   * Where a form of this page may end up by redirects, besides this site (a source of CSP). Such a page may stand in a popup of
+   * the client, which loses sight of it, and of its own callback after it, by any Cross-Origin-Opener-Policy. Other pages have one.
+   */
   formAction?: string | undefined
-  /** The page offers passkeys, which take the script. */
+  /** The page offers passkeys, which take the script, or has a password, which it can show. */
   hasScript?: boolean
 }
 
-/** Answers with a page. It works without scripts (but for what passkeys need), is never framed, never cached, and tells other sites nothing of itself. */
+/**
+ * Answers with a page. A status from 400 on shows in its title, which screen readers say first. It works without scripts (but for
+ * what passkeys need), is never framed, never cached, and tells other sites nothing of itself.
+ */
 export async function answerPage(
   c: Ctx,
   deps: Deps,
@@ -38,7 +78,7 @@ export async function answerPage(
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
-        <title>${title} – Platform account</title>
+        <title>${status >= 400 ? 'Problem: ' : ''}${title} – Platform account</title>
         <link rel="stylesheet" href="${stylePath(deps)}" />
         ${hasScript ? html`<script type="module" src="${scriptPath(deps)}"></script>` : ''}
       </head>
@@ -55,6 +95,8 @@ export async function answerPage(
   const { outgoing } = c.env
   outgoing.setHeader('content-security-policy', csp.join('; '))
   outgoing.setHeader('referrer-policy', 'same-origin')
+  outgoing.setHeader('permissions-policy', permissionsPolicy)
+  if (formAction === undefined) outgoing.setHeader('cross-origin-opener-policy', 'same-origin')
   outgoing.setHeader('cache-control', 'no-store')
   if (deps.issuer.startsWith('https:')) outgoing.setHeader('strict-transport-security', 'max-age=31536000')
   return c.html(String(page), status)

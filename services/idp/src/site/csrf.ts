@@ -38,10 +38,10 @@ function requireOwnOrigin(c: Ctx, { issuer }: Pick<Deps, 'issuer'>): void {
     throw new Forbidden('This form was not sent by a page of this site')
 }
 
-function requireToken(token: string, expected: string | undefined): void {
+function requireToken(token: string, expected: string): void {
   const sent = Buffer.from(token)
-  const wanted = Buffer.from(expected ?? '')
-  if (expected === undefined || sent.length !== wanted.length || !timingSafeEqual(sent, wanted))
+  const wanted = Buffer.from(expected)
+  if (sent.length !== wanted.length || !timingSafeEqual(sent, wanted))
     throw new Forbidden('This form is out of date. Open the page again and send it once more')
 }
 
@@ -55,5 +55,9 @@ interface SentForm {
 /** Throws Forbidden unless the form comes from a page of ours in this very browser, for this purpose. */
 export function requireCsrf(c: Ctx, deps: Pick<Deps, 'issuer'>, { token, cookie, purpose }: SentForm): void {
   requireOwnOrigin(c, deps)
-  requireToken(token ?? '', cookie && tokenOf(cookie, purpose))
+  if (cookie === undefined)
+    throw new Forbidden(
+      'Your browser sent no cookie of this site along. Allow cookies for this site, then open the page again and send the form once more',
+    )
+  requireToken(token ?? '', tokenOf(cookie, purpose))
 }

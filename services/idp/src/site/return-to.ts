@@ -51,8 +51,12 @@ export const returnToPage = (
   url: `${accountUrl}/${page}${flow ? `?returnTo=${encodeURIComponent(flow.url)}` : ''}`,
 })
 
-/** Pages on which somebody sets up what a flow waits for. */
+/** Pages on which somebody adds a way to sign in, for its own sake or because a flow waits for it. They take a `fresh` session. */
 const pagesWithinFlows: readonly AccountPage[] = ['authenticator/add', 'passkeys/add']
+
+/** True for a page that asks for a recent sign-in: whoever is signed in already may be sent to sign in once more for it. */
+export const asksForFreshness = ({ accountUrl }: Pick<Deps, 'accountUrl'>, returnTo: ReturnTo): boolean =>
+  pagesWithinFlows.some((page) => new URL(returnTo.url).pathname === new URL(`${accountUrl}/${page}`).pathname)
 
 /** Reads the `returnTo` of a page that is part of a flow: an authorization request or a device; undefined for anything else. */
 export function readFlow(

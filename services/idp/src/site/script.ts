@@ -4,8 +4,8 @@ import type { Endpoint } from '../http/app.ts'
 import { documentOf } from '../http/document.ts'
 
 /**
- * The one script, for passkeys, which a page cannot do without. It asks the browser for a credential and sends it with an
- * ordinary form; everything else works without it. Forms that need it are hidden until it is there.
+ * The one script. Passkeys need it: it asks the browser for a credential and sends it with an ordinary form, which is hidden
+ * until the script is there. It also adds buttons that show passwords. Everything else works without it.
  *
  * `form[data-passkey]` is `get` or `create`; `data-options` holds what the browser is asked for, in WebAuthn's JSON.
  */
@@ -39,7 +39,11 @@ function describe({ id, rawId, type, response }) {
 }
 
 const words = {
-  NotAllowedError: { get: 'No passkey was used. Try again, or take another way.', create: 'No passkey was made. Try again when you are ready.' },
+  // Browsers tell a user who changed their mind and a key that cannot verify its user apart to nobody but the user.
+  NotAllowedError: {
+    get: 'No passkey was used. Try again, or take another way. A security key takes a PIN or a fingerprint: one without does not sign you in.',
+    create: 'No passkey was made. Try again when you are ready. A security key takes a PIN or a fingerprint: if yours has none, set a PIN for it in the settings of your browser or system, or use another device.',
+  },
   InvalidStateError: { create: 'This device holds a passkey for your account already.' },
   SecurityError: { get: 'Passkeys do not work at this address.', create: 'Passkeys do not work at this address.' },
 }
@@ -52,6 +56,8 @@ function explain(form, error) {
 
 function send(form, credential) {
   form.elements.credential.value = describe(credential)
+  const stay = document.querySelector('input[type=checkbox][name=stay]')
+  if (stay) form.elements.stay.value = stay.checked ? 'on' : ''
   form.submit()
 }
 
@@ -80,6 +86,26 @@ async function ask(form) {
   }
 }
 
+/** A button that shows what was typed into the passwords of a form. They are hidden as it is sent, or the browser would keep them as text. */
+function offerToShow(form, fields) {
+  const button = document.createElement('button')
+  button.type = 'button'
+  button.className = 'reveal'
+  button.textContent = fields.length === 1 ? 'Show password' : 'Show passwords'
+  const show = (isShown) => {
+    for (const field of fields) field.type = isShown ? 'text' : 'password'
+    button.setAttribute('aria-pressed', isShown)
+  }
+  show(false)
+  button.addEventListener('click', () => show(button.getAttribute('aria-pressed') === 'false'))
+  form.addEventListener('submit', () => show(false))
+  fields.at(-1).closest('label').after(button)
+}
+for (const form of document.forms) {
+  const fields = [...form.querySelectorAll('input[type=password]')]
+  if (fields.length > 0) offerToShow(form, fields)
+}
+
 for (const place of document.querySelectorAll('[data-without-script]')) place.hidden = true
 for (const form of document.querySelectorAll('form[data-passkey]')) {
   if (!globalThis.PublicKeyCredential) {
@@ -98,7 +124,7 @@ for (const form of document.querySelectorAll('form[data-passkey]')) {
 const name = createHash('sha256').update(js).digest('hex').slice(0, 16)
 
 /** Where the script is; the name changes with its content, so it may be kept for ever. */
-export const scriptPath = ({ accountPath }: Pick<Deps, 'accountPath'>): string => `${accountPath}/passkeys.${name}.js`
+export const scriptPath = ({ accountPath }: Pick<Deps, 'accountPath'>): string => `${accountPath}/script.${name}.js`
 
 const script = documentOf(js, {
   type: 'text/javascript; charset=utf-8',

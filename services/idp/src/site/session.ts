@@ -10,6 +10,8 @@ export interface Session {
   /** The authorization request (SHA-256 of its query) that the user last answered in it, and what the answer was. */
   answeredRequest: Buffer | null
   answer: 'signed-in' | 'chose-account' | 'declined-second-factor' | null
+  /** Whether the browser keeps it after it is closed, and the service for 14 days without a visit instead of one. */
+  staysSignedIn: boolean
   user: {
     id: string
     email: string

@@ -62,6 +62,8 @@ input {
   border: 1px solid light-dark(#8b92a1, #626978);
   border-radius: 0.5rem;
 }
+input[type="checkbox"] { width: 1.125rem; height: 1.125rem; margin: 0; accent-color: var(--accent); }
+.choice { display: flex; align-items: center; gap: 0.625rem; font-weight: 400; }
 .code-entry { font: 600 1.375rem/1.4 ui-monospace, "SF Mono", Menlo, Consolas, monospace; letter-spacing: 0.08em; text-transform: uppercase; text-align: center; }
 button {
   width: 100%;
@@ -80,6 +82,8 @@ button:hover { filter: brightness(1.08); }
 button.small { width: auto; justify-self: start; min-height: 2.25rem; padding: 0.3125rem 0.875rem; font-size: 0.9375rem; }
 button.second { color: var(--ink); background: transparent; border-color: light-dark(#8b92a1, #626978); }
 button.second:hover { background: var(--ground); filter: none; }
+button.reveal { width: auto; justify-self: end; min-height: 1.75rem; margin-top: -0.625rem; padding: 0 0.5rem; font-size: 0.875rem; color: var(--accent); background: transparent; }
+button.reveal[aria-pressed="true"] { border-color: currentColor; }
 a.button { display: block; padding: 0.625rem 1rem; text-align: center; font-weight: 600; color: var(--on-accent); background: var(--accent); border: 1px solid transparent; border-radius: 0.5rem; text-decoration: none; }
 a.button:hover { filter: brightness(1.08); }
 .buttons { display: grid; grid-template-columns: 1fr 1fr; gap: 0.75rem; }

@@ -1,5 +1,5 @@
 import type { Db } from '@platform/runtime/database'
-import { and, eq, isNull } from 'drizzle-orm'
+import { and, eq, isNull, ne } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { users } from '../accounts/table.ts'
 import { recordAudit } from '../audit/audit.ts'
@@ -75,6 +75,34 @@ export async function endSessionOf(
       subject: `user:${userId}`,
       details: { sessionId, grants },
     })
+  })
+}
+
+/**
+ * Ends every session of a user but one, and what was granted in each of them. What was granted in the one that goes on, and in
+ * sessions that had ended before, stays. Safe to repeat.
+ */
+export async function endOtherSessions(
+  { db, now }: Pick<Deps, 'db' | 'now'>,
+  { userId, sessionId }: { userId: string; sessionId: string },
+): Promise<void> {
+  const at = now()
+  await db.transaction(async (tx) => {
+    // As in endSessionOf, for the same reasons.
+    await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('no key update')
+    const ended = await tx
+      .delete(sessions)
+      .where(and(eq(sessions.userId, userId), ne(sessions.id, sessionId)))
+      .returning({ id: sessions.id })
+    for (const { id } of ended) {
+      const grants = await endGrants(tx, at, { userId, sid: id })
+      await recordAudit(tx, at, {
+        actor: `user:${userId}`,
+        action: 'session.ended',
+        subject: `user:${userId}`,
+        details: { sessionId: id, grants },
+      })
+    }
   })
 }
 

@@ -1,5 +1,4 @@
 import { BadRequest, Conflict, NotFound } from '@platform/errors/api-error'
-import { isUniqueViolation, one } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
 import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { and, eq, sql } from 'drizzle-orm'
@@ -51,29 +50,26 @@ export async function createUser(deps: AccountDeps, user: NewUser, actor: AuditA
   const email = checkedEmail(user.email)
   const passwordHash = user.password === undefined ? null : await passwords.hash(checkedPassword(user.password))
   const at = now()
-  try {
-    return await db.transaction(async (tx) => {
-      const made = await tx
-        .insert(users)
-        .values({
-          id: newId(),
-          email,
-          emailVerified: user.emailVerified ?? true,
-          passwordHash,
-          givenName: user.givenName ?? null,
-          familyName: user.familyName ?? null,
-          createdAt: at,
-          updatedAt: at,
-        })
-        .returning()
-      const row = one(made)
-      await recordAudit(tx, at, { actor, action: 'user.created', subject: `user:${row.id}` })
-      return row
-    })
-  } catch (error) {
-    if (isUniqueViolation(error, 'users_email')) throw new Conflict(`A user with the email ${email} exists already`)
-    throw error
-  }
+  return db.transaction(async (tx) => {
+    const [row] = await tx
+      .insert(users)
+      .values({
+        id: newId(),
+        email,
+        emailVerified: user.emailVerified ?? true,
+        passwordHash,
+        givenName: user.givenName ?? null,
+        familyName: user.familyName ?? null,
+        createdAt: at,
+        updatedAt: at,
+      })
+      // A unique violation would be logged by Postgres with the address.
+      .onConflictDoNothing()
+      .returning()
+    if (!row) throw new Conflict(`A user with the email ${email} exists already`)
+    await recordAudit(tx, at, { actor, action: 'user.created', subject: `user:${row.id}` })
+    return row
+  })
 }
 
 /** Takes a product from a user, or gives it back (D69). Throws NotFound for a missing user. Safe to repeat. */

@@ -31,6 +31,8 @@ async function signedIn(person: TestPerson, userAgent: string, address: string):
   return browser
 }
 const visit = (browser: Browser, path: string) => browser.visit(`${idp.url}${path}`)
+/** Asks whoever is signed in as well. */
+const SIGN_IN_AGAIN = '/sign-in?returnTo=/passkeys/add'
 const isSignedIn = async (browser: Browser) => (await visit(browser, '/')).status === 200
 const itemsOf = (page: Visit) => page.body.split('<li>').slice(1)
 const hiddenOf = (html: string, name: string) => new RegExp(`name="${name}" value="([^"]+)"`).exec(html)?.[1] ?? ''
@@ -135,11 +137,59 @@ describe('the list of sessions', () => {
     expect((await visit(here, '/sessions')).body).toContain('Not known')
   })
 
+  test('more than eleven are folded away behind the first ten, this browser first', async () => {
+    const ana = await idp.person()
+    const here = await signedIn(ana, FIREFOX, '198.51.100.20')
+    for (let i = 0; i < 10; i++) await signedIn(ana, IPHONE, '198.51.100.21')
+    const eleven = await visit(here, '/sessions')
+    expect(itemsOf(eleven)).toHaveLength(11)
+    expect(eleven.body).not.toContain('<details>')
+    await signedIn(ana, IPHONE, '198.51.100.21')
+    const [shown = '', folded = ''] = (await visit(here, '/sessions')).body.split('<details>')
+    expect(shown.split('<li>').slice(1)).toHaveLength(10)
+    expect(shown.split('<li>')[1]).toContain('This browser')
+    expect(folded).toContain('2 more sessions')
+    expect(folded.split('<li>').slice(1)).toHaveLength(2)
+  })
+
   test('without a session it leads to sign-in and back', async () => {
     const browser = new Browser()
     const page = await browser.follow(await visit(browser, '/sessions'), idp.url)
     const done = await idp.signIn(browser, page, await idp.person())
     expect(done.location).toBe(`${idp.url}/sessions`)
+  })
+})
+
+describe('ending all other sessions', () => {
+  test('ends them and what was granted in them, with an audit row for each; this one and its grants go on', async () => {
+    const [ana, bob] = [await idp.person(), await idp.person()]
+    const here = await signedIn(ana, FIREFOX, '198.51.100.22')
+    const others = [await signedIn(ana, IPHONE, '198.51.100.23'), await signedIn(ana, IPHONE, '198.51.100.24')] as const
+    const his = await signedIn(bob, IPHONE, '198.51.100.25')
+    const [hers, lost, bobs] = [await tokensIn(here), await tokensIn(others[1]), await tokensIn(his)]
+    const page = await visit(here, '/sessions')
+    const csrf = /end-others">\s*<input type="hidden" name="csrf" value="([^"]+)"/.exec(page.body)?.[1] ?? ''
+    const end = () => here.visit(`${idp.url}/sessions/end-others`, { csrf })
+    expect(await end()).toMatchObject({ status: 303, location: `${idp.url}/sessions` })
+
+    expect(await Promise.all([here, ...others, his].map(isSignedIn))).toEqual([true, false, false, true])
+    expect(await refresh(lost.refresh_token)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
+    expect((await refresh(hers.refresh_token)).status).toBe(200)
+    expect((await refresh(bobs.refresh_token)).status).toBe(200)
+    // Once more, from the page that was left open: there is nothing to end or to record.
+    expect((await end()).status).toBe(303)
+    const ended = (await auditOf(ana.userId)).filter((line) => line.endsWith('session.ended'))
+    expect(ended).toHaveLength(2)
+    expect((await visit(here, '/sessions')).body).not.toContain('End all other sessions')
+  })
+
+  test('is offered where there are two of them', async () => {
+    const ana = await idp.person()
+    const here = await signedIn(ana, FIREFOX, '198.51.100.26')
+    await signedIn(ana, IPHONE, '198.51.100.27')
+    expect((await visit(here, '/sessions')).body).not.toContain('End all other sessions')
+    await signedIn(ana, IPHONE, '198.51.100.28')
+    expect((await visit(here, '/sessions')).body).toContain('End all other sessions')
   })
 })
 
@@ -199,7 +249,7 @@ describe('ending one session', () => {
     const first = await tokensIn(there)
     const [code, device] = [await codeIn(there), await deviceIn(there)]
     await approve(there, device.page)
-    await idp.signIn(there, await visit(there, '/sign-in'), ana)
+    await idp.signIn(there, await visit(there, SIGN_IN_AGAIN), ana)
     const second = await tokensIn(there)
     const add = await visit(there, '/authenticator/add')
     const secret = /class="secret">([^<]+)</.exec(add.body)?.[1]?.replaceAll(' ', '') ?? ''
@@ -219,7 +269,7 @@ describe('ending one session', () => {
     const [ana, bob] = [await idp.person(), await idp.person()]
     const shared = await signedIn(ana, IPHONE, '198.51.100.17')
     const { refresh_token, id_token } = await tokensIn(shared)
-    await idp.signIn(shared, await visit(shared, '/sign-in'), bob)
+    await idp.signIn(shared, await visit(shared, SIGN_IN_AGAIN), bob)
     const his = await signedIn(bob, FIREFOX, '198.51.100.18')
     await his.visit(`${idp.url}/sessions/end`, await formToEnd(his))
     expect(await isSignedIn(shared)).toBe(false)

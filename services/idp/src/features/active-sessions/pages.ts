@@ -9,10 +9,13 @@ import { moment } from '../../site/moment.ts'
 import { redirect } from '../../site/navigation.ts'
 import { type FormCall, page, type PageCall, textField } from '../../site/page.ts'
 import type { Session } from '../../site/session.ts'
-import { endSessionOf, signOutEverywhere } from '../access/end-access.ts'
+import { endOtherSessions, endSessionOf, signOutEverywhere } from '../access/end-access.ts'
 import { endSession, type ListedSession, listSessions, SESSIONS_LISTED_MAX } from '../sessions/sessions.ts'
 
 const END_ALL = 'end-all-sessions'
+const END_OTHERS = 'end-other-sessions'
+/** The others are folded away, so that what ends all of them is not a long way down. */
+const SHOWN_MAX = 10
 const purposeOfEnd = (sessionId: string): string => `end-session\n${sessionId}`
 
 function sessionItem(deps: Deps, current: Session, session: ListedSession): Markup {
@@ -48,6 +51,10 @@ async function showSessions({ c, deps, session: current }: PageCall<'any'>): Pro
   const listed = await listSessions(deps, current.user.id)
   const own = listed.filter(({ id }) => id === current.id)
   const others = listed.filter(({ id }) => id !== current.id)
+  const sorted = [...own, ...others]
+  // One more is no longer than the line that would fold it.
+  const isFolded = sorted.length > SHOWN_MAX + 1
+  const [shown, folded] = isFolded ? [sorted.slice(0, SHOWN_MAX), sorted.slice(SHOWN_MAX)] : [sorted, []]
   return answerPage(c, deps, {
     title: 'Active sessions',
     content: html`
@@ -61,8 +68,26 @@ async function showSessions({ c, deps, session: current }: PageCall<'any'>): Pro
         ${listed.length === SESSIONS_LISTED_MAX ? `Only the ${SESSIONS_LISTED_MAX} that were used last are shown.` : ''}
       </p>
       <ul class="items">
-        ${[...own, ...others].map((session) => sessionItem(deps, current, session))}
+        ${shown.map((session) => sessionItem(deps, current, session))}
       </ul>
+      ${
+        folded.length === 0
+          ? ''
+          : html`<details>
+              <summary>${folded.length === 1 ? '1 more session' : `${folded.length} more sessions`}</summary>
+              <ul class="items">
+                ${folded.map((session) => sessionItem(deps, current, session))}
+              </ul>
+            </details>`
+      }
+      ${
+        others.length < 2
+          ? ''
+          : html`<form method="post" action="${deps.accountUrl}/sessions/end-others">
+              <input type="hidden" name="csrf" value="${csrfOfSession(current, END_OTHERS)}" />
+              <button type="submit" class="second">End all other sessions</button>
+            </form>`
+      }
       <form method="post" action="${deps.accountUrl}/sessions/end-all">
         <input type="hidden" name="csrf" value="${csrfOfSession(current, END_ALL)}" />
         <p class="soft">
@@ -78,6 +103,11 @@ async function showSessions({ c, deps, session: current }: PageCall<'any'>): Pro
 async function endOne({ c, deps, session, form }: FormCall<'any', typeof chosen>): Promise<Response> {
   const sessionId = form.session
   if (isUuid(sessionId)) await endSessionOf(deps, { userId: session.user.id, sessionId })
+  return redirect(c, `${deps.accountUrl}/sessions`)
+}
+
+async function endOthers({ c, deps, session }: PageCall<'any'>): Promise<Response> {
+  await endOtherSessions(deps, { userId: session.user.id, sessionId: session.id })
   return redirect(c, `${deps.accountUrl}/sessions`)
 }
 
@@ -103,6 +133,14 @@ export const sessionsPages = [
     form: chosen,
     csrf: ({ field }) => purposeOfEnd(field('session') ?? ''),
     submit: endOne,
+  }),
+  page({
+    path: '/sessions/end-others',
+    session: 'any',
+    back: 'sessions',
+    form: z.object({}),
+    csrf: END_OTHERS,
+    submit: endOthers,
   }),
   page({
     path: '/sessions/end-all',

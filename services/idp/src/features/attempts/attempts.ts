@@ -120,8 +120,15 @@ export async function admitAttempt({ db, now }: AttemptDeps, hurdles: readonly H
   }
 }
 
-/** Counts one more in a window that opens with the first. Returns the count, this one included. */
-export async function countInWindow({ db, now }: AttemptDeps, key: string, windowMs: number): Promise<number> {
+/**
+ * Counts one more in a window that opens with the first. Answers `paused` beyond `max`, with the seconds until another window
+ * may open; those that are refused count as well.
+ */
+export async function admitInWindow(
+  { db, now }: AttemptDeps,
+  key: string,
+  { max, windowMs }: { max: number; windowMs: number },
+): Promise<{ kind: 'admitted' } | { kind: 'paused'; waitSeconds: number }> {
   const at = now()
   const openedAfter = new Date(at.getTime() - windowMs).toISOString()
   const isOver = sql`${attempts.since} <= ${openedAfter}::timestamptz`
@@ -136,8 +143,10 @@ export async function countInWindow({ db, now }: AttemptDeps, key: string, windo
         updatedAt: at,
       },
     })
-    .returning({ count: attempts.count })
-  return row?.count ?? 1
+    .returning({ count: attempts.count, since: attempts.since })
+  if (!row || row.count <= max) return { kind: 'admitted' }
+  const waitMs = row.since.getTime() + windowMs - at.getTime()
+  return { kind: 'paused', waitSeconds: Math.max(1, Math.ceil(waitMs / 1_000)) }
 }
 
 /** Forgets what was counted: the attempt was a success. */

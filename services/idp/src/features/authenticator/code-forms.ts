@@ -1,5 +1,6 @@
 import { html } from 'hono/html'
 import type { Markup } from '../../site/answer-page.ts'
+import { fieldProblem } from '../../site/field-problem.ts'
 
 interface CodeForms {
   action: string
@@ -23,7 +24,7 @@ export function codeForms({ action, hidden, hasProblem }: CodeForms): Markup {
           required
           maxlength="10"
           autofocus
-          ${hasProblem ? html`aria-describedby="problem"` : ''}
+          ${fieldProblem(hasProblem ? { status: 401 } : undefined)}
         />
       </label>
       <button type="submit">Continue</button>

@@ -5,12 +5,15 @@ import { addressOf, type Ctx } from '../../http/app.ts'
 import { answerPage } from '../../site/answer-page.ts'
 import { readCookie } from '../../site/cookies.ts'
 import { csrfOfSession } from '../../site/csrf.ts'
+import { fieldProblem } from '../../site/field-problem.ts'
 import { moment } from '../../site/moment.ts'
 import { redirect } from '../../site/navigation.ts'
 import { type FormCall, page, type PageCall, type PageRequest, textField } from '../../site/page.ts'
 import { readFlow, type ReturnTo, returnToPage } from '../../site/return-to.ts'
 import type { Session } from '../../site/session.ts'
 import { readTicket, writeTicket } from '../../site/ticket.ts'
+import { usernameField } from '../../site/username-field.ts'
+import { formActionOf } from '../authorize/waiting-client.ts'
 import { checkPassword } from '../accounts/check-password.ts'
 import { isTooBusy } from '../accounts/passwords.ts'
 import { tellPause } from '../attempts/tell-pause.ts'
@@ -67,6 +70,7 @@ async function answerPresent(
     const problem = failed?.form === purpose ? failed.problem : undefined
     return html`<form method="post" action="${deps.accountUrl}/authenticator/${path}">
       <input type="hidden" name="csrf" value="${csrfOfSession(session, purpose)}" />
+      ${usernameField(session.user.email)}
       ${problem && html`<p class="alert" role="alert" id="problem">${problem.text}</p>`}
       <label>
         Your password, or a code
@@ -75,7 +79,8 @@ async function answerPresent(
           name="proof-${path}"
           autocomplete="current-password"
           required
-          ${problem && html`aria-describedby="problem" autofocus`}
+          ${fieldProblem(problem)}
+          ${problem && html`autofocus`}
         />
       </label>
       <button type="submit" class="second">${button}</button>
@@ -84,6 +89,7 @@ async function answerPresent(
   return answerPage(c, deps, {
     title: 'Authenticator app',
     status: failed?.problem.status ?? 200,
+    hasScript: true,
     content: html`
       <p>Signing in with your password takes a code from your app as well.</p>
       <dl>
@@ -128,12 +134,13 @@ interface Adding {
   problem?: Problem
 }
 
-function answerAdd(c: Ctx, deps: Deps, { session, secret, flow, problem }: Adding): Promise<Response> {
+async function answerAdd(c: Ctx, deps: Deps, { session, secret, flow, problem }: Adding): Promise<Response> {
   const uri = totpUri(secret, { issuer: deps.issuer, email: session.user.email })
   const ticket = writeTicket(deps, ticketOf(session), { secret: secret.toString('base64url') }, ADD_MS)
   return answerPage(c, deps, {
     title: 'Set up an authenticator app',
     status: problem?.status ?? 200,
+    formAction: flow && (await formActionOf(deps, flow)),
     content: html`
       <p class="soft">
         Scan this with an app such as Aegis, 2FAS or Google Authenticator, then enter the code it shows.
@@ -161,7 +168,7 @@ function answerAdd(c: Ctx, deps: Deps, { session, secret, flow, problem }: Addin
             required
             maxlength="10"
             autofocus
-            ${problem && html`aria-describedby="problem"`}
+            ${fieldProblem(problem)}
           />
         </label>
         <button type="submit">Turn on</button>
@@ -178,9 +185,10 @@ async function showAdd({ c, deps, session, target: flow }: PageCall<'fresh', Flo
   return answerAdd(c, deps, { session, secret: newTotpSecret(), flow })
 }
 
-function answerCodes(c: Ctx, deps: Deps, title: string, codes: string[], flow?: ReturnTo): Promise<Response> {
+async function answerCodes(c: Ctx, deps: Deps, title: string, codes: string[], flow?: ReturnTo): Promise<Response> {
   return answerPage(c, deps, {
     title,
+    formAction: flow && (await formActionOf(deps, flow)),
     content: html`
       <p>
         Keep these recovery codes where you keep what must not get lost, such as a password manager or on paper. Each

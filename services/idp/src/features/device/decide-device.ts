@@ -1,8 +1,8 @@
-import { Throttled } from '@platform/errors/api-error'
 import { and, eq, gt, isNull } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import type { Session } from '../../site/session.ts'
-import { attemptKey, countInWindow, takeBackAttempt } from '../attempts/attempts.ts'
+import { admitInWindow, attemptKey, takeBackAttempt } from '../attempts/attempts.ts'
+import { pauseRefusal } from '../attempts/tell-pause.ts'
 import { recordAudit } from '../audit/audit.ts'
 import type { Client } from '../clients/client.ts'
 import { clients } from '../clients/table.ts'
@@ -26,7 +26,7 @@ export interface PendingDevice {
 
 /**
  * The pending device of a user code, as readUserCode gives it. Wrong codes are counted before they are looked up: five
- * in ten minutes for an account, twenty for a network. Throws Throttled beyond.
+ * in ten minutes for an account, twenty for a network. Throws a 429 beyond, which says how long to wait.
  */
 export async function findPendingDevice(
   deps: Deps,
@@ -34,8 +34,13 @@ export async function findPendingDevice(
 ): Promise<PendingDevice | undefined> {
   const byAccount = attemptKey('user-code', 'account', session.user.id)
   const byNetwork = attemptKey('user-code', 'network', address)
-  if ((await countInWindow(deps, byAccount, GUESS_WINDOW_MS)) > GUESSES_OF_ACCOUNT) throw new Throttled()
-  if ((await countInWindow(deps, byNetwork, GUESS_WINDOW_MS)) > GUESSES_OF_NETWORK) throw new Throttled()
+  for (const [key, max] of [
+    [byAccount, GUESSES_OF_ACCOUNT],
+    [byNetwork, GUESSES_OF_NETWORK],
+  ] as const) {
+    const admission = await admitInWindow(deps, key, { max, windowMs: GUESS_WINDOW_MS })
+    if (admission.kind === 'paused') throw pauseRefusal(admission.waitSeconds, 'Too many codes that are not known')
+  }
   const [row] = await deps.db
     .select({
       client: clients,

@@ -6,6 +6,7 @@ import { addressOf, type Ctx } from '../../http/app.ts'
 import { answerPage, type Markup } from '../../site/answer-page.ts'
 import { csrfOfSession } from '../../site/csrf.ts'
 import { describeBrowser } from '../../site/describe-browser.ts'
+import { fieldProblem } from '../../site/field-problem.ts'
 import { minutesAgo, moment } from '../../site/moment.ts'
 import { redirectToSignIn, redirectToStepUp } from '../../site/navigation.ts'
 import { type FormCall, page, type PageCall, textField } from '../../site/page.ts'
@@ -42,7 +43,7 @@ function answerEntry(c: Ctx, deps: Deps, typed: string, problem?: string): Promi
             maxlength="20"
             required
             autofocus
-            aria-describedby="${problem === undefined ? 'how' : 'problem'}"
+            ${problem === undefined ? fieldProblem(undefined, 'how') : fieldProblem({ status: 400 })}
           />
         </label>
         <button type="submit">Continue</button>

@@ -7,6 +7,7 @@ import { csrfBeforeSession, csrfOfSession } from '../../site/csrf.ts'
 import { redirect } from '../../site/navigation.ts'
 import { type FormCall, page, type PageCall, textField } from '../../site/page.ts'
 import { returnToPage } from '../../site/return-to.ts'
+import { tellPause } from '../attempts/tell-pause.ts'
 import { findLinkOwner } from '../links/one-time-links.ts'
 import { mailVerification, verifyEmail } from './verify-email.ts'
 
@@ -43,11 +44,15 @@ function showEmail({ c, deps, session }: PageCall<'any'>): Promise<Response> {
 /** Mails a link. */
 async function ask({ c, deps, session }: PageCall<'any'>): Promise<Response> {
   if (session.user.emailVerified || !deps.mailer) return redirect(c, returnToPage(deps, 'email').url)
-  if (!(await mailVerification(deps, deps.mailer, session.user)))
+  const mailed = await mailVerification(deps, deps.mailer, session.user)
+  if (mailed.kind === 'paused')
     return answerPage(c, deps, {
       title: 'That is enough for now',
       status: 429,
-      content: html`<p>You have asked for several links within an hour. Use one of those, or come back later.</p>
+      content: html`<p>
+          ${tellPause(c, mailed.waitSeconds, 'You have asked for several links within an hour')} Those that you got
+          still work.
+        </p>
         <p class="back"><a href="${deps.accountUrl}/">Back to your account</a></p>`,
     })
   return answerPage(c, deps, {

@@ -1,7 +1,7 @@
 import { and, eq } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { users } from '../accounts/table.ts'
-import { attemptKey, countInWindow } from '../attempts/attempts.ts'
+import { admitInWindow, attemptKey } from '../attempts/attempts.ts'
 import { recordAudit } from '../audit/audit.ts'
 import type { Mailer } from '../mail/mailer.ts'
 import { makeLink, useLink } from '../links/one-time-links.ts'
@@ -9,15 +9,16 @@ import { makeLink, useLink } from '../links/one-time-links.ts'
 const HOUR_MS = 3_600_000
 const LINKS_IN_HOUR = 5
 
-/** Mails a link that confirms the user's address; answers false beyond five in an hour. */
+/** Mails a link that confirms the user's address. Answers `paused` beyond five in an hour. */
 export async function mailVerification(
   deps: Deps,
   mailer: Mailer,
   user: { id: string; email: string },
-): Promise<boolean> {
+): ReturnType<typeof admitInWindow> {
   const { afterAnswer, db } = deps
-  const asked = await countInWindow(deps, attemptKey('verify-email', 'account', user.id), HOUR_MS)
-  if (asked > LINKS_IN_HOUR) return false
+  const byAccount = attemptKey('verify-email', 'account', user.id)
+  const admission = await admitInWindow(deps, byAccount, { max: LINKS_IN_HOUR, windowMs: HOUR_MS })
+  if (admission.kind === 'paused') return admission
   const link = await makeLink(db, deps, { purpose: 'verify-email', userId: user.id, mailedTo: user.email })
   afterAnswer.run('mail to confirm an address', () =>
     mailer.send({
@@ -33,7 +34,7 @@ The link works once, and for 24 hours. If you did not ask for it, do nothing.
 `,
     }),
   )
-  return true
+  return admission
 }
 
 /**

@@ -32,7 +32,7 @@ function passkeyItem(deps: Deps, session: Session, { id, name, isSynced, created
     <h2>${name}</h2>
     <dl>
       <dt>Kept</dt>
-      <dd>${isSynced ? 'On your devices, in step' : 'On one device'}</dd>
+      <dd>${isSynced ? 'Synced' : 'On one device'}</dd>
       <dt>Added</dt>
       <dd>${moment(createdAt)}</dd>
       <dt>Last used</dt>
@@ -113,16 +113,11 @@ async function answerAdd(c: Ctx, deps: Deps, { session, flow, problem }: Adding)
         <input type="hidden" name="credential" value="" />
         <label>
           Name
-          <input
-            name="name"
-            value="${describeBrowser(c.req.header('user-agent') ?? null)}"
-            maxlength="64"
-            autocomplete="off"
-            required
-            aria-describedby="name-hint"
-          />
+          <input name="name" maxlength="64" autocomplete="off" aria-describedby="name-hint" />
         </label>
-        <p class="soft" id="name-hint">So that you know later which one it is.</p>
+        <p class="soft" id="name-hint">
+          Optional. Without one it is named after what keeps it, such as your password manager or this browser.
+        </p>
         <p class="alert" role="alert" data-problem hidden></p>
         <button type="submit">Add a passkey</button>
       </form>

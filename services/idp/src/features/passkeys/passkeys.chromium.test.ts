@@ -65,6 +65,25 @@ describeInChromium('passkeys, end to end (identity.md)', (open) => {
     expect(await page.getByRole('link', { name: 'Sign out' }).isVisible()).toBe(true)
   })
 
+  test('the choice not to stay signed in holds for the button, too', async () => {
+    const { context, page } = await open()
+    const authenticator = await addVirtualAuthenticator(context, page)
+    await signInByPassword(page, await idp.person())
+    const expiries = async () =>
+      (await context.cookies()).filter(({ name }) => name.startsWith('session_')).map(({ expires }) => expires)
+    expect(await expiries()).not.toEqual([-1])
+    await addPasskey(page, 'Token')
+    await page.getByRole('heading', { name: 'Token' }).waitFor()
+    await forget(page)
+    await authenticator.answerAtOnce(false)
+    await page.goto(`${idp.url}/sign-in`)
+    await page.getByLabel('Stay signed in').uncheck()
+    await authenticator.answerAtOnce(true)
+    await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
+    await page.waitForURL(`${idp.url}/`)
+    expect(await expiries()).toEqual([-1])
+  })
+
   test('leads on to the client that waits, whose origin the policy of the page allows', async () => {
     const { context, page } = await open()
     await addVirtualAuthenticator(context, page)
@@ -122,6 +141,25 @@ describeInChromium('passkeys, end to end (identity.md)', (open) => {
     await page.getByRole('alert').getByText('holds a passkey for your account already').waitFor()
     await page.goto(`${idp.url}/passkeys`)
     expect(await page.getByRole('heading', { level: 2 }).allTextContents()).toEqual(['First'])
+  })
+
+  test('a security key without a PIN makes no passkey, and its owner is told to set one', async () => {
+    const { context, page } = await open()
+    await addVirtualAuthenticator(context, page, { isSecurityKey: true })
+    await signInByPassword(page, await idp.person())
+    await addPasskey(page, 'Key ring')
+    await page.getByRole('alert').getByText('set a PIN for it').waitFor()
+    await page.goto(`${idp.url}/passkeys`)
+    expect(await page.getByText('You have no passkey yet').isVisible()).toBe(true)
+  })
+
+  test('nor does it sign in, and its owner is told why', async () => {
+    const { context, page } = await open()
+    await addVirtualAuthenticator(context, page, { isSecurityKey: true })
+    await page.goto(`${idp.url}/sign-in`)
+    await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
+    await page.getByRole('alert').getByText('takes a PIN or a fingerprint').waitFor()
+    expect(new URL(page.url()).pathname).toBe('/sign-in')
   })
 
   test('renaming and removing work with the keyboard', async () => {

@@ -233,6 +233,35 @@ describe('passkeys of an account', () => {
     expect(await listed(browser)).toEqual([])
   })
 
+  const FIREFOX = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
+  const BITWARDEN = 'd548826e-79b4-db40-a3d8-11116f7e8349'
+
+  test('one without a name is called after what keeps it, or after the browser, and numbered where the name is taken', async () => {
+    const browser = new Browser({ 'user-agent': FIREFOX })
+    await idp.signIn(browser, await browser.visit(`${idp.url}/sign-in`), await idp.person())
+    const make = async (name: string, aaguid?: string) => {
+      const authenticator = new SoftAuthenticator(idp.url, { isSynced: true, ...(aaguid && { aaguid }) })
+      expect((await add(browser, authenticator, name)).status).toBe(303)
+    }
+    await make('', BITWARDEN)
+    await make(' ', BITWARDEN.toUpperCase())
+    await make('', '01020304-0506-0708-0102-030405060708')
+    await make('')
+    await make('bitwarden', BITWARDEN)
+    await make('ä'.repeat(64))
+    await make('ä'.repeat(64))
+    expect((await listed(browser)).toReversed()).toEqual([
+      'Bitwarden',
+      'Bitwarden 2',
+      'Firefox on Linux',
+      'Firefox on Linux 2',
+      'bitwarden 3',
+      'ä'.repeat(64),
+      `${'ä'.repeat(62)} 2`,
+    ])
+    expect((await browser.visit(`${idp.url}/passkeys`)).body).toContain('<dd>Synced</dd>')
+  })
+
   test('a challenge adds one passkey, in the session that it was given to, and none signs in with it', async () => {
     const [ana, eve] = [await idp.person(), await idp.person()]
     const [hers, evil] = [await idp.signedIn(ana), await idp.signedIn(eve)]
@@ -301,7 +330,11 @@ describe('passkeys of an account', () => {
 
 test('the script is a file of this site, kept for ever, and only pages that need it may run it', async () => {
   const browser = await idp.signedIn(await idp.person())
-  const withScript = [await new Browser().visit(`${idp.url}/sign-in`), await browser.visit(`${idp.url}/passkeys/add`)]
+  const withScript = [
+    await new Browser().visit(`${idp.url}/sign-in`),
+    await browser.visit(`${idp.url}/passkeys/add`),
+    await browser.visit(`${idp.url}/password`),
+  ]
   for (const page of withScript) {
     expect(page.headers.get('content-security-policy')).toContain("; script-src 'self';")
     const src = /<script type="module" src="([^"]+)"><\/script>/.exec(page.body)?.[1] ?? ''
@@ -309,7 +342,7 @@ test('the script is a file of this site, kept for ever, and only pages that need
     expect(script.headers['content-type']).toBe('text/javascript; charset=utf-8')
     expect(script.headers['cache-control']).toContain('immutable')
   }
-  for (const path of ['/', '/passkeys', '/password', '/sessions', '/authenticator', '/authenticator/add']) {
+  for (const path of ['/', '/passkeys', '/sessions', '/authenticator', '/authenticator/add']) {
     const page = await browser.visit(`${idp.url}${path}`)
     expect([page.status, page.body.includes('<script')]).toEqual([200, false])
     expect(page.headers.get('content-security-policy')).not.toContain('script-src')

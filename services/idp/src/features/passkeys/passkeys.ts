@@ -5,7 +5,7 @@ import type {
 } from '@simplewebauthn/server'
 import { isUniqueViolation } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
-import { and, count, desc, eq } from 'drizzle-orm'
+import { and, desc, eq } from 'drizzle-orm'
 import { z } from 'zod'
 import type { Deps } from '../../deps.ts'
 import type { Session } from '../../site/session.ts'
@@ -15,6 +15,7 @@ import { tellOfChange } from '../mail/tell-of-change.ts'
 import type { Proof } from '../sessions/proof.ts'
 import { isOurChallenge, newChallenge, type Purpose, useChallenge } from './challenge.ts'
 import { passkeyProof } from './passkey-proof.ts'
+import { providerOf } from './providers.ts'
 import { passkeys } from './table.ts'
 
 const PASSKEYS_MAX = 20
@@ -130,11 +131,24 @@ const readName = (text: string, otherwise: string): string => {
     .join('')
 }
 
+/** The name, or with the lowest number from 2 on that sets it apart from those that the user has. Never longer than a name may be. */
+function distinctName(name: string, taken: readonly string[]): string {
+  const isTaken = (name: string) => taken.some((other) => other.toLowerCase() === name.toLowerCase())
+  for (let number = 2, distinct = name; ; number++) {
+    if (!isTaken(distinct)) return distinct
+    const suffix = ` ${number}`
+    distinct = `${Array.from(name)
+      .slice(0, NAME_LENGTH_MAX - suffix.length)
+      .join('')}${suffix}`
+  }
+}
+
 interface NewPasskey {
   /** The credential as the browser's script sent it. */
   answer: string
+  /** Empty for one that is named after its provider. */
   name: string
-  /** For a passkey that was given none. */
+  /** For a passkey that was given no name, and whose provider is not known. */
   nameOtherwise: string
 }
 
@@ -142,8 +156,8 @@ interface NewPasskey {
 const amrOf = (isSynced: boolean): string => `${isSynced ? 'swk' : 'hwk'} user mfa`
 
 /**
- * Adds a passkey to the user of the session. Answers how it went: one is not taken twice, and twenty are the most. amr:
- * what making it has shown.
+ * Adds a passkey to the user of the session. Answers how it went: one is not taken twice, and twenty are the most. A name that
+ * another passkey of the user has is numbered. amr: what making it has shown.
  */
 export async function addPasskey(
   deps: Deps,
@@ -166,14 +180,14 @@ export async function addPasskey(
     supportedAlgorithmIDs,
   }).catch(() => undefined) // whatever the library objects to
   if (!verified?.verified) return { kind: 'refused' }
-  const { credential: made, credentialDeviceType } = verified.registrationInfo
+  const { credential: made, credentialDeviceType, aaguid } = verified.registrationInfo
   const isSynced = credentialDeviceType === 'multiDevice'
   const at = now()
   try {
     const outcome = await db.transaction(async (tx) => {
       await tx.select({ id: users.id }).from(users).where(eq(users.id, user.id)).for('update')
-      const [held] = await tx.select({ count: count() }).from(passkeys).where(eq(passkeys.userId, user.id))
-      if ((held?.count ?? 0) >= PASSKEYS_MAX) return 'full'
+      const held = await tx.select({ name: passkeys.name }).from(passkeys).where(eq(passkeys.userId, user.id))
+      if (held.length >= PASSKEYS_MAX) return 'full'
       if (!(await useChallenge(tx, at, challengeOf(response.response.clientDataJSON)))) return 'refused'
       const id = newId()
       await tx.insert(passkeys).values({
@@ -184,7 +198,10 @@ export async function addPasskey(
         counter: made.counter,
         transports: asTransports(response.response.transports),
         isSynced,
-        name: readName(name, nameOtherwise),
+        name: distinctName(
+          readName(name, providerOf(aaguid) ?? nameOtherwise),
+          held.map((passkey) => passkey.name),
+        ),
         createdAt: at,
       })
       await recordAudit(tx, at, {

@@ -1,9 +1,13 @@
 import { html } from 'hono/html'
 import type { Markup } from '../../site/answer-page.ts'
+import { fieldProblem } from '../../site/field-problem.ts'
 import { PASSWORD_LENGTH_MIN } from '../accounts/passwords.ts'
 
-/** The fields `new` and `again` of a form that sets a password. Without scripts nothing can be shown, so it is typed twice. */
-export const newPasswordFields = (): Markup => html`
+/**
+ * The fields `new` and `again` of a form that sets a password. Without scripts nothing can be shown, so it is typed twice.
+ * problem: why they were refused.
+ */
+export const newPasswordFields = (problem?: { status: number }): Markup => html`
   <label>
     New password
     <input
@@ -12,7 +16,7 @@ export const newPasswordFields = (): Markup => html`
       autocomplete="new-password"
       minlength="${PASSWORD_LENGTH_MIN}"
       required
-      aria-describedby="rules"
+      ${fieldProblem(problem, 'rules')}
     />
   </label>
   <p class="soft" id="rules">
@@ -21,6 +25,13 @@ export const newPasswordFields = (): Markup => html`
   </p>
   <label>
     New password, once more
-    <input type="password" name="again" autocomplete="new-password" minlength="${PASSWORD_LENGTH_MIN}" required />
+    <input
+      type="password"
+      name="again"
+      autocomplete="new-password"
+      minlength="${PASSWORD_LENGTH_MIN}"
+      required
+      ${fieldProblem(problem)}
+    />
   </label>
 `

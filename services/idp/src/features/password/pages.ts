@@ -6,10 +6,12 @@ import { addressOf, type Ctx } from '../../http/app.ts'
 import { answerPage } from '../../site/answer-page.ts'
 import { readCookie } from '../../site/cookies.ts'
 import { csrfOfSession } from '../../site/csrf.ts'
+import { fieldProblem } from '../../site/field-problem.ts'
 import { redirectToSignIn } from '../../site/navigation.ts'
 import { type FormCall, page, textField } from '../../site/page.ts'
 import { returnToPage } from '../../site/return-to.ts'
 import type { Session } from '../../site/session.ts'
+import { usernameField } from '../../site/username-field.ts'
 import { isTooBusy } from '../accounts/passwords.ts'
 import { tellPause } from '../attempts/tell-pause.ts'
 import { passwordProof, passwordStampOf } from '../sessions/proof.ts'
@@ -19,21 +21,23 @@ import { newPasswordFields } from './new-password-fields.ts'
 
 const PURPOSE = 'password'
 
-function answerForm(
-  c: Ctx,
-  deps: Deps,
-  session: Session,
-  problem?: { text: string; status: 400 | 401 | 429 | 503 },
-): Promise<Response> {
+interface Problem {
+  text: string
+  status: 400 | 401 | 429 | 503
+}
+
+function answerForm(c: Ctx, deps: Deps, session: Session, problem?: Problem): Promise<Response> {
+  const isOfNew = problem?.status === 400
   return answerPage(c, deps, {
     title: 'Change your password',
     status: problem?.status ?? 200,
+    hasScript: true,
     content: html`
       <p class="soft">Every other session ends with it, and applications have to ask you to sign in again.</p>
       ${problem && html`<p class="alert" role="alert" id="problem">${problem.text}</p>`}
       <form method="post" action="${deps.accountUrl}/password">
         <input type="hidden" name="csrf" value="${csrfOfSession(session, PURPOSE)}" />
-        <input type="hidden" name="username" value="${session.user.email}" autocomplete="username" />
+        ${usernameField(session.user.email)}
         <label>
           Current password
           <input
@@ -42,10 +46,10 @@ function answerForm(
             autocomplete="current-password"
             required
             autofocus
-            ${problem && html`aria-describedby="problem"`}
+            ${fieldProblem(isOfNew ? undefined : problem)}
           />
         </label>
-        ${newPasswordFields()}
+        ${newPasswordFields(isOfNew ? problem : undefined)}
         <button type="submit">Change password</button>
       </form>
       <p class="back"><a href="${deps.accountUrl}/">Back to your account</a></p>
@@ -87,6 +91,7 @@ async function change({ c, deps, session, form }: FormCall<'any', typeof passwor
     amr: session.amr,
     authTime: session.authTime,
     answeredRequest: null,
+    staysSignedIn: session.staysSignedIn,
   })
   if (started !== 'started') return redirectToSignIn(c, deps, returnToPage(deps, 'password'))
   return answerPage(c, deps, {

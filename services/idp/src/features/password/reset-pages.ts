@@ -6,7 +6,9 @@ import { addressOf, type Ctx } from '../../http/app.ts'
 import { answerPage } from '../../site/answer-page.ts'
 import { csrfBeforeSession } from '../../site/csrf.ts'
 import { type FormCall, page, type PageCall, textField } from '../../site/page.ts'
+import { usernameField } from '../../site/username-field.ts'
 import { isTooBusy } from '../accounts/passwords.ts'
+import { tellPause } from '../attempts/tell-pause.ts'
 import { rememberBrowser } from '../known-browsers/known-browser.ts'
 import { findLinkOwner } from '../links/one-time-links.ts'
 import { newPasswordFields } from './new-password-fields.ts'
@@ -42,11 +44,12 @@ async function ask(call: FormCall<'none', typeof address>): Promise<Response> {
   const { c, deps, form } = call
   if (!deps.mailer) return showForgot(call)
   const { email } = form
-  if (!(await askForReset(deps, deps.mailer, { email, address: addressOf(c, deps) })))
+  const answer = await askForReset(deps, deps.mailer, { email, address: addressOf(c, deps) })
+  if (answer.kind === 'paused')
     return answerPage(c, deps, {
       title: 'Too many attempts',
       status: 429,
-      content: html`<p>Many links were asked for from your network. Wait a while and try again.</p>
+      content: html`<p>${tellPause(c, answer.waitSeconds, 'Many links were asked for from your network')}</p>
         <p><a href="${deps.accountUrl}/sign-in">Back to sign-in</a></p>`,
     })
   return answerPage(c, deps, {
@@ -78,14 +81,14 @@ function answerForm(
   return answerPage(c, deps, {
     title: 'Choose a new password',
     status: problem?.status ?? 200,
+    hasScript: true,
     content: html`
       <p class="soft">For <strong>${email}</strong>. Every session ends with it, here and elsewhere.</p>
       ${problem && html`<p class="alert" role="alert" id="problem">${problem.text}</p>`}
       <form method="post" action="${deps.accountUrl}/set-password">
         <input type="hidden" name="csrf" value="${csrfBeforeSession(c, deps, purposeOf(token))}" />
         <input type="hidden" name="token" value="${token}" />
-        <input type="hidden" name="username" value="${email}" autocomplete="username" />
-        ${newPasswordFields()}
+        ${usernameField(email)} ${newPasswordFields(problem)}
         <button type="submit">Save password</button>
       </form>
     `,

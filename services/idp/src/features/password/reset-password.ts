@@ -5,7 +5,7 @@ import type { Deps } from '../../deps.ts'
 import { endAllAccess } from '../access/end-access.ts'
 import { findUserByEmail, type User } from '../accounts/accounts.ts'
 import { users } from '../accounts/table.ts'
-import { attemptKey, countInWindow } from '../attempts/attempts.ts'
+import { admitInWindow, attemptKey } from '../attempts/attempts.ts'
 import { recordAudit } from '../audit/audit.ts'
 import { findLinkOwner, makeLink, useLink } from '../links/one-time-links.ts'
 import type { Mailer } from '../mail/mailer.ts'
@@ -19,18 +19,20 @@ const ASKED_BY_NETWORK_MAX = 30
 /**
  * Mails a link to whoever has this email address, if anyone does. All that depends on it happens after the answer, so
  * neither its words nor its time tell who has an account. Beyond five letters in an hour an address gets no more, while
- * those that it got work on. Answers false only for a network that asks for too many.
+ * those that it got work on. Answers `paused` only for a network that asks for too many.
  */
 export async function askForReset(
   deps: Deps,
   mailer: Mailer,
   { email, address }: { email: string; address: string },
-): Promise<boolean> {
+): ReturnType<typeof admitInWindow> {
   const byNetwork = attemptKey('reset-password', 'network', address)
-  if ((await countInWindow(deps, byNetwork, HOUR_MS)) > ASKED_BY_NETWORK_MAX) return false
+  const admission = await admitInWindow(deps, byNetwork, { max: ASKED_BY_NETWORK_MAX, windowMs: HOUR_MS })
+  if (admission.kind === 'paused') return admission
   deps.afterAnswer.run('mail to reset a password', async () => {
     const byAccount = attemptKey('reset-password', 'account', email.trim().normalize('NFC').toLowerCase())
-    if ((await countInWindow(deps, byAccount, HOUR_MS)) > LETTERS_IN_HOUR) return
+    const letters = await admitInWindow(deps, byAccount, { max: LETTERS_IN_HOUR, windowMs: HOUR_MS })
+    if (letters.kind === 'paused') return
     const user = await findUserByEmail(deps, email)
     if (!user || user.suspendedAt) return
     const link = await makeLink(deps.db, deps, { purpose: 'set-password', userId: user.id, mailedTo: user.email })
@@ -47,7 +49,7 @@ The link works once, and for 30 minutes. If you did not ask for it, do nothing: 
 `,
     })
   })
-  return true
+  return admission
 }
 
 /** A link with which a user sets a password, for the operator to hand over. Throws NotFound. */

@@ -252,6 +252,9 @@ describe('asking is limited', () => {
       Array.from({ length: 31 }, (_, i) => browser.submit(page, { email: `nobody-${i}@example.com` })),
     )
     expect(sorted(asked)).toEqual([...Array<number>(30).fill(200), 429])
+    const refused = asked.find(({ status }) => status === 429)
+    expect(Number(refused?.headers.get('retry-after'))).toBeGreaterThan(3_500)
+    expect(refused?.body).toContain('Wait 60 minutes')
     idp.advance(60 * MINUTE_MS)
     expect((await browser.submit(page, { email: 'nobody@example.com' })).status).toBe(200)
   })

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Db } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
-import { and, desc, eq, gt, inArray, isNull, sql } from 'drizzle-orm'
+import { and, desc, eq, gt, inArray, isNull, or, type SQL, sql } from 'drizzle-orm'
 import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import type { Deps } from '../../deps.ts'
 import { addressOf, type Ctx, userAgentOf } from '../../http/app.ts'
@@ -17,6 +17,8 @@ import { sessions } from './table.ts'
 
 const DAY_MS = 86_400_000
 const IDLE_MS = 14 * DAY_MS
+/** Of a session whose user did not want to stay signed in. */
+const IDLE_SHORT_MS = DAY_MS
 const ABSOLUTE_MS = 90 * DAY_MS
 /** How old `last_seen_at` may be before a page is worth a write. */
 const TOUCH_MS = 3_600_000
@@ -24,6 +26,10 @@ const TOUCH_MS = 3_600_000
 export const SESSIONS_LISTED_MAX = 100
 
 const hashCookie = (cookie: string): Buffer => createHash('sha256').update(cookie).digest()
+
+/** Visited lately, as long as its user wanted to stay signed in. */
+const isInUse = (idleSince: Date | SQL, idleShortSince: Date | SQL) =>
+  or(gt(sessions.lastSeenAt, idleShortSince), and(sessions.staysSignedIn, gt(sessions.lastSeenAt, idleSince)))
 
 const liveSession = lazyPrepared((db) =>
   db
@@ -34,6 +40,7 @@ const liveSession = lazyPrepared((db) =>
       lastSeenAt: sessions.lastSeenAt,
       answeredRequest: sessions.answeredRequest,
       answer: sessions.answer,
+      staysSignedIn: sessions.staysSignedIn,
       user: {
         id: users.id,
         email: users.email,
@@ -49,7 +56,10 @@ const liveSession = lazyPrepared((db) =>
       and(
         eq(sessions.cookieHash, sql.placeholder('cookieHash')),
         gt(sessions.expiresAt, sql`${sql.placeholder('now')}::timestamptz`),
-        gt(sessions.lastSeenAt, sql`${sql.placeholder('idleSince')}::timestamptz`),
+        isInUse(
+          sql`${sql.placeholder('idleSince')}::timestamptz`,
+          sql`${sql.placeholder('idleShortSince')}::timestamptz`,
+        ),
       ),
     )
     .prepare('live_session'),
@@ -64,6 +74,7 @@ export async function findSession(c: Ctx, deps: Deps): Promise<Session | undefin
     cookieHash: hashCookie(cookie),
     now: at.toISOString(),
     idleSince: new Date(at.getTime() - IDLE_MS).toISOString(),
+    idleShortSince: new Date(at.getTime() - IDLE_SHORT_MS).toISOString(),
   })
   if (!row) return undefined
   if (at.getTime() - row.lastSeenAt.getTime() > TOUCH_MS)
@@ -80,6 +91,8 @@ interface NewSession {
   amr: string
   /** The authorization request that this sign-in answers, hashed. */
   answeredRequest: Buffer | null
+  /** Whether the browser is to keep the session after it is closed. */
+  staysSignedIn: boolean
 }
 
 /** How long a session lasts in any case. */
@@ -125,6 +138,7 @@ interface Replacement {
   amr: string
   answeredRequest: Buffer | null
   answer: Session['answer']
+  staysSignedIn: boolean
 }
 
 /**
@@ -182,7 +196,8 @@ async function replaceSession(
     },
   )
   if (started === 'suspended' || started === 'outdated') return started
-  setCookie(c, deps, 'session', cookie, Math.round((started.expiresAt.getTime() - at.getTime()) / 1_000))
+  const lifetimeSeconds = Math.round((started.expiresAt.getTime() - at.getTime()) / 1_000)
+  setCookie(c, deps, 'session', cookie, details.staysSignedIn ? lifetimeSeconds : undefined)
   rememberBrowser(c, deps, started)
   return 'started'
 }
@@ -194,7 +209,7 @@ async function replaceSession(
 export function startSession(
   c: Ctx,
   deps: Deps,
-  { userId, proof, authTime, amr, answeredRequest }: NewSession,
+  { userId, proof, authTime, amr, answeredRequest, staysSignedIn }: NewSession,
 ): ReturnType<typeof replaceSession> {
   const at = deps.now()
   return replaceSession(c, deps, at, {
@@ -205,6 +220,7 @@ export function startSession(
     amr,
     answeredRequest,
     answer: answeredRequest && 'signed-in',
+    staysSignedIn,
   })
 }
 
@@ -235,6 +251,7 @@ export function upgradeSession(
     amr: withMore(session.amr, amr),
     answeredRequest: session.answeredRequest,
     answer: session.answeredRequest && session.answer,
+    staysSignedIn: session.staysSignedIn,
   })
 }
 
@@ -282,7 +299,7 @@ export async function listSessions({ db, now }: Pick<Deps, 'db' | 'now'>, userId
       and(
         eq(sessions.userId, userId),
         gt(sessions.expiresAt, at),
-        gt(sessions.lastSeenAt, new Date(at.getTime() - IDLE_MS)),
+        isInUse(new Date(at.getTime() - IDLE_MS), new Date(at.getTime() - IDLE_SHORT_MS)),
       ),
     )
     .orderBy(desc(sessions.lastSeenAt), desc(sessions.id))

@@ -1,4 +1,4 @@
-import { index, pgTable, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core'
+import { boolean, index, pgTable, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core'
 import { bytea, instant } from '@platform/runtime/columns'
 import { users } from '../accounts/table.ts'
 
@@ -17,6 +17,8 @@ export const sessions = pgTable(
     createdAt: instant('created_at').notNull(),
     lastSeenAt: instant('last_seen_at').notNull(),
     expiresAt: instant('expires_at').notNull(),
+    /** False where the user did not want to stay signed in: the cookie goes with the browser, the session with a day without a visit. */
+    staysSignedIn: boolean('stays_signed_in').notNull().default(true),
     /** What the browser called itself at sign-in, and the network it came from; null in rows older than the columns. */
     userAgent: text('user_agent'),
     address: text(),

@@ -1,8 +1,9 @@
 import { html } from 'hono/html'
 import { answerPage } from '../../site/answer-page.ts'
 import { cookieBeforeSession, csrfBeforeSession } from '../../site/csrf.ts'
-import type { PageCall } from '../../site/page.ts'
-import type { ReturnTo } from '../../site/return-to.ts'
+import { fieldProblem } from '../../site/field-problem.ts'
+import { type PageCall, textField } from '../../site/page.ts'
+import { asksForFreshness, type ReturnTo } from '../../site/return-to.ts'
 import { findWaitingClient } from '../authorize/waiting-client.ts'
 import { formActionSource } from '../clients/redirect-uri.ts'
 import { passkeyForm } from '../passkeys/passkey-form.ts'
@@ -10,6 +11,8 @@ import { describePasskeyRequest } from '../passkeys/passkeys.ts'
 
 export interface Form {
   email: string
+  /** What was chosen the last time; at first what the session there is has, or else to stay. */
+  staysSignedIn?: boolean
   /** What went wrong the last time. */
   problem?: string
   status?: 200 | 401 | 403 | 429 | 503
@@ -20,14 +23,18 @@ export const signInPurpose = (returnTo: ReturnTo): string => `sign-in\n${returnT
 
 export const SUSPENDED = 'This account is suspended. Ask whoever runs this service.'
 
+/** The checkbox `Stay signed in`, which a browser leaves out when it is not ticked. */
+export const staysField = textField.transform((value) => value === 'on')
+
 /** The sign-in page: a password, or a passkey, which the script offers where the browser knows them. */
 export async function answerSignIn(
   { c, deps, target: returnTo, findSession }: PageCall<'none', ReturnTo>,
-  { email, problem, status = 200 }: Form,
+  { email, staysSignedIn, problem, status = 200 }: Form,
 ): Promise<Response> {
   const waiting = await findWaitingClient(deps, returnTo)
-  // Pages that add a way to sign in ask for it, of someone who is signed in.
-  const isAgain = !waiting && (await findSession()) !== undefined
+  const session = await findSession()
+  const isAgain = session !== undefined && asksForFreshness(deps, returnTo)
+  const stays = staysSignedIn ?? session?.staysSignedIn ?? true
   const csrf = csrfBeforeSession(c, deps, signInPurpose(returnTo))
   const hidden = html`<input type="hidden" name="csrf" value="${csrf}" />
     <input type="hidden" name="returnTo" value="${returnTo.url}" />`
@@ -56,7 +63,7 @@ export async function answerSignIn(
             autocomplete="username webauthn"
             required
             maxlength="320"
-            ${problem === undefined ? '' : html`aria-describedby="problem"`}
+            ${fieldProblem(problem === undefined ? undefined : { status })}
             ${email === '' ? html`autofocus` : ''}
           />
         </label>
@@ -67,15 +74,20 @@ export async function answerSignIn(
             name="password"
             autocomplete="current-password"
             required
-            ${problem === undefined ? '' : html`aria-describedby="problem"`}
+            ${fieldProblem(problem === undefined ? undefined : { status })}
             ${email === '' ? '' : html`autofocus`}
           />
+        </label>
+        <label class="choice">
+          <input type="checkbox" name="stay" value="on" ${stays ? html`checked` : ''} />
+          Stay signed in on this device
         </label>
         <button type="submit">Sign in</button>
       </form>
       ${passkeyForm({
         action: `${deps.accountUrl}/sign-in/passkey`,
-        hidden,
+        // The script puts the choice of the form above into it.
+        hidden: html`${hidden}<input type="hidden" name="stay" value="${stays ? 'on' : ''}" />`,
         options: describePasskeyRequest(deps, { purpose: 'passkey-sign-in', cookie: cookieBeforeSession(c, deps) }),
         button: 'Sign in with a passkey',
       })}

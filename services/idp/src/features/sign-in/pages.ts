@@ -4,7 +4,7 @@ import { addressOf } from '../../http/app.ts'
 import { readCookie } from '../../site/cookies.ts'
 import { redirect } from '../../site/navigation.ts'
 import { type FormCall, page, type PageCall, textField } from '../../site/page.ts'
-import { readReturnTo, type ReturnTo } from '../../site/return-to.ts'
+import { asksForFreshness, readReturnTo, type ReturnTo } from '../../site/return-to.ts'
 import { checkPassword } from '../accounts/check-password.ts'
 import { isTooBusy } from '../accounts/passwords.ts'
 import { tellPause } from '../attempts/tell-pause.ts'
@@ -13,12 +13,18 @@ import { readAuthorizeParameters } from '../authorize/parameters.ts'
 import { answeredRequestOf } from '../authorize/waiting-client.ts'
 import { passwordProof, passwordStampOf } from '../sessions/proof.ts'
 import { startSession } from '../sessions/sessions.ts'
-import { answerSignIn, type Form, signInPurpose, SUSPENDED } from './form.ts'
+import { answerSignIn, type Form, signInPurpose, staysField, SUSPENDED } from './form.ts'
 import { passkeySignInPage } from './passkey.ts'
 import { askForSecondFactor, secondFactorPage } from './second-factor.ts'
 
-function showSignIn(call: PageCall<'none', ReturnTo>): Promise<Response> {
-  const { target: returnTo } = call
+/**
+ * Shows the form. Someone who is signed in is led on, unless a page needs a recent sign-in or a client waits: its request may
+ * demand another sign-in, and its pages offer another account.
+ */
+async function showSignIn(call: PageCall<'none', ReturnTo>): Promise<Response> {
+  const { c, deps, target: returnTo, findSession } = call
+  if (returnTo.kind === 'account' && !asksForFreshness(deps, returnTo) && (await findSession()))
+    return redirect(c, returnTo.url)
   const hint = returnTo.kind === 'authorize' ? readAuthorizeParameters(returnTo.search).get('login_hint') : undefined
   return answerSignIn(call, { email: (hint ?? '').slice(0, 320) })
 }
@@ -31,12 +37,13 @@ const otherWays = ({ mailer }: Pick<Deps, 'mailer'>): string =>
 
 const REFUSED = 'The email address or the password is not right.'
 
-const credentials = z.object({ email: textField, password: textField })
+const credentials = z.object({ email: textField, password: textField, stay: staysField })
 
 async function signIn(call: FormCall<'none', typeof credentials, ReturnTo>): Promise<Response> {
   const { c, deps, target: returnTo, form } = call
-  const { email, password } = form
-  const again = (problem: string, status: NonNullable<Form['status']>) => answerSignIn(call, { email, problem, status })
+  const { email, password, stay: staysSignedIn } = form
+  const again = (problem: string, status: NonNullable<Form['status']>) =>
+    answerSignIn(call, { email, staysSignedIn, problem, status })
 
   let checked
   try {
@@ -56,12 +63,14 @@ async function signIn(call: FormCall<'none', typeof credentials, ReturnTo>): Pro
   if (checked.kind === 'suspended') return again(SUSPENDED, 403)
   const { userId } = checked
   const passwordStamp = passwordStampOf(checked.passwordHash)
-  if (await findAuthenticator(deps, userId)) return askForSecondFactor(c, deps, returnTo, { userId, passwordStamp })
+  if (await findAuthenticator(deps, userId))
+    return askForSecondFactor(c, deps, returnTo, { userId, passwordStamp, staysSignedIn })
   const started = await startSession(c, deps, {
     userId,
     proof: passwordProof(passwordStamp),
     amr: 'pwd',
     answeredRequest: answeredRequestOf(returnTo),
+    staysSignedIn,
   })
   if (started === 'suspended') return again(SUSPENDED, 403)
   if (started === 'outdated') return again(REFUSED, 401)

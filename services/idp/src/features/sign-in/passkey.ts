@@ -6,12 +6,12 @@ import { readReturnTo, type ReturnTo } from '../../site/return-to.ts'
 import { answeredRequestOf } from '../authorize/waiting-client.ts'
 import { findPasskeyUser } from '../passkeys/passkeys.ts'
 import { startSession } from '../sessions/sessions.ts'
-import { answerSignIn, signInPurpose, SUSPENDED } from './form.ts'
+import { answerSignIn, signInPurpose, staysField, SUSPENDED } from './form.ts'
 
 const REFUSED =
   'This passkey did not sign you in. It may have been removed from your account, or the page was open for too long. Try again, or use your password.'
 
-const usedPasskey = z.object({ credential: textField })
+const usedPasskey = z.object({ credential: textField, stay: staysField })
 
 /** Takes what the browser's script got from an authenticator. It is both factors. */
 async function signInByPasskey(call: FormCall<'none', typeof usedPasskey, ReturnTo>): Promise<Response> {
@@ -21,18 +21,19 @@ async function signInByPasskey(call: FormCall<'none', typeof usedPasskey, Return
     { purpose: 'passkey-sign-in', cookie: cookieBeforeSession(c, deps) },
     form.credential,
   )
-  if (!found) return answerSignIn(call, { email: '', problem: REFUSED, status: 401 })
+  const again = (problem: string, status: 401 | 403) =>
+    answerSignIn(call, { email: '', staysSignedIn: form.stay, problem, status })
+  if (!found) return again(REFUSED, 401)
   const { userId, amr, proof } = found
   const started = await startSession(c, deps, {
     userId,
     proof,
     amr,
     answeredRequest: answeredRequestOf(returnTo),
+    staysSignedIn: form.stay,
   })
   if (started === 'started') return redirect(c, returnTo.url)
-  return started === 'suspended'
-    ? answerSignIn(call, { email: '', problem: SUSPENDED, status: 403 })
-    : answerSignIn(call, { email: '', problem: REFUSED, status: 401 })
+  return started === 'suspended' ? again(SUSPENDED, 403) : again(REFUSED, 401)
 }
 
 export const passkeySignInPage = page({

@@ -17,7 +17,12 @@ import { passwordProof } from '../sessions/proof.ts'
 import { startSession } from '../sessions/sessions.ts'
 
 /** Whose password was proven, and which: another one set meanwhile makes it worth nothing. */
-const passwordProven = z.object({ userId: z.string(), passwordStamp: z.string() })
+const passwordProven = z.object({
+  userId: z.string(),
+  passwordStamp: z.string(),
+  // Tickets of the release before have no such choice.
+  staysSignedIn: z.boolean().default(true),
+})
 
 /** How long after the password the code may come. */
 const CODE_MS = 10 * 60_000
@@ -88,12 +93,13 @@ async function checkCode({
   if (checked.kind === 'paused') return again(tellPause(c, checked.waitSeconds), 429)
   if (checked.kind === 'wrong')
     return again('This code is not right, or was used already. Wait for the next one and try again.', 401)
-  const { userId, passwordStamp } = proven
+  const { userId, passwordStamp, staysSignedIn } = proven
   const started = await startSession(c, deps, {
     userId,
     proof: passwordProof(passwordStamp),
     amr: 'pwd otp mfa',
     answeredRequest: answeredRequestOf(returnTo),
+    staysSignedIn,
   })
   if (started === 'suspended') return again('This account is suspended. Ask whoever runs this service.', 403)
   return started === 'started' ? redirect(c, returnTo.url) : redirectToSignIn(c, deps, returnTo)

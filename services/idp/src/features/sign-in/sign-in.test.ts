@@ -1,5 +1,7 @@
 import { Browser } from '@platform/testkit/browser'
 import { eq } from 'drizzle-orm'
+import { base32 } from 'oslo/encoding'
+import { generateHOTP } from 'oslo/otp'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { startTestIdp, type TestIdp, type TestPerson } from '../../../test/start.ts'
 import { deleteUser } from '../access/delete-user.ts'
@@ -19,8 +21,8 @@ afterAll(() => idp.close())
 const from = (address: string) => new Browser({ 'x-forwarded-for': address })
 const openForm = (browser: Browser, returnTo?: string) =>
   browser.visit(`${idp.url}/sign-in${returnTo === undefined ? '' : `?returnTo=${encodeURIComponent(returnTo)}`}`)
-const tryIn = async (browser: Browser, form: { email: string; password: string }) =>
-  browser.submit(await openForm(browser), { email: form.email, password: form.password })
+const tryIn = async (browser: Browser, form: { email: string; password: string }, returnTo?: string) =>
+  browser.submit(await openForm(browser, returnTo), { email: form.email, password: form.password })
 
 test('the right password signs in under a new cookie that scripts and other sites do not get', async () => {
   const done = await tryIn(from('10.1.0.1'), ana)
@@ -36,7 +38,8 @@ test('the email is matched in any case and with spaces around it', async () => {
 
 test('signing in again gives another cookie, and the one before is worth nothing', async () => {
   const browser = from('10.1.0.3')
-  const cookieOf = async () => (await tryIn(browser, ana)).headers.getSetCookie()[0]?.split(';')[0] ?? ''
+  const cookieOf = async () =>
+    (await tryIn(browser, ana, '/passkeys/add')).headers.getSetCookie()[0]?.split(';')[0] ?? ''
   const before = await cookieOf()
   const home = (cookie: string) => idp.send('GET /', undefined, { cookie })
   expect((await home(before)).status).toBe(200)
@@ -44,6 +47,94 @@ test('signing in again gives another cookie, and the one before is worth nothing
   expect(after).not.toBe(before)
   expect((await home(after)).status).toBe(200)
   expect((await home(before)).status).toBe(302)
+})
+
+describe('the sign-in page of somebody who is signed in', () => {
+  test.each([
+    ['opened by itself leads home', undefined, '/'],
+    ['leads on to the page behind it', '/passkeys', '/passkeys'],
+    ['leads on to a device', '/device?user_code=ABCD-EFGH', '/device?user_code=ABCD-EFGH'],
+    ['leads home from another site', 'https://evil.example.com/', '/'],
+  ])('%s', async (_, returnTo, leadsTo) => {
+    const { status, location } = await openForm(await idp.signedIn(ana), returnTo)
+    expect({ status, location }).toEqual({ status: 302, location: `${idp.url}${leadsTo}` })
+  })
+
+  test('asks once more for a page that needs a recent sign-in, and says why', async () => {
+    const page = await openForm(await idp.signedIn(ana), '/passkeys/add')
+    expect(page.status).toBe(200)
+    expect(page.body).toContain('so that nobody else changes how you sign in')
+  })
+
+  test('asks once more for a client that wants a new sign-in', async () => {
+    const browser = await idp.signedIn(ana)
+    const asked = idp.authorizeUrl(await idp.client({ name: 'A careful application' }), { prompt: 'login' })
+    const page = await browser.follow(await browser.visit(asked), idp.url)
+    expect(page.status).toBe(200)
+    expect(page.body).toContain('A careful application')
+    expect(page.body).not.toContain('nobody else changes')
+  })
+})
+
+describe('without staying signed in', () => {
+  const HOUR = 3_600_000
+  /** Off, as a browser sends a box that is not ticked. */
+  const leaving = async (browser: Browser, person: TestPerson) => {
+    const page = await openForm(browser)
+    return browser.submit(page, { email: person.email, password: person.password, stay: '' })
+  }
+  const sessionCookie = (visit: { headers: Headers }) =>
+    visit.headers.getSetCookie().find((line) => line.startsWith('session_')) ?? ''
+  const isSignedIn = async (browser: Browser) => (await browser.visit(`${idp.url}/`)).status === 200
+
+  test('the cookie goes with the browser, and a day without a visit ends the session; it is offered, and not the rule', async () => {
+    const bob = await idp.person()
+    const page = await openForm(new Browser())
+    expect(page.body).toMatch(/name="stay" value="on"\s+checked/)
+    const [browser, stays] = [from('10.13.0.1'), await idp.signedIn(bob)]
+    const done = await leaving(browser, bob)
+    expect(done.status).toBe(303)
+    expect(sessionCookie(done)).toMatch(/^session_\d+=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax$/)
+    for (let visit = 0; visit < 3; visit++) {
+      idp.advance(23 * HOUR)
+      expect(await isSignedIn(browser)).toBe(true)
+    }
+    idp.advance(24 * HOUR)
+    expect(await isSignedIn(browser)).toBe(false)
+    expect((await stays.visit(`${idp.url}/sessions`)).body).toContain('nowhere else')
+  })
+
+  test('a refused form keeps the choice', async () => {
+    const bob = await idp.person()
+    const refused = await leaving(from('10.13.0.2'), { ...bob, password: 'wrong password' })
+    expect(refused.status).toBe(401)
+    expect(refused.body).not.toMatch(/name="stay" value="on"\s+checked/)
+    const browser = from('10.13.0.2')
+    await leaving(browser, bob)
+    // And so does a form that asks once more in the session.
+    expect((await openForm(browser, '/passkeys/add')).body).not.toMatch(/name="stay" value="on"\s+checked/)
+  })
+
+  test('it goes on so after another password, and after a second factor was set up and is asked for', async () => {
+    const bob = await idp.person()
+    const browser = from('10.13.0.3')
+    await leaving(browser, bob)
+    const wanted = 'a new and longer password'
+    const change = await browser.visit(`${idp.url}/password`)
+    const changed = await browser.submit(change, { current: bob.password, new: wanted, again: wanted })
+    const add = await browser.visit(`${idp.url}/authenticator/add`)
+    const secret = /class="secret">([^<]+)</.exec(add.body)?.[1]?.replaceAll(' ', '') ?? ''
+    const code = () => generateHOTP(base32.decode(secret, { strict: false }), Math.floor(idp.now().getTime() / 30_000))
+    const added = await browser.submit(add, { code: await code() })
+    idp.advance(60_000)
+    const asked = await leaving(from('10.13.0.4'), { ...bob, password: wanted })
+    expect(asked.body).toContain('Enter your code')
+    const other = from('10.13.0.5')
+    const form = await leaving(other, { ...bob, password: wanted })
+    const done = await other.submit(form, { code: await code() })
+    expect(done.status).toBe(303)
+    for (const visit of [changed, added, done]) expect(sessionCookie(visit)).toMatch(/SameSite=Lax$/)
+  })
 })
 
 test('a wrong password, an unknown user and one without a password read the same', async () => {
@@ -152,7 +243,7 @@ describe('guessing is slowed down, by account and network', () => {
   })
 })
 
-describe('forms of other sites are refused', () => {
+describe('forms that no page of ours in this browser made are refused', () => {
   const post = async (headers: Record<string, string>) => {
     const browser = new Browser({ 'x-forwarded-for': '10.9.0.1' })
     const page = await openForm(browser)
@@ -166,6 +257,15 @@ describe('forms of other sites are refused', () => {
     })
     return { status, text }
   }
+
+  test('without a cookie, which says to allow them; opening the page again would not help', async () => {
+    const refused = await post({ cookie: '' })
+    expect(refused.status).toBe(403)
+    expect(refused.text).toContain('Allow cookies for this site')
+    const outdated = await post({ cookie: `before_${new URL(idp.url).port}=${'x'.repeat(43)}` })
+    expect(outdated.status).toBe(403)
+    expect(outdated.text).toContain('This form is out of date')
+  })
 
   test('by their Origin, null included', async () => {
     expect((await post({ origin: 'https://evil.example.com' })).status).toBe(403)
@@ -280,6 +380,10 @@ test('the page works without its script, which is a file; pages are never framed
   expect(page.headers.get('cache-control')).toBe('no-store')
   expect(page.headers.get('content-security-policy')).toBe(
     "default-src 'none'; style-src 'self'; script-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+  )
+  expect(page.headers.get('cross-origin-opener-policy')).toBe('same-origin')
+  expect(page.headers.get('permissions-policy')).toMatch(
+    /^publickey-credentials-create=\(self\), publickey-credentials-get=\(self\)(?:, [a-z-]+=\(\))+$/,
   )
   const href = /rel="stylesheet" href="([^"]+)"/.exec(page.body)?.[1] ?? ''
   const style = await idp.send(`GET ${href}`)

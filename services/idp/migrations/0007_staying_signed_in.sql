@@ -1,0 +1,1 @@
+ALTER TABLE "sessions" ADD COLUMN "stays_signed_in" boolean DEFAULT true NOT NULL;

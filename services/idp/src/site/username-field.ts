@@ -1,0 +1,17 @@
+import { html } from 'hono/html'
+import type { Markup } from './answer-page.ts'
+
+/**
+ * Tells password managers whose password a form is about, where the page does not ask for the email address. A text field
+ * that only CSS hides: Chromium and others ignore `type=hidden`. Neither the keyboard nor a screen reader comes to it.
+ */
+export const usernameField = (email: string): Markup =>
+  html`<input
+    class="unseen"
+    name="username"
+    value="${email}"
+    autocomplete="username"
+    tabindex="-1"
+    aria-hidden="true"
+    readonly
+  />`
