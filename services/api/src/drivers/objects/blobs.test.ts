@@ -192,8 +192,7 @@ describe('what is written to an S3 server', () => {
 describe('blobs of a folder outlast a loss of power', () => {
   /**
    * Files and folders in the order in which their syncs ended. isSlow: selects syncs that are delayed long enough for a write
-   * that
-   * does not wait for them to finish first.
+   * that does not wait for them to finish first.
    */
   async function watchSyncs(
     isSlow: (name: 'sync' | 'datasync', ino: number) => boolean,

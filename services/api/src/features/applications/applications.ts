@@ -31,8 +31,7 @@ interface NewApplication {
 
 /**
  * Creates an application with its two environments, in one transaction. Counts the plan's quota under a lock on the
- * organization's
- * row, so concurrent creations cannot exceed it (A §4, D74, D77).
+ * organization's row, so concurrent creations cannot exceed it (A §4, D74, D77).
  */
 export async function createApplication(
   { db, now }: Pick<Deps, 'db' | 'now'>,

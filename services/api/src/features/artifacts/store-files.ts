@@ -129,8 +129,7 @@ async function commitArtifacts(
 
 /**
  * Stores content that is not stored yet: each once, however many paths share it and whoever stores it concurrently. Safe to
- * repeat.
- * Link the artifacts within an hour; unreferenced ones may be collected after that.
+ * repeat. Link the artifacts within an hour; unreferenced ones may be collected after that.
  *
  * signal: ends it between two files, throwing the abort reason. Throws BadGateway (D22).
  */

@@ -83,8 +83,7 @@ async function environmentOf({ deps, deployment, variables }: Run): Promise<Reco
  * gets the minutes, memory and disk of the organization's plan, the variables of its environment, and the last build's cache.
  *
  * folder: belongs to this attempt; the archive's files are in its `files` and are moved away. root: the site's, below the
- * archive's.
- * Returns undefined if there is nothing to build. Throws UnusableOutput for errors that the author has to fix.
+ * archive's. Returns undefined if there is nothing to build. Throws UnusableOutput for errors that the author has to fix.
  */
 export async function buildSource(
   run: Run,
