@@ -1,5 +1,5 @@
 import { skipPackageLookups } from '@platform/service/skip-package-lookups'
 
-// Everything else is imported afterwards, or it would be loaded already.
+// Imported after the hook is installed: a static import would load it before.
 skipPackageLookups(['drizzle-orm', 'hono'])
 await import('./commands/run.ts')

@@ -53,27 +53,27 @@ import { encodedContent } from './http/encoded-content.ts'
 
 const migrations = fileURLToPath(new URL('../migrations', import.meta.url))
 
-/** What a test may choose for itself. */
+/** What a test may override. */
 interface Overrides extends ResourceOverrides {
-  /** How often streams beat; everything else about their time is counted in beats. */
+  /** Interval between heartbeats of streams; their other times are counted in beats. */
   heartbeatMs?: number
   guardedFetch?: GuardedFetch
   imageTransformer?: TransformerOptions
-  /** How long things may take at the AI gateway, where a test cannot wait for it. */
+  /** Timeouts of the AI gateway, shortened where a test cannot wait for them. */
   aiTimings?: Partial<AiTimings>
 }
 
 interface Composed {
   deps: Deps
-  /** True while the database answers; says so within a second. */
+  /** Resolves to true while the database answers; takes at most a second. */
   isReady(): Promise<boolean>
   close(): Promise<void>
 }
 
-/** Brings the database to the schema of this code. Safe to repeat, and from several processes at once. */
+/** Migrates the database to the schema of this code. Safe to repeat, and from several processes at once. */
 export const migrate = (config: Config): Promise<void> => runMigrations(config.DATABASE_URL, migrations)
 
-/** Builds everything the roles use from the configuration. The only place that knows which driver is behind what. */
+/** Builds everything the roles use from the configuration. The only place that knows which driver is behind which interface. */
 export async function compose(config: Config, overrides: Overrides = {}): Promise<Composed> {
   const resources = await openResources(
     config,
@@ -197,7 +197,7 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
         userinfoEndpoint: () => idp.endpoint('userinfo_endpoint'),
       }),
       async startPlan(tx, organizationId) {
-        // Free is what an organization without a subscription is on.
+        // An organization without a subscription is on the free plan.
         if (config.DEFAULT_PLAN !== 'free')
           await activatePlan({ db: tx, now }, organizationId, 'network', config.DEFAULT_PLAN)
       },

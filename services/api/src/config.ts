@@ -3,7 +3,7 @@ import { serviceVariables } from '@platform/service/service-config'
 import { getDomain } from 'tldts'
 import { z } from 'zod'
 
-/** A domain, with a port where it is not the scheme's. */
+/** A domain, with a port if it is not the scheme's default. */
 const domain = z.string().regex(/^[a-z0-9.-]+(:\d{1,5})?$/)
 
 /** A name that request logs show. */
@@ -131,11 +131,11 @@ const schema = z.object({
 })
 
 export type Config = z.output<typeof schema> & {
-  /** A variable that the file of AI_PROVIDERS names: a provider's key. */
+  /** Reads an environment variable that the AI_PROVIDERS file names: a provider's key. */
   readVariable: (name: string) => string | undefined
 }
 
-/** The domain that browsers count as one site with this host: cookies can be set for all of it. */
+/** The domain that browsers treat as one site with this host: cookies can be set for all of it. */
 function siteOf(host: string): string {
   const hostname = host.replace(/:\d+$/, '')
   return getDomain(hostname, { allowPrivateDomains: true, validateHostname: false }) ?? hostname
@@ -144,8 +144,8 @@ function siteOf(host: string): string {
 const isLocal = (host: string): boolean => /(^|\.)localhost(:\d+)?$/.test(host)
 
 /**
- * Tenants' pages on a sibling of the platform's own host could set cookies for it and count as the same site (D98). Throws
- * ConfigError.
+ * Refuses to serve tenants' pages on a sibling of the platform's own host, where they could set cookies for it and count as the
+ * same site (D98). Throws ConfigError.
  */
 function refuseSharedSites(config: Config): void {
   if (config.ALLOW_SHARED_DOMAIN) return
@@ -162,7 +162,7 @@ function refuseSharedSites(config: Config): void {
   }
 }
 
-/** Reads the environment, once. Throws ConfigError. */
+/** Parses the environment, once. Throws ConfigError. */
 export function loadConfig(env: Record<string, string | undefined>): Config {
   const config = { ...readConfig(schema, env), readVariable: (name: string) => env[name] }
   refuseSharedSites(config)

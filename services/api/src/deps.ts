@@ -35,9 +35,9 @@ import type { StickyTokens } from './features/sticky-sessions/sticky-token.ts'
 import type { StreamSlots } from './features/streams/stream-slots.ts'
 import type { UploadLeases } from './features/uploads/leases.ts'
 
-/** What every actor has. */
+/** Common to all actors. */
 interface Reached {
-  /** The organization that the request reached something of, once it has; for the log. */
+  /** The organization whose resource the request reached, once known; for the log. */
   organizationId?: string
 }
 
@@ -50,52 +50,52 @@ export interface UserActor extends Reached {
   scopes: ReadonlySet<string>
   /** `exp` of the token. */
   tokenExpiresAt?: Date
-  /** When the person last proved who they are; undefined if the token does not say. */
+  /** When the person last authenticated; undefined if the token does not say. */
   authenticatedAt: Date | undefined
 }
 
-/** An application, through a token that one of its API keys was exchanged for (A §2 API key). */
+/** An application, through a token obtained with one of its API keys (A §2 API key). */
 interface KeyActor extends Reached {
   kind: 'key'
   keyId: string
   applicationId: string
   scopes: ReadonlySet<string>
-  /** `exp` of the token; undefined where the key itself signed the request. */
+  /** `exp` of the token; undefined if the key itself signed the request. */
   tokenExpiresAt?: Date
 }
 
-/** The Functions of a deployment, through a token of the credential that the platform gave it (D9). */
+/** The Functions of a deployment, through a token of the credential that the platform issued to it (D9). */
 export interface FunctionActor extends Reached {
   kind: 'function'
   /** The credential's client id. */
   keyId: string
   applicationId: string
   deploymentId: string
-  /** Of storage and variables it reaches this environment alone. */
+  /** Storage and variables of this environment are the only ones it reaches. */
   environmentId: string
   scopes: ReadonlySet<string>
-  /** `exp` of the token; undefined where the credential itself signed the request. */
+  /** `exp` of the token; undefined if the credential itself signed the request. */
   tokenExpiresAt?: Date
 }
 
-/** What acts as one application: its API keys and its Functions. */
+/** Actors that act as one application: its API keys and its Functions. */
 export type ApplicationActor = KeyActor | FunctionActor
 export type Actor = UserActor | ApplicationActor
 
 /**
- * What requests may use. compose.ts alone builds it; a function asks for the members it needs. A port is declared by the
- * feature that opens it. Such a file takes explicit types rather than parts of Deps, since it is opened before Deps exists.
+ * What requests may use. Only compose.ts builds it; a function asks for the members it needs. A port is declared by the feature
+ * that opens it. Such a feature takes explicit types rather than parts of Deps, since it is opened before Deps exists.
  */
 export interface Deps {
   db: Db
   now: () => Date
   logger: Logger
-  /** Counts each request that was answered and writes its line in the log. */
+  /** Counts an answered request and writes its log line. */
   recordRequest: (request: AnsweredRequest) => void
   sealer: Sealer
   keySet: KeySet
   tokens: TokenVerifier
-  /** Throws InvalidToken for an API key that was deleted or has expired. */
+  /** Throws InvalidToken if the API key was deleted or has expired. */
   requireLiveKey: (keyId: string) => Promise<void>
   limiter: RateLimiter
   activityFeed: ActivityFeed
@@ -114,67 +114,67 @@ export interface Deps {
   /** Builds source on this machine. */
   builder: Builder
   uploadLeases: UploadLeases
-  /** Signs the URLs that private objects are read by. */
+  /** Signs the URLs by which private objects are read. */
   accessSigner: Signer
-  /** Signs the URLs that parts of archives are sent to. */
+  /** Signs the URLs that parts of archives are uploaded to. */
   partSigner: Signer
   /** Signs and verifies sticky URLs. */
   stickyTokens: StickyTokens
-  /** Makes digests of variables, by which two values can be told apart and neither guessed. */
+  /** Computes keyed digests of variables: they show whether two values differ without revealing either. */
   variableSigner: Signer
-  /** Signs what an edge says of whose Functions it relays requests of. */
+  /** Signs the header by which an edge says whose Function it relays. */
   deploymentAddressSigner: Signer
   learnProfile: LearnProfile
-  /** Puts a new organization on the plan that the operator gives to all, in the transaction that creates it (D77). */
+  /** Puts a new organization on the operator's default plan, in the transaction that creates it (D77). */
   startPlan: (db: Db, organizationId: string) => Promise<void>
   clientAddress: ClientAddress
   /** `{base_url}`: the issuer and audience of key tokens. */
   publicUrl: string
   idpUrl: string
-  /** The origin that applications are served below: `{label}.` goes in front of its host. */
+  /** The origin below which applications are served: `{label}.` is prepended to its host. */
   appsUrl: URL
-  /** What answers at which hostname. */
+  /** Which site answers at which hostname. */
   sites: SiteDirectory
-  /** This process among the edges. */
+  /** This process's membership among the edges. */
   membership: Membership
-  /** Signs what edges say to each other. */
+  /** Signs requests between edges. */
   edgeSigner: Signer
   /** Runs the Functions of deployments on this machine. */
   functions: Functions
   functionTimings: FunctionTimings
-  /** Starts Functions where they will be asked for. */
+  /** Starts Functions on the edges where they will be needed. */
   edgeWarmer: EdgeWarmer
-  /** Makes images of those of deployments. */
+  /** Resizes and converts images of deployments. */
   images: ImageServer
-  /** Pages of Prerender Functions that were made. */
+  /** Stored pages of Prerender Functions. */
   isrPages: IsrPages
-  /** Tags by which pages and data become outdated. */
+  /** Tags by which pages and data are invalidated. */
   isrTags: IsrTags
-  /** Models, and those who run them. */
+  /** Models and their providers. */
   ai: AiGateway
-  /** Takes note of what calls of models used. */
+  /** Records the usage of model calls. */
   usage: UsageRecorder
-  /** Asks origins that a deployment's routes lead to. */
+  /** Fetches from origins that a deployment's routes rewrite to. */
   guardedFetch: GuardedFetch
-  /** Where this process is, as request logs name it, and the header in which trusted proxies say where a visitor is. */
+  /** Where this process is, as request logs name it, and the header in which trusted proxies report the visitor's country. */
   place: { region: string | undefined; location: string | undefined; countryHeader: string | undefined }
-  /** What hostnames of buckets end in, with the port where it is not the scheme's. */
+  /** The domain suffix of buckets' hostnames, with the port if it is not the scheme's default. */
   objectsDomain: string
-  /** The domain of S3, whose buckets are hosts below it, with the port where it is not the scheme's; undefined: none. */
+  /** The domain below which S3 serves buckets as hosts, with the port if it is not the scheme's default; undefined: none. */
   s3Domain: string | undefined
-  /** The region that S3 clients are told. */
+  /** The region that S3 clients are given. */
   s3Region: string
   /** The OpenAPI document, as JSON. */
   document: EncodedContent
-  /** The client that people sign in with at /docs; undefined: they paste a token. */
+  /** The OAuth client for signing in at /docs; undefined: people paste a token. */
   docsClientId: string | undefined
-  /** Clients that are the console (D6). */
+  /** OAuth clients that count as the console (D6). */
   consoleClientIds: ReadonlySet<string>
-  /** Origins that may read answers from a browser. */
+  /** Origins whose pages may read answers. */
   corsOrigins: ReadonlySet<string>
 }
 
-/** True if the scopes name it, or name the `:write` of the same resource for a `:read` (D70). */
+/** True if `held` contains the scope, or the `:write` of the same resource for a `:read` (D70). */
 export function grants(held: ReadonlySet<string>, needed: ApiScope): boolean {
   return held.has(needed) || (needed.endsWith(':read') && held.has(needed.replace(/:read$/, ':write')))
 }

@@ -6,7 +6,7 @@ import { startApi } from './roles/api.ts'
 import { startEdge } from './roles/edge.ts'
 import { startWorker } from './roles/worker.ts'
 
-/** Reads the file of AI providers again when the operator says so. */
+/** Reloads the AI providers file on SIGHUP. */
 const reloadOnHangup = ({ ai }: Deps): void => void process.on('SIGHUP', () => void ai.reload())
 
 const worker = (deps: Deps, { JOBS_EVERY_MS, TRASH_RETENTION_DAYS, AUDIT_RETENTION_DAYS }: Config) =>
@@ -20,7 +20,7 @@ const edge = (deps: Deps, config: Config) =>
     internalUrl: config.EDGE_INTERNAL_URL,
   })
 
-/** Says which walls Functions have on this machine. Not waited for: opening them takes longer than a start may. */
+/** Logs how Functions are isolated on this machine. Not awaited: probing takes longer than a start may. */
 async function reportWalls({ functions, logger }: Deps): Promise<void> {
   const probed = await functions.probe()
   if (probed.obstacle !== undefined) {
@@ -32,7 +32,7 @@ async function reportWalls({ functions, logger }: Deps): Promise<void> {
   for (const sentence of missing) logger.warn(sentence)
 }
 
-/** Of a role whose process may start Functions. */
+/** Wraps a role whose process may start Functions. */
 const withFunctions =
   (start: (deps: Deps, config: Config) => Promise<Part[]>) =>
   async (deps: Deps, config: Config): Promise<Part[]> => {

@@ -1,4 +1,4 @@
-/** Every table of the API's database, for drizzle-kit: a list, since not every table is a feature's. */
+/** Every table of the API's database, for drizzle-kit: an explicit list, since some tables belong to no feature. */
 export { signingKeys } from '@platform/auth/signing-keys-table'
 export { auditEvents } from '@platform/service/audit-table'
 export { apiKeys } from './features/api-keys/table.ts'

@@ -11,7 +11,7 @@ export const aiCommands: readonly Command<Deps>[] = [
     wordCount: 0,
     options: { live: 'switch' },
     async run(deps, args) {
-      // A file that is not right has ended the program already, with what is wrong.
+      // An invalid file has already ended the program, with the reason.
       const routes = await checkProviders(deps, { isLive: args.isSet('live') })
       return { json: { ok: routes.every(({ error }) => error === null), routes } }
     },

@@ -11,14 +11,14 @@ export function readProduct(text = ''): ProductSlug {
   throw new ConfigError(`There is no product ${text}`)
 }
 
-/** One of a list of names. Throws ConfigError naming those there are. */
+/** Parses one of a list of names. Throws ConfigError that lists the valid ones. */
 export function readOneOf<T extends string>(names: readonly T[], what: string, text = ''): T {
   const name = names.find((each) => each === text)
   if (name) return name
   throw new ConfigError(`There is no ${what} ${text}; choose one of ${names.join(', ')}`)
 }
 
-/** A whole number from 0, or null for the word that takes a decision back. */
+/** Parses a whole number from 0, or returns null for the word that resets the setting. */
 export function readAmount(text = '', none = ''): number | null {
   if (text === none) return null
   if (/^\d{1,12}$/.test(text)) return Number(text)
@@ -26,13 +26,13 @@ export function readAmount(text = '', none = ''): number | null {
 }
 
 interface OrganizationCommand extends Omit<Command<Deps>, 'run'> {
-  /** What the audit event is called; undefined for a command that changes nothing. */
+  /** Type of the audit event; undefined for a command that changes nothing. */
   action?: string
 }
 
 /**
- * A command on an organization, whose id is its first word. `run` gets the words behind it, and its result is printed next
- * to the id. What it changes is audited in the same transaction. Throws ConfigError when there is no such organization.
+ * Builds a command on an organization, whose id is its first argument. `run` gets the remaining arguments, and its result is
+ * printed next to the id. Changes are audited in the same transaction. Throws ConfigError if the organization does not exist.
  */
 export const onOrganization = (
   { action, ...command }: OrganizationCommand,

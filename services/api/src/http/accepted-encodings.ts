@@ -1,4 +1,4 @@
-/** Lists of clients that were read, so that the few that browsers send are read once. */
+/** Parsed Accept-Encoding headers. Browsers send only a few distinct ones, so each is parsed once. */
 const read = new Map<string, ReadonlyMap<string, number>>()
 const READ_MAX = 500
 
@@ -14,8 +14,8 @@ function readWeights(header: string): ReadonlyMap<string, number> {
 }
 
 /**
- * The offered content coding with the highest q-value; of equals the first. undefined: the file without a coding, even for a
- * client that refuses it (RFC 9110 §12.5.3).
+ * The offered content coding with the highest q-value; the first of equals. Returns undefined for the uncoded file, even if
+ * the client refuses identity (RFC 9110 §12.5.3).
  */
 export function chooseEncoded<T extends { encoding: string | undefined }>(
   header: string | undefined,

@@ -9,8 +9,8 @@ import { pathOf } from './request-target.ts'
 const honoPath = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ':$1')
 
 /**
- * What answers where no operation does: documents that need no credential are missing without one, everything else asks
- * for a token first (A §5).
+ * Answers paths that match no operation: 404 below paths that need no credential; everywhere else the caller must
+ * authenticate first (A §5).
  */
 async function answerUnknown(current: Exchange): Promise<Reply> {
   const { path } = current
@@ -23,7 +23,7 @@ async function answerUnknown(current: Exchange): Promise<Reply> {
   throw new NotFound('Resource')
 }
 
-/** Mounts the operations. One composed handler each; there is no middleware. */
+/** Mounts the operations. Each has one composed handler; there is no middleware. */
 export function createApp(deps: Deps, endpoints: readonly Endpoint[]): Hono<{ Bindings: HttpBindings }> {
   const app = new Hono<{ Bindings: HttpBindings }>({
     getPath: (_, options) => pathOf(options?.env?.incoming.url),

@@ -1,7 +1,7 @@
-/** What this platform is called in CDN-Loop (RFC 8586). */
+/** This platform's name in CDN-Loop (RFC 8586). */
 export const LOOP_TOKEN = 'platform-edge'
 
-/** Whether a request has passed this platform already, on its way to another origin. */
+/** True if a request has already passed through this platform, on its way to another origin. */
 export const isLoop = (cdnLoop: string | string[] | undefined): boolean =>
   [cdnLoop ?? []]
     .flat()

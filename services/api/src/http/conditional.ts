@@ -3,8 +3,8 @@ import { bareEtag, etagOf, namesEtag } from '@platform/service/entity-tag'
 import type { Reply } from './exchange.ts'
 
 /**
- * Answers a GET with its entity tag, or 304 if the client's copy is current. Only the caller's own cache may keep the
- * answer, and asks before each use: a token's reach can change at any time.
+ * Answers a GET with its entity tag, or 304 if the client's copy is current. Only the client's own cache may store the
+ * answer, and it must revalidate before each use: a token's reach can change at any time.
  */
 export function answerWithEtag(incoming: IncomingMessage, headers: Record<string, string>, body: string): Reply {
   const etag = etagOf(body)

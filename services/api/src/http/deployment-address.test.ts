@@ -18,7 +18,7 @@ afterAll(() => platform.close())
 
 const addressOf = ({ deploymentId }: TestFunction) =>
   signDeploymentAddress(platform.api.deploymentAddressSigner, deploymentId)
-/** What an edge relays for a Function; all of them come from one address. */
+/** What an edge relays for a Function; all relayed requests come from one address. */
 const relayed = (of: TestFunction, value = addressOf(of)) =>
   exchange(platform, of.id, of.secret, {}, { 'x-platform-deployment': value, 'x-forwarded-for': '198.51.100.1' }).then(
     ({ status }) => status,

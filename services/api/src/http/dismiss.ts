@@ -1,13 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-/** How long a client may go on sending a body that nobody reads before the connection is closed under it. */
+/** How long a client may keep sending a body that nobody reads before we close the connection. */
 const LINGER_MS = 2_000
-/** The rest of a body up to this is read, so that the connection can be used again. */
+/** A remaining body up to this size is read and discarded, so that the connection can be reused. */
 const READ_BYTES_MAX = 65_536
 
 /**
- * Call it before an answer is written. A client that is answered in the middle of its body can read the answer, and then has to go:
- * nobody reads the rest of a large body, nor waits for that of a small one.
+ * Stops receiving a body that we answer early. Call it before writing the answer. The client can still read the answer; the
+ * connection is then closed if the body is large, or if the rest of a small one does not arrive within 2 s.
  */
 export function dismiss(incoming: IncomingMessage, outgoing: ServerResponse): void {
   if (incoming.complete) return

@@ -2,7 +2,7 @@ import { OpenAPIHono } from '@hono/zod-openapi'
 import { apiKeyScopes, type Scope, scopeCatalogue } from '@platform/auth/scopes'
 import type { Endpoint } from './endpoint.ts'
 
-/** Moves whenever the API does (A §9). */
+/** Changes whenever the API does (A §9). */
 const API_VERSION = '0.19.0'
 
 const description = `## Authentication
@@ -38,7 +38,7 @@ Operations that create something take an \`Idempotency-Key\` of up to 255 printa
 request gets the first response with \`Idempotency-Replayed: true\`; the same key with another request is a 422. A response with a secret
 is not kept: its repeat is a 409.`
 
-/** What each group of operations is about; in this order in the reference. */
+/** What each group of operations is about, in the order of the reference. */
 const tagDescriptions: Record<string, string> = {
   Organizations: 'Organizations own everything else. People are their members, and products are enabled for them.',
   Applications: 'What you deploy. Every application has the environments `production` and `preview`.',
@@ -61,7 +61,7 @@ const tagDescriptions: Record<string, string> = {
   Reference: 'This reference and its OpenAPI document.',
 }
 
-/** The tags that the routes use, described. Throws for one that is not. */
+/** The tags that the routes use, with descriptions. Throws if a tag has no description. */
 function describedTags(used: ReadonlySet<string>): { name: string; description: string }[] {
   for (const name of used)
     if (!(name in tagDescriptions)) throw new Error(`Describe the tag "${name}" in src/http/document.ts`)
@@ -70,7 +70,9 @@ function describedTags(used: ReadonlySet<string>): { name: string; description: 
     .map(([name, text]) => ({ name, description: text }))
 }
 
-/** Without a type a schema allows anything, null included; the generator says `nullable` as well, which needs a type. */
+/**
+ * Drops `nullable` from schemas without a type: they allow anything, null included, and `nullable` is only valid beside a type.
+ */
 function withoutBareNullable(_: string, value: unknown): unknown {
   if (typeof value !== 'object' || value === null || !('nullable' in value)) return value
   if (value.nullable !== true || ['type', 'allOf', 'anyOf', 'oneOf'].some((key) => key in value)) return value
@@ -78,7 +80,7 @@ function withoutBareNullable(_: string, value: unknown): unknown {
   return rest
 }
 
-/** The OpenAPI 3.0.3 document of the operations that are mounted (A §1, §9). */
+/** Builds the OpenAPI 3.0.3 document of the mounted operations (A §1, §9). */
 export function createDocument(endpoints: readonly Endpoint[], publicUrl: string, idpUrl: string): object {
   const registry = new OpenAPIHono()
   registry.openAPIRegistry.registerComponent('securitySchemes', 'bearer', {

@@ -4,12 +4,12 @@ import { chooseEncoded } from './accepted-encodings.ts'
 
 type Coding = 'br' | 'gzip'
 
-/** Gives content that is the same for everybody, in a coding that the client accepts, with the headers that say so. */
+/** Returns content that is the same for everybody, in a coding that the client accepts, with the matching headers. */
 export type EncodedContent = (
   acceptEncoding: string | undefined,
 ) => Promise<{ headers: Record<string, string>; body: Buffer }>
 
-/** The best that does not take seconds: 4 MiB take 0.35 s here, outside the event loop. */
+/** The highest quality that does not take seconds: 4 MiB take 0.35 s here, outside the event loop. */
 const BROTLI_QUALITY = 9
 
 const compressors: Readonly<Record<Coding, (content: Buffer) => Promise<Buffer>>> = {
@@ -25,8 +25,8 @@ const compressors: Readonly<Record<Coding, (content: Buffer) => Promise<Buffer>>
 const offered = [{ encoding: 'br' }, { encoding: 'gzip' }] as const
 
 /**
- * Content that may be compressed. Each coding is made when a client first asks for it, and kept in memory; the content itself
- * is read anew. read: must always give the same bytes.
+ * Serves content compressed on demand. Each coding is compressed when a client first requests it, then kept in memory; the
+ * uncompressed content is read anew each time. read: must always return the same bytes.
  */
 export function encodedContent(read: () => Promise<Buffer>): EncodedContent {
   const kept = new Map<Coding, Promise<Buffer>>()
@@ -41,7 +41,7 @@ export function encodedContent(read: () => Promise<Buffer>): EncodedContent {
   return async (acceptEncoding) => {
     const coding = chooseEncoded(acceptEncoding, offered)?.encoding
     const body = await (coding === undefined ? read() : compressed(coding))
-    // Beside Origin, which every answer may vary by.
+    // Origin is listed because any answer may vary by it.
     return { headers: { vary: 'Origin, Accept-Encoding', ...(coding && { 'content-encoding': coding }) }, body }
   }
 }

@@ -15,11 +15,11 @@ import { parseInput } from './validate.ts'
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 type Schema = z.ZodType | undefined
 type Out<S> = S extends z.ZodType ? z.output<S> : undefined
-/** Which actors an operation is for. */
+/** Which kinds of actor may call an operation. */
 export type ActorKind = 'user' | 'function' | 'any'
 type ActorFor<A> = A extends 'user' ? UserActor : A extends 'function' ? FunctionActor : Actor
 
-/** What `reach` and `handle` are given: parsed, and nothing of HTTP. */
+/** The parsed input of `reach` and `handle`; no HTTP in it. */
 interface Call<A, P, Q, B, H> {
   deps: Deps
   actor: ActorFor<A>
@@ -41,41 +41,41 @@ interface Spec<
 > {
   /** operationId of the OpenAPI document. */
   operation: string
-  /** 'METHOD /path' as the source's tables write it. */
+  /** 'METHOD /path', as in the specification's tables. */
   on: `${Method} /${string}`
-  /** Paths that answer just the same; the document lists the one above only. */
+  /** Aliases that answer the same way; the document lists only the path above. */
   also?: readonly `/${string}`[]
-  /** Section of the source document. */
+  /** Section of the specification. */
   spec: string
   tag: string
   summary: string
-  /** What a caller cannot tell from the shapes: order, defaults, who may, what becomes of it. For people; Markdown. */
+  /** What a caller cannot tell from the shapes: order, defaults, permissions, effects. For people; Markdown. */
   description: string
-  /** 'user': only a user-backed token may call it. 'function': only a Function's. */
+  /** 'user': requires a user-backed token. 'function': requires a Function's token. */
   actor: A
-  /** The scope it needs, or any one of several. `:write` stands for the `:read` of the same resource (D70). */
+  /** The required scope, or several of which one suffices. `:write` implies the `:read` of the same resource (D70). */
   scope: ApiScope | readonly ApiScope[]
   params?: P
   query?: Q
   body?: B
-  /** How large the body may be, in bytes; 512 KiB unless said. */
+  /** Maximum size of the body in bytes; 512 KiB by default. */
   bodyBytesMax?: number
-  /** Headers that mean something to this operation, as they are written. */
+  /** Request headers that this operation reads, spelled as on the wire. */
   headers?: H
-  /** Finds what the call acts on and decides whether this actor may; throws NotFound or Forbidden (D17). */
+  /** Finds what the call acts on and decides whether this actor may use it. Throws NotFound or Forbidden (D17). */
   reach: (call: Call<A, P, Q, B, H>) => Promise<T>
-  /** 201 is a creation: it takes an Idempotency-Key. */
+  /** 201 marks a creation, which accepts an Idempotency-Key. */
   returns: readonly [200 | 201, R] | readonly [204]
-  /** True where the answer holds what is never shown again, so that a repeat of a creation is refused (D79). */
+  /** True if the answer holds a secret that is never shown again, so repeating a creation is refused (D79). */
   isShownOnce?: true
-  /** Statuses beyond those that follow from the rest. */
+  /** Statuses beyond those implied by the rest of this declaration. */
   fails?: readonly (400 | 404 | 409 | 402)[]
-  /** Headers of the answer that depend on what was reached. */
+  /** Response headers that depend on the target. */
   headersFor?: (target: T) => Record<string, string>
   handle: (call: Call<A, P, Q, B, H> & { target: T }) => Result<R> | Promise<Result<R>>
 }
 type Result<R extends Schema> = R extends z.ZodType ? z.input<ReturnShape<R>> : void
-/** What a handler returns is the schema's inside: dates are Dates. */
+/** Handlers return the schema's decoded side: dates are Dates. */
 type ReturnShape<R extends z.ZodType> = z.ZodType<z.input<R>, z.output<R>>
 
 /** An operation, ready to be listed and mounted. */
@@ -84,14 +84,14 @@ export interface Endpoint {
   readonly method: Method
   /** As in the OpenAPI document: `/organizations/{id}`. */
   readonly path: string
-  /** Further paths that it answers at. */
+  /** Further paths of the same operation. */
   readonly aliases: readonly string[]
   readonly route: RouteConfig
-  /** undefined: needs no credential. */
+  /** undefined: no credential needed. */
   readonly guard: { actor: ActorKind; scope: readonly ApiScope[] } | undefined
-  /** False for what is no part of the API. */
+  /** False for routes that are not part of the API. */
   readonly isListed: boolean
-  /** How long `run` may take; null where it has deadlines of its own. */
+  /** How long `run` may take; null if it has deadlines of its own. */
   readonly deadlineMs: number | null
   run(exchange: Exchange): Promise<Reply | Sent>
 }
@@ -102,17 +102,19 @@ const idempotencyKey = z.string().optional().openapi({
 })
 const notModified = { description: 'Not modified: If-None-Match has the current ETag' }
 const eventStreamType = 'text/event-stream'
-/** What a stream of server-sent events returns: its bytes. They are passed on as they are. */
+/** The bytes of a stream of server-sent events; passed on unchanged. */
 export const eventStream = z
   .custom<ReadableStream<Uint8Array>>((value) => value instanceof ReadableStream)
   .openapi({ type: 'string', description: 'Server-sent events. Comments keep the connection open.' })
-/** The same of something that ends: undefined, answered with 204, once nothing is left to send, so that nobody comes again. */
+/**
+ * The same for a stream that ends: undefined, answered with 204, once nothing is left to send, so that clients stop reconnecting.
+ */
 export const endingEventStream = z
   .custom<ReadableStream<Uint8Array> | undefined>((value) => value === undefined || value instanceof ReadableStream)
   .openapi({ type: 'string', description: 'Server-sent events. Comments keep the connection open.' })
 /**
- * What an export returns: the bytes of a CSV file, made as fast as the client takes them, for as long as it likes. A failure before the
- * first of them is answered with its status, one behind it cuts the connection.
+ * The bytes of a CSV export, produced as fast as the client reads them and with no deadline. A failure before the first byte is
+ * answered with its status; a later one cuts the connection.
  */
 export const csvFile = z
   .custom<AsyncIterable<Buffer>>(
@@ -128,13 +130,13 @@ const csvHeaders = { 'content-type': 'text/csv; charset=utf-8', 'cache-control':
 const streamHeaders = {
   'content-type': eventStreamType,
   'cache-control': 'no-store',
-  // For nginx and its like: an event that waits in a buffer is none.
+  // For nginx and similar proxies: an event held in a buffer arrives too late.
   'x-accel-buffering': 'no',
-  // Who comes again opens a connection: on the one of the stream that ended it would meet the process that is stopping.
+  // Makes clients reconnect on a new connection: the old one would lead back to a process that is stopping.
   connection: 'close',
 }
 
-/** The named headers of a request. Throws the 422 of one that has not the documented shape. */
+/** Reads the named request headers. Throws ValidationFailed (422) if one does not match the schema. */
 export function readHeaders<S extends z.ZodType>(schema: S, incoming: IncomingMessage): z.output<S> {
   const names = Object.keys((schema as unknown as z.ZodObject).shape)
   return parseInput(
@@ -146,28 +148,28 @@ export function readHeaders<S extends z.ZodType>(schema: S, incoming: IncomingMe
 
 const jsonHeaders = { 'content-type': 'application/json; charset=UTF-8' }
 
-/** The token that an operation needs, in words. */
+/** The token that an operation requires, in words. */
 const tokenOf: Record<ActorKind, string> = {
   user: 'a user-backed token',
   function: 'a token of a Function',
   any: 'a token',
 }
 
-/** Decides D18's third step: the kind of actor, then the scope, before anything is looked up. */
+/** Step three of D18: checks the kind of actor, then the scope, before anything is looked up. Throws Forbidden. */
 function requireActor(actor: Actor, kind: ActorKind, scopes: readonly ApiScope[]): void {
   if (kind !== 'any' && actor.kind !== kind) throw new Forbidden(`This operation needs ${tokenOf[kind]}`)
   if (scopes.some((scope) => grants(actor.scopes, scope))) return
   throw new Forbidden(`The token lacks the scope ${scopes.join(' or ')}`, 'insufficient_scope')
 }
 
-/** Who calls, once address, token, key, kind of actor and scope let them pass (D18). */
+/** Returns the caller after the address throttle, token, key throttle, kind of actor and scope have been checked (D18). */
 export async function admit(exchange: Exchange, kind: ActorKind, scopes: readonly ApiScope[]): Promise<Actor> {
   const actor = await authenticate(exchange)
   requireActor(actor, kind, scopes)
   return actor
 }
 
-/** Parameters of the matched path; an alias may have more or fewer of them than the path in the document. */
+/** Parameters of the matched path; an alias may have more or fewer than the documented path. */
 export function readParams(exchange: Exchange, params: readonly [name: string, PathParam][]): Record<string, string> {
   const read: Record<string, string> = {}
   for (const [name, { schema, resource, orQuery }] of params) {
@@ -180,7 +182,7 @@ export function readParams(exchange: Exchange, params: readonly [name: string, P
   return read
 }
 
-/** Answers with a file that is made as it goes out. Rejects only while nothing has gone out. */
+/** Answers with a file that is produced while it is sent. Rejects only if nothing has been sent. */
 async function sendFile(
   { c, deps, requestId }: Exchange,
   operation: string,
@@ -192,7 +194,7 @@ async function sendFile(
     await sendContent(outgoing, { status: 200, headers }, content)
   } catch (failure) {
     if (!outgoing.headersSent) throw failure
-    // The line of the request says 200: nothing else tells why the file is not whole.
+    // The request's log line says 200, so only this one explains why the file is incomplete.
     if (!outgoing.req.socket.destroyed) deps.logger.error({ err: failure, operation, requestId }, 'an answer broke off')
     outgoing.destroy()
   }
@@ -200,9 +202,9 @@ async function sendFile(
 }
 
 /**
- * Declares an operation. The request passes, in this order (D18): address throttle, token, key throttle, kind of actor
- * and scope, path, body, query, `reach`, `handle`. `scope` and `reach` are required, so that an operation without a
- * guard does not compile. The response is encoded by its schema: a member that it does not name never leaves.
+ * Declares an operation. A request passes these steps, in this order (D18): address throttle, token, key throttle, kind of actor
+ * and scope, path, body, query, `reach`, `handle`. `scope` and `reach` are required, so an operation without a guard does not
+ * compile. The response is encoded by its schema: undeclared members are never sent.
  */
 export function endpoint<
   const A extends ActorKind,
@@ -288,7 +290,7 @@ export function endpoint<
       const more = spec.headersFor?.(target) ?? {}
       if (isCsv) {
         const headers = { ...csvHeaders, ...more }
-        // Hono makes another response of the answer to HEAD, so what was sent already would be sent twice.
+        // Hono builds a new response for HEAD, so anything we had already written would be sent twice.
         if (exchange.incoming.method === 'HEAD') return { status, headers, body: null }
         const content = (await spec.handle({ ...call, target })) as unknown as AsyncIterable<Buffer>
         return sendFile(exchange, spec.operation, { ...commonHeaders(exchange), ...headers }, content)
@@ -303,7 +305,7 @@ export function endpoint<
         return schema ? JSON.stringify(z.encode(schema, result)) : ''
       }
       if (key !== undefined) {
-        // What a query may name instead of the path belongs to what was asked.
+        // On an alias the query may carry what the canonical path does, so it is part of the fingerprint.
         const named = spec.also && { params: call.params }
         const requestContent = { path: exchange.path, ...named, body: call.body }
         const request = {
@@ -326,8 +328,8 @@ export function endpoint<
 }
 
 /**
- * Declares an operation that needs no credential (A §5): the token endpoint, the documents below /.well-known and /docs.
- * It answers for itself; admission of the address is the caller's first step, by `throttleAddress`.
+ * Declares an operation that needs no credential (A §5): the token endpoint and the documents below /.well-known and /docs.
+ * `run` builds the whole answer and must call `throttleAddress` first.
  */
 export function openEndpoint(spec: {
   operation: string
@@ -335,7 +337,7 @@ export function openEndpoint(spec: {
   tag: string
   summary: string
   description: string
-  /** True for what is no part of the API, such as the files of a page. */
+  /** True for routes that are not part of the API, such as the files of a page. */
   hide?: boolean
   request?: RouteConfig['request']
   responses: RouteConfig['responses']

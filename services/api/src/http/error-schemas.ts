@@ -74,7 +74,7 @@ const descriptions: Record<number, string> = {
   503: 'A dependency is temporarily unavailable',
 }
 
-/** What the body of a status says, where the schema's own example would mislead. */
+/** Example messages by status, where the schema's own example would mislead. */
 const examples: Record<number, string> = {
   400: 'The body is not valid JSON',
   401: 'The token has expired',
@@ -91,7 +91,7 @@ const headers: Record<number, Record<string, ReturnType<typeof header>>> = {
   401: { 'WWW-Authenticate': header('Bearer challenge with error="invalid_token".') },
   429: { 'Retry-After': header('Seconds to wait: 60. Absent if waiting does not help.') },
 }
-/** Headers of every answer below a path. */
+/** Response headers of every operation below a path. */
 export const headersBelow = (path: string): Record<string, ReturnType<typeof header>> =>
   path.startsWith('/ai/v1/') ? { 'X-Service-Request-Id': header('The request id.') } : {}
 const bodies: Record<number, z.ZodType> = { 422: ValidationBody, 429: ThrottleBody }
@@ -101,7 +101,7 @@ const oauthCodes: Record<number, string> = {
   503: 'temporarily_unavailable',
 }
 
-/** The body of a failure, in the shape of its path: nested below /ai/v1 (D21), OAuth's at the token endpoint (A §5). */
+/** The error body, in the format of its path: nested below /ai/v1 (D21), OAuth's at the token endpoint (A §5). */
 function failureBody(status: number, path: string): { schema: z.ZodType; example?: object } {
   if (path.startsWith('/ai/v1/')) return { schema: AiErrorBody }
   const message = examples[status]

@@ -17,33 +17,33 @@ import { pathOf } from './request-target.ts'
 
 export type HonoContext = Context<{ Bindings: HttpBindings }>
 
-/** An answer before the headers that every answer has. */
+/** An answer before the common headers are added. */
 export interface Reply {
   status: number
   headers?: Record<string, string>
   body: string | Buffer | ReadableStream<Uint8Array> | null
 }
 
-/** The answer of an operation that wrote it to the socket itself. */
+/** The outcome of an operation that wrote its answer to the socket itself. */
 export interface Sent {
   /** The status, for the log. */
   sent: number
-  /** What went wrong once the status had been sent. */
+  /** The error that occurred after the status had been sent. */
   failure?: unknown
 }
 
-/** A request, whichever listener it came to. */
+/** A request, whichever listener received it. */
 export interface Arrival {
   readonly deps: Deps
   readonly incoming: IncomingMessage
-  /** Without the query, as it was sent. */
+  /** As sent, without the query. */
   readonly path: string
   /** True for S3, which has paths and hosts of its own. */
   readonly isS3: boolean
   readonly requestId: string
-  /** The trace it belongs to, if its caller keeps one. */
+  /** The caller's trace, if it sent one. */
   readonly trace: Trace | undefined
-  /** Set by whoever found out; for the log. */
+  /** For the log; set by whatever authenticates the request. */
   actor?: Actor
 }
 
@@ -52,9 +52,9 @@ export interface Exchange extends Arrival {
   readonly c: HonoContext
 }
 
-/** What an operation may take that has no deadlines of its own. */
+/** Deadline of operations that have none of their own. */
 export const DEADLINE_MS = 30_000
-/** Requests an address may send in 60 s, without and with a bearer header, and on the object paths (A §8). */
+/** Requests that an address may send in 60 s: without a bearer header, with one, and on the object paths (A §8). */
 const ADDRESS_MAX = 600
 const ADDRESS_WITH_BEARER_MAX = 6_000
 const ADDRESS_OBJECTS_MAX = 24_000
@@ -62,10 +62,10 @@ const KEY_MAX = 3_000
 
 const isBelow = (path: string, prefix: string): boolean => path === prefix || path.startsWith(`${prefix}/`)
 
-/** True of paths of the AI gateway: its ids are always ours (D89). */
+/** True for paths of the AI gateway, which never adopts a caller's request id (D89). */
 const isAi = (path: string): boolean => isBelow(path, '/ai/v1')
 
-/** Which of the four shapes a failure of this request takes (A §7, D21). */
+/** Which of the four error formats this request gets (A §7, D21). */
 export function shapeOf({ path, isS3 }: Pick<Arrival, 'path' | 'isS3'>): ErrorShape {
   if (isS3) return 's3'
   if (isAi(path)) return 'ai-gateway'
@@ -76,8 +76,8 @@ const bearerOf = (incoming: IncomingMessage): string | undefined =>
   /^bearer +([^ ]+) *$/i.exec(incoming.headers.authorization ?? '')?.[1]
 
 /**
- * D54: only `Bearer` counts as a bearer header, whatever stands behind it. A preflight that asks to send `Authorization`
- * announces one, and is judged as the request that follows it (D53).
+ * D54: only the `Bearer` scheme counts as a bearer header, whatever follows it. A preflight for a request with `Authorization`
+ * is counted like the request it announces (D53).
  */
 const hasBearer = ({ method, headers }: IncomingMessage): boolean =>
   /^bearer( |$)/i.test(headers.authorization ?? '') ||
@@ -89,8 +89,8 @@ export function header(incoming: IncomingMessage, name: string): string | undefi
 }
 
 /**
- * The counter of the caller's address, which for a Function is its deployment: one for both caps, and one of its own for S3 and `/files`, chosen by where the
- * request goes before any credential is looked at (A §8, D53, D55).
+ * The rate-limit counter of the caller's address; for a Function, its deployment stands in for the address. One counter serves
+ * both caps; S3 and `/files` share a separate one. Chosen before any credential is looked at (A §8, D53, D55).
  */
 function addressBudget({ deps, incoming, path, isS3 }: Arrival): { key: string; max: number } {
   const deploymentId = readDeploymentAddress(deps.deploymentAddressSigner, header(incoming, DEPLOYMENT_ADDRESS_HEADER))
@@ -109,7 +109,7 @@ function actorOf(deps: Deps, token: Awaited<ReturnType<Deps['tokens']['verify']>
     const { actor, deployment_id: deploymentId, environment_id: environmentId } = token.claims
     const key = { keyId: clientId, applicationId: subject, scopes, tokenExpiresAt }
     if (actor === undefined) return { kind: 'key', ...key }
-    // A token whose confinement cannot be read has no authority at all.
+    // A Function's token that does not say what it is confined to grants nothing.
     if (actor !== 'function' || typeof deploymentId !== 'string' || typeof environmentId !== 'string')
       throw new InvalidToken('The token is not valid')
     return { kind: 'function', ...key, deploymentId, environmentId }
@@ -126,8 +126,8 @@ export async function throttleAddress(arrival: Arrival): Promise<void> {
 }
 
 /**
- * Address throttle → 401 → key throttle (D18). A token that was verified before is counted on both in one step; an
- * unknown one only after its address was let in, so a flood of garbage costs no signatures.
+ * Address throttle → 401 → key throttle (D18). A token that was verified before is counted on both throttles in one step; an
+ * unknown one is verified only after its address passes, so a flood of invalid tokens costs no signature checks.
  */
 export async function authenticate(arrival: Arrival): Promise<Actor> {
   const { deps, incoming } = arrival
@@ -153,7 +153,7 @@ export async function authenticate(arrival: Arrival): Promise<Actor> {
   return (arrival.actor = actor)
 }
 
-/** Anything Postgres could not answer is a 503, whoever asked (D22). */
+/** Maps a Postgres outage to a 503, whoever called (D22). */
 export const asApiError = (error: unknown): unknown =>
   !(error instanceof ApiError) && isUnavailable(error) ? new Unavailable(undefined, error) : error
 
@@ -162,13 +162,13 @@ export const requestIdOf = (incoming: IncomingMessage): string => {
   return requestId !== undefined && /^[\w.-]{1,128}$/.test(requestId) ? requestId : randomUUID()
 }
 
-/** Headers of answers that a page may read. */
+/** Response headers that a page may read. */
 const exposed =
   'ETag, Idempotency-Replayed, Retry-After, WWW-Authenticate, X-Request-Id, X-Service-Request-Id, X-Should-Retry'
 const allowedMethods = 'GET, POST, PUT, PATCH, DELETE'
 const allowedHeaders =
   'Authorization, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, Traceparent, Tracestate, X-Application-Id, X-End-User-Id, X-Organization-Id, X-Request-Id'
-/** What the `openai` package sends from a browser besides. */
+/** Headers that the `openai` package also sends from a browser. */
 const sdkHeaders = [
   'OpenAI-Organization',
   'OpenAI-Project',
@@ -187,7 +187,7 @@ const sdkHeaders = [
   ].map((name) => `X-Stainless-${name}`),
 ].join(', ')
 
-/** Lets a browser on a configured origin read the answer. No cookies are ever used, so no credentials either. */
+/** Lets a browser on a configured origin read the answer. We never use cookies, so credentials are not allowed either. */
 export function corsHeaders({ deps, incoming }: Arrival, exposedHeaders = exposed): Record<string, string> {
   const { origin } = incoming.headers
   if (deps.corsOrigins.size === 0) return {}
@@ -195,7 +195,7 @@ export function corsHeaders({ deps, incoming }: Arrival, exposedHeaders = expose
   return { vary: 'Origin', 'access-control-allow-origin': origin, 'access-control-expose-headers': exposedHeaders }
 }
 
-/** The answer to a CORS preflight, which carries no credential but counts (D12, D18); undefined for any other request. */
+/** Answers a CORS preflight, which carries no credential but counts (D12, D18). Returns undefined for any other request. */
 export async function preflight(
   arrival: Arrival,
   allow = {
@@ -210,14 +210,14 @@ export async function preflight(
 
 const tooLate = () => new Unavailable('The request took too long; try again later')
 
-/** The token behind the id of an upload, as its URL has them. */
+/** The token that follows an upload's id in its URL. */
 const UPLOAD_TOKEN = /(?<=[0-9a-f]{4}-[0-9a-f]{12})(?:\.|%2e)[\w-]{32}/gi
 /** The longest path that is logged. */
 const LOGGED_PATH_LENGTH_MAX = 512
 
 /**
- * A path for the log, without the token of an upload, which is all the authority over it. The token is taken out wherever it stands:
- * a proxy or a client that gets the URL wrong sends it on a path that no upload has.
+ * A path for the log, with upload tokens removed: the token alone grants access to the upload. It is removed anywhere in the
+ * path, since a proxy or client that garbles the URL sends the token on a path that matches no upload.
  */
 const loggedPath = (path: string): string =>
   path
@@ -225,7 +225,7 @@ const loggedPath = (path: string): string =>
     .replaceAll(UPLOAD_TOKEN, '')
     .slice(0, LOGGED_PATH_LENGTH_MAX)
 
-/** Who called, for the log. */
+/** The caller, for the log. */
 const loggedActor = (actor: Actor | undefined) =>
   actor && {
     actor: actor.kind === 'user' ? actor.userId : actor.keyId,
@@ -233,7 +233,7 @@ const loggedActor = (actor: Actor | undefined) =>
     organizationId: actor.organizationId,
   }
 
-/** Counts and logs a request that was answered. */
+/** Counts and logs a request once it is answered. */
 export function record(
   { deps, actor, requestId, trace, incoming, path }: Arrival,
   operation: string,
@@ -257,7 +257,7 @@ export function record(
   })
 }
 
-/** The headers that every answer has, whoever writes it. */
+/** The headers of every answer, whichever listener sends it. */
 export const commonHeaders = (arrival: Arrival): Record<string, string> => ({
   ...corsHeaders(arrival),
   'x-content-type-options': 'nosniff',
@@ -266,10 +266,10 @@ export const commonHeaders = (arrival: Arrival): Record<string, string> => ({
 })
 
 /**
- * Wraps the work of a route into a whole exchange: request id, deadline, errors in the shape of the path, CORS, log and
- * metrics. Headers are put together once, as one plain object.
+ * Wraps a route's work into a whole exchange: request id, deadline, errors in the format of the path, CORS, log and metrics.
+ * Headers are merged once, into one plain object.
  *
- * deadlineMs: null where the work has deadlines of its own.
+ * deadlineMs: null if the work has deadlines of its own.
  */
 export function exchange(
   deps: Deps,
@@ -301,7 +301,7 @@ export function exchange(
       reply = renderError(shapeOf(current), asApiError(error), { path, requestId })
     }
     record(current, operation, reply.status, startedAt, failure)
-    // The answer to HEAD is that of GET without its body, and a stream that nobody reads would stay open.
+    // HEAD gets GET's answer without its body; an unread stream would stay open.
     if (incoming.method === 'HEAD' && reply.body instanceof ReadableStream) {
       await reply.body.cancel()
       reply = { ...reply, body: null }

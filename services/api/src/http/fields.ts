@@ -1,21 +1,21 @@
 import { z } from '@hono/zod-openapi'
 
-/** YYYY-MM-DDTHH:MM:SS.mmmZ from year 1 on (D26). A day that its month does not have passes. */
+/** YYYY-MM-DDTHH:MM:SS.mmmZ from year 1 on (D26). Accepts days that the month does not have, such as 30 February. */
 const INSTANT =
   /^([1-9]\d{3}|0[1-9]\d{2}|00[1-9]\d|000[1-9])-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z$/
 
 /** As a pattern for the document: text that is not blank and has no control characters. */
 const NAME = String.raw`^[^\u0000-\u001F\u007F-\u009F]*[^\s\u0000-\u001F\u007F-\u009F][^\u0000-\u001F\u007F-\u009F]*$`
 
-/** A UUID of any version, in any case (D16). Inside it is in lower case, as Postgres writes it. */
+/** A UUID of any version, in any case (D16). Lower-cased when parsed, as Postgres writes it. */
 export const id = z
   .guid()
   .overwrite((text) => text.toLowerCase())
   .openapi({ example: '0199a3f0-5b7c-7cc0-9d3f-2f6f5c1b7a10' })
 
 /**
- * ISO 8601 in UTC with milliseconds on the wire, in both directions; a Date inside (A §1, D26). Checked on the way in
- * only: what goes out was a Date.
+ * ISO 8601 in UTC with milliseconds on the wire, in both directions; a Date in code (A §1, D26). Validated on input only:
+ * output always starts as a Date.
  */
 export const instant = z.codec(
   z.string().openapi({ format: 'date-time', pattern: INSTANT.source, example: '2026-11-21T09:30:00.000Z' }),
@@ -23,7 +23,7 @@ export const instant = z.codec(
   {
     decode(text, { issues }) {
       const date = new Date(INSTANT.test(text) ? text : Number.NaN)
-      // 30 February would roll over to a day in March.
+      // The Date constructor would roll 30 February over into March.
       if (!Number.isNaN(date.getTime()) && date.toISOString() === text) return date
       issues.push({
         code: 'invalid_format',
@@ -37,10 +37,10 @@ export const instant = z.codec(
   },
 )
 
-/** True for text that Postgres and JSON carry unchanged: no NUL, no lone surrogate. */
+/** True for text that Postgres and JSON preserve: no NUL, no lone surrogate. */
 const isText = (text: string): boolean => text.isWellFormed() && !text.includes('\0')
 
-/** A name: no control characters; in NFC and without white space around it 1 to 255 code points (D28, D95). */
+/** A name without control characters: 1 to 255 code points after NFC normalization and trimming (D28, D95). */
 export const name = z
   .string()
   .refine((text) => text.isWellFormed() && !/\p{Cc}/u.test(text), 'Expected text without control characters')
@@ -56,12 +56,12 @@ export const text = (bytesMax: number) =>
     .refine((value) => Buffer.byteLength(value) <= bytesMax, `Expected at most ${bytesMax} bytes`)
     .openapi({ maxLength: bytesMax, pattern: '^[^\\u0000]*$' })
 
-/** Text of an answer, with an example of it. */
+/** Response text, with an example. */
 export const shown = (example: string) => z.string().openapi({ example })
 
 export const imageUrl = shown('https://images.example.com/acme.png')
 
-/** A UUID in the path. What is none is answered as the missing `resource` would be (A §7, D16). */
+/** A UUID in the path. An invalid one is answered like a missing `resource` (A §7, D16). */
 export function pathId(resource: string): PathParam {
   const named = resource.startsWith('API') ? resource : resource.toLowerCase()
   return { schema: id.openapi({ description: `The id of the ${named}.` }), resource }
@@ -69,8 +69,8 @@ export function pathId(resource: string): PathParam {
 
 export interface PathParam {
   schema: z.ZodType<string>
-  /** The query member that says it where a path of the operation does not have it. */
+  /** The query parameter that carries the value on paths of the operation that lack it. */
   orQuery?: string
-  /** Named by the 404. */
+  /** What the 404 names. */
   resource: string
 }

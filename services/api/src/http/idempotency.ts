@@ -8,19 +8,19 @@ import { idempotentRequests } from './idempotency-table.ts'
 
 const KEPT_MS = 86_400_000
 
-/** A creation under an Idempotency-Key, so that a repeat does not create twice. */
+/** A creation under an Idempotency-Key; repeating it does not create twice. */
 export interface IdempotentRequest {
   actor: Actor
   operation: string
   /** The header's value: 1 to 255 characters of printable ASCII. */
   key: string
-  /** Path and parsed body; a repeat must have the same. */
+  /** Path and parsed body; a repeat must have the same ones. */
   asked: unknown
-  /** False if the answer holds a secret that is shown once: a repeat is then refused (D79). */
+  /** False if the answer holds a secret that is shown once: repeats are then refused (D79). */
   isAnswerKept: boolean
 }
 
-/** Reads the header. Throws ValidationFailed for one that is empty, too long or not printable ASCII. */
+/** Reads the header. Throws ValidationFailed if it is empty, longer than 255 characters or not printable ASCII. */
 export function readIdempotencyKey(header: string | undefined): string | undefined {
   if (header === undefined || /^[\x21-\x7e]{1,255}$/.test(header)) return header
   const message = 'Expected 1 to 255 characters of printable ASCII without spaces'
@@ -40,10 +40,10 @@ const isOf = (callerId: string, operation: string, key: string) =>
   )
 
 /**
- * Runs a creation once for its key: its answer is stored in the transaction of what it creates, for 24 hours. A repeat gets the
- * stored answer. A creation that failed left nothing, so its repeat is a new attempt.
+ * Runs a creation once per key. Its answer is stored for 24 hours, in the transaction that creates the resource, and repeats get
+ * the stored answer. A failed creation stores nothing, so its repeat is a new attempt.
  *
- * create: works on the transaction that it is given. Throws ValidationFailed for a repeat with another path or body, Conflict
+ * create: must use the transaction it is given. Throws ValidationFailed for a repeat with another path or body, and Conflict
  * while the first is under way or if its answer was not kept.
  */
 export async function createOnce(
@@ -55,7 +55,7 @@ export async function createOnce(
   const context = JSON.stringify(['idempotent_request', callerId, operation, key])
   const askedHash = hash('sha256', JSON.stringify(asked), 'base64url')
   return db.transaction(async (tx) => {
-    // An advisory lock: a second request is refused at once, where the row's lock would make it wait for the first.
+    // With an advisory lock a second request is refused at once; with a row lock it would wait for the first.
     const [lock] = await tx.execute<{ got: boolean }>(
       sql`select pg_try_advisory_xact_lock(hashtextextended(${context}, 0)) as got`,
     )
@@ -75,7 +75,7 @@ export async function createOnce(
       return { answer: kept.answer, isRepeat: true }
     }
 
-    // A transaction inside of this one is a savepoint, so `create` may begin one.
+    // A nested transaction is a savepoint, so `create` may begin one.
     const answer = await create(tx)
     const kept: Kept = { askedHash, answer }
     const row = {
@@ -93,7 +93,7 @@ export async function createOnce(
   })
 }
 
-/** Forgets a creation that did not come about after all, so that its repeat is a new attempt. */
+/** Forgets a creation that failed after its answer was stored, so that its repeat is a new attempt. */
 export async function forgetOnce(
   { db }: Pick<Deps, 'db'>,
   { actor, operation, key }: Pick<IdempotentRequest, 'actor' | 'operation' | 'key'>,

@@ -8,7 +8,7 @@ const total = z.number().int().min(0).openapi({ example: 1 })
 const CURSOR = 'azE.4RdG0nXJ2Q'
 const TOTAL = 'Number of matching items on all pages.'
 
-/** A limit that a query may send: digits, no sign, no exponent, within the bounds. */
+/** The `limit` query parameter: digits within the bounds; no sign, no exponent. */
 const limit = (max: number, byDefault: number) =>
   z
     .string()
@@ -24,14 +24,14 @@ const limit = (max: number, byDefault: number) =>
       description: 'Maximum number of items.',
     })
 
-/** The answer of a list: whole, or a keyset page of it (A §1 Pagination). */
+/** The response of a list: the whole set, or one keyset page of it (A §1 Pagination). */
 export const page = <S extends z.ZodType>(item: S) =>
   z.object({ items: z.array(item), total: total.openapi({ description: TOTAL }) })
 
-/** A list that is answered whole: `total` is its length (A §1 Whole set). */
+/** The response of an unpaginated list: `total` is its length (A §1 Whole set). */
 export const asWholeSet = <T>(items: T[]): { items: T[]; total: number } => ({ items, total: items.length })
 
-/** `from` is the id of the last item received; newest first (A §1 Keyset, D30). A `from` that is gone still works. */
+/** `from` is the id of the last item received; newest first (A §1 Keyset, D30). A deleted `from` still works. */
 export const keysetQuery = {
   from: id.optional().openapi({ description: 'The id of the last item received.' }),
   limit: limit(100, 10),
@@ -42,11 +42,11 @@ export interface KeysetPage {
   limit: number
 }
 
-/** The answer of a cursor list: `nextCursor` is null on the final page (A §1 Cursor). */
+/** The response of a cursor list: `nextCursor` is null on the last page (A §1 Cursor). */
 export const cursorPage = <S extends z.ZodType>(item: S) =>
   z.object({ ...page(item).shape, nextCursor: z.string().nullable().openapi({ example: CURSOR }) })
 
-/** limitMax: 1,000 unless the source says otherwise (A §1 Cursor, D33). */
+/** limitMax: 1,000 unless the specification says otherwise (A §1 Cursor, D33). */
 export const cursorQuery = (limitMax = 1_000) => ({
   cursor: z
     .string()
@@ -56,7 +56,7 @@ export const cursorQuery = (limitMax = 1_000) => ({
   limit: limit(limitMax, 100),
 })
 
-/** What a cursor belongs to: it continues this list of this owner under these filters, and no other. */
+/** The list that a cursor belongs to: it continues only this list, of this owner, under these filters. */
 export interface CursorOf {
   operation: string
   ownerId: string
@@ -66,22 +66,22 @@ export interface CursorOf {
 const contextOf = ({ operation, ownerId, filters }: CursorOf): string =>
   JSON.stringify(['cursor', operation, ownerId, Object.entries(filters).toSorted(([a], [b]) => (a < b ? -1 : 1))])
 
-/** A cursor that holds a position, sealed: its holder can neither read it nor make one (D33). */
+/** Seals a position into a cursor, which its holder can neither read nor forge (D33). */
 export function writeCursor(sealer: Sealer, of: CursorOf, position: unknown): string {
   return sealText(sealer, JSON.stringify(position), contextOf(of), 'base64url')
 }
 
-/** The position in a cursor, in the shape that `schema` gives it. Throws BadRequest for one of another list (D15, D33). */
+/** Opens a cursor and parses its position by `schema`. Throws BadRequest if it belongs to another list (D15, D33). */
 export function readCursor<S extends z.ZodType>(sealer: Sealer, of: CursorOf, schema: S, cursor: string): z.output<S> {
   try {
     return schema.parse(JSON.parse(openText(sealer, cursor, contextOf(of), 'base64url')))
   } catch {
-    // Not ours, changed, or of a list with other filters: all the same to who sent it.
+    // Forged, altered, or from a list with other filters: the client gets the same error.
     throw new BadRequest('The cursor does not belong to this list')
   }
 }
 
-/** The answer of a build log: counted, not continued (A §1 Exceptions). */
+/** The response of a build log: counted, without a cursor (A §1 Exceptions). */
 export const offsetPage = <S extends z.ZodType>(item: S) =>
   z.object({
     totalItems: total,

@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 
-/** A listener that watches ten times a second, and a connection to it. */
+/** Starts a listener that checks for silence ten times a second, and connects to it. */
 async function open(handle: (exchange: RawExchange) => Promise<void>): Promise<Socket> {
   const allow = { methods: 'PUT', headers: 'Content-Type' }
   const listener = createRawListener(platform.api, { name: 'test', exposedHeaders: '', allow, watchMs: 100, handle })
@@ -23,7 +23,7 @@ async function open(handle: (exchange: RawExchange) => Promise<void>): Promise<S
   await once(socket, 'connect')
   return socket
 }
-/** `once` would fail with the connection, which the listener may well reset. */
+/** `once` from node:events rejects on a connection error, and the listener may well reset it. */
 const closed = (socket: Socket): Promise<unknown> => new Promise((resolve) => socket.once('close', resolve))
 const head = (length: number, more = '') =>
   `PUT /files/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${length}\r\n${more}\r\n`

@@ -22,52 +22,55 @@ import { pathOf } from './request-target.ts'
 const WATCH_MS = 30_000
 const WATCHED_BYTES_MIN = 16_384
 
-/** A request to a raw listener: its path and bytes as they came, since these are what is signed. */
+/** A request to a raw listener: path and bytes exactly as received, since signatures cover them. */
 export interface RawExchange extends Arrival {
   readonly outgoing: ServerResponse
-  /** Path and query as they came. */
+  /** Path and query as received. */
   readonly url: string
   /** For the log and the metrics; set as soon as it is known. */
   operation: string
-  /** True while the platform is busy and no byte is expected of anybody. */
+  /** True while the platform is busy and expects no bytes from the client. */
   isWorking: boolean
 }
 
 interface RawListenerOptions {
-  /** Names what is not known better yet. */
+  /** The operation's name until a more specific one is known. */
   name: string
   /** True for S3. */
   isS3?: boolean
-  /** Headers of answers that a page may read, and what it may send (CORS). */
+  /** Response headers that a page may read, and what it may send (CORS). */
   exposedHeaders: string
   allow: { methods: string; headers: string }
-  /** Who may read answers from a browser: pages of the configured origins unless 'any', where the URL is all authority. */
+  /**
+   * Who may read answers from a browser: pages of the configured origins, or any page ('any') if the URL itself is the
+   * credential.
+   */
   origins?: 'any'
-  /** Headers that every answer has. */
+  /** Headers of every answer. */
   headers?: Record<string, string>
-  /** Over each of these a client has to take or send some bytes, or it is let go; 30 s unless said. */
+  /** A client that neither sends nor receives within this interval is disconnected; 30 s by default. */
   watchMs?: number
-  /** Answers a preflight in another way than by `allow`; undefined: by `allow`. It has been counted. */
+  /** Answers a preflight instead of `allow`; if it returns undefined, `allow` applies. The request has been counted already. */
   preflight?(exchange: RawExchange): Promise<Omit<Reply, 'body'> | undefined>
   /** Answers the request, or throws. */
   handle(exchange: RawExchange): Promise<void>
 }
 
 /**
- * The request's body. Only now a client that waits for it is told to send. Throws BadRequest when the client leaves in the
- * middle of it.
+ * The request's body. A client that waits for 100 Continue is told to send only now. Throws BadRequest if the client leaves
+ * before the body is complete.
  */
 export async function* bodyOf({ incoming }: Pick<Arrival, 'incoming'>): AsyncGenerator<Buffer> {
   inviteBody(incoming)
   try {
     yield* incoming as AsyncIterable<Buffer>
   } catch {
-    // Nothing but the client breaks a body: its reset is no failure of ours.
+    // Only the client can break a body, so its reset is not our failure.
     throw new BadRequest('The body ended early')
   }
 }
 
-/** Closes the connection of a client that moves hardly a byte while it is waited for. */
+/** Closes the connection of a client that moves hardly any bytes while we wait for it. */
 function watch(exchange: RawExchange, everyMs: number): NodeJS.Timeout {
   const { socket } = exchange.incoming
   let moved = socket.bytesRead + socket.bytesWritten
@@ -79,8 +82,8 @@ function watch(exchange: RawExchange, everyMs: number): NodeJS.Timeout {
 }
 
 /**
- * Wraps a listener into a whole exchange: request id, CORS, failures in the shape of its path, log and metrics. There is no
- * deadline for the whole, but for silence.
+ * Wraps a raw handler into a whole exchange: request id, CORS, errors in the format of its path, log and metrics. There is no
+ * overall deadline, only one for silence.
  */
 export function createRawListener(
   deps: Deps,
@@ -139,7 +142,9 @@ export function createRawListener(
   return (incoming, outgoing) => void run(incoming, outgoing)
 }
 
-/** Answers with a failure; what had begun to be answered is cut off, so that nobody takes it for whole. */
+/**
+ * Answers with an error. If the head has been sent, cuts the connection instead, so that the client sees an incomplete answer.
+ */
 function fail(exchange: RawExchange, error: unknown): void {
   const { incoming, outgoing, path, requestId } = exchange
   if (outgoing.headersSent) {

@@ -2,10 +2,10 @@ import type { IncomingMessage } from 'node:http'
 import { BadRequest, ValidationFailed } from '@platform/errors/api-error'
 import { mediaType, readBody } from '@platform/service/read-body'
 
-/** Enough for a variable of 64 KiB in which every character is escaped. */
+/** Enough for a 64 KiB variable in which every character is escaped. */
 const BODY_BYTES_MAX = 512 * 1_024
 
-/** The whole body as text. Throws PayloadTooLarge, and BadRequest for broken UTF-8 or a body that ends early. */
+/** Reads the whole body as text. Throws PayloadTooLarge, and BadRequest for broken UTF-8 or a body that ends early. */
 export async function readText(incoming: IncomingMessage, bytesMax = BODY_BYTES_MAX): Promise<string> {
   const body = await readBody(incoming, bytesMax)
   try {
@@ -15,7 +15,7 @@ export async function readText(incoming: IncomingMessage, bytesMax = BODY_BYTES_
   }
 }
 
-/** The JSON body. Wrong content type 422, malformed 400 (D15, D18, D19). */
+/** Reads the JSON body. Wrong content type 422, malformed 400 (D15, D18, D19). */
 export async function readJson(incoming: IncomingMessage, bytesMax?: number): Promise<unknown> {
   const type = mediaType(incoming)
   const text = await readText(incoming, bytesMax)

@@ -1,10 +1,10 @@
 import type { ServerResponse } from 'node:http'
 
-/** Writes a chunk. Resolves once the kernel has taken it, so that its memory can be used again. Rejects when the client has left. */
+/** Writes a chunk. Resolves once the kernel has taken it, so its memory can be reused. Rejects if the client has left. */
 export function sendChunk(outgoing: ServerResponse, chunk: Buffer): Promise<void> {
   const { socket } = outgoing.req
   return new Promise((resolve, reject) => {
-    // A pipelined response that waits behind another is not told when their connection closes.
+    // A pipelined response queued behind another gets no event when their connection closes.
     const leave = () => reject(new Error('The reader left'))
     if (socket.destroyed) leave()
     socket.once('close', leave)
@@ -17,10 +17,10 @@ export function sendChunk(outgoing: ServerResponse, chunk: Buffer): Promise<void
 }
 
 /**
- * Answers with a buffer, or with chunks that may be reused once the next is asked for. The head goes out with the first chunk,
- * so that a source that fails at once is answered with a status.
+ * Answers with a buffer, or with chunks whose memory may be reused once the next one is requested. The head is sent with the
+ * first chunk, so a source that fails at once is answered with an error status.
  *
- * Rejects with the source's failure, and when the client leaves; both end the reading of the source.
+ * Rejects with the source's failure, and if the client leaves; either stops reading from the source.
  */
 export async function sendContent(
   outgoing: ServerResponse,

@@ -6,10 +6,10 @@ import { failureResponses, headersBelow } from './error-schemas.ts'
 import type { Exchange, Reply, Sent } from './exchange.ts'
 import type { PathParam } from './fields.ts'
 
-/** Schemas by media type. They make the document; requests and answers are not parsed by them. */
+/** Schemas by media type, for the document only; requests and answers are not parsed by them. */
 type Content = Readonly<Record<string, { schema: z.ZodType; example?: unknown }>>
 
-/** An operation whose answer comes from elsewhere, byte by byte. */
+/** An operation whose answer comes from elsewhere, byte for byte. */
 interface UpstreamSpec<P extends Record<string, PathParam>> {
   operation: string
   on: `${Method} /${string}`
@@ -25,13 +25,13 @@ interface UpstreamSpec<P extends Record<string, PathParam>> {
   returns: { status: 200 | 202; content: Content; headers?: ReturnType<typeof headersBelow> }
   /** Statuses beyond 401, 403, 429, 500, 503 and, with a body, 408. */
   fails: readonly (400 | 404 | 409 | 413 | 422)[]
-  /** Reads the request and answers it, on the raw response or with a reply. */
+  /** Reads the request and answers it, either on the raw response or by returning a reply. */
   answer: (call: { exchange: Exchange; actor: Actor; params: { [name in keyof P]: string } }) => Promise<Reply | Sent>
 }
 
 /**
- * Declares an operation whose request and answer pass through: documented and guarded as by `endpoint`, in the same order,
- * with deadlines of its own. `scope` is required, so that an operation without a guard does not compile.
+ * Declares an operation whose request and answer pass through. It is documented and guarded like `endpoint`, in the same order,
+ * but has deadlines of its own. `scope` is required, so an operation without a guard does not compile.
  */
 export function upstreamEndpoint<P extends Record<string, PathParam> = Record<string, never>>(
   spec: UpstreamSpec<P>,

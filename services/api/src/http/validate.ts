@@ -1,7 +1,7 @@
 import type { z } from '@hono/zod-openapi'
 import { type FieldFailure, ValidationFailed } from '@platform/errors/api-error'
 
-/** Members whose values never stand in an answer (D14). */
+/** Members whose values never appear in an answer (D14). */
 const secretNames = new Set(['value', 'secret', 'client_secret', 'password', 'token'])
 const REDACTED = '[redacted]'
 const FOUND_LENGTH_MAX = 1_024
@@ -12,13 +12,18 @@ type Issue = z.core.$ZodIssue
 
 const secretBodies = new WeakSet<z.ZodType>()
 
-/** Marks a body whose failures show nothing of what was sent: a secret under a misspelt name would be shown otherwise. Returns it. */
+/**
+ * Marks a body whose validation errors echo none of its values: a secret under a misspelt name would leak. Returns the schema.
+ */
 export function secretBody<S extends z.ZodType>(schema: S): S {
   secretBodies.add(schema)
   return schema
 }
 
-/** The value as it may be shown: no secrets, not deep (JSON of any depth must not end us), and cut at 1 kB. */
+/**
+ * The value as a validation error may show it: without secrets, limited in depth (deeply nested JSON must not crash us), cut at 1
+ * kB.
+ */
 function shown(value: unknown, name: PropertyKey | undefined): unknown {
   if (value === undefined) return null
   if (typeof name === 'string' && secretNames.has(name)) return REDACTED
@@ -88,7 +93,7 @@ function failures(input: unknown, issue: Issue): FieldFailure[] {
   return issue.keys.map((key) => failure(input, [...issue.path, key], issue, 'Unknown member'))
 }
 
-/** Parses what came in, or throws the 422 with one entry per failing field (A §7 Validation failure, D14). */
+/** Parses input, or throws the 422 with one entry per failing field (A §7 Validation failure, D14). */
 export function parseInput<S extends z.ZodType>(
   schema: S,
   input: unknown,
@@ -96,7 +101,7 @@ export function parseInput<S extends z.ZodType>(
 ): z.output<S> {
   const parsed = schema.safeParse(input)
   if (parsed.success) return parsed.data
-  // One entry a field (A §7): what a value fails first tells enough.
+  // One entry per field (A §7): the first failure is enough.
   const byField = new Map<string, FieldFailure>()
   for (const fieldFailure of parsed.error.issues.flatMap((issue) => failures(input, issue)))
     if (!byField.has(fieldFailure.property)) byField.set(fieldFailure.property, fieldFailure)

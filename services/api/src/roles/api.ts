@@ -19,21 +19,21 @@ const unreadableBody = jsonBody({ error: 'The request is not valid HTTP' })
 const isAt = (url: string, prefix: string): boolean =>
   url.startsWith(prefix) && (url.length === prefix.length || '/?'.includes(url.charAt(prefix.length)))
 
-/** Time to tell the readers of streams that the process stops. */
+/** Time reserved for telling readers of streams that the process is stopping. */
 const SAYING_SO_MS = 2_000
 
-/** Bodies are watched over by what reads them. */
+/** Handlers that read long bodies enforce their own timeouts. */
 const longBodies = { requestTimeoutMs: 0, isBodyInvited: true }
 
-/** What S3's own port answers to what is not HTTP. */
+/** What S3's own port answers to input that is not HTTP. */
 const unreadableXml = (requestId: string) => {
   const failure = s3Failure('InvalidRequest', 'The request is not valid HTTP')
   return { type: 'application/xml', body: renderError('s3', failure, { path: '', requestId }).body }
 }
 
 /**
- * Serves the HTTP API, with S3 below `/s3`; and S3 at the root of a port of its own, for clients whose endpoint takes no path,
- * and of S3_DOMAIN, whichever of the two ports a proxy sends that to.
+ * Serves the HTTP API with S3 below `/s3`. Also serves S3 at the root: on a port of its own, for clients whose endpoint cannot
+ * have a path, and on hosts of S3_DOMAIN, whichever port a proxy sends them to.
  */
 export async function startApi(
   deps: Deps,
@@ -44,7 +44,7 @@ export async function startApi(
   const handle = getRequestListener(app.fetch, { errorHandler: unreadable.errorHandler })
   const rawListeners: readonly [prefix: string, RequestListener][] = [
     ['/s3', createS3Listener(deps, 'prefix')],
-    // Before /files, which it is below.
+    // Before /files, since it is nested below it.
     ['/files/deployments', createPartServer(deps)],
     ['/files', createTusServer(deps)],
   ]
@@ -53,7 +53,7 @@ export async function startApi(
     incoming.url = originForm(incoming.url)
     serveS3(incoming, outgoing)
   }
-  // First, so that S3 is there once the API answers.
+  // Listens first, so that S3 is available once the API answers.
   const { refusal: refuseInXml } = unreadableRequest(deps.logger, unreadableXml)
   const s3Server = await listen(s3AtRoot, address.host, address.s3Port, refuseInXml, longBodies)
   const server = await listen(
@@ -84,16 +84,16 @@ export async function startApi(
     },
     async stop(drainMs = 25_000) {
       deps.streamSlots.refuseNew()
-      // A reader whose stream ends reconnects at once, and must not reach this process again.
+      // Readers reconnect at once when their stream ends, and must not reach this process again.
       await server.refuseConnections()
       deps.activityFeed.endStreams()
       deps.buildLogFeed.endStreams()
       deps.requestFeed.endStreams()
       deps.runtimeLogFeed.endStreams()
-      // Before connections are cut, so that who reads a stream learns why it ends.
+      // Before connections are cut, so that readers of streams learn why they end.
       const cancel = deps.ai.calls.endAfter(Math.max(0, drainMs - SAYING_SO_MS))
       await Promise.all([server.stop(drainMs), s3Server.stop(drainMs)])
-      // Calls outlive their connections: of those whose client has left, the usage is still to be recorded.
+      // Calls outlive their connections: usage must be recorded even if the client has left.
       await deps.ai.calls.over()
       cancel()
     },

@@ -11,8 +11,8 @@ import { openPinnedSlots } from '../features/delivery/pinned-slots.ts'
 import { sendPage, unreadableHost } from '../features/delivery/site-page.ts'
 
 /**
- * Whether a request opens a WebSocket (RFC 6455 §4.1). Clients that offer HTTP/2 in the clear send an Upgrade header with ordinary
- * requests, bodies included.
+ * True if a request opens a WebSocket (RFC 6455 §4.1). Clients that offer cleartext HTTP/2 send an Upgrade header with ordinary
+ * requests too, bodies included.
  */
 const isWebSocket = ({ method, headers }: IncomingMessage): boolean =>
   method === 'GET' &&
@@ -21,8 +21,8 @@ const isWebSocket = ({ method, headers }: IncomingMessage): boolean =>
   (headers['content-length'] ?? '0') === '0'
 
 /**
- * Serves hostnames on a port of their own: deployments at one label below the host of APPS_URL, else buckets. Which of the two
- * is decided by the host alone, since nothing else tells their origins apart.
+ * Serves hostnames on a port of their own: deployments at one label below the host of APPS_URL, buckets at all others. The host
+ * alone decides, since nothing else distinguishes their origins.
  */
 export async function startEdge(
   deps: Deps,
@@ -64,7 +64,7 @@ export async function startEdge(
     address.port,
     undefined,
     {
-      // Functions take bodies for as long as they come; all others have 30 s.
+      // Functions accept bodies for as long as they take; everything else has 30 s.
       requestTimeoutMs: 0,
       isUpgrade: (incoming) => isWebSocket(incoming) && deploymentOf(incoming) !== undefined,
       onUpgrade(incoming, socket, head) {
@@ -74,7 +74,7 @@ export async function startEdge(
       },
     },
   )
-  // Without a URL of its own it is reached on this machine alone.
+  // Without a URL of its own the edge is reachable on this machine only.
   const internalHost = address.internalUrl === undefined ? '127.0.0.1' : address.host
   const crons = openCronRunner(deps, deployments)
   const internal = await startEdgeListener(deps, pinned, crons.take, {
@@ -87,7 +87,7 @@ export async function startEdge(
     ports: [...server.ports, internal.port],
     async stop(drainMs = 25_000) {
       const deadline = performance.now() + drainMs
-      // The other edges ask for its slots until its visitors are gone, then they take over what it had.
+      // Other edges use this one's slots until its visitors are gone, then take over the Functions it ran.
       await server.stop(drainMs)
       await deps.membership.leave()
       const leftMs = Math.max(0, deadline - performance.now())

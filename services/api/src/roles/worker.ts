@@ -37,19 +37,19 @@ import { expireUploads } from '../features/uploads/uploads.ts'
 import { collectGarbage } from '../features/storage/maintenance/collect-garbage.ts'
 import { mergeBlobs } from '../features/storage/maintenance/merge-blobs.ts'
 
-/** Time between two sweeps: the longest that a deployment waits after its lease has lapsed. */
+/** Interval between sweeps: the longest that a deployment waits after its lease has lapsed. */
 const SWEEP_MS = 5_000
 
-/** Time between two sums of what organizations store: the longest that a quota of bytes is passed unseen. */
+/** Interval between sums of stored bytes: the longest that an organization can exceed its quota unnoticed. */
 const SUM_MS = 30_000
 
-/** For how many days the worker keeps what nobody needs; 0: for ever. */
+/** Days that the worker keeps deleted or old data; 0: forever. */
 interface Retention {
   trashDays: number
   auditDays: number
 }
 
-/** The jobs of the worker, in the order they run in. */
+/** The worker's jobs, in the order they run. */
 const openJobs = ({ trashDays, auditDays }: Retention): Jobs<Deps> => ({
   'discard idempotent requests': discardIdempotentRequests,
   'discard activities': discardActivities,
@@ -85,8 +85,8 @@ const openJobs = ({ trashDays, auditDays }: Retention): Jobs<Deps> => ({
 })
 
 /**
- * Works on deployments as they come, and runs the jobs at the start and every `everyMs` from then on. It is unhealthy once a job has
- * failed three times in a row. Signing keys are not among them: the key set makes them by a timer of its own, in every role.
+ * Works on deployments as they arrive, and runs the jobs at start and then every `everyMs`. The worker is unhealthy once a job
+ * has failed three times in a row. Rotating signing keys is not a job: in every role the key set does it on a timer of its own.
  */
 export function startWorker(deps: Deps, everyMs: number, retention: Retention): Part {
   const jobs = startPeriodicJobs(deps, openJobs(retention), { everyMs, isFirstAtOnce: true })

@@ -68,7 +68,7 @@ describe.each(Object.entries(drivers))('blobs on the driver %s', (_, urlOf) => {
     }
     for (let round = 0; round < 3; round++)
       await read(ids.slow, slow, async () => {
-        await sleep(20) // nothing more is to come, so the connection is free for the next
+        await sleep(20) // nothing more follows, so the connection can be reused
         await read(ids.next, next, async () => {})
       })
   })
@@ -137,7 +137,7 @@ describe.each(Object.entries(drivers))('blobs on the driver %s', (_, urlOf) => {
 })
 
 describe('what is written to an S3 server', () => {
-  /** A server that keeps what is put, and what opens a driver on it. */
+  /** A server that stores what is PUT, and a function that opens a driver on it. */
   async function startStore() {
     const stored = new Map<string, Buffer>()
     const server = createServer((incoming, outgoing) => {
@@ -177,7 +177,7 @@ describe('what is written to an S3 server', () => {
       const id = randomUUID()
       await blobs.write(id, source(), form.isDeclared ? sent.length : undefined, 'owned')
       expect(stored.get(id)?.equals(sent)).toBe(true)
-      // As many as the connection takes before it asks for a pause.
+      // No more chunks than the connection accepts before it exerts backpressure.
       expect(heldMax).toBeLessThan(10)
       expect(chunks.filter(({ length }) => length > 0)).toEqual([])
       expect(shared.equals(Buffer.alloc(100_000, 's'))).toBe(true)
@@ -191,8 +191,8 @@ describe('what is written to an S3 server', () => {
 
 describe('blobs of a folder outlast a loss of power', () => {
   /**
-   * Files and folders in the order in which their syncs ended. isSlow: of those that take long enough for a write that does not
-   * wait for them to end first.
+   * Files and folders in the order in which their syncs ended. isSlow: selects syncs that are delayed long enough for a write
+   * that does not wait for them to finish first.
    */
   async function watchSyncs(
     isSlow: (name: 'sync' | 'datasync', ino: number) => boolean,
@@ -213,7 +213,7 @@ describe('blobs of a folder outlast a loss of power', () => {
     onTestFinished(() => void vi.restoreAllMocks())
     return synced
   }
-  /** The folders from the parent of the store's root down to the blob's own. */
+  /** The folders from the parent of the store's root down to the one that holds the blob. */
   const foldersOf = (parent: string, id: string) =>
     ['', 'objects', `objects/${id.slice(-2)}`, `objects/${id.slice(-2)}/${id.slice(-4, -2)}`].map((path) =>
       join(parent, path),

@@ -4,7 +4,7 @@ import { ApiError, BadGateway } from '@platform/errors/api-error'
 import type { ByteRange } from '@platform/service/byte-range'
 import type { Blobs, ChunkOwner } from '../../features/storage/blobs.ts'
 
-/** Chunks of a socket are some 64 KiB; this many bytes go to the disk in one call. */
+/** A socket delivers chunks of about 64 KiB; this many bytes are written to disk in one call. */
 const WRITTEN_AT_ONCE = 262_144
 const READ_AT_ONCE = 262_144
 
@@ -23,11 +23,11 @@ async function syncFolder(path: string): Promise<void> {
 
 async function writeBatch(file: FileHandle, chunks: Buffer[], length: number): Promise<void> {
   const { bytesWritten } = await file.writev(chunks)
-  // A disk that is full takes a part and only refuses the next.
+  // A disk that fills up accepts part of a write and fails only the next one.
   if (bytesWritten !== length) await file.writeFile(Buffer.concat(chunks).subarray(bytesWritten))
 }
 
-/** Writes the chunks while the next ones arrive: at most one write is under way. */
+/** Writes chunks while the next ones arrive; at most one write is in flight. */
 async function writeAll(file: FileHandle, source: AsyncIterable<Buffer>): Promise<void> {
   let chunks: Buffer[] = []
   let length = 0
@@ -37,7 +37,7 @@ async function writeAll(file: FileHandle, source: AsyncIterable<Buffer>): Promis
     ;[chunks, length] = [[], 0]
     await writing
     writing = writeBatch(file, batch, bytes)
-    writing.catch(() => {}) // awaited later, by whoever writes next
+    writing.catch(() => {}) // awaited before the next write
   }
   for await (const chunk of source) {
     chunks.push(chunk)
@@ -48,7 +48,7 @@ async function writeAll(file: FileHandle, source: AsyncIterable<Buffer>): Promis
   await writing
 }
 
-/** Reads a file in order, into one buffer again and again where chunks are lent, else into a new one each time. */
+/** Reads a file in order. Borrowed chunks share one buffer; owned ones get a new buffer each. */
 async function* readChunks(path: string, { start, end }: ByteRange, chunks: ChunkOwner): AsyncGenerator<Buffer> {
   let file: FileHandle
   try {
@@ -72,15 +72,15 @@ async function* readChunks(path: string, { start, end }: ByteRange, chunks: Chun
 }
 
 /**
- * Keeps blobs in a folder, two levels deep by the last digits of their ids, which are random. A blob gets its name at
- * once: what a crash leaves half written belongs to a row that is still pending, and goes with it.
+ * Keeps blobs in a folder, two levels deep by the last digits of their random ids. A blob is created under its final name: a
+ * half-written one left by a crash belongs to a row that is still pending, and is removed with it.
  */
 export function openFolder(root: string): Blobs {
   const pathOf = (id: string): string => join(root, id.slice(-2), id.slice(-4, -2), id)
-  /** Folders that are there, or that a writer of this process is making. */
+  /** Folders that exist, or that a writer of this process is creating. */
   const known = new Map<string, Promise<void>>()
 
-  /** Makes a folder below the root, and durable whatever had to be made for it. Others who need it wait for the same. */
+  /** Creates a folder below the root and syncs every parent it had to create. Concurrent callers wait for the same creation. */
   function makeFolder(folder: string): Promise<void> {
     const before = known.get(folder)
     if (before) return before
@@ -132,14 +132,14 @@ export function openFolder(root: string): Blobs {
           throw failed(error)
         }
         known.delete(dirname(path))
-        await rmdir(dirname(path)).catch(() => {}) // while others are in it, it stays
+        await rmdir(dirname(path)).catch(() => {}) // fails while other blobs are in it
       }
     },
     close() {},
   }
 }
 
-/** True for what the system says of files; what the source throws is the client's. */
+/** True for errors of the file system; errors of the source are the client's. */
 const isOfDisk = (error: unknown): boolean =>
   error instanceof Error &&
   ['ENOSPC', 'EDQUOT', 'EIO', 'EROFS', 'EMFILE', 'ENFILE', 'EFBIG'].includes(

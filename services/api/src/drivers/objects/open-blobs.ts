@@ -4,9 +4,9 @@ import type { Blobs } from '../../features/storage/blobs.ts'
 import { openFolder } from './folder.ts'
 
 /**
- * Opens the blob driver that a URL asks for: `file:///folder`, or
- * `s3://[accessKeyId:secretAccessKey@]bucket?endpoint=https://…&region=…` for a server that speaks S3. Without credentials in
- * it the AWS SDK looks for them where it always does.
+ * Opens the blob driver named by a URL: `file:///folder`, or
+ * `s3://[accessKeyId:secretAccessKey@]bucket?endpoint=https://…&region=…`
+ * for an S3-compatible server. If the URL has no credentials, the AWS SDK uses its default credential chain.
  */
 export async function openBlobs(url: string): Promise<Blobs> {
   const parsed = new URL(url)
@@ -15,7 +15,7 @@ export async function openBlobs(url: string): Promise<Blobs> {
   const endpoint = searchParams.get('endpoint') ?? undefined
   if (hostname === '' || (endpoint !== undefined && !/^https?:\/\/[^/]/.test(endpoint)))
     throw new ConfigError('OBJECTS_URL is not valid: expected s3://bucket?endpoint=https://s3.example.com')
-  // Loaded only where it is used: the client takes 30 MB.
+  // Loaded only if used: the client needs 30 MB.
   const { openS3 } = await import('./s3.ts')
   return openS3({
     bucket: hostname,

@@ -10,7 +10,7 @@ import {
 import { BadGateway } from '@platform/errors/api-error'
 import type { Blobs, ChunkOwner } from '../../features/storage/blobs.ts'
 
-/** A blob whose length is not known beforehand is gathered in memory, since S3 asks for the length first. */
+/** A blob of unknown length is buffered in memory, since S3 requires the length up front. */
 const GATHERED_BYTES_MAX = 8 * 1_048_576
 const PUT_BYTES_MAX = 5 * 1_024 ** 3
 const DELETED_AT_ONCE = 1_000
@@ -18,30 +18,31 @@ const SPARES_MAX = 4
 
 interface S3Options {
   bucket: string
-  /** undefined: Amazon's own. */
+  /** undefined: Amazon's own endpoint. */
   endpoint: string | undefined
   region: string
-  /** undefined: where the SDK finds some. */
+  /** undefined: the SDK's default credential chain. */
   credentials: { accessKeyId: string; secretAccessKey: string } | undefined
 }
 
 const failed = (cause: unknown): BadGateway => new BadGateway('The object store failed; try again later', cause)
 
 /**
- * Gives back the memory of a chunk that was used, where nothing else lies in it. Left to the collector, up to 64 MB of such
- * chunks wait: V8 looks when its young heap is full of objects, and each of these is a small one, whatever it holds.
+ * Frees the memory of a used chunk, if nothing else lives in its buffer. Left to the garbage collector, up to 64 MB of such
+ * chunks pile up: V8 collects when its young heap fills with objects, and to it each of these is a small object, however large
+ * the memory behind it.
  */
 function free({ buffer, byteLength }: Buffer): void {
   if (buffer instanceof ArrayBuffer && !buffer.detached && buffer.byteLength === byteLength) buffer.transfer(0)
 }
 
 /**
- * The same for what a socket has read, of which Node's HTTP parser makes copies. In the next tick: a connection that is kept alive may have
- * gone on to another answer, whose parser then listens behind us.
+ * The same for chunks read from a socket, which Node's HTTP parser has copied. Deferred to the next tick: a kept-alive
+ * connection may already serve another answer, whose parser listens after us.
  */
 const freeRead = (read: Buffer): void => process.nextTick(free, read)
 
-/** Frees each chunk of a body once its connection has written it. Of a write that failed, the system may still read the bytes. */
+/** Frees each chunk of a body once its connection has written it. After a failed write the system may still read the bytes. */
 function freeOnceSent(body: Readable): Readable {
   const pipe = body.pipe.bind(body)
   body.pipe = (request, options) => {
@@ -55,21 +56,21 @@ function freeOnceSent(body: Readable): Readable {
   return body
 }
 
-/** Keeps blobs in a bucket of an S3 server, under their ids. */
+/** Opens a driver that keeps blobs in a bucket of an S3 server, under their ids. */
 export function openS3({ bucket, endpoint, region, credentials }: S3Options): Blobs {
   const client = new S3Client({
     region,
     ...(endpoint !== undefined && { endpoint, forcePathStyle: true }),
     ...(credentials && { credentials }),
     maxAttempts: 3,
-    // What goes wrong is thrown; the client would print it as well.
+    // Errors are thrown; the client would print them as well.
     logger: { trace() {}, debug() {}, info() {}, warn() {}, error() {} },
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestStreamBufferSize: 65_536,
     requestHandler: {
       connectionTimeout: 2_000,
-      // Between two bytes, not for all of them.
+      // Maximum silence between two bytes, not for the whole transfer.
       socketTimeout: 10_000,
       requestTimeout: 0,
       throwOnRequestTimeout: true,
@@ -79,7 +80,7 @@ export function openS3({ bucket, endpoint, region, credentials }: S3Options): Bl
   })
 
   let made: Promise<unknown> | undefined
-  /** Makes the bucket where it is missing; who may not make one has one, and learns of its want by the first write. */
+  /** Creates the bucket if missing. If we lack permission to create it, we assume it exists; otherwise the first write fails. */
   const makeBucket = (): Promise<unknown> =>
     (made ??= client.send(new CreateBucketCommand({ Bucket: bucket })).catch(() => {}))
 
@@ -90,7 +91,9 @@ export function openS3({ bucket, endpoint, region, credentials }: S3Options): Bl
   }
 
   const spares: Buffer[] = []
-  /** Stores bytes whose length is not known. Their buffer is used again: a new one each time would wait for the collector. */
+  /**
+   * Stores bytes of unknown length. Their buffer is reused: a new one each time would pile up until the garbage collector runs.
+   */
   async function putGathered(
     id: string,
     source: AsyncIterable<Buffer>,
@@ -104,7 +107,7 @@ export function openS3({ bucket, endpoint, region, credentials }: S3Options): Bl
       if (chunks === 'owned') free(chunk)
     }
     await put(id, gathered.subarray(0, length), length, signal)
-    // After a failure some of it may still be on its way out.
+    // After a failure the client may still be sending from the buffer.
     if (spares.length < SPARES_MAX) spares.push(gathered)
   }
 
@@ -126,7 +129,7 @@ export function openS3({ bucket, endpoint, region, credentials }: S3Options): Bl
         if (length === undefined) await putGathered(id, watched(), chunks, over.signal)
         else {
           const body = Readable.from(watched(), { objectMode: false })
-          body.on('error', () => {}) // it is thrown below, and may come after the request was given up
+          body.on('error', () => {}) // thrown below; may be emitted after the request was abandoned
           await put(id, chunks === 'owned' ? freeOnceSent(body) : body, length, over.signal)
         }
       } catch (error) {
@@ -155,7 +158,7 @@ export function openS3({ bucket, endpoint, region, credentials }: S3Options): Bl
       } finally {
         socket?.off('data', freeRead)
       }
-      // S3 cuts a range to what is there, and a reader was promised all of it.
+      // S3 truncates a range to what exists, but the reader was promised the whole range.
       if (left > 0) throw failed(new Error(`A blob ended ${left} bytes early`))
     },
     async remove(ids) {

@@ -79,7 +79,7 @@ test('what is done to an application arrives in order, with who did it and never
     'text/event-stream',
     'no-store',
   ])
-  // Who comes again finds another process where this one is stopping.
+  // Clients reconnect to another process if this one is stopping.
   expect(answer.headers.get('connection')).toBe('close')
   const { body: variable } = await setVariable(ana, 'A')
   const line = `/applications/${ana.applicationId}/env-vars/${variable.id}`
@@ -233,12 +233,12 @@ test('a deleted key keeps its stream until its token expires, and loses it withi
   })()
   await quick.call(owner.token, `DELETE /api-keys/${key.id}`)
   const atDeletion = beats
-  // Its authority is checked at every fourth beat.
+  // The stream's authority is checked at every fourth beat.
   await expect.poll(() => beats, { timeout: 20_000 }).toBeGreaterThan(atDeletion + 8)
   quick.clock.advance(301_000)
   const atExpiry = beats
   await over
-  // By itself it would have ended at the 60th beat.
+  // It would otherwise have ended at the 60th beat.
   expect(beats).toBeLessThan(atExpiry + 20)
 })
 
@@ -266,7 +266,7 @@ test('slots of open streams are renewed, also where their rows were lost; one th
   await expect.poll(async () => (await expiries()).get(open)).not.toBe(before.get(open))
   await db.execute(sql`delete from open_streams where id = ${open}`)
   await expect.poll(async () => (await expiries()).has(open)).toBe(true)
-  // The renewals since the clock was moved have passed it over.
+  // The renewals since the clock moved have skipped it.
   const after = await expiries()
   const aheadMs = Date.parse(after.get(open) ?? '') - Date.parse(after.get(released) ?? '')
   expect(aheadMs).toBeGreaterThan(5_000)

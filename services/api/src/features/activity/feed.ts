@@ -3,10 +3,10 @@ import { and, asc, eq, gt } from 'drizzle-orm'
 import { eventText, type Feed, type FeedDeps, openFeed } from '../streams/feed.ts'
 import { activities } from './table.ts'
 
-/** Postgres tells those who listen on it the id of an application that has a new activity. */
+/** The channel on which Postgres announces the ids of applications with new activity. */
 export const ACTIVITY_CHANNEL = 'activity'
 
-/** Streams of what is done to applications, by the number of the activity. */
+/** Streams of applications' activity, positioned by its number. */
 export type ActivityFeed = Feed<number>
 
 /** Opens the activity feed of this process. */

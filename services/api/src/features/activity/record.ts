@@ -8,7 +8,7 @@ import { activities, type ActivityType } from './table.ts'
 
 const KEPT_MS = 30 * 86_400_000
 
-/** The platform itself, which does what nobody asked for at that moment: a build ended, files were kept long enough. */
+/** The platform itself, for actions that no request caused: a build ended, a retention period passed. */
 export interface PlatformActor {
   kind: 'platform'
 }
@@ -26,18 +26,18 @@ function actorOf(by: Actor | PlatformActor): typeof activities.$inferInsert.acto
   }
 }
 
-/** Something that was done to an application. */
+/** An action on an application. */
 interface Done {
   applicationId: string
   type: ActivityType
   by: Actor | PlatformActor
-  /** What it was done to: its id and what it is called. Never a value, never a secret. */
+  /** Id and name of the object of the action. Never a value, never a secret. */
   subject: Record<string, string | boolean | null>
 }
 
 /**
- * Notes what was done, in the transaction that does it, and tells those who watch once that commits. The application's row
- * is locked from here on, so numbers are given in the order of commits and none can appear behind one that was sent.
+ * Records an activity in the transaction that performs it, and notifies followers once that commits. The application's row is
+ * locked from here on, so numbers follow the order of commits and none can appear below one that was already sent.
  */
 export async function recordActivity(
   tx: Pick<Db, 'update' | 'insert' | 'execute'>,
@@ -55,7 +55,7 @@ export async function recordActivity(
   await tx.execute(sql`select pg_notify(${ACTIVITY_CHANNEL}, ${applicationId})`)
 }
 
-/** Deletes what is older than 30 days. */
+/** Deletes activities older than 30 days. */
 export async function discardActivities({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
   await discardBefore(db, activities.createdAt, new Date(now().getTime() - KEPT_MS))
 }

@@ -23,7 +23,7 @@ export const activities = pgTable(
     applicationId: uuid('application_id')
       .notNull()
       .references(() => applications.id, { onDelete: 'cascade' }),
-    /** 1, 2, 3 … in each application, in the order of commits. */
+    /** 1, 2, 3 … per application, in the order of commits. */
     number: bigint({ mode: 'number' }).notNull(),
     type: text().$type<ActivityType>().notNull(),
     actor: jsonb().$type<{ type: 'user' | 'api_key' | 'function' | 'platform'; id: string }>().notNull(),

@@ -97,7 +97,7 @@ test('in the console a key may never expire, and managing keys needs a sign-in o
 
   platform.clock.advance(16 * 60_000)
   const stale = await ana.person.token(everyScope, { console: true })
-  // The challenge of RFC 9470, so that a console need not read the text.
+  // RFC 9470's challenge, so that a console need not parse the message.
   const signInAgain = {
     status: 403,
     body: { error: expect.stringContaining('Sign in again') as string },

@@ -16,7 +16,7 @@ const PROVEN_WITHIN_MS = 15 * 60_000
 export const SECRET_PREFIX = 'svc_secret_'
 export const SCOPE_DEFAULT: ApiScope = 'network:env_vars:read'
 
-/** What may be shown of a key: everything but what its secret could be tried against. */
+/** The public columns of a key: everything except hashes that a guessed secret could be checked against. */
 const visible = {
   id: apiKeys.id,
   name: apiKeys.name,
@@ -27,7 +27,7 @@ const visible = {
   updatedAt: apiKeys.updatedAt,
 }
 
-/** A key as the API shows it. Keys of applications that are gone are never shown. */
+/** A key as the API shows it. Keys of deleted applications are never shown. */
 interface ShownKey {
   id: string
   name: string
@@ -40,7 +40,7 @@ interface ShownKey {
 
 const shown = (row: Omit<ShownKey, 'applicationId'>, applicationId: string): ShownKey => ({ ...row, applicationId })
 
-/** Storage scopes let a key sign S3 requests, so such a key needs a signing state (D42). */
+/** Keys with storage scopes can sign S3 requests, so they need a signing state (D42). */
 const reachesStorage = (scopes: readonly string[]): boolean =>
   scopes.some((scope) => scope.startsWith('network:storage:'))
 
@@ -48,7 +48,10 @@ export const hashSecret = (secret: string): Buffer => hash('sha256', secret, 'bu
 
 const known: ReadonlySet<string> = new Set(apiScopes)
 
-/** Refuses, each over the whole list: unknown 400, never a key's 400, beyond the caller's own 403 (A §4 rules 2 to 4, D7). */
+/**
+ * Validates the whole list, rule by rule: unknown scope 400, scope not available to keys 400, scope the caller lacks 403 (A §4
+ * rules 2 to 4, D7).
+ */
 function refuseScopes(scopes: readonly string[], by: UserActor): void {
   const unknown = scopes.find((scope) => !known.has(scope))
   if (unknown !== undefined) throw new BadRequest(`Unknown scope ${JSON.stringify(unknown.slice(0, 100))}`)
@@ -58,7 +61,7 @@ function refuseScopes(scopes: readonly string[], by: UserActor): void {
   if (beyond !== undefined) throw new Forbidden(`The requested scope ${beyond} exceeds your own access`)
 }
 
-/** In the console, managing keys needs credentials proven within 15 minutes (A §4 rule 6, D6). Throws SignInTooOld. */
+/** Requires the console's users to have authenticated within 15 minutes to manage keys (A §4 rule 6, D6). Throws SignInTooOld. */
 function requireFreshSignIn({ consoleClientIds, now }: Pick<Deps, 'consoleClientIds' | 'now'>, by: UserActor): void {
   if (!consoleClientIds.has(by.clientId)) return
   const provenAt = by.authenticatedAt?.getTime() ?? 0
@@ -71,7 +74,10 @@ function requireFreshSignIn({ consoleClientIds, now }: Pick<Deps, 'consoleClient
 
 type Expiry = Date | null | undefined
 
-/** When a new key expires: 90 days from now unless said; never, only in the console; the past, never (A §4 rule 5, D6, D8). */
+/**
+ * When a new key expires: after 90 days by default. Only the console may create keys that never expire; a past date is refused (A
+ * §4 rule 5, D6, D8).
+ */
 function expiryOf(
   expiry: Expiry,
   { consoleClientIds, now }: Pick<Deps, 'consoleClientIds' | 'now'>,
@@ -92,7 +98,7 @@ interface NewKey {
 }
 
 /**
- * Creates a key for an application. Its secret is in the answer and nowhere else, ever (A §2). No scopes mean the default,
+ * Creates a key for an application. Its secret is returned here and never again (A §2). Omitted scopes mean the default set,
  * which the caller must hold like any other (D7).
  */
 export async function createApiKey(
@@ -135,7 +141,10 @@ export async function createApiKey(
   })
 }
 
-/** The keys of an application, newest first; metadata only (A §4). Expired ones stay listed until they are deleted; credentials of deployments never are (D9). */
+/**
+ * The keys of an application, newest first; metadata only (A §4). Expired keys stay listed until they are deleted; credentials
+ * of deployments are never listed (D9).
+ */
 export async function listApiKeys({ db }: Pick<Deps, 'db'>, application: Application): Promise<ShownKey[]> {
   const rows = await db
     .select(visible)
@@ -145,7 +154,10 @@ export async function listApiKeys({ db }: Pick<Deps, 'db'>, application: Applica
   return rows.map((row) => shown(row, application.id))
 }
 
-/** Revokes a key: exchanges fail from now on (A §3). Its row stays as a tombstone (D1). Throws NotFound when it is gone already. */
+/**
+ * Revokes a key: token exchanges fail from now on (A §3). Its row stays as a tombstone (D1). Throws NotFound if it is already
+ * deleted.
+ */
 export async function deleteApiKey(deps: Deps, by: UserActor, id: string): Promise<void> {
   requireFreshSignIn(deps, by)
   const time = deps.now()
@@ -163,7 +175,7 @@ export async function deleteApiKey(deps: Deps, by: UserActor, id: string): Promi
   })
 }
 
-/** Seals every signing state anew that is not under the current master key. Returns how many. Safe to repeat. */
+/** Reseals every signing state that is not sealed with the current master key. Returns how many. Safe to repeat. */
 export const resealSigningStates = (deps: Pick<Deps, 'db' | 'sealer'>): Promise<number> =>
   resealRows(
     deps,

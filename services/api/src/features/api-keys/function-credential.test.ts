@@ -29,7 +29,7 @@ import { apiKeys } from './table.ts'
 let platform: TestPlatform
 let s3: TestS3
 let ana: Owner
-/** A Function of each environment of Ana's application. */
+/** One Function in each environment of Ana's application. */
 let production: TestFunction
 let preview: TestFunction
 beforeAll(async () => {
@@ -94,7 +94,7 @@ describe('a provisioned deployment', () => {
     expect(row).toMatchObject({ id: clientId, environmentId: (await environmentOf(platform, owner)).id })
     const kept = JSON.stringify([row, await deploymentOf(platform, id)])
     expect(kept).not.toContain(secret)
-    // The API lists the variables that people set, and none of the platform's.
+    // The API lists variables that people set, not the platform's.
     const shown = await platform.call(owner.token, `GET /deployments/${id}`)
     expect(shown.body.variables).toEqual(
       ['PLAIN', '__proto__'].map((key) => ({ key, source: 'application', digest: expect.any(String) as string })),
@@ -132,7 +132,7 @@ describe('the credential ends with its deployment', () => {
       status: 401,
       body: { error: 'invalid_token', error_description: 'The deployment of this credential has ended' },
     })
-    // What it signs is refused at once; a token that it has is good until it expires, as a key's is (D1).
+    // Signatures are refused at once; an issued token works until it expires, as with keys (D1).
     expect(await put()).toBe(403)
     expect((await platform.call(credential.token, `GET ${flat()}`)).status).toBe(200)
     await expect(platform.api.requireLiveKey(credential.id)).rejects.toMatchObject({ status: 401 })
@@ -245,7 +245,7 @@ describe('its environment alone', () => {
         const begun = `POST ${flat()}/${other.name}/uploads?environment=${reference}`
         expect(await platform.call(token, begun, session)).toMatchObject(denied)
       }
-      // By its id alone it is a child like any other: missing (D17).
+      // Addressed by its id alone, it is missing like any other child (D17).
       for (const text of ['', '/objects', '/trash', '/uploads'])
         expect([text, await platform.call(token, `GET ${flat()}/${other.id}${text}`)]).toMatchObject([
           text,
@@ -411,7 +411,7 @@ describe('its environment alone', () => {
     expect((await begin(preview.token, { bucket: other.name, environment: 'production' })).status).toBe(403)
     expect((await begin(preview.token, { bucket: other.name })).status).toBe(404)
     expect((await begin(preview.token, { bucket: other.id })).status).toBe(404)
-    // A partial upload names no bucket: only its creator may use it.
+    // A partial upload belongs to no bucket: only its creator may use it.
     const parts = []
     for (const { token } of [preview, production]) {
       const headers = {
@@ -489,7 +489,7 @@ test('what it does is recorded as of the Function', async () => {
 test('its requests are counted on its client id: 3,000 in 60 s', async () => {
   const spender = await newFunction(platform, ana)
   await Promise.all(Array.from({ length: 2_999 }, () => platform.api.limiter.hit([`key:${spender.id}`])))
-  // From addresses of their own, so that no other limit is met.
+  // Each from its own address, so that no other limit is hit.
   const statuses = []
   for (const last of [1, 2])
     statuses.push(

@@ -8,7 +8,7 @@ import { hashSecret, SECRET_PREFIX } from './api-keys.ts'
 import { createSigningState } from './signing-state.ts'
 import { apiKeys } from './table.ts'
 
-/** What the Functions of a deployment may do, and nothing else (D9). */
+/** The scopes of a deployment's Functions (D9). */
 const functionScopes = [
   'network:sticky_sessions:write',
   'network:env_vars:read',
@@ -19,14 +19,14 @@ const functionScopes = [
   'network:ai_gateway:models',
 ] as const satisfies readonly ApiScope[]
 
-/** A credential that is not stored yet. The secret goes into the deployment's sealed variables and nowhere else. */
+/** A credential that is not stored yet. Its secret goes only into the deployment's sealed variables. */
 export interface FunctionCredential {
   clientId: string
   secret: string
   row: Omit<typeof apiKeys.$inferInsert, 'createdAt' | 'updatedAt'> & { deploymentId: string }
 }
 
-/** Makes the credential that the Functions of a deployment reach the API with; `storeFunctionCredential` makes it valid (D9). */
+/** Generates the credential with which a deployment's Functions call the API; `storeFunctionCredential` makes it valid (D9). */
 export async function createFunctionCredential(
   { sealer }: Pick<Deps, 'sealer'>,
   deployment: { id: string; applicationId: string; environmentId: string; label: string },
@@ -49,7 +49,9 @@ export async function createFunctionCredential(
   return { clientId, secret, row }
 }
 
-/** Ends the credential of a deployment as the deletion of a key does: exchanges and signatures fail from now on. Safe to repeat. */
+/**
+ * Revokes the credential of a deployment, like deleting a key: token exchanges and signatures fail from now on. Safe to repeat.
+ */
 export async function endFunctionCredential(tx: Pick<Db, 'update'>, time: Date, deploymentId: string): Promise<void> {
   await tx
     .update(apiKeys)
@@ -57,7 +59,7 @@ export async function endFunctionCredential(tx: Pick<Db, 'update'>, time: Date, 
     .where(and(eq(apiKeys.deploymentId, deploymentId), isNull(apiKeys.deletedAt)))
 }
 
-/** Stores a credential in the transaction that seals its secret. One that an earlier attempt stored ends. */
+/** Stores a credential in the transaction that seals its secret. Revokes one that an earlier attempt stored. */
 export async function storeFunctionCredential(
   tx: Pick<Db, 'update' | 'insert'>,
   time: Date,

@@ -6,7 +6,10 @@ import { requireRole, type Need } from '../organizations/reach.ts'
 import { members } from '../organizations/table.ts'
 import { apiKeys } from './table.ts'
 
-/** The id of a live key, if the user reaches its application; 404 alike for missing, deleted, foreign and a deployment's (D17, D9). */
+/**
+ * The id of a live key, if the user reaches its application. Missing, deleted and foreign keys and those of deployments are all
+ * 404 (D17, D9).
+ */
 export async function reachApiKey(
   { deps, actor }: { deps: Pick<Deps, 'db'>; actor: UserActor },
   id: string,
@@ -23,7 +26,7 @@ export async function reachApiKey(
   return row.id
 }
 
-/** Throws InvalidToken for a key that was deleted or has expired, and for a credential of a deployment that has ended. */
+/** Throws InvalidToken if a key was deleted or has expired, or if the credential of a deployment was revoked. */
 export async function requireLiveKey({ db, now }: Pick<Deps, 'db' | 'now'>, id: string): Promise<void> {
   const isUnexpired = or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, now()))
   const [row] = await db

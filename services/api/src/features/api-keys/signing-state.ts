@@ -1,6 +1,6 @@
 import { createSHA256 } from 'hash-wasm'
 
-/** A block of SHA-256, and so the size of an HMAC key block. */
+/** SHA-256's block size, and so the size of an HMAC key block. */
 const BLOCK_BYTES = 64
 
 async function stateAfter(block: Buffer): Promise<Uint8Array> {
@@ -10,10 +10,10 @@ async function stateAfter(block: Buffer): Promise<Uint8Array> {
 
 /**
  * The two SHA-256 states that an HMAC keyed with `"AWS4" + secret` starts from: inner, then outer, each as hash-wasm
- * saves it, with the inner one's length (4 bytes, big-endian) in front. From them follow the SigV4 keys of every day; the
- * secret does not (D42). They are signing power all the same, so the caller seals them.
+ * saves it, prefixed with the inner one's length (4 bytes, big-endian). Every day's SigV4 key can be derived from them, but not
+ * the secret (D42). They still grant signing power, so the caller seals them.
  *
- * Throws for a secret that does not fit one block.
+ * Throws if the secret does not fit into one block.
  */
 export async function createSigningState(secret: string): Promise<Buffer> {
   const key = Buffer.from(`AWS4${secret}`)
@@ -29,7 +29,7 @@ export async function createSigningState(secret: string): Promise<Buffer> {
   return Buffer.concat([length, inner, outer])
 }
 
-/** The HMAC-SHA256 of `message` under the key that the state was made of; 32 bytes. With a date it is SigV4's `kDate`. */
+/** The HMAC-SHA256 of `message` under the state's key; 32 bytes. For a date, this is SigV4's `kDate`. */
 export async function hmacFromState(state: Buffer, message: string): Promise<Buffer> {
   const innerEnd = 4 + state.readUInt32BE(0)
   const finish = async (saved: Buffer, data: string | Uint8Array): Promise<Uint8Array> => {

@@ -4,28 +4,28 @@ import { check, index, pgTable, text, uuid, varchar } from 'drizzle-orm/pg-core'
 import { applications } from '../applications/table.ts'
 
 /**
- * An API key (A §2). The secret is kept nowhere: its SHA-256 serves the exchange, and for keys that may reach storage the
- * sealed states of their SigV4 hash serve `/s3` (D42). A deleted key, and one whose application is gone, stays as a
- * tombstone, so that its holder learns what happened (D1, D3).
+ * An API key (A §2). The secret itself is not stored: its SHA-256 serves the token exchange, and for keys with storage scopes the
+ * sealed states of their SigV4 hash serve `/s3` (D42). Deleted keys, and keys of deleted applications, stay as tombstones, so
+ * that their holders learn what happened (D1, D3).
  */
 export const apiKeys = pgTable(
   'api_keys',
   {
     id: uuid().primaryKey(),
-    /** null: the application is gone. */
+    /** null: the application was deleted. */
     applicationId: uuid('application_id').references(() => applications.id, { onDelete: 'set null' }),
     name: varchar({ length: 255 }).notNull(),
     scopes: text().array().notNull(),
     secretHash: bytea('secret_hash').notNull(),
     signingState: bytea('signing_state'),
     signingKekId: text('signing_kek_id'),
-    /** null: made in the console, never expires. */
+    /** null: created in the console, never expires. */
     expiresAt: instant('expires_at'),
-    /** null: made by the platform, for a deployment. */
+    /** null: created by the platform, for a deployment. */
     createdByUserId: text('created_by_user_id'),
-    /** Of the credential of a deployment's Functions, which is nobody's to list (D9); null: a key that a person made. */
+    /** The deployment whose Functions this credential is for; such keys are never listed (D9). null: created by a person. */
     deploymentId: uuid('deployment_id'),
-    /** With `deploymentId`: the environment that its tokens are confined to. */
+    /** The environment that the credential's tokens are confined to; set with `deploymentId`. */
     environmentId: uuid('environment_id'),
     createdAt: instant('created_at').notNull(),
     updatedAt: instant('updated_at').notNull(),

@@ -30,8 +30,8 @@ interface NewApplication {
 }
 
 /**
- * Creates an application with its two environments, in one transaction. The plan's quota is counted while a lock on the
- * organization's row holds other creators back, so that it cannot be passed by racing (A §4, D74, D77).
+ * Creates an application with its two environments, in one transaction. Counts the plan's quota under a lock on the
+ * organization's row, so concurrent creations cannot exceed it (A §4, D74, D77).
  */
 export async function createApplication(
   { db, now }: Pick<Deps, 'db' | 'now'>,
@@ -96,15 +96,15 @@ export async function listEnvironments({ db }: Pick<Deps, 'db'>, application: Ap
   return asWholeSet(rows)
 }
 
-/** Whose applications a list holds; decided by `reachList`. */
+/** The scope of a list; decided by `reachList`. */
 export type ListReach =
   | { kind: 'user'; userId: string }
   | { kind: 'organization'; organization: Organization }
   | { kind: 'application'; application: Application; organization: Organization }
 
 /**
- * A page of the applications in reach, newest first (A §1 Keyset, D30). No list is longer to read than its page: `total` is
- * kept by triggers, and over several organizations each gives its newest, of which the newest are taken.
+ * A page of the applications in reach, newest first (A §1 Keyset, D30). Its cost does not grow with the list: triggers keep
+ * `total`, and across several organizations the newest of each are read and merged.
  */
 export async function applicationsPage(
   { db }: Pick<Deps, 'db'>,

@@ -3,7 +3,7 @@ import { and, eq, sql } from 'drizzle-orm'
 import { check, index, pgTable, text, uniqueIndex, uuid, varchar } from 'drizzle-orm/pg-core'
 import { applications, environments } from './table.ts'
 
-/** What an application answers at. The label is the hostname's first; the domain behind it is configuration. */
+/** The hostnames of applications. The label is the first one of the hostname; the domain behind it is configuration. */
 export const hostnames = pgTable(
   'hostnames',
   {
@@ -14,7 +14,7 @@ export const hostnames = pgTable(
     type: text().$type<'DEPLOYMENT' | 'BRANCH' | 'APP'>().notNull(),
     label: varchar({ length: 63 }).notNull(),
     source: text().$type<'system' | 'user'>().notNull(),
-    /** Of type DEPLOYMENT alone: the others serve what their environment has as its current deployment. */
+    /** Set for type DEPLOYMENT only: the other types serve the current deployment of their environment. */
     deploymentId: uuid('deployment_id'),
     branchId: uuid('branch_id'),
     createdAt: instant('created_at').notNull(),

@@ -5,7 +5,7 @@ import { isWithheldFrom, noAccess } from '../products/product-access.ts'
 import type { ProductSlug } from '../products/registry.ts'
 import { applications } from './table.ts'
 
-/** SQL: true where the organization of an application has no access to a product (D91). */
+/** SQL: true if the organization of an application has no access to a product (D91). */
 export const isWithheldBelow = (applicationId: SQLWrapper, product: ProductSlug): SQL<boolean> =>
   isWithheldFrom(
     sql`(select ${applications.organizationId} from ${applications} where ${applications.id} = ${applicationId})`,

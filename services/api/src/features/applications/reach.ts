@@ -11,10 +11,10 @@ import { applications, environments, type EnvironmentSlug } from './table.ts'
 export type Application = typeof applications.$inferSelect
 export type Environment = typeof environments.$inferSelect
 
-/** The environment that is meant where none is named (wire.md). */
+/** The environment if none is named (wire.md). */
 const DEFAULT_ENVIRONMENT: EnvironmentSlug = 'production'
 
-/** The application and the caller's role above it: one statement for all requests of a tick. */
+/** The application and the caller's role in its organization: one statement for all requests of a tick. */
 const findWithRole = lazyPrepared((db) => {
   const query = db
     .select({ ...getTableColumns(applications), role: members.role, n: lookups.n })
@@ -31,8 +31,8 @@ const findWithRole = lazyPrepared((db) => {
 })
 
 /**
- * The application, if the actor reaches it (D17). A user outside its organization gets the 404 of a genuine miss; an API
- * key or Function of another application gets 403, and one whose own is gone acts for what no longer exists: 401 (D3).
+ * The application, if the actor reaches it (D17). A user outside its organization gets the same 404 as for a missing one. An API
+ * key or Function of another application gets 403; one whose own application was deleted gets 401 (D3).
  */
 export async function reachApplication(
   { deps, actor }: { deps: Pick<Deps, 'db'>; actor: Actor },
@@ -54,10 +54,10 @@ export async function reachApplication(
 }
 
 /**
- * An environment of an application that was reached, by slug or UUID (D74). For a Function any but its own is Forbidden, whether it
- * exists or not (D9). Throws NotFound.
+ * An environment of a reached application, by slug or UUID (D74). For a Function any environment but its own is Forbidden,
+ * whether it exists or not (D9). Throws NotFound.
  *
- * reference: undefined means the environment of a Function, for everybody else production.
+ * reference: undefined means a Function's own environment, and production for everybody else.
  */
 export async function reachEnvironmentOf(
   { deps: { db }, actor }: { deps: Pick<Deps, 'db'>; actor: Actor },
@@ -73,8 +73,8 @@ export async function reachEnvironmentOf(
 }
 
 /**
- * The environment that a body names, by `environment`, `environmentId` or both; each takes a slug or a UUID (D35). undefined
- * where it names none. Throws NotFound, Forbidden for a Function of another, and BadRequest where the two name different ones.
+ * The environment that a body names by `environment`, `environmentId` or both; each accepts a slug or a UUID (D35). Returns
+ * undefined if it names none. Throws NotFound, Forbidden for a Function of another environment, and BadRequest if the two differ.
  */
 export async function findNamedEnvironment(
   call: { deps: Pick<Deps, 'db'>; actor: Actor },
@@ -90,7 +90,7 @@ export async function findNamedEnvironment(
   return first
 }
 
-/** The organization above an application that was reached. */
+/** The organization of a reached application. */
 export async function organizationOf({ db }: Pick<Deps, 'db'>, application: Application): Promise<Organization> {
   return one(await db.select().from(organizations).where(eq(organizations.id, application.organizationId)))
 }

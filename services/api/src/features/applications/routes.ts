@@ -33,8 +33,8 @@ const Environment = z
   .openapi('Environment')
 
 /**
- * What a list holds: for a user the applications of their organizations, for an API key its own. A filter names an
- * organization in reach, and for an API key the one of its application (D17).
+ * The scope of a list: a user's organizations, or an API key's own application. A filter must name an organization in reach; for
+ * an API key, the one of its application (D17).
  */
 async function reachList(call: { deps: Deps; actor: Actor }, organizationId: string | undefined): Promise<ListReach> {
   const { actor } = call

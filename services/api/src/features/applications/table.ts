@@ -14,7 +14,7 @@ export const applications = pgTable(
     slug: varchar({ length: 50 }).notNull(),
     imageUrl: text('image_url'),
     rootDirectory: text('root_directory'),
-    /** The number of the latest activity; whoever does something raises it and so has the row to itself. */
+    /** The number of the latest activity; incrementing it locks the row until the transaction ends. */
     activityNumber: bigint('activity_number', { mode: 'number' }).notNull().default(0),
     createdAt: instant('created_at').notNull(),
     updatedAt: instant('updated_at').notNull(),
@@ -28,7 +28,7 @@ export const applications = pgTable(
 
 export type EnvironmentSlug = 'production' | 'preview'
 
-/** Exactly two in every application (D74). */
+/** Every application has exactly two (D74). */
 export const environments = pgTable(
   'environments',
   {
@@ -38,11 +38,11 @@ export const environments = pgTable(
       .references(() => applications.id, { onDelete: 'cascade' }),
     slug: text().$type<EnvironmentSlug>().notNull(),
     name: text().notNull(),
-    /** What its hostname serves, the only truth about it. No foreign key: deployments refer to environments. */
+    /** The deployment that its hostname serves; the only record of it. No foreign key: deployments refer to environments. */
     currentDeploymentId: uuid('current_deployment_id'),
-    /** The sequence number that the current deployment was made or promoted with; only a higher one takes its place. */
+    /** The sequence number with which the current deployment was created or promoted; only a higher one replaces it. */
     currentSeq: bigint('current_seq', { mode: 'number' }).notNull().default(0),
-    /** The last sequence number that was given out. */
+    /** The last sequence number handed out. */
     lastSeq: bigint('last_seq', { mode: 'number' }).notNull().default(0),
   },
   (t) => [

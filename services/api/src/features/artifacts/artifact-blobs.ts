@@ -6,26 +6,26 @@ import type { Deps } from '../../deps.ts'
 import { blobs } from '../storage/table.ts'
 import { artifactEncodings, artifacts } from './table.ts'
 
-/** Encodings that artifacts are compressed in, the better one first. */
+/** Encodings in which artifacts are stored, best first. */
 export const encodings = ['br', 'gzip'] as const
 export type Encoding = (typeof encodings)[number]
 
-/** Where bytes are. isInline: in the blob's row. */
+/** Where an artifact's bytes are. isInline: in the blob's row. */
 export interface ArtifactBlob {
   id: string
   length: number
   isInline: boolean
 }
 
-/** An artifact's content as it is, and compressed where that is worth it. */
+/** An artifact's content uncompressed, and compressed if that saves enough. */
 export interface ArtifactBlobs {
   identity: ArtifactBlob
   encoded: Partial<Record<Encoding, ArtifactBlob>>
-  /** False while it has not been compressed yet, or never will be. */
+  /** False until it has been compressed, which may never happen. */
   isCompressed: boolean
 }
 
-/** Looks up where artifacts are, by SHA-256 in hex; what is asked for in one tick is one statement. undefined: none there. */
+/** Finds artifacts by SHA-256 in hex; look-ups of one tick share a statement. Resolves to undefined if there is none. */
 export function openArtifactFinder(db: Db): (sha256: string) => Promise<ArtifactBlobs | undefined> {
   const encodedBlobs = alias(blobs, 'encoded_blobs')
   return batchPerTick<string, ArtifactBlobs>(async (keys) => {
@@ -61,7 +61,7 @@ export function openArtifactFinder(db: Db): (sha256: string) => Promise<Artifact
   })
 }
 
-/** The content of an artifact that something refers to, chunk by chunk. Throws BadGateway (D22). */
+/** Streams the content of a referenced artifact. Throws BadGateway (D22). */
 export async function* readArtifact(
   { db, blobs: store }: Pick<Deps, 'db' | 'blobs'>,
   { id, length, isInline }: ArtifactBlob,
@@ -70,7 +70,7 @@ export async function* readArtifact(
   else if (length > 0) yield* store.read(id, { start: 0, end: length - 1 }, 'owned')
 }
 
-/** The bytes of a blob that are in its row. Throws where it is gone. */
+/** The bytes of a blob that is stored in its row. Throws if it was deleted. */
 export async function readInlineBlob({ db }: Pick<Deps, 'db'>, id: string): Promise<Buffer> {
   const [row] = await db.select({ content: blobs.content }).from(blobs).where(eq(blobs.id, id))
   if (!row?.content) throw new Error(`Blob ${id} is gone while it was read`)

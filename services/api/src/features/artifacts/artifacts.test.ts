@@ -63,7 +63,7 @@ test('content that no deployment has is kept for an hour and then goes, with its
   const encoded = await newFile()
   await storeFiles(platform.api, [encoded], never)
   const [encodedRow] = await platform.api.db.select().from(artifacts).where(eq(artifacts.sha256, encoded.sha256))
-  // The blob of an encoding is referred to by nothing else.
+  // Nothing else refers to the blob of an encoding.
   await platform.api.db
     .insert(artifactEncodings)
     .values({ sha256: small.sha256, encoding: 'br', blobId: encodedRow?.blobId ?? '', bytes: 100 })

@@ -3,14 +3,15 @@ import { and, asc, eq, gt, inArray, lt, notExists, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { artifacts, buildCaches, deploymentFallbacks, deploymentFiles, functionFiles } from './table.ts'
 
-/** How long content may wait for the deployment that it was stored for. */
+/** How long stored content may wait to be linked to a deployment. */
 const UNLINKED_MS = 3_600_000
 const AT_ONCE = 1_000
 const BATCHES_A_ROUND = 20
 
 /**
- * Makes the job that removes the content of files that no deployment and no build has. A round checks up to 20,000 artifacts and the next goes on
- * after them. The garbage collection of storage frees the bytes later. Safe to repeat, and in several processes at once.
+ * Creates the job that removes the content of files that no deployment and no build uses. A round checks up to 20,000 artifacts;
+ * the next continues after them. Storage's garbage collection frees the bytes later. Safe to repeat, and in several processes at
+ * once.
  */
 export function openArtifactCollector(): (deps: Pick<Deps, 'db' | 'now'>) => Promise<void> {
   let after: Buffer = Buffer.alloc(0)
@@ -40,7 +41,7 @@ export function openArtifactCollector(): (deps: Pick<Deps, 'db' | 'now'>) => Pro
           lt(artifacts.createdAt, new Date(now().getTime() - UNLINKED_MS)),
           isUnlinked,
         )
-        // Linking locks the row of an artifact. Wait for that, then look again in a statement that sees the new links.
+        // Linking locks the artifact's row. Wait for that lock, then check again in a statement that sees the new links.
         const held = await tx
           .select({ sha256: artifacts.sha256 })
           .from(artifacts)

@@ -10,26 +10,26 @@ import { blobs } from '../storage/table.ts'
 import { type Encoding, readInlineBlob } from './artifact-blobs.ts'
 import { artifactEncodings, artifacts, deploymentFiles } from './table.ts'
 
-/** Below this the headers outweigh what is saved; above, compressing takes longer than a job should. */
+/** Below this the headers outweigh the savings; above, compressing takes longer than a job should. */
 const BYTES_MIN = 256
 const BYTES_MAX = 10_485_760
-/** A representation that saves less than this share is not kept. */
+/** Minimum share of bytes that a compressed representation must save to be kept. */
 const SAVED_MIN = 0.05
-/** Of zlib's four threads the others stay free for requests. */
+/** Leaves the other two of zlib's four threads to requests. */
 const AT_ONCE = 2
-/** Deployments that a round of the job takes up. */
+/** Deployments per round of the job. */
 const LEFT_AT_ONCE = 100
 
 const text =
   /^(?:text\/|application\/(?:javascript|json|xml|wasm|manifest\+json|ld\+json|rss\+xml|atom\+xml|xhtml\+xml|vnd\.ms-fontobject|x-javascript)|image\/(?:svg\+xml|bmp|x-icon|vnd\.microsoft\.icon)|font\/(?:ttf|otf))|\+(?:json|xml)\b/i
 
-/** True for content that compresses well and is worth it: text of 256 bytes to 10 MiB. */
+/** True for content that is worth compressing: text of 256 bytes to 10 MiB. */
 export const isCompressible = (contentType: string, bytes: number): boolean =>
   bytes >= BYTES_MIN && bytes <= BYTES_MAX && text.test(contentType)
 
 type CompressDeps = Pick<Deps, 'db' | 'now' | 'blobs' | 'logger'>
 
-/** Brotli's best takes a second for each mebibyte, its next a tenth of that. */
+/** Brotli's highest quality takes a second per mebibyte, the next a tenth of that. */
 const brotliQuality = (bytes: number): number => (bytes <= 262_144 ? 11 : bytes <= 1_048_576 ? 10 : 9)
 
 const compressors: Readonly<Record<Encoding, (content: Buffer) => Promise<Buffer>>> = {
@@ -55,7 +55,7 @@ async function readBlob(deps: CompressDeps, { blobId, bytes, isInline }: Candida
   return Buffer.concat(await Array.fromAsync(deps.blobs.read(blobId, { start: 0, end: bytes - 1 }, 'owned')))
 }
 
-/** Compresses one artifact and stores both results, unless somebody else has done so or the artifact is gone. */
+/** Compresses one artifact and stores both results, unless another process has done so or the artifact was deleted. */
 async function compressOne(deps: CompressDeps, candidate: Candidate): Promise<void> {
   const content = await readBlob(deps, candidate)
   const made: { encoding: Encoding; blobId: string | null; bytes: number }[] = []
@@ -79,7 +79,7 @@ async function compressOne(deps: CompressDeps, candidate: Candidate): Promise<vo
   }
   const isDone = await deps.db
     .transaction(async (tx) => {
-      // Another process may have compressed this artifact, or it may have been deleted: then nothing is stored.
+      // Another process may have compressed or deleted this artifact meanwhile; then nothing is stored.
       const [still] = await tx
         .select({ sha256: artifacts.sha256 })
         .from(artifacts)
@@ -101,7 +101,7 @@ async function compressOne(deps: CompressDeps, candidate: Candidate): Promise<vo
   if (!isDone) await discardBlobs(deps, received)
 }
 
-/** Artifacts of a deployment that have not been compressed yet, and are worth a try; each once, however many files it is. */
+/** Artifacts of a deployment that are worth compressing and have not been; each once, however many files share it. */
 async function findUncompressed({ db }: CompressDeps, deploymentId: string): Promise<Candidate[]> {
   const rows = await db
     .select({
@@ -121,10 +121,10 @@ async function findUncompressed({ db }: CompressDeps, deploymentId: string): Pro
 }
 
 /**
- * Compresses the text files of a deployment, two at a time, so that the edge can send them in less. A file that cannot be read or
- * compressed is logged and left as it is. Safe to repeat, and in several processes at once: one of them stores its result.
+ * Compresses the text files of a deployment, two at a time, so that the edge sends fewer bytes. Logs files that cannot be read or
+ * compressed and leaves them as they are. Safe to repeat, and in several processes at once: only one stores its result.
  *
- * stop: ends it between two files; the rest is left to the job.
+ * stop: ends it between two files; the job does the rest.
  */
 export async function compressArtifacts(deps: CompressDeps, deploymentId: string, stop?: AbortSignal): Promise<void> {
   const waiting = await findUncompressed(deps, deploymentId)
@@ -145,7 +145,7 @@ export async function compressArtifacts(deps: CompressDeps, deploymentId: string
     .where(and(eq(deployments.id, deploymentId), eq(deployments.status, 'ACTIVE')))
 }
 
-/** Compresses the files of deployments that a worker left before it had done so: a periodic job. Safe to repeat. */
+/** Periodic job: compresses the files of deployments whose worker stopped before it could. Safe to repeat. */
 export async function compressNewArtifacts(deps: CompressDeps): Promise<void> {
   const left = await deps.db
     .select({ id: deployments.id })

@@ -13,7 +13,7 @@ interface DeployedFile {
 
 const position = z.object({ path: z.string(), total: z.number() })
 
-/** A page of the files that a deployment serves, by path. They are counted with the first page (D31). Throws BadRequest. */
+/** A page of a deployment's served files, by path. Only the first page counts them (D31). Throws BadRequest. */
 export async function deployedFilesPage(
   { db, sealer }: Pick<Deps, 'db' | 'sealer'>,
   deploymentId: string,

@@ -3,12 +3,12 @@ import type { Deps } from '../../deps.ts'
 import { deploymentFunctions, deployments } from '../deployments/table.ts'
 import { deploymentFallbacks, deploymentFiles, functionFiles, functionLinks } from './table.ts'
 
-/** How long an edge may go on with what it had read of a deployment that was retired. */
+/** How long an edge may keep using what it had read of a retired deployment. */
 const RETIRED_MS = 3_600_000
 
 /**
- * Removes the files of deployments that were retired an hour ago (D83), and of those that failed after their files were linked. One
- * deployment in a transaction. Safe to repeat, and in several processes at once.
+ * Removes the files of deployments that were retired an hour ago (D83), and of those that failed after their files were linked.
+ * One transaction per deployment. Safe to repeat, and in several processes at once.
  */
 export async function removeFiles({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
   const hasFilesToRemove = and(
@@ -28,7 +28,7 @@ export async function removeFiles({ db, now }: Pick<Deps, 'db' | 'now'>): Promis
       if (!next) return false
       await tx.delete(deploymentFiles).where(eq(deploymentFiles.deploymentId, next.id))
       await tx.delete(deploymentFallbacks).where(eq(deploymentFallbacks.deploymentId, next.id))
-      // The Functions stay: logs and lists name them.
+      // The Functions stay: logs and lists refer to them.
       const functions = tx
         .select({ id: deploymentFunctions.id })
         .from(deploymentFunctions)

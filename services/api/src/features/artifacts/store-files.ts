@@ -11,18 +11,18 @@ import { deploymentFunctions } from '../deployments/table.ts'
 import { artifacts, deploymentFallbacks, deploymentFiles, functionFiles, functionLinks } from './table.ts'
 
 const LOOKED_UP_AT_ONCE = 1_000
-/** Of one transaction: at most 16 KiB each are in the statement itself. */
+/** Files per transaction: each may put up to 16 KiB into the statement itself. */
 const STORED_AT_ONCE = 100
 const WRITTEN_AT_ONCE = 8
 const LINKED_AT_ONCE = 5_000
-/** A file up to this long is read without a stream. */
+/** Files up to this size are read without a stream. */
 const READ_AT_ONCE = 65_536
 
-/** Content to be stored, by its hash. */
+/** Content to store, identified by its hash. */
 export interface FileContent {
   sha256: Buffer
   bytes: number
-  /** Where it lies: an absolute path that nobody changes. */
+  /** Absolute path of the bytes; nobody may change them. */
   source: string
 }
 
@@ -37,7 +37,7 @@ export interface ServedFile extends StoredFile {
 }
 
 export interface StoredFiles {
-  /** What was not there before. */
+  /** Counts only what was not stored before. */
   newFiles: number
   newBytes: number
 }
@@ -46,7 +46,7 @@ type StoreDeps = Pick<Deps, 'db' | 'now' | 'blobs' | 'logger'>
 
 const hexOf = (sha256: Buffer): string => sha256.toString('hex')
 
-/** Files that have no artifact yet, in the order of their hashes. */
+/** Files that have no artifact yet, sorted by hash. */
 async function findMissing({ db }: Pick<Deps, 'db'>, files: Iterable<FileContent>): Promise<FileContent[]> {
   const missing = new Map([...files].map((file) => [hexOf(file.sha256), file]))
   const hashes = [...missing.keys()]
@@ -61,7 +61,7 @@ async function findMissing({ db }: Pick<Deps, 'db'>, files: Iterable<FileContent
   return [...missing.values()].toSorted((a, b) => Buffer.compare(a.sha256, b.sha256))
 }
 
-/** A file of no bytes has no blob by itself. */
+/** The blob of an empty file, which yields none when it is received. */
 const emptyBlob = (): NewBlob => ({ id: newId(), length: 0, crc32: 0, content: Buffer.alloc(0) })
 
 async function* readSource(source: string, bytes: number): AsyncGenerator<Buffer> {
@@ -69,7 +69,7 @@ async function* readSource(source: string, bytes: number): AsyncGenerator<Buffer
   else yield* createReadStream(source) as AsyncIterable<Buffer>
 }
 
-/** Makes the content of a file durable as one blob that is not yet referred to. */
+/** Stores the content of a file durably, as one blob that nothing refers to yet. */
 async function receiveFile(deps: StoreDeps, { source, bytes }: FileContent): Promise<NewBlob> {
   const { blobs: made } = await receiveBlobs(
     deps,
@@ -101,7 +101,10 @@ async function receiveAll(deps: StoreDeps, files: readonly FileContent[], signal
   return received
 }
 
-/** Makes artifacts of received blobs. Where another deployment stored the same content meanwhile, our blob is left to the collector. */
+/**
+ * Turns received blobs into artifacts. If another deployment has stored the same content meanwhile, our blob is left to the
+ * collector.
+ */
 async function commitArtifacts(
   deps: StoreDeps,
   files: readonly FileContent[],
@@ -111,7 +114,7 @@ async function commitArtifacts(
   const rows = files.map(({ sha256, bytes }, n) => ({ sha256, bytes, blobId: received[n]?.id ?? '', createdAt: time }))
   return deps.db.transaction(async (tx) => {
     await activateBlobs(tx, time, received)
-    // In the order of hashes, so that two deployments never wait for each other in a circle.
+    // Sorted by hash, so that two deployments cannot deadlock.
     const made = await tx
       .insert(artifacts)
       .values(rows)
@@ -125,10 +128,10 @@ async function commitArtifacts(
 }
 
 /**
- * Stores content that is not stored yet, each once whatever its paths and whoever else stores it at the same time. Safe to repeat.
- * An artifact that nothing refers to within an hour may be collected: link it before.
+ * Stores content that is not stored yet: each once, however many paths share it and whoever stores it concurrently. Safe to
+ * repeat. Link the artifacts within an hour; unreferenced ones may be collected after that.
  *
- * signal: ends it between two files, with what it was aborted with. Throws BadGateway (D22).
+ * signal: ends it between two files, throwing the abort reason. Throws BadGateway (D22).
  */
 export async function storeFiles(
   deps: StoreDeps,
@@ -152,7 +155,7 @@ export async function storeFiles(
   return stored
 }
 
-/** A file of a Function, by its path below the Function's folder. */
+/** A file of a Function; path: below the Function's folder. */
 interface FunctionFile extends StoredFile {
   isExecutable: boolean
 }
@@ -161,23 +164,23 @@ interface FunctionFile extends StoredFile {
 export interface LinkedFunction {
   row: Omit<typeof deploymentFunctions.$inferInsert, 'deploymentId'>
   files: readonly FunctionFile[]
-  /** Targets by path below the Function's folder. */
+  /** Link targets, by path below the Function's folder. */
   links: ReadonlyMap<string, string>
 }
 
-/** All that a deployment is made of. */
+/** Everything a deployment consists of. */
 export interface DeploymentContent {
   served: readonly ServedFile[]
   functions?: readonly LinkedFunction[]
-  /** What is shown of Prerender Functions before they were called, by path in the output. */
+  /** Fallbacks shown until a Prerender Function's first call, by path in the output. */
   fallbacks?: readonly StoredFile[]
 }
 
 /**
- * Sets the files and Functions of a deployment, within the transaction that holds its row. What an earlier attempt left is
- * replaced. Referring to an artifact locks its row, so none goes while it is linked.
+ * Sets the files and Functions of a deployment, within the transaction that locks its row. Replaces what an earlier attempt left.
+ * Referring to an artifact locks its row, so none is deleted while it is being linked.
  *
- * Throws what `isCollected` knows where an artifact was collected since it was found: then store the files again.
+ * Throws an error for which `isCollected` is true if an artifact was collected since it was stored: store the files again.
  */
 export async function linkFiles(
   tx: Db,
@@ -192,7 +195,7 @@ export async function linkFiles(
     files.map(({ path, sha256, bytes, isExecutable }) => ({ id, path, hex: hexOf(sha256), bytes, isExecutable })),
   )
   const shownFirst = fallbacks.map(({ path, sha256, bytes }) => ({ path, hex: hexOf(sha256), bytes }))
-  // All of them in the order of hashes, as everybody who locks artifacts does.
+  // Sorted by hash, like everywhere that locks artifacts.
   const hashes = [...new Set([...served, ...called, ...shownFirst].map(({ hex }) => hex))].toSorted()
   for (let n = 0; n < hashes.length; n += LINKED_AT_ONCE)
     await tx.execute(sql`select from ${artifacts} where ${artifacts.sha256} = any(
@@ -224,5 +227,5 @@ export async function linkFiles(
         as f(id uuid, path text, hex text, bytes bigint, "isExecutable" boolean)`)
 }
 
-/** True for the error of `linkFiles` that another try may not meet. */
+/** True for an error of `linkFiles` that a retry may avoid. */
 export const isCollected = (error: unknown): boolean => isForeignKeyViolation(error)

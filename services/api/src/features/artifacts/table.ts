@@ -7,7 +7,7 @@ import { blobs } from '../storage/table.ts'
 
 const bytes = (name: string) => bigint(name, { mode: 'number' })
 
-/** Content of deployed files, once for each SHA-256, in one blob. */
+/** Content of deployed files, stored once per SHA-256, in one blob. */
 export const artifacts = pgTable(
   'artifacts',
   {
@@ -21,7 +21,7 @@ export const artifacts = pgTable(
   (t) => [index('artifacts_by_blob').on(t.blobId)],
 )
 
-/** The same content compressed beforehand. */
+/** The same content, compressed ahead of time. */
 export const artifactEncodings = pgTable(
   'artifact_encodings',
   {
@@ -29,7 +29,7 @@ export const artifactEncodings = pgTable(
       .notNull()
       .references(() => artifacts.sha256, { onDelete: 'cascade' }),
     encoding: text().$type<'br' | 'gzip'>().notNull(),
-    /** null: compressing it saves too little to be served. */
+    /** null: compression saves too little. */
     blobId: uuid('blob_id').references(() => blobs.id),
     bytes: bytes('bytes').notNull(),
   },
@@ -57,7 +57,7 @@ export const deploymentFiles = pgTable(
   (t) => [primaryKey({ columns: [t.deploymentId, t.path] }), index('deployment_files_by_sha256').on(t.sha256)],
 )
 
-/** What is shown of a Prerender Function before it was first called: no path leads to it. By the path below `functions/`. */
+/** Fallbacks of Prerender Functions, shown until their first call; no route leads to them. Path below `functions/`. */
 export const deploymentFallbacks = pgTable(
   'deployment_fallbacks',
   {
@@ -73,7 +73,7 @@ export const deploymentFallbacks = pgTable(
   (t) => [primaryKey({ columns: [t.deploymentId, t.path] }), index('deployment_fallbacks_by_sha256').on(t.sha256)],
 )
 
-/** Links among the files of a Function, as package managers make them in node_modules. */
+/** Symlinks among the files of a Function, as package managers create them in node_modules. */
 export const functionLinks = pgTable(
   'function_links',
   {
@@ -105,8 +105,8 @@ export const functionFiles = pgTable(
 )
 
 /**
- * What the builds of an environment begin with: node_modules and what frameworks keep, packed by the build that made them. An
- * environment belongs to one application, so nothing of one reaches another.
+ * What builds of an environment start from: node_modules and framework caches, packed by the build that produced them. An
+ * environment belongs to one application, so nothing leaks between applications.
  */
 export const buildCaches = pgTable(
   'build_caches',
@@ -114,7 +114,7 @@ export const buildCaches = pgTable(
     environmentId: uuid('environment_id')
       .notNull()
       .references(() => environments.id, { onDelete: 'cascade' }),
-    /** Of package manager, Node, lockfile and what package.json asks for, hashed. */
+    /** Hash of package manager, Node version, lockfile and the dependencies in package.json. */
     key: text().notNull(),
     sha256: bytea('sha256')
       .notNull()

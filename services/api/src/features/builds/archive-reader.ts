@@ -4,8 +4,8 @@ import { callbackify } from 'node:util'
 import { RandomAccessReader } from 'yauzl'
 
 /**
- * Reads an archive for yauzl, which by itself makes a stream of every header. The file stays the caller's to close, once nothing is
- * read from it any more.
+ * Reads an archive for yauzl, whose default reader opens a stream per header. The caller owns the file and closes it once nothing
+ * reads from it any more.
  */
 export class ArchiveReader extends RandomAccessReader {
   readonly #file: FileHandle
@@ -15,7 +15,7 @@ export class ArchiveReader extends RandomAccessReader {
     this.#file = file
   }
 
-  /** The bytes from a position on. Throws where the file ends before them. */
+  /** Reads `length` bytes from a position. Throws if the file ends before that. */
   async readAt(position: number, length: number): Promise<Buffer> {
     const buffer = Buffer.allocUnsafe(length)
     await this.#fill(buffer, 0, length, position)

@@ -8,7 +8,7 @@ import { openArtifactFinder, readArtifact } from '../artifacts/artifact-blobs.ts
 import { isCollected, storeFiles } from '../artifacts/store-files.ts'
 import { buildCaches } from '../artifacts/table.ts'
 
-/** Of one environment: what it builds now, and what it built before its lockfile changed. */
+/** Caches kept per environment: the current lockfile's and the previous one's. */
 const KEPT = 2
 const UNUSED_MS = 30 * 86_400_000
 const STORE_TRIES = 3
@@ -18,7 +18,9 @@ type Place = { environmentId: string; key: string }
 const isAt = ({ environmentId, key }: Place) =>
   and(eq(buildCaches.environmentId, environmentId), eq(buildCaches.key, key))
 
-/** Writes what an earlier build of the environment kept into a file. Returns its length in bytes; undefined where nothing is kept. */
+/**
+ * Writes the cache of an earlier build of the environment to a file. Returns its length in bytes, or undefined if there is none.
+ */
 export async function fetchBuildCache(
   deps: Pick<Deps, 'db' | 'now' | 'blobs'>,
   place: Place,
@@ -36,7 +38,7 @@ export async function fetchBuildCache(
   return row.bytes
 }
 
-/** Keeps a file for the next builds of the environment, in place of what they kept before. Returns its length in bytes. */
+/** Stores a file as the environment's build cache, replacing the previous one. Returns its length in bytes. */
 export async function storeBuildCache(
   deps: Pick<Deps, 'db' | 'now' | 'blobs' | 'logger'>,
   { environmentId, key }: Place,
@@ -72,7 +74,7 @@ export async function storeBuildCache(
   return content.bytes
 }
 
-/** Removes what no build has begun with for 30 days. Safe to repeat. */
+/** Removes caches that no build has used for 30 days. Safe to repeat. */
 export async function discardBuildCaches({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
   await db.delete(buildCaches).where(lt(buildCaches.usedAt, new Date(now().getTime() - UNUSED_MS)))
 }

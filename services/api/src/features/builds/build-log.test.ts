@@ -41,7 +41,7 @@ test('lines of one type within a millisecond are one record, others take the nex
     [11, 'WARN', 'c\nd'],
     [12, 'INFO', 'e'],
   ])
-  // The clock went back, or another attempt wrote last.
+  // The clock went back, or another attempt wrote the last record.
   expect(shown([line(5, 'INFO', 'a'), line(6, 'INFO', 'b'), line(30, 'INFO', 'c')], 20)).toEqual([
     [21, 'INFO', 'a\nb'],
     [30, 'INFO', 'c'],

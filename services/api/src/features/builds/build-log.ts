@@ -12,7 +12,7 @@ import type { Redactor } from '../deployments/redact.ts'
 type LineType = (typeof buildLogs.$inferSelect)['type']
 
 const RECORD_BYTES_MAX = 65_536
-/** Of one deployment, over all attempts of one worker. */
+/** Limit per deployment and worker, across all attempts. */
 const LINES_MAX = 20_000
 const BATCH_LINES = 200
 const BATCH_MS = 100
@@ -23,7 +23,7 @@ interface Line {
   text: string
 }
 
-/** A record of the log: lines of one type that came within one millisecond. */
+/** A record of the log: lines of one type that were written within one millisecond. */
 interface LogRecord {
   createdAt: Date
   type: LineType
@@ -31,10 +31,10 @@ interface LogRecord {
 }
 
 /**
- * Makes records of lines. Their times rise without a repetition and stay with the clock: lines of equal type within one millisecond
- * are one record of at most 64 KiB, and otherwise the later takes the next free millisecond (D84).
+ * Groups lines into records. Their times are unique, ascending and close to the clock: lines of equal type within one millisecond
+ * form one record of at most 64 KiB; otherwise the later record gets the next free millisecond (D84).
  *
- * after: the time of the last record there is; every new one is behind it.
+ * after: the time of the last existing record; all new ones are later.
  */
 export function recordsOf(lines: readonly Line[], after: number): LogRecord[] {
   const records: (LogRecord & { of: number; bytes: number })[] = []
@@ -42,7 +42,7 @@ export function recordsOf(lines: readonly Line[], after: number): LogRecord[] {
   for (const { at, type, text } of lines) {
     const open = records.at(-1)
     const bytes = Buffer.byteLength(text)
-    // A record whose time was moved on to stay unique takes the lines up to that time.
+    // A record whose time was advanced to stay unique absorbs the lines up to that time.
     if (open && open.type === type && at <= Math.max(open.of, last) && open.bytes + 1 + bytes <= RECORD_BYTES_MAX) {
       open.message += `\n${text}`
       open.bytes += 1 + bytes
@@ -55,8 +55,8 @@ export function recordsOf(lines: readonly Line[], after: number): LogRecord[] {
 }
 
 /**
- * Inserts lines behind those that a deployment's log has, within the transaction `tx`, which holds the deployment's row from here on.
- * Returns false where the deployment is not this attempt's any more, or has ended: then nothing is written.
+ * Appends lines to a deployment's log within the transaction `tx`, which holds the deployment's row from here on. Returns false,
+ * having written nothing, if the deployment belongs to another attempt by now or has ended.
  */
 export async function insertLines(tx: Db, { id, attempt }: Hold, lines: readonly Line[]): Promise<boolean> {
   const isOwn = and(
@@ -83,11 +83,11 @@ export async function insertLines(tx: Db, { id, attempt }: Hold, lines: readonly
   return true
 }
 
-/** A size as the log shows it. */
+/** Formats a size for the log. */
 export const sizeOf = (bytes: number): string =>
   bytes < 1_000 ? `${bytes} B` : bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`
 
-/** What a terminal shows of a line at its end: progress is written over itself, from a carriage return on. */
+/** What a terminal finally shows of a line: after a carriage return, progress output overwrites itself. */
 const lastWritten = (line: string): string => {
   const text = line.replace(/\r+$/, '')
   return text.slice(text.lastIndexOf('\r') + 1)
@@ -96,16 +96,16 @@ const lastWritten = (line: string): string => {
 /** The log of one attempt at a deployment. Lines appear in the order they were written, some 100 ms later at most. */
 export interface BuildLog {
   line(type: LineType, text: string): void
-  /** A stream of a process: what is written is cut into lines. `end` writes the last one, if it has no newline. */
+  /** A stream of a process: output is split into lines. `end` writes the last one if it has no newline. */
   stream(type: LineType): { write(chunk: Buffer): void; end(): void }
-  /** Resolves when everything so far is stored, or nothing more of this attempt is. Throws what the database throws. */
+  /** Resolves when everything so far is stored, or this attempt may store nothing more. Throws the database's errors. */
   flush(): Promise<void>
   close(): Promise<void>
 }
 
 /**
- * Opens the log of an attempt. Secrets are replaced before lines are cut. Once the deployment is another attempt's, what comes is
- * dropped. After 20,000 lines one says that the rest is left out.
+ * Opens the log of an attempt. Secrets are replaced before lines are split. Once the deployment belongs to another attempt, lines
+ * are dropped. After 20,000 lines, a final one says that the rest is omitted.
  */
 export function openBuildLog(
   { db, now, logger }: Pick<Deps, 'db' | 'now' | 'logger'>,
@@ -135,7 +135,7 @@ export function openBuildLog(
     await before
     if (!isLost) isLost = !(await db.transaction((tx) => insertLines(tx, hold, lines)))
   }
-  /** Stores what waits, behind what is being stored. */
+  /** Stores the waiting lines after those that are being stored. */
   function store(): void {
     clearTimeout(timer)
     timer = undefined
@@ -143,7 +143,7 @@ export function openBuildLog(
     waiting = []
     if (lines.length === 0) return
     storing = storeBehind(storing, lines)
-    // Also thrown by flush, to whoever waits for it.
+    // `flush` also throws this, to its caller.
     storing.catch((error: unknown) =>
       logger.warn({ err: error, deploymentId: hold.id }, 'lines of a build log were lost'),
     )
@@ -163,12 +163,12 @@ export function openBuildLog(
         const lines = (rest + text).split('\n')
         rest = lines.pop() ?? ''
         for (const each of lines) add(type, lastWritten(each))
-        // A line that never ends is shown as far as a line goes; what is behind it is dropped with it.
+        // An endless line is cut at the line limit; the rest of it is dropped.
         if (rest.length > 2 * LINE_BYTES_MAX) rest = rest.slice(0, 2 * LINE_BYTES_MAX)
       }
       return {
         write(chunk) {
-          // Nothing more of it is shown, however much comes.
+          // Past the limit nothing more is shown.
           if (written <= LINES_MAX) take(redactor.write(stripVTControlCharacters(decoder.write(chunk))))
         },
         end() {

@@ -15,19 +15,19 @@ import { sizeOf } from './build-log.ts'
 import type { Run } from './run.ts'
 import type { Unpacked } from './unpack-archive.ts'
 
-/** Builds of source that one process runs at once. */
+/** Source builds that one process runs at once. */
 const BUILDS_AT_ONCE = 2
-/** How long one may wait for its turn. */
+/** How long a build may wait in the queue. */
 const WAIT_MS = 6 * 3_600_000
-/** What comes before and after the build itself: reading what it left, and storing it. */
+/** Allowance for the steps around the build itself: reading its output and storing it. */
 const AROUND_MS = 600_000
 const MINUTE_MS = 60_000
-/** Of what is kept for the next build, before compression. */
+/** Limit for the build cache, before compression. */
 const CACHE_BYTES_MAX = 1024 ** 3
 
-/** What a build left. */
+/** The result of a build. */
 export interface BuiltSource extends BuiltProject {
-  /** Keeps what the next build of the environment may begin with. Call it once the deployment is ACTIVE. */
+  /** Stores the cache for the environment's next build. Call it once the deployment is ACTIVE. */
   keep(signal: AbortSignal): Promise<void>
 }
 
@@ -38,7 +38,7 @@ const inTurn = createSemaphore({
   refuse: () => new Error('There is always room to wait'),
 })
 
-/** One after the other: nobody waits for it. */
+/** One at a time: nobody waits for the result. */
 const packInTurn = createSemaphore({
   kind: 'pack',
   slots: 1,
@@ -47,13 +47,13 @@ const packInTurn = createSemaphore({
 })
 
 let underWay = 0
-/** Builds of source that this process runs, or that wait for their turn with their files laid out. */
+/** Source builds that this process runs, or that are queued with their files unpacked. */
 export const countBuilds = (): number => underWay
 
-/** Of a link, on a disk. */
+/** Longest link target that a disk can hold. */
 const TARGET_BYTES_MAX = 4_095
 
-/** Puts the archive's files where the build works on them, its links as links, but for those that no disk takes. */
+/** Moves the archive's files to where the build works on them, and creates its links, except those that no disk can hold. */
 async function layOut({ writtenLinks }: Unpacked, files: string, project: string): Promise<void> {
   await mkdir(dirname(project), { recursive: true, mode: 0o700 })
   await rename(files, project)
@@ -79,11 +79,11 @@ async function environmentOf({ deps, deployment, variables }: Run): Promise<Reco
 }
 
 /**
- * Builds what an archive holds, if that is source: installs its packages and runs its build in the sandbox, at most two at a time. The
- * build has the minutes, memory and disk of the organization's plan, the variables of its environment, and what its last build kept.
+ * Builds an archive if it holds source: installs its packages and runs its build in the sandbox, at most two at a time. The build
+ * gets the minutes, memory and disk of the organization's plan, the variables of its environment, and the last build's cache.
  *
- * folder: of this attempt; the archive's files are in `files` there, and are moved. root: of the site, below the archive.
- * Returns undefined where nothing has to be built. Throws UnusableOutput for what its author has to change.
+ * folder: belongs to this attempt; the archive's files are in its `files` and are moved away. root: the site's, below the
+ * archive's. Returns undefined if there is nothing to build. Throws UnusableOutput for errors that the author has to fix.
  */
 export async function buildSource(
   run: Run,
@@ -119,7 +119,7 @@ export async function buildSource(
     await run.beginAnew(limits.timeoutMs + AROUND_MS)
     const cache = join(folder, 'cache.tar.zst')
     kept = await fetchBuildCache(deps, place, cache).catch(async (error: unknown) => {
-      // It is what every build can do without, and would otherwise fail each of them until the lockfile changes.
+      // A cache is optional, but an unreadable one would fail every build until the lockfile changes.
       deps.logger.warn({ err: error, deploymentId: deployment.id }, 'what a build kept cannot be read')
       log.line('WARN', 'What an earlier build kept cannot be read, and is left out')
       await rm(cache, { force: true })

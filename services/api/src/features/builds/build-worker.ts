@@ -5,11 +5,11 @@ import { fillSlots } from '../queues/fill-slots.ts'
 import { runDeployment } from './run-deployment.ts'
 import type { RunDeps } from './run.ts'
 
-/** Deployments that one process works on at once, besides builds of source. */
+/** Deployments that one process works on at once, not counting source builds. */
 export const SLOTS = 4
-/** Builds of source that it has taken: two run and the others wait, with what they unpacked on the disk. */
+/** Source builds that one process claims: two run; the others wait with their unpacked files on disk. */
 const BUILDS_MAX = 12
-/** How often the queue is looked at where no notification came. */
+/** How often the queue is polled in case a notification was lost. */
 const POLL_MS = 3_000
 
 export interface BuildWorker {
@@ -18,19 +18,19 @@ export interface BuildWorker {
 }
 
 /**
- * Works on queued deployments, four at a time besides builds of source, and compresses the files of those that are served. It is woken by NOTIFY, and looks every
- * 3 s where that fails.
+ * Works on queued deployments, four at a time besides source builds, and compresses the files of active ones. NOTIFY wakes it;
+ * it also polls every 3 s in case a notification is lost.
  */
 export function startBuildWorker(deps: RunDeps): BuildWorker {
   const { builds, logger } = deps
   const stopping = new AbortController()
   const underWay = new Set<Promise<void>>()
-  /** Builds take minutes, and hold up nobody whose output is built already. */
+  /** Builds take minutes, so they do not use up the slots of prebuilt deployments. */
   const hasSlot = (): boolean => underWay.size - Math.min(countBuilds(), BUILDS_MAX) < SLOTS
   const seenRunning = workUnderWay.labels('deployment', 'running')
   let compressing: Promise<void> = Promise.resolve()
 
-  /** One deployment after another, beside the work on the next ones; a site is served before that. */
+  /** Compresses one deployment after another, alongside work on the next ones; a site goes live before that. */
   function compress(id: string): void {
     compressing = compressing
       .then(() => compressArtifacts(deps, id, stopping.signal))

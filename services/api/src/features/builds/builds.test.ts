@@ -29,7 +29,7 @@ import { removeStaleFolders } from './work-folder.ts'
 
 let platform: TestPlatform
 let ana: Owner
-/** Where the workers of this file unpack. */
+/** Where this file's workers unpack archives. */
 let temporary: string
 beforeAll(async () => {
   temporary = await mkdtemp(join(tmpdir(), 'builds-test-'))
@@ -77,7 +77,7 @@ describe('an archive', () => {
 
   test('of 100 files is served within a second of being queued', { timeout: 60_000 }, async () => {
     let bestMs = Infinity
-    // The best of several: other tests have the processors now and then, but every try that waits for the poll takes longer.
+    // The best of several tries: other tests may keep the processors busy, but every try that waits for the poll takes longer.
     for (let tries = 0; tries < 10 && bestMs >= 1_000; tries++) {
       const { id, createdAt } = await newDeployment(platform, ana, { archive: site(100) })
       const { activatedAt } = await untilEnded(platform, id)
@@ -128,7 +128,7 @@ describe('an archive', () => {
   test('is dropped in its parts once its deployment has ended', async () => {
     const { id, uploadId } = await deploy(site(1))
     await sweepDeployments(platform.api)
-    // Its id stays, so that repeated steps of the upload are answered as before.
+    // Its id stays, so that repeated upload steps get the same answers.
     expect((await deploymentOf(platform, id)).uploadId).toBe(uploadId)
     expect(await platform.api.db.$count(uploads, eq(uploads.id, uploadId ?? ''))).toBe(0)
   })
@@ -237,7 +237,7 @@ test('variables are sealed with a deployment as they are; its log and its failur
 })
 
 describe('workers', () => {
-  /** Works on a deployment; while its worker waits to look up what is stored, `change` happens to its row. */
+  /** Works on a deployment. While its worker waits to look up stored files, `change` modifies its row. */
   async function runWhile(change: (sql: TransactionSql, id: string) => Promise<unknown>, deps: RunDeps = platform.api) {
     const { id } = await newDeployment(platform, ana, { archive: site(3), status: 'PENDING' })
     await platform.api.db.update(deployments).set({ status: 'QUEUED' }).where(eq(deployments.id, id))
@@ -245,7 +245,7 @@ describe('workers', () => {
     let changing: Promise<unknown> = Promise.resolve()
     await holding(platform.databaseUrl, (sql) => sql`lock table artifacts in access exclusive mode`, [
       () => runDeployment(deps, id, never),
-      // Comes to wait for what the worker waits for, once it has made its change.
+      // Makes its change, then waits for the lock that the worker waits for.
       async () => {
         changing = changer.begin((sql) => change(sql, id))
         await changing
@@ -281,7 +281,7 @@ describe('workers', () => {
     })
     await platform.api.db.update(deployments).set({ status: 'QUEUED' }).where(eq(deployments.id, id))
     const stop = new AbortController()
-    // Nobody takes it up again.
+    // Nobody claims it again.
     const builds = { ...platform.api.builds, enqueue: () => Promise.resolve() }
     const ended = runDeployment({ ...platform.api, builds }, id, stop.signal)
     await vi.waitFor(async () => expect(await logOf(platform, id)).toContain('index: begun'), {
@@ -362,7 +362,7 @@ describe('workers', () => {
       await runDeployment(platform.api, id, never)
       return deploymentOf(platform, id)
     }
-    // Whoever comes first inserts and then waits for nobody: so both are made to arrive at the insertion.
+    // The first to insert would not wait for anybody, so both are made to reach the insertion.
     const ended = await holding(platform.databaseUrl, (sql) => sql`lock table artifacts in share row exclusive mode`, [
       () => run(one.id),
       () => run(two.id),
@@ -377,7 +377,7 @@ describe('workers', () => {
     const logs = await Promise.all([one, two].map(({ id }) => logOf(platform, id)))
     expect(logs.filter((log) => log.includes('Stored 41 new files'))).toHaveLength(1)
     expect(logs.filter((log) => log.includes('Stored 0 new files'))).toHaveLength(1)
-    // What the slower one had made is the collector's, which knows of it.
+    // The collector knows of the slower one's blobs and removes them.
     expect((await verifyStorage(platform.api)).unreferenced).toBe(0)
   })
 
@@ -393,7 +393,7 @@ describe('workers', () => {
     await platform.api.db.update(deployments).set({ status: 'QUEUED' }).where(eq(deployments.id, waiting.id))
     await runDeployment(platform.api, waiting.id, never)
     expect(await deploymentOf(platform, waiting.id)).toMatchObject({ status: 'QUEUED', attempt: 0 })
-    // Its worker gives it up: it is taken up again, ends, and the next one is asked for.
+    // Its worker gives it up: it is claimed again and ends, and the next one is enqueued.
     await platform.api.db.update(deployments).set({ leaseUntil: null }).where(eq(deployments.id, busy.id))
     await sweepDeployments(platform.api)
     expect((await untilEnded(platform, busy.id)).status).toBe('ACTIVE')
@@ -406,7 +406,7 @@ describe('workers', () => {
     await platform.api.db.update(deployments).set({ attempt: 1, leaseUntil }).where(eq(deployments.id, id))
     expect(await claimDeployment(platform.api, id)).toBeUndefined()
     expect(await deploymentOf(platform, id)).toMatchObject({ status: 'BUILDING', attempt: 1, leaseUntil })
-    // By a clock of its own: the worker of this file would take it up first.
+    // Uses a clock of its own: with the shared one, this file's worker would claim it first.
     const later = { ...platform.api, now: () => new Date(leaseUntil.getTime() + 1) }
     expect(await claimDeployment(later, id)).toMatchObject({ status: 'STARTING', attempt: 2, interruptions: 1 })
   })
@@ -466,7 +466,7 @@ describe('the sweep', () => {
     })
     const begunAgain = await untilEnded(platform, gone.id)
     expect(begunAgain).toMatchObject({ status: 'ACTIVE', attempt: 2, interruptions: 1 })
-    // The hours of the worker that is gone are not build minutes (D77).
+    // The lost worker's hours do not count as build minutes (D77).
     expect(begunAgain.buildStartedAt?.getTime()).toBeGreaterThanOrEqual(nowMs)
     expect(await logOf(platform, gone.id)).toMatch(
       /^INFO The worker on it was interrupted; another begins again\nINFO Unpacked/,

@@ -7,7 +7,7 @@ import { type Deployment, failDeployment, type Hold } from '../deployments/trans
 import { quotaOf } from '../products/quotas.ts'
 import { insertLines } from './build-log.ts'
 
-/** How long a worker may be silent before another takes its deployment up. */
+/** How long a worker may be silent before another claims its deployment. */
 export const LEASE_MS = 30_000
 /** A deployment fails when its lease lapses this many times. */
 const INTERRUPTIONS_MAX = 3
@@ -19,11 +19,11 @@ export type HeldStatus = (typeof heldStatuses)[number]
 /** How long each state may take, in milliseconds. */
 export const deadlineMs: Record<HeldStatus, number> = { STARTING: 300_000, BUILDING: 600_000, PROVISIONING: 60_000 }
 
-/** The failure reason of a deployment that stayed in a state beyond its deadline. */
+/** The failure reason of a deployment that exceeded the deadline of a state. */
 export const lateReason = (status: HeldStatus): string =>
   `${status} took longer than ${deadlineMs[status] / 60_000} ${deadlineMs[status] === 60_000 ? 'minute' : 'minutes'}`
 
-/** The failure reason of a build that waited for its turn beyond its deadline. */
+/** The failure reason of a build that was queued beyond its deadline. */
 export const unturnedReason = 'The build waited too long for its turn: deploy again'
 
 const isHeldStatus = (status: string): status is HeldStatus => (heldStatuses as readonly string[]).includes(status)
@@ -90,7 +90,7 @@ export async function claimDeployment({ db, now }: ClaimDeps, id: string): Promi
         ...(taken && { interruptions: taken.interruptions }),
         leaseUntil: new Date(time.getTime() + LEASE_MS),
         deadlineAt: new Date(time.getTime() + deadlineMs.STARTING),
-        // An attempt that the platform lost is not billed.
+        // Attempts lost by the platform are not billed.
         buildStartedAt: time,
         updatedAt: time,
       })
@@ -104,7 +104,7 @@ export async function claimDeployment({ db, now }: ClaimDeps, id: string): Promi
 const isHeldBy = ({ id, attempt }: Hold) =>
   and(eq(deployments.id, id), eq(deployments.attempt, attempt), inArray(deployments.status, [...heldStatuses]))
 
-/** Renews a lease. Returns until when it is good, or undefined once the deployment has ended or is another attempt's. */
+/** Renews a lease. Returns the lease's end, or undefined if the deployment has ended or belongs to another attempt. */
 export async function renewLease({ db, now }: ClaimDeps, hold: Hold): Promise<Date | undefined> {
   const leaseUntil = new Date(now().getTime() + LEASE_MS)
   const renewed = await db
@@ -115,7 +115,7 @@ export async function renewLease({ db, now }: ClaimDeps, hold: Hold): Promise<Da
   return renewed.length > 0 ? leaseUntil : undefined
 }
 
-/** Gives a deployment up for another worker to go on with, at once and without counting as an interruption. */
+/** Releases a deployment to another worker, at once and without counting as an interruption. */
 export async function giveUpLease({ db, builds }: ClaimDeps, hold: Hold): Promise<void> {
   await db.transaction(async (tx) => {
     const released = await tx
@@ -127,7 +127,7 @@ export async function giveUpLease({ db, builds }: ClaimDeps, hold: Hold): Promis
   })
 }
 
-/** Enqueues the deployment of an organization that has been queued longest, after one of its builds has ended. */
+/** Enqueues the organization's deployment that has been queued longest, after one of its builds has ended. */
 export async function enqueueNext({ db, builds }: ClaimDeps, organizationId: string): Promise<void> {
   const [next] = await db
     .select({ id: deployments.id })

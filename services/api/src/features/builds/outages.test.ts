@@ -45,7 +45,7 @@ test('connections that break at any moment cost time, and no deployment', { time
   const rows = () => platform.api.db.select().from(deployments).where(inArray(deployments.id, ids))
   for (const deadline = Date.now() + 40_000; Date.now() < deadline; await sleep(200)) {
     if ((await rows()).every(({ status }) => status === 'ACTIVE')) break
-    // Half a minute later, as far as leases and jobs are concerned.
+    // Half a minute passes, as far as leases and jobs are concerned.
     const before = { leaseUntil: new Date(Date.now() - 1), interruptions: 0 }
     const isSilent = lt(deployments.leaseUntil, new Date(Date.now() + 29_000))
     await platform.api.db

@@ -3,26 +3,23 @@ import type { Notifications } from '@platform/runtime/notifications'
 import { sql } from 'drizzle-orm'
 import type { Boss } from '../queues/boss.ts'
 
-/** Made by a migration, with its options; pg-boss is never asked to make or change a schema. */
+/** Created by a migration, with its options; pg-boss itself never creates or changes a schema. */
 const QUEUE = 'builds'
-/** Says that there is a job. The payload is empty: whoever hears it takes what is next. */
+/** Announces a job. The payload is empty: listeners take whatever is next. */
 const CHANNEL = 'builds'
 
-/** Deployments that wait for a worker, in the order they came. */
+/** Deployments that wait for a worker, in order of arrival. */
 export interface Builds {
-  /**
-   * Asks for a deployment to be worked on, once the transaction `tx` commits. Safe to repeat: while a deployment waits, it
-   * waits once.
-   */
+  /** Enqueues a deployment once the transaction `tx` commits. Safe to repeat: a deployment waits at most once. */
   enqueue(tx: Pick<Db, 'execute'>, deploymentId: string): Promise<void>
   /**
-   * The deployment that has waited longest, for this caller alone; undefined if none waits. It may have ended since: its row
-   * says whether work is left. A worker that dies does not give the job back.
+   * Takes the deployment that has waited longest, for this caller alone; undefined if none waits. It may have ended since: check
+   * its row. If a worker dies, the job is not returned to the queue.
    */
   take(): Promise<string | undefined>
-  /** Calls back whenever there may be something to take, from now on. One listener. */
+  /** Calls back whenever there may be a job, from now on. One listener. */
   listen(onWaiting: () => void): void
-  /** Removes the jobs that were taken long ago. Safe to repeat, and in several processes at once. */
+  /** Removes jobs that were taken long ago. Safe to repeat, and in several processes at once. */
   discardTaken(): Promise<void>
 }
 

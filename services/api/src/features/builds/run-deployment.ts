@@ -41,15 +41,15 @@ import { type Unpacked, unpackArchive } from './unpack-archive.ts'
 import { openWorkFolder } from './work-folder.ts'
 
 const HEARTBEAT_MS = 10_000
-/** An artifact may be collected between the look-up and the link; the files are stored again then, up to three times in all. */
+/** An artifact may be collected between look-up and link; the files are then stored again, at most three times in all. */
 const LINK_TRIES = 3
 const TRIED_MAX = 3
-/** What is not warm by then starts with its first request. */
+/** A Function that is not warm by then starts with its first request. */
 const WARM_MS = 5_000
 
 const countOf = (n: number, one: string): string => `${n} ${one}${n === 1 ? '' : 's'}`
 
-/** Writes the parts of an upload one after the other into a file. Returns its length in bytes. */
+/** Concatenates the parts of an upload into a file. Returns its length in bytes. */
 async function fetchArchive({ deps, deployment: { uploadId }, signal }: Run, path: string): Promise<number> {
   if (uploadId === null) throw new UnusableOutput('Nothing was uploaded')
   const file = await open(path, 'wx', 0o600)
@@ -84,7 +84,7 @@ async function unpack(run: Run, folder: string): Promise<Unpacked> {
   return unpacked
 }
 
-/** Where the site begins, without slashes at its ends. Throws UnusableOutput where the archive has nothing there. */
+/** The site's root, without leading or trailing slashes. Throws UnusableOutput if the archive has nothing there. */
 async function rootOf({ deps, deployment }: Run, { files }: Unpacked): Promise<string> {
   const [application] = await deps.db
     .select({ rootDirectory: applications.rootDirectory })
@@ -113,10 +113,10 @@ function describe(log: BuildLog, { manifest, assets, functions, warnings }: Outp
   for (const warning of warnings) log.line('WARN', warning)
 }
 
-/** What is deployed: the archive itself, or what its build left. */
+/** What is deployed: the archive itself, or the result of its build. */
 type Deployable = Unpacked | BuiltSource
 
-/** Stores what is served and moves on to PROVISIONING, in which the deployment has its files. */
+/** Stores the output and moves the deployment to PROVISIONING with its files linked. */
 async function store(run: Run, tree: Deployable, { manifest, assets, functions, fallbacks }: Output): Promise<void> {
   const { deps, deployment, log, signal } = run
   const files: ServedFile[] = []
@@ -144,7 +144,7 @@ async function store(run: Run, tree: Deployable, { manifest, assets, functions, 
     }
     linked.push({ row: { id: functionIdOf(deployment.id, described.path), ...described }, files: stored, links })
   }
-  // Functions share most of their files, so those count once.
+  // Functions share most of their files; each counts once.
   const sizeBytes = contents.values().reduce((sum, { bytes }) => sum + bytes, 0)
   for (let tries = 1; ; tries++) {
     const { newFiles, newBytes } = await storeFiles(deps, contents.values(), signal)
@@ -163,7 +163,7 @@ async function store(run: Run, tree: Deployable, { manifest, assets, functions, 
   }
 }
 
-/** The Functions that a trial start begins with: middleware, what `/` is answered by, and the worker or server. */
+/** The Functions to try first: middleware, the one that answers `/`, and the worker or server. */
 function functionsToTry({ manifest, assets }: Output): string[] {
   const paths = new Set(assets.map(({ path }) => path))
   const request = { method: 'GET', path: '/', query: '', host: '', headers: {}, protocol: 'https' } as const
@@ -177,7 +177,9 @@ function functionsToTry({ manifest, assets }: Output): string[] {
   return [...new Set(functionPaths.flatMap((path) => manifest.functions[path]?.function ?? []))].slice(0, TRIED_MAX)
 }
 
-/** Starts what the first visitors will need, so that a Function that cannot start fails its deployment and not their requests. */
+/**
+ * Starts what the first visitors will need, so that a Function that cannot start fails its deployment instead of their requests.
+ */
 async function tryFunctions({ deps, deployment, log, signal }: Run, output: Output): Promise<void> {
   const paths = functionsToTry(output)
   if (output.functions.length === 0) return
@@ -207,7 +209,7 @@ async function warmEdges({ deps, deployment, log }: Run): Promise<void> {
     log.line('WARN', `On ${countOf(asked - ready, 'edge')} its Functions start with their first request`)
 }
 
-/** All steps of a deployment, from its archive to its being served. Returns what is left to do once it is. */
+/** All steps of a deployment, from archive to live site. Returns what remains to be done afterwards. */
 async function work(run: Run, folder: string, startedAt: number): Promise<BuiltSource['keep'] | undefined> {
   const { deps, deployment, log } = run
   const { db, now } = deps
@@ -232,9 +234,9 @@ async function work(run: Run, folder: string, startedAt: number): Promise<BuiltS
   return built?.keep
 }
 
-/** Ends a deployment that cannot be deployed, with the reason as the last line of its log. */
+/** Fails a deployment that cannot be deployed; the reason becomes the last line of its log. */
 async function failWith({ deps: { db, now }, deployment, log, redact }: Run, sentence: string): Promise<void> {
-  // It quotes what its author wrote: names of files, patterns, folders.
+  // The reason may quote the author's input: names of files, patterns, folders.
   const reason = storableLine(redact(sentence))
   await log.close()
   await db.transaction(async (tx) => {
@@ -245,11 +247,11 @@ async function failWith({ deps: { db, now }, deployment, log, redact }: Run, sen
 }
 
 /**
- * Works on a deployment until it has ended, if it is there to be taken up. What its author did wrong ends it as FAILED with a sentence.
- * What the platform did wrong leaves it to the next worker: its lease lapses. A worker that lost its lease stops and writes nothing.
+ * Works on a deployment until it has ended, if it can be claimed. Its author's errors end it as FAILED with a sentence. The
+ * platform's errors leave it to the next worker: its lease lapses. A worker that lost its lease stops and writes nothing.
  *
- * stop: ends the work between two steps and gives the deployment up, for another worker to go on with at once.
- * Never throws for a deployment; what went wrong is logged.
+ * stop: ends the work between two steps and releases the deployment, so that another worker can continue at once.
+ * Never throws on behalf of a deployment; errors are logged.
  */
 export async function runDeployment(deps: RunDeps, id: string, stop: AbortSignal): Promise<void> {
   const { logger, now } = deps
@@ -338,7 +340,7 @@ export async function runDeployment(deps: RunDeps, id: string, stop: AbortSignal
     logger.info({ deploymentId: id, attempt, ms: Math.round(performance.now() - startedAt) }, 'deployed')
     isDeployed = true
     await next()
-    // Its lease has ended with it, and so has its heartbeat; the folder is needed for a moment more.
+    // The lease and its heartbeat have ended with the deployment; only the folder is needed a little longer.
     clearInterval(heartbeat)
     heartbeat = setInterval(() => void folder.touch().catch(() => {}), HEARTBEAT_MS).unref()
     await keep?.(stop)
@@ -346,7 +348,7 @@ export async function runDeployment(deps: RunDeps, id: string, stop: AbortSignal
     if (isDeployed) logger.warn({ err: error, deploymentId: id }, 'what a build leaves for the next was not kept')
     else
       await endEarly(deps, deployment, run, error).catch((failure: unknown) =>
-        // The lease lapses, and another worker does what is left.
+        // The lease lapses, and another worker finishes.
         logger.warn({ err: failure, deploymentId: id }, 'a deployment could not be ended'),
       )
   } finally {

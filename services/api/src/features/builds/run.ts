@@ -4,7 +4,7 @@ import type { BuildVariables } from '../deployments/variables.ts'
 import type { BuildLog } from './build-log.ts'
 import type { HeldStatus } from './claim.ts'
 
-/** The deployment is somebody else's by now, or has ended: nothing more may be written of it. */
+/** The deployment belongs to another attempt by now, or has ended: write nothing more for it. */
 export class LostHold extends Error {}
 /** The process is about to end. */
 export class Stopping extends Error {}
@@ -24,26 +24,26 @@ export type RunDeps = Pick<
   | 'appsUrl'
 >
 
-/** What all steps of a run share. */
+/** Shared by all steps of a run. */
 export interface Run {
   deps: RunDeps
   deployment: Deployment
-  /** From when the run began. */
+  /** As of the start of the run. */
   variables: BuildVariables
   log: BuildLog
   /** Replaces the values of sensitive variables. */
   redact(text: string): string
-  /** Aborted with why the run is to end: LostHold, Stopping, or UnusableOutput for a deadline that has passed. */
+  /** Aborted with the reason to stop: LostHold, Stopping, or UnusableOutput for a missed deadline. */
   signal: AbortSignal
-  /** Enters a state: its deadline counts from now. Throws LostHold. */
+  /** Enters a state and starts its deadline. Throws LostHold. */
   enter(
     from: HeldStatus,
     to: HeldStatus,
     more?: Parameters<typeof advance>[3]['set'],
     inTransaction?: (tx: Deps['db']) => Promise<void>,
   ): Promise<void>
-  /** Gives the state it is in so long from now on. What passed of the build before is not billed. Throws LostHold. */
+  /** Restarts the deadline of the current state, `ms` from now. Build time so far is not billed. Throws LostHold. */
   beginAnew(ms: number): Promise<void>
-  /** Lets the state it is in wait so long from now on. Nothing of that, nor of what passed before, is billed. Throws LostHold. */
+  /** Lets the current state wait up to `ms` from now. Neither the wait nor the time before it is billed. Throws LostHold. */
   beginWaiting(ms: number): Promise<void>
 }

@@ -36,20 +36,20 @@ const GREETER = {
 let platform: TestPlatform
 let registry: PackageRegistry
 let ana: Owner
-/** The arguments of every process of this machine. */
+/** The command lines of all processes on this machine. */
 const listArguments = (): string[] =>
   readdirSync('/proc').flatMap((name) => {
     try {
       return /^\d+$/.test(name) ? [readFileSync(`/proc/${name}/cmdline`, 'utf8')] : []
     } catch {
-      // It has ended meanwhile.
+      // The process has ended meanwhile.
       return []
     }
   })
 
 type Place = Pick<Owner, 'organizationId' | 'applicationId'>
 
-/** Deploys source and returns what became of it. */
+/** Deploys source and returns the ended deployment. */
 async function build(
   archive: readonly ZipEntry[],
   { place = ana, environment = 'production' }: { place?: Place; environment?: EnvironmentSlug } = {},
@@ -70,7 +70,7 @@ const file = (name: string, content: string | object): ZipEntry => ({
   content: typeof content === 'string' ? content : JSON.stringify(content),
 })
 
-/** A project that depends on greeter by npm's lockfile. */
+/** A project that depends on greeter, with npm's lockfile. */
 function npmProject(script: string, more: readonly ZipEntry[] = [], scripts: Record<string, string> = {}): ZipEntry[] {
   const dependencies = { greeter: '1.0.0' }
   return [
@@ -101,12 +101,12 @@ function npmProject(script: string, more: readonly ZipEntry[] = [], scripts: Rec
 }
 
 const WRITE = `const fs = require('node:fs'); fs.mkdirSync('dist', { recursive: true });`
-/** Writes a page with what a program says, and then does something. */
+/** A program that writes the value of an expression into the page, then runs `then`. */
 const page = (expression: string, then = ''): string =>
   `${WRITE} fs.writeFileSync('dist/index.html', String(${expression})); ${then}`
 const greeting = (then = ''): string => page(`require('greeter')('site')`, then)
 const fetched = (): number => registry.requests.filter((path) => path === '/greeter/-/greeter-1.0.0.tgz').length
-/** What the last build kept is stored after its deployment is ACTIVE. */
+/** The cache of the last build is stored only after its deployment is ACTIVE. */
 const untilKept = (environmentId: string) =>
   vi.waitFor(async () => expect(await cachesOf(environmentId)).not.toEqual([]), { timeout: 20_000, interval: 20 })
 const cachesOf = (environmentId: string) =>
@@ -177,7 +177,7 @@ describe.skipIf(obstacle !== undefined)('source', { timeout: BUILD_MS }, () => {
       /INFO Building with npm 11\.[\d.]+ and Node 24\.[\d.]+, with nothing kept of an earlier build\nINFO Running npm ci/,
     )
     expect(log).toMatch(/^INFO Found plain files: 1 asset$/m)
-    // The source itself is nobody's.
+    // The source itself is not served.
     expect((await visit(platform, host, '/build.cjs')).status).toBe(404)
   })
 
@@ -193,7 +193,7 @@ describe.skipIf(obstacle !== undefined)('source', { timeout: BUILD_MS }, () => {
     const { id } = await newDeployment(platform, owner, { archive, status: 'PENDING' })
     const isWaiting = sql`select from pg_locks where relation = 'upload_blobs'::regclass and not granted`
     await db.transaction(async (tx) => {
-      // The archive is read behind this, when the log knows already what it hides.
+      // The archive is read after this, when the log already knows what to redact.
       await tx.execute(sql`lock table upload_blobs in access exclusive mode`)
       await db.update(deployments).set({ status: 'QUEUED' }).where(eq(deployments.id, id))
       await builds.enqueue(db, id)
@@ -416,7 +416,7 @@ describe.skipIf(obstacle !== undefined)('source', { timeout: BUILD_MS }, () => {
     const { host } = await deploy([file('index.html', 'built already')])
     expect((await visit(platform, host, '/')).text).toBe('built already')
 
-    // Two run, and the others wait for their turn.
+    // Two run; the others wait.
     const isWaiting = ({ status, buildStartedAt }: Deployment) => status === 'BUILDING' && buildStartedAt === null
     const now = () => Promise.all(builds.map(({ id }) => deploymentOf(platform, id)))
     await expect.poll(async () => (await now()).filter(isWaiting).length).toBe(4)
@@ -440,11 +440,11 @@ describe.skipIf(obstacle !== undefined)('source', { timeout: BUILD_MS }, () => {
       expect((await cancel(id)).status).toBe(200)
       expect(await untilEnded(platform, id)).toMatchObject({ status: 'FAILED', failureReason: 'Cancelled' })
     }
-    // Their worker hears of it by the next heartbeat.
+    // Their worker learns of it at the next heartbeat.
     await vi.waitFor(() => expect(running()).toBe(0), { timeout: 20_000, interval: 100 })
   })
 
-  // The last, since it moves the clock.
+  // Must be last, since it moves the clock.
   test('that nobody builds for 30 days loses what its builds kept', async () => {
     const { environmentId } = await deploy(npmProject(greeting()), { place: await newOwner(platform) })
     await untilKept(environmentId)

@@ -8,7 +8,7 @@ import { insertLines } from './build-log.ts'
 import { heldStatuses, lateReason, unturnedReason } from './claim.ts'
 import { removeStaleFolders } from './work-folder.ts'
 
-/** A deployment that was queued so long ago has lost its job, or waits for room. */
+/** A deployment queued longer than this has lost its job, or waits for its organization's other builds. */
 const UNTAKEN_MS = 10_000
 const AT_ONCE = 100
 
@@ -40,7 +40,7 @@ async function failAbandoned(deps: SweepDeps): Promise<void> {
   await failAll(deps, rows, ['PENDING'], 'The upload was abandoned: it was not completed within 24 hours')
 }
 
-/** Only while a worker renews the lease: without one the platform was away, and another worker begins again. */
+/** Only while a worker renews the lease: otherwise the platform was down, and another worker starts over. */
 async function failLate(deps: SweepDeps): Promise<void> {
   const time = deps.now()
   for (const status of heldStatuses) {
@@ -49,7 +49,7 @@ async function failLate(deps: SweepDeps): Promise<void> {
       .from(deployments)
       .where(and(eq(deployments.status, status), lt(deployments.deadlineAt, time), gte(deployments.leaseUntil, time)))
       .limit(AT_ONCE)
-    // What waits for its turn is not billed, so its build has no beginning.
+    // Waiting builds are not billed, so they have no build start.
     const [waiting = [], working = []] = [true, false].map((isWaiting) =>
       rows.filter(({ buildStartedAt }) => (buildStartedAt === null) === isWaiting),
     )
@@ -58,7 +58,7 @@ async function failLate(deps: SweepDeps): Promise<void> {
   }
 }
 
-/** Enqueues deployments that no worker holds: with a released or lapsed lease, or queued without a job (one for each organization). */
+/** Enqueues deployments that no worker holds: with a released or lapsed lease, or queued without a job (one per organization). */
 async function enqueueForgotten({ db, now, builds }: SweepDeps): Promise<void> {
   const time = now()
   const unheld = await db
@@ -94,8 +94,8 @@ async function discardArchives({ db }: SweepDeps): Promise<void> {
 }
 
 /**
- * Recovers stalled deployments: fails abandoned and overdue ones, enqueues those that lost their worker or their job, and removes the
- * uploads and folders that are left over. Safe to repeat, and in several processes at once.
+ * Recovers stalled deployments: fails abandoned and overdue ones, enqueues those that lost their worker or their job, and removes
+ * leftover uploads and folders. Safe to repeat, and in several processes at once.
  */
 export async function sweepDeployments(deps: SweepDeps): Promise<void> {
   await failAbandoned(deps)

@@ -93,7 +93,7 @@ describe('links', () => {
       'lib',
     ])
     expect(warnings).toEqual([])
-    // On the disk there is no link.
+    // No link is created on disk.
     expect(
       (await readdir(join(folder, 'files'), { recursive: true, withFileTypes: true })).filter((each) =>
         each.isSymbolicLink(),

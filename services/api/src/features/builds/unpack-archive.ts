@@ -11,7 +11,7 @@ import { ArchiveReader } from './archive-reader.ts'
 const MIB = 1_048_576
 const ENTRIES_MAX = 50_000
 const FILE_BYTES_MAX = 100 * MIB
-/** Of what is unpacked to what is packed; content below a mebibyte is let through whatever its ratio. */
+/** Maximum ratio of unpacked to packed bytes; content below a mebibyte may have any ratio. */
 const RATIO_MAX = 200
 const RATIO_FREE_BYTES = MIB
 const DEPTH_MAX = 64
@@ -21,36 +21,36 @@ const LINK_BYTES_MAX = 4_096
 /** The signature of a header in the central directory. */
 const LISTED = Buffer.from('PK\x01\x02')
 const LINKS_FOLLOWED_MAX = 40
-/** Names of paths that are gone through to follow all links: fifty for each entry there may be. */
+/** Limit of path segments walked while following all links: fifty for each possible entry. */
 const LINK_STEPS_MAX = 2_500_000
-/** Names, comments and extra fields of all entries, which stay in memory. */
+/** Limit for names, comments and extra fields of all entries, which stay in memory. */
 const LIST_BYTES_MAX = 32 * MIB
 const UNPACK_MS = 120_000
 const WRITTEN_AT_ONCE = 8
-/** Content up to this long, packed and unpacked, is read at once. */
+/** Content up to this size, packed and unpacked, is read in one go. */
 const SMALL_BYTES_MAX = 262_144
 
-/** A file that was unpacked. */
+/** An unpacked file. */
 interface UnpackedFile {
   bytes: number
   sha256: Buffer
-  /** Where its content lies. Absolute; no link is on the way. */
+  /** Absolute path of its content, free of links. */
   source: string
   isExecutable: boolean
 }
 
-/** What an archive holds. Links are resolved: a path below a linked folder is a file like any other. */
+/** The contents of an archive. Links are resolved: a path below a linked folder is a file like any other. */
 export interface Unpacked extends Tree {
   files: ReadonlyMap<string, UnpackedFile>
-  /** The archive's own links by path, with their targets as they are written, for source that is built with them. */
+  /** The archive's own links by path, with their targets as written, for source builds. */
   writtenLinks: ReadonlyMap<string, string>
   /** A file of `files` with its content. */
   content(path: string): Promise<UnpackedFile>
-  /** Sentences on links that were left out. */
+  /** Sentences about links that were skipped. */
   warnings: string[]
 }
 
-/** A path as a sentence shows it: never a control character, and not without end. */
+/** A path quoted for a sentence, without control characters and cut to a limit. */
 const shown = (path: string): string => {
   const text = JSON.stringify(path)
   return text.length > 200 ? `${text.slice(0, 200)}…"` : text
@@ -58,10 +58,10 @@ const shown = (path: string): string => {
 const refuse = (path: string, why: string): UnusableOutput =>
   new UnusableOutput(`The archive's entry ${shown(path)} ${why}`)
 
-/** An entry that was checked, before anything of it is read. */
+/** A validated entry, before its content is read. */
 interface Checked {
   entry: Entry
-  /** Where its content begins in the archive; known once all entries are located. */
+  /** Offset of its content in the archive; set once all entries are located. */
   start: number
   path: string
   kind: 'file' | 'link'
@@ -81,7 +81,7 @@ function nameOf(entry: Entry): string {
   }
 }
 
-/** The path of an entry from the archive's root, without `.` and doubled slashes; '' for the root itself. */
+/** The path of an entry relative to the archive's root, without `.` and doubled slashes; '' for the root itself. */
 function pathOf(name: string): string {
   // oxlint-disable-next-line no-control-regex -- these are what is looked for
   if (/[\u0000-\u001f\u007f]/.test(name)) throw refuse(name, 'has a control character in its name')
@@ -100,7 +100,7 @@ type Kind = 'file' | 'folder' | 'link'
 
 function kindOf(entry: Entry, name: string): Kind {
   const isFolder = name.endsWith('/')
-  // Unix and macOS keep the mode in the upper half.
+  // Unix and macOS store the mode in the upper half.
   const mode = [3, 19].includes(entry.versionMadeBy >> 8) ? entry.externalFileAttributes >>> 16 : 0
   switch (mode & constants.S_IFMT) {
     case 0:
@@ -146,7 +146,7 @@ class Places {
   has = (path: string): boolean => path === '' || this.#kinds.has(path)
 }
 
-/** Reads the list of entries and refuses it as a whole, before anything is unpacked. */
+/** Reads and validates the whole list of entries before anything is unpacked. */
 async function checkEntries(zip: ZipFile, unpackedBytesMax: number): Promise<{ entries: Checked[]; places: Places }> {
   if (zip.entryCount > ENTRIES_MAX)
     throw new UnusableOutput(`The archive has ${zip.entryCount} entries; ${ENTRIES_MAX} are allowed`)
@@ -185,7 +185,7 @@ async function checkEntries(zip: ZipFile, unpackedBytesMax: number): Promise<{ e
     packedBytes += compressedSize
     if (unpackedBytes > unpackedBytesMax)
       throw new UnusableOutput(`The archive unpacks to more than ${Math.floor(unpackedBytesMax / MIB)} MiB`)
-    // Any of the execute bits: owner, group or others.
+    // Any execute bit: owner's, group's or others'.
     const isExecutable = ((entry.externalFileAttributes >>> 16) & 0o111) !== 0
     entries.push({ entry, start: 0, path, kind, isExecutable })
   }
@@ -204,7 +204,9 @@ async function requireWhole(zip: ZipFile, archive: ArchiveReader): Promise<void>
     )
 }
 
-/** Finds where the content of each entry begins. Refuses entries that share bytes: small archives unpack to endless ones by them. */
+/**
+ * Locates the content of each entry. Refuses entries that share bytes, since these let small archives unpack to enormous ones.
+ */
 async function locate(zip: ZipFile, entries: readonly Checked[]): Promise<void> {
   for (const checked of entries) {
     const { entry, path } = checked
@@ -221,7 +223,7 @@ async function locate(zip: ZipFile, entries: readonly Checked[]): Promise<void> 
   }
 }
 
-/** The whole content of a small entry: a tenth of the time that five streams in a row take. */
+/** The whole content of a small entry; takes a tenth of the time of five chained streams. */
 async function readSmall(archive: ArchiveReader, { entry, start }: Checked): Promise<Buffer> {
   const packed = await archive.readAt(start, entry.compressedSize)
   if (entry.compressionMethod === 0) return packed
@@ -237,7 +239,7 @@ async function readSmall(archive: ArchiveReader, { entry, start }: Checked): Pro
   throw new Error(`${many} bytes; ${entry.uncompressedSize} were declared`)
 }
 
-/** The content of an entry, chunk by chunk, held to its declared length and checksum. */
+/** Streams the content of an entry, verified against its declared length and checksum. */
 async function* contentOf(
   zip: ZipFile,
   archive: ArchiveReader,
@@ -291,9 +293,12 @@ async function readLink(content: AsyncIterable<Buffer>, path: string): Promise<s
 
 const tooLarge = (): UnusableOutput => new UnusableOutput('The archive becomes too large once its links are followed')
 
-/** Follows links among the archive's own entries, as a file system would, but without one. takeSteps: is told how many names it reads. */
+/**
+ * Creates a function that follows links among the archive's entries, as a file system would. takeSteps: called with the number of
+ * names walked.
+ */
 function createLinkResolver(links: ReadonlyMap<string, string>, places: Places, takeSteps: (steps: number) => void) {
-  /** The path that a path leads to, or why it leads nowhere. */
+  /** Resolves a path to its target, or to the reason why it has none. */
   return (path: string): { target: string } | { why: string } => {
     const rest = path.split('/').toReversed()
     const segments: string[] = []
@@ -320,7 +325,7 @@ function createLinkResolver(links: ReadonlyMap<string, string>, places: Places, 
   }
 }
 
-/** Adds what links lead to under the links' own paths. A linked folder that holds links is gone through as well. */
+/** Adds the targets of links under the links' own paths. Linked folders that hold links are expanded as well. */
 function materialize(
   files: Map<string, UnpackedFile>,
   links: ReadonlyMap<string, string>,
@@ -329,13 +334,13 @@ function materialize(
 ): string[] {
   const warnings = new Warnings()
   let steps = 0
-  // A few folders that link to each other twice have more paths than could ever be gone through, and perhaps not one file.
+  // A few folders that link to each other twice have more paths than can ever be walked, perhaps without a single file.
   const takeSteps = (taken: number): void => {
     steps += taken
     if (steps > LINK_STEPS_MAX) throw tooLarge()
   }
   const resolve = createLinkResolver(links, places, takeSteps)
-  /** What lies in a folder, by its path; links among them. */
+  /** Entries of each folder, links included, by the folder's path. */
   const inFolder = new Map<string, Set<string>>()
   for (const path of [...files.keys(), ...links.keys()]) {
     for (let child = path; child !== ''; child = child.includes('/') ? dirname(child) : '') {
@@ -348,7 +353,7 @@ function materialize(
   }
   let bytes = 0
   for (const file of files.values()) bytes += file.bytes
-  /** open: the folders that are being gone through, to notice one that holds itself. */
+  /** open: the folders being expanded, to detect one that contains itself. */
   function add(path: string, linkPath: string, open: readonly string[]): void {
     takeSteps(1)
     const resolution = links.has(linkPath) ? resolve(linkPath) : { target: linkPath }
@@ -387,12 +392,12 @@ const damaged = (error: unknown): UnusableOutput =>
     : new UnusableOutput(`The archive cannot be read as a zip file: ${(error as Error).message}`)
 
 /**
- * Unpacks a zip into an empty folder that nobody else writes to. Its list of entries is checked as a whole before the first byte is
- * written, and each file while it is written. Links are never made: they are resolved among the entries, and one that leads
- * nowhere, outside or in a circle is left out with a warning.
+ * Unpacks a zip into an empty folder that nobody else writes to. The whole list of entries is validated before the first byte is
+ * written, and each file while it is written. Links are never created: they are resolved among the entries, and those that lead
+ * nowhere, outside or in a circle are skipped with a warning.
  *
- * folder: absolute; made here, and the caller's to remove, whatever is thrown. unpackedBytesMax: of all files together.
- * Throws UnusableOutput with a sentence that names the entry; what `signal` was aborted with.
+ * folder: absolute; created here. The caller removes it, even if this throws. unpackedBytesMax: of all files together.
+ * Throws UnusableOutput with a sentence that names the entry, or the abort reason of `signal`.
  */
 export async function unpackArchive(
   archive: string,
@@ -468,6 +473,6 @@ export async function unpackArchive(
   }
 }
 
-/** True for a failure of the machine, such as a full disk, which is nobody's archive's fault. */
+/** True for failures of the machine, such as a full disk, which no archive causes. */
 const isOfThisMachine = (error: unknown): boolean =>
   error instanceof Error && 'syscall' in error && !(error instanceof UnusableOutput)

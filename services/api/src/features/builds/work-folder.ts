@@ -5,29 +5,29 @@ import { getuid } from 'node:process'
 import { removeFolder } from '@platform/sandbox/remove-folder'
 
 const PREFIX = 'platform-build-'
-/** Longer than a folder in use goes without being touched. */
+/** A folder in use is always touched more often than this. */
 const STALE_MS = 120_000
 
-/** A folder for one attempt, to be held by `await using`: it goes at the end of the scope with everything in it. */
+/** A folder for one attempt, held with `await using`: removed with its contents at the end of the scope. */
 export interface WorkFolder extends AsyncDisposable {
   path: string
-  /** Says that it is still in use. Call it every half a minute at least. */
+  /** Marks the folder as in use. Call it at least every half minute. */
   touch(): Promise<void>
 }
 
-/** Makes a folder of one's own, which nobody else of the machine can look into. */
+/** Creates a private folder that no other user of the machine can read. */
 export async function openWorkFolder(): Promise<WorkFolder> {
   await mkdir(tmpdir(), { recursive: true })
   const path = await mkdtemp(join(tmpdir(), PREFIX))
   return {
     path,
     touch: () => utimes(path, new Date(), new Date()),
-    // What cannot be removed now is removed once it is stale: it must not stand in the way of what became of the deployment.
+    // If removal fails, the folder is removed once stale: cleanup must not affect the deployment's outcome.
     [Symbol.asyncDispose]: () => removeFolder(path).catch(() => undefined),
   }
 }
 
-/** Removes the folders of workers that were killed: those of this user that nobody touched for two minutes. Safe to repeat. */
+/** Removes the folders of killed workers: this user's folders untouched for two minutes. Safe to repeat. */
 export async function removeStaleFolders(): Promise<void> {
   const names = await readdir(tmpdir())
   for (const name of names.filter((each) => each.startsWith(PREFIX))) {

@@ -4,18 +4,20 @@ import { fillSlots } from '../queues/fill-slots.ts'
 import { findDueCrons } from './due-crons.ts'
 import { createDueRun } from './runs.ts'
 
-/** Runs that one process waits for. */
+/** Runs that one process waits for at once. */
 const SLOTS = 100
 const LOOK_MS = 1_000
 
 type WorkerDeps = Pick<Deps, 'db' | 'now' | 'logger' | 'cronQueue' | 'crons'>
 
-/** Queues the crons that are due in a minute. Safe to repeat, and in several processes at once: each runs once. */
+/** Queues the crons that are due in a minute. Safe to repeat, and in several processes at once: each is queued once. */
 export async function queueDueCrons(deps: Pick<Deps, 'db' | 'logger' | 'cronQueue'>, minute: Date): Promise<void> {
   await deps.cronQueue.enqueue(await findDueCrons(deps, minute))
 }
 
-/** Takes a due cron and hands its run to an edge. Returns the promise of its end, or false if none waits. */
+/**
+ * Takes a due cron and hands its run to an edge. Returns a promise that resolves when the run ends, or false if no cron waits.
+ */
 export async function takeDueCron(
   { now, cronQueue, crons }: Omit<WorkerDeps, 'db' | 'logger'>,
   signal: AbortSignal,
@@ -26,11 +28,11 @@ export async function takeDueCron(
 }
 
 /**
- * Queues crons at the beginning of each minute, and gives those that are due to edges, a hundred at a time. Minutes in which no worker
- * is there are left out.
+ * Queues crons at the start of each minute and hands due ones to edges, a hundred at a time. Minutes in which no worker runs are
+ * skipped.
  */
 export function startCronWorker(deps: WorkerDeps): {
-  /** Takes no more, and leaves runs to their edges. Safe to repeat. */
+  /** Takes no more crons, and leaves runs to their edges. Safe to repeat. */
   stop(): Promise<void>
 } {
   const { logger, now, cronQueue } = deps

@@ -23,7 +23,7 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 
-/** Deploys a Function at /job that a cron asks, with routes besides. */
+/** Deploys a Function at /job with a cron that calls it, and additional routes. */
 async function deployJob(
   owner: Owner,
   body: string,

@@ -5,13 +5,13 @@ import { deploymentCrons } from './table.ts'
 
 const nameOf = ({ path, schedule }: Cron): string => `${schedule} ${path}.cron`
 
-/** The id of a deployment's cron, the same for ever. */
+/** The id of a deployment's cron; never changes. */
 export const cronIdOf = (deploymentId: string, cron: Cron): string => assetIdOf(deploymentId, nameOf(cron))
 
-/** What an environment runs once a minute, the same for all deployments that have such a cron. */
+/** Identifies a cron within its environment, where it runs once a minute; equal for all deployments that have the same cron. */
 export const slotOf = (environmentId: string, cron: Cron): string => assetIdOf(environmentId, nameOf(cron))
 
-/** Writes down what a deployment asks to be run by the clock, in the transaction `tx` that stores its output. Safe to repeat. */
+/** Stores a deployment's crons, in the transaction `tx` that stores its output. Safe to repeat. */
 export async function storeCrons(tx: Pick<Db, 'insert'>, deploymentId: string, crons: readonly Cron[]): Promise<void> {
   if (crons.length === 0) return
   const rows = crons.map((cron, n) => ({ id: cronIdOf(deploymentId, cron), deploymentId, n, ...cron }))

@@ -10,7 +10,7 @@ import { endRun } from './end-run.ts'
 import { cronRuns } from './table.ts'
 
 const CONNECT_MS = 1_000
-/** An edge says at once whether it takes a run. */
+/** An edge answers at once whether it accepts a run. */
 const TAKE_MS = 10_000
 const HUNG_LOOKS = { asked: 1, taken: 4 }
 
@@ -19,8 +19,8 @@ type Edge = Pick<typeof edges.$inferSelect, 'id' | 'internalUrl'>
 /** Hands runs of crons to edges. */
 export interface CronDispatcher {
   /**
-   * Hands a waiting run to an edge that takes it, and resolves when that has made it, or is lost, or once the signal is aborted: the run
-   * goes on without us. A run that no edge takes is ended as failed. Safe to repeat: an edge takes a run once.
+   * Hands a waiting run to an edge that accepts it. Resolves when the run has ended or is lost, or when the signal is aborted;
+   * the run then continues without us. A run that no edge accepts ends as failed. Safe to repeat: a run is accepted once.
    */
   dispatch(runId: string, signal: AbortSignal): Promise<void>
   close(): Promise<void>
@@ -33,7 +33,7 @@ interface Options {
   signer: Signer
 }
 
-/** Asks edges through their internal listeners. */
+/** Opens a dispatcher that calls edges through their internal listeners. */
 export function openCronDispatcher({ db, logger, now, signer }: Options): CronDispatcher {
   const watch = openEdgeWatch({ db, logger })
   const agent = new Agent({ connect: { timeout: CONNECT_MS }, headersTimeout: TAKE_MS, bodyTimeout: 0, pipelining: 0 })
@@ -70,7 +70,7 @@ export function openCronDispatcher({ db, logger, now, signer }: Options): CronDi
       if (signal.aborted) leave()
       for await (const _ of body);
     } catch {
-      // The run is its edge's to end, and the sweep's where that is lost.
+      // The edge ends the run; if the edge is lost, the sweep does.
     } finally {
       stopWaiting()
       signal.removeEventListener('abort', leave)
@@ -96,7 +96,7 @@ export function openCronDispatcher({ db, logger, now, signer }: Options): CronDi
         } catch (error) {
           logger.warn({ err: error, edgeId: edge.id }, 'an edge could not be given the run of a cron')
         }
-        // It may have taken the run before it went away.
+        // It may have accepted the run before it went away.
         if (!(await isWaiting(runId))) return
       }
       await endRun(db, now(), and(eq(cronRuns.id, runId), isNull(cronRuns.edgeId)), {

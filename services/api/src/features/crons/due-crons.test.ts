@@ -22,7 +22,7 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 beforeEach(async () => {
-  // Ten seconds into the next minute, so that a test has a minute of its own.
+  // Ten seconds into the next minute, so that this test has a minute to itself.
   platform.clock.advance(70_000 - (platform.clock.now().getTime() % 60_000))
   ana = await newOwner(platform)
 })
@@ -73,7 +73,7 @@ test('of two workers that take the same cron at once one runs it', async () => {
   const due = all.filter((each) => each.cronId === cronId)
   expect(due).toHaveLength(1)
   await cronQueue.enqueue(due)
-  // A second job of the same run: the queue itself holds one at a time.
+  // A second job for the same run; the queue itself would accept only one.
   await db.execute(sql`insert into pgboss.job_common (name, data, policy) select name, data, policy from pgboss.job
     where name = 'crons' and state = 'created' and data->>'cronId' = ${cronId}`)
   const takeOne = () => takeDueCron(platform.api, never)

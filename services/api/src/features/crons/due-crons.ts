@@ -9,20 +9,22 @@ import { deploymentCrons } from './table.ts'
 
 const schedules = new LRUCache<string, CronSchedule>({ max: 10_000 })
 
-/** A schedule that is asked for again and again. */
+/** Parses a schedule, with a cache for repeated look-ups. */
 export async function scheduleOf(text: string): Promise<CronSchedule> {
   let schedule = schedules.get(text)
   if (!schedule) schedules.set(text, (schedule = await readCronSchedule(text)))
   return schedule
 }
 
-/** Joins the environment that runs a cron: a production whose current deployment has it. */
+/** Joins the environment that runs a cron: a production environment whose current deployment has it. */
 export const isEnvironmentOfCron = and(
   eq(environments.currentDeploymentId, deploymentCrons.deploymentId),
   eq(environments.slug, 'production'),
 )
 
-/** The crons of every production that are due in a minute. One that cannot be read any more is logged and holds up no other. */
+/**
+ * The crons of all production environments that are due in a minute. Unreadable schedules are logged and do not hold up others.
+ */
 export async function findDueCrons({ db, logger }: Pick<Deps, 'db' | 'logger'>, minute: Date): Promise<DueCron[]> {
   const { id: cronId, path, schedule } = deploymentCrons
   const rows = await db

@@ -22,14 +22,14 @@ const TOO_LONG = `The answer took longer than ${RUN_MS_MAX / 60_000} minutes`
 
 type RunnerDeps = Pick<Deps, 'db' | 'now' | 'logger' | 'sealer' | 'membership' | 'appsUrl'>
 
-/** Makes the requests of crons on this edge. */
+/** Makes cron requests on this edge. */
 export interface CronRunner {
   take: TakeCronRun
-  /** Waits for the runs under way, and ends those that take longer than drainMs. */
+  /** Waits for runs in progress, and ends those that need longer than drainMs. */
   stop(drainMs: number): Promise<void>
 }
 
-/** What a run asks for, or a sentence on why it cannot be made. */
+/** The request of a run, or a sentence on why it cannot be made. */
 async function findRequest({ db, sealer, appsUrl }: RunnerDeps, cronId: string) {
   const [row] = await db
     .select({
@@ -64,7 +64,10 @@ async function findRequest({ db, sealer, appsUrl }: RunnerDeps, cronId: string) 
   return { deployment: { id: row.id, applicationId: row.applicationId }, label, url: row.path, headers }
 }
 
-/** Takes runs of crons and makes their requests in process, by this edge's own server. Each run is ended here, whoever still waits for it. */
+/**
+ * Accepts runs of crons and makes their requests in process, through this edge's own server. Each run is ended here, whether or
+ * not the dispatcher still waits for it.
+ */
 export function openCronRunner(deps: RunnerDeps, server: Pick<DeploymentServer, 'serveOwn'>): CronRunner {
   const { logger, membership } = deps
   const underWay = new Set<Promise<void>>()
@@ -105,7 +108,7 @@ export function openCronRunner(deps: RunnerDeps, server: Pick<DeploymentServer, 
       logger.error({ err: error, runId: run.id }, 'the request of a cron could not be made')
       return { error: 'The platform could not make the request' }
     })
-    // Where this fails the run's lease lapses, and the sweep ends it.
+    // If this fails, the run's lease lapses and the sweep ends it.
     await completeRun(deps, run, end).catch((error: unknown) =>
       logger.warn({ err: error, runId: run.id }, 'the end of a run was not written down'),
     )

@@ -2,13 +2,13 @@ import type { Db } from '@platform/runtime/database'
 import { and, isNull, type SQL } from 'drizzle-orm'
 import { cronRuns } from './table.ts'
 
-/** How a run ended: the status of its answer if there was one, and a sentence where it failed. */
+/** How a run ended: the status of the response if there was one, and a sentence if it failed. */
 export interface RunEnd {
   status?: number
   error?: string
 }
 
-/** Ends the runs that a condition names and that have not ended. Safe to repeat. */
+/** Ends the runs that match a condition and have not ended. Safe to repeat. */
 export async function endRun(
   tx: Pick<Db, 'update'>,
   time: Date,

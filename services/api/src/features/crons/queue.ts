@@ -3,33 +3,33 @@ import type { Notifications } from '@platform/runtime/notifications'
 import { sql } from 'drizzle-orm'
 import type { Boss } from '../queues/boss.ts'
 
-/** Made by a migration, with its options. */
+/** Created by a migration, with its options. */
 const QUEUE = 'crons'
-/** Says that there are jobs. The payload is empty. */
+/** Announces new jobs. The payload is empty. */
 const CHANNEL = 'crons'
 
-/** A cron that is due, once for its environment. */
+/** A due cron; queued once per environment. */
 export interface DueCron {
   cronId: string
   slot: string
-  /** The beginning of the minute. */
+  /** The start of the minute. */
   dueAt: Date
 }
 
 type Transaction = Parameters<Parameters<Db['transaction']>[0]>[0]
 
-/** Crons that are due and wait for a worker. */
+/** Due crons that wait for a worker. */
 export interface CronQueue {
-  /** Safe to repeat, and in several processes at once: what waits, waits once. */
+  /** Safe to repeat, and in several processes at once: a waiting cron is queued once. */
   enqueue(due: readonly DueCron[]): Promise<void>
   /**
-   * Takes the job that has waited longest, for this caller alone, in the transaction in which `work` decides what becomes of it: if that
-   * fails, or its process dies, the job is there for the next. Returns what `work` returned; false if no job waits.
+   * Takes the job that has waited longest, for this caller alone, in the transaction in which `work` handles it: if `work` fails
+   * or its process dies, the job returns to the queue. Returns the result of `work`, or false if no job waits.
    */
   take<T>(work: (tx: Transaction, due: DueCron) => Promise<T>): Promise<T | false>
-  /** Calls back whenever there may be something to take, from now on. One listener. */
+  /** Calls back whenever there may be a job, from now on. One listener. */
   listen(onWaiting: () => void): void
-  /** Removes the jobs that were taken long ago. Safe to repeat, and in several processes at once. */
+  /** Removes jobs that were taken long ago. Safe to repeat, and in several processes at once. */
   discardTaken(): Promise<void>
 }
 

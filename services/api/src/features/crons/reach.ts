@@ -4,13 +4,13 @@ import type { Actor, Deps } from '../../deps.ts'
 import { type Deployment, reachDeployment } from '../deployments/reach.ts'
 import { deploymentCrons } from './table.ts'
 
-/** A cron with the deployment that has it. */
+/** A cron with its deployment. */
 export interface DeployedCron {
   cron: typeof deploymentCrons.$inferSelect
   deployment: Deployment
 }
 
-/** The cron of a deployment that the actor reaches. Throws NotFound. */
+/** The cron, if the actor reaches its deployment. Throws NotFound. */
 export async function reachCron(
   call: { deps: Pick<Deps, 'db'>; actor: Actor },
   { id, cronId }: { id: string; cronId: string },

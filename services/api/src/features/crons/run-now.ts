@@ -7,12 +7,12 @@ import { createManualRun } from './runs.ts'
 import { shownRun } from './shown-crons.ts'
 import { cronRuns } from './table.ts'
 
-/** Somebody waits for the answer, and an answer of the API takes 30 s at most. */
+/** The client waits for the answer, which the API must send within 30 s. */
 const PATIENCE_MS = 25_000
 
 /**
- * Runs a cron now, of whichever deployment that answers. Resolves with the run once it has ended, or as it is after 25 s: it goes on.
- * Throws Conflict for a deployment that does not answer.
+ * Runs a cron now, in any deployment that is still served. Resolves with the run once it has ended, or after 25 s with the run as
+ * it is then; it continues. Throws Conflict for a deployment that is not served.
  */
 export async function runCronNow(
   deps: Pick<Deps, 'db' | 'now' | 'crons'>,

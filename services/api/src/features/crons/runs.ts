@@ -10,11 +10,11 @@ import { endRun, type RunEnd } from './end-run.ts'
 import type { DueCron } from './queue.ts'
 import { cronRuns, deploymentCrons } from './table.ts'
 
-/** How long a run may wait for an edge to take it. */
+/** How long a run may wait for an edge to accept it. */
 const WAITING_MS = 60_000
 /** How long an edge may be silent before its run counts as lost. */
 const LEASE_MS = 30_000
-/** Work that piled up is left out once it is so late: the next is due soon, or nobody reckons with this one any more. */
+/** A backlog older than this is skipped: the next run is due soon, or nobody expects this one any more. */
 const LATE_MS = 600_000
 const KEPT_MAX = 100
 
@@ -24,7 +24,7 @@ type Clocked = Pick<Deps, 'db' | 'now'>
 
 const inMs = (time: Date, ms: number): Date => new Date(time.getTime() + ms)
 
-/** Writes down a run by hand, which waits for an edge. */
+/** Records a manual run, which waits for an edge. */
 export async function createManualRun({ db, now }: Clocked, cronId: string): Promise<string> {
   const time = now()
   const id = newId()
@@ -33,8 +33,8 @@ export async function createManualRun({ db, now }: Clocked, cronId: string): Pro
 }
 
 /**
- * Writes down the run of a cron that is due, in the transaction `tx`. Returns its id, or undefined where it is not to be made: it was
- * written down before, its deployment is not current any more, or it is ten minutes late, which counts as failed.
+ * Records the run of a due cron, in the transaction `tx`. Returns its id, or undefined if it must not be made: it was recorded
+ * before, its deployment is no longer current, or it is over ten minutes late and was recorded as failed.
  */
 export async function createDueRun(
   tx: Writer,
@@ -58,7 +58,7 @@ export async function createDueRun(
   return undefined
 }
 
-/** Takes a waiting run for an edge, for it alone. Returns undefined where another has it, or it has ended. */
+/** Claims a waiting run for one edge. Returns undefined if another edge has it or it has ended. */
 export async function takeRun({ db, now }: Clocked, id: string, edgeId: string): Promise<CronRun | undefined> {
   const time = now()
   const [run] = await db
@@ -69,7 +69,7 @@ export async function takeRun({ db, now }: Clocked, id: string, edgeId: string):
   return run
 }
 
-/** Says that an edge is still at its runs. */
+/** Renews the leases of an edge's runs. */
 export async function renewRuns({ db, now }: Clocked, edgeId: string): Promise<void> {
   await db
     .update(cronRuns)
@@ -77,7 +77,7 @@ export async function renewRuns({ db, now }: Clocked, edgeId: string): Promise<v
     .where(and(eq(cronRuns.edgeId, edgeId), isNull(cronRuns.completedAt)))
 }
 
-/** Ends the run of an edge, and forgets all but the last hundred of its cron. */
+/** Ends the run of an edge, and deletes all but the last hundred of its cron. */
 export async function completeRun({ db, now }: Clocked, { id, cronId }: CronRun, end: RunEnd): Promise<void> {
   await endRun(db, now(), eq(cronRuns.id, id), end)
   const oldest = db
@@ -90,7 +90,7 @@ export async function completeRun({ db, now }: Clocked, { id, cronId }: CronRun,
   await db.delete(cronRuns).where(and(eq(cronRuns.cronId, cronId), lte(cronRuns.id, sql`(${oldest})`)))
 }
 
-/** Ends runs that no edge took up, or whose edge fell silent. Safe to repeat, and in several processes at once. */
+/** Ends runs that no edge accepted, or whose edge fell silent. Safe to repeat, and in several processes at once. */
 export async function sweepCronRuns({ db, now }: Clocked): Promise<void> {
   const time = now()
   await endRun(db, time, lt(cronRuns.leaseUntil, time), {
@@ -99,7 +99,7 @@ export async function sweepCronRuns({ db, now }: Clocked): Promise<void> {
   })
 }
 
-/** Discards the runs of days that nobody may look back to in any log. Safe to repeat, and in several processes at once. */
+/** Deletes runs older than any plan's log retention. Safe to repeat, and in several processes at once. */
 export async function discardCronRuns(deps: Clocked): Promise<void> {
   await discardBefore(deps.db, cronRuns.dueAt, await firstDayKept(deps))
 }

@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm'
 import { check, index, integer, pgTable, text, unique, uuid } from 'drizzle-orm/pg-core'
 import { deployments, pathText } from '../deployments/table.ts'
 
-/** What a deployment asks to be run by the clock: a row for each of its output's `crons`. */
+/** The crons of deployments: a row for each of the output's `crons`. */
 export const deploymentCrons = pgTable(
   'deployment_crons',
   {
@@ -12,16 +12,16 @@ export const deploymentCrons = pgTable(
     deploymentId: uuid('deployment_id')
       .notNull()
       .references(() => deployments.id, { onDelete: 'cascade' }),
-    /** In the order of the output, from 0. */
+    /** Position in the output, from 0. */
     n: integer().notNull(),
-    /** With its query. */
+    /** Includes the query. */
     path: pathText('path').notNull(),
     schedule: text().notNull(),
   },
   (t) => [unique('deployment_crons_order').on(t.deploymentId, t.n)],
 )
 
-/** A run of a cron: one that waits for an edge has not started, one that goes on has not completed. */
+/** A run of a cron: not started while it waits for an edge, not completed while it is running. */
 export const cronRuns = pgTable(
   'cron_runs',
   {
@@ -29,17 +29,20 @@ export const cronRuns = pgTable(
     cronId: uuid('cron_id')
       .notNull()
       .references(() => deploymentCrons.id, { onDelete: 'cascade' }),
-    /** What its environment runs once a minute, whichever deployment that is of: a UUIDv8 of environment, schedule and path. null: run by hand. */
+    /**
+     * A UUIDv8 of environment, schedule and path: a cron runs once a minute per environment, whichever deployment it is of. null:
+     * run by hand.
+     */
     slot: uuid(),
     trigger: text().$type<'schedule' | 'manual'>().notNull(),
     dueAt: instant('due_at').notNull(),
     startedAt: instant('started_at'),
     completedAt: instant('completed_at'),
-    /** The process that makes the request; nobody else may. */
+    /** The process that makes the request, and the only one that may. */
     edgeId: uuid('edge_id'),
-    /** Until when whoever has it need not renew. */
+    /** When the owner must have renewed the lease. */
     leaseUntil: instant('lease_until').notNull(),
-    /** Of the answer. */
+    /** Status of the response. */
     status: integer(),
     outcome: text().$type<'succeeded' | 'failed'>(),
     /** A sentence. */
@@ -49,7 +52,7 @@ export const cronRuns = pgTable(
     unique('cron_runs_once').on(t.slot, t.dueAt),
     index('cron_runs_by_cron').on(t.cronId, t.id),
     index('cron_runs_by_age').on(t.dueAt),
-    // Few at any time.
+    // Few rows at any time.
     index('cron_runs_under_way')
       .on(t.leaseUntil)
       .where(sql`${t.completedAt} is null`),

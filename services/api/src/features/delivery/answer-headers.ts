@@ -1,7 +1,7 @@
 import type { Answer, HeaderPairs } from '@platform/build-output/router'
 import { cleanAnswerHeaders } from './headers.ts'
 
-/** Headers as an HTTP client gives them. Names are in lower case. */
+/** Converts headers from an HTTP client to pairs. Names are in lower case. */
 export function pairsOf(headers: Readonly<Record<string, string | string[] | undefined>>): HeaderPairs {
   const pairs: HeaderPairs = []
   for (const name of Object.keys(headers)) {
@@ -13,8 +13,8 @@ export function pairsOf(headers: Readonly<Record<string, string | string[] | und
 }
 
 /**
- * Headers of an answer that came from elsewhere, with those that routes add: a route's stands back behind the answer's own of the
- * same name, unless it is `important`.
+ * Merges the headers of an answer from elsewhere with those that routes add: the answer's own header wins over a route's of the
+ * same name, unless the route's is `important`.
  *
  * received: names in lower case. hostname: without port.
  */

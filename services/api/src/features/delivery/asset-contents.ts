@@ -2,22 +2,22 @@ import { LRUCache } from 'lru-cache'
 import type { Deps } from '../../deps.ts'
 import { type ArtifactBlob, readInlineBlob } from '../artifacts/artifact-blobs.ts'
 
-/** What is kept in memory: 128 files of the largest kind, or most pages and scripts of hundreds of sites. */
+/** Memory for contents: 128 files of the largest kind, or most pages and scripts of hundreds of sites. */
 const BYTES_MAX = 268_435_456
-/** A longer file is read from where it is each time, and never whole. */
+/** Longer files are read from the store each time, and never as a whole. */
 export const KEPT_BYTES_MAX = 2_097_152
-/** What an entry costs besides its bytes. */
+/** Overhead of an entry. */
 const BYTES_OF_ENTRY = 200
 
-/** The content of files that are asked for often, by blob. A blob never changes. */
+/** The contents of popular files, by blob. A blob never changes. */
 export interface AssetContents {
-  /** What is in memory. */
+  /** Looks in memory only. */
   find(blobId: string): Buffer | undefined
-  /** Reads a blob of at most KEPT_BYTES_MAX and keeps it; those who ask meanwhile wait for the same. Throws BadGateway (D22). */
+  /** Reads a blob of at most KEPT_BYTES_MAX and caches it; concurrent callers share the read. Throws BadGateway (D22). */
   load(blob: ArtifactBlob): Promise<Buffer>
 }
 
-/** Keeps 256 MiB of contents, the least recently used making room. */
+/** Caches 256 MiB of contents; the least recently used are evicted. */
 export function openAssetContents(deps: Pick<Deps, 'db' | 'blobs'>): AssetContents {
   const contents = new LRUCache<string, Buffer>({
     maxSize: BYTES_MAX,

@@ -8,16 +8,16 @@ import type { FunctionLease } from './function-lease.ts'
 
 /** How long a Function may be silent, in milliseconds. */
 export interface FunctionTimings {
-  /** From the last byte of the request to the first of the answer. */
+  /** From the last byte of the request to the first of the response. */
   firstByteMs: number
-  /** Between two bytes, whichever way they go. Streams of events may be silent for as long as they like. */
+  /** Between two bytes, in either direction. Event streams may be silent indefinitely. */
   silentMs: number
 }
 
-/** How many informational answers (1xx) may come before the answer: nothing else holds back who sends them without end. */
+/** Maximum informational responses (1xx) before the final one: nothing else limits a server that sends them endlessly. */
 const INFORMATIONAL_MAX = 100
 
-/** What a Function is asked. */
+/** The request to a Function. */
 export interface FunctionCall {
   method: string
   /** Path and query. */
@@ -26,34 +26,37 @@ export interface FunctionCall {
   body: Readable | null
 }
 
-/** Where an answer goes, as it comes. */
+/** Receives a response as it arrives. */
 export interface CallSink {
-  /** So many bytes of the body went to the Function. */
+  /** Called when bytes of the body have been sent to the Function. */
   onSent?(bytes: number): void
-  /** Whether the Function has all that the client has sent of its body, and there is more to come. */
+  /** True if the Function has everything that the client has sent of its body so far, and more is due. */
   isClientDue?(): boolean
   onHead(status: number, headers: HeaderPairs): void
-  /** false: no more until `resume` is called. */
+  /** Returns false to pause until `resume` is called. */
   onData(chunk: Buffer): boolean
   onEnd(): void
-  /** The answer breaks off; with nothing of it received, `onHead` was not called. Called at most once, and then nothing else is. */
+  /**
+   * The response broke off; if nothing of it was received, `onHead` was not called. Called at most once, and nothing is called
+   * after it.
+   */
   onError(error: Error): void
 }
 
-/** The client let the time pass that either side has: it sent nothing of its body, or took nothing of the answer. */
+/** The client exceeded the silence timeout: it sent nothing of its body, or read nothing of the response. */
 export class ClientSilent extends Error {}
 
-/** An answer is longer than whoever reads it whole can take, or one of too many long ones. */
+/** A response is too long to be collected, or too many long ones are being collected. */
 export class AnswerTooLong extends Error {}
 
-/** A call under way. */
+/** A call in progress. */
 export interface CallControl {
   resume(): void
-  /** Ends the call: the Function sees its client go. */
+  /** Ends the call: to the Function, its client disconnects. */
   abort(error: Error): void
 }
 
-/** Calls a slot, here or through another edge. It never throws: whatever fails is told to the sink. */
+/** Calls a slot, here or through another edge. Never throws: all failures go to the sink. */
 export function callFunction(
   lease: FunctionLease,
   { method, path, headers, body }: FunctionCall,
@@ -157,13 +160,13 @@ export const noFirstByte = (ms: number): FunctionFailure =>
 export const silentAnswer = (ms: number): FunctionFailure =>
   new FunctionFailure('function_timeout', `Its answer was silent for ${seconds(ms)}.`)
 
-/** Whether an answer is server-sent events, which may be silent for as long as they like. */
+/** True if a response is server-sent events, which may be silent indefinitely. */
 export const isEventStream = (contentType: string | string[] | undefined): boolean =>
   String(contentType ?? '').startsWith('text/event-stream')
 
 /**
- * The whole answer of a Function, for callers that cannot go on without it. Rejects with what the sink was told, and with
- * AnswerTooLong where it is longer, or where too many answers of its deployment are read so at a time.
+ * Collects the whole response of a Function, for callers that need all of it. Rejects with the sink's error, and with
+ * AnswerTooLong if it is longer, or if too many responses of its deployment are being collected.
  */
 export async function readCall(
   lease: FunctionLease,

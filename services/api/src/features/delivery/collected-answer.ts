@@ -3,23 +3,23 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { CollectedBody } from './collected-body.ts'
 import { openOwnRequest } from './own-request.ts'
 
-/** More than the headers of any answer. */
+/** More than any response's headers. */
 const HEAD_BYTES_MAX = 262_144
 const END_OF_HEAD = '\r\n\r\n'
 
-/** An answer in memory. */
+/** A response in memory. */
 interface CollectedAnswer {
   status: number
-  /** Names in lower case; the last of several. */
+  /** Names in lower case; of repeated headers, the last one. */
   headers: Record<string, string>
   body: Buffer
 }
 
 /**
- * Makes a GET of this process's own, hands it to whoever answers requests, and collects the answer. A body longer than bytesMax is
- * answered with `undefined`; so is one of too many that are collected of a deployment.
+ * Makes an internal GET request, hands it to the server, and collects the response. The body is `undefined` if it is longer than
+ * bytesMax, or if too many are being collected for its deployment.
  *
- * Rejects with the signal's reason where it is aborted, and with an error where the answer breaks off.
+ * Rejects with the signal's reason if it is aborted, and with an error if the response breaks off.
  */
 export async function collectAnswer(
   {

@@ -1,4 +1,4 @@
-/** What all bodies of a deployment, and of all deployments, may take that are collected at a time. */
+/** Limits for all bodies being collected, per deployment and overall. */
 const DEPLOYMENT_BYTES_MAX = 33_554_432
 const ALL_BYTES_MAX = 268_435_456
 const FIRST_BYTES = 65_536
@@ -7,8 +7,8 @@ const held = new Map<string, number>()
 let heldByAll = 0
 
 /**
- * Collects a body that comes in pieces, in one buffer: a list of pieces of a byte each would take a hundred times the body. Whoever
- * makes one ends it with `forget`.
+ * Collects a body that arrives in pieces, in one buffer: a list of one-byte pieces would need a hundred times the memory. Its
+ * creator must call `forget` in the end.
  */
 export class CollectedBody {
   readonly #deploymentId: string
@@ -23,7 +23,7 @@ export class CollectedBody {
     this.#bytesMax = bytesMax
   }
 
-  /** False if the body is longer than it may be, or too many are collected: then it is forgotten. */
+  /** Returns false, and forgets the body, if it is too long or too many are being collected. */
   add(piece: Buffer): boolean {
     if (this.#isForgotten) return false
     const length = this.#length + piece.length
@@ -31,7 +31,7 @@ export class CollectedBody {
       this.forget()
       return false
     }
-    // The first is kept as it is: most bodies are one piece.
+    // The first piece is kept without copying: most bodies are one piece.
     if (this.#length === 0) this.#buffer = piece
     else piece.copy(this.#buffer!, this.#length)
     this.#length = length
@@ -64,7 +64,7 @@ export class CollectedBody {
     return true
   }
 
-  /** Counts so many bytes more. False if that is too much. */
+  /** Reserves more bytes. Returns false if a limit is exceeded. */
   #hold(bytes: number): boolean {
     const ofDeployment = (held.get(this.#deploymentId) ?? 0) + bytes
     if (bytes > 0 && (ofDeployment > DEPLOYMENT_BYTES_MAX || heldByAll + bytes > ALL_BYTES_MAX)) return false

@@ -9,10 +9,10 @@ import { mergeAnswerHeaders, pairsOf } from './answer-headers.ts'
 import type { SitePage } from './site-page.ts'
 import { flatten, type Visit } from './visit.ts'
 
-/** Headers that carry the visitor's authority, or speak of the platform's own connection. */
+/** Headers that carry the visitor's credentials, or concern only the platform's own connection. */
 const withheld = new Set(['authorization', 'cookie', 'host', 'content-length', 'expect', 'x-vercel-ip-country'])
 
-/** What the visitor sends. An origin that takes only a part of it leaves the visitor's connection as it is. */
+/** The visitor's body. If the origin reads only part of it, the visitor's connection stays open. */
 async function* sentBy(visit: Visit): AsyncGenerator<Buffer> {
   for await (const chunk of visit.incoming.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     visit.requestBodyBytes += chunk.length
@@ -20,7 +20,7 @@ async function* sentBy(visit: Visit): AsyncGenerator<Buffer> {
   }
 }
 
-/** What an origin sends. Throws BadGateway where it breaks off. */
+/** The origin's body. Throws BadGateway if it breaks off. */
 async function* bodyOf(body: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   try {
     yield* body
@@ -30,8 +30,8 @@ async function* bodyOf(body: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
 }
 
 /**
- * Answers with the response of another origin, for a route whose destination is one. The origin gets no cookies, no credentials and
- * no address of the visitor. 508 where CDN-Loop shows a loop, 502 where the origin is refused or cannot be reached.
+ * Answers with the response of another origin, for a route that leads to one. The origin does not get the visitor's cookies,
+ * credentials or address. 508 if CDN-Loop shows a loop, 502 if the origin is refused or cannot be reached.
  */
 export async function deliverExternal(
   { guardedFetch }: Pick<Deps, 'guardedFetch'>,
@@ -52,7 +52,7 @@ export async function deliverExternal(
     if (value !== undefined && !withheld.has(name) && !removed.has(name) && !name.startsWith('x-forwarded-'))
       headers[name] = value
   for (const [name, value] of answer.requestHeaders) if (name !== 'host') headers[name] = value
-  // The page that leads here may have a sticky URL, whose authority is this site's.
+  // The referring page may have a sticky URL, which is a credential for this site.
   if (String(headers['referer']).includes(STICKY_PARAMETER)) delete headers['referer']
   headers['cdn-loop'] = [cdnLoop ?? []].flat().concat(LOOP_TOKEN).join(', ')
   const hasBody =

@@ -9,10 +9,10 @@ import { type DeployedFile, type FlatHeaders, type Representation } from './depl
 import { cleanAnswerHeaders } from './headers.ts'
 import type { Visit } from './visit.ts'
 
-/** How often a file that has not been compressed yet is asked about again. */
+/** How often to look again for compressed versions of a file. */
 const COMPRESSED_YET_MS = 60_000
 
-/** What files are read with. */
+/** What is needed to read files. */
 export interface FileReader {
   blobs: Deps['blobs']
   findArtifact: (sha256: string) => Promise<ArtifactBlobs | undefined>
@@ -21,13 +21,13 @@ export interface FileReader {
 
 /** Framing headers, which routes must not set. */
 const framing = new Set(['content-length', 'content-range'])
-/** Headers of the body, left out where there is none (204, 205, 304). */
+/** Headers about the body, omitted if there is none (204, 205, 304). */
 const ofBody = new Set(['content-length', 'content-type', 'content-encoding', 'accept-ranges'])
 
-/** Statuses whose answers end with their head, whatever file a route leads to (RFC 9110 §15.3). */
+/** Statuses whose responses have no body, whatever file a route leads to (RFC 9110 §15.3). */
 const bodiless = new Set([204, 205, 304])
 
-/** Merges the headers of routes into those of a file. A route's header replaces the file's; values of Vary add up. */
+/** Merges the headers of routes into those of a file. A route's header replaces the file's; values of Vary are combined. */
 function withRouteHeaders(file: FlatHeaders, { headers, unset }: Pick<Answer, 'headers' | 'unset'>, hostname: string) {
   if (headers.length === 0 && unset.length === 0) return file
   const added = cleanAnswerHeaders(headers, hostname).filter(([name]) => !framing.has(name))
@@ -56,19 +56,19 @@ async function findRepresentations({ findArtifact }: FileReader, file: DeployedF
   return (file.representations = { identity: file.represent(artifact.identity), encoded, askAgainAt })
 }
 
-/** The representations of a file; those that are known while it is looked up whether there are more by now. */
+/** The representations of a file; known ones are used while newer ones are looked up. */
 function representationsOf(reader: FileReader, file: DeployedFile) {
   const known = file.representations
   if (!known) return findRepresentations(reader, file)
   if (performance.now() > known.askAgainAt) {
     known.askAgainAt = performance.now() + COMPRESSED_YET_MS
-    // What is known answers as well.
+    // If the look-up fails, the known ones still serve.
     findRepresentations(reader, file).catch(() => {})
   }
   return known
 }
 
-/** The bytes of a representation, whole in memory or chunk by chunk. */
+/** The bytes of a representation, as one buffer if in memory, else chunk by chunk. */
 async function open(
   { blobs, contents }: FileReader,
   visit: Visit,
@@ -83,7 +83,7 @@ async function open(
   return isWhole ? content : content.subarray(range.start, range.end + 1)
 }
 
-/** The whole content of a file, as it is. Throws BadGateway (D22). */
+/** The whole content of a file, uncompressed. Throws BadGateway (D22). */
 export async function readFile(reader: FileReader, file: DeployedFile): Promise<Buffer> {
   const { identity } = await representationsOf(reader, file)
   const { blobId, length, isInline } = identity
@@ -95,11 +95,11 @@ export async function readFile(reader: FileReader, file: DeployedFile): Promise<
 }
 
 /**
- * Answers with a file of a deployment: in the encoding that the client likes best, or a range of it, or without it where the
- * client's copy is current (RFC 9110). Only an answer that would be 200 has conditions and ranges.
+ * Answers with a file of a deployment: in the encoding that the client prefers, or a range of it, or without it if the client's
+ * copy is current (RFC 9110). Conditions and ranges apply only to an answer that would be 200.
  *
  * In the request log `hit` means that the bytes were in this edge's memory, `miss` that it read them from the row or the store,
- * `revalidated` that the client had them. Rejects with BadGateway (D22), and when the client leaves.
+ * `revalidated` that the client had them. Rejects with BadGateway (D22), and if the client leaves.
  */
 export async function deliverFile(
   reader: FileReader,
@@ -113,7 +113,7 @@ export async function deliverFile(
   const { identity, encoded } = known instanceof Promise ? await known : known
   const isPlain = answer.status === 200
   const hasRange = isPlain && requestHeaders.range !== undefined && method === 'GET'
-  // A route that names an encoding speaks of the bytes in the file, and without the header none can be told.
+  // A route that sets or removes Content-Encoding describes the file's own bytes, so no encoding may be chosen.
   const isEncodedByRoute =
     answer.unset.includes('content-encoding') || answer.headers.some(([name]) => name === 'content-encoding')
   const chosen =

@@ -23,24 +23,24 @@ import {
 } from './response-cache.ts'
 import { flatten, type Visit } from './visit.ts'
 
-/** What Functions are called with. */
+/** What is needed to call Functions. */
 export interface FunctionCaller {
   deps: Pick<Deps, 'functions' | 'logger' | 'clientAddress'>
   pinned: PinnedSlots
   timings: FunctionTimings
   cache: ResponseCache
-  /** Answers with what takes the place of a Function that failed. */
+  /** Delivers the replacement for a Function that failed. */
   deliverInstead(visit: Visit, site: DeployedSite, answer: Answer): Promise<void>
 }
 
-/** What a slot says of a handler that threw. */
+/** A slot's failure code for a handler that threw. */
 const THREW = 'threw'
 
 type RequestHeaders = Record<string, string | string[]>
 
 export type FunctionAnswer = Extract<Answer, { kind: 'function' }>
 
-/** Headers of the client, with what the platform and the routes set. */
+/** Headers of the client, with those that the platform and the routes set. */
 export function headersFor(
   { deps }: Pick<FunctionCaller, 'deps'>,
   visit: Visit,
@@ -53,7 +53,7 @@ export function headersFor(
     'x-real-ip': address,
     'x-request-id': visit.id,
   }
-  // The edge has answered it. An object from which nothing is deleted stays a fast one.
+  // The edge has handled it. Checked first, since deleting a property makes V8 objects slow.
   if ('expect' in headers) delete headers['expect']
   if (changes) {
     for (const name of changes.requestHeadersRemoved) delete headers[name]
@@ -62,7 +62,7 @@ export function headersFor(
   return headers
 }
 
-/** Headers that make frameworks answer for another method or path than the request names. */
+/** Headers that make frameworks act on another method or path than the request's. */
 const overrides = [
   'x-http-method-override',
   'x-http-method',
@@ -71,7 +71,7 @@ const overrides = [
   'x-rewrite-url',
 ] as const
 
-/** An answer may come from the cache, and go there, only if it depends on nothing but the key and is not one person's. */
+/** True if an answer may be cached: it depends only on the key and is not one person's. */
 function isCacheable(visit: Visit): boolean {
   const { method } = visit
   const { headers } = visit.incoming
@@ -88,16 +88,19 @@ function isCacheable(visit: Visit): boolean {
   )
 }
 
-/** All that an answer depends on but for the headers that it names itself: what the visitor asked, and what routes made of it. */
+/**
+ * The cache key: everything that an answer depends on except the headers in its Vary: the visitor's request, and what routes made
+ * of it.
+ */
 const keyOf = (site: DeployedSite, visit: Visit, answer: FunctionAnswer): string =>
-  // None of the first six can hold a line feed.
+  // None of the first six can contain a line feed.
   `${site.id}\n${visit.hostname}\n${visit.path}\n${visit.query}\n${answer.path}\n${answer.url}\n${
     answer.requestHeaders.length + answer.requestHeadersRemoved.length === 0
       ? ''
       : JSON.stringify([answer.requestHeaders, answer.requestHeadersRemoved])
   }`
 
-/** The status that the client gets: a route's replaces a Function's 200 alone. */
+/** The status for the client: a route's status replaces only a Function's 200. */
 export const statusFor = (status: number, answer: Pick<FunctionAnswer, 'status'>): number =>
   status === 200 ? (answer.status ?? 200) : status
 
@@ -125,11 +128,11 @@ function sendCached(visit: Visit, answer: FunctionAnswer, cached: CachedResponse
   visit.send(status, [...flatten(headers), 'content-length', String(cached.body.length)], cached.body)
 }
 
-/** Freshness of an answer; undefined: it must not be kept. A cookie forbids that even where the client does not get it. */
+/** Freshness of an answer; undefined: it must not be cached. A cookie forbids that even if the client does not get it. */
 const freshnessOf = (status: number, received: HeaderPairs, sent: HeaderPairs): Freshness | undefined =>
   received.some(([name]) => name === 'set-cookie') ? undefined : readFreshness(status, sent)
 
-/** Asks the Function again for what is stale, as nobody in particular, and keeps its answer if that may be kept. */
+/** Calls the Function again for a stale answer, anonymously, and caches the new one if allowed. */
 async function renew(
   caller: FunctionCaller,
   visit: Visit,
@@ -153,10 +156,10 @@ async function renew(
     const sent = mergeAnswerHeaders(answer, response.headers, visit.hostname)
     const freshness = freshnessOf(statusFor(response.status, answer), response.headers, sent)
     if (freshness) cache.store(key, headers, response, sent, freshness)
-    // It may not be kept any more, so what was kept is not right any more.
+    // The new answer must not be cached, so the cached one is no longer valid.
     else if (response.status < 500) cache.drop(key)
   } catch (error) {
-    // What is stale goes on to be used until its time is over.
+    // The stale answer stays in use until it expires.
     deps.logger.info({ err: error, deploymentId: site.id, function: fn.path }, 'a kept answer was not renewed')
   } finally {
     lease?.release()
@@ -164,7 +167,7 @@ async function renew(
   }
 }
 
-/** Passes a call on to a slot, and its answer to the client. Rejects with what went wrong, whether or not the answer had begun. */
+/** Forwards a call to a slot, and the answer to the client. Rejects with the error, whether or not the answer had begun. */
 function passOn(
   caller: FunctionCaller,
   visit: Visit,
@@ -202,14 +205,14 @@ function passOn(
           }
         }
         visit.writeHead(status, [...flatten(sent), 'x-cache', freshness ? 'MISS' : 'BYPASS'])
-        // An answer that comes in its own time is seen to have begun.
+        // The client sees at once that a streamed answer has begun.
         const length = headers.find(([name]) => name === 'content-length')?.[1]
         if (length === undefined) outgoing.flushHeaders()
         else lengthAhead = Number(length)
       },
       onData(chunk) {
         keeping?.add(chunk)
-        // The end of a body that is whole follows in the same tick, and the head, the body and the end are one write.
+        // The end of a complete body follows in the same tick, so head, body and end become one write.
         if (chunk.length === lengthAhead) {
           whole = chunk
           return true
@@ -235,7 +238,7 @@ function passOn(
 
 export class ClientLeft extends Error {}
 
-/** A Function's answer that the site has a page of its own for. */
+/** A Function's answer that the site replaces with a page of its own. */
 class Replaced extends Error {
   readonly answer: Answer
   constructor(answer: Answer) {
@@ -244,7 +247,7 @@ class Replaced extends Error {
   }
 }
 
-/** The site's own page for a Function that threw; undefined: it has none, or that page's Function threw itself. */
+/** The site's own page for a Function that threw; undefined if it has none, or if that page's Function threw itself. */
 function insteadOf(visit: Visit, answer: FunctionAnswer, status: number, headers: HeaderPairs): Answer | undefined {
   if (status !== 500 || visit.hasFailed || !answer.fail) return undefined
   if (!headers.some(([name, value]) => name === FAILURE_HEADER && value === THREW)) return undefined
@@ -253,14 +256,14 @@ function insteadOf(visit: Visit, answer: FunctionAnswer, status: number, headers
   return instead.kind === 'status' ? undefined : instead
 }
 
-/** Whether a request may be sent twice, where a connection was closed as it was used again. */
+/** True if a request may be sent again after a reused connection turned out to be closed. */
 const isRepeatable = ({ method, body }: FunctionCall): boolean =>
   body === null && (method === 'GET' || method === 'HEAD')
 
 /**
- * Answers with what a Function answers, or with what is kept of it unless `mayKeep` is false. A Function that cannot answer is a page of the platform: 502
- * `function_crashed`, 503 `function_overloaded`, 504 `function_timeout`, 507 `function_out_of_memory`; an answer that had begun is
- * cut off.
+ * Answers with a Function's answer, or with a cached one unless `mayKeep` is false. If the Function cannot answer, the platform
+ * sends a page: 502 `function_crashed`, 503 `function_overloaded`, 504 `function_timeout`, 507 `function_out_of_memory`; an
+ * answer that had begun is cut off.
  */
 export async function deliverFunction(
   caller: FunctionCaller,
@@ -313,14 +316,14 @@ export async function deliverFunction(
   }
 }
 
-/** The slot that answers a visit: its own where it came by a sticky URL. */
+/** Leases the slot for a visit: the pinned one if it came by a sticky URL. */
 export const acquireFor = (
   { deps: { functions }, pinned }: FunctionCaller,
   { pin }: Visit,
   fn: DeployedFunction,
 ): Promise<FunctionLease> => (pin ? pinned.acquire(fn, pin) : functions.acquire(fn.deploymentId, fn.id))
 
-/** What to answer where a slot lives, but its answer broke off or was none that HTTP knows. */
+/** The failure of a live slot whose answer broke off or was not valid HTTP. */
 export const unreadable = (error: unknown): FunctionFailure =>
   new FunctionFailure(
     'function_crashed',
@@ -328,7 +331,9 @@ export const unreadable = (error: unknown): FunctionFailure =>
     error,
   )
 
-/** Whether a call failed by its client, which is answered where it is there. Nothing of that is in the Function's log. */
+/**
+ * True if a call failed because of its client, which is answered if it is still there. The Function's log does not mention it.
+ */
 export function answerClientFailure(visit: Visit, error: unknown): boolean {
   if (error instanceof ClientSilent) {
     if (visit.outgoing.headersSent) visit.outgoing.destroy()
@@ -337,19 +342,22 @@ export function answerClientFailure(visit: Visit, error: unknown): boolean {
   return error instanceof ClientSilent || error instanceof ClientLeft
 }
 
-/** Throws what is no fault of a Function: no slot was had, or the edge that has it went away. Its Function's log says nothing of that. */
+/**
+ * Throws errors that are not the Function's fault: no slot was available, or the edge that has it went away. The Function's log
+ * does not mention them.
+ */
 export function throwUnlessOfFunction(error: unknown, lease: FunctionLease | undefined): void {
   if (lease === undefined || error instanceof Unavailable) throw error
   if (lease.isRemote) throw new Unavailable('The edge that has the slot went away', error)
 }
 
-/** Why a call of a slot did not come to its end: by its client, its Function or its slot. */
+/** Why a call did not complete: because of its client, its Function or its slot. */
 export async function failureOf(error: Error, lease: FunctionLease): Promise<Error> {
   if (error instanceof ClientSilent || error instanceof FunctionFailure) return error
   return (await lease.failure()) ?? unreadable(error)
 }
 
-/** Writes down in a Function's log what its slot does not say of itself, since it lives. */
+/** Logs a failure that the slot does not log itself, since it is still alive. */
 export function sayFailure(
   functions: Functions,
   fn: Pick<DeployedFunction, 'deploymentId' | 'path'>,
@@ -361,7 +369,7 @@ export function sayFailure(
     functions.say(fn.deploymentId, fn.path, { slot, requestId, level: 'ERROR', message })
 }
 
-/** Answers with a failure of a Function. The edge that has its slot tells its log. */
+/** Answers with a Function's failure. The edge that has the slot writes to its log. */
 export function answerFailure(
   { deps: { functions } }: FunctionCaller,
   visit: Visit,

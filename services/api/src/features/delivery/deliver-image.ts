@@ -14,18 +14,18 @@ import { imagePage } from './image-page.ts'
 import type { SitePage } from './site-page.ts'
 import type { Visit } from './visit.ts'
 
-/** Nothing in an image runs, whatever it is opened as. */
+/** Nothing in an image may run, however it is opened. */
 const POLICY_DEFAULT = "script-src 'none'; frame-src 'none'; sandbox;"
 
-/** What images are made and sources are read with. */
+/** What is needed to generate images and read their sources. */
 export interface ImageDeliverer {
   deps: Pick<Deps, 'images'>
   reader: FileReader
-  /** Answers a request of this process's own as those of visitors, but for the log. */
+  /** Answers an internal request like a visitor's, except that it is not logged. */
   answer: (site: DeployedSite, label: string, incoming: IncomingMessage, outgoing: ServerResponse) => void
 }
 
-/** Whether a path is one of images, at this deployment. Nothing else of it is looked at. */
+/** True if a path of this deployment requests an image. Looks at the path only. */
 export const isImage = ({ images }: DeployedSite, path: string): boolean => isImagePath(path, images)
 
 function originOf({ reader, answer }: ImageDeliverer, visit: Visit, site: DeployedSite): ImageOrigin {
@@ -65,8 +65,8 @@ function originOf({ reader, answer }: ImageDeliverer, visit: Visit, site: Deploy
 }
 
 /**
- * Answers a request for an image (D88). What cannot be answered is a page with a status and `x-platform-error`, which nobody keeps.
- * Throws BadGateway (D22).
+ * Answers a request for an image (D88). Errors are uncacheable pages with a status and `x-platform-error`. Throws BadGateway
+ * (D22).
  */
 export async function deliverImage(
   deliverer: ImageDeliverer,

@@ -15,10 +15,10 @@ import { flatten, type Visit } from './visit.ts'
 
 type MiddlewareAnswer = Extract<Answer, { kind: 'middleware' }>
 
-/** What it says of a request that goes on is in its headers. */
+/** Thrown to stop reading a pass-through answer: its headers say everything. */
 class Passed extends Error {}
 
-/** Calls a middleware and resolves with what answers behind it; undefined: it has answered by itself, as its answer came. */
+/** Calls a middleware and resolves with what answers next; undefined if the middleware answered by itself, streamed through. */
 function passThrough(
   caller: FunctionCaller,
   visit: Visit,
@@ -69,8 +69,8 @@ function passThrough(
 }
 
 /**
- * Asks a middleware. Resolves with what answers behind it; undefined: the visit is answered, by the middleware or with its failure.
- * The request's body waits meanwhile, for what answers.
+ * Calls a middleware. Resolves with what answers next; undefined if the visit has been answered, by the middleware or with its
+ * failure. The request's body waits meanwhile for whatever answers.
  */
 export async function deliverMiddleware(
   caller: FunctionCaller,

@@ -14,22 +14,20 @@ import { findObject } from './find-object.ts'
 import type { Delivered } from './log-delivery.ts'
 import type { ObjectTarget } from './targets.ts'
 
-/** 416: the range does not touch the object. */
+/** 416: the range lies outside the object. */
 class RangeNotSatisfiable extends ApiError {
   constructor(length: number) {
     super(416, 'The range does not touch the object', { headers: { 'content-range': `bytes */${length}` } })
   }
 }
-/** 405: objects are read here and nothing else. */
+/** 405: objects are read-only here. */
 class MethodNotAllowed extends ApiError {
   constructor() {
     super(405, 'Objects are read with GET and HEAD', { headers: { allow: 'GET, HEAD, OPTIONS' } })
   }
 }
 
-/**
- * Content-Disposition for a download under a name: once in ASCII for old clients, once in UTF-8 (RFC 6266, RFC 8187).
- */
+/** Content-Disposition for a download under a name: in ASCII for old clients, and in UTF-8 (RFC 6266, RFC 8187). */
 function downloadAs(name: string): string {
   const plain = name.replaceAll(/[^\x20-\x7e]/g, '_').replaceAll(/["\\]/g, '_')
   const encoded = encodeURIComponent(name.toWellFormed()).replaceAll(
@@ -39,7 +37,7 @@ function downloadAs(name: string): string {
   return `attachment; filename="${plain}"; filename*=UTF-8''${encoded}`
 }
 
-/** Headers of a response with the object, 304 included. privateForSeconds: until its signed URL expires. */
+/** Headers of a response with the object, 304 included. privateForSeconds: until the signed URL expires. */
 function describe(
   object: StoredObject,
   target: ObjectTarget,
@@ -50,7 +48,7 @@ function describe(
   headers['last-modified'] = object.uploadedAt.toUTCString()
   headers['accept-ranges'] = 'bytes'
   if (target.isSandboxed) headers['content-security-policy'] = 'sandbox'
-  // A response to a signed URL may be stored by its reader alone, and no longer than the URL is valid.
+  // Only the reader may cache the response to a signed URL, and no longer than the URL is valid.
   if (privateForSeconds !== undefined) headers['cache-control'] = `private, max-age=${Math.floor(privateForSeconds)}`
   else headers['cache-control'] ??= 'public, no-cache'
   const download = target.query.get('download')
@@ -60,10 +58,10 @@ function describe(
 }
 
 /**
- * Answers a GET or HEAD of an object: a public one to anybody, a private one to the holder of a signed URL. The URL is checked
- * against the row each time, so an object in the trash answers nobody (D40, storage.md Delivery).
+ * Answers a GET or HEAD of an object: a public one for anybody, a private one for the holder of a signed URL. The URL is checked
+ * against the row each time, so an object in the trash is never delivered (D40, storage.md Delivery).
  *
- * onFound: told whose bucket it is, as soon as that is known. Throws NotFound, Forbidden, PreconditionFailed,
+ * onFound: called with the bucket's owner as soon as it is known. Throws NotFound, Forbidden, PreconditionFailed,
  * MethodNotAllowed, RangeNotSatisfiable, BadGateway.
  */
 export async function deliverObject(
@@ -85,7 +83,7 @@ export async function deliverObject(
   if (bucket.visibility === 'private') {
     const access = target.query.get('access')
     privateForSeconds = object && access !== null ? secondsLeft(deps, object, access) : undefined
-    // A missing object answers the same: without authority nothing is to be learned.
+    // A missing object gives the same answer: without authorization nothing can be learned.
     if (privateForSeconds === undefined) throw new Forbidden('The URL is not signed, or its time is over')
   }
   if (!object) throw new NotFound('Object')

@@ -40,34 +40,34 @@ type PrerenderAnswer = Extract<Answer, { kind: 'prerender' }>
 const BYPASS_COOKIE = '__prerender_bypass'
 const REVALIDATE_HEADER = 'x-prerender-revalidate'
 const IF_GENERATED_HEADER = 'x-prerender-revalidate-if-generated'
-/** What browsers may do with a page that everybody gets, and with one whose rest is somebody's own. */
+/** Cache-Control for browsers, for a page that everybody gets, and for one whose remainder is personal. */
 const SHARED_CONTROL = 'public, max-age=0, must-revalidate'
 const OWN_CONTROL = 'private, no-cache, no-store, max-age=0, must-revalidate'
-/** 132 of the 256 bits, as entity tags of ours have. */
+/** 132 of the 256 bits, as in our other entity tags. */
 const TAG_LENGTH = 22
-/** So many pages of a deployment are made anew at a time; others stay as they are until somebody asks for them again. */
+/** Pages of a deployment that are regenerated at a time; others stay as they are until they are requested again. */
 const RENEWALS_MAX = 32
 
-/** What pages are delivered with. */
+/** What is needed to deliver pages. */
 export interface PageDeliverer extends PageMaker {
   reader: FileReader
   tags: Pick<IsrTags, 'underWay'>
   /** Pages that visitors wait for. */
   making: Map<string, Promise<MadePage>>
-  /** Pages that are made anew while they are shown: keys by deployment. */
+  /** Pages being regenerated while they are shown: keys by deployment. */
   renewing: Map<string, Set<string>>
 }
 
-/** A page ready to be sent. */
+/** A page ready to send. */
 interface ReadyPage {
   status: number
   headers: HeaderPairs
   etag: string | undefined
-  /** undefined: it is long, and is read from `blob`. */
+  /** undefined: too long for memory; read it from `blob`. */
   body: Buffer | undefined
   blob: Pick<KeptPage, 'blobId' | 'bytes'> | undefined
   postponed: PostponedPage | undefined
-  /** Its headers with those that routes added, for the last visitor: most get the same. */
+  /** Its headers merged with those of routes, for the last visitor: most visitors get the same. */
   merged?: { added: HeaderPairs; important: readonly string[]; hostname: string; headers: FlatHeaders }
 }
 
@@ -92,7 +92,7 @@ function mergedHeaders(page: ReadyPage, { headers: added, important }: Prerender
 
 const ready = new WeakMap<Found, ReadyPage>()
 
-/** Compares in constant time, by hashes of one length. */
+/** Compares in constant time, using hashes of equal length. */
 function isToken(token: string | undefined, hash: string | undefined): token is string {
   if (token === undefined || hash === undefined) return false
   return timingSafeEqual(Buffer.from(hashToken(token)), Buffer.from(hash))
@@ -106,7 +106,7 @@ function cookieOf(cookies: string | undefined, wanted: string): string | undefin
   }
 }
 
-/** Whether a visitor gets what everybody gets. */
+/** True if a visitor gets the page that everybody gets. */
 function isShared(visit: Visit, answer: PrerenderAnswer, { rules }: DeployedPrerender): boolean {
   return (
     (visit.method === 'GET' || visit.method === 'HEAD') &&
@@ -118,7 +118,7 @@ function isShared(visit: Visit, answer: PrerenderAnswer, { rules }: DeployedPrer
   )
 }
 
-/** Throws for a page that is kept in part and cannot be split: its state is for nobody but its Function. */
+/** Throws for a partially prerendered page that cannot be split: only its Function may see its state. */
 function prepare(status: number, headers: HeaderPairs, body: Buffer | undefined, blob?: ReadyPage['blob']): ReadyPage {
   const postponed = body && splitPostponed(headers, body)
   if (!postponed && isPostponed(headers)) throw new Error('A page that is kept in part cannot be split')
@@ -151,13 +151,13 @@ async function readyPage({ reader }: PageDeliverer, entry: Found, { fallback }: 
   return made
 }
 
-/** The body of a long page, where it has to be split. */
+/** The body of a long page, if it has to be split. */
 async function wholeOf({ blobs }: FileReader, { headers, blobId, bytes }: KeptPage): Promise<Buffer | undefined> {
   if (!isPostponed(headers)) return undefined
   return Buffer.concat(await Array.fromAsync(blobs.read(blobId, { start: 0, end: bytes - 1 }, 'owned')))
 }
 
-/** What there is of a page. While the database does not answer, what its build left is shown however old it is. */
+/** Finds a page. While the database is unavailable, shows what the build left, however old it is. */
 async function findPage(
   { pages, caller }: PageDeliverer,
   site: DeployedSite,
@@ -172,7 +172,7 @@ async function findPage(
   }
 }
 
-/** Sends a page. One that is kept in part goes out at once, and its rest as the Function makes it. */
+/** Sends a page. The shell of a partially prerendered one goes out at once, the remainder as the Function generates it. */
 async function sendPage(
   deliverer: PageDeliverer,
   visit: Visit,
@@ -218,7 +218,7 @@ async function sendPage(
     )
 }
 
-/** Sends the part that is kept, and behind it what the Function makes of its state for this visitor. */
+/** Sends the stored shell, followed by what the Function generates from its state for this visitor. */
 async function sendInTwo(
   { caller }: PageDeliverer,
   visit: Visit,
@@ -278,14 +278,14 @@ async function sendInTwo(
     if (error instanceof ClientLeft) return
     const failure = lease && (await failureOf(error as Error, lease))
     if (lease && failure instanceof FunctionFailure) sayFailure(caller.deps.functions, fn, lease, visit.id, failure)
-    // What was sent is not all of it, and the visitor shall see that.
+    // The page is incomplete, and the visitor must be able to tell.
     visit.outgoing.destroy()
   } finally {
     lease?.release()
   }
 }
 
-/** Makes a page that there is none of; whoever asks meanwhile waits for the same. */
+/** Generates a page that does not exist yet; concurrent requests for it share the result. */
 function makeOnce(deliverer: PageDeliverer, visit: Visit, site: DeployedSite, shared: SharedRequest, key: string) {
   const { making, pages } = deliverer
   const name = site.id + key
@@ -304,11 +304,13 @@ function makeOnce(deliverer: PageDeliverer, visit: Visit, site: DeployedSite, sh
   return under
 }
 
-/** Makes a page anew that is shown meanwhile, unless somebody does. Never throws: the page stays as it is. */
+/**
+ * Regenerates a page while it is being shown, unless somebody else does. Never throws: after a failure the page stays as it is.
+ */
 async function renew(deliverer: PageDeliverer, site: DeployedSite, shared: SharedRequest, key: string): Promise<void> {
   const { pages, caller, renewing } = deliverer
   const ofSite = renewing.get(site.id) ?? new Set()
-  // One placeholder stands for any number of pages, and visitors may ask for all of them.
+  // One placeholder stands for any number of pages, and visitors may request all of them.
   if (ofSite.has(key) || ofSite.size >= RENEWALS_MAX) return
   renewing.set(site.id, ofSite.add(key))
   const told = { deploymentId: site.id, path: shared.path }
@@ -331,7 +333,7 @@ async function renew(deliverer: PageDeliverer, site: DeployedSite, shared: Share
   }
 }
 
-/** Sends a page that was made a moment ago, or what takes its place where that failed. */
+/** Sends a page that was just generated, or its replacement if that failed. */
 async function sendMade(
   deliverer: PageDeliverer,
   visit: Visit,
@@ -351,11 +353,12 @@ async function sendMade(
 }
 
 /**
- * Answers with a page that is kept for everybody (Incremental Static Regeneration): as it is while it is fresh, as it is and made anew
- * behind the answer while it is stale, and else made before. A page that could not be made leaves the one before as it is.
+ * Answers with a page that is shared by everybody (Incremental Static Regeneration): a fresh one as it is, a stale one as it is
+ * while it is regenerated in the background, and a missing one once it has been generated. If generating fails, the previous page
+ * stays.
  *
- * Who has the deployment's bypass token, and whoever its build names, are answered by the Function itself; with the token in
- * `x-prerender-revalidate` the page is made anew before it is sent.
+ * Requests with the deployment's bypass token, and those that its build excludes, are answered by the Function itself; with the
+ * token in `x-prerender-revalidate` the page is regenerated before it is sent.
  */
 export async function deliverPrerender(
   deliverer: PageDeliverer,
@@ -381,7 +384,7 @@ export async function deliverPrerender(
   const entry = pages.peek(site.id, key) ?? (await findPage(deliverer, site, key, prerender))
   const nowMs = now().getTime()
   if (entry && !isAsked && nowMs < entry.staleUntil) {
-    // A fallback stands for every page that its Function can make.
+    // A fallback stands in for every page that its Function can generate.
     const isPlaceholder = !entry.page && answer.sharedQuery !== ''
     const isFresh = nowMs < entry.freshUntil && !isPlaceholder
     const begunAt = entry.page?.begunAt ?? prerender.fallback?.builtAt
@@ -411,7 +414,7 @@ export async function deliverPrerender(
   }
 }
 
-/** Answers with a page that is too long to be kept, as it comes. */
+/** Streams a page that is too long to be stored. */
 function deliverUnkept(
   { caller }: PageDeliverer,
   visit: Visit,

@@ -17,18 +17,18 @@ import type { DeployedFunction } from './deployed-site.ts'
 import type { FunctionLease } from './function-lease.ts'
 import { flatten, type Visit } from './visit.ts'
 
-/** How often the kernel asks a silent peer whether it is there. */
+/** How often the kernel probes whether a silent peer is alive. */
 const ALIVE_MS = 30_000
-/** How long a client may take for what a slot sent before it ended. */
+/** How long a client may need to receive what a slot sent before it ended. */
 const LAST_BYTES_MS = 30_000
 
-/** A slot's connection that speaks another protocol from now on, and what came of that with the answer. */
+/** A slot's connection after it has switched protocols, and the bytes that arrived with the answer. */
 interface Upgraded {
   slot: Duplex
   first: Buffer
 }
 
-/** The answer to a client that may speak another protocol now. Write it as Latin-1, as its headers were read: then the bytes are those that came. */
+/** The head of a 101 answer. Write it as Latin-1, as its headers were read: that preserves the bytes. */
 export const upgradedHead = (headers: HeaderPairs): string =>
   [
     'HTTP/1.1 101 Switching Protocols',
@@ -40,8 +40,8 @@ export const upgradedHead = (headers: HeaderPairs): string =>
     .join('') + '\r\n'
 
 /**
- * Joins two connections until either side ends, and then tells how many bytes came from each. head: what came of the client behind
- * its request.
+ * Joins two connections until either side ends, then reports how many bytes came from each. head: the client's bytes that arrived
+ * after its request.
  */
 export function join(
   client: Socket,
@@ -78,8 +78,8 @@ export function join(
 }
 
 /**
- * Passes the upgrade to a WebSocket on, and joins both connections for as long as both sides live. A Function that does
- * not upgrade answers as to any request.
+ * Forwards a WebSocket upgrade, and joins both connections for as long as both sides live. If a Function does not upgrade, its
+ * answer is sent as for any request.
  */
 export async function deliverUpgrade(
   caller: FunctionCaller,
@@ -112,7 +112,7 @@ export async function deliverUpgrade(
   }
 }
 
-/** The body of an answer. It throws when the Function is silent for too long, and the client's connection ends when that is. */
+/** The body of an answer. Throws if the Function is silent for too long; closes the connection of a silent client. */
 export async function* unlessSilent(
   response: IncomingMessage,
   client: Socket,
@@ -134,7 +134,7 @@ export async function* unlessSilent(
   }
 }
 
-/** Asks a slot to change the protocol. Rejects with what went wrong; client: whose end ends the request. */
+/** Asks a slot to switch protocols. Rejects with the error; client: the request ends if it disconnects. */
 export function askForUpgrade(
   client: Socket,
   lease: FunctionLease,

@@ -22,7 +22,7 @@ interface Got {
   body: string
 }
 
-/** Asks the edge for a path of a hostname, whether that resolves here or not. */
+/** Requests a path of a hostname from the edge, whether or not the name resolves here. */
 async function ask(host: string, path: string, headers: OutgoingHttpHeaders = {}, method = 'GET'): Promise<Got> {
   const { port } = new URL(platform.edgeUrl)
   const sent = request({ port, host: 'localhost', method, path, headers: { host, ...headers } }).end()
@@ -44,7 +44,7 @@ async function newBucket(visibility: 'public' | 'private') {
   expect(made.status).toBe(201)
   return made.body as { id: string; name: string; slug: string; cdnHostname: string }
 }
-/** The URL at the bucket's own hostname for one of the path form, which is what is handed out below localhost (D92). */
+/** Converts a URL in path form, which the API returns below localhost (D92), to one at the bucket's own hostname. */
 const atHostname = ({ cdnHostname, slug }: { cdnHostname: string; slug: string }, url: string): string =>
   url.replace(`${platform.edgeUrl}/_objects/${slug}`, `http://${cdnHostname}`)
 const accessTo = async (id: string, query = '') =>

@@ -7,15 +7,15 @@ import type { deploymentFiles } from '../artifacts/table.ts'
 import { assetIdOf } from '../deployments/asset-id.ts'
 import type { ServedBy } from '../request-logs/table.ts'
 
-/** Names and values in turn, as `writeHead` takes them. */
+/** Alternating names and values, as `writeHead` accepts them. */
 export type FlatHeaders = string[]
 
 const IMMUTABLE = 'public, max-age=31536000, immutable'
 const REVALIDATED = 'public, max-age=0, must-revalidate'
-/** 132 of the 256 bits, as entity tags of ours have. */
+/** 132 of the 256 bits, as in our other entity tags. */
 const TAG_LENGTH = 22
 
-/** A file in one encoding: its bytes, and the headers of an answer that sends all of them. */
+/** A file in one encoding: its bytes, and the headers of a full response. */
 export interface Representation {
   blobId: string
   length: number
@@ -25,7 +25,7 @@ export interface Representation {
   headers: FlatHeaders
 }
 
-/** A file as it is, and in the encodings there are. askAgainAt: when to look for more, by performance.now(). */
+/** A file uncompressed, and in the available encodings. askAgainAt: when to look for more, by performance.now(). */
 export interface Representations {
   identity: Representation
   encoded: readonly Representation[]
@@ -34,7 +34,7 @@ export interface Representations {
 
 type FileRow = typeof deploymentFiles.$inferSelect
 
-/** A file of a deployment as the edge serves it. What every answer with it has in common is worked out once. */
+/** A file of a deployment as the edge serves it. Everything that its responses share is computed once. */
 export class DeployedFile {
   readonly path: string
   /** In hex. */
@@ -43,9 +43,9 @@ export class DeployedFile {
   readonly contentType: string
   readonly deploymentId: string
   readonly lastModified: Date
-  /** True where answers differ by Accept-Encoding: now, or once it has been compressed. */
+  /** True if responses vary by Accept-Encoding, now or once the file has been compressed. */
   readonly isNegotiated: boolean
-  /** Set at the first request for it, and again where encodings were missing. */
+  /** Set at the first request for it, and updated while encodings were missing. */
   representations: Representations | undefined
   #servedBy: ServedBy | undefined
 
@@ -59,7 +59,7 @@ export class DeployedFile {
     this.isNegotiated = isCompressible(row.contentType, row.bytes)
   }
 
-  /** For the request log. objectKey: the SHA-256 that artifacts are stored by. */
+  /** For the request log. objectKey: the artifact's SHA-256. */
   get servedBy(): ServedBy {
     return (this.#servedBy ??= {
       deploymentStatus: 'ACTIVE',
@@ -67,12 +67,12 @@ export class DeployedFile {
     })
   }
 
-  /** What is said of it where no route says otherwise. */
+  /** The default Cache-Control, unless a route sets one. */
   get cacheControl(): string {
     return isHashedPath(this.path) ? IMMUTABLE : REVALIDATED
   }
 
-  /** Each encoding is a representation of its own, so it has an entity tag of its own (RFC 9110 §8.8.3). */
+  /** Each encoding is a separate representation, so it has its own entity tag (RFC 9110 §8.8.3). */
   represent(blob: ArtifactBlob, encoding?: Encoding): Representation {
     const tag = Buffer.from(this.sha256, 'hex').toString('base64url').slice(0, TAG_LENGTH)
     const etag = encoding ? `${tag}-${encoding}` : tag

@@ -6,16 +6,16 @@ import type { Fallback } from '../isr/pages.ts'
 import { DeployedFile } from './deployed-file.ts'
 import { keptHeaders, lifetimeOf, tagsOf } from './kept-answer.ts'
 
-/** A Function whose answers are kept. */
+/** A Function whose pages are stored. */
 export interface DeployedPrerender {
   rules: PrerenderRules
   /** What its build left to be shown first. */
   fallback: (Fallback & { file: DeployedFile; status: number; headers: HeaderPairs; builtAt: number }) | undefined
-  /** The Functions whose pages are made anew together with its own, itself among them. */
+  /** The Functions whose pages are regenerated together with its own, itself included. */
   group: readonly string[]
 }
 
-/** builtAt: since when the fallbacks count. */
+/** builtAt: from when the fallbacks' lifetimes count. */
 export function describePrerenders(
   prerenders: NonNullable<OutputManifest['prerenders']>,
   fallbacks: readonly (typeof deploymentFallbacks.$inferSelect)[],

@@ -10,36 +10,36 @@ import type { ServedBy } from '../request-logs/table.ts'
 import { DeployedFile } from './deployed-file.ts'
 import { describePrerenders, type DeployedPrerender } from './deployed-prerender.ts'
 
-/** What compiled deployments may take, by estimate. */
+/** Estimated memory for compiled deployments. */
 const BYTES_MAX = 134_217_728
-/** A file with its headers, once it was asked for; a route, compiled, for each character of its JSON. */
+/** Estimates for a file with its headers once requested, and for a compiled route, per character of its JSON. */
 const BYTES_OF_FILE = 1_500
 const BYTES_OF_ROUTE_TEXT = 8
 
-/** An ACTIVE deployment, ready to answer. It never changes. */
+/** An ACTIVE deployment, ready to serve. It never changes. */
 export interface DeployedSite {
   id: string
   environmentId: string
   organizationId: string
   router: Router
-  /** What may become an image, and how. */
+  /** Which images may be transformed, and how. */
   images: ImagePolicy
   /** By path without a leading slash. */
   files: ReadonlyMap<string, DeployedFile>
   hasFile: (path: string) => boolean
-  /** Routes what a worker asks of its own files. */
+  /** Routes a worker's requests for its own files. */
   fileRouter: Router
-  /** Functions by every path that they answer at. */
+  /** Functions, by every path that they answer. */
   functions: ReadonlyMap<string, DeployedFunction>
-  /** Those whose answers are kept, by path. */
+  /** Prerender Functions, by path. */
   prerenders: ReadonlyMap<string, DeployedPrerender>
 }
 
-/** A Function as request logs name it. */
+/** A Function as named in request logs. */
 export interface DeployedFunction {
   id: string
   deploymentId: string
-  /** In the output, without `.func`. */
+  /** Path in the output, without `.func`. */
   path: string
   servedBy: ServedBy
 }
@@ -100,14 +100,15 @@ async function load(
 }
 
 /**
- * Compiled deployments by id: each is loaded once, however many requests wait for it, and the least recently used make room.
- * id: of a deployment that is ACTIVE, and so has its output and all its files. undefined: its row is gone.
+ * Caches compiled deployments by id: each is loaded once, however many requests wait for it, and the least recently used are
+ * evicted. id: of an ACTIVE deployment, which thus has its output and all its files. Resolves to undefined if its row is gone.
  */
 export function openDeployedSites(
   db: Db,
   region: string | undefined,
 ): (id: string) => Promise<DeployedSite | undefined> {
-  // One that is larger than all the room would never be kept, and be compiled for each request: it counts as all of it.
+  // A deployment larger than the whole cache counts as filling it: otherwise it would never be cached, and be compiled for each
+  // request.
   const compiled = new LRUCache<string, DeployedSite>({ maxSize: BYTES_MAX })
   const loading = new Map<string, Promise<DeployedSite | undefined>>()
 

@@ -21,7 +21,7 @@ afterAll(() => platform.close())
 const rowsOf = (applicationId: string, count: number) =>
   loggedRequests(platform, eq(requestLogs.applicationId, applicationId), count)
 
-/** Sends raw bytes to the edge and answers all that came back until it closed. */
+/** Sends raw bytes to the edge and returns everything it answers until it closes. */
 async function sendRaw(bytes: string): Promise<string> {
   const { port } = new URL(platform.edgeUrl)
   const socket = connect(Number(port), 'localhost')

@@ -50,17 +50,17 @@ type EdgeDeps = Pick<
   | 'isrTags'
 >
 
-/** A Function says by it that it wants what visitors get, and not its files alone. */
+/** With this header a Function requests what visitors get, not just its files. */
 const VISIT_HEADER = 'x-platform-visit'
 
-/** label: in front of the host of APPS_URL. url: the target without scheme and host. */
+/** label: prepended to the host of APPS_URL. url: the target without scheme and host. */
 export interface DeploymentServer {
   serve(incoming: IncomingMessage, outgoing: ServerResponse, label: string, url: string): void
-  /** Answers a request for another protocol; head: what came behind its headers. */
+  /** Answers an upgrade request; head: the bytes that followed its headers. */
   upgrade(incoming: IncomingMessage, socket: Socket, head: Buffer, label: string, url: string): void
   /**
-   * Answers a request of the platform's own by an ACTIVE deployment, whatever its hostname serves by now. It is logged as a visit, and
-   * no Function's answer comes from a cache or goes there.
+   * Answers a request of the platform's own from an ACTIVE deployment, whatever its hostname serves by now. It is logged as a
+   * visit, and bypasses the cache in both directions.
    */
   serveOwn(
     deployment: { id: string; applicationId: string },
@@ -69,13 +69,13 @@ export interface DeploymentServer {
     label: string,
   ): void
   /**
-   * Answers requests that a Function makes to its own deployment: with one of its files, or, if the request has the header
+   * Answers a Function's requests to its own deployment: with one of its files or, if the request has the header
    * `x-platform-visit`, as a visit to the hostname in `Host`; 421 if that hostname is not the deployment's.
    */
   serveFiles(deploymentId: string, incoming: IncomingMessage, outgoing: ServerResponse): void
 }
 
-/** The page of a sticky URL that leads nowhere. allowed: the methods it was made for, where that is all that is wrong. */
+/** The page for an invalid sticky URL. allowed: the methods it was signed for, if only the method is wrong. */
 const stickyPage = (allowed: string | undefined): SitePage =>
   allowed === undefined
     ? {
@@ -94,7 +94,7 @@ const stickyPage = (allowed: string | undefined): SitePage =>
 
 const words = { PENDING: 'waits for its upload', QUEUED: 'waits to be built', STARTING: 'is being unpacked' }
 
-/** The page of a deployment that does not answer; undefined: it does. */
+/** The page for a deployment that is not served; undefined if it is. */
 function pageFor({ deployment }: Site): SitePage | undefined {
   if (!deployment)
     return {
@@ -169,8 +169,8 @@ const statusPage = (status: number): SitePage => ({
 })
 
 /**
- * Answers at the hostnames of deployments. It adds nothing to a site's answer that the site did not ask for but caching headers:
- * no CORS, no security headers, no limits (deployments.md Edge).
+ * Serves the hostnames of deployments. It adds only caching headers to a site's answers: no CORS, no security headers, no limits
+ * (deployments.md Edge).
  */
 export function createDeploymentServer(deps: EdgeDeps, pinned: PinnedSlots): DeploymentServer {
   const findDeployedSite = openDeployedSites(deps.db, deps.place.region)
@@ -215,7 +215,7 @@ export function createDeploymentServer(deps: EdgeDeps, pinned: PinnedSlots): Dep
     answer: Extract<Answer, { kind: 'not-found' }>,
   ): Promise<void> {
     if (answer.isHashed) {
-      // Never the site's page for what is missing: a script that is HTML would break the page that asked for it.
+      // Never the site's own 404 page: HTML in place of a script would break the requesting page.
       const path = fileNameOf(normalizePath(visit.path))
       const file = path === undefined ? undefined : await findEarlierFile(site.environmentId, path)
       if (file) await deliverFile(reader, visit, file, { ...answer, status: 200 })
@@ -279,7 +279,9 @@ export function createDeploymentServer(deps: EdgeDeps, pinned: PinnedSlots): Dep
     return deployedFunction
   }
 
-  /** Whether a visit may go on: by an ordinary URL, or by a sticky one of this deployment, which pins it. Else it is answered. */
+  /**
+   * True if a visit came by an ordinary URL, or by a valid sticky one of this deployment, which pins it. Otherwise answers it.
+   */
   function isAdmitted(visit: Visit, { id: deploymentId }: DeployedSite): boolean {
     const { stickyToken: token, path, method } = visit
     if (token === undefined) return true
@@ -324,7 +326,7 @@ export function createDeploymentServer(deps: EdgeDeps, pinned: PinnedSlots): Dep
     else await deliver(visit, deployed, deployed.router.route(visit, deployed.hasFile))
   }
 
-  /** Answers with what went wrong; an answer that had begun is cut off, so that nobody takes it for whole. */
+  /** Answers with the error; an answer that had begun is cut off, so that the client sees that it is incomplete. */
   function fail(visit: Visit, error: unknown, startedAt: number): void {
     const { incoming, outgoing } = visit
     const failure = asApiError(error)
@@ -356,7 +358,7 @@ export function createDeploymentServer(deps: EdgeDeps, pinned: PinnedSlots): Dep
     answer: (visit: Visit) => Promise<void> = answerVisit,
   ): Promise<void> {
     const startedAt = performance.now()
-    // A pipelined request is answered when it is its turn, so that what the connection sends is its own.
+    // A pipelined request waits until it gets the socket, so that the bytes counted are its own.
     if (!outgoing.socket) await once(outgoing, 'socket')
     const visit = new Visit(deps, incoming, outgoing, label, url)
     try {
@@ -394,7 +396,7 @@ export function createDeploymentServer(deps: EdgeDeps, pinned: PinnedSlots): Dep
         void run(incoming, outgoing, label, incoming.url ?? '/', (visit) => answerOwnVisit(visit, deploymentId))
         return
       }
-      // Nobody's visit: it is not logged.
+      // Not a visit, so it is not logged.
       void run(incoming, outgoing, 'files', incoming.url ?? '/', async (visit) => {
         const deployed = await findDeployedSite(deploymentId)
         if (!deployed) visit.sendPage(nothingHere)
@@ -406,7 +408,7 @@ export function createDeploymentServer(deps: EdgeDeps, pinned: PinnedSlots): Dep
 
 const hostnameOf = ({ headers }: IncomingMessage): string => (headers.host ?? '').replace(/:\d+$/, '').toLowerCase()
 
-/** A location as a header may hold it: what a pattern took from a path may be any text. */
+/** Encodes a location for a header: the captures of a path pattern may be any text. */
 const locationOf = (location: string): string =>
   // oxlint-disable-next-line no-control-regex -- these are what no header may hold
   location.replaceAll(/[\u0000-\u0020\u007f-\uffff]+/g, (text) => encodeURIComponent(text.toWellFormed()))

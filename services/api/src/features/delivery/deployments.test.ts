@@ -23,7 +23,7 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 
-/** A text that only this call has. */
+/** Text that is unique to this call. */
 const text = (bytes: number): string => `${unique()} `.repeat(Math.ceil(bytes / 13)).slice(0, bytes)
 
 describe('what a hostname stands for', () => {
@@ -243,7 +243,7 @@ describe('compressed beforehand', () => {
     const tag = br.headers.etag ?? ''
     expect((await accepting(host, '/', 'br', { 'if-none-match': tag })).status).toBe(304)
     expect((await accepting(host, '/', 'gzip', { 'if-none-match': tag })).status).toBe(200)
-    // A range is of the file as it is.
+    // Ranges apply to the uncompressed file.
     const part = await accepting(host, '/', 'br', { range: 'bytes=0-3' })
     expect([part.status, part.text, part.headers['content-encoding']]).toEqual([206, 'Some', undefined])
     expect((await accepting(host, '/', 'br', { range: 'bytes=0-3', 'if-range': tag })).status).toBe(200)
@@ -346,7 +346,7 @@ describe('a file under a hashed name that a deployment does not have', () => {
       expect([gone.status, gone.headers['cache-control'], gone.text.includes('page')]).toEqual([404, 'no-store', true])
       expect(gone.text).not.toContain('page 11')
     }
-    // A name without a hash is this deployment's or nobody's.
+    // A name without a hash is only looked for in the current deployment.
     const missing = await visit(platform, host, '/other')
     expect([missing.status, missing.text, missing.headers['cache-control']]).toEqual([
       404,

@@ -6,10 +6,10 @@ import { deploymentFiles } from '../artifacts/table.ts'
 import { deployments } from '../deployments/table.ts'
 import { DeployedFile } from './deployed-file.ts'
 
-/** How many deployments of an environment are looked through, the newest first. */
+/** How many deployments of an environment are searched, newest first. */
 const DEPLOYMENTS_MAX = 10
 const PATHS_MAX = 20_000
-/** An environment may get a deployment that has the file, or lose one. */
+/** How long results are cached: the environment's deployments may change. */
 const KNOWN_MS = 30_000
 
 interface FileRow {
@@ -22,12 +22,12 @@ interface FileRow {
   last_modified: string
 }
 
-/** A file under a hashed name that a deployment does not have, in one of the environment's last ten that are kept. */
+/** Finds a file with a hashed name that the current deployment lacks, in the environment's last ten kept deployments. */
 export type FindEarlierFile = (environmentId: string, path: string) => Promise<DeployedFile | undefined>
 
 /**
- * Finds files of earlier deployments, so that a page that was opened before a deploy goes on to work. What was found is good for
- * 30 s, nothing found too; a flood of names that exist nowhere is one statement a tick.
+ * Finds files of earlier deployments, so that pages opened before a deployment keep working. Results, negative ones included, are
+ * cached for 30 s; a flood of unknown names costs one statement per tick.
  */
 export function openEarlierFiles(db: Db): FindEarlierFile {
   const known = new LRUCache<string, { file: DeployedFile | undefined }>({ max: PATHS_MAX, ttl: KNOWN_MS })

@@ -157,7 +157,7 @@ describe('what goes wrong behind another edge', () => {
 
   test('a Function that says nothing: 504, and one line in its log', async () => {
     const quiet = await deployStickySite(platform, ana)
-    // So that the edge that was asked knows whose log that is.
+    // So that the asked edge knows whose log to write.
     await quiet.who('/who', second)
     const path = await pinnedHere(quiet, '/hold')
     expect(code(await visit(second, quiet.host, path))).toEqual([504, 'function_timeout'])
@@ -270,7 +270,7 @@ test('who took the address of an edge is sent nothing of a visitor', async () =>
   const seen: (string | undefined)[] = []
   const impostor = createHttpServer(({ url }, answer) => {
     seen.push(url)
-    // Its pins move now.
+    // Its pins move from now on.
     void third.stop().then(() => answer.writeHead(201).end(JSON.stringify(lease)))
   })
   onTestFinished(() => void impostor.close())
@@ -287,7 +287,7 @@ describe('leases of edges', () => {
     const path = await site.mint({ key: 'lapsed' })
     const before = await site.who(path, third)
     const { db, membership } = third.api
-    // As it is when a process hangs: nothing renews the lease, and what it remembers is of before.
+    // As when a process hangs: nothing renews the lease, and its memory is outdated.
     await third.api.membership.leave()
     await db.execute(
       sql`insert into edges values (${membership.id}, 'http://127.0.0.1:1', clock_timestamp() - interval '1 second')`,

@@ -34,10 +34,10 @@ import { requestBody } from './request-body.ts'
 import { responseOn } from './response-on.ts'
 import { flatten } from './visit.ts'
 
-/** A slot that was promised and not asked is given back after this time. */
+/** A promised slot that is not used is released after this time. */
 const PROMISED_MS = 10_000
 const MESSAGE_BYTES_MAX = 16_384
-/** A visitor's 16 KiB, and what the other edge adds. */
+/** A visitor's 16 KiB, plus the other edge's additions. */
 const HEADER_BYTES_MAX = 65_536
 const OPERATION = 'relayToSlot'
 const CRON_OPERATION = 'runCronHere'
@@ -47,7 +47,7 @@ type ListenerDeps = Pick<Deps, 'now' | 'logger' | 'functions' | 'functionTimings
 interface Promised {
   lease: FunctionLease
   deploymentId: string
-  /** Of the Function. */
+  /** Path of the Function. */
   path: string
 }
 
@@ -65,14 +65,15 @@ function answerWith(outgoing: ServerResponse, status: number, headers: Record<st
   outgoing.writeHead(status, { ...headers, 'content-length': String(Buffer.byteLength(body)) }).end(body)
 }
 
-/** Makes the request of a cron's run, and resolves when it has ended; undefined: the run is another's, or has ended. */
+/** Makes the request of a cron's run, and resolves when it has ended; undefined if another edge has the run, or it has ended. */
 export type TakeCronRun = (runId: string) => Promise<{ end: Promise<void> } | undefined>
 
 /**
- * Listens for the other edges: it promises them the slots of pins that this edge owns, and passes their requests on to these. It takes the
- * runs of crons as well. Whoever asks has to hold the master keys. The network between edges has to be the operator's own, since visitors' requests go over it as they are.
+ * Listens for the other edges: promises them slots for pins that this edge owns, and forwards their requests to those. It also
+ * accepts runs of crons. Callers must hold the master keys. The network between edges must be the operator's own, since visitors'
+ * requests cross it unencrypted.
  *
- * Stop it after `membership.leave()`: who still asks is told that the pin is another's, and looks it up again.
+ * Stop it after `membership.leave()`: edges that still ask are told that the pin is another's, and look it up again.
  */
 export async function startEdgeListener(
   deps: ListenerDeps,
@@ -91,7 +92,7 @@ export async function startEdgeListener(
     return promised
   }
 
-  /** A message that was signed lately; without one the request is answered. */
+  /** Reads a recently signed message; answers the request if there is none. */
   async function readMessage<S extends typeof leaseRequest | typeof cronRunRequest>(
     schema: S,
     incoming: IncomingMessage,
@@ -202,7 +203,7 @@ export async function startEdgeListener(
     outgoing.end()
   }
 
-  /** Tells the other edge what went wrong, or cuts off an answer that had begun. */
+  /** Reports the error to the other edge, or cuts off an answer that had begun. */
   async function fail(
     promised: Promised | undefined,
     incoming: IncomingMessage,
@@ -248,7 +249,7 @@ export async function startEdgeListener(
     address.port,
     undefined,
     {
-      // What other edges pass on takes its time; what they say themselves is a line.
+      // Relayed requests may take their time; edges' own messages are a single line.
       requestTimeoutMs: 0,
       headerBytesMax: HEADER_BYTES_MAX,
       isUpgrade: ({ headers }) => headers[LEASE_HEADER] !== undefined && headers.upgrade === 'websocket',

@@ -2,7 +2,7 @@ import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { and, eq, getTableColumns, isNull, sql } from 'drizzle-orm'
 import { blobs, buckets, objectBlobs, objects } from '../storage/table.ts'
 
-/** The bucket of a slug, and the live object under the key with where its content begins: one statement. */
+/** The bucket of a slug, and the live object under the key with its first blob: one statement. */
 export const findObject = lazyPrepared((db) =>
   db
     .select({

@@ -27,7 +27,7 @@ beforeAll(async () => {
     },
   })
   ana = await newOwner(platform)
-  // What one request leaves in its process is there for the next, however busy the machine is.
+  // With a single slot, state in the process carries over to the next request, however busy the machine is.
   await setQuota(platform.api, ana.organizationId, 'function_slots', 1)
 })
 afterAll(() => platform.close())
@@ -51,7 +51,7 @@ async function answerOf(sent: ReturnType<typeof request>) {
   const [answer] = (await once(sent, 'response')) as [IncomingMessage]
   return { status: answer.statusCode, headers: answer.headers, text: Buffer.concat(await answer.toArray()).toString() }
 }
-/** What stands in the runtime log of a deployment now. */
+/** The current lines of a deployment's runtime log. */
 async function linesOf(deploymentId: string) {
   await platform.api.runtimeLog.flush()
   const { db } = platform.api
@@ -276,7 +276,7 @@ describe('who is silent for too long', () => {
       },
       { timeout: 15_000, interval: 50 },
     )
-    // They were silent for longer than that answer.
+    // They were silent for longer than that answer took.
     expect((await visit(platform, host, '/tell')).text).toBe('told')
     expect(String((await once(events, 'data'))[0])).toBe('data: 1\n\n')
     following.destroy()
@@ -310,7 +310,7 @@ describe('who is silent for too long', () => {
     socket.on('error', () => {})
     socket.pause()
     socket.write(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
-    // More than the connection holds.
+    // More than the connection buffers.
     if (path === '/events') for (let n = 0; n < 5; n++) await visit(platform, host, '/fill')
     await vi.waitFor(
       async () => {
@@ -418,7 +418,7 @@ describe('a middleware that answers by itself', () => {
       const sent = ask(host, { method: 'POST', path: '/wait', headers: { 'content-length': 8_000_000 } })
       const answered = answerOf(sent)
       sent.end(Buffer.alloc(8_000_000))
-      // A request that comes later is answered first.
+      // A later request is answered first.
       expect((await visit(platform, host, '/short')).text).toBe('short')
       await halfMinute()
       await visit(platform, host, '/open')

@@ -1,16 +1,19 @@
 import type { HeaderPairs } from '@platform/build-output/router'
 import type { Lease } from '@platform/function-runtime/function-runtime'
 
-/** A slot that answers one request, here or on another edge. */
+/** A slot leased for one request, here or on another edge. */
 export interface FunctionLease extends Lease {
-  /** What the platform adds to the request, by names in lower case. */
+  /** Headers that the platform adds to the request, names in lower case. */
   headers?: Readonly<Record<string, string>>
-  /** Of another edge, which watches over the Function's time and tells its log: time is over here so much later, in milliseconds. */
+  /**
+   * For a slot of another edge, which enforces timeouts and writes the log itself: how much later this edge times out, in
+   * milliseconds.
+   */
   graceMs?: number
-  /** Of another edge. */
+  /** True for a slot of another edge. */
   isRemote?: true
-  /** Tells when another edge turns out to hang, until the returned function is called. */
+  /** Reports if the other edge hangs, until the returned function is called. */
   whileWaiting?: (onHung: (error: Error) => void) => () => void
-  /** What another edge says that went wrong, where an answer is no Function's. */
+  /** The error that another edge reports, if an answer is not a Function's. */
   failureIn?: (headers: HeaderPairs) => Error | undefined
 }

@@ -12,7 +12,7 @@ import { newOwner, type Owner } from '../../../test/scenario.ts'
 
 const MB = 1_048_576
 const patience = { timeout: 60_000, interval: 100 }
-// Gigabytes take their time on a busy machine.
+// Gigabytes take a while on a busy machine.
 vi.setConfig({ testTimeout: 120_000 })
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
@@ -35,14 +35,14 @@ async function deploy(functions: { index: string } | { middleware: string }) {
   return { id, host: `${deployment.label}.${platform.api.appsUrl.host}` }
 }
 
-/** What this process, which is the edge, holds. */
+/** Memory used by this process, which is the edge. */
 function held(): number {
   collect()
   const { heapUsed, external } = process.memoryUsage()
   return heapUsed + external
 }
 
-/** A client that sends a request and takes nothing of its answer. */
+/** A client that sends a request and reads nothing of the answer. */
 async function deafClient(head: string): Promise<Socket> {
   const socket = connect(Number(new URL(platform.edgeUrl).port), '127.0.0.1')
   socket.on('error', () => {})
@@ -52,7 +52,7 @@ async function deafClient(head: string): Promise<Socket> {
   return socket
 }
 
-/** Waits until a number stays as it is. */
+/** Waits until a number stops changing. */
 async function settled(read: () => number | Promise<number>): Promise<number> {
   let before = -1
   let times = 0
@@ -65,7 +65,7 @@ async function settled(read: () => number | Promise<number>): Promise<number> {
   }, patience)
 }
 
-/** A handler's part that sends pieces of a byte, a chunk each. */
+/** Part of a handler: sends one-byte pieces, a chunk each. */
 const sender = `
   const { setImmediate: turn } = await import('node:timers/promises')
   globalThis.sent ??= 0
@@ -168,7 +168,7 @@ test('a quarter of a gigabyte goes out to a slow client, and in to a slow Functi
   const [taken] = (await once(up, 'response')) as [IncomingMessage]
   expect(Buffer.concat(await taken.toArray()).toString()).toBe(String(256 * MB))
   clearInterval(watch)
-  // Most of it is this test's own, and not collected yet.
+  // Most of it belongs to this test, and is not collected yet.
   expect(most - before).toBeLessThan(200 * MB)
 })
 
@@ -205,7 +205,7 @@ test('thousands of requests whose clients leave hold nothing', async () => {
       }
     }
     await Promise.all(Array.from({ length: 50 }, next))
-    // All slots take requests again: 200 wait at once.
+    // All slots accept requests again: 200 wait at once.
     await vi.waitFor(async () => {
       const answers = await Promise.all(Array.from({ length: 150 }, () => visit(platform, host, '/')))
       expect(answers.every(({ status }) => status === 200)).toBe(true)

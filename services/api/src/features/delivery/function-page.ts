@@ -1,7 +1,7 @@
 import type { FunctionFailureCode } from '@platform/function-runtime/function-runtime'
 import type { SitePage } from './site-page.ts'
 
-/** By code: what a visitor is told of a Function that cannot answer. Its log says more. */
+/** The page for a visitor if a Function cannot answer, by code. Its log says more. */
 const pages: Readonly<Record<FunctionFailureCode, Omit<SitePage, 'code'>>> = {
   function_crashed: {
     status: 502,
@@ -26,7 +26,7 @@ const pages: Readonly<Record<FunctionFailureCode, Omit<SitePage, 'code'>>> = {
   },
 }
 
-/** For a client whose body does not come. The connection cannot be used again, since the rest of it may. */
+/** For a client whose body does not arrive. The connection cannot be reused, since the rest of the body may still arrive. */
 export const requestTimedOut: SitePage = {
   status: 408,
   title: 'This request did not arrive',

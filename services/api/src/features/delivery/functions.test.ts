@@ -23,14 +23,14 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 
-/** Deploys an archive and returns where it answers. */
+/** Deploys an archive and returns its host. */
 async function deploy(archive: readonly ZipEntry[]) {
   const { id } = await newDeployment(platform, ana, { archive })
   const deployment = await untilEnded(platform, id)
   if (deployment.status !== 'ACTIVE') throw new Error(`${deployment.failureReason}\n${await logOf(platform, id)}`)
   return { id, host: `${deployment.label}.${platform.api.appsUrl.host}` }
 }
-/** Deploys an archive that cannot be, and returns why, with its build log, which has what the Function printed. */
+/** Deploys an archive that must fail, and returns the reason with its build log, which includes what the Function printed. */
 async function refuse(archive: readonly ZipEntry[]): Promise<string> {
   const { id } = await newDeployment(platform, ana, { archive })
   const { status, failureReason } = await untilEnded(platform, id)
@@ -44,7 +44,7 @@ async function ofFunction(
 ) {
   return deploy(buildOutput({ index: { code, ...more } }, { routes: [{ src: '/.*', dest: '/' }], ...config }))
 }
-/** What a Function saw of its request. */
+/** Answers with the request as the Function saw it. */
 const echo = handler(`
   const chunks = []
   for await (const chunk of req) chunks.push(chunk)
@@ -151,7 +151,7 @@ describe('a Function', () => {
     const host = `${deployed.label}.${apps}`
     expect(JSON.parse((await visit(platform, host, '/')).text)).toEqual(expected)
     expect((await platform.call(owner.token, `PATCH ${variables}/${level}`, { value: 'new' })).status).toBe(200)
-    // Another process of the same deployment.
+    // A new process of the same deployment.
     expect((await visit(platform, host, '/exit')).status).toBe(502)
     expect(JSON.parse((await visit(platform, host, '/')).text)).toEqual(expected)
   })
@@ -366,7 +366,7 @@ describe('middleware', () => {
 })
 
 describe('what is kept of answers', () => {
-  // Each answer is new: the second of two equal ones was kept.
+  // Each answer is different, so equal ones show that the second came from the cache.
   const counting = handler(`
     const url = new URL(req.url, 'http://a')
     for (const [name, value] of url.searchParams) if (name.startsWith('h-')) res.setHeader(name.slice(2), value.split('|'))
@@ -551,7 +551,7 @@ describe('a Function that fails', () => {
   test('to take more requests is a 503 that says when to come again, and those that it has are answered', async () => {
     const owner = await newOwner(platform)
     await setQuota(platform.api, owner.organizationId, 'function_slots', 1)
-    // Once one of those who wait leaves, all others are answered.
+    // Once one of the waiting clients leaves, all others are answered.
     const waiting = handler(`
       const all = (globalThis.all ??= new Set()).add(res)
       if (all.size === 200) console.log('200 wait')
@@ -585,7 +585,7 @@ describe('a Function that fails', () => {
         .toSorted((a, b) => a.level.localeCompare(b.level))
         .map(({ level, message }) => [level, ...message.split(':', 2)])
     }
-    // Only then the Function knows of whoever leaves.
+    // Only now has the Function seen the client that will leave.
     await vi.waitFor(async () => expect(await logged()).toContainEqual(['INFO', '200 wait']), {
       timeout: 15_000,
       interval: 20,
@@ -738,7 +738,7 @@ describe('other ways to answer', () => {
 })
 
 describe('the platform from inside', () => {
-  // With nothing configured: a token for its own credential, and an object written and read by it.
+  // Without configuration: gets a token for its own credential, and writes and reads an object.
   const usesStorage = `
     const { PLATFORM_API_URL: api, PLATFORM_APPLICATION_ID: application, PLATFORM_CLIENT_ID: id, PLATFORM_CLIENT_SECRET: secret } = process.env
     const tokenOf = async () => {
@@ -795,7 +795,7 @@ describe('the platform from inside', () => {
     ) as typeof own
     expect([other.listed?.status, other.read?.status]).toEqual([403, 403])
 
-    // What it printed is in its log, by request, without its secret.
+    // Its output is in the log, by request, without its secret.
     const lines = await vi.waitFor(
       async () => {
         const answer = await platform.call(ana.token, `GET /deployments/${id}/runtime-logs?search=listed`)

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { cleanAnswerHeaders, cleanRequestHeaders } from './headers.ts'
 
 test.each([
-  // Of one connection.
+  // Hop-by-hop headers.
   'connection',
   'keep-alive',
   'proxy-authenticate',
@@ -12,7 +12,7 @@ test.each([
   'trailer',
   'transfer-encoding',
   'upgrade',
-  // What only the platform may say.
+  // Headers that only the platform may set.
   'forwarded',
   'x-forwarded-for',
   'x-forwarded-host',

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { HeaderPairs } from '@platform/build-output/router'
 
-/** Of one connection, not of the request or the answer (RFC 9110 §7.6.1). */
+/** Headers that apply to one connection, not to the request or response (RFC 9110 §7.6.1). */
 const hopByHop = new Set([
   'connection',
   'keep-alive',
@@ -15,17 +15,17 @@ const hopByHop = new Set([
 ])
 
 /**
- * Headers by which frameworks and the platform speak to each other: from a client they would be believed. x-middleware-subrequest
+ * Headers by which frameworks and the platform communicate: they would be trusted if a client sent them. x-middleware-subrequest
  * was CVE-2025-29927.
  */
 const spoofable =
   /^(?:forwarded$|next-resume$|x-(?:forwarded-|platform-|real-ip$|vercel-|now-|matched-path$|middleware-|invoke-|invocation-id$|nextjs-|astro-|sticky-|next-|prerender-revalidate$))/
 
-/** Names of headers are few, and a client that sends many different ones is not remembered for ever. */
+/** There are few header names; the limit protects against a client that sends many different ones. */
 const NAMES_MAX = 1_000
 const passing = new Map<string, boolean>()
 
-/** Whether a client may set a header that goes on. */
+/** True if a client's header may be passed on. */
 function mayPass(name: string): boolean {
   let may = passing.get(name)
   if (may === undefined) {
@@ -36,18 +36,18 @@ function mayPass(name: string): boolean {
   return may
 }
 
-/** Headers of an answer that are between a framework and the platform, or that the platform alone sets. */
+/** Response headers that are internal to frameworks and the platform, or that only the platform sets. */
 const ofPlatform = new Set(['x-next-cache-tags', 'x-cache', 'x-platform-error', 'x-platform-failure'])
 
-/** Names that a Connection header adds to those of the connection. */
+/** Names that a Connection header adds to the hop-by-hop headers. */
 const namesOf = (connection: string | undefined): string[] =>
   connection === undefined || connection === 'keep-alive'
     ? []
     : connection.split(',').map((name) => name.trim().toLowerCase())
 
 /**
- * A client's headers without those of its connection and those that only the platform may set; what is left is what routes,
- * origins and Functions see (deployments.md Headers). Names are in lower case.
+ * Removes hop-by-hop headers and those that only the platform may set from a client's headers; the rest is what routes, origins
+ * and Functions see (deployments.md Headers). Names are in lower case.
  */
 export function cleanRequestHeaders(headers: IncomingHttpHeaders): Record<string, string | string[]> {
   const named = namesOf(headers.connection)
@@ -61,8 +61,8 @@ export function cleanRequestHeaders(headers: IncomingHttpHeaders): Record<string
 }
 
 /**
- * Whether a cookie is of this host alone. Every Domain counts, though the last one decides (RFC 6265 §5.3): browsers leave one out that
- * is too long, and then it is the one before.
+ * True if a cookie is for this host only. Checks every Domain attribute, though the last one wins (RFC 6265 §5.3): browsers
+ * ignore one that is too long, and then the previous one wins.
  */
 function isOfHost(cookie: string, hostname: string): boolean {
   const [, ...attributes] = cookie.split(';')
@@ -73,8 +73,8 @@ function isOfHost(cookie: string, hostname: string): boolean {
 }
 
 /**
- * Headers of an answer without those of the connection it came by, what frameworks mean for the platform alone, and cookies for
- * another host than the one that was asked: siblings below APPS_URL belong to others.
+ * Removes from a response's headers hop-by-hop ones, frameworks' messages to the platform, and cookies for other hosts than the
+ * requested one: siblings below APPS_URL belong to others.
  *
  * hostname: without port. Names are in lower case, and may repeat.
  */

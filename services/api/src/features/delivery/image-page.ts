@@ -1,7 +1,7 @@
 import type { ImageRefusal, ImageRefusalCode } from '../images/image-refusal.ts'
 import type { SitePage } from './site-page.ts'
 
-/** By code: how a request for an image is refused (D88). */
+/** The page for a refused image request, by code (D88). */
 const pages: Readonly<Record<ImageRefusalCode, Pick<SitePage, 'status' | 'title' | 'headers'>>> = {
   image_request_invalid: { status: 400, title: 'This image cannot be asked for' },
   image_source_missing: { status: 404, title: 'This image does not exist' },

@@ -3,16 +3,16 @@ import type { HeaderPairs } from '@platform/build-output/router'
 import type { Lifetime } from '../isr/pages.ts'
 import { readDirectives } from './response-cache.ts'
 
-/** A page that is kept in part: its beginning, and the state that a Function makes the rest of (Partial Prerendering). */
+/** A partially prerendered page: its shell, and the state from which a Function generates the rest (Partial Prerendering). */
 const POSTPONED_TYPE = 'application/x-nextjs-pre-render'
 
-/** Statuses that say what is to be seen at an address; others are failures, of which none takes the place of a page. */
+/** Statuses that may be stored; all others are failures, which must not replace a page. */
 const KEPT_STATUSES = new Set([200, 204, 301, 302, 303, 307, 308, 404, 410])
-/** More than the headers of an answer hold: a page that lost a tag would outlive its revalidation. */
+/** More than a response's headers can hold: a page that lost a tag would survive its revalidation. */
 const TAGS_MAX = 8_192
 const TAG_LENGTH_MAX = 1_024
 
-/** Headers that are the platform's to set, or speak of one answer alone. */
+/** Headers that the platform sets, or that concern a single response. */
 const notKept = new Set([
   'set-cookie',
   'content-length',
@@ -30,14 +30,14 @@ const notKept = new Set([
 const valueOf = (headers: HeaderPairs, wanted: string): string | undefined =>
   headers.find(([name]) => name === wanted)?.[1]
 
-/** Whether a page is kept in part. */
+/** True if a page is partially prerendered. */
 export const isPostponed = (headers: HeaderPairs): boolean =>
   valueOf(headers, 'content-type')?.startsWith(POSTPONED_TYPE) === true
 
-/** The headers of an answer that everybody gets. */
+/** The headers of a response that may be shared by everybody. */
 export const keptHeaders = (headers: HeaderPairs): HeaderPairs => headers.filter(([name]) => !notKept.has(name))
 
-/** The tags that Next.js gives a page. */
+/** The tags that Next.js assigned to a page. */
 export const tagsOf = (headers: HeaderPairs): string[] =>
   [...new Set((valueOf(headers, 'x-next-cache-tags') ?? '').split(','))]
     .map((tag) => tag.trim())
@@ -49,7 +49,7 @@ const directivesOf = (headers: HeaderPairs): Map<string, string> => {
   return control === undefined ? new Map() : readDirectives([control])
 }
 
-/** Whether an answer may be kept for everybody. A page that is kept in part is, whatever it says of the whole. */
+/** True if a response may be stored for everybody. A partially prerendered page may, whatever it says about the whole. */
 export function isKept(status: number, headers: HeaderPairs): boolean {
   if (!KEPT_STATUSES.has(status)) return false
   if (isPostponed(headers)) return true
@@ -64,8 +64,8 @@ const secondsOf = (value: string | undefined): number | undefined =>
 const FOR_EVER_SECONDS = 31_536_000
 
 /**
- * How long a page may be shown that was made at a time, in milliseconds since 1970: as its own `s-maxage` and
- * `stale-while-revalidate` say, else as its build said.
+ * How long a page may be shown that was generated at nowMs, in milliseconds since 1970: by its own `s-maxage` and
+ * `stale-while-revalidate`, else by its build's rules.
  */
 export function lifetimeOf(rules: PrerenderRules, headers: HeaderPairs, nowMs: number): Lifetime {
   const directives = isPostponed(headers) ? new Map<string, string>() : directivesOf(headers)
@@ -77,18 +77,18 @@ export function lifetimeOf(rules: PrerenderRules, headers: HeaderPairs, nowMs: n
   return { freshUntil: until(fresh), staleUntil: until(Math.max(whole, fresh)) }
 }
 
-/** A page that is kept in part. */
+/** A partially prerendered page. */
 export interface PostponedPage {
-  /** What the Function has to be told. */
+  /** The state that the Function must be sent. */
   state: Buffer
-  /** What every visitor gets at once. */
+  /** The part that every visitor gets at once. */
   shell: Buffer
   contentType: string
 }
 
 /**
- * Splits a page that is kept in part. `state-length` counts bytes; earlier versions of Next.js counted characters. HTML begins with `<`,
- * which tells the two apart. undefined: it is no such page, or a malformed one.
+ * Splits a partially prerendered page. `state-length` counts bytes; earlier versions of Next.js counted characters. HTML begins
+ * with `<`, which distinguishes the two. Returns undefined for any other or malformed page.
  */
 export function splitPostponed(headers: HeaderPairs, body: Buffer): PostponedPage | undefined {
   const type = valueOf(headers, 'content-type') ?? ''

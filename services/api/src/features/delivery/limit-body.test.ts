@@ -6,7 +6,7 @@ import { limitBody } from './limit-body.ts'
 
 const LATE = 'POST /late HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\npart'
 
-/** What a server writes that begins an answer of 10 bytes to a GET and waits for the bodies of others. */
+/** What a server writes that begins a 10-byte answer to GET requests and waits for the bodies of others. */
 async function answersTo(requests: string): Promise<string> {
   const server = await listen(
     (incoming, outgoing) => {

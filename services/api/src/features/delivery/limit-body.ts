@@ -7,8 +7,9 @@ const LINGER_MS = 2_000
 const nothing = (): void => {}
 
 /**
- * Gives a body 30 s to arrive; then the client is answered 408, unless this answer or that to an earlier request of the connection has
- * begun, and the connection is closed, so that whoever waits for the body learns of it. Returns a function that lifts the limit, for a caller that times the body itself.
+ * Limits a body to 30 s. After that the client is answered 408, unless an answer to this or an earlier request of the connection
+ * has begun, and the connection is closed, so that whatever reads the body learns of it. Returns a function that lifts the limit,
+ * for callers that time the body themselves.
  */
 export function limitBody(incoming: IncomingMessage, outgoing: ServerResponse, bodyMs = BODY_MS): () => void {
   const { 'content-length': length, 'transfer-encoding': encoding } = incoming.headers

@@ -2,15 +2,15 @@ import type { RawExchange } from '../../http/raw-listener.ts'
 import type { ServedBy } from '../request-logs/table.ts'
 import { hostOf } from './targets.ts'
 
-/** Whose request it was, and what answered it. */
+/** The application whose request it was, and what answered it. */
 export interface Delivered {
   applicationId: string
   servedBy: ServedBy
 }
 
 /**
- * Begins to observe a delivery; call it before anything is sent. The function that it returns is told whose request it is, and
- * writes it to the request log once the response is over, whatever becomes of it.
+ * Starts observing a delivery; call it before anything is sent. Call the returned function with the owner of the request; once
+ * the response is over, however it ends, the request is logged.
  */
 export function observeDelivery({ deps, incoming, outgoing, path, url }: RawExchange): (delivered: Delivered) => void {
   const startedAt = new Date()
@@ -28,7 +28,7 @@ export function observeDelivery({ deps, incoming, outgoing, path, url }: RawExch
       protocol: `HTTP/${incoming.httpVersion}`,
       status: outgoing.statusCode,
       requestBodyBytes: 0,
-      // Of a response that broke off it is not known how many of the sent bytes were its head.
+      // If a response broke off, it is unknown how many of the sent bytes were its head.
       responseBodyBytes: hasBody ? Math.min(length || bytesSent, bytesSent) : 0,
       bytesSent,
       startedAt,

@@ -13,34 +13,34 @@ import { cleanAnswerHeaders } from './headers.ts'
 import { isKept, isPostponed, keptHeaders, lifetimeOf, splitPostponed, tagsOf } from './kept-answer.ts'
 import type { Visit } from './visit.ts'
 
-/** A longer page is passed on as it comes, and not kept. */
+/** Longer pages are streamed, and not stored. */
 const PAGE_BYTES_MAX = 16_777_216
-/** Names of headers that are one visitor's or the platform's to set, whatever a build wants its pages to differ by. */
+/** Headers that are personal or set by the platform, whatever a build wants its pages to vary by. */
 const ownNames = /^(?:host$|cookie$|authorization$|content-|x-forwarded-|x-real-ip$|x-request-id$)/
 
-/** What a page is of: nothing else of a visitor reaches the Function that makes it. */
+/** The request for a shared page: nothing else of a visitor reaches the Function that generates it. */
 export interface SharedRequest {
-  /** Of its Function in the output. */
+  /** Path of its Function in the output. */
   path: string
-  /** That the Function is called with. */
+  /** Path that the Function is called with. */
   sharedPath: string
-  /** What the Function is told that was found. */
+  /** The matched path, as reported to the Function. */
   matchedPath: string
   sharedQuery: string
   sharedMatches: string
-  /** What it may differ by, among the headers of the visitor. */
+  /** Those of the visitor's headers that the page may vary by. */
   headers: Record<string, string | string[]>
   hostname: string
   host: string
   protocol: string
 }
 
-/** An answer of a Prerender Function that is not anybody's own. */
+/** A Prerender Function's response that is not personal. */
 export interface MadePage {
   status: number
   headers: HeaderPairs
   body: Buffer
-  /** It can be shown to others. */
+  /** True if it may be shown to others. */
   isKept: boolean
 }
 
@@ -60,7 +60,7 @@ export function sharedRequest(
   return { path, sharedPath, matchedPath, sharedQuery, sharedMatches, headers, hostname, host, protocol }
 }
 
-/** Keys of pages that are asked for often, by names that are short. */
+/** Keys of popular pages, by their inputs if these are short. */
 const keys = new LRUCache<string, string>({ max: 20_000 })
 const NAME_LENGTH_MAX = 512
 
@@ -77,7 +77,7 @@ export function keyOf({ path, sharedPath, sharedQuery, headers, hostname }: Shar
   return key
 }
 
-/** Where a Function answers by itself. */
+/** The path at which a Function answers by itself. */
 const ownPath = (path: string): string => `/${path.replace(/(?:^|\/)index$/, '')}`
 
 /** The same page in another form: as data, or a part of it. */
@@ -97,27 +97,27 @@ function memberOf(shared: SharedRequest, path: string, { rules }: DeployedPreren
   }
 }
 
-/** What stands for all pages that are made together with one: the first of its group. */
+/** The key of a page's group, whose pages are generated together: that of its first member. */
 export function groupKeyOf(site: DeployedSite, shared: SharedRequest): string {
   const [first = shared.path] = site.prerenders.get(shared.path)?.group ?? []
   const prerender = site.prerenders.get(first)
   return keyOf(prerender ? memberOf(shared, first, prerender) : shared)
 }
 
-/** What pages are made with. */
+/** What is needed to generate pages. */
 export interface PageMaker {
   caller: FunctionCaller
   pages: IsrPages
   now: () => Date
 }
 
-/** Why and for whom a page is made. */
+/** Why and for whom a page is generated. */
 export interface Making {
-  /** By the clock of the database. undefined: it does not answer, and nothing can be kept. */
+  /** By the database's clock. undefined: the database is unavailable, and nothing can be stored. */
   begunAt: Date | undefined
-  /** `bypassToken`, from whoever asked for the page to be made anew. */
+  /** `bypassToken`, from the client that requested the regeneration. */
   token?: string | undefined
-  /** Of the visit that waits for it. */
+  /** Id of the visit that waits for it. */
   requestId?: string | undefined
 }
 
@@ -133,7 +133,7 @@ function callFor(shared: SharedRequest, site: DeployedSite, invocationId: string
       'x-forwarded-host': shared.host,
       'x-forwarded-proto': shared.protocol,
       'x-matched-path': encodeText(shared.matchedPath),
-      // Without one of its own Next.js answers from ten seconds of memory; pages of one group share it and are of one moment.
+      // Without this id Next.js may answer from a memory of ten seconds; pages of one group share it, so they are consistent.
       'x-invocation-id': invocationId,
       ...(!passesQuery && shared.sharedMatches !== '' && { 'x-now-route-matches': shared.sharedMatches }),
       ...(making.token !== undefined && { 'x-prerender-revalidate': making.token }),
@@ -143,7 +143,7 @@ function callFor(shared: SharedRequest, site: DeployedSite, invocationId: string
   }
 }
 
-/** The pages of a group that are there to be made anew with one of them. */
+/** The stored pages of a group that are to be regenerated together. */
 async function findMembers({ pages }: PageMaker, site: DeployedSite, shared: SharedRequest): Promise<SharedRequest[]> {
   const members: SharedRequest[] = []
   for (const path of site.prerenders.get(shared.path)?.group ?? []) {
@@ -156,8 +156,8 @@ async function findMembers({ pages }: PageMaker, site: DeployedSite, shared: Sha
 }
 
 /**
- * Makes a page by asking its Function as nobody in particular, and with it those of its group; keeps what may be kept. Resolves with the
- * page whether or not it is kept; with a token it throws where it could not be. Throws FunctionFailure, AnswerTooLong, and Unavailable.
+ * Generates a page and its group by calling the Function anonymously, and stores what may be stored. Resolves with the page
+ * whether or not it was stored; with a token it throws if storing failed. Throws FunctionFailure, AnswerTooLong, and Unavailable.
  */
 export async function makePage(
   maker: PageMaker,
@@ -168,7 +168,7 @@ export async function makePage(
   const { caller, pages, now } = maker
   const invocationId = randomUUID()
   const fn = functionOf(site, shared.path)
-  // What cannot be kept is made by itself: nobody could see its group.
+  // If nothing can be stored, only the page itself is generated: nobody would see its group.
   const members = making.begunAt ? await findMembers(maker, site, shared) : []
   const made: NewPage[] = []
 
@@ -198,13 +198,13 @@ export async function makePage(
     return page
   }
 
-  /** A page that fails leaves the others of its group as they are made. */
+  /** A page that fails does not affect the others of its group. */
   const leftOut = (member: SharedRequest) => (error: unknown) =>
     caller.deps.logger.info({ err: error, deploymentId: site.id, path: member.path }, 'a page was not made anew')
   const isBeside = (member: SharedRequest): boolean => functionOf(site, member.path).id === fn.id
   const page = await withSlot(caller, fn, making.requestId, async (lease) => {
     const first = await make(shared, lease)
-    // The same process has what it made a moment ago.
+    // In the same process, which still has in memory what it just generated.
     if (first.isKept) for (const member of members.filter(isBeside)) await make(member, lease).catch(leftOut(member))
     return first
   })
@@ -215,9 +215,9 @@ export async function makePage(
       )
   if (made.length > 0)
     await pages.store(site.id, made).catch((error: unknown) => {
-      // Whoever asked for it to be made anew relies on that.
+      // Whoever requested the regeneration relies on it.
       if (making.token !== undefined) throw error
-      // It is shown all the same, and made again for the next visitor.
+      // It is shown all the same, and regenerated for the next visitor.
       caller.deps.logger.warn({ err: error, deploymentId: site.id, path: shared.path }, 'a page was not kept')
     })
   return page
@@ -229,7 +229,9 @@ function functionOf(site: DeployedSite, path: string): DeployedFunction {
   return fn
 }
 
-/** Calls a slot for a page. One that had gone is replaced once. Throws FunctionFailure, which the Function's log has by then. */
+/**
+ * Calls a slot for a page, and retries once if the slot had gone. Throws FunctionFailure, which is in the Function's log by then.
+ */
 async function withSlot<T>(
   caller: FunctionCaller,
   fn: DeployedFunction,

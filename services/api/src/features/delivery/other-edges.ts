@@ -19,23 +19,23 @@ import {
 import type { FunctionLease } from './function-lease.ts'
 
 const CONNECT_MS = 1_000
-/** A slot may take 10 s to start. */
+/** A slot may need 10 s to start. */
 const LEASE_MS = 12_000
 const EDGES_MAX = 1_000
-/** Behind what the other edge itself waits for. */
+/** Added to the other edge's own timeouts. */
 const GRACE_MS = 5_000
 
-/** Whoever asks for a slot loses nothing when it asks elsewhere; a request that is cut off may be lost. */
+/** Asking elsewhere for a slot loses nothing; cutting off a request may lose it. */
 const HUNG_LOOKS = { asked: 1, sent: 4 }
 
-/** Nobody answers at the address of an edge, or not as that edge. Where no slot was promised yet, nothing was sent of the request. */
+/** Nobody answers at an edge's address, or another process does. If no slot was promised yet, nothing of the request was sent. */
 export class EdgeUnreachable extends Error {}
 
-/** The edges beside this one. */
+/** Access to the slots of other edges. */
 export interface OtherEdges {
   /**
-   * The slot that a pin has on another edge. undefined: the pin is not that edge's. Throws EdgeUnreachable, and FunctionFailure where
-   * the slot cannot be had.
+   * Leases the slot of a pin on another edge. Resolves to undefined if that edge does not own the pin. Throws EdgeUnreachable,
+   * and FunctionFailure if the slot cannot be leased.
    */
   acquire(
     edge: { edgeId: string; internalUrl: string },
@@ -45,7 +45,10 @@ export interface OtherEdges {
   close(): Promise<void>
 }
 
-/** Asks other edges through their internal listeners. A request goes to a slot in two steps, since a body can be sent but once. */
+/**
+ * Calls other edges through their internal listeners. A request reaches a slot in two steps, since its body can be sent only
+ * once.
+ */
 export function openOtherEdges({
   db,
   logger,
@@ -108,7 +111,7 @@ export function openOtherEdges({
       const failure = headers[FAILURE_HEADER]
       if (typeof failure === 'string') throw readFailure([[FAILURE_HEADER, failure]]) ?? new Error(failure)
       if (status !== 201) throw new EdgeUnreachable(`The edge that has a pin answered ${status}`)
-      // A process that took the address of an edge that was killed would be sent visitors' cookies.
+      // Otherwise a process that took over a killed edge's address would receive visitors' cookies.
       const signature = headers[SIGNATURE_HEADER]
       if (typeof signature !== 'string' || !signer.verify(signedAnswer(message, text), signature))
         throw new EdgeUnreachable('Whoever answers for the edge that has a pin is no edge')
@@ -118,7 +121,7 @@ export function openOtherEdges({
         slot,
         instance,
         dispatcher: pool,
-        // Brackets are how URLs write IPv6, and no part of the address.
+        // URLs write IPv6 addresses in brackets, which are not part of the address.
         connection: { host: hostname.replaceAll(/^\[|\]$/g, ''), port: Number(port || 80) },
         headers: { [LEASE_HEADER]: lease, ...(isRestarted && { 'x-sticky-restarted': '1' }) },
         graceMs: GRACE_MS,
@@ -128,9 +131,9 @@ export function openOtherEdges({
             onHung(new EdgeUnreachable('The edge that has a pin hangs')),
           ),
         failureIn: readFailure,
-        // What it says of its end is in the log of the edge that has it.
+        // The edge that has the slot logs how it ended.
         failure: async () => undefined,
-        // The other edge counts, and gives the slot back once its answer is over.
+        // The other edge counts, and releases the slot once its answer is over.
         countAsStream() {},
         release() {},
       }

@@ -2,7 +2,7 @@ import { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 
-/** The end of a connection that leads nowhere: it takes what is written, and is never full. */
+/** A connection without a peer: accepts everything written, and is never full. */
 class Sink extends Duplex {
   readonly remoteAddress = '127.0.0.1'
   bytesWritten = 0
@@ -27,15 +27,15 @@ class Sink extends Duplex {
 }
 
 /**
- * A GET of this process's own, for whoever answers requests. `take` is given the answer as it is on the wire of HTTP/1.0, its head and
- * then its body as it is, and breaks it off with false; so does `destroy` of the connection.
+ * Creates an internal GET request for the server. `take` receives the response as HTTP/1.0 on the wire, its head and then its raw
+ * body, and breaks it off by returning false; `destroy` of the connection does the same.
  */
 export function openOwnRequest(
   { url, headers }: { url: string; headers: Record<string, string> },
   take: (chunk: Buffer) => boolean,
 ): { incoming: IncomingMessage; outgoing: ServerResponse; connection: Duplex } {
   const sink = new Sink(take)
-  // Of a socket it has what requests and answers here use.
+  // It implements what requests and responses use of a socket here.
   const socket = sink as unknown as Socket
   const incoming = new IncomingMessage(socket)
   Object.assign(incoming, { method: 'GET', url, headers, complete: true })
@@ -46,7 +46,7 @@ export function openOwnRequest(
   const outgoing = new ServerResponse(incoming)
   outgoing.assignSocket(socket)
   sink.on('error', () => {})
-  // As a server does with the connection of HTTP/1.0.
+  // As a server closes an HTTP/1.0 connection.
   outgoing.once('finish', () => sink.destroy())
   return { incoming, outgoing, connection: sink }
 }

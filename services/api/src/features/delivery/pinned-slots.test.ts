@@ -23,7 +23,7 @@ afterAll(() => platform.close())
 
 const asGiven = { headers: { accept: 'application/json' } }
 
-/** Keeps every slot's loop late until the Function has so many on the first edge. */
+/** Keeps every slot's event loop busy until the Function has this many slots on the first edge. */
 async function growTo(options: typeof site, slots: number): Promise<Set<string>> {
   const instances = new Set<string>()
   const askBusy = async () => instances.add((await visit(platform, options.host, '/busy')).text)
@@ -39,7 +39,7 @@ async function growTo(options: typeof site, slots: number): Promise<Set<string>>
   return instances
 }
 
-/** Sticky URLs whose pins are spread over two processes or more. One whose loop was late a moment ago comes last. */
+/** Sticky URLs whose pins are spread over at least two processes; one whose event loop was busy just now comes last. */
 async function pinToSeveral(options: typeof site, name: string) {
   const paths: string[] = []
   const before: Awaited<ReturnType<typeof site.who>>[] = []
@@ -233,7 +233,7 @@ test('requests that wait for a new process of their slot are answered by it, and
   const key = 'waiting'
   const path = await site.mint({ key })
   const exit = await site.mint({ key, endpoint: '/exit' })
-  // With those that held it any longer it would be full.
+  // If earlier requests still counted, it would be full.
   const askAll = (address: { edgeUrl: string }) =>
     Promise.all(Array.from({ length: 150 }, () => site.who(path, address)))
   await site.who(path)

@@ -10,21 +10,21 @@ import type { DeployedFunction } from './deployed-site.ts'
 import type { FunctionLease } from './function-lease.ts'
 
 const KEPT_MAX = 100_000
-/** An edge that was killed is another's to replace after 6 s; who asks meanwhile waits for that. */
+/** A killed edge can be replaced after 6 s; requests wait for that. */
 const PATIENCE_MS = 15_000
 const AGAIN_MS = 250
-/** How long a database may take to say who has a pin that this edge had last. */
+/** How long the database may take to say who owns a pin that was last this edge's. */
 const DATABASE_MS = 1_000
-/** It is asked again after this time. */
+/** After this time it is asked again. */
 const GUESS_MS = 2_000
 
 /** Where the requests of a pin go. */
 type Place =
   | {
       kind: 'own'
-      /** Of this edge's lease, in which it is certain. */
+      /** The term of this edge's lease within which this is certain. */
       term: number | undefined
-      /** By performance.now(): while the database cannot be asked, it is taken for what it was. */
+      /** By performance.now(): until then the last known state is assumed, since the database is unavailable. */
       guessedUntil: number
       slot: number
       instance: string
@@ -35,28 +35,28 @@ type Place =
 type Fn = Pick<DeployedFunction, 'id' | 'deploymentId' | 'path'>
 
 interface Settled {
-  /** The slot's process is another than the one that answered before. */
+  /** The slot runs in another process than the one that answered before. */
   isRestarted: boolean
-  /** Of this edge, for who asked first. */
+  /** A lease of this edge, for the first caller. */
   lease?: FunctionLease
 }
 
-/** The slots that sticky URLs lead to. */
+/** The slots that sticky URLs select. */
 export interface PinnedSlots {
   /**
-   * The one slot of a Function that answers a pin, wherever it runs. Its first request chooses one here. Throws FunctionFailure.
-   * Throws Unavailable in two cases: the edge that has the pin does not answer and keeps it, or the database cannot be asked.
+   * Leases the one slot of a Function that answers a pin, wherever it runs. The pin's first request chooses one here. Throws
+   * FunctionFailure, and Unavailable if the edge that owns the pin does not answer but keeps it, or the database is unavailable.
    */
   acquire(fn: Fn, pin: StickyPin): Promise<FunctionLease>
-  /** The same for another edge, which takes this one for the owner. undefined: it is not. */
+  /** The same for another edge that believes this one to be the owner. Resolves to undefined if it is not. */
   acquireOwn(fn: Fn, pin: StickyPin): Promise<FunctionLease | undefined>
 }
 
 type PinnedDeps = Pick<Deps, 'db' | 'now' | 'logger' | 'functions' | 'membership'>
 
 /**
- * Each pin is a row and belongs to one edge. The owner reads the row once and remembers the pin until its lease ends. Other edges
- * remember who the owner is; an edge that no longer owns a pin says so when it is asked.
+ * Each pin is a row and belongs to one edge. The owner reads the row once and caches the pin until its lease ends. Other edges
+ * cache the owner; an edge that no longer owns a pin says so when asked.
  */
 export function openPinnedSlots(deps: PinnedDeps, others: OtherEdges): PinnedSlots {
   const { db, now, logger, functions, membership } = deps
@@ -68,14 +68,14 @@ export function openPinnedSlots(deps: PinnedDeps, others: OtherEdges): PinnedSlo
   const acquireHere = (fn: Fn, slot: number | undefined, expiresAt: Date) =>
     functions.acquire(fn.deploymentId, fn.id, { slot, forMs: expiresAt.getTime() - now().getTime() })
 
-  /** A pin is taken for what it was: refusing would make each outage of the database one of every sticky URL. */
+  /** Assumes a pin's last known state: refusing would turn each database outage into an outage of all sticky URLs. */
   function asBefore(before: Place | undefined, pin: StickyPin, error: unknown): OwnedPin {
     if (before?.kind !== 'own') throw new Unavailable('The database does not say which edge has a pin', error)
     logger.warn({ err: error }, 'a pin is taken for what it was')
     return { ...before, edgeId: membership.id, internalUrl: null, expiresAt: pin.expiresAt }
   }
 
-  /** Finds out who owns a pin, and for one of this edge which slot it has. */
+  /** Determines who owns a pin and, if this edge does, its slot. */
   async function settle(fn: Fn, pin: StickyPin, key: string): Promise<Settled> {
     const id = { functionId: fn.id, keyHash: pin.keyHash }
     const before = places.get(key)
@@ -104,7 +104,7 @@ export function openPinnedSlots(deps: PinnedDeps, others: OtherEdges): PinnedSlo
         lease.release()
         return { isRestarted }
       }
-      // What was guessed is not written down, so it ends with the guess.
+      // A guess is not stored, so it ends with `guessedUntil`.
       const certainIn = guessedUntil === 0 ? term : undefined
       places.set(key, { kind: 'own', term: certainIn, guessedUntil, slot, instance, expiresAt: owned.expiresAt })
       return { isRestarted, lease }
@@ -117,7 +117,7 @@ export function openPinnedSlots(deps: PinnedDeps, others: OtherEdges): PinnedSlo
   const isCertain = ({ term, guessedUntil }: Extract<Place, { kind: 'own' }>): boolean =>
     performance.now() < guessedUntil || (term !== undefined && term === membership.term())
 
-  /** undefined: what is known of the pin is not certain any more. */
+  /** Returns undefined if the cached state of the pin is no longer certain. */
   async function acquireKept(fn: Fn, pin: StickyPin, place: Place | undefined): Promise<FunctionLease | undefined> {
     if (place?.kind === 'other') return others.acquire(place, fn, pin)
     if (!place || place.expiresAt < pin.expiresAt || !isCertain(place)) return undefined
@@ -127,7 +127,7 @@ export function openPinnedSlots(deps: PinnedDeps, others: OtherEdges): PinnedSlo
     return undefined
   }
 
-  /** isAsked: by another edge, which is told where the pin is not this one's. */
+  /** isAsked: by another edge, which is told if the pin is not this one's. */
   async function acquire(fn: Fn, pin: StickyPin, isAsked: boolean): Promise<FunctionLease | undefined> {
     const key = keyOf(fn, pin)
     const until = performance.now() + PATIENCE_MS

@@ -8,7 +8,7 @@ import { type Counted, prerendered, type PrerenderSource, TOKEN } from '../../..
 import { newOwner, type Owner } from '../../../test/scenario.ts'
 import type { ZipEntry } from '../../../test/zip.ts'
 
-/** Within that another edge knows. */
+/** Time within which another edge learns of a change. */
 const soon = { timeout: 1_000, interval: 10 }
 
 let platform: TestPlatform
@@ -32,7 +32,7 @@ async function deploy(archive: readonly ZipEntry[]) {
     const answer = await get(path, options, edge)
     return { ...answer, cache: answer.headers['x-cache'], seen: JSON.parse(answer.text) as Counted }
   }
-  /** Chooses how the Function answers from now on; resolves with how often it was called. Each edge has a process of its own. */
+  /** Sets how the Function answers from now on; resolves with how often it was called. Each edge has its own process. */
   const control = async (wanted: Record<string, string> = {}, edge?: TestEdge) =>
     Number((await get(`/control?${new URLSearchParams(wanted).toString()}`, {}, edge)).text)
   return { id, host, get, page, control }
@@ -116,7 +116,7 @@ describe('a page that nobody has asked for', () => {
     ])
     expect(seen.headers).toMatchObject({ host: site.host, 'x-matched-path': '/page' })
     expect(seen.headers['x-invocation-id']).not.toBe('mine')
-    // Another visitor gets that page, and one who reads another language does not.
+    // Another visitor gets that page; one with another language does not.
     expect(
       (
         await site.page('/page?a=1', {
@@ -181,7 +181,7 @@ describe('an old page', () => {
       await expect.poll(async () => (await site.page('/page', {}, edge)).cache, soon).toBe('HIT')
     const anew = await Promise.all(edges.map((edge) => site.page('/page', {}, edge)))
     expect(new Set(anew.map(({ seen }) => seen.headers['x-invocation-id'])).size).toBe(1)
-    // The page, and being asked how often, on each of the two.
+    // One call for the page and one to ask for the count, on each of the two.
     expect(await callsOf({})).toBe(before + 3)
   })
 
@@ -468,7 +468,7 @@ describe('a tag', () => {
     const slowly = { tags: 'posts', wait: '1000' }
     let calls = await site.control(slowly)
     const slow = site.page('/page')
-    // Asking is a call as well; the page's is one more.
+    // Asking is itself a call; the page's is one more.
     await expect.poll(async () => (await site.control(slowly)) - ++calls, soon).toBe(1)
     await platform.api.isrTags.revalidate(site.id, ['posts'], 0)
     const { seen } = await slow

@@ -1,20 +1,20 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 
-/** How long a client may go on sending a body whose request is answered. */
+/** How long a client may keep sending a body whose request has been answered. */
 const REST_MS = 30_000
-/** So much of a body waits here for its reader. */
+/** Bytes of a body that wait here for its reader. */
 const WAITING_BYTES_MAX = 65_536
-/** A client that sends so many pieces of hardly a byte costs far more than it sends, and is disconnected. */
+/** A client that sends this many tiny pieces costs far more than it sends, and is disconnected. */
 const PIECES_MAX = 20_000
 const AVERAGE_BYTES_MIN = 16
-/** Shorter pieces are joined: each takes a hundred bytes more than it has. */
+/** Shorter pieces are joined: each has an overhead of a hundred bytes. */
 const PIECE_BYTES_MIN = 1_024
 const JOINED_BYTES_MAX = 8_192
 
 /**
- * The body of a request, for an HTTP client that destroys what it no longer reads. Destroying the request itself would stop its
- * connection from reading, so that the next request there is never answered; here the rest of the body is read and dropped.
+ * The body of a request, for an HTTP client that destroys what it no longer reads. Destroying the request itself would stop
+ * reading from its connection, whose next request would never be answered; instead, the rest of the body is read and dropped.
  */
 export function requestBody(incoming: IncomingMessage, outgoing: ServerResponse): Readable {
   const { socket } = incoming
@@ -46,7 +46,7 @@ export function requestBody(incoming: IncomingMessage, outgoing: ServerResponse)
   }
   const goOn = (): void => {
     isHeldBack = false
-    // While the connection is read, the request would collect pieces itself.
+    // While the connection is being read, the request itself would buffer pieces.
     socket.resume()
     incoming.resume()
   }
@@ -73,7 +73,7 @@ export function requestBody(incoming: IncomingMessage, outgoing: ServerResponse)
       waiting.push(piece)
     }
     if (isWanted && piece.length >= PIECE_BYTES_MIN) pass()
-    // What arrived in one read is passed on as one.
+    // Everything that arrived in one read is passed on together.
     else if (isWanted && !isPassing) {
       isPassing = true
       setImmediate(pass)
@@ -90,7 +90,7 @@ export function requestBody(incoming: IncomingMessage, outgoing: ServerResponse)
   incoming.once('close', () => {
     if (!incoming.complete) onGone()
   })
-  // Its reader may be gone already.
+  // Its reader may already be gone.
   body.on('error', () => {})
   body.once('close', () => {
     waiting.length = 0

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 
-/** What a request is sent to. */
+/** The target of a request. */
 export interface RequestTarget {
-  /** In lower case, without port and without the dot that may end it. */
+  /** In lower case, without port and trailing dot. */
   hostname: string
   /** Path and query. */
   url: string
@@ -13,8 +13,8 @@ const HOST = /^([a-z0-9_.-]+|\[[0-9a-f:.]+\])(?::\d{0,5})?$/i
 const ABSOLUTE = /^https?:\/\/([^/?#]*)([^#]*)/i
 
 /**
- * Reads the host and the path that a request names; a target in absolute form counts before the Host header. undefined: it
- * names no host, more than one, or what is none (RFC 9112 §3.2 asks for a 400).
+ * Reads the host and path of a request; a target in absolute form takes precedence over the Host header. Returns undefined if the
+ * host is missing, ambiguous or invalid (RFC 9112 §3.2 requires a 400).
  */
 export function readTargetOf({
   headers,
@@ -38,12 +38,12 @@ export function readTargetOf({
 
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 
-/** True for what can be a label of DNS, and so the first of a hostname; nothing else need be looked up. */
+/** True for a valid DNS label, which may begin a hostname; anything else need not be looked up. */
 export const isLabel = (text: string): boolean => LABEL.test(text)
 
 /**
- * What stands in front of the host of APPS_URL, if it is one name and no more. undefined: the host is another, or deeper below it.
- * The name may be none that DNS allows: see `isLabel`.
+ * The single label in front of the host of APPS_URL; undefined if the host is another, or deeper below it. It may not be a valid
+ * DNS label: see `isLabel`.
  */
 export function labelBelow(hostname: string, appsHostname: string): string | undefined {
   const end = hostname.length - appsHostname.length - 1

@@ -2,18 +2,18 @@ import { LRUCache } from 'lru-cache'
 import type { HeaderPairs } from '@platform/build-output/router'
 
 const BYTES_MAX = 134_217_728
-/** A longer body is passed on and not kept. */
+/** Longer bodies are passed on and not cached. */
 export const BODY_BYTES_MAX = 4_194_304
 const VARIANTS_MAX = 16
 const BYTES_OF_ENTRY = 500
-/** A day: nobody counts on an edge for longer. */
+/** A day: nobody relies on an edge's cache for longer. */
 const SECONDS_MAX = 86_400
 const STORABLE = new Set([200, 301, 308, 404, 410])
 
-/** An answer of a Function as it is kept. */
+/** A cached answer of a Function. */
 export interface CachedResponse {
   status: number
-  /** As the Function sent them; what routes add is of each request. */
+  /** As the Function sent them; routes add theirs for each request. */
   headers: HeaderPairs
   body: Buffer
   /** By performance.now(). */
@@ -22,7 +22,7 @@ export interface CachedResponse {
   staleUntil: number
 }
 
-/** How long an answer may be kept, in seconds. */
+/** How long an answer may be cached, in seconds. */
 export interface Freshness {
   freshSeconds: number
   staleSeconds: number
@@ -33,7 +33,10 @@ type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>
 const valuesOf = (headers: HeaderPairs, wanted: string): string[] =>
   headers.flatMap(([name, value]) => (name === wanted ? [value] : []))
 
-/** Directives of Cache-Control and its kind, names in lower case; a repeated one counts once, as it stands first (RFC 9111 §4.2.1). */
+/**
+ * Parses the directives of Cache-Control and similar headers, names in lower case; of repeated ones the first counts (RFC 9111
+ * §4.2.1).
+ */
 export function readDirectives(values: readonly string[]): Map<string, string> {
   const directives = new Map<string, string>()
   for (const part of values.join(',').matchAll(/([\w-]+)(?:\s*=\s*(?:"([^"]*)"|([^\s,;]*)))?/g)) {
@@ -47,12 +50,12 @@ const secondsOf = (value: string | undefined): number =>
   value !== undefined && /^\d+$/.test(value) ? Math.min(Number(value), SECONDS_MAX) : 0
 
 /**
- * How long an answer may be kept for everyone (RFC 9111 §3, RFC 9213, RFC 5861); undefined: not at all. It has to say so itself, by
- * `s-maxage` or by CDN-Cache-Control, which counts before Cache-Control.
+ * How long an answer may be cached for everyone (RFC 9111 §3, RFC 9213, RFC 5861); undefined: not at all. The answer must say so
+ * by `s-maxage` or by CDN-Cache-Control, which takes precedence over Cache-Control.
  */
 export function readFreshness(status: number, headers: HeaderPairs): Freshness | undefined {
   if (!STORABLE.has(status) || headers.some(([name]) => name === 'set-cookie')) return undefined
-  // Most answers say nothing of it.
+  // Most answers have neither header.
   if (!headers.some(([name]) => name === 'cache-control' || name === 'cdn-cache-control')) return undefined
   const own = readDirectives(valuesOf(headers, 'cache-control'))
   const ofCdn = valuesOf(headers, 'cdn-cache-control')
@@ -67,7 +70,7 @@ export function readFreshness(status: number, headers: HeaderPairs): Freshness |
   return { freshSeconds, staleSeconds }
 }
 
-/** The headers that an answer differs by, in order. */
+/** The headers that an answer varies by, sorted. */
 function variesBy(headers: HeaderPairs): string[] {
   const names = valuesOf(headers, 'vary').flatMap((value) => value.split(','))
   return [...new Set(names.map((name) => name.trim().toLowerCase()).filter((name) => name !== ''))].toSorted()
@@ -78,14 +81,14 @@ const variantOf = (names: readonly string[], headers: RequestHeaders): string =>
 
 interface Variants {
   names: string[]
-  /** By the values of those headers. */
+  /** Responses by the values of those headers. */
   responses: Map<string, CachedResponse>
   bytes: number
 }
 
-/** Answers of Functions that may be given to everybody who asks the same, in this process's memory. */
+/** Answers of Functions that may be shared by equal requests, in this process's memory. */
 export interface ResponseCache {
-  /** The answer kept for a key and for the headers that the Function gets, fresh or stale; undefined: none that may be used. */
+  /** The cached answer for a key and the headers that the Function would get, fresh or stale; undefined if there is none. */
   find(key: string, headers: RequestHeaders): { response: CachedResponse; isFresh: boolean } | undefined
   /** headers: those that the Function got. sent: those that went to the client, whose Vary counts. */
   store(
@@ -98,8 +101,8 @@ export interface ResponseCache {
   /** Forgets all answers of a key. */
   drop(key: string): void
   /**
-   * Claims the renewal of what is stale: one caller renews it, and the others take it as it is. undefined: another caller renews it.
-   * The claim names the headers that its answers differ by; call `end` once it is over.
+   * Claims the renewal of a stale answer: one caller renews it, and the others use it as it is. Returns undefined if another
+   * caller renews it. The claim lists the headers that the answers vary by; call `end` when done.
    */
   beginRenewal(key: string, headers: RequestHeaders): { variesBy: readonly string[]; end(): void } | undefined
 }
@@ -107,7 +110,7 @@ export interface ResponseCache {
 const sizeOf = ({ headers, body }: Pick<CachedResponse, 'headers' | 'body'>): number =>
   headers.reduce((sum, [name, value]) => sum + name.length + value.length, body.length + BYTES_OF_ENTRY)
 
-/** Keeps 128 MiB, the least recently used making room, and at most 16 variants of an address. */
+/** Caches 128 MiB, evicting the least recently used, and at most 16 variants per key. */
 export function openResponseCache(bytesMax = BYTES_MAX): ResponseCache {
   const cache = new LRUCache<string, Variants>({ maxSize: bytesMax, sizeCalculation: ({ bytes }) => bytes })
   const renewing = new Set<string>()
@@ -123,7 +126,7 @@ export function openResponseCache(bytesMax = BYTES_MAX): ResponseCache {
     store(key, headers, { status, headers: received, body }, sent, { freshSeconds, staleSeconds }) {
       const names = variesBy(sent)
       const known = cache.peek(key)
-      // An answer that differs by other headers than the last makes those unusable.
+      // If an answer varies by other headers than the last one, earlier variants are unusable.
       const responses =
         known && known.names.join() === names.join() ? new Map(known.responses) : new Map<string, CachedResponse>()
       const variant = variantOf(names, headers)

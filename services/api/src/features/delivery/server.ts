@@ -21,8 +21,8 @@ async function handle(exchange: RawExchange): Promise<void> {
 }
 
 /**
- * Serves what people upload, by hostname: the objects of buckets below OBJECTS_DOMAIN. It must not share an origin with the API.
- * A request that names no object is answered with a 404 page.
+ * Serves uploads by hostname: the objects of buckets below OBJECTS_DOMAIN. It must not share an origin with the API. A request
+ * that names no object gets a 404 page.
  */
 export function createDeliveryServer(deps: Deps): RequestListener {
   return createRawListener(deps, {

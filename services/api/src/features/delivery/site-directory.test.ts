@@ -11,7 +11,7 @@ import { deploy, giveHostname, makeCurrent } from '../../../test/deploy.ts'
 import { newOwner, unique } from '../../../test/scenario.ts'
 import { openSiteDirectory } from './site-directory.ts'
 
-/** While nothing is heard an answer is good for this long, and a connection that hangs is found out within twice that. */
+/** While notifications are not heard, an answer is valid this long; a hanging connection is detected within twice that. */
 const ASK_AGAIN_MS = 5_000
 
 let platform: TestPlatform
@@ -22,7 +22,7 @@ afterAll(() => platform.close())
 
 const labelOf = (host: string): string => host.split('.')[0] ?? ''
 
-/** A way to Postgres on which no notification arrives, as behind a pooler in transaction mode. */
+/** A route to Postgres on which no notification arrives, as behind a pooler in transaction mode. */
 async function startDeafWay(to: URL, { onTestFinished }: TestContext) {
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
@@ -35,7 +35,7 @@ async function startDeafWay(to: URL, { onTestFinished }: TestContext) {
     let rest = Buffer.alloc(0)
     far.on('data', (chunk: Buffer) => {
       rest = Buffer.concat([rest, chunk])
-      // A message is a letter, its length without that, and the rest; A is NotificationResponse.
+      // A message is a letter, its length without that letter, and the rest; A is NotificationResponse.
       while (rest.length >= 5 && rest.length > rest.readInt32BE(1)) {
         const end = 1 + rest.readInt32BE(1)
         if (rest.toString('latin1', 0, 1) !== 'A') socket.write(rest.subarray(0, end))
@@ -52,7 +52,7 @@ async function startDeafWay(to: URL, { onTestFinished }: TestContext) {
     .href
 }
 
-/** A directory that reads and listens through cables of its own. */
+/** A directory that reads and listens through its own cables. */
 async function openDirectory({ onTestFinished }: TestContext) {
   const [reading, listening] = await Promise.all([1, 2].map(() => startCable(new URL(platform.databaseUrl))))
   if (!reading || !listening) throw new Error('No cables')
@@ -69,7 +69,7 @@ async function openDirectory({ onTestFinished }: TestContext) {
   return { sites, current, reading, listening }
 }
 
-/** An application with two deployments at one hostname, the first of which is current. */
+/** An application with one hostname and two deployments, the first of which is current. */
 async function newSite() {
   const owner = await newOwner(platform)
   const host = await giveHostname(platform, owner.applicationId)
@@ -78,7 +78,7 @@ async function newSite() {
   return { owner, label: labelOf(host), first, second }
 }
 
-/** Waits until the directory has heard of all changes so far: they come in the order of their commits. */
+/** Waits until the directory has heard of all changes so far: they arrive in the order of their commits. */
 async function untilAllHeard(
   { current }: Pick<Awaited<ReturnType<typeof openDirectory>>, 'current'>,
   { expect }: TestContext,
@@ -125,12 +125,12 @@ test('an answer that a change overtook on its way is not kept', async (context) 
   const options = sql`select count(*)::int as asked from pg_stat_activity where application_name = 'directory'
     and datname = current_database() and state = 'idle' and query_start > now() - interval '5 seconds'
     and query like '%from "hostnames"%'`
-  // The server has answered from before the change, and the answer is held on the cable.
+  // The server has computed its answer from before the change, and the cable holds it back.
   await expect
     .poll(async () => (await platform.api.db.execute<{ asked: number }>(options))[0]?.asked)
     .toBeGreaterThan(0)
   await makeCurrent(platform, second)
-  // The change was heard once another label of the application is forgotten, so that asking for it waits as well.
+  // Once another label of the application is forgotten, the change has been heard; looking that label up then waits as well.
   const isKnown = () =>
     Promise.race([
       current(other).then(() => true),
@@ -145,7 +145,7 @@ test('an answer that a change overtook on its way is not kept', async (context) 
   expect(await current(label)).toBe(second.id)
 })
 
-// They wait far more than they work, each with a directory and sites of its own.
+// These tests mostly wait, each with its own directory and sites.
 describe.concurrent('where nothing is heard', () => {
   test('while nothing is heard an answer is renewed after 5 s', { timeout: 30_000 }, async (context) => {
     const { expect } = context
@@ -167,7 +167,7 @@ describe.concurrent('where nothing is heard', () => {
     directory.listening.holdAnswers()
     await makeCurrent(platform, second)
     await expect.poll(() => directory.current(label), { timeout: ASK_AGAIN_MS * 5 }).toBe(second.id)
-    // Once it answers again changes are heard at once.
+    // Once it answers again, changes are heard at once.
     directory.listening.wake()
     await untilAllHeard(directory, context)
   })

@@ -8,24 +8,24 @@ import { environments } from '../applications/table.ts'
 import { deployments } from '../deployments/table.ts'
 import { hostnames, isEnvironmentOfHostname } from '../applications/hostnames-table.ts'
 
-/** Triggers tell it the id of an application whose hostnames, or what they serve, have changed. */
+/** Triggers announce the id of an application whose hostnames, or what they serve, have changed. */
 const CHANNEL = 'edge_hostnames'
 const LABELS_MAX = 20_000
-/** How old an answer may be while nothing is heard of changes. */
+/** Maximum age of an answer while changes cannot be heard. */
 const ASK_AGAIN_MS = 5_000
-/** How long a request waits for a newer answer than the one that is known. */
+/** How long a request waits for a newer answer before it uses the known one. */
 const PATIENCE_MS = 1_000
 
-/** What a hostname stands for. */
+/** What a hostname serves. */
 export interface Site {
   applicationId: string
-  /** What answers there: the deployment of a DEPLOYMENT hostname, the current one of the others' environment; null: none yet. */
+  /** The deployment of a DEPLOYMENT hostname, or the current one of any other hostname's environment; null: none yet. */
   deployment: Pick<typeof deployments.$inferSelect, 'id' | 'status' | 'retiredAt'> | null
 }
 
-/** Which deployment answers at a label below APPS_URL. */
+/** Looks up which deployment answers at a label below APPS_URL. */
 export interface SiteDirectory {
-  /** undefined: the label belongs to nothing. Throws what the database threw, where nothing is known of the label. */
+  /** Resolves to undefined if nothing has the label. Throws the database's error if nothing is known of the label. */
   find(label: string): Promise<Site | undefined>
 }
 
@@ -47,11 +47,11 @@ const siteByLabel = lazyPrepared((db) =>
 
 interface Known {
   site: Site | undefined
-  /** By performance.now(), before it was looked up. */
+  /** By performance.now(), before the look-up. */
   askedAt: number
 }
 
-/** A look-up without an answer yet. Where a change is notified meanwhile, its answer is not kept. */
+/** A look-up in progress. If a change is announced meanwhile, its answer is not cached. */
 interface LookUp {
   answer: Promise<Site | undefined>
   changed: Set<string>
@@ -59,8 +59,8 @@ interface LookUp {
 }
 
 /**
- * Keeps what hostnames stand for, and forgets it when Postgres says that it changed. While the connection that hears of changes
- * is gone, an answer is good for 5 s; one that cannot be renewed goes on to be used, so that sites outlast their database.
+ * Caches what hostnames serve, and forgets it when Postgres announces a change. While the connection for notifications is down,
+ * an answer is valid for 5 s; if it cannot be renewed, it stays in use, so that sites survive a database outage.
  */
 export function openSiteDirectory({ db, notifications }: { db: Db; notifications: Notifications }): SiteDirectory {
   const labelsOf = new Map<string, Set<string>>()
@@ -71,10 +71,10 @@ export function openSiteDirectory({ db, notifications }: { db: Db; notifications
       if (labels?.delete(label) && labels.size === 0) labelsOf.delete(site?.applicationId ?? '')
     },
   })
-  /** Labels that belonged to nothing. Any application may take one, so every notification clears them. */
+  /** Labels found to be unused. Any application may take one, so every notification clears them. */
   const unknown = new LRUCache<string, Known>({ max: LABELS_MAX })
   const lookUps = new Set<LookUp>()
-  /** Those that a further request may wait for. */
+  /** Look-ups that further requests may share. */
   const current = new Map<string, LookUp>()
   let isListening = false
 
@@ -114,7 +114,7 @@ export function openSiteDirectory({ db, notifications }: { db: Db; notifications
     return lookUp
   }
 
-  /** Answers with what is known unless something newer comes soon, and then asks no more for a while. */
+  /** Returns the known answer unless a newer one arrives soon; then looks up no more for a while. */
   async function renew(label: string, entry: Known): Promise<Site | undefined> {
     try {
       return await withDeadline(PATIENCE_MS, () => new Error('The answer comes late'), lookUpOf(label).answer)

@@ -1,12 +1,12 @@
 import type { ServerResponse } from 'node:http'
 
-/** A page of the platform, for a person who finds no site. */
+/** A page of the platform, for people, where no site answers. */
 export interface SitePage {
   status: number
   title: string
   /** A sentence or two. */
   text: string
-  /** For programs: the header x-platform-error. */
+  /** For programs: sent as the header x-platform-error. */
   code?: string
   headers?: Record<string, string>
 }
@@ -37,7 +37,7 @@ const render = ({ status, title, text }: SitePage): string => `<!doctype html>
 `
 
 /**
- * Answers with a page that runs nothing and is not framed. Nobody may keep it, since a deployment changes what answers here.
+ * Answers with a page that runs no scripts and cannot be framed. It is uncacheable, since a deployment changes what answers here.
  *
  * Returns the headers that were sent, and the page.
  */
@@ -56,7 +56,7 @@ export function sendPage(outgoing: ServerResponse, page: SitePage): { headers: R
   return { headers, body }
 }
 
-/** 404 for a hostname that belongs to nothing. */
+/** 404 for a hostname that nothing has. */
 export const nothingHere: SitePage = {
   status: 404,
   title: 'Nothing is deployed here',
@@ -64,7 +64,7 @@ export const nothingHere: SitePage = {
   code: 'hostname_unknown',
 }
 
-/** 400 for a request that names no host, several, or what is none. */
+/** 400 for a request whose host is missing, ambiguous or invalid. */
 export const unreadableHost: SitePage = {
   status: 400,
   title: 'This address cannot be read',

@@ -10,18 +10,18 @@ export interface ObjectTarget {
   slug: string
   key: string
   query: URLSearchParams
-  /** True on an origin that is not the bucket's own. */
+  /** True if the origin is not the bucket's own. */
   isSandboxed: boolean
 }
 
-/** What a hostname and path name. nothing: they have not the form of an object's URL. */
+/** What a hostname and path name. nothing: they do not have the form of an object's URL. */
 export type Target = ObjectTarget | { kind: 'nothing' }
 
 /** The host that a request names, in lower case. */
 export const hostOf = (incoming: IncomingMessage): string => (incoming.headers.host ?? '').toLowerCase()
 const withoutPort = (host: string): string => host.replace(/:\d+$/, '')
 
-/** A key as the path of a URL writes it: percent-encoded or not. Throws BadRequest. */
+/** Decodes a key from a URL's path, percent-encoded or not. Throws BadRequest. */
 function keyOfPath(path: string): string {
   try {
     const key = decodeURIComponent(path)
@@ -33,8 +33,8 @@ function keyOfPath(path: string): string {
 }
 
 /**
- * Reads what a request names: an object by its bucket's hostname, or by path on the edge's own origin (D92). Whether it exists
- * is not looked up. Throws BadRequest for a path that cannot be a key.
+ * Parses the target of a request: an object by its bucket's hostname, or by path on the edge's own origin (D92). Does not check
+ * that it exists. Throws BadRequest if the path cannot be a key.
  */
 export function readTarget(
   { objectsDomain, appsUrl }: Pick<Deps, 'objectsDomain' | 'appsUrl'>,

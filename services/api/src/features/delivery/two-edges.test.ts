@@ -7,7 +7,7 @@ import { askImage, imagePath, picture } from '../../../test/images.ts'
 import { newOwner, type Owner } from '../../../test/scenario.ts'
 import { retireDeployment } from '../deployments/retirement.ts'
 
-/** While nothing is heard of changes an edge asks again after 5 s: sooner than that is NOTIFY. */
+/** Without notifications an edge looks again only after 5 s, so anything faster shows that NOTIFY works. */
 const soon = { timeout: 1_000, interval: 5 }
 
 let platform: TestPlatform
@@ -69,7 +69,7 @@ test('an answer that an edge keeps is not served where its hostname has moved to
   expect(await askThere()).toEqual(['one', 'HIT'])
   await deployCached('two')
   await expect.poll(askThere, soon).toEqual(['two', 'HIT'])
-  // The way back finds what was kept: it is of that deployment.
+  // Promoting back finds the cached answer, since it belongs to that deployment.
   await promote(ana, one)
   await expect.poll(askThere, soon).toEqual(['one', 'HIT'])
 })

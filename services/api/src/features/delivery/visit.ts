@@ -13,25 +13,28 @@ import { limitBody } from './limit-body.ts'
 import { requestBody } from './request-body.ts'
 import { sendPage, type SitePage } from './site-page.ts'
 
-/** A body up to this is written at once; a longer one in slices, so that the log counts what a client that left had received. */
+/**
+ * A body up to this size is written at once; a longer one in slices, so that the log counts what a client received before it
+ * left.
+ */
 const SLICE_BYTES = 524_288
-/** A body up to this is copied to be written with its head. */
+/** A body up to this size is copied, to be written together with its head. */
 const JOINED_BYTES = 16_384
-/** A shorter piece costs more than its bytes: so many may wait for the client, and then whoever sends them waits. */
+/** Shorter pieces cost more than their bytes: only this many may wait for the client before the sender is paused. */
 const PIECE_BYTES_MIN = 1_024
 const PIECES_WAITING_MAX = 256
-/** A client that takes nothing for so long has gone without a word. */
+/** A client that reads nothing for this long is taken to be gone. */
 const SILENT_MS = 300_000
 
 function* slicesOf(content: Buffer): Generator<Buffer> {
   for (let from = 0; from < content.length; from += SLICE_BYTES) yield content.subarray(from, from + SLICE_BYTES)
 }
 
-/** A sticky URL is an authority that other origins have no need to see. */
+/** A sticky URL is a credential that other origins must not see. */
 const REFERRER_POLICY = 'same-origin'
 const STICKY = `${STICKY_PARAMETER}=`
 
-/** Splits what makes a URL sticky from the rest of its query. Two tokens are an invalid one. undefined: the query has none. */
+/** Splits the sticky token from the rest of the query. Two tokens make an invalid one. Returns undefined if there is none. */
 function readSticky(query: string): { token: string; rest: string } | undefined {
   if (!query.includes(STICKY)) return undefined
   const parts = query.split('&')
@@ -40,7 +43,7 @@ function readSticky(query: string): { token: string; rest: string } | undefined 
   return { token: tokens.join(), rest: parts.filter((part) => !part.startsWith(STICKY)).join('&') }
 }
 
-/** Headers with a policy for referrers, where the site has none. */
+/** Adds a referrer policy to headers, unless the site sets one. */
 const withPolicy = (headers: FlatHeaders): FlatHeaders =>
   headers.some((name, index) => index % 2 === 0 && name.toLowerCase() === 'referrer-policy')
     ? headers
@@ -48,34 +51,34 @@ const withPolicy = (headers: FlatHeaders): FlatHeaders =>
 
 type VisitDeps = Pick<Deps, 'requestLog' | 'appsUrl' | 'place' | 'clientAddress'>
 
-/** A request at the hostname of a deployment, from its arrival to its line in the request log of the application. */
+/** A request to a deployment's hostname, from its arrival to its line in the application's request log. */
 export class Visit {
   readonly incoming: IncomingMessage
   readonly outgoing: ServerResponse
-  /** The request lets go of its own once it is destroyed. */
+  /** Kept here, since the request drops its own reference once destroyed. */
   readonly socket: Socket
   /** The first of the hostname's labels. */
   readonly label: string
-  /** As it came, percent-encoded. */
+  /** As received, percent-encoded. */
   readonly path: string
-  /** Without the question mark, and without what makes a URL sticky, which is the platform's alone. */
+  /** Without the question mark, and without the sticky token, which only the platform sees. */
   readonly query: string
-  /** What makes the URL sticky, unread. */
+  /** The sticky token, not verified yet. */
   readonly stickyToken: string | undefined
-  /** What a sticky URL says, once it was found to be good. */
+  /** The contents of the sticky token, once verified. */
   pin: StickyPin | undefined
-  /** The application whose hostname it is; a request without one is in nobody's log. */
+  /** The application that has the hostname; requests without one are not logged. */
   applicationId: string | undefined
   deploymentId: string | undefined
   servedBy: ServedBy | undefined
   cacheStatus: CacheStatus | undefined
-  /** A Function threw, and the site's own page for that is on its way. */
+  /** True if a Function threw and the site's own error page is being delivered. */
   hasFailed = false
-  /** True if its answer is to be made for it alone: nothing that is kept, and nothing to keep. */
+  /** True if the answer must be made for this request only: neither from a cache nor cached. */
   isUncached = false
-  /** What an origin was sent of the body; of one that nobody reads, nothing. */
+  /** Bytes of the body that were passed on; 0 for a body that nobody reads. */
   requestBodyBytes = 0
-  /** For a request for another protocol; head: what came behind its headers. */
+  /** Set for an upgrade request; head: the bytes that followed its headers. */
   upgrade: { head: Buffer } | undefined
   readonly #deps: VisitDeps
   readonly #wholeQuery: string
@@ -88,7 +91,7 @@ export class Visit {
   #stopBodyLimit: () => void
   #bytesSent = 0
   #bodyBytes = 0
-  /** True if the body went out in one write, so that partial progress is not known. */
+  /** True if the body was sent in one write, so that partial progress is unknown. */
   #isAtOnce = false
   #piecesWaiting = 0
   #onPiecesSent: (() => void) | undefined
@@ -96,7 +99,7 @@ export class Visit {
   #headers: FlatHeaders = []
   #cleanHeaders: Record<string, string | string[]> | undefined
 
-  /** The response has to have its socket: a pipelined one that waits for its turn has none. */
+  /** The response must have its socket already: a pipelined one that is still queued has none. */
   constructor(deps: VisitDeps, incoming: IncomingMessage, outgoing: ServerResponse, label: string, url: string) {
     this.#deps = deps
     this.incoming = incoming
@@ -114,12 +117,12 @@ export class Visit {
     outgoing.on('close', () => this.#log())
   }
 
-  /** Of its record in the request log; what the Function knows it by. */
+  /** Id of its record in the request log, which the Function also gets. */
   get id(): string {
     return (this.#id ??= newIdAt(this.#startedAt))
   }
 
-  /** Somebody reads the body in its own time; until then it has 30 s. */
+  /** The body has a reader that times it; until then it is limited to 30 s. */
   takeBody(): void {
     this.#stopBodyLimit()
   }
@@ -129,13 +132,13 @@ export class Visit {
     return length !== undefined || encoding !== undefined
   }
 
-  /** Nobody reads the body of a request whose answer may take its time: it is forgotten as it comes, until 30 s behind the answer. */
+  /** Nobody reads the body of a request whose answer may take long: it is dropped as it arrives, until 30 s after the answer. */
   dropBody(): void {
     this.#stopBodyLimit()
     if (this.hasBody) requestBody(this.incoming, this.outgoing).destroy()
   }
 
-  /** Gives the body 30 s again, after it had to wait for somebody. */
+  /** Limits the body to 30 s again, after it had to wait. */
   limitBody(): void {
     this.#stopBodyLimit()
     this.#stopBodyLimit = limitBody(this.incoming, this.outgoing)
@@ -145,7 +148,7 @@ export class Visit {
     return this.incoming.method ?? 'GET'
   }
 
-  /** With the port, as lists of hostnames show it. */
+  /** With the port, as in lists of hostnames. */
   get host(): string {
     return (this.#host ??= `${this.label}.${this.#deps.appsUrl.host}`)
   }
@@ -158,7 +161,7 @@ export class Visit {
     return this.#deps.appsUrl.protocol === 'https:' ? 'https' : 'http'
   }
 
-  /** Where the visitor is, as a trusted proxy says: ISO 3166-1 alpha-2. */
+  /** The visitor's country as a trusted proxy reports it: ISO 3166-1 alpha-2. */
   get country(): string | undefined {
     const { countryHeader } = this.#deps.place
     if (countryHeader === undefined) return undefined
@@ -167,7 +170,7 @@ export class Visit {
     return this.#deps.clientAddress.isTrusted(this.socket.remoteAddress) ? value.toUpperCase() : undefined
   }
 
-  /** What routes, origins and Functions see of the client's headers; worked out when somebody looks. */
+  /** The client's headers as routes, origins and Functions see them; computed on first use. */
   get headers(): Readonly<Record<string, string | string[] | undefined>> {
     return (this.#cleanHeaders ??= {
       ...cleanRequestHeaders(this.incoming.headers),
@@ -178,14 +181,14 @@ export class Visit {
     })
   }
 
-  /** Begins an answer whose body comes by `write`, and ends with `end`. */
+  /** Begins an answer whose body follows by `write`, and which ends with `end`. */
   writeHead(status: number, answerHeaders: FlatHeaders): void {
     const headers = this.pin ? withPolicy(answerHeaders) : answerHeaders
     this.#headers = headers
     this.outgoing.writeHead(status, headers)
   }
 
-  /** Writes a chunk of the body. false: no more until `onReady`, which is called once. */
+  /** Writes a chunk of the body. Returns false to pause until `onReady`, which is called once. */
   write(chunk: Buffer, onReady: () => void): boolean {
     this.#bodyBytes += chunk.length
     if (chunk.length < PIECE_BYTES_MIN) {
@@ -195,7 +198,7 @@ export class Visit {
       return isRoom
     }
     if (this.outgoing.write(chunk)) return true
-    // A connection that asked for another protocol is not the server's any more, which tells responses of it.
+    // Responses learn of drains from the server, which no longer owns an upgraded connection.
     const drained = this.upgrade ? this.socket : this.outgoing
     drained.once('drain', onReady)
     return false
@@ -209,25 +212,25 @@ export class Visit {
     onReady?.()
   }
 
-  /** last: what is left of the body. */
+  /** last: the rest of the body. */
   end(last?: Buffer): void {
     if (last === undefined) this.outgoing.end()
     else {
       this.#bodyBytes += last.length
-      // A string of bytes goes out as one with the head; a buffer would be a second piece.
+      // A binary string is written together with the head; a buffer would be a second write.
       if (last.length <= JOINED_BYTES) this.outgoing.end(last.toString('latin1'), 'latin1')
       else this.outgoing.end(last)
     }
     this.#bytesSent = this.socket.bytesWritten - this.#sentBefore
   }
 
-  /** The connection is another protocol's now: its end is told by `endUpgraded`. */
+  /** The connection has switched protocols: its end is reported to `endUpgraded`. */
   beginUpgraded(): void {
     this.outgoing.detachSocket(this.socket)
     this.outgoing.statusCode = 101
   }
 
-  /** An upgraded connection is over: what went through it. */
+  /** An upgraded connection has ended; records what went through it. */
   endUpgraded(status: number, receivedBytes: number, sentBytes: number): void {
     this.#upgradedStatus = status
     this.requestBodyBytes = receivedBytes
@@ -236,7 +239,7 @@ export class Visit {
     this.#log()
   }
 
-  /** Answers with a short body, or with none. A client that leaves before all of it is written got none of it. */
+  /** Answers with a short body or none. A client that leaves before all of it is written counts as having received nothing. */
   send(status: number, headers: FlatHeaders, body?: Buffer): void {
     const { outgoing, incoming } = this
     this.#isAtOnce = true
@@ -247,7 +250,7 @@ export class Visit {
     this.#bytesSent = this.socket.bytesWritten - this.#sentBefore
   }
 
-  /** Answers with content of any length, as fast as the client takes it. Rejects with the source's failure, and when it leaves. */
+  /** Answers with content of any length, at the client's pace. Rejects with the source's failure, and if the client leaves. */
   async stream(status: number, headers: FlatHeaders, content: Buffer | AsyncIterable<Buffer>): Promise<void> {
     if (Buffer.isBuffer(content) && content.length <= SLICE_BYTES) {
       this.send(status, headers, content)
@@ -292,7 +295,7 @@ export class Visit {
       query: this.#wholeQuery,
       protocol: `HTTP/${incoming.httpVersion}`,
       country: this.country,
-      // 499: the client left before it was answered.
+      // 499: the client left before an answer.
       status: this.#upgradedStatus ?? (outgoing.headersSent ? outgoing.statusCode : 499),
       cacheStatus: this.cacheStatus,
       region: this.#deps.place.region,
@@ -308,7 +311,7 @@ export class Visit {
   }
 }
 
-/** Headers of pairs as `writeHead` takes them. */
+/** Flattens header pairs, as `writeHead` accepts them. */
 export function flatten(pairs: HeaderPairs): string[] {
   const flat: string[] = []
   for (const [name, value] of pairs) flat.push(name, value)

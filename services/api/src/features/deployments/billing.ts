@@ -9,34 +9,40 @@ import { quotasOf } from '../products/quotas.ts'
 import { billingCaps, functionTime } from '../products/table.ts'
 import { deployments } from './table.ts'
 
-/** What a build minute beyond the included ones costs, in millionths of a US dollar. */
+/** Price of a build minute beyond the included ones, in millionths of a US dollar. */
 const BUILD_MINUTE_MICROS = 10_000
-/** What an hour of Functions beyond the included ones costs, in the same. */
+/** Price of an hour of Functions beyond the included ones, in millionths of a US dollar. */
 const FUNCTION_HOUR_MICROS = 40_000
 const HOUR_MS = 3_600_000
 
-/** A build that ended in a month was created in it or in the month before: its upload takes a day at most, and the queue less than the rest. */
+/**
+ * Builds that end in a month were created in it or the month before: upload lasts a day at most, and the queue less than the
+ * rest.
+ */
 const earliestOf = (month: Date): Date => new Date(Date.UTC(month.getUTCFullYear(), month.getUTCMonth() - 1, 1))
 
 const asDollars = (micros: number): string => `$${(micros / 1_000_000).toFixed(2)}`
 
-/** What an organization has used of its included time in this UTC month, and what it owes for the rest and for models of the operator. */
+/** An organization's use of its included time in this UTC month, and its charges beyond that and for the operator's models. */
 export interface Spending {
   buildMinutes: number
   buildMinutesIncluded: number
-  /** In which a Function had a request under way, summed over their slots. */
+  /** Hours during which a Function had a request in progress, summed over its slots. */
   functionHours: number
   functionHoursIncluded: number
-  /** Calls of models by the operator's keys included; in millionths of a US dollar. */
+  /** In millionths of a US dollar; includes model calls made with the operator's keys. */
   spentMicros: number
-  /** null: nothing beyond what is included may be used. */
+  /** null: nothing beyond the included time may be used. */
   capMicros: number | null
 }
 
-/** Reads what an organization has used since the beginning of the UTC month. Builds and calls of models under way count when they end, requests of Functions within seconds. */
+/**
+ * Reads an organization's usage since the start of the UTC month. Builds and model calls count when they end, requests of
+ * Functions within seconds.
+ */
 export async function spendingOf({ db, now }: Pick<Deps, 'db' | 'now'>, organizationId: string): Promise<Spending> {
   const month = monthOf(now())
-  // By the index on ids, which rise with time: what was built in earlier months is not read.
+  // Uses the index on ids, which rise with time, so builds of earlier months are not read.
   const isRecent = gte(deployments.id, firstIdAt(earliestOf(month)))
   const [used, busy, cap, quotas, aiMicros] = await Promise.all([
     db
@@ -75,8 +81,8 @@ export async function spendingOf({ db, now }: Pick<Deps, 'db' | 'now'>, organiza
 }
 
 /**
- * Refuses a deployment whose organization has reached its billing cap or, having none, has used up its included time (A §7,
- * D77). What is deployed runs on. Throws PaymentRequired.
+ * Refuses a deployment if its organization has reached its billing cap or, without one, has used up its included time (A §7,
+ * D77). Active deployments keep running. Throws PaymentRequired.
  */
 export async function requireBillable(deps: Pick<Deps, 'db' | 'now'>, organizationId: string): Promise<void> {
   const { buildMinutes, buildMinutesIncluded, functionHours, functionHoursIncluded, spentMicros, capMicros } =

@@ -4,13 +4,13 @@ import { and, asc, eq, gt, sql } from 'drizzle-orm'
 import { eventText, type Feed, type FeedDeps, openFeed } from '../streams/feed.ts'
 import { buildLogs, deployments } from './table.ts'
 
-/** Streams of build logs, by the time of the line in milliseconds, which is unique in a deployment (D84). */
+/** Streams of build logs, positioned by the time of the line in milliseconds, which is unique in a deployment (D84). */
 export type BuildLogFeed = Feed<number>
 
-/** Before the first line. */
+/** Position before the first line. */
 const BEGINNING = 0
 
-/** Opens the feed of build logs of this process: `log`, `status` and `end` (D85). Triggers tell it what is new. */
+/** Opens this process's feed of build logs, with events `log`, `status` and `end` (D85). Database triggers announce changes. */
 export function openBuildLogFeed(deps: FeedDeps & { db: Db }, heartbeatMs?: number): BuildLogFeed & { close(): void } {
   const { db } = deps
   const source = {
@@ -34,7 +34,7 @@ export function openBuildLogFeed(deps: FeedDeps & { db: Db }, heartbeatMs?: numb
         .select({ status: deployments.status, failureReason: deployments.failureReason })
         .from(deployments)
         .where(eq(deployments.id, deploymentId))
-      // An application that goes takes its deployments along, and with them what there was to follow.
+      // Deleting an application deletes its deployments, so there is nothing left to follow.
       if (!row) return { text: '', isOver: true }
       return { text: eventText('status', row), isOver: row.status === 'ACTIVE' || row.status === 'FAILED' }
     },
@@ -43,8 +43,8 @@ export function openBuildLogFeed(deps: FeedDeps & { db: Db }, heartbeatMs?: numb
 }
 
 /**
- * Where a stream goes on: behind the line that was received last, or at the beginning. undefined: the deployment has ended and
- * nothing is behind that line (D85). Throws ValidationFailed for the id of a line of another deployment.
+ * Where a stream resumes: after the last line received, or at the beginning. Returns undefined if the deployment has ended and no
+ * line follows (D85). Throws ValidationFailed if the id belongs to a line of another deployment.
  */
 export async function placeToFollowFrom(
   { db }: { db: Db },

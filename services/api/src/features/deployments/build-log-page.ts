@@ -5,7 +5,7 @@ import { buildLogs } from './table.ts'
 
 export type BuildLogRecord = typeof buildLogs.$inferSelect
 
-/** A part of a deployment's build log, oldest line first; `totalItems` counts after the filter (A §1, D84). */
+/** A page of a deployment's build log, oldest line first; `totalItems` counts after the filter (A §1, D84). */
 export async function buildLogPage(
   { db }: Pick<Deps, 'db'>,
   deploymentId: string,

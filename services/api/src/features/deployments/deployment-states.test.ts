@@ -17,7 +17,7 @@ const archive = [{ name: 'index.html', content: '<h1>hello</h1>' }]
 
 test('plain files that need no build pass every state, each one seen from outside (D45, D82)', async () => {
   const { db } = platform.api
-  // Noted with the transaction that shows it: what nobody could see would share its transaction with the next.
+  // Recorded with the transaction that commits the status: an invisible status would share its transaction with the next one.
   await db.execute(sql`create table seen_statuses (n bigserial, deployment_id uuid, status text, xid xid8)`)
   await db.execute(sql`
     create function note_status() returns trigger language plpgsql as $$
@@ -66,7 +66,7 @@ test('promoting brings back the variables that a deployment was provisioned with
   expect(after.variables?.[0]?.digest).not.toBe(before.variables?.[0]?.digest)
   expect((await environmentOf(platform, owner)).currentDeploymentId).toBe(second)
 
-  // Whether a value is sensitive is kept, for the logs, and shown nowhere.
+  // Whether a value is sensitive is stored for the logs, but never shown.
   const listed = ({ variables }: typeof before) =>
     variables?.map(({ key, source, digest }) => ({ key, source, digest }))
   const promoted = await platform.call(owner.token, `POST /deployments/${first}/promote`)

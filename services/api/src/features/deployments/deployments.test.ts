@@ -33,7 +33,7 @@ async function newDeployment(owner: Pick<Owner, 'token' | 'applicationId'> = ana
   return body.id as string
 }
 
-/** Puts a deployment into a state that a worker would bring it to. */
+/** Puts a deployment into a state that only a worker reaches. */
 const put = (id: string, set: Partial<typeof deployments.$inferInsert>) =>
   platform.api.db.update(deployments).set(set).where(eq(deployments.id, id))
 const get = async (id: string, owner: Pick<Owner, 'token'> = ana) =>
@@ -194,7 +194,7 @@ describe('creating', () => {
     const id = await newDeployment(owner)
     await put(id, { buildStartedAt: new Date(month - 420_000), buildEndedAt: new Date(month - 1) })
     expect(await used()).toBe(0)
-    // Created eight days before the month began, as one that was uploaded for a day and queued for a week.
+    // Created eight days before the month began: uploaded for a day and queued for a week.
     const early = firstIdAt(new Date(month - 8 * 86_400_000)).replace(/0{12}$/, id.slice(-12))
     await put(id, { id: early, buildStartedAt: new Date(month - 180_000), buildEndedAt: new Date(month + 240_000) })
     expect(await used()).toBe(7)
@@ -343,7 +343,10 @@ describe('uploading', () => {
     expect((await step(id, 'upload/complete', { uploadId, parts: [...parts, fourth] })).status).toBe(409)
   })
 
-  /** Each wrong step, on a deployment whose parts 1 and 2 were uploaded; expected: its status, or how its 400 names the part. */
+  /**
+   * Each invalid step, on a deployment whose parts 1 and 2 were uploaded, with the expected status or the start of the 400's
+   * message.
+   */
   const wrong: [
     name: string,
     take: (id: string, uploadId: string, parts: Part[]) => Promise<number | string>,
@@ -391,7 +394,7 @@ describe('uploading', () => {
   ]
   const partStatus = async (id: string, body: object) => (await step(id, 'upload/part', body)).status
   const completeStatus = async (id: string, body: object) => (await step(id, 'upload/complete', body)).status
-  /** How a 400 begins: with the part that it names. */
+  /** The start of a 400's message, which names the part; for other answers the status. */
   async function refusal(id: string, named: object): Promise<string | number> {
     const { status, body } = await step(id, 'upload/complete', named)
     return status === 400 ? (body.error as string).split(' ', 3).join(' ') : status
@@ -454,7 +457,7 @@ describe('uploading', () => {
     const complete = async (of: string, named: object) => (await step(of, 'upload/complete', named)).status
     const late = async () => (await fetch(url, { method: 'PUT', body: 'later' })).status
     const outcomes = await holding(platform.databaseUrl, lock(id), [() => complete(id, { uploadId, parts }), late])
-    // Whichever has the row first: what was completed is what was checked.
+    // Either order is possible, but what completes is what was checked.
     expect([
       [204, 409],
       [400, 200],
@@ -531,7 +534,7 @@ describe('uploading', () => {
     const send = async (url: string | undefined, length: number) =>
       (await fetch(url ?? '', { method: 'PUT', body: Buffer.alloc(length) })).status
     expect(await send(urls[0], 100_001)).toBe(413)
-    // Both are received before either is counted.
+    // Both parts are received before either is counted.
     const racers = await holding(
       platform.databaseUrl,
       (held) => held`select 1 from deployments where id = ${id} for update`,

@@ -19,11 +19,11 @@ import { deploymentCounts, deployments, type DeploymentStatus } from './table.ts
 
 const DAY_MS = 86_400_000
 
-/** The beginning of the UTC day of an instant, and of the next. */
+/** The start of an instant's UTC day, and of the next one. */
 const dayOf = (time: Date): Date => new Date(Math.floor(time.getTime() / DAY_MS) * DAY_MS)
 export const dayAfter = (time: Date): Date => new Date(dayOf(time).getTime() + DAY_MS)
 
-/** How many deployments an organization has created in this UTC day; every creation counts (D77). */
+/** The number of deployments that an organization has created in this UTC day; every creation counts (D77). */
 export async function deploymentsToday({ db, now }: Pick<Deps, 'db' | 'now'>, organizationId: string): Promise<number> {
   const { used } = one(
     await db
@@ -34,7 +34,7 @@ export async function deploymentsToday({ db, now }: Pick<Deps, 'db' | 'now'>, or
   return used
 }
 
-/** `{slug}-{8 hex}`: no label that can be set ends so (D76). Takes the hostname in the transaction. */
+/** Claims the hostname `{slug}-{8 hex}` in the transaction: no label that can be set ends so (D76). */
 async function takeHostname(
   tx: Deps['db'],
   time: Date,
@@ -61,11 +61,11 @@ async function takeHostname(
 }
 
 /**
- * Creates a deployment that waits for its archive. Its place among the deployments of its environment is fixed here: an older
- * one that is built for longer never takes a newer one's place (D81).
+ * Creates a deployment that waits for its archive. Its sequence number in its environment is fixed here: an older deployment that
+ * takes longer to build never replaces a newer one (D81).
  *
- * Billing is judged before the quota (D46), both while a lock on the organization's row holds other creators back. Throws
- * PaymentRequired, QuotaExceeded, BadRequest for a root directory that contains `..`.
+ * Checks billing before the quota (D46), both under a lock on the organization's row that makes other creators wait. Throws
+ * PaymentRequired, QuotaExceeded, and BadRequest for a root directory that contains `..`.
  */
 export async function createDeployment(
   deps: Pick<Deps, 'db' | 'now' | 'appsUrl'>,
@@ -125,7 +125,7 @@ export async function createDeployment(
   })
 }
 
-/** The ids of the newest that match. */
+/** The ids of the newest matching deployments. */
 const newestIds = (db: Deps['db'], where: SQL | undefined, { from, limit }: KeysetPage) =>
   db
     .select({ id: deployments.id })
@@ -145,7 +145,7 @@ function newest(db: Deps['db'], where: SQL | undefined, page: KeysetPage): Promi
     .orderBy(desc(latest.id))
 }
 
-/** The same over the organizations of a user: a page is read of each, and the newest of these are returned. */
+/** The same across a user's organizations: reads a page of each and returns the newest of them. */
 function newestOfUser(db: Deps['db'], userId: string, where: SQL | undefined, page: KeysetPage): Promise<Deployment[]> {
   const ofMember = eq(deployments.organizationId, members.organizationId)
   const latest = newestIds(db, and(ofMember, where), page).as('latest')
@@ -160,7 +160,7 @@ function newestOfUser(db: Deps['db'], userId: string, where: SQL | undefined, pa
     .limit(page.limit)
 }
 
-/** How many deployments of some applications are in a state; kept by triggers. */
+/** Counts the deployments of some applications by state; triggers keep the counts. */
 async function countDeployments(
   db: Deps['db'],
   of: SQL | undefined,
@@ -175,8 +175,8 @@ async function countDeployments(
 }
 
 /**
- * A page of the deployments in reach, newest first (A §1 Keyset, D30). No list is longer to read than its page: `total` is kept
- * by triggers.
+ * A page of the deployments in reach, newest first (A §1 Keyset, D30). Its cost does not grow with the list: triggers keep
+ * `total`.
  */
 export async function deploymentsPage(
   deps: Pick<Deps, 'db' | 'appsUrl'>,

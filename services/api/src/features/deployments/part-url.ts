@@ -2,7 +2,7 @@ import { Forbidden, NotFound } from '@platform/errors/api-error'
 import { isLowerCaseUuid } from '@platform/runtime/is-uuid'
 import type { Deps } from '../../deps.ts'
 
-/** Where parts of archives are sent to. Below /files, whose budget it shares (D80). */
+/** Path that parts of archives are uploaded to. Below /files, whose rate limit it shares (D80). */
 const PARTS_PATH = '/files/deployments/'
 const LIFETIME_SECONDS = 3_600
 export const PART_NUMBER_MAX = 10_000
@@ -10,7 +10,7 @@ export const PART_NUMBER_MAX = 10_000
 const messageOf = (uploadId: string, partNumber: number, expires: number): string =>
   JSON.stringify([uploadId, partNumber, expires])
 
-/** The URL that one part's bytes are sent to within an hour. It carries its own authority (D12, D80). */
+/** The URL to upload one part to, valid for an hour. The URL itself is the credential (D12, D80). */
 export function partUrlOf(
   { publicUrl, partSigner, now }: Pick<Deps, 'publicUrl' | 'partSigner' | 'now'>,
   uploadId: string,
@@ -21,7 +21,10 @@ export function partUrlOf(
   return `${publicUrl}${PARTS_PATH}${uploadId}/${partNumber}?expires=${expires}&signature=${encodeURIComponent(signature)}`
 }
 
-/** Reads and verifies the URL of a part. Throws NotFound if it is malformed, Forbidden if its signature is wrong or has expired. */
+/**
+ * Verifies the URL of a part and returns what it names. Throws NotFound if it is malformed, Forbidden if its signature is wrong
+ * or expired.
+ */
 export function readPartUrl(
   { partSigner, now }: Pick<Deps, 'partSigner' | 'now'>,
   url: string,

@@ -3,12 +3,12 @@ import type { Deployment } from './transitions.ts'
 interface About {
   deployment: Pick<Deployment, 'id' | 'label'>
   environment: string
-  /** The first label of the application's own hostname; null: it has none. */
+  /** The first label of the application's own hostname; null if none is set. */
   productionLabel: string | null
   appsUrl: URL
 }
 
-/** What builds and Functions are told of where they run, by the names that frameworks look for. */
+/** Variables that describe where builds and Functions run, under the names that frameworks look for. */
 export function platformVariables({
   deployment,
   environment,

@@ -8,18 +8,18 @@ import { type Deployment, lockDeployment } from './reach.ts'
 import { shownDeployment, type ShownDeployment } from './shown-deployment.ts'
 import { failDeployment } from './transitions.ts'
 
-/** Somebody waits for the answer. */
+/** The client waits for the answer. */
 const WARM_MS = 2_000
 
 type ShownDeps = Pick<Deps, 'db' | 'now' | 'appsUrl'>
 
 /**
- * Makes an ACTIVE deployment what its environment serves: a rollback, or the way back from one. Nothing is built. It takes a
- * sequence number of its own, so that deployments which are still being built do not take its place; one that is created later does.
- * Safe to repeat. Before the switch its Functions are started on the edges that run those of its predecessor, which takes 2 s at most.
+ * Makes an ACTIVE deployment current in its environment: a rollback, or its reversal. Nothing is built. It gets a new sequence
+ * number, so that deployments still being built do not replace it; one created later does. Safe to repeat. Before the switch its
+ * Functions are started on the edges that run its predecessor's, which takes 2 s at most.
  *
- * Throws Conflict for one that is not ACTIVE, or was retired. Its row is locked before it is judged, so that it cannot be retired
- * meanwhile (D83).
+ * Throws Conflict if it is not ACTIVE or was retired. The row is locked before this check, so that it cannot be retired meanwhile
+ * (D83).
  */
 export async function promoteDeployment(
   deps: ShownDeps & Pick<Deps, 'edgeWarmer'>,
@@ -53,7 +53,9 @@ export async function promoteDeployment(
   })
 }
 
-/** Ends a deployment that is not ACTIVE yet. Its worker stops at the next step it takes. Throws Conflict for one that has ended. */
+/**
+ * Cancels a deployment that is not ACTIVE yet. Its worker stops at its next step. Throws Conflict if the deployment has ended.
+ */
 export async function cancelDeployment(deps: ShownDeps, by: Actor, deployment: Deployment): Promise<ShownDeployment> {
   return deps.db.transaction(async (tx) => {
     const { id, environment, isCurrent } = deployment

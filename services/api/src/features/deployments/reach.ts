@@ -8,7 +8,10 @@ import { members, type organizations } from '../organizations/table.ts'
 import { reachOrganization } from '../organizations/reach.ts'
 import { deployments } from './table.ts'
 
-/** What a deployment is shown from: its row without the manifest and the sealed variables, its environment, and whether it is current. */
+/**
+ * Columns for showing a deployment: its row without the manifest and the sealed variables, its environment, and whether it is
+ * current.
+ */
 const { output: _output, sealedVariables: _sealed, ...columns } = getTableColumns(deployments)
 export const deploymentColumns = {
   ...columns,
@@ -18,7 +21,7 @@ export const deploymentColumns = {
 
 type Row = Omit<typeof deployments.$inferSelect, 'output' | 'sealedVariables'>
 
-/** A deployment with its environment's slug, and whether it is what that environment's hostname serves. */
+/** A deployment with its environment's slug, and whether it is the environment's current one. */
 export interface Deployment extends Row {
   environment: EnvironmentSlug
   isCurrent: boolean
@@ -37,7 +40,7 @@ const findWithMember = lazyPrepared((db) =>
     .prepare('deployment_with_role'),
 )
 
-/** The deployment, if the actor reaches its application; 404 alike for a missing and a foreign one (D17). */
+/** The deployment, if the actor reaches its application; a foreign one is the same 404 as a missing one (D17). */
 export async function reachDeployment(
   { deps, actor }: { deps: Pick<Deps, 'db'>; actor: Actor },
   id: string,
@@ -50,17 +53,17 @@ export async function reachDeployment(
   return deployment
 }
 
-/** Whose deployments a list holds; decided by `reachDeploymentList`. */
+/** The scope of a list; decided by `reachDeploymentList`. */
 export type ListReach =
   | { kind: 'user'; userId: string }
   | { kind: 'organization'; organization: typeof organizations.$inferSelect }
   | { kind: 'application'; application: Application }
-  /** The filters name things that have nothing in common. */
+  /** The filters exclude each other. */
   | { kind: 'nothing' }
 
 /**
- * What a list holds: for a user the deployments of their organizations, for an API key those of its application, narrowed by
- * filters that name what the actor reaches (D17).
+ * The scope of a list: the deployments of a user's organizations or of an API key's application, narrowed by filters that must
+ * name things the actor reaches (D17).
  */
 export async function reachDeploymentList(
   call: { deps: Deps; actor: Actor },
@@ -78,7 +81,7 @@ export async function reachDeploymentList(
   return { kind: 'user', userId: (actor as Extract<Actor, { kind: 'user' }>).userId }
 }
 
-/** The row of a deployment, locked until the transaction ends. Taken before its environment's and its application's. */
+/** The row of a deployment, locked until the transaction ends. Lock it before its environment's and its application's rows. */
 export async function lockDeployment(tx: Deps['db'], id: string, more?: SQL): Promise<Row> {
   const [row] = await tx
     .select(columns)

@@ -13,7 +13,7 @@ import { readPartUrl } from './part-url.ts'
 import { lockDeployment } from './reach.ts'
 import { deployments } from './table.ts'
 
-/** Bytes of an upload in its other parts. */
+/** Bytes in the other parts of an upload. */
 async function bytesBeside(db: Deps['db'], uploadId: string, partNumber: number): Promise<number> {
   const [row] = await db
     .select({ bytes: sum(uploadBlobs.length).mapWith(Number) })
@@ -22,16 +22,16 @@ async function bytesBeside(db: Deps['db'], uploadId: string, partNumber: number)
   return row?.bytes ?? 0
 }
 
-/** Throws Conflict once the upload takes no more parts. */
+/** Throws Conflict if the upload accepts no more parts. */
 function requireOpen({ status }: Pick<typeof deployments.$inferSelect, 'status'>): void {
   if (status !== 'PENDING') throw new Conflict('The upload is over: it was completed, cancelled or abandoned')
 }
 
 /**
- * PUT: stores the bytes of one part, in place of those that were sent for its number before (D80). Its URL is all authority it
- * takes. The ETag of the answer is the quoted MD5.
+ * PUT: stores the bytes of one part, replacing earlier ones of its number (D80). The URL alone authorizes the request. The ETag
+ * of the answer is the quoted MD5.
  *
- * Throws Forbidden, NotFound, Conflict, and PayloadTooLarge when all parts together are more than the plan's archive size.
+ * Throws Forbidden, NotFound, Conflict, and PayloadTooLarge if all parts together exceed the plan's archive size.
  */
 async function receivePart(exchange: RawExchange): Promise<void> {
   const { deps, incoming, outgoing, url } = exchange
@@ -54,7 +54,7 @@ async function receivePart(exchange: RawExchange): Promise<void> {
   exchange.isWorking = true
   const etag = body.md5.toString('hex')
   await deps.db.transaction(async (tx) => {
-    // The lock lets one part in at a time, so that parts that arrive together cannot pass the limit together.
+    // The lock admits one part at a time, so that concurrent parts cannot exceed the limit together.
     requireOpen(await lockDeployment(tx, deployment.id))
     if ((await bytesBeside(tx, uploadId, partNumber)) + body.length > limit) throw new PayloadTooLarge(limit)
     await replacePart(tx, deps.now(), uploadId, { number: partNumber, blobs: body.blobs, etag, checksum: null })
@@ -63,7 +63,7 @@ async function receivePart(exchange: RawExchange): Promise<void> {
   outgoing.writeHead(200, { etag: quotedEtag(etag), 'content-length': 0 }).end()
 }
 
-/** Takes the parts of archives, below `/files/deployments/`. */
+/** Receives the parts of archives, below `/files/deployments/`. */
 export function createPartServer(deps: Deps): RequestListener {
   return createRawListener(deps, {
     name: 'uploadPart',

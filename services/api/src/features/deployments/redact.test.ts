@@ -14,7 +14,7 @@ const encodings: Record<string, (value: string) => string> = {
   'in base64url behind a name': (value) => Buffer.from(`user:${value}@host`).toString('base64url'),
 }
 
-/** What is written of a text that comes in two pieces. */
+/** The output for a text that arrives in two pieces. */
 function redactedInTwo(redaction: ReturnType<typeof createRedaction>, text: string, border: number): string {
   const redactor = redaction()
   return redactor.write(text.slice(0, border)) + redactor.write(text.slice(border)) + redactor.end()
@@ -43,13 +43,13 @@ test('1,000 secrets are replaced in every encoding, wherever a border between tw
     for (const [name, encode] of Object.entries(encodings)) {
       const encoded = encode(value)
       const text = `before ${encoded} after`
-      // Every border for some, a random one for each.
+      // Every border for some texts, a random one for the others.
       const borders = n % 50 === 0 ? text.split('').keys() : [Math.floor(Math.random() * text.length)]
       for (const border of borders) {
         const out = redactedInTwo(redaction, text, border)
         expect(out.startsWith('before ') && out.endsWith(' after'), `${name}, cut at ${border}: ${out}`).toBe(true)
         expect(out, name).toContain('[redacted]')
-        // A name in front of the secret is 7 characters in base64, and one at each edge holds bits of both.
+        // A name before the secret is 7 characters in base64, and one character at each edge holds bits of both.
         expect(longestLeak(out, encoded), `${name}, cut at ${border}`).toBeLessThan(9)
         expect(out.includes(value)).toBe(false)
       }
@@ -84,7 +84,7 @@ test('of a text that was cut, the beginning of a secret at its end is replaced t
   for (const length of [6, 100, 4_096, secret.length])
     expect(cut(`of ${secret} and ${secret.slice(0, length)}`)).toBe('of [redacted] and [redacted]')
   expect(cut(`key=${Buffer.from(`u:${secret}`).toString('base64').slice(0, 2_000)}`)).toMatch(/^key=.{3}\[redacted\]$/)
-  // Fewer characters than a secret may have say nothing of one.
+  // A prefix shorter than the shortest redacted secret is not redacted.
   expect(cut(`some ${secret.slice(0, 5)}`)).toBe(`some ${secret.slice(0, 5)}`)
   expect(cut('of horses and horse')).toBe('of [redacted] and horse')
 })

@@ -1,13 +1,13 @@
-/** Shorter values would blot out ordinary words. */
+/** Replacing shorter values would blot out ordinary words. */
 const LENGTH_MIN = 6
 const MASK = '[redacted]'
 
-/** The base64 text of a value that stands anywhere inside encoded bytes, one for each of the three alignments. */
+/** The base64 spellings of a value at any position within encoded bytes, one for each of the three alignments. */
 function* base64Spellings(value: string): Generator<string> {
   const bytes = Buffer.from(value)
   for (let before = 0; before < 3; before++) {
     const encoded = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64')
-    // Only characters all of whose bits are the value's: those at its edges change with what stands beside it.
+    // Only characters whose bits all belong to the value: those at its edges depend on neighbouring bytes.
     const spelling = encoded.slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6))
     yield spelling
     yield spelling.replaceAll('+', '-').replaceAll('/', '_')
@@ -17,7 +17,7 @@ function* base64Spellings(value: string): Generator<string> {
 function* spellingsOf(value: string): Generator<string> {
   yield value
   yield JSON.stringify(value).slice(1, -1)
-  // A lone surrogate cannot be URL-encoded, and would come as U+FFFD.
+  // A lone surrogate cannot be URL-encoded, and arrives as U+FFFD.
   const urlEncoded = encodeURIComponent(value.toWellFormed())
   const strict = urlEncoded.replaceAll(/[!'()*]/g, (each) => `%${each.charCodeAt(0).toString(16).toUpperCase()}`)
   const ofForm = new URLSearchParams({ '': value }).toString().slice(1)
@@ -28,23 +28,23 @@ function* spellingsOf(value: string): Generator<string> {
   yield* base64Spellings(value)
 }
 
-/** Text that comes in pieces, without secrets. */
+/** Removes secrets from text that arrives in pieces. */
 export interface Redactor {
-  /** Takes the next piece and returns the text that cannot belong to an unfinished secret. */
+  /** Accepts the next piece and returns the text that cannot belong to an unfinished secret. */
   write(text: string): string
   /** Returns the rest. */
   end(): string
-  /** Returns the rest of a text that goes on unseen: at its end the beginning of a secret is replaced too. */
+  /** Returns the rest of a text whose continuation is not shown: a secret that begins at its end is replaced too. */
   cut(): string
 }
 
 /**
- * Makes the redactors of a deployment, one for each stream of text. Every value of 6 characters or more is replaced wherever it
- * stands: as it is, URL-encoded, escaped as JSON, in base64 and base64url at any alignment; and each such line of a value of
- * several lines. A secret is found across the borders of pieces. Secrets that overlap are replaced together.
+ * Creates the redactors of a deployment, one for each stream of text. Every value of 6 characters or more is replaced anywhere in
+ * the text: literal, URL-encoded, JSON-escaped, in base64 and base64url at any alignment; and so is each such line of a
+ * multi-line value. Secrets are found across the borders of pieces. Overlapping secrets are replaced together.
  */
 export function createRedaction(values: Iterable<string>): () => Redactor {
-  /** Spellings by how they begin, the longest first. */
+  /** Spellings by their first characters, longest first. */
   const byStart = new Map<string, string[]>()
   let lengthMax = 0
   const parts = [...values].flatMap((value) => [value, value.trim(), ...value.split(/\r?\n/)])
@@ -62,9 +62,9 @@ export function createRedaction(values: Iterable<string>): () => Redactor {
 
   return () => {
     let waiting = ''
-    /** Characters at the start of `waiting` that belong to a secret whose mask was written. */
+    /** Characters at the start of `waiting` that belong to a secret whose mask has been written. */
     let masked = 0
-    /** Replaces up to `end`, beyond which a secret may have begun. isCut: what comes behind `waiting` is not seen. */
+    /** Redacts up to `end`, after which a secret may have begun. isCut: the text that follows `waiting` is not shown. */
     function redactUpTo(end: number, isCut = false): string {
       let out = ''
       let copied = masked

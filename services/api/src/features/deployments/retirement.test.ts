@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => platform.close())
 
 const DAY_MS = 86_400_000
-/** An application with deployments of one environment, the oldest first, each so many days old. */
+/** An application with deployments in one environment, with the given ages in days, oldest first. */
 async function newDeployments(daysOld: readonly number[], environment: EnvironmentSlug = 'production') {
   const owner = await newOwner(platform)
   const ids: string[] = []

@@ -6,16 +6,18 @@ import { environments } from '../applications/table.ts'
 import { deployments } from './table.ts'
 
 const DAY_MS = 86_400_000
-/** How long a deployment is kept at least, by its environment. */
+/** Minimum time that a deployment is kept, by environment. */
 const KEPT_MS = { production: 30 * DAY_MS, preview: 7 * DAY_MS }
-/** The newest of each environment that are kept whatever their age. */
+/** The newest deployments of each environment, kept whatever their age. */
 const NEWEST_KEPT = 10
 const AT_ONCE = 500
 const BATCHES_A_ROUND = 20
 
 type RetireDeps = Pick<Deps, 'db' | 'now'>
 
-/** Retires one deployment, unless it was promoted or pinned since it was found. Promoting and pinning take the same row lock. */
+/**
+ * Retires one deployment, unless it was promoted or pinned since it was selected. Promoting and pinning take the same row lock.
+ */
 export async function retireDeployment({ db, now }: RetireDeps, id: string): Promise<boolean> {
   return db.transaction(async (tx) => {
     const time = now()
@@ -25,7 +27,7 @@ export async function retireDeployment({ db, now }: RetireDeps, id: string): Pro
       .where(and(eq(deployments.id, id), eq(deployments.status, 'ACTIVE'), isNull(deployments.retiredAt)))
       .for('update')
     if (!row || (row.pinnedUntil && row.pinnedUntil >= time)) return false
-    // A statement of its own: it sees what was promoted while the row was waited for.
+    // A statement of its own, so that it sees promotions that happened while we waited for the lock.
     const isCurrent = await tx.$count(environments, eq(environments.currentDeploymentId, id))
     if (isCurrent > 0) return false
     await tx
@@ -44,9 +46,9 @@ export async function retireDeployment({ db, now }: RetireDeps, id: string): Pro
 }
 
 /**
- * Makes the job that retires deployments nobody needs any more: not what an environment serves, not pinned, not of the newest ten of
- * their environment, and older than 30 days, in preview 7 (D83). Their variables and credential go at once, their files an hour later. A round
- * looks at 10,000 and the next goes on behind them. Safe to repeat, and in several processes at once.
+ * Creates the job that retires unused deployments: not current, not pinned, not among the newest ten of their environment, and
+ * older than 30 days, in preview 7 (D83). Their variables and credential are removed at once, their files an hour later. A round
+ * checks 10,000; the next continues after them. Safe to repeat, and in several processes at once.
  */
 export function openRetirement(): (deps: RetireDeps) => Promise<void> {
   let after = '00000000-0000-0000-0000-000000000000'

@@ -142,7 +142,7 @@ export const deploymentEndpoints = [
           description: 'The folder of the archive to deploy, instead of the application’s root directory.',
           example: 'apps/shop',
         }),
-        // Only whether it is there counts; it may be deeper than can be written again.
+        // Only its presence counts; it may be nested too deeply to serialize again.
         gitSource: z
           .unknown()
           .transform((value) => (value === undefined ? undefined : true))

@@ -20,10 +20,10 @@ import {
 import { applications, environments } from '../applications/table.ts'
 import { organizations } from '../organizations/table.ts'
 
-/** Text in the order of its bytes. */
+/** Text sorted by its bytes. */
 export const pathText = customType<{ data: string }>({ dataType: () => 'text collate "C"' })
 
-/** In the order that a deployment passes them; the last two are ends (A §3). */
+/** In the order that deployments pass through them; the last two are final (A §3). */
 export const deploymentStatuses = [
   'PENDING',
   'QUEUED',
@@ -35,21 +35,21 @@ export const deploymentStatuses = [
 ] as const
 export type DeploymentStatus = (typeof deploymentStatuses)[number]
 
-/** A variable that a deployment was provisioned with (D97). digest: tells values apart and gives none away. */
+/** A variable that a deployment was provisioned with (D97). digest: distinguishes values without revealing them. */
 export interface DeployedVariable {
   key: string
   source: 'organization' | 'application' | 'environment'
-  /** As it was then; never shown. Absent: provisioned before there were Functions to redact it for. */
+  /** As of provisioning; never shown. Absent: provisioned before Functions existed. */
   sensitive?: boolean
   digest: string
 }
 
-/** An archive that was uploaded, and what became of it. */
+/** An uploaded archive and its deployment. */
 export const deployments = pgTable(
   'deployments',
   {
     id: uuid().primaryKey(),
-    /** Of its application; here as well, since quotas and lists count by it. */
+    /** The application's organization, repeated here since quotas and lists count by it. */
     organizationId: uuid('organization_id')
       .notNull()
       .references(() => organizations.id, { onDelete: 'cascade' }),
@@ -57,45 +57,45 @@ export const deployments = pgTable(
       .notNull()
       .references(() => applications.id, { onDelete: 'cascade' }),
     environmentId: uuid('environment_id').notNull(),
-    /** 1, 2, 3 … in each environment, in the order of creation: an older one never overtakes a newer. */
+    /** 1, 2, 3 … per environment, in the order of creation: an older deployment never replaces a newer one. */
     seq: bigint({ mode: 'number' }).notNull(),
     status: text().$type<DeploymentStatus>().notNull(),
-    /** The first label of its own hostname, which it has from its creation on (D81). */
+    /** The first label of its own hostname, claimed at creation (D81). */
     label: varchar({ length: 63 }).notNull(),
     /** null: the application's root directory at the time of its build. */
     rootDirectory: text('root_directory'),
     createdBy: jsonb('created_by').$type<{ type: 'user' | 'api_key'; id: string }>().notNull(),
     failureReason: text('failure_reason'),
-    /** Raised by each worker that takes it up; what an earlier one writes no longer counts. */
+    /** Incremented by each worker that claims it; writes of earlier attempts no longer match. */
     attempt: integer().notNull().default(0),
-    /** How often a worker that had it fell silent; a worker that gave it up in order is not counted. */
+    /** How often its worker fell silent; orderly releases do not count. */
     interruptions: integer().notNull().default(0),
-    /** Until when the worker on it need not renew. null: no worker has it. */
+    /** When the worker must have renewed its lease. null: no worker holds it. */
     leaseUntil: instant('lease_until'),
-    /** When the state it is in has taken too long. null: no limit but that of PENDING. */
+    /** The deadline of the current state. null: none but that of PENDING. */
     deadlineAt: instant('deadline_at'),
-    /** The row of `uploads` that its parts hang on, from upload/start on; that row goes when the deployment has ended. */
+    /** The row of `uploads` that holds its parts, from upload/start on; the row is deleted once the deployment has ended. */
     uploadId: uuid('upload_id'),
-    /** SHA-256 of the parts that completed the upload, in hex: whether a repeat is the same (D80). */
+    /** SHA-256 of the parts that completed the upload, in hex; recognizes repeats (D80). */
     completedParts: text('completed_parts'),
     archiveBytes: bigint('archive_bytes', { mode: 'number' }),
-    /** Bytes of all its files. */
+    /** Total bytes of its files. */
     sizeBytes: bigint('size_bytes', { mode: 'number' }),
     buildStartedAt: instant('build_started_at'),
     buildEndedAt: instant('build_ended_at'),
-    /** The time of the last line of its build log, which the next is behind (D84). */
+    /** The time of the last line of its build log; the next one is later (D84). */
     lastLogAt: instant('last_log_at'),
-    /** What it is served by; set before PROVISIONING. */
+    /** How it is served; set before PROVISIONING. */
     output: jsonb().$type<OutputManifest>(),
     variables: jsonb().$type<DeployedVariable[]>(),
     /** The values, sealed; removed at retirement (D97). */
     sealedVariables: text('sealed_variables'),
     activatedAt: instant('activated_at'),
-    /** Not retired before this (D83). */
+    /** Not retired before this time (D83). */
     pinnedUntil: instant('pinned_until'),
     retiredAt: instant('retired_at'),
     filesRemovedAt: instant('files_removed_at'),
-    /** When whatever compresses among its files had been compressed. */
+    /** When its compressible files had all been compressed. */
     filesCompressedAt: instant('files_compressed_at'),
     createdAt: instant('created_at').notNull(),
     updatedAt: instant('updated_at').notNull(),
@@ -107,7 +107,7 @@ export const deployments = pgTable(
     index('deployments_by_organization').on(t.organizationId, t.id),
     index('deployments_by_application').on(t.applicationId, t.id),
     index('deployments_of_environment').on(t.environmentId, t.status, t.id),
-    // Those that a worker may have to take up; few at any time.
+    // Deployments that a worker may have to claim; few at any time.
     index('deployments_under_way')
       .on(t.organizationId, t.status)
       .where(sql`${t.status} not in ('ACTIVE', 'FAILED')`),
@@ -115,7 +115,7 @@ export const deployments = pgTable(
     index('deployments_uncompressed')
       .on(t.id)
       .where(sql`${t.status} = 'ACTIVE' and ${t.retiredAt} is null and ${t.filesCompressedAt} is null`),
-    // Those that may be retired, and those whose files are to go.
+    // Deployments that may be retired, and those whose files are to be removed.
     index('deployments_unretired')
       .on(t.id)
       .where(sql`${t.status} = 'ACTIVE' and ${t.retiredAt} is null`),
@@ -131,7 +131,7 @@ export const deployments = pgTable(
   ],
 )
 
-/** How many deployments an application has in each state, so that no list counts rows. Triggers keep it. */
+/** Deployments of an application by state, kept by triggers so that lists need not count rows. */
 export const deploymentCounts = pgTable(
   'deployment_counts',
   {
@@ -144,7 +144,7 @@ export const deploymentCounts = pgTable(
   (t) => [primaryKey({ columns: [t.applicationId, t.status] })],
 )
 
-/** A line of a build log. `createdAt` is unique within a deployment and rises (D84). */
+/** A line of a build log. `createdAt` is unique and ascending within a deployment (D84). */
 export const buildLogs = pgTable(
   'build_logs',
   {
@@ -168,18 +168,18 @@ export const deploymentFunctions = pgTable(
     deploymentId: uuid('deployment_id')
       .notNull()
       .references(() => deployments.id, { onDelete: 'cascade' }),
-    /** In the output, without `.func`; of a worker or server its entry file. */
+    /** Path in the output, without `.func`; for a worker or server, its entry file. */
     path: pathText('path').notNull(),
     kind: text().$type<'handler' | 'edge' | 'worker' | 'server'>().notNull(),
-    /** Below the Function's files; null: `command`. */
+    /** Relative to the Function's files; null: `command`. */
     handler: text(),
     /** A start script. */
     command: text(),
     isWeb: boolean('is_web').notNull(),
     hasHelpers: boolean('has_helpers').notNull(),
-    /** What the output asks for; null: as much as the plan gives. */
+    /** What the output requests; null: the plan's maximum. */
     memoryMb: integer('memory_mb'),
-    /** Values that the output itself sets for this Function. */
+    /** Variables that the output itself sets for this Function. */
     environment: jsonb().$type<Record<string, string>>().notNull(),
     coldStarts: bigint('cold_starts', { mode: 'number' }).notNull().default(0),
     requests: bigint({ mode: 'number' }).notNull().default(0),

@@ -132,7 +132,7 @@ test('1,000 activations in any order over 8 connections never demote the newest'
   }))
   await platform.api.db.insert(deployments).values(rows)
   const sql = postgres(platform.databaseUrl, { max: 8, fetch_types: false, onnotice: () => {} })
-  // What the environment serves after each change, in the order of commits: changes of one row wait for each other.
+  // What the environment serves after each change, in the order of commits: updates of one row are serialized.
   await sql`create table served (n bigint generated always as identity, seq bigint)`
   await sql.unsafe(`
     create function note_served() returns trigger language plpgsql as $$

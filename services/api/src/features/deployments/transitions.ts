@@ -7,26 +7,26 @@ import { endFunctionCredential } from '../api-keys/function-credential.ts'
 import { environments } from '../applications/table.ts'
 import { deployments } from './table.ts'
 
-/** The states that a deployment can still leave (D45). */
+/** States that a deployment can still leave (D45). */
 export const unendedStatuses = ['PENDING', 'QUEUED', 'STARTING', 'BUILDING', 'PROVISIONING'] as const
 export type UnendedStatus = (typeof unendedStatuses)[number]
 
 export type Deployment = typeof deployments.$inferSelect
 
-/** A transaction, or the pool where one statement is enough. */
+/** A transaction, or the pool if one statement suffices. */
 type Writer = Pick<Db, 'update' | 'insert' | 'execute'>
 
-/** A worker's claim on a deployment. Each later claim has a higher attempt, which fences the earlier ones. */
+/** A worker's claim on a deployment. Each later claim has a higher attempt, which fences off earlier ones. */
 export interface Hold {
   id: string
   attempt: number
 }
 
 /**
- * Moves a deployment on, if it is still in `from` and still this attempt's. One statement, so safe to race.
+ * Advances a deployment that is still in `from` and belongs to this attempt. One statement, so safe to race.
  *
  * set: columns that change with the status; at: the new `updated_at`.
- * Returns false where somebody else moved it meanwhile: then nothing was written, and this worker is to stop.
+ * Returns false, having written nothing, if the deployment has moved on; the worker must stop.
  */
 export async function advance(
   db: Writer,
@@ -44,7 +44,10 @@ export async function advance(
 
 const subjectOf = ({ id, label, environmentId }: Deployment) => ({ type: 'deployment', id, label, environmentId })
 
-/** Which deployment is to fail. attempt: only while it is that attempt's; from: only in these states, any unended one unless said. */
+/**
+ * Which deployment to fail. attempt: only while it belongs to that attempt; from: only in these states, by default any unended
+ * one.
+ */
 interface Failing {
   id: string
   attempt?: number
@@ -52,10 +55,10 @@ interface Failing {
 }
 
 /**
- * Ends a deployment as FAILED, its credential with it, and records it as `type`, within the transaction `tx`.
+ * Ends a deployment as FAILED, revokes its credential and records an activity of `type`, within the transaction `tx`.
  *
  * reason: a sentence for its author, shown as `failureReason`.
- * Returns the row as it is now, or undefined where it had ended, or was another attempt's: then nothing was written. D45.
+ * Returns the updated row, or undefined, having written nothing, if it had ended or belongs to another attempt. D45.
  */
 export async function failDeployment(
   tx: Writer,
@@ -91,10 +94,10 @@ export async function failDeployment(
 }
 
 /**
- * Makes a provisioned deployment ACTIVE and, unless a later one already is, what its environment serves: all of it or nothing.
- * An older one that ends late is ACTIVE at its own hostname alone, so it never overtakes a newer.
+ * Makes a provisioned deployment ACTIVE and, unless a later one already is, current in its environment, in one transaction. An
+ * older one that finishes late becomes ACTIVE at its own hostname only, so it never replaces a newer one.
  *
- * Returns whether the environment now serves it, or undefined where the deployment is no longer this attempt's. D45, D81.
+ * Returns whether it is current now, or undefined if it no longer belongs to this attempt. D45, D81.
  */
 export async function activateDeployment(
   { db }: { db: Db },

@@ -9,14 +9,14 @@ import { partUrlOf } from './part-url.ts'
 import { type Deployment, lockDeployment } from './reach.ts'
 import { deployments } from './table.ts'
 
-/** How long an archive may take to be uploaded; after that the deployment has failed (D45). */
+/** Maximum time to upload an archive; after that the deployment fails (D45). */
 export const UPLOAD_LIFETIME_MS = 86_400_000
-/** Parts outlive that: whoever completes an upload while its deployment is still PENDING finds them whole. */
+/** Parts are kept longer than that: completing an upload while its deployment is still PENDING finds them all. */
 const PARTS_KEPT_MS = UPLOAD_LIFETIME_MS + 3_600_000
-/** How long a complete one is kept for a build that has to wait. */
+/** How long a completed upload is kept for a build that has to wait. */
 const KEPT_MS = 7 * 86_400_000
 
-/** Begins the upload of a deployment's archive; again while it is open, the same one (D80). Throws Conflict. */
+/** Starts the upload of a deployment's archive; while one is open, returns that one (D80). Throws Conflict. */
 export async function startUpload(
   { db, now }: Pick<Deps, 'db' | 'now'>,
   { id, createdAt }: Deployment,
@@ -46,7 +46,7 @@ export async function startUpload(
   })
 }
 
-/** The URL that a part is sent to (D80). Throws NotFound for another deployment's upload, Conflict once the upload is over. */
+/** The URL to upload a part to (D80). Throws NotFound for another deployment's upload, Conflict once the upload has ended. */
 export function createPartUrl(
   deps: Pick<Deps, 'publicUrl' | 'partSigner' | 'now'>,
   deployment: Deployment,
@@ -57,14 +57,14 @@ export function createPartUrl(
   return { url: partUrlOf(deps, uploadId, partNumber) }
 }
 
-/** A part as the client names it when it completes the upload. */
+/** A part as listed by the client that completes the upload. */
 export interface NamedPart {
   partNumber: number
   /** Quoted or bare. */
   etag: string
 }
 
-/** Throws BadRequest for a gap, for a part that was not uploaded, and for one with other bytes; it names the part. */
+/** Throws BadRequest, naming the part, for a gap, a part that was not uploaded, or one whose ETag differs. */
 function requireParts(named: readonly NamedPart[], stored: ReadonlyMap<number, string | null>): void {
   for (const [index, { partNumber, etag }] of named.entries()) {
     if (partNumber !== index + 1)
@@ -76,10 +76,10 @@ function requireParts(named: readonly NamedPart[], stored: ReadonlyMap<number, s
 }
 
 /**
- * Puts the archive together and hands the deployment to the workers, in one transaction (D45, D80). The same parts again are a
- * repeat, whatever became of the deployment meanwhile. Parts that are not named are dropped.
+ * Assembles the archive and hands the deployment to the workers, in one transaction (D45, D80). The same parts again count as a
+ * repeat, whatever the deployment's state by then. Unlisted parts are dropped.
  *
- * Throws NotFound for another deployment's upload, BadRequest, and Conflict for other parts than those that completed it.
+ * Throws NotFound for another deployment's upload, BadRequest, and Conflict if other parts completed it.
  */
 export async function completeUpload(
   { db, now, builds }: Pick<Deps, 'db' | 'now' | 'builds'>,

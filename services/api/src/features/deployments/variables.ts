@@ -7,7 +7,7 @@ import { resolveVariables } from '../env-vars/env-vars.ts'
 import { type DeployedVariable, deployments } from './table.ts'
 import type { Deployment } from './transitions.ts'
 
-/** Enough that two values never look equal, and too few characters to be taken for a secret. */
+/** Enough characters to rule out collisions, too few to be mistaken for a secret. */
 const DIGEST_LENGTH = 16
 const RESEALED_AT_ONCE = 500
 
@@ -18,15 +18,17 @@ type Owned = Pick<Deployment, 'id' | 'applicationId' | 'organizationId' | 'envir
 const resolved = (deps: Pick<Deps, 'db' | 'sealer'>, { applicationId, organizationId, environmentId }: Owned) =>
   resolveVariables(deps, { id: applicationId, organizationId }, environmentId)
 
-/** The variables of a build, as they were at one moment. */
+/** The variables of a build, as of one instant. */
 export interface BuildVariables {
-  /** The values that a build log must not show: those of sensitive variables. */
+  /** Values that the build log must not show: those of sensitive variables. */
   secrets: string[]
-  /** All of them as a build is given them, byte for byte. */
+  /** All variables for the build, byte for byte. */
   values(): Record<string, string>
 }
 
-/** The current variables. Those that a build is given and those that its log hides are the same, whatever changes meanwhile. */
+/**
+ * Reads the current variables once, so that a build and the redaction of its log see the same values, whatever changes meanwhile.
+ */
 export async function findBuildVariables(
   deps: Pick<Deps, 'db' | 'sealer'>,
   deployment: Owned,
@@ -39,18 +41,18 @@ export async function findBuildVariables(
 }
 
 /**
- * Takes the current variables for a deployment that is provisioned.
+ * Captures the current variables for a deployment that is being provisioned.
  *
- * sealedVariables: their values and the deployment's credential as one JSON object, sealed for its row. variables: the list that the
- * API shows, without the platform's own. Two values of one key and application have the same digest if they are equal, until the
- * master key changes; a digest gives no value away. D97.
+ * sealedVariables: their values and the deployment's credential as one JSON object, sealed for its row. variables: the list that
+ * the API shows, without the platform's own. Within an application, equal values of a key have equal digests, until the master
+ * key changes; a digest reveals nothing about its value. D97.
  */
 export async function provisionVariables(
   deps: Pick<Deps, 'db' | 'sealer' | 'variableSigner'>,
   deployment: Owned,
   { clientId, secret }: Pick<FunctionCredential, 'clientId' | 'secret'>,
 ): Promise<{ variables: DeployedVariable[]; sealedVariables: string }> {
-  // No variable of a person begins with PLATFORM_ (D49).
+  // People's variables cannot begin with PLATFORM_ (D49).
   const values = [
     ['PLATFORM_CLIENT_ID', clientId],
     ['PLATFORM_CLIENT_SECRET', secret],
@@ -61,13 +63,13 @@ export async function provisionVariables(
     const signature = deps.variableSigner.sign(`${deployment.applicationId}\n${key}\n${text}`)
     return { key, source, sensitive, digest: signature.slice(signature.lastIndexOf('.') + 1).slice(0, DIGEST_LENGTH) }
   })
-  // Not by assignment, which would lose a key such as __proto__.
+  // Plain assignment would lose a key such as __proto__.
   const text = JSON.stringify(Object.fromEntries(values))
   const sealedVariables = sealText(deps.sealer, text, contextOf(deployment.id), 'plain')
   return { variables, sealedVariables }
 }
 
-/** What a deployment was provisioned with. Throws for one that has nothing. */
+/** The variables that a deployment was provisioned with. Throws if it has none. */
 async function openProvisioned({ db, sealer }: Pick<Deps, 'db' | 'sealer'>, deploymentId: string) {
   const [row] = await db
     .select({
@@ -86,10 +88,10 @@ async function openProvisioned({ db, sealer }: Pick<Deps, 'db' | 'sealer'>, depl
 }
 
 /**
- * The variables that a deployment's Functions are started with, byte for byte: the user's as they were sealed, and the platform's
- * but PLATFORM_API_URL, which depends on where they run (wire.md Injected into a Function).
+ * The variables that a deployment's Functions start with, byte for byte: the user's as sealed, and the platform's except
+ * PLATFORM_API_URL, which depends on where they run (wire.md Injected into a Function).
  *
- * Throws for a deployment that has none: it is not provisioned yet, has failed or was retired.
+ * Throws if the deployment has none: it is not provisioned yet, has failed or was retired.
  */
 export async function openDeploymentVariables(
   deps: Pick<Deps, 'db' | 'sealer'>,
@@ -105,8 +107,8 @@ export async function openDeploymentVariables(
 }
 
 /**
- * The values that no log of a deployment's Functions may show: those of variables that were sensitive when it was provisioned,
- * whatever became of them since, and the secret of its credential. Throws as `openDeploymentVariables` does.
+ * Values that no log of a deployment's Functions may show: those of variables that were sensitive at provisioning, whatever
+ * changed since, and the secret of its credential. Throws like `openDeploymentVariables`.
  */
 export async function openDeploymentSecrets(
   deps: Pick<Deps, 'db' | 'sealer'>,
@@ -117,7 +119,7 @@ export async function openDeploymentSecrets(
   return [...keys, 'PLATFORM_CLIENT_SECRET'].flatMap((key) => (Object.hasOwn(values, key) ? [values[key] ?? ''] : []))
 }
 
-/** Seals the variables of deployments under the current master key where they are under another. Returns how many. Safe to repeat. */
+/** Reseals the variables of deployments that are not sealed with the current master key. Returns how many. Safe to repeat. */
 export async function resealDeploymentVariables({ db, sealer }: Pick<Deps, 'db' | 'sealer'>): Promise<number> {
   const isOld = and(
     isNotNull(deployments.sealedVariables),

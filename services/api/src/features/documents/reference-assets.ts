@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { type EncodedContent, encodedContent } from '../../http/encoded-content.ts'
 
-/** A file of the reference page. Its name changes with its content, so it may be kept for ever. */
+/** A file of the reference page. Its name changes with its content, so it may be cached forever. */
 interface Asset {
   name: string
   type: string
@@ -12,8 +12,8 @@ interface Asset {
 }
 
 /**
- * Configures Scalar by what the page says; whatever would reach another origin is off. Runs before Scalar, which gives its first
- * style element the nonce and forgets the others.
+ * Configures Scalar from the page's metadata; everything that would contact another origin is off. Runs before Scalar, which sets
+ * the nonce on its first style element only.
  */
 const start = `const nonce = document.querySelector('meta[property="csp-nonce"]').content
 const createElement = document.createElement.bind(document)
@@ -111,8 +111,8 @@ async function openAssets(): Promise<{ scalar: Asset; start: Asset; icon: Asset 
 let opened: ReturnType<typeof openAssets> | undefined
 
 /**
- * The files of the reference page. Opened when it is first asked for: the bundle has 4 MiB, and a service that nobody reads the
- * reference of need not read it.
+ * The files of the reference page. Opened on first use: the bundle has 4 MiB, which a service whose reference nobody reads need
+ * not load.
  */
 export function referenceAssets(): ReturnType<typeof openAssets> {
   if (opened) return opened

@@ -13,7 +13,7 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 
-/** The answer to a GET with its body as it came over the wire, which fetch would decode. */
+/** Sends a GET and returns the body as transferred, which fetch would decode. */
 async function getBytes(
   path: string,
   acceptEncoding: string,
@@ -88,7 +88,7 @@ describe('without a browser', () => {
 })
 
 describeInChromium('the reference page', (open) => {
-  /** The page, once it shows the document, and what it asked for and printed on the way. */
+  /** Opens the page and waits until it shows the document. Records its requests and console messages. */
   async function openReference(options: Parameters<OpenPage>[0] = {}, { apiUrl } = platform) {
     const { context, page } = await open(options)
     const origins = new Set<string>()
@@ -104,7 +104,7 @@ describeInChromium('the reference page', (open) => {
     return { context, page, origins, complaints }
   }
 
-  /** Sends the first operation, which lists the organizations of whoever asks, and waits for the answer. */
+  /** Sends the first operation, which lists the caller's organizations, and waits for the answer. */
   async function sendRequest(page: Page): Promise<{ status: number; total: number }> {
     await page.getByRole('link', { name: 'List organizations', exact: false }).first().click()
     await page

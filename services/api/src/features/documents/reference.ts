@@ -10,8 +10,8 @@ import { referenceAssets } from './reference-assets.ts'
 type PageDeps = Pick<Deps, 'publicUrl' | 'idpUrl' | 'docsClientId'>
 
 /**
- * The reference page. It loads everything from this origin; the policy holds it to that. Scalar's style element has the nonce
- * of the page, and Vue sets style attributes.
+ * The reference page. It loads everything from this origin, and its policy enforces that. Scalar's style element carries the
+ * page's nonce, and Vue sets style attributes.
  */
 async function describePage({ publicUrl, idpUrl, docsClientId }: PageDeps): Promise<{ html: string; policy: string }> {
   const assets = await referenceAssets()

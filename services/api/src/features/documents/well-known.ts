@@ -24,7 +24,7 @@ const document = (
     fails: [503],
     async run(exchange) {
       await throttleAddress(exchange)
-      // Public documents that any page may read.
+      // These documents are public; any page may read them.
       const headers = {
         'content-type': 'application/json; charset=UTF-8',
         'cache-control': CACHED,

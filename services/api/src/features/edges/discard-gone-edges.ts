@@ -2,7 +2,7 @@ import { lt, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { edges } from './table.ts'
 
-/** Deletes the edges that let their lease lapse an hour ago. Safe to repeat. */
+/** Deletes edges whose lease lapsed an hour ago. Safe to repeat. */
 export async function discardGoneEdges({ db }: Pick<Deps, 'db'>): Promise<void> {
   await db.delete(edges).where(lt(edges.leaseUntil, sql`clock_timestamp() - interval '1 hour'`))
 }

@@ -3,28 +3,31 @@ import type { Logger } from '@platform/runtime/logger'
 import { and, eq, ne, sql } from 'drizzle-orm'
 import { edges } from './table.ts'
 
-/** How long others leave to an edge what it owns after it last said that it is there. */
+/** How long an edge keeps what it owns after its last heartbeat. */
 const LEASE_MS = 6_000
 const BEAT_MS = 2_000
 
-/** A process among the edges, which own what one of them alone may answer for. */
+/** This process's membership among the edges, which own resources that only one of them may answer for. */
 export interface Membership {
-  /** Of this process, whether or not it has joined. */
+  /** Id of this process, whether or not it has joined. */
   readonly id: string
   /** From `join` until `leave`. */
   readonly hasJoined: boolean
   /**
-   * A number that stays the same as long as nobody can have taken what this edge owns. undefined: its lease has lapsed, so another
-   * may have it by now.
+   * A number that stays the same as long as no other edge can have taken what this one owns. undefined: its lease has lapsed, so
+   * another may own it by now.
    */
   term(): number | undefined
-  /** internalUrl: the origin at which other edges reach this one. Resolves after the first try to tell them, which may fail and is repeated. */
+  /**
+   * Registers this edge. internalUrl: the origin at which others reach it. Resolves after the first attempt, which is retried if
+   * it fails.
+   */
   join(internalUrl: string): Promise<void>
-  /** Leaves what it owns to the others at once. Safe to repeat. */
+  /** Releases what it owns to the other edges at once. Safe to repeat. */
   leave(): Promise<void>
 }
 
-/** Leases are counted by the clock of the database, and here by one that is never set, from before each renewal. */
+/** Leases expire by the database's clock; this process counts from before each renewal, by a monotonic clock. */
 export function openMembership({ db, logger, id }: { db: Db; logger: Logger; id: string }): Membership {
   let internalUrl: string | undefined
   let validUntil = 0
@@ -41,14 +44,14 @@ export function openMembership({ db, logger, id }: { db: Db; logger: Logger; id:
         .values({ id, internalUrl: url, leaseUntil })
         .onConflictDoUpdate({ target: edges.id, set: { leaseUntil } })
         .returning({ isNew: sql<boolean>`xmax = 0` })
-      // Without a row nothing kept the others from taking what it owned.
+      // While the row was missing, other edges could have taken what this one owned.
       if (performance.now() >= validUntil || row?.isNew !== false) term += 1
       validUntil = askedAt + LEASE_MS
     } catch (error) {
       logger.warn({ err: error }, 'the other edges were not told that this one is there')
     }
   }
-  /** Whoever had this address is not there any more, and need not be waited for. */
+  /** The process that had this address before is gone, so nobody needs to wait for its lease. */
   async function removePredecessor(url: string): Promise<void> {
     await db
       .delete(edges)
@@ -80,7 +83,7 @@ export function openMembership({ db, logger, id }: { db: Db; logger: Logger; id:
       clearInterval(timer)
       validUntil = 0
       await beating
-      // That may have renewed it.
+      // The heartbeat may have renewed the lease.
       validUntil = 0
       await db
         .delete(edges)

@@ -1,12 +1,12 @@
 import { instant } from '@platform/runtime/columns'
 import { pgTable, text, uuid } from 'drizzle-orm/pg-core'
 
-/** The edges that are there. One that was killed renews its lease no more. */
+/** The running edges. A killed edge stops renewing its lease. */
 export const edges = pgTable('edges', {
-  /** Of the process, the same as long as it lives. */
+  /** Id of the process, constant for its lifetime. */
   id: uuid().primaryKey(),
-  /** Where the other edges reach it: the origin of its internal listener. */
+  /** The origin of its internal listener, where other edges reach it. */
   internalUrl: text('internal_url').notNull(),
-  /** By the clock of the database. What it owns is another's to take once it has lapsed. */
+  /** By the database's clock. Once it has lapsed, others may take what the edge owns. */
   leaseUntil: instant('lease_until').notNull(),
 })

@@ -7,24 +7,24 @@ const LOOK_MS = 1_000
 
 interface Waiter {
   edgeId: string
-  /** How many looks in a row have to find the lease lapsed. */
+  /** How many consecutive looks have to find the lease lapsed. */
   looks: number
   lapsed: number
   onHung: () => void
 }
 
-/** Finds out that an edge hangs while something waits for it: its connections stay open, but it renews its lease no more. */
+/** Detects that an edge hangs while something waits for it: its connections stay open, but it stops renewing its lease. */
 export interface EdgeWatch {
   /**
-   * Calls onHung once, when the lease was found lapsed so many times in a row, a second apart. After a database was away all
-   * leases have lapsed, and four looks leave time to renew them. An edge that has left, whose row is gone, still finishes what it began.
-   * Returns how to stop waiting.
+   * Calls onHung once, after the lease was found lapsed `looks` times in a row, a second apart. After a database outage all
+   * leases have lapsed, and four looks leave time to renew them. An edge that has left, whose row is gone, still finishes what it
+   * began. Returns a function that stops waiting.
    */
   whileWaitingFor(edgeId: string, looks: number, onHung: () => void): () => void
   close(): void
 }
 
-/** Looks at all edges that are waited for with one query a second, and with none while nothing waits. */
+/** Checks all awaited edges with one query a second, and sends none while nothing waits. */
 export function openEdgeWatch({ db, logger }: { db: Db; logger: Logger }): EdgeWatch {
   const waiters = new Set<Waiter>()
   let isLooking = false

@@ -20,7 +20,7 @@ const org = (owner = ana) => `/organizations/${owner.organizationId}/env-vars`
 const create = (path: string, body: object, owner = ana) => platform.call(owner.token, `POST ${path}`, body)
 const pull = (environment?: string, token = ana.token) =>
   platform.call(token, `GET ${app()}/pull${environment === undefined ? '' : `?environment=${environment}`}`)
-/** Each test starts with an owner of its own. */
+/** Each test starts with its own owner. */
 const startFresh = async () => void (ana = await newOwner(platform))
 
 test('a variable has the documented fields in each layer (wire.md)', async () => {

@@ -10,7 +10,7 @@ import { environments } from '../applications/table.ts'
 import type { Organization } from '../organizations/reach.ts'
 import { envVars, type Layer } from './table.ts'
 
-/** A variable as the API shows it: the value of a sensitive one never (A §2, D49). */
+/** A variable as the API shows it: never with the value of a sensitive one (A §2, D49). */
 export interface ShownVariable {
   id: string
   key: string
@@ -24,13 +24,13 @@ export interface ShownVariable {
   updatedAt: Date
 }
 
-/** Where variables live: an organization's own layer, or the application and environment layers of an application (D49). */
+/** Where variables live: an organization's layer, or an application's own and environment layers (D49). */
 export type Owner =
   | { kind: 'organization'; organization: Organization }
-  /** environmentId: of environments this one alone; undefined: all. */
+  /** environmentId: only this environment's layer; undefined: all of them. */
   | { kind: 'application'; application: Application; environmentId: string | undefined }
 
-/** The layers of an application that the actor reaches: a Function those of its environment alone (D9). */
+/** The layers of an application that the actor reaches: for a Function, only those of its environment (D9). */
 export const ownerFor = (actor: Actor, application: Application): Owner => ({
   kind: 'application',
   application,
@@ -44,7 +44,7 @@ const uniqueKeys = ['env_vars_organization_key', 'env_vars_application_key', 'en
 const columns = { ...getTableColumns(envVars), environmentName: environments.name }
 
 function ownedBy(owner: Owner): SQL | undefined {
-  // Only the organization layer has one.
+  // Only the organization layer has an organizationId.
   if (owner.kind === 'organization') return eq(envVars.organizationId, owner.organization.id)
   const { application, environmentId } = owner
   const isInReach =
@@ -54,7 +54,7 @@ function ownedBy(owner: Owner): SQL | undefined {
   return and(eq(envVars.applicationId, application.id), isInReach)
 }
 
-/** A row as answers show it. value: its text, which a sensitive variable never shows. */
+/** A row as answers show it. value: reads its text; not called for a sensitive variable. */
 function showAs(value: () => string, row: Row): ShownVariable {
   const { id, key, sensitive, layer, environmentId, environmentName, createdAt, updatedAt } = row
   return {
@@ -74,12 +74,12 @@ function showAs(value: () => string, row: Row): ShownVariable {
 const show = ({ sealer }: Pick<Deps, 'sealer'>, row: Row): ShownVariable =>
   showAs(() => sealer.open(row, row.id).toString('utf8'), row)
 
-/** PLATFORM_ is what the platform itself injects (D49). Throws BadRequest. */
+/** Only the platform itself sets PLATFORM_ variables (D49). Throws BadRequest. */
 function refuseReservedKey(key: string): void {
   if (key.startsWith('PLATFORM_')) throw new BadRequest('Keys that begin with PLATFORM_ are reserved')
 }
 
-/** A duplicate key of one layer is a 409, whichever of the three indexes found it (D29). */
+/** Maps a duplicate key within a layer to a 409, whichever of the three indexes reports it (D29). */
 async function refusingDuplicates<T>(key: string, write: () => Promise<T>): Promise<T> {
   try {
     return await write()
@@ -101,7 +101,7 @@ export async function listVariables({ db, sealer }: Store, owner: Owner): Promis
   return rows.map((row) => show({ sealer }, row))
 }
 
-/** Tells the feed of the application; an organization's own layer has none. */
+/** Records an activity of the application; an organization's layer has no feed. */
 async function recordChange(
   tx: Parameters<typeof recordActivity>[0],
   time: Date,
@@ -152,7 +152,7 @@ export const createOrganizationVariable = (
 ): Promise<ShownVariable> =>
   insertVariable(deps, by, { layer: 'organization', organizationId: organization.id }, null, variable)
 
-/** Which layer a new variable of an application goes to: an environment names the environment layer (wire.md). */
+/** The layer of an application's new variable: naming an environment selects the environment layer (wire.md). */
 interface Placement {
   environment?: string | undefined
   environmentId?: string | undefined
@@ -191,8 +191,8 @@ interface VariableChange {
 }
 
 /**
- * Changes a variable, holding its row's lock so that two changes cannot mix. Sensitive is one way: what was sensitive may
- * become readable only together with a new value, so the old one stays unknown (wire.md).
+ * Updates a variable under its row's lock, so that two updates cannot mix. A sensitive variable can become readable only together
+ * with a new value, so the old one stays unknown (wire.md).
  */
 export async function updateVariable(
   { db, sealer, now }: Store & Pick<Deps, 'now'>,
@@ -231,7 +231,7 @@ export async function updateVariable(
   })
 }
 
-/** Throws NotFound for a variable of another path (D49). */
+/** Throws NotFound for a variable that belongs to another path (D49). */
 export async function deleteVariable(
   { db, now }: Pick<Deps, 'db' | 'now'>,
   by: Actor,
@@ -256,7 +256,7 @@ interface Pulled {
   omittedSensitive: number
 }
 
-/** A variable as the layers resolve it, with the row that won. */
+/** A merged variable, with the row that won. */
 interface Resolved {
   key: string
   source: Layer
@@ -266,8 +266,8 @@ interface Resolved {
 }
 
 /**
- * Merges the layers of an application, by key: environment over application over organization; without an environment the upper
- * two (D49). Merging comes first: where the winner is sensitive, nothing of a lower layer shows through.
+ * Merges the layers of an application by key: environment over application over organization; without an environment, only the
+ * lower two (D49). Sensitive values are hidden after merging, so a sensitive winner never exposes the value of a lower layer.
  */
 export async function resolveVariables(
   { db, sealer }: Store,
@@ -299,7 +299,7 @@ export async function resolveVariables(
     }))
 }
 
-/** The variables of an application as one set, of which sensitive ones are left out and counted (A §4, D49). */
+/** The merged variables of an application; sensitive ones are omitted and counted (A §4, D49). */
 export async function pullVariables(
   store: Store,
   application: Application,
@@ -312,5 +312,5 @@ export async function pullVariables(
   return { items, total: items.length, omittedSensitive: merged.length - items.length }
 }
 
-/** Seals every value anew that is not under the current master key. Returns how many. Safe to repeat. */
+/** Reseals every value that is not sealed with the current master key. Returns how many. Safe to repeat. */
 export const resealVariables = (store: Store): Promise<number> => resealRows(store, envVars, (id) => id)

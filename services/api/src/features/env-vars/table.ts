@@ -4,7 +4,7 @@ import { boolean, check, index, pgTable, text, uniqueIndex, uuid, varchar } from
 import { applications, environments } from '../applications/table.ts'
 import { organizations } from '../organizations/table.ts'
 
-/** The layer a variable belongs to; the later one wins where layers are merged. */
+/** The layer of a variable; when layers are merged, later ones win. */
 export type Layer = 'organization' | 'application' | 'environment'
 
 /** One table for the three layers. The value is sealed; the row's id is its associated data. */

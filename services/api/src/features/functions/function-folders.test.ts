@@ -11,7 +11,7 @@ import type { Blobs } from '../storage/blobs.ts'
 import { openFunctionFolders } from './function-folders.ts'
 import { functionIdOf } from './functions.ts'
 
-/** Too long to be kept in the database. */
+/** Too long to be stored in the database. */
 const DATA = randomBytes(400_000).toString('hex')
 
 let platform: TestPlatform

@@ -12,21 +12,21 @@ import type { Blobs } from '../storage/blobs.ts'
 
 const FETCHED_AT_ONCE = 16
 const UUID_LENGTH = 36
-/** What files may take on this machine before those of Functions without slots go. */
+/** Disk space for files on this machine; beyond it, files of Functions without slots are removed. */
 const BYTES_MAX = 8 * 1024 ** 3
 
-/** The files of Functions on this machine. */
+/** The files of Functions on this machine's disk. */
 export interface FunctionFolders {
-  /** The folder of a Function's files, fetched if need be. Nothing in it ever changes. Throws BadGateway (D22). */
+  /** Returns the folder of a Function's files, fetching them if needed. Its contents never change. Throws BadGateway (D22). */
   prepare(functionId: string): Promise<string>
-  /** Removes the least recently prepared folders while all of them are too large. Those in use stay. */
+  /** Removes the least recently prepared folders until the total fits. Folders in use stay. */
   evict(isInUse: (functionId: string) => boolean): Promise<void>
 }
 
 interface Options {
   db: Db
   blobs: Blobs
-  /** Absolute; for this alone. */
+  /** Absolute; used for nothing else. */
   folder: string
   bytesMax?: number
 }
@@ -38,25 +38,25 @@ const sizeOf = async (path: string): Promise<number | undefined> =>
   )
 
 /**
- * Keeps the files of Functions: each content once, by its hash, and a folder of hard links for each Function. What is there after a
- * restart is used again.
+ * Keeps the files of Functions: each content once, by its hash, and a folder of hard links for each Function. Whatever survives a
+ * restart is reused.
  */
 export function openFunctionFolders({ db, blobs, folder, bytesMax = BYTES_MAX }: Options): FunctionFolders {
   const findArtifact = openArtifactFinder(db)
   const contents = join(folder, 'contents')
   const trees = join(folder, 'trees')
   const preparing = new Map<string, Promise<string>>()
-  /** By Function, the least recently prepared first: the bytes of its files. */
+  /** Bytes of files by Function, least recently prepared first. */
   const prepared = new Map<string, number>()
   const fetching = new Map<string, Promise<string>>()
-  /** While it lasts, no folder is begun. */
+  /** While set, no new folder is begun. */
   let tidying: Promise<void> | undefined
   let madeNow = 0
   let isInherited = false
 
   async function fetchContent(sha256: string, bytes: number, isExecutable: boolean): Promise<string> {
     const path = join(contents, sha256.slice(0, 2), isExecutable ? `${sha256}-x` : sha256)
-    // One of another length was cut short by a loss of power.
+    // A file of another length was truncated by a power loss.
     if ((await sizeOf(path)) === bytes) return path
     const artifact = await findArtifact(sha256)
     if (!artifact) throw new Error(`The artifact ${sha256} is gone while a Function has it`)
@@ -121,7 +121,7 @@ export function openFunctionFolders({ db, blobs, folder, bytesMax = BYTES_MAX }:
       }
       const outcomes = await Promise.allSettled(Array.from({ length: FETCHED_AT_ONCE }, linkNext))
       for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
-      // Behind the files: no file is written through a link.
+      // Links come after the files, so that no file is written through a link.
       for (const { path: own, target } of links) {
         await mkdir(dirname(join(making, own)), { recursive: true, mode: 0o755 })
         await symlink(target, join(making, own))
@@ -135,7 +135,7 @@ export function openFunctionFolders({ db, blobs, folder, bytesMax = BYTES_MAX }:
     return path
   }
 
-  /** Contents that no folder has a link to. */
+  /** Removes contents that no folder links to. */
   async function removeUnlinked(): Promise<void> {
     for (const prefix of await readdir(contents))
       for (const name of await readdir(join(contents, prefix))) {
@@ -145,9 +145,9 @@ export function openFunctionFolders({ db, blobs, folder, bytesMax = BYTES_MAX }:
       }
   }
 
-  /** Counts what an earlier process left, as the least recently prepared, and removes what is nobody's any more. */
+  /** Registers what an earlier process left as least recently prepared, and removes leftovers. */
   async function inherit(): Promise<void> {
-    // A folder that is being made is named `<function>.<uuid>`.
+    // Unfinished folders are named `<function>.<uuid>`.
     const left = (await readdir(trees).catch(() => [])).filter(
       (name) => !prepared.has(name) && !preparing.has(name.slice(0, UUID_LENGTH)),
     )
@@ -169,7 +169,7 @@ export function openFunctionFolders({ db, blobs, folder, bytesMax = BYTES_MAX }:
 
   async function prepare(functionId: string): Promise<string> {
     if (tidying) {
-      // The caller of the tidying gets its failure.
+      // Whoever started the tidying handles its failure.
       await tidying.catch(() => {})
       return prepare(functionId)
     }
@@ -194,7 +194,7 @@ export function openFunctionFolders({ db, blobs, folder, bytesMax = BYTES_MAX }:
       await rm(join(trees, functionId), { recursive: true, force: true })
       bytes -= size
     }
-    // A content that was fetched and not linked yet must not go.
+    // Content that was fetched but not linked yet must stay.
     if (bytes < before && madeNow === 0) await removeUnlinked()
   }
 

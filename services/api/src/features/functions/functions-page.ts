@@ -6,24 +6,24 @@ import { type CursorOf, readCursor, writeCursor } from '../../http/pages.ts'
 import { deploymentFunctions } from '../deployments/table.ts'
 import { functionSlots } from './table.ts'
 
-/** An edge tells every 5 s what its slots take; what it told longer ago than this does not count. */
+/** Edges report their slots every 5 s; reports older than this do not count. */
 const SEEN_WITHIN_MS = 15_000
 
 interface ShownFunction {
   id: string
   path: string
   kind: (typeof deploymentFunctions.$inferSelect)['kind']
-  /** On all edges, now. */
+  /** Currently, across all edges. */
   slots: number
   memoryBytes: number
-  /** Since it was deployed. */
+  /** Since deployment. */
   coldStarts: number
   requests: number
 }
 
 const position = z.object({ path: z.string(), total: z.number() })
 
-/** A page of the Functions of a deployment, by path. They are counted with the first page (D31). Throws BadRequest. */
+/** A page of a deployment's Functions, by path. Only the first page counts them (D31). Throws BadRequest. */
 export async function deploymentFunctionsPage(
   { db, sealer, now }: Pick<Deps, 'db' | 'sealer' | 'now'>,
   deploymentId: string,

@@ -3,7 +3,7 @@ import type { SandboxCapabilities } from '@platform/sandbox/sandbox'
 import { assetIdOf } from '../deployments/asset-id.ts'
 import type { DeploymentListener } from './platform-folders.ts'
 
-/** The id of a deployment's Function, the same for ever (wire.md Deployments). path: in the output, without `.func`. */
+/** The id of a deployment's Function; never changes (wire.md Deployments). path: in the output, without `.func`. */
 export const functionIdOf = (deploymentId: string, path: string): string => assetIdOf(deploymentId, `${path}.func`)
 
 /** A line that a Function printed. */
@@ -12,31 +12,34 @@ export type PrintedLine = Pick<FunctionLogLine, 'level' | 'message'>
 /** The Functions that this machine runs. */
 export interface Functions {
   /**
-   * Opens the walls. Returns which hold on this machine, with a sentence on each that does not; where Functions cannot run at all,
-   * there is an `obstacle`, a sentence for their author and the operator.
+   * Sets up isolation. Returns which parts of it hold on this machine, with a sentence on each that does not; if Functions cannot
+   * run here at all, `obstacle` is a sentence for their author and the operator.
    */
   probe(): Promise<{ obstacle: string } | { obstacle: undefined; capabilities: SandboxCapabilities }>
   /**
-   * A slot of a Function of an ACTIVE deployment. functionId: of `functionIdOf`, by the path of the Function itself, not of one that
-   * links to it. pin: which of its slots. Throws FunctionFailure; Unavailable where Functions cannot run on this machine.
+   * Leases a slot of a Function of an ACTIVE deployment. functionId: from `functionIdOf`, by the Function's own path, not that of
+   * a link to it. pin: selects a certain slot. Throws FunctionFailure, and Unavailable if Functions cannot run on this machine.
    */
   acquire(deploymentId: string, functionId: string, pin?: Pin): Promise<Lease>
   /**
-   * Starts a Function of a deployment that is about to be activated. Where this process serves hostnames as well, the slot stays for
-   * the first request. onLine is told what it prints meanwhile. Throws FunctionFailure, and the signal's reason once that is aborted,
-   * which ends the start.
+   * Starts a Function of a deployment that is about to be activated. If this process also serves hostnames, the slot is kept for
+   * the first request. onLine: receives what it prints meanwhile. Throws FunctionFailure, or the signal's reason if that aborts
+   * the start.
    */
   tryOut(
     deploymentId: string,
     path: string,
     options: { onLine: (line: PrintedLine) => void; signal: AbortSignal },
   ): Promise<void>
-  /** Starts a slot of a Function where none is warm, and leaves it to whoever comes. Throws FunctionFailure, or why Functions cannot run here. */
+  /**
+   * Starts a slot of a Function unless one is warm, for future requests. Throws FunctionFailure, or an error that says why
+   * Functions cannot run here.
+   */
   start(deploymentId: string, functionId: string): Promise<void>
-  /** Writes a line of the platform's into a Function's log. */
+  /** Writes a line of the platform's own into a Function's log. */
   say(deploymentId: string, path: string, line: Pick<FunctionLogLine, 'slot' | 'requestId' | 'level' | 'message'>): void
-  /** Names who answers `env.ASSETS.fetch`; until then it is 503. Only an edge calls it. */
+  /** Sets the listener that answers `env.ASSETS.fetch`; until then it answers 503. Only an edge calls this. */
   serveAssets(listener: DeploymentListener): void
-  /** Lets what is under way finish for at most drainMs, then ends every slot. */
+  /** Waits at most drainMs for requests in progress, then ends every slot. */
   close(drainMs: number): Promise<void>
 }

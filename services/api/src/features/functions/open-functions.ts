@@ -34,13 +34,13 @@ import { recordFunctionUsage } from './record-usage.ts'
 
 const FLUSH_MS = 5_000
 const KNOWN_MAX = 10_000
-/** Walls that cannot be opened are not tried for each request: that starts programs. */
+/** Pause before isolation that failed to open is retried: a retry starts programs, too costly for each request. */
 const REOPEN_MS = 5_000
-/** A slot that was loaded is there, or has failed, after this time, and counts as in use by itself. */
+/** By then a loaded slot is ready or has failed; afterwards it counts as in use by itself. */
 const STARTED_MS = 30_000
 
 interface Options {
-  /** Of this process, as other edges know it. */
+  /** Id by which other edges know this process. */
   processId: string
   db: Db
   blobs: Blobs
@@ -53,10 +53,10 @@ interface Options {
   /** Where the API listens for this process. */
   apiUrl: string
   signDeployment: (deploymentId: string) => string
-  /** Answers the cache handlers of frameworks. */
+  /** Answers requests of frameworks' cache handlers. */
   onCache: DeploymentListener
   sandbox: { mode: 'auto' | 'required' | 'none'; egress: Egress; egressAllow: string[] }
-  /** Absolute and short: sockets live below it. What is in it can be fetched again. */
+  /** Absolute and short, since sockets live below it. Its contents can be fetched again. */
   folder: string
 }
 
@@ -65,14 +65,14 @@ interface Opened {
   runtime: FunctionRuntime
 }
 
-/** What lines of a Function's log need to know. */
+/** What a Function's log lines need. */
 interface Known {
   deploymentId: string
   applicationId: string
   redactor: () => Redactor
 }
 
-/** What happened adds up; what is taken is what was seen last. */
+/** Adds up events; for current usage, the latest report wins. */
 const addUsage = (before: FunctionUsage | undefined, usage: FunctionUsage): FunctionUsage => ({
   ...usage,
   coldStarts: (before?.coldStarts ?? 0) + usage.coldStarts,
@@ -92,9 +92,9 @@ export function openFunctions(options: Options): Functions {
     onAssets: (deploymentId, incoming, outgoing) => onAssets(deploymentId, incoming, outgoing),
     onCache: options.onCache,
   })
-  /** By Function, while it is tried out. */
+  /** Listeners for printed lines, by Function, during a trial start. */
   const watchers = new Map<string, (line: PrintedLine) => void>()
-  /** Usage that is not written down yet. */
+  /** Usage that is not stored yet. */
   const untold = new Map<string, FunctionUsage>()
   let isEdge = false
   let isClosed = false
@@ -104,7 +104,7 @@ export function openFunctions(options: Options): Functions {
   let timer: NodeJS.Timeout | undefined
   let flushing: Promise<void> = Promise.resolve()
 
-  /** A message of a Function that was loaded, without its secrets. */
+  /** A message of a loaded Function, without its secrets. */
   function redact(functionId: string, { message, isCut }: { message: string; isCut?: true }): string {
     const redactor = known.get(functionId)?.redactor()
     if (!redactor) return ''
@@ -129,7 +129,7 @@ export function openFunctions(options: Options): Functions {
     }, FLUSH_MS).unref()
     return { sandbox, runtime }
   }
-  /** One that could not be opened is tried again later: what was missing may have been installed. */
+  /** A failed attempt is repeated later: what was missing may have been installed. */
   function opened(): Promise<Opened> {
     if (!opening) {
       opening = open()
@@ -138,7 +138,7 @@ export function openFunctions(options: Options): Functions {
     return opening
   }
 
-  /** Writes down what the slots took, and ends those of deployments that were retired. Never throws. */
+  /** Stores the slots' usage, and ends slots of retired deployments. Never throws. */
   async function flush(): Promise<void> {
     try {
       const { runtime } = await opened()
@@ -172,7 +172,7 @@ export function openFunctions(options: Options): Functions {
     if (gone.size > 0) runtime.reconcile((deploymentId) => !gone.has(deploymentId))
   }
 
-  /** By Function: what must not be tidied up, since a slot is about to use it. */
+  /** By Function: must not be tidied up, since a slot is about to use it. */
   const starting = new Map<string, { deploymentId: string; starts: number }>()
 
   async function load(functionId: string): Promise<FunctionSource> {
@@ -279,7 +279,7 @@ export function openFunctions(options: Options): Functions {
         await runtime.start(source, !isEdge, signal)
       } catch (error) {
         if (!(error instanceof FunctionFailure)) throw error
-        // It may quote what the Function threw, as its log does.
+        // It may quote the Function's own error, as its log does.
         throw new FunctionFailure(error.code, redact(functionId, error), error)
       } finally {
         watchers.delete(functionId)

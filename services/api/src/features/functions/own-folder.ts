@@ -1,15 +1,15 @@
 import { lstat, mkdir } from 'node:fs/promises'
 
 /**
- * Makes a folder that only this process's user may change, or takes one that is there already. Another user who knows the path, such as
- * one in /tmp, could make it first, and then read and replace what this process puts there: such a folder is refused. Throws an Error for
- * the operator. Safe to repeat.
+ * Creates a folder that only this process's user may change, or verifies an existing one. If the path is predictable, such as one
+ * in /tmp, another user could create it first, and then read and replace what this process stores there; such a folder is
+ * refused. Throws an Error for the operator. Safe to repeat.
  *
- * folder: absolute. Parents are made too.
+ * folder: absolute. Parents are created too.
  */
 export async function makeOwnFolder(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o711 })
-  // Of the path itself, so that a link is seen as one.
+  // lstat, to see links as links.
   const stats = await lstat(folder)
   const obstacle = !stats.isDirectory()
     ? 'is a link'

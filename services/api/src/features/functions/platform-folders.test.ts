@@ -44,7 +44,7 @@ test('one that is opened while it closes answers', async () => {
   const id = newId()
   for (let n = 0; n < 5; n++) {
     const before = await folders.open(id)
-    // Files that make the removal last.
+    // Enough files to make the removal take a while.
     await Promise.all(Array.from({ length: 300 }, (_, file) => writeFile(join(before, String(file)), '')))
     const [, path] = await Promise.all([folders.closeUnused(() => false), folders.open(id)])
     expect(await ask(path, 'api.sock')).toBe(id)

@@ -3,20 +3,20 @@ import { createServer, type IncomingMessage, type RequestListener, type Server, 
 import { join } from 'node:path'
 import type { Logger } from '@platform/runtime/logger'
 
-/** Answers a request that a Function of a deployment sent to the platform. */
+/** Answers a request that a deployment's Function sent to the platform. */
 export type DeploymentListener = (deploymentId: string, incoming: IncomingMessage, outgoing: ServerResponse) => void
 
-/** The sockets by which Functions reach the platform. */
+/** The sockets through which Functions reach the platform. */
 export interface PlatformFolders {
-  /** The folder of a deployment with `api.sock`, `assets.sock` and `cache.sock`, which answer for it alone. */
+  /** The folder of a deployment's `api.sock`, `assets.sock` and `cache.sock`, which serve this deployment only. */
   open(deploymentId: string): Promise<string>
-  /** Closes the sockets of deployments that have no slots. */
+  /** Closes the sockets of deployments without slots. */
   closeUnused(isInUse: (deploymentId: string) => boolean): Promise<void>
   close(): Promise<void>
 }
 
 interface Options {
-  /** Absolute, of at most 40 characters, since the address of a socket has 107. What is there is removed. */
+  /** Absolute, at most 40 characters, since a socket's address has at most 107. Existing contents are removed. */
   folder: string
   logger: Logger
   onApi: DeploymentListener
@@ -24,17 +24,17 @@ interface Options {
   onCache: DeploymentListener
 }
 
-/** A Function that opens more than these waits for its own. */
+/** Connections per socket; a Function that opens more only makes its own requests wait. */
 const CONNECTIONS_MAX = 256
 
 async function serve(path: string, listener: RequestListener): Promise<Server> {
-  // An upload may take longer than Node's five minutes; the API watches over it.
+  // An upload may last longer than Node's default of five minutes; the API enforces its own limits.
   const server = createServer({ keepAliveTimeout: 65_000, requestTimeout: 0 }, listener)
   server.maxConnections = CONNECTIONS_MAX
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(path, resolve)
   })
-  // Whichever user the slots run as; the folder above is ours alone.
+  // Slots may run as any user; the parent folder is accessible to us alone.
   await chmod(path, 0o666)
   return server
 }
@@ -45,13 +45,13 @@ const closeServer = (server: Server): Promise<void> =>
     server.closeAllConnections()
   })
 
-/** A UUID as a file name that is short. */
+/** Encodes a UUID as a short file name. */
 const nameOf = (deploymentId: string): string =>
   Buffer.from(deploymentId.replaceAll('-', ''), 'hex').toString('base64url')
 
 export function openPlatformFolders({ folder, logger, onApi, onAssets, onCache }: Options): PlatformFolders {
   const opened = new Map<string, Promise<{ path: string; servers: Server[] }>>()
-  /** A deployment whose sockets close is opened again after that, since the paths are the same. */
+  /** A deployment whose sockets are closing is reopened only after that, since the paths are the same. */
   const shutting = new Map<string, Promise<void>>()
   let cleared: Promise<void> | undefined
 

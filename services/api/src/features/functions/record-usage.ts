@@ -6,15 +6,15 @@ import { deploymentFunctions, deployments } from '../deployments/table.ts'
 import { functionTime } from '../products/table.ts'
 import { functionSlots } from './table.ts'
 
-/** Slots whose process has said nothing of them for this long are gone with it. */
+/** Slots not reported for this long are gone along with their process. */
 const LOST_AFTER_MS = 60_000
 
 /**
- * Adds what Functions did on one edge since it last told: cold starts and requests to each Function, busy time to its organization's
- * UTC month (D77), and what its slots take now. All of it or nothing; an edge that could not tell adds it to what it tells next.
- * Functions that are gone are passed over.
+ * Adds an edge's usage since its last report: cold starts and requests per Function, busy time to its organization's UTC month
+ * (D77), and the current usage of its slots. All or nothing; after a failure the edge adds it to its next report. Ignores deleted
+ * Functions.
  *
- * processId: of the edge, the same as long as it lives.
+ * processId: the edge's id, constant for its lifetime.
  */
 export async function recordFunctionUsage(
   { db, now }: Pick<Deps, 'db' | 'now'>,
@@ -26,7 +26,7 @@ export async function recordFunctionUsage(
   const told = sql`jsonb_to_recordset(${JSON.stringify(usage)}::jsonb) as told(
     "functionId" uuid, slots integer, "memoryBytes" bigint, "coldStarts" bigint, requests bigint, "busyMs" double precision)`
   await db.transaction(async (tx) => {
-    // In the order of ids, so that two edges never wait in a circle.
+    // Sorted by id, so that two edges cannot deadlock.
     await tx.execute(sql`with locked as materialized (
         select id from ${deploymentFunctions} where id in (select "functionId" from ${told}) order by id for no key update)
       update ${deploymentFunctions} f set cold_starts = f.cold_starts + did.cold_starts, requests = f.requests + did.requests
@@ -45,7 +45,7 @@ export async function recordFunctionUsage(
   })
 }
 
-/** Deletes the slots of edges that were killed. Safe to repeat. */
+/** Deletes the slots of killed edges. Safe to repeat. */
 export async function discardLostSlots({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
   const before = new Date(now().getTime() - LOST_AFTER_MS)
   await db.execute(sql`delete from ${functionSlots} where (function_id, process_id) in (

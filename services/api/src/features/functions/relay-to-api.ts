@@ -4,7 +4,7 @@ import type { Logger } from '@platform/runtime/logger'
 import { pipeline } from 'node:stream'
 import type { DeploymentListener } from './platform-folders.ts'
 
-/** Headers of the connection, and those in which a Function could claim another address. */
+/** Hop-by-hop headers, and headers with which a Function could claim another address. */
 const withheld = new Set([
   'connection',
   'keep-alive',
@@ -18,24 +18,26 @@ const withheld = new Set([
   'x-forwarded-proto',
   'x-real-ip',
   'x-platform-deployment',
-  // This server has answered it.
+  // This server has already handled it.
   'expect',
 ])
 
-/** What says where a request ends and whom it is for stays, whatever Connection names: a body without a length would be the next request. */
+/**
+ * Headers for framing and routing stay, whatever Connection names: a body without a length would be parsed as the next request.
+ */
 const framing = new Set(['content-length', 'transfer-encoding', 'host'])
 
 interface Options {
   /** Where the API listens for this process. */
   apiUrl: string
-  /** The value of `x-platform-deployment`, by which the API counts a deployment as an address of its own. */
+  /** The value of `x-platform-deployment`, by which the API rate-limits each deployment like an address. */
   signDeployment: (deploymentId: string) => string
   logger: Logger
 }
 
 /**
- * Sends what a Function asks of `PLATFORM_API_URL` to the API, byte for byte but for the headers of the connection: its host and its
- * path stay as they are, since S3 signs both. 502 where the API cannot be reached.
+ * Relays Functions' requests to `PLATFORM_API_URL`, byte for byte except for hop-by-hop headers. Host and path stay unchanged,
+ * since S3 signs both. Answers 502 if the API cannot be reached.
  */
 export function openApiRelay({ apiUrl, signDeployment, logger }: Options): {
   listener: DeploymentListener
@@ -75,7 +77,7 @@ export function openApiRelay({ apiUrl, signDeployment, logger }: Options): {
           if (!/^(?:connection|keep-alive|transfer-encoding)$/i.test(name)) kept.push(name, value)
         }
         outgoing.writeHead(answer.statusCode ?? 502, kept)
-        // A client that leaves, and an API that breaks off, end the other side too.
+        // If the client leaves or the API breaks off, the other side ends too.
         pipeline(answer, outgoing, () => {})
       },
     )
@@ -97,7 +99,7 @@ export function openApiRelay({ apiUrl, signDeployment, logger }: Options): {
 
   return {
     listener(deploymentId, incoming, outgoing) {
-      // A pipelined request waits for its turn: one connection of a Function takes one to the API.
+      // Pipelined requests wait: one connection of a Function uses one connection to the API.
       if (outgoing.socket) relay(deploymentId, incoming, outgoing)
       else outgoing.once('socket', () => relay(deploymentId, incoming, outgoing))
     },

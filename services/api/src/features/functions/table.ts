@@ -4,7 +4,7 @@ import { deploymentFunctions } from '../deployments/table.ts'
 
 const count = (name: string) => bigint(name, { mode: 'number' }).notNull()
 
-/** What the slots of a Function take on one edge; a row that was not renewed for a while is of an edge that has gone. */
+/** Usage of a Function's slots on one edge; a row that is no longer renewed belongs to an edge that is gone. */
 export const functionSlots = pgTable(
   'function_slots',
   {

@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 
-/** Says what it is and when its process started. `other` is no Function that a trial start begins with. */
+/** Answers with its name and when its process started. `other` is a Function that trial starts skip. */
 const site = (name: string, other = '') =>
   buildOutput({
     index: handler(`res.end('${name}')`),
@@ -34,13 +34,13 @@ async function other(address: { edgeUrl: string }, host: string): Promise<{ name
   return JSON.parse((await visit(address, host, '/other')).text) as { name: string; startedAt: number }
 }
 
-/** The same once the edge has heard of what is current now, which takes it a moment. */
+/** The same, after waiting until the edge has learned which deployment is current. */
 async function otherOf(name: string, address: { edgeUrl: string }, host: string) {
   await expect.poll(async () => (await other(address, host)).name, { interval: 10 }).toBe(name)
   return other(address, host)
 }
 
-/** Until an edge has told that a Function runs there. */
+/** Waits until an edge has reported that a Function runs there. */
 const untilKnown = (deploymentId: string, { api }: { api: TestPlatform['api'] }) =>
   expect
     .poll(
@@ -68,7 +68,7 @@ test('a Function that runs is warm on its edge before a new deployment of it is 
   const warm = await otherOf('next', second, host)
   expect(warm.startedAt).toBeLessThanOrEqual(next.activatedAt?.getTime() ?? 0)
   expect(await logOf(platform, next.id)).toMatch(/Its Functions run on \d edges? after \d+ ms/)
-  // The first edge had none of it, and was not asked.
+  // The first edge had none of these Functions, and was not asked.
   expect((await otherOf('next', platform, host)).startedAt).toBeGreaterThan(next.activatedAt?.getTime() ?? 0)
 
   const third = await platform.addEdge()

@@ -14,37 +14,37 @@ import { functionSlots } from './table.ts'
 const WARM_CHANNEL = 'edge_warm'
 /** Payload: a `WarmAnswer`. */
 const WARMED_CHANNEL = 'edge_warmed'
-/** A payload of Postgres has 8,000 bytes. */
+/** Postgres limits a payload to 8,000 bytes. */
 const PATHS_BYTES_MAX = 7_000
 
 interface WarmRequest {
   id: string
   edgeId: string
   deploymentId: string
-  /** Of Functions. */
+  /** Paths of Functions. */
   paths: string[]
 }
 
 interface WarmAnswer {
-  /** Of the request. */
+  /** Id of the request. */
   id: string
-  /** False: some of the Functions could not be started. */
+  /** False: some of the Functions failed to start. */
   isReady: boolean
 }
 
 interface Change {
   environmentId: string
   deploymentId: string
-  /** The sequence number that has to be later than the current one's, for a deployment that is not sure to become current. */
+  /** Warm only if this sequence number is later than the current one's; for a deployment that may not become current. */
   seq?: number
 }
 
-/** Gets the Functions of a deployment started where they will be asked for, before it is. */
+/** Starts the Functions of a deployment where they will be needed, before it becomes current. */
 export interface EdgeWarmer {
   /**
-   * Starts on each edge those Functions of a deployment that have slots there in what the environment serves now, and waits for that, at
-   * most limitMs. Never throws: what is cold then starts with its first request. Returns how many edges were asked, and on how many
-   * all that they were asked for runs.
+   * On each edge, starts those Functions of a deployment that have slots there in the current deployment of the environment, and
+   * waits for that, at most limitMs. Never throws: a cold Function starts with its first request. Returns how many edges were
+   * asked, and on how many all requested Functions run.
    */
   warm(change: Change, limitMs: number): Promise<{ asked: number; ready: number }>
 }
@@ -75,7 +75,7 @@ async function requestsFor(db: Db, { environmentId, deploymentId, seq }: Change)
   }))
 }
 
-/** As many as a payload can name. */
+/** As many paths as fit into a payload. */
 function fitting(paths: readonly string[]): string[] {
   const bytes = (upTo: number): number => Buffer.byteLength(JSON.stringify(paths.slice(0, upTo)))
   let count = paths.length
@@ -90,7 +90,7 @@ export function openEdgeWarmer({ db, notifications, membership, functions, logge
     const answer: WarmAnswer = { id, isReady: true }
     for (const path of paths) {
       await functions.start(deploymentId, functionIdOf(deploymentId, path)).catch(() => {
-        // Why is told to the first who asks for it.
+        // The first request reports the reason.
         answer.isReady = false
       })
     }

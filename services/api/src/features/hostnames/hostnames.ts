@@ -14,14 +14,14 @@ import type { Deployment } from '../deployments/reach.ts'
 import { deployments } from '../deployments/table.ts'
 import { refuseReservedLabel, whyReserved } from '../organizations/labels.ts'
 
-/** The label of the preview environment's hostname. No label that can be set has two hyphens in a row (D76). */
+/** The label of the preview environment's hostname. Labels that can be set never contain two hyphens in a row (D76). */
 const previewLabelOf = (label: string): string => `${label}--preview`
 
 interface ShownHostname {
   id: string
   hostname: string
   type: 'DEPLOYMENT' | 'BRANCH' | 'APP'
-  /** Whether a deployment answers there. */
+  /** True if a deployment answers there. */
   active: boolean
   deploymentId: string | null
   branchId: string | null
@@ -34,13 +34,13 @@ interface ShownHostname {
 interface HostnameList {
   items: ShownHostname[]
   total: number
-  /** The production label; null until one was set (D76). */
+  /** The production label; null until one is set (D76). */
   label: string | null
 }
 
 const current = alias(deployments, 'current')
 
-/** Hostnames with what they serve: a deployment's own is told by its row, the others by their environment (D83). */
+/** Hostnames with what they serve: DEPLOYMENT hostnames by their row, all others by their environment (D83). */
 async function hostnamesWhere(deps: Pick<Deps, 'db' | 'appsUrl'>, where: SQL | undefined): Promise<ShownHostname[]> {
   const rows = await deps.db
     .select({
@@ -67,9 +67,7 @@ async function hostnamesWhere(deps: Pick<Deps, 'db' | 'appsUrl'>, where: SQL | u
   }))
 }
 
-/**
- * The hostnames of the application's environments and of its deployments that still answer, newest first (A §4, D32, D83).
- */
+/** The hostnames of the application's environments and of its deployments that still answer, newest first (A §4, D32, D83). */
 export async function listHostnames(
   deps: Pick<Deps, 'db' | 'appsUrl'>,
   application: Application,
@@ -85,7 +83,7 @@ export async function listHostnames(
   return { items, total: items.length, label: production?.label ?? null }
 }
 
-/** A deployment's own hostname, and those of its environment while it is the one that they serve; newest first. */
+/** A deployment's own hostname, and its environment's hostnames while it is current there; newest first. */
 export async function listDeploymentHostnames(
   deps: Pick<Deps, 'db' | 'appsUrl'>,
   { id, applicationId, environment, isCurrent }: Deployment,
@@ -97,7 +95,7 @@ export async function listDeploymentHostnames(
   )
 }
 
-/** Whether the application could have the label; its own it can (D76). */
+/** Checks whether an application could have a label; its current one counts as available (D76). */
 export async function checkAvailability(
   { db }: Pick<Deps, 'db'>,
   application: Application,
@@ -113,9 +111,8 @@ export async function checkAvailability(
 }
 
 /**
- * Sets the production hostname, before or after any deployment, and with it that of the preview environment. Of two applications
- * that want one label at once the unique index lets one have it (A §4, D76). Throws BadRequest for a reserved label, Conflict for a
- * taken one.
+ * Sets the production hostname, before or after any deployment, and with it the preview environment's. If two applications claim
+ * one label at once, the unique index decides (A §4, D76). Throws BadRequest for a reserved label, Conflict for a taken one.
  */
 export async function setHostname(
   deps: Pick<Deps, 'db' | 'now' | 'appsUrl'>,
@@ -135,7 +132,7 @@ export async function setHostname(
             .values({ id: newId(), applicationId, type, label: own, source: 'user', createdAt: time })
             .onConflictDoUpdate({
               target: hostnames.applicationId,
-              // Written out, since a partial index is found by the text of its condition.
+              // A literal, since Postgres matches a partial index by the text of its condition.
               targetWhere: sql.raw(`type = '${type}'`),
               set: { label: own },
             })
@@ -150,7 +147,7 @@ export async function setHostname(
       return { label, hostname, live: production?.active ?? false }
     })
   } catch (error) {
-    // Two that take each other's labels wait for each other until Postgres ends one.
+    // Two applications that swap labels deadlock until Postgres aborts one.
     if (isUniqueViolation(error, 'hostnames_label') || isDeadlock(error))
       throw new Conflict(`The hostname ${label} is taken`)
     throw error

@@ -6,25 +6,25 @@ import { and, eq, sql } from 'drizzle-orm'
 import { LRUCache } from 'lru-cache'
 import { imageCaches, imagePurges } from './table.ts'
 
-/** A purge tells it the id of its deployment. */
+/** Purges announce the id of their deployment here. */
 export const PURGES_CHANNEL = 'image_purges'
 const KNOWN_MAX = 10_000
-/** How old an epoch may be while nothing is heard of purges. */
+/** Maximum age of an epoch while purges cannot be heard. */
 const ASK_AGAIN_MS = 5_000
-/** How long a request waits for a newer one than the one that is known. */
+/** How long a request waits for a fresher epoch before it uses the known one. */
 const PATIENCE_MS = 1_000
 
-/** How often a deployment and a source of it were purged. */
+/** How often a deployment, and one source of it, was purged. */
 export interface Epoch {
   deployment: number
   source: number
 }
 
-/** Which epoch images belong to. */
+/** The current epochs of images. */
 export interface ImageEpochs {
-  /** Throws what the database threw, where nothing is known. */
+  /** Throws the database's error if no epoch is known. */
   find(deploymentId: string, source: string): Promise<Epoch>
-  /** Forgets a deployment's, as its notification would a moment later. */
+  /** Forgets a deployment's epochs, as its notification would a little later. */
   forget(deploymentId: string): void
 }
 
@@ -40,7 +40,7 @@ const findEpoch = lazyPrepared((db) =>
     .prepare('image_epoch'),
 )
 
-/** The epoch as the database has it now. */
+/** Reads the current epoch from the database. */
 export async function readEpoch(db: Db, deploymentId: string, source: string): Promise<Epoch> {
   const [row] = await findEpoch(db).execute({ deploymentId, source })
   return { deployment: row?.deployment ?? 0, source: row?.source ?? 0 }
@@ -48,22 +48,22 @@ export async function readEpoch(db: Db, deploymentId: string, source: string): P
 
 interface Known {
   epoch: Epoch
-  /** By performance.now(), before it was looked up. */
+  /** By performance.now(), before the look-up. */
   askedAt: number
 }
 
 /**
- * Keeps epochs, and forgets those of a deployment when Postgres says that it was purged. While the connection that hears of purges is
- * gone, an epoch is good for 5 s; one that cannot be renewed goes on to be used.
+ * Caches epochs, and forgets a deployment's when Postgres announces that it was purged. While the connection for notifications is
+ * down, an epoch is valid for 5 s; if it cannot be renewed, it stays in use.
  *
- * onPurge: called with a deployment that was purged.
+ * onPurge: called with the purged deployment.
  */
 export function openImageEpochs(
   { db, notifications }: { db: Db; notifications: Notifications },
   onPurge: (deploymentId: string) => void,
 ): ImageEpochs {
   const known = new LRUCache<string, Known>({ max: KNOWN_MAX })
-  /** Look-ups that a further request may wait for: none from before a purge, whose answers are not kept either. */
+  /** Look-ups that further requests may share: none from before a purge, whose results are not cached either. */
   const current = new Map<string, Promise<Epoch>>()
   let isListening = false
 
@@ -85,7 +85,7 @@ export function openImageEpochs(
     return asking
   }
 
-  /** Answers with what is known unless something newer comes soon, and then asks no more for a while. */
+  /** Returns the known epoch unless a newer one arrives soon; then looks up no more for a while. */
   async function renew(deploymentId: string, source: string, entry: Known): Promise<Epoch> {
     try {
       return await withDeadline(PATIENCE_MS, () => new Error('The epoch comes late'), ask(deploymentId, source))

@@ -10,13 +10,13 @@ import { readMaxAge } from './max-age.ts'
 
 const REDIRECTS = new Set([301, 302, 303, 307, 308])
 const REDIRECTS_MAX = 3
-/** For all of it, redirects included. */
+/** For the whole fetch, redirects included. */
 const DEADLINE_MS = 10_000
 
-/** What is asked for the sake of an image is nobody's visit. */
+/** Requests for sources of images do not count as visits. */
 export const sourceHeaders = { accept: 'image/*,*/*;q=0.1', 'user-agent': 'platform-images' }
 
-/** A source as it is now. */
+/** A source as just fetched. */
 export interface FetchedSource {
   content: Buffer
   /** SHA-256 of the content, in hex. */
@@ -56,7 +56,7 @@ async function askRemote(
   return { status, headers, body: Buffer.concat(pieces, length) }
 }
 
-/** Where a redirect leads. Throws ImageRefusal unless the deployment allows that as a source, too. */
+/** Resolves a redirect. Throws ImageRefusal unless the deployment also allows its target as a source. */
 function redirected(location: string, from: URL, reader: SourceReader, { sources }: ImagePolicy): ImageSource {
   const url = URL.parse(location, from.href)
   if (!url) throw failed('The source redirects to what is no address.')
@@ -73,8 +73,8 @@ function redirected(location: string, from: URL, reader: SourceReader, { sources
 }
 
 /**
- * Asks for the source of an image, and follows three redirects, each of which has to be allowed like the source itself. Remote ones
- * are asked by the guarded fetch. D88: a source that is not there is `image_source_missing`, any other failure `image_source_failed`.
+ * Fetches the source of an image and follows up to three redirects, each of which must be allowed like the source itself. Remote
+ * sources go through the guarded fetch. D88: a missing source is `image_source_missing`, any other failure `image_source_failed`.
  *
  * Throws ImageRefusal.
  */

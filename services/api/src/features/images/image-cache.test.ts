@@ -25,7 +25,7 @@ import { keepImageCaches } from './keep-image-caches.ts'
 import { imageCaches, imagePurges, imageTotals, imageVariants } from './table.ts'
 
 let origin: Awaited<ReturnType<typeof startOrigin>>
-/** Two processes on one database and one store. */
+/** Two processes that share one database and one store. */
 let platform: TestPlatform
 let other: TestPlatform
 let objects: { url: string; remove(): Promise<void> }
@@ -51,7 +51,7 @@ afterAll(async () => {
   origin.close()
 })
 
-/** An organization with a deployment whose images are at the origin, too. */
+/** An organization with a deployment that also allows the origin's images. */
 async function newSite(files: Record<string, { content: Buffer; contentType: string }> = {}) {
   const owner = await newOwner(platform)
   const site = await deploy(platform, owner, {
@@ -75,7 +75,7 @@ const queryOf = (source: string | undefined) => (source === undefined ? '' : `?s
 const totalOf = async ({ organizationId }: Pick<Owner, 'organizationId'>) =>
   (await platform.api.db.select().from(imageTotals).where(eq(imageTotals.organizationId, organizationId)))[0]
 const jpeg = async (seed: number) => ({ content: await picture(400, 200, 'jpeg', seed), contentType: 'image/jpeg' })
-/** Asks the same hostname of the other process. */
+/** Requests the same hostname from the other process. */
 const askOther = ({ host }: Deployed, source: string, query = 'width=16') =>
   askImage(other, { host: host.replace(platform.api.appsUrl.host, other.api.appsUrl.host) }, imagePath(source, query))
 
@@ -117,7 +117,7 @@ describe('the image cache of a deployment', () => {
       used: bytes + small.body.length,
       windowEnd: null,
     })
-    // As the page asks for it, or as it is stored.
+    // Either as the page requests it or as it is stored.
     for (const source of ['/b.jpg?v=1', '/x/../b.jpg'])
       expect((await inspect(source)).body).toMatchObject({ totalBytes: bytes, entries: [{ source: '/b.jpg' }] })
     const { sourceTag } = (await inspect('/b.jpg')).body as { sourceTag: string }
@@ -130,10 +130,10 @@ describe('the image cache of a deployment', () => {
     expect((await inspect()).body).toMatchObject({ totalBytes: 0, entries: [] })
     expect((await totalOf(owner))?.bytes).toBe(0)
     expect((await ask('/a.jpg')).headers['x-cache']).toBe('MISS')
-    // Purged by another spelling of what was asked for.
+    // Purged by a different spelling of the requested source.
     await purge('/a.jpg?v=2')
     expect((await ask('/a.jpg')).headers['x-cache']).toBe('MISS')
-    // Whatever was purged here, the same sources of another deployment are left alone.
+    // Purges here leave the same sources of another deployment alone.
     expect(await storedImages(platform, neighbour.site.id)).toHaveLength(2)
   })
 
@@ -187,7 +187,7 @@ describe('a purge', () => {
       const under = ask('/origin/slow.jpg')
       await held.arrived
       expect((await purge(source)).status).toBe(200)
-      // Who comes after the purge does not wait for what was begun before it.
+      // Requests after the purge do not wait for work begun before it.
       origin.show('/slow.jpg', await picture(100, 100, 'jpeg', 2))
       const after = await ask('/origin/slow.jpg')
       held.release()
@@ -260,7 +260,7 @@ describe('a purge', () => {
       listening.close()
     })
     const find = () => epochs.find(site.id, '/a.jpg')
-    // It listens once it hears of a purge.
+    // Hearing of a purge proves that it listens.
     await expect
       .poll(async () => {
         await purge('/b.jpg')
@@ -270,7 +270,7 @@ describe('a purge', () => {
     const heard = purged.length
     await purge('/a.jpg')
     await expect.poll(() => purged.length).toBeGreaterThan(heard)
-    // What is heard comes in the order of the purges, and another deployment's is the last of them.
+    // Notifications arrive in the order of the purges, and another deployment's is the last of them.
     const { site: last, purge: purgeLast } = await newSite()
     await purgeLast()
     await expect.poll(() => purged).toContain(last.id)
@@ -279,7 +279,7 @@ describe('a purge', () => {
     await purge()
     expect(await find()).toEqual({ deployment: 0, source: 1 })
     await expect.poll(find, { timeout: 10_000 }).toEqual({ deployment: 1, source: 1 })
-    // Once purges are heard again everything is asked for again.
+    // Once purges are heard again, everything is looked up again.
     await purge('/a.jpg')
     const purgedAt = performance.now()
     await listening.mend()
@@ -344,12 +344,12 @@ describe('the quota of an organization', () => {
     )
     const { owner, site, ask, totalBytes } = await newSite(files)
     const png = 'width=384&format=png'
-    // Beyond what is in a row, so that the store has files of them.
+    // Too large for the row, so that the store has files of them.
     const sizes: number[] = []
     for (const n of [1, 2, 3]) sizes.push((await ask(`/${n}.jpg`, png)).body.length)
     expect(Math.min(...sizes)).toBeGreaterThan(16_384)
     const [second] = await storedImages(platform, site.id, '/2.jpg')
-    // The first is used again.
+    // The first one is used again.
     platform.clock.advance(3_700_000)
     await ask('/1.jpg', png)
     await expect
@@ -361,7 +361,7 @@ describe('the quota of an organization', () => {
     expect(left.map(({ source }) => source).toSorted()).toEqual(['/1.jpg', '/3.jpg', '/4.jpg'])
     expect(await platform.api.db.$count(blobs, eq(blobs.id, second?.blobId ?? ''))).toBe(0)
     expect(await totalBytes()).toBe(left.reduce((sum, { bytes }) => sum + bytes, 0))
-    // The other process has no copy in memory, so it makes it again.
+    // The other process has no copy in memory, so it generates the image again.
     expect((await askOther(site, '/2.jpg', png)).headers['x-cache']).toBe('MISS')
   })
 

@@ -9,7 +9,7 @@ import type { ImageSource } from './image-request.ts'
 import { minimumSecondsOf } from './max-age.ts'
 import { imageCaches, imagePurges, imageVariants } from './table.ts'
 
-/** Sources that a list shows, the largest first (D88). */
+/** Sources in a list, largest first (D88). */
 const ENTRIES_MAX = 1_000
 const TAG_LENGTH = 22
 
@@ -26,11 +26,14 @@ const deploymentTagOf = (deploymentId: string): string => `images:${deploymentId
 const sourceTagOf = (deploymentId: string, source: string): string =>
   `${deploymentTagOf(deploymentId)}:${createHash('sha256').update(source).digest('base64url').slice(0, TAG_LENGTH)}`
 
-/** What rows may call a source: a path with a query is the path alone where a file answers there, which the query does not change. */
+/**
+ * Names that rows may have for a source: a path with a query goes by the path alone if a file answers there, which ignores the
+ * query.
+ */
 const namesOf = (source: ImageSource): string[] =>
   source.kind === 'local' ? [...new Set([source.name, source.path])] : [source.name]
 
-/** The images that are kept of a deployment, or of one of its sources. */
+/** The stored images of a deployment, or of one of its sources. */
 export async function inspectImageCache(
   deps: Pick<Deps, 'db'>,
   { id, organizationId, status, retiredAt }: Deployment,
@@ -74,8 +77,8 @@ export async function inspectImageCache(
 }
 
 /**
- * Removes the images of a deployment, or of one of its sources. Its epoch is raised in the same transaction, so an image that is
- * being made at this moment is not stored. Edges are told when it commits. Safe to repeat.
+ * Removes the images of a deployment, or of one of its sources. Increments the epoch in the same transaction, so images being
+ * generated right now are not stored. Edges are notified when it commits. Safe to repeat.
  */
 export async function purgeImageCache(
   { db, now, images }: Pick<Deps, 'db' | 'now' | 'images'>,
@@ -83,7 +86,7 @@ export async function purgeImageCache(
   source: ImageSource | undefined,
 ): Promise<{ purged: true; tag: string }> {
   await db.transaction(async (tx) => {
-    // Locks the row even where only a source's epoch is raised: storing a variant locks it, too.
+    // Locks the row even if only a source's epoch is incremented: storing a variant locks it, too.
     const raise = source === undefined ? 1 : 0
     await tx
       .insert(imageCaches)

@@ -4,7 +4,7 @@ import { openImagePlaces } from './image-places.ts'
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-/** What has become of requests for places, by the order they came in. */
+/** The states of requests for places, in the order of the requests. */
 function ask(
   places: ReturnType<typeof openImagePlaces>,
   deploymentId: string,
@@ -45,7 +45,7 @@ test('sixteen of all are made at a time, and a deployment that waits does not ho
   const many = ['a', 'b', 'c', 'd'].map((id) => ask(places, id, 5))
   const late = ask(places, 'e', 1)
   expect(await statesOf([...many.flat(), ...late])).toEqual({ entered: 16, waits: 5 })
-  // Of `a` one more may enter, which is the first that waits.
+  // One more of `a` may enter: the first that waits.
   many[1]![0]!.leave()
   expect(await statesOf(late)).toEqual({ waits: 1 })
   many[1]![1]!.leave()

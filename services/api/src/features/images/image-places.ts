@@ -1,23 +1,23 @@
 import { workUnderWay } from '@platform/service/metrics'
 import { ImageRefusal } from './image-refusal.ts'
 
-/** Whose an image is. */
+/** The owner of an image. */
 interface Owner {
   deploymentId: string
   organizationId: string
 }
 
-/** Images that are made at a time. An organization whose sources are slow leaves places to others. */
+/** Images generated at a time. An organization with slow sources leaves places to others. */
 const RUNNING_MAX = { deployment: 4, organization: 8, all: 16 }
-/** Requests that wait for a place: a page of images that nobody has asked for yet asks for many at once. */
+/** Requests that wait for a place: a page whose images were never requested before asks for many at once. */
 const WAITING_MAX = { deployment: 32, organization: 64, all: 256 }
 const WAIT_MS = 10_000
 
-/** Places for images that are made. A place is given back by calling what it is. */
+/** Limits how many images are generated at once. Call the returned function to release a place. */
 export interface ImagePlaces {
-  /** Waits for a place, in the order of requests. Throws ImageRefusal where too many wait already, and after 10 s. */
+  /** Waits for a place, in the order of requests. Throws ImageRefusal if too many wait already, and after 10 s. */
   take(owner: Owner): Promise<() => void>
-  /** Throws ImageRefusal where there is no place at this moment. */
+  /** Throws ImageRefusal if no place is free right now. */
   takeNow(owner: Owner): () => void
 }
 
@@ -28,7 +28,7 @@ interface Waiting {
 
 const busy = () => new ImageRefusal('image_busy', 'Too many new images are being made at this moment.')
 
-/** How many there are of each owner. */
+/** Counts places or requests by owner. */
 class Count {
   readonly #max: typeof RUNNING_MAX
   readonly #counts = new Map<string, number>()

@@ -1,6 +1,6 @@
 import { INPUT_BYTES_MAX } from '@platform/image-transformer/image-transformer'
 
-/** Why a request for an image is not answered with one. */
+/** Why a request for an image was refused. */
 export type ImageRefusalCode =
   | 'image_request_invalid'
   | 'image_source_missing'
@@ -11,7 +11,7 @@ export type ImageRefusalCode =
   | 'image_timeout'
   | 'image_loop'
 
-/** text: a sentence for whoever asked. */
+/** text: a sentence for the client. */
 export class ImageRefusal extends Error {
   override name = 'ImageRefusal'
   readonly code: ImageRefusalCode
@@ -21,5 +21,5 @@ export class ImageRefusal extends Error {
   }
 }
 
-/** Of `image_too_large`, for a source that is refused by its length. */
+/** The text of `image_too_large` for a source that is too long. */
 export const tooLongSource = `The source has more than ${INPUT_BYTES_MAX / 1_048_576} MB.`

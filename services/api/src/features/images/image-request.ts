@@ -4,46 +4,46 @@ import { normalizePath } from '@platform/build-output/normalize-path'
 import type { ImageWish } from '@platform/image-transformer/image-transformer'
 import { ImageRefusal } from './image-refusal.ts'
 
-/** Where the image comes from. name: what rows, lists and purges call it. */
+/** Where the image comes from. name: its name in rows, lists and purges. */
 export type ImageSource =
-  /** Of the same deployment. query: without its question mark. */
+  /** A path of the same deployment. query: without its question mark. */
   { kind: 'local'; name: string; path: string; query: string } | { kind: 'remote'; name: string; url: string }
 
-/** Formats that a client may be given instead of the source's, the best first. */
+/** Formats that may replace the source's own, best first. */
 type Negotiable = 'avif' | 'webp'
 
 export interface ImageRequest {
   source: ImageSource
   wish: Omit<ImageWish, 'format'>
-  /** A format, or those of which the client's Accept chooses. */
+  /** A fixed format, or candidates of which the client's Accept header selects one. */
   format: Exclude<ImageWish['format'], 'original'> | readonly Negotiable[]
   /** For Content-Disposition. */
   fileName: string
 }
 
 const PLATFORM_PREFIX = '/_platform/image/'
-/** How frameworks ask; a slash at the end is theirs too. */
+/** Paths that frameworks use, with or without a trailing slash. */
 const FRAMEWORK_PATH = /^\/(?:_vercel|_next)\/image\/?$/
-/** Of a source; a path of a deployment is no longer. */
+/** Limit for a source; the paths of a deployment are no longer either. */
 export const SOURCE_BYTES_MAX = 2_048
 const SIDE_MAX = 3_840
-/** What widths and heights are rounded up to, so that strangers cannot make up sizes (D88). */
+/** Widths and heights are rounded up to these, so that strangers cannot request arbitrary sizes (D88). */
 const SIDES = [16, 32, 48, 64, 96, 128, 256, 384, 640, 750, 828, 1_080, 1_200, 1_920, 2_048, SIDE_MAX]
 const QUALITY_STEP = 5
 const QUALITY_DEFAULT = 75
 const BOTH: readonly Negotiable[] = ['avif', 'webp']
 const formats = ['avif', 'webp', 'jpeg', 'png'] as const
 const fits = ['cover', 'contain', 'inside'] as const
-/** Paths that are images already, or the platform's: they would lead in circles. */
+/** Paths of images already processed, or the platform's own: these would loop. */
 const CIRCULAR = /^\/(?:_platform\/|(?:_vercel|_next)\/image(?:\/|$))/i
 
-/** Images as a deployment's configuration wants them, compiled. */
+/** A deployment's image configuration, compiled. */
 export interface ImagePolicy {
   rules: ImageRules | undefined
   sources: ImageSources
 }
 
-/** Compiles what a deployment says of images; undefined: nothing. */
+/** Compiles a deployment's image configuration; undefined: it has none. */
 export const imagePolicyOf = (rules: ImageRules | undefined): ImagePolicy => ({
   rules,
   sources: compileImageSources(rules),
@@ -51,7 +51,7 @@ export const imagePolicyOf = (rules: ImageRules | undefined): ImagePolicy => ({
 
 const invalid = (text: string): ImageRefusal => new ImageRefusal('image_request_invalid', text)
 
-/** A parameter that may stand once. */
+/** Reads a parameter that may occur at most once. */
 function read(query: URLSearchParams, name: string): string | undefined {
   const [value, ...more] = query.getAll(name)
   if (more.length > 0) throw invalid(`${name} stands more than once.`)
@@ -77,8 +77,8 @@ function readOneOf<T extends string>(query: URLSearchParams, name: string, value
 const roundUp = (side: number | undefined): number | undefined => SIDES.find((each) => each >= (side ?? Infinity))
 
 /**
- * Reads the name of a source: a path of the deployment with its query, or an address elsewhere, in one spelling. Throws ImageRefusal
- * for what is neither, and for paths that would lead in circles.
+ * Reads the name of a source, a path of the deployment with its query or a URL elsewhere, and normalizes it. Throws ImageRefusal
+ * for anything else, and for paths that would loop.
  */
 export function readImageSource(text: string): ImageSource {
   if (text === '' || Buffer.byteLength(text) > SOURCE_BYTES_MAX)
@@ -96,21 +96,21 @@ export function readImageSource(text: string): ImageSource {
     return { kind: 'remote', name, url: name }
   }
   const path = normalizePath(url.pathname)
-  // An encoded slash names no folder for routes, but Functions may decide otherwise.
+  // Routing treats an encoded slash as part of a name, but Functions may decode it.
   if (CIRCULAR.test(path.replaceAll(/%2f|%5c/gi, '/'))) throw invalid('The source may not be an image of the platform.')
   const name = `${path}${url.search}`
   if (Buffer.byteLength(name) > SOURCE_BYTES_MAX) throw invalid('The source is too long.')
   return { kind: 'local', name, path, query: url.search.slice(1) }
 }
 
-/** The source, if the deployment allows it. Throws ImageRefusal. */
+/** Reads a source and checks that the deployment allows it. Throws ImageRefusal. */
 function allowedSource(text: string, { sources }: ImagePolicy): ImageSource {
   const source = readImageSource(text)
   requireAllowed(source, sources)
   return source
 }
 
-/** Throws ImageRefusal unless a deployment's `images` allow the source. Asked again of every redirect. */
+/** Throws ImageRefusal unless a deployment's `images` allow the source. Also called for every redirect. */
 export function requireAllowed(source: ImageSource, sources: ImageSources): void {
   const isAllowed =
     source.kind === 'local'
@@ -119,7 +119,7 @@ export function requireAllowed(source: ImageSource, sources: ImageSources): void
   if (!isAllowed) throw invalid('The source is not among those that this deployment allows.')
 }
 
-/** The last segment of the source's path, without its suffix. */
+/** The last segment of the source's path, without its extension. */
 function fileNameOf(source: ImageSource): string {
   const path = source.kind === 'local' ? source.path : new URL(source.url).pathname
   const name = path
@@ -149,7 +149,7 @@ function readPlatformRequest(path: string, query: URLSearchParams, policy: Image
     wish: {
       ...(width !== undefined && { width }),
       ...(height !== undefined && { height }),
-      // With one side alone all three are the same.
+      // With only one side given, all three modes are equal.
       fit: width === undefined || height === undefined ? 'inside' : fit,
       quality: Math.ceil(quality / QUALITY_STEP) * QUALITY_STEP,
     },
@@ -177,10 +177,10 @@ function readFrameworkRequest(query: URLSearchParams, policy: ImagePolicy, rules
 }
 
 /**
- * Reads a request for an image. undefined: it is for something else, also where a framework's path is asked of a deployment that
- * has no `images`, which answers it by itself.
+ * Parses a request for an image. Returns undefined for any other request, which includes frameworks' image paths if the
+ * deployment has no `images` and answers them itself.
  *
- * path: as it came. Throws ImageRefusal with a sentence on what is wrong (D88).
+ * path: as received. Throws ImageRefusal with a sentence on what is wrong (D88).
  */
 export function readImageRequest(path: string, query: string, policy: ImagePolicy): ImageRequest | undefined {
   if (path.startsWith(PLATFORM_PREFIX)) return readPlatformRequest(path, new URLSearchParams(query), policy)
@@ -189,11 +189,11 @@ export function readImageRequest(path: string, query: string, policy: ImagePolic
   return undefined
 }
 
-/** Whether a path is one of those. */
+/** True for paths that request images. */
 export const isImagePath = (path: string, { rules }: ImagePolicy): boolean =>
   path.startsWith(PLATFORM_PREFIX) || (rules !== undefined && FRAMEWORK_PATH.test(path))
 
-/** The format to make for a client: the best that its Accept names, else the source's own. */
+/** Chooses the output format for a client: the best one in its Accept header, else the source's own. */
 export function chooseFormat(
   format: ImageRequest['format'],
   accept: string | undefined,

@@ -18,35 +18,35 @@ import type { ImageAnswer, ImageOrigin, ImageServer, SourceFile } from './images
 import { FRESH_SECONDS_MIN, minimumSecondsOf, readMaxAge } from './max-age.ts'
 import { findVariant, storeVariant, touchVariant } from './variants.ts'
 
-/** Variants in memory. A longer one is read from where it is each time. */
+/** Memory for variants. Longer ones are read from the store each time. */
 const KEPT_BYTES_MAX = 67_108_864
 const KEPT_ONE_BYTES_MAX = 2_097_152
 const BYTES_OF_ENTRY = 500
-/** Sources whose content is known, and images whose failure is. */
+/** Number of remembered sources and failures. */
 const SOURCES_MAX = 10_000
 const FAILURES_MAX = 1_000
-/** An image that cannot be made is not tried again for so long: it would take its 5 s each time. */
+/** How long a failed image is not retried: it might take its full 5 s each time. */
 const FAILURE_MS = 60_000
-/** How often the row of an image in memory learns that it is used. */
+/** How often the row of an image in memory is marked as used. */
 const TOUCHED_MS = 3_600_000
-/** 132 of the 256 bits, as entity tags of ours have. */
+/** 132 of the 256 bits, as in our other entity tags. */
 const TAG_LENGTH = 22
 
-/** A source as it was when it was last asked. */
+/** A source as of its last fetch. */
 interface KnownSource {
   /** SHA-256 of its content. */
   hash: string
-  /** What it says of itself. */
+  /** From the source's own headers. */
   maxAgeSeconds: number
   isImmutable: boolean
-  /** By the clock of the platform; Infinity: it never changes. */
+  /** By the platform's clock; Infinity: it never changes. */
   freshUntil: number
 }
 
 interface Kept {
   contentType: string
   bytes: number
-  /** Undefined: too long to be kept. */
+  /** undefined: too long to keep in memory. */
   content: Buffer | undefined
   blobId: string | undefined
   touchedAt: number
@@ -57,16 +57,16 @@ type ServerDeps = Pick<Deps, 'db' | 'now' | 'blobs' | 'logger' | 'guardedFetch'>
   transformer: ImageTransformer
 }
 
-/** A requested image: its source, what was wished for, and the epochs of purges. */
+/** A requested image: its source, the requested transformation, and the purge epochs. */
 interface Wanted {
   request: ImageRequest
   origin: ImageOrigin
   format: Pick<ImageWish, 'format' | 'instead'>
   file: SourceFile | undefined
-  /** The source's: of a file without the query, which changes nothing of it. */
+  /** The source's name; for a file without the query, which it ignores. */
   name: string
   epoch: Epoch
-  /** Of everything but the wish. */
+  /** Identifies everything except the transformation. */
   scope: string
 }
 
@@ -77,7 +77,7 @@ const refusalOf = {
   busy: 'image_busy',
 } as const
 
-/** Opens the server of images. Nothing is started before the first image that has to be made. */
+/** Opens the image server. Nothing is started before the first image has to be generated. */
 export function openImageServer(deps: ServerDeps): ImageServer {
   const { now, logger, transformer } = deps
   const kept = new LRUCache<string, Kept>({
@@ -85,7 +85,7 @@ export function openImageServer(deps: ServerDeps): ImageServer {
     sizeCalculation: ({ content }) => (content?.length ?? 0) + BYTES_OF_ENTRY,
   })
   const sources = new LRUCache<string, KnownSource>({ max: SOURCES_MAX })
-  /** Contents that are sent as they are, by hash. */
+  /** Contents that are sent unchanged, by hash. */
   const unchanging = new LRUCache<string, true>({ max: SOURCES_MAX })
   const failures = new LRUCache<string, ImageRefusal>({ max: FAILURES_MAX, ttl: FAILURE_MS })
   const lookUps = new Map<string, Promise<Kept | undefined>>()
@@ -93,12 +93,13 @@ export function openImageServer(deps: ServerDeps): ImageServer {
   const works = new Map<string, Promise<{ source: KnownSource; variant: Kept; key: Buffer }>>()
   const places = openImagePlaces()
 
-  // Names of variants and sources hold the epoch, so none from before a purge is found again: dropping them makes room.
+  // Keys of variants and sources contain the epoch, so entries from before a purge are never found again: deleting them frees
+  // memory.
   const epochs = openImageEpochs(deps, (deploymentId) => {
     for (const key of kept.keys()) if (key.startsWith(deploymentId)) kept.delete(key)
   })
 
-  /** The name of a variant: everything that it depends on. */
+  /** The key of a variant: a hash of everything it depends on. */
   function keyOf({ name, epoch, request, format }: Wanted, { hash }: KnownSource): Buffer {
     const { width = null, height = null, fit, quality } = request.wish
     const wish = unchanging.has(hash) ? null : [width, height, fit, format.format, format.instead ?? null, quality]
@@ -125,7 +126,7 @@ export function openImageServer(deps: ServerDeps): ImageServer {
     }
   }
 
-  /** undefined: it was evicted since its row was read, or the store cannot say. */
+  /** Returns undefined if the blob was evicted since its row was read, or if the store fails. */
   async function readBlob(blobId: string, bytes: number): Promise<Buffer | undefined> {
     try {
       return Buffer.concat(await Array.fromAsync(deps.blobs.read(blobId, { start: 0, end: bytes - 1 }, 'owned')))
@@ -135,7 +136,7 @@ export function openImageServer(deps: ServerDeps): ImageServer {
     }
   }
 
-  /** A variant in memory, else in the store; who asks for the same meanwhile waits for it. */
+  /** Finds a variant in memory, else in the store; concurrent look-ups of the same one are shared. */
   async function find(deploymentId: string, key: Buffer): Promise<Kept | undefined> {
     const name = keptKeyOf(deploymentId, key)
     let variant = kept.get(name)
@@ -156,7 +157,7 @@ export function openImageServer(deps: ServerDeps): ImageServer {
 
   const sourceKeyOf = ({ scope, origin }: Wanted): string => `${scope} ${origin.host}`
 
-  /** Asks a source, once for all who want it. */
+  /** Fetches a source, once for all concurrent requests. */
   function fetchOnce(wanted: Wanted): Promise<FetchedSource> {
     const key = sourceKeyOf(wanted)
     let fetching = fetches.get(key)
@@ -167,7 +168,7 @@ export function openImageServer(deps: ServerDeps): ImageServer {
           return fetched
         })
         .catch((error: unknown) => {
-          // What is gone is no longer shown; any other failure keeps what was there.
+          // A missing source is no longer served; after any other failure the known one stays.
           if (error instanceof ImageRefusal && error.code === 'image_source_missing') sources.delete(key)
           throw error
         })
@@ -182,10 +183,10 @@ export function openImageServer(deps: ServerDeps): ImageServer {
     sources.set(key, { hash, maxAgeSeconds, isImmutable, freshUntil: now().getTime() + seconds * 1_000 })
   }
 
-  /** Asks a source again whose time is over, and makes the image again if it has changed, while what is known is used. */
+  /** Refetches an outdated source in the background, and regenerates the image if it has changed. */
   function renew(wanted: Wanted, known: KnownSource): void {
     makeOnce(wanted, places.takeNow).catch((error: unknown) => {
-      // Where there is no place at this moment the next request tries again.
+      // If no place is free right now, the next request tries again.
       if (error instanceof ImageRefusal && error.code === 'image_busy') return
       known.freshUntil = now().getTime() + FRESH_SECONDS_MIN * 1_000
       logger.info({ err: error, deploymentId: wanted.origin.deploymentId }, 'an image was not renewed')
@@ -224,7 +225,7 @@ export function openImageServer(deps: ServerDeps): ImageServer {
     return isSmaller || typeof request.format === 'string' || !made.isSourceAlike ? made : asItIs()
   }
 
-  /** Makes an image, or finds that it is there once its source has been asked. */
+  /** Generates an image, or finds it once its source has been fetched. */
   async function make(
     wanted: Wanted,
     takePlace: ImagePlaces['take' | 'takeNow'],
@@ -245,14 +246,14 @@ export function openImageServer(deps: ServerDeps): ImageServer {
         if (refusal.code !== 'image_busy') failures.set(keptKeyOf(deploymentId, key), refusal)
         throw refusal
       })
-      // What cannot be changed is one variant, whatever was wished for.
+      // Content that cannot be transformed is a single variant, whatever was requested.
       key = keyOf(wanted, source)
       const { name, epoch } = wanted
       const { length: bytes } = content
       const variant: Kept = { contentType, bytes, content, blobId: undefined, touchedAt: now().getTime() }
       const stored = { deploymentId, organizationId, key, source: name, content, contentType, epoch }
       const isCurrent = await storeVariant(deps, stored).catch((error: unknown) => {
-        // The visitor gets the image all the same, and the next ones while it is in memory.
+        // The visitor still gets the image, and so do the next ones while it is in memory.
         logger.warn({ err: error, deploymentId }, 'an image was not stored')
         return true
       })
@@ -264,7 +265,7 @@ export function openImageServer(deps: ServerDeps): ImageServer {
     }
   }
 
-  /** Makes an image, once for all who want it. */
+  /** Generates an image, once for all concurrent requests. */
   function makeOnce(wanted: Wanted, takePlace: ImagePlaces['take' | 'takeNow']) {
     const { width, height, fit, quality } = wanted.request.wish
     const key = `${sourceKeyOf(wanted)} ${wanted.file?.sha256} ${width} ${height} ${fit} ${quality} ${wanted.format.format} ${wanted.format.instead}`
@@ -273,7 +274,7 @@ export function openImageServer(deps: ServerDeps): ImageServer {
     return work
   }
 
-  /** The bytes of a variant. undefined: they were evicted. */
+  /** The bytes of a variant; undefined if they were evicted. */
   async function contentOf({ content, blobId, bytes }: Kept): Promise<ImageAnswer['content'] | undefined> {
     if (content || blobId === undefined) return content
     const chunks = deps.blobs.read(blobId, { start: 0, end: bytes - 1 }, 'owned')[Symbol.asyncIterator]()
@@ -302,7 +303,7 @@ export function openImageServer(deps: ServerDeps): ImageServer {
       const scope = `${deploymentId} ${epoch.deployment} ${epoch.source} ${name}`
       const wanted: Wanted = { request, origin, format: chooseFormat(request.format, accept), file, name, epoch, scope }
 
-      /** undefined: the bytes were evicted. */
+      /** Returns undefined if the bytes were evicted. */
       async function answerWith(
         { maxAgeSeconds, isImmutable }: KnownSource,
         variant: Kept,

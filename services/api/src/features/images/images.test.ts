@@ -228,7 +228,7 @@ test('an answer is safe to open, and is not sent twice', async () => {
     'content-security-policy': "script-src 'none'; frame-src 'none'; sandbox;",
     'content-disposition': 'inline; filename="dog-5f2a9c81.webp"',
     'content-length': String(got.body.length),
-    // As the file says of itself: its name changes with its content.
+    // As the file's own headers say: its name changes with its content.
     'cache-control': 'public, max-age=31536000, immutable',
   })
   const etag = got.headers.etag ?? ''
@@ -245,7 +245,7 @@ describe('what frameworks write', () => {
   test.each(['/_next/image', '/_next/image/', '/_vercel/image'])('is answered at %s', async (path) => {
     const url = `${path}?url=%2Fcat.jpg&w=64&q=75&dpl=x`
     const got = await askImage(platform, framework, url, { accept: 'image/avif,image/webp' })
-    // By its own configuration: no AVIF, and a copy is good for two minutes.
+    // By its own configuration: no AVIF, and copies are valid for two minutes.
     expect(await seen(got)).toEqual({ format: 'webp', width: 64, height: 32 })
     expect(got.headers).toMatchObject({
       'cache-control': 'public, max-age=120, must-revalidate',
@@ -300,7 +300,7 @@ describe('a source', () => {
       'image_source_failed',
       'no-store',
     ])
-    // Of a file the query changes nothing.
+    // A file ignores the query.
     expect(await storedImages(platform, framework.id, '/cat.jpg?v=1')).toEqual([])
   })
 
@@ -355,7 +355,7 @@ describe('a source', () => {
     expect((await get()).headers['x-cache']).toBe('STALE')
     await expect.poll(() => origin.countOf('/lasting.png')).toBe(2)
     await expect.poll(async () => (await get()).headers['x-cache']).toBe('HIT')
-    // One that is gone is gone.
+    // A source that answers 410 is no longer served.
     origin.answer('/lasting.png', (_, outgoing) => outgoing.writeHead(410).end())
     platform.clock.advance(601_000)
     await get()
@@ -398,7 +398,7 @@ describe('a source', () => {
   })
 })
 
-/** Images that are made at this moment, or wait for that. */
+/** Images that are being generated, or wait for a place. */
 const imagesUnderWay = async (state: 'running' | 'waiting'): Promise<number | undefined> =>
   (await workUnderWay.get()).values.find(({ labels }) => labels['kind'] === 'image' && labels['state'] === state)?.value
 
@@ -408,7 +408,7 @@ test('ten who want the same image wait for one work', async () => {
   const all = Array.from({ length: 10 }, () => askImage(platform, framework, path))
   await held.arrived
   held.release()
-  // Ten works would have no place: four have.
+  // Ten separate jobs would not fit: there are four places.
   expect((await Promise.all(all)).map(({ status }) => status)).toEqual(Array.from({ length: 10 }, () => 200))
   expect(origin.countOf('/popular.jpg')).toBe(1)
   expect(await storedImages(platform, framework.id, '/origin/popular.jpg')).toHaveLength(1)
@@ -442,7 +442,7 @@ test('a fifth new image waits for a place, what is there already does not, and t
   const refused = await askImage(platform, framework, imagePath('/cat.jpg', 'width=1920&format=png'))
   expect([...errorOf(refused), refused.headers['retry-after']]).toEqual([429, 'image_busy', 'no-store', '1'])
   expect((await askImage(platform, framework, imagePath('/cat.jpg', 'width=16'))).headers['x-cache']).toBe('HIT')
-  // Another deployment has places of its own.
+  // Another deployment has its own places.
   expect((await askImage(platform, plain, imagePath('/cat.jpg', 'width=2000&format=png'))).status).toBe(200)
   for (const each of held) each.release()
   const answers = await Promise.all([...under, ...waiting])

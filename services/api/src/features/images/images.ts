@@ -1,31 +1,31 @@
 import type { ImagePolicy, ImageRequest } from './image-request.ts'
 
-/** What a source answered. */
+/** A source's response. */
 export interface SourceAnswer {
   status: number
-  /** Names in lower case. */
+  /** Names are in lower case. */
   headers: Readonly<Record<string, string | string[] | undefined>>
   body: Buffer
 }
 
-/** Asks a deployment for its own paths. */
+/** Requests a deployment's own paths. */
 export interface SourceReader {
-  /** The hostname that images are asked at, with its port. */
+  /** The hostname at which the image was requested, with its port. */
   host: string
   protocol: 'http' | 'https'
   /**
-   * Asks through all of its routing, as nobody in particular: without cookies and authorization. Throws ImageRefusal
-   * `image_too_large` for a longer body than an image may have, and the signal's reason where it is aborted.
+   * Sends a request through all of the deployment's routing, anonymously: without cookies and authorization. Throws ImageRefusal
+   * `image_too_large` if the body is longer than an image may be, and the signal's reason if it is aborted.
    */
   ask(path: string, query: string, signal: AbortSignal): Promise<SourceAnswer>
 }
 
-/** The deployment whose images are asked for. */
+/** The deployment whose images are requested. */
 export interface ImageOrigin extends SourceReader {
   deploymentId: string
   organizationId: string
   policy: ImagePolicy
-  /** The file that a path of the deployment leads to. undefined: something else answers there. */
+  /** The file at a path of the deployment; undefined if something else answers there. */
   findFile(path: string, query: string): SourceFile | undefined
 }
 
@@ -40,7 +40,7 @@ export interface SourceFile {
 
 /** An image to send. */
 export interface ImageAnswer {
-  /** undefined: it is not wanted. */
+  /** undefined: the client does not need it. */
   content: Buffer | AsyncIterable<Buffer> | undefined
   bytes: number
   contentType: string
@@ -50,18 +50,18 @@ export interface ImageAnswer {
   cacheControl: string
 }
 
-/** Answers requests for images, from memory, from the store, or by making them. */
+/** Answers requests for images from memory, from the store, or by generating them. */
 export interface ImageServer {
   /**
-   * accept: the client's. wantsContent: whether the client has to be sent the image of an entity tag; else nothing of it is read.
-   * Throws ImageRefusal, BadGateway (D22).
+   * accept: the client's header. wantsContent: whether the client needs the body for an entity tag; if not, the content is not
+   * read. Throws ImageRefusal, BadGateway (D22).
    */
   answer(
     request: ImageRequest,
     origin: ImageOrigin,
     client: { accept: string | undefined; wantsContent: (etag: string) => boolean },
   ): Promise<ImageAnswer>
-  /** Drops what is in memory of a deployment that this process purged; others hear of it. */
+  /** Drops a purged deployment's images from this process's memory; other processes are notified. */
   forget(deploymentId: string): void
   close(): void
 }

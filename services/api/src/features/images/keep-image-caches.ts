@@ -8,17 +8,17 @@ import { imageCaches, imagePurges, imageTotals, imageVariants } from './table.ts
 import { keepWithinQuota } from './variants.ts'
 
 const AT_ONCE = 1_000
-/** An image that was begun before a purge has ended since. */
+/** By then any image begun before a purge has ended. */
 const PURGED_MS = 86_400_000
 
 type KeepDeps = Pick<Deps, 'db' | 'now' | 'blobs' | 'logger'>
 
-/** Repeats a batch until one comes back that was not full, or another process is cleaning up. */
+/** Repeats a batch until one is not full, or another process is cleaning up. */
 async function inBatches({ db }: KeepDeps, batch: (tx: Deps['db']) => Promise<number>): Promise<void> {
   while (((await inBatch(db, batch)) ?? 0) >= AT_ONCE);
 }
 
-/** Removes the images of deployments that were retired, and then what was kept to purge them. */
+/** Removes the images of retired deployments, and then their purge epochs. */
 async function removeRetired(deps: KeepDeps): Promise<void> {
   const retired = deps.db.select({ id: deployments.id }).from(deployments).where(isNotNull(deployments.retiredAt))
   await inBatches(deps, async (tx) => {
@@ -37,7 +37,7 @@ async function removeRetired(deps: KeepDeps): Promise<void> {
   await deps.db.delete(imageCaches).where(and(inArray(imageCaches.deploymentId, retired), notExists(ofCache)))
 }
 
-/** Forgets purges of sources that have no images any more: nothing is left that their epoch would keep out. */
+/** Deletes the epochs of sources that have no images any more: no older image is left that they could exclude. */
 async function forgetPurges(deps: KeepDeps): Promise<void> {
   const before = new Date(deps.now().getTime() - PURGED_MS)
   await inBatches(deps, async (tx) => {
@@ -58,8 +58,8 @@ async function forgetPurges(deps: KeepDeps): Promise<void> {
 }
 
 /**
- * Removes the images of retired deployments, and what organizations have beyond their quota, such as one that was lowered. Storing
- * an image keeps within the quota by itself. Safe to repeat, and in several processes at once.
+ * Removes the images of retired deployments, and images beyond an organization's quota, such as one that was lowered. Storing an
+ * image enforces the quota by itself. Safe to repeat, and in several processes at once.
  */
 export async function keepImageCaches(deps: KeepDeps): Promise<void> {
   await removeRetired(deps)

@@ -1,12 +1,12 @@
 import type { ImageRules } from '@platform/build-output/manifest'
 
-/** How long a source counts as unchanged at least, where the deployment's configuration says nothing. */
+/** Minimum time that a source counts as unchanged, if the deployment's configuration has none. */
 export const FRESH_SECONDS_MIN = 60
 
-/** How long a source of a deployment counts as unchanged at least, in seconds. */
+/** Minimum time in seconds that a deployment's sources count as unchanged. */
 export const minimumSecondsOf = (rules: ImageRules | undefined): number => rules?.minimumCacheTTL ?? FRESH_SECONDS_MIN
 
-/** How long an answer says that it is fresh, in seconds, for everyone before for one client (RFC 9111 §5.2.2). */
+/** The freshness lifetime of a response in seconds; s-maxage takes precedence over max-age (RFC 9111 §5.2.2). */
 export function readMaxAge(cacheControl: string | undefined): { maxAgeSeconds: number; isImmutable: boolean } {
   const directives = (cacheControl ?? '').toLowerCase()
   const seconds = (name: string): number | undefined => {

@@ -10,10 +10,10 @@ let origin: Awaited<ReturnType<typeof startOrigin>>
 let elsewhere: Awaited<ReturnType<typeof startOrigin>>
 let site: Deployed
 let owner: Owner
-/** Allows every host: what is refused here is refused by the guarded fetch. */
+/** Allows every host, so that any refusal here comes from the guarded fetch. */
 let trusting: Deployed
 const addressOf: Record<string, string> = {}
-/** What the guarded fetch itself refused. */
+/** Requests that the guarded fetch itself refused. */
 const guarded: string[] = []
 
 beforeAll(async () => {
@@ -87,7 +87,7 @@ test('an image of an allowed origin is asked for without anything of the visitor
   expect(headers).toMatchObject({ 'cdn-loop': 'platform-edge', 'accept-encoding': 'identity' })
   for (const name of ['cookie', 'authorization', 'x-forwarded-for', 'x-forwarded-host'])
     expect(headers).not.toHaveProperty(name)
-  // A domain is allowed with every path and port.
+  // Allowing a domain allows all its paths and ports.
   origin.show('/any.png', await picture(20, 20, 'png'))
   expect((await ask(`http://photos.example:${origin.port}/any.png`)).status).toBe(200)
 })
@@ -171,7 +171,7 @@ test.each([
   const got = await ask(url, trusting)
   expect(errorOf(got)).toEqual(failed)
   expect(guarded).toContain(new URL(url).href)
-  // Nothing of the network is told.
+  // The message reveals nothing about the network.
   expect(got.text).not.toMatch(/127\.|10\.0|resolve|ENOTFOUND|ECONNREFUSED/)
   expect(performance.now() - startedAt).toBeLessThan(5_000)
 })

@@ -48,7 +48,7 @@ const query = z.object({
   }),
 })
 
-/** The source that a request names. Throws BadRequest for what can be none. */
+/** The source named by a request. Throws BadRequest if it cannot be one. */
 function sourceOf(source: string | undefined): ImageSource | undefined {
   try {
     return source === undefined ? undefined : readImageSource(source)

@@ -33,7 +33,7 @@ test('an AVIF that takes too long is 504 at its deadline, and is not tried again
     if (isFirst) expect(tookMs).toBeGreaterThanOrEqual(DEADLINE_MS)
     else expect(tookMs).toBeLessThan(DEADLINE_MS)
   }
-  // Which browsers do not meet: they are given a WebP of that size.
+  // Browsers are not affected: they get a WebP of that size.
   const got = await askImage(platform, site, imagePath('/large.jpg', 'width=16'), { accept: 'image/avif' })
   expect(await seen(got)).toEqual({ format: 'avif', width: 16, height: 16 })
 })
@@ -85,7 +85,7 @@ test('a Function may be the source, behind a middleware', { timeout: 60_000 }, a
     const { status, headers } = await askImage(platform, site, imagePath(path))
     expect([path, status, headers['x-platform-error']]).toEqual([path, 502, code])
   }
-  // The Function itself is still there, and what was asked for the sake of images is in no log of requests.
+  // The Function itself still runs, and requests made for images are not in the request log.
   expect((await visit(platform, site.host, '/direct')).status).toBe(200)
   const rows = await loggedRequests(platform, eq(requestLogs.deploymentId, id), 4)
   expect(rows.map(({ path }) => path).toSorted()).toEqual(

@@ -6,19 +6,16 @@ import { blobs } from '../storage/table.ts'
 
 const number = (name: string) => bigint(name, { mode: 'number' })
 
-/**
- * The images of a deployment. Its row is locked by whoever purges and by whoever stores a variant, so that neither overlooks the
- * other.
- */
+/** The images of a deployment. Purging and storing a variant both lock its row, so that each sees the other. */
 export const imageCaches = pgTable('image_caches', {
   deploymentId: uuid('deployment_id')
     .primaryKey()
     .references(() => deployments.id, { onDelete: 'cascade' }),
-  /** Raised by a purge of the whole deployment: what was begun under a lower one is not stored. */
+  /** Incremented by a purge of the whole deployment: images begun under a lower epoch are not stored. */
   epoch: number('epoch').notNull(),
 })
 
-/** The epochs of single sources; one without a row has 0. */
+/** The epochs of single sources; 0 without a row. */
 export const imagePurges = pgTable(
   'image_purges',
   {
@@ -32,27 +29,27 @@ export const imagePurges = pgTable(
   (t) => [primaryKey({ columns: [t.deploymentId, t.source] }), index('image_purges_by_time').on(t.purgedAt)],
 )
 
-/** An image that was made of another (deployments.md Images). */
+/** A generated image (deployments.md Images). */
 export const imageVariants = pgTable(
   'image_variants',
   {
     deploymentId: uuid('deployment_id')
       .notNull()
       .references(() => imageCaches.deploymentId, { onDelete: 'cascade' }),
-    /** SHA-256 of its epochs, its source with its content, and what was wished for. */
+    /** SHA-256 of its epochs, its source with content, and the requested transformation. */
     key: bytea('key').notNull(),
-    /** Of the deployment; here as well, since the quota is the organization's. */
+    /** The deployment's organization, repeated here since the quota is the organization's. */
     organizationId: uuid('organization_id')
       .notNull()
       .references(() => organizations.id, { onDelete: 'cascade' }),
-    /** Path and query of the deployment, or an address elsewhere. */
+    /** Path and query within the deployment, or a URL elsewhere. */
     source: pathText('source').notNull(),
     blobId: uuid('blob_id')
       .notNull()
       .references(() => blobs.id),
     bytes: number('bytes').notNull(),
     contentType: text('content_type').notNull(),
-    /** To within an hour. */
+    /** Accurate to an hour. */
     lastUsedAt: instant('last_used_at').notNull(),
   },
   (t) => [
@@ -63,7 +60,7 @@ export const imageVariants = pgTable(
   ],
 )
 
-/** What all variants of an organization take. Triggers keep it. */
+/** Total size of an organization's variants, kept by triggers. */
 export const imageTotals = pgTable('image_totals', {
   organizationId: uuid('organization_id')
     .primaryKey()

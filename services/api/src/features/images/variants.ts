@@ -12,18 +12,18 @@ import { imageCaches, imageTotals, imageVariants } from './table.ts'
 
 /** How far behind `last_used_at` may be. */
 const USED_MS = 3_600_000
-/** Once the quota is reached so much of it is made free, so that not every image has to make room. */
+/** When the quota is reached, usage is reduced to this share, so that not every image has to evict others. */
 const KEPT_SHARE = 0.95
 const EVICTED_AT_ONCE = 200
 
 type VariantDeps = Pick<Deps, 'db' | 'now' | 'blobs' | 'logger'>
 
-/** Where the bytes of a variant are. */
+/** A stored variant and where its bytes are. */
 export interface StoredVariant {
   contentType: string
   bytes: number
   blobId: string
-  /** Of short ones, which are in the row. */
+  /** The bytes of short variants, which are in the row. */
   content: Buffer | null
   lastUsedAt: Date
 }
@@ -48,7 +48,7 @@ const variantByKey = lazyPrepared((db) =>
     .prepare('image_variant_by_key'),
 )
 
-/** A variant that this process or another one made. */
+/** Finds a variant, whichever process generated it. */
 export async function findVariant(
   { db }: Pick<Deps, 'db'>,
   deploymentId: string,
@@ -58,7 +58,7 @@ export async function findVariant(
   return row
 }
 
-/** Notes that a variant is in use, unless that is known of the last hour. */
+/** Marks a variant as used, at most once an hour. */
 export async function touchVariant(
   { db, now }: Pick<Deps, 'db' | 'now'>,
   deploymentId: string,
@@ -84,7 +84,7 @@ interface NewVariant {
   source: string
   content: Buffer
   contentType: string
-  /** That it was begun under. */
+  /** The epoch when generation began. */
   epoch: Epoch
 }
 
@@ -93,8 +93,8 @@ async function* once(content: Buffer): AsyncGenerator<Buffer> {
 }
 
 /**
- * Stores a variant and makes room for it in the organization's quota. Answers false if its source was purged since it was begun: then
- * nothing is stored. Safe to repeat, and in several processes at once. Throws BadGateway (D22).
+ * Stores a variant and makes room for it in the organization's quota. Returns false, having stored nothing, if its source was
+ * purged since generation began. Safe to repeat, and in several processes at once. Throws BadGateway (D22).
  */
 export async function storeVariant(deps: VariantDeps, variant: NewVariant): Promise<boolean> {
   const { deploymentId, organizationId, key, source, content, contentType, epoch } = variant
@@ -105,7 +105,8 @@ export async function storeVariant(deps: VariantDeps, variant: NewVariant): Prom
   const outcome = await deps.db
     .transaction(async (tx) => {
       await tx.insert(imageCaches).values({ deploymentId, epoch: 0 }).onConflictDoNothing()
-      // A purge holds this row as well: it has ended and its epoch is seen below, or it begins later and deletes what is inserted here.
+      // A purge locks this row too: either it has ended and its epoch is visible below, or it begins later and deletes what we
+      // insert here.
       const locked = tx.select().from(imageCaches).where(eq(imageCaches.deploymentId, deploymentId))
       await locked.for('no key update')
       const current = await readEpoch(tx, deploymentId, source)
@@ -120,7 +121,7 @@ export async function storeVariant(deps: VariantDeps, variant: NewVariant): Prom
       return 'stored'
     })
     .catch((error: unknown) => {
-      // The deployment is gone, and its organization with it.
+      // The deployment was deleted, along with its organization.
       if (isForeignKeyViolation(error)) return 'purged'
       throw error
     })
@@ -132,14 +133,14 @@ export async function storeVariant(deps: VariantDeps, variant: NewVariant): Prom
 }
 
 /**
- * Removes the least recently used variants of an organization while they take more than its quota. Their bytes go at once: nobody
- * else refers to them, and who reads one meanwhile makes it again. Safe to repeat, and in several processes at once.
+ * Removes the least recently used variants of an organization while they exceed its quota. Their bytes are freed at once: nobody
+ * else refers to them, and a concurrent reader generates the image again. Safe to repeat, and in several processes at once.
  */
 export async function keepWithinQuota(deps: VariantDeps, organizationId: string): Promise<void> {
   const limit = await quotaOf(deps, organizationId, 'image_cache_bytes')
   for (;;) {
     const dead = await deps.db.transaction(async (tx) => {
-      // Held, so that two of these do not both make room for the same bytes.
+      // Locked, so that two of these do not both free the same bytes.
       const totals = tx.select().from(imageTotals).where(eq(imageTotals.organizationId, organizationId))
       const [total] = await totals.for('no key update')
       if (!total || total.bytes <= limit) return []
@@ -149,7 +150,7 @@ export async function keepWithinQuota(deps: VariantDeps, organizationId: string)
         .where(eq(imageVariants.organizationId, organizationId))
         .orderBy(asc(imageVariants.lastUsedAt))
         .limit(EVICTED_AT_ONCE)
-        // Who purges them holds them, and then waits for the total.
+        // A purge locks these rows first and then waits for the total, so waiting for them could deadlock.
         .for('update', { skipLocked: true })
       let excess = total.bytes - limit * KEPT_SHARE
       const evicted = []

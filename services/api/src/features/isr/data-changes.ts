@@ -11,35 +11,35 @@ const CHANNEL = 'isr_data'
 const BYTES_MAX = 134_217_728
 const BYTES_OF_DEPLOYMENT = 1_000
 const BYTES_OF_TAG = 150
-/** Beyond these a slot is told to forget everything. */
+/** With more changed keys than this, slots are told to forget everything. */
 const KEYS_MAX = 10_000
-/** How old what is known may be while nothing is heard of changes. */
+/** Maximum age of cached data while changes cannot be heard. */
 const ASK_AGAIN_MS = 1_000
-/** Clocks drift apart by less than a millisecond in that time. */
+/** Clocks drift apart by less than a millisecond within this time. */
 const CLOCK_MS = 60_000
 
-/** What became of a deployment's data since a cursor. Moments are milliseconds since 1970 by the clock of the database. */
+/** Changes to a deployment's data since a cursor. Times are milliseconds since 1970, by the database's clock. */
 export interface DataChanges {
-  /** The time of the answer, or a few milliseconds before it; never after. */
+  /** The time of the answer, or a few milliseconds earlier; never later. */
   now: number
   cursor: string
-  /** Nothing is known of that cursor: `tags` are all there are, and any value may have changed. */
+  /** True if the cursor is unknown: `tags` lists all tags, and any value may have changed. */
   isWhole: boolean
-  /** Each with the moment until which what has it is stale, and the one from which that must not be shown; null: it may. */
+  /** Data with the tag that was begun until staleAt is stale; from expiredAt on it must not be shown; null: it may be. */
   tags: [tag: string, staleAt: number, expiredAt: number | null][]
-  /** Of values that were stored, each with who stored it last. */
+  /** Keys of stored values, each with its last writer. */
   keys: [key: string, writer: string][]
 }
 
-/** What slots of this edge have to know of their deployment's data before they use what they keep themselves. */
+/** What this edge's slots must know of their deployment's data before they use their own caches. */
 export interface DataLog {
-  /** cursor: of an earlier answer. Throws what the database throws. */
+  /** cursor: from an earlier answer. Throws the database's errors. */
   since(deploymentId: string, cursor: string | undefined): Promise<DataChanges>
-  /** How many tags of a list would be new, and how many there are. */
+  /** Counts how many of a list's tags would be new, and how many exist. */
   count(deploymentId: string, tags: readonly string[]): Promise<{ fresh: number; known: number }>
-  /** What to send where a value is stored. */
+  /** The notification to send when a value is stored. */
   announce(deploymentId: string, key: string, writer: string): { channel: string; message: string }
-  /** Notes a value that this process stored. */
+  /** Records a value that this process stored. */
   note(deploymentId: string, key: string, writer: string): void
 }
 
@@ -58,7 +58,7 @@ class Known {
   /** By performance.now(). */
   askedAt = 0
   isLoaded = false
-  /** Tags that were revalidated since they were read. */
+  /** Tags revalidated since they were read. */
   outdated = new Set<string>()
   loading: Promise<void> | undefined
 
@@ -78,7 +78,7 @@ export function openDataLog({
 }): DataLog {
   const deployments = new LRUCache<string, Known>({ maxSize: BYTES_MAX, sizeCalculation: ({ bytes }) => bytes })
   let isListening = false
-  /** What to add to performance.now() for a moment that is not later than the database's. */
+  /** Offset to add to performance.now() for a time that is never ahead of the database's. */
   let clock: { offset: number; readAt: number } | undefined
 
   function note(deploymentId: string, key: string, writer: string): void {
@@ -118,7 +118,7 @@ export function openDataLog({
     }
     return Math.floor(clock.offset + performance.now())
   }
-  /** A moment that the database has written is over. */
+  /** Advances the clock past a time that the database has written. */
   function learnTime(written: number): void {
     if (clock) clock.offset = Math.max(clock.offset, written + 1 - performance.now())
   }
@@ -142,7 +142,7 @@ export function openDataLog({
       learnTime(staleAt.getTime())
     }
     known.isLoaded = true
-    // It may have grown.
+    // Set again, since its size may have grown.
     if (deployments.peek(deploymentId) === known) deployments.set(deploymentId, known)
   }
 
@@ -154,7 +154,7 @@ export function openDataLog({
       deployments.set(deploymentId, known)
     }
     const knownData = known
-    // The first may have begun before this was asked; the second has not.
+    // The first load may have begun before this call; a second one has not.
     for (let n = 0; n < 2 && !knownData.isCurrent; n++) {
       knownData.loading ??= load(deploymentId, knownData)
         .catch((error: unknown) => {

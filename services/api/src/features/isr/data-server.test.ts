@@ -20,7 +20,7 @@ import { openIsrTags } from './tags.ts'
 const MIB = 1_048_576
 const writer = '0123456789abcdef'
 
-/** An edge, as far as it answers cache handlers. The path of a request begins with the deployment that its socket would be of. */
+/** The cache handler part of an edge. The first path segment of a request names the deployment, as its socket would. */
 interface Edge {
   server: Server
   notifications: Notifications

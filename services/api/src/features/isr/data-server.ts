@@ -12,17 +12,17 @@ import { readData, storeData } from './data.ts'
 import type { IsrTags } from './tags.ts'
 
 const MIB = 1_048_576
-/** As Vercel has it for results of fetch and `use cache`; pages of a Node server may be longer. */
+/** Vercel's limit for results of fetch and `use cache`; pages of a Node server may be longer. */
 const VALUE_BYTES_MAX = { data: 2 * MIB, pages: 8 * MIB }
 const HEAD_BYTES_MAX = 512 * 1_024
-/** An index of Postgres takes no longer text, whatever its characters are. */
+/** Postgres cannot index longer text, whatever its characters. */
 const TAG_BYTES_MAX = 2_000
 const TAGS_MAX = 256
-/** They are kept for as long as the deployment is, since the pages of its build are older than all of them. */
+/** Tags live as long as the deployment, since the pages of its build are older than any of them. */
 const TAGS_OF_DEPLOYMENT_MAX = 50_000
-/** Of one deployment, and of all: each may hold a value in memory. */
+/** Limits per deployment and overall: each request may hold a value in memory. */
 const TURNS = { own: 8, all: 32, waiting: 1_000 }
-/** Whoever takes longer to send or to read a value leaves its turn to others. */
+/** A client that takes longer to send or read a value gives up its slot. */
 const EXCHANGE_MS = 10_000
 
 const tag = z
@@ -33,7 +33,7 @@ const tag = z
 const valueHead = z.strictObject({ tags: z.array(tag).max(TAGS_MAX) })
 const revalidation = z.strictObject({
   tags: z.array(tag).max(TAGS_MAX),
-  /** How long what has a tag may still be shown while it is made anew; without it, for as long as that takes. */
+  /** How long tagged data may still be shown while it is regenerated; without it, until that is done. */
   expireSeconds: z.number().min(0).max(1e9).optional(),
 })
 const writerName = /^[\da-f]{16}$/
@@ -51,7 +51,7 @@ function parse<T>(schema: z.ZodType<T>, json: string): T {
   return data
 }
 
-/** A value and what is said of it: a line of JSON in front. */
+/** Splits a body into its leading line of JSON and the value. */
 function readValue(body: Buffer, bytesMax: number): { tags: string[]; value: Buffer } {
   const end = body.indexOf('\n')
   if (end === -1 || end > HEAD_BYTES_MAX) throw new BadRequest('There is no line of JSON in front of the value')
@@ -71,11 +71,12 @@ interface Options {
  * Answers the cache handlers of a deployment's slots, over HTTP:
  *
  * - `GET /data/{SHA-256}`, `GET /pages/{SHA-256}`: a value, or 404.
- * - `PUT` of the same: a line of JSON `{ tags }`, then the value; header `x-writer`: 16 hexadecimal digits that the slot chose. 413 for
- *   more than 2 MiB, of pages 8 MiB.
- * - `GET /changes?since=`: what `DataLog` says. `POST /tags?since=`: `{ tags, expireSeconds? }` are revalidated, and the same is said.
+ * - `PUT` of the same: a line of JSON `{ tags }`, then the value; header `x-writer`: 16 hexadecimal digits chosen by the slot.
+ * 413 for   more than 2 MiB, for pages 8 MiB.
+ * - `GET /changes?since=`: the answer of `DataLog`. `POST /tags?since=`: revalidates `{ tags, expireSeconds? }` and answers the
+ *   same.
  *
- * What it is sent is the tenant's, and reaches rows of its own deployment alone. 503 where the database cannot be reached.
+ * All input is the tenant's, and reaches only rows of its own deployment. 503 if the database cannot be reached.
  */
 export function createDataServer({ db, logger, tags, log }: Options): DeploymentListener {
   const refuse = () => new Unavailable('Too many ask this cache at once')
@@ -155,7 +156,7 @@ export function createDataServer({ db, logger, tags, log }: Options): Deployment
       if (!(error instanceof ApiError)) logger.warn({ err: error, deploymentId }, 'the cache of a deployment failed')
       const { status, message } = error instanceof ApiError ? error : new Unavailable('The cache cannot be reached')
       const body = JSON.stringify({ error: message })
-      // What is left of a body would be the next request.
+      // The rest of a body would be parsed as the next request.
       outgoing
         .writeHead(status, {
           'content-type': 'application/json',

@@ -2,22 +2,22 @@ import { type Db, isForeignKeyViolation } from '@platform/runtime/database'
 import { and, asc, eq, inArray, sql } from 'drizzle-orm'
 import { isrData, isrTotals } from './table.ts'
 
-/** What the data of a deployment may take; the oldest makes room. */
+/** Limits for a deployment's data; the oldest values are evicted. */
 const LIMITS = { bytesMax: 134_217_728, entriesMax: 20_000 }
-/** Once there is no more room so much of it is made free, so that not every value has to make room. */
+/** When a limit is reached, usage is reduced to this share, so that not every value has to evict others. */
 const KEPT_SHARE = 0.95
 const EVICTED_AT_ONCE = 500
-/** What a row takes beside its value. */
+/** Size of a row beside its value. */
 const BYTES_OF_ENTRY = 200
 
-/** A value as a cache handler wrote it. */
+/** A value written by a cache handler. */
 interface NewData {
   key: string
   value: Buffer
   tags: readonly string[]
 }
 
-/** Reads a value of a deployment; undefined: there is none. */
+/** Reads a value of a deployment; undefined if there is none. */
 export async function readData({ db }: { db: Db }, deploymentId: string, key: string): Promise<Buffer | undefined> {
   const [row] = await db
     .select({ value: isrData.value })
@@ -26,7 +26,7 @@ export async function readData({ db }: { db: Db }, deploymentId: string, key: st
   return row?.value
 }
 
-/** Removes the oldest values while there are too many. */
+/** Evicts the oldest values while there are too many. */
 async function makeRoom(
   tx: Db,
   deploymentId: string,
@@ -53,8 +53,8 @@ async function makeRoom(
 }
 
 /**
- * Stores a value in place of what its key had, and makes room for it. message: told to every edge on the channel once it is stored. Safe
- * to repeat, and in several processes at once; a deployment that is gone takes none.
+ * Stores a value in place of its key's previous one, and makes room for it. message: sent to every edge on the channel once it is
+ * stored. Safe to repeat, and in several processes at once; stores nothing for a deleted deployment.
  */
 export async function storeData(
   { db }: { db: Db },
@@ -66,7 +66,7 @@ export async function storeData(
   try {
     await db.transaction(async (tx) => {
       await tx.insert(isrTotals).values({ deploymentId }).onConflictDoNothing()
-      // So that values and what they take are counted by one at a time.
+      // Locks the row, so that counts and sizes are updated one at a time.
       const [totals = { dataBytes: 0, data: 0 }] = await tx
         .select({ dataBytes: isrTotals.dataBytes, data: isrTotals.data })
         .from(isrTotals)

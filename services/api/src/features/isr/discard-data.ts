@@ -7,8 +7,8 @@ import { isrData, isrTags, isrTotals } from './table.ts'
 const AT_ONCE = 1_000
 
 /**
- * Removes what frameworks kept in deployments that were retired, and the tags of these. Tags of others stay however old they are: the
- * pages of a build are older. Safe to repeat, and in several processes at once.
+ * Removes the framework data and tags of retired deployments. Other deployments' tags stay however old they are: the pages of a
+ * build are older. Safe to repeat, and in several processes at once.
  */
 export async function discardData({ db }: Pick<Deps, 'db'>): Promise<void> {
   const retired = db.select({ id: deployments.id }).from(deployments).where(isNotNull(deployments.retiredAt))

@@ -6,7 +6,7 @@ import { isrClaims, isrPages } from './table.ts'
 
 const AT_ONCE = 1_000
 
-/** Removes the pages of deployments that were retired, and claims that are over. Safe to repeat, and in several processes at once. */
+/** Removes the pages of retired deployments, and expired claims. Safe to repeat, and in several processes at once. */
 export async function discardPages({ db }: Pick<Deps, 'db'>): Promise<void> {
   const retired = db.select({ id: deployments.id }).from(deployments).where(isNotNull(deployments.retiredAt))
   let count: number | undefined

@@ -13,17 +13,17 @@ import { openStoreQueue, type StoreQueue } from './store-queue.ts'
 import { isrClaims, isrPages, isrTags } from './table.ts'
 import type { IsrTags } from './tags.ts'
 
-/** Payload: the id of a deployment, who says it, and the keys of the pages that are new, in hex. */
+/** Payload: the id of a deployment, the sender, and the keys of new pages, in hex. */
 const CHANNEL = 'isr_pages'
 const BYTES_MAX = 134_217_728
-/** A longer page is read from where it is each time. */
+/** Longer pages are read from the store each time. */
 const KEPT_BYTES_MAX = 2_097_152
 const BYTES_OF_ENTRY = 1_000
-/** How old what is known may be while nothing is heard of changes. */
+/** Maximum age of cached entries while changes cannot be heard. */
 const ASK_AGAIN_MS = 1_000
-/** How long whoever makes a page anew may take before somebody else tries. */
+/** How long a claim to regenerate a page lasts before another caller may try. */
 const CLAIM_MS = 120_000
-/** How long a page that could not be made anew is left alone. */
+/** Pause after a page could not be regenerated. */
 const AFTER_FAILURE_MS = 10_000
 
 interface Options {
@@ -51,10 +51,10 @@ interface Row extends Record<string, unknown> {
 
 interface Known {
   found: Found
-  /** Of what is in memory for it. */
+  /** Bytes that the entry takes in memory. */
   bytes: number
   tags: readonly string[]
-  /** By performance.now(), before it was looked up. */
+  /** By performance.now(), before the look-up. */
   askedAt: number
 }
 
@@ -116,7 +116,7 @@ export function openIsrPages({ db, now, blobs: store, logger, notifications, tag
   notifications.listen(CHANNEL, {
     onMessage(payload) {
       const [deploymentId = '', from, ...keys] = payload.split(' ')
-      // What this process stored it knows.
+      // This process already knows what it stored.
       if (from === self) return
       for (const key of keys) forget(deploymentId + key)
     },
@@ -129,7 +129,7 @@ export function openIsrPages({ db, now, blobs: store, logger, notifications, tag
     },
   })
 
-  /** Whatever was revalidated in a deployment was so after its build. */
+  /** Every revalidation in a deployment happened after its build. */
   async function read(deploymentId: string, key: string, fallback: Fallback | undefined): Promise<Row | undefined> {
     const fallbackTags = JSON.stringify(fallback?.tags ?? [])
     const [row] = await db.execute<Row>(sql`
@@ -222,7 +222,7 @@ export function openIsrPages({ db, now, blobs: store, logger, notifications, tag
       try {
         return await lookUpOf(deploymentId, key, fallback)
       } catch (error) {
-        // Pages outlast their database.
+        // Known pages are served even while the database is down.
         const entry = known.get(deploymentId + key)
         if (!entry) throw error
         entry.askedAt = performance.now()

@@ -9,7 +9,7 @@ let platform: TestPlatform
 let second: TestEdge
 let host: string
 
-/** As Next.js uses what it finds. The path of a request says what to do. */
+/** Uses the cache handlers as Next.js does. The path of a request selects the action. */
 const code = handler(`
   const { FetchCache, DefaultCache } = globalThis[Symbol.for('@next/cache-handlers')]
   const cache = new FetchCache({})

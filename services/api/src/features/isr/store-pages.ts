@@ -7,19 +7,19 @@ import { type NewBlob, receiveBlobs } from '../storage/receive-body.ts'
 import type { NewPage } from './pages.ts'
 import { isrPages, isrTotals } from './table.ts'
 
-/** What the pages of a deployment may take; the oldest make room. */
+/** Limits for a deployment's pages; the oldest are evicted. */
 const LIMITS = { bytesMax: 268_435_456, pagesMax: 20_000 }
-/** Once there is no more room so much of it is made free, so that not every page has to make room. */
+/** When a limit is reached, usage is reduced to this share, so that not every page has to evict others. */
 const KEPT_SHARE = 0.95
 const EVICTED_AT_ONCE = 500
-/** A payload of Postgres has 8,000 bytes. */
+/** Postgres limits a payload to 8,000 bytes. */
 const NAMED_AT_ONCE = 100
 
 interface NewPages {
   deploymentId: string
-  /** Each key once. */
+  /** At most one per key. */
   pages: readonly NewPage[]
-  /** Told the deployment, `self` and the keys. */
+  /** Receives the deployment, `self` and the keys. */
   channel: string
   self: string
 }
@@ -30,7 +30,7 @@ async function* once(content: Buffer): AsyncGenerator<Buffer> {
   yield content
 }
 
-/** A page of no bytes has no blob by itself. */
+/** The blob of an empty page, which yields none when it is received. */
 const emptyBlob = (): NewBlob => ({ id: newId(), length: 0, crc32: 0, content: Buffer.alloc(0) })
 
 async function receivePage(deps: StoreDeps, page: NewPage) {
@@ -41,7 +41,7 @@ async function receivePage(deps: StoreDeps, page: NewPage) {
   return { page, blob, received }
 }
 
-/** Removes the oldest pages while there are too many. What their rows referred to is collected later. */
+/** Evicts the oldest pages while there are too many. Their blobs are collected later. */
 async function makeRoom(
   tx: Db,
   deploymentId: string,
@@ -68,8 +68,8 @@ async function makeRoom(
 }
 
 /**
- * Stores pages, and makes room for them. A page that was begun later than one of these stays as it is. Safe to repeat,
- * and in several processes at once; a deployment that is gone takes none. Throws BadGateway (D22).
+ * Stores pages, and makes room for them. A stored page that was begun later stays as it is. Safe to repeat, and in several
+ * processes at once; stores nothing for a deleted deployment. Throws BadGateway (D22).
  */
 export async function storePages(
   deps: StoreDeps,
@@ -78,7 +78,7 @@ export async function storePages(
 ): Promise<void> {
   await using scope = new AsyncDisposableStack()
   const received: Awaited<ReturnType<typeof receivePage>>[] = []
-  // In the order of keys, so that two of these never wait for each other in a circle.
+  // Sorted by key, so that two of these cannot deadlock.
   for (const page of pages.toSorted((a, b) => (a.key < b.key ? -1 : 1))) {
     const one = await receivePage(deps, page)
     scope.use(one.received)
@@ -86,7 +86,7 @@ export async function storePages(
   }
   try {
     const kept = await deps.db.transaction(async (tx) => {
-      // Locks the row, so that pages and what they take are counted by one at a time.
+      // Locks the row, so that counts and sizes are updated one at a time.
       const [totals = { pageBytes: 0, pages: 0 }] = await tx
         .insert(isrTotals)
         .values({ deploymentId })

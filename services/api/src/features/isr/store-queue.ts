@@ -1,11 +1,11 @@
 import type { NewPage } from './pages.ts'
 
-/** So many pages are stored in one transaction. */
+/** Pages stored in one transaction. */
 const PAGES_AT_ONCE = 100
 
-/** Stores the pages of one deployment, one transaction after the other: what comes meanwhile goes into the next. */
+/** Stores the pages of one deployment in one transaction after another: pages added meanwhile go into the next. */
 export interface StoreQueue {
-  /** Resolves once they are stored, and rejects with what went wrong. */
+  /** Resolves once the pages are stored; rejects with the error otherwise. */
   add(pages: readonly NewPage[]): Promise<void>
   isIdle(): boolean
 }
@@ -16,7 +16,7 @@ interface Waiting {
   reject: (error: unknown) => void
 }
 
-/** Of pages with one key the one that was begun last. */
+/** Of pages with the same key, keeps the one begun last. */
 function withoutRepeats(pages: Iterable<NewPage>): NewPage[] {
   const byKey = new Map<string, NewPage>()
   for (const page of pages) {
@@ -26,7 +26,7 @@ function withoutRepeats(pages: Iterable<NewPage>): NewPage[] {
   return [...byKey.values()]
 }
 
-/** store: of pages with different keys. */
+/** store: called with pages of distinct keys. */
 export function openStoreQueue(store: (pages: readonly NewPage[]) => Promise<void>): StoreQueue {
   let waiting: Waiting[] = []
   let isStoring = false

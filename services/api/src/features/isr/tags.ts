@@ -3,34 +3,34 @@ import type { Notifications } from '@platform/runtime/notifications'
 import { sql } from 'drizzle-orm'
 import { isrTags } from './table.ts'
 
-/** Payload: `{deploymentId}` and, where it fits, the tags as a JSON list. */
+/** Payload: `{deploymentId}` and, if it fits, the tags as a JSON list. */
 const CHANNEL = 'isr_tags'
-/** A payload of Postgres has 8,000 bytes. */
+/** Postgres limits a payload to 8,000 bytes. */
 const PAYLOAD_BYTES_MAX = 7_900
 
 /**
- * Called with the tags that this process or another revalidated. tags undefined: any tag of the deployment may have been. deploymentId
- * undefined: any tag of any deployment may have been.
+ * Called with tags that this process or another one revalidated. If tags is undefined, any tag of the deployment may have been;
+ * if deploymentId is undefined, any tag of any deployment.
  */
 type OnRevalidated = (deploymentId: string | undefined, tags: readonly string[] | undefined) => void
 
-/** Tags of pages and data, by which an application makes them outdated (`revalidateTag` and its like). */
+/** Tags of pages and data, by which an application invalidates them (`revalidateTag` and the like). */
 export interface IsrTags {
   /**
-   * Makes everything outdated that has one of the tags and was begun until now. expireSeconds: for how long it may still be shown
-   * while it is made anew; 0: not at all; undefined: for as long as that takes. Resolves once it is durable and this process knows.
+   * Invalidates everything that has one of the tags and was begun until now. expireSeconds: how long it may still be shown while
+   * it is regenerated; 0: not at all; undefined: until that is done. Resolves once this is durable and known to this process.
    */
   revalidate(deploymentId: string, tags: readonly string[], expireSeconds: number | undefined): Promise<void>
   /**
-   * Says that tags of a deployment are about to be revalidated, until the returned function is called: a framework answers the visitor
-   * meanwhile, whose next request is to see it.
+   * Announces that tags of a deployment are about to be revalidated, until the returned function is called: meanwhile a framework
+   * may already answer the visitor, whose next request must see the change.
    */
   begin(deploymentId: string): () => void
-  /** Resolves once what has begun is done; undefined: nothing is under way. */
+  /** Resolves once announced revalidations are done; undefined if there are none. */
   underWay(deploymentId: string): Promise<unknown> | undefined
   /** Calls back from now on. Listeners are called before `revalidate` resolves. */
   listen(onRevalidated: OnRevalidated): void
-  /** False while nothing is heard of what other processes revalidate. */
+  /** False while revalidations of other processes cannot be heard. */
   readonly isListening: boolean
 }
 
@@ -58,7 +58,7 @@ export function openIsrTags({ db, notifications }: { db: Db; notifications: Noti
 
   return {
     async revalidate(deploymentId, names, expireSeconds) {
-      // In order, so that two of these never wait for each other in a circle.
+      // Sorted, so that two of these cannot deadlock.
       const tags = [...new Set(names)].toSorted()
       if (tags.length === 0) return
       const list = JSON.stringify(tags)

@@ -4,10 +4,10 @@ import { BadRequest } from '@platform/errors/api-error'
 
 const SLUG_LENGTH_MAX = 50
 const LABEL_LENGTH_MIN = 3
-/** A deployment's hostname adds a hyphen and eight digits, and a label of DNS has 63 characters. */
+/** Leaves room for a deployment's hostname, which appends a hyphen and eight digits; a DNS label has at most 63 characters. */
 const LABEL_LENGTH_MAX = 54
 
-/** Labels that would stand for the platform itself. */
+/** Labels that would suggest the platform itself. */
 const reserved = new Set([
   'about',
   'account',
@@ -49,10 +49,10 @@ const reserved = new Set([
   'www',
 ])
 
-/** Deployment hostnames end so; a label that did could be mistaken for one (D76). */
+/** Deployment hostnames end this way; other labels must not (D76). */
 const endsLikeDeployment = (label: string): boolean => /-[0-9a-f]{8}$/.test(label)
 
-/** A DNS label without `--`, of 3 to `lengthMax` characters, in any case; in lower case inside (D76, D95). */
+/** A DNS label without `--`, of 3 to `lengthMax` characters, in any case; lower-cased when parsed (D76, D95). */
 const labelOf = (lengthMax: number) =>
   z
     .string()
@@ -62,19 +62,19 @@ const labelOf = (lengthMax: number) =>
     .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, 'Expected letters, digits and single hyphens between them')
     .openapi({ pattern: '^[A-Za-z0-9]+(-[A-Za-z0-9]+)*$', example: 'acme' })
 
-/** A slug as a caller may give it (D75). */
+/** A slug, as input (D75). */
 export const slug = labelOf(SLUG_LENGTH_MAX)
-/** The first label of a hostname as a caller may give it (D76). */
+/** The first label of a hostname, as input (D76). */
 export const label = labelOf(LABEL_LENGTH_MAX)
 
-/** Why a well-formed label cannot be had by anybody; undefined when it can (D76). */
+/** Why a well-formed label is not available to anybody; undefined if it is (D76). */
 export function whyReserved(name: string): string | undefined {
   if (reserved.has(name)) return `The name ${name} is reserved`
   if (endsLikeDeployment(name)) return 'A name cannot end with a hyphen and eight hexadecimal digits'
   return undefined
 }
 
-/** Refuses what no schema can say: reserved names and the endings of deployment hostnames (D76). Throws BadRequest. */
+/** Throws BadRequest for reserved names and the endings of deployment hostnames, which the schema cannot exclude (D76). */
 export function refuseReservedLabel(name: string): void {
   const why = whyReserved(name)
   if (why !== undefined) throw new BadRequest(why)
@@ -83,8 +83,8 @@ export function refuseReservedLabel(name: string): void {
 const suffix = (): string => Array.from({ length: 5 }, () => 'bcdfghjkmnpqrstvwxz'[randomInt(19)]).join('')
 
 /**
- * Slugs to try for a name, best first: the name itself where it makes a label, then with random endings. Endless; the
- * caller stops at the first that is free.
+ * Yields slugs to try for a name, best first: the name itself if it makes a label, then with random endings. Endless; the caller
+ * stops at the first free one.
  */
 export function* slugsFor(name: string, fallback: string): Generator<string> {
   const plain = name

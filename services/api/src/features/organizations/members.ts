@@ -17,7 +17,7 @@ interface Member {
   joinedAt: Date
 }
 
-/** Who belongs to the organization, in the order they joined (A §4). Names are null until the user was seen (D73). */
+/** The organization's members, in the order they joined (A §4). Names are null until the user was seen (D73). */
 export const listMembers = ({ db }: Pick<Deps, 'db'>, organization: Organization): Promise<Member[]> =>
   db
     .select({
@@ -36,7 +36,7 @@ export const listMembers = ({ db }: Pick<Deps, 'db'>, organization: Organization
     .where(eq(members.organizationId, organization.id))
     .orderBy(asc(members.joinedAt), asc(members.id))
 
-/** Makes a user a member, or changes the role of one. The operator's to call: no endpoint does it (A §4). Safe to repeat. */
+/** Adds a member or changes a member's role. For operators only: no endpoint does this (A §4). Safe to repeat. */
 export async function setMember(
   { db, now }: Pick<Deps, 'db' | 'now'>,
   organizationId: string,
@@ -49,7 +49,7 @@ export async function setMember(
     .onConflictDoUpdate({ target: [members.organizationId, members.userId], set: { role } })
 }
 
-/** Who belongs to an organization and as what, for the operator. */
+/** The members of an organization and their roles, for the operator. */
 export const memberRoles = ({ db }: Pick<Deps, 'db'>, organizationId: string) =>
   db
     .select({ userId: members.userId, email: profiles.email, role: members.role })
@@ -58,7 +58,7 @@ export const memberRoles = ({ db }: Pick<Deps, 'db'>, organizationId: string) =>
     .where(eq(members.organizationId, organizationId))
     .orderBy(asc(members.joinedAt), asc(members.id))
 
-/** The organizations that a user belongs to, for the operator. */
+/** A user's organizations, for the operator. */
 export const membershipsOf = ({ db }: Pick<Deps, 'db'>, userId: string) =>
   db
     .select({ organizationId: organizations.id, name: organizations.name, role: members.role })
@@ -69,7 +69,7 @@ export const membershipsOf = ({ db }: Pick<Deps, 'db'>, userId: string) =>
 
 type Change = 'done' | 'missing' | 'last-owner'
 
-/** Changes members while their rows are locked, so that of two changes at once one sees what the other did. */
+/** Changes members under a lock on their rows, so that of two concurrent changes one sees the other's result. */
 function withMembers<T>(
   { db }: Pick<Deps, 'db'>,
   organizationId: string,
@@ -94,7 +94,7 @@ const isLastOwner = (rows: readonly { userId: string; role: Role }[], userId: st
   rows.some((row) => row.userId === userId && row.role === 'OWNER') &&
   !rows.some((row) => row.userId !== userId && row.role === 'OWNER')
 
-/** Makes a user a member or changes their role, unless that leaves the organization without an OWNER. */
+/** Adds a member or changes a member's role, unless that leaves the organization without an OWNER. */
 export const changeRole = (
   deps: Pick<Deps, 'db' | 'now'>,
   organizationId: string,
@@ -107,7 +107,7 @@ export const changeRole = (
     return 'done'
   })
 
-/** Takes a user out of an organization, unless nobody else is its OWNER. */
+/** Removes a user from an organization, unless they are its only OWNER. */
 export const removeMember = (deps: Pick<Deps, 'db'>, organizationId: string, userId: string): Promise<Change> =>
   withMembers(deps, organizationId, async (db, rows) => {
     if (!rows.some((row) => row.userId === userId)) return 'missing'
@@ -117,8 +117,8 @@ export const removeMember = (deps: Pick<Deps, 'db'>, organizationId: string, use
   })
 
 /**
- * Makes a user the only OWNER; those who were leave the organization. Returns their user ids; undefined, and nothing is changed, for a
- * user who is no member and has never called this API: a mistyped id would leave the organization to nobody.
+ * Makes a user the only OWNER; previous owners leave the organization. Returns their user ids. Returns undefined, changing
+ * nothing, if the user is not a member and has never called this API: a mistyped id would leave the organization to nobody.
  */
 export const transferOrganization = (
   deps: Pick<Deps, 'db' | 'now'>,

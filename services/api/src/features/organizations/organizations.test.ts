@@ -137,7 +137,7 @@ test('members are listed whole, with what userinfo says of them once their token
   await expect
     .poll(async () => (await membersOf(open, body.id as string)).items[0], { timeout: 5_000 })
     .toMatchObject({ email: who.email, givenName: 'Ana', familyName: 'Test' })
-  // A token that shows less is asked with too, and takes nothing away.
+  // A token with fewer scopes also triggers a fetch, and removes nothing.
   const learnedAt = async () =>
     (await platform.api.db.select().from(profiles).where(eq(profiles.userId, who.userId)))[0]?.learnedAt.getTime()
   const before = await learnedAt()

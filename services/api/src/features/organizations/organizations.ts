@@ -10,8 +10,8 @@ import { members, memberships, organizations } from './table.ts'
 const SLUG_ATTEMPTS = 6
 
 /**
- * Creates an organization and makes the caller its owner, in one transaction (A §4). A slug that the caller chose must be
- * free (409); one made from the name gets an ending until it is (D75). It begins with the plan that the operator chose for all (D77).
+ * Creates an organization with the caller as its owner, in one transaction (A §4). A slug chosen by the caller must be free
+ * (409); one derived from the name gets an ending until it is (D75). Starts on the operator's default plan (D77).
  */
 export async function createOrganization(
   { db, now, startPlan }: Pick<Deps, 'db' | 'now' | 'startPlan'>,
@@ -44,7 +44,7 @@ export async function createOrganization(
   })
 }
 
-/** A page of the organizations that the user belongs to, newest first; none for an API key or a Function (A §1 Keyset, D30). */
+/** A page of the user's organizations, newest first; empty for an API key or a Function (A §1 Keyset, D30). */
 export async function organizationsPage(
   { db }: Pick<Deps, 'db'>,
   actor: Actor,
@@ -52,7 +52,7 @@ export async function organizationsPage(
 ): Promise<{ items: Organization[]; total: number }> {
   if (actor.kind !== 'user') return { items: [], total: 0 }
   const mine = eq(members.userId, actor.userId)
-  // The page first, then its rows: joined at once, Postgres may walk through all organizations down to `from`.
+  // Selects the page before joining: in a single join, Postgres may walk through all organizations down to `from`.
   const onPage = db
     .select({ id: members.organizationId })
     .from(members)

@@ -7,13 +7,13 @@ import { members, organizations, type Role } from './table.ts'
 
 export type Organization = typeof organizations.$inferSelect
 
-/** An id, and the user whose role is wanted with what it names; null for an API key, which has none. */
+/** An id, and the user whose role in its organization is wanted; null for an API key, which has no role. */
 export interface AskedFor {
   id: string
   userId: string | null
 }
 
-/** What a tick of the event loop asks for, to be answered with the caller's role in its organization. */
+/** The look-ups of one tick, each answered with the caller's role in the organization. */
 export const lookups = keysAsRows({ id: 'uuid', userId: 'text' })
 
 /** The organization and the caller's role in it: one statement for all requests of a tick. */
@@ -29,17 +29,17 @@ const findWithRole = lazyPrepared((db) => {
   )
 })
 
-/** What a role must be to do something: any member, or one who may administer. */
+/** The role that an operation needs: any member's, or one that may administer. */
 export type Need = 'member' | 'admin'
 
-/** Refuses a member whose role does not suffice (D17, wire.md roles). */
+/** Throws Forbidden if a member's role does not suffice (D17, wire.md roles). */
 export function requireRole(role: Role, need: Need): void {
   if (need === 'admin' && role === 'MEMBER') throw new Forbidden('Your role in this organization does not allow this')
 }
 
 /**
- * The organization, if the actor reaches it. A user outside of it gets the 404 of a genuine miss; an API key or a Function
- * gets 403 for every one that exists, its own included, since it reaches one application and nothing above it (D17).
+ * The organization, if the actor reaches it. A user outside it gets the same 404 as for a missing one; an API key or Function
+ * gets 403 for every existing one, its own included, since it reaches one application and nothing above it (D17).
  */
 export async function reachOrganization(
   { deps, actor }: { deps: Pick<Deps, 'db'>; actor: Actor },
@@ -49,7 +49,7 @@ export async function reachOrganization(
   return (await reachMembership({ deps, actor }, id, need)).organization
 }
 
-/** The same, with the role that the caller has in it. */
+/** The same, with the caller's role in it. */
 export async function reachMembership(
   { deps, actor }: { deps: Pick<Deps, 'db'>; actor: Actor },
   id: string,

@@ -9,10 +9,10 @@ export const organizations = pgTable(
   {
     id: uuid().primaryKey(),
     name: varchar({ length: 255 }).notNull(),
-    /** Global (D75). */
+    /** Globally unique (D75). */
     slug: varchar({ length: 50 }).notNull(),
     imageUrl: text('image_url'),
-    /** Kept by a trigger of applications, so that no list has to count. */
+    /** Kept by a trigger on applications, so that lists need not count. */
     applicationCount: integer('application_count').notNull().default(0),
     createdAt: instant('created_at').notNull(),
     updatedAt: instant('updated_at').notNull(),
@@ -39,7 +39,7 @@ export const members = pgTable(
   ],
 )
 
-/** How many organizations each user belongs to, kept by a trigger of organization_members. */
+/** The number of each user's organizations, kept by a trigger on organization_members. */
 export const memberships = pgTable('membership_counts', {
   userId: text('user_id').primaryKey(),
   organizations: integer().notNull(),

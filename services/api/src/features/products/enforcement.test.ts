@@ -47,12 +47,12 @@ test.each(['SUSPENDED', 'REVOKED'] as const)(
       status: 403,
       body: { error: 'The organization has no access to the product network' },
     })
-    // Of storage nothing was said.
+    // Storage is not affected.
     const path = `/applications/${owner.applicationId}/storage/buckets`
     expect((await platform.call(owner.token, `POST ${path}`, { name: bucketName() })).status).toBe(201)
     const list = await platform.call(owner.token, `GET /applications?organizationId=${owner.organizationId}`)
     expect([list.status, list.body.total]).toEqual([200, 1])
-    // A stranger learns nothing of it.
+    // Strangers do not learn of it.
     const stranger = await newOwner(platform)
     expect(
       await platform.call(stranger.token, 'POST /applications', { organizationId: owner.organizationId, name: 'X' }),
@@ -62,7 +62,7 @@ test.each(['SUSPENDED', 'REVOKED'] as const)(
   },
 )
 
-/** What came of a command of the SDK: the status, and the message of a refusal. */
+/** The outcome of an SDK command: the status, and the message if it was refused. */
 const outcome = (sent: Promise<unknown>): Promise<[status: number, message?: string]> =>
   sent.then(
     () => [200],
@@ -72,7 +72,7 @@ const outcome = (sent: Promise<unknown>): Promise<[status: number, message?: str
     ],
   )
 
-/** Somebody with a bucket that holds `kept`, and every door by which they can write. */
+/** A user with a bucket that holds `kept`, and every interface through which they can write. */
 async function openDoors() {
   const user = await newS3User(s3)
   const { owner, client } = user
@@ -156,7 +156,7 @@ test('an organization without access to storage writes nothing through any door,
   for (const refused of [await append(), await beginTus()])
     expect([refused.status, await refused.json()]).toEqual([403, { error: noStorage }])
 
-  // Reading goes on, and so does removing.
+  // Reading and removing still work.
   const read = await client.send(new GetObjectCommand({ Bucket, Key: 'kept' }))
   expect(await read.Body?.transformToString()).toBe('content')
   const { Contents } = await client.send(new ListObjectsV2Command({ Bucket }))

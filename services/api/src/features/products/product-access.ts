@@ -5,10 +5,10 @@ import { organizations } from '../organizations/table.ts'
 import { products, type ProductSlug } from './registry.ts'
 import { entitlements } from './table.ts'
 
-/** The message of a refusal because the organization has no access to a product. */
+/** The error message if an organization has no access to a product. */
 export const noAccess = (product: ProductSlug): string => `The organization has no access to the product ${product}`
 
-/** SQL: true where an organization has no access to a product, by its entitlement or else the product's default (D91). */
+/** SQL: true if an organization has no access to a product, by its entitlement or else the product's default (D91). */
 export function isWithheldFrom(organizationId: SQLWrapper, product: ProductSlug): SQL<boolean> {
   const isGranted = products.find(({ slug }) => slug === product)?.defaultAccessPolicy === 'granted'
   const decided = sql`select from ${entitlements} where ${entitlements.organizationId} = ${organizationId} and ${entitlements.product} = ${product}`

@@ -9,7 +9,7 @@ import { billingCaps, entitlements, subscriptions } from './table.ts'
 type Entitlement = typeof entitlements.$inferSelect
 type Subscription = typeof subscriptions.$inferSelect
 
-/** How an organization stands to a product (wire.md). */
+/** An organization's access to a product (wire.md). */
 export interface ProductAccess {
   product: Product
   hasAccess: boolean
@@ -35,7 +35,7 @@ function resolve(
   }
 }
 
-/** Every product, and how the organization stands to it (A §4). */
+/** Every product with the organization's access to it (A §4). */
 export async function listProductAccess(
   { db }: Pick<Deps, 'db'>,
   organization: Organization,
@@ -53,7 +53,7 @@ export async function listProductAccess(
   )
 }
 
-/** One of them. Throws NotFound for a name that is no product (D50). */
+/** One product with the organization's access. Throws NotFound if there is no such product (D50). */
 export async function getProductAccess(
   deps: Pick<Deps, 'db'>,
   organization: Organization,
@@ -64,7 +64,7 @@ export async function getProductAccess(
   return access
 }
 
-/** Decides over a product's default for an organization. The operator's to call; safe to repeat. */
+/** Overrides a product's default access for an organization. For operators only; safe to repeat. */
 export async function setEntitlement(
   { db, now }: Pick<Deps, 'db' | 'now'>,
   organizationId: string,
@@ -79,7 +79,7 @@ export async function setEntitlement(
     .onConflictDoUpdate({ target: [entitlements.organizationId, entitlements.product], set: decided })
 }
 
-/** Puts an organization on a plan of a product. The operator's to call; safe to repeat. */
+/** Puts an organization on a plan of a product. For operators only; safe to repeat. */
 export async function activatePlan(
   { db, now }: Pick<Deps, 'db' | 'now'>,
   organizationId: string,
@@ -94,7 +94,7 @@ export async function activatePlan(
     .onConflictDoUpdate({ target: [subscriptions.organizationId, subscriptions.product], set: active })
 }
 
-/** Caps what an organization may be billed in a month, or with null lifts the cap. The operator's to call; safe to repeat. */
+/** Caps an organization's monthly bill; null removes the cap. For operators only; safe to repeat. */
 export async function setBillingCap(
   { db, now }: Pick<Deps, 'db' | 'now'>,
   organizationId: string,

@@ -5,8 +5,8 @@ import { type Quota, quotas } from './registry.ts'
 import { quotaOverrides, subscriptions } from './table.ts'
 
 /**
- * What an organization may use: what its operator set for it, else what its plan allows. The plan is that of its active
- * subscription to the network, else free (D77).
+ * The quotas of an organization: the operator's overrides, else its plan's. The plan is that of its active subscription to the
+ * network, else free (D77).
  */
 export async function quotasOf({ db }: Pick<Deps, 'db'>, organizationId: string): Promise<Record<Quota, number>> {
   const rows = await db
@@ -30,7 +30,7 @@ export async function quotasOf({ db }: Pick<Deps, 'db'>, organizationId: string)
 export const quotaOf = async (deps: Pick<Deps, 'db'>, organizationId: string, quota: Quota): Promise<number> =>
   (await quotasOf(deps, organizationId))[quota]
 
-/** The most that any organization may have of a quota. */
+/** The highest value of a quota in any organization. */
 export async function quotaMax({ db }: Pick<Deps, 'db'>, quota: Quota): Promise<number> {
   const [row] = await db
     .select({ limit: max(quotaOverrides.limit) })
@@ -39,7 +39,7 @@ export async function quotaMax({ db }: Pick<Deps, 'db'>, quota: Quota): Promise<
   return Math.max(...Object.values(quotas).map((plan) => plan[quota]), row?.limit ?? 0)
 }
 
-/** Sets a quota of one organization, or with null gives it back to the plan. The operator's to call; safe to repeat. */
+/** Sets a quota of one organization; null returns to the plan's. For operators only; safe to repeat. */
 export async function setQuota(
   { db, now }: Pick<Deps, 'db' | 'now'>,
   organizationId: string,

@@ -1,4 +1,4 @@
-/** How an organization that nobody decided anything for stands to a product. */
+/** Access to a product if nobody has decided anything for an organization. */
 type DefaultAccessPolicy = 'granted' | 'explicit_entitlement_required'
 
 export type ProductSlug = 'network' | 'storage' | 'ai-gateway'
@@ -18,7 +18,7 @@ const plans: Product['plans'] = [
   { slug: 'pro', displayName: 'Pro', description: 'For production: higher quotas and longer retention.' },
 ]
 
-/** Every product there is; what an organization may do with one is in the database (wire.md). */
+/** Every product; what an organization may do with it is in the database (wire.md). */
 export const products: readonly Product[] = [
   { slug: 'network', displayName: 'Network', accessMode: 'organization', defaultAccessPolicy: 'granted', plans },
   { slug: 'storage', displayName: 'Storage', accessMode: 'organization', defaultAccessPolicy: 'granted', plans },
@@ -32,8 +32,8 @@ const MIB = 1_048_576
 const GIB = 1_024 * MIB
 
 /**
- * What each plan allows (D77). Of these `applications` and `deployments_per_day` refuse with 429 and no Retry-After; the hours of
- * Functions and the minutes of builds of a UTC month with 402, on the creation of deployments alone.
+ * What each plan allows (D77). Exceeding `applications` and `deployments_per_day` is refused with 429 and no Retry-After;
+ * exceeding a UTC month's Function hours and build minutes with 402, only when a deployment is created.
  */
 export const quotas = {
   free: {

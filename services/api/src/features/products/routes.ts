@@ -57,7 +57,7 @@ const ProductAccess = z
 const Entitlement = z.object({ organizationId: id, product, hasAccess: z.boolean() }).openapi('Entitlement')
 
 const ofOrganization = { id: pathId('Organization') }
-// A name, not a UUID (A §4); one that is no product is a 404 after the organization was reached.
+// A name, not a UUID (A §4); an unknown one is a 404 after the organization was reached.
 const ofProduct = {
   ...ofOrganization,
   product: { schema: product.openapi({ description: 'The name of the product.' }), resource: 'Product' },

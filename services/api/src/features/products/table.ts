@@ -4,7 +4,7 @@ import { bigint, check, pgTable, primaryKey, text, unique, uuid } from 'drizzle-
 import { organizations } from '../organizations/table.ts'
 import type { ProductSlug, Quota } from './registry.ts'
 
-/** What an operator decided for an organization and a product, over the product's default. */
+/** An operator's decision for an organization and a product, overriding the product's default. */
 export const entitlements = pgTable(
   'product_entitlements',
   {
@@ -14,7 +14,7 @@ export const entitlements = pgTable(
       .references(() => organizations.id, { onDelete: 'cascade' }),
     product: text().$type<ProductSlug>().notNull(),
     status: text().$type<'ACTIVE' | 'SUSPENDED' | 'REVOKED'>().notNull(),
-    /** null: the operator, who is no user. */
+    /** null: the operator, who is not a user. */
     grantedByUserId: text('granted_by_user_id'),
     revokedAt: instant('revoked_at'),
     createdAt: instant('created_at').notNull(),
@@ -48,7 +48,7 @@ export const subscriptions = pgTable(
   ],
 )
 
-/** What an operator allows an organization instead of what its plan does. */
+/** An operator's quotas for an organization, overriding its plan's. */
 export const quotaOverrides = pgTable(
   'quota_overrides',
   {
@@ -62,7 +62,7 @@ export const quotaOverrides = pgTable(
   (t) => [primaryKey({ columns: [t.organizationId, t.quota] }), check('quota_overrides_limit', sql`${t.limit} >= 0`)],
 )
 
-/** The most that an organization may be billed in a month, in millionths of a US dollar. */
+/** The cap on an organization's monthly bill, in millionths of a US dollar. */
 export const billingCaps = pgTable(
   'billing_caps',
   {
@@ -75,7 +75,7 @@ export const billingCaps = pgTable(
   (t) => [check('billing_caps_cap', sql`${t.capMicros} >= 0`)],
 )
 
-/** Time in which Functions of an organization had a request under way, by UTC month (D77). */
+/** Time during which an organization's Functions had a request in progress, by UTC month (D77). */
 export const functionTime = pgTable(
   'function_time',
   {

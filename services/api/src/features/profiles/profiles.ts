@@ -21,7 +21,7 @@ const text = z
   .optional()
 const Userinfo = z.object({ sub: z.string(), email: text, given_name: text, family_name: text, picture: text })
 
-/** Told of each user token that was not verified before. Returns at once: the profile is fetched behind the request. */
+/** Called with each user token that is verified for the first time. Returns at once: the profile is fetched in the background. */
 export type LearnProfile = (
   userId: string,
   token: string,
@@ -37,12 +37,12 @@ interface LearnerOptions {
 }
 
 /**
- * Learns who users are from the identity provider's userinfo, with their own tokens and behind the requests that brought
- * them (D73). A token without `openid` cannot ask; members that its scopes do not show stay as they are. After a failure the
- * next token tries again.
+ * Learns users' names from the identity provider's userinfo, with their own tokens and in the background of the requests that
+ * carried them (D73). Tokens without `openid` cannot be used; members that a token's scopes do not show stay as they are. After a
+ * failure the next token triggers a retry.
  */
 export function createProfileLearner({ db, now, logger, userinfoEndpoint }: LearnerOptions): LearnProfile {
-  /** Who was asked about less than FRESH_MS ago. ttlResolution 0: the clock is read each time, and no timer is kept. */
+  /** Users fetched less than FRESH_MS ago. ttlResolution 0: reads the clock each time instead of keeping a timer. */
   const fresh = new LRUCache<string, true>({
     max: USERS_MAX,
     ttl: FRESH_MS,
@@ -88,7 +88,7 @@ export function createProfileLearner({ db, now, logger, userinfoEndpoint }: Lear
 
   return (userId, token, scopes, trace) => {
     if (!scopes.has('openid')) return
-    // A token that shows something else than the last one is asked with at once, however fresh the profile is.
+    // A token whose scopes show other members than the last one's is used at once, however fresh the profile is.
     const shows = ['email', 'profile'].filter((scope) => scopes.has(scope)).join()
     const key = `${userId} ${shows}`
     if (fresh.get(key)) return

@@ -1,7 +1,7 @@
 import { instant } from '@platform/runtime/columns'
 import { pgTable, text } from 'drizzle-orm/pg-core'
 
-/** What the identity provider says of a user, as far as it is known. Shown, and never used to decide anything (D73). */
+/** What is known of a user from the identity provider. For display only, never for decisions (D73). */
 export const profiles = pgTable('profiles', {
   /** `sub` of the identity provider. */
   userId: text('user_id').primaryKey(),

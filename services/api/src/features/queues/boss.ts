@@ -9,35 +9,35 @@ interface BossOptions {
   logger: Logger
 }
 
-/** pg-boss, and how its calls take part in a transaction: `{ db: within(tx) }`. */
+/** pg-boss, and how its calls join a transaction: `{ db: within(tx) }`. */
 interface Started {
   boss: PgBoss
   within(tx: Pick<Db, 'execute'>): QueueDatabase
 }
 
-/** pg-boss over the pool of the process. It takes 23 MB and is loaded with the first job, since most processes never see one. */
+/** pg-boss on the process's pool. It needs 23 MB and is loaded with the first job, since most processes never have one. */
 export interface Boss {
-  /** Loads and starts it. A start that failed is tried again at the next call. */
+  /** Loads and starts it. After a failed start, the next call tries again. */
   start(): Promise<Started>
-  /** The same, but undefined while no queue of this process had a job and this one has none either, taken ones included. */
+  /** The same, but returns undefined as long as no queue of this process had a job and this one has none, taken ones included. */
   startForJobs(queue: string): Promise<Started | undefined>
   close(): Promise<void>
 }
 
-/** Throws where the database lacks the schema of pg-boss. */
+/** Throws if the database lacks the schema of pg-boss. */
 async function hasJobs(db: Db, queue: string): Promise<boolean> {
   const [job] = await db.execute(sql`select 1 from pgboss.job where name = ${queue} limit 1`)
   return job !== undefined
 }
 
 /**
- * Starts pg-boss, on a connection of its own: whoever sends the first job may hold the last connection of the pool. Throws
- * where the database has the schema of another version.
+ * Starts pg-boss on a connection of its own: the sender of the first job may hold the pool's last one. Throws if the database has
+ * the schema of another version.
  */
 async function startBoss({ db, databaseUrl, logger }: BossOptions): Promise<Started> {
   const { fromDrizzle, PgBoss: Boss } = await import('pg-boss')
   const openOwn = () => openDatabase(databaseUrl, { name: 'platform-queues', max: 1, prepare: false })
-  // The driver gives a list of rows, or for several statements a list of such lists.
+  // The driver returns a list of rows, or for several statements a list of such lists.
   const runOn =
     (on: Pick<Db, 'execute'>): QueueDatabase['executeSql'] =>
     async (text, values) => ({ rows: (await fromDrizzle(on, sql).executeSql(text, values)).rows.flat() as never[] })
@@ -75,7 +75,7 @@ async function startBoss({ db, databaseUrl, logger }: BossOptions): Promise<Star
   boss.on('warning', ({ message, data }) => logger.warn({ data }, message))
   try {
     await boss.start()
-    // A start that could not read its queues says nothing, and would refuse every job for a minute.
+    // If reading its queues fails, pg-boss starts without an error, and would refuse every job for a minute.
     if (failure) throw failure
   } catch (error) {
     await boss.stop({ graceful: false })
@@ -88,10 +88,10 @@ async function startBoss({ db, databaseUrl, logger }: BossOptions): Promise<Star
 }
 
 /**
- * Opens pg-boss over the pool of the process. Its maintenance writes transactions out, which a pool cannot take: it gets a connection
- * for as long as it runs.
+ * Opens pg-boss on the process's pool. Its maintenance sends explicit BEGIN and COMMIT, which a pool cannot handle, so it gets a
+ * connection while that runs.
  *
- * Throws where the database lacks the schema of pg-boss.
+ * Throws if the database lacks the schema of pg-boss.
  */
 export async function openBoss(options: BossOptions): Promise<Boss> {
   const { db } = options

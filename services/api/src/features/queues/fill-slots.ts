@@ -1,14 +1,14 @@
 interface Slots {
   hasSlot(): boolean
-  /** Takes one piece of work and begins it. Returns whether there was one. */
+  /** Takes one job and starts it. Returns false if there was none. */
   takeNext(): Promise<boolean>
   onError(error: unknown): void
 }
 
-/** Takes work whenever it is woken, one piece after the other, for as long as there is work and a slot for it. */
+/** Whenever woken, takes jobs one after another, as long as there are jobs and free slots. */
 export function fillSlots({ hasSlot, takeNext, onError }: Slots): {
   wake(): void
-  /** Takes nothing more; resolves when a look under way is over. Safe to repeat. */
+  /** Takes no more jobs; resolves when a look in progress is over. Safe to repeat. */
   stop(): Promise<void>
 } {
   let filling: Promise<void> = Promise.resolve()
@@ -22,7 +22,7 @@ export function fillSlots({ hasSlot, takeNext, onError }: Slots): {
       do {
         isAskedAgain = false
         while (hasSlot() && !stopping.signal.aborted && (await takeNext()));
-        // A wake-up may have come after the look that found nothing.
+        // A wake-up may have arrived after the look that found nothing.
       } while (isAskedAgain && hasSlot() && !stopping.signal.aborted)
     } catch (error) {
       onError(error)

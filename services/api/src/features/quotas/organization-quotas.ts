@@ -14,9 +14,9 @@ import { storedBytesOf } from '../storage/stored-bytes.ts'
 interface ShownQuota {
   name: Quota
   limit: number
-  /** null for what bounds one thing at a time, such as an archive. */
+  /** null for quotas that limit one thing at a time, such as an archive's size. */
   used: number | null
-  /** When what was used is free again; null for what is not counted by time. */
+  /** When the usage is reset; null for quotas that are not per period. */
   windowEnd: Date | null
 }
 
@@ -26,7 +26,7 @@ interface OrganizationQuotas {
   billing: { capMicros: number | null; spentMicros: number; windowEnd: Date }
 }
 
-/** Deployments that a worker has in its hands. */
+/** Deployments that a worker holds. */
 async function buildsUnderWay({ db }: Pick<Deps, 'db'>, organizationId: string): Promise<number> {
   const underWay = inArray(deployments.status, ['STARTING', 'BUILDING', 'PROVISIONING'])
   const rows = await db
@@ -36,13 +36,13 @@ async function buildsUnderWay({ db }: Pick<Deps, 'db'>, organizationId: string):
   return one(rows).builds
 }
 
-/** What the images of all its deployments take. */
+/** Size of all deployments' images. */
 async function imageBytes({ db }: Pick<Deps, 'db'>, organizationId: string): Promise<number> {
   const [row] = await db.select().from(imageTotals).where(eq(imageTotals.organizationId, organizationId))
   return row?.bytes ?? 0
 }
 
-/** What an organization may use, what it has used, and what it owes (wire.md Extensions, D77). */
+/** An organization's quotas, its usage, and its charges (wire.md Extensions, D77). */
 export async function listQuotas(
   deps: Pick<Deps, 'db' | 'now'>,
   { id, applicationCount }: Organization,

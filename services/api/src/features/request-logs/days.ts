@@ -7,12 +7,12 @@ import { requestCounts, requestPathRanks, requestPlaceCounts } from './table.ts'
 
 const DAY_MS = 86_400_000
 
-/** The first day that any organization may look back to in its logs. */
+/** The first day that any organization may still query in its logs. */
 export async function firstDayKept({ db, now }: { db: Db; now: () => Date }): Promise<Date> {
   return new Date(dayOf(now()).getTime() - (await quotaMax({ db }, 'log_retention_days')) * DAY_MS)
 }
 
-/** Makes the partitions of the days to come, and drops those that nobody may look at any more. Safe to repeat. */
+/** Creates the partitions of the coming days, and drops those beyond every plan's retention. Safe to repeat. */
 export async function keepDays(deps: { db: Db; now: () => Date }): Promise<void> {
   const { db } = deps
   const oldest = await firstDayKept(deps)

@@ -1,11 +1,11 @@
 import { eq, inArray, isNull, notInArray, or, type SQL, sql } from 'drizzle-orm'
 import { type CacheStatus, type requestCounts, requestLogs, type requestPlaceCounts, servedById } from './table.ts'
 
-/** What a list may be narrowed to (A §2 Request log record). */
+/** The filters of a list (A §2 Request log record). */
 export interface RequestFilters {
-  /** The first moment. */
+  /** Inclusive. */
   from?: Date | undefined
-  /** The first moment that is left out. */
+  /** Exclusive. */
   to?: Date | undefined
   method?: string | undefined
   status?: number | undefined
@@ -25,19 +25,19 @@ export interface RequestFilters {
   edgeLocation?: string | undefined
 }
 
-/** What the cache answered by itself. */
+/** Statuses of requests that the cache answered by itself. */
 const hits: readonly CacheStatus[] = ['hit', 'stale', 'updating', 'revalidated']
 export const isHit = (status: CacheStatus | null): boolean => status !== null && hits.includes(status)
 
 export const hasPathPrefix = ({ pathPrefix = '' }: RequestFilters): boolean => pathPrefix !== '' && pathPrefix !== '/'
 
-/** The filters that rows and their hourly counts have columns for. */
+/** Conditions for filters on columns that both rows and their hourly counts have. */
 export function matching(t: typeof requestLogs | typeof requestCounts, filters: RequestFilters): (SQL | undefined)[] {
   const { method, status, statusFamily, hostname, country, cacheStatus, cacheHit, deploymentId } = filters
   return [
     method === undefined ? undefined : eq(t.method, method),
     status === undefined ? undefined : eq(t.status, status),
-    // Twice what it says, for the index of failures, whose condition Postgres does not derive from the family.
+    // The redundant condition matches the index of failures: Postgres cannot derive it from the family.
     statusFamily === undefined ? undefined : sql`${t.status} / 100 = ${sql.raw(String(statusFamily))}`,
     (status ?? (statusFamily ?? 0) * 100) >= 400 ? sql`${t.status} >= 400` : undefined,
     hostname === undefined ? undefined : eq(t.hostname, hostname),
@@ -49,19 +49,19 @@ export function matching(t: typeof requestLogs | typeof requestCounts, filters: 
   ]
 }
 
-/** SQL: what served the request is this thing. */
+/** SQL: true if this thing served the request. */
 const isServedBy = (kind: 'storageObject' | 'deploymentAsset' | 'deploymentFunction', id: string): SQL =>
-  // The first is what the index holds, the second what is asked.
+  // The first condition matches the index, the second checks the kind.
   sql`${servedById(requestLogs.servedBy)} = ${id} and ${requestLogs.servedBy}->${sql.raw(`'${kind}'`)}->>'id' = ${id}`
 
-/** The filters by what served the request. No count is kept for these, but an index leads to the rows. */
+/** Conditions on what served the request. These have no counts, but an index finds the rows. */
 const ofThing = ({ storageObjectId, deploymentFunctionId, deploymentAssetId }: RequestFilters): (SQL | undefined)[] => [
   storageObjectId === undefined ? undefined : isServedBy('storageObject', storageObjectId),
   deploymentAssetId === undefined ? undefined : isServedBy('deploymentAsset', deploymentAssetId),
   deploymentFunctionId === undefined ? undefined : isServedBy('deploymentFunction', deploymentFunctionId),
 ]
 
-/** The filters by place and bucket, which have hourly counts of their own. */
+/** Conditions on place and bucket, which have their own hourly counts. */
 export function ofPlace(
   t: typeof requestLogs | typeof requestPlaceCounts,
   { storageBucketId, region, edgeLocation }: RequestFilters,
@@ -76,20 +76,20 @@ export function ofPlace(
 
 const isAny = (conditions: (SQL | undefined)[]): boolean => conditions.some((condition) => condition !== undefined)
 
-/** True where the counts of places alone tell how many requests match. */
+/** True if the counts of places alone give the number of matching requests. */
 export const isOfPlaceOnly = (filters: RequestFilters): boolean =>
   isAny(ofPlace(requestLogs, filters)) &&
   !hasPathPrefix(filters) &&
   !isAny(matching(requestLogs, filters)) &&
   !isAny(ofThing(filters))
 
-/** True where no count tells how many requests match. */
+/** True if no counts give the number of matching requests. */
 export const isUncounted = (filters: RequestFilters): boolean =>
   isAny([...ofThing(filters), ...ofPlace(requestLogs, filters)]) && !isOfPlaceOnly(filters)
 
 const likePrefix = (prefix: string): string => `${prefix.replaceAll(/[\\%_]/g, '\\$&')}%`
 
-/** What rows have to pass. */
+/** The conditions for matching rows. */
 export const conditionsOf = (filters: RequestFilters): (SQL | undefined)[] => [
   hasPathPrefix(filters) ? sql`${requestLogs.path} like ${likePrefix(filters.pathPrefix ?? '')}` : undefined,
   ...matching(requestLogs, filters),
@@ -97,7 +97,10 @@ export const conditionsOf = (filters: RequestFilters): (SQL | undefined)[] => [
   ...ofThing(filters),
 ]
 
-/** As `conditionsOf`, but rows are read in the order of time whatever the path: what has no index is no reason to take another. */
+/**
+ * Like `conditionsOf`, but rows are read in order of time whatever the path: the prefix is written so that no index is chosen for
+ * it.
+ */
 export const conditionsByTime = (filters: RequestFilters): (SQL | undefined)[] => {
   const prefix = sql`${filters.pathPrefix ?? ''}::text`
   return [
@@ -108,5 +111,5 @@ export const conditionsByTime = (filters: RequestFilters): (SQL | undefined)[] =
   ]
 }
 
-/** True when some requests of the span do not match. */
+/** True if some requests of a span may not match. */
 export const hasFilters = (filters: RequestFilters): boolean => isAny(conditionsOf(filters))

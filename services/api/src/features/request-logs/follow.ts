@@ -10,20 +10,20 @@ import { followedRequests, requestLogs } from './table.ts'
 
 const NAME = 'requests'
 const CHANNEL = 'followed_requests'
-/** As long as a stream lives: nobody resumes from before. */
+/** The maximum duration of a stream: nobody resumes from before that. */
 const KEPT_MS = 900_000
-/** A reader that is this far behind is shown the newest, and told how many it missed. */
+/** A reader that is further behind gets only the newest requests, and the number it missed. */
 const BEHIND_MAX = 2_000
-/** What was missed is counted up to here. */
+/** Missed requests are counted up to this. */
 const MISSED_MAX = 10_000
 
 /**
- * Requests are numbered for this long after a stream began: as long as it lives, as long as its last event can be named, and a minute
- * for clocks. So a client that comes back gets the requests that were stored while it was away.
+ * How long requests are numbered after a stream began: for the duration of the stream, for as long as its last event can be
+ * named, and a minute for clock differences. A client that reconnects thus gets the requests that were stored in between.
  */
 const NUMBERED_MS = 2 * KEPT_MS + 60_000
 
-/** Has the requests of an application numbered from now on, by a marker among the open streams that takes no slot. */
+/** Has the requests of an application numbered from now on, by a marker among the open streams that uses no slot. */
 async function keepNumbered({ db, now }: { db: Db; now: () => Date }, applicationId: string): Promise<void> {
   const expiresAt = new Date(now().getTime() + NUMBERED_MS)
   await db
@@ -33,9 +33,9 @@ async function keepNumbered({ db, now }: { db: Db; now: () => Date }, applicatio
 }
 
 /**
- * Numbers the requests of applications that somebody follows or lately followed, in the transaction that stores them. A lock for each
- * of these applications gives numbers in the order of commits, so that none appears behind one that was read. What nobody follows
- * costs one look-up a batch.
+ * Numbers the requests of applications that have, or recently had, followers, in the transaction that stores them. A lock per
+ * application makes the numbers follow the order of commits, so that none appears below one that was already read. Applications
+ * without followers cost one look-up per batch.
  */
 export async function noteFollowed(
   tx: Pick<Db, 'select' | 'insert' | 'execute'>,
@@ -60,7 +60,7 @@ export async function noteFollowed(
 const gap = (missed: number): string =>
   eventText('gap', { missed: Math.min(missed, MISSED_MAX), isMore: missed > MISSED_MAX })
 
-/** Requests behind a number, oldest first; of a reader that is far behind only the newest, and how many it missed. */
+/** Requests after a number, oldest first; for a reader that is far behind only the newest, and the number it missed. */
 async function readFollowed(db: Db, applicationId: string, after: number, limit: number) {
   const [application] = await db
     .select({ id: applications.id, name: applications.name })
@@ -91,17 +91,17 @@ async function readFollowed(db: Db, applicationId: string, after: number, limit:
   return [{ place: first.place - 1, text: gap(waiting - events.length) }, ...events]
 }
 
-/** Streams of requests, by the number under which they were stored. */
+/** Streams of requests, positioned by the number under which they were stored. */
 export type RequestFeed = Feed<number>
 
-/** Opens the feed of requests of this process: `request` with a record as the list shows it, and `gap` where some were left out. */
+/** Opens this process's feed of requests: `request` with a record as in the list, and `gap` if some were left out. */
 export function openRequestFeed(deps: FeedDeps & { db: Db }, heartbeatMs?: number): RequestFeed & { close(): void } {
   const { db } = deps
   const source = {
     name: NAME,
     channel: CHANNEL,
     isAfter: (a: number, b: number) => a > b,
-    // In one snapshot, so that what is counted is what is read.
+    // In one snapshot, so that counting and reading see the same rows.
     read: (applicationId: string, after: number, limit: number) =>
       db.transaction((tx) => readFollowed(tx, applicationId, after, limit), {
         isolationLevel: 'repeatable read',
@@ -111,7 +111,7 @@ export function openRequestFeed(deps: FeedDeps & { db: Db }, heartbeatMs?: numbe
   return openFeed(deps, source, heartbeatMs)
 }
 
-/** How many rows match, counted no further than a limit. */
+/** Counts matching rows, up to a limit. */
 async function countUpTo(
   db: Db,
   table: typeof followedRequests | typeof requestLogs,
@@ -129,8 +129,8 @@ async function countUpTo(
 }
 
 /**
- * Where a stream begins: now, or behind the request that was received last. greeting: says how many were missed, where the order in
- * which they were stored is not known any more.
+ * Where a stream begins: now, or after the last request received. greeting: an event with the number of missed requests, if the
+ * order in which they were stored is no longer known.
  */
 export async function placeToFollowFrom(
   deps: { db: Db; now: () => Date },
@@ -148,7 +148,7 @@ export async function placeToFollowFrom(
         and(
           mine,
           eq(followedRequests.requestId, lastEventId),
-          // An older one may be there still, with a hole behind it.
+          // An older row may still exist, with a gap after it.
           gt(followedRequests.storedAt, new Date(now().getTime() - KEPT_MS)),
         ),
       )
@@ -165,7 +165,7 @@ export async function placeToFollowFrom(
   return { place, greeting: missed === 0 ? undefined : gap(missed) }
 }
 
-/** Deletes what no stream can go on from any more. Safe to repeat. */
+/** Deletes rows from which no stream can resume any more. Safe to repeat. */
 export async function discardFollowed({ db, now }: { db: Db; now: () => Date }): Promise<void> {
   await discardBefore(db, followedRequests.storedAt, new Date(now().getTime() - KEPT_MS))
 }

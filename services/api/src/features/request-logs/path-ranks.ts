@@ -7,36 +7,36 @@ import { hourAfter, hourOf, type Span } from './hours.ts'
 import { requestCounts, requestLogs, requestPathRanks } from './table.ts'
 
 const DAY_MS = 86_400_000
-/** So many of a usual length that their row stays in its page. */
+/** Few enough paths of usual length that the row is not stored out of line. */
 const PATHS_A_ROW = 64
-/** A day with fewer is not ranked: its rows are counted in a millisecond. */
+/** Days with fewer requests are not ranked: counting their rows takes a millisecond. */
 const REQUESTS_A_DAY_MIN = 2_000
 const APPLICATIONS_AT_ONCE = 100
-/** An hour of a million requests takes seconds to rank. */
+/** Ranking an hour of a million requests takes seconds. */
 const STATEMENT_TIMEOUT = '60s'
 
 type Db = Pick<Deps['db'], 'select' | 'delete' | 'execute'>
 
-/** Of all requests of an hour, whatever their kind. */
+/** The kind of rows that rank all requests of an hour. */
 const everyKind = sql`'\\x'::bytea`
 
-/** The ranks of an hour, for a kind of request. */
+/** The ranks of an hour, for one kind of request. */
 const ranksOf = (applicationId: SQLWrapper | string, hour: SQLWrapper, kind: SQLWrapper): SQL =>
   sql`from ${requestPathRanks} where ${requestPathRanks.hour} = ${hour}
     and ${requestPathRanks.applicationId} = ${applicationId} and ${requestPathRanks.kind} = ${kind}`
 
-/** How many requests of an hour were ranked; null when none were. */
+/** The number of requests of an hour that were ranked; null if none were. */
 const rankedOf = (applicationId: SQLWrapper | string, hour: SQLWrapper): SQL =>
   sql`(select running[cardinality(running)] ${ranksOf(applicationId, hour, everyKind)} order by first_path desc limit 1)`
 
-/** How many requests of an hour and a kind came to paths before a given one. */
+/** The number of requests of an hour and a kind with paths before a given one. */
 const rankOf = (applicationId: string, hour: SQLWrapper, kind: SQLWrapper, path: Buffer): SQL =>
   sql`coalesce((select running[width_bucket(${path}::bytea, paths) - (${path}::bytea = any(paths))::int]
     ${ranksOf(applicationId, hour, kind)} and first_path < ${path}::bytea order by first_path desc limit 1), 0)`
 
 /**
- * Puts the paths of an hour in order, each with how many requests came to it and to those before it: of all requests, and
- * of each kind that request_counts has. What was ranked of it before is replaced.
+ * Ranks the paths of an hour: sorts them, each with the number of its requests and of those before it, for all requests and for
+ * each kind in request_counts. Replaces earlier ranks.
  */
 export async function rankHour(db: Db, applicationId: string, hour: Date): Promise<void> {
   const [logs, counts] = [requestLogs, requestCounts]
@@ -69,7 +69,7 @@ export async function rankHour(db: Db, applicationId: string, hour: Date): Promi
     from ranked group by kind, part`)
 }
 
-/** The next applications that have logs, in the order of their ids. */
+/** The next applications that have logs, by id. */
 async function applicationsAfter({ db }: Pick<Deps, 'db'>, id: string): Promise<string[]> {
   const next = (after: SQL) =>
     sql`(select application_id from ${requestCounts} where application_id > ${after} order by 1 limit 1)`
@@ -81,7 +81,7 @@ async function applicationsAfter({ db }: Pick<Deps, 'db'>, id: string): Promise<
   return rows.map((row) => row.id)
 }
 
-/** The hours of a span whose ranks are missing, or not of all requests. */
+/** The hours of a span whose ranks are missing or incomplete. */
 async function unrankedHours({ db }: Pick<Deps, 'db'>, applicationId: string, from: Date, to: Date): Promise<Date[]> {
   const counted = db
     .select({
@@ -111,8 +111,8 @@ async function unrankedHours({ db }: Pick<Deps, 'db'>, applicationId: string, fr
 }
 
 /**
- * A job that ranks the hours that are over, of whoever had many requests that day. The first time it looks at all that is
- * kept, afterwards at today and the day before. Of several processes one works at a time.
+ * Creates the job that ranks past hours of applications with many requests that day. Its first run checks everything stored,
+ * later ones today and the day before. Of several processes one works at a time.
  */
 export function openPathRanker(): (deps: Pick<Deps, 'db' | 'now'>) => Promise<void> {
   let from = new Date(0)
@@ -138,8 +138,8 @@ export function openPathRanker(): (deps: Pick<Deps, 'db' | 'now'>) => Promise<vo
 }
 
 /**
- * Whole hours with how many of their requests match, under a path; undefined where that takes counting rows. An hour counts
- * as ranked when its ranks hold as many requests as its counts do, so what was stored late is not missed.
+ * Counts matching requests under a path for whole hours; undefined for an hour whose rows have to be counted. An hour counts as
+ * ranked if its ranks cover as many requests as its counts, so late arrivals are not missed.
  */
 export async function countRankedHours(
   { db }: Pick<Deps, 'db'>,
@@ -155,7 +155,7 @@ export async function countRankedHours(
     .select({
       hour: requestCounts.hour,
       requests: sum(requestCounts.requests).as('requests'),
-      // Where most kinds match, the others are subtracted from all.
+      // If most kinds match, the others are subtracted from the total.
       isMost: sql<boolean>`count(*) filter (where ${ofKind}) * 2 > count(*)`.as('is_most'),
     })
     .from(requestCounts)

@@ -334,7 +334,7 @@ describe('of days with many requests, whose paths are ranked', () => {
     '/b/50%_off',
     '/b\\c',
   ]
-  /** Requests of three hours, most to a path of their own, so that an hour's paths take many rows. */
+  /** Requests of three hours, most with distinct paths, so that an hour's paths need many rows. */
   const requests = (n: number): ServedRequest[] =>
     Array.from({ length: n }, (_, i) => ({
       ...served(owner, 0, {
@@ -375,7 +375,7 @@ describe('of days with many requests, whose paths are ranked', () => {
     '&hostname=a.example.com&cacheHit=false',
   ]
   const at = (ms: number) => new Date(day + ms).toISOString()
-  /** Every total as it is told and as it is. */
+  /** Compares every reported total with the actual one. */
   async function compareTotals(): Promise<void> {
     const spans = [
       '',

@@ -19,7 +19,7 @@ const ID_MAX = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 type Row = typeof requestLogs.$inferSelect
 type ReadDeps = Pick<Deps, 'db' | 'now'>
 
-/** The first moment that the application's organization may look back to: whole hours, as its plan allows (D77). */
+/** The first instant that the application's organization may still query: whole hours, by its plan (D77). */
 export async function keptSince(
   { db, now }: ReadDeps,
   application: Pick<Application, 'organizationId'>,
@@ -28,7 +28,7 @@ export async function keptSince(
   return hourOf(new Date(now().getTime() - days * DAY_MS))
 }
 
-/** The newest rows of some spans that pass the filters: each span is searched for as many, from its end. */
+/** The newest rows of some spans that match the filters: each span is searched from its end, for as many rows as are wanted. */
 async function newestRows(
   { db }: ReadDeps,
   applicationId: string,
@@ -66,9 +66,9 @@ async function newestRows(
 const Position = z.object({ id: z.guid(), total: z.number() })
 
 /**
- * A page of the requests of an application, those that started last first, as far back as its plan keeps them (A §4, D77).
- * `total` is counted with the first page and travels in the cursor (D31). What few requests match is looked for where the
- * counts say that it is.
+ * A page of an application's requests, by start time, newest first, as far back as its plan keeps them (A §4, D77). `total` is
+ * counted for the first page and travels in the cursor (D31). Rare matches are searched only where the counts say that there are
+ * any.
  */
 export async function requestLogsPage(
   deps: ReadDeps & Pick<Deps, 'sealer'>,
@@ -78,13 +78,13 @@ export async function requestLogsPage(
   const of = { operation: 'listRequests', ownerId: application.id, filters: { ...requestFilters } }
   const position = cursor === undefined ? undefined : readCursor(deps.sealer, of, Position, cursor)
   const kept = await keptSince(deps, application)
-  // Nothing lies outside; and ids and Postgres end before the years that a caller may name do.
+  // Nothing lies outside, and callers may name years that ids and Postgres cannot represent.
   const latest = new Date(deps.now().getTime() + DAY_MS)
   const within = (time: Date) => (time < kept ? kept : time > latest ? latest : time)
   const from = within(requestFilters.from ?? kept)
   const filters = { ...requestFilters, to: requestFilters.to && within(requestFilters.to) }
   const span = { from, to: position ? new Date(timeOfId(position.id).getTime() + 1) : filters.to }
-  // Where everything matches, the rows after a cursor are the next ones.
+  // Without filters, the rows after a cursor are the next ones.
   const isPlain = position !== undefined && !hasFilters(filters)
   const segments = isPlain ? [{ ...span, total: undefined }] : await segmentsOf(deps, application.id, span, filters)
   const [rows, total] = await Promise.all([
@@ -97,7 +97,7 @@ export async function requestLogsPage(
   return { items: items.map((row) => shownRequest(row, application)), total, nextCursor }
 }
 
-/** One request with its headers, which were sanitized before they were stored (A §2). Throws NotFound. */
+/** One request with its headers, which were sanitized before being stored (A §2). Throws NotFound. */
 export async function getRequestLog(deps: ReadDeps, application: Application, id: string) {
   const [row] = await deps.db
     .select(getTableColumns(requestLogs))

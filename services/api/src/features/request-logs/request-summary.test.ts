@@ -70,7 +70,7 @@ test('counts and bytes are exact, by the minute and by the hour, in any span (wi
   const owner = await newOwner(platform)
   const now = platform.clock.now().getTime()
   const start = Math.floor(now / HOUR) * HOUR - 40 * HOUR
-  // A request a minute for 40 hours, of which every fourth failed slowly.
+  // A request a minute for 40 hours; every fourth is slow and fails.
   const served = Array.from({ length: 40 * 60 }, (_, n) => ({
     at: new Date(start + n * MINUTE + 500),
     ...(n % 4 === 0 ? { status: 500, ms: 2_000, path: '/slow' } : { path: '/', country: 'DE' }),
@@ -193,7 +193,7 @@ test('minutes are kept for 48 hours and hours for 35 days, whatever becomes of t
   })
 })
 
-/** The status of the stream, then its events. */
+/** Yields the status of the stream, then its events. */
 async function* follow(
   owner: Owner,
   lastEventId?: string,
@@ -282,7 +282,7 @@ test('a reader that is far behind is shown the newest and told what it missed', 
   )
   const events = follow(owner)
   await next(events)
-  // One statement, so that the reader meets all of them at once.
+  // In one statement, so that the reader sees all of them at once.
   await platform.api.db.execute(sql`
     with stored as (
       insert into followed_requests (application_id, request_id, stored_at)

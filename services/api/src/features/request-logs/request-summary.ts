@@ -7,11 +7,11 @@ import { requestSummaries, type SummaryDimension } from './table.ts'
 const MINUTE_MS = 60_000
 const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
-/** How long the sums of minutes are kept, and those of hours and days. */
+/** Retention of sums by minute, and of sums by hour and day. */
 const MINUTES_KEPT_MS = 48 * HOUR_MS
 const HOURS_KEPT_MS = 35 * DAY_MS
 const GROUPS_MAX = 100
-/** A span without an interval is told by the minute up to here. */
+/** Without an interval, spans up to this length are reported by minute. */
 const BY_MINUTE_MS = 3 * HOUR_MS
 
 type Interval = 'minute' | 'hour'
@@ -21,7 +21,7 @@ interface Figures {
   requestBodyBytes: number
   responseBodyBytes: number
   bytesSent: number
-  /** Milliseconds, within 5 %; null for no requests. */
+  /** Milliseconds, within 5 %; null without requests. */
   p50Ms: number | null
   p95Ms: number | null
 }
@@ -31,9 +31,9 @@ export interface RequestSummary {
   to: Date
   interval: Interval
   total: Figures
-  /** Of each interval that had requests, oldest first. Their sum is the total: the first and the last hour may be cut by the span. */
+  /** Intervals that had requests, oldest first. They add up to the total: the span may cut the first and last hour. */
   series: (Figures & { at: Date })[]
-  /** The 100 with the most requests, most first. value: null where the requests have none. */
+  /** The 100 with the most requests, in descending order. value: null for requests that have none. */
   groups: (Figures & { value: string | null })[]
 }
 
@@ -47,8 +47,8 @@ const floor = (timeMs: number, ms: number): number => Math.floor(timeMs / ms) * 
 const ceil = (timeMs: number, ms: number): number => Math.ceil(timeMs / ms) * ms
 
 /**
- * A span in as few rows as there are: whole days, whole hours around them, and minutes at the ends. interval: what a row must not
- * reach over; absent where all rows are summed into one.
+ * Covers a span with as few rows as possible: whole days, whole hours around them, and minutes at the ends. interval: the longest
+ * span of a row; undefined if all rows are summed into one.
  */
 function segmentsOf(from: number, to: number, interval?: Interval): Segment[] {
   if (interval === 'minute') return [{ minutes: 1, from, to }]
@@ -79,7 +79,9 @@ function segmentsOf(from: number, to: number, interval?: Interval): Segment[] {
   ].filter((segment) => segment.from < segment.to)
 }
 
-/** SQL: the rows of a dimension in some segments, each of them a range of the key. Written out, so that each is planned as one. */
+/**
+ * SQL: the rows of a dimension in some segments, each a range of the key. Spelled out, so that Postgres plans each as a range.
+ */
 const rowsIn = (applicationId: string, dimension: SummaryDimension, segments: readonly Segment[]) =>
   sql.join(
     (segments.length > 0 ? segments : [{ minutes: 1 as const, from: 0, to: 0 }]).map(
@@ -91,13 +93,13 @@ const rowsIn = (applicationId: string, dimension: SummaryDimension, segments: re
     sql` union all `,
   )
 
-/** SQL: the figures of a group of rows, its buckets ascending. */
+/** SQL: the figures of a group of rows, buckets ascending. */
 const summed = sql`
   json_agg(bucket order by bucket) as buckets, json_agg(requests order by bucket) as counts,
   sum(requests)::float8 as requests, sum(request_bytes)::float8 as request_bytes,
   sum(response_bytes)::float8 as response_bytes, sum(sent)::float8 as sent`
 
-/** SQL: rows with the same key and bucket as one. */
+/** SQL: merges rows with the same key and bucket. */
 const byBucket = sql`sum(requests)::float8 as requests, sum(request_body_bytes) as request_bytes,
   sum(response_body_bytes) as response_bytes, sum(bytes_sent) as sent`
 
@@ -132,10 +134,10 @@ const nothing: Figures = {
 }
 
 /**
- * Sums up the requests of an application: counts and bytes exactly, durations within 5 %. It reads sums alone, so it takes as long for
- * ten million requests as for ten.
+ * Summarizes the requests of an application: counts and bytes exactly, durations within 5 %. It reads only sums, so ten million
+ * requests take as long as ten.
  *
- * The span is widened to whole minutes, or hours, and cut to what is kept: 48 hours by the minute, 35 days by the hour (wire.md
+ * The span is widened to whole minutes or hours, and cut to the retention: 48 hours by minute, 35 days by hour (wire.md
  * Extensions).
  */
 export async function summarizeRequests(
@@ -154,7 +156,7 @@ export async function summarizeRequests(
   const isShort = wantedFrom >= nowMs - MINUTES_KEPT_MS && wantedTo - wantedFrom <= BY_MINUTE_MS
   const interval = query.interval ?? (isShort ? 'minute' : 'hour')
   const begin = Math.max(wantedFrom, nowMs - (interval === 'minute' ? MINUTES_KEPT_MS : HOURS_KEPT_MS))
-  // Beyond 48 hours there are no minutes to cut an hour with.
+  // Beyond 48 hours there are no sums by minute to split an hour.
   const unit = begin >= nowMs - MINUTES_KEPT_MS ? MINUTE_MS : HOUR_MS
   const from = floor(begin, unit)
   const to = Math.max(from, ceil(wantedTo, unit))
@@ -188,7 +190,7 @@ export async function summarizeRequests(
   }
 }
 
-/** Deletes sums that are no longer kept, some thousands at a time. Safe to repeat. */
+/** Deletes sums beyond their retention, some thousands at a time. Safe to repeat. */
 export async function discardSummaries({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
   const nowMs = now().getTime()
   const kept = [

@@ -5,18 +5,18 @@ const HEADERS_MAX = 60
 const HEADER_LENGTH_MAX = 512
 const TEXT_LENGTH_MAX = 2_048
 
-/** Headers that carry somebody's authority, whatever their values (A §2: sanitized headers). */
+/** Headers that carry credentials, whatever their values (A §2: sanitized headers). */
 const secretHeaders = new Set(['authorization', 'proxy-authorization', 'cookie', 'set-cookie', 'x-amz-security-token'])
-/** Words that make a header or a query parameter one that carries authority. */
+/** Words that mark a header or query parameter as a credential. */
 const secretWord =
   /token|secret|password|passwd|api-?key|access_?key|credential|signature|session|^access$|^sig$|^auth$|^code$|^key$/i
 
-/** Text that Postgres stores, of at most `lengthMax` UTF-16 units. */
+/** Text that Postgres can store, cut to `lengthMax` UTF-16 units. */
 export const storable = (text: string, lengthMax = TEXT_LENGTH_MAX): string =>
   isPlain(text, lengthMax) ? text : text.slice(0, lengthMax).toWellFormed().replaceAll('\0', '\uFFFD')
 const isPlain = (text: string, lengthMax: number): boolean => text.length <= lengthMax && /^[\x20-\x7e]*$/.test(text)
 
-/** Headers as a log may hold them: names in lower case, values that carry authority redacted, long ones cut. */
+/** Headers as a log may hold them: lower-case names, credentials redacted, long values cut. */
 export function sanitizeHeaders(headers: IncomingHttpHeaders): Record<string, string> {
   const kept: Record<string, string> = {}
   let count = 0
@@ -26,7 +26,7 @@ export function sanitizeHeaders(headers: IncomingHttpHeaders): Record<string, st
     if (count++ === HEADERS_MAX) break
     const { name, isSecret } = readName(sentName)
     const text = isSecret ? REDACTED : storable(typeof value === 'string' ? value : value.join(', '), HEADER_LENGTH_MAX)
-    // A client may call a header __proto__.
+    // A client may name a header __proto__.
     if (name === '__proto__') Object.defineProperty(kept, name, { value: text, enumerable: true, configurable: true })
     else kept[name] = text
   }
@@ -34,11 +34,11 @@ export function sanitizeHeaders(headers: IncomingHttpHeaders): Record<string, st
 }
 
 interface HeaderName {
-  /** In lower case, as it can be stored. */
+  /** In lower case, storable. */
   name: string
   isSecret: boolean
 }
-/** Names that were read: the few hundred there are come again and again. */
+/** Parsed header names: the same few hundred occur again and again. */
 const names = new Map<string, HeaderName>()
 const NAMES_MAX = 1_000
 
@@ -53,7 +53,7 @@ function readName(sentName: string): HeaderName {
   return known
 }
 
-/** A query string without `?`, its order and escapes as they came; values that carry authority are redacted. */
+/** Redacts credentials in a query string (without `?`); order and escapes stay as received. */
 export function sanitizeQuery(query: string): string {
   if (query === '') return query
   const parts = query.split('&').map((part) => {

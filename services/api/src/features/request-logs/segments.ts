@@ -17,21 +17,21 @@ import { requestCounts, requestLogs, requestPlaceCounts } from './table.ts'
 
 type ReadDeps = Pick<Deps, 'db'>
 
-/** More of all requests than these are read faster in the order of time than by their path. */
+/** Above this share of all requests, reading in order of time is faster than by path. */
 const WIDE_SHARE = 0.1
-/** So little that reading all of it is quick. */
+/** Short enough to read in full. */
 const SHORT_MS = 7_200_000
 
-/** A segment of a span, and how many of its requests match; undefined where that is not kept. */
+/** A segment of a span with the number of matching requests; undefined if no counts give it. */
 export interface Segment extends Span {
   total: number | undefined
-  /** How many there are, where that is known. */
+  /** The number of all its requests, if known. */
   requests?: number
 }
 
 /**
- * A span in segments, oldest first: its whole hours, of which the number of requests that match is kept, and the rest of an
- * hour at either end. Under a path it is kept of the hours that are ranked, and of no hour under a filter that has no counts.
+ * Splits a span into segments, oldest first: its whole hours, whose number of matching requests is known from counts, and the
+ * rest of an hour at either end. With a path filter only ranked hours have a number; with a filter that has no counts, none has.
  */
 export async function segmentsOf(
   deps: ReadDeps,
@@ -50,7 +50,7 @@ export async function segmentsOf(
   ]
   const within = segments.filter((segment) => !segment.to || segment.from < segment.to)
   if (!isUncounted(filters)) return within
-  // What the counts of an hour rule out need not be read; beyond that they say nothing.
+  // Hours without matches need not be read; for the others these counts give no number.
   return within.filter(({ total }) => total !== 0).map(({ from, to }) => ({ from, to, total: undefined }))
 }
 
@@ -76,7 +76,10 @@ async function countHours(
   return rows.map(({ hour, total }) => ({ from: hour, to: hourAfter(hour), total }))
 }
 
-/** As `countHours`, by places and buckets. Undefined for an hour in which a process of an earlier release, which counted no places, took requests. */
+/**
+ * Like `countHours`, by places and buckets. Undefined for an hour in which a process of an earlier release, which counted no
+ * places, served requests.
+ */
 async function countPlaces(
   { db }: ReadDeps,
   applicationId: string,
@@ -116,7 +119,7 @@ async function countPlaces(
   }))
 }
 
-/** Parts that touch each other, as one. Any order, as long as it is one of time. */
+/** Merges adjacent segments. They may be ascending or descending in time. */
 function joined(segments: readonly Span[]): Span[] {
   const spans: Span[] = []
   for (const { from, to } of segments) {
@@ -128,7 +131,7 @@ function joined(segments: readonly Span[]): Span[] {
   return spans
 }
 
-/** True when so many requests match that their paths are no short way to them. */
+/** True if so many requests match that searching by path is not worth it. */
 function isWide(segments: readonly Segment[]): boolean {
   const ranked = segments.filter(({ requests, total }) => requests !== undefined && total !== undefined)
   const sum = (member: 'requests' | 'total') => ranked.reduce((all, segment) => all + (segment[member] ?? 0), 0)
@@ -136,8 +139,8 @@ function isWide(segments: readonly Segment[]): boolean {
 }
 
 /**
- * How many requests of all segments match. Rows are counted where nothing is kept: by an index, except for short segments of which
- * many rows match.
+ * The number of matching requests in all segments. Where no counts exist, rows are counted: by an index, except in short segments
+ * with many matching rows.
  */
 export async function totalOf(
   { db, now }: Pick<Deps, 'db' | 'now'>,
@@ -166,7 +169,7 @@ export async function totalOf(
   return counted.reduce((all, each) => all + each, known)
 }
 
-/** Where to look for the newest requests that match, newest first: the segments that hold so many. */
+/** Where to search for the newest matches, newest first: the segments that hold as many as wanted. */
 export function searchRangesOf(segments: readonly Segment[], wanted: number): Span[] {
   const ranges: Span[] = []
   let count = 0

@@ -14,16 +14,16 @@ const dimensions: readonly SummaryDimension[] = [
   'cacheStatus',
   'deploymentId',
 ]
-/** Paths longer than this are cut: a summary groups by what people recognize. */
+/** Longer paths are cut: a summary groups by what people recognize. */
 const PATH_LENGTH_MAX = 256
-/** Different paths of an application that one process tells apart in an hour; the rest are summed together. */
+/** Distinct paths per application, process and hour; all further ones are summed together. */
 const PATHS_MAX = 1_000
-/** What stands for the paths beyond; no path of a request looks like it. */
+/** Stands for all further paths; no request's path looks like it. */
 const OTHER_PATHS = '*'
 
-/** The paths that were seen in this hour, by application. */
+/** The paths seen in the current hour, by application. */
 export interface SeenPaths {
-  /** The path as a summary names it. */
+  /** The path's name in a summary. */
   nameOf(applicationId: string, path: string, time: Date): string
 }
 
@@ -47,7 +47,7 @@ export function openSeenPaths(): SeenPaths {
   }
 }
 
-/** The sums of one application in one minute: for each dimension, by value, by bucket. */
+/** The sums of one application in one minute, by dimension, value and bucket. */
 interface Minute {
   applicationId: string
   at: number
@@ -68,7 +68,7 @@ function add(to: Figures, more: Figures): void {
   to.bytesSent += more.bytesSent
 }
 
-/** Sums a batch by the minute. Every request passes here, so nothing is made for one that joins others. */
+/** Sums a batch by minute. Every request passes through here, so one that joins existing sums allocates nothing. */
 function sumByMinute(batch: readonly { row: Row; startedAt: Date }[], paths: SeenPaths): Iterable<Minute> {
   const minutes = new Map<string, Minute>()
   for (const { row, startedAt } of batch) {
@@ -105,7 +105,7 @@ function valueOf(dimension: SummaryDimension, row: Row, time: Date, paths: SeenP
   }
 }
 
-/** What a batch of requests adds to the sums, in the order of their keys, so that two batches never wait in a circle. */
+/** A batch's additions to the sums, sorted by key, so that two batches cannot deadlock. */
 export function summarize(batch: readonly { row: Row; startedAt: Date }[], paths: SeenPaths): Sum[] {
   const sums = new Map<string, Sum>()
   for (const minute of sumByMinute(batch, paths))

@@ -1,6 +1,6 @@
-/** Up to here each millisecond has a bucket of its own. */
+/** Up to this, each millisecond has its own bucket. */
 const EXACT_MS = 32
-/** Beyond, each bucket is this much longer than the one before: with rounding, what lies in it is told within 5 %. */
+/** Beyond that, each bucket is longer than the previous one by this factor: with rounding, durations are accurate within 5 %. */
 const GROWTH = 1.06
 const BUCKET_MAX = 240
 
@@ -15,8 +15,8 @@ const middleOf = (bucket: number): number =>
   bucket <= EXACT_MS ? bucket : Math.round(EXACT_MS * GROWTH ** (bucket - EXACT_MS - 0.5))
 
 /**
- * The duration in milliseconds that a share of requests stayed within, within 5 %. buckets: ascending, with how many requests each
- * has. null for no requests.
+ * The percentile of durations in milliseconds, within 5 %. buckets: ascending, each with its number of requests. share: 0 to 1.
+ * Returns null without requests.
  */
 export function percentileOf(buckets: readonly { bucket: number; requests: number }[], share: number): number | null {
   const total = buckets.reduce((sum, { requests }) => sum + requests, 0)

@@ -15,7 +15,7 @@ import {
 
 export type CacheStatus = 'hit' | 'miss' | 'bypass' | 'revalidated' | 'stale' | 'updating'
 
-/** What served the request, where something did; kept as it was then (wire.md). */
+/** What served the request, if anything did, as of then (wire.md). */
 export interface ServedBy {
   deploymentStatus?: string
   deploymentFunction?: { id: string; name: string; path: string; region: string | null }
@@ -24,19 +24,19 @@ export interface ServedBy {
   storageObject?: { id: string; key: string; contentType: string }
 }
 
-/** SQL: the id of what served the request, where that was an object, a file or a Function. */
+/** SQL: the id of the object, file or Function that served the request. */
 export const servedById = (servedBy: SQLWrapper): SQL<string | null> =>
   sql`coalesce(${servedBy}->'storageObject'->>'id', ${servedBy}->'deploymentAsset'->>'id', ${servedBy}->'deploymentFunction'->>'id')`
 
 /**
- * One row a request, in partitions of a day. The id is a UUIDv7 of the moment it started, so the order of ids is the order
- * of time, and a partition is a range of ids.
+ * One row per request, in partitions of a day. The id is a UUIDv7 of the start time, so ids sort by time, and a partition is a
+ * range of ids.
  */
 export const requestLogs = pgTable(
   'request_logs',
   {
     id: uuid().notNull(),
-    /** No foreign key: a log never waits for its application, and goes with its day. */
+    /** No foreign key: logs never block changes of their application, and are dropped with their day. */
     applicationId: uuid('application_id').notNull(),
     deploymentId: uuid('deployment_id'),
     servedBy: jsonb('served_by').$type<ServedBy>().notNull(),
@@ -62,7 +62,7 @@ export const requestLogs = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.applicationId, t.id] }),
-    // What people look for is rare: failures, and one path among many.
+    // Indexes for rare rows that people search for: failures, and one path among many.
     index('request_logs_failures')
       .on(t.applicationId, sql`(${t.status} / 100)`, t.id)
       .where(sql`${t.status} >= 400`),
@@ -71,13 +71,13 @@ export const requestLogs = pgTable(
   ],
 )
 
-/** How many requests of a kind an application had in an hour, so that no list has to count its rows. */
+/** An application's requests per hour and kind, so that lists need not count rows. */
 export const requestCounts = pgTable(
   'request_counts',
   {
     applicationId: uuid('application_id').notNull(),
     hour: instant('hour').notNull(),
-    /** Of the other columns: an index over all of them would be as long as the row. */
+    /** Hash of the other columns: an index over all of them would be as long as the row. */
     kind: bytea().notNull(),
     method: text().notNull(),
     hostname: text().notNull(),
@@ -91,15 +91,15 @@ export const requestCounts = pgTable(
 )
 
 /**
- * How many requests of an application were answered in an hour by each place and bucket. A table of its own, since these have few values
- * where the kinds above have many.
+ * An application's requests per hour, place and bucket. A separate table, since these have few distinct values and the kinds
+ * above have many.
  */
 export const requestPlaceCounts = pgTable(
   'request_place_counts',
   {
     applicationId: uuid('application_id').notNull(),
     hour: instant('hour').notNull(),
-    /** Empty where the request has none, as in the columns below. */
+    /** Empty if the request has none, as in the columns below. */
     region: text().notNull(),
     edgeLocation: text('edge_location').notNull(),
     storageBucketId: text('storage_bucket_id').notNull(),
@@ -114,42 +114,42 @@ export const requestPlaceCounts = pgTable(
 )
 
 /**
- * The paths of an hour in order, with how many requests came to each and to those before it, so that no prefix has to be
- * counted by row. The worker makes them when an hour is over, for days with many requests (path-ranks.ts).
+ * The sorted paths of an hour, each with the number of its requests and of those before it, so that counting by prefix reads no
+ * rows. The worker fills it for past hours of days with many requests (path-ranks.ts).
  */
 export const requestPathRanks = pgTable(
   'request_path_ranks',
   {
     hour: instant('hour').notNull(),
     applicationId: uuid('application_id').notNull(),
-    /** As in request_counts; empty: of all kinds. */
+    /** As in request_counts; empty: all kinds together. */
     kind: bytea().notNull(),
     firstPath: bytea('first_path').notNull(),
-    /** In UTF-8, ascending bytewise. */
+    /** UTF-8, ascending bytewise. */
     paths: bytea().array().notNull(),
-    /** Requests of the hour and the kind up to each of the paths. */
+    /** Running total of the hour's requests of this kind, up to and including each path. */
     running: integer().array().notNull(),
   },
   (t) => [primaryKey({ columns: [t.hour, t.applicationId, t.kind, t.firstPath] })],
 )
 
-/** What a summary can be grouped by; total: everything. */
+/** The dimensions that a summary can be grouped by; total: everything. */
 export type SummaryDimension = 'total' | 'status' | 'path' | 'hostname' | 'country' | 'cacheStatus' | 'deploymentId'
 
 /**
- * Sums of requests by minute, hour and day, kept whatever becomes of the requests' own rows. The time that they took is part of the key,
- * in buckets of a fixed scale (summary-buckets.ts), so that two batches add up without reading each other.
+ * Sums of requests by minute, hour and day, kept independently of the requests' own rows. The duration is part of the key, in
+ * buckets of a fixed scale (summary-buckets.ts), so that batches add up without reading each other.
  */
 export const requestSummaries = pgTable(
   'request_summaries',
   {
     applicationId: uuid('application_id').notNull(),
-    /** How long the span is that the row sums: 1, 60 or 1,440. */
+    /** Length of the row's span in minutes: 1, 60 or 1,440. */
     minutes: smallint().notNull(),
     dimension: text().$type<SummaryDimension>().notNull(),
-    /** When the span begins. */
+    /** Start of the span. */
     at: instant('at').notNull(),
-    /** Of the dimension; empty where the request has none. */
+    /** Value of the dimension; empty if the request has none. */
     value: text().notNull(),
     bucket: smallint().notNull(),
     requests: bigint({ mode: 'number' }).notNull(),
@@ -167,8 +167,8 @@ export const requestSummaries = pgTable(
 )
 
 /**
- * Requests in the order in which they were stored, of applications whose requests somebody follows. Ids are in the order in which requests
- * began, so a long one appears behind others that were sent already.
+ * Requests in the order in which they were stored, for applications with followers. Ids sort by start time, so a long request
+ * appears after ones with later ids that were already sent.
  */
 export const followedRequests = pgTable(
   'followed_requests',

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newOwner, type Owner, servedRequest } from '../../../test/scenario.ts'
 import { openRequestLog } from './write.ts'
 
-/** How many may wait, as the writer promises. */
+/** The writer's documented limit of waiting requests. */
 const WAITING_MAX = 10_000
 
 let server: OwnPostgres
@@ -34,7 +34,7 @@ async function countStored(owner: Owner, pathPrefix: string): Promise<number> {
   return body.total as number
 }
 
-/** Asks until all that waited is stored or given up. */
+/** Polls until all waiting requests are stored or dropped. */
 async function untilNoneWaits(): Promise<void> {
   for (const deadline = Date.now() + 20_000; (await metric('request_logs_waiting')) > 0;) {
     if (Date.now() > deadline) throw new Error('Request logs still wait')

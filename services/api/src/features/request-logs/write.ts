@@ -32,9 +32,9 @@ const dropped = new Counter({
   help: 'Request logs that were given up: too many waited, or the database refused them.',
 })
 
-/** A request that was served, as it came and as it went. */
+/** A served request and its response. */
 export interface ServedRequest {
-  /** A UUIDv7 of `startedAt`, where it was told to somebody before the request was over, such as a Function. */
+  /** A UUIDv7 of `startedAt`, if it was handed out before the request ended, for example to a Function. */
   id?: string | undefined
   applicationId: string
   deploymentId?: string | undefined
@@ -46,7 +46,7 @@ export interface ServedRequest {
   query: string
   /** Such as HTTP/1.1. */
   protocol: string
-  /** ISO 3166-1 alpha-2, where it is known. */
+  /** ISO 3166-1 alpha-2, if known. */
   country?: string | undefined
   status: number
   cacheStatus?: CacheStatus | undefined
@@ -59,7 +59,7 @@ export interface ServedRequest {
   startedAt: Date
   completedAt: Date
   requestHeaders: IncomingHttpHeaders
-  /** As an object, or names and values in turn. */
+  /** An object, or alternating names and values. */
   responseHeaders: IncomingHttpHeaders | readonly string[]
 }
 
@@ -71,10 +71,10 @@ const headerOf = (headers: IncomingHttpHeaders, name: 'user-agent' | 'referer'):
   return value === undefined ? null : storable(value, 1_024)
 }
 
-/** Headers that many answers have in common, as they were sanitized. */
+/** Sanitized headers that many responses share. */
 const sanitized = new WeakMap<object, Record<string, string>>()
 
-/** Headers of a response as a log may hold them. A list is taken as it is: whoever gives it leaves it unchanged. */
+/** Response headers as a log may hold them. Lists are cached by identity: the caller must not change them. */
 function sanitizeResponse(headers: ServedRequest['responseHeaders']): Record<string, string> {
   if (!isList(headers)) return sanitizeHeaders(headers)
   const before = sanitized.get(headers)
@@ -90,10 +90,10 @@ function sanitizeResponse(headers: ServedRequest['responseHeaders']): Record<str
 }
 const isList = (headers: ServedRequest['responseHeaders']): headers is readonly string[] => Array.isArray(headers)
 
-/** The row of a request, with nothing in it that lets its reader act for its sender. */
+/** The row of a request, without anything that lets its reader act as the sender. */
 function toRow(request: ServedRequest): Row {
   const { startedAt, completedAt, requestHeaders, responseHeaders } = request
-  // The page's address without its query, which may carry authority of its own.
+  // Without its query, which may carry credentials.
   const referer = headerOf(requestHeaders, 'referer')?.replace(/[?#].*$/, '') ?? null
   const headers = sanitizeHeaders(requestHeaders)
   if (referer !== null) headers.referer = referer
@@ -124,9 +124,9 @@ function toRow(request: ServedRequest): Row {
   }
 }
 
-/** What a batch adds to the hourly counts, in the order of their keys, so that two batches never wait in a circle. */
+/** A batch's additions to the hourly counts, sorted by key, so that two batches cannot deadlock. */
 function countsOf(batch: readonly { row: Row; startedAt: Date }[]): Count[] {
-  // Most requests of a batch are of few kinds, and each kind is hashed once.
+  // Most requests of a batch are of a few kinds, so each kind is hashed only once.
   const requests = new Map<string, { row: Row; startedAt: Date; count: number }>()
   for (const { row, startedAt } of batch) {
     const { applicationId, method, hostname, status, country, cacheStatus, deploymentId } = row
@@ -162,7 +162,7 @@ function countsOf(batch: readonly { row: Row; startedAt: Date }[]): Count[] {
   return counts.toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, count]) => count)
 }
 
-/** What a batch adds to the hourly counts of places and buckets, in the order of their keys. */
+/** A batch's additions to the hourly counts of places and buckets, sorted by key. */
 function placeCountsOf(batch: readonly { row: Row; startedAt: Date }[]): (typeof requestPlaceCounts.$inferInsert)[] {
   const counts = new Map<string, typeof requestPlaceCounts.$inferInsert>()
   for (const { row, startedAt } of batch) {
@@ -183,7 +183,7 @@ const insertCounts = insertInto(requestCounts)
 const insertPlaceCounts = insertInto(requestPlaceCounts)
 const insertSums = insertInto(requestSummaries)
 
-/** Stores requests, their counts and their sums in one transaction, and tells those who follow them. */
+/** Stores requests, their counts and their sums in one transaction, and notifies followers. */
 async function store(
   { db }: { db: Db },
   batch: readonly { row: Row; startedAt: Date }[],
@@ -215,22 +215,22 @@ async function store(
 }
 
 export interface RequestLogWriter {
-  /** Takes note of a request; returns at once. When 10,000 wait, further ones are dropped and counted. */
+  /** Records a request; returns at once. While 10,000 wait, further ones are dropped and counted. */
   write(request: ServedRequest): void
-  /** Stores what waits. Resolves when it is stored or given up. */
+  /** Resolves when all waiting requests are stored or dropped. */
   flush(): Promise<void>
-  /** Stores what waits, and takes no more. */
+  /** Stores the waiting requests, and accepts no more. */
   close(): Promise<void>
 }
 
 /**
- * Collects the log of served requests and stores it in batches, every 200 ms or 500 requests. While the database is away
- * they wait; whatever it refuses is dropped, counted and logged without its content.
+ * Collects served requests and stores them in batches, every 200 ms or 500 requests. During a database outage they wait; what the
+ * database rejects is dropped, counted and logged without its content.
  */
 export function openRequestLog(deps: { db: Db; logger: Logger }): RequestLogWriter {
   const withPartitions = rememberPartitions(deps, 'request_logs')
   const paths = openSeenPaths()
-  // Rows are made when they are stored: what is dropped costs next to nothing, and a burst is answered first.
+  // Rows are built when they are stored: dropped requests cost next to nothing, and bursts are answered first.
   const batches = openLogBatches<ServedRequest>({
     name: 'request logs',
     batchMs: BATCH_MS,

@@ -4,7 +4,7 @@ import { eventText, type Feed, type FeedDeps, openFeed, type StreamedEvent } fro
 import { shownLine } from './shown-line.ts'
 import { runtimeLogs } from './table.ts'
 
-/** Told with the ids of the applications that have new lines. */
+/** Announces the ids of applications with new lines. */
 export const RUNTIME_LOGS_CHANNEL = 'runtime_logs'
 
 type Line = typeof runtimeLogs.$inferSelect
@@ -12,10 +12,10 @@ interface LineEvent extends StreamedEvent<number> {
   line: Line
 }
 
-/** Streams of the lines of applications, by the number under which they were stored. */
+/** Streams of applications' lines, positioned by the number under which they were stored. */
 export type RuntimeLogFeed = Feed<number, LineEvent>
 
-/** Opens the feed of runtime logs of this process: `log` with a line as the list of an application shows it (D85). */
+/** Opens this process's feed of runtime logs: `log` with a line as in an application's list (D85). */
 export function openRuntimeLogFeed(
   deps: FeedDeps & { db: Db },
   heartbeatMs?: number,
@@ -43,8 +43,8 @@ export function openRuntimeLogFeed(
 }
 
 /**
- * Where a stream begins: now, or behind the line that was received last. Where that is not kept any more, before the first that came
- * after it.
+ * Where a stream begins: now, or after the last line received. If that is no longer stored, before the first line that followed
+ * it.
  */
 export async function placeToFollowFrom(
   { db }: { db: Db },

@@ -72,7 +72,7 @@ interface Following {
   headers: z.output<typeof streamHeaders>
 }
 
-/** Follows the lines of an application, or of one deployment of it. reach: decides anew whether the actor may. */
+/** Streams the lines of an application, or of one of its deployments. reach: decides again whether the actor may follow. */
 async function follow(
   { deps, actor, query, headers }: Following,
   applicationId: string,

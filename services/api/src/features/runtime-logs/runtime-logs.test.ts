@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 
-/** An application with a deployment, and what writes lines of it. */
+/** An application with a deployment, and a writer for its lines. */
 interface Site extends Owner {
   deploymentId: string
   functionId: string
@@ -136,7 +136,7 @@ describe('a list', () => {
       expect([page.status, page.body.total]).toEqual([200, 25])
       seen.push(...messagesOf(page))
       cursor = page.body.nextCursor as string | null
-      // What comes meanwhile is in front of it.
+      // Lines printed meanwhile come before it.
       await print(lineOf(site, 'later'))
     }
     expect(seen).toEqual(Array.from({ length: 25 }, (_, n) => `line ${24 - n}`))
@@ -152,7 +152,7 @@ describe('a list', () => {
     await print(lineOf(site, 'the needle', { at: time }))
     const { db } = platform.api
     const [needle] = await db.select().from(runtimeLogs).where(eq(runtimeLogs.applicationId, site.applicationId))
-    // Of the moment after the needle, in the order of n.
+    // With ids just after the needle's, in the order of n.
     const prefix = needle?.id.slice(0, 14).replace(/.$/, 'f') ?? ''
     await db.execute(sql`insert into runtime_logs (id, application_id, deployment_id, function_id, function_name, slot, level, message)
       select (left(${prefix}, 13) || '-7fff-bfff-' || lpad(to_hex(n), 12, '0'))::uuid, ${site.applicationId}, ${site.deploymentId},
@@ -314,7 +314,7 @@ describe('a stream', () => {
     expect((await stream.next(1)).messages).toEqual(['first'])
     const early = platform.clock.now()
     const other = openRuntimeLog(platform.api)
-    // A line that was printed first is stored last: its transaction waits while the other commits.
+    // The line printed first is stored last: its transaction waits while the other commits.
     other.write(lineOf(site, 'printed first', { at: early }))
     let stored: Promise<void> | undefined
     await holding(
@@ -326,7 +326,7 @@ describe('a stream', () => {
     const { last } = await stream.next(1)
     stream.end()
     await print(lineOf(site, 'while away'))
-    // With an id of before anything else, as a process with a slow clock would give.
+    // Its id precedes all others, as from a process whose clock is behind.
     const slow = openRuntimeLog(platform.api)
     slow.write(lineOf(site, 'late', { at: new Date(early.getTime() - 30_000) }))
     await slow.close()

@@ -8,29 +8,29 @@ import { shownLine } from './shown-line.ts'
 import { runtimeLogs } from './table.ts'
 
 const DAY_MS = 86_400_000
-/** Lines that a page looks through at most: what nothing finds by an index must not take for ever. */
+/** Lines that a page scans at most: a search without an index must not run forever. */
 const LOOKED_THROUGH_MAX = 100_000
-/** Lines are counted up to here. */
+/** Lines are counted up to this. */
 const COUNTED_MAX = 10_000
 
 type Line = typeof runtimeLogs.$inferSelect
 
-/** What a list or stream leaves out. All that are given must match. */
+/** The filters of a list or stream. All given ones must match. */
 export interface LineFilters {
   level?: Line['level'] | undefined
-  /** Stands in the message, in any case. */
+  /** Substring of the message, case-insensitive. */
   search?: string | undefined
   functionId?: string | undefined
 }
 
-/** Whose lines: an application's, of one of its deployments where that is given. */
+/** Whose lines: an application's, or only those of one of its deployments. */
 interface LineOwner {
   operation: string
   application: { id: string; organizationId: string }
   deploymentId: string | undefined
 }
 
-/** True for a line that passes the filters, as the list decides it. */
+/** Creates a predicate that filters lines exactly like the list. */
 export function passes({ level, search, functionId }: LineFilters): (line: Line) => boolean {
   const sought = search?.toLowerCase()
   return (line) =>
@@ -42,9 +42,9 @@ export function passes({ level, search, functionId }: LineFilters): (line: Line)
 const Position = z.object({ id: z.guid(), total: z.number() })
 
 /**
- * A page of lines, newest first, as far back as the plan keeps them (D77, D84). A page of what few lines match may hold fewer than
- * asked for, or none, and go on: each looks through 100,000 lines. `total` is counted with the first page, among as many and up to
- * 10,000, and travels in the cursor (D31).
+ * A page of lines, newest first, as far back as the plan keeps them (D77, D84). If few lines match, a page may hold fewer than
+ * requested, or none, and still have a successor: each scans 100,000 lines. `total` is counted for the first page, among as many
+ * lines and up to 10,000, and travels in the cursor (D31).
  */
 export async function runtimeLogsPage(
   deps: Pick<Deps, 'db' | 'now' | 'sealer'>,
@@ -65,7 +65,7 @@ export async function runtimeLogsPage(
   const of = { operation, ownerId: deploymentId ?? application.id, filters }
   const position = cursor === undefined ? undefined : readCursor(sealer, of, Position, cursor)
   const kept = await keptSince(deps, application)
-  // Nothing lies outside; and ids and Postgres end before the years that a caller may name do.
+  // Nothing lies outside, and callers may name years that ids and Postgres cannot represent.
   const latest = new Date(now().getTime() + DAY_MS)
   const within = (time: Date) => (time < kept ? kept : time > latest ? latest : time)
   const { level, search, functionId, requestId, from, to } = filters
@@ -102,7 +102,7 @@ export async function runtimeLogsPage(
     const [row] = await db.select({ counted: count() }).from(some)
     return row?.counted ?? 0
   }
-  /** Where the page stopped looking; undefined: at the end. */
+  /** Where the page stopped scanning; undefined: at the end. */
   async function lastLookedAt(): Promise<string | undefined> {
     const [row] = await db
       .select({ id: looked.id })

@@ -1,7 +1,7 @@
 import { timeOfId } from '@platform/runtime/new-id'
 import type { runtimeLogs } from './table.ts'
 
-/** A line as answers show it: when it was printed is in its id (wire.md Runtime log). */
+/** A line as answers show it: its id contains the time when it was printed (wire.md Runtime log). */
 export const shownLine = (row: typeof runtimeLogs.$inferSelect) => ({
   id: row.id,
   deploymentId: row.deploymentId,

@@ -1,11 +1,11 @@
 import { bigserial, index, integer, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core'
 
-/** A line that a Function printed, in partitions of a day. The id is a UUIDv7 of its moment, so a partition is a range of ids. */
+/** A line printed by a Function, in partitions of a day. The id is a UUIDv7 of its time, so a partition is a range of ids. */
 export const runtimeLogs = pgTable(
   'runtime_logs',
   {
     id: uuid().notNull(),
-    /** No foreign keys: a log never waits for its deployment, and goes with its day. */
+    /** No foreign keys: logs never block changes of their deployment, and are dropped with their day. */
     applicationId: uuid('application_id').notNull(),
     deploymentId: uuid('deployment_id').notNull(),
     functionId: uuid('function_id').notNull(),
@@ -14,7 +14,7 @@ export const runtimeLogs = pgTable(
     requestId: text('request_id'),
     level: text().$type<'DEBUG' | 'INFO' | 'WARN' | 'ERROR'>().notNull(),
     message: text().notNull(),
-    /** In the order in which lines of an application were stored, which is the order of streams. */
+    /** In the order in which an application's lines were stored, which is the order of streams. */
     number: bigserial({ mode: 'number' }).notNull(),
   },
   (t) => [

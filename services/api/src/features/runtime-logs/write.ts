@@ -14,7 +14,7 @@ import { runtimeLogs } from './table.ts'
 
 const BATCH_MS = 100
 const BATCH_MAX = 200
-/** Of lines that are not stored yet, by their text and what goes with each. */
+/** Limit for lines not stored yet, counting their text and an overhead per line. */
 const WAITING_BYTES_MAX = 16 * 1_024 * 1_024
 const LINE_OVERHEAD_BYTES = 500
 
@@ -24,14 +24,17 @@ const dropped = new Counter({
   help: 'Lines of Functions that were given up: too many waited, or the database refused them.',
 })
 
-/** A line of a Function, with the application that it is listed under. */
+/** A line printed by a Function, with its application. */
 export type RuntimeLogLine = FunctionLogLine & { applicationId: string }
 
-/** Takes what Functions print. Whoever writes has redacted it: here nothing is known of a deployment's secrets. */
+/** Stores what Functions print. Callers must redact first: the writer does not know a deployment's secrets. */
 export interface RuntimeLogWriter {
-  /** Keeps a line; never throws, never waits. While too many wait, lines are counted, and a WARN line tells how many were lost. */
+  /**
+   * Records a line; never throws, never waits. While too many wait, lines are only counted, and a WARN line reports how many were
+   * lost.
+   */
   write(line: RuntimeLogLine): void
-  /** Resolves once everything that was written so far is stored, was given up, or waits for a database that is away. */
+  /** Resolves once everything written so far is stored, was dropped, or waits for an unavailable database. */
   flush(): Promise<void>
 }
 
@@ -41,7 +44,7 @@ interface Row {
   bytes: number
 }
 
-/** Lines of a Function that were lost in a row, and the last of them. */
+/** Consecutive lines of a Function that were lost, and the last of them. */
 interface Loss {
   count: number
   last: RuntimeLogLine
@@ -67,13 +70,13 @@ const columns = sql.raw(
 )
 
 /**
- * Stores lines and tells who follows them, with ids alone. A lock for each application is held until the end, so numbers are given in
- * the order of commits and none appears behind one that was read.
+ * Stores lines and notifies followers, with ids only. Holds a lock per application until it commits, so numbers follow the order
+ * of commits and none appears below one that was already read.
  */
 async function store({ db }: { db: Db }, rows: readonly Row[]): Promise<void> {
   const applicationIds = arrayLiteral([...new Set(rows.map(({ line }) => line.applicationId))])
   await db.transaction(async (tx) => {
-    // In one order for all, so that two batches never wait in a circle.
+    // In one order for everybody, so that two batches cannot deadlock.
     await tx.execute(
       sql`select pg_advisory_xact_lock(${RUNTIME_LOGS_LOCK_CLASS}, key)
           from (select distinct hashtext(id) as key from unnest(${applicationIds}::text[]) as ids(id) order by 1 offset 0) keys`,
@@ -90,8 +93,9 @@ async function store({ db }: { db: Db }, rows: readonly Row[]): Promise<void> {
 }
 
 /**
- * Collects what Functions print and stores it in batches, every 100 ms or 200 lines. Ids are of the lines' moments and rise within
- * the process. While the database is away up to 16 MB wait; what it refuses is dropped, counted and logged without its content.
+ * Collects what Functions print and stores it in batches, every 100 ms or 200 lines. Ids contain the lines' times and are
+ * ascending within the process. During a database outage up to 16 MB wait; what the database rejects is dropped, counted and
+ * logged without its content.
  */
 export function openRuntimeLog(deps: { db: Db; logger: Logger }): RuntimeLogWriter & { close(): Promise<void> } {
   let waitingBytes = 0
@@ -134,7 +138,7 @@ export function openRuntimeLog(deps: { db: Db; logger: Logger }): RuntimeLogWrit
     losses.set(line.functionId, { count: (loss?.count ?? 0) + 1, last: line })
   }
 
-  /** Says in the logs of Functions what they lost, once there is room again. */
+  /** Reports losses in the logs of the Functions concerned, once there is room again. */
   function tellLosses(): void {
     const lost = [...losses.values()]
     losses.clear()

@@ -7,9 +7,11 @@ import { type DeploymentStatus, deployments } from '../deployments/table.ts'
 import { STICKY_PARAMETER, type StickyEndpoint } from './sticky-endpoint.ts'
 import type { StickyMethod } from './sticky-token.ts'
 
-/** How much longer than asked a deployment is kept, so that minting URLs of one lifetime writes to its row once a minute at most. */
+/**
+ * Margin added to how long a deployment is kept, so that signing URLs of equal lifetime updates its row at most once a minute.
+ */
 const PIN_MARGIN_MS = 60_000
-/** While its Functions run. */
+/** States in which Functions run. */
 const running: readonly DeploymentStatus[] = ['PROVISIONING', 'ACTIVE']
 
 interface NewStickyUrl {
@@ -20,16 +22,16 @@ interface NewStickyUrl {
 }
 
 /**
- * Keeps a deployment from being retired before an instant (D83). Throws Conflict for one that was retired or has failed.
+ * Keeps a deployment from being retired before an instant (D83). Throws Conflict if it was retired or has failed.
  *
- * deployment: as it was read, without a lock. Where that says that it is kept long enough, nothing is written: retirement passes over
- * a deployment until its `pinned_until` has passed, and nothing lowers that.
+ * deployment: as read without a lock. If it is already kept long enough, nothing is written: retirement skips a deployment until
+ * its `pinned_until` has passed, and nothing lowers that.
  */
 async function keepUntil(db: Deps['db'], deployment: Deployment, until: Date): Promise<void> {
   const { id, status, retiredAt, pinnedUntil } = deployment
   if (running.includes(status) && retiredAt === null && pinnedUntil !== null && pinnedUntil >= until) return
   const pin = new Date(until.getTime() + PIN_MARGIN_MS).toISOString()
-  // A retirement under way holds the row: this statement waits for it, and then changes nothing.
+  // A concurrent retirement holds the row: this statement waits for it, and then changes nothing.
   const kept = await db
     .update(deployments)
     .set({ pinnedUntil: sql`greatest(${deployments.pinnedUntil}, ${pin}::timestamptz)` })
@@ -39,10 +41,10 @@ async function keepUntil(db: Deps['db'], deployment: Deployment, until: Date): P
 }
 
 /**
- * Signs a URL of the deployment whose requests all go to one process of the Function that answers its path, that of this key. The deployment is kept for
- * as long as the URL is good.
+ * Signs a URL whose requests all go to one process of the Function that answers its path, selected by the key. The deployment is
+ * kept as long as the URL is valid.
  *
- * expiresInSeconds: 60–86,400; the URL's expiry is the next whole second. Throws Conflict for a deployment that was retired or has
+ * expiresInSeconds: 60–86,400; the expiry is rounded up to a whole second. Throws Conflict if the deployment was retired or has
  * failed. A §4 Sticky sessions, D83, D87.
  */
 export async function createStickyUrl(

@@ -25,7 +25,7 @@ test('the worker discards pins whose URLs have expired, however many, and no oth
     edgeId: newId(),
     expiresAt: new Date(platform.api.now().getTime() + ms),
   })
-  // A URL that was made before and never used may be good for a day more.
+  // An older, never used URL may stay valid for another day.
   const live = pin(-86_300_000)
   await db.insert(stickyPins).values([live, ...Array.from({ length: 1_100 }, () => pin(-86_400_001))])
   const worker = startWorker(platform.api, 3_600_000, { trashDays: 30, auditDays: 365 })

@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 
-/** An edge that let its lease lapse, a pin that it owns, and another edge. */
+/** An edge whose lease has lapsed, a pin that it owns, and another edge. */
 async function newLapsed() {
   const { db, now } = platform.api
   const [id, other] = [newId(), newId()]

@@ -5,7 +5,7 @@ import { stickyPins } from './table.ts'
 
 type PinId = Pick<typeof stickyPins.$inferSelect, 'functionId' | 'keyHash'>
 
-/** Whose slot a pin leads to. internalUrl: of an edge that is there. */
+/** The owner of a pin's slot. internalUrl: set for a running edge. */
 export interface OwnedPin {
   edgeId: string
   internalUrl: string | null
@@ -14,12 +14,12 @@ export interface OwnedPin {
   expiresAt: Date
 }
 
-/** A pin outlives its URLs by this, so that those that were made in one minute write it once. */
+/** A pin outlives its URLs by this, so that URLs signed within one minute write it once. */
 const MARGIN_MS = 60_000
 
 /**
- * The owner of a pin: the edge that has it, as long as its lease lives, else this one, which takes it in the same statement. The pin
- * lives at least until expiresAt.
+ * Returns the owner of a pin: the edge that has it while its lease lives, else this one, which takes it over in the same
+ * statement. The pin lives at least until expiresAt.
  */
 export async function takePin(
   db: Db,
@@ -27,8 +27,8 @@ export async function takePin(
   { functionId, keyHash }: PinId,
   expiresAt: Date,
 ): Promise<OwnedPin> {
-  // The lock makes it the newest version: a statement that waited for the pin would judge by what it saw before, and take the pin of an
-  // edge that has renewed its lease meanwhile.
+  // The lock reads the newest version: after waiting for the pin, the statement's snapshot would be outdated, and it might take
+  // the pin of an edge that has renewed its lease meanwhile.
   const leaseUntil = sql`(select e.lease_until from ${edges} e where e.id = ${stickyPins.edgeId} for share)`
   return one(
     await db
@@ -51,7 +51,7 @@ export async function takePin(
   )
 }
 
-/** Writes down which slot an owner chose, and its process. false: the pin is not this edge's any more. */
+/** Records the slot that an owner chose, and its process. Returns false if the pin no longer belongs to this edge. */
 export async function choosePinnedSlot(
   db: Db,
   edgeId: string,

@@ -25,12 +25,12 @@ afterAll(() => platform.close())
 
 const cart = { key: 'cart-4711', endpoint: '/carts/4711' }
 const mint = (body: object = {}, token: string | null = own.token) => platform.call(token, ON, { ...cart, ...body })
-/** Where a deployment answers. */
+/** The URL at which a deployment answers. */
 async function siteOf(deploymentId: string): Promise<string> {
   const { label } = await deploymentOf(platform, deploymentId)
   return `${platform.api.appsUrl.protocol}//${label}.${platform.api.appsUrl.host}`
 }
-/** The address without its token, and what the token is worth there. */
+/** Splits off the token, and reads it for the remaining address. */
 function read(url: string, method = 'GET', deploymentId = own.deploymentId) {
   const [, address = '', separator = '', token = ''] = /^(.*)([?&])__sticky=([\w.-]+)$/.exec(url) ?? expect.fail(url)
   const path = new URL(url).pathname
@@ -113,7 +113,7 @@ describe('a sticky URL', () => {
     const url = body.url as string
     const made = read(url)
     expect([made.address, made.separator]).toEqual([`${await siteOf(own.deploymentId)}${sent}`, separator])
-    // As clients read it, it stays what it is and leads nowhere else.
+    // Clients parse it unchanged, and it leads to no other host.
     const { href, host } = new URL(url)
     expect([href, new URL(await siteOf(own.deploymentId)).host]).toEqual([url, host])
     expect(made.reading.isValid).toBe(true)
@@ -138,7 +138,7 @@ describe('refused', () => {
     expect(await mint({}, key.token)).toMatchObject(denied)
     expect(await mint({}, ana.token)).toMatchObject(denied)
     expect(await mint({}, await ana.person.token(everyScope))).toMatchObject(denied)
-    // Before anything that is wrong with what is asked (D18).
+    // Refused before the input is validated (D18).
     expect(await mint({ endpoint: 'x' }, key.token)).toMatchObject(denied)
   })
 

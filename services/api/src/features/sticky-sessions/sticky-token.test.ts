@@ -4,7 +4,7 @@ import { createSigner, masterKeys } from '@platform/runtime/seal'
 import { describe, expect, test } from 'vitest'
 import { createStickyTokens, type StickyMethod, stickyMethods } from './sticky-token.ts'
 
-// A key's id may hold what separates the parts of a token.
+// Key ids may contain the token's separator.
 const key = (id: string) => `${id}:${randomBytes(32).toString('base64')}`
 const [old, current] = [key('2025.1'), key('k.2026-1')]
 const tokensOf = (...keys: string[]) => createStickyTokens(createSigner(masterKeys.parse(keys.join(',')), 'sticky url'))
@@ -93,7 +93,7 @@ describe('methods', () => {
           ? { isValid: true, pin: expect.anything() as unknown }
           : { isValid: false, allowed: passing[method].join(', ') },
       ])
-    // What is wrong besides the method is wrong whatever the method.
+    // Other errors take precedence over a wrong method.
     for (const more of [{ path: '/' }, { deploymentId: newId() }, { now: sticky.expiresAt }])
       for (const other of urls) expect(tokens.read(minted, { ...request, ...more, method: other })).toEqual(invalid)
   })
@@ -126,7 +126,7 @@ const parts = (): [kid: string, expires: string, keyHash: string, mac: string] =
   const [mac = '', keyHash = '', expires = '', ...kid] = token.split('.').toReversed()
   return [kid.toReversed().join('.'), expires, keyHash, mac]
 }
-/** The same bits in another spelling: base64url ignores the last four of 22 letters. */
+/** A different spelling of the same bits: base64url ignores the last four bits of 22 characters. */
 const respelled = (keyHash: string) => {
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
   const other = keyHash.slice(0, -1) + (alphabet[alphabet.indexOf(keyHash.at(-1) ?? '') + 1] ?? '')

@@ -5,16 +5,16 @@ import type { StoredObject } from './commit-object.ts'
 type SignerDeps = Pick<Deps, 'accessSigner' | 'now'>
 type UrlDeps = SignerDeps & Pick<Deps, 'objectsDomain' | 'publicUrl'>
 
-/** Where the objects of a bucket are delivered: an origin of its own (D51). */
+/** The hostname that serves a bucket's objects: an origin of its own (D51). */
 export const cdnHostnameOf = ({ objectsDomain }: Pick<Deps, 'objectsDomain'>, { slug }: Pick<Bucket, 'slug'>): string =>
   `${slug}.${objectsDomain}`
 
-/** Where the edge's own origin answers for objects. */
+/** Path below which the edge's own origin serves objects. */
 export const OBJECTS_PATH = '/_objects/'
 
 /**
- * The origin and the beginning of the path that objects of a bucket are read at. Names below localhost are found by browsers
- * and curl alone, so there it is the path form on the edge's own origin, where everything is sandboxed (D92).
+ * The origin and path prefix at which a bucket's objects are read. Only browsers and curl resolve names below localhost, so there
+ * it is a path on the edge's own origin, where everything is sandboxed (D92).
  */
 function baseUrlOf(
   deps: Pick<Deps, 'objectsDomain' | 'publicUrl'>,
@@ -23,12 +23,12 @@ function baseUrlOf(
 ): string {
   const { protocol } = new URL(deps.publicUrl)
   const local = /^(?:.*\.)?localhost(?<port>:\d+)?$/.exec(deps.objectsDomain)
-  // Browsers fold dot segments away however they are written: at a hostname that leads to another key, by path to another bucket.
+  // Browsers resolve dot segments however they are encoded: at a hostname that leads to another key, by path to another bucket.
   if (!local || hasDotSegments) return `${protocol}//${cdnHostnameOf(deps, bucket)}`
   return `${protocol}//localhost${local.groups?.port ?? ''}${OBJECTS_PATH}${bucket.slug}`
 }
 
-/** The lasting URL of an object; it answers as long as the bucket is public. */
+/** The permanent URL of an object; it works as long as the bucket is public. */
 export function publicUrlOf(
   deps: Pick<Deps, 'objectsDomain' | 'publicUrl'>,
   bucket: Pick<Bucket, 'slug'>,
@@ -36,7 +36,7 @@ export function publicUrlOf(
 ): string {
   const parts = key.split('/')
   const isDots = (part: string): boolean => part === '.' || part === '..'
-  // A key is any text. With dots written so, clients that do not fold dot segments away find the object.
+  // A key is any text. With dots encoded, clients that do not resolve dot segments find the object.
   const path = parts.map((part) => (isDots(part) ? part.replaceAll('.', '%2E') : encodeURIComponent(part)))
   return `${baseUrlOf(deps, bucket, parts.some(isDots))}/${path.join('/')}`
 }
@@ -44,7 +44,7 @@ export function publicUrlOf(
 const messageOf = (bucketId: string, objectId: string, expires: number): string =>
   JSON.stringify([bucketId, objectId, expires])
 
-/** `{expires}.{kid}.{mac}`, with `expires` in Unix seconds: lets its holder read this one object until then (D40). */
+/** `{expires}.{kid}.{mac}`, with `expires` in Unix seconds: grants its holder read access to this one object until then (D40). */
 function accessOf({ accessSigner }: SignerDeps, bucketId: string, objectId: string, expires: number): string {
   return `${expires}.${accessSigner.sign(messageOf(bucketId, objectId, expires))}`
 }
@@ -61,7 +61,7 @@ export function secondsLeft(
   return accessSigner.verify(messageOf(bucketId, id, Number(expires)), signature) ? left : undefined
 }
 
-/** How an object may be read from a browser (wire.md Access): a public one by its lasting URL, a private one by a signed one. */
+/** How a browser may read an object (wire.md Access): a public one by its permanent URL, a private one by a signed URL. */
 export function accessTo(
   deps: UrlDeps,
   bucket: Bucket,

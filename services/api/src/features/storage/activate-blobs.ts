@@ -5,8 +5,8 @@ import type { NewBlob } from './receive-body.ts'
 import { blobs } from './table.ts'
 
 /**
- * Makes received blobs live, within the transaction that lets an upload or an object refer to them. Throws NotFound for one that
- * was given up meanwhile: it took longer than a day.
+ * Makes received blobs live, within the transaction that makes an upload or object refer to them. Throws NotFound if one was
+ * discarded meanwhile because it took longer than a day.
  */
 export async function activateBlobs(tx: Db, time: Date, newBlobs: readonly NewBlob[]): Promise<void> {
   const inline = newBlobs.filter(({ content }) => content)

@@ -1,10 +1,10 @@
-/** Hands on the bytes of one source in several turns, each with a bound. */
+/** Splits the bytes of one source into several pieces, each with a maximum length. */
 export class BodyCutter {
   readonly #source: AsyncIterator<Buffer>
   readonly #seen: (chunk: Buffer) => void
   #left: Buffer | undefined
 
-  /** seen: told of every chunk of the source, in order, as it arrives. */
+  /** seen: called with every chunk of the source, in order, as it arrives. */
   constructor(source: AsyncIterable<Buffer>, seen: (chunk: Buffer) => void) {
     this.#source = source[Symbol.asyncIterator]()
     this.#seen = seen
@@ -25,13 +25,13 @@ export class BodyCutter {
     }
   }
 
-  /** True if not one byte is left. */
+  /** True if no bytes are left. */
   async hasEnded(): Promise<boolean> {
     this.#left = await this.#next()
     return this.#left === undefined
   }
 
-  /** The next bytes, all at once: more than `bytesMax` only by the rest of a chunk. */
+  /** Returns the next bytes at once: exceeds `bytesMax` by at most the rest of a chunk. */
   async gather(bytesMax: number): Promise<Buffer[]> {
     const chunks: Buffer[] = []
     for (let length = 0; length <= bytesMax;) {
@@ -59,7 +59,7 @@ export class BodyCutter {
     }
   }
 
-  /** Tells the source that nobody reads on. */
+  /** Tells the source that nobody reads any further. */
   async abandon(): Promise<void> {
     await this.#source.return?.().catch(() => {})
   }

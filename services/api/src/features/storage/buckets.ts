@@ -12,12 +12,12 @@ import { buckets, objects, type Visibility } from './table.ts'
 
 const SLUG_ATTEMPTS = 6
 
-/** A bucket with the slug of the environment that it is in. */
+/** A bucket with the slug of its environment. */
 export type Bucket = typeof buckets.$inferSelect & { environment: EnvironmentSlug }
 
 const columns = { ...getTableColumns(buckets), environment: environments.slug }
 
-/** All buckets of an environment, or of an application, by name. */
+/** All buckets of an environment or application, by name. */
 export async function listBuckets(
   { db }: Pick<Deps, 'db'>,
   applicationId: string,
@@ -53,7 +53,7 @@ const bucketByName = lazyPrepared((db) =>
     .prepare('bucket_by_name'),
 )
 
-/** The bucket of a name in an application's environment. */
+/** Finds a bucket by name in an application's environment. */
 export async function findBucket(
   { db }: Pick<Deps, 'db'>,
   applicationId: string,
@@ -65,15 +65,15 @@ export async function findBucket(
 }
 
 interface NewBucket {
-  /** By D34; the caller validates. */
+  /** Valid by D34; the caller checks. */
   name: string
   visibility?: Visibility | undefined
   slug?: string | undefined
 }
 
 /**
- * Creates a bucket, private unless said otherwise. Its slug is global and made from its name; a given one has to be free.
- * Throws Conflict (D29, D75).
+ * Creates a bucket, private by default. Slugs are globally unique and derived from the name; an explicit one must be free. Throws
+ * Conflict (D29, D75).
  */
 export async function createBucket(
   { db, now }: Pick<Deps, 'db' | 'now'>,
@@ -110,22 +110,21 @@ export async function createBucket(
 }
 
 /**
- * Deletes a bucket with its trash (A §3, D36). Live objects are a Conflict, unless `force` lets them go along. The bucket
- * is gone at once; the worker removes what was in it.
+ * Deletes a bucket with its trash (A §3, D36). Throws Conflict if it has live objects, unless `force` deletes them too. The
+ * bucket is gone at once; the worker removes its contents.
  */
 export async function deleteBucket(deps: Pick<Deps, 'db' | 'now'>, bucket: Bucket, force = false): Promise<void> {
   if (force) await trashBelow(deps, bucket.id, '')
   const time = deps.now()
   await deps.db.transaction(async (tx) => {
-    // The name and the slug are free from now on. Changing them waits for whoever is writing into the bucket, and whoever
-    // comes later finds it deleted.
+    // Frees the name and the slug. The update waits for concurrent writers into the bucket; later ones find it deleted.
     const [gone] = await tx
       .update(buckets)
       .set({ name: sql`'~' || ${buckets.id}`, slug: sql`'~' || ${buckets.id}`, deletedAt: time, updatedAt: time })
       .where(and(eq(buckets.id, bucket.id), isNull(buckets.deletedAt)))
       .returning({ id: buckets.id })
     if (!gone) throw new NotFound('Bucket')
-    // A statement of its own, for it has to see what was committed while the one before waited.
+    // A separate statement, since it must see what was committed while the previous one waited.
     const [left] = await tx
       .select({ id: objects.id })
       .from(objects)

@@ -10,21 +10,21 @@ import { COUNT_SHARDS } from './counts.ts'
 import type { NewBlob } from './receive-body.ts'
 import { bucketCounts, blobs, buckets, objectBlobs, type ObjectChecksum, type ObjectHeaders, objects } from './table.ts'
 
-/** Writers of one key that meet try again; of a hundred at once each loses ninety-nine times at most. */
+/** Writers that collide on a key retry; of a hundred at once each loses ninety-nine times at most. */
 const ATTEMPTS_MAX = 200
 
 export type StoredObject = typeof objects.$inferSelect
 
-/** A blob that is live already, because something refers to it: an upload, or the object that is copied. */
+/** A blob that is already live, since an upload or an object being copied refers to it. */
 export interface LiveBlob {
   id: string
   length: number
 }
 
-/** A piece of an object's content, in order. part, partChecksum: where it came in a multipart upload. */
+/** A piece of an object's content, in order. part, partChecksum: its part in a multipart upload. */
 export type ObjectBlob = (NewBlob | LiveBlob) & { part?: number; partChecksum?: string | undefined }
 
-/** What an object will be. */
+/** The object to create. */
 export interface NewObject {
   key: string
   contentType: string
@@ -40,7 +40,7 @@ export interface NewObject {
   tags?: Record<string, string>
   uploadSessionId?: string | null
   blobs: readonly ObjectBlob[]
-  /** Met in the same statement that writes. ifMatch: the etag of the live object without quotes, or `*` for any. */
+  /** Checked in the same statement that writes. ifMatch: the etag of the live object without quotes, or `*` for any. */
   condition?: { ifNoneMatch: true } | { ifMatch: string } | undefined
 }
 
@@ -50,10 +50,10 @@ const objectRow = sql.raw('given')
 const pieces = sql.raw('pieces')
 
 /**
- * One statement that sends the object that had the key to the trash, inserts the new one, makes its blobs live and keeps the
- * counts: it happens whole or not at all. What comes back says which of its steps found what they needed.
+ * One statement that moves the key's previous object to the trash, inserts the new one, makes its blobs live and updates the
+ * counts: all or nothing. Its result says which of the steps found what they needed.
  *
- * The bucket's row is locked against its deletion, and blobs that others refer to against their collection.
+ * Locks the bucket's row against deletion, and blobs that others refer to against collection.
  */
 const commitStatement = lazyPrepared((db) => {
   const step = (name: string, query: ReturnType<typeof sql>) => db.$with(name, {}).as(query)
@@ -92,8 +92,8 @@ const commitStatement = lazyPrepared((db) => {
           select from ${pieces} where content is null and blob_id not in
             (select id from pending union all select id from held))`,
       ),
-      // By scalars, so that both columns of the index are used whatever the planner believes: as a join it read all live
-      // objects there are, while the table had not been analysed.
+      // With scalar subqueries both columns of the index are used whatever the planner estimates: as a join it read all live
+      // objects while the table had not been analysed.
       step(
         'old',
         sql`update ${objects} o set deleted_at = g.at, updated_at = g.at from ${objectRow} g
@@ -102,7 +102,7 @@ const commitStatement = lazyPrepared((db) => {
             and (g.if_match is null or g.if_match = '*' or o.etag = g.if_match)
           returning o.id, o.content_length`,
       ),
-      // Counting what `old` did puts it before the insert, whose key it sets free.
+      // Counting the rows of `old` forces it to run before the insert, whose key it frees.
       step('freed', sql`select count(*) as objects, coalesce(sum(content_length), 0) as bytes from old`),
       step(
         'made',
@@ -118,7 +118,7 @@ const commitStatement = lazyPrepared((db) => {
               select from ${objects} o where o.bucket_id = g.bucket_id and o.key = g.key and o.deleted_at is null))
           returning bucket_id, content_length`,
       ),
-      // Only what an object refers to lives: whatever else is given stays pending, for the caller to discard.
+      // Only blobs of an inserted object become live: otherwise they stay pending, for the caller to discard.
       step(
         'inserted',
         sql`insert into ${blobs} (id, state, length, crc32, content, created_at)
@@ -157,7 +157,7 @@ const commitStatement = lazyPrepared((db) => {
 
 const hex = (bytes: Buffer | null | undefined): string | null => bytes?.toString('hex') ?? null
 
-/** The columns of a new object that are not told by bytes. */
+/** The columns of a new object, except binary ones. */
 const rowOf = (bucketId: string, object: NewObject) => ({
   id: newId(),
   bucketId,
@@ -173,7 +173,7 @@ const rowOf = (bucketId: string, object: NewObject) => ({
 })
 type NewRow = ReturnType<typeof rowOf>
 
-/** The same as the statements take it. */
+/** The same as parameters of the statements. */
 const asGiven = (row: NewRow, time: Date, object: NewObject) => ({
   id: row.id,
   bucket_id: row.bucketId,
@@ -233,7 +233,7 @@ async function commitOnce(db: Db, time: Date, bucketId: string, object: NewObjec
   return asStored(row, time, object)
 }
 
-/** The one blob of a small object, null for an object of no bytes; undefined where it is not that simple. */
+/** The single blob of a small object, or null for an empty object; undefined for anything more complex. */
 function onlyContent({ blobs: objectBlobs, condition }: NewObject): NewBlob | null | undefined {
   const [blob, ...more] = objectBlobs
   if (condition || more.length > 0) return undefined
@@ -241,7 +241,7 @@ function onlyContent({ blobs: objectBlobs, condition }: NewObject): NewBlob | nu
   return isNew(blob) && blob.content && blob.part === undefined ? blob : undefined
 }
 
-/** Commits a small object with others of the moment. Returns undefined where it has to be committed by itself. */
+/** Commits a small object in a group. Returns undefined if it has to be committed by itself. */
 async function tryTogether(db: Db, time: Date, bucketId: string, object: NewObject): Promise<StoredObject | undefined> {
   const blob = onlyContent(object)
   if (blob === undefined) return undefined
@@ -268,11 +268,11 @@ async function untilNobodyIsInTheWay<T>(attempt: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Makes an object of blobs, in one transaction with the move of the key's old object to the trash (D37), and with other small
- * objects that are committed at the time. When this resolves the object is durable and readable; when it throws there is
- * none, unless the connection broke meanwhile.
+ * Creates an object from blobs, in one transaction with moving the key's previous object to the trash (D37), and grouped with
+ * other small objects being committed. When this resolves, the object is durable and readable; when it throws, there is none,
+ * unless the connection broke meanwhile.
  *
- * Throws PreconditionFailed, NotFound when the bucket was deleted meanwhile.
+ * Throws PreconditionFailed, and NotFound if the bucket was deleted meanwhile.
  */
 export async function commitObject(
   { db, now }: Pick<Deps, 'db' | 'now'>,
@@ -283,6 +283,6 @@ export async function commitObject(
   return committed ?? untilNobodyIsInTheWay(() => commitOnce(db, now(), bucketId, object))
 }
 
-/** The same as a part of a transaction that does more: what a multipart or resumable upload holds becomes an object. */
+/** The same within a larger transaction: turns the contents of a multipart or resumable upload into an object. */
 export const commitObjectWithin = (tx: Db, time: Date, bucketId: string, object: NewObject): Promise<StoredObject> =>
   untilNobodyIsInTheWay(() => tx.transaction((savepoint) => commitOnce(savepoint, time, bucketId, object)))

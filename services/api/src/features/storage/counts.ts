@@ -3,10 +3,10 @@ import { eq, type SQL, sql, sum } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { bucketCounts } from './table.ts'
 
-/** A single row would let the commits of a bucket wait for each other. */
+/** With a single row, commits into one bucket would wait for each other. */
 export const COUNT_SHARDS = 16
 
-/** What a change adds to the counts of a bucket, as SQL over whatever the statement has at hand. */
+/** A change of a bucket's counts, as SQL over columns of the surrounding statement. */
 interface CountChange {
   objects: SQL
   bytes: SQL
@@ -14,7 +14,7 @@ interface CountChange {
   trashedBytes: SQL
 }
 
-/** A step of a statement that keeps the counts: `from` yields one row, with what was changed. */
+/** A step of a statement that updates the counts: `from` yields one row with the changes. */
 export const addToCounts = (bucketId: string, change: CountChange, from: SQL): SQL =>
   sql`insert into ${bucketCounts} as c (bucket_id, shard, objects, bytes, trashed, trashed_bytes)
     select ${bucketId}::uuid, ${randomInt(COUNT_SHARDS)}::smallint, ${change.objects}, ${change.bytes}, ${change.trashed},
@@ -23,7 +23,7 @@ export const addToCounts = (bucketId: string, change: CountChange, from: SQL): S
       bytes = c.bytes + excluded.bytes, trashed = c.trashed + excluded.trashed,
       trashed_bytes = c.trashed_bytes + excluded.trashed_bytes`
 
-/** What a bucket holds, live and in its trash. */
+/** The number and bytes of a bucket's objects, live and trashed. */
 export async function countBucket(
   { db }: Pick<Deps, 'db'>,
   bucketId: string,

@@ -5,12 +5,12 @@ import { sql } from 'drizzle-orm'
 import { COUNT_SHARDS } from './counts.ts'
 import { blobs, bucketCounts, buckets, objectBlobs, objects } from './table.ts'
 
-/** More than so many wait for the next statement: 64 of 16 KiB are 1 MiB. */
+/** Maximum objects per statement; the rest wait for the next: 64 of 16 KiB are 1 MiB. */
 const TOGETHER_MAX = 64
-/** While so many statements are under way, what arrives is collected: the busier the database, the more share one commit. */
+/** While this many statements are in progress, arriving objects are collected: the busier the database, the larger the groups. */
 const UNDER_WAY_MAX = 2
 
-/** A plain object in the words of the statement: no condition, and at most one blob, whose bytes come along. */
+/** A plain object as the statement's input: no condition, and at most one blob, whose bytes are passed along. */
 interface SmallObject {
   id: string
   bucket_id: string
@@ -34,9 +34,9 @@ interface SmallObject {
 const objectRows = sql.raw('given')
 
 /**
- * The same as `commitStatement` of commit-object.ts, for several objects under different keys. Everybody takes locks in the same
- * order: buckets, old objects by key, new ones by key, counts by bucket. Returns the ids of the objects that were made: all but
- * those of deleted buckets.
+ * Like `commitStatement` of commit-object.ts, for several objects under different keys. All statements lock in the same order:
+ * buckets, old objects by key, new ones by key, counts by bucket. Returns the ids of the created objects: all except those of
+ * deleted buckets.
  */
 const commitAllStatement = lazyPrepared((db) => {
   const step = (name: string, query: ReturnType<typeof sql>) => db.$with(name, {}).as(query)
@@ -54,7 +54,7 @@ const commitAllStatement = lazyPrepared((db) => {
         sql`select ${buckets.id} from ${buckets} where ${buckets.id} = any(${sql.placeholder('buckets')}::uuid[])
           and ${buckets.deletedAt} is null order by ${buckets.id} for key share`,
       ),
-      // One after the other, by the index: a join might read all there is, where the table has not been analysed yet.
+      // Looks up one after another, by the index: a join might read the whole table while it has not been analysed.
       step(
         'live',
         sql`select l.id, g.at from ${objectRows} g join bucket on bucket.id = g.bucket_id, lateral (
@@ -70,7 +70,7 @@ const commitAllStatement = lazyPrepared((db) => {
         'freed',
         sql`select bucket_id, count(*) as objects, sum(content_length) as bytes from old group by bucket_id`,
       ),
-      // Counting what `old` did puts it before the insert, whose keys it sets free.
+      // Counting the rows of `old` forces it to run before the insert, whose keys it frees.
       step(
         'made',
         sql`insert into ${objects} (id, bucket_id, key, content_type, content_length, etag, checksum_md5, checksum_sha1,
@@ -83,7 +83,7 @@ const commitAllStatement = lazyPrepared((db) => {
           where (select count(*) from freed) >= 0 order by g.bucket_id, g.key
           returning id, bucket_id, content_length`,
       ),
-      // The bytes of all come as one value: within the JSON their digits took a fifth of the statement to read.
+      // All bytes are passed as one value: as digits within the JSON they took a fifth of the statement's time to parse.
       step(
         'inserted',
         sql`insert into ${blobs} (id, state, length, crc32, content, created_at)
@@ -114,7 +114,10 @@ const commitAllStatement = lazyPrepared((db) => {
     .prepare('commit_together')
 })
 
-/** Whether it became an object; false: its bucket is gone. 'alone': nothing was done, such as when others are at one of the keys. */
+/**
+ * true: committed; false: bucket deleted; 'alone': nothing done (e.g. another transaction has one of the keys), commit it by
+ * itself.
+ */
 type Outcome = boolean | 'alone'
 
 interface Waiting {
@@ -149,7 +152,7 @@ const committer = lazyPrepared((db) => {
       const madeIds = new Set(made.map(({ id }) => id))
       for (const { object, done } of together) done(madeIds.has(object.id))
     } catch (error) {
-      // Refused by Postgres, for one of them: then none was committed. Without an answer nobody knows.
+      // If Postgres rejected the statement because of one object, none was committed. Without an answer the outcome is unknown.
       const isRefused = !isUnavailable(error) || isDeadlock(error)
       for (const { done, fail } of together) {
         if (isRefused) done('alone')
@@ -158,7 +161,7 @@ const committer = lazyPrepared((db) => {
     }
   }
 
-  /** The longest waiting ones under different keys; the others of a key come after it. */
+  /** The longest waiting objects with different keys; further ones of a key come later. */
   function next(): Waiting[] {
     const names = new Set<string>()
     const together: Waiting[] = []
@@ -202,8 +205,8 @@ const committer = lazyPrepared((db) => {
 const nothing: Buffer = Buffer.alloc(0)
 
 /**
- * Commits an object with those that arrive meanwhile, in one statement: one sync of the disk for all of them. An idle
- * service commits each at once. content: of its blob.
+ * Commits an object together with those that arrive meanwhile, in one statement: one disk sync for all of them. An idle service
+ * commits each at once. content: its blob's bytes.
  */
 export const groupCommit = (db: Db, object: SmallObject, content = nothing): Promise<Outcome> =>
   committer(db)(object, content)

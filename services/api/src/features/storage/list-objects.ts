@@ -7,14 +7,14 @@ import { countBucket } from './counts.ts'
 import { justAfter, successor, withinPrefix } from './key-range.ts'
 import { objects } from './table.ts'
 
-/** What a page of keys holds, in the order of bytes: an object, or a prefix that stands for all objects below it. */
+/** An entry in a page of keys, in byte order: an object, or a prefix that stands for all objects below it. */
 export type KeysEntry = { kind: 'object'; object: StoredObject } | { kind: 'prefix'; prefix: string }
 
 export interface KeysQuery {
   prefix: string
-  /** Groups keys that have it behind the prefix; empty: none are grouped. */
+  /** Groups keys that contain it after the prefix; empty: no grouping. */
   delimiter: string
-  /** The first key that may be listed, whether it exists or not; empty: from the start. */
+  /** The first key that may be listed, existing or not; empty: from the start. */
   from: string
   limit: number
 }
@@ -34,8 +34,8 @@ async function plainPage({ db }: ReadDeps, bucketId: string, { prefix, from, lim
 }
 
 /**
- * A loose index scan: each step seeks the next key, and behind a common prefix the first key that is not below it. What it
- * costs is what it returns, never what it passes over.
+ * A loose index scan: each step seeks the next key, and after a common prefix the first key beyond it. Its cost depends on what
+ * it returns, never on what it skips.
  */
 async function groupedPage({ db }: ReadDeps, bucketId: string, query: KeysQuery): Promise<KeysEntry[]> {
   const { prefix, delimiter, limit } = query
@@ -43,7 +43,7 @@ async function groupedPage({ db }: ReadDeps, bucketId: string, query: KeysQuery)
   const end = prefix === '' ? undefined : successor(prefix)
   const beyond = successor(delimiter)
   const below = end === undefined ? sql`` : sql`and o.key < ${end}`
-  // Characters, not bytes: Postgres counts text so, and so does this.
+  // In characters, not UTF-16 units, as Postgres counts text.
   const start = Array.from(prefix).length
   const width = Array.from(delimiter).length
   const commonOf = (key: ReturnType<typeof sql>) =>
@@ -74,8 +74,8 @@ async function groupedPage({ db }: ReadDeps, bucketId: string, query: KeysQuery)
 }
 
 /**
- * A page of a bucket's keys in the order of their bytes. next: what to send as `from` for what follows; null on the final
- * page. It stays right when keys around it come and go.
+ * A page of a bucket's keys in byte order. next: the `from` of the next page; null on the last page. Stays correct while keys are
+ * added and removed.
  */
 export async function keysPage(
   deps: ReadDeps,
@@ -109,8 +109,8 @@ interface CursorList {
 const KeysPosition = z.object({ from: z.string(), total: z.number() })
 
 /**
- * The objects of a bucket, by key (A §4). total: all below the prefix, grouped or not; with a prefix it is counted once,
- * with the first page, and travels in the cursor (D31).
+ * The objects of a bucket, by key (A §4). total: all below the prefix, grouped or not; with a prefix it is counted once, for the
+ * first page, and travels in the cursor (D31).
  */
 export async function objectsPage(
   deps: Pick<Deps, 'db' | 'sealer'>,

@@ -1,6 +1,6 @@
 import type { ObjectHeaders } from './table.ts'
 
-/** System metadata by its header. */
+/** System metadata by header name. */
 export const systemHeaders = Object.entries({
   'cache-control': 'cacheControl',
   'content-disposition': 'contentDisposition',
@@ -9,7 +9,7 @@ export const systemHeaders = Object.entries({
   expires: 'expires',
 } as const satisfies Record<string, keyof ObjectHeaders>)
 
-/** Text as a header carries it: the bytes of its UTF-8. What no header can carry was never let in, or is left out. */
+/** Text as a header value: its UTF-8 bytes. Characters that no header can carry become spaces. */
 export function headerValue(text: string): string {
   // oxlint-disable-next-line no-control-regex -- what Node itself refuses in a header
   const plain = /[\x00-\x08\x0a-\x1f\x7f]/.test(text) ? text.replaceAll(/[\x00-\x08\x0a-\x1f\x7f]/g, ' ') : text
@@ -17,7 +17,7 @@ export function headerValue(text: string): string {
   return /^[\x00-\x7f]*$/.test(plain) ? plain : Buffer.from(plain).toString('latin1')
 }
 
-/** Content type and system metadata as headers of an answer. */
+/** Content type and system metadata as response headers. */
 export function headersOf({
   contentType,
   headers,

@@ -1,10 +1,10 @@
-/** The longest key of an object, in bytes of UTF-8. */
+/** Maximum length of an object's key, in bytes of UTF-8. */
 export const KEY_BYTES_MAX = 1_024
 
-/** A media type as a header can carry it. */
+/** A media type that a header can carry. */
 export const CONTENT_TYPE = /^[\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127}( *;[\x20-\x7e]{0,100})?$/
 
-/** Why a text cannot be the key of an object; undefined when it can: 1 to 1,024 bytes of UTF-8 without NUL. */
+/** Why a text cannot be an object's key; undefined if it can: 1 to 1,024 bytes of UTF-8 without NUL. */
 export function whyNoKey(key: string): string | undefined {
   if (key === '') return 'The key is empty'
   if (!key.isWellFormed() || key.includes('\0')) return 'The key is not valid text'

@@ -17,11 +17,11 @@ import { buckets, objects } from './table.ts'
 interface Call {
   deps: Pick<Deps, 'db'>
   actor: Actor
-  /** environment: of the path, or of the query of the flat form; undefined where that names none. */
+  /** environment: from the path, or the query of the flat form; undefined if neither names one. */
   params: { applicationId: string; environment?: string }
 }
 
-/** The environment below an application that the actor reaches. */
+/** The environment of an application that the actor reaches. */
 export async function reachEnvironment(call: Call): Promise<{ application: Application; environment: Environment }> {
   const { applicationId, environment } = call.params
   const application = await reachApplication(call, applicationId)
@@ -29,8 +29,8 @@ export async function reachEnvironment(call: Call): Promise<{ application: Appli
 }
 
 /**
- * Where a bucket is looked for. Named by its UUID it needs no environment: without one any of the application's will do (D35), but for
- * a Function, which has one environment (D9).
+ * SQL: where to look for a bucket. A bucket named by UUID needs no environment: without one, all of the application's are
+ * searched (D35), except for a Function, which has only one (D9).
  */
 async function reachBucketScope(call: Call, bucket: string | undefined): Promise<SQL> {
   if (
@@ -46,7 +46,7 @@ async function reachBucketScope(call: Call, bucket: string | undefined): Promise
   return eq(buckets.environmentId, environment.id)
 }
 
-/** What a body says of the environment that a path or query names has to agree with it (D35). Throws BadRequest. */
+/** Throws BadRequest if the environment in a body differs from the one in the path or query (D35). */
 function refuseOtherEnvironment({ id, slug }: Environment, body: EnvironmentOfBody): void {
   for (const reference of [body.environment, body.environmentId])
     if (reference !== undefined && reference !== slug && reference.toLowerCase() !== id)
@@ -59,8 +59,8 @@ interface EnvironmentOfBody {
 }
 
 /**
- * Where a new bucket goes: the environment that path or query names, else the one of the body, else a Function's own, else production (D35).
- * Throws BadRequest where they disagree.
+ * The environment of a new bucket: from path or query, else from the body, else a Function's own, else production (D35). Throws
+ * BadRequest if they disagree.
  */
 export async function reachNewBucketPlace(
   call: Call & { body: EnvironmentOfBody },
@@ -77,11 +77,11 @@ export async function reachNewBucketPlace(
 }
 
 export interface ReachedBucket extends Bucket {
-  /** True where the path named it by its UUID, which is deprecated (A §2, D39). */
+  /** True if the path named it by its UUID, which is deprecated (A §2, D39). */
   isNamedById: boolean
 }
 
-/** The bucket of the path: a name first, then a UUID (D39). */
+/** The bucket in the path: looked up by name first, then by UUID (D39). */
 export async function reachBucket(call: Call & { params: { bucket: string } }): Promise<ReachedBucket> {
   const reference = call.params.bucket
   const isNamedById = isUuid(reference)
@@ -100,7 +100,7 @@ export async function reachBucket(call: Call & { params: { bucket: string } }): 
   return { ...row.bucket, environment: row.environment, isNamedById }
 }
 
-/** An object of the environment, live or in the trash; where the path names a bucket too, one of that. */
+/** An object of the environment, live or trashed; if the path also names a bucket, only in that one. */
 async function reachObjectIn(
   call: Call & { params: { objectId: string; bucket?: string } },
   isTrashed: boolean,
@@ -126,7 +126,7 @@ async function reachObjectIn(
   return { bucket: { ...bucket, environment }, object }
 }
 
-/** A live object: one in the trash reads as missing (D40). */
+/** A live object; a trashed one counts as missing (D40). */
 export const reachObject = (call: Call & { params: { objectId: string; bucket?: string } }) =>
   reachObjectIn(call, false)
 

@@ -25,7 +25,7 @@ export async function findObject(
   return object
 }
 
-/** The first blob of an object, and its bytes where its row has them. */
+/** The first blob of an object, with its bytes if its row has them. */
 interface FirstBlob {
   id: string
   length: number
@@ -45,7 +45,7 @@ const objectWithContent = lazyPrepared((db) =>
     .prepare('object_with_content'),
 )
 
-/** The live object under a key with where its content begins: for most objects, all there is to read. */
+/** The live object under a key, with its first blob: for most objects, the whole content. */
 export async function findObjectWithContent(
   { db }: Pick<Deps, 'db'>,
   bucketId: string,
@@ -95,7 +95,7 @@ async function* readPieces(
   }
 }
 
-/** Throws NotFound where the object was purged after it was found: its pieces go with it, all at once. */
+/** Throws NotFound if the object was purged after it was found: its pieces are deleted with it, all at once. */
 async function* readObject(
   deps: Pick<Deps, 'db' | 'blobs'>,
   id: string,
@@ -107,19 +107,19 @@ async function* readObject(
   yield* readPieces(deps, pieces, range, chunks)
 }
 
-/** Bytes that were asked for: all of them where a row holds them, else chunk by chunk. */
+/** Requested bytes: as one buffer if a row holds them, else chunk by chunk. */
 export type Content = Buffer | AsyncIterable<Buffer>
 
 interface Reading {
-  /** All of the object unless said. */
+  /** The whole object by default. */
   range?: ByteRange
-  /** Whose the chunks are; the reader's unless said. */
+  /** Who owns the chunks; the reader by default. */
   chunks?: ChunkOwner
 }
 
 /**
- * An object's bytes, or a range of them, read only as far as the reader asks. first: its first blob, if the
- * object was found together with it.
+ * Opens an object's bytes, or a range of them, read only as far as requested. first: the object's first blob, if it was found
+ * together with it.
  */
 export function openObject(
   deps: Pick<Deps, 'db' | 'blobs'>,
@@ -133,12 +133,12 @@ export function openObject(
   return readObject(deps, id, range, chunks)
 }
 
-/** The bytes that an upload holds so far; a chunk is the reader's until it asks for the next. */
+/** The bytes of an upload so far; each chunk is borrowed until the next is requested. */
 export async function* openUpload(deps: Pick<Deps, 'db' | 'blobs'>, id: string): AsyncGenerator<Buffer> {
   yield* readPieces(deps, await piecesOfUpload(deps, id), { start: 0, end: Number.MAX_SAFE_INTEGER }, 'borrowed')
 }
 
-/** Content as chunks, whichever form it has. */
+/** Yields content as chunks, whichever form it has. */
 export async function* chunksOf(content: Content): AsyncGenerator<Buffer> {
   if (Buffer.isBuffer(content)) yield content
   else yield* content

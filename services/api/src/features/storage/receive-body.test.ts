@@ -11,7 +11,7 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 
-/** Large enough not to be kept in its row. */
+/** Too large to be stored in the row. */
 async function* source() {
   yield randomBytes(40_000)
 }

@@ -9,21 +9,21 @@ import { BodyCutter } from './body-cutter.ts'
 import { removeDeadBlobs } from './remove-blobs.ts'
 import { blobs } from './table.ts'
 
-/** Runs of bytes up to this long live in the blob's row: one commit and one read, and no file. */
+/** Runs of bytes up to this length live in the blob's row: one commit and one read, and no file. */
 const INLINE_BYTES_MAX = 16_384
 
-/** A run of bytes that is durable, or will be with the row that it is in. */
+/** A run of bytes that is durable, or will be once its row is committed. */
 export interface NewBlob {
   id: string
   length: number
   crc32: number
-  /** The bytes themselves, where the row holds them; undefined: the driver does. */
+  /** The bytes, if the row holds them; undefined: the driver does. */
   content?: Buffer
 }
 
 /**
- * Bytes that arrived whole and are durable, to be held by `await using`: unless `keep` was called, they are discarded at the
- * end of the scope, whatever was thrown in it. If the process dies first, the collector finds them after a day.
+ * Received bytes, held with `await using`: unless `keep` is called, they are discarded at the end of the scope, even if it
+ * throws. If the process dies first, the collector finds them after a day.
  */
 export interface ReceivedBlobs extends AsyncDisposable {
   blobs: NewBlob[]
@@ -39,11 +39,11 @@ export interface ReceivedBody extends ReceivedBlobs {
 }
 
 interface ReceiveOptions {
-  /** Bytes, where the client said so beforehand. */
+  /** In bytes, if the client declared it. */
   length?: number | undefined
   /** Longer bodies are refused with PayloadTooLarge. */
   bytesMax: number
-  /** Given where nobody looks at a chunk again; lent unless said. */
+  /** Owned if nobody uses a chunk afterwards; borrowed by default. */
   chunks?: ChunkOwner
 }
 
@@ -95,8 +95,8 @@ export async function receiveBlobs(
 }
 
 /**
- * Receives a body: hashes it while it passes and makes it durable. An error of the source (a client that left, a wrong
- * signature) is thrown, and nothing of the body stays. An empty body has no blobs.
+ * Receives a body: hashes it in passing and makes it durable. If the source fails (a client that left, a wrong signature),
+ * rethrows and keeps nothing of the body. An empty body has no blobs.
  *
  * Throws PayloadTooLarge, BadGateway (D22).
  */
@@ -114,7 +114,7 @@ export async function receiveBody(
   return { ...received, md5: md5.digest(), sha256: sha256.digest() }
 }
 
-/** Writes the next bytes as one blob of the driver; rest: how many are left, if that is known. */
+/** Writes the next bytes as one blob of the driver; rest: the number of bytes left, if known. */
 async function writeBlob(
   deps: StoreDeps,
   body: BodyCutter,
@@ -129,7 +129,7 @@ async function writeBlob(
     crc = crc32(chunk, crc)
     length += chunk.length
   })
-  // The row comes first: bytes without a row nobody would ever find.
+  // The row comes first: nobody would ever find bytes without a row.
   await deps.db.insert(blobs).values({ id, state: 'pending', length: 0, createdAt: deps.now() })
   try {
     await deps.blobs.write(id, bytes, rest === undefined ? undefined : Math.min(rest, max), chunks)
@@ -141,8 +141,8 @@ async function writeBlob(
 }
 
 /**
- * Gives up blobs that nothing refers to. Only what is still pending goes: where a commit broke off, what it made may stand.
- * Where even this fails they stay pending, and the collector finds them after a day.
+ * Discards unreferenced blobs. Only pending ones are deleted: if a commit broke off, its result may stand. If even this fails,
+ * they stay pending, and the collector finds them after a day.
  */
 export async function discardBlobs(deps: StoreDeps, blobsToDiscard: readonly NewBlob[]): Promise<void> {
   const ids = blobsToDiscard.filter(({ content }) => !content).map(({ id }) => id)

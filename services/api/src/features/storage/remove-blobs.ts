@@ -2,7 +2,7 @@ import { and, eq, inArray } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { blobs } from './table.ts'
 
-/** Removes dead blobs: the driver's bytes first, then the rows, so that no bytes are ever without a row. Safe to repeat. */
+/** Removes dead blobs: the driver's bytes first, then the rows, so that bytes never lack a row. Safe to repeat. */
 export async function removeDeadBlobs(
   { db, blobs: driver }: Pick<Deps, 'db' | 'blobs'>,
   ids: readonly string[],

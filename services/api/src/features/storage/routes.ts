@@ -18,7 +18,7 @@ import { emptyTrash, purgeObject, restoreBelow, restoreObject, trashBelow, trash
 const tag = 'Storage'
 const spec = 'A §4 Storage'
 
-/** D34; what is shaped like a UUID would be read as one (D39). */
+/** D34; excludes UUIDs, which would be read as ids (D39). */
 const bucketName = z
   .string()
   .regex(
@@ -95,7 +95,7 @@ const shownTrashed = (object: StoredObject, bucket: StoredBucket) => ({
   deletedAt: object.deletedAt ?? object.updatedAt, // in the trash it is never null
 })
 
-/** The bucket stands in the flat paths only. */
+/** Only the flat paths name the bucket. */
 const ofObject = { ...ofBucket, objectId: pathId('Object') }
 
 export const storageEndpoints = [

@@ -4,12 +4,12 @@ import type { ReachedBucket } from './reach.ts'
 
 /** What routes below a bucket share: their paths and parameters. */
 
-/** Paths with the environment as a segment; those of the document begin so. */
+/** Paths with the environment as a segment; the documented form. */
 export const nested = '/applications/{applicationId}/environments/{environment}' as const
-/** Paths that leave the environment to the query. */
+/** Paths with the environment in the query. */
 export const flat = '/applications/{applicationId}/storage/buckets' as const
 
-/** Text that can name no bucket or environment is a 404, as if nobody had made one (D16). */
+/** Text that cannot name a bucket or environment is a 404, like a missing one (D16). */
 const reference = (resource: string, description: string): PathParam => ({
   schema: z
     .string()
@@ -26,9 +26,9 @@ export const inEnvironment = {
 }
 export const ofBucket = { ...inEnvironment, bucket: reference('Bucket', 'The name of the bucket.') }
 
-/** Headers of a response: a bucket's UUID in the place of its name still works, and is deprecated (A §2, D39). */
+/** Response headers: naming a bucket by its UUID still works, but is deprecated (A §2, D39). */
 export const deprecation = ({ isNamedById }: Pick<ReachedBucket, 'isNamedById'>): Record<string, string> =>
   isNamedById ? { deprecation: '@1767225600' } : {}
 
-/** A digest as text; null where it is not known. */
+/** A digest in hex; null if unknown. */
 export const hex = (bytes: Buffer | null): string | null => bytes?.toString('hex') ?? null

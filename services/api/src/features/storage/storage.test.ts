@@ -162,7 +162,7 @@ describe('buckets', () => {
     expect((await call(`GET ${other.path}`)).status).toBe(404)
   })
 
-  // The longest that is committed together with others, and one that is committed by itself.
+  // The longest object that is committed in a group, and the shortest one that is committed by itself.
   test.each([16_384, 16_385])(
     'are never deleted under an object of %i bytes that was acknowledged: of a write and a deletion at once one fails',
     async (length) => {
@@ -400,7 +400,7 @@ describe('the trash', () => {
   test('gives back more than one step takes, and counts it right', async () => {
     const { id, path } = await newBucket()
     const many = 11_000
-    // Of each key one that was deleted before, which stays where it is.
+    // For each key one that was deleted earlier, which stays in the trash.
     await platform.api.db.execute(sql`
       insert into objects (id, bucket_id, key, content_type, content_length, etag, headers, metadata, tags, blob_count,
         uploaded_at, created_at, updated_at, deleted_at)
@@ -452,7 +452,7 @@ describe('access URLs', () => {
       status: 200,
       body: {
         accessType: 'public',
-        // Not by path: browsers would fold the dots away, and read another bucket.
+        // Not by path: browsers would resolve the dots, and read another bucket.
         url: `http://${open.name}.${platform.api.objectsDomain}/%2E%2E/x`,
         expiresAt: null,
       },
@@ -463,7 +463,7 @@ describe('access URLs', () => {
     const open = await newBucket({ visibility: 'public' })
     const { id } = await put(open.id, 'a.txt')
     const { body } = await call(`GET ${prefix()}/objects/${id}/access-url`)
-    // Node finds no host below localhost; that is the point.
+    // Node cannot resolve hosts below localhost; that is the point.
     const answer = await fetch(body.url as string)
     expect([answer.status, answer.headers.get('content-security-policy')]).toEqual([200, 'sandbox'])
     const urlAt = (objectsDomain: string, publicUrl: string) =>

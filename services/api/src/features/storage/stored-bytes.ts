@@ -9,7 +9,7 @@ import { quotas } from '../products/registry.ts'
 import { quotaOverrides, subscriptions } from '../products/table.ts'
 import { bucketCounts, buckets, storedBytes, uploadBlobs, uploads } from './table.ts'
 
-/** Organizations that the metric names: those that store the most. */
+/** Organizations in the metric: those that store the most. */
 const SHOWN_MAX = 1_000
 
 const gauge = new Gauge({
@@ -18,7 +18,7 @@ const gauge = new Gauge({
   labelNames: ['organization', 'state'],
 })
 
-/** SQL: the limit of `stored_bytes` of an organization, as `quotasOf` says it. */
+/** SQL: an organization's `stored_bytes` quota, as in `quotasOf`. */
 const limit = sql`coalesce(
   (select ${quotaOverrides.limit} from ${quotaOverrides}
     where ${quotaOverrides.organizationId} = ${organizations.id} and ${quotaOverrides.quota} = 'stored_bytes'),
@@ -26,7 +26,7 @@ const limit = sql`coalesce(
       and ${subscriptions.product} = 'network' and ${subscriptions.status} = 'ACTIVE' and ${subscriptions.plan} = 'pro')
     then ${quotas.pro.stored_bytes}::bigint else ${quotas.free.stored_bytes}::bigint end)`
 
-/** SQL: bytes by bucket, of which each has several rows: live, in the trash, and of uploads under way. */
+/** SQL: bytes by bucket, in several rows each: live, in the trash, and in open uploads. */
 const byBucket = sql`(
   select ${bucketCounts.bucketId}, ${bucketCounts.bytes}, ${bucketCounts.trashedBytes}, 0::bigint from ${bucketCounts}
   union all
@@ -39,9 +39,9 @@ const [live, trashed, uploading] = ['bytes', 'trashed_bytes', 'uploading_bytes']
 ) as [SQL, SQL, SQL]
 
 /**
- * Sums what each organization stores, live, in its trash and in uploads under way, and notes which of them have reached their quota.
- * Writers go by what was noted last, so that no write has to lock or to sum anything; an organization can pass its quota by what it
- * writes between two sums.
+ * Sums what each organization stores, live, in its trash and in open uploads, and records which have reached their quota. Writers
+ * check the last record, so that no write has to lock or sum anything; between two sums an organization can exceed its quota by
+ * what it writes.
  */
 export async function sumStoredBytes({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
   await db.execute(sql`
@@ -73,7 +73,7 @@ export async function sumStoredBytes({ db, now }: Pick<Deps, 'db' | 'now'>): Pro
   }
 }
 
-/** What an organization stores now, in bytes: live, in its trash, and in uploads under way. */
+/** What an organization stores now, in bytes: live, in its trash, and in open uploads. */
 export async function storedBytesOf({ db }: Pick<Deps, 'db'>, organizationId: string): Promise<number> {
   const [row] = await db.execute<{ bytes: string }>(sql`
     select ${live} + ${trashed} + ${uploading} as bytes
@@ -83,19 +83,22 @@ export async function storedBytesOf({ db }: Pick<Deps, 'db'>, organizationId: st
   return Number(row?.bytes ?? 0)
 }
 
-/** SQL: true where an organization had reached its quota of bytes when they were summed last. */
+/** SQL: true if an organization had reached its quota of bytes at the last sum. */
 const isFull = (organizationId: SQLWrapper): SQL<boolean> =>
   sql<boolean>`exists (select from ${storedBytes} where ${storedBytes.organizationId} = ${organizationId} and ${storedBytes.isFull})`
 
-/** The same of the organization of an application. */
+/** The same for the organization of an application. */
 export const isFullBelow = (applicationId: SQLWrapper): SQL<boolean> =>
   isFull(sql`(select ${applications.organizationId} from ${applications} where ${applications.id} = ${applicationId})`)
 
-/** The message of a refusal because the organization stores as much as it may. */
+/** The error message if the organization has reached its quota of bytes. */
 export const FULL =
   'The organization stores as many bytes as its quota stored_bytes allows. Remove objects and empty the trash, or contact support to raise it.'
 
-/** Throws Forbidden if the organization has no access to storage (D91), and a 429 that waiting does not clear if its quota is reached. */
+/**
+ * Throws Forbidden if the organization has no access to storage (D91), and a 429 that waiting does not clear if it has reached
+ * its quota.
+ */
 export async function requireStorageWrite({ db }: Pick<Deps, 'db'>, applicationId: string): Promise<void> {
   const [row] = await db
     .select({

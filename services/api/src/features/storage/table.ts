@@ -21,15 +21,14 @@ import {
 import { applications, environments } from '../applications/table.ts'
 import { organizations } from '../organizations/table.ts'
 
-/** Text in the order of its bytes, which is the order that S3 lists keys in. */
+/** Text sorted by its bytes, the order in which S3 lists keys. */
 const keyText = customType<{ data: string }>({ dataType: () => 'text collate "C"' })
 const bytes = (name: string) => bigint(name, { mode: 'number' })
 
 export type Visibility = 'public' | 'private'
 
 /**
- * A bucket (A §2). A deleted one keeps its row, under a name that no bucket can have, until the worker has removed what
- * was in it.
+ * A bucket (A §2). A deleted one keeps its row, under a name that no bucket can have, until the worker has removed its contents.
  */
 export const buckets = pgTable(
   'buckets',
@@ -42,7 +41,7 @@ export const buckets = pgTable(
       .notNull()
       .references(() => environments.id, { onDelete: 'restrict' }),
     name: varchar({ length: 63 }).notNull(),
-    /** Global: the first label of the hostname that its objects are delivered at. */
+    /** Globally unique: the first label of the hostname that serves its objects. */
     slug: varchar({ length: 63 }).notNull(),
     visibility: text().$type<Visibility>().notNull(),
     createdAt: instant('created_at').notNull(),
@@ -50,7 +49,7 @@ export const buckets = pgTable(
     deletedAt: instant('deleted_at'),
   },
   (t) => [
-    // Not partial: what changes a column of these locks the row against everybody who is about to write into the bucket.
+    // Not partial: updating a column of these indexes locks the row against everybody about to write into the bucket.
     unique('buckets_name').on(t.environmentId, t.name),
     unique('buckets_slug').on(t.slug),
     index('buckets_deleted')
@@ -61,8 +60,8 @@ export const buckets = pgTable(
 )
 
 /**
- * One immutable run of bytes: up to 16 KiB in the row itself, more in the blob driver under the row's id. `pending` until
- * it is durable and referenced; `dead` from when the collector has found that nothing refers to it.
+ * An immutable run of bytes: up to 16 KiB in the row itself, more in the blob driver under the row's id. `pending` until it is
+ * durable and referenced; `dead` once the collector has found no references.
  */
 export const blobs = pgTable(
   'blobs',
@@ -72,7 +71,7 @@ export const blobs = pgTable(
     length: bytes('length').notNull(),
     /** CRC-32 of the bytes; null while pending. */
     crc32: bytes('crc32'),
-    /** The bytes themselves; null where the driver has them. */
+    /** The bytes; null if the driver has them. */
     content: bytea('content'),
     createdAt: instant('created_at').notNull(),
     diedAt: instant('died_at'),
@@ -86,14 +85,14 @@ export const blobs = pgTable(
 )
 
 /**
- * Blobs that lost a reference: of these the collector looks whether another is left. Triggers write it, so that no way of
- * deleting forgets it.
+ * Blobs that lost a reference: the collector checks whether others remain. Written by triggers, so that no way of deleting can
+ * forget it.
  */
 export const blobCandidates = pgTable('blob_candidates', {
   blobId: uuid('blob_id').primaryKey(),
 })
 
-/** What a client says of an object beside its content type; sent again with the object (S3 system metadata). */
+/** What a client declares about an object beside its content type; returned with the object (S3 system metadata). */
 export interface ObjectHeaders {
   cacheControl?: string
   contentDisposition?: string
@@ -102,14 +101,14 @@ export interface ObjectHeaders {
   expires?: string
 }
 
-/** The additional checksum of an object, as S3 clients declare and read it; value: base64, `-n` behind it if composite. */
+/** The additional checksum of an object, as S3 clients declare and read it. value: base64, followed by `-n` if composite. */
 export interface ObjectChecksum {
   algorithm: 'CRC32' | 'CRC32C' | 'CRC64NVME' | 'SHA1' | 'SHA256'
   type: 'FULL_OBJECT' | 'COMPOSITE'
   value: string
 }
 
-/** An object, live or in the trash: facts about a sequence of blobs. At most one of a bucket's is live under a key. */
+/** An object, live or trashed: metadata of a sequence of blobs. In a bucket, at most one is live under a key. */
 export const objects = pgTable(
   'objects',
   {
@@ -131,7 +130,7 @@ export const objects = pgTable(
     metadata: jsonb().$type<Record<string, string>>().notNull(),
     tags: jsonb().$type<Record<string, string>>().notNull(),
     blobCount: integer('blob_count').notNull(),
-    /** The upload session it came through (wire.md). */
+    /** The upload session that created it (wire.md). */
     uploadSessionId: uuid('upload_session_id'),
     uploadedAt: instant('uploaded_at').notNull(),
     createdAt: instant('created_at').notNull(),
@@ -157,7 +156,7 @@ export const objectBlobs = pgTable(
       .notNull()
       .references(() => blobs.id),
     length: bytes('length').notNull(),
-    /** The part of a multipart upload that it belongs to, and that part's checksum. */
+    /** The multipart upload's part that the blob belongs to, and that part's checksum. */
     part: integer(),
     partChecksum: text('part_checksum'),
   },
@@ -171,15 +170,15 @@ export const objectBlobs = pgTable(
 export type UploadState = 'pending' | 'ready' | 'completed' | 'failed' | 'expired'
 
 /**
- * Bytes on their way to becoming an object: an upload session of the REST API, a tus upload, an S3 multipart upload. Or a
- * deployment's archive in its parts, which becomes none.
+ * Bytes on their way to becoming an object: an upload session of the REST API, a tus upload, an S3 multipart upload. Also the
+ * parts of a deployment's archive, which never becomes an object.
  */
 export const uploads = pgTable(
   'uploads',
   {
     id: uuid().primaryKey(),
     kind: text().$type<'session' | 'tus' | 's3' | 'deployment'>().notNull(),
-    /** null: a partial upload that did not say where the whole will go. */
+    /** null: a partial upload that did not name the concatenation's target. */
     bucketId: uuid('bucket_id').references(() => buckets.id),
     key: keyText('key').notNull(),
     contentType: text('content_type').notNull(),
@@ -191,10 +190,10 @@ export const uploads = pgTable(
     checksumMd5: bytea('checksum_md5'),
     checksumSha1: bytea('checksum_sha1'),
     checksumSha256: bytea('checksum_sha256'),
-    /** s3: the additional checksum that parts carry. */
+    /** s3: the algorithm of the parts' additional checksums. */
     checksumAlgorithm: text('checksum_algorithm').$type<ObjectChecksum['algorithm']>(),
     checksumType: text('checksum_type').$type<ObjectChecksum['type']>(),
-    /** Bytes that are committed, all of which a client may rely on. */
+    /** Committed bytes, on which the client may rely. */
     offset: bytes('offset').notNull().default(0),
     /** The states of MD5, SHA-1 and SHA-256 after `offset` bytes, as hash-wasm saves them. */
     hashState: bytea('hash_state'),
@@ -202,19 +201,19 @@ export const uploads = pgTable(
     tokenHash: bytea('token_hash'),
     /** tus concatenation: a partial upload never becomes an object by itself. */
     isPartial: boolean('is_partial').notNull().default(false),
-    /** tus: the concatenation that it is, as its creator wrote it. */
+    /** tus: Upload-Concat of a concatenation, as sent. */
     concatenates: text(),
-    /** tus: Upload-Metadata as it came. */
+    /** tus: Upload-Metadata, as sent. */
     uploadMetadata: text('upload_metadata'),
-    /** Becomes an object only where none has the key (If-None-Match: *). */
+    /** Becomes an object only if the key is unused (If-None-Match: *). */
     isNewOnly: boolean('is_new_only').notNull().default(false),
-    /** Who made it: only theirs can be put together with it. */
+    /** Its creator; only uploads of one creator can be concatenated. */
     createdBy: text('created_by'),
-    /** The request that may append now; whoever takes it over shuts the one before out. */
+    /** The request that may append now; taking over the lease locks the previous holder out. */
     leaseHolder: uuid('lease_holder'),
     state: text().$type<UploadState>().notNull(),
     failureReason: text('failure_reason'),
-    /** What it became. */
+    /** The object it became. */
     objectId: uuid('object_id'),
     uploadedAt: instant('uploaded_at'),
     expiresAt: instant('expires_at').notNull(),
@@ -231,7 +230,7 @@ export const uploads = pgTable(
   ],
 )
 
-/** What an upload holds so far. A part (s3: 1 to 10,000; tus: counted up) is a sequence of blobs itself. */
+/** The blobs of an upload so far. A part (s3: 1 to 10,000; tus: counted up) is itself a sequence of blobs. */
 export const uploadBlobs = pgTable(
   'upload_blobs',
   {
@@ -244,7 +243,7 @@ export const uploadBlobs = pgTable(
       .notNull()
       .references(() => blobs.id),
     length: bytes('length').notNull(),
-    /** s3: of the whole part, on each of its blobs. */
+    /** s3: of the whole part, repeated on each of its blobs. */
     etag: text(),
     checksum: text(),
     uploadedAt: instant('uploaded_at').notNull(),
@@ -252,7 +251,7 @@ export const uploadBlobs = pgTable(
   (t) => [primaryKey({ columns: [t.uploadId, t.part, t.n] }), index('upload_blobs_by_blob').on(t.blobId)],
 )
 
-/** What a bucket holds, spread over 16 rows of which a writer takes any; the sum of them is right at every commit. */
+/** A bucket's counts, spread over 16 rows of which a writer updates any; their sum is right at every commit. */
 export const bucketCounts = pgTable(
   'bucket_counts',
   {
@@ -268,18 +267,18 @@ export const bucketCounts = pgTable(
   (t) => [primaryKey({ columns: [t.bucketId, t.shard] })],
 )
 
-/** What an organization stores, as the worker summed it last (stored-bytes.ts). */
+/** What an organization stores, as of the worker's last sum (stored-bytes.ts). */
 export const storedBytes = pgTable('stored_bytes', {
   organizationId: uuid('organization_id')
     .primaryKey()
     .references(() => organizations.id, { onDelete: 'cascade' }),
-  /** Of live objects. */
+  /** Bytes of live objects. */
   bytes: bytes('bytes').notNull(),
   trashedBytes: bytes('trashed_bytes').notNull(),
-  /** Of uploads that are under way. */
+  /** Bytes of open uploads. */
   uploadingBytes: bytes('uploading_bytes').notNull(),
-  /** True where all of them are the quota of bytes or more. */
+  /** True if these together reach the quota of bytes. */
   isFull: boolean('is_full').notNull(),
-  /** When a sum last differed from the one before. */
+  /** When a sum last changed. */
   measuredAt: instant('measured_at').notNull(),
 })

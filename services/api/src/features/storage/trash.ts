@@ -7,9 +7,9 @@ import { addToCounts } from './counts.ts'
 import { withinPrefix } from './key-range.ts'
 import { bucketCounts, buckets, objects } from './table.ts'
 
-/** Few enough that a statement is over in a fraction of its 5 s. */
+/** Few enough that a statement needs a fraction of its 5 s. */
 const MOVED_AT_ONCE = 5_000
-/** As many ids take some megabytes. */
+/** This many ids take some megabytes. */
 const FOUND_AT_ONCE = 100_000
 const DAY_MS = 86_400_000
 
@@ -21,7 +21,7 @@ const outOfTrash = { objects: count, bytes: length, trashed: sql`-${count}`, tra
 const outOfBucket = { objects: sql`0`, bytes: sql`0`, trashed: sql`-${count}`, trashedBytes: sql`-${length}` }
 
 const changed = sql.raw('changed')
-/** The columns of an object as they come back from a step named `changed`. */
+/** The columns of an object, selected from a step named `changed`. */
 const whole = Object.fromEntries(
   Object.entries(getTableColumns(objects)).map(([key, column]) => [
     key,
@@ -29,7 +29,7 @@ const whole = Object.fromEntries(
   ]),
 )
 
-/** Changes objects of a bucket and keeps its counts, in one statement. Answers what was changed. */
+/** Changes objects of a bucket and updates its counts, in one statement. Returns the changed objects. */
 async function change(
   db: Db,
   bucketId: string,
@@ -46,7 +46,7 @@ async function change(
   return rows as StoredObject[]
 }
 
-/** The same where only their number is wanted. */
+/** The same, but returns only their number. */
 async function changeMany(
   db: Db,
   bucketId: string,
@@ -63,7 +63,7 @@ async function changeMany(
   return row?.count ?? 0
 }
 
-/** Repeats a step until it finds nothing more. Answers how many objects all of them changed. */
+/** Repeats a step until it finds nothing more. Returns the total number of changed objects. */
 async function inSteps(step: () => Promise<number>): Promise<number> {
   for (let total = 0; ;) {
     const moved = await step()
@@ -78,8 +78,8 @@ const trashed = (bucketId: string, more: SQL | undefined): SQL | undefined =>
   and(eq(objects.bucketId, bucketId), isNotNull(objects.deletedAt), more)
 
 /**
- * What a query of ids finds, looked up by primary key. As `in (…)`, and with conditions that an index knows beside it, Postgres
- * compared each id with all that is live or trashed, where its statistics were older than the objects.
+ * SQL: matches the ids that a query yields, looked up by primary key. With `in (…)` and a condition that another index covers,
+ * Postgres compared each id with all live or trashed objects if its statistics were older than the objects.
  */
 const hasIdIn = (ids: SQL, is: 'live' | 'trashed'): SQL =>
   sql`${objects.id} = any(array(${ids})) and num_nulls(${objects.deletedAt}) = ${is === 'live' ? 1 : 0}`
@@ -88,26 +88,26 @@ const moveToTrash = (time: Date, which: SQL | undefined): SQL =>
   sql`update ${objects} set deleted_at = ${time.toISOString()}, updated_at = ${time.toISOString()} where ${which}
     returning ${objects}.*`
 
-/** Sends live objects to the trash by their keys. Answers those that there were. */
+/** Moves live objects to the trash by their keys. Returns those that existed. */
 export function trashObjects(
   { db, now }: WriteDeps,
   bucketId: string,
   keys: readonly string[],
 ): Promise<StoredObject[]> {
   const named = sql`${objects.key} in (select jsonb_array_elements_text(${JSON.stringify(keys)}::jsonb))`
-  // In the order in which writers of several keys take them, so that neither waits for the other in a circle.
+  // Locks in the same order as writers of several keys, so that the two cannot deadlock.
   const inOrder = sql`${objects.id} in (select ${objects.id} from ${objects} where ${live(bucketId, named)}
     order by ${objects.key} for update)`
   return change(db, bucketId, moveToTrash(now(), and(isNull(objects.deletedAt), inOrder)), intoTrash)
 }
 
-/** Sends a live object to the trash (A §3). Throws NotFound. */
+/** Moves a live object to the trash (A §3). Throws NotFound. */
 export async function trashObject({ db, now }: WriteDeps, bucketId: string, id: string): Promise<void> {
   const moved = await change(db, bucketId, moveToTrash(now(), live(bucketId, eq(objects.id, id))), intoTrash)
   if (moved.length === 0) throw new NotFound('Object')
 }
 
-/** Sends everything below a prefix to the trash, some thousands at a time. Answers how many. */
+/** Moves everything below a prefix to the trash, some thousands at a time. Returns how many. */
 export function trashBelow({ db, now }: WriteDeps, bucketId: string, prefix: string): Promise<number> {
   return inSteps(() => {
     const next = sql`select ${objects.id} from ${objects}
@@ -116,14 +116,14 @@ export function trashBelow({ db, now }: WriteDeps, bucketId: string, prefix: str
   })
 }
 
-/** Restores need the bucket to stay: its row is locked against deletion. */
+/** Restoring requires the bucket to stay: its row is locked against deletion. */
 const restore = (time: Date, bucketId: string, which: SQL | undefined): SQL =>
   sql`update ${objects} set deleted_at = null, updated_at = ${time.toISOString()}
     where ${which} and exists (
       select from ${buckets} where ${buckets.id} = ${bucketId} and ${buckets.deletedAt} is null for key share)
     returning ${objects}.*`
 
-/** Brings an object back under its key. Throws NotFound; Conflict when the key is in use (A §3). */
+/** Restores an object under its key. Throws NotFound, and Conflict if the key is in use (A §3). */
 export async function restoreObject({ db, now }: WriteDeps, bucketId: string, id: string): Promise<StoredObject> {
   try {
     const step = restore(now(), bucketId, trashed(bucketId, eq(objects.id, id)))
@@ -137,13 +137,13 @@ export async function restoreObject({ db, now }: WriteDeps, bucketId: string, id
 }
 
 /**
- * True where no live object has the key. A scalar, which Postgres looks up for each key: as `not exists` it compared each with
- * all that is live in the bucket, where its statistics were older than the objects.
+ * SQL: true if no live object has the key. A scalar subquery, which Postgres looks up for each key: as `not exists` it compared
+ * each key with all live objects of the bucket if its statistics were older than the objects.
  */
 const isFree = (bucketId: string, key: SQL): SQL =>
   sql`(select o.id from ${objects} o where o.bucket_id = ${bucketId} and o.key = ${key} and o.deleted_at is null) is null`
 
-/** Brings back those of some trashed objects whose keys are free. */
+/** Restores those of some trashed objects whose keys are free. */
 async function restoreSome({ db, now }: WriteDeps, bucketId: string, ids: readonly string[]): Promise<number> {
   const idRows = sql`select jsonb_array_elements_text(${JSON.stringify(ids)}::jsonb)::uuid`
   for (;;) {
@@ -155,15 +155,15 @@ async function restoreSome({ db, now }: WriteDeps, bucketId: string, ids: readon
         outOfTrash,
       )
     } catch (error) {
-      // Somebody took one of the keys in between: look again.
+      // Somebody took one of the keys meanwhile: look again.
       if (!isUniqueViolation(error, 'objects_live')) throw error
     }
   }
 }
 
 /**
- * Brings back what lies in the trash below a prefix, of each key the object that was deleted last; a key that is in use
- * stays as it is. deletedAfter: only what was deleted later. Answers how many came back.
+ * Restores trashed objects below a prefix, for each key the one deleted last; keys in use stay as they are. deletedAfter: only
+ * objects deleted later than this. Returns how many were restored.
  */
 export async function restoreBelow(
   deps: WriteDeps,
@@ -174,7 +174,7 @@ export async function restoreBelow(
     bucketId,
     and(withinPrefix(objects.key, prefix ?? ''), deletedAfter && gt(objects.deletedAt, deletedAfter)),
   )
-  // No index has the trash by key, so each of these sorts all of it: it is asked for far more than a step restores.
+  // No index covers the trash by key, so each query sorts all of it; it therefore fetches far more than a step restores.
   const latest = sql<{ id: string }>`select id from (
     select distinct on (${objects.key}) ${objects.id} as id, ${objects.key} as key from ${objects} where ${candidates}
     order by ${objects.key}, ${objects.deletedAt} desc, ${objects.id} desc) latest
@@ -198,7 +198,10 @@ export async function purgeObject({ db }: Pick<Deps, 'db'>, bucketId: string, id
   if (gone === 0) throw new NotFound('Object')
 }
 
-/** Removes everything in a bucket's trash, or what was deleted before an instant, some thousands at a time. Answers how many (wire.md). */
+/**
+ * Removes everything in a bucket's trash, or only what was deleted before an instant, some thousands at a time. Returns how many
+ * (wire.md).
+ */
 export function emptyTrash({ db }: Pick<Deps, 'db'>, bucketId: string, before?: Date): Promise<number> {
   const isOver = before && lt(objects.deletedAt, before)
   return inSteps(() => {
@@ -207,7 +210,7 @@ export function emptyTrash({ db }: Pick<Deps, 'db'>, bucketId: string, before?: 
   })
 }
 
-/** Removes for good what has been in the trash for `keptDays`; 0 keeps it. */
+/** Removes objects for good that have been in the trash for `keptDays`; 0 keeps them. */
 export async function discardTrash({ db, now }: WriteDeps, keptDays: number): Promise<void> {
   if (keptDays === 0) return
   const before = new Date(now().getTime() - keptDays * DAY_MS)

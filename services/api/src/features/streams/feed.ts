@@ -5,16 +5,18 @@ import { Gauge } from 'prom-client'
 import type { StreamSlots } from './stream-slots.ts'
 
 const BATCH_MAX = 200
-/** What may wait for a reader. One that is behind is sent no more until it has read, and dropped at the second heartbeat. */
+/**
+ * Unread bytes per reader. A reader that exceeds this gets nothing more until it reads, and is dropped at the second heartbeat.
+ */
 const UNREAD_BYTES_MAX = 65_536
 const BEATS_STALLED_MAX = 2
 const HEARTBEAT_MS = 15_000
-/** Every fourth heartbeat, once a minute, the watcher's authority is checked (D86). */
+/** The watcher's authority is checked at every fourth heartbeat, once a minute (D86). */
 const BEATS_BETWEEN_CHECKS = 4
-/** A stream ends after 15 minutes; its client comes back with a fresh token and the last id (D86). */
+/** A stream ends after 15 minutes; its client reconnects with a fresh token and the last id (D86). */
 const BEATS_MAX = 900_000 / HEARTBEAT_MS
 const RETRY_MS = 2_000
-/** A notification can be lost; nobody waits longer than this. */
+/** Notifications can be lost; no event is delayed longer than this. */
 const POLL_MS = 5_000
 
 const open = new Gauge({
@@ -24,46 +26,47 @@ const open = new Gauge({
 })
 const utf8 = new TextEncoder()
 
-/** One server-sent event. data: one line of JSON, which is what JSON.stringify makes. */
+/** Formats one server-sent event. data: serialized as one line of JSON. */
 export const eventText = (event: string, data: unknown, id?: string): string =>
   `${id === undefined ? '' : `id: ${id}\n`}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
 
-/** An event at its place. text: as `eventText` makes it. */
+/** An event with its position. text: from `eventText`. */
 export interface StreamedEvent<P> {
   place: P
   text: string
 }
 
-/** What a feed streams, read from the database; P is a place among the events of a resource. */
+/** The database source of a feed; P is a position among the events of a resource. */
 export interface FeedSource<P, E extends StreamedEvent<P> = StreamedEvent<P>> {
-  /** Such as `activity`: in the metrics, and with the resource's id what the cap on streams counts (D86). */
+  /** Such as `activity`: labels the metrics, and together with the resource's id keys the cap on streams (D86). */
   name: string
-  /** Postgres tells those who listen on it the id of a resource that has news. */
+  /** The channel on which Postgres announces the ids of resources with news. */
   channel: string
-  /** Events after a place, in order. */
+  /** Events after a position, in order. */
   read(resourceId: string, after: P, limit: number): Promise<readonly E[]>
   isAfter(a: P, b: P): boolean
   /**
-   * What the resource is now: sent when a stream opens and whenever it is another text, ahead of the events that came in it. Once
-   * isOver, the streams of the resource are sent what is left and `end`, and are closed. Absent: the feed has no state and no end.
+   * The resource's current state: sent when a stream opens and whenever its text changes, ahead of the events that happened in
+   * it. Once isOver, the streams of the resource receive the remaining events and `end`, and are closed. Absent: the feed has no
+   * state and no end.
    */
   readState?(resourceId: string): Promise<{ text: string; isOver: boolean }>
 }
 
-/** What one stream has of its own. */
+/** Options of a single stream. */
 interface StreamOptions<E> {
-  /** An event that is sent first. */
+  /** An event to send first. */
   greeting?: string | undefined
-  /** What the cap on streams counts it under; the resource unless said. */
+  /** The key under which the cap counts this stream; by default the resource. */
   slotsOf?: string
-  /** False for events that this stream leaves out; absent: it has all. */
+  /** False for events that this stream omits; absent: it has all of them. */
   passes?: (event: E) => boolean
 }
 
 export interface Feed<P, E extends StreamedEvent<P> = StreamedEvent<P>> {
   /**
-   * Opens a stream of the events of a resource behind a place. requireAuthority: called every minute; an ApiError below 500
-   * ends the stream. Throws TooManyStreams (A §6), and Unavailable once the process is stopping.
+   * Opens a stream of a resource's events after a position. requireAuthority: called every minute; an ApiError below 500 ends the
+   * stream. Throws TooManyStreams (A §6), and Unavailable once the process is stopping.
    */
   watch(
     resourceId: string,
@@ -84,11 +87,11 @@ export interface FeedDeps {
 interface Watcher<P, E> {
   resourceId: string
   passes(event: E): boolean
-  /** The place of the last event that was sent. */
+  /** The position of the last event sent. */
   last: P
-  /** The state that was sent last. */
+  /** The last state sent. */
   state: string
-  /** That state is the last one. */
+  /** True if that state is final. */
   isOver: boolean
   hasRoom(): boolean
   send(text: string): void
@@ -96,8 +99,8 @@ interface Watcher<P, E> {
 }
 
 /**
- * A feed of this process: one connection that hears of news, one query for all who watch a resource. Any number of processes
- * serve streams side by side, because each reads what the database holds.
+ * Opens a feed in this process: one connection for notifications, one query for all watchers of a resource. Any number of
+ * processes can serve streams side by side, since each reads from the database.
  */
 export function openFeed<P, E extends StreamedEvent<P> = StreamedEvent<P>>(
   { logger, streamSlots, notifications }: FeedDeps,
@@ -105,7 +108,7 @@ export function openFeed<P, E extends StreamedEvent<P> = StreamedEvent<P>>(
   heartbeatMs = HEARTBEAT_MS,
 ): Feed<P, E> & { close(): void } {
   const watchers = new Map<string, Set<Watcher<P, E>>>()
-  /** Resources that are being read; true when there was news meanwhile. */
+  /** Resources being read; true if news arrived meanwhile. */
   const reading = new Map<string, boolean>()
   let poll: NodeJS.Timeout | undefined
   const retry = `retry: ${RETRY_MS}\n\n`
@@ -114,11 +117,11 @@ export function openFeed<P, E extends StreamedEvent<P> = StreamedEvent<P>>(
     const of = [...(watchers.get(resourceId) ?? [])].filter((watcher) => watcher.hasRoom())
     const [first] = of
     if (!first) return false
-    // Events that are read from here on are all there are for those whose resource was over before.
+    // If a resource was over before, the events read from here on are the last ones for these watchers.
     const ending = of.filter(({ isOver }) => isOver)
     const after = of.reduce((earliest, { last }) => (source.isAfter(earliest, last) ? last : earliest), first.last)
     const events = await source.read(resourceId, after, BATCH_MAX)
-    // Read after the events and sent before them: none comes ahead of the state that it happened in.
+    // Read after the events and sent before them, so that no event arrives ahead of the state that it happened in.
     const state = await source.readState?.(resourceId)
     for (const watcher of of) {
       if (!state || !watcher.hasRoom()) continue

@@ -1,11 +1,11 @@
 import type { Actor, Deps } from '../../deps.ts'
 
 /**
- * Throws once a stream may no longer be followed (D86). `reach` decides whether the actor still reaches what it follows. A
- * token keeps its authority until it expires, as it does for every other request (D1); after that the API key or credential it came from
- * has to be alive.
+ * Throws once a stream may no longer be followed (D86). `reach` decides whether the actor still reaches the resource. A token
+ * keeps its authority until it expires, as for every other request (D1); after that the API key or credential behind it must be
+ * live.
  *
- * Throws what `reach` throws, and InvalidToken.
+ * Throws the errors of `reach`, and InvalidToken.
  */
 export async function requireStreamAuthority(
   { deps, actor }: { deps: Pick<Deps, 'now' | 'requireLiveKey'>; actor: Actor },

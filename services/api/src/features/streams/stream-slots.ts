@@ -6,40 +6,40 @@ import { newId } from '@platform/runtime/new-id'
 import { and, count, eq, gt, lt, sql } from 'drizzle-orm'
 import { openStreams } from './table.ts'
 
-/** Streams of one resource that may be open at once, over all processes (D86). */
+/** Maximum open streams per resource, across all processes (D86). */
 const STREAMS_MAX = 20
 const RENEWED_EVERY_MS = 15_000
-/** Two renewals may fail. The streams of a process that was killed count for this long. */
+/** Two renewals may fail. The streams of a killed process count this long. */
 const LEASE_MS = 3 * RENEWED_EVERY_MS
 
-/** The cap on open streams, over all processes. */
+/** The cap on open streams, across all processes. */
 export interface StreamSlots {
   /**
-   * Takes one of the slots of a resource, such as `activity:<application id>`. Returns the function that gives it back, which is
-   * safe to call again. Throws TooManyStreams when all are taken, Unavailable after `refuseNew`.
+   * Takes one of the slots of a resource, such as `activity:<application id>`. Returns a function that releases it, which is safe
+   * to call again. Throws TooManyStreams if all are taken, Unavailable after `refuseNew`.
    */
   take(resource: string): Promise<() => void>
-  /** From now on no stream opens in this process: it is stopping. */
+  /** Refuses new streams in this process from now on: it is stopping. */
   refuseNew(): void
 }
 
 /**
- * Counts the open streams of each resource in Postgres, so that the cap holds over all processes. A process renews the rows
- * of its open streams together every 15 s; rows that were not renewed no longer count.
+ * Counts the open streams of each resource in Postgres, so that the cap holds across all processes. A process renews all rows of
+ * its open streams every 15 s; rows that are not renewed no longer count.
  */
 export function openStreamSlots(
   { db, now, logger }: { db: Db; now: () => Date; logger: Logger },
   renewedEveryMs = RENEWED_EVERY_MS,
 ): StreamSlots & { close(): Promise<void> } {
   const processId = newId()
-  /** The slots of open streams, by the id of their row: what they are of. */
+  /** The resources of open streams, by the id of their row. */
   const held = new Map<string, string>()
   let isClosing = false
   const leaseEnd = () => new Date(now().getTime() + LEASE_MS)
 
   const renewing = setInterval(() => {
     if (held.size === 0) return
-    // Inserted anew where the database was away for so long that they had run out. What could not be released runs out.
+    // Inserts rows again that expired during a long database outage. Rows that could not be released expire.
     const expiresAt = leaseEnd()
     db.insert(openStreams)
       .values([...held].map(([id, resource]) => ({ id, resource, processId, expiresAt })))
@@ -60,7 +60,7 @@ export function openStreamSlots(
       if (isClosing) throw new Unavailable('This process is stopping; connect again')
       const id = newId()
       await db.transaction(async (tx) => {
-        // Counting and inserting is one step for each resource: of two at once the second counts the first.
+        // Counting and inserting is atomic per resource: of two concurrent calls the second counts the first.
         await tx.execute(sql`select pg_advisory_xact_lock(${STREAM_SLOTS_LOCK_CLASS}, hashtext(${resource}))`)
         const of = and(eq(openStreams.resource, resource), gt(openStreams.expiresAt, now()))
         const [open] = await tx.select({ count: count() }).from(openStreams).where(of)
@@ -89,7 +89,7 @@ export function openStreamSlots(
   }
 }
 
-/** Deletes the rows of processes that were killed. */
+/** Deletes the rows of killed processes. */
 export async function discardLostStreams({ db, now }: { db: Db; now: () => Date }): Promise<void> {
   await db.delete(openStreams).where(lt(openStreams.expiresAt, now()))
 }

@@ -69,7 +69,7 @@ describe.each([
     await platform.api.db.delete(members).where(isMia)
     const atRemoval = beats()
     await over
-    // By itself it would have ended at the 60th beat.
+    // It would otherwise have ended at the 60th beat.
     expect(beats()).toBeLessThan(atRemoval + 20)
     expect(text).toMatch(/: \n\nretry: \d+\n\n$/)
     expect((await open(path, token)).answer.status).toBe(404)

@@ -8,10 +8,10 @@ import type { Deps } from '../../deps.ts'
 import { hashSecret } from '../api-keys/api-keys.ts'
 import { apiKeys } from '../api-keys/table.ts'
 
-/** Seconds an access token lives (A §5). */
+/** Lifetime of an access token in seconds (A §5). */
 const LIFETIME_SECONDS = 300
 
-/** Stands in for a key that does not exist, so that both take the same path and the same time (D2). */
+/** Stands in for a missing key, so that existing and missing keys take the same path and time (D2). */
 const nobody = { id: '00000000-0000-0000-0000-000000000000', secretHash: Buffer.alloc(32) }
 
 const keyById = lazyPrepared((db) =>
@@ -38,7 +38,7 @@ interface KeyToken {
   scope: string
 }
 
-/** The scopes of the token: the key's, or the narrower ones asked for (RFC 6749 §3.3). Throws invalid_scope. */
+/** The scopes of the token: the key's, or the requested subset (RFC 6749 §3.3). Throws invalid_scope. */
 function narrowed(held: readonly string[], requestedScope: string | undefined): string {
   if (requestedScope === undefined) return held.join(' ')
   const scopes = [...new Set(requestedScope.split(' ').filter((scope) => scope !== ''))]
@@ -49,11 +49,11 @@ function narrowed(held: readonly string[], requestedScope: string | undefined): 
 }
 
 /**
- * Exchanges a key's id and secret for an access token that acts as the key's application (A §4). The token never
- * outlives the key. The credential of a deployment's Functions is exchanged alike, and its token says what it is confined to (D9).
+ * Exchanges a key's id and secret for an access token that acts as the key's application (A §4). The token never outlives the
+ * key. Credentials of deployments' Functions are exchanged the same way; their tokens state what they are confined to (D9).
  *
- * Unknown key or wrong secret: invalid_client. With the right secret, a key that is deleted, expired, or whose
- * application is gone: invalid_token with the Bearer challenge (D1 to D3). Without the secret nothing can be learned.
+ * Unknown key or wrong secret: invalid_client. With the right secret, a key that was deleted, has expired, or whose application
+ * was deleted: invalid_token with the Bearer challenge (D1 to D3). Without the secret nothing can be learned.
  */
 export async function exchangeApiKey(
   { db, keySet, now, publicUrl }: Deps,

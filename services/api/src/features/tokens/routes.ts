@@ -54,7 +54,7 @@ export const tokenEndpoints = [
       await throttleAddress(exchange)
       const { incoming, deps } = exchange
       const body = await readText(incoming)
-      // A form and nothing else (A §1, D23).
+      // Only a form is accepted (A §1, D23).
       if (mediaType(incoming) !== 'application/x-www-form-urlencoded')
         throw new OAuthError(400, 'invalid_request', 'Expected Content-Type: application/x-www-form-urlencoded')
       const form = parseOAuthForm(body)

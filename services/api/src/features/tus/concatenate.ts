@@ -10,7 +10,7 @@ import { reachUpload } from './reach.ts'
 
 const PARTS_MAX = 1_000
 
-/** The partial uploads at the URLs, in their order. Throws 400, 403 for somebody else's, 404, 409 for one in progress, 410. */
+/** The partial uploads at the URLs, in order. Throws 400, 403 for another creator's, 404, 409 if one is in progress, 410. */
 export async function reachParts(deps: Deps, actor: Actor, urls: readonly string[]): Promise<Upload[]> {
   if (urls.length === 0 || urls.length > PARTS_MAX)
     throw tusError('PartCount', `Expected 1 to ${PARTS_MAX} partial uploads`)
@@ -26,7 +26,9 @@ export async function reachParts(deps: Deps, actor: Actor, urls: readonly string
 /** The length of the whole MUST be the sum of its parts. */
 export const lengthOf = (parts: readonly Upload[]): number => parts.reduce((sum, part) => sum + part.offset, 0)
 
-/** The digests of a whole that declared some: it is read once more, since they do not follow from those of its parts. */
+/**
+ * The digests of a concatenation that declared some: its bytes are read again, since the parts' digests do not determine them.
+ */
 async function digestsOf(exchange: RawExchange, whole: Upload, parts: readonly Upload[]) {
   if (!whole.checksumMd5 && !whole.checksumSha1 && !whole.checksumSha256) return undefined
   exchange.isWorking = true
@@ -35,7 +37,7 @@ async function digestsOf(exchange: RawExchange, whole: Upload, parts: readonly U
   return hashes.digest()
 }
 
-/** Makes an upload of its parts, which MUST be in the order of the request. */
+/** Concatenates parts into an upload, MUST be in the order of the request. */
 export async function concatenate(exchange: RawExchange, whole: Upload, parts: readonly Upload[]): Promise<void> {
   await concatenateUploads(exchange.deps, whole, parts, await digestsOf(exchange, whole, parts))
 }

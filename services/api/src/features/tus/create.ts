@@ -13,7 +13,7 @@ import { OFFSET_TYPE } from './protocol.ts'
 import { reachTarget } from './reach.ts'
 import { contentTypeIn, digestsIn, keyIn, readUploadMetadata } from './upload-metadata.ts'
 
-/** POST: begins an upload, with or without bytes, or puts partial ones together. */
+/** POST: creates an upload, with or without bytes, or concatenates partial ones. */
 export async function create(exchange: RawExchange): Promise<void> {
   const { deps, incoming } = exchange
   const actor = await authenticate(exchange)
@@ -25,7 +25,7 @@ export async function create(exchange: RawExchange): Promise<void> {
   const uploadConcat = header(incoming, 'upload-concat')
   const concat = readConcat(uploadConcat)
   const length = readCreationLength(incoming, concat)
-  // A part may leave its target to the whole.
+  // A part may leave its target to the concatenation.
   const hasTarget = concat?.kind !== 'partial' || metadata.has('bucket')
   const bucket = hasTarget ? await reachTarget(deps, actor, metadata) : null
   const parts = concat?.kind === 'final' ? await reachParts(deps, actor, concat.urls) : undefined
@@ -44,7 +44,7 @@ export async function create(exchange: RawExchange): Promise<void> {
     createdBy: actor,
   })
 
-  // MUST be 201 with Location, in each of the four ways.
+  // MUST be 201 with Location, for each kind of creation.
   const location = uploadUrlOf(deps, upload.id, token)
   if (parts) {
     await concatenate(exchange, upload, parts)
@@ -53,7 +53,7 @@ export async function create(exchange: RawExchange): Promise<void> {
     await completeEmptyUpload(deps, upload)
     answer(exchange, 201, { location, 'upload-offset': '0' })
   } else if (header(incoming, 'content-type') === OFFSET_TYPE) {
-    // Creation With Upload. Should appending fail, the answer still says where the upload is.
+    // Creation With Upload. If appending fails, the answer still has the upload's Location.
     exchange.outgoing.setHeader('location', location)
     const appended = await append(exchange, upload, { offset: readUploadOffset(incoming) ?? 0 })
     answer(exchange, 201, progressOf(appended)) // MUST say the offset, SHOULD have accepted all it can

@@ -1,7 +1,7 @@
 import { ApiError } from '@platform/errors/api-error'
 import { CHECKSUM_ALGORITHMS, OFFSET_TYPE, VERSION } from './protocol.ts'
 
-/** Every refusal of the protocol itself: its status, its message unless a better one is given, its headers. */
+/** Every error of the protocol itself: its status, default message and headers. */
 const refusals = {
   /** MUST be 412 with Tus-Version. */
   UnsupportedVersion: [412, `Expected Tus-Resumable: ${VERSION}`, { 'tus-version': VERSION }],
@@ -23,7 +23,7 @@ const refusals = {
   UnsupportedChecksum: [400, `Upload-Checksum takes ${CHECKSUM_ALGORITHMS.join(', ')}`],
   /** MAY be 460. */
   ChecksumMismatch: [460, 'The bytes are not what Upload-Checksum says'],
-  /** Of an upload session: the bytes are not those that the session declared (storage.md). */
+  /** For an upload session: the bytes differ from those the session declared (storage.md). */
   DigestMismatch: [422, 'The bytes are not what was declared'],
   MalformedConcat: [400, 'Upload-Concat is neither partial nor final'],
   NotPartial: [400, 'Only partial uploads can be put together'],
@@ -34,7 +34,7 @@ const refusals = {
   FinalUpload: [403, 'A concatenation takes no bytes of its own'],
 } as const satisfies Record<string, readonly [status: number, message: string, headers?: Record<string, string>]>
 
-/** The refusal of a name, to be thrown. */
+/** Creates the error of a name, to be thrown. */
 export function tusError(name: keyof typeof refusals, message?: string): ApiError {
   const [status, usual, headers]: readonly [number, string, Record<string, string>?] = refusals[name]
   return new ApiError(status, message ?? usual, headers && { headers })

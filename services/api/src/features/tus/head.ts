@@ -3,13 +3,13 @@ import { throttleAddress } from '../../http/exchange.ts'
 import { answer, progressOf } from './answer.ts'
 import { reachUpload } from './reach.ts'
 
-/** HEAD: how far an upload is. */
+/** HEAD: the progress of an upload. */
 export async function head(exchange: RawExchange): Promise<void> {
   await throttleAddress(exchange)
   const { deps, path } = exchange
   let upload = await reachUpload(deps, path)
   if (upload.leaseHolder !== null) {
-    // The offset must not move once it is told. Taking the lease makes the writer store what has come, and let go.
+    // The reported offset must not move. Taking the lease makes the writer store what it has received, and let go.
     const lease = await deps.uploadLeases.take(upload.id)
     await lease.release()
     upload = await reachUpload(deps, path)

@@ -6,7 +6,7 @@ import { OBJECT_BYTES_MAX } from '../uploads/uploads.ts'
 import { tusError } from './errors.ts'
 import { CHECKSUM_ALGORITHMS } from './protocol.ts'
 
-/** A header that MUST be a non-negative integer; undefined without it. Throws 400. */
+/** Reads a header that MUST be a non-negative integer; undefined if absent. Throws 400. */
 function readByteCount(incoming: IncomingMessage, name: string): number | undefined {
   const text = header(incoming, name)
   if (text === undefined) return undefined
@@ -14,22 +14,22 @@ function readByteCount(incoming: IncomingMessage, name: string): number | undefi
   return Number(text)
 }
 
-/** Upload-Offset: the byte that the body begins at. Throws 400. */
+/** Upload-Offset: the byte at which the body starts. Throws 400. */
 export const readUploadOffset = (incoming: IncomingMessage): number | undefined =>
   readByteCount(incoming, 'upload-offset')
 
-/** Upload-Length: bytes of the whole upload. Throws 400. */
+/** Upload-Length: the bytes of the whole upload. Throws 400. */
 export const readUploadLength = (incoming: IncomingMessage): number | undefined =>
   readByteCount(incoming, 'upload-length')
 
-/** Throws 413, as it MUST be beyond Tus-Max-Size. */
+/** Throws 413, which MUST be the status beyond Tus-Max-Size. */
 export function requirePossibleLength(length: number): void {
   if (length > OBJECT_BYTES_MAX) throw new PayloadTooLarge(OBJECT_BYTES_MAX)
 }
 
 /**
- * The length of a new upload: either Upload-Length or Upload-Defer-Length: 1 MUST be there; null if it comes later. A final
- * upload needs neither: it is as long as its parts. Throws 400, 413.
+ * The length of a new upload: either Upload-Length or Upload-Defer-Length: 1 MUST be sent; null if deferred. A concatenation
+ * needs neither: it is as long as its parts. Throws 400, 413.
  */
 export function readCreationLength(incoming: IncomingMessage, concat: Concat | undefined): number | null {
   const isDeferred = header(incoming, 'upload-defer-length') === '1'
@@ -49,10 +49,10 @@ export function readChecksum(incoming: IncomingMessage): BodyChecksum | undefine
   return { algorithm, value: Buffer.from(encoded, 'base64') }
 }
 
-/** A new upload that takes part in a concatenation: a part, or the whole of the parts at these URLs, in this order. */
+/** The role of a new upload in a concatenation: a part, or the whole, made of the parts at these URLs, in order. */
 type Concat = { kind: 'partial' } | { kind: 'final'; urls: string[] }
 
-/** Upload-Concat: MUST be `partial`, or `final;` and URLs with spaces in between; undefined without it. Throws 400. */
+/** Upload-Concat: MUST be `partial`, or `final;` and URLs separated by spaces; undefined if absent. Throws 400. */
 export function readConcat(text: string | undefined): Concat | undefined {
   if (text === undefined) return undefined
   if (text === 'partial') return { kind: 'partial' }

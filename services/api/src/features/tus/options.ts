@@ -4,7 +4,7 @@ import { OBJECT_BYTES_MAX } from '../uploads/uploads.ts'
 import { answer } from './answer.ts'
 import { CHECKSUM_ALGORITHMS, EXTENSIONS, VERSION } from './protocol.ts'
 
-/** OPTIONS: says what is supported. */
+/** OPTIONS: reports what is supported. */
 export async function options(exchange: RawExchange): Promise<void> {
   await throttleAddress(exchange)
   answer(exchange, 204, {

@@ -10,7 +10,7 @@ import { readChecksum, readUploadLength, readUploadOffset, requirePossibleLength
 import { OFFSET_TYPE } from './protocol.ts'
 import { reachUpload } from './reach.ts'
 
-/** Upload-Length of a PATCH: ends a deferral, and MUST NOT change a length that was set. Throws 400, 413. */
+/** Upload-Length of a PATCH: sets a deferred length, and MUST NOT change one that was set. Throws 400, 413. */
 function readDeferredLength(incoming: IncomingMessage, upload: Upload): number | undefined {
   const length = readUploadLength(incoming)
   if (length === undefined) return undefined
@@ -21,10 +21,10 @@ function readDeferredLength(incoming: IncomingMessage, upload: Upload): number |
 }
 
 /**
- * Appends the body at an offset, under a lease of its own: one request writes at a time. declaredLength: of the whole upload,
- * if it was deferred until now. Returns the upload as it is then.
+ * Appends the body at an offset, under a lease of its own: one request writes at a time. declaredLength: of the whole upload, if
+ * it was deferred until now. Returns the updated upload.
  *
- * Throws 409 for another offset, 460 or 422 for bytes that a checksum refuses, and the errors of `appendBody`.
+ * Throws 409 for another offset, 460 or 422 if a checksum does not match, and the errors of `appendBody`.
  */
 export async function append(
   exchange: RawExchange,
@@ -35,9 +35,9 @@ export async function append(
   const checksum = readChecksum(incoming)
   const lease = await deps.uploadLeases.take(upload.id)
   try {
-    // The writer before may have moved the offset until the lease was taken.
+    // The previous writer may have moved the offset before we got the lease.
     const current = await getUpload(deps, upload.id)
-    // MUST NOT change once set; another request may have set it until the lease was taken.
+    // MUST NOT change once set; another request may have set it before we got the lease.
     if (declaredLength !== undefined && current.contentLength !== null && current.contentLength !== declaredLength)
       throw tusError('LengthChanged')
     // MUST be 409, and change nothing.

@@ -1,7 +1,7 @@
-/** tus 1.0.0 (https://tus.io/protocols/resumable-upload). Comments that begin with MUST or SHOULD cite it. */
+/** tus 1.0.0 (https://tus.io/protocols/resumable-upload). Comments with MUST or SHOULD cite it. */
 export const VERSION = '1.0.0'
 
-/** MUST be named in Tus-Extension: each extension that is supported. */
+/** MUST be listed in Tus-Extension: all supported extensions. */
 export const EXTENSIONS = [
   'creation',
   'creation-with-upload',
@@ -15,5 +15,5 @@ export const EXTENSIONS = [
 /** MUST support at least sha1; names in lower case. */
 export const CHECKSUM_ALGORITHMS = ['sha1', 'sha256', 'md5'] as const
 
-/** The type of a body that is appended. */
+/** The content type of appended bytes. */
 export const OFFSET_TYPE = 'application/offset+octet-stream'

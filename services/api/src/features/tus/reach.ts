@@ -9,7 +9,7 @@ import { findUploadByToken, stateOf, type Upload } from '../uploads/uploads.ts'
 import { tusError } from './errors.ts'
 import type { Metadata } from './upload-metadata.ts'
 
-/** The upload of a path or URL: whoever has the URL reaches it (D12). Throws 404, and 410 once it has expired or failed. */
+/** The upload of a path or URL; the URL itself is the credential (D12). Throws 404, and 410 once it has expired or failed. */
 export async function reachUpload(deps: Pick<Deps, 'db' | 'now'>, url: string): Promise<Upload> {
   const named = readUploadUrl(url)
   const upload = named && (await findUploadByToken(deps, named.id, named.token))
@@ -21,7 +21,7 @@ export async function reachUpload(deps: Pick<Deps, 'db' | 'now'>, url: string): 
   return upload
 }
 
-/** The bucket that the metadata of a new upload names (storage.md /files). Throws 400, 403, 404. */
+/** The bucket named by a new upload's metadata (storage.md /files). Throws 400, 403, 404. */
 export async function reachTarget(deps: Deps, actor: Actor, metadata: Metadata): Promise<Bucket> {
   const applicationId = metadata.get('applicationId') ?? (actor.kind === 'user' ? undefined : actor.applicationId)
   const bucket = metadata.get('bucket')

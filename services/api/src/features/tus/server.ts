@@ -26,7 +26,7 @@ const onUpload: ReadonlyMap<string, Operation> = new Map([
 
 async function handle(exchange: RawExchange): Promise<void> {
   const { incoming, path } = exchange
-  // MUST be taken for the method, if it is there.
+  // MUST override the method, if present.
   const method = header(incoming, 'x-http-method-override') ?? incoming.method ?? ''
   // MUST ignore Tus-Resumable.
   if (method === 'OPTIONS') {

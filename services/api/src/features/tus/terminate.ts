@@ -4,7 +4,7 @@ import { terminateUpload } from '../uploads/uploads.ts'
 import { answer } from './answer.ts'
 import { reachUpload } from './reach.ts'
 
-/** DELETE: ends an upload for good, complete or not. Later requests SHOULD meet 404. */
+/** DELETE: removes an upload, complete or not. Later requests SHOULD get 404. */
 export async function terminate(exchange: RawExchange): Promise<void> {
   await throttleAddress(exchange)
   const upload = await reachUpload(exchange.deps, exchange.path)

@@ -66,7 +66,7 @@ async function begin(key: string, length: number, more: Record<string, string> =
   return made.headers.get('location') ?? ''
 }
 
-/** Sends the head of a PATCH and some of its bytes, and then nothing. */
+/** Sends the head of a PATCH and some of its bytes, then stalls. */
 function stall(url: string, offset: number, length: number, some: Buffer, more: Record<string, string> = {}) {
   const sent = request(url, {
     method: 'PATCH',
@@ -81,7 +81,7 @@ async function rowOf(url: string) {
   const [row] = await platform.api.db.select().from(uploads).where(eq(uploads.id, id))
   return row
 }
-/** Asks until it is so; five seconds at most. */
+/** Polls until the condition holds; five seconds at most. */
 async function until(what: () => Promise<boolean>): Promise<void> {
   for (const deadline = Date.now() + 5_000; Date.now() < deadline;) if (await what()) return
   throw new Error('It did not come to be so')
@@ -293,7 +293,7 @@ describe('appending', () => {
     stuck.destroy()
   })
 
-  // Each of the two stops a writer by itself, so that a fault in the other loses no byte.
+  // Either one alone stops a writer, so that a fault in the other loses no bytes.
   test.each([
     ['was taken over meanwhile, though nothing was appended', 'lease_holder = gen_random_uuid()', 0],
     ['was appended to meanwhile, though under the same lease', '"offset" = 7', 7],

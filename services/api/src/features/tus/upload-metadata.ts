@@ -7,18 +7,18 @@ const NAMES_MAX = 50
 /** Upload-Metadata: values by name. */
 export type Metadata = ReadonlyMap<string, string>
 
-/** Reads Upload-Metadata; empty without it. Throws 400. */
+/** Parses Upload-Metadata; empty if absent. Throws 400. */
 export function readUploadMetadata(header: string | undefined): Metadata {
   const values = new Map<string, string>()
   if (header === undefined || header.trim() === '') return values
-  // MUST be pairs with commas in between, name and value with a space; an empty value MAY leave out the space.
+  // MUST be comma-separated pairs, name and value separated by a space; for an empty value the space MAY be omitted.
   const pairs = header.split(',').map((pair) => pair.trim().split(/ +/))
   if (pairs.length > NAMES_MAX) throw tusError('MalformedMetadata', 'Upload-Metadata names too much')
   for (const [name = '', encoded = '', ...rest] of pairs) {
     const bytes = Buffer.from(encoded, 'base64')
-    // MUST be base64. Buffer skips characters that are not, so what it read is compared with what was sent.
+    // MUST be base64. Buffer skips invalid characters, so the result is compared with the input.
     const isBase64 = bytes.toString('base64').replace(/=+$/, '') === encoded.replace(/=+$/, '')
-    // Names MUST NOT be empty or hold spaces and commas, SHOULD be ASCII, and MUST be unique.
+    // Names MUST NOT be empty or contain spaces or commas, SHOULD be ASCII, and MUST be unique.
     if (!/^[\x21-\x2b\x2d-\x7e]+$/.test(name) || rest.length > 0 || !isBase64 || values.has(name))
       throw tusError('MalformedMetadata')
     const value = bytes.toString('utf8')
@@ -29,7 +29,7 @@ export function readUploadMetadata(header: string | undefined): Metadata {
   return values
 }
 
-/** The key of the object: `key`, or the file's name as Uppy and tus-js-client send it. Throws 400. */
+/** The object's key: `key`, or the file's name as sent by Uppy and tus-js-client. Throws 400. */
 export function keyIn(metadata: Metadata): string {
   const key = metadata.get('key') ?? metadata.get('filename') ?? metadata.get('name') ?? ''
   const why = whyNoKey(key)
@@ -46,7 +46,7 @@ export function contentTypeIn(metadata: Metadata): string | undefined {
   return type
 }
 
-/** The digests that the bytes of the whole upload are checked against, as far as there are any. Throws 400. */
+/** The declared digests of the whole upload, if any. Throws 400. */
 export const digestsIn = (metadata: Metadata) => ({
   md5: digestIn(metadata, 'checksumMd5', 16),
   sha1: digestIn(metadata, 'checksumSha1', 20),

@@ -10,7 +10,7 @@ import type { Lease } from './leases.ts'
 import { type RunningHashes, resumeHashes, startHashes } from './running-hashes.ts'
 import { OBJECT_BYTES_MAX, type Upload } from './uploads.ts'
 
-/** An offset is committed this often, so a lost process costs a client no more bytes than these. */
+/** The offset is committed this often, so a lost process costs a client at most this many bytes. */
 const PIECE_BYTES = 64 * 1_048_576
 
 /** The checksum of one body (tus 1.0.0 Upload-Checksum). */
@@ -21,14 +21,14 @@ export interface BodyChecksum {
 
 type AppendDeps = Pick<Deps, 'db' | 'now' | 'blobs' | 'logger'>
 
-/** A body in pieces. A client that leaves ends the piece under way instead of failing it, so that what arrived is kept. */
+/** A body in pieces. If the client leaves, the current piece ends instead of failing, so that what arrived is kept. */
 interface Body {
-  /** True if not one byte is left. */
+  /** True if no bytes are left. */
   hasEnded(): Promise<boolean>
   nextPiece(): AsyncGenerator<Buffer>
   /** Throws BadRequest if the client left early. */
   requireWhole(): void
-  /** Throws BadRequest if the client left early, ChecksumMismatch if it sent other bytes. Without a checksum all is well. */
+  /** Throws BadRequest if the client left early, ChecksumMismatch if the bytes do not match. Does nothing without a checksum. */
   requireChecksum(): void
 }
 
@@ -49,7 +49,7 @@ function openBody(exchange: RawExchange, checksum: BodyChecksum | undefined): Bo
   }
   return {
     hasEnded: () => body.hasEnded(),
-    // A checksum decides about all of a body, so that is one piece.
+    // A checksum covers the whole body, so that is one piece.
     nextPiece: () => body.take(checksum ? Number.MAX_SAFE_INTEGER : PIECE_BYTES, () => {}),
     requireWhole,
     requireChecksum() {
@@ -61,10 +61,10 @@ function openBody(exchange: RawExchange, checksum: BodyChecksum | undefined): Bo
   }
 }
 
-/** How many bytes an upload still takes. */
+/** How many more bytes an upload accepts. */
 const bytesLeft = ({ contentLength, offset }: Upload): number => (contentLength ?? OBJECT_BYTES_MAX) - offset
 
-/** Stores the next piece of a body and appends it. Returns the upload as it is then. */
+/** Stores the next piece of a body and appends it. Returns the updated upload. */
 async function appendPiece(
   deps: AppendDeps,
   lease: Lease,
@@ -86,8 +86,8 @@ async function appendPiece(
 }
 
 /**
- * The running hashes of an upload. A request that brings all of an upload needs no state that can be saved. If it breaks off,
- * the next request reads the stored bytes once more; from then on states are saved.
+ * The running hashes of an upload. A request that carries the whole upload does not need saveable state. If it breaks off, the
+ * next request reads the stored bytes again; from then on states are saved.
  */
 async function hashesFor(
   deps: AppendDeps,
@@ -111,18 +111,18 @@ async function hashesFor(
 }
 
 interface AppendOptions {
-  /** The length of the upload, if this request is the first to say it. Stored with the first piece. */
+  /** The length of the upload, if this request is the first to declare it. Stored with the first piece. */
   declaredLength?: number | undefined
-  /** With it the body is kept whole or not at all. */
+  /** If given, the body is stored as a whole or not at all. */
   checksum?: BodyChecksum | undefined
 }
 
 /**
- * Appends the body of a request to an upload, piece by piece: bytes that arrived before a client left are kept. Returns the
- * upload as it is then.
+ * Appends a request's body to an upload, piece by piece: bytes that arrived before a client left are kept. Returns the updated
+ * upload.
  *
- * upload: as it is under the lease. Throws PayloadTooLarge for more than the upload takes, ChecksumMismatch, BadRequest if the
- * client left early, and the errors of `appendToUpload`.
+ * upload: as read under the lease. Throws PayloadTooLarge if the body exceeds the upload's length, ChecksumMismatch, BadRequest
+ * if the client left early, and the errors of `appendToUpload`.
  */
 export async function appendBody(
   deps: AppendDeps,
@@ -147,7 +147,7 @@ export async function appendBody(
     body.requireWhole()
     const isLengthNew = upload.contentLength === null && current.contentLength !== null
     if (isLengthNew && hashes === undefined) {
-      // An empty body declares the length: no piece has stored it, and with it the upload may be complete.
+      // An empty body declares the length: no piece has stored it, and it may complete the upload.
       body.requireChecksum()
       hashes = await hashesFor(deps, exchange, lease, current)
       current = await appendToUpload(deps, lease, current, { blobs: [], length: 0 }, hashes)

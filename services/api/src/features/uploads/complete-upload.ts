@@ -11,12 +11,12 @@ import type { Lease } from './leases.ts'
 import type { RunningHashes } from './running-hashes.ts'
 import type { Upload } from './uploads.ts'
 
-/** 400: the bytes do not have the digest that was declared; none of them is kept. */
+/** 400: the bytes do not match the declared digest; none of them are kept. */
 export class ChecksumMismatch extends BadRequest {}
 
 type Digests = ReturnType<RunningHashes['digest']>
 
-/** Throws ChecksumMismatch for bytes that do not have a digest that was declared. */
+/** Throws ChecksumMismatch if a declared digest does not match. */
 function requireDeclared(upload: Upload, digests: Digests): void {
   const declared = [
     ['MD5', upload.checksumMd5, digests.md5],
@@ -36,7 +36,7 @@ const blobsOf = (db: Db, uploadId: string): Promise<LiveBlob[]> =>
     .where(eq(uploadBlobs.uploadId, uploadId))
     .orderBy(asc(uploadBlobs.part), asc(uploadBlobs.n))
 
-/** Makes an object of a whole upload, within the transaction that completes it. */
+/** Turns a complete upload into an object, within the transaction that completes it. */
 async function becomeObject(
   tx: Db,
   time: Date,
@@ -60,7 +60,7 @@ async function becomeObject(
     .where(eq(uploads.id, upload.id))
 }
 
-/** Ends an upload that cannot become an object any more, with the reason; its bytes are given up. */
+/** Fails an upload that can no longer become an object, with the reason; its bytes are discarded. */
 async function failUpload({ db, now }: Pick<Deps, 'db' | 'now'>, id: string, reason: string): Promise<void> {
   await db.transaction(async (tx) => {
     await tx
@@ -74,7 +74,7 @@ async function failUpload({ db, now }: Pick<Deps, 'db' | 'now'>, id: string, rea
 const isFinal = (error: unknown): error is Error =>
   error instanceof ChecksumMismatch || error instanceof PreconditionFailed || error instanceof NotFound
 
-/** Runs work that completes an upload. An error that no repetition can cure fails the upload, too. */
+/** Runs work that completes an upload. An error that a retry cannot avoid also fails the upload. */
 async function completeOrFail<T>(deps: Pick<Deps, 'db' | 'now'>, id: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
@@ -88,7 +88,9 @@ const sha256OfNothing = createHash('sha256').digest()
 const md5OfNothing = createHash('md5').digest()
 const sha1OfNothing = createHash('sha1').digest()
 
-/** Completes a new upload of no bytes, which nobody will ever append to. Throws ChecksumMismatch, PreconditionFailed, NotFound. */
+/**
+ * Completes a new upload of no bytes, to which nobody will ever append. Throws ChecksumMismatch, PreconditionFailed, NotFound.
+ */
 export async function completeEmpty(tx: Db, time: Date, upload: Upload): Promise<void> {
   const digests = { md5: md5OfNothing, sha1: sha1OfNothing, sha256: sha256OfNothing }
   requireDeclared(upload, digests)
@@ -97,15 +99,15 @@ export async function completeEmpty(tx: Db, time: Date, upload: Upload): Promise
   else await becomeObject(tx, time, upload, { etag: digests.md5.toString('hex'), ...digests })
 }
 
-/** The same in a transaction of its own, for an upload that is stored already: if it cannot become an object, it has failed. */
+/** The same in a transaction of its own, for an upload that is already stored: if it cannot become an object, it fails. */
 export const completeEmptyUpload = (deps: Pick<Deps, 'db' | 'now'>, upload: Upload): Promise<void> =>
   completeOrFail(deps, upload.id, () => deps.db.transaction((tx) => completeEmpty(tx, deps.now(), upload)))
 
 /**
- * Appends received blobs and, with the last byte, makes the object, in one transaction: bytes below an acknowledged offset are
- * durable. A `contentLength` of `upload` that the row lacks is stored along. Returns the upload as it is then.
+ * Appends received blobs and, with the last byte, creates the object, in one transaction: bytes below an acknowledged offset are
+ * durable. Also stores the `contentLength` of `upload` if the row has none. Returns the updated upload.
  *
- * Throws Conflict when another request has taken the upload over, ChecksumMismatch, PreconditionFailed, NotFound.
+ * Throws Conflict if another request has taken over the upload, ChecksumMismatch, PreconditionFailed, NotFound.
  */
 export async function appendToUpload(
   deps: Pick<Deps, 'db' | 'now'>,
@@ -147,7 +149,7 @@ export async function appendToUpload(
         )
       if (!digests) return moved
       if (upload.isPartial) {
-        // A part of a whole to come keeps its bytes and its MD5, of which the whole's etag is made.
+        // A part of a future concatenation keeps its bytes and its MD5, from which the whole's ETag is computed.
         await tx
           .update(uploads)
           .set({ state: 'completed', uploadedAt: time, checksumMd5: digests.md5 })
@@ -161,8 +163,8 @@ export async function appendToUpload(
 }
 
 /**
- * Makes an object of finished partial uploads, in the order given. It moves rows and no bytes, whatever their size. digests: of
- * the whole, if it declared some. Throws ChecksumMismatch, PreconditionFailed, NotFound.
+ * Creates an object from finished partial uploads, in the given order. It moves rows but no bytes, whatever their size. digests:
+ * of the whole, if it declared some. Throws ChecksumMismatch, PreconditionFailed, NotFound.
  */
 export async function concatenateUploads(
   deps: Pick<Deps, 'db' | 'now'>,

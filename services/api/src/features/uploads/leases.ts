@@ -6,7 +6,7 @@ import { and, eq, isNull, sql } from 'drizzle-orm'
 import { uploads } from '../storage/table.ts'
 
 const CHANNEL = 'upload_leases'
-/** How long a holder gets to store what it has received. */
+/** How long a holder has to store what it has received. */
 const PATIENCE_MS = 900
 const RETRY_EVERY_MS = 50
 
@@ -14,25 +14,25 @@ const RETRY_EVERY_MS = 50
 export interface Lease {
   /** Every append is checked against it. */
   holder: string
-  /** Aborted when another request wants the upload: store what was received, and let go. */
+  /** Aborted when another request wants the upload: store what was received, then release. */
   wanted: AbortSignal
   release(): Promise<void>
 }
 
 export interface UploadLeases {
-  /** Takes an upload over, in a second at most, from whoever has it. */
+  /** Takes an upload over from its current holder, within a second. */
   take(uploadId: string): Promise<Lease>
 }
 
 /**
- * Lets one request at a time append to an upload, over all processes. A later request asks the holder to let go, gives it a
- * second to store what it has received, and then takes over. Every append is checked against the lease, so whatever the earlier
- * holder still does is refused: neither a lost connection nor a killed process keeps an upload locked.
+ * Lets one request at a time append to an upload, across all processes. A later request asks the holder to let go, gives it a
+ * second to store what it has received, and then takes over. Every append is checked against the lease, so anything that the
+ * earlier holder still does is refused: neither a lost connection nor a killed process can lock an upload.
  */
 export function openLeases({ db, notifications }: { db: Db; notifications: Notifications }): UploadLeases {
   const held = new Map<string, AbortController>()
   const letGo = (uploadId: string) => held.get(uploadId)?.abort()
-  // Missed requests are not looked up: after PATIENCE_MS the requester takes the lease over by itself.
+  // Requests missed while not listening need no look-up: after PATIENCE_MS the requester takes over by itself.
   notifications.listen(CHANNEL, { onMessage: letGo, onListening: () => {} })
 
   async function tryTake(uploadId: string, holder: string, isForced: boolean): Promise<boolean> {

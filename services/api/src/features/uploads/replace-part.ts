@@ -16,10 +16,10 @@ interface NewPart {
 
 const isNew = (blob: NewBlob | LiveBlob): blob is NewBlob => 'crc32' in blob
 
-/** The blob of an empty part, whose row records that the part was uploaded. */
+/** The blob of an empty part; its row records that the part was uploaded. */
 const nothing = (): NewBlob => ({ id: newId(), length: 0, crc32: 0, content: Buffer.alloc(0) })
 
-/** Activates new blobs, and locks live ones against collection. Returns false if a live one is gone. */
+/** Activates new blobs, and locks live ones against garbage collection. Returns false if a live one is gone. */
 async function activate(tx: Db, time: Date, pieces: NewPart['blobs']): Promise<boolean> {
   await activateBlobs(tx, time, pieces.filter(isNew))
   const referred = [...new Set(pieces.flatMap((blob) => (isNew(blob) ? [] : [blob.id])))]
@@ -33,10 +33,10 @@ async function activate(tx: Db, time: Date, pieces: NewPart['blobs']): Promise<b
 }
 
 /**
- * Makes blobs a part of an upload whose row the transaction has locked, in place of an earlier part of that number, whose bytes
- * go with the next collection. Returns false if bytes to be copied are gone: the transaction must not be committed then.
+ * Turns blobs into a part of an upload whose row the transaction has locked, replacing an earlier part of that number, whose
+ * bytes are removed by the next collection. Returns false if bytes to be copied are gone: do not commit the transaction then.
  *
- * Throws NotFound for new bytes that were given up meanwhile.
+ * Throws NotFound if new bytes were discarded meanwhile.
  */
 export async function replacePart(tx: Db, time: Date, uploadId: string, part: NewPart): Promise<boolean> {
   const pieces = part.blobs.length > 0 ? part.blobs : [nothing()]

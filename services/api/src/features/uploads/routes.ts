@@ -16,7 +16,7 @@ import { createUpload, getSession, listSessions, OBJECT_BYTES_MAX, stateOf, type
 const tag = 'Storage'
 const spec = 'A §1 Pagination, D38'
 
-/** A digest in hex; bytes inside. */
+/** A digest: hex on the wire, bytes in code. */
 const digest = (bytes: number, example: string) =>
   z
     .string()

@@ -1,18 +1,18 @@
 import { createHash } from 'node:crypto'
 import { createMD5, createSHA1, createSHA256, type IHasher } from 'hash-wasm'
 
-/** The digests of an upload's bytes so far, over any number of requests and processes. */
+/** The digests of an upload's bytes so far, across requests and processes. */
 export interface RunningHashes {
   update(chunk: Buffer): void
-  /** The state, to go on from with `resumeHashes`; null if it cannot be saved. */
+  /** The state for `resumeHashes`; null if it cannot be saved. */
   save(): Buffer | null
-  /** The digests; to be called once, at the end. */
+  /** Returns the digests; call it once, at the end. */
   digest(): { md5: Buffer; sha256: Buffer; sha1: Buffer | null }
 }
 
 /**
- * Hashes bytes that come in one request. Node's own hashes cannot be saved, but take 2.0 ms for a MiB where those of
- * `resumeHashes` take 5.8 (measured).
+ * Hashes bytes that arrive in one request. Node's own hashes cannot be saved, but need 2.0 ms per MiB; those of `resumeHashes`
+ * need 5.8 (measured).
  */
 export function startHashes(withSha1: boolean): RunningHashes {
   const [md5, sha256, sha1] = [createHash('md5'), createHash('sha256'), withSha1 ? createHash('sha1') : undefined]
@@ -28,8 +28,8 @@ export function startHashes(withSha1: boolean): RunningHashes {
 }
 
 /**
- * Starts hashing, or goes on from a saved state: for each hash the length of its state (2 bytes, big-endian), and the state.
- * withSha1: the same each time for one upload.
+ * Starts hashing, or continues from a saved state: for each hash the length of its state (2 bytes, big-endian), and the state.
+ * withSha1: must be the same for all calls of one upload.
  */
 export async function resumeHashes(state: Buffer | null, withSha1: boolean): Promise<RunningHashes> {
   const [md5, sha256, sha1] = await Promise.all([createMD5(), createSHA256(), withSha1 ? createSHA1() : undefined])

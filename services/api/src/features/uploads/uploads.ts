@@ -10,18 +10,18 @@ import type { Bucket } from '../storage/buckets.ts'
 import { buckets, uploadBlobs, uploads } from '../storage/table.ts'
 
 const LIFETIME_MS = 86_400_000
-/** The longest object, in bytes (S3 API). */
+/** Maximum size of an object in bytes (S3 API). */
 export const OBJECT_BYTES_MAX = 5 * 1_024 ** 4
 
 export type Upload = typeof uploads.$inferSelect
 
-/** What a client declares of an object before it sends the bytes. */
+/** What a client declares about an object before it sends the bytes. */
 export interface NewUpload {
   kind: 'session' | 'tus'
   bucket: Bucket | null
   key: string
   contentType?: string | undefined
-  /** null: said later (tus, Upload-Defer-Length). */
+  /** null: declared later (tus, Upload-Defer-Length). */
   contentLength: number | null
   md5?: Buffer | null
   sha1?: Buffer | null
@@ -33,7 +33,10 @@ export interface NewUpload {
   createdBy: Actor
 }
 
-/** Who created an upload, as its row stores it: every key of an application counts as the application, its Functions by environment. */
+/**
+ * The creator of an upload, as stored in its row: all keys of an application count as the application, its Functions as one per
+ * environment.
+ */
 export function callerOf(actor: Actor): string {
   switch (actor.kind) {
     case 'user':
@@ -45,7 +48,7 @@ export function callerOf(actor: Actor): string {
   }
 }
 
-/** Begins an upload. token: goes into its URL and is kept nowhere; whoever has the URL may append (D12). */
+/** Creates an upload. token: goes into its URL and is stored only as a hash; whoever has the URL may append (D12). */
 export async function createUpload(
   db: Db,
   time: Date,
@@ -82,7 +85,7 @@ export async function createUpload(
   return { upload: one(rows), token }
 }
 
-/** The state of an upload at an instant: expired once its time is over, even before the worker has written so. */
+/** The state of an upload at an instant: expired once its time has passed, even before the worker records that. */
 export const stateOf = (upload: Pick<Upload, 'state' | 'expiresAt'>, time: Date): Upload['state'] =>
   (upload.state === 'pending' || upload.state === 'ready') && upload.expiresAt <= time ? 'expired' : upload.state
 
@@ -104,7 +107,7 @@ export async function getSession({ db }: Pick<Deps, 'db'>, bucketId: string, id:
   return session
 }
 
-/** The upload with this id, if the token is the one in its URL, which is all the authority it takes (D12). */
+/** The upload with this id, if the token matches the one in its URL, which is the only credential needed (D12). */
 export async function findUploadByToken(
   { db }: Pick<Deps, 'db'>,
   id: string,
@@ -124,7 +127,7 @@ export async function getUpload({ db }: Pick<Deps, 'db'>, id: string): Promise<U
   return upload
 }
 
-/** Throws what `requireStorageWrite` does, for an organization that has lost its access or reached its quota since the upload began. */
+/** Throws like `requireStorageWrite` if the organization has lost its access or reached its quota since the upload began. */
 export async function requireStorageAccess({ db }: Pick<Deps, 'db'>, { bucketId }: Upload): Promise<void> {
   if (bucketId === null) return // a part, whose target is named when parts are put together
   const [bucket] = await db
@@ -134,7 +137,7 @@ export async function requireStorageAccess({ db }: Pick<Deps, 'db'>, { bucketId 
   if (bucket) await requireStorageWrite({ db }, bucket.applicationId)
 }
 
-/** Gives up the bytes of expired uploads. A day after its time every upload is deleted, completed ones included. */
+/** Discards the bytes of expired uploads. A day after its expiry every upload is deleted, completed ones included. */
 export async function expireUploads({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
   const time = now()
   const isOver = lt(uploads.expiresAt, time)
@@ -154,7 +157,7 @@ export async function expireUploads({ db, now }: Pick<Deps, 'db' | 'now'>): Prom
   await discardBefore(db, uploads.expiresAt, new Date(time.getTime() - LIFETIME_MS))
 }
 
-/** Ends an upload for good; the collector removes its bytes. */
+/** Deletes an upload; the collector removes its bytes. */
 export async function terminateUpload({ db }: Pick<Deps, 'db'>, id: string): Promise<void> {
   await db.delete(uploads).where(eq(uploads.id, id))
 }

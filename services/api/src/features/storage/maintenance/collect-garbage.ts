@@ -5,20 +5,20 @@ import type { Deps } from '../../../deps.ts'
 import { removeDeadBlobs } from '../remove-blobs.ts'
 import { blobCandidates, blobs, bucketCounts, buckets, objects, uploads } from '../table.ts'
 
-/** How long a body may take to arrive and be committed. */
+/** Maximum time for a body to arrive and be committed. */
 const PENDING_MS = 86_400_000
-/** How long a reader that had begun may go on reading deleted content. */
+/** How long a reader that has begun may continue to read deleted content. */
 const DEAD_MS = 3_600_000
 const AT_ONCE = 500
 
 type CollectDeps = Pick<Deps, 'db' | 'now' | 'blobs'>
 
-/** Repeats a batch until one comes back that was not full, or another process is collecting. */
+/** Repeats a batch until one is not full, or another process is collecting. */
 async function inBatches(deps: CollectDeps, batch: (db: Deps['db']) => Promise<number>): Promise<void> {
   while (((await inBatch(deps.db, batch)) ?? 0) >= AT_ONCE);
 }
 
-/** Deletes the content of deleted buckets, some hundreds of rows at a time, and in the end their own rows (D36). */
+/** Deletes the contents of deleted buckets, some hundreds of rows at a time, and finally their own rows (D36). */
 async function emptyDeletedBuckets(deps: CollectDeps): Promise<void> {
   const deleted = await deps.db.select({ id: buckets.id }).from(buckets).where(isNotNull(buckets.deletedAt))
   for (const { id } of deleted) {
@@ -39,15 +39,15 @@ async function emptyDeletedBuckets(deps: CollectDeps): Promise<void> {
 }
 
 /**
- * The condition that nothing refers to a blob. Whatever has a foreign key to blobs refers to them, so no feature can be forgotten
- * here, and in a rolling update this release also sees what the next one refers to. Each such column wants an index.
+ * SQL: true if nothing refers to a blob. Covers every foreign key to blobs, so no feature can be forgotten here, and in a rolling
+ * update this release also sees references of the next one. Each such column needs an index.
  */
 export async function unreferenced(db: Db): Promise<SQL> {
   const referring = await db.execute<{ table: string; column: string }>(sql`
     select k.conrelid::regclass::text as table, quote_ident(a.attname) as column
     from pg_constraint k join pg_attribute a on a.attrelid = k.conrelid and a.attnum = k.conkey[1]
     where k.contype = 'f' and k.confrelid = '${sql.raw(getTableName(blobs))}'::regclass and k.conparentid = 0`)
-  // None at all would be a mistake here, and every blob would go by it.
+  // No foreign keys at all would be a mistake here, and would delete every blob.
   if (referring.length === 0) throw new Error('Nothing has a foreign key to blobs')
   return sql.join(
     referring.map(
@@ -57,14 +57,14 @@ export async function unreferenced(db: Db): Promise<SQL> {
   )
 }
 
-/** Marks blobs dead that lost their last reference. A dead blob can never be referenced again. */
+/** Marks blobs as dead that lost their last reference. A dead blob can never be referenced again. */
 async function markUnreferenced(deps: CollectDeps): Promise<void> {
   const isUnreferenced = await unreferenced(deps.db)
   await inBatches(deps, async (db) => {
     const candidates = await db.select({ id: blobCandidates.blobId }).from(blobCandidates).limit(AT_ONCE)
     const ids = candidates.map(({ id }) => id)
     if (ids.length === 0) return 0
-    // A transaction that is about to refer to a blob holds its row, or waits for this one and finds the blob dead.
+    // A transaction about to refer to a blob holds its row, or waits for this one and finds the blob dead.
     await db.select({ id: blobs.id }).from(blobs).where(inArray(blobs.id, ids)).orderBy(asc(blobs.id)).for('update')
     await db
       .update(blobs)
@@ -75,7 +75,7 @@ async function markUnreferenced(deps: CollectDeps): Promise<void> {
   })
 }
 
-/** Marks blobs dead that nothing committed within a day, and removes those that have been dead for an hour. */
+/** Marks blobs as dead that were not committed within a day, and removes those that have been dead for an hour. */
 async function removeLeftBlobs(deps: CollectDeps): Promise<void> {
   const time = deps.now()
   await deps.db
@@ -97,8 +97,8 @@ async function removeLeftBlobs(deps: CollectDeps): Promise<void> {
 }
 
 /**
- * Removes bytes that nothing refers to: of purged objects, replaced parts, abandoned uploads, deleted buckets, and bodies that
- * never became anything. Safe to repeat, and in several processes at once.
+ * Removes unreferenced bytes: of purged objects, replaced parts, abandoned uploads, deleted buckets, and bodies that were never
+ * committed. Safe to repeat, and in several processes at once.
  */
 export async function collectGarbage(deps: CollectDeps): Promise<void> {
   await emptyDeletedBuckets(deps)

@@ -25,7 +25,7 @@ import { verifyStorage } from './verify-storage.ts'
 
 let platform: TestPlatform
 let ana: Owner
-/** A folder, whatever the run has: what is stored is looked at from below. */
+/** Always the folder driver, since these tests inspect the stored files. */
 let objectsFolder: string
 beforeAll(async () => {
   const { url } = await newObjectsUrl('folder')
@@ -48,12 +48,12 @@ async function* chunksOf(bytes: Buffer) {
   yield bytes
 }
 
-/** The files of blobs, wherever they lie. */
+/** The files of blobs, at any depth. */
 const files = async (): Promise<string[]> =>
   (await readdir(objectsFolder, { recursive: true, withFileTypes: true })).flatMap((entry) =>
     entry.isFile() ? [entry.name] : [],
   )
-/** The same once those that died are old enough. */
+/** The same after dead blobs have become old enough to be removed. */
 async function filesAfterCollection(): Promise<string[]> {
   await collectGarbage(platform.api)
   platform.clock.advance(3_600_001)
@@ -70,7 +70,7 @@ async function read(bucketId: string, key: string): Promise<Buffer> {
 const blobOf = async (objectId: string): Promise<string> =>
   (await platform.api.db.select().from(objectBlobs).where(eq(objectBlobs.objectId, objectId)))[0]?.blobId ?? ''
 
-/** Stores an object of many pieces, as an upload in small steps leaves it. */
+/** Stores an object of many pieces, as an upload in small steps does. */
 async function storeScattered(bucketId: string, key: string, pieces: Buffer[]) {
   const received: NewBlob[] = []
   for (const piece of pieces)

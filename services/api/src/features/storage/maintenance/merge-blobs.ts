@@ -6,17 +6,14 @@ import { chunksOf, openObject } from '../read-object.ts'
 import { discardBlobs, receiveBlobs } from '../receive-body.ts'
 import { objectBlobs, objects } from '../table.ts'
 
-/** An object of more pieces than this is merged if they are shorter than a mebibyte on average. */
+/** An object of more pieces than this is merged if they average less than a mebibyte. */
 const PIECES_MAX = 64
 const MEAN_BYTES_MIN = 1_048_576
 const MERGED_AT_ONCE = 100
 
 type MergeDeps = Pick<Deps, 'db' | 'now' | 'blobs' | 'logger'>
 
-/**
- * Objects of many tiny pieces, from uploads that came in small steps. Those of multipart uploads are left out: clients may ask
- * for one part.
- */
+/** Objects of many tiny pieces, from uploads in small steps. Excludes multipart uploads: clients may request a single part. */
 const findScattered = ({ db }: Pick<Deps, 'db'>) =>
   db
     .select({ id: objects.id, contentLength: objects.contentLength, blobCount: objects.blobCount })
@@ -53,7 +50,7 @@ async function mergeOne(
   if (!received) return
   const { blobs } = received
   const isDone = await deps.db.transaction(async (tx) => {
-    // Pieces of an object are replaced only here, so its row is lock enough.
+    // An object's pieces are only replaced here, so locking its row is enough.
     const [still] = await tx
       .select({ id: objects.id })
       .from(objects)
@@ -82,7 +79,7 @@ async function mergeOne(
   if (!isDone) await discardBlobs(deps, blobs) // purged meanwhile
 }
 
-/** Merges the pieces of scattered objects, so that reading one opens few blobs. Clients see no change. Safe to repeat. */
+/** Merges the pieces of scattered objects, so that reading one opens few blobs. Invisible to clients. Safe to repeat. */
 export async function mergeBlobs(deps: MergeDeps): Promise<void> {
   for (const object of await findScattered(deps)) await mergeOne(deps, object)
 }

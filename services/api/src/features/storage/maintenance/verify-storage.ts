@@ -10,7 +10,7 @@ const REPORTED_MAX = 1_000
 
 type Fault = 'missing' | 'corrupt'
 
-/** An object that has lost bytes, or has other bytes than were stored. */
+/** An object whose bytes are lost or differ from those stored. */
 interface Damaged {
   objectId: string
   bucket: string
@@ -26,9 +26,9 @@ export interface VerifyReport {
   /** At most a thousand; `damagedCount` counts all. */
   damaged: Damaged[]
   damagedCount: number
-  /** Ids of buckets whose counts are wrong. */
+  /** Ids of buckets with wrong counts. */
   miscounted: string[]
-  /** Live blobs that nothing refers to and that the collector was not told of. */
+  /** Live, unreferenced blobs that the collector does not know of. */
   unreferenced: number
 }
 
@@ -72,14 +72,14 @@ async function damagedBy({ db }: Pick<Deps, 'db'>, faults: ReadonlyMap<string, F
   }))
 }
 
-/** Runs work that reads whole tables, without the time limit of statements. */
+/** Runs work that reads whole tables, without a statement timeout. */
 const unhurried = <T>({ db }: Pick<Deps, 'db'>, work: (tx: Db) => Promise<T>): Promise<T> =>
   db.transaction(async (tx) => {
     await tx.execute(sql`set local statement_timeout = 0`)
     return work(tx)
   })
 
-/** Buckets whose counts are wrong, with what their objects add up to. */
+/** Buckets with wrong counts, and the correct ones. */
 const findMiscounted = (tx: Db) =>
   tx.execute<{ id: string; objects: number; bytes: number; trashed: number; trashed_bytes: number }>(sql`
     with held as (
@@ -99,7 +99,7 @@ const findMiscounted = (tx: Db) =>
       and (coalesce(h.objects, 0), coalesce(h.bytes, 0), coalesce(h.trashed, 0), coalesce(h.trashed_bytes, 0))
         is distinct from (coalesce(c.objects, 0), coalesce(c.bytes, 0), coalesce(c.trashed, 0), coalesce(c.trashed_bytes, 0))`)
 
-/** Counts a bucket's objects anew, while nobody can change them. */
+/** Recounts a bucket's objects while nobody can change them. */
 async function recount(deps: Pick<Deps, 'db'>, bucketId: string): Promise<void> {
   await unhurried(deps, async (tx) => {
     await tx.execute(sql`lock table ${bucketCounts} in exclusive mode`)
@@ -113,8 +113,8 @@ async function recount(deps: Pick<Deps, 'db'>, bucketId: string): Promise<void> 
 }
 
 /**
- * Compares every live blob with its checksum, and the counts of buckets with their objects. repairs: whether to correct
- * counts and to tell the collector of forgotten blobs; bytes and objects are never touched.
+ * Checks every live blob against its checksum, and the counts of buckets against their objects. repairs: whether to correct
+ * counts and to report forgotten blobs to the collector; bytes and objects are never touched.
  */
 export async function verifyStorage(
   deps: Pick<Deps, 'db' | 'blobs'>,
