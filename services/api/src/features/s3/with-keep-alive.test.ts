@@ -16,7 +16,7 @@ async function reply(answer: Promise<S3Reply>, outgoing: ServerResponse): Promis
   }
 }
 
-/** What a client gets of work that is not done before `signs` signs of life were seen. */
+/** What a client receives from work that finishes only after `signs` keep-alive writes were seen. */
 async function answerOf(signs: number, outcome: () => string) {
   let finish: () => void = () => {}
   const seen = new Promise<void>((resolve) => (finish = resolve))
