@@ -12,7 +12,7 @@ async function reply(answer: Promise<S3Reply>, outgoing: ServerResponse): Promis
     if (!outgoing.headersSent) outgoing.writeHead(status, headers)
     outgoing.end(body)
   } catch {
-    outgoing.writeHead(500).end() // the listener renders what was thrown; here it is enough that it was
+    outgoing.writeHead(500).end() // the real listener renders the error; here only throwing matters
   }
 }
 
