@@ -49,7 +49,7 @@ export async function recordActivity(
     .set({ activityNumber: sql`${applications.activityNumber} + 1` })
     .where(eq(applications.id, applicationId))
     .returning({ number: applications.activityNumber })
-  if (!next) return // the application went meanwhile, and its feed with it
+  if (!next) return // the application was deleted, along with its feed
   const actor = actorOf(by)
   await tx.insert(activities).values({ applicationId, number: next.number, type, actor, subject, createdAt: time })
   await tx.execute(sql`select pg_notify(${ACTIVITY_CHANNEL}, ${applicationId})`)

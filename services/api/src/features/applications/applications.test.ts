@@ -88,7 +88,7 @@ test('an empty directory is the root, like none', async () => {
 })
 
 test('the quota of the plan holds under racing creators, and its 429 is not cleared by waiting (A §8, D77)', async () => {
-  const owner = await newOwner(platform) // has one of 25
+  const owner = await newOwner(platform) // has one application of 25
   const racers = await Promise.all(Array.from({ length: 40 }, (_, i) => create({ name: `App ${i}` }, owner)))
   expect(racers.filter(({ status }) => status === 201)).toHaveLength(24)
   const refused = racers.filter(({ status }) => status === 429)

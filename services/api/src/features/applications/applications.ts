@@ -56,7 +56,7 @@ export async function createApplication(
       const row = {
         organizationId: organization.id,
         name: newApplication.name,
-        rootDirectory: newApplication.rootDirectory || null, // empty is the root, like none
+        rootDirectory: newApplication.rootDirectory || null, // an empty one means the root, as does none
         createdAt: time,
         updatedAt: time,
       }

@@ -184,7 +184,7 @@ export function openBuildLog(
     },
     async close() {
       store()
-      await storing.catch(() => {}) // it is in the log of the service
+      await storing.catch(() => {}) // already in the service's log
     },
   }
 }

@@ -49,8 +49,8 @@ function takeOver(row: Deployment, time: Date): { interruptions: number; line: s
 }
 
 /**
- * Claims a deployment for a worker: a queued one if its organization runs fewer builds than its quota allows, or one whose lease was
- * released or has lapsed. The claim starts a new attempt in STARTING, so writes of an earlier worker no longer match. The
+ * Claims a deployment for a worker: a queued one if its organization runs fewer builds than its quota allows, or one whose lease
+ * was released or has lapsed. The claim starts a new attempt in STARTING, so writes of an earlier worker no longer match. The
  * third lapsed lease fails the deployment. Time of earlier attempts is not billed.
  *
  * Returns undefined if there is nothing to claim; a queued deployment that found no room stays queued.

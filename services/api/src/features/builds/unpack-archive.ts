@@ -71,7 +71,7 @@ interface Checked {
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 function nameOf(entry: Entry): string {
-  const raw = entry.fileName as unknown as Buffer // decodeStrings is false
+  const raw = entry.fileName as unknown as Buffer // a Buffer, since decodeStrings is false
   if ((entry.generalPurposeBitFlag & 0x800) === 0)
     return getFileNameLowLevel(entry.generalPurposeBitFlag, raw, entry.extraFields, true)
   try {
@@ -418,7 +418,7 @@ export async function unpackArchive(
       decodeStrings: false,
       strictFileNames: true,
     })
-    zip.on('error', () => {}) // those that matter are thrown where they are waited for
+    zip.on('error', () => {}) // relevant errors also reject the awaited calls
     const { entries, places } = await checkEntries(zip, unpackedBytesMax)
     await requireWhole(zip, reader)
     await locate(zip, entries)

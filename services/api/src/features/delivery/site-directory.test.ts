@@ -96,7 +96,7 @@ test('a label is looked up once, and again when Postgres says that it changed', 
   await untilAllHeard(directory, context)
   const free = `free-${unique()}`
   expect([await directory.current(label), await directory.sites.find(free)]).toEqual([first.id, undefined])
-  directory.reading.cut() // from here on nothing can be looked up
+  directory.reading.cut() // look-ups fail from here on
   expect([await directory.current(label), await directory.sites.find(free)]).toEqual([first.id, undefined])
   await directory.reading.mend()
   await makeCurrent(platform, second)

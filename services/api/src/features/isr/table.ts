@@ -60,7 +60,7 @@ export const isrTags = pgTable(
     tag: text().notNull(),
     /** Anything begun until then is stale. */
     staleAt: instant('stale_at').notNull(),
-    /** Anything begun before the revalidation must not be shown from then on. null: it may be, while it is regenerated. */
+    /** Anything begun until then must not be shown from then on. null: it may be, while it is regenerated. */
     expiredAt: instant('expired_at'),
   },
   (t) => [primaryKey({ columns: [t.deploymentId, t.tag] })],

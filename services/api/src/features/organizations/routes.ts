@@ -37,7 +37,7 @@ export const organizationEndpoints = [
     actor: 'any',
     scope: 'platform:organizations:read',
     query: z.object(keysetQuery),
-    reach: async ({ actor }) => actor, // the list itself holds what is in reach
+    reach: async ({ actor }) => actor, // the list contains only what the actor reaches
     returns: [200, page(Organization)],
     handle: ({ deps, target, query }) => organizationsPage(deps, target, query),
   }),
@@ -52,7 +52,7 @@ export const organizationEndpoints = [
     actor: 'user',
     scope: 'platform:organizations:write',
     body: z.strictObject({ name, slug: slug.optional() }),
-    reach: async ({ actor }) => actor, // anybody may found one
+    reach: async ({ actor }) => actor, // anybody may create one
     returns: [201, Organization],
     fails: [409],
     handle: ({ deps, target, body }) => createOrganization(deps, target, body),

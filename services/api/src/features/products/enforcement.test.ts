@@ -193,7 +193,7 @@ test('an organization that stores as much as it may stores no more through any d
   expect(await outcome(writes.tags())).toEqual([200])
   await client.send(new DeleteObjectCommand({ Bucket, Key: 'kept' }))
   await sumStoredBytes(platform.api)
-  expect((await outcome(object()))[0]).toBe(403) // what is in the trash is stored, too
+  expect((await outcome(object()))[0]).toBe(403) // the trash counts as stored, too
   expect((await platform.call(owner.token, `DELETE ${environment}/buckets/${Bucket}/trash`)).status).toBe(200)
   await sumStoredBytes(platform.api)
   expect(await outcome(object())).toEqual([200])

@@ -8,7 +8,7 @@ test('a user is asked about again after ten minutes, or with a token that shows 
   const userinfo = Promise.withResolvers<URL>()
   onTestFinished(() => userinfo.reject(new Error('The test is over')))
   const learn = createProfileLearner({
-    db: undefined as never, // nothing is learned: userinfo is not found before the end
+    db: undefined as never, // never used: userinfo does not resolve before the end
     now: () => new Date(position),
     logger: createLogger('test', 'silent'),
     userinfoEndpoint: () => {

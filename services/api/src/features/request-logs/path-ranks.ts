@@ -149,7 +149,7 @@ export async function countRankedHours(
 ): Promise<{ from: Date; to: Date; requests: number; total: number | undefined }[]> {
   const first = Buffer.from(pathPrefix)
   const end = Buffer.from(first)
-  end[end.length - 1] = (end.at(-1) ?? 0) + 1 // no byte of UTF-8 is the last one
+  end[end.length - 1] = (end.at(-1) ?? 0) + 1 // never overflows: UTF-8 has no byte 0xff
   const ofKind = sql`(${and(...matching(requestCounts, others)) ?? sql`true`}) is true`
   const counted = db
     .select({

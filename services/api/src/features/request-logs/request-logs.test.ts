@@ -418,7 +418,7 @@ describe('of days with many requests, whose paths are ranked', () => {
   test('totals under a path are exact, before and after, under every other filter and span', async () => {
     await compareTotals()
     await Promise.all([openPathRanker()(platform.api), openPathRanker()(platform.api)])
-    await openPathRanker()(platform.api) // who came second left the rest
+    await openPathRanker()(platform.api) // ranks what was left by the run that found the lock taken
     expect(await rankedHours()).toBe(3)
     await compareTotals()
   })

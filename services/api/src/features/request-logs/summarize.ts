@@ -112,7 +112,7 @@ export function summarize(batch: readonly { row: Row; startedAt: Date }[], paths
     for (const [dimension, values] of minute.sums)
       for (const [value, buckets] of values)
         for (const [bucket, figures] of buckets.entries() as Iterable<[number, Figures | undefined]>) {
-          if (figures === undefined) continue // a bucket that no request fell into
+          if (figures === undefined) continue // an empty bucket
           for (const minutes of spans) {
             const startMs = Math.floor(minute.at / (minutes * 60_000)) * minutes * 60_000
             const { applicationId } = minute

@@ -2,7 +2,7 @@ import type { Addressing } from '@platform/s3-protocol/wire/raw-target'
 import type { Deps } from '../../deps.ts'
 import type { RawExchange } from '../../http/raw-listener.ts'
 
-/** Where the API's own origin has S3. */
+/** S3 on the API's own origin. */
 const BELOW_PREFIX: Addressing = { kind: 'prefix', prefix: '/s3' }
 
 /** Where a listener serves S3: below `/s3` of the API's own origin, or at the root of another, where buckets may be hosts. */
@@ -15,7 +15,7 @@ export function addressingAt(deps: Names, place: Place, host: string): Addressin
   return addressing?.kind === 'host' ? addressing : { kind: 'root' }
 }
 
-/** An address for documentation (RFC 5737), which no client has: getting it back shows that the peer is a trusted proxy. */
+/** An address for documentation (RFC 5737), which no client has: if it comes back, the peer is a trusted proxy. */
 const PROBE = '192.0.2.255'
 
 /** Drops the port, and the dot that ends a fully qualified name. */
@@ -35,7 +35,7 @@ type Names = Pick<Deps, 'publicUrl' | 's3Domain'>
 
 /**
  * The addressing that a host implies by itself: S3_DOMAIN has S3 at its root and buckets below it; the API's own origin, which
- * may lie below it too, has S3 by its prefix. undefined for any other host, where the port that was reached decides.
+ * may lie below it too, has S3 by its prefix. undefined for any other host, where the port of the listener decides.
  */
 export function addressingOf({ publicUrl, s3Domain }: Names, host: string): Addressing | undefined {
   if (s3Domain === undefined) return undefined
@@ -59,7 +59,7 @@ function forwarded({ deps, incoming }: RawExchange, name: string): string | unde
 }
 
 /**
- * The hosts that a client may have signed, likeliest first: Host as it came, the host that a trusted proxy reports and, on the
+ * The hosts that a client may have signed, likeliest first: Host as received, the host that a trusted proxy reports and, on the
  * API's own origin, the configured one. A host that names a bucket counts only for requests to that bucket; otherwise a
  * signature for an object of one bucket would be valid for an object of another. The two other kinds cannot be confused, since
  * no bucket can be named `s3`: the name is too short (D34).

@@ -32,7 +32,7 @@ import {
 import type { Caller } from './s3-call.ts'
 import { createSigningKeys, type SealedState, type SigningKeys } from './signing-key.ts'
 
-/** The caller, the resources that the request names, and what the body is verified with. */
+/** The caller, the resources that the request names, and what is needed to verify the body. */
 interface Authorized {
   caller: Caller
   named: Named
@@ -49,7 +49,7 @@ interface Request {
   scope: ApiScope | undefined
   /** True for operations that need no credential on a public bucket. */
   isOpen: boolean
-  /** By `admit`. */
+  /** The result of `admit`. */
   admitted: Promise<void>
 }
 
@@ -71,7 +71,7 @@ function signingKeys(sealer: Sealer): SigningKeys {
   return keys
 }
 
-/** The bucket and key that a path names, as names within the caller's application. */
+/** The bucket and key in a path, as names within the caller's application. */
 function askedOf({ target, isObjectAsked }: Request): Asked {
   return {
     bucket: target.bucket === undefined ? undefined : readBucketName(target.bucket),
@@ -94,7 +94,7 @@ function usableKey(key: SigningApiKey | undefined): UsableKey {
   return { ...key, applicationId, state: { keyId: key.id, ciphertext, kekId } }
 }
 
-/** A Function names buckets of its own environment alone, there or not (D9). Throws AccessDenied. */
+/** Restricts a Function to buckets of its own environment, existing or not (D9). Throws AccessDenied. */
 function requireOwnEnvironment(caller: ApplicationActor, { bucket }: Asked, named: Named): void {
   if (caller.kind === 'function' && bucket && named.environmentId !== caller.environmentId)
     throw s3Failure('AccessDenied')
@@ -134,7 +134,7 @@ async function authorizeSigned(exchange: RawExchange, request: Request, claim: S
   return { caller, named, payloadHash, seed }
 }
 
-/** The token of a key acts for its application as the key does, until it expires after 300 seconds (D44, A §3). */
+/** A key's token acts for its application as the key does, until it expires after 300 seconds (D44, A §3). */
 async function authorizeBearer(exchange: RawExchange, request: Request): Promise<Authorized> {
   const actor = await authenticate(exchange)
   if (actor.kind === 'user') throw s3Failure('AccessDenied', 'Only tokens of API keys and Functions are taken here')
@@ -147,8 +147,8 @@ async function authorizeBearer(exchange: RawExchange, request: Request): Promise
 }
 
 /**
- * Lets anyone read objects of public buckets, which are then named by their slug. Everything else is denied with one and the
- * same error, lists included.
+ * Lets anyone read objects of public buckets, which are then named by their slug. Everything else, lists included, is denied with
+ * the same error.
  */
 async function authorizeAnyone(
   { deps }: RawExchange,
@@ -165,8 +165,8 @@ async function authorizeAnyone(
  * Authenticates and authorizes a request, and finds the resources that it names in the same statement. Checked in this order:
  * the form of the claim, the limit of the address, the signature, the scope. A deleted or expired key is refused at once.
  *
- * Throws what `readAuthClaim`, `checkTime`, `checkSignedHeaders` and `verifySignature` throw; InvalidAccessKeyId,
- * InvalidBucketName, AccessDenied; Throttled; for a bearer InvalidToken.
+ * Throws the errors of `readAuthClaim`, `checkTime`, `checkSignedHeaders` and `verifySignature`; InvalidAccessKeyId,
+ * InvalidBucketName, AccessDenied; Throttled; for a bearer token InvalidToken.
  */
 export async function authorize(exchange: RawExchange, request: Request): Promise<Authorized> {
   const claim = readAuthClaim(request.target, request.headers)

@@ -9,16 +9,16 @@ import type { Bucket } from '../storage/buckets.ts'
 import { buckets } from '../storage/table.ts'
 import { bucketConfigurations } from './table.ts'
 
-/** How long a process goes by rules that another process has replaced. */
+/** How long a process may use rules that another process has replaced. */
 const RULES_MAX_AGE_MS = 5_000
-/** Memory for rules, as bytes of their JSON; a bucket has 64 KiB of XML at most. */
+/** Memory for rules, counted as bytes of their JSON; a bucket has 64 KiB of XML at most. */
 const RULES_BYTES_MAX = 8 * 1_024 ** 2
-/** What a bucket counts for that has no rules, as most have. */
+/** The size counted for a bucket without rules, as most are. */
 const ENTRY_BYTES = 200
 
 type Configuration = Pick<typeof bucketConfigurations.$inferSelect, 'cors' | 'tags'>
 
-/** What is configured of a bucket. */
+/** The configuration of a bucket. */
 export async function findConfiguration({ db }: Pick<Deps, 'db'>, { id }: Pick<Bucket, 'id'>): Promise<Configuration> {
   const [row] = await db
     .select({ cors: bucketConfigurations.cors, tags: bucketConfigurations.tags })
@@ -60,7 +60,7 @@ const rulesOfBucket = lazyPrepared((db) =>
     .prepare('s3_cors_rules'),
 )
 
-/** The CORS rules of buckets, kept in memory for a moment. */
+/** The CORS rules of buckets, cached in memory for a few seconds. */
 const corsRules = lazyPrepared((db: Db) => {
   const known = new LRUCache<string, Promise<CorsRule[] | null>>({ maxSize: RULES_BYTES_MAX, ttl: RULES_MAX_AGE_MS })
   async function lookUp(bucketId: string): Promise<CorsRule[] | null> {
@@ -69,7 +69,7 @@ const corsRules = lazyPrepared((db: Db) => {
   }
   async function keep(bucketId: string, rules: Promise<CorsRule[] | null>): Promise<void> {
     const corsRules = await rules.catch(() => undefined)
-    // Forgotten meanwhile, since they were replaced while they were looked up.
+    // The entry was dropped since the rules were replaced during the look-up.
     if (known.peek(bucketId) !== rules) return
     if (corsRules === undefined) known.delete(bucketId)
     else if (corsRules) known.set(bucketId, rules, { size: ENTRY_BYTES + JSON.stringify(corsRules).length })

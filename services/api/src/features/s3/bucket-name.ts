@@ -9,19 +9,19 @@ export interface BucketName {
 }
 
 /**
- * Reads the name that S3 clients use: the plain name is a bucket of production, `preview.name` one of preview (D34).
- * Throws InvalidBucketName for a name that no bucket can have.
+ * Parses the name that S3 clients use: the plain name is a bucket of production, `preview.name` one of preview (D34). Throws
+ * InvalidBucketName for a name that no bucket can have.
  */
 export function readBucketName(text: string): BucketName {
   const dot = text.indexOf('.')
   const environment = dot < 0 ? 'production' : text.slice(0, dot)
   const name = text.slice(dot + 1)
-  // The REST API would read a UUID as an id and not as a name (D39).
+  // The REST API would read a UUID as an id instead of a name (D39).
   if ((environment !== 'production' && environment !== 'preview') || !isBucketName(name) || isLowerCaseUuid(name))
     throw s3Failure('InvalidBucketName', undefined, { BucketName: text.slice(0, 255) })
   return { environment, name }
 }
 
-/** Writes a bucket's name as `readBucketName` reads it; lists always use this form (D34). */
+/** Formats a bucket's name for `readBucketName`; lists always use this form (D34). */
 export const writeBucketName = ({ environment, name }: BucketName): string =>
   environment === 'production' ? name : `${environment}.${name}`

@@ -13,7 +13,7 @@ interface NewPart {
 }
 
 /**
- * Makes blobs a part of an upload, in place of an earlier part of that number. One transaction: a part exists whole or not at
+ * Turns blobs into a part of an upload, replacing an earlier part of that number. One transaction: a part exists whole or not at
  * all, and of two with one number the later one stays.
  *
  * Throws NoSuchUpload; NoSuchKey if bytes to be copied are gone.

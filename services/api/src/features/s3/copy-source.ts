@@ -11,8 +11,8 @@ import { readBucketName } from './bucket-name.ts'
 import type { Caller } from './s3-call.ts'
 
 /**
- * Finds the source of a copy in the caller's application and checks its conditions. A Function copies within its environment (D9).
- * Throws NoSuchBucket, NoSuchKey, PreconditionFailed, InvalidArgument, InvalidBucketName.
+ * Finds the source of a copy in the caller's application and checks its conditions. A Function copies only within its environment
+ * (D9). Throws NoSuchBucket, NoSuchKey, PreconditionFailed, InvalidArgument, InvalidBucketName.
  */
 export async function getCopySource({
   deps,

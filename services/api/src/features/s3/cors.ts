@@ -12,7 +12,10 @@ import { findCorsRules } from './bucket-configuration.ts'
 import { readBucketName } from './bucket-name.ts'
 import { findPublic, findSigner } from './find-access.ts'
 
-/** A preflight's answer: the headers of a bucket's rule; yes to anyone, before it is known whose bucket is meant; or the operator's. */
+/**
+ * A preflight's answer: a bucket rule's headers; permission for any origin while the bucket is still unknown; or the operator's
+ * origins.
+ */
 export type PreflightAnswer =
   | { kind: 'rule'; headers: Record<string, string> }
   | { kind: 'anyone' }
@@ -20,7 +23,7 @@ export type PreflightAnswer =
 
 const DEFAULT: PreflightAnswer = { kind: 'default' }
 
-/** What a preflight says of the request that it is about. */
+/** The request that a preflight announces. */
 function announcedBy({ incoming }: RawExchange): CorsRequest {
   const names = header(incoming, 'access-control-request-headers') ?? ''
   return {
@@ -33,7 +36,10 @@ function announcedBy({ incoming }: RawExchange): CorsRequest {
   }
 }
 
-/** The bucket that a presigned URL names, by the application of its key. Nothing is verified: a preflight lacks headers that may be signed. */
+/**
+ * The bucket that a presigned URL names, in the application of its key. Nothing is verified: a preflight lacks headers that may
+ * be signed.
+ */
 async function findPresigned({ deps }: RawExchange, keyId: string, name: string): Promise<Bucket | null> {
   if (!isUuid(keyId)) return null
   const signer = await findSigner(deps.db, keyId, { bucket: readBucketName(name), key: undefined })
@@ -62,8 +68,8 @@ async function findBucketOf(
 }
 
 /**
- * Decides a preflight (docs/decisions/0037-preflights-tell-nothing-of-buckets.md). A bucket that is missing, one without rules, and
- * one whose rules do not allow the request get the same answer.
+ * Decides a preflight (docs/decisions/0037-preflights-tell-nothing-of-buckets.md). A missing bucket, one without rules, and one
+ * whose rules do not allow the request all get the same answer.
  */
 export async function decidePreflight(exchange: RawExchange, place: Place): Promise<PreflightAnswer> {
   const { deps, incoming, url } = exchange
@@ -76,7 +82,7 @@ export async function decidePreflight(exchange: RawExchange, place: Place): Prom
     const allowed = rules && corsRuleHeaders(rules, announced)
     return allowed ? { kind: 'rule', headers: allowed } : DEFAULT
   } catch (error) {
-    // A URL that names nothing is refused when the request itself comes.
+    // An invalid URL is refused when the request itself arrives.
     if (error instanceof S3Error) return DEFAULT
     throw error
   }

@@ -11,7 +11,7 @@ import type { StoredObject } from '../storage/commit-object.ts'
 import { blobs, buckets, objectBlobs, objects } from '../storage/table.ts'
 import type { BucketName } from './bucket-name.ts'
 
-/** A live object and where its content begins, as `openObject` takes it. */
+/** A live object and its first blob, as `openObject` accepts them. */
 export interface FoundObject {
   object: StoredObject
   first: { id: string; length: number; content: Buffer | null } | null
@@ -19,13 +19,13 @@ export interface FoundObject {
 
 /** The resources that a request names; null if they do not exist or the operation does not need them. */
 export interface Named {
-  /** Of the bucket's name; null: there is none. */
+  /** The environment in the bucket's name; null if there is none. */
   environmentId: string | null
   bucket: Bucket | null
   found: FoundObject | null
   /** True if the organization has lost access to storage: it may read, but no longer write (D91). */
   isReadOnly: boolean
-  /** True where the organization stores as much as it may. */
+  /** True if the organization has reached its quota of bytes. */
   isFull: boolean
 }
 
@@ -33,7 +33,7 @@ export interface Named {
 export interface SigningApiKey {
   id: string
   applicationId: string | null
-  /** With `environmentId`: of the credential of its Functions. */
+  /** Set with `environmentId` if the key is the credential of a deployment's Functions. */
   deploymentId: string | null
   environmentId: string | null
   scopes: string[]
@@ -73,7 +73,7 @@ const firstPiece = and(eq(objectBlobs.objectId, objects.id), eq(objectBlobs.n, 0
 /** One look-up: a key id, and the names in its request. */
 const lookups = keysAsRows({ keyId: 'uuid', environment: 'text', name: 'text', key: 'text' })
 
-/** Finds keys and the named resources, in one statement for all requests of one tick of the event loop. */
+/** Finds keys and the named resources, in one statement for all requests of a tick. */
 const bySigner = lazyPrepared((db) => {
   const { columns } = lookups
   // A subquery, so that the planner has to use both columns of the index: as a plain join it read the whole bucket for each key
@@ -148,7 +148,7 @@ const publicBySlug = lazyPrepared((db) =>
 /** The names in a request; undefined: not needed. */
 export interface Asked {
   bucket: BucketName | undefined
-  /** Given only if the operation needs the object. */
+  /** Set only if the operation needs the object. */
   key: string | undefined
 }
 
@@ -173,7 +173,7 @@ function asNamed(row: {
   }
 }
 
-/** Finds an API key that was not deleted, and the named resources of its application, in one statement. */
+/** Finds a live API key and the named resources of its application, in one statement. */
 export async function findSigner(
   db: Db,
   keyId: string,
@@ -188,7 +188,7 @@ export async function findSigner(
   return row && { key: row.key, named: asNamed(row) }
 }
 
-/** The resources of a request that names none, or none that exist. */
+/** The result for a request that names no resources, or only missing ones. */
 export const NOTHING: Named = { environmentId: null, bucket: null, found: null, isReadOnly: false, isFull: false }
 
 /** Finds the named resources of an application. */

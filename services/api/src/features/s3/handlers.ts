@@ -28,7 +28,7 @@ import { uploadPartCopy } from './operations/upload-part-copy.ts'
 import { uploadPart } from './operations/upload-part.ts'
 import type { BucketCall, KeyCall, KeyedCall, ObjectCall, S3Reply } from './s3-call.ts'
 
-/** What must exist before an operation is called, and the call. */
+/** An operation's function, and what must exist before it is called. */
 export type S3Handler =
   | { needs: 'key holder'; handle: (call: KeyCall) => Promise<S3Reply> }
   | { needs: 'bucket'; handle: (call: BucketCall) => Promise<S3Reply> }
@@ -63,7 +63,7 @@ export const handlers: Readonly<Record<Exclude<OperationName, 'PostObject'>, S3H
   DeleteBucketLifecycle: inBucket(deleteNothing),
   GetBucketLogging: inBucket(answerAlways('BucketLoggingStatus')),
   GetBucketNotificationConfiguration: inBucket(answerAlways('NotificationConfiguration')),
-  // ACLs change nothing, which is what S3 calls enforced ownership.
+  // ACLs change nothing here, which S3 calls enforced ownership.
   GetBucketOwnershipControls: inBucket(
     answerAlways('OwnershipControls', { Rule: { ObjectOwnership: 'BucketOwnerEnforced' } }),
   ),

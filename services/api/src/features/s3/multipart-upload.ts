@@ -34,8 +34,8 @@ export async function getUpload(call: KeyedCall): Promise<MultipartUpload> {
 }
 
 /**
- * The multipart upload that a request names, in any state, with its row locked until the transaction ends: changes to its parts
- * happen one after another. Throws NoSuchUpload.
+ * The multipart upload that a request names, in any state, with its row locked until the transaction ends: this serializes
+ * changes to its parts. Throws NoSuchUpload.
  */
 export async function lockUpload(tx: Db, call: KeyedCall): Promise<MultipartUpload> {
   const id = readUploadId(call)
@@ -44,7 +44,7 @@ export async function lockUpload(tx: Db, call: KeyedCall): Promise<MultipartUplo
   return upload
 }
 
-/** A part as it was uploaded. */
+/** An uploaded part. */
 export interface StoredPart {
   part: number
   length: number

@@ -14,7 +14,7 @@ export interface Description {
   metadata: Record<string, string>
 }
 
-/** `aws-chunked` describes the body on the wire and not the object. The rest stays as it was sent, to the byte. */
+/** Removes `aws-chunked`, which describes the body on the wire and not the object. The rest stays byte for byte as sent. */
 const withoutChunked = (encoding: string): string => {
   const parts = encoding.split(',')
   const kept = parts.filter((part) => part.trim().toLowerCase() !== 'aws-chunked')
@@ -48,7 +48,7 @@ export function readDescription(requestHeaders: ReadonlyMap<string, string>): De
   }
 }
 
-/** Writes a description as headers of an answer. */
+/** Formats a description as response headers. */
 export function writeDescription({ contentType, headers, metadata }: Description): Record<string, string> {
   const written = headersOf({ contentType, headers })
   for (const name in metadata) written[`${META}${name}`] = headerValue(metadata[name] as string)

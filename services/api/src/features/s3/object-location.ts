@@ -9,7 +9,7 @@ export function bucketPath(addressing: Addressing, bucket: string): string {
   return `${addressing.kind === 'prefix' ? addressing.prefix : ''}/${uriEncode(bucket)}`
 }
 
-/** The URL of an object, at the origin and in the style of addressing that its client uses. */
+/** The URL of an object, at the origin and in the addressing style that its client uses. */
 export const objectLocation = (
   exchange: RawExchange,
   { addressing }: RawTarget,

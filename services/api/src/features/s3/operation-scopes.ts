@@ -72,7 +72,7 @@ export const operationScopes = {
 /** Operations on a public bucket that need no credential. */
 export const publicOperations: ReadonlySet<OperationName> = new Set(['GetObject', 'HeadObject'])
 
-/** Operations that store further bytes. */
+/** Operations that store additional bytes. */
 export const storesBytes: ReadonlySet<OperationName> = new Set([
   'CopyObject',
   'CreateMultipartUpload',
@@ -82,6 +82,6 @@ export const storesBytes: ReadonlySet<OperationName> = new Set([
   'UploadPartCopy',
 ])
 
-/** True for operations that add or change something, as opposed to reading and removing. */
+/** True for operations that add or change something, rather than read or remove. */
 export const writes = (name: OperationName): boolean =>
   operationScopes[name] === WRITE && name !== 'AbortMultipartUpload'

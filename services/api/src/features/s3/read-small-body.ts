@@ -5,8 +5,8 @@ import { bodyOf } from '../../http/raw-listener.ts'
 import type { S3Call } from './s3-call.ts'
 
 /**
- * Reads a whole body, such as an XML document, and verifies it.
- * Throws MaxMessageLengthExceeded beyond `bytesMax`, what `readBodyClaim`, `readRequestBody` and `verify` throw.
+ * Reads a whole body, such as an XML document, and verifies it. Throws MaxMessageLengthExceeded beyond `bytesMax`, and the errors
+ * of `readBodyClaim`, `readRequestBody` and `verify`.
  */
 export async function readSmallBody(call: S3Call, bytesMax: number): Promise<Buffer> {
   const claim = readBodyClaim(call.headers, call.payloadHash)

@@ -6,17 +6,17 @@ import type { NewObject } from '../storage/commit-object.ts'
 import { receiveBody, type ReceivedBody } from '../storage/receive-body.ts'
 import type { S3Call } from './s3-call.ts'
 
-/** The most bytes that one request may send (S3 API PutObject). */
+/** Maximum bytes of one request (S3 API PutObject). */
 export const PUT_BYTES_MAX = 5 * 1_024 ** 3
 
-/** A stored body that matches everything the request declared of it. Unless `keep` is called, its bytes are discarded. */
+/** A stored body that matches everything the request declared about it. Unless `keep` is called, its bytes are discarded. */
 export interface ReceivedObject extends ReceivedBody {
   checksum: { algorithm: ChecksumAlgorithm; value: string } | undefined
 }
 
 /**
- * Stores a body and verifies it. length: bytes, if they are known beforehand. Nothing stays of a body that does not match.
- * Throws what `receiveBody` and `body.verify` throw.
+ * Stores a body and verifies it. length: in bytes, if known in advance. Keeps nothing of a body that does not match. Throws the
+ * errors of `receiveBody` and `body.verify`.
  */
 export async function receiveVerified(
   { deps, exchange }: Pick<S3Call, 'deps' | 'exchange'>,
@@ -35,10 +35,10 @@ export async function receiveVerified(
 }
 
 /**
- * Receives the body of PutObject and UploadPart, in whichever form it comes. wanted: an algorithm to compute even if the client
- * does not declare it.
+ * Receives the body of PutObject and UploadPart, in any of its encodings. wanted: an algorithm to compute even if the client does
+ * not declare it.
  *
- * Throws EntityTooLarge, what `readBodyClaim` and `readRequestBody` throw, what `receiveVerified` throws.
+ * Throws EntityTooLarge, and the errors of `readBodyClaim`, `readRequestBody` and `receiveVerified`.
  */
 export async function receiveObject(call: S3Call, wanted?: ChecksumAlgorithm): Promise<ReceivedObject> {
   const claim = readBodyClaim(call.headers, call.payloadHash)
@@ -48,7 +48,7 @@ export async function receiveObject(call: S3Call, wanted?: ChecksumAlgorithm): P
   return receiveVerified(call, body, claim.length)
 }
 
-/** The content of a new object: its blobs and what is known of their bytes. */
+/** The content of a new object: its blobs, length and digests. */
 export const contentOf = ({ blobs, length, md5, sha256, checksum }: ReceivedObject) =>
   ({
     contentLength: length,

@@ -1,7 +1,7 @@
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'
 import type { Bucket } from '../storage/buckets.ts'
 
-/** Headers of features that are not implemented; a client that was answered 200 would rely on them. */
+/** Headers of unimplemented features; a client that gets a 200 would rely on them. */
 const ABSENT = [
   'x-amz-server-side-encryption',
   'x-amz-copy-source-server-side-encryption',
@@ -12,8 +12,8 @@ const ABSENT = [
 ]
 
 /**
- * Refuses a write with headers of features that are not implemented (S3 API common request headers). ACLs that change nothing are
- * accepted: a private object, and a public one in a public bucket.
+ * Refuses a write with headers of unimplemented features (S3 API common request headers). Accepts ACLs that change nothing: a
+ * private object, and a public one in a public bucket.
  *
  * Throws NotImplemented, InvalidStorageClass, AccessControlListNotSupported.
  */

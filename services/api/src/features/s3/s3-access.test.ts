@@ -171,7 +171,7 @@ const of = (subresource: string, more: Omit<S3Request, 'path'> = {}): S3Request 
 })
 const acl = { method: 'PUT', headers: { 'x-amz-acl': 'private' } }
 
-/** A request of every operation but the form's, which is not signed in its headers, and the scope it needs. */
+/** A request for every operation, and the scope that it needs. Not for forms, which are not signed in headers. */
 const guarded: Record<Exclude<OperationName, 'PostObject'>, [needed: string, S3Request]> = {
   ListBuckets: ['read', { path: '/s3/' }],
   HeadBucket: ['read', { method: 'HEAD', path: `/s3/${Bucket}` }],

@@ -54,7 +54,7 @@ test.each(['', '/key'])('an ACL that says what is so is taken of %s, as a header
     const before = await send(Bucket, `${below}?acl`)
     expect(await put(Bucket, '', { 'x-amz-acl': canned })).toMatchObject({ status: 200, text: '' })
     expect(await put(Bucket, body)).toMatchObject({ status: 200 })
-    // What is read may be written again.
+    // An ACL that was read may be written back.
     expect(await put(Bucket, before.text)).toMatchObject({ status: 200 })
     expect((await send(Bucket, `${below}?acl`)).text).toBe(before.text)
   }

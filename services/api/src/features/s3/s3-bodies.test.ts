@@ -43,13 +43,13 @@ const put = (key: string, body: Buffer | string, headers: Record<string, string>
   sendSigned(s3, { method: 'PUT', path: path(key), body, headers }, { ...ana, ...(payloadHash && { payloadHash }) })
 const read = (key: string) => sendSigned(s3, { path: path(key) }, ana)
 
-/** Nothing was stored: no object, and no bytes that only wait for somebody to find them. */
+/** Expects that nothing was stored: no object, and no orphaned bytes. */
 async function expectNothing(key: string): Promise<void> {
   expect((await read(key)).code).toBe('NoSuchKey')
   expect(await platform.api.db.select().from(blobs).where(eq(blobs.state, 'pending'))).toEqual([])
 }
 
-// Over what a row holds, so that the driver has written it before it turns out to be wrong.
+// Too large for a row, so the driver has written it before it turns out to be wrong.
 const body = randomBytes(50_000)
 const base64 = (name: string, bytes = body) => createHash(name).update(bytes).digest('base64')
 
@@ -95,7 +95,7 @@ test('a body of no length is MissingContentLength, and one over 5 GiB is never a
   expect(await sendWaiting({ ...huge, headers })).toMatch(/^HTTP\/1\.1 400 .*EntityTooLarge/s)
 })
 
-/** Sends a head that waits for 100 Continue, and no body; answers all that came. */
+/** Sends a head that waits for 100 Continue, and no body; returns everything received. */
 function sendWaiting({ method = 'PUT', path, headers = {} }: Parameters<typeof sendRaw>[1]): Promise<string> {
   const [host = '', port = ''] = s3.host.split(':')
   return new Promise((resolve, reject) => {
@@ -142,7 +142,7 @@ test('a client that leaves in the middle of its body leaves nothing behind', asy
     socket.write(`PUT ${path('left')} HTTP/1.1\r\n${lines.map(([n, v]) => `${n}: ${v}\r\n`).join('')}\r\n`)
     socket.write(body, () => socket.destroy())
   })
-  // What it sent may still be on its way into the store.
+  // Its bytes may still be on their way into the store.
   await expect
     .poll(() =>
       expectNothing('left').then(
@@ -155,7 +155,7 @@ test('a client that leaves in the middle of its body leaves nothing behind', asy
 
 interface Chunked {
   chunks: Buffer[]
-  /** Instead of the one that is right, by the number of the chunk; the last is the empty one. */
+  /** Replacements for correct signatures, by the number of the chunk; the last chunk is the empty one. */
   signatures?: Record<number, string>
   order?: number[]
   decodedLength?: number

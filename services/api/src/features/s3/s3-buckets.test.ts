@@ -143,7 +143,7 @@ const namesIn = ({ Contents = [], CommonPrefixes = [] }: Listed) => [
 ]
 const inBytes = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b))
 
-/** What a list is to hold, worked out the simple way. */
+/** The expected list, computed the simple way. */
 function expected(keys: readonly string[], prefix: string, delimiter: string): string[] {
   const value = keys
     .filter((key) => key.startsWith(prefix))

@@ -42,7 +42,7 @@ export interface ObjectCall extends KeyedCall {
   found: FoundObject
 }
 
-/** An answer, without the headers that every answer has. */
+/** An answer, without the headers common to all answers. */
 export interface S3Reply {
   status: number
   headers?: Record<string, string>

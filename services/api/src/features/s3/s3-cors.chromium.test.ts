@@ -47,11 +47,11 @@ interface Sent {
   method?: string
   headers?: Record<string, string>
   body?: string
-  /** Fields of a form, which is sent with a file and is watched while it goes. */
+  /** Fields of a form, sent with a file by a request that watches its progress. */
   fields?: Record<string, string>
 }
 
-/** Sends a request from a page, and answers status, ETag and text, or 'unreadable'. */
+/** Sends a request from a page, and returns status, ETag and text, or 'unreadable'. */
 const script = ({ url, method = 'GET', headers = {}, body, fields }: Sent): string =>
   fields === undefined
     ? `fetch(${JSON.stringify(url)}, ${JSON.stringify({ method, headers, body })})
@@ -61,7 +61,7 @@ const script = ({ url, method = 'GET', headers = {}, body, fields }: Sent): stri
         for (const [name, value] of Object.entries(${JSON.stringify(fields)})) form.append(name, value)
         form.append('file', new File(['posted'], 'a.txt'))
         const request = new XMLHttpRequest()
-        // Whoever watches an upload has a preflight sent.
+        // Listening for upload progress makes the browser send a preflight.
         request.upload.onprogress = () => {}
         request.onload = () => resolve([request.status, request.getResponseHeader('etag'), ''])
         request.onerror = () => resolve('unreadable')

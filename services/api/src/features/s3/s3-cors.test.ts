@@ -23,7 +23,7 @@ import { environments } from '../applications/table.ts'
 import { buckets } from '../storage/table.ts'
 import { bucketConfigurations } from './table.ts'
 
-/** An origin of the operator's, one that buckets allow by a rule, and one that nobody allows. */
+/** An origin of the operator's, one that a bucket's rule allows, and one that nobody allows. */
 const LISTED = 'https://console.example.com'
 const APP = 'https://app.example.org'
 const OTHER = 'https://other.example.net'
@@ -76,7 +76,7 @@ afterAll(async () => {
   await platform.close()
 })
 
-/** What an answer says to a browser. */
+/** An answer's CORS headers. */
 const corsOf = ({ headers }: S3Answer) =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => name.startsWith('access-control-')))
 
@@ -113,7 +113,7 @@ test('an answer is readable by pages that a rule of the bucket allows, and by no
   expect(answer).toMatchObject({ status: 200, text: 'hello' })
   expect(corsOf(answer)).toEqual(byRule)
   expect(answer.headers['vary']).toBe('Origin, Access-Control-Request-Headers, Access-Control-Request-Method')
-  // Failures too, or a page could not tell why.
+  // Errors too, or a page could not learn the reason.
   expect(corsOf(await send({ path: `/s3/${ruled}/none` }, APP))).toEqual(byRule)
   expect(corsOf(await send({ ...get, method: 'DELETE' }, APP))).toEqual({})
   expect(corsOf(await send({ path: `/s3/${plain}/key` }, APP))).toEqual({})
@@ -220,7 +220,7 @@ test('a preflight does not tell whether a bucket exists', async () => {
   }
   const missing = await of(bucketName(), APP)
   expect(missing.rest).not.toHaveProperty('access-control-allow-origin')
-  // One without rules, one whose rules allow others, one of another organization, names that no bucket has, a key that is none.
+  // No rules, rules for others, another organization's bucket, names that no bucket has, and an invalid key id.
   expect(await of(plain, APP)).toEqual(missing)
   expect(await of(ruled, OTHER)).toEqual(missing)
   expect(await of(ruled, APP, eve)).toEqual(missing)
@@ -276,7 +276,7 @@ test('whoever announces a credential is let through, and held to the rules when 
   const taken = await put(APP, browser)
   expect([taken.status, corsOf(taken)]).toEqual([200, byRule])
   expect((await put(LISTED, browser)).status).toBe(200)
-  // A program that is no browser keeps no page from anything.
+  // Only browsers enforce CORS, so other programs are not refused.
   expect((await put(OTHER)).status).toBe(200)
   expect((await put(OTHER, { ...browser, 'sec-fetch-site': 'same-origin' })).status).toBe(200)
 })

@@ -62,7 +62,7 @@ const deleteListed = (...listed: string[]): Promise<S3Answer> => {
   return sendSigned(s3, { method: 'POST', path: `/s3/${Bucket}?delete`, body }, ana)
 }
 
-/** What may be said of an object, where it holds, and where it does not. */
+/** Conditions on an object, with a value that holds and one that does not. */
 const conditions = [
   ['a size', ({ size }: Facts) => ['x-amz-if-match-size', 'Size', String(size), '9999']],
   [
@@ -140,7 +140,7 @@ test.each([
   expect(await exists('one')).toBe(true)
 })
 
-/** Starts all at once, in effect, while the object cannot be changed; the first goes on first. */
+/** Makes all racers wait for the locked object; the first one proceeds first. */
 const race = (id: string, ...racers: (() => Promise<S3Answer>)[]): Promise<S3Answer[]> =>
   holding(platform.databaseUrl, (held) => held`select from objects where id = ${id} for update`, racers)
 const replace = (key: string, body: string) => () =>

@@ -26,7 +26,7 @@ afterAll(async () => {
 
 const BOUNDARY = '----form-boundary-0123456789'
 
-/** Numbers from 0 up to 1, the same ones for the same seed (mulberry32). */
+/** Pseudo-random numbers from 0 to below 1, determined by the seed (mulberry32). */
 function random(seed: number): () => number {
   let state = seed
   return () => {
@@ -37,7 +37,7 @@ function random(seed: number): () => number {
   }
 }
 
-/** A file in blocks, in which beginnings of the boundary stand that are none. */
+/** A file in blocks that contain partial boundaries. */
 function* fileOf(size: number, next: () => number): Generator<Buffer> {
   const lure = Buffer.from(`\r\n--${BOUNDARY.slice(0, -1)}\r\n\r\n`)
   for (let left = size; left > 0;) {
@@ -67,7 +67,7 @@ interface Form {
   fields: Record<string, string>
   fileName?: string
   file: Iterable<Buffer>
-  /** Of each piece that is sent: a chunk of its own, so that it arrives as it was cut or in smaller pieces. */
+  /** Size of each piece. Each is sent as a separate chunk, so that it arrives as it was cut or in smaller pieces. */
   sizeOf: () => number
 }
 
@@ -91,7 +91,7 @@ async function postForm({
     headers: { 'content-type': `multipart/form-data; boundary=${BOUNDARY}` },
   })
   const answered = once(outgoing, 'response') as Promise<[IncomingMessage]>
-  // Who is refused may be cut off behind the answer.
+  // A refused sender may be cut off after the answer.
   outgoing.on('error', () => {})
   const send = async () => {
     for (const piece of cut(body(), sizeOf)) if (!outgoing.write(piece)) await once(outgoing, 'drain')
@@ -112,7 +112,7 @@ test.each([15_000, 30_000, 1_000_000, LARGE])(
   async (size) => {
     const seed = randomInt(2 ** 31)
     const next = random(seed)
-    // Of any size up to 64 KiB, small ones as often as large ones; and one that is not cut in its fields.
+    // Pieces of any size up to 64 KiB, small ones as often as large ones; and one form whose fields are not cut.
     const anywhere = () => Math.ceil(2 ** (next() * 16))
     const cuts = size < LARGE ? [anywhere, anywhere, anywhere, () => 65_536] : [() => anywhere() + 1_000]
     for (const [n, sizeOf] of cuts.entries()) {

@@ -160,7 +160,7 @@ test('a completion of 10,001 parts is refused', async () => {
 test('10,000 parts are completed by moving rows', async () => {
   const of = await begin()
   const one = await part(of, 1, large)
-  // The same bytes once more, 9,999 times: what is counted here is rows.
+  // The same bytes 9,999 more times: only the number of rows matters here.
   await platform.api.db.execute(sql`insert into upload_blobs (upload_id, part, n, blob_id, length, etag, uploaded_at)
     select upload_id, number, n, blob_id, length, etag, uploaded_at from upload_blobs, generate_series(2, 10000) number
     where upload_id = ${of.UploadId}`)
@@ -345,7 +345,7 @@ test.each([
   for (const [i, bytes] of [large, rest].entries()) {
     const told = { [name]: parts[i]?.[name], ChecksumType: type, PartsCount: 2, ContentLength: bytes.length }
     const options = { PartNumber: i + 1, ChecksumMode: 'ENABLED' } as const
-    // The SDK compares the bytes with what it was told.
+    // With ChecksumMode the SDK checks the bytes against the checksum in the answer.
     const { bytes: read, ...row } = await get(of.Key, options)
     expect(read.equals(bytes)).toBe(true)
     expect(row).toMatchObject(told)

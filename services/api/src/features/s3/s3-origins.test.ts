@@ -36,7 +36,7 @@ const DOMAIN = 's3.localhost'
 let platform: TestPlatform
 let ana: S3User
 const Bucket = bucketName()
-/** The ports that answer for S3_DOMAIN. */
+/** The ports that serve S3_DOMAIN. */
 let ports: { api: string; s3: string }
 beforeAll(async () => {
   platform = await startPlatform({ s3Domain: DOMAIN, corsOrigins: [ORIGIN] })
@@ -47,7 +47,7 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 
-/** The SDK with buckets as hosts, all of which are this machine. */
+/** The SDK with buckets as hosts, all of which resolve to this machine. */
 const hostedClient = (port: string): S3Client =>
   s3Client({ url: `http://${DOMAIN}:${port}` }, ana.key, {
     forcePathStyle: false,
@@ -57,7 +57,7 @@ const hostedClient = (port: string): S3Client =>
 const read = async (client: S3Client, Key: string, bucket = Bucket) =>
   (await client.send(new GetObjectCommand({ Bucket: bucket, Key }))).Body?.transformToString()
 
-/** Sends to a port what was signed for a host; both as they are given. */
+/** Sends a request signed for a host to a port. */
 function send(
   port: string,
   { host, signedHost = host, ...options }: S3Request & { host: string; signedHost?: string },
@@ -68,7 +68,7 @@ function send(
   return sendRaw({ host: `localhost:${port}` }, { ...signed, headers: { ...signed.headers, host } })
 }
 
-/** What every client does, wherever S3 is. Returns where a completed upload is said to be. */
+/** Does what every client does, wherever S3 is. Returns the Location of a completed upload. */
 async function exercise(client: S3Client, bucket: string): Promise<string> {
   await client.send(new CreateBucketCommand({ Bucket: bucket }))
   expect((await client.send(new ListBucketsCommand({}))).Buckets?.map(({ Name }) => Name)).toContain(bucket)
@@ -93,7 +93,7 @@ async function exercise(client: S3Client, bucket: string): Promise<string> {
 test('S3 stands at the root of a port of its own', async () => {
   const bucket = bucketName()
   expect(await exercise(ana.client, bucket)).toBe(`${platform.s3Url}/${bucket}/of%20parts`)
-  // It is one store.
+  // Both addresses lead to the same store.
   expect(await read(s3Client({ url: `${platform.apiUrl}/s3` }, ana.key), 'a b/ü+(1)', bucket)).toBe('one')
 })
 
@@ -110,7 +110,7 @@ test.each(['s3', 'api'] as const)('S3_DOMAIN itself takes paths, on the port of 
   expect(await send(ports[name], { host, path: `/${Bucket}/there` })).toMatchObject({ status: 200, text: 'hello' })
   const list = await send(ports[name], { host, path: '/' })
   expect(list.text).toContain(`<Name>${Bucket}</Name>`)
-  // Proxies may leave out the port, and hosts have no case.
+  // Proxies may omit the port, and hosts are case-insensitive.
   for (const spelled of [DOMAIN, `${Bucket}.S3.localhost`]) {
     const path = spelled === DOMAIN ? `/${Bucket}/there` : '/there'
     expect(await send(ports[name], { host: spelled, path })).toMatchObject({ status: 200, text: 'hello' })
@@ -218,7 +218,7 @@ test('what was signed for one bucket does not hold for another by a host that wa
   }
 })
 
-/** A proxy of somebody else's: sends on to a port what `change` makes of a request. */
+/** A third party's proxy: forwards requests to a port after `change` has rewritten them. */
 async function startProxy(
   port: string,
   change: (options: { url: string; host: string }) => { url?: string; headers: Record<string, string> },

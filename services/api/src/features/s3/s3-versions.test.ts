@@ -37,7 +37,7 @@ const namesIn = ({ Versions = [], CommonPrefixes = [] }: ListObjectVersionsComma
 ]
 const inBytes = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b))
 
-/** What a list is to hold, worked out the simple way. */
+/** The expected list, computed the simple way. */
 function expected(keys: readonly string[], prefix: string, delimiter: string): string[] {
   const names = keys
     .filter((key) => key.startsWith(prefix))

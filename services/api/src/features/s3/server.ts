@@ -39,7 +39,7 @@ function checkVersion({ query }: RawTarget): void {
     throw s3Failure('InvalidArgument', 'Invalid version id specified')
 }
 
-/** Refuses a request that expects another owner of the bucket, an application's id (S3 API x-amz-expected-bucket-owner). */
+/** Refuses a request that expects another bucket owner, given as an application's id (S3 API x-amz-expected-bucket-owner). */
 function checkOwner(headers: ReadonlyMap<string, string>, { applicationId }: Bucket): void {
   const expected = headers.get('x-amz-expected-bucket-owner')
   if (expected !== undefined && expected !== applicationId) throw s3Failure('AccessDenied')
@@ -48,9 +48,9 @@ function checkOwner(headers: ReadonlyMap<string, string>, { applicationId }: Buc
 /** A request that has been read but not authenticated. */
 interface Read {
   target: RawTarget
-  /** The headers as they were sent. */
+  /** The headers as sent. */
   sent: ReadonlyMap<string, string>
-  /** The same with those that a presigned URL carries. */
+  /** The same plus those that a presigned URL carries. */
   headers: ReadonlyMap<string, string>
   found: { name: OperationName } | { refusal: S3Error }
 }
@@ -107,7 +107,7 @@ async function handle(exchange: RawExchange, place: Place): Promise<void> {
   outgoing.setHeader('x-amz-request-id', requestId)
   const admitted = admit(exchange)
   const { status, headers, body } = await answer(exchange, place, admitted).catch(async (error: unknown) => {
-    // The limit of requests is reported before any other error (D18).
+    // Exceeding the request limit is reported before any other error (D18).
     await admitted
     throw error
   })
@@ -124,7 +124,7 @@ async function handle(exchange: RawExchange, place: Place): Promise<void> {
   outgoing.end(body)
 }
 
-/** What pages of the operator's origins may send, and what an undecided preflight allows. */
+/** What pages on the operator's origins may send, and what an undecided preflight allows. */
 const allow = { methods: 'GET, HEAD, PUT, POST, DELETE', headers: '*, Authorization' }
 const PREFLIGHT_MAX_AGE_SECONDS = 7_200
 
@@ -149,7 +149,7 @@ async function answerPreflight(
   }
 }
 
-/** Serves S3 to requests signed by SigV4, requests with a key's token, and anonymous reads of public buckets (D42, D44). */
+/** Serves S3: requests signed with SigV4, requests with a key's token, and anonymous reads of public buckets (D42, D44). */
 export const createS3Listener = (deps: Deps, place: Place): RequestListener =>
   createRawListener(deps, {
     name: 's3',
@@ -157,7 +157,7 @@ export const createS3Listener = (deps: Deps, place: Place): RequestListener =>
     exposedHeaders:
       'ETag, Content-Range, Content-Length, Accept-Ranges, Last-Modified, Location, Retry-After, x-amz-request-id, x-amz-mp-parts-count, x-amz-checksum-crc32, x-amz-checksum-crc32c, x-amz-checksum-crc64nvme, x-amz-checksum-sha1, x-amz-checksum-sha256, x-amz-checksum-type, X-Request-Id, *',
     allow,
-    // Also without CORS_ORIGINS, since a bucket's rules may allow an origin at any time.
+    // Even without CORS_ORIGINS, since a bucket's rules may allow an origin at any time.
     headers: { vary: 'Origin' },
     preflight: (exchange) => answerPreflight(exchange, place),
     handle: (exchange) => handle(exchange, place),

@@ -5,7 +5,7 @@ import { deriveSigningKey } from '@platform/s3-protocol/signature/signing-key'
 import { LRUCache } from 'lru-cache'
 import { hmacFromState } from '../api-keys/signing-state.ts'
 
-/** Signing keys in use: a client uses one region, and two days around midnight. */
+/** Cached signing keys: a client uses one region, and two days around midnight. */
 const REMEMBERED_MAX = 10_000
 
 /** The sealed signing state in the row of an API key (D42). */
@@ -20,7 +20,7 @@ export type SigningKeys = (state: SealedState, scope: Pick<CredentialScope, 'day
 
 /**
  * Derives SigV4 signing keys from sealed states and caches them. The ciphertext is part of the cache key, so a new state under
- * the same id never meets an old signing key. The caller checks that the API key is still valid.
+ * the same id never gets an old signing key. The caller checks that the API key is still valid.
  *
  * A day's key is cached separately: clients choose regions freely, and deriving the day's key is the expensive step.
  */

@@ -5,7 +5,7 @@ import { quotedEtag } from '@platform/service/entity-tag'
 import { commitObject, type NewObject, type StoredObject } from '../storage/commit-object.ts'
 import type { BucketCall } from './s3-call.ts'
 
-/** Translates NotFound of the store into S3's code: the bucket, or the source of a copy, was deleted meanwhile. */
+/** Translates the store's NotFound into S3's code: the bucket, or the source of a copy, was deleted meanwhile. */
 export function asMissing(error: unknown): unknown {
   if (!(error instanceof NotFound)) return error
   return s3Failure(error.message.startsWith('Bucket') ? 'NoSuchBucket' : 'NoSuchKey')
@@ -20,7 +20,7 @@ export async function storeObject({ deps, bucket }: BucketCall, object: NewObjec
   }
 }
 
-/** Headers of an answer to a write: the ETag and checksum of the new object. */
+/** Response headers of a write: the ETag and checksum of the new object. */
 export const madeHeaders = ({ etag, checksum }: Pick<StoredObject, 'etag' | 'checksum'>): Record<string, string> => ({
   etag: quotedEtag(etag),
   ...(checksum && { [checksumHeader(checksum.algorithm)]: checksum.value, 'x-amz-checksum-type': checksum.type }),

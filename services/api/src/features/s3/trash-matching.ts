@@ -9,9 +9,9 @@ import type { BucketCall } from './s3-call.ts'
 const LOOKS_MAX = 100
 
 /**
- * Sends the object of a key to the trash if it meets a condition. Length, ETag and time of an object never change, so the
- * object is read and checked first; the statement that deletes takes exactly that object, and if it was replaced meanwhile, its
- * successor is checked.
+ * Moves the object of a key to the trash if it meets a condition. Length, ETag and time of an object never change, so the object
+ * is read and checked first; the deleting statement matches exactly that object, and if it was replaced meanwhile, its successor
+ * is checked.
  *
  * Throws PreconditionFailed; NoSuchKey if there is no object; Unavailable after 100 replacements.
  */

@@ -12,11 +12,11 @@ async function reply(answer: Promise<S3Reply>, outgoing: ServerResponse): Promis
     if (!outgoing.headersSent) outgoing.writeHead(status, headers)
     outgoing.end(body)
   } catch {
-    outgoing.writeHead(500).end() // the listener renders what was thrown; here it is enough that it was
+    outgoing.writeHead(500).end() // the real listener renders the error; here only throwing matters
   }
 }
 
-/** What a client gets of work that is not done before `signs` signs of life were seen. */
+/** What a client receives from work that finishes only after `signs` keep-alive writes were seen. */
 async function answerOf(signs: number, outcome: () => string) {
   let finish: () => void = () => {}
   const seen = new Promise<void>((resolve) => (finish = resolve))

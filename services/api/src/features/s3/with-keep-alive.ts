@@ -8,8 +8,8 @@ const KEEP_ALIVE_MS = 5_000
 
 /**
  * Answers with a document that may take long: after 5 s the answer begins with 200 and white space, which keeps the connection
- * alive until the document follows. A failure after that is a document with status 200, as S3 clients expect of
- * CompleteMultipartUpload and CopyObject (S3 API).
+ * alive until the document follows. A later error is a document with status 200, as S3 clients expect of CompleteMultipartUpload
+ * and CopyObject (S3 API).
  */
 export async function withKeepAlive(
   { exchange }: Pick<S3Call, 'exchange'>,

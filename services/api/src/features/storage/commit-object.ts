@@ -228,7 +228,7 @@ async function commitOnce(db: Db, time: Date, bucketId: string, object: NewObjec
   })
   const { hasBucket, isReady, isMade } = one(rows)
   if (!hasBucket) throw new NotFound('Bucket')
-  if (!isReady) throw new NotFound('Object') // what was to be copied is gone, or its upload took over a day
+  if (!isReady) throw new NotFound('Object') // the source of the copy is gone, or the upload took over a day
   if (!isMade) throw new PreconditionFailed()
   return asStored(row, time, object)
 }

@@ -54,7 +54,7 @@ async function groupedPage({ db }: ReadDeps, bucketId: string, query: KeysQuery)
       order by o.key limit 1`
   const after =
     beyond === undefined
-      ? sql`case when step.common is null then step.key || chr(1) end` // nothing can come after such a prefix
+      ? sql`case when step.common is null then step.key || chr(1) end` // no key can follow such a prefix
       : sql`case when step.common is null then step.key || chr(1) else left(step.common, -${width}::int) || ${beyond}::text end`
   const steps = sql`(
     with recursive step(key, common, n) as (
@@ -69,7 +69,7 @@ async function groupedPage({ db }: ReadDeps, bucketId: string, query: KeysQuery)
     .orderBy(sql`step.n`)
   return rows.flatMap(({ common, object }): KeysEntry[] => {
     if (common !== null) return [{ kind: 'prefix', prefix: common }]
-    return object ? [{ kind: 'object', object }] : [] // went to the trash between the steps
+    return object ? [{ kind: 'object', object }] : [] // moved to the trash between the steps
   })
 }
 

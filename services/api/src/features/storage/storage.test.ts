@@ -57,7 +57,7 @@ describe('buckets', () => {
     expect(made.body.cdnHostname).toBe(`${name}.${platform.api.objectsDomain}`)
     const preview = await call(`POST ${prefix('preview')}/storage/buckets`, { name, visibility: 'public' })
     expect(preview).toMatchObject({ status: 201, body: { name, visibility: 'public', environment: 'preview' } })
-    expect(preview.body.slug).not.toBe(name) // slugs are global
+    expect(preview.body.slug).not.toBe(name) // slugs are globally unique
   })
 
   test('answer at every path that names them, and by UUID with a warning (D35, D39)', async () => {

@@ -56,6 +56,6 @@ export async function create(exchange: RawExchange): Promise<void> {
     // Creation With Upload. If appending fails, the answer still has the upload's Location.
     exchange.outgoing.setHeader('location', location)
     const appended = await append(exchange, upload, { offset: readUploadOffset(incoming) ?? 0 })
-    answer(exchange, 201, progressOf(appended)) // MUST say the offset, SHOULD have accepted all it can
+    answer(exchange, 201, progressOf(appended)) // MUST report the offset, SHOULD have accepted as much as possible
   } else answer(exchange, 201, { location, ...progressOf(upload) })
 }

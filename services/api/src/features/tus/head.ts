@@ -15,11 +15,11 @@ export async function head(exchange: RawExchange): Promise<void> {
     upload = await reachUpload(deps, path)
   }
   answer(exchange, 200, {
-    ...progressOf(upload), // Upload-Offset MUST be there, even if it is 0 or the upload is complete
+    ...progressOf(upload), // Upload-Offset MUST be sent, even if it is 0 or the upload is complete
     ...(upload.contentLength === null
-      ? { 'upload-defer-length': '1' } // MUST be there as long as the length is not known
-      : { 'upload-length': String(upload.contentLength) }), // MUST be there once it is known
-    ...(upload.uploadMetadata !== null && { 'upload-metadata': upload.uploadMetadata }), // MUST be there as it was sent
-    ...(upload.concatenates !== null && { 'upload-concat': upload.concatenates }), // MUST be there as it was sent
+      ? { 'upload-defer-length': '1' } // MUST be sent as long as the length is not known
+      : { 'upload-length': String(upload.contentLength) }), // MUST be sent once it is known
+    ...(upload.uploadMetadata !== null && { 'upload-metadata': upload.uploadMetadata }), // MUST be returned as sent
+    ...(upload.concatenates !== null && { 'upload-concat': upload.concatenates }), // MUST be returned as sent
   })
 }

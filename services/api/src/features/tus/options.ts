@@ -8,9 +8,9 @@ import { CHECKSUM_ALGORITHMS, EXTENSIONS, VERSION } from './protocol.ts'
 export async function options(exchange: RawExchange): Promise<void> {
   await throttleAddress(exchange)
   answer(exchange, 204, {
-    'tus-version': VERSION, // MUST be there
+    'tus-version': VERSION, // MUST be sent
     'tus-extension': EXTENSIONS.join(','),
     'tus-max-size': String(OBJECT_BYTES_MAX),
-    'tus-checksum-algorithm': CHECKSUM_ALGORITHMS.join(','), // MUST be there
+    'tus-checksum-algorithm': CHECKSUM_ALGORITHMS.join(','), // MUST be sent
   })
 }

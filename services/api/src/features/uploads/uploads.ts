@@ -129,7 +129,7 @@ export async function getUpload({ db }: Pick<Deps, 'db'>, id: string): Promise<U
 
 /** Throws like `requireStorageWrite` if the organization has lost its access or reached its quota since the upload began. */
 export async function requireStorageAccess({ db }: Pick<Deps, 'db'>, { bucketId }: Upload): Promise<void> {
-  if (bucketId === null) return // a part, whose target is named when parts are put together
+  if (bucketId === null) return // a part; its target is named at concatenation
   const [bucket] = await db
     .select({ applicationId: buckets.applicationId })
     .from(buckets)

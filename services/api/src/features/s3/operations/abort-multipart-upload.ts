@@ -4,7 +4,7 @@ import { uploads } from '../../storage/table.ts'
 import { isOpen, lockUpload } from '../multipart-upload.ts'
 import type { KeyedCall, S3Reply } from '../s3-call.ts'
 
-/** AbortMultipartUpload: its row and its parts go; their bytes with the next collection. Throws NoSuchUpload. */
+/** AbortMultipartUpload: deletes its row and parts; their bytes go with the next collection. Throws NoSuchUpload. */
 export async function abortMultipartUpload(call: KeyedCall): Promise<S3Reply> {
   await call.deps.db.transaction(async (tx) => {
     const upload = await lockUpload(tx, call)

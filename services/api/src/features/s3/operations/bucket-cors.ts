@@ -5,7 +5,7 @@ import { writeBucketName } from '../bucket-name.ts'
 import { readSmallBody } from '../read-small-body.ts'
 import { type BucketCall, type S3Reply, xmlReply } from '../s3-call.ts'
 
-/** The limit of S3. */
+/** S3's limit. */
 const BODY_BYTES_MAX = 64 * 1_024
 
 /** GetBucketCors. Throws NoSuchCORSConfiguration. */

@@ -6,7 +6,7 @@ import { readSmallBody } from '../read-small-body.ts'
 import { type BucketCall, type S3Reply, xmlReply } from '../s3-call.ts'
 import { writeTags } from '../write-tags.ts'
 
-/** Fifty tags of 384 characters, in as many bytes as XML may need for them. */
+/** Fifty tags of 384 characters, with the bytes that XML may need for them. */
 const BODY_BYTES_MAX = 256 * 1_024
 
 /** GetBucketTagging. Throws NoSuchTagSet. */
@@ -16,7 +16,10 @@ export async function getBucketTagging({ deps, bucket }: BucketCall): Promise<S3
   return xmlReply(writeTags(tags))
 }
 
-/** PutBucketTagging: replaces the whole set; an empty one is none. Throws MalformedXML, InvalidTag, MaxMessageLengthExceeded. */
+/**
+ * PutBucketTagging: replaces the whole set; an empty set means no tags. Throws MalformedXML, InvalidTag,
+ * MaxMessageLengthExceeded.
+ */
 export async function putBucketTagging(call: BucketCall): Promise<S3Reply> {
   const tags = readTagDocument(await readSmallBody(call, BODY_BYTES_MAX), 'Bucket')
   await configureBucket(call.deps, call.bucket, { tags: Object.keys(tags).length > 0 ? tags : null })

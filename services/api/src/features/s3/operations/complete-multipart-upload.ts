@@ -34,7 +34,7 @@ import { withKeepAlive } from '../with-keep-alive.ts'
 const PARTS_MAX = 10_000
 const ELEMENTS_MAX = PARTS_MAX * 9
 const BODY_BYTES_MAX = 8 * 1_024 ** 2
-/** The least length of every part but the last (S3 API). */
+/** Minimum length of every part but the last (S3 API). */
 const PART_BYTES_MIN = 5 * 1_024 ** 2
 const OBJECT_BYTES_MAX = 5 * 1_024 ** 4
 
@@ -56,7 +56,7 @@ function readListedPart(node: XmlNode): ListedPart {
   return { part: readPartNumber(number), etag: bareEtag(etag), checksums }
 }
 
-/** Reads the list of parts. Throws MalformedXML for none or over 10,000, InvalidPartOrder, InvalidArgument. */
+/** Reads the list of parts. Throws MalformedXML if it is empty or has over 10,000, InvalidPartOrder, InvalidArgument. */
 function readPartList(body: Buffer): ListedPart[] {
   const { children } = readXml(body, 'CompleteMultipartUpload', ELEMENTS_MAX)
   if (children.length === 0 || children.length > PARTS_MAX)
@@ -163,7 +163,7 @@ async function blobsOfParts(tx: Db, upload: MultipartUpload, parts: readonly Sto
   })
 }
 
-/** The object of a completed upload, for a client that repeats the request because the first answer was lost. */
+/** Returns the object of a completed upload, for a client that repeats the request because the first answer was lost. */
 async function answerAgain(tx: Db, upload: MultipartUpload, etag: string): Promise<StoredObject> {
   const [object] = upload.objectId ? await tx.select().from(objects).where(eq(objects.id, upload.objectId)) : []
   if (upload.state !== 'completed' || object?.etag !== etag)
@@ -198,7 +198,7 @@ async function complete(
       blobs: await blobsOfParts(tx, upload, parts),
       condition,
     })
-    // Only now, when the object refers to its blobs; parts that were uploaded but not listed are left to the collector.
+    // Only now does the object refer to its blobs; parts that were uploaded but not listed are left to the collector.
     await tx.delete(uploadBlobs).where(eq(uploadBlobs.uploadId, upload.id))
     await tx
       .update(uploads)
@@ -209,8 +209,8 @@ async function complete(
 }
 
 /**
- * CompleteMultipartUpload: moves rows and no bytes, whatever the size; the statement that writes decides the condition. A
- * repeated request with the same parts is answered like the first.
+ * CompleteMultipartUpload: moves rows but no bytes, whatever the size; the statement that writes also checks the condition. A
+ * repeated request with the same parts gets the same answer.
  *
  * Throws MalformedXML, InvalidPart, InvalidPartOrder, EntityTooSmall, NoSuchUpload, PreconditionFailed, BadDigest.
  */
@@ -232,7 +232,7 @@ export async function completeMultipartUpload(call: KeyedCall): Promise<S3Reply>
   })
 }
 
-/** The checksum headers of this request are those of the object, not of the document in its body. */
+/** This request's checksum headers describe the object, not the document in its body. */
 const withoutChecksum = (call: KeyedCall): KeyedCall => ({
   ...call,
   headers: new Map([...call.headers].filter(([name]) => !checksumNames.has(name))),

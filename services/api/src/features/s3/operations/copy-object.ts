@@ -20,7 +20,7 @@ function readDirective(headers: ReadonlyMap<string, string>, name: string): 'COP
   return value
 }
 
-/** Reads an object to compute a checksum that was not stored with it. */
+/** Reads an object to compute a checksum that is not stored with it. */
 async function sumOf({ deps }: S3Call, object: StoredObject, algorithm: ChecksumAlgorithm): Promise<ObjectChecksum> {
   const sum = await startSum(algorithm)
   for await (const chunk of chunksOf(openObject(deps, object, null, { chunks: 'borrowed' }))) sum.update(chunk)
@@ -35,8 +35,8 @@ async function checksumOf(call: S3Call, source: StoredObject): Promise<ObjectChe
 }
 
 /**
- * CopyObject: inserts rows that refer to the source's blobs, whatever the size; bytes are read only for a checksum that the
- * source lacks. The ETag stays that of the source.
+ * CopyObject: inserts rows that refer to the source's blobs, whatever the size; bytes are read only to compute a checksum that
+ * the source lacks. Keeps the source's ETag.
  *
  * Throws InvalidRequest for a copy onto itself that changes nothing, NoSuchKey, PreconditionFailed.
  */
@@ -49,7 +49,7 @@ export async function copyObject(call: KeyedCall): Promise<S3Reply> {
   const replacement = metadata === 'REPLACE' ? readDescription(headers) : undefined
   const newTags = tagging === 'REPLACE' ? readTagHeader(headers.get('x-amz-tagging')) : undefined
   const source = await getCopySource(call)
-  // A storage class that is named counts as a change (rclone settier), though there is only STANDARD.
+  // An explicit storage class counts as a change (rclone settier), though there is only STANDARD.
   const isChange = replacement !== undefined || newTags !== undefined || headers.has('x-amz-storage-class')
   if (source.bucketId === bucket.id && source.key === key && !isChange)
     throw s3Failure(
@@ -70,7 +70,7 @@ export async function copyObject(call: KeyedCall): Promise<S3Reply> {
       sha1: source.checksumSha1,
       sha256: source.checksumSha256,
       checksum,
-      // The checksums of parts must be of the object's algorithm.
+      // The parts' checksums must use the object's algorithm.
       blobs: checksum === source.checksum ? blobs : blobs.map(({ partChecksum: _partChecksum, ...blob }) => blob),
       condition,
     })

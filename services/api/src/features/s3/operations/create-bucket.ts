@@ -10,19 +10,19 @@ import { bucketPath } from '../object-location.ts'
 import { readSmallBody } from '../read-small-body.ts'
 import type { KeyCall, S3Reply } from '../s3-call.ts'
 
-/** In this region alone S3 lets owners create a bucket that they have already (API CreateBucket). */
+/** The only region in which S3 lets owners create a bucket again that they already have (API CreateBucket). */
 const REGION_OF_REPEATS = 'us-east-1'
 const CONFIGURATION_BYTES_MAX = 64 * 1_024
 const ELEMENTS_MAX = 200
 
-/** The visibility that a canned ACL asks for. Throws AccessControlListNotSupported for any other ACL. */
+/** The visibility that a canned ACL requests. Throws AccessControlListNotSupported for any other ACL. */
 function visibilityOf(acl: string | undefined): Visibility {
   if (acl === 'public-read') return 'public'
   if (acl === undefined || acl === 'private') return 'private'
   throw s3Failure('AccessControlListNotSupported')
 }
 
-/** Throws MalformedXML, and NotImplemented for anything but a region. */
+/** Throws MalformedXML, and NotImplemented for anything other than a region. */
 function checkConfiguration(body: Buffer): void {
   const { children } = readXml(body, 'CreateBucketConfiguration', ELEMENTS_MAX)
   const more = children.find(({ name }) => name !== 'LocationConstraint')
@@ -30,8 +30,8 @@ function checkConfiguration(body: Buffer): void {
 }
 
 /**
- * CreateBucket. Any location constraint is accepted; features that buckets here lack are refused rather than ignored. In us-east-1 it
- * may be repeated, unless the bucket would have to change.
+ * CreateBucket. Accepts any location constraint; refuses features that buckets here lack rather than ignoring them. In us-east-1
+ * it may be repeated, unless that would change the bucket.
  *
  * Throws BucketAlreadyOwnedByYou, BucketAlreadyExists, InvalidBucketName, NotImplemented, AccessControlListNotSupported.
  */

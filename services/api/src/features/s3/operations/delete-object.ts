@@ -6,12 +6,12 @@ import type { KeyedCall, S3Reply } from '../s3-call.ts'
 import { trashMatching } from '../trash-matching.ts'
 
 const CONDITION_HEADERS = ['x-amz-if-match-size', 'x-amz-if-match-last-modified-time']
-/** Conditions of a GET. With a deletion they are refused, since to ignore one would delete what it protects. */
+/** Conditions of a GET. A deletion refuses them, since ignoring one would delete what it protects. */
 const READING_HEADERS = ['if-none-match', 'if-modified-since', 'if-unmodified-since']
 
 /**
- * DeleteObject: sends the object to the trash (D37). A missing key counts as deleted, unless there are conditions.
- * Throws PreconditionFailed, NoSuchKey, InvalidArgument, NotImplemented.
+ * DeleteObject: moves the object to the trash (D37). A missing key counts as deleted, unless there are conditions. Throws
+ * PreconditionFailed, NoSuchKey, InvalidArgument, NotImplemented.
  */
 export async function deleteObject(call: KeyedCall): Promise<S3Reply> {
   const { deps, bucket, key, headers } = call

@@ -10,7 +10,7 @@ import { type BucketCall, type S3Reply, xmlReply } from '../s3-call.ts'
 import { trashMatching } from '../trash-matching.ts'
 
 const KEYS_MAX = 1_000
-/** Twelve elements a key; S3 defines five. */
+/** Twelve elements per key; S3 defines five. */
 const ELEMENTS_MAX = KEYS_MAX * 12
 /** A thousand keys of 1,024 bytes, with each byte written as a character reference. */
 const BODY_BYTES_MAX = 8 * 1_024 ** 2
@@ -23,7 +23,7 @@ interface Wanted {
   condition: DeleteCondition | undefined
 }
 
-/** Reads an object of the document, or why it cannot be deleted. Throws MalformedXML, InvalidArgument. */
+/** Reads an object of the document, or the reason why it cannot be deleted. Throws MalformedXML, InvalidArgument. */
 function readWanted(node: XmlNode): Wanted | { key: string; failure: S3Error } {
   // Not trimmed: white space is part of a key.
   const key = node.children.find(({ name }) => name === 'Key')?.text
@@ -48,8 +48,8 @@ function readWanted(node: XmlNode): Wanted | { key: string; failure: S3Error } {
 }
 
 /**
- * DeleteObjects: sends up to 1,000 keys to the trash in one statement, and keys with conditions one by one.
- * Throws MalformedXML for no key or more than 1,000, InvalidArgument for a condition that cannot be read.
+ * DeleteObjects: moves up to 1,000 keys to the trash in one statement, and keys with conditions one by one. Throws MalformedXML
+ * for no keys or more than 1,000, InvalidArgument for an invalid condition.
  */
 export async function deleteObjects(call: BucketCall): Promise<S3Reply> {
   const { deps, bucket } = call

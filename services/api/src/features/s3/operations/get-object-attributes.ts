@@ -42,7 +42,7 @@ async function partsOf({ deps, headers, found }: ObjectCall): Promise<XmlElement
   }
 }
 
-/** GetObjectAttributes: the attributes that the header lists. Throws InvalidArgument. */
+/** GetObjectAttributes: the attributes listed in the header. Throws InvalidArgument. */
 export async function getObjectAttributes(call: ObjectCall): Promise<S3Reply> {
   const { headers, found } = call
   const { etag, checksum, contentLength, uploadedAt } = found.object

@@ -41,7 +41,7 @@ function readOverrides({ caller, target }: ObjectCall): Record<string, string> {
   return headers
 }
 
-/** The bytes of an object that a request reads. */
+/** The bytes of an object that a request selects. */
 interface Selection {
   /** undefined: all of it. */
   range: ByteRange | undefined
@@ -80,8 +80,8 @@ async function findPart(
 }
 
 /**
- * The checksum of the bytes in the answer, if the client asks for it: that of the object or of one part, with the object's
- * checksum type. A range has none.
+ * The checksum of the answer's bytes, if the client requests it: that of the object or of one part, with the object's checksum
+ * type. A range has none.
  */
 function checksumHeaders(
   { headers }: ObjectCall,
@@ -94,7 +94,7 @@ function checksumHeaders(
   return value === null ? {} : { [checksumHeader(checksum.algorithm)]: value, 'x-amz-checksum-type': checksum.type }
 }
 
-/** Headers that every answer about the object has. */
+/** Headers of every answer about the object. */
 function describe(object: StoredObject): Record<string, string> {
   const headers = writeDescription(object)
   headers.etag = quotedEtag(object.etag)
@@ -107,7 +107,7 @@ function describe(object: StoredObject): Record<string, string> {
   return headers
 }
 
-/** Reads which bytes are asked for: a part, a range, or all. */
+/** Reads which bytes are requested: a part, a range, or all. */
 async function readAsked({ deps, headers, target }: ObjectCall, object: StoredObject): Promise<Selection> {
   const part = target.query.get('partNumber')
   const rangeHeader = headers.get('range')
@@ -148,7 +148,7 @@ export async function getObject(call: ObjectCall): Promise<S3Reply> {
   const { contentLength } = object
   const length = range ? range.end - range.start + 1 : contentLength
   headers['content-length'] = String(length)
-  // An empty part lies in no range.
+  // An empty part has no range.
   if (range && length > 0) headers['content-range'] = `bytes ${range.start}-${range.end}/${contentLength}`
   const status = range ? 206 : 200
   if (exchange.incoming.method === 'HEAD') return { status, headers }

@@ -7,7 +7,7 @@ import { type KeyCall, type S3Reply, xmlReply } from '../s3-call.ts'
 
 const BUCKETS_MAX = 10_000
 
-/** ListBuckets: the buckets of all environments, to a Function those of its own (D9), in pages if `max-buckets` is given. */
+/** ListBuckets: the buckets of all environments, for a Function those of its own (D9), paginated if `max-buckets` is given. */
 export async function listAllBuckets({ deps, caller, target: { query } }: KeyCall): Promise<S3Reply> {
   const prefix = query.get('prefix') ?? ''
   const after = Buffer.from(query.get('continuation-token') ?? '', 'base64url').toString()

@@ -51,7 +51,7 @@ function findUploads(
     .limit(limit)
 }
 
-/** The common prefix that a key is listed under; undefined if it is listed by itself. */
+/** The common prefix under which a key is listed; undefined if it is listed by itself. */
 function commonPrefix(key: string, { prefix, delimiter }: Asked): string | undefined {
   const index = delimiter === '' ? -1 : key.indexOf(delimiter, prefix.length)
   return index < 0 ? undefined : key.slice(0, index + delimiter.length)

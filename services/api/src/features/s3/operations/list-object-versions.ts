@@ -9,8 +9,8 @@ import { keyBehind, readListQuery, readPage, textOf, writeEntries } from './list
 const NULL_VERSION = 'null'
 
 /**
- * ListObjectVersions: each live object is the one version of its key. A page begins after a key or common prefix, by `key-marker`; as a
- * key has no further versions, `version-id-marker` adds nothing.
+ * ListObjectVersions: each live object is the only version of its key. A page begins after a key or common prefix, by
+ * `key-marker`; as keys have no further versions, `version-id-marker` has no effect.
  *
  * Throws InvalidArgument.
  */

@@ -13,7 +13,7 @@ import { type BucketCall, type S3Reply, xmlReply } from '../s3-call.ts'
 
 const KEYS_MAX = 1_000
 
-/** The parameters that all lists of objects have. */
+/** Parameters that all lists of objects share. */
 export interface ListQuery {
   prefix: string
   delimiter: string
@@ -31,7 +31,7 @@ export function readListQuery({ target: { query } }: BucketCall): ListQuery {
   }
 }
 
-/** The first possible key after a marker; after a common prefix, the first key without that prefix; null: there is none. */
+/** The first possible key after a marker; after a common prefix, the first key without that prefix; null if there is none. */
 export function keyBehind(marker: string, { prefix, delimiter }: ListQuery): string | null {
   if (marker === '') return ''
   const isCommon = delimiter !== '' && marker.startsWith(prefix) && marker.endsWith(delimiter) && marker !== prefix

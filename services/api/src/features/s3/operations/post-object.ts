@@ -19,7 +19,7 @@ import { refuseHeaders } from '../refuse-headers.ts'
 import { type S3Reply, xmlReply } from '../s3-call.ts'
 import { madeHeaders, storeObject } from '../store-object.ts'
 
-/** Answers as the form asks: by a redirect, or with a chosen status (S3 API POST object). */
+/** Answers as the form requests: with a redirect, or a chosen status (S3 API POST object). */
 function answer(
   fields: ReadonlyMap<string, string>,
   made: { object: StoredObject; bucket: string; location: string },
@@ -46,17 +46,16 @@ function answer(
 }
 
 /**
- * Fills `${filename}` into a key, before the policy is checked; of a path, only the part after the last slash (S3 API POST
+ * Substitutes `${filename}` in a key, before the policy is checked; of a path, only the part after the last slash (S3 API POST
  * object, "Condition matching").
  */
 const withFileName = (key: string, fileName: string): string =>
   key.replaceAll('${filename}', () => fileName.replace(/^.*[/\\]/s, ''))
 
 /**
- * PostObject: stores the file of a browser's form, which carries a signed policy. All fields are read and checked before the
- * file is.
+ * PostObject: stores the file of a browser's form, which carries a signed policy. Reads and checks all fields before the file.
  *
- * Throws AccessDenied, EntityTooLarge, EntityTooSmall, InvalidArgument, MalformedPOSTRequest, what `putObject` throws.
+ * Throws AccessDenied, EntityTooLarge, EntityTooSmall, InvalidArgument, MalformedPOSTRequest, and the errors of `putObject`.
  */
 export async function postObject(
   exchange: RawExchange,

@@ -6,13 +6,13 @@ import type { BucketCall, S3Reply } from '../s3-call.ts'
 
 const BODY_BYTES_MAX = 64 * 1_024
 
-/** The canned ACLs that say what is so anyway, by the visibility of the bucket. */
+/** Canned ACLs that match what already holds, by the visibility of the bucket. */
 const cannedAcls: Readonly<Record<Bucket['visibility'], readonly string[]>> = {
   private: ['private', 'bucket-owner-full-control'],
   public: ['public-read'],
 }
 
-/** True if the grants are those that GetBucketAcl and GetObjectAcl answer. */
+/** True if the grants equal those in the answers of GetBucketAcl and GetObjectAcl. */
 function areAsTheyAre(grants: readonly Grant[], { applicationId, visibility }: Bucket): boolean {
   const texts = grants.map(({ grantee, permission }) =>
     'id' in grantee ? `${grantee.id.toLowerCase()} ${permission}` : `${grantee.uri} ${permission}`,
@@ -22,8 +22,8 @@ function areAsTheyAre(grants: readonly Grant[], { applicationId, visibility }: B
 }
 
 /**
- * PutBucketAcl and PutObjectAcl: accepted if nothing would change, since a bucket's visibility alone decides who may read it and its
- * objects, and that is set when the bucket is created. So `private` is refused for a public bucket, whose objects would stay public.
+ * PutBucketAcl and PutObjectAcl: accepted if nothing would change, since only a bucket's visibility decides who may read it and
+ * its objects, and that is set at creation. So `private` is refused for a public bucket, whose objects would stay public.
  *
  * Throws AccessControlListNotSupported, MalformedACLError, MissingSecurityHeader, UnexpectedContent.
  */

@@ -8,8 +8,8 @@ import type { KeyedCall, S3Reply } from '../s3-call.ts'
 import { madeHeaders, storeObject } from '../store-object.ts'
 
 /**
- * PutObject. A condition is checked before the client is asked for the body, and again by the statement that writes; of any
- * number of racers one wins.
+ * PutObject. A condition is checked before the client is asked for the body, and again by the statement that writes; of
+ * concurrent conditional writes exactly one succeeds.
  */
 export async function putObject(call: KeyedCall): Promise<S3Reply> {
   const { deps, bucket, key, headers } = call

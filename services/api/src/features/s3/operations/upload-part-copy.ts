@@ -36,7 +36,7 @@ interface Facts {
 const digestOf = (sum: Summing | undefined, algorithm: ChecksumAlgorithm | undefined): PartChecksum | undefined =>
   sum && algorithm ? { algorithm, value: sum.digest().toString('base64') } : undefined
 
-/** ETag and checksum, if they are stored with the source, so that no byte has to be read. */
+/** ETag and checksum, if they are stored with the source, so that no bytes have to be read. */
 function knownFacts(source: StoredObject, algorithm: ChecksumAlgorithm | undefined): Facts | undefined {
   const { checksumMd5, checksum } = source
   if (!checksumMd5) return undefined
