@@ -107,7 +107,7 @@ export async function startTestIdp(
   const server = await startIdp(deps, { host: config.HOST, port })
   const build = readBuildInfo('idp', config.BUILD_COMMIT)
   const health = { host: config.HEALTH_HOST, port: config.HEALTH_PORT, isReady, build }
-  const running = await superviseParts([server, startHousekeeping(deps)], health)
+  const running = await superviseParts([server, startHousekeeping(deps, config.AUDIT_RETENTION_DAYS)], health)
 
   const send: TestIdp['send'] = async (on, body, headers = {}) => {
     const [method = 'GET', path = '/'] = on.split(' ')

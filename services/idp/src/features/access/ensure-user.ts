@@ -1,9 +1,9 @@
 import { one } from '@platform/runtime/database'
+import { recordAudit } from '@platform/service/audit'
 import { eq } from 'drizzle-orm'
 import { type AccountDeps, createUser, findUserByEmail, type NewUser, type User } from '../accounts/accounts.ts'
 import { checkedPassword } from '../accounts/passwords.ts'
 import { users } from '../accounts/table.ts'
-import { recordAudit } from '../audit/audit.ts'
 import { endAllAccess } from './end-access.ts'
 
 /**

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { Db } from '@platform/runtime/database'
+import { recordAudit } from '@platform/service/audit'
 import { and, count, eq } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { formatCrockford, randomCrockford, readCrockford } from '../../crockford.ts'
-import { recordAudit } from '../audit/audit.ts'
 import { recoveryCodes } from './table.ts'
 
 const CODES = 10

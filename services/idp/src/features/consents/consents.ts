@@ -1,7 +1,7 @@
 import { and, eq, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { preparedOnce } from '@platform/runtime/prepared-once'
-import { recordAudit } from '../audit/audit.ts'
+import { recordAudit } from '@platform/service/audit'
 import { consents } from './table.ts'
 
 const consentOf = preparedOnce((db) =>

@@ -1,10 +1,10 @@
 import { BadRequest } from '@platform/errors/api-error'
+import { recordAudit } from '@platform/service/audit'
 import { and, eq } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { endAllAccess } from '../access/end-access.ts'
 import { checkPassword } from '../accounts/check-password.ts'
 import { users } from '../accounts/table.ts'
-import { recordAudit } from '../audit/audit.ts'
 import { tellOfChange } from '../mail/tell-of-change.ts'
 import { checkedNewPassword } from './new-password.ts'
 
