@@ -16,7 +16,8 @@ export async function ensureUser(deps: AccountDeps, wanted: NewUser): Promise<{ 
   if (!before) return { user: await createUser(deps, wanted), isNew: true }
   const { password } = wanted
   const isOtherPassword =
-    password !== undefined && !(await passwords.verify(before.passwordHash ?? undefined, checkedPassword(password)))
+    password !== undefined &&
+    !(await passwords.verify(before.passwordHash ?? undefined, checkedPassword(password), 'first'))
   const givenName = wanted.givenName ?? before.givenName
   const familyName = wanted.familyName ?? before.familyName
   const emailVerified = wanted.emailVerified ?? before.emailVerified

@@ -2,6 +2,7 @@ import type { Deps } from '../../deps.ts'
 import { admitAttempt, attemptKey, forgetAttempts, takeBackAttempt } from '../attempts/attempts.ts'
 import { nonceOfKnownBrowser, readKnownBrowsers } from '../known-browsers/known-browser.ts'
 import { findUserByEmail } from './accounts.ts'
+import type { HashLane } from './passwords.ts'
 
 /** What came of an email address and a password. */
 export type SignIn =
@@ -29,6 +30,8 @@ export interface PasswordAttempt {
   address: string
   /** The cookie of browsers that signed in before, as it came. */
   knownBrowser: string | undefined
+  /** Whoever tries is signed in already, and confirms that it is them. */
+  isSignedIn: boolean
 }
 
 /**
@@ -36,38 +39,42 @@ export interface PasswordAttempt {
  * that an account is suspended is told only to who knows its password.
  *
  * Attempts of a browser that signed in to the account before are counted by themselves, so guesses that strangers make
- * elsewhere never hold it up. During its own pause it is a stranger like them (decision 16).
+ * elsewhere never hold it up. During its own pause it is a stranger like them (decision 16). It waits for its hash in the first
+ * lane, as does whoever is signed in.
  *
  * Throws Unavailable when too many wait for a hash.
  */
 export async function checkPassword(
   deps: Deps,
-  { email, password, address, knownBrowser }: PasswordAttempt,
+  { email, password, address, knownBrowser, isSignedIn }: PasswordAttempt,
 ): Promise<SignIn> {
-  deps.passwords.requireRoom()
   const account = email.trim().normalize('NFC').toLowerCase()
   const known = readKnownBrowsers(deps, knownBrowser)
+  // Before anything is looked up: where all wait, a stranger's attempt costs no more than this.
+  deps.passwords.requireRoom(isSignedIn || known.length > 0 ? 'first' : 'ordinary')
   // Looked up first for any browser that is known to some account: which one it is known to does not show in the time.
   const owner = known.length > 0 ? await findUserByEmail(deps, email) : undefined
   const nonce = nonceOfKnownBrowser(known, owner)
   const byBrowser = nonce === undefined ? undefined : attemptKey('sign-in', 'browser', nonce)
-  const pair = attemptKey('sign-in', 'pair', account, address)
   const network = attemptKey('sign-in', 'network', address)
-  const byAccount = attemptKey('sign-in', 'account', account)
   const asStranger = [
-    { key: pair, backOff: pairBackOff },
+    { key: attemptKey('sign-in', 'pair', account, address), backOff: pairBackOff },
     { key: network, backOff: networkBackOff },
-    { key: byAccount, backOff: accountBackOff },
+    { key: attemptKey('sign-in', 'account', account), backOff: accountBackOff },
   ]
   const asKnown = byBrowser !== undefined && [
     { key: byBrowser, backOff: browserBackOff },
     { key: network, backOff: networkBackOff },
   ]
   let hurdles = asKnown || asStranger
+  let lane: HashLane = isSignedIn || asKnown ? 'first' : 'ordinary'
+  deps.passwords.requireRoom(lane)
   let admission = await admitAttempt(deps, hurdles)
   if (asKnown && admission.kind === 'paused' && admission.by === byBrowser) {
     const own = admission.waitSeconds
     hurdles = asStranger
+    lane = isSignedIn ? 'first' : 'ordinary'
+    deps.passwords.requireRoom(lane)
     admission = await admitAttempt(deps, hurdles)
     if (admission.kind === 'paused') return { kind: 'paused', waitSeconds: Math.min(own, admission.waitSeconds) }
   }
@@ -75,7 +82,7 @@ export async function checkPassword(
 
   const user = known.length > 0 ? owner : await findUserByEmail(deps, email)
   const passwordHash = user?.passwordHash ?? undefined
-  const isRight = await deps.passwords.verify(passwordHash, password)
+  const isRight = await deps.passwords.verify(passwordHash, password, lane)
   if (!isRight || !user || passwordHash === undefined) return { kind: 'refused' }
   // Where this browser was not held against them, the counts of strangers stay.
   const own = hurdles.map(({ key }) => key).filter((key) => key !== network)

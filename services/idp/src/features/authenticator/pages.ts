@@ -240,6 +240,7 @@ async function prove(c: Ctx, deps: Deps, session: Session, text: string): Promis
       password: text,
       address: addressOf(c, deps),
       knownBrowser: readCookie(c, deps, 'known'),
+      isSignedIn: true,
     })
     if (checked.kind === 'paused') return paused(c, checked.waitSeconds)
     return checked.kind === 'proven' && checked.userId === id

@@ -33,7 +33,13 @@ export async function changePassword(
 ): Promise<Changed> {
   await checkedNewPassword(deps, newPassword, user)
   if (newPassword === currentPassword) throw new BadRequest('The new password is the current one')
-  const checked = await checkPassword(deps, { email: user.email, password: currentPassword, address, knownBrowser })
+  const checked = await checkPassword(deps, {
+    email: user.email,
+    password: currentPassword,
+    address,
+    knownBrowser,
+    isSignedIn: true,
+  })
   if (checked.kind === 'paused') return checked
   if (checked.kind !== 'proven' || checked.userId !== user.id) return { kind: 'refused' }
 

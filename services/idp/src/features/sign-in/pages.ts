@@ -45,6 +45,7 @@ async function signIn(call: FormCall<'none', typeof credentials, ReturnTo>): Pro
       password,
       address: addressOf(c, deps),
       knownBrowser: readCookie(c, deps, 'known'),
+      isSignedIn: false,
     })
   } catch (error) {
     if (!isTooBusy(error)) throw error
