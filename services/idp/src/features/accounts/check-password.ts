@@ -1,5 +1,7 @@
 import type { Deps } from '../../deps.ts'
+import type { Source } from '../../site/source.ts'
 import { admitAttempt, attemptKey, forgetAttempts, takeBackAttempt } from '../attempts/attempts.ts'
+import { recordRefusal } from '../attempts/record-refusal.ts'
 import { nonceOfKnownBrowser, readKnownBrowsers } from '../known-browsers/known-browser.ts'
 import { findUserByEmail } from './accounts.ts'
 import type { HashLane } from './passwords.ts'
@@ -26,8 +28,8 @@ const browserBackOff = pairBackOff
 export interface PasswordAttempt {
   email: string
   password: string
-  /** The network the attempt counts for. */
-  address: string
+  /** The network the attempt counts for, and what it is recorded with. */
+  source: Source
   /** The cookie of browsers that signed in before, as it came. */
   knownBrowser: string | undefined
   /** Whoever tries is signed in already, and confirms that it is them. */
@@ -42,11 +44,11 @@ export interface PasswordAttempt {
  * elsewhere never hold it up. During its own pause it is a stranger like them (decision 16). It waits for its hash in the first
  * lane, as does whoever is signed in.
  *
- * Throws Unavailable when too many wait for a hash.
+ * Wrong passwords of an account that exists are recorded (recordRefusal). Throws Unavailable when too many wait for a hash.
  */
 export async function checkPassword(
   deps: Deps,
-  { email, password, address, knownBrowser, isSignedIn }: PasswordAttempt,
+  { email, password, source, knownBrowser, isSignedIn }: PasswordAttempt,
 ): Promise<SignIn> {
   const account = email.trim().normalize('NFC').toLowerCase()
   const known = readKnownBrowsers(deps, knownBrowser)
@@ -56,11 +58,12 @@ export async function checkPassword(
   const owner = known.length > 0 ? await findUserByEmail(deps, email) : undefined
   const nonce = nonceOfKnownBrowser(known, owner)
   const byBrowser = nonce === undefined ? undefined : attemptKey('sign-in', 'browser', nonce)
-  const network = attemptKey('sign-in', 'network', address)
+  const network = attemptKey('sign-in', 'network', source.address)
+  const byAccount = attemptKey('sign-in', 'account', account)
   const asStranger = [
-    { key: attemptKey('sign-in', 'pair', account, address), backOff: pairBackOff },
+    { key: attemptKey('sign-in', 'pair', account, source.address), backOff: pairBackOff },
     { key: network, backOff: networkBackOff },
-    { key: attemptKey('sign-in', 'account', account), backOff: accountBackOff },
+    { key: byAccount, backOff: accountBackOff },
   ]
   const asKnown = byBrowser !== undefined && [
     { key: byBrowser, backOff: browserBackOff },
@@ -83,7 +86,12 @@ export async function checkPassword(
   const user = known.length > 0 ? owner : await findUserByEmail(deps, email)
   const passwordHash = user?.passwordHash ?? undefined
   const isRight = await deps.passwords.verify(passwordHash, password, lane)
-  if (!isRight || !user || passwordHash === undefined) return { kind: 'refused' }
+  if (!user) return { kind: 'refused' }
+  if (!isRight || passwordHash === undefined) {
+    const guesses = admission.counts[hurdles.findIndex(({ key }) => key === byBrowser || key === byAccount)] ?? 1
+    recordRefusal(deps, { userId: user.id, action: 'user.password_refused', guesses, source })
+    return { kind: 'refused' }
+  }
   // Where this browser was not held against them, the counts of strangers stay.
   const own = hurdles.map(({ key }) => key).filter((key) => key !== network)
   await forgetAttempts(deps, byBrowser === undefined ? own : [...own, byBrowser])

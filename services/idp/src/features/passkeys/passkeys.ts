@@ -11,7 +11,7 @@ import { z } from 'zod'
 import type { Deps } from '../../deps.ts'
 import type { Session } from '../../site/session.ts'
 import { users } from '../accounts/table.ts'
-import { tellOfChange } from '../mail/tell-of-change.ts'
+import { notifySecurityChange } from '../mail/notify-security-change.ts'
 import type { Proof } from '../sessions/proof.ts'
 import { isOurChallenge, newChallenge, type Purpose, useChallenge } from './challenge.ts'
 import { passkeyProof } from './passkey-proof.ts'
@@ -196,7 +196,7 @@ export async function addPasskey(
       return 'added'
     })
     if (outcome !== 'added') return { kind: outcome }
-    tellOfChange(deps, user.id, 'passkey-added')
+    notifySecurityChange(deps, user.id, { kind: 'passkey-added' })
     return { kind: 'added', amr: amrOf(isSynced) }
   } catch (error) {
     if (isUniqueViolation(error, 'passkeys_credential')) return { kind: 'present' }
@@ -238,7 +238,7 @@ export async function removePasskeys(
       })
     return gone
   })
-  if (removed.length > 0) tellOfChange(deps, userId, 'passkey-removed')
+  if (removed.length > 0) notifySecurityChange(deps, userId, { kind: 'passkey-removed' })
 }
 
 /** What a passkey is asked for, and the cookie of the browser that asks. */

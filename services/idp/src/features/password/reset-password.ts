@@ -9,7 +9,7 @@ import { users } from '../accounts/table.ts'
 import { attemptKey, countInWindow } from '../attempts/attempts.ts'
 import { findLinkOwner, makeLink, useLink } from '../links/one-time-links.ts'
 import type { Mailer } from '../mail/mailer.ts'
-import { tellOfChange } from '../mail/tell-of-change.ts'
+import { notifySecurityChange } from '../mail/notify-security-change.ts'
 import { checkedNewPassword } from './new-password.ts'
 
 const HOUR_MS = 3_600_000
@@ -85,6 +85,6 @@ export async function resetPassword(deps: Deps, token: string, newPassword: stri
     await recordAudit(tx, at, { actor: `user:${userId}`, action: 'user.password_reset', subject: `user:${userId}` })
     return one(changed)
   })
-  if (account) tellOfChange(deps, account.id, 'password-changed')
+  if (account) notifySecurityChange(deps, account.id, { kind: 'password-changed' })
   return account
 }

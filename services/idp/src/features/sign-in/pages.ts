@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import type { Deps } from '../../deps.ts'
-import { addressOf } from '../../http/app.ts'
 import { readCookie } from '../../site/cookies.ts'
 import { redirect } from '../../site/navigation.ts'
 import { type FormCall, page, type PageCall, textField } from '../../site/page.ts'
 import { readReturnTo, type ReturnTo } from '../../site/return-to.ts'
+import { sourceOf } from '../../site/source.ts'
 import { checkPassword } from '../accounts/check-password.ts'
 import { isTooBusy } from '../accounts/passwords.ts'
 import { tellPause } from '../attempts/tell-pause.ts'
@@ -43,7 +43,7 @@ async function signIn(call: FormCall<'none', typeof credentials, ReturnTo>): Pro
     checked = await checkPassword(deps, {
       email,
       password,
-      address: addressOf(c, deps),
+      source: sourceOf(c, deps),
       knownBrowser: readCookie(c, deps, 'known'),
       isSignedIn: false,
     })
@@ -62,6 +62,7 @@ async function signIn(call: FormCall<'none', typeof credentials, ReturnTo>): Pro
     userId,
     proof: passwordProof(passwordStamp),
     amr: 'pwd',
+    ways: ['password'],
     answeredRequest: answeredRequestOf(returnTo),
   })
   if (started === 'suspended') return again(SUSPENDED, 403)

@@ -27,6 +27,7 @@ async function signInByPasskey(call: FormCall<'none', typeof usedPasskey, Return
     userId,
     proof,
     amr,
+    ways: ['passkey'],
     answeredRequest: answeredRequestOf(returnTo),
   })
   if (started === 'started') return redirect(c, returnTo.url)

@@ -8,6 +8,7 @@ import { csrfBeforeSession } from '../../site/csrf.ts'
 import { redirect, redirectToSignIn } from '../../site/navigation.ts'
 import { type FormCall, page, textField } from '../../site/page.ts'
 import { readReturnTo, type ReturnTo } from '../../site/return-to.ts'
+import { sourceOf } from '../../site/source.ts'
 import { readTicket, writeTicket } from '../../site/ticket.ts'
 import { tellPause } from '../attempts/tell-pause.ts'
 import { checkSecondFactor } from '../authenticator/authenticator.ts'
@@ -84,7 +85,7 @@ async function checkCode({
   const again = (problem: string, status: NonNullable<Form['status']>) =>
     answerForm(c, deps, returnTo, { ticket, problem, status })
 
-  const checked = await checkSecondFactor(deps, proven.userId, form.code)
+  const checked = await checkSecondFactor(deps, proven.userId, form.code, sourceOf(c, deps))
   if (checked.kind === 'paused') return again(tellPause(c, checked.waitSeconds), 429)
   if (checked.kind === 'wrong')
     return again('This code is not right, or was used already. Wait for the next one and try again.', 401)
@@ -93,6 +94,7 @@ async function checkCode({
     userId,
     proof: passwordProof(passwordStamp),
     amr: 'pwd otp mfa',
+    ways: ['password', checked.way],
     answeredRequest: answeredRequestOf(returnTo),
   })
   if (started === 'suspended') return again('This account is suspended. Ask whoever runs this service.', 403)

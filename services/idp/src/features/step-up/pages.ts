@@ -8,6 +8,7 @@ import { redirect } from '../../site/navigation.ts'
 import { type FormCall, page, type PageRequest, textField } from '../../site/page.ts'
 import { hashRequest, readReturnTo, type ReturnTo, returnToPage } from '../../site/return-to.ts'
 import type { Session } from '../../site/session.ts'
+import { sourceOf } from '../../site/source.ts'
 import { hasSecondFactor } from '../accounts/authentication-level.ts'
 import { tellPause } from '../attempts/tell-pause.ts'
 import { checkSecondFactor } from '../authenticator/authenticator.ts'
@@ -130,7 +131,7 @@ async function takeCode({ c, deps, target: stepUp, form }: FormCall<'any', typeo
     await noteAnswer(deps, session.id, hashRequest(request.search), 'declined-second-factor')
     return redirect(c, returnTo.url)
   }
-  const checked = await checkSecondFactor(deps, session.user.id, form.code)
+  const checked = await checkSecondFactor(deps, session.user.id, form.code, sourceOf(c, deps))
   if (checked.kind === 'paused')
     return answerStepUp(c, deps, stepUp, { text: tellPause(c, checked.waitSeconds), status: 429 })
   if (checked.kind === 'wrong')
@@ -138,7 +139,7 @@ async function takeCode({ c, deps, target: stepUp, form }: FormCall<'any', typeo
       text: 'This code is not right, or was used already. Wait for the next one and try again.',
       status: 401,
     })
-  await upgradeSession(c, deps, session, { amr: 'otp mfa', authTime: deps.now() })
+  await upgradeSession(c, deps, session, { amr: 'otp mfa', authTime: deps.now(), ways: [checked.way] })
   return redirect(c, returnTo.url)
 }
 
@@ -156,7 +157,12 @@ async function takePasskey({
   const found = await findPasskeyUser(deps, asked, form.credential)
   const isDone =
     found?.userId === session.user.id &&
-    (await upgradeSession(c, deps, session, { amr: found.amr, authTime: deps.now(), proof: found.proof })) === 'started'
+    (await upgradeSession(c, deps, session, {
+      amr: found.amr,
+      authTime: deps.now(),
+      ways: ['passkey'],
+      proof: found.proof,
+    })) === 'started'
   if (isDone) return redirect(c, returnTo.url)
   return answerStepUp(c, deps, stepUp, {
     text: 'This passkey is not one of your account, or the page was open for too long. Try again.',
