@@ -243,7 +243,7 @@ export async function removePasskeys(
 
 /** What a passkey is asked for, and the cookie of the browser that asks. */
 interface Asked {
-  purpose: Extract<Purpose, 'passkey-sign-in' | 'passkey-step-up'>
+  purpose: Exclude<Purpose, 'passkey-add'>
   cookie: string
 }
 

@@ -15,7 +15,7 @@ import { passwordProof, passwordStampOf } from '../sessions/proof.ts'
 import { startSession } from '../sessions/sessions.ts'
 import { answerSignIn, type Form, signInPurpose, SUSPENDED } from './form.ts'
 import { passkeySignInPage } from './passkey.ts'
-import { askForSecondFactor, secondFactorPage } from './second-factor.ts'
+import { askForSecondFactor, secondFactorPages } from './second-factor.ts'
 
 function showSignIn(call: PageCall<'none', ReturnTo>): Promise<Response> {
   const { target: returnTo } = call
@@ -80,6 +80,6 @@ export const signInPages = [
     csrf: ({ target }) => signInPurpose(target),
     submit: signIn,
   }),
-  secondFactorPage,
+  ...secondFactorPages,
   passkeySignInPage,
 ]

@@ -22,6 +22,7 @@ import { passkeyForm } from '../passkeys/passkey-form.ts'
 import { describePasskeyRequest, findPasskeyUser } from '../passkeys/passkeys.ts'
 import { noteAnswer, upgradeSession } from '../sessions/sessions.ts'
 import { findHeldFactors } from './held-factors.ts'
+import { lostFactors } from './lost-factors.ts'
 
 /** A session that is to show a second factor, and for what. */
 interface StepUp {
@@ -89,7 +90,7 @@ async function answerStepUp(c: Ctx, deps: Deps, stepUp: StepUp, problem?: Proble
           : ''
       }
       ${hasApp ? codeForms({ action, hidden, hasProblem: problem !== undefined }) : ''}
-      ${hasPasskey && !hasApp ? withoutScript : ''} ${hasApp || hasPasskey ? lost : setUp(deps, returnTo)}
+      ${hasPasskey && !hasApp ? withoutScript : ''} ${hasApp || hasPasskey ? lostFactors : setUp(deps, returnTo)}
       ${
         request
           ? html`<form method="post" action="${action}">
@@ -108,8 +109,6 @@ const withoutScript = html`<p class="empty" data-without-script>
     A passkey takes JavaScript, which your browser has turned off.
   </p>
   <p class="empty" data-without-passkeys hidden>This browser knows no passkeys. Try a newer one, or another device.</p>`
-
-const lost = html`<p class="soft">Lost it? Ask whoever runs this service.</p>`
 
 function setUp(deps: Deps, returnTo: ReturnTo): Markup {
   const app = returnToPage(deps, 'authenticator/add', returnTo)
