@@ -9,7 +9,7 @@ const feature = '^services/[^/]+/src/features/[^/]+$'
  * feature of a level above its own.
  */
 const rules =
-  '^services/idp/src/features/(access|accounts|attempts|audit|clients|consents|grants|known-browsers|links|mail|refresh|sessions)/'
+  '^services/idp/src/features/(access|accounts|attempts|clients|consents|grants|known-browsers|links|mail|refresh|sessions)/'
 const protocol = '^services/idp/src/features/(authorize|device|discovery|revoke|token|userinfo)/'
 
 export default {

@@ -9,7 +9,7 @@ const COUNT_MAX = 10_000
 const DAY_MS = 86_400_000
 
 /** Who made a change: the operator at the command line, the service by its own rules, a user, or a client. */
-type AuditActor = 'operator' | 'system' | `user:${string}` | `client:${string}`
+export type AuditActor = 'operator' | 'system' | `user:${string}` | `client:${string}`
 
 interface AuditEvent {
   actor: AuditActor

@@ -47,3 +47,35 @@ test('work that is called off before its turn is not begun, and leaves its place
   expect(begun).toEqual(['next'])
   await expect(withSlot(async () => 'begun', leaving.signal)).rejects.toThrow('not any more')
 })
+
+test('work of the first lane is begun before all that waits, has room of its own, and is refused beyond that', async () => {
+  const withSlot = createSemaphore({
+    kind: 'test',
+    slots: 1,
+    queueMax: 2,
+    firstQueueMax: 2,
+    refuse: () => new Error('full'),
+  })
+  const gate = Promise.withResolvers<void>()
+  const order: string[] = []
+  const note = (name: string) => async () => void order.push(name)
+  const holder = withSlot(() => gate.promise)
+  const ordinary = [withSlot(note('a')), withSlot(note('b'))]
+  await expect(withSlot(note('c'))).rejects.toThrow('full')
+  withSlot.first.requireRoom()
+  const first = [withSlot.first(note('x')), withSlot.first(note('y'))]
+  expect(withSlot.first.requireRoom).toThrow('full')
+  await expect(withSlot.first(note('z'))).rejects.toThrow('full')
+  gate.resolve()
+  await Promise.all([holder, ...ordinary, ...first])
+  expect(order).toEqual(['x', 'y', 'a', 'b'])
+})
+
+test('without a size the first lane has no queue: its work takes a free slot or is refused', async () => {
+  const withSlot = createSemaphore({ kind: 'test', slots: 1, queueMax: 1, refuse: () => new Error('full') })
+  const gate = Promise.withResolvers<void>()
+  const holder = withSlot.first(() => gate.promise)
+  await expect(withSlot.first(async () => {})).rejects.toThrow('full')
+  gate.resolve()
+  await holder
+})

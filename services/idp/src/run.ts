@@ -10,6 +10,9 @@ await runService({
   migrate,
   compose,
   roles: {
-    all: async (deps, { HOST: host, PORT: port }) => [await startIdp(deps, { host, port }), startHousekeeping(deps)],
+    all: async (deps, { HOST: host, PORT: port, AUDIT_RETENTION_DAYS }) => [
+      await startIdp(deps, { host, port }),
+      startHousekeeping(deps, AUDIT_RETENTION_DAYS),
+    ],
   },
 })

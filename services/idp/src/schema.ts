@@ -1,8 +1,8 @@
 /** Every table of the identity provider's database, for drizzle-kit: a list, since not every table is a feature's. */
 export { signingKeys } from '@platform/auth/signing-keys-table'
+export { auditEvents } from '@platform/service/audit-table'
 export { productWithdrawals, users } from './features/accounts/table.ts'
 export { attempts } from './features/attempts/table.ts'
-export { auditEvents } from './features/audit/table.ts'
 export { authenticators, recoveryCodes } from './features/authenticator/table.ts'
 export { clients, clientSecrets } from './features/clients/table.ts'
 export { consents } from './features/consents/table.ts'

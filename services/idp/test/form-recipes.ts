@@ -83,6 +83,15 @@ export const formRecipes: Record<string, Recipe> = {
     const shown = await idp.signIn(browser, await browser.visit(`${idp.url}/sign-in`), person)
     return { browser, shown, fields: { code } }
   },
+  '/sign-in/code/passkey': async (idp) => {
+    const { person, proven } = await withApp(idp)
+    const authenticator = new SoftAuthenticator(idp.url)
+    const page = await proven.visit(`${idp.url}/passkeys/add`)
+    await proven.submit(page, { credential: authenticator.create(passkeyOptionsOn(page)) })
+    const browser = new Browser()
+    const shown = await idp.signIn(browser, await browser.visit(`${idp.url}/sign-in`), person)
+    return { browser, shown, fields: { credential: authenticator.get(passkeyOptionsOn(shown)) } }
+  },
   '/sign-in/passkey': async (idp) => {
     const { authenticator } = await withPasskey(idp)
     const browser = new Browser()

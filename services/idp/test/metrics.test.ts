@@ -56,7 +56,7 @@ test('a limit that is counted here because Redis is away', async () => {
 })
 
 test('passwords that are hashed and that wait for it, and queries of the pool', async () => {
-  const hashing = Array.from({ length: 20 }, () => idp.deps.passwords.verify(undefined, 'wrong password'))
+  const hashing = Array.from({ length: 20 }, () => idp.deps.passwords.verify(undefined, 'wrong password', 'ordinary'))
   const during = await scrape()
   const [running = 0, waiting = 0] = ['running', 'waiting'].map((state) =>
     during.get(`work_under_way{kind="password_hash",state="${state}"}`),

@@ -113,8 +113,8 @@ describeInChromium(
       const pages = listEndpoints(idp.deps)
         .filter(({ path, GET }) => GET && !/^\/(?:oauth2|\.well-known)\/|\.(?:css|js)$/.test(path))
         .map(({ path }) => path)
-      // GET of this one only leads to the beginning.
-      const alsoPosts = ['/sign-in/passkey']
+      // GET of these only leads to the beginning.
+      const alsoPosts = ['/sign-in/passkey', '/sign-in/code/passkey']
       expect(pages.filter((path) => !seen.has(path) && !alsoPosts.includes(path))).toEqual([])
     })
   },

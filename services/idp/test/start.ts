@@ -4,11 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { createLogger } from '@platform/runtime/logger'
+import { auditEvents } from '@platform/service/audit-table'
 import { readBuildInfo } from '@platform/service/build-info'
 import { superviseParts } from '@platform/service/run-service'
 import { createServiceDatabase } from '@platform/testing/service-databases'
 import { Browser, type Visit } from '@platform/testkit/browser'
 import { freePort } from '@platform/testkit/free-port'
+import { asc, eq } from 'drizzle-orm'
 import request from 'supertest'
 import { compose, migrate } from '../src/compose.ts'
 import { loadConfig } from '../src/config.ts'
@@ -56,7 +58,11 @@ export interface TestIdp {
   client(description?: Partial<NewClient>): Promise<TestClient>
   person(description?: { emailVerified?: boolean }): Promise<TestPerson>
   /** The letters that someone got, oldest first; what is on its way arrives first. */
+  allLetters(to: { email: string }): Promise<string[]>
+  /** The same without those about new browsers, which each sign-in of a test may cause. */
   letters(to: { email: string }): Promise<string[]>
+  /** What the audit log says of changes to someone, as `actor action`, oldest first; sign-ins and the making of them left out. */
+  changesOf(person: { userId: string }): Promise<string[]>
   /** An authorization request that is right in every way, with what is given on top; undefined takes a parameter out. */
   authorizeUrl(client: TestClient, parameters?: Record<string, string | undefined>): string
   /** Any request; a string goes as the body it is. */
@@ -107,7 +113,7 @@ export async function startTestIdp(
   const server = await startIdp(deps, { host: config.HOST, port })
   const build = readBuildInfo('idp', config.BUILD_COMMIT)
   const health = { host: config.HEALTH_HOST, port: config.HEALTH_PORT, isReady, build }
-  const running = await superviseParts([server, startHousekeeping(deps)], health)
+  const running = await superviseParts([server, startHousekeeping(deps, config.AUDIT_RETENTION_DAYS)], health)
 
   const send: TestIdp['send'] = async (on, body, headers = {}) => {
     const [method = 'GET', path = '/'] = on.split(' ')
@@ -145,11 +151,24 @@ export async function startTestIdp(
       const user = await createUser(deps, { email, password, givenName: 'Ana', familyName: 'Silva', ...description })
       return { userId: user.id, email, password }
     },
-    async letters({ email }) {
+    async allLetters({ email }) {
       await deps.afterAnswer.settled()
       const names = (await readdir(mailFolder)).toSorted()
       const all = await Promise.all(names.map((name) => readFile(join(mailFolder, name), 'utf8')))
       return all.filter((letter) => letter.includes(`\r\nTo: ${email}\r\n`))
+    },
+    letters: async (to) =>
+      (await idp.allLetters(to)).filter((letter) => !letter.includes('\r\nSubject: A new browser signed in')),
+    async changesOf({ userId }) {
+      await deps.afterAnswer.settled()
+      const events = await deps.db
+        .select({ actor: auditEvents.actor, action: auditEvents.action })
+        .from(auditEvents)
+        .where(eq(auditEvents.subject, `user:${userId}`))
+        .orderBy(asc(auditEvents.id))
+      return events
+        .filter(({ action }) => !/^user\.(?:created|signed_in|second_factor_shown|\w+_refused)$/.test(action))
+        .map(({ actor, action }) => `${actor} ${action}`)
     },
     authorizeUrl(client, parameters = {}) {
       const all: Record<string, string | undefined> = {

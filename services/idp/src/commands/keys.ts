@@ -1,9 +1,9 @@
 import { signingKeys } from '@platform/auth/signing-keys-table'
+import { recordAudit } from '@platform/service/audit'
 import type { Command } from '@platform/service/cli'
 import { asc } from 'drizzle-orm'
 import type { Deps } from '../deps.ts'
 import { resealAuthenticators } from '../features/authenticator/authenticator.ts'
-import { recordAudit } from '../features/audit/audit.ts'
 import { refreshKeys } from '../features/refresh/table.ts'
 
 async function listKeys({ db }: Deps) {

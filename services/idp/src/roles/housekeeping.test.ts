@@ -1,8 +1,10 @@
 import { openDatabase } from '@platform/runtime/database'
+import { newIdAt } from '@platform/runtime/new-id'
+import { auditEvents } from '@platform/service/audit-table'
 import { sql } from 'drizzle-orm'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { startTestIdp, type TestIdp, type TestPerson } from '../../test/start.ts'
-import { discardExpired } from './housekeeping.ts'
+import { discardExpired, housekeepingJobs } from './housekeeping.ts'
 
 const DAY = 86_400_000
 const tables = [
@@ -58,22 +60,63 @@ async function countRows(): Promise<Record<string, number>> {
 }
 const each = (count: number) => Object.fromEntries(tables.map((table) => [table, count]))
 
-test('what is over goes, at most a thousand rows in a transaction, and what is live stays (D64)', async () => {
+/** Notes how many rows each transaction deletes from here on. */
+async function noteBatches(names: readonly string[]): Promise<() => Promise<number[]>> {
   await idp.deps.db.execute(sql`create table batches (transaction xid8, rows int)`)
   await idp.deps.db.execute(sql`create function note_batch() returns trigger language plpgsql as $$ begin
     insert into batches select pg_current_xact_id(), count(*) from gone; return null; end $$`)
-  for (const table of tables)
+  for (const table of names)
     await idp.deps.db.execute(`create trigger note after delete on ${table} referencing old table as gone
       for each statement execute function note_batch()`)
+  return async () => {
+    const batches = await idp.deps.db.execute<{ rows: number }>(
+      sql`select sum(rows)::int as rows from batches group by transaction having sum(rows) > 0`,
+    )
+    return batches.map(({ rows }) => rows)
+  }
+}
+
+test('what is over goes, at most a thousand rows in a transaction, and what is live stays (D64)', async () => {
+  const batchSizes = await noteBatches(tables)
   await fill(2_500, new Date(idp.now().getTime() - DAY - 1_000))
   await fill(30, new Date(idp.now().getTime() + 1_000))
   await discardExpired(idp.deps)
   expect(await countRows()).toEqual(each(30))
-  const batches = await idp.deps.db.execute<{ rows: number }>(
-    sql`select sum(rows)::int as rows from batches group by transaction having sum(rows) > 0`,
-  )
-  expect(Math.max(...batches.map(({ rows }) => rows))).toBe(1_000)
-  expect(batches.reduce((sum, { rows }) => sum + rows, 0)).toBe(2_500 * tables.length)
+  const batches = await batchSizes()
+  expect(Math.max(...batches)).toBe(1_000)
+  expect(batches.reduce((sum, rows) => sum + rows, 0)).toBe(2_500 * tables.length)
+})
+
+test('audit events go after the days that are configured, a thousand at a time, and with 0 never', async () => {
+  await idp.deps.db.delete(auditEvents)
+  const batchSizes = await noteBatches(['audit_events'])
+  const add = (count: number, at: Date, action: string) =>
+    idp.deps.db.insert(auditEvents).values(
+      Array.from({ length: count }, () => ({
+        id: newIdAt(at),
+        at,
+        actor: 'system',
+        action,
+        subject: `user:${ana.userId}`,
+        details: {},
+      })),
+    )
+  const daysAgo = (days: number) => new Date(idp.now().getTime() - days * DAY)
+  await add(1_500, daysAgo(366), 'old')
+  await add(30, daysAgo(364), 'young')
+  const discard = (auditDays: number) => housekeepingJobs(auditDays)['discard audit events']?.(idp.deps)
+  const left = () =>
+    idp.deps.db.execute<{ action: string; n: number }>(
+      sql`select action, count(*)::int as n from audit_events group by action order by action`,
+    )
+  await discard(0)
+  expect(await left()).toEqual([
+    { action: 'old', n: 1_500 },
+    { action: 'young', n: 30 },
+  ])
+  await discard(365)
+  expect(await left()).toEqual([{ action: 'young', n: 30 }])
+  expect((await batchSizes()).toSorted((a, b) => a - b)).toEqual([500, 1_000])
 })
 
 test('a revoked family goes after a day, however long it would have lived', async () => {

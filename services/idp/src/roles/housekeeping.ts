@@ -1,5 +1,6 @@
 import { discardBefore, DISCARDED_AT_ONCE, inBatch } from '@platform/runtime/discard-rows'
-import { type PeriodicJobs, startPeriodicJobs } from '@platform/service/periodic-jobs'
+import { discardAuditEvents } from '@platform/service/audit'
+import { type Jobs, type PeriodicJobs, startPeriodicJobs } from '@platform/service/periodic-jobs'
 import { and, asc, gt, lt, lte, or } from 'drizzle-orm'
 import type { Deps } from '../deps.ts'
 import { attempts } from '../features/attempts/table.ts'
@@ -58,6 +59,12 @@ export async function discardExpired({ db, now }: Pick<Deps, 'db' | 'now'>): Pro
   for (const step of steps) if (!(await step())) return
 }
 
-/** Runs discardExpired every ten minutes, for the first time after ten. */
-export const startHousekeeping = (deps: Deps): PeriodicJobs =>
-  startPeriodicJobs(deps, { 'discard expired rows': discardExpired }, { everyMs: EVERY_MS, isFirstAtOnce: false })
+/** What is cleaned up. auditDays: for how many days audit events are kept; 0 for ever. */
+export const housekeepingJobs = (auditDays: number): Jobs<Deps> => ({
+  'discard expired rows': discardExpired,
+  'discard audit events': (deps) => discardAuditEvents(deps, auditDays),
+})
+
+/** Cleans up every ten minutes, for the first time after ten. */
+export const startHousekeeping = (deps: Deps, auditDays: number): PeriodicJobs =>
+  startPeriodicJobs(deps, housekeepingJobs(auditDays), { everyMs: EVERY_MS, isFirstAtOnce: false })

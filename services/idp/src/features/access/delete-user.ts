@@ -1,8 +1,8 @@
 import { NotFound } from '@platform/errors/api-error'
+import { type AuditActor, recordAudit } from '@platform/service/audit'
 import { eq } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { users } from '../accounts/table.ts'
-import { type AuditActor, recordAudit } from '../audit/audit.ts'
 import { sessions } from '../sessions/table.ts'
 
 /** Deletes a user and everything of theirs; the id is never given out again. Throws NotFound. */

@@ -1,7 +1,7 @@
 import { NotFound } from '@platform/errors/api-error'
+import { type AuditActor, recordAudit } from '@platform/service/audit'
 import { eq } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
-import { type AuditActor, recordAudit } from '../audit/audit.ts'
 import { clients } from '../clients/table.ts'
 import { revokeFamiliesOf } from '../refresh/families.ts'
 

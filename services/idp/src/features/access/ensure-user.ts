@@ -1,9 +1,9 @@
 import { one } from '@platform/runtime/database'
+import { recordAudit } from '@platform/service/audit'
 import { eq } from 'drizzle-orm'
 import { type AccountDeps, createUser, findUserByEmail, type NewUser, type User } from '../accounts/accounts.ts'
 import { checkedPassword } from '../accounts/passwords.ts'
 import { users } from '../accounts/table.ts'
-import { recordAudit } from '../audit/audit.ts'
 import { endAllAccess } from './end-access.ts'
 
 /**
@@ -16,7 +16,8 @@ export async function ensureUser(deps: AccountDeps, wanted: NewUser): Promise<{ 
   if (!before) return { user: await createUser(deps, wanted), isNew: true }
   const { password } = wanted
   const isOtherPassword =
-    password !== undefined && !(await passwords.verify(before.passwordHash ?? undefined, checkedPassword(password)))
+    password !== undefined &&
+    !(await passwords.verify(before.passwordHash ?? undefined, checkedPassword(password), 'first'))
   const givenName = wanted.givenName ?? before.givenName
   const familyName = wanted.familyName ?? before.familyName
   const emailVerified = wanted.emailVerified ?? before.emailVerified

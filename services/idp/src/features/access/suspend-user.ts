@@ -1,8 +1,8 @@
 import { NotFound } from '@platform/errors/api-error'
+import { type AuditActor, recordAudit } from '@platform/service/audit'
 import { and, eq, isNotNull } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { users } from '../accounts/table.ts'
-import { type AuditActor, recordAudit } from '../audit/audit.ts'
 import { endAllAccess } from './end-access.ts'
 
 /**

@@ -1,9 +1,9 @@
 import { BadRequest, Conflict, NotFound } from '@platform/errors/api-error'
 import { newId } from '@platform/runtime/new-id'
 import { lazyPrepared } from '@platform/runtime/lazy-prepared'
+import { type AuditActor, recordAudit } from '@platform/service/audit'
 import { and, eq, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
-import { type AuditActor, recordAudit } from '../audit/audit.ts'
 import { checkedPassword } from './passwords.ts'
 import { productWithdrawals, users } from './table.ts'
 

@@ -1,7 +1,10 @@
 import type { Deps } from '../../deps.ts'
+import type { Source } from '../../site/source.ts'
 import { admitAttempt, attemptKey, forgetAttempts, takeBackAttempt } from '../attempts/attempts.ts'
+import { recordRefusal } from '../attempts/record-refusal.ts'
 import { nonceOfKnownBrowser, readKnownBrowsers } from '../known-browsers/known-browser.ts'
 import { findUserByEmail } from './accounts.ts'
+import type { HashLane } from './passwords.ts'
 
 /** What came of an email address and a password. */
 export type SignIn =
@@ -25,10 +28,12 @@ const browserBackOff = pairBackOff
 export interface PasswordAttempt {
   email: string
   password: string
-  /** The network the attempt counts for. */
-  address: string
+  /** The network the attempt counts for, and what it is recorded with. */
+  source: Source
   /** The cookie of browsers that signed in before, as it came. */
   knownBrowser: string | undefined
+  /** Whoever tries is signed in already, and confirms that it is them. */
+  isSignedIn: boolean
 }
 
 /**
@@ -36,26 +41,27 @@ export interface PasswordAttempt {
  * that an account is suspended is told only to who knows its password.
  *
  * Attempts of a browser that signed in to the account before are counted by themselves, so guesses that strangers make
- * elsewhere never hold it up. During its own pause it is a stranger like them (decision 16).
+ * elsewhere never hold it up. During its own pause it is a stranger like them (decision 16). It waits for its hash in the first
+ * lane, as does whoever is signed in.
  *
- * Throws Unavailable when too many wait for a hash.
+ * Wrong passwords of an account that exists are recorded (recordRefusal). Throws Unavailable when too many wait for a hash.
  */
 export async function checkPassword(
   deps: Deps,
-  { email, password, address, knownBrowser }: PasswordAttempt,
+  { email, password, source, knownBrowser, isSignedIn }: PasswordAttempt,
 ): Promise<SignIn> {
-  deps.passwords.requireRoom()
   const account = email.trim().normalize('NFC').toLowerCase()
   const known = readKnownBrowsers(deps, knownBrowser)
+  // Before anything is looked up: where all wait, a stranger's attempt costs no more than this.
+  deps.passwords.requireRoom(isSignedIn || known.length > 0 ? 'first' : 'ordinary')
   // Looked up first for any browser that is known to some account: which one it is known to does not show in the time.
   const owner = known.length > 0 ? await findUserByEmail(deps, email) : undefined
   const nonce = nonceOfKnownBrowser(known, owner)
   const byBrowser = nonce === undefined ? undefined : attemptKey('sign-in', 'browser', nonce)
-  const pair = attemptKey('sign-in', 'pair', account, address)
-  const network = attemptKey('sign-in', 'network', address)
+  const network = attemptKey('sign-in', 'network', source.address)
   const byAccount = attemptKey('sign-in', 'account', account)
   const asStranger = [
-    { key: pair, backOff: pairBackOff },
+    { key: attemptKey('sign-in', 'pair', account, source.address), backOff: pairBackOff },
     { key: network, backOff: networkBackOff },
     { key: byAccount, backOff: accountBackOff },
   ]
@@ -64,10 +70,14 @@ export async function checkPassword(
     { key: network, backOff: networkBackOff },
   ]
   let hurdles = asKnown || asStranger
+  let lane: HashLane = isSignedIn || asKnown ? 'first' : 'ordinary'
+  deps.passwords.requireRoom(lane)
   let admission = await admitAttempt(deps, hurdles)
   if (asKnown && admission.kind === 'paused' && admission.by === byBrowser) {
     const own = admission.waitSeconds
     hurdles = asStranger
+    lane = isSignedIn ? 'first' : 'ordinary'
+    deps.passwords.requireRoom(lane)
     admission = await admitAttempt(deps, hurdles)
     if (admission.kind === 'paused') return { kind: 'paused', waitSeconds: Math.min(own, admission.waitSeconds) }
   }
@@ -75,8 +85,13 @@ export async function checkPassword(
 
   const user = known.length > 0 ? owner : await findUserByEmail(deps, email)
   const passwordHash = user?.passwordHash ?? undefined
-  const isRight = await deps.passwords.verify(passwordHash, password)
-  if (!isRight || !user || passwordHash === undefined) return { kind: 'refused' }
+  const isRight = await deps.passwords.verify(passwordHash, password, lane)
+  if (!user) return { kind: 'refused' }
+  if (!isRight || passwordHash === undefined) {
+    const guesses = admission.counts[hurdles.findIndex(({ key }) => key === byBrowser || key === byAccount)] ?? 1
+    recordRefusal(deps, { userId: user.id, action: 'user.password_refused', guesses, source })
+    return { kind: 'refused' }
+  }
   // Where this browser was not held against them, the counts of strangers stay.
   const own = hurdles.map(({ key }) => key).filter((key) => key !== network)
   await forgetAttempts(deps, byBrowser === undefined ? own : [...own, byBrowser])

@@ -1,26 +1,11 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { constants, getPriority } from 'node:os'
 import { Unavailable } from '@platform/errors/api-error'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { childrenOf, hasherOf } from '../../../test/hasher.ts'
 import { createHashing } from './hashing.ts'
-
-/** The processes that a process has started. */
-const childrenOf = (pid: number): number[] =>
-  execFileSync('ps', ['-e', '-o', 'pid=,ppid=,args='], { encoding: 'utf8' })
-    .split('\n')
-    .filter((line) => line.includes('hash-process.ts'))
-    .map((line) => line.trim().split(/ +/).map(Number))
-    .flatMap(([child = 0, parent]) => (parent === pid ? [child] : []))
-
-/** The one process that hashes for a process. */
-function hasherOf(service: number | undefined): number {
-  const [pid, ...others] = childrenOf(service ?? 0)
-  if (pid === undefined) throw new Error('Nothing hashes')
-  expect(others).toEqual([])
-  return pid
-}
 
 test('a hash fits its password, normalised, and no other; one that is none fails by itself', async () => {
   const hashing = createHashing()

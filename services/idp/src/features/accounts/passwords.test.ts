@@ -1,6 +1,8 @@
 import { availableParallelism } from 'node:os'
+import { workUnderWay } from '@platform/service/metrics'
 import { Browser } from '@platform/testkit/browser'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { hasherOf } from '../../../test/hasher.ts'
 import { startTestIdp, type TestIdp } from '../../../test/start.ts'
 
 const WAITING_MAX = 64
@@ -15,7 +17,7 @@ afterAll(() => idp.close())
 async function whileFull<T>(work: () => Promise<T>): Promise<T> {
   let isDone = false
   const keepTaken = async (): Promise<void> => {
-    await idp.deps.passwords.verify(undefined, 'wrong password')
+    await idp.deps.passwords.verify(undefined, 'wrong password', 'ordinary')
     if (!isDone) await keepTaken()
   }
   const taken = Array.from({ length: availableParallelism() + WAITING_MAX }, () => keepTaken().catch(() => {}))
@@ -58,4 +60,96 @@ test('who was told 503 has not guessed: the right password signs in at once afte
   )
   expect(statuses).toEqual(Array(10).fill(503))
   expect((await idp.signIn(browser, page, ana)).status).toBe(303)
+})
+
+describe('a flood of guesses from unknown browsers, while every hash takes for ever', () => {
+  const waiting = async () => {
+    const { values } = await workUnderWay.get()
+    return values.find(({ labels }) => labels.kind === 'password_hash' && labels.state === 'waiting')?.value ?? 0
+  }
+  const untilWaiting = (count: number) => vi.waitFor(async () => expect(await waiting()).toBe(count), 10_000)
+
+  interface Flood {
+    /** Guesses of strangers that were answered so far. */
+    answered: () => number
+    /** Lets hashing go on, and waits until the flood is over. */
+    drain: () => Promise<void>
+  }
+
+  /** Stops the process of hashes and fills every slot and the ordinary queue. */
+  async function flood(): Promise<Flood> {
+    await idp.deps.passwords.verify(undefined, 'starts the process', 'ordinary')
+    const pid = hasherOf(process.pid)
+    process.kill(pid, 'SIGSTOP')
+    let answered = 0
+    const guesses: Promise<unknown>[] = []
+    const resume = () => void process.kill(pid, 'SIGCONT')
+    onTestFinished(resume)
+    while ((await waiting()) < WAITING_MAX)
+      guesses.push(idp.deps.passwords.verify(undefined, 'a guess', 'ordinary').then(() => answered++))
+    return {
+      answered: () => answered,
+      async drain() {
+        resume()
+        await Promise.all(guesses)
+      },
+    }
+  }
+  const slots = () => Math.max(1, Math.min(4, availableParallelism() - 1))
+
+  test('a known browser signs in before all who wait, where a stranger is told 503', async () => {
+    const [ana, eve] = [await idp.person(), await idp.person()]
+    const [known, stranger, knownToEve] = [await idp.signedIn(ana), new Browser(), await idp.signedIn(eve)]
+    for (const browser of [known, knownToEve]) await browser.submit(await browser.visit(`${idp.url}/sign-out`), {})
+    const pages = new Map<Browser, Awaited<ReturnType<Browser['visit']>>>()
+    for (const browser of [known, stranger, knownToEve]) pages.set(browser, await browser.visit(`${idp.url}/sign-in`))
+    const signIn = (browser: Browser) => {
+      const page = pages.get(browser)
+      if (!page) throw new Error('No page')
+      return idp.signIn(browser, page, ana)
+    }
+
+    const strangers = await flood()
+    expect((await signIn(stranger)).status).toBe(503)
+    // Known to another account is known to none here.
+    expect((await signIn(knownToEve)).status).toBe(503)
+    const verify = vi.spyOn(idp.deps.passwords, 'verify')
+    onTestFinished(() => verify.mockRestore())
+    const answer = signIn(known)
+    await untilWaiting(WAITING_MAX + 1)
+    const own = verify.mock.results.at(-1)?.value.then(() => strangers.answered())
+    const drained = strangers.drain()
+    expect((await answer).status).toBe(303)
+    // Those whose hashes were under way before it, and those that other slots did meanwhile; of the queue hardly any.
+    expect(await own).toBeLessThan(slots() * 8)
+    await drained
+  })
+
+  test('whoever is signed in changes the password', async () => {
+    const ana = await idp.person()
+    const browser = await idp.signedIn(ana)
+    // Forgets every browser: the session alone counts from here on.
+    await idp.deps.db.execute(
+      `update users set updated_at = updated_at + interval '1 second' where id = '${ana.userId}'`,
+    )
+    const page = await browser.visit(`${idp.url}/password`)
+    const wanted = 'a new and longer password'
+    const strangers = await flood()
+    const answer = browser.submit(page, { current: ana.password, new: wanted, again: wanted })
+    await untilWaiting(WAITING_MAX + 1)
+    const drained = strangers.drain()
+    expect((await answer).body).toContain('Password changed')
+    await drained
+  })
+
+  test('a known browser that guessed too often waits with the strangers', async () => {
+    const ana = await idp.person()
+    const known = await idp.signedIn(ana)
+    const page = await known.visit(`${idp.url}/sign-in`)
+    for (let i = 0; i < 5; i++)
+      expect((await idp.signIn(known, page, { ...ana, password: 'not the password' })).status).toBe(401)
+    const strangers = await flood()
+    expect((await idp.signIn(known, page, ana)).status).toBe(503)
+    await strangers.drain()
+  })
 })

@@ -3,17 +3,23 @@ import { BadRequest, Unavailable } from '@platform/errors/api-error'
 import { createSemaphore } from '@platform/service/semaphore'
 import { createHashing } from './hashing.ts'
 
+/**
+ * Who waits for a hash. `first`: whoever has shown something already, a session, a known browser or a mailed link; they are served
+ * before all others and have 64 places of their own. `ordinary`: anybody.
+ */
+export type HashLane = 'first' | 'ordinary'
+
 /** Passwords are hashed here and nowhere else (Argon2id, 19 MiB, two passes). */
 export interface Passwords {
-  /** Throws Unavailable when too many wait. */
+  /** In the first lane, since nobody sets a password without having shown something. Throws Unavailable when too many wait. */
   hash(password: string): Promise<string>
   /**
    * True when the password fits. Without a hash (no such user, no password set) it takes as long and answers false.
    * Throws Unavailable when too many wait.
    */
-  verify(hash: string | undefined, password: string): Promise<boolean>
+  verify(hash: string | undefined, password: string, lane: HashLane): Promise<boolean>
   /** Throws Unavailable when too many wait already, so that a flood of guesses costs no more than this question. */
-  requireRoom(): void
+  requireRoom(lane: HashLane): void
   close(): void
 }
 
@@ -40,21 +46,23 @@ export const isTooBusy = (error: unknown): error is Unavailable =>
 /** The threads that the process of hashes has for them. */
 const AT_ONCE_MAX = 4
 
-/** Hashing runs beside the rest on all cores but one; who would be the 65th to wait is refused with 503. */
+/** Hashing runs beside the rest on all cores but one; whoever would be the 65th to wait in their lane is refused with 503. */
 export function createPasswords(): Passwords {
   const hashing = createHashing()
   const inTurn = createSemaphore({
     kind: 'password_hash',
     slots: Math.max(1, Math.min(AT_ONCE_MAX, availableParallelism() - 1)),
     queueMax: WAITING_MAX,
+    firstQueueMax: WAITING_MAX,
     refuse: () => new Unavailable('Too many people are signing in; try again in a moment'),
   })
+  const lanes = { first: inTurn.first, ordinary: inTurn }
   return {
-    requireRoom: inTurn.requireRoom,
-    hash: (password) => inTurn(() => hashing.hash(password)),
-    async verify(hash, password) {
+    requireRoom: (lane) => lanes[lane].requireRoom(),
+    hash: (password) => inTurn.first(() => hashing.hash(password)),
+    async verify(hash, password, lane) {
       const fits = Buffer.byteLength(password) <= PASSWORD_BYTES_MAX
-      const isRight = await inTurn(() => hashing.verify(hash ?? DUMMY_HASH, fits ? password : ''))
+      const isRight = await lanes[lane](() => hashing.verify(hash ?? DUMMY_HASH, fits ? password : ''))
       return isRight && fits && hash !== undefined
     },
     close: hashing.close,

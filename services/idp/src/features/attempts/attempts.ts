@@ -35,7 +35,7 @@ const stepAt = (place: number) => sql.identifier(`hurdle_${place}`)
  */
 const hasNoWait = sql`set_config('synchronous_commit', 'off', true) = 'off'`
 
-/** Counts on the hurdle of this place, if the one before it let the attempt through; has a row where it does so itself. */
+/** Counts on the hurdle of this place, if the one before it let the attempt through; has a row, the count, where it does so itself. */
 function upsert(place: number): SQL {
   const given = (name: string) => sql.placeholder(`${name}${place}`)
   const now = sql`${sql.placeholder('now')}::timestamptz`
@@ -50,27 +50,33 @@ function upsert(place: number): SQL {
       updated_at = ${now},
       blocked_until = case when ${count} >= ${given('free')}::int then ${now} + make_interval(secs => ${pause}) else ${noPause} end
       where ${attempts.blockedUntil} <= ${now}
-    returning 1 as passed`
+    returning ${attempts.count} as count`
 }
 
-const passed = { passed: sql<number>`passed` }
+const counted = { count: sql<number>`count` }
 /** Statements for one hurdle, two, and so on. */
 const admissions = Array.from({ length: HURDLES_MAX }, (_, last) =>
   lazyPrepared((db) => {
     const steps = Array.from({ length: last + 1 }, (_step, place) =>
-      db.$with(`hurdle_${place}`, passed).as(upsert(place)),
+      db.$with(`hurdle_${place}`, counted).as(upsert(place)),
+    )
+    const counts = steps.map((_step, place) => [`count${place}`, sql<number>`${stepAt(place)}.count`] as const)
+    const all = sql.join(
+      steps.map((_step, place) => stepAt(place)),
+      sql`, `,
     )
     return db
       .with(...steps)
-      .select(passed)
-      .from(sql`${stepAt(last)}`)
+      .select(Object.fromEntries(counts))
+      .from(all)
       .prepare(`admit_attempt_${last + 1}`)
   }),
 )
 
 /** What came of counting an attempt. */
 export type Admission =
-  | { kind: 'admitted' }
+  /** counts: of each hurdle in their order, this attempt included. */
+  | { kind: 'admitted'; counts: readonly number[] }
   /** waitSeconds: until no hurdle has a pause any more. by: the first that has one; undefined if it ended this instant. */
   | { kind: 'paused'; waitSeconds: number; by: string | undefined }
 
@@ -108,8 +114,8 @@ export async function admitAttempt({ db, now }: AttemptDeps, hurdles: readonly H
     [`pauseMax${place}`]: pauseMaxSeconds,
   }))
   const at = now()
-  const rows = await admission(db).execute(Object.assign({ now: at.toISOString() }, ...given))
-  if (rows.length > 0) return { kind: 'admitted' }
+  const [admitted] = await admission(db).execute(Object.assign({ now: at.toISOString() }, ...given))
+  if (admitted) return { kind: 'admitted', counts: hurdles.map((_hurdle, place) => admitted[`count${place}`] ?? 1) }
   const keys = Array.from({ length: HURDLES_MAX }, (_, place) => [`key${place}`, hurdles[place]?.key ?? ''])
   const pauses = await pausesOf(db).execute({ ...Object.fromEntries(keys), now: at.toISOString() })
   const waitMs = Math.max(...pauses.map(({ blockedUntil }) => blockedUntil.getTime() - at.getTime()), 0)

@@ -54,12 +54,6 @@ async function afterPassword(person: TestPerson, at = `${idp.url}/sign-in`) {
   return { browser, page: await idp.signIn(browser, form, person) }
 }
 const isSignedIn = async (browser: Browser) => (await browser.visit(`${idp.url}/`)).status === 200
-const auditOf = async ({ userId }: TestPerson) => {
-  const rows = await idp.deps.db.execute<{ actor: string; action: string }>(
-    `select actor, action from audit_events where subject = 'user:${userId}' and action <> 'user.created' order by id`,
-  )
-  return rows.map(({ actor, action }) => `${actor} ${action}`)
-}
 const sorted = (answers: { status: number }[]) => answers.map(({ status }) => status).toSorted((a, b) => a - b)
 
 describe('setting up an authenticator app (identity.md: TOTP)', () => {
@@ -78,7 +72,7 @@ describe('setting up an authenticator app (identity.md: TOTP)', () => {
     const present = await browser.visit(`${idp.url}/authenticator`)
     expect(present.body).toContain('10 left')
     expect(codesOn(present)).toEqual([])
-    expect(await auditOf(ana)).toEqual([`user:${ana.userId} user.authenticator_added`])
+    expect(await idp.changesOf(ana)).toEqual([`user:${ana.userId} user.authenticator_added`])
   })
 
   test('this browser goes on under another cookie, and counts as signed in with a second factor', async () => {
@@ -105,7 +99,7 @@ describe('setting up an authenticator app (identity.md: TOTP)', () => {
     const again = await browser.submit(page, { code: '000000' })
     expect(again).toMatchObject({ status: 400, body: expect.stringContaining('role="alert"') })
     expect(secretOn(again)).toEqual(secretOn(page))
-    expect(await auditOf(ana)).toEqual([])
+    expect(await idp.changesOf(ana)).toEqual([])
     const code = await codeOf(secretOn(page))
     expect((await browser.submit(again, { code: `${code.slice(0, 3)} ${code.slice(3)}` })).status).toBe(200)
   })
@@ -118,7 +112,7 @@ describe('setting up an authenticator app (identity.md: TOTP)', () => {
       pages.map(async (page, i) => browsers[i]?.submit(page, { code: await codeOf(secretOn(page)) })),
     )
     expect(done.filter((answer) => answer?.status === 200)).toHaveLength(1)
-    expect(await auditOf(ana)).toHaveLength(1)
+    expect(await idp.changesOf(ana)).toHaveLength(1)
   })
 
   test('takes a session of the last quarter of an hour, and leads back after signing in', async () => {
@@ -153,7 +147,7 @@ describe('setting up an authenticator app (identity.md: TOTP)', () => {
     const changed = `test.${own[5] === 'A' ? 'B' : 'A'}${own.slice(6)}`
     for (const ticket of [field(foreign, 'ticket'), 'x', 'test.x', changed])
       expect((await send(field(page, 'csrf'), ticket, code)).location).toBe(`${idp.url}/authenticator/add`)
-    expect(await auditOf(ana)).toEqual([])
+    expect(await idp.changesOf(ana)).toEqual([])
   })
 
   test('the secret is sealed at rest, recovery codes are hashed, and neither is in a log', async () => {
@@ -287,7 +281,9 @@ describe('recovery codes', () => {
     expect(await use(first)).toBe(303)
     expect(await use(first)).toBe(401)
     expect(await use(second.toLowerCase().replaceAll('-', ' '))).toBe(303)
-    expect((await auditOf(person)).slice(1)).toEqual(Array(2).fill(`user:${person.userId} user.recovery_code_used`))
+    expect((await idp.changesOf(person)).slice(1)).toEqual(
+      Array(2).fill(`user:${person.userId} user.recovery_code_used`),
+    )
   })
 
   test('of one code in ten browsers at once one gets in', async () => {
@@ -316,7 +312,7 @@ describe('recovery codes', () => {
     for (const code of [recoveryCodes[1] ?? '', codesOn(renewed)[0] ?? ''])
       expect((await other.submit(asked, { code })).status).toBe(401)
     expect((await other.submit(asked, { code: codesOn(again)[0] ?? '' })).status).toBe(303)
-    expect(await auditOf(person)).toContain(`user:${person.userId} user.recovery_codes_renewed`)
+    expect(await idp.changesOf(person)).toContain(`user:${person.userId} user.recovery_codes_renewed`)
   })
 
   test('new ones take a form of this site, of this session and for this purpose (CSRF); otherwise the old stay', async () => {
@@ -338,7 +334,7 @@ describe('recovery codes', () => {
     for (const csrf of [undefined, '', await csrfOf(other, 'recovery-codes'), await csrfOf(browser, 'remove')])
       expect((await renew(csrf)).status).toBe(403)
     for (const origin of ['https://evil.example.com', 'null']) expect((await renew(own, { origin })).status).toBe(403)
-    expect(await auditOf(person)).not.toContain(`user:${person.userId} user.recovery_codes_renewed`)
+    expect(await idp.changesOf(person)).not.toContain(`user:${person.userId} user.recovery_codes_renewed`)
     const { browser: late, page } = await afterPassword(person)
     expect((await late.submit(page, { code: recoveryCodes[0] ?? '' })).status).toBe(303)
     expect(codesOn(await renew(own))).toHaveLength(10)
@@ -358,7 +354,7 @@ describe('removing the app', () => {
       expect(done).toMatchObject({ status: 303, location: `${idp.url}/authenticator` })
       expect((await of.browser.visit(`${idp.url}/authenticator`)).body).toContain('not set up')
       expect((await afterPassword(of.person)).page.status).toBe(303)
-      expect((await auditOf(of.person)).at(-1)).toBe(`user:${of.person.userId} user.authenticator_removed`)
+      expect((await idp.changesOf(of.person)).at(-1)).toBe(`user:${of.person.userId} user.authenticator_removed`)
       const subjects = (await idp.letters(of.person)).map((letter) => /^Subject: (.+)$/m.exec(letter)?.[1]?.trim())
       expect(subjects).toEqual([
         'An authenticator app was added to your account',

@@ -1,10 +1,12 @@
 import { resealRows } from '@platform/runtime/reseal-rows'
+import { type AuditActor, recordAudit } from '@platform/service/audit'
 import { and, eq, lt } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
+import type { Source } from '../../site/source.ts'
 import { users } from '../accounts/table.ts'
 import { admitAttempt, attemptKey, forgetAttempts } from '../attempts/attempts.ts'
-import { type AuditActor, recordAudit } from '../audit/audit.ts'
-import { tellOfChange } from '../mail/tell-of-change.ts'
+import { recordRefusal } from '../attempts/record-refusal.ts'
+import { notifySecurityChange } from '../mail/notify-security-change.ts'
 import { readRecoveryCode, replaceRecoveryCodes, useRecoveryCode } from './recovery-codes.ts'
 import { authenticators, recoveryCodes } from './table.ts'
 import { findTotpStep } from './totp.ts'
@@ -54,7 +56,7 @@ export async function addAuthenticator(
     return made
   })
   if (!codes) return { kind: 'present' }
-  tellOfChange(deps, userId, 'authenticator-added')
+  notifySecurityChange(deps, userId, { kind: 'authenticator-added' })
   return { kind: 'added', recoveryCodes: codes }
 }
 
@@ -83,25 +85,38 @@ async function takeTotpCode(
 }
 
 /** What came of a code. waitSeconds: until another one is looked at. */
-export type CheckedCode = { kind: 'right' } | { kind: 'wrong' } | { kind: 'paused'; waitSeconds: number }
+export type CheckedCode =
+  | { kind: 'right'; way: 'code' | 'recovery-code' }
+  | { kind: 'wrong' }
+  | { kind: 'paused'; waitSeconds: number }
 
-/** Checks a code of the user's app, or a recovery code, and uses it up. Guesses are slowed down by account. */
+/**
+ * Checks a code of the user's app, or a recovery code, and uses it up. Guesses are slowed down by account, and recorded
+ * (recordRefusal).
+ */
 export async function checkSecondFactor(
-  deps: Pick<Deps, 'db' | 'now' | 'sealer'>,
+  deps: Deps,
   userId: string,
   text: string,
+  source: Source,
 ): Promise<CheckedCode> {
   const key = attemptKey('second-factor', 'account', userId)
   const admission = await admitAttempt(deps, [{ key, backOff }])
   if (admission.kind === 'paused') return { kind: 'paused', waitSeconds: admission.waitSeconds }
   const code = text.replaceAll(/\s/g, '')
   const recoveryCode = readRecoveryCode(text)
-  const isRight = /^\d{6}$/.test(code)
-    ? await takeTotpCode(deps, userId, code)
-    : recoveryCode !== undefined && (await useRecoveryCode(deps, userId, recoveryCode))
-  if (!isRight) return { kind: 'wrong' }
+  const way = /^\d{6}$/.test(code) ? 'code' : 'recovery-code'
+  const isRight =
+    way === 'code'
+      ? await takeTotpCode(deps, userId, code)
+      : recoveryCode !== undefined && (await useRecoveryCode(deps, userId, recoveryCode))
+  if (!isRight) {
+    const [guesses = 1] = admission.counts
+    recordRefusal(deps, { userId, action: 'user.second_factor_refused', guesses, source })
+    return { kind: 'wrong' }
+  }
   await forgetAttempts(deps, [key])
-  return { kind: 'right' }
+  return { kind: 'right', way }
 }
 
 /** Ten new recovery codes in place of the old; undefined when the user has no app that they would stand in for. */
@@ -142,7 +157,7 @@ export async function removeAuthenticator(deps: Deps, userId: string, actor: Aud
     await recordAudit(tx, now(), { actor, action: 'user.authenticator_removed', subject: `user:${userId}` })
     return true
   })
-  if (isRemoved) tellOfChange(deps, userId, 'authenticator-removed')
+  if (isRemoved) notifySecurityChange(deps, userId, { kind: 'authenticator-removed' })
 }
 
 /** Seals every secret anew that is not under the current master key. Returns how many. Safe to repeat. */

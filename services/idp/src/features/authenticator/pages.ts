@@ -1,7 +1,7 @@
 import { html } from 'hono/html'
 import { z } from 'zod'
 import type { Deps } from '../../deps.ts'
-import { addressOf, type Ctx } from '../../http/app.ts'
+import type { Ctx } from '../../http/app.ts'
 import { answerPage } from '../../site/answer-page.ts'
 import { readCookie } from '../../site/cookies.ts'
 import { csrfOfSession } from '../../site/csrf.ts'
@@ -11,6 +11,7 @@ import { redirect } from '../../site/navigation.ts'
 import { type FormCall, page, type PageCall, type PageRequest, textField } from '../../site/page.ts'
 import { readFlow, type ReturnTo, returnToPage } from '../../site/return-to.ts'
 import type { Session } from '../../site/session.ts'
+import { sourceOf } from '../../site/source.ts'
 import { readTicket, writeTicket } from '../../site/ticket.ts'
 import { usernameField } from '../../site/username-field.ts'
 import { formActionOf } from '../authorize/waiting-client.ts'
@@ -229,7 +230,7 @@ async function add({
         status: 400,
       },
     })
-  await upgradeSession(c, deps, session, { amr: 'otp mfa', authTime: session.authTime })
+  await upgradeSession(c, deps, session, { amr: 'otp mfa', authTime: session.authTime, ways: undefined })
   return answerCodes(c, deps, 'Your app is set up', added.recoveryCodes, flow)
 }
 
@@ -238,7 +239,7 @@ async function prove(c: Ctx, deps: Deps, session: Session, text: string): Promis
   const { id, email } = session.user
   // A password has eight characters at least, so six digits are never one.
   if (/^\s*\d{3}\s?\d{3}\s*$/.test(text)) {
-    const checked = await checkSecondFactor(deps, id, text)
+    const checked = await checkSecondFactor(deps, id, text, sourceOf(c, deps))
     if (checked.kind === 'paused') return paused(c, checked.waitSeconds)
     return checked.kind === 'right' ? undefined : { text: 'This code is not right.', status: 401 }
   }
@@ -246,8 +247,9 @@ async function prove(c: Ctx, deps: Deps, session: Session, text: string): Promis
     const checked = await checkPassword(deps, {
       email,
       password: text,
-      address: addressOf(c, deps),
+      source: sourceOf(c, deps),
       knownBrowser: readCookie(c, deps, 'known'),
+      isSignedIn: true,
     })
     if (checked.kind === 'paused') return paused(c, checked.waitSeconds)
     return checked.kind === 'proven' && checked.userId === id

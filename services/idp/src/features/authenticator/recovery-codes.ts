@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
 import type { Db } from '@platform/runtime/database'
+import { recordAudit } from '@platform/service/audit'
 import { and, count, eq } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { formatCrockford, randomCrockford, readCrockford } from '../../crockford.ts'
-import { recordAudit } from '../audit/audit.ts'
+import { notifySecurityChange } from '../mail/notify-security-change.ts'
 import { recoveryCodes } from './table.ts'
 
 const CODES = 10
@@ -31,28 +32,28 @@ export async function replaceRecoveryCodes(
   return codes.map((code) => formatCrockford(code))
 }
 
-export async function countRecoveryCodes({ db }: Pick<Deps, 'db'>, userId: string): Promise<number> {
+export async function countRecoveryCodes({ db }: { db: Pick<Db, 'select'> }, userId: string): Promise<number> {
   const [row] = await db.select({ left: count() }).from(recoveryCodes).where(eq(recoveryCodes.userId, userId))
   return row?.left ?? 0
 }
 
-/** Uses a recovery code up; of any number that try, one is right. */
-export async function useRecoveryCode(
-  { db, now }: Pick<Deps, 'db' | 'now'>,
-  userId: string,
-  code: string,
-): Promise<boolean> {
-  return db.transaction(async (tx) => {
+/** Uses a recovery code up, and mails its owner how many are left; of any number that try, one is right. */
+export async function useRecoveryCode(deps: Deps, userId: string, code: string): Promise<boolean> {
+  const { db, now } = deps
+  const left = await db.transaction(async (tx) => {
     const used = await tx
       .delete(recoveryCodes)
       .where(and(eq(recoveryCodes.codeHash, hashCode(userId, code)), eq(recoveryCodes.userId, userId)))
       .returning({ userId: recoveryCodes.userId })
-    if (used.length === 0) return false
+    if (used.length === 0) return undefined
     await recordAudit(tx, now(), {
       actor: `user:${userId}`,
       action: 'user.recovery_code_used',
       subject: `user:${userId}`,
     })
-    return true
+    return countRecoveryCodes({ db: tx }, userId)
   })
+  if (left === undefined) return false
+  notifySecurityChange(deps, userId, { kind: 'recovery-code-used', left })
+  return true
 }

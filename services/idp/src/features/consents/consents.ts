@@ -1,7 +1,7 @@
 import { and, eq, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { lazyPrepared } from '@platform/runtime/lazy-prepared'
-import { recordAudit } from '../audit/audit.ts'
+import { recordAudit } from '@platform/service/audit'
 import { consents } from './table.ts'
 
 const consentOf = lazyPrepared((db) =>

@@ -1,8 +1,8 @@
+import { recordAudit } from '@platform/service/audit'
 import { and, eq } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { users } from '../accounts/table.ts'
 import { admitInWindow, attemptKey } from '../attempts/attempts.ts'
-import { recordAudit } from '../audit/audit.ts'
 import type { Mailer } from '../mail/mailer.ts'
 import { makeLink, useLink } from '../links/one-time-links.ts'
 

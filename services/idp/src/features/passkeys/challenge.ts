@@ -5,7 +5,7 @@ import type { Deps } from '../../deps.ts'
 import { readTicket, writeTicket } from '../../site/ticket.ts'
 import { usedChallenges } from './table.ts'
 
-export type Purpose = 'passkey-sign-in' | 'passkey-step-up' | 'passkey-add'
+export type Purpose = 'passkey-sign-in' | 'passkey-second-factor' | 'passkey-step-up' | 'passkey-add'
 
 /** A page with a sign-in form may stay open for long, and its challenge is asked for as it is opened. */
 const LIFETIME_MS = 3_600_000

@@ -157,7 +157,7 @@ async function add({
     nameOtherwise: describeBrowser(c.req.header('user-agent') ?? null),
   })
   if (added.kind !== 'added') return answerAdd(c, deps, { session, flow, problem: problems[added.kind] })
-  await upgradeSession(c, deps, session, { amr: added.amr, authTime: session.authTime })
+  await upgradeSession(c, deps, session, { amr: added.amr, authTime: session.authTime, ways: undefined })
   return redirect(c, flow?.url ?? `${deps.accountUrl}/passkeys`)
 }
 

@@ -1,6 +1,6 @@
 import type { Db } from '@platform/runtime/database'
+import { recordAudit } from '@platform/service/audit'
 import { and, eq, lt, sql } from 'drizzle-orm'
-import { recordAudit } from '../audit/audit.ts'
 import type { Proof } from '../sessions/proof.ts'
 import { useChallenge } from './challenge.ts'
 import { passkeys } from './table.ts'

@@ -32,12 +32,6 @@ async function signIn(authenticator: SoftAuthenticator, flaws: Flaws = {}, brows
   return browser.submit(page, { credential: authenticator.get(passkeyOptionsOn(page), flaws) })
 }
 const isSignedIn = async (browser: Browser) => (await browser.visit(`${idp.url}/`)).status === 200
-const auditOf = async ({ userId }: TestPerson) => {
-  const rows = await idp.deps.db.execute<{ actor: string; action: string }>(
-    `select actor, action from audit_events where subject = 'user:${userId}' and action <> 'user.created' order by id`,
-  )
-  return rows.map(({ actor, action }) => `${actor} ${action}`)
-}
 /**
  * What came of passkeys that one session adds at once. The first goes on under another cookie, so the others are refused, or
  * sent to sign in where they come so late that the session they name is gone.
@@ -134,7 +128,7 @@ describe('signing in with a passkey (identity.md: passkeys)', () => {
     const { person, authenticator } = await withPasskey()
     expect((await signIn(authenticator, { counter: 10 })).status).toBe(303)
     for (const counter of [10, 9, 0]) expect((await signIn(authenticator, { counter })).status).toBe(401)
-    expect((await auditOf(person)).slice(1)).toEqual(Array(3).fill('system passkey.counter_went_back'))
+    expect((await idp.changesOf(person)).slice(1)).toEqual(Array(3).fill('system passkey.counter_went_back'))
     expect((await signIn(authenticator, { counter: 11 })).status).toBe(303)
   })
 
@@ -195,7 +189,7 @@ describe('passkeys of an account', () => {
     expect((await remove(browser, id)).location).toBe(`${idp.url}/passkeys`)
     expect(await listed(browser)).toEqual(['Key ring'])
     expect((await signIn(second)).status).toBe(401)
-    expect(await auditOf(ana)).toEqual([
+    expect(await idp.changesOf(ana)).toEqual([
       `user:${ana.userId} user.passkey_added`,
       `user:${ana.userId} user.passkey_added`,
       `user:${ana.userId} user.passkey_removed`,

@@ -5,13 +5,13 @@ import type {
 } from '@simplewebauthn/server'
 import { isUniqueViolation } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
+import { type AuditActor, recordAudit } from '@platform/service/audit'
 import { and, desc, eq } from 'drizzle-orm'
 import { z } from 'zod'
 import type { Deps } from '../../deps.ts'
 import type { Session } from '../../site/session.ts'
 import { users } from '../accounts/table.ts'
-import { type AuditActor, recordAudit } from '../audit/audit.ts'
-import { tellOfChange } from '../mail/tell-of-change.ts'
+import { notifySecurityChange } from '../mail/notify-security-change.ts'
 import type { Proof } from '../sessions/proof.ts'
 import { isOurChallenge, newChallenge, type Purpose, useChallenge } from './challenge.ts'
 import { passkeyProof } from './passkey-proof.ts'
@@ -213,7 +213,7 @@ export async function addPasskey(
       return 'added'
     })
     if (outcome !== 'added') return { kind: outcome }
-    tellOfChange(deps, user.id, 'passkey-added')
+    notifySecurityChange(deps, user.id, { kind: 'passkey-added' })
     return { kind: 'added', amr: amrOf(isSynced) }
   } catch (error) {
     if (isUniqueViolation(error, 'passkeys_credential')) return { kind: 'present' }
@@ -255,12 +255,12 @@ export async function removePasskeys(
       })
     return gone
   })
-  if (removed.length > 0) tellOfChange(deps, userId, 'passkey-removed')
+  if (removed.length > 0) notifySecurityChange(deps, userId, { kind: 'passkey-removed' })
 }
 
 /** What a passkey is asked for, and the cookie of the browser that asks. */
 interface Asked {
-  purpose: Extract<Purpose, 'passkey-sign-in' | 'passkey-step-up'>
+  purpose: Exclude<Purpose, 'passkey-add'>
   cookie: string
 }
 

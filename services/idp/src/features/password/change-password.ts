@@ -1,11 +1,12 @@
 import { BadRequest } from '@platform/errors/api-error'
+import { recordAudit } from '@platform/service/audit'
 import { and, eq } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
+import type { Source } from '../../site/source.ts'
 import { endAllAccess } from '../access/end-access.ts'
 import { checkPassword } from '../accounts/check-password.ts'
 import { users } from '../accounts/table.ts'
-import { recordAudit } from '../audit/audit.ts'
-import { tellOfChange } from '../mail/tell-of-change.ts'
+import { notifySecurityChange } from '../mail/notify-security-change.ts'
 import { checkedNewPassword } from './new-password.ts'
 
 /** passwordHash: the new one. */
@@ -16,7 +17,7 @@ interface Change {
   currentPassword: string
   newPassword: string
   /** The network and the known browser that guesses at the current password are counted for. */
-  address: string
+  source: Source
   knownBrowser: string | undefined
 }
 
@@ -29,11 +30,17 @@ interface Change {
  */
 export async function changePassword(
   deps: Deps,
-  { user, currentPassword, newPassword, address, knownBrowser }: Change,
+  { user, currentPassword, newPassword, source, knownBrowser }: Change,
 ): Promise<Changed> {
   await checkedNewPassword(deps, newPassword, user)
   if (newPassword === currentPassword) throw new BadRequest('The new password is the current one')
-  const checked = await checkPassword(deps, { email: user.email, password: currentPassword, address, knownBrowser })
+  const checked = await checkPassword(deps, {
+    email: user.email,
+    password: currentPassword,
+    source,
+    knownBrowser,
+    isSignedIn: true,
+  })
   if (checked.kind === 'paused') return checked
   if (checked.kind !== 'proven' || checked.userId !== user.id) return { kind: 'refused' }
 
@@ -55,6 +62,6 @@ export async function changePassword(
     })
     return { kind: 'changed', passwordHash }
   })
-  if (changed.kind === 'changed') tellOfChange(deps, user.id, 'password-changed')
+  if (changed.kind === 'changed') notifySecurityChange(deps, user.id, { kind: 'password-changed' })
   return changed
 }

@@ -2,7 +2,7 @@ import { BadRequest } from '@platform/errors/api-error'
 import { html } from 'hono/html'
 import { z } from 'zod'
 import type { Deps } from '../../deps.ts'
-import { addressOf, type Ctx } from '../../http/app.ts'
+import type { Ctx } from '../../http/app.ts'
 import { answerPage } from '../../site/answer-page.ts'
 import { readCookie } from '../../site/cookies.ts'
 import { csrfOfSession } from '../../site/csrf.ts'
@@ -11,6 +11,7 @@ import { redirectToSignIn } from '../../site/navigation.ts'
 import { type FormCall, page, textField } from '../../site/page.ts'
 import { returnToPage } from '../../site/return-to.ts'
 import type { Session } from '../../site/session.ts'
+import { sourceOf } from '../../site/source.ts'
 import { usernameField } from '../../site/username-field.ts'
 import { isTooBusy } from '../accounts/passwords.ts'
 import { tellPause } from '../attempts/tell-pause.ts'
@@ -70,7 +71,7 @@ async function change({ c, deps, session, form }: FormCall<'any', typeof passwor
       user: session.user,
       currentPassword: form.current,
       newPassword: form.new,
-      address: addressOf(c, deps),
+      source: sourceOf(c, deps),
       knownBrowser: readCookie(c, deps, 'known'),
     })
   } catch (error) {
@@ -89,6 +90,7 @@ async function change({ c, deps, session, form }: FormCall<'any', typeof passwor
     proof: passwordProof(passwordStampOf(passwordHash)),
     // A second factor that was shown at sign-in was shown then, not now.
     amr: session.amr,
+    ways: undefined,
     authTime: session.authTime,
     answeredRequest: null,
     staysSignedIn: session.staysSignedIn,

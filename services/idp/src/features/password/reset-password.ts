@@ -1,15 +1,15 @@
 import { one } from '@platform/runtime/database'
 import { eq } from 'drizzle-orm'
 import { NotFound } from '@platform/errors/api-error'
+import { recordAudit } from '@platform/service/audit'
 import type { Deps } from '../../deps.ts'
 import { endAllAccess } from '../access/end-access.ts'
 import { findUserByEmail, type User } from '../accounts/accounts.ts'
 import { users } from '../accounts/table.ts'
 import { admitInWindow, attemptKey } from '../attempts/attempts.ts'
-import { recordAudit } from '../audit/audit.ts'
 import { findLinkOwner, makeLink, useLink } from '../links/one-time-links.ts'
 import type { Mailer } from '../mail/mailer.ts'
-import { tellOfChange } from '../mail/tell-of-change.ts'
+import { notifySecurityChange } from '../mail/notify-security-change.ts'
 import { checkedNewPassword } from './new-password.ts'
 
 const HOUR_MS = 3_600_000
@@ -87,6 +87,6 @@ export async function resetPassword(deps: Deps, token: string, newPassword: stri
     await recordAudit(tx, at, { actor: `user:${userId}`, action: 'user.password_reset', subject: `user:${userId}` })
     return one(changed)
   })
-  if (account) tellOfChange(deps, account.id, 'password-changed')
+  if (account) notifySecurityChange(deps, account.id, { kind: 'password-changed' })
   return account
 }

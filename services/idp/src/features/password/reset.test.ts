@@ -38,12 +38,6 @@ const trySignIn = async (person: TestPerson, password: string) => {
   const page = await browser.visit(`${idp.url}/sign-in`)
   return (await idp.signIn(browser, page, { ...person, password })).status === 303
 }
-const auditOf = async ({ userId }: TestPerson) => {
-  const rows = await idp.deps.db.execute<{ actor: string; action: string }>(
-    `select actor, action from audit_events where subject = 'user:${userId}' and action <> 'user.created' order by id`,
-  )
-  return rows.map(({ actor, action }) => `${actor} ${action}`)
-}
 const sorted = (answers: { status: number }[]) => answers.map(({ status }) => status).toSorted((a, b) => a - b)
 
 describe('resetting a forgotten password (identity.md, account site)', () => {
@@ -55,7 +49,7 @@ describe('resetting a forgotten password (identity.md, account site)', () => {
     const done = await setPassword(link, NEW)
     expect(done.body).toContain('Password saved')
     expect([await trySignIn(ana, ana.password), await trySignIn(ana, NEW)]).toEqual([false, true])
-    expect(await auditOf(ana)).toEqual([`user:${ana.userId} user.password_reset`])
+    expect(await idp.changesOf(ana)).toEqual([`user:${ana.userId} user.password_reset`])
   })
 
   test('ends all sessions, families and pending codes of the user, and of nobody else', async () => {
@@ -113,7 +107,7 @@ describe('resetting a forgotten password (identity.md, account site)', () => {
     expect(sorted(uses)).toEqual([200, ...Array<number>(9).fill(400)])
     const winner = wanted[uses.findIndex(({ status }) => status === 200)] ?? ''
     expect(await trySignIn(ana, winner)).toBe(true)
-    expect(await auditOf(ana)).toHaveLength(1)
+    expect(await idp.changesOf(ana)).toHaveLength(1)
   })
 
   test.each<[string, (ana: TestPerson) => [wanted: string, again?: string], string]>([
@@ -130,7 +124,7 @@ describe('resetting a forgotten password (identity.md, account site)', () => {
     expect(refused.status).toBe(400)
     expect(refused.body).toContain('role="alert"')
     expect(refused.body).toContain(words)
-    expect(await auditOf(ana)).toEqual([])
+    expect(await idp.changesOf(ana)).toEqual([])
     expect((await setPassword(link, NEW)).status).toBe(200)
   })
 

@@ -1,7 +1,7 @@
 import type { Db } from '@platform/runtime/database'
+import { type AuditActor, recordAudit } from '@platform/service/audit'
 import { and, eq, isNull, sql, type SQLWrapper } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
-import { type AuditActor, recordAudit } from '../audit/audit.ts'
 import { refreshFamilies } from './table.ts'
 
 /** Who comes second within this time lost a race; who comes later replays (D61). */

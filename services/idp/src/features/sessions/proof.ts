@@ -15,6 +15,12 @@ export type Proof = (
 export const passwordStampOf = (passwordHash: string): string =>
   createHash('sha256').update(passwordHash).digest('base64url')
 
+/** Two proofs of which both have to hold; the second is not asked, so not used up, where the first does not. */
+export const bothProofs =
+  (first: Proof, second: Proof): Proof =>
+  async (...asked) =>
+    (await first(...asked)) && second(...asked)
+
 /** The password that had this stamp when it was checked: another one set meanwhile makes it worth nothing. */
 export const passwordProof =
   (passwordStamp: string): Proof =>

@@ -1,17 +1,20 @@
 import { createHash } from 'node:crypto'
 import type { Db } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'
+import { recordAudit } from '@platform/service/audit'
 import { and, desc, eq, gt, inArray, isNull, or, type SQL, sql } from 'drizzle-orm'
 import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import type { Deps } from '../../deps.ts'
-import { addressOf, type Ctx, userAgentOf } from '../../http/app.ts'
+import { type Ctx, userAgentOf } from '../../http/app.ts'
 import { newCookieValue, readCookie, setCookie } from '../../site/cookies.ts'
 import type { Session } from '../../site/session.ts'
+import { sourceOf } from '../../site/source.ts'
 import { withMore } from '../accounts/authentication-level.ts'
 import { users } from '../accounts/table.ts'
 import { authorizationCodes, deviceAuthorizations } from '../grants/table.ts'
-import { rememberBrowser } from '../known-browsers/known-browser.ts'
+import { nonceOfKnownBrowser, readKnownBrowsers, rememberBrowser } from '../known-browsers/known-browser.ts'
 import { refreshFamilies } from '../refresh/table.ts'
+import { notifyNewBrowser } from './notify-new-browser.ts'
 import type { Proof } from './proof.ts'
 import { sessions } from './table.ts'
 
@@ -82,6 +85,9 @@ export async function findSession(c: Ctx, deps: Deps): Promise<Session | undefin
   return { ...row, cookie }
 }
 
+/** What somebody showed, as the audit log says it. */
+type SignInWay = 'password' | 'passkey' | 'code' | 'recovery-code'
+
 interface NewSession {
   userId: string
   proof: Proof
@@ -89,6 +95,8 @@ interface NewSession {
   authTime?: Date
   /** RFC 8176 names with spaces between them. */
   amr: string
+  /** What is recorded of it; undefined where nobody signs in, such as after a changed password. */
+  ways: readonly SignInWay[] | undefined
   /** The authorization request that this sign-in answers, hashed. */
   answeredRequest: Buffer | null
   /** Whether the browser is to keep the session after it is closed. */
@@ -136,6 +144,7 @@ interface Replacement {
   upgraded: Session | undefined
   authTime: Date
   amr: string
+  ways: readonly SignInWay[] | undefined
   answeredRequest: Buffer | null
   answer: Session['answer']
   staysSignedIn: boolean
@@ -150,10 +159,11 @@ async function replaceSession(
   c: Ctx,
   deps: Deps,
   at: Date,
-  { userId, proof, upgraded, ...details }: Replacement,
+  { userId, proof, upgraded, ways, ...details }: Replacement,
 ): Promise<'started' | 'suspended' | 'outdated'> {
   const cookie = newCookieValue()
   const before = readCookie(c, deps, 'session')
+  const source = sourceOf(c, deps)
   // A session that goes on keeps its id, and with it what was granted in it.
   const id = upgraded?.id ?? newId()
   const started = await deps.db.transaction(
@@ -189,8 +199,15 @@ async function replaceSession(
         ...span,
         lastSeenAt: at,
         userAgent: userAgentOf(c),
-        address: addressOf(c, deps),
+        address: source.address,
       })
+      if (ways)
+        await recordAudit(tx, at, {
+          actor: `user:${userId}`,
+          action: upgraded ? 'user.second_factor_shown' : 'user.signed_in',
+          subject: `user:${userId}`,
+          details: { ways, ...source },
+        })
       await carryGrants(tx, { userId, from: replaced.map((session) => session.id), to: id })
       return { ...user, ...span }
     },
@@ -198,6 +215,8 @@ async function replaceSession(
   if (started === 'suspended' || started === 'outdated') return started
   const lifetimeSeconds = Math.round((started.expiresAt.getTime() - at.getTime()) / 1_000)
   setCookie(c, deps, 'session', cookie, details.staysSignedIn ? lifetimeSeconds : undefined)
+  const known = readKnownBrowsers(deps, readCookie(c, deps, 'known'))
+  if (ways && !upgraded && nonceOfKnownBrowser(known, started) === undefined) notifyNewBrowser(deps, userId, source)
   rememberBrowser(c, deps, started)
   return 'started'
 }
@@ -209,7 +228,7 @@ async function replaceSession(
 export function startSession(
   c: Ctx,
   deps: Deps,
-  { userId, proof, authTime, amr, answeredRequest, staysSignedIn }: NewSession,
+  { userId, proof, authTime, amr, ways, answeredRequest, staysSignedIn }: NewSession,
 ): ReturnType<typeof replaceSession> {
   const at = deps.now()
   return replaceSession(c, deps, at, {
@@ -218,6 +237,7 @@ export function startSession(
     upgraded: undefined,
     authTime: authTime ?? at,
     amr,
+    ways,
     answeredRequest,
     answer: answeredRequest && 'signed-in',
     staysSignedIn,
@@ -229,6 +249,8 @@ interface Upgrade {
   amr: string
   /** Now, when it was shown in this moment. */
   authTime: Date
+  /** What is recorded of it; undefined where the reason for it is recorded already. */
+  ways: readonly SignInWay[] | undefined
   /** Undefined for what was used up when it was checked. */
   proof?: Proof | undefined
 }
@@ -241,7 +263,7 @@ export function upgradeSession(
   c: Ctx,
   deps: Deps,
   session: Session,
-  { amr, authTime, proof }: Upgrade,
+  { amr, authTime, ways, proof }: Upgrade,
 ): ReturnType<typeof replaceSession> {
   return replaceSession(c, deps, deps.now(), {
     userId: session.user.id,
@@ -249,6 +271,7 @@ export function upgradeSession(
     upgraded: session,
     authTime,
     amr: withMore(session.amr, amr),
+    ways,
     answeredRequest: session.answeredRequest,
     answer: session.answeredRequest && session.answer,
     staysSignedIn: session.staysSignedIn,

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import type { Deps } from '../../deps.ts'
-import { addressOf } from '../../http/app.ts'
 import { readCookie } from '../../site/cookies.ts'
 import { redirect } from '../../site/navigation.ts'
 import { type FormCall, page, type PageCall, textField } from '../../site/page.ts'
 import { asksForFreshness, readReturnTo, type ReturnTo } from '../../site/return-to.ts'
+import { sourceOf } from '../../site/source.ts'
 import { checkPassword } from '../accounts/check-password.ts'
 import { isTooBusy } from '../accounts/passwords.ts'
 import { tellPause } from '../attempts/tell-pause.ts'
@@ -15,7 +15,7 @@ import { passwordProof, passwordStampOf } from '../sessions/proof.ts'
 import { startSession } from '../sessions/sessions.ts'
 import { answerSignIn, type Form, signInPurpose, staysField, SUSPENDED } from './form.ts'
 import { passkeySignInPage } from './passkey.ts'
-import { askForSecondFactor, secondFactorPage } from './second-factor.ts'
+import { askForSecondFactor, secondFactorPages } from './second-factor.ts'
 
 /**
  * Shows the form. Someone who is signed in is led on, unless a page needs a recent sign-in or a client waits: its request may
@@ -50,8 +50,9 @@ async function signIn(call: FormCall<'none', typeof credentials, ReturnTo>): Pro
     checked = await checkPassword(deps, {
       email,
       password,
-      address: addressOf(c, deps),
+      source: sourceOf(c, deps),
       knownBrowser: readCookie(c, deps, 'known'),
+      isSignedIn: false,
     })
   } catch (error) {
     if (!isTooBusy(error)) throw error
@@ -69,6 +70,7 @@ async function signIn(call: FormCall<'none', typeof credentials, ReturnTo>): Pro
     userId,
     proof: passwordProof(passwordStamp),
     amr: 'pwd',
+    ways: ['password'],
     answeredRequest: answeredRequestOf(returnTo),
     staysSignedIn,
   })
@@ -87,6 +89,6 @@ export const signInPages = [
     csrf: ({ target }) => signInPurpose(target),
     submit: signIn,
   }),
-  secondFactorPage,
+  ...secondFactorPages,
   passkeySignInPage,
 ]

@@ -29,6 +29,7 @@ async function signInByPasskey(call: FormCall<'none', typeof usedPasskey, Return
     userId,
     proof,
     amr,
+    ways: ['passkey'],
     answeredRequest: answeredRequestOf(returnTo),
     staysSignedIn: form.stay,
   })

@@ -8,6 +8,7 @@ import { redirect } from '../../site/navigation.ts'
 import { type FormCall, page, type PageRequest, textField } from '../../site/page.ts'
 import { hashRequest, readReturnTo, type ReturnTo, returnToPage } from '../../site/return-to.ts'
 import type { Session } from '../../site/session.ts'
+import { sourceOf } from '../../site/source.ts'
 import { hasSecondFactor } from '../accounts/authentication-level.ts'
 import { tellPause } from '../attempts/tell-pause.ts'
 import { checkSecondFactor } from '../authenticator/authenticator.ts'
@@ -21,6 +22,7 @@ import { passkeyForm } from '../passkeys/passkey-form.ts'
 import { describePasskeyRequest, findPasskeyUser } from '../passkeys/passkeys.ts'
 import { noteAnswer, upgradeSession } from '../sessions/sessions.ts'
 import { findHeldFactors } from './held-factors.ts'
+import { lostFactors } from './lost-factors.ts'
 
 /** A session that is to show a second factor, and for what. */
 interface StepUp {
@@ -88,7 +90,7 @@ async function answerStepUp(c: Ctx, deps: Deps, stepUp: StepUp, problem?: Proble
           : ''
       }
       ${hasApp ? codeForms({ action, hidden, hasProblem: problem !== undefined }) : ''}
-      ${hasPasskey && !hasApp ? withoutScript : ''} ${hasApp || hasPasskey ? lost : setUp(deps, returnTo)}
+      ${hasPasskey && !hasApp ? withoutScript : ''} ${hasApp || hasPasskey ? lostFactors : setUp(deps, returnTo)}
       ${
         request
           ? html`<form method="post" action="${action}">
@@ -107,8 +109,6 @@ const withoutScript = html`<p class="empty" data-without-script>
     A passkey takes JavaScript, which your browser has turned off.
   </p>
   <p class="empty" data-without-passkeys hidden>This browser knows no passkeys. Try a newer one, or another device.</p>`
-
-const lost = html`<p class="soft">Lost it? Ask whoever runs this service.</p>`
 
 function setUp(deps: Deps, returnTo: ReturnTo): Markup {
   const app = returnToPage(deps, 'authenticator/add', returnTo)
@@ -130,7 +130,7 @@ async function takeCode({ c, deps, target: stepUp, form }: FormCall<'any', typeo
     await noteAnswer(deps, session.id, hashRequest(request.search), 'declined-second-factor')
     return redirect(c, returnTo.url)
   }
-  const checked = await checkSecondFactor(deps, session.user.id, form.code)
+  const checked = await checkSecondFactor(deps, session.user.id, form.code, sourceOf(c, deps))
   if (checked.kind === 'paused')
     return answerStepUp(c, deps, stepUp, { text: tellPause(c, checked.waitSeconds), status: 429 })
   if (checked.kind === 'wrong')
@@ -138,7 +138,7 @@ async function takeCode({ c, deps, target: stepUp, form }: FormCall<'any', typeo
       text: 'This code is not right, or was used already. Wait for the next one and try again.',
       status: 401,
     })
-  await upgradeSession(c, deps, session, { amr: 'otp mfa', authTime: deps.now() })
+  await upgradeSession(c, deps, session, { amr: 'otp mfa', authTime: deps.now(), ways: [checked.way] })
   return redirect(c, returnTo.url)
 }
 
@@ -156,7 +156,12 @@ async function takePasskey({
   const found = await findPasskeyUser(deps, asked, form.credential)
   const isDone =
     found?.userId === session.user.id &&
-    (await upgradeSession(c, deps, session, { amr: found.amr, authTime: deps.now(), proof: found.proof })) === 'started'
+    (await upgradeSession(c, deps, session, {
+      amr: found.amr,
+      authTime: deps.now(),
+      ways: ['passkey'],
+      proof: found.proof,
+    })) === 'started'
   if (isDone) return redirect(c, returnTo.url)
   return answerStepUp(c, deps, stepUp, {
     text: 'This passkey is not one of your account, or the page was open for too long. Try again.',
