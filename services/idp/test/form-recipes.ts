@@ -62,8 +62,8 @@ async function withPasskey(idp: TestIdp): Promise<Person & { proven: Browser; au
 }
 
 async function secondFactor(idp: TestIdp, browser: Browser): Promise<Visit> {
-  const asked = idp.authorizeUrl(await idp.client(), { acr_values: 'aal2' })
-  return browser.follow(await browser.visit(asked), idp.url)
+  const url = idp.authorizeUrl(await idp.client(), { acr_values: 'aal2' })
+  return browser.follow(await browser.visit(url), idp.url)
 }
 
 async function lettersLink(idp: TestIdp, person: TestPerson): Promise<string> {
@@ -100,8 +100,8 @@ export const formRecipes: Record<string, Recipe> = {
   },
   '/choose-account': async (idp) => {
     const { browser } = await signedIn(idp)
-    const asked = idp.authorizeUrl(await idp.client(), { prompt: 'select_account' })
-    const shown = await browser.follow(await browser.visit(asked), idp.url)
+    const url = idp.authorizeUrl(await idp.client(), { prompt: 'select_account' })
+    const shown = await browser.follow(await browser.visit(url), idp.url)
     return { browser, shown, fields: { decision: 'continue' }, withoutSession: '/oauth2/authorize?' }
   },
   '/second-factor': async (idp) => {
@@ -117,8 +117,8 @@ export const formRecipes: Record<string, Recipe> = {
   },
   '/consent': async (idp) => {
     const { browser } = await signedIn(idp)
-    const asked = idp.authorizeUrl(await idp.client({ isFirstParty: false }))
-    const shown = await browser.follow(await browser.visit(asked), idp.url)
+    const url = idp.authorizeUrl(await idp.client({ isFirstParty: false }))
+    const shown = await browser.follow(await browser.visit(url), idp.url)
     return { browser, shown, fields: { decision: 'approve' }, withoutSession: '/oauth2/authorize?' }
   },
   '/sign-out': async (idp) => {
@@ -211,8 +211,8 @@ export const formRecipes: Record<string, Recipe> = {
   '/device/decision': async (idp) => {
     const { browser } = await signedIn(idp)
     const json = { 'content-type': 'application/json' }
-    const asked = { client_id: (await idp.client()).id, scope: 'openid' }
-    const { body } = await idp.send('POST /oauth2/device_authorization', asked, json)
+    const form = { client_id: (await idp.client()).id, scope: 'openid' }
+    const { body } = await idp.send('POST /oauth2/device_authorization', form, json)
     const shown = await browser.visit((body as { verification_uri_complete: string }).verification_uri_complete)
     return { browser, shown, fields: { decision: 'approve' } }
   },

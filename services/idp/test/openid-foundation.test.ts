@@ -42,11 +42,11 @@ const authorizeUrl = (parameters: Parameters = {}): string =>
 
 /** Opens the request in the browser, and signs in where it is asked to. Answers what the client gets to see. */
 async function authorize(parameters: Parameters = {}): Promise<{ answer: URLSearchParams; hasSignedIn: boolean }> {
-  let at = await browser.follow(await browser.visit(authorizeUrl(parameters)), idp.url)
-  const hasSignedIn = at.body.includes('name="password"')
-  if (hasSignedIn) at = await browser.follow(await idp.signIn(browser, at, ana), idp.url)
-  expect(at.location?.startsWith(REDIRECT_URI)).toBe(true)
-  const answer = new URL(at.location ?? '').searchParams
+  let visit = await browser.follow(await browser.visit(authorizeUrl(parameters)), idp.url)
+  const hasSignedIn = visit.body.includes('name="password"')
+  if (hasSignedIn) visit = await browser.follow(await idp.signIn(browser, visit, ana), idp.url)
+  expect(visit.location?.startsWith(REDIRECT_URI)).toBe(true)
+  const answer = new URL(visit.location ?? '').searchParams
   expect(answer.get('state')).toBe('a state & more')
   expect(answer.get('iss')).toBe(idp.url)
   return { answer, hasSignedIn }
@@ -335,8 +335,8 @@ describe('Config OP', () => {
     })
     // Each claim that userinfo or an ID token holds is announced.
     const { access_token, claims } = await tokens({ scope: 'openid profile email', nonce: 'n' })
-    const given = [...Object.keys(claims), ...Object.keys(await userinfo(access_token))]
-    expect(given.filter((name) => !body.claims_supported.includes(name))).toEqual([])
+    const claimNames = [...Object.keys(claims), ...Object.keys(await userinfo(access_token))]
+    expect(claimNames.filter((name) => !body.claims_supported.includes(name))).toEqual([])
   })
 
   test('oidcc-discovery-endpoint-verification: the JWKS holds public keys of 2,048 bits, each with its own kid', async () => {

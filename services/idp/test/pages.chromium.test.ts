@@ -89,18 +89,18 @@ describeInChromium(
           page,
           async look(name, page) {
             seen.add(new URL(page.url()).pathname)
-            const found: string[] = []
+            const problems: string[] = []
             await page.emulateMedia({ colorScheme: 'light' })
-            found.push(...(await flawsOf(page)))
+            problems.push(...(await flawsOf(page)))
             // Nothing but colours differs.
             await page.emulateMedia({ colorScheme: 'dark' })
-            found.push(...(await flawsOf(page, ['color-contrast'])).map((flaw) => `dark: ${flaw}`))
+            problems.push(...(await flawsOf(page, ['color-contrast'])).map((flaw) => `dark: ${flaw}`))
             await page.setViewportSize(PHONE)
             const overflow = await overflowOf(page)
-            if (overflow > 0) found.push(`${overflow} px wider than a phone`)
+            if (overflow > 0) problems.push(`${overflow} px wider than a phone`)
             await page.setViewportSize(DESKTOP)
-            found.push(...(await problemFlawsOf(page)), ...(await keyboardFlawsOf(page)))
-            if (found.length > 0) flaws[name] = found
+            problems.push(...(await problemFlawsOf(page)), ...(await keyboardFlawsOf(page)))
+            if (problems.length > 0) flaws[name] = problems
           },
         })
         expect(flaws).toEqual({})

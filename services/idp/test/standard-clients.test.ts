@@ -177,8 +177,8 @@ describe.each(kinds)('oauth4webapi as $name', (how) => {
       scope: SCOPE,
     })
 
-    const asked = await oauth.userInfoRequest(as, client, tokens.access_token, loose)
-    expect(await oauth.processUserInfoResponse(as, client, ana.userId, asked)).toMatchObject(claims())
+    const answer = await oauth.userInfoRequest(as, client, tokens.access_token, loose)
+    expect(await oauth.processUserInfoResponse(as, client, ana.userId, answer)).toMatchObject(claims())
     const userinfo = new URL(as.userinfo_endpoint ?? '')
     const posted = await oauth.protectedResourceRequest(tokens.access_token, 'POST', userinfo, undefined, null, loose)
     expect(await oauth.processUserInfoResponse(as, client, ana.userId, posted)).toMatchObject(claims())

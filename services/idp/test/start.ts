@@ -181,8 +181,8 @@ export async function startTestIdp(
         code_challenge_method: 'S256',
         ...parameters,
       }
-      const given = Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined)
-      return `${url}/oauth2/authorize?${new URLSearchParams(given).toString()}`
+      const entries = Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined)
+      return `${url}/oauth2/authorize?${new URLSearchParams(entries).toString()}`
     },
     token: (form, headers = {}) =>
       send('POST /oauth2/token', typeof form === 'string' ? form : new URLSearchParams(form).toString(), {
@@ -198,11 +198,11 @@ export async function startTestIdp(
     },
     async code(client, person, parameters = {}) {
       const browser = await idp.signedIn(person)
-      let at = await browser.follow(await browser.visit(idp.authorizeUrl(client, parameters)), url)
-      if (at.body.includes('name="decision"'))
-        at = await browser.follow(await browser.submit(at, {}, { name: 'decision', value: 'approve' }), url)
-      const code = at.location === undefined ? null : new URL(at.location).searchParams.get('code')
-      if (code === null) throw new Error(`No code: ${at.status} ${at.location} ${at.body}`)
+      let visit = await browser.follow(await browser.visit(idp.authorizeUrl(client, parameters)), url)
+      if (visit.body.includes('name="decision"'))
+        visit = await browser.follow(await browser.submit(visit, {}, { name: 'decision', value: 'approve' }), url)
+      const code = visit.location === undefined ? null : new URL(visit.location).searchParams.get('code')
+      if (code === null) throw new Error(`No code: ${visit.status} ${visit.location} ${visit.body}`)
       return code
     },
     codeForm: (client, code) => ({

@@ -54,13 +54,13 @@ export const keyCommands: readonly Command<Deps>[] = [
         await deps.refreshKeys.maintain()
         return { json: await listKeys(deps), text: 'What was due has been made; see keys list' }
       }
-      const at = deps.now()
+      const time = deps.now()
       const kid = await deps.keySet.rotateNow((tx, id) =>
-        recordAudit(tx, at, { actor: 'operator', action: 'key.rotated', subject: `key:${id}` }),
+        recordAudit(tx, time, { actor: 'operator', action: 'key.rotated', subject: `key:${id}` }),
       )
       const refreshKeyId = args.isSet('refresh-tokens')
         ? await deps.refreshKeys.rotateNow((tx, id) =>
-            recordAudit(tx, at, { actor: 'operator', action: 'refresh_key.rotated', subject: `key:${id}` }),
+            recordAudit(tx, time, { actor: 'operator', action: 'refresh_key.rotated', subject: `key:${id}` }),
           )
         : null
       return {

@@ -11,7 +11,7 @@ interface MailFolderOptions {
   logger: Logger
 }
 
-const dateOf = (at: Date): string => at.toUTCString().replace('GMT', '+0000')
+const dateOf = (time: Date): string => time.toUTCString().replace('GMT', '+0000')
 /** Header fields are ASCII; anything else goes as an encoded word (RFC 2047). */
 const fieldText = (text: string): string =>
   /^[\x20-\x7e]*$/.test(text) ? text : `=?utf-8?B?${Buffer.from(text).toString('base64')}?=`
@@ -23,12 +23,12 @@ const fieldText = (text: string): string =>
 export function createMailFolder({ folder, from, now, logger }: MailFolderOptions): Mailer {
   return {
     async send({ to, subject, text }) {
-      const at = now()
+      const time = now()
       const lines = [
         `From: ${from}`,
         `To: ${to}`,
         `Subject: ${fieldText(subject)}`,
-        `Date: ${dateOf(at)}`,
+        `Date: ${dateOf(time)}`,
         'MIME-Version: 1.0',
         'Content-Type: text/plain; charset=utf-8',
         'Content-Transfer-Encoding: 8bit',
@@ -37,7 +37,7 @@ export function createMailFolder({ folder, from, now, logger }: MailFolderOption
         '',
       ]
       await mkdir(folder, { recursive: true, mode: 0o700 })
-      const file = join(folder, `${at.toISOString().replaceAll(/[:.]/g, '-')}-${newId()}.eml`)
+      const file = join(folder, `${time.toISOString().replaceAll(/[:.]/g, '-')}-${newId()}.eml`)
       // Under another name first: who watches the folder sees whole letters only.
       await writeFile(`${file}.part`, lines.join('\r\n'), { mode: 0o600, flag: 'wx' })
       await rename(`${file}.part`, file)

@@ -90,11 +90,11 @@ test('what is over goes, at most a thousand rows in a transaction, and what is l
 test('audit events go after the days that are configured, a thousand at a time, and with 0 never', async () => {
   await idp.deps.db.delete(auditEvents)
   const batchSizes = await noteBatches(['audit_events'])
-  const add = (count: number, at: Date, action: string) =>
+  const add = (count: number, time: Date, action: string) =>
     idp.deps.db.insert(auditEvents).values(
       Array.from({ length: count }, () => ({
-        id: newIdAt(at),
-        at,
+        id: newIdAt(time),
+        at: time,
         actor: 'system',
         action,
         subject: `user:${ana.userId}`,

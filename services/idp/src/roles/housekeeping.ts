@@ -45,12 +45,12 @@ async function discardFamilies(db: Deps['db'], before: Date): Promise<boolean> {
  * (D64). Of several processes one works at a time; another that comes meanwhile leaves it to that one.
  */
 export async function discardExpired({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
-  const at = now()
-  const dayAgo = new Date(at.getTime() - DAY_MS)
+  const time = now()
+  const dayAgo = new Date(time.getTime() - DAY_MS)
   const steps = [
-    () => discardBefore(db, sessions.expiresAt, at),
-    () => discardBefore(db, oneTimeLinks.expiresAt, at),
-    () => discardBefore(db, usedChallenges.expiresAt, at),
+    () => discardBefore(db, sessions.expiresAt, time),
+    () => discardBefore(db, oneTimeLinks.expiresAt, time),
+    () => discardBefore(db, usedChallenges.expiresAt, time),
     () => discardBefore(db, authorizationCodes.expiresAt, dayAgo),
     () => discardBefore(db, deviceAuthorizations.expiresAt, dayAgo),
     () => discardBefore(db, attempts.updatedAt, dayAgo),

@@ -9,11 +9,11 @@ import { documentsFirst } from '../http/documents-first.ts'
 const unreadableBody = jsonBody({ error: 'invalid_request', error_description: 'The request is not valid HTTP' })
 
 /** Serves the identity provider (port 0: any free one). Rejects when the port is taken. */
-export async function startIdp(deps: Deps, at: { host: string; port: number }): Promise<Listening> {
+export async function startIdp(deps: Deps, address: { host: string; port: number }): Promise<Listening> {
   const endpoints = listEndpoints(deps)
   const app = createApp(deps, endpoints, answerMissing)
   const unreadable = unreadableRequest(deps.logger, () => unreadableBody)
   const answer = getRequestListener(app.fetch, { errorHandler: unreadable.errorHandler })
   const listener = documentsFirst(deps, endpoints, (request, response) => void answer(request, response))
-  return listen(listener, at.host, at.port, unreadable.refusal)
+  return listen(listener, address.host, address.port, unreadable.refusal)
 }

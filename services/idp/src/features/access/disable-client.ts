@@ -11,14 +11,14 @@ export async function disableClient(
   clientId: string,
   actor: AuditActor = 'operator',
 ): Promise<void> {
-  const at = now()
+  const time = now()
   await db.transaction(async (tx) => {
     const [client] = await tx.select().from(clients).where(eq(clients.id, clientId)).for('update')
     if (!client) throw new NotFound('Client')
     if (client.disabledAt === null) {
-      await tx.update(clients).set({ disabledAt: at, updatedAt: at }).where(eq(clients.id, clientId))
-      await recordAudit(tx, at, { actor, action: 'client.disabled', subject: `client:${clientId}` })
+      await tx.update(clients).set({ disabledAt: time, updatedAt: time }).where(eq(clients.id, clientId))
+      await recordAudit(tx, time, { actor, action: 'client.disabled', subject: `client:${clientId}` })
     }
-    await revokeFamiliesOf(tx, at, { clientId })
+    await revokeFamiliesOf(tx, time, { clientId })
   })
 }

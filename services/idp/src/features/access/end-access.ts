@@ -11,9 +11,9 @@ import { sessions } from '../sessions/table.ts'
  * Ends everything that lets someone in as this user: sessions, and what was granted to clients. Part of the transaction
  * that had the reason.
  */
-export async function endAllAccess(tx: Pick<Db, 'update' | 'delete'>, at: Date, userId: string): Promise<void> {
+export async function endAllAccess(tx: Pick<Db, 'update' | 'delete'>, time: Date, userId: string): Promise<void> {
   await tx.delete(sessions).where(eq(sessions.userId, userId))
-  await endGrants(tx, at, { userId })
+  await endGrants(tx, time, { userId })
 }
 
 /**
@@ -21,11 +21,11 @@ export async function endAllAccess(tx: Pick<Db, 'update' | 'delete'>, at: Date, 
  * had the reason. The families come last: a code that is being redeemed meanwhile holds its row, and the family it founds
  * is seen by the statement after. Returns how many there were.
  */
-export async function endGrants(tx: Pick<Db, 'update'>, at: Date, grants: UserGrants): Promise<number> {
+export async function endGrants(tx: Pick<Db, 'update'>, time: Date, grants: UserGrants): Promise<number> {
   const { userId, clientId, sid } = grants
   const codes = await tx
     .update(authorizationCodes)
-    .set({ consumedAt: at })
+    .set({ consumedAt: time })
     .where(
       and(
         eq(authorizationCodes.userId, userId),
@@ -37,7 +37,7 @@ export async function endGrants(tx: Pick<Db, 'update'>, at: Date, grants: UserGr
     .returning({ clientId: authorizationCodes.clientId })
   const devices = await tx
     .update(deviceAuthorizations)
-    .set({ consumedAt: at })
+    .set({ consumedAt: time })
     .where(
       and(
         eq(deviceAuthorizations.userId, userId),
@@ -47,7 +47,7 @@ export async function endGrants(tx: Pick<Db, 'update'>, at: Date, grants: UserGr
       ),
     )
     .returning({ clientId: deviceAuthorizations.clientId })
-  return codes.length + devices.length + (await revokeFamiliesOf(tx, at, grants))
+  return codes.length + devices.length + (await revokeFamiliesOf(tx, time, grants))
 }
 
 /**
@@ -58,7 +58,7 @@ export async function endSessionOf(
   { db, now }: Pick<Deps, 'db' | 'now'>,
   { userId, sessionId }: { userId: string; sessionId: string },
 ): Promise<void> {
-  const at = now()
+  const time = now()
   await db.transaction(async (tx) => {
     // First the user's row: a session that goes on under another cookie has a new row, which this would not see.
     await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('no key update')
@@ -68,8 +68,8 @@ export async function endSessionOf(
       .where(and(eq(sessions.id, sessionId), eq(sessions.userId, userId)))
       .returning({ id: sessions.id })
     if (ended.length === 0) return
-    const grants = await endGrants(tx, at, { userId, sid: sessionId })
-    await recordAudit(tx, at, {
+    const grants = await endGrants(tx, time, { userId, sid: sessionId })
+    await recordAudit(tx, time, {
       actor: `user:${userId}`,
       action: 'session.ended',
       subject: `user:${userId}`,
@@ -86,7 +86,7 @@ export async function endOtherSessions(
   { db, now }: Pick<Deps, 'db' | 'now'>,
   { userId, sessionId }: { userId: string; sessionId: string },
 ): Promise<void> {
-  const at = now()
+  const time = now()
   await db.transaction(async (tx) => {
     // As in endSessionOf, for the same reasons.
     await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('no key update')
@@ -95,8 +95,8 @@ export async function endOtherSessions(
       .where(and(eq(sessions.userId, userId), ne(sessions.id, sessionId)))
       .returning({ id: sessions.id })
     for (const { id } of ended) {
-      const grants = await endGrants(tx, at, { userId, sid: id })
-      await recordAudit(tx, at, {
+      const grants = await endGrants(tx, time, { userId, sid: id })
+      await recordAudit(tx, time, {
         actor: `user:${userId}`,
         action: 'session.ended',
         subject: `user:${userId}`,
@@ -108,14 +108,14 @@ export async function endOtherSessions(
 
 /** Ends everything that lets someone in as this user, at the user's own wish. What clients may have stays agreed to. */
 export async function signOutEverywhere({ db, now }: Pick<Deps, 'db' | 'now'>, userId: string): Promise<void> {
-  const at = now()
+  const time = now()
   await db.transaction(async (tx) => {
     // First the user's row: a sign-in that is under way waits for it, or is waited for.
     await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('no key update')
     // Browsers that were known to the account are not any more (decision 16).
-    await tx.update(users).set({ updatedAt: at }).where(eq(users.id, userId))
-    await endAllAccess(tx, at, userId)
-    await recordAudit(tx, at, {
+    await tx.update(users).set({ updatedAt: time }).where(eq(users.id, userId))
+    await endAllAccess(tx, time, userId)
+    await recordAudit(tx, time, {
       actor: `user:${userId}`,
       action: 'user.signed_out_everywhere',
       subject: `user:${userId}`,

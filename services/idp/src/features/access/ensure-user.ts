@@ -25,15 +25,15 @@ export async function ensureUser(deps: AccountDeps, wanted: NewUser): Promise<{ 
     givenName === before.givenName && familyName === before.familyName && emailVerified === before.emailVerified
   if (isSame && !isOtherPassword) return { user: before, isNew: false }
   const passwordHash = isOtherPassword ? await passwords.hash(password) : before.passwordHash
-  const at = now()
+  const time = now()
   const user = await db.transaction(async (tx) => {
     const changed = await tx
       .update(users)
-      .set({ givenName, familyName, emailVerified, passwordHash, updatedAt: at })
+      .set({ givenName, familyName, emailVerified, passwordHash, updatedAt: time })
       .where(eq(users.id, before.id))
       .returning()
-    if (isOtherPassword) await endAllAccess(tx, at, before.id)
-    await recordAudit(tx, at, {
+    if (isOtherPassword) await endAllAccess(tx, time, before.id)
+    await recordAudit(tx, time, {
       actor: 'operator',
       action: isOtherPassword ? 'user.password_set' : 'user.changed',
       subject: `user:${before.id}`,

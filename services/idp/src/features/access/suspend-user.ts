@@ -14,7 +14,7 @@ export async function suspendUser(
   userId: string,
   actor: AuditActor = 'operator',
 ): Promise<void> {
-  const at = now()
+  const time = now()
   await db.transaction(async (tx) => {
     // First the user's row: a sign-in that is under way waits for it, or is waited for.
     const [user] = await tx
@@ -24,10 +24,10 @@ export async function suspendUser(
       .for('no key update')
     if (!user) throw new NotFound('User')
     if (user.suspendedAt === null) {
-      await tx.update(users).set({ suspendedAt: at, updatedAt: at }).where(eq(users.id, userId))
-      await recordAudit(tx, at, { actor, action: 'user.suspended', subject: `user:${userId}` })
+      await tx.update(users).set({ suspendedAt: time, updatedAt: time }).where(eq(users.id, userId))
+      await recordAudit(tx, time, { actor, action: 'user.suspended', subject: `user:${userId}` })
     }
-    await endAllAccess(tx, at, userId)
+    await endAllAccess(tx, time, userId)
   })
 }
 
@@ -37,15 +37,15 @@ export async function restoreUser(
   userId: string,
   actor: AuditActor = 'operator',
 ): Promise<void> {
-  const at = now()
+  const time = now()
   await db.transaction(async (tx) => {
     const [user] = await tx.select({ id: users.id }).from(users).where(eq(users.id, userId))
     if (!user) throw new NotFound('User')
     const restored = await tx
       .update(users)
-      .set({ suspendedAt: null, updatedAt: at })
+      .set({ suspendedAt: null, updatedAt: time })
       .where(and(eq(users.id, userId), isNotNull(users.suspendedAt)))
       .returning({ id: users.id })
-    if (restored.length > 0) await recordAudit(tx, at, { actor, action: 'user.restored', subject: `user:${userId}` })
+    if (restored.length > 0) await recordAudit(tx, time, { actor, action: 'user.restored', subject: `user:${userId}` })
   })
 }

@@ -49,7 +49,7 @@ export async function createUser(deps: AccountDeps, user: NewUser, actor: AuditA
   const { db, now, passwords } = deps
   const email = checkedEmail(user.email)
   const passwordHash = user.password === undefined ? null : await passwords.hash(checkedPassword(user.password))
-  const at = now()
+  const time = now()
   return db.transaction(async (tx) => {
     const [row] = await tx
       .insert(users)
@@ -60,14 +60,14 @@ export async function createUser(deps: AccountDeps, user: NewUser, actor: AuditA
         passwordHash,
         givenName: user.givenName ?? null,
         familyName: user.familyName ?? null,
-        createdAt: at,
-        updatedAt: at,
+        createdAt: time,
+        updatedAt: time,
       })
       // A unique violation would be logged by Postgres with the address.
       .onConflictDoNothing()
       .returning()
     if (!row) throw new Conflict(`A user with the email ${email} exists already`)
-    await recordAudit(tx, at, { actor, action: 'user.created', subject: `user:${row.id}` })
+    await recordAudit(tx, time, { actor, action: 'user.created', subject: `user:${row.id}` })
     return row
   })
 }
@@ -78,7 +78,7 @@ export async function setProductAccess(
   { userId, product, hasAccess }: { userId: string; product: string; hasAccess: boolean },
   actor: AuditActor = 'operator',
 ): Promise<void> {
-  const at = now()
+  const time = now()
   await db.transaction(async (tx) => {
     const [user] = await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('share')
     if (!user) throw new NotFound('User')
@@ -86,8 +86,8 @@ export async function setProductAccess(
       await tx
         .delete(productWithdrawals)
         .where(and(eq(productWithdrawals.userId, userId), eq(productWithdrawals.product, product)))
-    } else await tx.insert(productWithdrawals).values({ userId, product, withdrawnAt: at }).onConflictDoNothing()
-    await recordAudit(tx, at, {
+    } else await tx.insert(productWithdrawals).values({ userId, product, withdrawnAt: time }).onConflictDoNothing()
+    await recordAudit(tx, time, {
       actor,
       action: hasAccess ? 'product.granted' : 'product.withdrawn',
       subject: `user:${userId}`,

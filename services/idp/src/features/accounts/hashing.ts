@@ -44,9 +44,9 @@ export function createHashing(): Hashing {
       waiting.clear()
     }
     started.on('message', (answer: HashAnswer) => {
-      const asked = waiting.get(answer.id)
-      if ('result' in answer) asked?.resolve(answer.result)
-      else asked?.reject(new Error(`Hashing failed: ${answer.failure}`))
+      const waitingPassword = waiting.get(answer.id)
+      if ('result' in answer) waitingPassword?.resolve(answer.result)
+      else waitingPassword?.reject(new Error(`Hashing failed: ${answer.failure}`))
       waiting.delete(answer.id)
       if (waiting.size > 0) return
       holdOpen(started, false)

@@ -38,8 +38,8 @@ const itemsOf = (page: Visit) => page.body.split('<li>').slice(1)
 const hiddenOf = (html: string, name: string) => new RegExp(`name="${name}" value="([^"]+)"`).exec(html)?.[1] ?? ''
 /** A code for the client, and tokens, of the session that this browser has. */
 async function codeIn(browser: Browser, of = client): Promise<string> {
-  const asked = idp.authorizeUrl(of, { scope: 'openid offline_access' })
-  const { location } = await browser.follow(await browser.visit(asked), idp.url)
+  const url = idp.authorizeUrl(of, { scope: 'openid offline_access' })
+  const { location } = await browser.follow(await browser.visit(url), idp.url)
   return new URL(location ?? '').searchParams.get('code') ?? ''
 }
 async function tokensIn(browser: Browser): Promise<Record<string, string>> {
@@ -47,9 +47,9 @@ async function tokensIn(browser: Browser): Promise<Record<string, string>> {
 }
 /** A device authorization and the page on which this browser decides it. */
 async function deviceIn(browser: Browser): Promise<{ page: Visit; userCode: string; poll: Record<string, string> }> {
-  const asked = { client_id: client.id, scope: 'openid offline_access' }
+  const form = { client_id: client.id, scope: 'openid offline_access' }
   const json = { 'content-type': 'application/json' }
-  const { body } = await idp.send('POST /oauth2/device_authorization', asked, json)
+  const { body } = await idp.send('POST /oauth2/device_authorization', form, json)
   const page = await browser.visit(body.verification_uri_complete as string)
   return {
     page,

@@ -170,8 +170,8 @@ describe('each machine that stays connected', () => {
   }
   /** Tokens by a code that this browser gets, which another program redeems from elsewhere. */
   const tokensIn = async (browser: Browser, client: TestClient) => {
-    const asked = idp.authorizeUrl(client, { scope: 'openid offline_access' })
-    const { location } = await browser.follow(await browser.visit(asked), idp.url)
+    const url = idp.authorizeUrl(client, { scope: 'openid offline_access' })
+    const { location } = await browser.follow(await browser.visit(url), idp.url)
     const code = new URL(location ?? '').searchParams.get('code') ?? ''
     const server = { 'user-agent': 'node', 'x-forwarded-for': '203.0.113.200' }
     const form = new URLSearchParams(idp.codeForm(client, code)).toString()
@@ -179,9 +179,9 @@ describe('each machine that stays connected', () => {
   }
   /** Tokens of a device that a person approves in this browser. */
   const tokensOfDevice = async (browser: Browser, client: TestClient, headers: Record<string, string>) => {
-    const asked = { client_id: client.id, scope: 'openid offline_access' }
+    const form = { client_id: client.id, scope: 'openid offline_access' }
     const json = { 'content-type': 'application/json', ...headers }
-    const { body } = await idp.send('POST /oauth2/device_authorization', asked, json)
+    const { body } = await idp.send('POST /oauth2/device_authorization', form, json)
     const page = await browser.visit(body.verification_uri_complete as string)
     await browser.submit(page, {}, { name: 'decision', value: 'approve' })
     const poll = { grant_type: DEVICE_GRANT, client_id: client.id, device_code: body.device_code as string }
@@ -202,7 +202,7 @@ describe('each machine that stays connected', () => {
     const third = idp.now()
     await refresh(client, refresh_token)
     const page = await open(browser)
-    const day = (at: Date) => `${at.getUTCDate()} \\w+ ${at.getUTCFullYear()}, [\\d:]+ UTC`
+    const day = (time: Date) => `${time.getUTCDate()} \\w+ ${time.getUTCFullYear()}, [\\d:]+ UTC`
     expect(machinesOf(page, 'Tool').map(({ text }) => text)).toEqual([
       expect.stringMatching(
         new RegExp(`^tool Address 2001:db8:7:7::/64 Connected ${day(second)} Last used ${day(third)} Cut off$`),

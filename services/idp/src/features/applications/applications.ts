@@ -46,8 +46,8 @@ function order(scopes: Iterable<string>): string[] {
 
 const usedAt = sql`coalesce(${refreshFamilies.rotatedAt}, ${refreshFamilies.createdAt})`
 
-const isLiveFamilyOf = (userId: string, at: Date) =>
-  and(eq(refreshFamilies.userId, userId), isNull(refreshFamilies.revokedAt), gt(refreshFamilies.expiresAt, at))
+const isLiveFamilyOf = (userId: string, time: Date) =>
+  and(eq(refreshFamilies.userId, userId), isNull(refreshFamilies.revokedAt), gt(refreshFamilies.expiresAt, time))
 
 /** The live families of a user by client, the CONNECTIONS_LISTED_MAX of each that were used last. */
 async function listConnections({ db, now }: ApplicationDeps, userId: string): Promise<Map<string, Connection[]>> {
@@ -96,9 +96,9 @@ export async function listApplications(deps: ApplicationDeps, userId: string): P
     .groupBy(clients.id)
   const connections = await listConnections(deps, userId)
 
-  const found = new Map<string, Application>()
+  const applicationsById = new Map<string, Application>()
   for (const { scopes, ...consent } of agreed)
-    found.set(consent.clientId, {
+    applicationsById.set(consent.clientId, {
       ...consent,
       scopes: order(scopes),
       lastUsedAt: undefined,
@@ -106,15 +106,15 @@ export async function listApplications(deps: ApplicationDeps, userId: string): P
       connectionCount: 0,
     })
   for (const { scope, ...families } of connected) {
-    const before = found.get(families.clientId)
-    found.set(families.clientId, {
+    const before = applicationsById.get(families.clientId)
+    applicationsById.set(families.clientId, {
       ...families,
       scopes: order([...(before?.scopes ?? []), ...scope.split(' ')]),
       since: before ? earlier(before.since, families.since) : families.since,
       connections: connections.get(families.clientId) ?? [],
     })
   }
-  return [...found.values()].toSorted((a, b) => b.since.getTime() - a.since.getTime())
+  return [...applicationsById.values()].toSorted((a, b) => b.since.getTime() - a.since.getTime())
 }
 
 /**
@@ -125,14 +125,18 @@ export async function disconnectApplication(
   { db, now }: ApplicationDeps,
   { userId, clientId }: { userId: string; clientId: string },
 ): Promise<void> {
-  const at = now()
+  const time = now()
   await db.transaction(async (tx) => {
     const withdrawn = await tx
       .delete(consents)
       .where(and(eq(consents.userId, userId), eq(consents.clientId, clientId)))
       .returning({ clientId: consents.clientId })
-    const ended = await endGrants(tx, at, { userId, clientId })
+    const ended = await endGrants(tx, time, { userId, clientId })
     if (withdrawn.length + ended === 0) return
-    await recordAudit(tx, at, { actor: `user:${userId}`, action: 'client.disconnected', subject: `client:${clientId}` })
+    await recordAudit(tx, time, {
+      actor: `user:${userId}`,
+      action: 'client.disconnected',
+      subject: `client:${clientId}`,
+    })
   })
 }

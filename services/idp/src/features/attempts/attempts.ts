@@ -37,18 +37,18 @@ const hasNoWait = sql`set_config('synchronous_commit', 'off', true) = 'off'`
 
 /** Counts on the hurdle of this place, if the one before it let the attempt through; has a row, the count, where it does so itself. */
 function upsert(place: number): SQL {
-  const given = (name: string) => sql.placeholder(`${name}${place}`)
+  const parameter = (name: string) => sql.placeholder(`${name}${place}`)
   const now = sql`${sql.placeholder('now')}::timestamptz`
   const noPause = sql.raw(`'${NO_PAUSE.toISOString()}'::timestamptz`)
   const count = sql`case when ${attempts.updatedAt} < ${now} - interval '1 day' then 1 else ${attempts.count} + 1 end`
-  const pause = sql`least(${given('pauseMax')}::float8, power(2::float8, least(${count} - ${given('free')}::int, 30)))`
+  const pause = sql`least(${parameter('pauseMax')}::float8, power(2::float8, least(${count} - ${parameter('free')}::int, 30)))`
   return sql`insert into ${attempts} (key, count, since, blocked_until, updated_at)
-    select ${given('key')}::text, 1, ${now}, ${noPause}, ${now}
+    select ${parameter('key')}::text, 1, ${now}, ${noPause}, ${now}
       where ${place === 0 ? hasNoWait : sql`exists (select from ${stepAt(place - 1)})`}
     on conflict (key) do update set
       count = ${count},
       updated_at = ${now},
-      blocked_until = case when ${count} >= ${given('free')}::int then ${now} + make_interval(secs => ${pause}) else ${noPause} end
+      blocked_until = case when ${count} >= ${parameter('free')}::int then ${now} + make_interval(secs => ${pause}) else ${noPause} end
       where ${attempts.blockedUntil} <= ${now}
     returning ${attempts.count} as count`
 }
@@ -108,17 +108,17 @@ const pausesOf = lazyPrepared((db) =>
 export async function admitAttempt({ db, now }: AttemptDeps, hurdles: readonly Hurdle[]): Promise<Admission> {
   const admission = admissions[hurdles.length - 1]
   if (!admission) throw new Error(`An attempt has 1 to ${HURDLES_MAX} hurdles, not ${hurdles.length}`)
-  const given = hurdles.map(({ key, backOff: { free, pauseMaxSeconds } }, place) => ({
+  const parameters = hurdles.map(({ key, backOff: { free, pauseMaxSeconds } }, place) => ({
     [`key${place}`]: key,
     [`free${place}`]: free,
     [`pauseMax${place}`]: pauseMaxSeconds,
   }))
-  const at = now()
-  const [admitted] = await admission(db).execute(Object.assign({ now: at.toISOString() }, ...given))
+  const time = now()
+  const [admitted] = await admission(db).execute(Object.assign({ now: time.toISOString() }, ...parameters))
   if (admitted) return { kind: 'admitted', counts: hurdles.map((_hurdle, place) => admitted[`count${place}`] ?? 1) }
   const keys = Array.from({ length: HURDLES_MAX }, (_, place) => [`key${place}`, hurdles[place]?.key ?? ''])
-  const pauses = await pausesOf(db).execute({ ...Object.fromEntries(keys), now: at.toISOString() })
-  const waitMs = Math.max(...pauses.map(({ blockedUntil }) => blockedUntil.getTime() - at.getTime()), 0)
+  const pauses = await pausesOf(db).execute({ ...Object.fromEntries(keys), now: time.toISOString() })
+  const waitMs = Math.max(...pauses.map(({ blockedUntil }) => blockedUntil.getTime() - time.getTime()), 0)
   return {
     kind: 'paused',
     waitSeconds: Math.max(1, Math.ceil(waitMs / 1_000)),
@@ -135,23 +135,23 @@ export async function admitInWindow(
   key: string,
   { max, windowMs }: { max: number; windowMs: number },
 ): Promise<{ kind: 'admitted' } | { kind: 'paused'; waitSeconds: number }> {
-  const at = now()
-  const openedAfter = new Date(at.getTime() - windowMs).toISOString()
+  const time = now()
+  const openedAfter = new Date(time.getTime() - windowMs).toISOString()
   const isOver = sql`${attempts.since} <= ${openedAfter}::timestamptz`
   const [row] = await db
     .insert(attempts)
-    .values({ key, count: 1, since: at, blockedUntil: NO_PAUSE, updatedAt: at })
+    .values({ key, count: 1, since: time, blockedUntil: NO_PAUSE, updatedAt: time })
     .onConflictDoUpdate({
       target: attempts.key,
       set: {
         count: sql`case when ${isOver} then 1 else ${attempts.count} + 1 end`,
-        since: sql`case when ${isOver} then ${at.toISOString()}::timestamptz else ${attempts.since} end`,
-        updatedAt: at,
+        since: sql`case when ${isOver} then ${time.toISOString()}::timestamptz else ${attempts.since} end`,
+        updatedAt: time,
       },
     })
     .returning({ count: attempts.count, since: attempts.since })
   if (!row || row.count <= max) return { kind: 'admitted' }
-  const waitMs = row.since.getTime() + windowMs - at.getTime()
+  const waitMs = row.since.getTime() + windowMs - time.getTime()
   return { kind: 'paused', waitSeconds: Math.max(1, Math.ceil(waitMs / 1_000)) }
 }
 

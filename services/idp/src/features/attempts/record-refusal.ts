@@ -27,8 +27,8 @@ export function recordRefusal(
   { userId, action, guesses, source }: Refusal,
 ): void {
   if (!isRecorded(guesses)) return
-  const at = now()
+  const time = now()
   afterAnswer.run('record a refused sign-in', () =>
-    recordAudit(db, at, { actor: 'system', action, subject: `user:${userId}`, details: { guesses, ...source } }),
+    recordAudit(db, time, { actor: 'system', action, subject: `user:${userId}`, details: { guesses, ...source } }),
   )
 }

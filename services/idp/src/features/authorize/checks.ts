@@ -84,7 +84,7 @@ interface Asked {
 }
 
 /** One rule: throws what `refuse` makes, or writes what it read into the request. */
-type Check = (asked: Asked) => void | Promise<void>
+type Check = (request: Asked) => void | Promise<void>
 
 const refuseDuplicates: Check = ({ parameters, refuse }) => {
   const [name] = parameters.duplicates

@@ -17,7 +17,7 @@ const termsOf = ({ body }: Visit) =>
   Object.fromEntries(
     [...body.matchAll(/<dt>(.*?)<\/dt>\s*<dd>(.*?)<\/dd>/gs)].map(([, term, text]) => [words(term), words(text)]),
   )
-async function asked(description: Parameters<TestIdp['client']>[0], parameters: Record<string, string>) {
+async function consentPage(description: Parameters<TestIdp['client']>[0], parameters: Record<string, string>) {
   const client = await idp.client({ isFirstParty: false, ...description })
   const browser = await idp.signedIn(await idp.person())
   const page = await browser.follow(await browser.visit(idp.authorizeUrl(client, parameters)), idp.url)
@@ -27,7 +27,7 @@ async function asked(description: Parameters<TestIdp['client']>[0], parameters: 
 
 describe('who asks, and where it leads', () => {
   test('the client, whom it was made for, and the host of its redirect URI, as text', async () => {
-    const { page } = await asked({ name: '<b>Notes</b>', requester: 'Smith & Sons' }, {})
+    const { page } = await consentPage({ name: '<b>Notes</b>', requester: 'Smith & Sons' }, {})
     expect(termsOf(page)).toEqual({
       Application: '&lt;b&gt;Notes&lt;/b&gt;',
       'Made for': 'Smith &amp; Sons',
@@ -38,13 +38,13 @@ describe('who asks, and where it leads', () => {
   test.each(['http://127.0.0.1:4123/callback', 'com.example.notes:/callback'])(
     'for %s it is a program on this machine; without a requester nothing is said of one',
     async (redirectUri) => {
-      const { page } = await asked({ redirectUris: [redirectUri] }, { redirect_uri: redirectUri })
+      const { page } = await consentPage({ redirectUris: [redirectUri] }, { redirect_uri: redirectUri })
       expect(termsOf(page)).toEqual({ Application: 'Test client', 'Leads to': 'A program on this machine' })
     },
   )
 
   test('another account can be used: signing in as somebody else leads back, and it is they who are asked', async () => {
-    const { client, browser, page } = await asked({}, { scope: 'openid email' })
+    const { client, browser, page } = await consentPage({}, { scope: 'openid email' })
     const bob = await idp.person()
     const link = /href="([^"]+)">Use another account/.exec(page.body)?.[1]?.replaceAll('&amp;', '&') ?? ''
     const signIn = await browser.visit(link)

@@ -56,31 +56,31 @@ export async function findClient(
 }
 
 function isLiveSecret({ secretHashes }: UnprovenClient, secret: string): boolean {
-  const given = createHash('sha256').update(secret).digest()
-  return secretHashes.some((hash) => timingSafeEqual(Buffer.from(hash, 'hex'), given))
+  const digest = createHash('sha256').update(secret).digest()
+  return secretHashes.some((hash) => timingSafeEqual(Buffer.from(hash, 'hex'), digest))
 }
 
 /**
  * The client, once it has shown its credentials (B §5, D11): a public one shows its id and no secret, a confidential one
  * its secret. Throws invalid_client otherwise, with the same words for an unknown client and a wrong secret.
  */
-export function authenticateClient(found: UnprovenClient | undefined, credentials: ClientCredentials): Client {
+export function authenticateClient(unproven: UnprovenClient | undefined, credentials: ClientCredentials): Client {
   const { secret, method } = credentials
-  if (!found) throw invalidClient(method)
+  if (!unproven) throw invalidClient(method)
   const isProven =
-    found.client.kind === 'public' ? secret === undefined : secret !== undefined && isLiveSecret(found, secret)
+    unproven.client.kind === 'public' ? secret === undefined : secret !== undefined && isLiveSecret(unproven, secret)
   if (!isProven) throw invalidClient(method)
-  return found.client
+  return unproven.client
 }
 
 /** The client of a device authorization: its id is enough, credentials are checked if it sends them (D11). */
-export function presentedClient(found: UnprovenClient | undefined, credentials: ClientCredentials): Client {
-  if (found && credentials.secret === undefined) return found.client
-  return authenticateClient(found, credentials)
+export function presentedClient(unproven: UnprovenClient | undefined, credentials: ClientCredentials): Client {
+  if (unproven && credentials.secret === undefined) return unproven.client
+  return authenticateClient(unproven, credentials)
 }
 
 /** The client for a request without credentials, such as an authorization request. */
-export const namedClient = (found: UnprovenClient | undefined): Client | undefined => found?.client
+export const namedClient = (unproven: UnprovenClient | undefined): Client | undefined => unproven?.client
 
 /** True when the client may be granted the scope; offline_access needs the grant that uses it (D70). */
 export function mayHoldScope(client: Client, scope: Scope): boolean {

@@ -69,8 +69,8 @@ function checkedClient(client: NewClient): Omit<typeof clients.$inferInsert, 'cr
   }
 }
 
-async function insertSecret(tx: Pick<Db, 'insert'>, at: Date, clientId: string, secret: string): Promise<void> {
-  await tx.insert(clientSecrets).values({ id: newId(), clientId, secretHash: hashSecret(secret), createdAt: at })
+async function insertSecret(tx: Pick<Db, 'insert'>, time: Date, clientId: string, secret: string): Promise<void> {
+  await tx.insert(clientSecrets).values({ id: newId(), clientId, secretHash: hashSecret(secret), createdAt: time })
 }
 
 /** Makes a client. The secret of a confidential one is shown here and nowhere else. Throws BadRequest, Conflict. */
@@ -79,7 +79,7 @@ export async function createClient(
   client: NewClient,
   actor: AuditActor = 'operator',
 ): Promise<{ client: Client; secret: string | undefined }> {
-  const at = now()
+  const time = now()
   const row = checkedClient(client)
   const secret = client.kind === 'confidential' ? (client.secret ?? newSecret()) : undefined
   try {
@@ -87,11 +87,11 @@ export async function createClient(
       const made = one(
         await tx
           .insert(clients)
-          .values({ ...row, createdAt: at, updatedAt: at })
+          .values({ ...row, createdAt: time, updatedAt: time })
           .returning(),
       )
-      if (secret !== undefined) await insertSecret(tx, at, made.id, secret)
-      await recordAudit(tx, at, {
+      if (secret !== undefined) await insertSecret(tx, time, made.id, secret)
+      await recordAudit(tx, time, {
         actor,
         action: 'client.created',
         subject: `client:${made.id}`,
@@ -134,15 +134,15 @@ export async function ensureClient(
       ? held.length === 0
       : secretHash === undefined || (held.length === 1 && held[0]?.secretHash.equals(secretHash))
   if (isSameRow && isSameSecret) return { isNew: false, secret: undefined }
-  const at = now()
+  const time = now()
   await db.transaction(async (tx) => {
     await tx
       .update(clients)
-      .set({ ...row, updatedAt: at })
+      .set({ ...row, updatedAt: time })
       .where(eq(clients.id, id))
     if (!isSameSecret) await tx.delete(clientSecrets).where(eq(clientSecrets.clientId, id))
-    if (!isSameSecret && wanted.secret !== undefined) await insertSecret(tx, at, id, wanted.secret)
-    await recordAudit(tx, at, { actor: 'operator', action: 'client.changed', subject: `client:${id}` })
+    if (!isSameSecret && wanted.secret !== undefined) await insertSecret(tx, time, id, wanted.secret)
+    await recordAudit(tx, time, { actor: 'operator', action: 'client.changed', subject: `client:${id}` })
   })
   return { isNew: false, secret: undefined }
 }
@@ -160,7 +160,7 @@ export async function rotateClientSecret(
   { clientId, overlapMs }: { clientId: string; overlapMs: number },
   actor: AuditActor = 'operator',
 ): Promise<string> {
-  const at = now()
+  const time = now()
   const secret = newSecret()
   await db.transaction(async (tx) => {
     const [client] = await tx.select().from(clients).where(eq(clients.id, clientId)).for('update')
@@ -170,18 +170,21 @@ export async function rotateClientSecret(
       .select({ id: clientSecrets.id })
       .from(clientSecrets)
       .where(
-        and(eq(clientSecrets.clientId, clientId), or(isNull(clientSecrets.expiresAt), gt(clientSecrets.expiresAt, at))),
+        and(
+          eq(clientSecrets.clientId, clientId),
+          or(isNull(clientSecrets.expiresAt), gt(clientSecrets.expiresAt, time)),
+        ),
       )
       .orderBy(desc(clientSecrets.createdAt), desc(clientSecrets.id))
-    const until = new Date(at.getTime() + overlapMs)
+    const until = new Date(time.getTime() + overlapMs)
     for (const [place, { id }] of live.entries())
       await tx
         .update(clientSecrets)
-        .set({ expiresAt: place === 0 ? until : at })
+        .set({ expiresAt: place === 0 ? until : time })
         .where(eq(clientSecrets.id, id))
-    await tx.delete(clientSecrets).where(and(eq(clientSecrets.clientId, clientId), lte(clientSecrets.expiresAt, at)))
-    await insertSecret(tx, at, clientId, secret)
-    await recordAudit(tx, at, { actor, action: 'client.secret_rotated', subject: `client:${clientId}` })
+    await tx.delete(clientSecrets).where(and(eq(clientSecrets.clientId, clientId), lte(clientSecrets.expiresAt, time)))
+    await insertSecret(tx, time, clientId, secret)
+    await recordAudit(tx, time, { actor, action: 'client.secret_rotated', subject: `client:${clientId}` })
   })
   return secret
 }
@@ -200,7 +203,7 @@ export async function setClientPolicy(
   { clientId, policy }: { clientId: string; policy: Policy },
   actor: AuditActor = 'operator',
 ): Promise<void> {
-  const at = now()
+  const time = now()
   const userIds = policy.userIds?.map((id) => id.toLowerCase())
   if (userIds?.some((id) => !isUuid(id))) throw new BadRequest('A user id is a UUID')
   await db.transaction(async (tx) => {
@@ -211,12 +214,12 @@ export async function setClientPolicy(
         policyUserIds: userIds,
         requiresSecondFactor: policy.requiresSecondFactor,
         requiredProduct: policy.requiredProduct,
-        updatedAt: at,
+        updatedAt: time,
       })
       .where(eq(clients.id, clientId))
       .returning({ id: clients.id })
     if (changed.length === 0) throw new NotFound('Client')
-    await recordAudit(tx, at, {
+    await recordAudit(tx, time, {
       actor,
       action: 'client.policy_set',
       subject: `client:${clientId}`,

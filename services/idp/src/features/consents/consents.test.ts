@@ -17,7 +17,7 @@ const words = (markup = '') =>
 /** The lines of the scope list: the scope's name and what a person reads. */
 const linesOf = ({ body }: Visit) =>
   [...body.matchAll(/<li title="([^"]+)">(.*?)<\/li>/gs)].map(([, scope, text]) => [scope, words(text)])
-async function asked(description: Parameters<TestIdp['client']>[0], parameters: Record<string, string>) {
+async function consentPage(description: Parameters<TestIdp['client']>[0], parameters: Record<string, string>) {
   const client = await idp.client({ isFirstParty: false, ...description })
   const browser = await idp.signedIn(await idp.person())
   const page = await browser.follow(await browser.visit(idp.authorizeUrl(client, parameters)), idp.url)
@@ -31,7 +31,7 @@ describe('what consent is asked for', () => {
     ['what reads first', scopeCatalogue.toReversed()],
     ['by name', scopeCatalogue.toSorted()],
   ])('is shown in one order, whatever the request says (%s)', async (_, scopes) => {
-    const { page } = await asked({}, { scope: scopes.join(' ') })
+    const { page } = await consentPage({}, { scope: scopes.join(' ') })
     expect(linesOf(page)).toEqual([
       ['platform:organizations:write', 'Create organizations Changes'],
       ['platform:api_keys:delete', 'Revoke API keys Deletes'],
@@ -61,7 +61,7 @@ describe('what consent is asked for', () => {
   })
 
   test('sections without a line are left out, and one identity scope is one line', async () => {
-    const { page } = await asked({}, { scope: 'openid network:storage:read' })
+    const { page } = await consentPage({}, { scope: 'openid network:storage:read' })
     expect([...page.body.matchAll(/<h3>(.*?)<\/h3>/g)].map(([, heading]) => heading)).toEqual([
       'Read',
       'Know who you are',

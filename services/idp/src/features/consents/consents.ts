@@ -26,19 +26,19 @@ export async function grantConsent(
   { db, now }: Pick<Deps, 'db' | 'now'>,
   { userId, clientId, scopes }: { userId: string; clientId: string; scopes: readonly string[] },
 ): Promise<void> {
-  const at = now()
+  const time = now()
   await db.transaction(async (tx) => {
     await tx
       .insert(consents)
-      .values({ userId, clientId, scopes: [...scopes], createdAt: at, updatedAt: at })
+      .values({ userId, clientId, scopes: [...scopes], createdAt: time, updatedAt: time })
       .onConflictDoUpdate({
         target: [consents.userId, consents.clientId],
         set: {
           scopes: sql`array(select distinct unnest(${consents.scopes} || excluded.scopes))`,
-          updatedAt: at,
+          updatedAt: time,
         },
       })
-    await recordAudit(tx, at, {
+    await recordAudit(tx, time, {
       actor: `user:${userId}`,
       action: 'consent.granted',
       subject: `client:${clientId}`,

@@ -53,9 +53,9 @@ describeInChromium('a long list of scopes on a phone', (open) => {
       await page.waitForURL((url) => !url.pathname.endsWith('/sign-in'))
       if (kind === 'consent') await page.goto(idp.authorizeUrl(client, { scope: WORST_ORDER.join(' ') }))
       else {
-        const asked = { client_id: client.id, scope: WORST_ORDER.join(' ') }
+        const form = { client_id: client.id, scope: WORST_ORDER.join(' ') }
         const json = { 'content-type': 'application/json' }
-        const { body } = await idp.send('POST /oauth2/device_authorization', asked, json)
+        const { body } = await idp.send('POST /oauth2/device_authorization', form, json)
         await page.goto((body as { verification_uri_complete: string }).verification_uri_complete)
       }
       const lines = await linesOf(page)

@@ -74,7 +74,7 @@ export async function decideDevice(
   { db, now }: Pick<Deps, 'db' | 'now'>,
   { device, session, decision }: { device: PendingDevice; session: Session; decision: 'approved' | 'denied' },
 ): Promise<'decided' | 'too-late' | 'signed-out'> {
-  const at = now()
+  const time = now()
   return db.transaction(async (tx) => {
     const [live] = await tx
       .select({ id: sessions.id })
@@ -89,12 +89,12 @@ export async function decideDevice(
         and(
           eq(deviceAuthorizations.userCode, device.userCode),
           isNull(deviceAuthorizations.decision),
-          gt(deviceAuthorizations.expiresAt, at),
+          gt(deviceAuthorizations.expiresAt, time),
         ),
       )
       .returning({ userCode: deviceAuthorizations.userCode })
     if (decided.length === 0) return 'too-late'
-    await recordAudit(tx, at, {
+    await recordAudit(tx, time, {
       actor: `user:${session.user.id}`,
       action: `device.${decision}`,
       subject: `client:${device.client.id}`,

@@ -301,9 +301,9 @@ describe('approval', () => {
     const WARNING = 'started from another network'
     /** The page that somebody at `here` sees of a device that asked from `there`. */
     const seen = async (here: string, there: string, headers: Record<string, string> = {}, by = client) => {
-      const asked = { client_id: by.id, scope: 'openid' }
+      const form = { client_id: by.id, scope: 'openid' }
       const from = { ...JSON_BODY, 'x-forwarded-for': there, ...headers }
-      const { body } = await idp.send('POST /oauth2/device_authorization', asked, from)
+      const { body } = await idp.send('POST /oauth2/device_authorization', form, from)
       const browser = new Browser({ 'x-forwarded-for': here })
       await idp.signIn(browser, await browser.visit(`${idp.url}/sign-in`), ana)
       return async () => (await browser.visit(body.verification_uri_complete as string)).body
@@ -358,9 +358,9 @@ describe('approval', () => {
     test('whoever is no trusted proxy cannot say that they come from the network of their victim', async () => {
       const other = await startTestIdp({ TRUSTED_PROXIES: '10.0.0.0/8' })
       onTestFinished(() => other.close())
-      const asked = { client_id: (await other.client()).id, scope: 'openid' }
+      const form = { client_id: (await other.client()).id, scope: 'openid' }
       const forged = { ...JSON_BODY, 'x-forwarded-for': address }
-      const { body } = await other.send('POST /oauth2/device_authorization', asked, forged)
+      const { body } = await other.send('POST /oauth2/device_authorization', form, forged)
       const browser = await other.signedIn(await other.person())
       const page = await browser.visit(body.verification_uri_complete as string)
       expect(termsOf(page.body)['Started from']).toMatch(/^(?:127\.0\.0\.1|0:0:0:0::\/64)$/)

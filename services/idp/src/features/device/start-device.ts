@@ -22,7 +22,7 @@ export async function startDevice(
     userAgent,
   }: { client: Client; scopes: readonly Scope[]; address: string; userAgent: string | null },
 ): Promise<Record<string, string | number>> {
-  const at = now()
+  const time = now()
   const deviceCode = randomBytes(32).toString('base64url')
   for (let tries = 1; ; tries++) {
     const userCode = newUserCode()
@@ -35,8 +35,8 @@ export async function startDevice(
         address,
         userAgent,
         familyId: scopes.includes('offline_access') ? newId() : null,
-        createdAt: at,
-        expiresAt: new Date(at.getTime() + LIFETIME_SECONDS * 1_000),
+        createdAt: time,
+        expiresAt: new Date(time.getTime() + LIFETIME_SECONDS * 1_000),
         intervalSeconds: INTERVAL_SECONDS,
       })
     } catch (error) {

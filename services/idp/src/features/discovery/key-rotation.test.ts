@@ -46,7 +46,7 @@ test('three instances, and clients that cache the JWKS, cross the boundary witho
   // Wherever the year stands: the first boundary whose key is not made yet.
   const year = instance(0).now().getUTCFullYear()
   const boundaries = [Date.UTC(year, 6, 1), Date.UTC(year + 1, 0, 1), Date.UTC(year + 1, 6, 1)]
-  const boundary = boundaries.find((at) => at > now() + 15 * DAY) ?? Number.NaN
+  const boundary = boundaries.find((timeMs) => timeMs > now() + 15 * DAY) ?? Number.NaN
   advance(boundary - 15 * DAY - now())
   for (const each of instances) await maintain(each)
   const client = await instance(0).client()

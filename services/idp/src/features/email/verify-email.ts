@@ -42,9 +42,9 @@ The link works once, and for 24 hours. If you did not ask for it, do nothing.
  * used or too old.
  */
 export async function verifyEmail({ db, now }: Pick<Deps, 'db' | 'now'>, token: string): Promise<boolean> {
-  const at = now()
+  const time = now()
   return db.transaction(async (tx) => {
-    const used = await useLink(tx, at, 'verify-email', token)
+    const used = await useLink(tx, time, 'verify-email', token)
     if (!used || used.mailedTo === null) return false
     const { userId, mailedTo } = used
     const [user] = await tx
@@ -54,8 +54,8 @@ export async function verifyEmail({ db, now }: Pick<Deps, 'db' | 'now'>, token: 
       .for('update')
     if (!user) return false
     if (user.emailVerified) return true
-    await tx.update(users).set({ emailVerified: true, updatedAt: at }).where(eq(users.id, userId))
-    await recordAudit(tx, at, { actor: `user:${userId}`, action: 'user.email_verified', subject: `user:${userId}` })
+    await tx.update(users).set({ emailVerified: true, updatedAt: time }).where(eq(users.id, userId))
+    await recordAudit(tx, time, { actor: `user:${userId}`, action: 'user.email_verified', subject: `user:${userId}` })
     return true
   })
 }

@@ -49,7 +49,7 @@ async function attempt({ email, password }: TestPerson, { address = freshAddress
   return { status, text, retryAfter: headers['retry-after'], known: knownIn(cookies ?? []) }
 }
 
-const guess = (at: TestPerson, from: From = {}) => attempt({ ...at, password: WRONG }, from)
+const guess = (person: TestPerson, from: From = {}) => attempt({ ...person, password: WRONG }, from)
 
 /** Signs in and answers the cookie by which the browser is known. */
 async function knownTo(person: TestPerson, known?: string): Promise<string> {
@@ -60,8 +60,8 @@ async function knownTo(person: TestPerson, known?: string): Promise<string> {
 
 /** As if a counter had just let an attempt through and began its pause of a minute. */
 async function pause(...counter: readonly string[]): Promise<void> {
-  const at = idp.now()
-  const row = { count: 40, since: at, blockedUntil: new Date(at.getTime() + 60_000), updatedAt: at }
+  const time = idp.now()
+  const row = { count: 40, since: time, blockedUntil: new Date(time.getTime() + 60_000), updatedAt: time }
   await idp.deps.db
     .insert(attempts)
     .values({ key: attemptKey('sign-in', ...counter), ...row })

@@ -29,20 +29,20 @@ export async function makeLink(
   { purpose, userId, mailedTo }: NewLink,
 ): Promise<string> {
   const token = randomBytes(32).toString('base64url')
-  const at = now()
+  const time = now()
   await tx.insert(oneTimeLinks).values({
     tokenHash: hashToken(token),
     purpose,
     userId,
     mailedTo,
-    createdAt: at,
-    expiresAt: new Date(at.getTime() + lifetimeMs[purpose]),
+    createdAt: time,
+    expiresAt: new Date(time.getTime() + lifetimeMs[purpose]),
   })
   return `${accountUrl}/${purpose}?token=${token}`
 }
 
-const isLive = (purpose: Purpose, token: string, at: Date) =>
-  and(eq(oneTimeLinks.tokenHash, hashToken(token)), eq(oneTimeLinks.purpose, purpose), gt(oneTimeLinks.expiresAt, at))
+const isLive = (purpose: Purpose, token: string, time: Date) =>
+  and(eq(oneTimeLinks.tokenHash, hashToken(token)), eq(oneTimeLinks.purpose, purpose), gt(oneTimeLinks.expiresAt, time))
 
 /** Whose link it is, while it works. Looking does not use it up: mail scanners look first. */
 export async function findLinkOwner(
@@ -64,7 +64,7 @@ export async function findLinkOwner(
  */
 export async function useLink(
   tx: Pick<Db, 'select' | 'delete'>,
-  at: Date,
+  time: Date,
   purpose: Purpose,
   token: string,
 ): Promise<{ userId: string; mailedTo: string | null } | undefined> {
@@ -73,11 +73,11 @@ export async function useLink(
     .select({ id: users.id })
     .from(oneTimeLinks)
     .innerJoin(users, eq(users.id, oneTimeLinks.userId))
-    .where(isLive(purpose, token, at))
+    .where(isLive(purpose, token, time))
     .for('no key update', { of: users })
   const [used] = await tx
     .delete(oneTimeLinks)
-    .where(isLive(purpose, token, at))
+    .where(isLive(purpose, token, time))
     .returning({ userId: oneTimeLinks.userId, mailedTo: oneTimeLinks.mailedTo })
   if (used)
     await tx.delete(oneTimeLinks).where(and(eq(oneTimeLinks.userId, used.userId), eq(oneTimeLinks.purpose, purpose)))

@@ -57,7 +57,7 @@ export function notifySecurityChange(
   change: SecurityChange,
 ): void {
   if (!mailer) return
-  const at = now()
+  const time = now()
   const subject = subjects[change.kind]
   afterAnswer.run('mail about a change', async () => {
     const [user] = await db.select({ email: users.email }).from(users).where(eq(users.id, userId))
@@ -67,7 +67,7 @@ export function notifySecurityChange(
       subject,
       text: `Hello,
 
-${subject}: ${user.email}, ${at.toISOString().slice(0, 16).replace('T', ' ')} UTC.
+${subject}: ${user.email}, ${time.toISOString().slice(0, 16).replace('T', ' ')} UTC.
 
 ${factsOf(change)}If it was you, there is nothing to do. If not, choose a new password now, which ends every session and signs out all
 applications, and look through your passkeys and your authenticator app with its recovery codes:

@@ -24,13 +24,13 @@ export const isOurChallenge = (
 ): boolean => readTicket(deps, { purpose, cookie }, shape, Buffer.from(challenge, 'base64url').toString()) !== undefined
 
 /** Uses a challenge up: of any number that try, one gets true. Part of the transaction that does what was signed for. */
-export async function useChallenge(tx: Pick<Db, 'insert'>, at: Date, challenge: string): Promise<boolean> {
+export async function useChallenge(tx: Pick<Db, 'insert'>, time: Date, challenge: string): Promise<boolean> {
   const used = await tx
     .insert(usedChallenges)
     .values({
       // Decoded: base64url can be spelled in more than one way.
       challengeHash: createHash('sha256').update(Buffer.from(challenge, 'base64url')).digest(),
-      expiresAt: new Date(at.getTime() + LIFETIME_MS),
+      expiresAt: new Date(time.getTime() + LIFETIME_MS),
     })
     .onConflictDoNothing()
     .returning({ challengeHash: usedChallenges.challengeHash })

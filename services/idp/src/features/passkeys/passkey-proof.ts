@@ -20,21 +20,21 @@ interface Assertion {
  */
 export const passkeyProof =
   (assertion: Assertion): Proof =>
-  (tx, at, { id }) =>
-    takeAssertion(tx, at, id, assertion)
+  (tx, time, { id }) =>
+    takeAssertion(tx, time, id, assertion)
 
 async function takeAssertion(
   tx: Pick<Db, 'insert' | 'update'>,
-  at: Date,
+  time: Date,
   userId: string,
   { passkeyId, counter, challenge }: Assertion,
 ): Promise<boolean> {
-  if (!(await useChallenge(tx, at, challenge))) return false
+  if (!(await useChallenge(tx, time, challenge))) return false
   const isOwn = and(eq(passkeys.id, passkeyId), eq(passkeys.userId, userId))
   const goesOn = counter === 0 ? eq(passkeys.counter, 0) : lt(passkeys.counter, counter)
   const taken = await tx
     .update(passkeys)
-    .set({ counter, lastUsedAt: at })
+    .set({ counter, lastUsedAt: time })
     .where(and(isOwn, goesOn))
     .returning({ id: passkeys.id })
   if (taken.length > 0) return true
@@ -44,7 +44,7 @@ async function takeAssertion(
     .where(isOwn)
     .returning({ id: passkeys.id })
   if (present.length > 0)
-    await recordAudit(tx, at, {
+    await recordAudit(tx, time, {
       actor: 'system',
       action: 'passkey.counter_went_back',
       subject: `user:${userId}`,

@@ -182,13 +182,13 @@ export async function addPasskey(
   if (!verified?.verified) return { kind: 'refused' }
   const { credential: made, credentialDeviceType, aaguid } = verified.registrationInfo
   const isSynced = credentialDeviceType === 'multiDevice'
-  const at = now()
+  const time = now()
   try {
     const outcome = await db.transaction(async (tx) => {
       await tx.select({ id: users.id }).from(users).where(eq(users.id, user.id)).for('update')
       const held = await tx.select({ name: passkeys.name }).from(passkeys).where(eq(passkeys.userId, user.id))
       if (held.length >= PASSKEYS_MAX) return 'full'
-      if (!(await useChallenge(tx, at, challengeOf(response.response.clientDataJSON)))) return 'refused'
+      if (!(await useChallenge(tx, time, challengeOf(response.response.clientDataJSON)))) return 'refused'
       const id = newId()
       await tx.insert(passkeys).values({
         id,
@@ -202,9 +202,9 @@ export async function addPasskey(
           readName(name, providerOf(aaguid) ?? nameOtherwise),
           held.map((passkey) => passkey.name),
         ),
-        createdAt: at,
+        createdAt: time,
       })
-      await recordAudit(tx, at, {
+      await recordAudit(tx, time, {
         actor: `user:${user.id}`,
         action: 'user.passkey_added',
         subject: `user:${user.id}`,

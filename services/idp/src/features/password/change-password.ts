@@ -45,17 +45,17 @@ export async function changePassword(
   if (checked.kind !== 'proven' || checked.userId !== user.id) return { kind: 'refused' }
 
   const passwordHash = await deps.passwords.hash(newPassword)
-  const at = deps.now()
+  const time = deps.now()
   const changed = await deps.db.transaction(async (tx): Promise<Changed> => {
     // Only in place of the very hash that was proven. The row stays locked, so a sign-in that is under way waits.
     const changed = await tx
       .update(users)
-      .set({ passwordHash, updatedAt: at })
+      .set({ passwordHash, updatedAt: time })
       .where(and(eq(users.id, user.id), eq(users.passwordHash, checked.passwordHash)))
       .returning({ id: users.id })
     if (changed.length === 0) return { kind: 'refused' }
-    await endAllAccess(tx, at, user.id)
-    await recordAudit(tx, at, {
+    await endAllAccess(tx, time, user.id)
+    await recordAudit(tx, time, {
       actor: `user:${user.id}`,
       action: 'user.password_changed',
       subject: `user:${user.id}`,

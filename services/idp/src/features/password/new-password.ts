@@ -47,11 +47,11 @@ function isSequence(text: string): boolean {
 
 /** The words that somebody would try first for this user here: of their names and email address, and of this site. */
 function wordsOf({ email, givenName, familyName }: Owner, issuer: string): string[] {
-  const at = email.lastIndexOf('@')
-  const hosts = [email.slice(at + 1), new URL(issuer).hostname]
+  const position = email.lastIndexOf('@')
+  const hosts = [email.slice(position + 1), new URL(issuer).hostname]
   // Without the last label, which half of the world shares.
   const labels = hosts.flatMap((host) => (host.includes('.') ? host.split('.').slice(0, -1) : [host]))
-  return [email.slice(0, at), givenName ?? '', familyName ?? '', PRODUCT, ...labels]
+  return [email.slice(0, position), givenName ?? '', familyName ?? '', PRODUCT, ...labels]
     .flatMap((text) => [fold(text), ...(fold(text).match(/\p{L}+/gu) ?? [])])
     .filter((word) => word.length >= WORD_LENGTH_MIN)
     .toSorted((a, b) => b.length - a.length)

@@ -54,12 +54,12 @@ The link works once, and for 30 minutes. If you did not ask for it, do nothing: 
 
 /** A link with which a user sets a password, for the operator to hand over. Throws NotFound. */
 export async function makeResetLink(deps: Pick<Deps, 'db' | 'now' | 'accountUrl'>, userId: string): Promise<string> {
-  const at = deps.now()
+  const time = deps.now()
   return deps.db.transaction(async (tx) => {
     const [user] = await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('share')
     if (!user) throw new NotFound('User')
     const link = await makeLink(tx, deps, { purpose: 'set-password', userId, mailedTo: null })
-    await recordAudit(tx, at, { actor: 'operator', action: 'user.reset_link_made', subject: `user:${userId}` })
+    await recordAudit(tx, time, { actor: 'operator', action: 'user.reset_link_made', subject: `user:${userId}` })
     return link
   })
 }
@@ -77,14 +77,18 @@ export async function resetPassword(deps: Deps, token: string, newPassword: stri
   const owner = await findLinkOwner(deps, 'set-password', token)
   if (!owner) return undefined
   const passwordHash = await passwords.hash(await checkedNewPassword(deps, newPassword, owner))
-  const at = now()
+  const time = now()
   const account = await db.transaction(async (tx) => {
-    const used = await useLink(tx, at, 'set-password', token)
+    const used = await useLink(tx, time, 'set-password', token)
     if (!used) return undefined
     const { userId } = used
-    const changed = await tx.update(users).set({ passwordHash, updatedAt: at }).where(eq(users.id, userId)).returning()
-    await endAllAccess(tx, at, userId)
-    await recordAudit(tx, at, { actor: `user:${userId}`, action: 'user.password_reset', subject: `user:${userId}` })
+    const changed = await tx
+      .update(users)
+      .set({ passwordHash, updatedAt: time })
+      .where(eq(users.id, userId))
+      .returning()
+    await endAllAccess(tx, time, userId)
+    await recordAudit(tx, time, { actor: `user:${userId}`, action: 'user.password_reset', subject: `user:${userId}` })
     return one(changed)
   })
   if (account) notifySecurityChange(deps, account.id, { kind: 'password-changed' })

@@ -199,8 +199,8 @@ describe('who has an account shows neither in words nor in time', () => {
     )
     const ana = await away.person()
     const browser = new Browser()
-    const asked = await browser.submit(await browser.visit(`${away.url}/forgot-password`), { email: ana.email })
-    expect(asked).toMatchObject({ status: 200, body: expect.stringContaining('If there is an account') })
+    const answer = await browser.submit(await browser.visit(`${away.url}/forgot-password`), { email: ana.email })
+    expect(answer).toMatchObject({ status: 200, body: expect.stringContaining('If there is an account') })
     await away.close()
     await linkOf(await idp.person())
     const log = lines.join('')
@@ -242,11 +242,11 @@ describe('asking is limited', () => {
   test('a network may ask thirty times in an hour; the next is 429', async () => {
     const browser = stranger()
     const page = await browser.visit(`${idp.url}/forgot-password`)
-    const asked = await Promise.all(
+    const answers = await Promise.all(
       Array.from({ length: 31 }, (_, i) => browser.submit(page, { email: `nobody-${i}@example.com` })),
     )
-    expect(sorted(asked)).toEqual([...Array<number>(30).fill(200), 429])
-    const refused = asked.find(({ status }) => status === 429)
+    expect(sorted(answers)).toEqual([...Array<number>(30).fill(200), 429])
+    const refused = answers.find(({ status }) => status === 429)
     expect(Number(refused?.headers.get('retry-after'))).toBeGreaterThan(3_500)
     expect(refused?.body).toContain('Wait 60 minutes')
     idp.advance(60 * MINUTE_MS)

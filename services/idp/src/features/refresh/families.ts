@@ -8,7 +8,7 @@ import { refreshFamilies } from './table.ts'
 const RACE_MS = 10_000
 
 /** True when what was retired at `retiredAt` comes again so late that it must have been copied (D61). */
-export const isReplay = (retiredAt: Date, at: Date): boolean => at.getTime() - retiredAt.getTime() > RACE_MS
+export const isReplay = (retiredAt: Date, time: Date): boolean => time.getTime() - retiredAt.getTime() > RACE_MS
 
 /**
  * When the token of an old generation was retired: exactly for the last two, and for older ones no later than the
@@ -97,12 +97,12 @@ export async function revokeFamily(
  */
 export async function revokeFamiliesOf(
   tx: Pick<Db, 'update'>,
-  at: Date,
+  time: Date,
   owner: UserGrants | { clientId: string },
 ): Promise<number> {
   const revoked = await tx
     .update(refreshFamilies)
-    .set({ revokedAt: at })
+    .set({ revokedAt: time })
     .where(
       and(
         'userId' in owner ? eq(refreshFamilies.userId, owner.userId) : undefined,

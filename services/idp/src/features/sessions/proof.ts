@@ -7,7 +7,7 @@ import type { Db } from '@platform/runtime/database'
  */
 export type Proof = (
   tx: Pick<Db, 'insert' | 'update'>,
-  at: Date,
+  time: Date,
   account: { id: string; passwordHash: string | null },
 ) => Promise<boolean>
 
@@ -18,8 +18,8 @@ export const passwordStampOf = (passwordHash: string): string =>
 /** Two proofs of which both have to hold; the second is not asked, so not used up, where the first does not. */
 export const bothProofs =
   (first: Proof, second: Proof): Proof =>
-  async (...asked) =>
-    (await first(...asked)) && second(...asked)
+  async (...proofArguments) =>
+    (await first(...proofArguments)) && second(...proofArguments)
 
 /** The password that had this stamp when it was checked: another one set meanwhile makes it worth nothing. */
 export const passwordProof =

@@ -72,16 +72,16 @@ const liveSession = lazyPrepared((db) =>
 export async function findSession(c: Ctx, deps: Deps): Promise<Session | undefined> {
   const cookie = readCookie(c, deps, 'session')
   if (cookie === undefined) return undefined
-  const at = deps.now()
+  const time = deps.now()
   const [row] = await liveSession(deps.db).execute({
     cookieHash: hashCookie(cookie),
-    now: at.toISOString(),
-    idleSince: new Date(at.getTime() - IDLE_MS).toISOString(),
-    idleShortSince: new Date(at.getTime() - IDLE_SHORT_MS).toISOString(),
+    now: time.toISOString(),
+    idleSince: new Date(time.getTime() - IDLE_MS).toISOString(),
+    idleShortSince: new Date(time.getTime() - IDLE_SHORT_MS).toISOString(),
   })
   if (!row) return undefined
-  if (at.getTime() - row.lastSeenAt.getTime() > TOUCH_MS)
-    await deps.db.update(sessions).set({ lastSeenAt: at }).where(eq(sessions.id, row.id))
+  if (time.getTime() - row.lastSeenAt.getTime() > TOUCH_MS)
+    await deps.db.update(sessions).set({ lastSeenAt: time }).where(eq(sessions.id, row.id))
   return { ...row, cookie }
 }
 
@@ -158,7 +158,7 @@ interface Replacement {
 async function replaceSession(
   c: Ctx,
   deps: Deps,
-  at: Date,
+  time: Date,
   { userId, proof, upgraded, ways, ...details }: Replacement,
 ): Promise<'started' | 'suspended' | 'outdated'> {
   const cookie = newCookieValue()
@@ -178,10 +178,10 @@ async function replaceSession(
         .from(users)
         .where(eq(users.id, userId))
         .for('share')
-      if (!user || (proof && !(await proof(tx, at, user)))) return 'outdated'
+      if (!user || (proof && !(await proof(tx, time, user)))) return 'outdated'
       const span = upgraded
         ? await takeSpan(tx, upgraded.id)
-        : { createdAt: at, expiresAt: new Date(at.getTime() + ABSOLUTE_MS) }
+        : { createdAt: time, expiresAt: new Date(time.getTime() + ABSOLUTE_MS) }
       if (!span) return 'outdated'
       if (user.suspendedAt) return 'suspended'
       const replaced =
@@ -197,12 +197,12 @@ async function replaceSession(
         userId,
         ...details,
         ...span,
-        lastSeenAt: at,
+        lastSeenAt: time,
         userAgent: userAgentOf(c),
         address: source.address,
       })
       if (ways)
-        await recordAudit(tx, at, {
+        await recordAudit(tx, time, {
           actor: `user:${userId}`,
           action: upgraded ? 'user.second_factor_shown' : 'user.signed_in',
           subject: `user:${userId}`,
@@ -213,7 +213,7 @@ async function replaceSession(
     },
   )
   if (started === 'suspended' || started === 'outdated') return started
-  const lifetimeSeconds = Math.round((started.expiresAt.getTime() - at.getTime()) / 1_000)
+  const lifetimeSeconds = Math.round((started.expiresAt.getTime() - time.getTime()) / 1_000)
   setCookie(c, deps, 'session', cookie, details.staysSignedIn ? lifetimeSeconds : undefined)
   const known = readKnownBrowsers(deps, readCookie(c, deps, 'known'))
   if (ways && !upgraded && nonceOfKnownBrowser(known, started) === undefined) notifyNewBrowser(deps, userId, source)
@@ -230,12 +230,12 @@ export function startSession(
   deps: Deps,
   { userId, proof, authTime, amr, ways, answeredRequest, staysSignedIn }: NewSession,
 ): ReturnType<typeof replaceSession> {
-  const at = deps.now()
-  return replaceSession(c, deps, at, {
+  const time = deps.now()
+  return replaceSession(c, deps, time, {
     userId,
     proof,
     upgraded: undefined,
-    authTime: authTime ?? at,
+    authTime: authTime ?? time,
     amr,
     ways,
     answeredRequest,
@@ -308,7 +308,7 @@ export interface ListedSession {
 
 /** The user's live sessions, those used last first; SESSIONS_LISTED_MAX at most. */
 export async function listSessions({ db, now }: Pick<Deps, 'db' | 'now'>, userId: string): Promise<ListedSession[]> {
-  const at = now()
+  const time = now()
   return db
     .select({
       id: sessions.id,
@@ -321,8 +321,8 @@ export async function listSessions({ db, now }: Pick<Deps, 'db' | 'now'>, userId
     .where(
       and(
         eq(sessions.userId, userId),
-        gt(sessions.expiresAt, at),
-        isInUse(new Date(at.getTime() - IDLE_MS), new Date(at.getTime() - IDLE_SHORT_MS)),
+        gt(sessions.expiresAt, time),
+        isInUse(new Date(time.getTime() - IDLE_MS), new Date(time.getTime() - IDLE_SHORT_MS)),
       ),
     )
     .orderBy(desc(sessions.lastSeenAt), desc(sessions.id))

@@ -16,15 +16,15 @@ const usedPasskey = z.object({ credential: textField, stay: staysField })
 /** Takes what the browser's script got from an authenticator. It is both factors. */
 async function signInByPasskey(call: FormCall<'none', typeof usedPasskey, ReturnTo>): Promise<Response> {
   const { c, deps, target: returnTo, form } = call
-  const found = await findPasskeyUser(
+  const passkeyUser = await findPasskeyUser(
     deps,
     { purpose: 'passkey-sign-in', cookie: cookieBeforeSession(c, deps) },
     form.credential,
   )
   const again = (problem: string, status: 401 | 403) =>
     answerSignIn(call, { email: '', staysSignedIn: form.stay, problem, status })
-  if (!found) return again(REFUSED, 401)
-  const { userId, amr, proof } = found
+  if (!passkeyUser) return again(REFUSED, 401)
+  const { userId, amr, proof } = passkeyUser
   const started = await startSession(c, deps, {
     userId,
     proof,

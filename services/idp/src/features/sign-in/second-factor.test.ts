@@ -30,9 +30,9 @@ async function enrolled(options: { withPasskey: boolean } = { withPasskey: true 
   }
   return { person, browser, authenticator }
 }
-async function afterPassword(person: TestPerson, at = `${idp.url}/sign-in`) {
+async function afterPassword(person: TestPerson, url = `${idp.url}/sign-in`) {
   const browser = new Browser()
-  const form = await browser.follow(await browser.visit(at), idp.url)
+  const form = await browser.follow(await browser.visit(url), idp.url)
   return { browser, page: await idp.signIn(browser, form, person) }
 }
 const isSignedIn = async (browser: Browser) => (await browser.visit(`${idp.url}/`)).status === 200

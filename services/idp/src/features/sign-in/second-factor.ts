@@ -151,8 +151,8 @@ async function checkPasskey({
   const again = (problem: string, status: NonNullable<Form['status']>) =>
     answerForm(c, deps, returnTo, { userId, ticket, problem, status })
 
-  const asked = { purpose: 'passkey-second-factor', cookie: cookieBeforeSession(c, deps) } as const
-  const used = await findPasskeyUser(deps, asked, form.credential)
+  const challenge = { purpose: 'passkey-second-factor', cookie: cookieBeforeSession(c, deps) } as const
+  const used = await findPasskeyUser(deps, challenge, form.credential)
   if (used?.userId !== userId) return again(NO_PASSKEY, 401)
   const started = await startSession(c, deps, {
     userId,

@@ -68,8 +68,8 @@ describe('the sign-in page of somebody who is signed in', () => {
 
   test('asks once more for a client that wants a new sign-in', async () => {
     const browser = await idp.signedIn(ana)
-    const asked = idp.authorizeUrl(await idp.client({ name: 'A careful application' }), { prompt: 'login' })
-    const page = await browser.follow(await browser.visit(asked), idp.url)
+    const url = idp.authorizeUrl(await idp.client({ name: 'A careful application' }), { prompt: 'login' })
+    const page = await browser.follow(await browser.visit(url), idp.url)
     expect(page.status).toBe(200)
     expect(page.body).toContain('A careful application')
     expect(page.body).not.toContain('nobody else changes')
@@ -127,8 +127,8 @@ describe('without staying signed in', () => {
     const code = () => generateHOTP(base32.decode(secret, { strict: false }), Math.floor(idp.now().getTime() / 30_000))
     const added = await browser.submit(add, { code: await code() })
     idp.advance(60_000)
-    const asked = await leaving(from('10.13.0.4'), { ...bob, password: wanted })
-    expect(asked.body).toContain('Enter your code')
+    const answer = await leaving(from('10.13.0.4'), { ...bob, password: wanted })
+    expect(answer.body).toContain('Enter your code')
     const other = from('10.13.0.5')
     const form = await leaving(other, { ...bob, password: wanted })
     const done = await other.submit(form, { code: await code() })

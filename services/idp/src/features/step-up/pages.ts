@@ -152,15 +152,15 @@ async function takePasskey({
   form,
 }: FormCall<'any', typeof usedPasskey, StepUp>): Promise<Response> {
   const { session, returnTo } = stepUp
-  const asked = { purpose: 'passkey-step-up', cookie: session.cookie } as const
-  const found = await findPasskeyUser(deps, asked, form.credential)
+  const challenge = { purpose: 'passkey-step-up', cookie: session.cookie } as const
+  const passkeyUser = await findPasskeyUser(deps, challenge, form.credential)
   const isDone =
-    found?.userId === session.user.id &&
+    passkeyUser?.userId === session.user.id &&
     (await upgradeSession(c, deps, session, {
-      amr: found.amr,
+      amr: passkeyUser.amr,
       authTime: deps.now(),
       ways: ['passkey'],
-      proof: found.proof,
+      proof: passkeyUser.proof,
     })) === 'started'
   if (isDone) return redirect(c, returnTo.url)
   return answerStepUp(c, deps, stepUp, {

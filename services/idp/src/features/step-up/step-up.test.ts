@@ -79,11 +79,11 @@ async function withPasskey(options: { isSynced?: boolean } = {}) {
 
 const ask = async (browser: Browser, client: TestClient, parameters: Record<string, string> = {}) =>
   browser.follow(await browser.visit(idp.authorizeUrl(client, parameters)), idp.url)
-const answerOf = (at: Visit) => new URL(at.location ?? 'x:').searchParams
+const answerOf = (visit: Visit) => new URL(visit.location ?? 'x:').searchParams
 /** The claims of the ID token for the code that a flow ended with. */
-async function claimsAt(at: Visit, client: TestClient) {
-  const code = answerOf(at).get('code')
-  if (code === null) throw new Error(`No code: ${at.status} ${at.location} ${at.body}`)
+async function claimsAt(visit: Visit, client: TestClient) {
+  const code = answerOf(visit).get('code')
+  if (code === null) throw new Error(`No code: ${visit.status} ${visit.location} ${visit.body}`)
   const { body } = await idp.token(idp.codeForm(client, code))
   return claimsOf(body.id_token)
 }

@@ -30,8 +30,8 @@ afterAll(() => idp.close())
 
 const redeem = async (changes: Record<string, string | undefined> = {}, by = client) => {
   const form: Record<string, string | undefined> = { ...idp.codeForm(by, await idp.code(by, ana)), ...changes }
-  const given = Object.entries(form).filter((entry): entry is [string, string] => entry[1] !== undefined)
-  return idp.token(Object.fromEntries(given))
+  const entries = Object.entries(form).filter((entry): entry is [string, string] => entry[1] !== undefined)
+  return idp.token(Object.fromEntries(entries))
 }
 
 describe('what a code is redeemed for (B §2)', () => {

@@ -99,28 +99,28 @@ async function revokeOnReplay(deps: Deps, code: Code): Promise<void> {
  * code as it was (B §3, D60).
  */
 export const redeemAuthorizationCode: RedeemGrant = async ({ deps, form, clientId, admit }) => {
-  const at = deps.now()
+  const time = deps.now()
   const codeHash = createHash('sha256')
     .update(form.get('code') ?? '')
     .digest()
-  const [found] = await codeOfClient(deps.db).execute({ clientId, codeHash, now: at.toISOString() })
-  const client = admit(found)
+  const [row] = await codeOfClient(deps.db).execute({ clientId, codeHash, now: time.toISOString() })
+  const client = admit(row)
   requireParameter(form, 'code')
   const redirectUri = requireParameter(form, 'redirect_uri')
 
-  const { code, user, withdrawnProduct } = found ?? {}
+  const { code, user, withdrawnProduct } = row ?? {}
   if (!code || !user || code.redirectUri !== redirectUri || !isVerified(code, form.get('code_verifier')))
     throw invalidGrant('The code is not valid for this request')
   requireRedeemable(client, user, code.amr, withdrawnProduct ?? null)
 
-  const now = at.toISOString()
+  const now = time.toISOString()
   const consumed =
     code.familyId === null
       ? await consumeCode(deps.db).execute({ codeHash, now })
       : await consumeCodeForFamily(deps.db).execute({
           codeHash,
           now,
-          refreshExpiresAt: new Date(at.getTime() + REFRESH_MS).toISOString(),
+          refreshExpiresAt: new Date(time.getTime() + REFRESH_MS).toISOString(),
         })
   if (consumed.length === 0) {
     await revokeOnReplay(deps, code)

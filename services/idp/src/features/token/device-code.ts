@@ -115,26 +115,26 @@ async function refusePending(deps: Deps, device: Device): Promise<never> {
  * request is slowed down (B §3, D64).
  */
 export const redeemDeviceCode: RedeemGrant = async ({ deps, form, clientId, admit }) => {
-  const at = deps.now()
-  const now = at.toISOString()
+  const time = deps.now()
+  const now = time.toISOString()
   const deviceCodeHash = createHash('sha256')
     .update(form.get('device_code') ?? '')
     .digest()
-  const [found] = await deviceOfClient(deps.db).execute({ clientId, deviceCodeHash, now })
-  const client = admit(found)
+  const [row] = await deviceOfClient(deps.db).execute({ clientId, deviceCodeHash, now })
+  const client = admit(row)
   requireParameter(form, 'device_code')
 
-  const { device, user, withdrawnProduct } = found ?? {}
+  const { device, user, withdrawnProduct } = row ?? {}
   if (!device) throw invalidGrant('The device code is not valid')
   if (device.decision === 'approved' && user && device.amr !== null)
     requireRedeemable(client, user, device.amr, withdrawnProduct ?? null)
   if (device.consumedAt !== null) throw invalidGrant('The device code was used')
-  if (device.expiresAt <= at) throw poll('expired_token', 'The device code has expired')
+  if (device.expiresAt <= time) throw poll('expired_token', 'The device code has expired')
   if (device.decision === 'denied') throw poll('access_denied', 'The user denied the request')
   const { userId, authTime, amr, sid } = device
   if (!user || userId === null || authTime === null || amr === null || sid === null) return refusePending(deps, device)
 
-  const refreshExpiresAt = new Date(at.getTime() + REFRESH_MS).toISOString()
+  const refreshExpiresAt = new Date(time.getTime() + REFRESH_MS).toISOString()
   const consumed =
     device.familyId === null
       ? await consumeDeviceCode(deps.db).execute({ deviceCodeHash, now })

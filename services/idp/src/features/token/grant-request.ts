@@ -13,7 +13,7 @@ interface GrantRequest {
    * Proves the client that was read, and that it may use this grant. Comes before anything is said about the grant
    * itself (D72). Throws invalid_client or unauthorized_client.
    */
-  admit(found: UnprovenClient | undefined): Client
+  admit(unproven: UnprovenClient | undefined): Client
 }
 
 export type RedeemGrant = (request: GrantRequest) => Promise<TokenResponse>

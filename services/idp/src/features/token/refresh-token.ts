@@ -41,31 +41,31 @@ interface Asked {
   now: string
 }
 
-const asked = keysAsRows({ clientId: 'uuid', familyId: 'uuid' })
+const lookups = keysAsRows({ clientId: 'uuid', familyId: 'uuid' })
 
 /** What the refreshes of one turn of the event loop are about, in the order they came. */
 const findFamily = lazyPrepared((db) => {
   const query = db
     .select({
-      n: asked.n,
+      n: lookups.n,
       client: clientColumns,
       secretHashes: liveSecretHashes,
       family: familyColumns,
       user: accountColumns,
       withdrawnProduct: productWithdrawals.product,
     })
-    .from(asked.from)
-    .innerJoin(clients, and(eq(clients.id, asked.columns.clientId), isNull(clients.disabledAt)))
+    .from(lookups.from)
+    .innerJoin(clients, and(eq(clients.id, lookups.columns.clientId), isNull(clients.disabledAt)))
     .leftJoin(
       refreshFamilies,
-      and(eq(refreshFamilies.clientId, clients.id), eq(refreshFamilies.id, asked.columns.familyId)),
+      and(eq(refreshFamilies.clientId, clients.id), eq(refreshFamilies.id, lookups.columns.familyId)),
     )
     .leftJoin(users, eq(users.id, refreshFamilies.userId))
     .leftJoin(productWithdrawals, isWithdrawn)
     .prepare('families_of_clients')
   return batchPerTick(
     async (keys: readonly Asked[]) =>
-      asked.inOrder(keys, await query.execute({ ...asked.parameters(keys), now: keys[0]?.now ?? '' })),
+      lookups.inOrder(keys, await query.execute({ ...lookups.parameters(keys), now: keys[0]?.now ?? '' })),
     BATCH_MAX,
   )
 })
@@ -103,16 +103,16 @@ const rotate = lazyPrepared((db) => {
     .returning({ n: rotated.n, generation: refreshFamilies.generation })
     .prepare('rotate_families')
   return batchPerTick(async (rotations: readonly Rotation[]) => {
-    const at = rotations[0]?.at ?? new Date()
+    const time = rotations[0]?.at ?? new Date()
     // In the order of their ids, so that two batches never wait for each other in a circle.
     const order = rotations.toSorted((a, b) => (a.familyId < b.familyId ? -1 : 1))
     const rows = await query.execute({
       ...rotated.parameters(order),
-      now: at.toISOString(),
-      expiresAt: new Date(at.getTime() + REFRESH_MS).toISOString(),
+      now: time.toISOString(),
+      expiresAt: new Date(time.getTime() + REFRESH_MS).toISOString(),
     })
-    const found = new Map(rotated.inOrder(order, rows).map((row, i) => [order[i], row?.generation]))
-    return rotations.map((rotation) => found.get(rotation))
+    const generations = new Map(rotated.inOrder(order, rows).map((row, i) => [order[i], row?.generation]))
+    return rotations.map((rotation) => generations.get(rotation))
   }, BATCH_MAX)
 })
 
@@ -139,24 +139,25 @@ function narrowedScope(family: Family, requested: string | undefined): string {
  * the one statement that retires the token (B §3, D60, D61, D67).
  */
 export const redeemRefreshToken: RedeemGrant = async ({ deps, form, clientId, admit }) => {
-  const at = deps.now()
+  const time = deps.now()
   const token = readRefreshToken(deps.refreshKeys, form.get('refresh_token') ?? '')
   const familyId = token?.familyId ?? null
-  const found = await findFamily(deps.db)({ clientId, familyId, now: at.toISOString() })
+  const found = await findFamily(deps.db)({ clientId, familyId, now: time.toISOString() })
   const client = admit(found)
   requireParameter(form, 'refresh_token')
 
   const { family, user, withdrawnProduct } = found ?? {}
   if (!token || !family || !user) throw invalidGrant('The refresh token is not valid')
   requireRedeemable(client, user, family.amr, withdrawnProduct ?? null)
-  if (family.revokedAt !== null || family.expiresAt <= at) throw invalidGrant('The refresh token is expired or revoked')
+  if (family.revokedAt !== null || family.expiresAt <= time)
+    throw invalidGrant('The refresh token is expired or revoked')
   if (token.generation !== family.generation) {
     await revokeOnReplay(deps, family, token.generation)
     throw invalidGrant('The refresh token was used')
   }
   const scope = narrowedScope(family, form.get('scope'))
 
-  const generation = await rotate(deps.db)({ familyId: family.id, generation: token.generation, at })
+  const generation = await rotate(deps.db)({ familyId: family.id, generation: token.generation, at: time })
   if (generation === undefined) throw invalidGrant('The refresh token was used')
   const refresh = { familyId: family.id, generation }
   return issueTokens(deps, client, { ...family, scope }, { refresh })

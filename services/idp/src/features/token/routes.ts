@@ -32,8 +32,8 @@ async function token(c: Ctx, deps: Deps): Promise<Response> {
     deps,
     form,
     clientId: isUuid(credentials.clientId) ? credentials.clientId : NIL_UUID,
-    admit(found) {
-      const client = authenticateClient(found, credentials)
+    admit(unproven) {
+      const client = authenticateClient(unproven, credentials)
       c.set('clientId', client.id)
       if (!client.grants.includes(grantType))
         throw new OAuthError(400, 'unauthorized_client', 'The client is not allowed this grant type')

@@ -8,13 +8,13 @@ import { hasForm, readForm } from '../../http/body.ts'
 import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import { users } from '../accounts/table.ts'
 
-const asked = keysAsRows({ id: 'uuid' })
+const lookups = keysAsRows({ id: 'uuid' })
 
 /** The subjects of all tokens that a turn of the event loop brings. */
 const findSubject = lazyPrepared((db) => {
   const query = db
     .select({
-      n: asked.n,
+      n: lookups.n,
       email: users.email,
       emailVerified: users.emailVerified,
       givenName: users.givenName,
@@ -25,11 +25,11 @@ const findSubject = lazyPrepared((db) => {
       zoneinfo: users.zoneinfo,
       updatedAt: users.updatedAt,
     })
-    .from(asked.from)
-    .innerJoin(users, eq(users.id, asked.columns.id))
+    .from(lookups.from)
+    .innerJoin(users, eq(users.id, lookups.columns.id))
     .prepare('userinfo_subjects')
   return batchPerTick(async (keys: readonly { id: string }[]) =>
-    asked.inOrder(keys, await query.execute(asked.parameters(keys))),
+    lookups.inOrder(keys, await query.execute(lookups.parameters(keys))),
   )
 })
 
