@@ -71,7 +71,7 @@ describe('an account site below a path ({account_url})', () => {
     expect(page.url).toContain(`${idp.url}/account/sign-in?returnTo=`)
     expect(page.body).toContain('href="/account/style.')
     expect(page.body).toContain('href="' + idp.url + '/account/forgot-password"')
-    const script = /src="(\/account\/passkeys\.\w+\.js)"/.exec(page.body)?.[1] ?? ''
+    const script = /src="(\/account\/script\.\w+\.js)"/.exec(page.body)?.[1] ?? ''
     expect((await idp.send(`GET ${script}`)).status).toBe(200)
     const done = await browser.follow(await idp.signIn(browser, page, ana), idp.url)
     expect(new URL(done.location ?? '').searchParams.get('code')).toBeTruthy()

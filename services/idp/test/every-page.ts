@@ -209,7 +209,7 @@ export async function walkFactors(walk: Walk): Promise<void> {
   await button(page, 'Use a passkey').waitFor()
   await look('sign-in/code', page)
   await page.getByText('Your app is not at hand?').click()
-  await page.getByText('Nothing of it at hand any more?').click()
+  await page.getByText('Lost all of these?').click()
   await look('sign-in/code, recovery', page)
   await page.getByLabel('Code', { exact: true }).fill('000000')
   await button(page, 'Continue').click()
@@ -218,6 +218,7 @@ export async function walkFactors(walk: Walk): Promise<void> {
   await authenticator.answerAtOnce(true)
   await button(page, 'Use a passkey').click()
   await page.waitForURL(`${idp.url}/`)
+  await authenticator.answerAtOnce(false)
 
   const bob = await idp.person()
   await context.clearCookies()

@@ -15,7 +15,7 @@ interface Shown {
   status?: ContentfulStatusCode
   /** Where a form of this page may end up by redirects, besides this site (a source of CSP). */
   formAction?: string | undefined
-  /** The page offers passkeys, which take the script. */
+  /** The page offers what takes the script. */
   hasScript?: boolean
 }
 
