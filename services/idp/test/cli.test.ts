@@ -40,8 +40,10 @@ async function runJson(words: string, stdin = ''): Promise<any> {
   return JSON.parse(stdout)
 }
 
+/** What was done to somebody or something, without their sign-ins. */
 const actionsOf = async (subject: string): Promise<string[]> => {
-  const rows = await sql`select action from audit_events where subject = ${subject} order by id`
+  const rows =
+    await sql`select action from audit_events where subject = ${subject} and action <> 'user.signed_in' order by id`
   return rows.map(({ action }) => action as string)
 }
 

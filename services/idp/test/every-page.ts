@@ -23,7 +23,8 @@ const EVERY_SCOPE = scopeCatalogue.join(' ')
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
 
 async function signIn({ idp, page }: Walk, { email, password }: TestPerson): Promise<void> {
-  await page.goto(`${idp.url}/sign-in`)
+  // Asks whoever is signed in as well.
+  await page.goto(`${idp.url}/sign-in?returnTo=/passkeys/add`)
   await page.getByLabel('Email').fill(email)
   await page.getByLabel('Password', { exact: true }).fill(password)
   await button(page, 'Sign in').click()
@@ -216,7 +217,7 @@ export async function walkFactors(walk: Walk): Promise<void> {
   await button(page, 'Use a passkey').waitFor()
   await look('sign-in/code', page)
   await page.getByText('Your app is not at hand?').click()
-  await page.getByText('Nothing of it at hand any more?').click()
+  await page.getByText('Lost all of these?').click()
   await look('sign-in/code, recovery', page)
   await page.getByLabel('Code', { exact: true }).fill('000000')
   await button(page, 'Continue').click()
@@ -225,6 +226,7 @@ export async function walkFactors(walk: Walk): Promise<void> {
   await authenticator.answerAtOnce(true)
   await button(page, 'Use a passkey').click()
   await page.waitForURL(`${idp.url}/`)
+  await authenticator.answerAtOnce(false)
 
   const bob = await idp.person()
   await context.clearCookies()

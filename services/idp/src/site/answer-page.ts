@@ -52,7 +52,7 @@ interface Shown {
    * the client, which loses sight of it, and of its own callback after it, by any Cross-Origin-Opener-Policy. Other pages have one.
    */
   formAction?: string | undefined
-  /** The page offers passkeys, which take the script, or has a password, which it can show. */
+  /** The page offers what takes the script: passkeys, a password that can be shown, codes to take along. */
   hasScript?: boolean
 }
 

@@ -4,10 +4,13 @@ import type { Endpoint } from '../http/app.ts'
 import { documentOf } from '../http/document.ts'
 
 /**
- * The one script. Passkeys need it: it asks the browser for a credential and sends it with an ordinary form, which is hidden
- * until the script is there. It also adds buttons that show passwords. Everything else works without it.
+ * The one script. Passkeys need it: it asks the browser for a credential and sends it with an ordinary form. It also adds buttons that
+ * show passwords and that take recovery codes along. What needs it is hidden until it is there; everything else works without it.
  *
  * `form[data-passkey]` is `get` or `create`; `data-options` holds what the browser is asked for, in WebAuthn's JSON.
+ *
+ * `[data-take]` is `copy`, `save` or `print`, a button that does so with the list of codes; `data-text` of their group is what
+ * a file holds.
  */
 const js = `
 const toBytes = (text) => Uint8Array.from(atob(text.replace(/-/g, '+').replace(/_/g, '/')), (c) => c.charCodeAt(0))
@@ -118,6 +121,32 @@ for (const form of document.querySelectorAll('form[data-passkey]')) {
     void ask(form)
   })
   if (form.dataset.passkey === 'get' && document.querySelector('[autocomplete~=webauthn]')) void offerInField(form)
+}
+
+async function copyCodes(list, said) {
+  try {
+    await navigator.clipboard.writeText([...list.children].map((item) => item.textContent).join('\\n'))
+    said.textContent = 'Copied.'
+  } catch {
+    // Refused, or not there: browsers have no clipboard for pages on plain http.
+    getSelection().selectAllChildren(list)
+    said.textContent = 'Your browser does not let this page copy. The codes are selected: copy them yourself.'
+  }
+}
+
+function saveCodes(text) {
+  const link = document.createElement('a')
+  link.href = URL.createObjectURL(new Blob([text], { type: 'text/plain' }))
+  link.download = 'recovery-codes.txt'
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000)
+}
+
+for (const group of document.querySelectorAll('[data-text]')) {
+  group.hidden = false
+  const [list, said] = [document.querySelector('ol.codes'), group.querySelector('[role=status]')]
+  const takes = { copy: () => copyCodes(list, said), save: () => saveCodes(group.dataset.text), print: () => print() }
+  for (const button of group.querySelectorAll('[data-take]')) button.addEventListener('click', takes[button.dataset.take])
 }
 `
 

@@ -148,11 +148,21 @@ form + details { margin-top: 1.25rem; }
 .qr { display: block; width: min(13rem, 100%); margin: 1.25rem auto; border-radius: 0.5rem; }
 .secret { font: 600 1rem/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; text-align: center; }
 ol.codes { margin: 1rem 0; padding: 0.75rem; list-style: none; display: grid; grid-template-columns: repeat(auto-fit, minmax(11.5rem, 1fr)); gap: 0.25rem 1rem; justify-items: center; font: 600 0.9375rem/1.6 ui-monospace, "SF Mono", Menlo, Consolas, monospace; background: var(--ground); border: 1px dashed light-dark(#8b92a1, #626978); border-radius: 0.5rem; }
+.takes { display: grid; grid-template-columns: repeat(3, auto); gap: 0.5rem; margin: 0 0 1rem; }
+.takes button { min-height: 2.5rem; padding: 0.375rem 0.5rem; font-size: 0.9375rem; }
+.takes > p { grid-column: 1 / -1; margin: 0; font-size: 0.9375rem; }
+.takes > p:empty { display: none; }
 .after { margin: 1.25rem 0 0; }
 .back { margin: 1.5rem 0 0; }
 @media (max-width: 26rem) {
   main { padding: 1.5rem 1.25rem; margin: 1rem 0; }
   .buttons { grid-template-columns: 1fr; }
+}
+@media print {
+  body:has(ol.codes) { background: none; }
+  main:has(> ol.codes) > :not(ol.codes), main:has(> ol.codes) + footer { display: none; }
+  main:has(> ol.codes) { margin: 0; padding: 0; border: 0; box-shadow: none; align-self: start; justify-self: start; color: #000; background: #fff; }
+  main > ol.codes { background: none; border: 0; justify-items: start; font-size: 12pt; }
 }
 @media (prefers-reduced-motion: no-preference) { button { transition: filter 0.12s, background 0.12s; } }
 `

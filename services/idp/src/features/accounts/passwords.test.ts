@@ -145,7 +145,7 @@ describe('a flood of guesses from unknown browsers, while every hash takes for e
   test('a known browser that guessed too often waits with the strangers', async () => {
     const ana = await idp.person()
     const known = await idp.signedIn(ana)
-    const page = await known.visit(`${idp.url}/sign-in`)
+    const page = await known.visit(`${idp.url}/sign-in?returnTo=/passkeys/add`)
     for (let i = 0; i < 5; i++)
       expect((await idp.signIn(known, page, { ...ana, password: 'not the password' })).status).toBe(401)
     const strangers = await flood()

@@ -1,8 +1,11 @@
 import { Browser, type Visit } from '@platform/testkit/browser'
+import { holding } from '@platform/testkit/holding'
+import { eq } from 'drizzle-orm'
 import { base32 } from 'oslo/encoding'
 import { generateHOTP } from 'oslo/otp'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { claimsOf, startTestIdp, type TestIdp, type TestPerson } from '../../../test/start.ts'
+import { users } from '../accounts/table.ts'
 import { setClientPolicy } from '../clients/clients.ts'
 
 const STEP_MS = 30_000
@@ -342,12 +345,13 @@ describe('recovery codes', () => {
 })
 
 describe('removing the app', () => {
-  test('takes the password or a code; then the password alone signs in, and recovery codes are gone', async () => {
+  test('takes the password, a code or a recovery code; then the password alone signs in, and recovery codes are gone', async () => {
     const proofs: ((of: Enrolled) => Promise<string>)[] = [
       async ({ person }) => person.password,
       async ({ secret }) => codeOf(secret),
+      async ({ recoveryCodes }) => (recoveryCodes[0] ?? '').toLowerCase(),
     ]
-    for (const proofOf of proofs) {
+    for (const [i, proofOf] of proofs.entries()) {
       const of = await enrolled()
       const page = await of.browser.visit(`${idp.url}/authenticator`)
       const done = await of.browser.submit(page, { 'proof-remove': await proofOf(of) })
@@ -358,11 +362,40 @@ describe('removing the app', () => {
       const subjects = (await idp.letters(of.person)).map((letter) => /^Subject: (.+)$/m.exec(letter)?.[1]?.trim())
       expect(subjects).toEqual([
         'An authenticator app was added to your account',
+        ...(i === 2 ? ['A recovery code of your account was used'] : []),
         'The authenticator app was removed from your account',
       ])
       const left = await idp.deps.db.execute(`select 1 from recovery_codes where user_id = '${of.person.userId}'`)
       expect(left).toHaveLength(0)
     }
+  })
+
+  test('a recovery code is used up by it, also where it renews the others, and a password that looks like one is one', async () => {
+    const { person, browser, recoveryCodes } = await enrolled()
+    const page = await browser.visit(`${idp.url}/authenticator`)
+    const [code = ''] = recoveryCodes
+    const renewed = await browser.submit(page, { 'proof-recovery-codes': code })
+    expect(codesOn(renewed)).toHaveLength(10)
+    expect(await idp.changesOf(person)).toContain(`user:${person.userId} user.recovery_code_used`)
+    expect((await browser.submit(page, { 'proof-remove': code })).status).toBe(401)
+
+    const password = 'ABCD-EFGH-JKMN-PQRS'
+    const passwordHash = await idp.deps.passwords.hash(password)
+    await idp.deps.db.update(users).set({ passwordHash }).where(eq(users.id, person.userId))
+    expect((await browser.submit(page, { 'proof-remove': password })).status).toBe(303)
+  })
+
+  test('of two forms at once with one recovery code one is taken', async () => {
+    const { person, browser, recoveryCodes } = await enrolled()
+    const page = await browser.visit(`${idp.url}/authenticator`)
+    const [code = ''] = recoveryCodes
+    const renew = () => browser.submit(page, { 'proof-recovery-codes': code })
+    const answers = await holding(
+      idp.databaseUrl,
+      (held) => held`select from recovery_codes where user_id = ${person.userId} for update`,
+      [renew, renew],
+    )
+    expect(sorted(answers)).toEqual([200, 401])
   })
 
   test('is refused for a wrong proof, a used code, and without session or CSRF token', async () => {

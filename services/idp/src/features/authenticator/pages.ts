@@ -27,7 +27,7 @@ import {
   renewRecoveryCodes,
 } from './authenticator.ts'
 import { qrCode } from './qr-code.ts'
-import { countRecoveryCodes } from './recovery-codes.ts'
+import { countRecoveryCodes, readRecoveryCode, useRecoveryCode } from './recovery-codes.ts'
 import { formatTotpSecret, newTotpSecret, totpUri } from './totp.ts'
 
 const ADD = 'add-authenticator'
@@ -74,7 +74,7 @@ async function answerPresent(
       ${usernameField(session.user.email)}
       ${problem && html`<p class="alert" role="alert" id="problem">${problem.text}</p>`}
       <label>
-        Your password, or a code
+        Your password, a code, or a recovery code
         <input
           type="password"
           name="proof-${path}"
@@ -186,10 +186,26 @@ async function showAdd({ c, deps, session, target: flow }: PageCall<'fresh', Flo
   return answerAdd(c, deps, { session, secret: newTotpSecret(), flow })
 }
 
-async function answerCodes(c: Ctx, deps: Deps, title: string, codes: string[], flow?: ReturnTo): Promise<Response> {
+interface NewCodes {
+  title: string
+  session: Session
+  codes: readonly string[]
+  flow?: Flow
+}
+
+/** What a file with the codes holds, so that it says in a year what it is. */
+const fileOf = ({ issuer, now }: Deps, { email }: Session['user'], codes: readonly string[]): string =>
+  `Recovery codes of ${email} at ${new URL(issuer).host}
+Made on ${now().toISOString().slice(0, 10)}. Each signs you in once, in place of your authenticator app.
+
+${codes.join('\n')}
+`
+
+async function answerCodes(c: Ctx, deps: Deps, { title, session, codes, flow }: NewCodes): Promise<Response> {
   return answerPage(c, deps, {
     title,
     formAction: flow && (await formActionOf(deps, flow)),
+    hasScript: true,
     content: html`
       <p>
         Keep these recovery codes where you keep what must not get lost, such as a password manager or on paper. Each
@@ -198,6 +214,12 @@ async function answerCodes(c: Ctx, deps: Deps, title: string, codes: string[], f
       <ol class="codes" aria-label="Recovery codes">
         ${codes.map((code) => html`<li>${code}</li>`)}
       </ol>
+      <div class="takes" data-text="${fileOf(deps, session.user, codes)}" hidden>
+        <button type="button" class="second" data-take="copy">Copy</button>
+        <button type="button" class="second" data-take="save">Download</button>
+        <button type="button" class="second" data-take="print">Print</button>
+        <p class="soft" role="status"></p>
+      </div>
       <p class="alert">They are shown here and never again.</p>
       <p><a class="button" href="${flow?.url ?? `${deps.accountUrl}/`}">I have saved them</a></p>
     `,
@@ -231,10 +253,10 @@ async function add({
       },
     })
   await upgradeSession(c, deps, session, { amr: 'otp mfa', authTime: session.authTime, ways: undefined })
-  return answerCodes(c, deps, 'Your app is set up', added.recoveryCodes, flow)
+  return answerCodes(c, deps, { title: 'Your app is set up', session, codes: added.recoveryCodes, flow })
 }
 
-/** Whether what was typed shows once more who this is: a code of the app, or the password. */
+/** Whether what was typed shows once more who this is: a code of the app, a recovery code, or the password. */
 async function prove(c: Ctx, deps: Deps, session: Session, text: string): Promise<Problem | undefined> {
   const { id, email } = session.user
   // A password has eight characters at least, so six digits are never one.
@@ -243,6 +265,9 @@ async function prove(c: Ctx, deps: Deps, session: Session, text: string): Promis
     if (checked.kind === 'paused') return paused(c, checked.waitSeconds)
     return checked.kind === 'right' ? undefined : { text: 'This code is not right.', status: 401 }
   }
+  // A password may look like one, so what is none goes on. Nobody guesses 80 random bits: they need no back-off.
+  const recoveryCode = readRecoveryCode(text)
+  if (recoveryCode !== undefined && (await useRecoveryCode(deps, id, recoveryCode))) return undefined
   try {
     const checked = await checkPassword(deps, {
       email,
@@ -254,7 +279,7 @@ async function prove(c: Ctx, deps: Deps, session: Session, text: string): Promis
     if (checked.kind === 'paused') return paused(c, checked.waitSeconds)
     return checked.kind === 'proven' && checked.userId === id
       ? undefined
-      : { text: 'This password is not right.', status: 401 }
+      : { text: 'This password or code is not right.', status: 401 }
   } catch (error) {
     if (!isTooBusy(error)) throw error
     c.header('retry-after', '5')
@@ -272,7 +297,7 @@ async function renew({ c, deps, session, form }: FormCall<'proven', typeof proof
   if (problem) return answerPresent(c, deps, session, present.createdAt, { form: RENEW, problem })
   const codes = await renewRecoveryCodes(deps, session.user.id)
   if (!codes) return redirect(c, `${deps.accountUrl}/authenticator`)
-  return answerCodes(c, deps, 'New recovery codes', codes)
+  return answerCodes(c, deps, { title: 'New recovery codes', session, codes })
 }
 
 async function remove({ c, deps, session, form }: FormCall<'proven', typeof proofToRemove>): Promise<Response> {

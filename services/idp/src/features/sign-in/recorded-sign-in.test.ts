@@ -21,7 +21,8 @@ afterAll(() => idp.close())
 
 const firefoxAt = (address: string) => new Browser({ 'user-agent': FIREFOX, 'x-forwarded-for': address })
 const signIn = async (browser: Browser, person: TestPerson) =>
-  idp.signIn(browser, await browser.visit(`${idp.url}/sign-in`), person)
+  // Asks whoever is signed in as well.
+  idp.signIn(browser, await browser.visit(`${idp.url}/sign-in?returnTo=/passkeys/add`), person)
 const guess = (browser: Browser, person: TestPerson) => signIn(browser, { ...person, password: WRONG })
 
 /** What the log says of somebody, as `audit tail --subject user:ID` shows it, without what they set up. */
