@@ -1,3 +1,4 @@
+import { Browser } from '@platform/testkit/browser'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Cable, startCable } from '@platform/testkit/cable'
 import { createServiceDatabase } from '@platform/testing/service-databases'
@@ -23,7 +24,8 @@ test('with the database away everything that needs it is JSON 503, nothing redir
   const browser = await idp.signedIn(ana)
   const tokens = await idp.tokens(client, ana)
   const form = idp.codeForm(client, await idp.code(client, ana))
-  const signInForm = await browser.visit(`${idp.url}/sign-in`)
+  const stranger = new Browser()
+  const signInForm = await stranger.visit(`${idp.url}/sign-in`)
   cable.cut()
   await sleep(100)
 
@@ -35,7 +37,7 @@ test('with the database away everything that needs it is JSON 503, nothing redir
       `${idp.url}/device?user_code=ABCD-EFGH`,
     ].map((url) => browser.visit(url)),
   )
-  visited.push(await browser.submit(signInForm, { email: ana.email, password: ana.password }))
+  visited.push(await stranger.submit(signInForm, { email: ana.email, password: ana.password }))
   for (const { status, location, body, headers } of visited) {
     expect({ status, location }).toEqual({ status: 503, location: undefined })
     expect(headers.get('content-type')).toMatch(/^application\/json/)
