@@ -23,8 +23,7 @@ const EVERY_SCOPE = scopeCatalogue.join(' ')
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
 
 async function signIn({ idp, page }: Walk, { email, password }: TestPerson): Promise<void> {
-  // Asks whoever is signed in as well.
-  await page.goto(`${idp.url}/sign-in?returnTo=/passkeys/add`)
+  await page.goto(`${idp.url}/sign-in`)
   await page.getByLabel('Email').fill(email)
   await page.getByLabel('Password', { exact: true }).fill(password)
   await button(page, 'Sign in').click()
