@@ -1,7 +1,7 @@
 import { workUnderWay } from './metrics.ts'
 
 interface SemaphoreOptions {
-  /** What kind of work it is, for the metrics. */
+  /** The kind of work, for the metrics. */
   kind: string
   slots: number
   queueMax: number
@@ -9,13 +9,13 @@ interface SemaphoreOptions {
 }
 
 interface Semaphore {
-  /** signal: aborted before its turn, the work is not begun, and the reason is thrown. */
+  /** signal: if it aborts before the work begins, the work is skipped and the abort reason thrown. */
   <T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T>
-  /** Throws what `refuse` makes if work would be refused now. Call it before work that takes preparation. */
+  /** Throws `refuse()` if the queue is full, so that callers can give up before preparing work. */
   requireRoom(): void
 }
 
-/** Lets `slots` pieces of work run at once and `queueMax` more wait their turn; beyond that `refuse` is thrown. */
+/** Lets `slots` pieces of work run at once and `queueMax` more wait; beyond that it throws `refuse()`. */
 export function createSemaphore({ kind, slots, queueMax, refuse }: SemaphoreOptions): Semaphore {
   let running = 0
   const queue: (() => void)[] = []
