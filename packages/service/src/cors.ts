@@ -15,7 +15,7 @@ export const preflightHeaders = (allow: {
   'access-control-max-age': String(allow.maxAgeSeconds),
 })
 
-/** Lets pages of any origin read a response and its exposed headers. Cookies are never used there, so credentials are not allowed. */
+/** Lets pages of any origin read a response and its exposed headers. No cookies are used there, so credentials are not allowed. */
 export const anyOriginHeaders = (exposedHeaders: string): Record<string, string> => ({
   'access-control-allow-origin': '*',
   'access-control-expose-headers': exposedHeaders,

@@ -8,8 +8,8 @@ export interface Listening {
   /** The port as a list, the form in which all parts of a process report their ports. */
   ports: readonly number[]
   /**
-   * From now on every answer closes its connection, so that the pools of proxies empty themselves before `stop`: a proxy that
-   * sends a POST on a connection just as it is closed cannot know whether it may send it again.
+   * From now on every response closes its connection, so that proxies' connection pools drain before `stop`: if a proxy sends a
+   * POST on a connection just as it is closed, it cannot know whether it may retry.
    */
   drain(): void
   /** Accepts no more connections; requests on open ones are still answered. Safe to repeat. */
