@@ -79,8 +79,8 @@ export function createTokenVerifier(issuers: readonly TrustedIssuer[], now: () =
       raw,
       async (header) => {
         if (!header.kid) throw new InvalidToken('The token names no key')
-        // The version before the key lookup: if the keys change while the signature is checked, the cached entry is outdated. Before the
-        // very first load there is no version yet; then this lookup loads the keys.
+        // The version before the key lookup: if the keys change while the signature is checked, the cached entry is outdated.
+        // Before the very first load there is no version yet; then this lookup loads the keys.
         const before = trusted.keys.version()
         const key = await trusted.keys.find(header)
         version = before === '' ? trusted.keys.version() : before
