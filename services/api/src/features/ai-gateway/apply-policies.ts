@@ -44,8 +44,8 @@ export const withoutFallbacks = (policies: readonly PolicyRules[], routes: Keyed
   policies.every(({ allowFallbacks }) => allowFallbacks) ? routes : routes.slice(0, 1)
 
 /**
- * Caps the request at the policies' smallest cap if it sets none, but not above the model's own limit, which providers would reject;
- * operations without a cap stay as they are. Throws AiError, 403 `output_limit`, if the request's cap is larger.
+ * Caps the request at the policies' smallest cap if it sets none, but not above the model's own limit, which providers would
+ * reject; operations without a cap stay as they are. Throws AiError, 403 `output_limit`, if the request's cap is larger.
  */
 export function withPolicyCap(
   policies: readonly PolicyRules[],

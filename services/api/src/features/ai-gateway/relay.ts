@@ -228,7 +228,7 @@ export async function relayEvents(
   return told()
 }
 
-/** Relays bytes as they arrive. A failure in the middle cuts the connection, so that the client notices that they are incomplete. */
+/** Relays bytes as they arrive. A failure in the middle cuts the connection, so that the client notices the missing rest. */
 export async function relayBytes(
   served: ServedBytes,
   outgoing: ServerResponse,

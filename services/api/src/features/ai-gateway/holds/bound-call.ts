@@ -29,7 +29,7 @@ export interface RouteBound {
   price: Price | null
   inputTokens: number
   outputTokens: number
-  /** Nano-USD; null: its price is not known. */
+  /** Nano-USD; null: the price is unknown. */
   costNanos: bigint | null
   /** The part of it that is not for output. */
   inputCostNanos: bigint

@@ -73,8 +73,8 @@ const isPart = (path: Path): boolean =>
 const mediaMembers = new Set(['url', 'image_url', 'data', 'file_data', 'file_url'])
 
 /**
- * Measures the contents of a request. Throws AiError, `unsupported_under_budget`, for the first member that is or may be charged for
- * beyond tokens of text, images, files and audio.
+ * Measures the contents of a request. Throws AiError, `unsupported_under_budget`, for the first member that is or may be charged
+ * for beyond tokens of text, images, files and audio.
  */
 export function measureInput({ operation, body }: Pick<InferenceRequest, 'operation' | 'body'>): SentInput {
   for (const [name, value] of Object.entries(body))

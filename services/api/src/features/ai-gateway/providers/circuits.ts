@@ -11,7 +11,7 @@ interface Circuit {
   /** The callers that saw the failures. */
   callers: Set<string>
   openUntil: number
-  /** True while one call tries whether the provider is back. */
+  /** True while one call tests whether the provider is back. */
   isProbing: boolean
 }
 

@@ -66,9 +66,9 @@ class TooLate extends Error {
 type Fault = 'unreachable' | 'provider' | 'request'
 
 /**
- * Checks the circuits of a route: the provider's, which may be unreachable; its model's, which may be broken; and, with an operator's
- * key, the organization's, whose requests may be what breaks it. Returns functions to report the outcome of the call; undefined if one
- * of them is open.
+ * Checks the circuits of a route: the provider's, which may be unreachable; its model's, which may be broken; and, with an
+ * operator's key, the organization's, whose requests may be what breaks it. Returns functions to report the outcome of the call;
+ * undefined if one of them is open.
  */
 function openCircuit(circuits: Circuits, { provider, keyOwner, upstreamModel }: KeyedRoute, organizationId: string) {
   const isShared = keyOwner !== 'organization'

@@ -6,8 +6,8 @@ const MEDIA_MEMBERS = new Set(['image', 'images', 'frame_images', 'input_referen
 /** Members anywhere whose text is a URL if it looks like one. */
 const CONTENT_MEMBERS = new Set([...MEDIA_MEMBERS, 'audio', 'data', 'file', 'file_data', 'href', 'src'])
 /**
- * Members with schemas, whose properties may have any name, headers of tools, the caller's own notes, and citations and opened pages
- * of earlier answers: nothing in them is fetched or looked up.
+ * Members with schemas, whose properties may have any name, headers of tools, the caller's own notes, and citations and opened
+ * pages of earlier answers: nothing in them is fetched or looked up.
  */
 const PASSED_OVER = new Set(['parameters', 'input_schema', 'schema', 'headers', 'metadata', 'annotations', 'action'])
 
@@ -18,8 +18,8 @@ const isFields = (value: unknown): value is Fields => typeof value === 'object' 
 type Visit = (name: string, value: unknown, parent: Fields) => boolean
 
 /**
- * Visits each member of JSON, with its name. Stops and returns the path for which `visit` is true; undefined if there is none. Hardly
- * any body has one, so the path is only built on success.
+ * Visits each member of JSON, with its name. Stops and returns the path for which `visit` is true; undefined if there is none.
+ * Hardly any body has one, so the path is only built on success.
  */
 function findPath(value: Fields, visit: Visit, name = ''): (string | number)[] | undefined {
   if (Array.isArray(value)) {
