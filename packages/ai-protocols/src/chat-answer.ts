@@ -1,6 +1,6 @@
 import { listOf, memberOf, textOf } from './record.ts'
 
-/** A citation of a web page, as the annotations of a response have it. Indexes count the characters of the text. */
+/** A web citation, as in the annotations of a response. Indexes count the characters of the text. */
 export interface UrlCitation {
   type: 'url_citation'
   start_index: number
@@ -9,7 +9,7 @@ export interface UrlCitation {
   title: string
 }
 
-/** What a message of a chat completion says, or the piece of one in a chunk. Texts are empty where it says nothing. */
+/** The contents of a chat completion's message, or of a delta in a chunk. Texts are empty if absent. */
 interface ChatAnswer {
   reasoning: string
   text: string
@@ -17,17 +17,17 @@ interface ChatAnswer {
   citations: UrlCitation[]
 }
 
-/** The texts of all parts of a type, in order. */
+/** Joins the texts of all parts of a type, in order. */
 function joinParts(parts: readonly unknown[], type: string, read: (part: unknown) => string): string {
   return parts.map((part) => (memberOf(part, 'type') === type ? read(part) : '')).join('')
 }
 
 const readText = (part: unknown): string => textOf(part, 'text') ?? ''
-/** Thinking is text, or an array of parts of text. */
+/** Thinking is text, or an array of text parts. */
 const readThinking = (part: unknown): string =>
   textOf(part, 'thinking') ?? joinParts(listOf(part, 'thinking'), 'text', readText)
 
-/** A place in the text. One that is missing or no count becomes 0: the address matters more than the place. */
+/** Reads an index into the text. A missing or invalid one becomes 0: the URL matters more than the position. */
 function placeOf(citation: unknown, name: string): number {
   const place = memberOf(citation, name)
   return typeof place === 'number' && Number.isSafeInteger(place) && place >= 0 ? place : 0
@@ -49,9 +49,9 @@ function toCitations(annotation: unknown): UrlCitation[] {
 }
 
 /**
- * Reads a message of a chat completion, or the delta of a chunk. Content is text, as OpenAI's API has it, or an array of parts
- * `text`, `thinking` and `refusal`, as some compatible upstreams send it; other parts are left out. Reasoning is `reasoning_content`,
- * `reasoning` or the parts `thinking`: the first that is not empty, since upstreams repeat it.
+ * Reads a message of a chat completion, or the delta of a chunk. Content is text, as in OpenAI's API, or an array of parts of
+ * types `text`, `thinking` and `refusal`, as some compatible upstreams send it; other parts are left out. Reasoning is the first
+ * non-empty one of `reasoning_content`, `reasoning` and the `thinking` parts, since upstreams repeat it.
  */
 export function chatAnswerOf(message: unknown): ChatAnswer {
   const parts = listOf(message, 'content')

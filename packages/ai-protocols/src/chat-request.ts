@@ -20,13 +20,13 @@ import {
 } from './fault.ts'
 import { isRecord } from './record.ts'
 
-/** A part of a message: text, picture, sound, file or refusal. */
+/** A part of a message: text, image, audio, file or refusal. */
 export interface ChatPart {
   type: string
   [member: string]: unknown
 }
 
-/** A call that an assistant made. */
+/** A tool call by the assistant. */
 export interface ChatToolCall {
   id: string
   type: string
@@ -55,7 +55,7 @@ export interface ChatTool {
   [member: string]: unknown
 }
 
-/** The body of `POST /chat/completions`, as `checkChatRequest` leaves it: members that are not named here are whatever came. */
+/** The body of `POST /chat/completions` after `checkChatRequest`: members not listed here are unchecked. */
 export interface ChatRequest {
   model: string
   messages: ChatMessage[]
@@ -154,9 +154,9 @@ const isRequest = isObjectWith({
 })
 
 /**
- * Checks the body of a chat completion as far as the gateway and its translators rely on it. Members that it does not know pass.
+ * Checks the body of a chat completion as far as the gateway and its translators rely on it. Unknown members pass.
  *
- * Returns the first fault; without one the body is a ChatRequest.
+ * Returns the first fault; if there is none, the body is a ChatRequest.
  */
 export function checkChatRequest(body: unknown): Fault | undefined {
   return isRequest(body)

@@ -9,7 +9,7 @@ import { UnsupportedMember } from './unsupported-member.ts'
 const hello: ChatMessage = { role: 'user', content: 'Hello' }
 const chat = (members: Partial<ChatRequest>): ChatRequest => ({ model: 'm', messages: [hello], ...members })
 const names = { model: 'claude', maxTokensDefault: 4096 }
-/** The type is the SDK's, so that what is made has to fit it. */
+/** Typed with the SDK's type, so that the compiler checks the translation against it. */
 const translate = (members: Partial<ChatRequest>): Anthropic.MessageCreateParams =>
   toMessagesRequest(chat(members), names)
 
@@ -391,7 +391,7 @@ const user = (part: { type: string; [member: string]: unknown }): Partial<ChatRe
 const assistant = (members: object): Partial<ChatRequest> => ({ messages: [{ role: 'assistant', ...members }] })
 const calling = (text: string): Partial<ChatRequest> =>
   assistant({ tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: text } }] })
-/** A call with 600,000 elements. */
+/** A tool call with 600,000 elements. */
 const manyElements: ChatMessage = {
   role: 'assistant',
   tool_calls: [
@@ -405,7 +405,7 @@ test('brackets and commas in the text of arguments are no elements', () => {
   expect(() => translate({ messages: [manyElements] })).not.toThrow()
 })
 
-/** JSON of an object in so many objects. */
+/** JSON of objects nested to the given depth. */
 const nested = (depth: number): string => `${'{"a":'.repeat(depth - 1)}{}${'}'.repeat(depth - 1)}`
 
 test('arguments may be nested 500 deep, and can be written', () => {

@@ -5,7 +5,7 @@ import { isRecord, listOf, memberOf, textOf } from './record.ts'
 import { UnsupportedMember } from './unsupported-member.ts'
 
 type ImageType = 'image/jpeg' | 'image/png' | 'image/gif' | 'image/webp'
-/** Asks for the prompt up to and with a block or tool to be cached. */
+/** Requests caching of the prompt up to and including a block or tool. */
 interface CacheControl {
   type: 'ephemeral'
   ttl?: '5m'
@@ -47,7 +47,7 @@ type ToolChoice =
   | { type: 'tool'; name: string; disable_parallel_tool_use?: boolean }
   | { type: 'none' }
 
-/** The body of Anthropic's `POST /v1/messages`, as far as a chat completion can ask for it. */
+/** The body of Anthropic's `POST /v1/messages`, as far as a chat completion can express it. */
 export interface MessagesRequest {
   model: string
   max_tokens: number
@@ -74,7 +74,7 @@ export interface MessagesRequest {
 const EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max'] as const
 type Effort = (typeof EFFORTS)[number]
 
-/** Members that are translated, read by the gateway itself, or hints that change no answer. */
+/** Members that are translated, read by the gateway itself, or hints without effect on the answer. */
 const TAKEN = new Set([
   'max_completion_tokens',
   'max_tokens',
@@ -99,7 +99,7 @@ const TAKEN = new Set([
   'user',
 ])
 
-/** Values by which a member says what Anthropic does anyway. */
+/** Values that ask for what Anthropic does anyway, by member. */
 const HARMLESS: Readonly<Record<string, (value: unknown) => boolean>> = {
   n: (value) => value === 1,
   logprobs: (value) => value === false,
@@ -121,7 +121,7 @@ function requireKnownMembers(chat: ChatRequest): void {
   }
 }
 
-/** By the types that `data:` URLs name. Many clients write image/jpg, which is not registered. */
+/** By the types in `data:` URLs. Many clients write image/jpg, which is not registered. */
 const imageTypes: Readonly<Record<string, ImageType>> = {
   'image/jpeg': 'image/jpeg',
   'image/jpg': 'image/jpeg',
@@ -133,13 +133,13 @@ const imageTypes: Readonly<Record<string, ImageType>> = {
 const SCHEME = /^[a-z][a-z0-9+.-]*:/i
 const HTTPS = /^https:\/\//i
 
-/** Characters of a `data:` URL up to its comma. */
+/** Maximum length of a `data:` URL up to its comma. */
 const DATA_URL_HEAD_MAX = 1_024
 
-/** Reads a base64 `data:` URL without copying its data twice; undefined for any other. */
+/** Reads a base64 `data:` URL without copying its data twice; returns undefined for any other URL. */
 function readDataUrl(url: string): { type: string; data: string } | undefined {
   if (url.slice(0, 5).toLowerCase() !== 'data:') return undefined
-  // A type and its parameters are short; a URL of many semicolons would be split into as many texts.
+  // A type and its parameters are short; splitting a URL of many semicolons would make as many strings.
   const comma = url.slice(0, DATA_URL_HEAD_MAX).indexOf(',')
   const [type = '', ...parameters] = url.slice(5, Math.max(comma, 5)).toLowerCase().split(';')
   return comma !== -1 && parameters.at(-1) === 'base64' ? { type, data: url.slice(comma + 1) } : undefined
@@ -148,8 +148,8 @@ function readDataUrl(url: string): { type: string; data: string } | undefined {
 type Path = readonly (string | number)[]
 
 /**
- * Reads `cache_control`, which clients of Anthropic's models add to parts, messages and tools of a chat. A cache of an hour is
- * refused: it costs more to write than one of five minutes, and usage does not tell the two apart.
+ * Reads `cache_control`, which clients of Anthropic's models add to parts, messages and tools of a chat. A one-hour cache is
+ * rejected: it costs more to write than a five-minute one, and usage does not distinguish the two.
  */
 function toCacheControl(value: unknown, path: Path): Cacheable {
   if (value == null) return {}
@@ -178,7 +178,7 @@ function toDocumentBlock(part: ChatPart, path: Path): DocumentBlock {
   const file = part['file']
   const title = textOf(file, 'filename')
   const data = textOf(file, 'file_data') ?? ''
-  // Clients also send bare base64, whose type only the name tells. Text with a scheme is not base64.
+  // Clients also send bare base64, whose type only the file name reveals. Text with a scheme is not base64.
   const isBare = data !== '' && !SCHEME.test(data) && title?.toLowerCase().endsWith('.pdf') === true
   const encoded = readDataUrl(data) ?? (isBare ? { type: 'application/pdf', data } : undefined)
   const named = title === undefined || title === '' ? {} : { title }
@@ -200,12 +200,12 @@ function toDocumentBlock(part: ChatPart, path: Path): DocumentBlock {
   )
 }
 
-/** Anthropic refuses text blocks that are empty or only space, cached or not. */
+/** Anthropic rejects text blocks that are empty or only whitespace, cached or not. */
 function toTextBlocks(text: unknown): TextBlock[] {
   return typeof text === 'string' && /\S/.test(text) ? [{ type: 'text', text }] : []
 }
 
-/** The text of a part that is text or a refusal; undefined for other parts. */
+/** Converts a text or refusal part; returns undefined for other parts. */
 function toPartText(part: ChatPart, path: Path): TextBlock[] | undefined {
   if (part.type !== 'text' && part.type !== 'refusal') return undefined
   const cached = toCacheControl(part['cache_control'], path)
@@ -241,12 +241,12 @@ function onlyText(content: ChatMessage['content'], path: Path): TextBlock[] {
   })
 }
 
-/** Reads the arguments of a call, which are text in a chat. Returns undefined where they are no JSON. */
+/** Parses the arguments of a tool call, which are text in a chat. Returns undefined if they are not valid JSON. */
 type ReadArguments = (text: string) => unknown
 
 const ARGUMENTS_RULE = `must be a JSON object, nested at most ${jsonMax.depth} deep`
 
-/** The checks of a body see a text in arguments: what it holds is measured here, before it is parsed, for all calls together. */
+/** To the checks of a body, arguments are only text: their contents are measured here before parsing, summed over all calls. */
 function createArgumentsReader(): ReadArguments {
   const sum = { depth: 0, elements: 0, members: 0, membersOfOne: 0 }
   return (text) => {
@@ -267,7 +267,7 @@ function createArgumentsReader(): ReadArguments {
 
 const TOOL_USE_ID = /^[a-zA-Z0-9_-]+$/
 
-/** Ids that Anthropic refuses, such as Kimi's `functions.f:0`, are written in its letters: each id as one of its own. */
+/** Encodes ids that Anthropic rejects, for example Kimi's `functions.f:0`, in its alphabet. Distinct ids stay distinct. */
 function toToolUseId(id: string): string {
   return TOOL_USE_ID.test(id) ? id : `call_${Buffer.from(id).toString('base64url')}`
 }
@@ -285,8 +285,8 @@ function toToolUses(message: ChatMessage, path: Path, readArguments: ReadArgumen
 }
 
 /**
- * Pictures and documents are more than OpenAI's types allow in a result; clients of Anthropic's models send them. Only whole
- * results can be cached, not blocks inside them: the last part that asks for it asks for all.
+ * Images and documents in a result go beyond OpenAI's types; clients of Anthropic's models send them. Only whole results can be
+ * cached, not blocks inside them: the last part with `cache_control` determines it for the whole result.
  */
 function toToolResult(message: ChatMessage, path: Path): ToolResultBlock {
   const content = toBlocks(message.content, path)
@@ -317,7 +317,7 @@ function toMessageBlocks(message: ChatMessage, path: Path, readArguments: ReadAr
   }
 }
 
-/** `cache_control` of a message is that of its last block. */
+/** Applies a message's `cache_control` to its last block. */
 function addCacheControl(blocks: Block[], message: ChatMessage, path: Path): void {
   const last = blocks.at(-1)
   const cached = toCacheControl(message['cache_control'], path)
@@ -333,7 +333,7 @@ function toConversation(messages: readonly ChatMessage[]): Pick<MessagesRequest,
     if (message.role === 'system' || message.role === 'developer') {
       const text = onlyText(message.content, path)
       addCacheControl(text, message, path)
-      // Not spread into one call: a message may have more parts than a call takes arguments.
+      // Not spread into one call: a message may have more parts than a call accepts arguments.
       for (const block of text) system.push(block)
       continue
     }
@@ -389,7 +389,7 @@ function toToolChoice(chat: ChatRequest): ToolChoice | undefined {
   }
 }
 
-/** Anthropic knows no choice among some of the tools: the others are not offered. */
+/** Anthropic cannot restrict the choice to a subset of tools: the other tools are left out instead. */
 function toOfferedTools(chat: ChatRequest): NonNullable<MessagesRequest['tools']> {
   const tools = toTools(chat.tools ?? [])
   if (memberOf(chat.tool_choice, 'type') !== 'allowed_tools') return tools
@@ -397,7 +397,7 @@ function toOfferedTools(chat: ChatRequest): NonNullable<MessagesRequest['tools']
   return tools.filter(({ name }) => allowed.has(name))
 }
 
-/** Anthropic takes a choice only beside tools. One that asks for a call cannot be met without them. */
+/** Anthropic accepts a tool choice only together with tools. A choice that requires a call cannot be met without them. */
 function toToolMembers(chat: ChatRequest): Pick<MessagesRequest, 'tools' | 'tool_choice'> {
   const tools = toOfferedTools(chat)
   const choice = toToolChoice(chat)
@@ -422,20 +422,20 @@ function toOutputConfig(chat: ChatRequest): MessagesRequest['output_config'] {
 
 /**
  * Translates a chat completion into a request of Anthropic's Messages API. System and developer messages become the system
- * prompt, in their order; consecutive messages of one role become one, as do results of tools with the user's words after them.
+ * prompt, in order; consecutive messages of one role are merged, as are tool results with the user messages after them.
  *
- * `reasoning_effort` becomes `output_config.effort`, and `none` turns thinking off; whether a model thinks without being told is
- * its own default. Earlier `reasoning_content` is not sent: thinking comes back only with its signature, which a chat does not carry.
+ * `reasoning_effort` becomes `output_config.effort`, and `none` turns thinking off; by default the model decides whether it thinks.
+ * Earlier `reasoning_content` is not sent: Anthropic requires thinking to be signed, and a chat does not carry the signature.
  *
- * Left out is text that is only space, which Anthropic refuses, and ids of calls that it refuses become others. Of a choice among
- * some tools these alone are offered.
+ * Whitespace-only text, which Anthropic rejects, is left out, and call ids that it rejects are replaced. If the choice is
+ * restricted to some tools, only these are sent.
  *
- * `cache_control` of parts, messages and tools is passed on, `ttl` "5m" at most. `name` of a message and `detail` of a picture have
- * no counterpart and are left out, as are unknown members of messages, parts and tools: clients send answers back with members that
- * only the answer needs.
+ * `cache_control` of parts, messages and tools is passed on, with a `ttl` of at most "5m". `name` of a message and `detail` of an
+ * image have no counterpart and are left out, as are unknown members of messages, parts and tools: clients send answers back with
+ * members that only make sense in answers.
  *
- * chat: checked by `checkChatRequest`. model: the upstream's name. maxTokensDefault: the cap where the chat has none.
- * Throws UnsupportedMember for what the Messages API cannot express, unknown members of the request itself included.
+ * chat: checked by `checkChatRequest`. model: the upstream's name. maxTokensDefault: the cap if the chat has none.
+ * Throws UnsupportedMember for anything that the Messages API cannot express, including unknown members of the request itself.
  */
 export function toMessagesRequest(
   chat: ChatRequest,

@@ -454,14 +454,14 @@ const anyChunk = fc.oneof(
   fc.record({ choices: fc.array(fc.record({ index: fc.nat(1), delta, finish_reason: loose })), usage: loose }),
 )
 
-/** What the events of one part of an item say, or those of the arguments of a call. */
+/** The events of one part of an item, or of the arguments of a call. */
 interface Told {
   deltas: string
   whole: unknown
   isDone: boolean
 }
 
-/** Puts the items together from their events alone, as a client does. Throws where the events contradict each other. */
+/** Assembles the items from their events alone, as a client does. Throws if the events contradict each other. */
 function assemble(events: readonly ResponseEvent[]): unknown[] {
   const items: { id: unknown; parts: Told[]; item: unknown; isDone: boolean }[] = []
   const open = new Map<string, Told>()
@@ -527,7 +527,7 @@ test('any JSON chunks become a well-ordered response', () => {
   )
 })
 
-/** One element of each list after the other, while they last. */
+/** Interleaves the lists. */
 function byTurns(lists: readonly unknown[][]): unknown[] {
   const most = Math.max(0, ...lists.map(({ length }) => length))
   return Array.from({ length: most }, (_, turn) => lists.flatMap((list) => list.slice(turn, turn + 1))).flat()

@@ -45,7 +45,7 @@ interface FunctionCallItem {
 /** An item of a response's output. */
 type OutputItem = MessageItem | ReasoningItem | FunctionCallItem
 
-/** A response (`POST /responses`) that was made of a chat completion. */
+/** A response (`POST /responses`) translated from a chat completion. */
 export interface ResponseBody {
   id: string
   object: 'response'
@@ -78,11 +78,11 @@ export interface ResponseBody {
   user?: string
 }
 
-/** What a response and its items are called by. `createdAt` is in seconds since 1970. */
+/** Ids and creation time of a response and its items. `createdAt` is in seconds since 1970. */
 export interface ResponseNames {
   id: string
   createdAt: number
-  /** Makes the id of an item, which begins with the prefix and an underscore. */
+  /** Creates an item id, which begins with the prefix and an underscore. */
   newItemId: (prefix: 'msg' | 'rs' | 'fc') => string
 }
 
@@ -145,7 +145,7 @@ const textPart = (text: string, annotations: UrlCitation[] = []): TextPart => ({
   logprobs: [],
 })
 
-/** An item of a call without arguments. Some upstreams give calls no id, by which their results could be told apart. */
+/** Creates a call item without arguments. Some upstreams omit the call id, which results refer to; then the item's id is used. */
 function newCallItem(names: ResponseNames, callId: string | undefined, name: string): FunctionCallItem {
   const id = names.newItemId('fc')
   const call_id = callId === undefined || callId === '' ? id : callId
@@ -153,11 +153,11 @@ function newCallItem(names: ResponseNames, callId: string | undefined, name: str
 }
 
 /**
- * Translates a chat completion into a response. Reasoning becomes an item before the message. Citations annotate the text; without
- * text they are left out.
+ * Translates a chat completion into a response. Reasoning becomes an item before the message. Citations annotate the text;
+ * without text they are left out.
  *
- * It has all members of a response but `output_text`, which the SDK adds by itself.
- * Returns undefined where the value is no completion with a choice, or a call lacks its name.
+ * The result has all members of a response but `output_text`, which the SDK adds by itself.
+ * Returns undefined if the value is not a completion with a choice, or a call lacks its name.
  */
 export function toResponse(
   completion: unknown,
@@ -175,7 +175,7 @@ export function toResponse(
   const content: MessageItem['content'] = []
   if (text !== '') content.push(textPart(text, citations))
   if (refusal !== '') content.push({ type: 'refusal', refusal })
-  // What something else follows was said to its end, as in a stream.
+  // Anything followed by another item is complete, as in a stream.
   const statusOfContent = calls.length > 0 ? 'completed' : status
   if (reasoning !== '') {
     output.push({
@@ -203,19 +203,19 @@ export function toResponse(
   return responseOf(request, names, outcome, output, usage, textOf(completion, 'service_tier'))
 }
 
-/** An event of a streamed response. Its `type` is also the name of the event on the wire. */
+/** An event of a streamed response. Its `type` is also the event name on the wire. */
 export type ResponseEvent = { type: string; sequence_number: number } & Record<string, unknown>
 
-/** Items of a streamed response, each of which is sent three times: many more than models make. */
+/** Maximum items of a streamed response, each of which is sent three times: many more than models produce. */
 const ITEMS_MAX = 1_000
 
-/** Turns the events of a streamed chat completion into those of a response. */
+/** Translates the events of a streamed chat completion into those of a response. */
 export interface ResponseEventTranslator {
-  /** Takes the next event, `[DONE]` included, and returns what it becomes. Never throws; after the end it returns nothing. */
+  /** Translates the next event, including `[DONE]`. Never throws; after the end it returns nothing. */
   push(event: Pick<SseEvent, 'data'>): ResponseEvent[]
-  /** The same of a chunk that was parsed already. */
+  /** Translates a chunk that is already parsed. */
   pushChunk(chunk: unknown): ResponseEvent[]
-  /** Ends a stream that ended: as its finish reason says, or as failed where there was none. After the end it returns nothing. */
+  /** Ends the response with the stream: by its finish reason, or as failed if there was none. Returns nothing after the end. */
   end(): ResponseEvent[]
 }
 
@@ -224,21 +224,21 @@ interface OpenCall {
   outputIndex: number
 }
 
-/** The calls of one `index`: some upstreams give all calls the same, or none. */
+/** The calls that share an `index`: some upstreams give all calls the same one, or none. */
 interface CallGroup {
   byId: Map<string, OpenCall>
   last: OpenCall
 }
 
 /**
- * Makes a translator of one streamed chat completion. A message or reasoning is closed when something else begins; calls stay
- * open until the end, since their pieces may be mixed.
+ * Creates a translator for one streamed chat completion. A message or reasoning is closed when something else begins; calls stay
+ * open until the end, since their pieces may be interleaved.
  *
  * A piece of a call belongs to the call of its `index` and `id`; without an id, to the last call of that index, unless it names
  * another function. A new id with a name begins a new call (lmdeploy issue 3412 shows such streams). A new id without a name
- * continues the last one: a call needs a name. A call without an id is called by that of its item.
+ * continues the last one: a call needs a name. A call without an id gets the id of its item.
  *
- * Citations annotate the open text; those that come before it wait for it.
+ * Citations annotate the open text; those that arrive before any text are held until it opens.
  */
 export function createResponseEventTranslator(
   request: ResponsesRequest,
@@ -284,7 +284,7 @@ export function createResponseEventTranslator(
     return outputIndex
   }
 
-  /** Where the last part of the open item is, as its events say it. Of all items the open one was added last. */
+  /** The position of the open item's last part, as in its events. The open item is the last one added. */
   function placeOf(item: MessageItem | ReasoningItem): Record<string, unknown> {
     return {
       item_id: item.id,
@@ -400,7 +400,7 @@ export function createResponseEventTranslator(
     return call
   }
 
-  /** The call that a piece belongs to, opened if need be; undefined where the piece names none that is open, nor a new one. */
+  /** Returns the call that a piece belongs to, opened if new; undefined if the piece names neither an open call nor a new one. */
   function callOf(piece: unknown): OpenCall | undefined {
     const index = memberOf(piece, 'index')
     const callId = textOf(piece, 'id')
@@ -477,12 +477,12 @@ export function createResponseEventTranslator(
       if (citations.length > 0 || waitingCitations.length > 0) addCitations(citations)
       if (refusal !== '') addRefusal(refusal)
       for (const piece of listOf(delta, 'tool_calls')) addCallPiece(piece)
-      // Some upstreams send an empty reason with each chunk.
+      // Some upstreams send an empty finish reason with each chunk.
       finishReason = textOf(choice, 'finish_reason') || finishReason
     }
   }
 
-  /** Runs a step unless the response has ended, and returns the events that it emitted. */
+  /** Runs a step unless the response has ended, and returns the events that the step emitted. */
   function collect(step: () => void): ResponseEvent[] {
     if (hasEnded) return []
     events = []

@@ -1,42 +1,42 @@
 import { isRecord } from './record.ts'
 
-/** The first thing that is wrong with a request: where, and a sentence without its subject, such as `must be a string`. */
+/** The first error in a request: where, and a sentence without its subject, for example `must be a string`. */
 export interface Fault {
   path: readonly (string | number)[]
   message: string
 }
 
-/** Looks at one value. Returns undefined where nothing is wrong; a path starts at the value. */
+/** Checks one value. Returns undefined if it is valid; a fault's path starts at the value. */
 export type Check = (value: unknown) => Fault | undefined
 
-/** A fault of the value itself. */
+/** Makes a fault of the value itself. */
 export function faultOf(message: string): Fault {
   return { path: [], message }
 }
 
-/** The same fault, seen from the object or array that holds the value. */
+/** Returns the same fault with a path from the object or array that holds the value. */
 export function within(key: string | number, fault: Fault | undefined): Fault | undefined {
   return fault && { path: [key, ...fault.path], message: fault.message }
 }
 
-/** Writes a path as OpenAI's API does in `param`: `messages[1].content`. */
+/** Formats a path as OpenAI's API does in `param`: `messages[1].content`. */
 export function paramOf(path: Fault['path']): string {
   return path.map((key, index) => (typeof key === 'number' ? `[${key}]` : index === 0 ? key : `.${key}`)).join('')
 }
 
-/** Takes an absent member and null, which OpenAI's API takes for absent, besides what the check takes. */
+/** Accepts absent members and null, which OpenAI's API treats as absent, and what the check accepts. */
 export function optional(check: Check): Check {
   return (value) => (value == null ? undefined : check(value))
 }
 
-/** Takes text. */
+/** Accepts strings. */
 export const isText: Check = (value) => (typeof value === 'string' ? undefined : faultOf('must be a string'))
 
-/** Takes text that is not empty, of at most `charactersMax` Unicode code points. */
+/** Accepts non-empty strings of at most `charactersMax` Unicode code points. */
 function isTextUpTo(charactersMax: number): Check {
   return (value) => {
     if (typeof value !== 'string' || value === '') return faultOf('must be a string that is not empty')
-    // A code point has at most two code units; text that is longer is not counted, however long it is.
+    // A code point has at most two code units, so the code points of a string longer than that need not be counted.
     if (
       value.length > 2 * charactersMax ||
       (value.length > charactersMax && Array.from(value).length > charactersMax)
@@ -46,16 +46,16 @@ function isTextUpTo(charactersMax: number): Check {
   }
 }
 
-/** Takes text that is not empty. */
+/** Accepts non-empty strings. */
 export const isFilledText = isTextUpTo(Infinity)
 
-/** Takes the id of a model. */
+/** Accepts the id of a model. */
 export const isModelId = isTextUpTo(256)
 
-/** Takes true and false. */
+/** Accepts true and false. */
 export const isBoolean: Check = (value) => (typeof value === 'boolean' ? undefined : faultOf('must be true or false'))
 
-/** Takes finite numbers from `min` to `max`. */
+/** Accepts finite numbers from `min` to `max`. */
 export function isNumberFrom(min: number, max: number): Check {
   return (value) =>
     typeof value === 'number' && value >= min && value <= max
@@ -63,7 +63,7 @@ export function isNumberFrom(min: number, max: number): Check {
       : faultOf(`must be a number from ${min} to ${max}`)
 }
 
-/** Takes integers from `min` to `max`; without `max`, up to the largest that JSON carries exactly. */
+/** Accepts integers from `min` to `max`; without `max`, up to the largest that JSON represents exactly. */
 export function isIntegerFrom(min: number, max = Number.MAX_SAFE_INTEGER): Check {
   const range =
     max === Number.MAX_SAFE_INTEGER
@@ -77,13 +77,13 @@ export function isIntegerFrom(min: number, max = Number.MAX_SAFE_INTEGER): Check
       : faultOf(`must be ${range}`)
 }
 
-/** Takes one of the texts. */
+/** Accepts one of the strings. */
 export function isOneOf(...texts: readonly string[]): Check {
   return (value) =>
     typeof value === 'string' && texts.includes(value) ? undefined : faultOf(`must be one of ${texts.join(', ')}`)
 }
 
-/** Takes arrays of at least `min` elements that the check takes. */
+/** Accepts arrays of at least `min` elements that each pass the check. */
 export function isListOf(check: Check, min = 0): Check {
   return (value) => {
     if (!Array.isArray(value)) return faultOf('must be an array')
@@ -95,7 +95,7 @@ export function isListOf(check: Check, min = 0): Check {
   }
 }
 
-/** Takes objects whose members pass their checks, in the order of the checks. Other members pass. */
+/** Accepts objects whose members pass their checks, which run in order. Other members pass. */
 export function isObjectWith(checks: Readonly<Record<string, Check>> = {}): Check {
   const entries = Object.entries(checks)
   return (value) => {
@@ -107,7 +107,7 @@ export function isObjectWith(checks: Readonly<Record<string, Check>> = {}): Chec
   }
 }
 
-/** Takes objects with a text `type`, whose members pass the checks of that type; of a type without checks, any members. */
+/** Accepts objects with a string `type` whose members pass the checks of that type; a type without checks accepts any members. */
 export function isTypedObject(checksByType: Readonly<Record<string, Check>>): Check {
   const isTyped = isObjectWith({ type: isFilledText })
   return (value) => {
@@ -118,14 +118,14 @@ export function isTypedObject(checksByType: Readonly<Record<string, Check>>): Ch
   }
 }
 
-/** Takes text, or what the check takes. */
+/** Accepts strings, or what the check accepts. */
 export function isTextOr(check: Check): Check {
   return (value) => (typeof value === 'string' ? undefined : check(value))
 }
 
 const isMetadataKey = isTextUpTo(64)
 
-/** Takes `metadata`: at most 16 texts of at most 512 characters, under keys of at most 64. */
+/** Accepts `metadata`: at most 16 strings of at most 512 characters, with keys of at most 64. */
 export const isMetadata: Check = (value) => {
   if (!isRecord(value)) return faultOf('must be an object')
   const entries = Object.entries(value)
@@ -137,7 +137,7 @@ export const isMetadata: Check = (value) => {
   }
 }
 
-/** Takes `provider`, this gateway's own member: the caller's wishes about the route. */
+/** Accepts `provider`, this gateway's own member: the caller's routing preferences. */
 export const isProviderChoice = isObjectWith({
   order: optional(isListOf(isFilledText)),
   allow_fallbacks: optional(isBoolean),
@@ -145,7 +145,7 @@ export const isProviderChoice = isObjectWith({
   restrict_to_order: optional(isBoolean),
 })
 
-/** The caller's wishes about the route of a request. */
+/** The caller's routing preferences for a request. */
 export interface ProviderChoice {
   order?: string[] | null
   allow_fallbacks?: boolean | null

@@ -8,24 +8,24 @@ import { toChatRequest } from './responses-to-chat.ts'
 import { createSseScanner } from './sse-scanner.ts'
 import { completionTextBytes, requestTextBytes, responseTextBytes } from './text-bytes.ts'
 
-// Work that is quadratic is to be told by its ratio, not by the limit of a test.
+// Quadratic work has to be detected by its ratio, not by the test's timeout.
 vi.setConfig({ testTimeout: 120_000 })
 
 const COUNT = 1_000
 const TIMES = 50
 /**
- * So many times the items at once take as long as the items so many times, and where work is quadratic so many times as long.
- * Half way between: collecting garbage takes a larger heap longer.
+ * The time for TIMES as many items at once, relative to the time for the items TIMES times: about 1 for linear work, about TIMES
+ * for quadratic work. The limit lies in between, since collecting garbage of a larger heap takes longer.
  */
 const RATIO_MAX = TIMES / 3
-/** Below it the clock of a thread, which counts ticks on a busy machine, says nothing. */
+/** Below this the thread's clock, which counts ticks on a busy machine, is meaningless. */
 const MICROS_MIN = 10_000
 const ATTEMPTS = 4
 
-/** Prepares so many items, and returns what is to be measured. */
+/** Prepares `count` items, and returns the work to measure. */
 type Work = (count: number) => () => void
 
-/** Of this thread alone, so that a busy machine changes little. */
+/** CPU time of this thread alone, so that a busy machine changes little. */
 function cpuMicros(works: readonly (() => void)[]): number {
   const start = process.threadCpuUsage()
   for (const work of works) work()
@@ -33,7 +33,7 @@ function cpuMicros(works: readonly (() => void)[]): number {
   return user + system
 }
 
-/** The best of some attempts: the compiler and the collector of garbage get in the way of single ones. */
+/** The best of several attempts: the compiler and the garbage collector disturb single ones. */
 function ratioOf(work: Work): number {
   let best = Infinity
   for (let attempt = 0; attempt < ATTEMPTS && best > RATIO_MAX; attempt += 1) {

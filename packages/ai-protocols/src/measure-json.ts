@@ -1,28 +1,28 @@
 const [QUOTE, BACKSLASH, COMMA, COLON] = [0x22, 0x5c, 0x2c, 0x3a]
 const [OPENS_ARRAY, CLOSES_ARRAY, OPENS_OBJECT, CLOSES_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d]
-/** What is deeper is not looked into. */
+/** Anything deeper is not measured. */
 const DEPTH_MEASURED_MAX = 1_000
 
-/** How much there is in JSON. */
+/** The size of a JSON document. */
 export interface JsonMeasure {
-  /** How deep it is nested; of what is deeper than a thousand the other figures are those of its beginning. */
+  /** Nesting depth; if it exceeds a thousand, the other figures cover only the beginning. */
   depth: number
-  /** Elements of arrays and members of objects, at most. */
+  /** Elements of arrays and members of objects; an upper bound. */
   elements: number
   /** Members of all objects. */
   members: number
-  /** Members of the object that has most. */
+  /** Members of the largest object. */
   membersOfOne: number
 }
 
 /**
- * Measures JSON without parsing it, since a few megabytes can take seconds and hundreds of megabytes to be parsed: names of members
- * that differ are what costs most, an empty array of three bytes takes fifty to a hundred in memory, and depth overflows the stack of
- * whoever walks through the value. If the bytes are not JSON, the figures mean nothing.
+ * Measures JSON without parsing it, since parsing a few megabytes can take seconds and hundreds of megabytes: distinct member
+ * names cost most, an empty array of three bytes takes fifty to a hundred in memory, and depth overflows the stack of recursive
+ * code. If the bytes are not valid JSON, the figures are meaningless.
  */
 export function measureJson(json: Uint8Array): JsonMeasure {
   let [depth, depthNow, elements, members, membersOfOne] = [0, 0, 0, 0, 0]
-  /** Of the objects that are open. */
+  /** Member counts of the open objects. */
   const counts: number[] = []
   for (let n = 0; n < json.length; n++) {
     const byte = json[n] as number
@@ -59,7 +59,7 @@ export function measureJson(json: Uint8Array): JsonMeasure {
   return { depth, elements, members, membersOfOne }
 }
 
-/** Far above any document there is, and below what takes a process long to parse or overflows a stack. */
+/** Far above any real document, and below what takes long to parse or overflows a stack. */
 export const jsonMax: Readonly<JsonMeasure> = {
   depth: 500,
   elements: 1_000_000,
@@ -67,7 +67,7 @@ export const jsonMax: Readonly<JsonMeasure> = {
   membersOfOne: 10_000,
 }
 
-/** What of JSON there is too much of; undefined: of nothing. */
+/** Returns the first figure that exceeds its maximum; undefined if none does. */
 export function excessOf(measure: JsonMeasure, max: Readonly<JsonMeasure> = jsonMax): keyof JsonMeasure | undefined {
   const names = ['depth', 'elements', 'members', 'membersOfOne'] as const
   return names.find((name) => measure[name] > max[name])

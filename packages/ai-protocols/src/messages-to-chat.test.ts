@@ -367,7 +367,7 @@ test('any JSON events become valid chunks, with at most one end', () => {
 test('an answer survives the way into the next request and back', () => {
   const id = fc.stringMatching(/^[a-zA-Z0-9_-]+$/)
   const call = fc.record({ id, name: fc.string(), input: fc.dictionary(fc.string(), fc.jsonValue()) })
-  // Text that is only space is left out of requests.
+  // Whitespace-only text is left out of requests.
   const said = fc.string({ unit: 'binary' }).map((text) => `${text}.`)
   fc.assert(
     fc.property(said, fc.array(call), (text, calls) => {

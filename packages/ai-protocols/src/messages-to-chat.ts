@@ -2,7 +2,7 @@ import { isRecord, listOf, memberOf, textOf } from './record.ts'
 import type { SseEvent } from './sse-scanner.ts'
 import { type ChatUsage, mergeMessagesUsage, toChatUsage, type Usage, usageOfMessages } from './usage.ts'
 
-/** Why a model stopped, in the words of chat completions. */
+/** Why a model stopped, in terms of chat completions. */
 type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter'
 
 const finishReasons: Readonly<Record<string, FinishReason>> = {
@@ -21,14 +21,14 @@ function toFinishReason(stopReason: unknown): FinishReason {
   )
 }
 
-/** A call of a function, in an answer. */
+/** A function call in an answer. */
 interface CompletionToolCall {
   id: string
   type: 'function'
   function: { name: string; arguments: string }
 }
 
-/** A chat completion as it is made from a message. */
+/** A chat completion translated from a message. */
 export interface ChatCompletion {
   id: string
   object: 'chat.completion'
@@ -49,14 +49,14 @@ export interface ChatCompletion {
   usage?: ChatUsage
 }
 
-/** What an answer is called by: `created` in seconds since 1970, `model` as the caller named it. */
+/** Names for an answer: `created` in seconds since 1970, `model` as the caller named it. */
 export interface ChatAnswerNames {
   id: string
   created: number
   model: string
 }
 
-/** JSON of a value that came as JSON; undefined where it is nested too deep to be written. */
+/** Serializes a value that was parsed from JSON; returns undefined if it is nested too deep. */
 function writeJson(value: unknown): string | undefined {
   try {
     return JSON.stringify(value ?? {})
@@ -66,10 +66,10 @@ function writeJson(value: unknown): string | undefined {
 }
 
 /**
- * Translates an Anthropic message into a chat completion. Thinking becomes `reasoning_content`, the name that DeepSeek gave it and
- * most clients read; blocks that a chat has no place for are left out.
+ * Translates an Anthropic message into a chat completion. Thinking becomes `reasoning_content`, DeepSeek's name for it, which most
+ * clients read; blocks without a counterpart in a chat are left out.
  *
- * Returns undefined where the value is no message.
+ * Returns undefined if the value is not a message.
  */
 export function toChatCompletion(
   message: unknown,
@@ -122,7 +122,7 @@ export function toChatCompletion(
   }
 }
 
-/** What a chunk adds to the answer. */
+/** The part of a chunk that extends the answer. */
 interface ChatDelta {
   role?: 'assistant'
   content?: string
@@ -141,23 +141,23 @@ export interface ChatChunk {
   usage?: ChatUsage | null
 }
 
-/** Why a stream of the upstream failed, in its words. The message may hold anything: it is for the caller to decide who sees it. */
+/** An error that the upstream sent in the stream, verbatim. The message may contain anything: the caller decides who sees it. */
 interface StreamFailure {
   type: string
   message: string
-  /** True of an event that is no JSON, of which this says so. */
+  /** True if an event was not valid JSON, which is this failure. */
   isUnreadable: boolean
 }
 
-/** Turns the events of a streamed message into chunks. */
+/** Translates the events of a streamed message into chunks. */
 export interface ChatChunkTranslator {
-  /** Takes the next event and returns the chunks that it becomes. Never throws; after a failure or the end it returns none. */
+  /** Translates the next event into chunks. Never throws; after a failure or the end it returns none. */
   push(event: Pick<SseEvent, 'data'>): ChatChunk[]
-  /** Whether the message has come to its end. A stream that ends before was cut. */
+  /** Returns whether the message is complete. A stream that ends earlier was cut off. */
   isComplete(): boolean
-  /** Set once the upstream has sent an error, or an event that is no JSON. */
+  /** Returns the failure once the upstream has sent an error, or an event that is not valid JSON. */
   failure(): StreamFailure | undefined
-  /** What the upstream has reported so far, whether or not the client asked for it. */
+  /** Returns the usage reported so far, whether or not the client requested it. */
   usage(): Usage | undefined
 }
 
@@ -170,9 +170,9 @@ function readEvent(data: string): unknown {
 }
 
 /**
- * Makes a translator of one streamed Anthropic message. `[DONE]` is left to the caller, who sends it when the message is complete.
+ * Creates a translator for one streamed Anthropic message. The caller sends `[DONE]` once the message is complete.
  *
- * includeUsage: adds a last chunk with usage and no choices, and `usage: null` to all others, as `stream_options` asks for it.
+ * includeUsage: adds a last chunk with usage and no choices, and `usage: null` to all others, as `stream_options` specifies.
  */
 export function createChatChunkTranslator({
   id,
@@ -237,7 +237,7 @@ export function createChatChunkTranslator({
           tool_calls: [{ index, id: callId, type: 'function', function: { name, arguments: '' } }],
         })
         const input = memberOf(block, 'input')
-        // Input comes in pieces after an empty object; an upstream that sends it whole is understood, too.
+        // Input comes in pieces after an empty object; an upstream that sends all of it at once is supported too.
         const isWhole = isRecord(input) && Object.keys(input).length > 0
         return [start, ...(isWhole ? argumentChunks(blockIndex, writeJson(input)) : [])]
       }
@@ -261,7 +261,7 @@ export function createChatChunkTranslator({
 
   function stopBlock(blockIndex: unknown): ChatChunk[] {
     const call = calls.get(blockIndex)
-    // A call without input has no pieces; clients parse what they got as JSON.
+    // A call without input has no pieces; clients parse the arguments as JSON.
     return call === undefined || call.hasArguments ? [] : argumentChunks(blockIndex, '{}')
   }
 

@@ -28,7 +28,7 @@ const transport = fc.record({
 })
 type Transport = typeof transport extends fc.Arbitrary<infer T> ? T : never
 
-/** An event is JSON, or text that stands for itself. */
+/** An event is JSON, or a string to send literally. */
 const jsonOf = (event: unknown, space?: number): string =>
   typeof event === 'string' ? event : JSON.stringify(event, null, space)
 
@@ -42,7 +42,7 @@ function linesOf(event: unknown, { isNamed, hasComment, isSpread, separator }: F
   ]
 }
 
-/** The chunks in which the events arrive. */
+/** Splits the events into the chunks in which they arrive. */
 function send(events: readonly unknown[], { lineEnd, hasMark, framings, cuts }: Transport): Buffer[] {
   const lines = events.flatMap((event, index) => linesOf(event, framings[index % framings.length] as Framing))
   const bytes = Buffer.from(`${hasMark ? '\uFEFF' : ''}${lines.map((line) => line + lineEnd).join('')}`)
@@ -53,7 +53,7 @@ function send(events: readonly unknown[], { lineEnd, hasMark, framings, cuts }: 
 type Data = { data: string | undefined }
 type Push = (event: Data) => readonly unknown[]
 
-/** Scans what arrives, translates it, writes it as the gateway does, and reads that again. */
+/** Scans the chunks, translates the events, writes them as the gateway does, and reads the output back. */
 function pass(chunks: readonly Buffer[], push: Push): unknown[] {
   const scanner = createSseScanner({ eventBytesMax: 1e6 })
   const written = chunks
@@ -66,7 +66,7 @@ function pass(chunks: readonly Buffer[], push: Push): unknown[] {
 
 const text = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('\r', '\u2028\n', 'é€🎈', '\uFEFF', 'data: x\n\n'))
 
-/** A message in the events of Anthropic: blocks one after another. */
+/** A message as Anthropic's events: blocks one after another. */
 const block = fc.oneof(
   fc.record({ type: fc.constant('text' as const), pieces: fc.array(text) }),
   fc.record({ type: fc.constant('thinking' as const), pieces: fc.array(text) }),
@@ -111,7 +111,7 @@ const messageEvents = fc
     ...end,
   ])
 
-/** The chunks of a chat, with calls whose pieces are mixed. */
+/** The chunks of a chat, with interleaved pieces of calls. */
 const chatDelta = fc.oneof(
   fc.record({ content: text }),
   fc.record({ reasoning_content: text }),

@@ -21,13 +21,13 @@ import {
 } from './fault.ts'
 import { isRecord } from './record.ts'
 
-/** An item of the input: a message without a type, or anything that its `type` names. */
+/** An item of the input: a message if it has no type, or whatever its `type` names. */
 export interface ResponsesItem {
   type?: string | null
   [member: string]: unknown
 }
 
-/** The body of `POST /responses`, as `checkResponsesRequest` leaves it: members that are not named here are whatever came. */
+/** The body of `POST /responses` after `checkResponsesRequest`: members not listed here are unchecked. */
 export interface ResponsesRequest {
   model: string
   input?: string | ResponsesItem[] | null
@@ -119,10 +119,10 @@ const isRequest = isObjectWith({
 })
 
 /**
- * Checks the body of `POST /responses` as far as the gateway and its translators rely on it. Members that it does not know pass. The
- * input may be absent only where a response, conversation or prompt is continued.
+ * Checks the body of `POST /responses` as far as the gateway and its translators rely on it. Unknown members pass. The input may
+ * be absent only if the request continues a response, conversation or prompt.
  *
- * Returns the first fault; without one the body is a ResponsesRequest.
+ * Returns the first fault; if there is none, the body is a ResponsesRequest.
  */
 export function checkResponsesRequest(body: unknown): Fault | undefined {
   const fault = isRequest(body)

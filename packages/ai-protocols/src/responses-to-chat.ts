@@ -4,7 +4,7 @@ import { isRecord, listOf, memberOf, textOf } from './record.ts'
 import type { ResponsesItem, ResponsesRequest } from './responses-request.ts'
 import { UnsupportedMember } from './unsupported-member.ts'
 
-/** Members that both protocols have by one name and meaning. */
+/** Members with the same name and meaning in both protocols. */
 const SHARED = [
   'metadata',
   'model',
@@ -20,7 +20,7 @@ const SHARED = [
   'user',
 ] as const
 
-/** Members that are translated, or that ask for nothing that an answer would lack. */
+/** Members that are translated, or that request nothing an answer would lack. */
 const TAKEN = new Set<string>([
   ...SHARED,
   'input',
@@ -35,11 +35,11 @@ const TAKEN = new Set<string>([
   'tools',
 ])
 
-/** Values by which a member says what a chat completion does anyway. */
+/** Values that ask for what a chat completion does anyway, by member. */
 const HARMLESS: Readonly<Record<string, (value: unknown) => boolean>> = {
   background: (value) => value === false,
   context_management: (value) => Array.isArray(value) && value.length === 0,
-  // A chat has no reasoning to encrypt; clients that keep none on the server ask for it all the same.
+  // A chat has no reasoning to encrypt; clients that store nothing on the server request it all the same.
   include: (value) => Array.isArray(value) && value.every((what) => what === 'reasoning.encrypted_content'),
   top_logprobs: (value) => value === 0,
   truncation: (value) => value === 'disabled',
@@ -89,7 +89,7 @@ const partTypes: Readonly<Record<string, readonly string[]>> = {
   tool: ['text'],
 }
 
-/** A single part of text becomes text: upstreams that know no parts take it, too. */
+/** Converts a single text part to text, which upstreams without support for parts also accept. */
 function toContent(content: unknown, role: ChatMessage['role'], path: Path): string | ChatPart[] {
   if (!Array.isArray(content)) return typeof content === 'string' ? content : ''
   const parts = content.map((each, index) => {
@@ -105,7 +105,7 @@ function toParts(content: string | ChatPart[]): ChatPart[] {
   return content === '' ? [] : [{ type: 'text', text: content }]
 }
 
-/** Adds to what a message says. Its array of parts is its own and grows in place: a turn may have as many items as a body. */
+/** Appends to a message's content. Its array of parts is not shared and grows in place: a turn may have as many items as a body. */
 function addContent(message: ChatMessage, content: string | ChatPart[]): void {
   if (message.content == null) {
     message.content = content
@@ -126,9 +126,9 @@ function addItem(messages: ChatMessage[], item: ResponsesItem, index: number): v
       }
       const content = toContent(item['content'], role, [...path, 'content'])
       const last = messages.at(-1)
-      // Chat completions APIs refuse a call that its result does not follow.
+      // Chat completions APIs reject a call that is not followed by its result.
       if (role === 'assistant' && last?.tool_calls != null) addContent(last, content)
-      // To most compatible upstreams the role of a developer is unknown; to OpenAI's models both mean the same.
+      // Most compatible upstreams do not know the developer role; for OpenAI's models both mean the same.
       else messages.push({ role: role === 'developer' ? 'system' : role, content })
       return
     }
@@ -138,7 +138,7 @@ function addItem(messages: ChatMessage[], item: ResponsesItem, index: number): v
         type: 'function',
         function: { name: textOf(item, 'name') ?? '', arguments: textOf(item, 'arguments') ?? '' },
       }
-      // A chat has the words and all calls of one turn in one message.
+      // A chat holds the text and all calls of one turn in one message.
       const last = messages.at(-1)
       if (last?.role === 'assistant') (last.tool_calls ??= []).push(call)
       else messages.push({ role: 'assistant', content: null, tool_calls: [call] })
@@ -154,7 +154,7 @@ function addItem(messages: ChatMessage[], item: ResponsesItem, index: number): v
       })
       return
     }
-    // Reasoning is readable by the model that made it alone.
+    // Reasoning is readable only by the model that produced it.
     case 'reasoning':
       return
     default:
@@ -203,8 +203,8 @@ function toToolChoice(choice: NonNullable<ResponsesRequest['tool_choice']>): Cha
 }
 
 /**
- * Tools, and the members that say how to call them: chat completions APIs refuse those without tools. A choice that asks for a call
- * cannot be met without tools, and is refused here.
+ * Translates the tools, and the members that say how to call them: chat completions APIs reject those without tools. A choice
+ * that requires a call cannot be met without tools, and is rejected here.
  */
 function toToolMembers(request: ResponsesRequest): Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls'> {
   const tools = (request.tools ?? []).map(toTool)
@@ -241,7 +241,7 @@ function toResponseFormat(text: ResponsesRequest['text']): ChatRequest['response
   }
 }
 
-/** A wish for a summary stays unheard, as it may: summaries are the upstream's to give. */
+/** Ignores a requested summary, as the API allows: providing summaries is up to the upstream. */
 function toReasoningEffort(reasoning: ResponsesRequest['reasoning']): string | undefined {
   if (memberOf(reasoning, 'mode') != null && memberOf(reasoning, 'mode') !== 'standard') {
     throw new UnsupportedMember('reasoning.mode')
@@ -252,15 +252,15 @@ function toReasoningEffort(reasoning: ResponsesRequest['reasoning']): string | u
 }
 
 /**
- * Translates a request for a response into one for a chat completion, for upstreams that have no `/responses`. What is stored, continued
- * or run by the upstream's own tools has no counterpart. `store` is ignored: the response answers that it is not stored. Usage of a stream is
- * for the caller to ask for.
+ * Translates a request for a response into one for a chat completion, for upstreams without `/responses`. Storing, continuing and
+ * the upstream's own tools have no counterpart. `store` is ignored: the response says that it is not stored. The caller has to
+ * request the usage of a stream.
  *
- * Calls, and what the assistant says before their results, become one message. Instructions of developers become system messages.
+ * Calls, and what the assistant says before their results, become one message. Developer instructions become system messages.
  *
  * request: checked by `checkResponsesRequest`.
- * Throws UnsupportedMember for what a chat cannot express, unknown members of the request itself included: such a member could
- * otherwise mean something in a chat, and pass a budget that was computed without it. Unknown members of items and parts are left out.
+ * Throws UnsupportedMember for anything that a chat cannot express, including unknown members of the request itself: such a member
+ * might mean something in a chat, and bypass a budget that was computed without it. Unknown members of items and parts are left out.
  */
 export function toChatRequest(request: ResponsesRequest): ChatRequest {
   requireKnownMembers(request)

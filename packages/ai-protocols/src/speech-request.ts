@@ -11,7 +11,7 @@ import {
   type ProviderChoice,
 } from './fault.ts'
 
-/** The body of `POST /audio/speech`, as `checkSpeechRequest` leaves it: members that are not named here are whatever came. */
+/** The body of `POST /audio/speech` after `checkSpeechRequest`: members not listed here are unchecked. */
 export interface SpeechRequest {
   model: string
   input: string
@@ -37,7 +37,7 @@ const isRequest = isObjectWith({
   provider: optional(isProviderChoice),
 })
 
-/** Checks the body of a speech request. Returns the first fault; without one the body is a SpeechRequest. */
+/** Checks the body of a speech request. Returns the first fault; if there is none, the body is a SpeechRequest. */
 export function checkSpeechRequest(body: unknown): Fault | undefined {
   return isRequest(body)
 }

@@ -14,7 +14,7 @@ function split(bytes: Buffer, cuts: readonly number[]): Buffer[] {
   return [...positions, bytes.length].map((end, index) => bytes.subarray(positions[index - 1] ?? 0, end))
 }
 
-/** What the events of a text mean, read from the whole of it as the HTML standard says. */
+/** Reads the events of a complete text as the HTML standard specifies. */
 function readWhole(text: string): { event: string | undefined; data: string | undefined }[] {
   const lines = text
     .replace(/^\uFEFF/, '')
@@ -62,7 +62,7 @@ test('any split of the bytes gives the same events, whose bytes are what was pus
 test('the events are those of a reader of the whole text', () => {
   fc.assert(
     fc.property(stream, (text) => {
-      // A last line without an end, so that no carriage return at the end of the stream waits for a line feed.
+      // An unterminated last line, so that no carriage return at the end of the stream waits for a line feed.
       const bytes = Buffer.from(`${text}x`)
       const read = scan([bytes]).events.map(({ event, data }) => ({ event, data }))
       expect(read).toEqual(readWhole(bytes.toString('utf8')))

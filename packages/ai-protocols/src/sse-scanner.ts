@@ -2,17 +2,17 @@ const LF = 0x0a
 const CR = 0x0d
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf] as const
 
-/** An event of a `text/event-stream`, with the bytes that it came as. */
+/** An event of a `text/event-stream`, with its original bytes. */
 export interface SseEvent {
-  /** The whole event, comments and its blank line included. May share memory with the chunk that was pushed. */
+  /** The whole event, including comments and its blank line. May share memory with the pushed chunk. */
   bytes: Buffer
-  /** The value of the last `event` line; undefined without one or when it is empty. */
+  /** The value of the last `event` line; undefined if absent or empty. */
   event: string | undefined
-  /** The `data` lines, joined by line feeds; undefined without any. */
+  /** The `data` lines, joined by line feeds; undefined if there are none. */
   data: string | undefined
 }
 
-/** Thrown for an event that has more bytes than the scanner takes. The scanner is of no use afterwards. */
+/** An event exceeds the scanner's maximum size. The scanner cannot be used afterwards. */
 export class EventTooLarge extends Error {
   constructor(eventBytesMax: number) {
     super(`The upstream sent an event of more than ${eventBytesMax} bytes`)
@@ -20,9 +20,9 @@ export class EventTooLarge extends Error {
   }
 }
 
-/** Cuts a byte stream into events. */
+/** Splits a byte stream into events. */
 export interface SseScanner {
-  /** Takes the next bytes and returns the events that they complete. Throws EventTooLarge. */
+  /** Scans the next bytes and returns the events that they complete. Throws EventTooLarge. */
   push(chunk: Uint8Array): SseEvent[]
   /** The bytes after the last complete event. */
   rest(): Buffer
@@ -46,7 +46,7 @@ function parseEvent(bytes: Buffer, isFirst: boolean): SseEvent {
   const data: string[] = []
   let lf = findFrom('\n', 0)
   let cr = findFrom('\r', 0)
-  // Lines are not cut out but where they say something: an event may have millions of them.
+  // Only lines with a known field are extracted: an event may have millions of lines.
   for (let start = 0; start < text.length;) {
     const end = Math.min(lf, cr)
     const field = FIELDS.find((name) => text.startsWith(name, start))
@@ -64,14 +64,14 @@ function parseEvent(bytes: Buffer, isFirst: boolean): SseEvent {
 }
 
 /**
- * Makes a scanner that cuts a `text/event-stream` into events (HTML, "Server-sent events"). Lines end in LF, CRLF or CR. The bytes of
- * all events and `rest()` together are exactly what was pushed. The events are the same however the bytes are split into chunks,
- * and each byte is searched once.
+ * Creates a scanner that splits a `text/event-stream` into events (HTML, "Server-sent events"). Lines end in LF, CRLF or CR. The
+ * bytes of all events plus `rest()` are exactly the pushed bytes. The events do not depend on how the bytes are split into
+ * chunks, and each byte is searched once.
  *
- * An event whose blank line ends in CR is complete with it; an LF that follows belongs to the bytes of the next event. Only where the
- * line before ended in CRLF does the scanner wait for the byte after CR, since there an LF is due.
+ * An event whose blank line ends in CR is complete at once; an LF that follows belongs to the bytes of the next event. Only if
+ * the line before ended in CRLF does the scanner wait for the byte after CR, since then an LF is expected.
  *
- * eventBytesMax: bytes of one event, blank line included.
+ * eventBytesMax: bytes of one event, including the blank line.
  */
 export function createSseScanner({ eventBytesMax }: { eventBytesMax: number }): SseScanner {
   // Start of an event whose end has not arrived. It grows by doubling: an upstream that sends single bytes costs linear time.
@@ -117,7 +117,7 @@ export function createSseScanner({ eventBytesMax }: { eventBytesMax: number }): 
     return event
   }
 
-  /** Moves past a byte order mark at the start of the stream: a line that has nothing else is empty. */
+  /** Skips a byte order mark at the start of the stream: a line with nothing else is empty. */
   function skipMark(chunk: Buffer): number {
     let position = 0
     while (markBytes < 3 && position < chunk.length) {
@@ -160,7 +160,7 @@ export function createSseScanner({ eventBytesMax }: { eventBytesMax: number }): 
           if (isLf) continue
         }
         if (cr !== -1 && cr < position) cr = chunk.indexOf(CR, position)
-        // The search for LF ends at the next CR, or a chunk of many CRs would be searched again and again.
+        // The search for LF stops at the next CR; otherwise a chunk of many CRs would be searched again and again.
         const lf = cr === -1 ? chunk.indexOf(LF, position) : chunk.subarray(position, cr).indexOf(LF)
         const lineEnd = lf === -1 ? cr : cr === -1 ? lf : position + lf
         if (lineEnd === -1) {

@@ -1,6 +1,6 @@
 import { isRecord, listOf, memberOf, textOf } from './record.ts'
 
-/** The endpoints whose requests hold text. */
+/** The endpoints whose requests contain text. */
 export type RequestKind = 'chat' | 'responses' | 'speech' | 'transcription' | 'video'
 
 /** Members of messages and items that a model does not read as text: names of the protocol, addresses, and encoded media. */
@@ -23,7 +23,7 @@ const NOT_TEXT = new Set([
 
 const bytesOf = (text: unknown): number => (typeof text === 'string' ? Buffer.byteLength(text) : 0)
 
-// Both walk without recursion: a body may be nested deeper than the stack.
+// Both traverse without recursion: a body may be nested deeper than the stack allows.
 function nestedTextBytes(value: unknown): number {
   let bytes = 0
   const waiting: unknown[] = [value]
@@ -77,10 +77,10 @@ const jsonMembers: Record<RequestKind, readonly string[]> = {
 }
 
 /**
- * Counts the UTF-8 bytes of the text that a request sends to its model: messages, instructions and input, calls and results of tools,
- * and as JSON the tools and schemas that it offers. Pictures, sound and files count nothing, whether encoded or named by address.
+ * Counts the UTF-8 bytes of the text that a request sends to its model: messages, instructions and input, calls and results of
+ * tools, and, as JSON, the offered tools and schemas. Images, audio and files are not counted, whether encoded or by URL.
  *
- * body: JSON of any shape. Text in members that nobody knows is counted.
+ * body: JSON of any shape. Text in unknown members is counted.
  */
 export function requestTextBytes(kind: RequestKind, body: unknown): number {
   let bytes = 0
@@ -90,8 +90,8 @@ export function requestTextBytes(kind: RequestKind, body: unknown): number {
 }
 
 /**
- * Text of a message, or of the piece of one in a chunk. Content may be an array of parts, whose text is counted as in requests. Of
- * the two names for reasoning, upstreams may send both with the same text.
+ * Counts the text of a message, or of the delta in a chunk. Content may be an array of parts, counted as in requests. Upstreams may
+ * send the same reasoning under both of its names.
  */
 function messageTextBytes(message: unknown): number {
   let bytes =
@@ -115,12 +115,12 @@ export function completionTextBytes(body: unknown): number {
   return listOf(body, 'choices').reduce<number>((sum, choice) => sum + messageTextBytes(memberOf(choice, 'message')), 0)
 }
 
-/** Counts the same in a chunk of a chat completion. */
+/** Counts the same for a chunk of a chat completion. */
 export function chatChunkTextBytes(chunk: unknown): number {
   return listOf(chunk, 'choices').reduce<number>((sum, choice) => sum + messageTextBytes(memberOf(choice, 'delta')), 0)
 }
 
-/** Counts the same in a response (`POST /responses`), its reasoning summaries included. */
+/** Counts the same for a response (`POST /responses`), including its reasoning summaries. */
 export function responseTextBytes(body: unknown): number {
   let bytes = 0
   for (const item of listOf(body, 'output')) {
@@ -132,10 +132,10 @@ export function responseTextBytes(body: unknown): number {
   return bytes
 }
 
-/** Counts the same in an event of a streamed response: in each piece once, not again in events that repeat a whole. */
+/** Counts the same for an event of a streamed response: each piece once, not again in events that repeat the whole. */
 export function responseEventTextBytes(event: unknown): number {
   const type = textOf(event, 'type') ?? ''
   if (type === 'response.output_item.added') return bytesOf(memberOf(memberOf(event, 'item'), 'name'))
-  // Sound comes as base64; its transcript has events of its own.
+  // Audio comes as base64; its transcript has events of its own.
   return type.endsWith('.delta') && type !== 'response.audio.delta' ? bytesOf(memberOf(event, 'delta')) : 0
 }

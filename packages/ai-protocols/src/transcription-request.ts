@@ -30,8 +30,8 @@ const isRequest = isObjectWith({
 })
 
 /**
- * Checks the JSON body of a transcription, whose sound is the base64 of `input_audio.data`. Returns the first fault. That the
- * base64 decodes is for the caller to see.
+ * Checks the JSON body of a transcription, whose audio is the base64 in `input_audio.data`. Returns the first fault. The caller
+ * checks that the base64 decodes.
  */
 export function checkTranscriptionRequest(body: unknown): Fault | undefined {
   return isRequest(body)
@@ -57,7 +57,7 @@ const isProviderText: Check = (value) => {
   return isRecord(choice) ? isProviderChoice(choice) : faultOf('must be a JSON object')
 }
 
-/** Takes a field that was sent once. A form's empty field counts as absent. */
+/** Accepts a field sent at most once. A form's empty field counts as absent. */
 function optionalOnce(check: Check): Check {
   return (value) => {
     if (value === undefined || value === '') return undefined
@@ -76,10 +76,10 @@ const areFields = isObjectWith({
 })
 
 /**
- * Checks the text fields of a multipart transcription; the file is for the caller to see. `provider` is JSON text, which
+ * Checks the text fields of a multipart transcription; the caller checks the file. `provider` is JSON text, which
  * `providerChoiceOf` reads.
  *
- * fields: by name as sent; a field that was sent more than once has an array. Unknown fields pass.
+ * fields: by name as sent; a repeated field is an array. Unknown fields pass.
  */
 export function checkTranscriptionFields(
   fields: Readonly<Record<string, string | readonly string[]>>,
@@ -90,7 +90,7 @@ export function checkTranscriptionFields(
 /**
  * Reads the `provider` field of a multipart transcription: JSON text of a ProviderChoice.
  *
- * Returns undefined where the field is absent or empty, sent more than once, or has a fault.
+ * Returns undefined if the field is absent or empty, repeated, or has a fault.
  */
 export function providerChoiceOf(field: string | readonly string[] | undefined): ProviderChoice | undefined {
   if (typeof field !== 'string' || isProviderText(field) !== undefined) return undefined

@@ -1,6 +1,6 @@
-/** Thrown for a member of a request that cannot be said in the protocol of the upstream. */
+/** A member of the request cannot be expressed in the upstream's protocol. */
 export class UnsupportedMember extends Error {
-  /** The member, such as `messages[1].content[0]`. */
+  /** The path of the member, for example `messages[1].content[0]`. */
   param: string
 
   constructor(param: string, reason = 'is not supported by the provider of this model') {

@@ -201,7 +201,7 @@ test('usage that is written is read as the same', () => {
     fc.property(buckets, (used) => {
       const usage: Usage = { ...noUsage, ...used }
       expect(usageOfChat(toChatUsage(usage))).toEqual(usage)
-      // A response tells nothing of sound.
+      // A response does not report audio.
       const silent = { ...usage, inputAudioTokens: 0, outputAudioTokens: 0 }
       expect(usageOfResponse(toResponseUsage(silent))).toEqual(silent)
     }),

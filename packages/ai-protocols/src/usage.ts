@@ -1,10 +1,10 @@
 import { memberOf } from './record.ts'
 
 /**
- * What a request used, in buckets of which none holds what another holds. Tokens are integers of at least 0.
+ * The usage of a request, in disjoint buckets. Tokens are integers of at least 0.
  */
 export interface Usage {
-  /** Tokens of text and pictures that came from no cache. */
+  /** Uncached tokens of text and images. */
   inputTokens: number
   cacheReadTokens: number
   cacheWriteTokens: number
@@ -13,9 +13,9 @@ export interface Usage {
   outputTokens: number
   reasoningTokens: number
   outputAudioTokens: number
-  /** Seconds of sound, of a transcription that is billed by duration. May have a fraction. */
+  /** Seconds of audio, for a transcription billed by duration. May be fractional. */
   audioSeconds: number
-  /** Characters of speech that is billed by them. */
+  /** Characters of speech, if billed by character. */
   characters: number
 }
 
@@ -32,22 +32,22 @@ export const noUsage: Readonly<Usage> = {
   characters: 0,
 }
 
-/** All tokens of the input, cached ones and sound included. */
+/** Returns all tokens of the input, including cached ones and audio. */
 export function totalInput(usage: Usage): number {
   return usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens + usage.inputAudioTokens
 }
 
-/** All tokens of the output, reasoning and sound included. */
+/** Returns all tokens of the output, including reasoning and audio. */
 export function totalOutput(usage: Usage): number {
   return usage.outputTokens + usage.reasoningTokens + usage.outputAudioTokens
 }
 
-/** No answer has a millionth of it. What claims more is not believed: sums of such numbers and their prices fit nowhere. */
+/** No answer has a millionth of this. Larger figures are rejected: sums of such numbers and their prices would overflow. */
 const TOKENS_MAX = 1e12
 /** Over a hundred days. */
 const SECONDS_MAX = 1e7
 
-/** A number of tokens; undefined for anything that is none. */
+/** Returns a number of tokens; undefined if invalid. */
 function tokensOf(value: unknown, name: string): number | undefined {
   const tokens = memberOf(value, name)
   return typeof tokens === 'number' && Number.isInteger(tokens) && tokens >= 0 && tokens <= TOKENS_MAX
@@ -55,7 +55,7 @@ function tokensOf(value: unknown, name: string): number | undefined {
     : undefined
 }
 
-/** A detail of a total; without a sensible one its tokens stay in the total's main bucket. */
+/** Returns a detail of a total; if missing or invalid, its tokens stay in the total's main bucket. */
 function detailOf(value: unknown, name: string): number {
   return tokensOf(value, name) ?? 0
 }
@@ -84,11 +84,11 @@ function outputOf(
 }
 
 /**
- * Reads the `usage` of a chat completion or of its last chunk. Details that exceed their total are cut to it, cache before sound
- * and reasoning before sound. Some upstreams count reasoning beside `completion_tokens`, not in it, and Gemini's compatible endpoint
- * does so without telling how much: their `total_tokens` shows it.
+ * Reads the `usage` of a chat completion or of its last chunk. Details that exceed their total are cut to it, cache before audio
+ * and reasoning before audio. Some upstreams count reasoning beside `completion_tokens`, not in it, and Gemini's compatible
+ * endpoint does so without reporting how much: their `total_tokens` shows it.
  *
- * Returns undefined where the value is absent or its totals are no counts.
+ * Returns undefined if the value is absent or its totals are invalid.
  */
 export function usageOfChat(value: unknown): Usage | undefined {
   const input = tokensOf(value, 'prompt_tokens')
@@ -114,7 +114,7 @@ export function usageOfChat(value: unknown): Usage | undefined {
 /**
  * Reads the `usage` of a response (`POST /responses`). Details that exceed their total are cut to it.
  *
- * Returns undefined where the value is absent or its totals are no counts.
+ * Returns undefined if the value is absent or its totals are invalid.
  */
 export function usageOfResponse(value: unknown): Usage | undefined {
   const input = tokensOf(value, 'input_tokens')
@@ -131,8 +131,8 @@ export function usageOfResponse(value: unknown): Usage | undefined {
 const MESSAGES_FIGURES = ['input_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens', 'output_tokens']
 
 /**
- * Merges the `usage` of a later event of an Anthropic stream into those before it. Its figures are cumulative, so they replace
- * earlier ones; what is no count says nothing. Only figures that `usageOfMessages` reads are kept.
+ * Merges the `usage` of a later event of an Anthropic stream into that of earlier ones. Figures are cumulative, so they replace
+ * earlier ones; invalid figures are ignored. Only figures that `usageOfMessages` reads are kept.
  */
 export function mergeMessagesUsage(earlier: Record<string, unknown>, later: unknown): Record<string, unknown> {
   const merged = { ...earlier }
@@ -146,10 +146,10 @@ export function mergeMessagesUsage(earlier: Record<string, unknown>, later: unkn
 }
 
 /**
- * Reads the `usage` of an Anthropic message. Its `input_tokens` are without what was read from or written to the cache. Of a
- * stream, `mergeMessagesUsage` puts together what `message_start` and `message_delta` tell.
+ * Reads the `usage` of an Anthropic message. Its `input_tokens` exclude tokens read from or written to the cache. For a stream,
+ * first merge the usage of `message_start` and `message_delta` by `mergeMessagesUsage`.
  *
- * Returns undefined where the value is absent or its totals are no counts.
+ * Returns undefined if the value is absent or its totals are invalid.
  */
 export function usageOfMessages(value: unknown): Usage | undefined {
   const inputTokens = tokensOf(value, 'input_tokens')
@@ -167,7 +167,7 @@ export function usageOfMessages(value: unknown): Usage | undefined {
 /**
  * Reads the `usage` of a transcription, which is of type `tokens` or `duration`.
  *
- * Returns undefined where the value is absent or its figures are none.
+ * Returns undefined if the value is absent or its figures are invalid.
  */
 export function usageOfTranscription(value: unknown): Usage | undefined {
   if (memberOf(value, 'type') === 'duration') {
@@ -183,9 +183,9 @@ export function usageOfTranscription(value: unknown): Usage | undefined {
 }
 
 /**
- * Reads the `usage` of `speech.audio.done`: tokens of the text that was spoken, and of the sound.
+ * Reads the `usage` of `speech.audio.done`: tokens of the spoken text and of the audio.
  *
- * Returns undefined where the value is absent or its totals are no counts.
+ * Returns undefined if the value is absent or its totals are invalid.
  */
 export function usageOfSpeech(value: unknown): Usage | undefined {
   const inputTokens = tokensOf(value, 'input_tokens')
@@ -203,7 +203,7 @@ export interface ChatUsage {
   completion_tokens_details: { reasoning_tokens: number; audio_tokens: number }
 }
 
-/** Writes usage as that of a chat completion. */
+/** Formats usage for a chat completion. */
 export function toChatUsage(usage: Usage): ChatUsage {
   return {
     prompt_tokens: totalInput(usage),
@@ -227,7 +227,7 @@ export interface ResponseUsage {
   total_tokens: number
 }
 
-/** Writes usage as that of a response. */
+/** Formats usage for a response. */
 export function toResponseUsage(usage: Usage): ResponseUsage {
   return {
     input_tokens: totalInput(usage),

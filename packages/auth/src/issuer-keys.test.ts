@@ -16,7 +16,7 @@ interface SigningKey {
 }
 const newKey = (): SigningKey => ({ kid: randomUUID(), ...generateKeyPairSync('rsa', { modulusLength: 2048 }) })
 
-/** An issuer whose published keys can be changed, and that can go away; and a verifier of its tokens with a clock. */
+/** Starts an issuer whose published keys can change and which can go offline, and a verifier of its tokens with a clock. */
 async function startIssuer(published: SigningKey[]) {
   let nowMs = Date.now()
   let isAway = false
@@ -46,7 +46,7 @@ async function startIssuer(published: SigningKey[]) {
         () => 'accepted',
         (error: Error) => error.message,
       ),
-    /** A token that is still good in an hour, as whoever stole the key would make it. */
+    /** Signs a token that is valid for an hour, as somebody who stole the key would. */
     sign: (key: SigningKey) =>
       new SignJWT({ client_id: 'c', scope: '' })
         .setProtectedHeader({ alg: 'RS256', typ: 'at+jwt', kid: key.kid })
@@ -84,7 +84,7 @@ test('the first token of a new key is accepted, and ends the trust in the withdr
   const token = await issuer.sign(leaked)
   expect(await issuer.verify(token)).toBe('accepted')
   issuer.publish(next)
-  // An unknown kid may ask once a second, by the clock of the machine.
+  // An unknown kid may trigger a reload once a second, by the machine's clock.
   const fresh = await issuer.sign(next)
   await expect.poll(() => issuer.verify(fresh), { timeout: 5_000 }).toBe('accepted')
   expect(await issuer.verify(token)).toBe('The token is signed by an unknown key')
@@ -100,9 +100,9 @@ test('while the issuer is away the known keys go on, and it is asked again every
   for (let n = 0; n < 3; n++) expect(await issuer.verify(token)).toBe('accepted')
   issuer.away(false)
   issuer.publish(newKey())
-  expect(await issuer.verify(token)).toBe('accepted') // not asked again yet
+  expect(await issuer.verify(token)).toBe('accepted') // not read again yet
   issuer.advance(10_000)
-  // Read in the background now: nobody waits for an issuer that was away.
+  // Now read in the background: nobody waits for an issuer that was offline.
   await expect.poll(() => issuer.verify(token)).toBe('The token is signed by an unknown key')
 })
 

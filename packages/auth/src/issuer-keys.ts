@@ -3,29 +3,29 @@ import { type CryptoKey, createRemoteJWKSet, errors, type JWTHeaderParameters } 
 import type { KeyObject } from 'node:crypto'
 import type { KeySet } from './key-set.ts'
 
-/** Where a verifier finds an issuer's public keys. */
+/** Provides an issuer's public keys to a verifier. */
 export interface IssuerKeys {
-  /** Throws InvalidToken for a kid the issuer does not have, Unavailable when it cannot be asked. */
+  /** Throws InvalidToken if the issuer does not have the kid, Unavailable if its keys cannot be read. */
   find(header: JWTHeaderParameters): Promise<CryptoKey | KeyObject>
-  /** Changes when the published keys do, so that what was verified by a withdrawn key is verified again. */
+  /** Changes with the published keys, so that tokens of a withdrawn key are verified again. */
   version(): string
-  /** False once the keys are older than their issuer lets them be kept: then `find`, which reads them again, decides. */
+  /** False once the keys are older than the issuer's max-age: then call `find`, which reloads them. */
   isFresh(): boolean
 }
 
 const FETCH_TIMEOUT_MS = 5_000
-/** max-age of the discovery document and the JWKS (B §2). A key that was withdrawn is taken no longer than this. */
+/** max-age of the discovery document and the JWKS (B §2). A withdrawn key is accepted no longer than this. */
 const FRESH_MS = 300_000
-/** From this age on the JWKS is read again in the background, so that no request waits for it. */
+/** From this age on the JWKS is reloaded in the background, so that no request waits for it. */
 const RENEWED_FROM_MS = 240_000
-/** How long an issuer that could not be read is left alone. */
+/** How long to wait before retrying an issuer that could not be read. */
 const RETRY_MS = 10_000
-/** How soon an unknown kid may ask again: the first token of a new key should not wait, a flood of forged ones may. */
+/** Minimum interval between reloads for unknown kids: the first token of a new key should not wait, a flood of forged ones may. */
 const COOLDOWN_MS = 1_000
 
 const unknownKey = () => new InvalidToken('The token is signed by an unknown key')
 
-/** The keys of this very process. */
+/** The keys of this process's own key set. */
 export const ownKeys = (keySet: KeySet): IssuerKeys => ({
   async find({ kid }) {
     const key = kid === undefined ? undefined : keySet.publicKey(kid)
@@ -36,9 +36,9 @@ export const ownKeys = (keySet: KeySet): IssuerKeys => ({
   isFresh: () => true,
 })
 
-/** Another issuer, known through its discovery document and JWKS alone. */
+/** Another issuer, known only through its discovery document and JWKS. */
 export interface DiscoveredIssuer extends IssuerKeys {
-  /** Where one of its endpoints is reached from here. Throws Unavailable while the document cannot be had. */
+  /** Returns the URL by which we reach one of its endpoints. Throws Unavailable if the discovery document cannot be read. */
   endpoint(name: 'userinfo_endpoint'): Promise<URL>
 }
 
@@ -48,11 +48,11 @@ interface Discovery {
 }
 
 /**
- * Reads an issuer's discovery document and JWKS, both at first use. The JWKS is read again in the background from an age of
- * 4 minutes on, before anything else at 5 minutes, and at once for an unknown kid, at most every second. While the issuer is
- * away the known keys go on.
+ * Reads an issuer's discovery document and JWKS, both at first use. The JWKS is reloaded in the background from an age of 4
+ * minutes, synchronously from 5 minutes, and at once for an unknown kid, at most every second. While the issuer is unavailable,
+ * the known keys stay in use.
  *
- * issuer: compared with the document's `issuer`. fetchFrom: the origin to fetch from, where it differs (an internal one).
+ * issuer: compared with the document's `issuer`. fetchFrom: the origin to fetch from, if different (an internal one).
  */
 export function discoverIssuer(issuer: string, fetchFrom: string, now: () => Date): DiscoveredIssuer {
   type Remote = ReturnType<typeof createRemoteJWKSet>
@@ -64,7 +64,7 @@ export function discoverIssuer(issuer: string, fetchFrom: string, now: () => Dat
   let failedAt = 0
   let renewing: Promise<void> | undefined
 
-  /** The issuer's own origin is spelled as clients see it; from here it may be another. */
+  /** Replaces the issuer's public origin by the one that we reach it by. */
   function reachable(url: string): URL {
     const location = new URL(url)
     return location.origin === new URL(issuer).origin
@@ -84,7 +84,7 @@ export function discoverIssuer(issuer: string, fetchFrom: string, now: () => Dat
       timeoutDuration: FETCH_TIMEOUT_MS,
       cooldownDuration: COOLDOWN_MS,
       cacheMaxAge: Number.POSITIVE_INFINITY,
-      // A cache on the way would add its own 300 s to ours.
+      // An intermediate cache would add its own 300 s to ours.
       headers: { 'cache-control': 'no-cache' },
     })
     return { document, remote }
@@ -116,15 +116,15 @@ export function discoverIssuer(issuer: string, fetchFrom: string, now: () => Dat
       readAt = now().getTime()
       failedAt = 0
     } catch {
-      failedAt = now().getTime() // the issuer is away: what is known stays
+      failedAt = now().getTime() // the issuer is unavailable: keep the known keys
     }
   }
-  /** Reads the JWKS again. Requests that come meanwhile share the reading. */
+  /** Reloads the JWKS. Concurrent callers share one reload. */
   const renew = (): Promise<void> => (renewing ??= readAgain().finally(() => (renewing = undefined)))
 
   const age = (): number => now().getTime() - readAt
   const isRetryDue = (): boolean => now().getTime() - failedAt >= RETRY_MS
-  /** While the issuer is away nobody waits for it: the known keys count as fresh, and it is asked again in the background. */
+  /** While the issuer is unavailable nobody waits for it: the known keys count as fresh, and reloads run in the background. */
   function isFresh(): boolean {
     if (readAt === 0 || age() < FRESH_MS) return true
     if (failedAt === 0) return false

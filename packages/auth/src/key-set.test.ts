@@ -14,7 +14,7 @@ const DAY = 86_400_000
 const k1 = `k1:${randomBytes(32).toString('base64')}`
 const sealer = createSealer(masterKeys.parse(k1))
 const logger = createLogger('test', 'silent')
-/** The table as the services' migrations make it. */
+/** Creates the table as the services' migrations do. */
 async function migrate(url: string): Promise<void> {
   const { db, close } = openDatabase(url, { name: 'test', max: 1, prepare: false })
   await db.execute(sql`
@@ -67,7 +67,7 @@ test('three instances and verifiers with a JWKS of 15 minutes ago cross 1 Januar
   clockTime = new Date('2026-12-10T00:00:00.000Z')
   const keySets = [await open(), await open(), await open()]
   const before = kidOf(sign(keySets[0] as KeySet))
-  // Each instance maintains at a time of its own; verifiers hold the oldest JWKS that the cache header allows.
+  // Each instance maintains at its own time; verifiers hold the oldest JWKS that the cache header allows.
   const caches: { at: number; jwks: ReturnType<KeySet['jwks']> }[] = []
   const signers = new Set<string>()
   for (let time = Date.UTC(2026, 11, 17) - 3_600_000, i = 0; time < Date.UTC(2027, 0, 1) + 2 * 3_600_000; i++) {
@@ -92,7 +92,7 @@ test('three instances and verifiers with a JWKS of 15 minutes ago cross 1 Januar
   expect(keySets[0]?.publicKey(before)).toBeDefined()
   clockTime = new Date(Date.UTC(2027, 0, 2) + 1)
   expect(keySets[0]?.publicKey(before)).toBeUndefined() // out of the JWKS a day later
-  expect(keySets[0]?.publicKey(before, 'retired')).toBeDefined() // and still known for id_token_hint
+  expect(keySets[0]?.publicKey(before, 'retired')).toBeDefined() // but still known for id_token_hint
 })
 
 test('the switch is at 00:00 UTC to the millisecond, without reading the database (B §5)', async () => {
@@ -121,7 +121,7 @@ test('a key made late, after an outage over the boundary, waits until every cach
   clockTime = new Date(madeAt)
   await keySet.maintain()
   expect(keySet.jwks().keys).toHaveLength(2)
-  // The neighbour reads the keys once a minute, so for that long it serves a JWKS without the late one.
+  // The neighbour reloads the keys once a minute, so for that long it serves a JWKS without the late one.
   clockTime = new Date(madeAt + 59_999)
   const cached = { jwks: neighbour.jwks(), until: clockTime.getTime() + 900_000 }
   expect(cached.jwks.keys).toHaveLength(1)
@@ -138,7 +138,7 @@ test('an ES256 signature is what other implementations verify, whatever the size
   const keySet = await openKeySet({ db: database.db, alg: 'ES256', sealer, now: () => clockTime, logger })
   opened.push(keySet)
   const jwks = createLocalJWKSet(keySet.jwks())
-  // Every 256th number is a byte short, so a thousand have some of each kind.
+  // One number in 256 is a byte short, so a thousand signatures include some of each kind.
   const tokens = Array.from({ length: 1_000 }, () => sign(keySet))
   const verified = await Promise.all(tokens.map((token) => jwtVerify(token, jwks, { currentDate: clockTime })))
   expect(verified).toHaveLength(1_000)
@@ -165,7 +165,7 @@ test('an emergency rotation in one process is known to the others at once', asyn
   const leaked = kidOf(sign(listening))
   clockTime = new Date(clockTime.getTime() + DAY)
   const kid = await rotating.rotateNow()
-  // Without the notification it would be a minute, until the keys are read again.
+  // Without the notification it would take a minute, until the keys are reloaded.
   await expect.poll(() => kidOf(sign(listening)), { timeout: 10_000 }).toBe(kid)
   expect(listening.publicKey(leaked)).toBeUndefined()
 })

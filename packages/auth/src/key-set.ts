@@ -12,11 +12,11 @@ import { signingKeys } from './signing-keys-table.ts'
 
 export type SigningAlgorithm = 'RS256' | 'ES256'
 
-/** How long a predecessor stays in the JWKS: far longer than any token that it signed lives. */
+/** How long a predecessor stays in the JWKS: far longer than the tokens that it signed are valid. */
 const RETIRED_AFTER_MS = 86_400_000
-/** max-age + stale-while-revalidate of the JWKS (B §2): no cache is older. */
+/** max-age + stale-while-revalidate of the JWKS (B §2): no cached copy is older. */
 const JWKS_CACHED_MS = 900_000
-/** How long a late key waits: until every process has read it, and then until every JWKS without it has run out. */
+/** How long a late key waits: until every process has loaded it, and then until every cached JWKS without it has expired. */
 const LATE_KEY_WAITS_MS = 2 * RELOAD_MS + JWKS_CACHED_MS
 
 interface KeyPair {
@@ -25,14 +25,14 @@ interface KeyPair {
   publicJwk: JWK
 }
 
-/** An issuer's signing keys: which one signs now, and which ones verifiers may see. */
+/** An issuer's signing keys: the one that signs now, and those published to verifiers. */
 export interface KeySet extends Pick<RotatingKeys<unknown>, 'maintain' | 'rotateNow' | 'reencrypt' | 'close'> {
   readonly alg: SigningAlgorithm
-  /** A compact JWS of the claims, signed by the key that is active now. `typ` goes into the header. Synchronous. */
+  /** Returns a compact JWS of the claims, signed by the active key. `typ` goes into the header. Synchronous. */
   sign(typ: string, claims: object): string
-  /** The JWKS of now (RFC 7517): published and not retired. */
+  /** Returns the current JWKS (RFC 7517): published keys that are not retired. */
   jwks(): { keys: JWK[] }
-  /** The public key of a kid in the JWKS; with `retired`, of any this issuer ever had (for id_token_hint). */
+  /** Returns the public key of a kid in the JWKS; with `retired`, of any key this issuer ever had (for id_token_hint). */
   publicKey(kid: string, which?: 'published' | 'retired'): KeyObject | undefined
   /** Changes whenever the set of published keys does. */
   version(): string
@@ -47,15 +47,15 @@ const newPrivateKey = async (alg: SigningAlgorithm): Promise<KeyObject> =>
 const ES256_NUMBER_BYTES = 32
 
 /**
- * The two numbers of a DER signature (SEQUENCE of two INTEGERs), side by side as a JWS has them. node:crypto would do it
- * when asked by `dsaEncoding`, but then takes the key out of an options object: measured, 75 µs a signature against 30.
+ * Converts a DER signature (SEQUENCE of two INTEGERs) to the two concatenated numbers of a JWS. node:crypto offers this by
+ * `dsaEncoding`, but then the key has to be in an options object: measured, 75 µs per signature instead of 30.
  */
 function rawSignature(der: Buffer): Buffer {
   const raw = Buffer.alloc(2 * ES256_NUMBER_BYTES)
   let position = 2
   for (const end of [ES256_NUMBER_BYTES, 2 * ES256_NUMBER_BYTES]) {
     const length = der.readUInt8(position + 1)
-    // A leading zero keeps a number positive; short ones are padded on the left.
+    // A leading zero keeps a number positive; short numbers are padded on the left.
     const digits = der.subarray(position + 2 + Math.max(0, length - ES256_NUMBER_BYTES), position + 2 + length)
     digits.copy(raw, end - digits.length)
     position += 2 + length
@@ -71,14 +71,14 @@ interface KeySetOptions {
   sealer: Sealer
   now: () => Date
   logger: Logger
-  /** Tells of rotations in other processes; without it they are noticed by the reading every 60 s. */
+  /** Announces rotations in other processes; without it they are noticed by the reload every 60 s. */
   notifications?: Notifications
 }
 
 /**
- * Opens the key set of a service. Makes the first key where there is none.
+ * Opens the key set of a service. Creates the first key if there is none.
  *
- * The signer is the newest key whose time has come; its successor is published 14 days before.
+ * The newest activated key signs; its successor is published 14 days ahead.
  */
 export async function openKeySet({ db, alg, sealer, now, logger, notifications }: KeySetOptions): Promise<KeySet> {
   const headers = new Map<string, string>()
@@ -130,7 +130,7 @@ export async function openKeySet({ db, alg, sealer, now, logger, notifications }
         headers.set(name, header)
       }
       const signed = `${header}.${base64url(claims)}`
-      // Synchronous on purpose: the thread pool is where Argon2 runs, and a signature would wait behind it.
+      // Synchronous on purpose: in the thread pool, a signature would wait behind Argon2.
       const made = sign('sha256', Buffer.from(signed), material.privateKey)
       const signature = alg === 'ES256' ? rawSignature(made) : made
       return `${signed}.${signature.toString('base64url')}`

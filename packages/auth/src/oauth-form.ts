@@ -6,14 +6,14 @@ export type OAuthForm = ReadonlyMap<string, string>
 const invalidRequest = (description: string) => new OAuthError(400, 'invalid_request', description)
 
 /**
- * Reads form parameters. Throws invalid_request for one that is sent twice and for NUL or broken UTF-16, which no
- * parameter holds and Postgres refuses.
+ * Reads form parameters. Throws invalid_request for repeated parameters and for NUL or broken UTF-16, which no parameter
+ * contains and Postgres rejects.
  */
 export function parseOAuthForm(text: string): OAuthForm {
   return uniqueParameters(new URLSearchParams(text))
 }
 
-/** The same rules for members of a JSON body (revoke and device_authorization, D23); members that are no strings are ignored. */
+/** Reads the members of a JSON body by the same rules (revoke and device_authorization, D23); ignores non-string members. */
 export function parseOAuthJson(text: string): OAuthForm {
   let body: unknown
   try {
@@ -42,14 +42,14 @@ function uniqueParameters(entries: Iterable<readonly [string, string]>): OAuthFo
   return form
 }
 
-/** How a client presented itself. `secret` is undefined for a public client. */
+/** A client's credentials. `secret` is undefined for a public client. */
 export interface ClientCredentials {
   clientId: string
   secret: string | undefined
   method: 'basic' | 'body'
 }
 
-/** 401 invalid_client, with a Basic challenge when Basic was tried (RFC 6749 §5.2, D11). */
+/** 401 invalid_client, with a Basic challenge if the client tried Basic (RFC 6749 §5.2, D11). */
 export const invalidClient = (method: 'basic' | 'body', description = 'Client authentication failed'): OAuthError =>
   new OAuthError(
     401,
@@ -70,15 +70,15 @@ function readBasic(encoded: string): ClientCredentials {
     if (colon < 1 || clientId.includes('\0') || secret.includes('\0')) throw invalidClient('basic')
     return { clientId, secret: secret === '' ? undefined : secret, method: 'basic' }
   } catch {
-    throw invalidClient('basic') // neither base64 of UTF-8 nor form-encoded: no client presents itself so
+    throw invalidClient('basic') // neither base64 of UTF-8 nor form-encoded: no client authenticates like this
   }
 }
 
 /**
- * The client of a token or revocation request: HTTP Basic with form-encoded parts, or client_id and client_secret in the
- * body. Basic wins over the body, its client_id included, and a broken Basic never falls back (B §4, D11).
+ * Reads the client credentials of a token or revocation request: HTTP Basic with form-encoded parts, or client_id and
+ * client_secret in the body. Basic wins over the body, including its client_id, and malformed Basic never falls back (B §4, D11).
  *
- * Throws invalid_client when no client names itself.
+ * Throws invalid_client if the request names no client.
  */
 export function readClientCredentials(authorization: string | undefined, form: OAuthForm): ClientCredentials {
   const basic = /^basic(?= |$)(.*)$/is.exec(authorization ?? '')?.[1]

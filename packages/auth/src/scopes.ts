@@ -1,7 +1,7 @@
-/** What OpenID Connect names (B §2). These describe the user; no API key can hold one (D7). */
+/** The scopes of OpenID Connect (B §2). They describe the user; no API key can hold one (D7). */
 const identityScopes = ['openid', 'profile', 'email', 'offline_access'] as const
 
-/** What guards the API's operations; the names are literal (A §5, D68). */
+/** The scopes of the API's operations; the names are literal (A §5, D68). */
 export const apiScopes = [
   'platform:organizations:read',
   'platform:organizations:write',
@@ -27,13 +27,13 @@ export const apiScopes = [
   'network:ai_gateway:policies',
 ] as const
 
-/** A scope that an API operation may ask for. */
+/** A scope that an API operation may require. */
 export type ApiScope = (typeof apiScopes)[number]
 
-/** What an API key can hold: no key manages keys (D68). */
+/** The scopes that an API key can hold: no key manages keys (D68). */
 export const apiKeyScopes: readonly ApiScope[] = apiScopes.filter((scope) => !scope.startsWith('platform:api_keys:'))
 
-/** Everything a token of the identity provider may be granted (B §2 Scopes). */
+/** All scopes that a token of the identity provider may have (B §2 Scopes). */
 export const scopeCatalogue = [...identityScopes, ...apiScopes] as const
 
 /** A scope of the whole catalogue. */
@@ -41,5 +41,5 @@ export type Scope = (typeof scopeCatalogue)[number]
 
 const known: ReadonlySet<string> = new Set(scopeCatalogue)
 
-/** True for a name of the catalogue, letter for letter. */
+/** True for a scope of the catalogue; case-sensitive. */
 export const isScope = (name: string): name is Scope => known.has(name)

@@ -9,13 +9,13 @@ export const signingKeys = pgTable(
     /** RFC 7638 thumbprint. */
     kid: text().primaryKey(),
     alg: text().$type<'RS256' | 'ES256'>().notNull(),
-    /** Public JWK as it stands in the JWKS. */
+    /** Public JWK as published in the JWKS. */
     publicJwk: text('public_jwk').notNull(),
     ciphertext: bytea().notNull(),
     kekId: text('kek_id').notNull(),
     publishAt: instant('publish_at').notNull(),
     activatesAt: instant('activates_at').notNull(),
-    /** When it leaves the JWKS; set by the arrival of its successor. */
+    /** When it leaves the JWKS; set when its successor is created. */
     retiresAt: instant('retires_at'),
     createdAt: instant('created_at')
       .notNull()

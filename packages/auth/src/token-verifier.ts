@@ -5,7 +5,7 @@ import { LRUCache } from 'lru-cache'
 import type { IssuerKeys } from './issuer-keys.ts'
 import type { SigningAlgorithm } from './key-set.ts'
 
-/** What a verified access token says (RFC 9068, D5). Times are Unix seconds. */
+/** The claims of a verified access token (RFC 9068, D5). Times are Unix seconds. */
 export interface AccessToken {
   issuer: string
   subject: string
@@ -26,19 +26,19 @@ interface TrustedIssuer {
 }
 
 export interface TokenVerifier {
-  /** Throws InvalidToken, or Unavailable while the issuer's keys cannot be had. */
+  /** Throws InvalidToken, or Unavailable if the issuer's keys cannot be read. */
   verify(token: string): Promise<AccessToken>
-  /** The token if it was verified before and still holds; costs a hash and no signature. */
+  /** Returns the token if it was verified before and is still valid; costs a hash and no signature check. */
   peek(token: string): AccessToken | undefined
 }
 
 const CACHED_MAX = 20_000
 /**
- * `exp` is 300 s after an `iat` that was rounded down, because verifiers that others wrote refuse an `iat` in the future. The
- * second that rounding took is given back here, so that a token lives as long as `expires_in` says (D93).
+ * `exp` is 300 s after an `iat` that was rounded down, because third-party verifiers reject an `iat` in the future. The second
+ * lost by rounding is added back here, so that a token lives as long as `expires_in` says (D93).
  */
 const ROUNDED_SECONDS = 1
-/** A JWT of ours has about 1,000 characters; what is far longer is not one. */
+/** Our JWTs have about 1,000 characters; anything far longer is not one of ours. */
 const TOKEN_LENGTH_MAX = 8_192
 
 const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
@@ -47,11 +47,11 @@ function issuerOf(token: string): string | undefined {
   try {
     return decodeJwt(token).iss
   } catch {
-    return undefined // not a JWT; the caller refuses it
+    return undefined // not a JWT; the caller rejects it
   }
 }
 
-/** Why jose refused, in words that help whoever holds the token and nobody else. */
+/** Explains jose's error in words that help the holder of the token and nobody else. */
 function refusal(error: unknown): Error {
   if (error instanceof ApiError) return error
   if (error instanceof errors.JWTExpired) return new InvalidToken('The token has expired')
@@ -63,9 +63,9 @@ function refusal(error: unknown): Error {
 }
 
 /**
- * Verifies access tokens of the issuers it is given. Algorithm, typ, issuer and audience are pinned; exp, iat, sub and
- * kid are demanded; keys named by the token itself (jku, x5u, jwk) are never looked at. A verified token is remembered
- * by its hash until it expires or the issuer's keys change, so a signature is checked once.
+ * Verifies access tokens of the given issuers. Algorithm, typ, issuer and audience are pinned; exp, iat, sub and kid are
+ * required; keys named by the token itself (jku, x5u, jwk) are ignored. A verified token is cached by its hash until it expires
+ * or the issuer's keys change, so a signature is checked once.
  */
 export function createTokenVerifier(issuers: readonly TrustedIssuer[], now: () => Date): TokenVerifier {
   const byIssuer = new Map(issuers.map((trusted) => [trusted.issuer, trusted]))
@@ -79,8 +79,8 @@ export function createTokenVerifier(issuers: readonly TrustedIssuer[], now: () =
       raw,
       async (header) => {
         if (!header.kid) throw new InvalidToken('The token names no key')
-        // As it was before the key was looked up: where the keys change while the signature is checked, what is remembered is
-        // outdated. The first reading of all is that of this very key.
+        // The version before the key lookup: if the keys change while the signature is checked, the cached entry is outdated.
+        // Before the very first load there is no version yet; then this lookup loads the keys.
         const before = trusted.keys.version()
         const key = await trusted.keys.find(header)
         version = before === '' ? trusted.keys.version() : before

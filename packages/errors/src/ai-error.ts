@@ -1,6 +1,6 @@
 import { ApiError } from './api-error.ts'
 
-/** The kinds of failure that clients of the chat-completions layout know. */
+/** The error types that clients of the chat-completions API know. */
 export type AiErrorType =
   | 'invalid_request_error'
   | 'authentication_error'
@@ -10,8 +10,8 @@ export type AiErrorType =
   | 'api_error'
 
 /**
- * A failure in the words of the AI gateway. code: what clients branch on. param: the member of the request that is to blame,
- * as `messages[0].role`.
+ * A failure in the AI gateway's format. code: what clients branch on. param: the offending member of the request, for example
+ * `messages[0].role`.
  */
 export class AiError extends ApiError {
   readonly type: AiErrorType

@@ -1,11 +1,11 @@
 /**
- * The failures this platform speaks of. A class fixes the status; the message is for a person and never holds an
- * internal or a secret. Where an answer takes a machine's code (OAuth, the AI gateway, S3) it is derived in render-error.ts.
+ * The platform's documented failures. The class fixes the status; the message is for a person and never contains an internal or
+ * a secret. Machine-readable codes (OAuth, the AI gateway, S3) are derived in render-error.ts.
  * Source: A §7, B §7.
  */
 export class ApiError extends Error {
   readonly status: number
-  /** Headers that belong to the refusal itself, in lower case. */
+  /** Headers of the error response, in lower case. */
   readonly headers: Readonly<Record<string, string>>
 
   constructor(status: number, message: string, options?: { headers?: Record<string, string>; cause?: unknown }) {
@@ -16,17 +16,17 @@ export class ApiError extends Error {
   }
 }
 
-/** 400: a value that a schema cannot judge (A §7, D15). */
+/** 400: an invalid value that a schema cannot detect (A §7, D15). */
 export class BadRequest extends ApiError {
   constructor(message: string) {
     super(400, message)
   }
 }
 
-/** Text as it may stand in a quoted-string of a header: printable ASCII without quote and backslash (RFC 6750 §3). */
+/** Restricts text to what a header's quoted-string may contain: printable ASCII without quote and backslash (RFC 6750 §3). */
 const quotable = (text: string): string => text.replaceAll(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, '?')
 
-/** 401 with the Bearer challenge that names invalid_token; the body repeats the description (A §7). */
+/** 401 with a Bearer challenge of invalid_token; the body repeats the description (A §7). */
 export class InvalidToken extends ApiError {
   constructor(description: string) {
     super(401, description, {
@@ -35,16 +35,16 @@ export class InvalidToken extends ApiError {
   }
 }
 
-/** 402: the organization has used what is included, or reached its billing cap (A §7, D77). */
+/** 402: the organization has used its included amount, or reached its billing cap (A §7, D77). */
 export class PaymentRequired extends ApiError {
   constructor(message: string) {
     super(402, message)
   }
 }
 
-/** 403: the actor is known and may not (A §5, D17). */
+/** 403: the actor is known but not allowed (A §5, D17). */
 export class Forbidden extends ApiError {
-  /** insufficient_scope where the token lacks a scope, access_denied otherwise. */
+  /** insufficient_scope if the token lacks a scope, access_denied otherwise. */
   readonly reason: 'insufficient_scope' | 'access_denied'
 
   constructor(
@@ -58,8 +58,8 @@ export class Forbidden extends ApiError {
 }
 
 /**
- * 403: the user signed in too long ago for this. The challenge of RFC 9470 says so to programs, and how recent a sign-in
- * has to be, which is the `max_age` of the authorization request that mends it (D6).
+ * 403: the user signed in too long ago for this. The challenge of RFC 9470 tells programs so, and how recent the sign-in has to
+ * be: the `max_age` to request a new authorization with (D6).
  */
 export class SignInTooOld extends Forbidden {
   constructor(message: string, maxAgeSeconds: number) {
@@ -83,14 +83,14 @@ export class Conflict extends ApiError {
   }
 }
 
-/** 408: the body did not arrive in time. Nobody waits for the rest, so the connection ends with the answer (RFC 9110 §15.5.9). */
+/** 408: the body did not arrive in time. The rest will not be read, so the response closes the connection (RFC 9110 §15.5.9). */
 export class RequestTimeout extends ApiError {
   constructor(message: string) {
     super(408, message, { headers: { connection: 'close' } })
   }
 }
 
-/** 413: the body is larger than the endpoint takes (D19). */
+/** 413: the body is larger than the endpoint accepts (D19). */
 export class PayloadTooLarge extends ApiError {
   constructor(limitBytes: number) {
     super(413, `The request body is larger than ${limitBytes} bytes`)
@@ -106,7 +106,7 @@ export interface FieldFailure {
   found: unknown
 }
 
-/** 422: the request does not have the documented shape. Never empty: the first failure leads the body (A §7, D13, D14). */
+/** 422: the request does not have the documented shape. Never empty: the body leads with the first failure (A §7, D13, D14). */
 export class ValidationFailed extends ApiError {
   readonly on: 'body' | 'query' | 'params' | 'headers'
   readonly failures: readonly [FieldFailure, ...FieldFailure[]]
@@ -118,28 +118,28 @@ export class ValidationFailed extends ApiError {
   }
 }
 
-/** 429 of a request throttle: the only 429 that waiting clears, always after a full window (A §8, D55). */
+/** 429 of a request throttle: the only 429 that clears by waiting, always after a full window (A §8, D55). */
 export class Throttled extends ApiError {
   constructor() {
     super(429, 'Too many requests; try again in 60 seconds', { headers: { 'retry-after': '60' } })
   }
 }
 
-/** 429 of a plan quota: waiting does not clear it, so it carries no Retry-After (A §8, D77). */
+/** 429 of a plan quota: it does not clear by waiting, so there is no Retry-After (A §8, D77). */
 export class QuotaExceeded extends ApiError {
   constructor(quota: string, used: number, limit: number) {
     super(429, `Plan quota reached: ${quota} (${used} of ${limit} used). Contact support to raise it.`)
   }
 }
 
-/** 429: one more stream than a resource may have open; waiting does not clear it, so no Retry-After (A §6, §8). */
+/** 429: the resource has its maximum of open streams; it does not clear by waiting, so no Retry-After (A §6, §8). */
 export class TooManyStreams extends ApiError {
   constructor(limit: number) {
     super(429, `The resource has ${limit} streams open already; close one first`)
   }
 }
 
-/** 412: what the request made its condition does not hold (RFC 9110 §13). */
+/** 412: a precondition of the request does not hold (RFC 9110 §13). */
 export class PreconditionFailed extends ApiError {
   constructor(message = 'A precondition of the request does not hold') {
     super(412, message)
@@ -153,14 +153,14 @@ export class BadGateway extends ApiError {
   }
 }
 
-/** 503: a dependency is away or too slow; the same request may succeed later (A §7, D22). */
+/** 503: a dependency is unavailable or too slow; the same request may succeed later (A §7, D22). */
 export class Unavailable extends ApiError {
   constructor(message = 'A dependency is temporarily unavailable; try again later', cause?: unknown) {
     super(503, message, { cause })
   }
 }
 
-/** A failure of an OAuth endpoint: `error` is the code of RFC 6749 or its relatives, the message its description. */
+/** A failure of an OAuth endpoint: `error` is the code of RFC 6749 or a related RFC, the message its description. */
 export class OAuthError extends ApiError {
   readonly error: string
 

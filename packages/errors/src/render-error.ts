@@ -10,7 +10,7 @@ import {
 } from './api-error.ts'
 import { S3Error } from './s3-error.ts'
 
-/** The four shapes a failure can take on the wire. */
+/** The four wire formats of a failure. */
 export type ErrorShape = 'resource' | 'oauth' | 'ai-gateway' | 's3'
 
 /** A failure ready to be sent; header names are in lower case. */
@@ -22,7 +22,7 @@ export interface RenderedError {
 
 const UNHANDLED = 'Internal error'
 
-/** What anything that is not an ApiError becomes: nothing of it shows (A §7, 500). */
+/** Turns anything but an ApiError into a 500 that reveals nothing of it (A §7). */
 const known = (error: unknown): ApiError => (error instanceof ApiError ? error : new ApiError(500, UNHANDLED))
 
 const json = (error: ApiError, body: unknown, headers?: Record<string, string>): RenderedError => ({
@@ -31,7 +31,7 @@ const json = (error: ApiError, body: unknown, headers?: Record<string, string>):
   body: JSON.stringify(body),
 })
 
-/** `{ error }`, with the fields of a validation failure or of the throttle beside it (A §7, A §8, D13). */
+/** `{ error }`, plus the fields of a validation failure or of the throttle (A §7, A §8, D13). */
 function renderResource(error: ApiError): RenderedError {
   if (error instanceof ValidationFailed) {
     const [{ property, summary, expected, found }] = error.failures
@@ -54,7 +54,7 @@ function oauthCode(error: ApiError): string {
   return error.status >= 500 ? 'server_error' : 'invalid_request'
 }
 
-/** `{ error, error_description }`, never cached (RFC 6749 §5.2). The throttle keeps A's body on top of it (A §8). */
+/** `{ error, error_description }`, never cached (RFC 6749 §5.2). For the throttle, A's members are added (A §8). */
 function renderOAuth(error: ApiError): RenderedError {
   const body = { error: oauthCode(error), error_description: error.message }
   return json(error, error instanceof Throttled ? { ...body, message: error.message } : body, {
@@ -75,7 +75,7 @@ const aiKinds: Record<number, readonly [type: string, code: string | null]> = {
   503: ['api_error', 'service_unavailable'],
 }
 
-/** The members of a failure of the AI gateway, all four of them always there. */
+/** The members of an AI gateway failure; all four are always present. */
 export interface AiFailure {
   message: string
   type: string
@@ -92,7 +92,7 @@ function paramOf(pointer: string): string | null {
   return param === '' ? null : param
 }
 
-/** What an answer, a stream or a usage event of the AI gateway says of a failure. Nothing of an unforeseen one shows. */
+/** Describes a failure for a response, a stream or a usage event of the AI gateway. Reveals nothing of an unforeseen one. */
 export function describeAiFailure(thrown: unknown): AiFailure & { status: number } {
   const error = known(thrown)
   const { status, message } = error
@@ -127,7 +127,7 @@ function s3Code(error: ApiError): string {
   return s3Codes[error.status] ?? (error.status < 500 ? 'InvalidRequest' : 'InternalError')
 }
 
-/** The error document of S3 clients: Code, Message, what the failure adds, Resource, RequestId. */
+/** The error document of S3 clients: Code, Message, the failure's details, Resource, RequestId. */
 function renderS3(error: ApiError, context: { path: string; requestId: string }): RenderedError {
   const code = s3Code(error)
   const details = error instanceof S3Error ? Object.entries(error.details) : []
@@ -140,8 +140,8 @@ function renderS3(error: ApiError, context: { path: string; requestId: string })
 }
 
 /**
- * Turns any thrown value into the answer of one of the four shapes. What is not an ApiError becomes a 500 that says
- * nothing of its cause; logging that cause is the caller's.
+ * Renders any thrown value as a response in one of the four formats. Anything but an ApiError becomes a 500 that reveals nothing
+ * of its cause; the caller logs the cause.
  *
  * at.path: the request's path; at.requestId: the X-Request-Id, both for the S3 document only.
  */

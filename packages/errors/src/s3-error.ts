@@ -1,8 +1,8 @@
 import { ApiError } from './api-error.ts'
 
 /**
- * A failure in the words of the S3 API. code: S3's own, which clients branch on. details: further elements of the error
- * document by name, after Code and Message.
+ * A failure in S3's format. code: S3's own, which clients branch on. details: further elements of the error document by name,
+ * after Code and Message.
  */
 export class S3Error extends ApiError {
   readonly code: string

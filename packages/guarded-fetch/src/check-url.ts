@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 
-/** The address may not be asked: it is not public, or not http. */
+/** The address may not be requested: it is not public, or not http. */
 export class RefusedAddress extends Error {
   override name = 'RefusedAddress'
 }
@@ -9,9 +9,9 @@ export class RefusedAddress extends Error {
 const LOCAL_NAME = /(?:^|\.)(?:localhost|local|internal)$/
 
 /**
- * Parses an address that is to be asked, and refuses what can be refused without resolving its name.
+ * Parses a URL to be requested, and rejects what can be rejected without resolving its name.
  *
- * base: what a redirect's location is relative to. Throws RefusedAddress; its message names the host, and no path or query.
+ * base: for the relative location of a redirect. Throws RefusedAddress; its message names the host, but no path or query.
  */
 export function checkUrl(address: string, isAllowed: (address: string) => boolean, base?: URL): URL {
   const url = URL.parse(address, base?.href)
@@ -28,8 +28,8 @@ export function checkUrl(address: string, isAllowed: (address: string) => boolea
 }
 
 /**
- * Parses where a redirect leads, relative to where it came from. Throws RefusedAddress, also for a step from https down to
- * http: what was asked for in private would go on in the open.
+ * Parses the target of a redirect, relative to its origin. Throws RefusedAddress, also for a step from https down to http: a
+ * request made in private would continue in the open.
  */
 export function checkRedirect(location: string, from: URL, isAllowed: (address: string) => boolean): URL {
   const url = checkUrl(location, isAllowed, from)
@@ -38,7 +38,7 @@ export function checkRedirect(location: string, from: URL, isAllowed: (address: 
   return url
 }
 
-/** Throws RefusedAddress unless there is an address and all of them may be asked: one of several could be chosen by chance. */
+/** Throws RefusedAddress unless there is at least one address and all of them are allowed: the connection may pick any of them. */
 export function requireAllowed(
   host: string,
   addresses: readonly string[],
@@ -46,11 +46,11 @@ export function requireAllowed(
 ): void {
   const refused = addresses.length === 0 ? 'nothing' : addresses.find((address) => !isAllowed(address))
   if (refused === undefined) return
-  // The address stays out of it: it would tell what a name means within this network.
+  // The message omits the address, which would reveal what a name resolves to within this network.
   throw new RefusedAddress(refused === 'nothing' ? `${host} has no address` : `${host} is not on the public Internet`)
 }
 
-/** A URL's host as names and addresses are compared: without brackets, trailing dots and port. */
+/** Returns a URL's host in comparable form: without brackets, trailing dots and port. */
 export function hostOf({ hostname }: Pick<URL, 'hostname'>): string {
   return hostname
     .replace(/^\[|\]$/g, '')

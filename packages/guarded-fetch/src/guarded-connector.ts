@@ -4,12 +4,12 @@ import { callbackify } from 'node:util'
 import { buildConnector } from 'undici'
 import { hostOf, RefusedAddress, requireAllowed } from './check-url.ts'
 
-/** All addresses of a name. */
+/** Resolves all addresses of a name. */
 export type Lookup = (hostname: string) => Promise<LookupAddress[]>
 
 /**
- * Connects to allowed addresses alone. A name is resolved once for each connection, and the connection goes to what was
- * judged: a second answer of a name server cannot come in between. What the socket is connected to is judged once more.
+ * Connects only to allowed addresses. A name is resolved once per connection, and the connection goes to the checked address, so
+ * that a second answer of a name server cannot intervene. The address of the connected socket is checked once more.
  */
 export function createGuardedConnector(
   lookup: Lookup,
@@ -38,7 +38,7 @@ export function createGuardedConnector(
         callback(error, null)
         return
       }
-      // Addresses within a URL are never looked up, and this one is certain.
+      // IP addresses in a URL are never looked up; the socket's address is certain.
       if (socket.remoteAddress === undefined || !isAllowed(socket.remoteAddress)) {
         socket.destroy()
         callback(new RefusedAddress(`${host} is not on the public Internet`), null)

@@ -20,7 +20,7 @@ afterEach(async () => {
   for (const close of closers.splice(0)) await close()
 })
 
-/** A server on loopback that keeps what it was asked, and its port. */
+/** Starts a server on loopback that records its requests. */
 async function serve(listener: RequestListener): Promise<{ port: number; requests: IncomingMessage[] }> {
   const requests: IncomingMessage[] = []
   const server = createServer((request, response) => {
@@ -35,7 +35,7 @@ async function serve(listener: RequestListener): Promise<{ port: number; request
   return { port: (server.address() as AddressInfo).port, requests }
 }
 
-/** Names resolve to loopback here, which is allowed: what is tested is not the addresses. */
+/** Resolves names to loopback, which is allowed here: these tests are not about addresses. */
 function open(options: GuardedFetchOptions = {}): GuardedFetch {
   const guarded = openGuardedFetch({
     allow: ['127.0.0.1'],
@@ -228,7 +228,7 @@ test('a request is sent as it is, without what concerns one connection', async (
 })
 
 describe('redirects', () => {
-  /** `/302/to` leads to `to`, as often as it says. */
+  /** `/302/to` redirects to `to`, as often as needed. */
   async function redirecting() {
     return serve((request, response) => {
       const [, status, to] = /^\/(\d{3})(\/.*|\?.*)$/.exec(request.url ?? '') ?? []

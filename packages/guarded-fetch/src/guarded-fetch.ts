@@ -7,7 +7,7 @@ import { type Cidr, createAddressGuard } from './public-address.ts'
 
 export { RefusedAddress } from './check-url.ts'
 
-/** The origin could not be reached, or did not answer in time. */
+/** The origin could not be reached, or did not respond in time. */
 export class UnreachableOrigin extends Error {
   override name = 'UnreachableOrigin'
 }
@@ -16,10 +16,10 @@ export interface GuardedRequest {
   /** Absolute, http or https. */
   url: string
   method: string
-  /** Names in lower case; sent as they are, but for `host` and what concerns one connection. */
+  /** Names in lower case; sent unchanged, except for `host` and hop-by-hop headers. */
   headers: Record<string, string | string[]>
   body?: Readable
-  /** Redirects to follow, each of them checked again; 0 hands the redirect back. */
+  /** Redirects to follow, each of them checked again; 0 returns the redirect itself. */
   redirectsMax: number
   signal?: AbortSignal
 }
@@ -28,37 +28,37 @@ interface GuardedResponse {
   status: number
   /** Names in lower case. */
   headers: Record<string, string | string[]>
-  /** As it was sent: a content-encoding is not undone. It fails after 30 s without a byte. */
+  /** As sent: content-encoding is not decoded. Fails after 30 s without a byte. */
   body: Readable
-  /** The address after redirects. */
+  /** The final URL after redirects. */
   url: string
 }
 
 export interface GuardedFetch {
   /**
-   * Asks an origin. Throws RefusedAddress, UnreachableOrigin, and the signal's reason where it is aborted.
+   * Sends a request to an origin. Throws RefusedAddress, UnreachableOrigin, and the signal's reason if it is aborted.
    *
-   * Redirects from https to http are refused. Another origin is sent no authorization and no cookie. A redirect that asks for
-   * the body once more is handed back: a stream is gone once it is sent.
+   * Rejects redirects from https to http. Sends no authorization and no cookie to another origin. Returns a redirect that requires
+   * sending the body again, since a stream can be sent only once.
    */
   fetch(request: GuardedRequest): Promise<GuardedResponse>
-  /** Ends all connections, and what is under way over them. */
+  /** Closes all connections, and aborts requests in progress. */
   close(): Promise<void>
 }
 
 export interface GuardedFetchOptions {
-  /** Hosts and ranges that are asked although they are not public: an operator's own. */
+  /** Hosts and ranges that are allowed although they are not public: the operator's own. */
   allow?: readonly Cidr[]
-  /** How names are resolved; the system's way by default. */
+  /** Resolves names; by default the system's resolver. */
   lookup?: Lookup
-  /** 10 s to connect, 10 s more to the headers, 30 s without a byte of the body; kept to within a second. */
+  /** 10 s to connect, 10 s more to the headers, 30 s without a byte of the body; accurate to a second. */
   deadlines?: typeof DEADLINES
 }
 
 const DEADLINES = { connectMs: 10_000, headersMs: 10_000, bodyIdleMs: 30_000 }
 const REDIRECTS = new Set([301, 302, 303, 307, 308])
 const KEEPS_METHOD = new Set([307, 308])
-/** They concern one connection, or are ours to write. */
+/** Hop-by-hop headers, and those that we write ourselves. */
 const NOT_SENT = new Set([
   'connection',
   'expect',
@@ -74,8 +74,8 @@ const NOT_SENT = new Set([
 const CREDENTIALS = new Set(['authorization', 'cookie'])
 
 /**
- * Asks origins on the public Internet and no others, whatever their names resolve to. Proxies of the environment are not
- * used. Throws RangeError for an `allow` that is no range.
+ * Opens a client for origins on the public Internet only, whatever their names resolve to. Ignores proxies in the environment.
+ * Throws RangeError for an invalid range in `allow`.
  */
 export function openGuardedFetch({
   allow = [],
@@ -85,7 +85,7 @@ export function openGuardedFetch({
   const isAllowed = createAddressGuard(allow)
   let agent: Promise<Agent> | undefined
 
-  /** Loads the client at the first request: it takes 28 MB, and most processes never ask another origin. */
+  /** Loads the client at the first request: it takes 28 MB, and most processes never fetch anything. */
   async function openAgent(): Promise<Agent> {
     const [undici, { createGuardedConnector }] = await Promise.all([import('undici'), import('./guarded-connector.ts')])
     return new undici.Agent({
@@ -138,7 +138,7 @@ export function openGuardedFetch({
   }
 }
 
-/** The request for the target of a redirect. As in browsers, a POST becomes a GET after 301, 302 and 303. */
+/** Makes the request for the target of a redirect. As in browsers, a POST becomes a GET after 301, 302 and 303. */
 function redirected(request: GuardedRequest, status: number, isSameOrigin: boolean): GuardedRequest {
   const { body: _, ...bodiless } = request
   const kept = isSameOrigin ? request.headers : without(request.headers, CREDENTIALS)

@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 
 /**
- * The Internet of the test: runs within its network namespace as a program of its own. HTTP hosts that count connections and
- * requests, and a name server whose answer for `rebind.…` is public at first and private ever after. Asked by messages; `reset` sets
- * both back, `report` answers `{ connections, requests, questions }`.
+ * The Internet of the test: a program of its own within the network namespace. HTTP hosts that count connections and requests, and
+ * a name server whose answer for `rebind.…` is public at first and private from then on. Controlled by messages; `reset` restores
+ * both, `report` answers `{ connections, requests, questions }`.
  */
 const [hosts = '[]', nameServer = '', names = '{}'] = process.argv.slice(2)
 const addresses: Record<string, string[]> = JSON.parse(names)
@@ -16,7 +16,7 @@ let questions: Record<string, number> = {}
 for (const address of JSON.parse(hosts) as string[]) {
   const server = createServer((request, response) => {
     requests[address] = (requests[address] ?? 0) + 1
-    // Each request has to connect, and to resolve, anew.
+    // Each request has to connect and resolve anew.
     response.setHeader('connection', 'close')
     const to = new URL(request.url ?? '/', 'http://a').searchParams.get('to')
     if (to === null) response.end(`I am ${address}`)
@@ -27,7 +27,7 @@ for (const address of JSON.parse(hosts) as string[]) {
   await once(server, 'listening')
 }
 
-/** Answers A questions of the names it knows; all others get an empty answer. */
+/** Answers A queries for the names it knows; all others get an empty answer. */
 const dns = createSocket('udp4', (question, from) => {
   const labels: string[] = []
   let offset = 12

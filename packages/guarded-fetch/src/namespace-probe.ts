@@ -3,8 +3,8 @@ import { text } from 'node:stream/consumers'
 import { openGuardedFetch } from './guarded-fetch.ts'
 
 /**
- * The process under test: runs within the network namespace as a program of its own. Asks each address in turn, guarded or
- * (as the counter-check) not, and prints what came of it as a JSON list.
+ * The process under test: a program of its own within the network namespace. Requests each URL in turn, guarded or (as the
+ * counter-check) not, and prints the results as a JSON list.
  */
 const [mode = '', urls = '[]', allow = '[]'] = process.argv.slice(2)
 const guarded = openGuardedFetch({ allow: JSON.parse(allow) })

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 const { CI = '', PATH } = process.env
 const isCi = !['', '0', 'false'].includes(CI)
 
-/** They are the namespace's own, on its loopback: nothing leaves it, it has no other interface. */
+/** Addresses of the namespace's own loopback: nothing leaves it, since it has no other interface. */
 const PUBLIC = '8.8.8.8'
 const PUBLIC_V6 = '2606:4700::1'
 const NAME_SERVER = '8.8.4.4'
@@ -42,7 +42,7 @@ const settings = join('/etc/netns', namespace)
 const ip = (...args: string[]): void => void execFileSync('ip', args, { stdio: 'pipe' })
 const urlOf = (address: string): string => (address.includes(':') ? `http://[${address}]/` : `http://${address}/`)
 
-/** Why there can be no namespace here; undefined where there is one. */
+/** Returns why there can be no namespace here; undefined if there can. */
 function tryNamespace(): string | undefined {
   if (process.platform !== 'linux') return 'network namespaces are of Linux'
   if (process.getuid?.() !== 0) return 'network namespaces need root'
@@ -82,7 +82,7 @@ describe.skipIf(obstacle !== undefined)('within a network namespace', () => {
 
   async function probe(mode: 'guarded' | 'unguarded', urls: string[], allow: string[] = []): Promise<string[]> {
     const args = [...within, script('namespace-probe.ts'), mode, JSON.stringify(urls), JSON.stringify(allow)]
-    // A proxy of the environment would be another host, and is not asked.
+    // A proxy in the environment would be another host, and must not be used.
     const proxy = 'http://10.0.0.1'
     const env = { PATH, NODE_USE_ENV_PROXY: '1', HTTP_PROXY: proxy, http_proxy: proxy, ALL_PROXY: proxy }
     const { stdout } = await promisify(execFile)('ip', args, {
@@ -177,7 +177,7 @@ describe.skipIf(obstacle !== undefined)('within a network namespace', () => {
   })
 
   test('a name that changes its answer leads to no other', async () => {
-    // Public, then private ever after: whoever resolved twice for one connection would arrive at the private one.
+    // Public, then private from then on: a client that resolves twice per connection would reach the private address.
     const url = 'http://rebind.example/'
     expect(await probe('guarded', [url, url, url])).toEqual([`200 I am ${PUBLIC}`, 'RefusedAddress', 'RefusedAddress'])
     const { connections, questions } = await report()

@@ -5,15 +5,15 @@ interface Box {
   height: number
 }
 
-/** Of a result that no box bounds: 3,840 × 3,840 pixels, as of the largest box, and the longest side that WebP has. */
+/** Limits of an unbounded result: 3,840 × 3,840 pixels, as for the largest box, and WebP's maximum side. */
 const PIXELS_MAX = 3_840 * 3_840
 const SIDE_MAX = 16_383
 
 const whole = (length: number): number => Math.max(1, Math.round(length))
 
 /**
- * The size of the result, in pixels, for a source that stands upright. The picture itself is never enlarged: a box that would ask for
- * that is made smaller in its own proportions.
+ * Returns the size of the result in pixels, for an upright source. The picture itself is never enlarged: a box that would require it
+ * is scaled down in its own proportions.
  */
 export function fittedBox(source: Box, { width, height, fit }: Pick<ImageWish, 'width' | 'height' | 'fit'>): Box {
   if (width === undefined || height === undefined || fit === 'inside') {

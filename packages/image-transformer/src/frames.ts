@@ -1,6 +1,6 @@
 import type { Readable, Writable } from 'node:stream'
 
-/** A message between the transformer and its child: a few facts, and bytes. */
+/** A message between the transformer and its child: a small JSON head, and bytes. */
 export interface Frame<Head> {
   head: Head
   body: Buffer
@@ -23,7 +23,7 @@ export function writeFrame<Head>(stream: Writable, { head, body }: Frame<Head>):
 /**
  * Calls back for each frame of a stream.
  *
- * bytesMax: of both parts together. Returns false from `onChunk` for a frame that is longer: nothing that follows can be read.
+ * bytesMax: for both parts together. `onChunk` returns false for a longer frame: nothing after it can be read.
  */
 function frameReader<Head>(bytesMax: number, onFrame: (frame: Frame<Head>) => void): (chunk: Buffer) => boolean {
   let pieces: Buffer[] = []
@@ -57,7 +57,7 @@ function frameReader<Head>(bytesMax: number, onFrame: (frame: Frame<Head>) => vo
   }
 }
 
-/** Reads frames from a stream for as long as it lasts. A frame over the limit destroys the stream. */
+/** Reads frames from a stream until it ends. A frame over the limit destroys the stream. */
 export function readFrames<Head>(stream: Readable, bytesMax: number, onFrame: (frame: Frame<Head>) => void): void {
   const read = frameReader(bytesMax, onFrame)
   stream.on('data', (chunk: Buffer) => {

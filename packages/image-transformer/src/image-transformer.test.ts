@@ -22,7 +22,7 @@ const wish = (partialWish: Partial<ImageWish> = {}): ImageWish => ({
   ...partialWish,
 })
 
-/** A picture with detail everywhere. */
+/** Creates a picture with detail everywhere. */
 function picture(width: number, height: number, format: keyof FormatEnum | 'avif' = 'jpeg') {
   const pixels = Buffer.alloc(64 * 64 * 3)
   for (let n = 0; n < pixels.length; n++) pixels[n] = (n * 7 + ((n * n) % 251)) & 255
@@ -42,7 +42,7 @@ const codeOf = async (promise: Promise<unknown>): Promise<unknown> => {
   return error instanceof ImageFailure ? error.code : error
 }
 
-/** Processes that transform for this one. */
+/** Returns the child processes that transform for this one. */
 function childPids(): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -165,7 +165,7 @@ function chunkOf(type: string, data: Buffer): Buffer {
   return Buffer.concat([ends.subarray(0, 4), body, ends.subarray(4)])
 }
 
-/** A PNG that says that it has so many pixels, and has none. */
+/** Creates a PNG that claims this many pixels, and has none. */
 function hugePng(width: number, height: number): Buffer {
   const head = Buffer.alloc(13)
   head.writeUInt32BE(width, 0)
@@ -232,7 +232,7 @@ test.runIf(isLinux)('a child that is killed over an image fails that one alone',
 })
 
 test.runIf(isLinux)('children start with the first image, see no environment, and end when they are idle', async () => {
-  // Those of the test before are killed, and gone a moment later.
+  // The children of the previous test are killed, and disappear shortly after.
   await expect.poll(childPids).toEqual([])
   const { transform } = open({ idleMs: 1 })
   expect(childPids()).toEqual([])
@@ -242,7 +242,7 @@ test.runIf(isLinux)('children start with the first image, see no environment, an
   const names = readFileSync(`/proc/${pid}/environ`, 'utf8')
     .split('\0')
     .flatMap((entry) => (entry === '' ? [] : [entry.split('=')[0]]))
-  // The shell adds what it knows of itself.
+  // The shell adds its own variables.
   expect(names.filter((name) => !['PWD', 'OLDPWD', 'SHLVL', '_'].includes(name ?? ''))).toEqual(['MALLOC_ARENA_MAX'])
   lasting.close()
   await expect.poll(childPids).toEqual([])

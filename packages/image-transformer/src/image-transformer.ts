@@ -7,29 +7,29 @@ import type { ChildAnswer } from './transform-child.ts'
 
 export { ImageFailure, type ImageWish } from './image-wish.ts'
 
-/** A longer source is refused. */
+/** Longer sources are rejected. */
 export const INPUT_BYTES_MAX = 20 * 1_024 * 1_024
 const OUTPUT_BYTES_MAX = 64 * 1_024 * 1_024
 
-/** Makes images of others, in child processes that are killed when they take too long. */
+/** Transforms images in child processes, which are killed if they take too long. */
 export interface ImageTransformer {
-  /** Throws ImageFailure, or an Error where a child cannot be started. The first call starts a child, which takes about 0.2 s. */
+  /** Throws ImageFailure, or an Error if a child cannot be started. The first call starts a child, which takes about 0.2 s. */
   transform(input: Buffer, wish: ImageWish): Promise<TransformedImage>
-  /** Ends the children; what is under way fails as `busy`. */
+  /** Ends the children; transforms in progress fail as `busy`. */
   close(): void
 }
 
 export interface TransformerOptions {
-  /** From when a child has the image. */
+  /** Counted from when a child has the image. */
   deadlineMs?: number
-  /** Children, and so images, at a time. */
+  /** Maximum children, and so images, at a time. */
   atOnce?: number
-  /** Images that wait for a child, and for how long at most; beyond either they fail as `busy`. */
+  /** Maximum images waiting for a child, and how long they wait; beyond either they fail as `busy`. */
   waitingMax?: number
   waitMs?: number
-  /** What a child may map to write to (RLIMIT_DATA). Node maps 650 MiB and uses 70; the largest AVIF takes 400 MiB more. */
+  /** Maximum writable memory of a child (RLIMIT_DATA). Node maps 650 MiB and uses 70; the largest AVIF takes 400 MiB more. */
   memoryBytes?: number
-  /** After this time without work a child ends. */
+  /** A child without work ends after this time. */
   idleMs?: number
 }
 
@@ -43,19 +43,19 @@ interface Job {
 interface Child {
   process: ChildProcess & { stdin: Writable; stdout: Readable }
   job: Job | undefined
-  /** Its deadline while it works, else when it ends for want of work. */
+  /** Its deadline while it works, else its idle timeout. */
   timer: NodeJS.Timeout | undefined
 }
 
 const childFile = fileURLToPath(new URL('./transform-child.ts', import.meta.url))
 
-/** The child gets nothing of this process's environment: it reads what strangers send. */
+/** Passes nothing of this process's environment on: the child reads untrusted input. */
 function startProcess(memoryBytes: number): Child['process'] {
   const limits = 'ulimit -c 0; ulimit -d "$1" 2> /dev/null; shift; exec "$@"'
   const node = [process.execPath, '--max-old-space-size=64', '--disable-warning=ExperimentalWarning', childFile]
   return spawn('/bin/sh', ['-c', limits, 'sh', String(Math.floor(memoryBytes / 1_024)), ...node], {
     stdio: ['pipe', 'pipe', 'ignore'],
-    // Fewer arenas keep what is free together.
+    // Fewer arenas keep free memory together.
     env: { MALLOC_ARENA_MAX: '2' },
     cwd: '/',
   })
@@ -78,14 +78,14 @@ export function openImageTransformer({
     const child: Child = { process: startProcess(memoryBytes), job: undefined, timer: undefined }
     children.add(child)
     readFrames<ChildAnswer>(child.process.stdout, OUTPUT_BYTES_MAX, ({ head, body }) => finish(child, head, body))
-    // Whatever ends it, the job fails by its exit. Writing to one that has ended is no failure of its own.
+    // However the child ends, its exit fails the job. Writing to an ended child is not a separate failure.
     child.process.stdin.on('error', () => {})
     child.process.on('error', (error) => lose(child, error))
-    // By a signal it ended over an image; by a code it never got that far.
+    // A signal means that it ended while processing an image; an exit code, that it never got that far.
     child.process.once('close', (code) =>
       lose(child, code === null ? undefined : new Error(`The process that transforms images ended with code ${code}`)),
     )
-    // A process that stops need not wait for idle children: they end with their standard input.
+    // Idle children do not keep the process alive: they end with their standard input.
     child.process.unref()
     return child
   }
@@ -96,7 +96,7 @@ export function openImageTransformer({
     child.process.kill('SIGKILL')
   }
 
-  /** A child ended by itself: out of memory, or by an image that crashes its reader. */
+  /** Handles a child that ended by itself: out of memory, or by an image that crashes its decoder. */
   function lose(child: Child, cause?: Error): void {
     const { job } = child
     child.job = undefined
@@ -134,7 +134,7 @@ export function openImageTransformer({
     child.job = job
     child.timer = setTimeout(() => {
       child.job = undefined
-      // Nothing less ends an encoder that is at work.
+      // Nothing less stops a running encoder.
       end(child)
       job.reject(new ImageFailure('too_slow', `The image took longer than ${deadlineMs / 1_000} s`))
       next()

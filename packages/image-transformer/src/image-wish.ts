@@ -1,22 +1,22 @@
-/** Formats that images are written in. */
+/** Output formats. */
 export type ImageFormat = 'avif' | 'webp' | 'jpeg' | 'png'
 
-/** What is to become of an image. */
+/** The requested transformation of an image. */
 export interface ImageWish {
-  /** In pixels; of one that is left out the aspect ratio decides. Neither makes an image larger than its source is. */
+  /** In pixels; an omitted one follows from the aspect ratio. Images are never enlarged beyond their source. */
   width?: number
   height?: number
-  /** cover: fills the box and is cropped. contain: fits into the box, which is filled up. inside: fits into it. */
+  /** cover: fills the box and is cropped. contain: fits into the box, which is padded. inside: fits into it. */
   fit: 'cover' | 'contain' | 'inside'
-  /** original: that of the source. */
+  /** original: the source's format. */
   format: ImageFormat | 'original'
-  /** Made instead of an AVIF of so many pixels that it would take seconds. */
+  /** Fallback for an AVIF with so many pixels that encoding would take seconds. */
   instead?: 'webp'
-  /** 1–100, by the scale of JPEG. */
+  /** 1–100, on JPEG's scale. */
   quality: number
 }
 
-/** What became of it. unchanged: the source is better sent as it is, since it moves. */
+/** The result. unchanged: send the source itself, since it is animated. */
 export type TransformedImage =
   | {
       kind: 'image'
@@ -24,14 +24,14 @@ export type TransformedImage =
       contentType: string
       width: number
       height: number
-      /** The source shows the same as it is: it has the same size, stands upright and carries no metadata. */
+      /** True if the source shows the same: it has the same size, is upright and carries no metadata. */
       isSourceAlike: boolean
     }
   | { kind: 'unchanged' }
 
 /**
- * Why there is no image: the source is none that can be read, has too many pixels or needs too much memory, takes too long, or others
- * wait already.
+ * Why there is no image: the source is unreadable, has too many pixels or needs too much memory, takes too long, or too many others
+ * are waiting.
  */
 export type ImageFailureCode = 'not_an_image' | 'too_large' | 'too_slow' | 'busy'
 

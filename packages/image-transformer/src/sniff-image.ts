@@ -1,9 +1,9 @@
-/** Kinds of images that browsers show. */
+/** Image formats that browsers show. */
 export type ImageKind = 'jpeg' | 'png' | 'gif' | 'webp' | 'avif' | 'svg'
 
 const HEAD_BYTES = 1_024
 
-/** What an image is by its first bytes, whatever it is called. undefined: none that is served. */
+/** Detects an image's format from its first bytes, whatever its name. Returns undefined for formats that are not served. */
 export function sniffImage(content: Buffer): ImageKind | undefined {
   const head = content.toString('latin1', 0, HEAD_BYTES)
   if (head.startsWith('\xff\xd8\xff')) return 'jpeg'
@@ -11,7 +11,7 @@ export function sniffImage(content: Buffer): ImageKind | undefined {
   if (/^GIF8[79]a/.test(head)) return 'gif'
   if (/^RIFF[^]{4}WEBP/.test(head)) return 'webp'
   if (/^[^]{4}ftyp[^]{0,64}?avi[fs]/.test(head)) return 'avif'
-  // An element or declaration, behind a byte order mark, white space and comments.
+  // An element or declaration, after a byte order mark, white space and comments.
   if (/^(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*)?(?:<!--[^]*?-->\s*|<!DOCTYPE svg[^>]*>\s*)*<svg[\s>]/i.test(head))
     return 'svg'
   return undefined

@@ -3,7 +3,7 @@ import { writeFrame, readFrames } from './frames.ts'
 import { ImageFailure, type ImageFailureCode, type ImageWish, type TransformedImage } from './image-wish.ts'
 import { transformImage } from './transform-image.ts'
 
-/** What the child answers. The bytes are those of the image. */
+/** The child's answer. The bytes are those of the image. */
 export type ChildAnswer =
   | Omit<Extract<TransformedImage, { kind: 'image' }>, 'content'>
   | Extract<TransformedImage, { kind: 'unchanged' }>
@@ -25,11 +25,11 @@ async function answer(input: Buffer, wish: ImageWish): Promise<{ head: ChildAnsw
   }
 }
 
-// Requests go first.
+// Requests have priority over images.
 setPriority(10)
 readFrames<ImageWish>(process.stdin, FRAME_BYTES_MAX, ({ head, body }) => {
   void answer(body, head).then((frame) => writeFrame(process.stdout, frame))
 })
-// The transformer is gone, or wants nothing more.
+// The transformer is gone, or needs this child no more.
 process.stdin.on('close', () => process.exit(0))
 process.stdin.on('end', () => process.exit(0))

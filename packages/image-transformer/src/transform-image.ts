@@ -2,19 +2,19 @@ import sharp, { type Metadata, type Sharp } from 'sharp'
 import { fittedBox } from './fitted-box.ts'
 import { ImageFailure, type ImageFormat, type ImageWish, type TransformedImage } from './image-wish.ts'
 
-/** An image of more pixels is refused by its header, before any of them is decoded. */
+/** An image with more pixels is rejected by its header, before any of them is decoded. */
 const PIXELS_MAX = 40_000_000
-/** A larger AVIF takes more than two seconds of a core. */
+/** Encoding a larger AVIF takes more than two seconds of a core. */
 const AVIF_PIXELS_MAX = 4_000_000
-/** AVIF looks at a lower number as good as the others at a higher one. */
+/** AVIF needs a lower number than other formats for the same visible quality. */
 const AVIF_QUALITY_LESS = 20
-/** Where the chunk is that says a PNG moves. */
+/** The chunk that marks an animated PNG is within these bytes. */
 const PNG_HEAD_BYTES = 4_096
 
-// A process that ends as soon as nobody needs it remembers nothing, and two of them share the cores.
+// Children end when idle, so caching is useless, and two of them share the cores.
 sharp.cache(false)
 sharp.concurrency(1)
-// Readers of formats that browsers do not show are never reached, whatever an image says that it is.
+// Decoders of formats that browsers do not show are unreachable, whatever an image claims to be.
 sharp.block({ operation: ['VipsForeignLoad'] })
 sharp.unblock({
   operation: [
@@ -43,7 +43,7 @@ function formatOf({ format, compression }: Metadata): ImageFormat {
 function encode(image: Sharp, format: ImageFormat, quality: number): Sharp {
   switch (format) {
     case 'avif':
-      // More effort takes seconds for a few per cent.
+      // More effort would take seconds for a few per cent.
       return image.avif({ quality: Math.max(1, quality - AVIF_QUALITY_LESS), effort: 2, chromaSubsampling: '4:2:0' })
     case 'webp':
       return image.webp({ quality })
@@ -63,8 +63,8 @@ async function readHeader(input: Buffer): Promise<Metadata> {
 }
 
 /**
- * Makes an image of another. It stands upright by its EXIF orientation and carries no metadata; its colours are sRGB. One that moves
- * is answered with `unchanged`.
+ * Transforms an image. The result is upright by its EXIF orientation and carries no metadata; its colours are sRGB. Returns
+ * `unchanged` for an animated image.
  *
  * Throws ImageFailure: `not_an_image`, or `too_large` by the header alone. D88, deployments.md Images.
  */
@@ -99,7 +99,7 @@ export async function transformImage(input: Buffer, wish: ImageWish): Promise<Tr
       isSourceAlike: isSameSize && orientation === 1 && !(header.exif ?? header.xmp ?? header.iptc),
     }
   } catch (error) {
-    // libvips says no more of a limit that it met.
+    // libvips reports nothing more specific about an exceeded limit.
     const isMemory = error instanceof Error && /memory|wbuffer_write/i.test(error.message)
     if (isMemory) throw new ImageFailure('too_large', 'The image needs more memory than it may have', error)
     throw new ImageFailure('not_an_image', 'The source could not be decoded', error)

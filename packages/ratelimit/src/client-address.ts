@@ -1,18 +1,18 @@
 import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net'
 
 /**
- * Which address a request counts for (D56): the socket's peer, or, behind trusted proxies, the rightmost hop of
- * X-Forwarded-For that is none of them. IPv4-mapped IPv6 is unmapped, IPv6 is cut to its /64.
+ * Returns the address that a request counts for (D56): the socket's peer, or, behind trusted proxies, the rightmost hop of
+ * X-Forwarded-For that is not a trusted proxy. IPv4-mapped IPv6 is unmapped, IPv6 is cut to its /64.
  */
 export interface ClientAddress {
   (peer: string | undefined, forwardedFor: string | undefined): string
-  /** The address itself, with all of its bits. */
+  /** Returns the address uncut. */
   exact(peer: string | undefined, forwardedFor: string | undefined): string
-  /** True for a peer that is a trusted proxy, whose headers are believed. */
+  /** True if the peer is a trusted proxy, whose headers are believed. */
   isTrusted(peer: string | undefined): boolean
 }
 
-/** Addresses whose kind is remembered. */
+/** Maximum number of cached addresses. */
 const ASKED_MAX = 10_000
 
 const unmap = (address: string): string => {
@@ -21,7 +21,7 @@ const unmap = (address: string): string => {
   return v4 ?? address
 }
 
-/** A hop of X-Forwarded-For without the port that some proxies write: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
+/** Strips the port that some proxies add to a hop of X-Forwarded-For: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
 const withoutPort = (hop: string): string => {
   const [, bracketed, v4] = /^(?:\[([^\]]+)\](?::\d{1,5})?|([\d.]+):\d{1,5})$/.exec(hop) ?? []
   return bracketed ?? v4 ?? hop
@@ -41,7 +41,7 @@ function groups(address: string): string[] {
 const bucket = (address: string): string =>
   address.includes(':') && isIPv6(address) ? `${groups(address).slice(0, 4).join(':')}::/64` : address
 
-/** trusted: addresses and CIDR ranges of proxies. Throws on one that is neither. */
+/** trusted: addresses and CIDR ranges of proxies. Throws on anything else. */
 export function createClientAddress(trusted: readonly string[]): ClientAddress {
   const proxies = new BlockList()
   for (const entry of trusted) {
@@ -52,7 +52,7 @@ export function createClientAddress(trusted: readonly string[]): ClientAddress {
     if (bits === undefined) proxies.addAddress(address, family)
     else proxies.addSubnet(address, Number(bits), family)
   }
-  // A proxy is asked about at every request, and BlockList takes longer than a Map.
+  // Every request looks up its proxy, and BlockList takes longer than a Map.
   const proxyByAddress = new Map<string, boolean>()
   const isProxy = (address: string): boolean => {
     let isOne = proxyByAddress.get(address)

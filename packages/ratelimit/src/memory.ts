@@ -3,10 +3,10 @@ import { type RateLimiter, WINDOW_MS } from './rate-limiter.ts'
 /** Beyond this many keys the oldest windows are dropped, so that a flood of addresses cannot fill the memory. */
 const KEYS_MAX = 200_000
 
-/** Counts in this process; right for a single process only. */
+/** Counts in this process; correct for a single process only. */
 export function createMemoryLimiter(now: () => Date): RateLimiter {
   const windows = new Map<string, { count: number; endsAt: number }>()
-  // Insertion order is the order of opening, so what is over stands in front.
+  // Insertion order is the order of opening, so expired windows come first.
   const forget = (nowMs: number) => {
     for (const [key, { endsAt }] of windows) {
       if (endsAt > nowMs && windows.size <= KEYS_MAX) break

@@ -2,20 +2,20 @@ import { createMemoryLimiter } from './memory.ts'
 import type { RateLimiter } from './rate-limiter.ts'
 
 interface LimiterOptions {
-  /** Without it hits are counted in this process, which is right for a single one only. */
+  /** If omitted, hits are counted in this process, which is correct for a single process only. */
   redisUrl: string | undefined
-  /** Sets apart what shares one Redis. */
+  /** Separates this limiter's keys from others in a shared Redis. */
   prefix: string
   now: () => Date
   logger: { warn: (details: object, message: string) => void; info: (message: string) => void }
-  /** Called each time that counting moves into this process. */
+  /** Called whenever counting falls back to this process. */
   onFallback?: () => void
 }
 
-/** Opens the limiter that the configuration asks for. Nothing waits for Redis to be there. */
+/** Opens the configured limiter. Does not wait for Redis. */
 export async function openLimiter({ redisUrl, prefix, now, logger, onFallback }: LimiterOptions): Promise<RateLimiter> {
   if (redisUrl === undefined) return createMemoryLimiter(now)
-  // Loaded only where it is used: the client takes 10 MB.
+  // Loaded only if used: the client takes 10 MB.
   const { createRedisLimiter } = await import('./redis.ts')
   return createRedisLimiter(redisUrl, {
     prefix,

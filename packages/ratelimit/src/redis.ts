@@ -3,7 +3,7 @@ import { createMemoryLimiter } from './memory.ts'
 import { type RateLimiter, WINDOW_MS } from './rate-limiter.ts'
 
 const COMMAND_TIMEOUT_MS = 250
-/** After a failure Redis is left alone this long, so that an outage costs one slow request a second and not all. */
+/** After a failure Redis is not used for this long, so that an outage costs one slow request per second, not all of them. */
 const REST_MS = 1_000
 
 // One call counts a whole tick of the event loop. KEYS: counters. ARGV[1]: window in ms; ARGV[i + 1]: hits to add to KEYS[i].
@@ -21,18 +21,18 @@ return counts`
 type HitCommand = (keyCount: number, ...keysAndArgs: (string | number)[]) => Promise<number[]>
 
 interface RedisLimiterOptions {
-  /** Set apart what shares one Redis. */
+  /** Separates this limiter's keys from others in a shared Redis. */
   prefix: string
   now: () => Date
-  /** Called when counting moves into this process, and when it moves back. */
+  /** Called when counting falls back to this process, and when it returns to Redis. */
   onFallback: (error: Error) => void
   onRecovery: () => void
 }
 
 /**
- * Counts in Redis for all processes together. All hits of one tick of the event loop go out as one command. While Redis
- * is away this process counts by itself, so limits loosen by the number of processes and no request waits over 250 ms;
- * hits that come before the first connection stands wait for it as long.
+ * Counts in Redis for all processes together. All hits of one tick of the event loop go out as one command. While Redis is
+ * unavailable this process counts by itself, so limits loosen by the number of processes and no request waits over 250 ms;
+ * hits that arrive before the first connection is established wait for it up to the same limit.
  */
 export function createRedisLimiter(
   url: string,
@@ -45,7 +45,7 @@ export function createRedisLimiter(
     maxRetriesPerRequest: 1,
     retryStrategy: (times) => Math.min(times * 100, 1_000),
   })
-  redis.on('error', () => {}) // each failed command says it again, and an unheard 'error' would end the process
+  redis.on('error', () => {}) // each failed command reports it too, and an unhandled 'error' would end the process
   redis.defineCommand('hitWindows', { lua: script })
   const hitWindows = (redis as unknown as { hitWindows: HitCommand }).hitWindows.bind(redis)
   const local = createMemoryLimiter(now)
@@ -100,7 +100,7 @@ export function createRedisLimiter(
   return {
     async hit(keys) {
       const { hits, counts } = join()
-      // My place among the equal keys of this tick: the merged count comes back as the last one's.
+      // This hit's position among equal keys of the tick: the merged count comes back as the last one's.
       const places = keys.map((key) => {
         const place = (hits.get(key) ?? 0) + 1
         hits.set(key, place)

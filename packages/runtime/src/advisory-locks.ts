@@ -1,9 +1,9 @@
 /*
  * The numbers of Postgres' advisory locks, for both services. A lock belongs to a database, and each service has its own.
  *
- * A number never changes: in a rolling update processes of the last release and of this one take turns by it. That is
- * also why REFRESH_KEYS_LOCK and REQUEST_LOG_DAYS_LOCK stay equal, which they are by accident: the one is taken in the
- * identity provider's database, the other in the API's. A new lock takes the next number that is free.
+ * A number never changes: during a rolling update, processes of the previous release and of this one exclude each other by it.
+ * That is also why REFRESH_KEYS_LOCK and REQUEST_LOG_DAYS_LOCK stay equal, although only by accident: the first is taken in the
+ * identity provider's database, the second in the API's. A new lock takes the next free number.
  */
 
 /** Held by the process that migrates the database. */
@@ -22,31 +22,32 @@ export const REQUEST_LOG_DAYS_LOCK = 7_150_110_473
 export const CLEAN_UP_LOCK = 7_150_110_474
 
 /**
- * First of the two numbers of a lock under which the open streams of a resource are counted; the second is the hash of the
- * resource. Locks of two numbers never meet those of one.
+ * First of the two numbers of the lock for counting a resource's open streams; the second is the hash of the resource. Locks of
+ * two numbers never conflict with those of one.
  */
 export const STREAM_SLOTS_LOCK_CLASS = 7_150_110
 
 /**
- * First of the two numbers of a lock under which the builds of an organization that are under way are counted; the second is the
- * hash of the organization.
+ * First of the two numbers of the lock for counting an organization's concurrent builds; the second is the hash of the
+ * organization.
  */
 export const CONCURRENT_BUILDS_LOCK_CLASS = 7_150_111
 
 /**
- * First of the two numbers of a lock under which the requests of an application that somebody follows are numbered; the second
- * is the hash of its id.
+ * First of the two numbers of the lock for numbering an application's requests while somebody follows them; the second is the
+ * hash of its id.
  */
 export const FOLLOWED_REQUESTS_LOCK_CLASS = 7_150_112
 
 /**
- * First of the two numbers of a lock under which the lines of an application's Functions are numbered; the second is the hash of its
+ * First of the two numbers of the lock for numbering the log lines of an application's Functions; the second is the hash of its
  * id.
  */
 export const RUNTIME_LOGS_LOCK_CLASS = 7_150_113
 
 /**
- * First of the two numbers of a lock that is shared by those who count AI usage and holds of an organization, and exclusive to who
- * makes one of its budget windows; the second is six bits of the hash of its id (migrations/0019 of the API names both).
+ * First of the two numbers of a lock that processes share while they count an organization's AI usage and holds, and take
+ * exclusively to create one of its budget windows; the second is six bits of the hash of its id (migrations/0019 of the API
+ * names both).
  */
 export const AI_USAGE_LOCK_CLASS = 7_150_114

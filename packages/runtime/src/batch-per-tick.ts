@@ -1,6 +1,6 @@
 import { type SQL, sql } from 'drizzle-orm'
 
-/** More than so many at once are asked for in several goes. */
+/** Larger batches are split. */
 const BATCH_MAX = 200
 
 interface Asked<K, V> {
@@ -10,12 +10,12 @@ interface Asked<K, V> {
 }
 
 /**
- * Collects what is asked for in one tick of the event loop and asks once. A process that is busy asks for many things a
- * tick, and one statement for twenty rows costs little more than one for a single row; an idle one asks as it would anyway.
- * Nothing is remembered: who asks in the next tick asks anew.
+ * Collects the keys requested in one tick of the event loop and loads them together. A busy process requests many keys per tick,
+ * and one statement for twenty rows costs little more than one for a single row; in an idle process nothing changes. Nothing is
+ * cached: a request in the next tick loads anew.
  *
- * batchMax: more in one tick are asked for in several statements at once.
- * load: the values for the keys, in their order; undefined for what there is none of. When it fails, all of the batch fail.
+ * batchMax: a tick with more keys uses several concurrent statements.
+ * load: returns the values in the order of the keys, undefined for a key without one. If it fails, the whole batch fails.
  */
 export function batchPerTick<K, V>(
   load: (keys: readonly K[]) => Promise<readonly (V | undefined)[]>,
@@ -42,16 +42,16 @@ export function batchPerTick<K, V>(
     })
 }
 
-/** An array as Postgres reads it from text: for parameters, which the driver sends as they are. */
+/** An array in Postgres' text format: for parameters, which the driver sends unchanged. */
 export const arrayLiteral = (values: readonly (string | null)[]): string =>
   `{${values.map((value) => (value === null ? 'NULL' : `"${value.replaceAll(/["\\]/g, '\\$&')}"`)).join(',')}}`
 
 /**
- * The keys of a batch as rows of a statement, which answers in any order, with none or several rows for a key.
+ * Turns the keys of a batch into rows of a statement, which may return its rows in any order and zero or more per key.
  *
- * types: the columns, which are members of the keys, and their types in Postgres.
- * Returns what to select from, its columns, the number that a key's rows carry (from 1), what to execute the prepared
- * statement with, and the last row of each key in the order of the keys.
+ * types: the columns, which are members of the keys, and their Postgres types.
+ * Returns the FROM source, its columns, `n`, the number of the key that a row belongs to (from 1), the parameters to execute the
+ * prepared statement with, and `inOrder`, which returns the last row of each key in the order of the keys.
  */
 export function keysAsRows<C extends string>(types: Readonly<Record<C, 'int' | 'text' | 'uuid'>>) {
   const names = Object.keys(types) as C[]

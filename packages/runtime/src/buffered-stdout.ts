@@ -3,13 +3,13 @@ import { constants, fstatSync, openSync, writeSync } from 'node:fs'
 const STDOUT = 1
 /** This much text is written at once; a larger write costs no less. */
 const LENGTH_MIN = 32_768
-/** Less text than that waits for more, at most this long. */
+/** A shorter text waits for more, at most this long. */
 const WAIT_MAX_MS = 200
-/** While a reader is this far behind, further text is lost. */
+/** While the reader is this far behind, new text is dropped. */
 const LENGTH_MAX = 16 * 1_048_576
-/** The pause before a reader that takes nothing more is tried again. */
+/** The pause before retrying a reader that accepts no more. */
 const PAUSE_MS = 100
-/** How often it is tried at the end of the process. */
+/** Number of retries at process exit. */
 const LAST_TRIES = 10
 
 const isFull = (error: unknown): boolean =>
@@ -21,8 +21,8 @@ interface Writer {
 let writer: Writer | undefined
 
 /**
- * A descriptor of stdout that never blocks. A pipe is opened anew, since the mode of the inherited descriptor belongs to
- * everybody who shares it. A socket cannot be: Node's own stream sets the mode. Files are written as they are.
+ * Opens a descriptor of stdout that never blocks. A pipe is reopened, since everybody who inherited the descriptor shares its
+ * mode. A socket cannot be reopened: Node's own stream sets the mode. Files are written as they are.
  */
 function openNonBlocking(): number {
   try {
@@ -35,7 +35,7 @@ function openNonBlocking(): number {
   return STDOUT
 }
 
-/** Writes as much as the reader takes and returns the rest. Text that cannot be written is lost. */
+/** Writes as much as the reader accepts and returns the rest. Text that cannot be written is lost. */
 function writeSome(fd: number, bytes: Buffer): Buffer {
   let rest = bytes
   try {
@@ -47,10 +47,9 @@ function writeSome(fd: number, bytes: Buffer): Buffer {
 }
 
 /**
- * The process's stdout for a log: text is gathered and written in few, synchronous, non-blocking writes, in its order. The end
- * of the process, an uncaught error included, writes the rest; only SIGKILL loses some. A reader that is behind delays no
- * caller, and one that has stopped delays the end of the process by a second. Text that cannot be written (EPIPE, a full disk)
- * is lost.
+ * The process's stdout for a log: text is buffered and written in order, in few synchronous, non-blocking writes. The rest is
+ * written at process exit, also after an uncaught error; only SIGKILL loses some. A slow reader delays no caller, and a stalled
+ * one delays process exit by a second. Text that cannot be written (EPIPE, a full disk) is lost.
  *
  * Why not pino's own destination: docs/decisions/0020-the-log-has-a-writer-of-its-own.md.
  */
@@ -59,7 +58,7 @@ export const bufferedStdout = (): Writer => (writer ??= openWriter())
 function openWriter(): Writer {
   const fd = openNonBlocking()
   let waiting = ''
-  /** The bytes of the last write that the reader would not take yet. */
+  /** The bytes of the last write that the reader did not accept yet. */
   let refused: Buffer = Buffer.alloc(0)
   let isPausing = false
 

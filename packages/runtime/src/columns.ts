@@ -1,7 +1,7 @@
 import { customType, timestamp } from 'drizzle-orm/pg-core'
 
-/** Bytes: hashes and what is sealed. */
+/** Bytes: hashes and sealed values. */
 export const bytea = customType<{ data: Buffer }>({ dataType: () => 'bytea' })
 
-/** A moment with milliseconds, as the wire writes it. */
+/** A timestamp with milliseconds, the precision of the wire format. */
 export const instant = (name: string) => timestamp(name, { withTimezone: true, precision: 3 })

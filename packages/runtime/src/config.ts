@@ -1,14 +1,14 @@
 import { z } from 'zod'
 
-/** A configuration that cannot be used. The message names every wrong variable, what was expected, and an example. */
+/** The configuration is invalid. The message names every invalid variable, the expected value, and an example. */
 export class ConfigError extends Error {}
 
 const empty = (value: string | undefined): boolean => value === undefined || value === ''
 
 /**
- * Reads a service's configuration from its environment, once. Empty variables count as absent. Each schema's
- * `description` is shown with a wrong value, so it says what is expected and gives an example; the value itself is
- * never shown, since it may be a secret.
+ * Reads a service's configuration from its environment, once. Empty variables count as absent. For an invalid value, the error
+ * shows the schema's `description`, so that has to say what is expected and give an example; it never shows the value itself,
+ * which may be a secret.
  *
  * Throws ConfigError.
  */
@@ -48,7 +48,7 @@ export const days = z
   .regex(/^\d{1,5}$/)
   .transform(Number)
 
-/** Values with commas between them; an empty list when absent. */
+/** Comma-separated values; an empty list if absent. */
 export const list = z
   .string()
   .transform((text) =>

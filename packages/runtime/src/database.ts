@@ -5,15 +5,15 @@ import { Gauge } from 'prom-client'
 import { withDeadline } from './deadline.ts'
 
 export type Db = PostgresJsDatabase
-/** The client below drizzle; for LISTEN, and for nothing a query builder can say. */
+/** The client below drizzle; for LISTEN and other things that the query builder cannot express. */
 export type Sql = postgres.Sql
 
 const STATEMENT_TIMEOUT_MS = 5_000
 const ACQUIRE_TIMEOUT_MS = 5_000
-/** Waiting for a connection, the statement's own limit, and some: whoever has no answer by then will have none. */
+/** Covers waiting for a connection and the statement's own limit, with a margin: after that no answer will come. */
 const ANSWER_TIMEOUT_MS = 12_000
 const IN_FLIGHT_MAX = 5_000
-/** A load balancer that asks for readiness gets its answer within a second, whatever Postgres does. */
+/** A load balancer that checks readiness gets its answer within a second, whatever Postgres does. */
 const PROBE_TIMEOUT_MS = 800
 
 interface Pool {
@@ -21,7 +21,7 @@ interface Pool {
   queries: ReadonlyMap<Promise<unknown>, Waiting>
 }
 
-/** A query without an answer. `isInTransaction`: it has its connection, or will have it. */
+/** A query without an answer. `isInTransaction`: it has its connection, or will get it. */
 interface Waiting {
   since: number
   isInTransaction: boolean
@@ -48,13 +48,13 @@ interface DatabaseOptions {
   prepare: boolean
 }
 
-/** What a server that hangs is answered by: its connections stay open, so nothing else would end the wait. */
+/** The error if the server hangs: its connections stay open, so nothing else would end the wait. */
 const notAnswering = () =>
   Object.assign(new Error(`The database has not answered for ${ANSWER_TIMEOUT_MS} ms`), { code: 'ETIMEDOUT' })
 
 /** Members of the driver's queries that its types leave out. */
 interface DriverQuery {
-  /** null until it has been given to a connection. */
+  /** null until the query is assigned to a connection. */
   state: unknown
   reject(error: Error): void
   /** Set for BEGIN alone. */
@@ -62,9 +62,9 @@ interface DriverQuery {
 }
 
 /**
- * A pool of connections to one database; nothing is connected until the first query. Queries end after 5 s in
- * Postgres, after 5 s of waiting for a connection, and after 12 s without any answer; at 5,000 waiting the next is refused:
- * postgres.js itself would queue without limit and wait for ever. All four read as `isUnavailable`.
+ * Opens a pool of connections to one database; nothing connects until the first query. Queries fail after 5 s of execution,
+ * after 5 s of waiting for a connection, and after 12 s without any answer; with 5,000 in flight, further ones are rejected:
+ * postgres.js itself would queue without limit and wait for ever. `isUnavailable` is true for all four errors.
  */
 export function openDatabase(
   url: string,
@@ -74,17 +74,17 @@ export function openDatabase(
     max,
     prepare,
     connect_timeout: 5,
-    // The default backs off to many seconds, so a database that came back would stay away from us for as long.
+    // The default backs off to many seconds, during which we would not use a database that is back.
     backoff: () => 0.1 + Math.random() * 0.2,
     onnotice: () => {},
-    // drizzle reads and writes arrays itself. Asking for their types on every new connection costs a round trip, and when
-    // the connection breaks during it postgres.js leaves the rejection to nobody, which ends the process.
+    // drizzle parses arrays itself. Fetching their types on every new connection costs a round trip, and if the connection
+    // breaks during it, nothing handles postgres.js' rejection, which ends the process.
     fetch_types: false,
-    // Compiling a statement takes 50 ms, which none of ours runs long enough to get back.
+    // JIT-compiling a statement takes 50 ms, and none of ours runs long enough to gain that back.
     connection: { application_name: name, statement_timeout: STATEMENT_TIMEOUT_MS, TimeZone: 'UTC', jit: 'off' },
   })
 
-  // drizzle sends everything through `unsafe`, and postgres.js its own BEGIN, so this is the one place to stand at.
+  // drizzle sends everything through `unsafe`, and postgres.js sends BEGIN itself, so these two are enough to intercept.
   const waiting = new Map<Promise<unknown>, Waiting>()
   const pool = { name, queries: waiting }
   pools.add(pool)
@@ -93,25 +93,25 @@ export function openDatabase(
     return (text, args, options) => {
       if (waiting.size >= IN_FLIGHT_MAX) throw new Unavailable('Too many requests are waiting for the database')
       const query = unsafe(text, args, { ...options, prepare: prepare && options?.prepare === true })
-      // A transaction that gives its statements more time than others is not held to the answer's either.
+      // A transaction that raises its statement timeout is exempt from the answer timeout too.
       if (/^set local statement_timeout/i.test(text)) isUnhurried = true
       if (isUnhurried) return query as never
       waiting.set(query, { since: Date.now(), isInTransaction })
       const settled = () => void waiting.delete(query)
-      // `then` starts a query, but only in the next tick: drizzle's `.values()` still comes first.
+      // `then` starts the query, but only in the next tick: drizzle's `.values()` still gets called first.
       query.then(settled, settled)
       return query as never
     }
   }
   sql.unsafe = watch(sql.unsafe.bind(sql), false)
   const begin = sql.begin.bind(sql)
-  // drizzle begins without options, and so does everybody here.
+  // drizzle passes no options to `begin`, and neither does anybody here.
   const watchedBegin = async (work: (tx: postgres.TransactionSql) => unknown): Promise<unknown> => {
     const begun = Promise.withResolvers<void>()
     const worked = Promise.withResolvers<void>()
     let isTooLate = false
     const whole = begin(async (tx) => {
-      // The caller was refused long ago: the ROLLBACK that follows gives the connection back.
+      // The caller already got an error: the ROLLBACK that follows releases the connection.
       if (isTooLate) throw notAnswering()
       begun.resolve()
       tx.unsafe = watch(tx.unsafe.bind(tx), true)
@@ -128,7 +128,7 @@ export function openDatabase(
       throw error
     }
     await Promise.race([worked.promise, whole])
-    // COMMIT and ROLLBACK are sent by the driver itself, past `unsafe`.
+    // The driver sends COMMIT and ROLLBACK itself, bypassing `unsafe`.
     return withDeadline(ANSWER_TIMEOUT_MS, notAnswering, whole)
   }
   sql.begin = watchedBegin as typeof sql.begin
@@ -137,9 +137,9 @@ export function openDatabase(
     for (const [query, { since, isInTransaction }] of waiting) {
       if (now - since < ACQUIRE_TIMEOUT_MS) break // insertion order is time order
       const driverQuery = query as unknown as DriverQuery
-      // The driver loses the connection of a transaction whose queued query is cancelled.
+      // Cancelling a queued query of a transaction makes the driver lose its connection.
       if (driverQuery.state === null && !isInTransaction) (query as postgres.PendingQuery<never>).cancel()
-      // A BEGIN that was rejected here would begin all the same once the database wakes, and nobody would end it.
+      // A BEGIN that was rejected here would still start a transaction once the database recovers, and nothing would end it.
       else if (now - since >= ANSWER_TIMEOUT_MS && !driverQuery.options.onexecute) driverQuery.reject(notAnswering())
       else continue
       waiting.delete(query)
@@ -158,9 +158,9 @@ export function openDatabase(
 }
 
 /**
- * Asks a database whether it answers, on a connection of its own, so that neither a full pool nor a server that hangs delays
- * the reply: it comes within `limitMs`. A question that is not answered yet is not asked again, so a server that is merely slow
- * need not let us connect anew each time; after 12 s its connection is given up.
+ * Checks whether a database responds, on a connection of its own, so that neither a full pool nor a server that hangs delays
+ * the reply: it comes within `limitMs`. While a check is pending, no second one is sent, so a server that is merely slow does
+ * not cost a new connection each time; after 12 s the connection is given up.
  */
 export function openDatabaseProbe(
   url: string,
@@ -234,32 +234,32 @@ const unavailableCodes = new Set([
   '25006', // read-only: a failover is under way
 ])
 
-/** True when Postgres could not answer, as opposed to: answered with a refusal. */
+/** True if Postgres was unavailable, rather than rejecting the statement. */
 export function isUnavailable(error: unknown): boolean {
   for (const { code } of causes(error)) if (typeof code === 'string' && unavailableCodes.has(code)) return true
   return false
 }
 
-/** True when Postgres ended the statement to resolve a deadlock: nothing of it was done. */
+/** True if Postgres aborted the statement to resolve a deadlock: none of it took effect. */
 export function isDeadlock(error: unknown): boolean {
   for (const { code } of causes(error)) if (code === '40P01') return true
   return false
 }
 
-/** True when an insert or update met the named unique constraint or index. */
+/** True if an insert or update violated the named unique constraint or index. */
 export function isUniqueViolation(error: unknown, constraint: string): boolean {
   for (const { code, constraint_name } of causes(error))
     if (code === '23505' && constraint_name === constraint) return true
   return false
 }
 
-/** True when a row refers to one that does not exist. */
+/** True if a row refers to one that does not exist. */
 export function isForeignKeyViolation(error: unknown): boolean {
   for (const { code } of causes(error)) if (code === '23503') return true
   return false
 }
 
-/** The single row of a statement that returns exactly one. */
+/** Returns the only row of a statement. Throws if there is not exactly one. */
 export function one<T>(rows: readonly T[]): T {
   const [row] = rows
   if (row === undefined || rows.length > 1) throw new Error(`Expected one row, got ${rows.length}`)

@@ -1,4 +1,4 @@
-/** Waits for work at most `limitMs`, then throws what `onTimeout` makes. The work itself goes on, unheard. */
+/** Waits for work at most `limitMs`, then throws `onTimeout()`. The work continues; its result is ignored. */
 export async function withDeadline<T>(limitMs: number, onTimeout: () => Error, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {

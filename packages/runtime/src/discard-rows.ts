@@ -3,14 +3,14 @@ import type { PgColumn } from 'drizzle-orm/pg-core'
 import { CLEAN_UP_LOCK } from './advisory-locks.ts'
 import type { Db } from './database.ts'
 
-/** Few enough that a batch is over in milliseconds. */
+/** Small enough that a batch takes milliseconds. */
 export const DISCARDED_AT_ONCE = 1_000
 
 type Transaction = Parameters<Parameters<Db['transaction']>[0]>[0]
 
 /**
- * Runs one batch of a clean-up in a transaction of its own, unless another process is cleaning up at this moment: then
- * undefined. Nobody waits for it, and it goes through a pooler in transaction mode.
+ * Runs one batch of a clean-up in a transaction of its own. Returns undefined without waiting if another process is cleaning up.
+ * Works through a pooler in transaction mode.
  */
 export function inBatch<T>(db: Db, work: (tx: Transaction) => Promise<T>): Promise<T | undefined> {
   return db.transaction(async (tx) => {
@@ -20,10 +20,10 @@ export function inBatch<T>(db: Db, work: (tx: Transaction) => Promise<T>): Promi
 }
 
 /**
- * Deletes the rows whose `column` lies before an instant, or before the first id of one, the oldest first and a thousand at a time. The
- * column wants an index. A row that somebody holds is passed over until the next time, so neither side waits for the other.
+ * Deletes the rows whose `column` is before an instant, or before the first id of one, oldest first and a thousand at a time. The
+ * column needs an index. Locked rows are skipped until the next run, so neither side waits for the other.
  *
- * Answers false when another process cleans up: then what is left is that one's, or for the next time.
+ * Returns false if another process is cleaning up: the rest is left to that process, or to the next run.
  */
 export async function discardBefore(db: Db, column: PgColumn, before: Date | string): Promise<boolean> {
   const { table } = column

@@ -1,6 +1,6 @@
 import { getTableColumns, type SQL, sql, type Table } from 'drizzle-orm'
 
-/** Objects that many rows share, as JSON. They are not changed once they were logged. */
+/** JSON of objects that many rows share. They must not change after their first use. */
 const jsonOf = new WeakMap<object, string>()
 
 function toJson(value: unknown): string {
@@ -8,7 +8,7 @@ function toJson(value: unknown): string {
   if (value === null || value === undefined) return 'null'
   if (value instanceof Date) return `"${value.toISOString()}"`
   if (Buffer.isBuffer(value)) return `"\\\\x${value.toString('hex')}"`
-  // An array is a row's own: to remember it would take seven times as long as to write it.
+  // An array belongs to one row: caching its JSON would take seven times as long as writing it.
   if (typeof value !== 'object' || Array.isArray(value)) return JSON.stringify(value)
   let text = jsonOf.get(value)
   if (text === undefined) jsonOf.set(value, (text = JSON.stringify(value)))
@@ -16,8 +16,9 @@ function toJson(value: unknown): string {
 }
 
 /**
- * Makes inserts of many rows into a table. A row has a member for each column, null or undefined for none, by the names of the table's
- * declaration: Dates, Buffers, bigints and what JSON can say. Objects within rows are not changed afterwards.
+ * Returns a function that builds inserts of many rows into a table. Rows have a member per column, named as in the table's
+ * declaration; null or undefined is NULL. Values: Dates, Buffers, bigints and everything JSON can represent. Objects within rows
+ * must not change afterwards.
  */
 export function insertInto(table: Table) {
   const columns = Object.entries(getTableColumns(table))
@@ -35,14 +36,14 @@ export function insertInto(table: Table) {
     return `${text}}`
   }
   /**
-   * Rows as one JSON parameter: a statement of any number of rows is parsed and planned once. Written by hand, which takes half
-   * the time of JSON.stringify over rows with the names of columns.
+   * Passes the rows as one JSON parameter: a statement for any number of rows is parsed and planned once. The JSON is written by
+   * hand, which takes half the time of JSON.stringify over rows keyed by column name.
    */
   return (rows: readonly object[]): SQL =>
     sql`insert into ${table} (${names}) select ${names} from json_populate_recordset(null::${table}, ${`[${rows.map(rowJson).join(',')}]`}::json)`
 }
 
-/** Makes objects by the names of a table's columns of its rows, for JSON that `json_populate_recordset` reads later. */
+/** Returns a function that renames the members of a row to column names, for JSON that `json_populate_recordset` reads later. */
 export function columnsOf(table: Table) {
   const columns = Object.entries(getTableColumns(table))
   return (row: object): Record<string, unknown> =>

@@ -1,9 +1,8 @@
 import type { Db } from './database.ts'
 
 /**
- * A prepared statement that is built at its first use and then kept with its database, so that no request pays for the
- * query builder. `build` ends in `.prepare(name)`; placeholders outside of inserts are not encoded, so instants go in as
- * ISO text.
+ * Builds a prepared statement at its first use and caches it per database, so that later requests skip the query builder.
+ * `build` ends in `.prepare(name)`; placeholders outside of inserts are not encoded, so pass instants as ISO text.
  */
 export function lazyPrepared<Q>(build: (db: Db) => Q): (db: Db) => Q {
   const built = new WeakMap<Db, Q>()

@@ -33,7 +33,7 @@ const open = () => {
   })
 }
 const stored = () => lookups.map(({ items }) => items)
-/** Answers the batch that was asked for last, and lets what follows from that happen. */
+/** Answers the latest lookup, and lets its continuations run. */
 const answer = async (error?: unknown): Promise<void> => {
   if (error === undefined) lookups.at(-1)?.settle.resolve()
   else lookups.at(-1)?.settle.reject(error)

@@ -3,42 +3,42 @@ import { isUnavailable } from './database.ts'
 import type { Logger } from './logger.ts'
 
 export interface LogBatchesOptions<Item> {
-  /** What the items are, as a plural for the log. */
+  /** Plural noun for the items, for the log. */
   name: string
-  /** How long the first of a batch waits, in milliseconds. */
+  /** How long the first item of a batch waits, in milliseconds. */
   batchMs: number
   batchMax: number
   logger: Logger
   waitingGauge: Gauge
   dropped: Counter
-  /** Stores a batch as a whole. Rejects where the database is away (`isUnavailable`) or refuses it. */
+  /** Stores a whole batch. Rejects if the database is unavailable (`isUnavailable`) or rejects the batch. */
   store(items: readonly Item[]): Promise<void>
-  /** Told of each batch that waits no more, stored or refused. */
+  /** Called with each batch that leaves the queue, stored or dropped. */
   onLeft?(items: readonly Item[]): void
 }
 
 export interface LogBatches<Item> {
-  /** How many are not stored yet. */
+  /** Number of items not stored yet. */
   readonly length: number
   readonly isClosed: boolean
-  /** Returns at once. Nothing is added once they are closed. */
+  /** Returns at once. Items added after `close` are ignored. */
   add(item: Item): void
-  /** Resolves once everything that was added so far is stored, was given up, or waits for a database that is away. */
+  /** Resolves once everything added so far is stored, dropped, or waiting for an unavailable database. */
   flush(): Promise<void>
-  /** Stores what waits, and takes no more. */
+  /** Stores what is queued, and accepts no more. */
   close(): Promise<void>
 }
 
 const RETRY_MS = 1_000
 
 /**
- * Collects items and stores them in batches, one after the other. While the database is away they wait; whatever it refuses is dropped,
- * counted and logged without its content. How many wait is up to the caller.
+ * Collects items and stores them in batches, one after the other. While the database is unavailable they wait; items it rejects
+ * are dropped, counted and logged without their content. The caller limits how many wait.
  */
 export function openLogBatches<Item>(options: LogBatchesOptions<Item>): LogBatches<Item> {
   const { name, batchMs, batchMax, logger, waitingGauge, dropped, store, onLeft } = options
   let waiting: Item[] = []
-  /** How many of those that wait are to be stored now: those that came later fill the next batch first. */
+  /** Number of waiting items to store now: later ones fill up the next batch first. */
   let due = 0
   let timer: NodeJS.Timeout | undefined
   let flushing: Promise<void> | undefined
@@ -68,7 +68,7 @@ export function openLogBatches<Item>(options: LogBatchesOptions<Item>): LogBatch
 
   async function storeDue(): Promise<void> {
     while (due > 0 && (await storeNext()));
-    // In the tick that saw the end, so that nobody waits for a flush that looks no more.
+    // In the same tick that found the queue empty, so that nobody waits for a flush that has stopped looking.
     flushing = undefined
   }
 

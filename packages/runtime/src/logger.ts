@@ -15,8 +15,8 @@ interface LoggedError {
 }
 
 /**
- * What a log says of an error: class, message, code and stack, down its causes. Nothing else of it, because a driver hangs
- * values on its errors; and nothing at all of drizzle's own, whose message quotes every parameter of the query.
+ * Describes an error for the log: class, message, code and stack, down its causes. Other members are left out, because drivers
+ * attach values to their errors, and drizzle's own errors are skipped, because their message quotes every query parameter.
  */
 export function describeError(error: unknown): LoggedError | undefined {
   if (!(error instanceof Error))
@@ -34,7 +34,7 @@ export function describeError(error: unknown): LoggedError | undefined {
   }
 }
 
-/** The time of a line, written out once for all lines of a millisecond. */
+/** The formatted time of the latest line, reused for all lines of the same millisecond. */
 let written = { at: 0, text: '' }
 function isoTime(): string {
   const nowMs = Date.now()
@@ -42,7 +42,7 @@ function isoTime(): string {
   return written.text
 }
 
-/** Structured JSON lines on stdout. `level` is one of pino's, or `silent`. An error goes under `err`. */
+/** Creates a logger of structured JSON lines on stdout. `level` is one of pino's, or `silent`. Pass an error as `err`. */
 export function createLogger(service: string, level: string, destination?: DestinationStream): Logger {
   return pino(
     {

@@ -4,16 +4,16 @@ import postgres from 'postgres'
 import { MIGRATION_LOCK } from './advisory-locks.ts'
 
 /**
- * How long a statement waits for a lock. While it waits, whatever comes after it to the same table waits behind it: less than
- * the 5 s after which the services' own statements end, so that a backup or a report that holds a table costs the release
- * that serves no request.
+ * How long a statement waits for a lock. While it waits, later statements on the same table queue behind it: the limit is below
+ * the 5 s after which the services' own statements fail, so that a backup or report that locks a table fails the release, which
+ * serves no requests, and not the running services.
  */
 const LOCK_TIMEOUT_MS = 3_000
 
 /**
- * Brings a database to the newest schema, in one transaction. Processes that start together wait for each other; a
- * statement that cannot get its lock within 3 s gives up, so that a migration never stands in the way of the code
- * that serves meanwhile. It may then be run again.
+ * Migrates a database to the latest schema, in one transaction. Processes that start together wait for each other; a statement
+ * that does not get its lock within 3 s fails, so that a migration never blocks the code that is serving. It is then safe to
+ * retry.
  *
  * folder: drizzle-kit's SQL files and journal.
  */

@@ -1,18 +1,18 @@
 import { randomFillSync } from 'node:crypto'
 import { v7 } from 'uuid'
 
-/** A UUIDv7: ids of one process ascend in the order they were made, so id order is creation order (D30). */
+/** Creates a UUIDv7: ids of one process ascend in creation order (D30). */
 export const newId = (): string => v7()
 
-/** A UUIDv7 of a moment of one's choice: its place among other ids is its place in time. */
+/** Creates a UUIDv7 for the given time: it sorts among other ids by that time. */
 export const newIdAt = (time: Date): string => v7({ msecs: time.getTime(), random: nextRandom() })
 
-/** A moment that lies further back than this is one of another clock, or of one that was set. */
+/** A time further back than this comes from another clock, or the clock was set back. */
 const OUT_OF_ORDER_MS = 1_000
 
 /**
- * UUIDv7s of moments that are given, each greater than the one before it. A moment up to a second before the last one counts as that,
- * so ids keep the order in which they were asked for; one further back keeps its time.
+ * Returns a generator of UUIDv7s for given times, each greater than the one before. A time up to a second before the previous
+ * one counts as equal to it, so ids keep their creation order; one further back keeps its time.
  */
 export function openRisingIds(): (time: Date) => string {
   let msecs = 0
@@ -28,7 +28,7 @@ export function openRisingIds(): (time: Date) => string {
 }
 
 const RANDOM_BYTES = 16
-/** Random bytes for 512 ids: asking for them costs more than making the id. */
+/** Random bytes for 512 ids: requesting them one id at a time costs more than the id itself. */
 const pool = new Uint8Array(8_192)
 let used = pool.length
 function nextRandom(): Uint8Array {
@@ -39,11 +39,11 @@ function nextRandom(): Uint8Array {
   return pool.slice(used, (used += RANDOM_BYTES))
 }
 
-/** The lowest of the ids of a moment and after: a bound for ranges of ids that are ranges of time. */
+/** The lowest possible id of a time: a bound for id ranges that stand for time ranges. */
 export function firstIdAt(time: Date): string {
   const hex = time.getTime().toString(16).padStart(12, '0')
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`
 }
 
-/** The moment of an id. */
+/** The time encoded in an id. */
 export const timeOfId = (id: string): Date => new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16))

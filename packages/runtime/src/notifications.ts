@@ -5,28 +5,28 @@ import type { Logger } from './logger.ts'
 
 const AGAIN_MS = 1_000
 const CLOSE_MS = 1_000
-/** How often the connection is tried, for subscribers that want to know when it is gone: one that hangs breaks much later. */
+/** Heartbeat interval, for subscribers with `onLost`: a connection that hangs breaks much later. */
 const HEARTBEAT_MS = 5_000
 
 interface Subscriber {
   onMessage: (payload: string) => void
-  /** Called each time that listening begins, which is when to look for what was missed. */
+  /** Called whenever listening (re)starts, which is when to check for missed changes. */
   onListening: () => void
-  /** Called when nothing is heard any more: at once when the connection breaks, else after 5 to 10 s. May repeat. */
+  /** Called when nothing can be received any more: at once if the connection breaks, else after 5 to 10 s. May repeat. */
   onLost?: () => void
 }
 
-/** What other processes say through Postgres (NOTIFY). */
+/** Messages from other processes through Postgres (NOTIFY). */
 export interface Notifications {
-  /** Hears what is sent to a channel from now on. Each channel has one subscriber. */
+  /** Receives what is sent to a channel from now on. Each channel has one subscriber. */
   listen(channel: string, subscriber: Subscriber): void
   close(): Promise<void>
 }
 
 /**
- * Listens to channels of Postgres on one connection of its own, which opens with the first channel, and again whenever
- * it breaks. What is sent in between is lost: a notification says that there is something to read, and must not be the
- * only one to say so.
+ * Listens to Postgres channels on one dedicated connection, which opens with the first channel, and again whenever it breaks.
+ * Notifications sent in between are lost: a notification says that there is something to read, and must not be the only way to
+ * find out.
  */
 export function openNotifications(url: string, logger: Logger): Notifications {
   const subscribers = new Map<string, Subscriber>()
@@ -39,12 +39,12 @@ export function openNotifications(url: string, logger: Logger): Notifications {
     fetch_types: false,
     idle_timeout: 0,
     connect_timeout: 5,
-    // The default backs off to many seconds, for which a database that came back would not be heard.
+    // The default backs off to many seconds, during which we would not listen to a database that is back.
     backoff: () => 0.1 + Math.random() * 0.2,
     max_lifetime: null,
     onnotice: () => {},
     connection: { application_name: 'notifications' },
-    // Options of the driver that its types leave out; its own listen() gives up when it cannot reconnect at once.
+    // Options of the driver missing from its types; its own listen() gives up if it cannot reconnect at once.
     onnotify: (channel: string, payload: string) => subscribers.get(channel)?.onMessage(payload),
     onclose: () => {
       lose()
@@ -57,8 +57,8 @@ export function openNotifications(url: string, logger: Logger): Notifications {
     for (const { onLost } of subscribers.values()) onLost?.()
   }
   /**
-   * Sends word to itself again and again. Nothing less tells whether changes are heard: a connection may hang, and a pooler in
-   * transaction mode takes LISTEN and never passes anything on.
+   * Notifies itself at intervals. Nothing less proves that changes arrive: a connection may hang, and a pooler in transaction mode
+   * accepts LISTEN and never forwards anything.
    */
   function startHeart(): void {
     if (heart) return
@@ -124,7 +124,7 @@ export function openNotifications(url: string, logger: Logger): Notifications {
       isClosed = true
       clearTimeout(timer)
       clearInterval(heart)
-      // postgres.js leaves a connection open that was being made when it was told to end; one that hangs is left to it.
+      // postgres.js leaves a connection open that was still connecting when it was told to end; one that hangs is abandoned.
       await Promise.race([Promise.all(starting), sleep(CLOSE_MS, undefined, { ref: false })])
       await sql.end({ timeout: 1 })
     },

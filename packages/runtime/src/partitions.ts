@@ -5,22 +5,22 @@ import { firstIdAt } from './new-id.ts'
 
 const DAY_MS = 86_400_000
 
-/** A stretch of UTC time that one partition holds. */
+/** A UTC period that one partition covers. */
 interface Period {
-  /** When the period of a moment begins. */
+  /** Returns the start of the period that contains `time`. */
   beginOf(time: Date): Date
-  /** When the period that begins at `begin` ends. */
+  /** Returns the end of the period that starts at `begin`. */
   endOf(begin: Date): Date
-  /** Digits of an ISO date that name the period. */
+  /** Number of ISO date digits that name the period. */
   nameLength: number
-  /** How many of the periods to come have their partition in advance. */
+  /** Number of future periods whose partitions are created in advance. */
   ahead: number
 }
 
-/** When the UTC day of a moment begins. */
+/** Returns the start of the UTC day. */
 export const dayOf = (time: Date): Date => new Date(Math.floor(time.getTime() / DAY_MS) * DAY_MS)
 
-/** When the UTC month of a moment begins. */
+/** Returns the start of the UTC month. */
 export const monthOf = (time: Date): Date => new Date(Date.UTC(time.getUTCFullYear(), time.getUTCMonth()))
 
 const days: Period = {
@@ -36,7 +36,7 @@ const months: Period = {
   ahead: 1,
 }
 
-/** Tables in partitions by ids that are UUIDv7. Their names are of letters and underscores. */
+/** Tables partitioned by their UUIDv7 ids. Their names consist of letters and underscores. */
 const periods = { request_logs: days, runtime_logs: days, ai_usage_events: months }
 type PartitionedTable = keyof typeof periods
 
@@ -44,8 +44,8 @@ const nameOf = (table: PartitionedTable, begin: Date): string =>
   `${table}_${begin.toISOString().slice(0, periods[table].nameLength).replaceAll('-', '')}`
 
 /**
- * Makes the partition that begins at `begin` unless it is there. A statement that cannot have its lock within a second gives up, so
- * that it never holds back what reads and writes the table.
+ * Creates the partition that starts at `begin` unless it exists. A statement that does not get its lock within a second fails,
+ * so that it never blocks reads and writes of the table.
  */
 async function makePartition({ db }: { db: Db }, table: PartitionedTable, begin: Date): Promise<void> {
   const name = nameOf(table, begin)
@@ -55,19 +55,19 @@ async function makePartition({ db }: { db: Db }, table: PartitionedTable, begin:
   await db.transaction(async (tx) => {
     await tx.execute(sql`select pg_advisory_xact_lock(${REQUEST_LOG_DAYS_LOCK})`)
     await tx.execute(sql`set local lock_timeout = '1s'`)
-    // Names and bounds are made here, of digits; DDL takes no parameters.
+    // Names and bounds are generated here, from digits; DDL accepts no parameters.
     await tx.execute(
       sql.raw(`create table if not exists ${name} partition of ${table} for values from ('${from}') to ('${to}')`),
     )
   })
 }
 
-/** Does work that writes rows of some moments, once their partitions are there. */
+/** Runs work that writes rows with the given times, after making sure that their partitions exist. */
 export type WithPartitions = (moments: readonly Date[], work: () => Promise<void>) => Promise<void>
 
-/** Remembers which partitions were made, until work fails: one may have been dropped meanwhile. */
+/** Remembers which partitions exist, until work fails: one may have been dropped meanwhile. */
 export function rememberPartitions(deps: { db: Db }, table: PartitionedTable): WithPartitions {
-  /** By when they begin. */
+  /** Start times. */
   const made = new Set<number>()
   return async (moments, work) => {
     try {
@@ -84,7 +84,7 @@ export function rememberPartitions(deps: { db: Db }, table: PartitionedTable): W
   }
 }
 
-/** Makes the partitions of the present period and of those to come: three days, or one month. Safe to repeat. */
+/** Creates the partitions of the current period and of upcoming ones: three days, or one month. Safe to repeat. */
 export async function makePartitionsAhead(deps: { db: Db; now: () => Date }, table: PartitionedTable): Promise<void> {
   const { beginOf, endOf, ahead } = periods[table]
   let begin = beginOf(deps.now())
@@ -94,7 +94,7 @@ export async function makePartitionsAhead(deps: { db: Db; now: () => Date }, tab
   }
 }
 
-/** Makes partitions as `makePartitionsAhead` does, and drops those of periods before `oldest`. Safe to repeat. */
+/** Creates partitions as `makePartitionsAhead` does, and drops those of periods before `oldest`. Safe to repeat. */
 export async function keepPartitionsSince(
   deps: { db: Db; now: () => Date },
   table: PartitionedTable,
@@ -108,7 +108,7 @@ export async function keepPartitionsSince(
   )
   for (const { name } of partitions)
     await db.transaction(async (tx) => {
-      // Two that drop one at once: the second may find the partition and no longer its parent, which is an error of Postgres.
+      // With two concurrent drops the second may find the partition but not its parent, which is an error in Postgres.
       await tx.execute(sql`select pg_advisory_xact_lock(${REQUEST_LOG_DAYS_LOCK})`)
       await tx.execute(sql`set local lock_timeout = '1s'`)
       await tx.execute(sql`drop table if exists ${sql.identifier(name)}`)

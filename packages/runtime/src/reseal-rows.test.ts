@@ -15,7 +15,7 @@ const secrets = pgTable('secrets', { name: text().primaryKey(), ciphertext: byte
 const columns = { id: secrets.name, ciphertext: secrets.ciphertext, kekId: secrets.kekId }
 const contextOf = (name: string) => `secret:${name}`
 
-/** A table of values s0, s1, … that the earlier key sealed. */
+/** Creates a table of values s0, s1, … sealed with the previous key. */
 async function newSecrets(count: number) {
   const { url } = await createDatabase('empty')
   const { db, close } = openDatabase(url, { name: 'test', max: 2, prepare: true })

@@ -3,7 +3,7 @@ import type { PgColumn } from 'drizzle-orm/pg-core'
 import type { Db } from './database.ts'
 import type { Sealer } from './seal.ts'
 
-/** Few enough to be held in memory at once, whatever the rows seal. */
+/** Small enough to fit in memory, whatever the rows seal. */
 const RESEALED_AT_ONCE = 500
 
 /** The columns of a table whose rows hold a sealed value. */
@@ -15,11 +15,11 @@ export interface SealedColumns {
 }
 
 /**
- * Seals every value of a table anew that is not under the sealer's current master key, some rows at a time. Safe to repeat,
- * and while others write: a value that was written or deleted meanwhile is left as they have it.
+ * Reseals every value of a table that is not under the sealer's current master key, a batch at a time. Safe to repeat, and while
+ * others write: a value that was changed or deleted meanwhile is left alone.
  *
- * contextOf: the associated data of the row with this id. Returns how many values were sealed. Throws when one is sealed
- * under a master key that the sealer does not hold.
+ * contextOf: the associated data of the row with this id. Returns the number of resealed values. Throws if one is sealed under a
+ * master key that the sealer does not have.
  */
 export async function resealRows(
   { db, sealer }: { db: Db; sealer: Sealer },

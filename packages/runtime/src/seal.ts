@@ -10,7 +10,7 @@ import {
 } from 'node:crypto'
 import { z } from 'zod'
 
-/** Master keys as MASTER_KEYS gives them: the first seals, all of them open. */
+/** Master keys in the order of MASTER_KEYS: the first seals, all of them open. */
 export type MasterKeys = readonly [MasterKey, ...MasterKey[]]
 interface MasterKey {
   id: string
@@ -38,17 +38,17 @@ export interface Sealed {
 }
 
 export interface Sealer {
-  /** The id of the key that seals now; rows sealed under another are due for re-encryption. */
+  /** The id of the key that seals now; rows sealed under another need to be resealed. */
   readonly kekId: string
-  /** `context` is bound as associated data: what was sealed for one row does not open for another. */
+  /** `context` is bound as associated data: a value sealed for one row does not open for another. */
   seal(plaintext: Buffer | string, context: string): Sealed
-  /** Throws when the key is unknown, or the value or its context was changed. */
+  /** Throws if the key is unknown, or the value or its context was changed. */
   open(sealed: Sealed, context: string): Buffer
 }
 
 /** Seals values at rest with AES-256-GCM under the operator's master keys. */
 export function createSealer(keys: MasterKeys): Sealer {
-  // As KeyObjects: from the bytes each cipher would cost three times as much (measured, 36 µs against 12).
+  // As KeyObjects: with raw bytes each cipher would cost three times as much (measured, 36 µs against 12).
   const current = createSecretKey(keys[0].key)
   const byId = new Map(keys.map(({ id, key }) => [id, createSecretKey(key)]))
   return {
@@ -70,7 +70,7 @@ export function createSealer(keys: MasterKeys): Sealer {
       try {
         return Buffer.concat([decipher.update(ciphertext.subarray(28)), decipher.final()])
       } catch {
-        // OpenSSL only says that it could not authenticate data.
+        // OpenSSL only reports that it could not authenticate data.
         throw new Error(
           `A value that was sealed under master key ${kekId} does not open: MASTER_KEYS holds another key under this id, or the value was changed`,
         )
@@ -79,14 +79,14 @@ export function createSealer(keys: MasterKeys): Sealer {
   }
 }
 
-/** What gives URLs an authority of their own (D12): `keyId.mac`, good as long as its master key is configured. */
+/** Signs URLs that authorize by themselves (D12): `keyId.mac`, valid as long as its master key is configured. */
 export interface Signer {
   sign(message: string): string
-  /** In constant time; false for anything that is no signature of this message. */
+  /** In constant time; false for anything but a valid signature of this message. */
   verify(message: string, signature: string): boolean
 }
 
-/** Signs with keys derived from the master keys, one family for each purpose: what is signed for one is none for another. */
+/** Creates a signer whose keys are derived from the master keys for one purpose: signatures for another purpose do not verify. */
 export function createSigner(keys: MasterKeys, purpose: string): Signer {
   const derive = ({ key }: MasterKey) =>
     createSecretKey(Buffer.from(hkdfSync('sha256', key, '', `sign ${purpose}`, 32)))

@@ -2,13 +2,13 @@ import type { Sealer } from './seal.ts'
 
 /**
  * How a token spells the id of its master key. The API's cursors encode it and the identity provider's tickets do not. Both
- * stay: in a rolling update the last release reads tokens of this one, and a known browser keeps its ticket for 180 days.
+ * stay: during a rolling update the previous release reads tokens of this one, and a known browser keeps its ticket for 180 days.
  */
 type KeyIdSpelling = 'plain' | 'base64url'
 
 /**
- * Seals a text into a token of two parts, `<key id>.<ciphertext>`, for somebody to bring back who may neither read nor
- * change it. It is made of letters, digits, `_`, `-` and `.`, so it stands unescaped in URLs, forms and cookies.
+ * Seals a text into a token of two parts, `<key id>.<ciphertext>`, which a client returns but can neither read nor change. It
+ * consists of letters, digits, `_`, `-` and `.`, so it needs no escaping in URLs, forms and cookies.
  *
  * context: bound as associated data, so the token opens with the same context only.
  */
@@ -18,9 +18,9 @@ export function sealText(sealer: Sealer, text: string, context: string, keyIdSpe
   return `${keyId}.${ciphertext.toString('base64url')}`
 }
 
-/** The text of a token. Throws unless `sealText` made it with this context and spelling, under a master key that is known. */
+/** Opens a token. Throws unless `sealText` made it with this context and spelling, under a known master key. */
 export function openText(sealer: Sealer, token: string, context: string, keyIdSpelling: KeyIdSpelling): string {
-  // A plain key id may hold dots itself.
+  // A plain key id may itself contain dots.
   const dot = token.lastIndexOf('.')
   const keyId = token.slice(0, dot)
   const kekId = keyIdSpelling === 'plain' ? keyId : Buffer.from(keyId, 'base64url').toString()

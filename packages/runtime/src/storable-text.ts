@@ -1,14 +1,14 @@
 import { StringDecoder } from 'node:string_decoder'
 
-/** The longest that a line of a log may be. */
+/** Maximum length of a log line. */
 export const LINE_BYTES_MAX = 4_096
-/** Stands at the end of a line that was longer. */
+/** Ends a line that was cut. */
 export const CUT_MARK = ' … (cut)'
 
-/** Text as Postgres stores it, which takes no NUL and no lone surrogates. */
+/** Makes text storable in Postgres, which accepts no NUL and no lone surrogates. */
 export const storableText = (text: string): string => text.replaceAll('\0', '\u{fffd}').toWellFormed()
 
-/** A line as it can be stored: at most 4 KiB of it, in whole characters and without NUL. */
+/** Makes a log line storable: cut to 4 KiB at a character boundary, without NUL. */
 export function storableLine(line: string): string {
   const text = storableText(line)
   if (Buffer.byteLength(text) <= LINE_BYTES_MAX) return text

@@ -1,17 +1,17 @@
 import { instant } from '@platform/runtime/columns'
 import { index, jsonb, pgTable, text, uuid } from 'drizzle-orm/pg-core'
 
-/** What the operator or the rules of a service changed, and who did it. Rows outlive what they speak of, so nothing refers to it. */
+/** Changes made by the operator or by a service's own rules, and who made them. Rows outlive their subjects: no foreign keys. */
 export const auditEvents = pgTable(
   'audit_events',
   {
-    /** A UUIDv7: the order of ids is the order of time. */
+    /** A UUIDv7: ids sort by time. */
     id: uuid().primaryKey(),
     at: instant('at').notNull(),
     /** `operator`, `system`, `user:<id>` or `client:<id>`. */
     actor: text().notNull(),
     action: text().notNull(),
-    /** Such as `user:<id>`, `client:<id>`, `organization:<id>`, `key:<id>`. */
+    /** For example `user:<id>`, `client:<id>`, `organization:<id>`, `key:<id>`. */
     subject: text().notNull(),
     details: jsonb().$type<Record<string, unknown>>().notNull(),
   },

@@ -13,15 +13,15 @@ export type AuditActor = 'operator' | 'system' | `user:${string}` | `client:${st
 
 interface AuditEvent {
   actor: AuditActor
-  /** `thing.verb`, such as `client.disabled`. */
+  /** `thing.verb`, for example `client.disabled`. */
   action: string
-  /** Such as `user:<id>`, `client:<id>`, `organization:<id>`, `key:<id>`. */
+  /** For example `user:<id>`, `client:<id>`, `organization:<id>`, `key:<id>`. */
   subject: string
   /** Never a secret. */
   details?: Record<string, unknown>
 }
 
-/** Records a change; `tx` is the transaction that makes it, so that neither is there without the other. */
+/** Records a change. `tx` is the transaction that makes the change, so that both commit or neither does. */
 export async function recordAudit(
   tx: Pick<Db, 'insert'>,
   time: Date,
@@ -30,12 +30,12 @@ export async function recordAudit(
   await tx.insert(auditEvents).values({ id: newId(), at: time, actor, action, subject, details })
 }
 
-/** Deletes the events that are older than `keptDays`; 0 keeps them all. */
+/** Deletes events older than `keptDays`; 0 keeps all of them. */
 export async function discardAuditEvents({ db, now }: { db: Db; now: () => Date }, keptDays: number): Promise<void> {
   if (keptDays > 0) await discardBefore(db, auditEvents.id, firstIdAt(new Date(now().getTime() - keptDays * DAY_MS)))
 }
 
-/** `audit tail`: what was recorded last. */
+/** `audit tail`: prints the latest events. */
 export const auditCommand: Command<{ db: Db }> = {
   name: 'audit tail',
   usage: 'audit tail [--count NUMBER] [--subject SUBJECT] [--actor ACTOR]',

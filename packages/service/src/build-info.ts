@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { Gauge } from 'prom-client'
 
-/** What a process runs. */
+/** The version that a process runs. */
 export interface BuildInfo {
   service: string
-  /** The commit of the sources: as the image was told when it was built, or that of the checkout; `unknown` without either. */
+  /** The source commit: the one the image was built with, or that of the checkout; `unknown` without either. */
   commit: string
   /** The version of Node. */
   node: string
@@ -13,7 +13,7 @@ export interface BuildInfo {
 const gitFolder = new URL('../../../.git/', import.meta.url)
 const readGit = (path: string): string => readFileSync(new URL(path, gitFolder), 'utf8').trim()
 
-/** The commit that the checkout is at; undefined outside of one. */
+/** Returns the checkout's commit; undefined outside of one. */
 function commitOfCheckout(): string | undefined {
   try {
     const head = readGit('HEAD')
@@ -38,7 +38,7 @@ const gauge = new Gauge({
   labelNames: ['service', 'commit', 'node'],
 })
 
-/** Says what the process runs, in the metric build_info as well. commit: what BUILD_COMMIT says. */
+/** Reports the version that the process runs, also in the metric build_info. commit: the value of BUILD_COMMIT. */
 export function readBuildInfo(service: string, commit: string | undefined): BuildInfo {
   const info = { service, commit: commit ?? commitOfCheckout() ?? 'unknown', node: process.versions.node }
   gauge.set(info, 1)

@@ -5,8 +5,8 @@ export interface ByteRange {
 }
 
 /**
- * Reads a Range header for a representation of `length` bytes (RFC 9110 §14.2). undefined: send all of it, since there is no
- * range, several, a malformed one, or another unit. 'unsatisfiable': the range lies outside.
+ * Reads a Range header for a representation of `length` bytes (RFC 9110 §14.2). Returns undefined to send all of it: no range,
+ * several, a malformed one, or another unit. Returns 'unsatisfiable' if the range lies outside.
  */
 export function readRange(header: string | undefined, length: number): ByteRange | 'unsatisfiable' | undefined {
   const parts = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header?.trim() ?? '')

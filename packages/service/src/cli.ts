@@ -5,7 +5,7 @@ import { ApiError } from '@platform/errors/api-error'
 import { createLogger, type Logger } from '@platform/runtime/logger'
 import { startupFailure } from './startup-failure.ts'
 
-/** Words and options after the command's name, as parseArgs gives them. */
+/** Words and options after the command's name, parsed by parseArgs. */
 export interface Arguments {
   words: readonly string[]
   /** The last value of an option. */
@@ -17,39 +17,39 @@ export interface Arguments {
   readStdin(): Promise<string>
 }
 
-/** The call was wrong, not what it asked for: exit code 2. */
+/** The command was called incorrectly: exit code 2. */
 export class UsageError extends Error {}
 
-/** One thing the operator can do. */
+/** A command for the operator. */
 export interface Command<Deps> {
-  /** Words that name it, such as `client create`. */
+  /** The words of its name, for example `client create`. */
   name: string
   usage: string
   summary: string
-  /** How many words it takes, no more and no fewer; without it `run` tells. */
+  /** The exact number of words; if omitted, `run` checks it. */
   wordCount?: number
-  /** Options that take a value; `repeat` may come several times. */
+  /** 'value': an option with a value; 'repeat': one that may occur several times; 'switch': one without a value. */
   options?: Record<string, 'value' | 'repeat' | 'switch'>
-  /** Returns what is printed, as JSON or as text. */
+  /** Returns the output, as JSON or as text. */
   run(deps: Deps, args: Arguments): Promise<Output>
 }
 
 interface Output {
   json: unknown
-  /** For people; a program that prints JSON alone has none. */
+  /** For people; absent in programs that only print JSON. */
   text?: string
 }
 
 /** The command line of a service. */
 interface Program<Config extends { MIGRATE_ON_START: boolean }, Deps> {
-  /** Of log lines, such as `api`. */
+  /** As log lines name it, for example `api`. */
   name: string
   commands: readonly Command<Deps>[]
-  /** Lines of the help below the commands. */
+  /** Lines of the help, below the commands. */
   notes: readonly string[]
   /**
-   * `text`: commands print text, JSON with --json, and a wrong call gets a sentence that points to the help. `json`: commands
-   * print a line of JSON, and a wrong call, also one without a command, gets the help.
+   * `text`: commands print text, or JSON with --json, and an incorrect call gets a sentence that points to the help. `json`:
+   * commands print a line of JSON, and an incorrect call, including one without a command, gets the help.
    */
   prints: 'text' | 'json'
   loadConfig(env: Record<string, string | undefined>): Config
@@ -57,14 +57,14 @@ interface Program<Config extends { MIGRATE_ON_START: boolean }, Deps> {
   compose(config: Config, overrides: { logger: Logger }): Promise<{ deps: Deps; close(): Promise<void> }>
 }
 
-/** The word at a position. Throws UsageError naming what is missing. */
+/** Returns the word at a position. Throws UsageError naming what is missing. */
 export function requireWord(args: Arguments, position: number, what: string): string {
   const word = args.words[position]
   if (word === undefined) throw new UsageError(`Missing: ${what}`)
   return word
 }
 
-/** An option that has to be there. Throws UsageError. */
+/** Returns the value of a required option. Throws UsageError if it is missing. */
 export function requireOption(args: Arguments, name: string): string {
   const value = args.option(name)
   if (value === undefined) throw new UsageError(`Missing: --${name}`)
@@ -74,7 +74,7 @@ export function requireOption(args: Arguments, name: string): string {
 type Description = Omit<Command<never>, 'run'>
 type AnyProgram = Pick<Program<never, never>, 'notes' | 'prints'> & { commands: readonly Description[] }
 
-/** Has nothing to run: it comes before the service is composed. */
+/** Has no `run`: it runs before the service is composed. */
 const migrateCommand: Description & { run?: undefined } = {
   name: 'migrate',
   usage: 'migrate',
@@ -134,7 +134,7 @@ function readArguments(
   }
 }
 
-/** Runs a command on what the service is composed of, and prints its result. */
+/** Composes the service, runs a command on it and prints the result. */
 async function runCommand<Config extends { MIGRATE_ON_START: boolean }, Deps>(
   program: Program<Config, Deps>,
   words: string[],
@@ -149,10 +149,10 @@ async function runCommand<Config extends { MIGRATE_ON_START: boolean }, Deps>(
   const config = program.loadConfig(env)
   if (!command.run || config.MIGRATE_ON_START) await program.migrate(config)
   if (!command.run) return print({ json: { migrated: true }, text: 'The schema is the newest' })
-  // Logs go to stderr, so that stdout holds the answer alone.
+  // Logs go to stderr, so that stdout holds only the output.
   const { deps, close } = await program.compose(config, { logger: createLogger(program.name, 'warn', stderr) })
   try {
-    // Before closing: a secret that is shown once must not be lost because something would not close.
+    // Before closing: a secret that is shown once must not be lost because a resource fails to close.
     print(await command.run(deps, args))
   } finally {
     await close()
@@ -160,10 +160,10 @@ async function runCommand<Config extends { MIGRATE_ON_START: boolean }, Deps>(
 }
 
 /**
- * Runs the command that the process was called with: brings the database to its schema unless MIGRATE_ON_START is false,
- * composes the service, prints what the command returns. `migrate` is a command of every program.
+ * Runs the command in argv: migrates the database unless MIGRATE_ON_START is false, composes the service, prints what the
+ * command returns. Every program has the command `migrate`.
  *
- * Ends the process with 1 when the command fails, with 2 when it was called wrongly; both say why on stderr.
+ * Exits with 1 if the command fails and with 2 if it was called incorrectly; both explain themselves on stderr.
  */
 export async function runCli<Config extends { MIGRATE_ON_START: boolean }, Deps>(
   program: Program<Config, Deps>,

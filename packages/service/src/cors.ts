@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http'
 
-/** True for a CORS preflight: a browser asks on its own whether it may send the request that follows. */
+/** True for a CORS preflight: the browser's own request for permission to send the actual one. */
 export const isPreflight = ({ method, headers }: IncomingMessage): boolean =>
   method === 'OPTIONS' && headers.origin !== undefined && headers['access-control-request-method'] !== undefined
 
-/** What a preflight is answered with: the methods and headers that pages may send, kept by browsers for maxAgeSeconds. */
+/** Headers of a preflight response: the methods and headers that pages may send, cached by browsers for maxAgeSeconds. */
 export const preflightHeaders = (allow: {
   methods: string
   headers: string
@@ -15,7 +15,7 @@ export const preflightHeaders = (allow: {
   'access-control-max-age': String(allow.maxAgeSeconds),
 })
 
-/** Lets pages of any origin read an answer and its exposed headers. No cookie counts there, so no credentials either. */
+/** Lets pages of any origin read a response and its exposed headers. No cookies are used there, so credentials are not allowed. */
 export const anyOriginHeaders = (exposedHeaders: string): Record<string, string> => ({
   'access-control-allow-origin': '*',
   'access-control-expose-headers': exposedHeaders,

@@ -4,14 +4,14 @@ import { collectDefaultMetrics, register } from 'prom-client'
 
 interface Health {
   port: number
-  /** From now on readiness fails, so that a load balancer looks elsewhere before the listener closes. */
+  /** Makes readiness fail, so that load balancers stop sending requests before the listener closes. */
   draining(): void
   stop(): Promise<void>
 }
 
 /**
- * The internal listener: `/live` (touches nothing, and says what runs), `/ready` (503 while draining or while `isReady` says no; it takes as long
- * as `isReady` does) and `/metrics` (Prometheus). It is never the public port (D12).
+ * Starts the internal listener: `/live` (touches nothing, and reports the build), `/ready` (503 while draining or while `isReady`
+ * resolves to false; takes as long as `isReady`) and `/metrics` (Prometheus). It is never on the public port (D12).
  */
 export async function startHealth(
   host: string,
@@ -19,7 +19,7 @@ export async function startHealth(
   isReady: () => Promise<boolean>,
   build: BuildInfo,
 ): Promise<Health> {
-  // Of the process: CPU, memory, event-loop lag, garbage collection. Once, however often a test listens.
+  // Process metrics: CPU, memory, event-loop lag, garbage collection. Registered once, however often a test listens.
   if (!register.getSingleMetric('process_cpu_seconds_total')) collectDefaultMetrics()
   let isDraining = false
   const server = await listen(

@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { listen } from './http-server.ts'
 
-/** A listener that answers with the path, `/slow` only when it is told to. */
+/** A listener that responds with the path; `/slow` responds only when told to. */
 async function start() {
   const mayAnswer = Promise.withResolvers<void>()
   const slowCame = Promise.withResolvers<void>()
@@ -54,7 +54,7 @@ test('what comes while a drained listener closes is answered, and nobody gets in
     /^HTTP\/1\.1 200 OK\r\n[^]*Connection: close[^]*\/early/,
   )
   await expect(once(connect(server.port, '127.0.0.1'), 'connect')).rejects.toThrow('ECONNREFUSED')
-  // What was under way finishes, and only then the listener has stopped.
+  // Requests in progress finish, and only then has the listener stopped.
   let hasStopped = false
   const stopped = server.stop().then(() => (hasStopped = true))
   expect(hasStopped).toBe(false)
@@ -100,7 +100,7 @@ test('what is not HTTP is answered between answers, and never in the middle of o
   }
   expect(await send('/whole', '0123456789', 'garbage\r\n\r\n')).toMatch(/0123456789HTTP\/1\.1 400 [^]*unreadable$/)
   expect(await send('/half', 'half', 'garbage\r\n\r\n')).toMatch(/\r\n\r\nhalf$/)
-  // The answer to a second request waits for the first.
+  // The response to a second request waits for the first.
   const second = 'GET /whole HTTP/1.1\r\nHost: x\r\n\r\ngarbage\r\n\r\n'
   expect(await send('/half', 'half', second)).toMatch(/\r\n\r\nhalf$/)
 })

@@ -5,22 +5,22 @@ import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 
 export interface Listening {
   port: number
-  /** The same, as every part of a process tells its ports. */
+  /** The port as a list, the form in which all parts of a process report their ports. */
   ports: readonly number[]
   /**
-   * From now on every answer closes its connection, so that the pools of proxies empty themselves before `stop`: a proxy that
-   * sends a POST on a connection just as it is closed cannot know whether it may send it again.
+   * From now on every response closes its connection, so that proxies' connection pools drain before `stop`: if a proxy sends a
+   * POST on a connection just as it is closed, it cannot know whether it may retry.
    */
   drain(): void
-  /** Accepts no connection any more; those that are open are still answered. Safe to repeat. */
+  /** Accepts no more connections; requests on open ones are still answered. Safe to repeat. */
   refuseConnections(): Promise<void>
-  /** Stops accepting, lets what is under way finish for at most `drainMs`, then cuts it. */
+  /** Stops accepting, lets requests in progress finish for at most `drainMs`, then closes their connections. */
   stop(drainMs?: number): Promise<void>
 }
 
 /**
- * What is answered to bytes that are not HTTP: the body, its type and the id of the answer.
- * code: what Node found wrong, such as HPE_INVALID_METHOD. peer: the address at the other end of the connection.
+ * Makes the response to bytes that are not HTTP: its body, media type and request id.
+ * code: Node's error, for example HPE_INVALID_METHOD. peer: the remote address.
  */
 export type Refusal = (
   status: number,
@@ -29,30 +29,30 @@ export type Refusal = (
 ) => { requestId: string; type: string; body: string }
 
 interface ListenOptions {
-  /** Of a request's headers; more are answered with 431. 16 KiB unless said. */
+  /** Maximum size of a request's headers; larger ones get 431. 16 KiB by default. */
   headerBytesMax?: number
-  /** How long a whole request may take to arrive; 0 where bodies are large and the listener watches over them. */
+  /** How long a whole request may take to arrive; 0 if bodies are large and the listener enforces its own limits. */
   requestTimeoutMs?: number
-  /** True where the listener calls `inviteBody` before it reads one, so that `Expect: 100-continue` waits for it. */
+  /** True if the listener calls `inviteBody` before it reads a body, so that `Expect: 100-continue` waits for it. */
   isBodyInvited?: boolean
-  /** Answers requests that `isUpgrade` names. */
+  /** Handles requests for which `isUpgrade` is true. */
   onUpgrade?: (incoming: IncomingMessage, socket: Socket, head: Buffer) => void
-  /** Whether a request changes the protocol of its connection; every other Upgrade header is ignored (RFC 9110 §7.8). */
+  /** Returns whether a request changes the protocol of its connection; other Upgrade headers are ignored (RFC 9110 §7.8). */
   isUpgrade?: (incoming: IncomingMessage) => boolean
 }
 
 /** While a drained listener closes, requests are held until none has arrived for this long. */
 const QUIET_MS = 50
-/** The longest that they are held. */
+/** Maximum time to hold requests. */
 const HELD_MS_MAX = 500
-/** A tick of the event loop that took no longer than this had nothing to do: no connection waits to be accepted. */
+/** A tick of the event loop this short had nothing to do: no connection is waiting to be accepted. */
 const IDLE_TURN_MS = 0.1
 
 const waiting = new WeakMap<IncomingMessage, ServerResponse>()
-/** The answer to the last request of each connection. */
+/** The response to the last request of each connection. */
 const answers = new WeakMap<Duplex, ServerResponse>()
 
-/** True while nothing else may be written to the connection of an answer: it has begun, or one before it is not over. */
+/** True while nothing else may be written to the response's connection: it has begun, or an earlier one is unfinished. */
 export const isUnderWay = (outgoing: ServerResponse): boolean =>
   !outgoing.writableFinished && (outgoing.headersSent || outgoing.socket === null)
 
@@ -61,17 +61,17 @@ function isAnswering(socket: Duplex): boolean {
   return answer !== undefined && isUnderWay(answer)
 }
 
-/** Tells a client that asked first (`Expect: 100-continue`) to send its body. Safe to repeat. */
+/** Invites a client that sent `Expect: 100-continue` to send its body. Safe to repeat. */
 export function inviteBody(incoming: IncomingMessage): void {
   waiting.get(incoming)?.writeContinue()
   waiting.delete(incoming)
 }
 
 /**
- * Listens on host:port (0: any free port). Rejects with the system's error when the port is taken.
+ * Listens on host:port (0: any free port). Rejects with the system's error if the port is taken.
  * Headers must arrive within 10 s, give or take the second between two checks, and the whole request within 30 s; 16 KiB of
- * headers is Node's own limit (431). Repeated headers are joined by commas, so that one which allows a single
- * value reads as malformed: a proxy might have used the other value.
+ * headers is Node's own limit (431). Repeated headers are joined by commas, so a repeated single-value header reads as
+ * malformed: a proxy might have used the other value.
  */
 export async function listen(
   listener: RequestListener,
@@ -96,7 +96,7 @@ export async function listen(
   let arrivedAt = 0
   let held: (() => void)[] | undefined
   let closing: Promise<void> | undefined
-  /** When the last connection of the closed server is gone. */
+  /** Resolves when the last connection of the closed server has ended. */
   let ended: Promise<void> | undefined
   const options = {
     ...limits,
@@ -123,7 +123,7 @@ export async function listen(
       socket.once('close', () => upgraded.delete(socket))
       onUpgrade(incoming, socket, head)
     })
-  // Nobody knows another expectation, and RFC 9110 §10.1.1 lets a server ignore it; Node would answer 417 unseen by the log.
+  // No other expectation is in use, and RFC 9110 §10.1.1 lets a server ignore it; Node would respond with 417, unlogged.
   server.on('checkExpectation', (incoming, outgoing) => server.emit('request', incoming, outgoing))
   if (refusal)
     server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
@@ -139,9 +139,9 @@ export async function listen(
   })
 
   /**
-   * On close the kernel resets the connections that it has accepted and Node has not yet, and their requests are lost. So a
-   * drained listener first holds new requests, which makes a proxy prefer a less busy server, and then closes in a tick of the
-   * event loop in which no connection arrived.
+   * On close the kernel resets connections that it has accepted but Node has not yet, and their requests are lost. So a drained
+   * listener first holds new requests, which makes a proxy prefer a less busy server, and then closes in a tick of the event loop
+   * in which no connection arrived.
    */
   async function closeQuietly(): Promise<void> {
     if (isDraining) {
@@ -177,7 +177,7 @@ export async function listen(
   }
 }
 
-/** Answers what Node could not read as a request, as it does by itself, but with a body. */
+/** Responds to bytes that Node could not parse as a request, as Node itself does, but with a body. */
 function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex, refusal: Refusal): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()

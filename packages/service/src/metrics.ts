@@ -1,6 +1,6 @@
 import { Counter, Gauge, Histogram } from 'prom-client'
 
-// Every service counts under these names, so one dashboard serves them all.
+// Every service uses these metric names, so one dashboard serves them all.
 
 const durations = new Histogram({
   name: 'http_request_duration_seconds',
@@ -22,10 +22,10 @@ export const workUnderWay = new Gauge({
 })
 
 type Observer = ReturnType<typeof durations.labels>
-/** Looking labels up costs more than observing: each pair is looked up once. */
+/** Looking up labels costs more than observing: each pair is looked up once. */
 const observers = new Map<string, Observer[]>()
 
-/** Records how long a request took. Operations and statuses are few, so what is remembered is too. */
+/** Records how long a request took. Operations and statuses are few, so the cache stays small. */
 export function observeRequest(operation: string, status: number, durationMs: number): void {
   let byStatus = observers.get(operation)
   if (!byStatus) observers.set(operation, (byStatus = []))

@@ -20,7 +20,7 @@ function start(jobs: Jobs<typeof deps>, { isFirstAtOnce = true } = {}) {
 }
 const nextRound = () => vi.advanceTimersByTimeAsync(EVERY_MS)
 
-/** The value of a metric for a job; undefined where it has none. */
+/** Returns a job's value of a metric; undefined if it has none. */
 async function valueOf(metric: string, job: string): Promise<number | undefined> {
   const { values } = (await register.getSingleMetric(metric)?.get()) ?? { values: [] }
   return values.find(({ labels }) => labels.job === job)?.value

@@ -2,8 +2,8 @@ import type { Logger } from '@platform/runtime/logger'
 import { Counter, Gauge, Histogram } from 'prom-client'
 
 /**
- * This many failures in a row mean that the job itself is broken. One or two happen by themselves: a lock was taken, the
- * database was away.
+ * This many consecutive failures mean that the job itself is broken. One or two are normal: a lock was taken, the database was
+ * unavailable.
  */
 const FAILURES_MAX = 3
 
@@ -25,13 +25,13 @@ const failures = new Counter({
   labelNames,
 })
 
-/** Jobs by name. Each is safe to repeat, and in two processes at once. The name is what logs and metrics call it. */
+/** Jobs by the name used in logs and metrics. Each must be safe to repeat, and to run in two processes at once. */
 export type Jobs<Deps> = Readonly<Record<string, (deps: Deps) => Promise<void>>>
 
 export interface PeriodicJobs {
-  /** False once a job has failed three times in a row, until it succeeds again. */
+  /** False after a job has failed three times in a row, until it succeeds again. */
   isHealthy(): boolean
-  /** Starts no more rounds, and waits for the one under way. Safe to repeat. */
+  /** Starts no more rounds, and waits for the current one. Safe to repeat. */
   stop(): Promise<void>
 }
 
@@ -42,9 +42,9 @@ interface Timing {
 }
 
 /**
- * Runs the jobs one after the other in their order, in rounds that start every `everyMs`. Two rounds never run at once: one
- * that is due while another runs is left out. A job that fails is logged and counted, stops none of the others, and runs
- * again in the next round. The timer does not keep the process alive.
+ * Runs the jobs in order, one after the other, in rounds that start every `everyMs`. Rounds never overlap: one that is due while
+ * another runs is skipped. A failed job is logged and counted, does not stop the others, and runs again in the next round. The
+ * timer does not keep the process alive.
  */
 export function startPeriodicJobs<Deps extends { logger: Logger }>(
   deps: Deps,
@@ -74,7 +74,7 @@ export function startPeriodicJobs<Deps extends { logger: Logger }>(
   }
   const startRound = () => void (round ??= runRound())
 
-  // From 0, so that the first failure is a rise that an alert can see.
+  // Starting at 0 makes the first failure an increase that an alert can see.
   for (const name of Object.keys(jobs)) failures.inc({ job: name }, 0)
   const timer = setInterval(startRound, everyMs).unref()
   if (isFirstAtOnce) startRound()

@@ -1,6 +1,6 @@
 import { bareEtag, namesEtag } from './entity-tag.ts'
 
-/** The validators of a representation (RFC 9110 §8.8), which conditions are compared with. */
+/** The validators of a representation (RFC 9110 §8.8), which conditions are compared to. */
 export interface Validators {
   /** Without quotes. */
   etag: string
@@ -41,7 +41,7 @@ export function evaluatePreconditions(
   return since !== undefined && uploadedSeconds <= since ? 'not modified' : 'holds'
 }
 
-/** True if a range may be answered: the object is the one that If-Range names (RFC 9110 §13.1.5), or there is no If-Range. */
+/** True if a range may be sent: If-Range names the current object (RFC 9110 §13.1.5), or is absent. */
 export function isRangeCurrent(ifRange: string | undefined, { etag, uploadedAt }: Validators): boolean {
   if (ifRange === undefined) return true
   const since = /^(W\/)?"/.test(ifRange.trim()) ? undefined : dateOf(ifRange)

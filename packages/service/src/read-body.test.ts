@@ -7,7 +7,7 @@ import { mediaType, readBody } from './read-body.ts'
 
 const MAX = 100
 
-/** Serves one listener that reads a body, and hands out what becomes of it. */
+/** Serves one listener that reads a body, and returns the outcome. */
 async function startReader(bodyMs?: number): Promise<{ port: number; read: Promise<Buffer> }> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   const server = await listen(

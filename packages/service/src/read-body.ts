@@ -3,14 +3,14 @@ import { ApiError, BadRequest, PayloadTooLarge, RequestTimeout } from '@platform
 import { withDeadline } from '@platform/runtime/deadline'
 import { inviteBody } from './http-server.ts'
 
-/** How long a small body may take to arrive. Less than the 30 s of a whole request, whose answer would otherwise come first. */
+/** How long a small body may take to arrive. Below the 30 s of a whole request, whose response would otherwise come first. */
 export const BODY_MS = 25_000
 
 /**
- * Reads a whole body that is small by nature.
+ * Reads a small body as a whole.
  *
  * Throws PayloadTooLarge as soon as it is known to exceed bytesMax: by its Content-Length before a byte is read, or by
- * counting. Throws RequestTimeout when it takes longer than bodyMs, and BadRequest when the client leaves in the middle of it. The
+ * counting. Throws RequestTimeout if it takes longer than bodyMs, and BadRequest if the client disconnects in the middle. The
  * request can still be answered after each of them.
  */
 export async function readBody(incoming: IncomingMessage, bytesMax: number, bodyMs = BODY_MS): Promise<Buffer> {
@@ -24,14 +24,14 @@ async function collect(incoming: IncomingMessage, bytesMax: number): Promise<Buf
   const chunks: Buffer[] = []
   let length = 0
   try {
-    // By default leaving the loop destroys the connection, and nobody would read why.
+    // By default leaving the loop destroys the connection, and the client would not get the error.
     for await (const chunk of incoming.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       length += chunk.length
       if (length > bytesMax) throw new PayloadTooLarge(bytesMax)
       chunks.push(chunk)
     }
   } catch (error) {
-    // Nothing but the client breaks a body: its reset is no failure of ours.
+    // Only the client can break off a body: its reset is not an error of ours.
     throw error instanceof ApiError ? error : new BadRequest('The body ended early')
   }
   return chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)
@@ -40,5 +40,5 @@ async function collect(incoming: IncomingMessage, bytesMax: number): Promise<Buf
 /** The media type of a Content-Type header, in lower case and without parameters. */
 export const mediaTypeOf = (contentType: string): string => contentType.split(';', 1)[0]?.trim().toLowerCase() ?? ''
 
-/** The body's media type; empty where the request names none. */
+/** The body's media type; empty if the request names none. */
 export const mediaType = (incoming: IncomingMessage): string => mediaTypeOf(incoming.headers['content-type'] ?? '')

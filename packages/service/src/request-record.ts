@@ -1,28 +1,28 @@
 import type { Logger } from '@platform/runtime/logger'
 import { observeRequest } from './metrics.ts'
 
-/** A request that was answered. */
+/** A completed request. */
 export interface AnsweredRequest {
-  /** The operation or endpoint, for metrics too: one of a few, never text that a client made up. */
+  /** The operation or endpoint, also for metrics: one of a small set, never text from the client. */
   operation: string
   requestId: string
   traceId: string | undefined
   method: string | undefined
   status: number
-  /** By performance.now(). */
+  /** From performance.now(). */
   startedAt: number
-  /** What was thrown, if anything was. */
+  /** The thrown error, if any. */
   failure?: unknown
-  /** Further members of the line, such as the caller. Never a secret, a query or a body. */
+  /** Further members of the log line, for example the caller. Never a secret, a query or a body. */
   details: object
 }
 
 /**
- * Counts each answered request and writes its line in the log: `error` with the failure for a 500, `warn` for any other 5xx,
- * which means that a dependency is away, and `info` for the rest.
+ * Returns a function that counts a completed request and logs its line: at `error` with the failure for a 500, at `warn` for any
+ * other 5xx, which means that a dependency is unavailable, and at `info` for the rest.
  */
 export function createRequestRecord(logger: Logger): (request: AnsweredRequest) => void {
-  // Looking for secrets among the members of every line would cost 10 µs; those named here are none.
+  // Redacting secrets in every line would cost 10 µs; the members used here are not secret.
   const requestLogger = logger.child({}, { redact: [] })
   return ({ operation, requestId, traceId, method, status, startedAt, failure, details }) => {
     const durationMs = performance.now() - startedAt

@@ -6,9 +6,9 @@ import type { Sealed, Sealer } from '@platform/runtime/seal'
 import { and, desc, eq, gt, isNull, ne, or, type SQL, sql } from 'drizzle-orm'
 import type { PgColumn } from 'drizzle-orm/pg-core'
 
-/** How long before its boundary the next key is made, so that every process and verifier learns of it in time. */
+/** How long before its boundary the next key is created, so that every process and verifier learns of it in time. */
 const MADE_AHEAD_MS = 14 * 86_400_000
-/** How often a process reads the keys that others made. Two intervals after a key was made, every process knows it. */
+/** How often a process reloads the keys. Two intervals after a key is created, every process knows it. */
 export const RELOAD_MS = 60_000
 
 type Transaction = Parameters<Parameters<Db['transaction']>[0]>[0]
@@ -30,23 +30,23 @@ interface RotatingKey<Material> {
   retiresAt: number
 }
 
-/** Keys that succeed each other on 1 January and 1 July, shared by the processes of a service through its database. */
+/** Keys rotated on 1 January and 1 July, shared by the processes of a service through its database. */
 export interface RotatingKeys<Material> {
-  /** The newest key whose time has come. Throws when there is none. */
+  /** Returns the newest activated key. Throws if there is none. */
   active(): RotatingKey<Material>
-  /** Every key that is not retired, those that wait for their time included, in the order of their activation. */
+  /** Returns every key that is not retired, including those not active yet, in activation order. */
   live(): RotatingKey<Material>[]
-  /** Every key there ever was, in the order of activation. */
+  /** Returns every key ever created, in activation order. */
   all(): readonly RotatingKey<Material>[]
-  /** Makes the keys that are due, if any, and reads what other processes made. Runs by itself every 60 s. */
+  /** Creates the keys that are due, if any, and loads the keys of other processes. Runs by itself every 60 s. */
   maintain(): Promise<void>
   /**
-   * Makes a key that is active at once and retires every other at once: for a key that leaked. Every process of the service
-   * that listens takes it as soon as the rotation commits. Returns its id.
+   * Creates a key that is active at once and retires all others at once: for a key that leaked. Every listening process of the
+   * service uses it as soon as the rotation commits. Returns its id.
    * record: runs in the same transaction, for an audit.
    */
   rotateNow(record?: (tx: Pick<Db, 'insert'>, id: string) => Promise<void>): Promise<string>
-  /** Seals every key of the table anew that is not under the sealer's current master key. Returns how many. */
+  /** Reseals every key of the table that is not under the sealer's current master key. Returns their number. */
   reencrypt(): Promise<number>
   close(): void
 }
@@ -56,32 +56,32 @@ interface RotatingKeysOptions<Row extends KeyRow, Material> {
   sealer: Sealer
   now: () => Date
   logger: Logger
-  /** Tells of rotations in other processes; without it they are noticed by the reading every 60 s. */
+  /** Announces rotations in other processes; without it they are noticed by the reload every 60 s. */
   notifications: Notifications | undefined
-  /** What log lines call these keys, such as `signing`. */
+  /** The adjective for these keys in log lines, for example `signing`. */
   name: string
-  /** The advisory lock under which keys are made. */
+  /** The advisory lock for creating keys. */
   lock: number
-  /** Where a rotation that takes effect at once is announced to the other processes. */
+  /** The channel that announces an immediate rotation to other processes. */
   channel: string
   columns: { id: PgColumn; ciphertext: PgColumn; kekId: PgColumn; activatesAt: PgColumn; retiresAt: PgColumn }
-  /** Tells these keys from others in the same table. */
+  /** The condition that selects these keys, if the table holds others too. */
   isOfSet?: SQL
   /** The associated data of the key with this id. */
   contextOf(id: string): string
   /** How long a predecessor stays live after its successor's activation. */
   overlapMs: number
-  /** How long a key that was made after its boundary waits before it is active: until every process and verifier knows it. */
+  /** How long a key created after its boundary waits for activation: until every process and verifier knows it. */
   lateKeyWaitsMs: number
-  /** The rows of this set, in the order of activation. */
+  /** Returns the rows of this set, in activation order. */
   read(db: Db): Promise<Row[]>
-  /** The key in a row, given its secret. Called once for each row, as long as this process knows it. */
+  /** Builds a key from a row and its opened secret. Called once per row, as long as this process knows it. */
   open(row: Row, secret: Buffer): Material
-  /** Makes a new key and inserts its row, sealed by `seal` under the id that it chooses. Returns the id. */
+  /** Creates a key and inserts its row, sealed by `seal` under an id of its choice. Returns the id. */
   insert(tx: Pick<Db, 'insert'>, activatesAt: Date, seal: (secret: Buffer, id: string) => Sealed): Promise<string>
 }
 
-/** 00:00 UTC of the last 1 January or 1 July at or before `at`, and of the one after it (B §5). */
+/** 00:00 UTC of the last 1 January or 1 July at or before `time`, and of the one after it (B §5). */
 export function rotationBoundaries(time: Date): { last: Date; next: Date } {
   const year = time.getUTCFullYear()
   const isSecondHalf = time.getUTCMonth() >= 6
@@ -92,10 +92,10 @@ export function rotationBoundaries(time: Date): { last: Date; next: Date } {
 }
 
 /**
- * Opens a set of rotating keys. Makes the first key where there is none.
+ * Opens a set of rotating keys. Creates the first key if there is none.
  *
- * Which key is active is asked anew every time, so replicas switch at the same instant without talking to each other (B §5).
- * Keys are made under an advisory lock; `activates_at` is unique besides.
+ * The active key is determined at each call, so replicas switch at the same instant without coordination (B §5). Keys are
+ * created under an advisory lock; `activates_at` is also unique.
  */
 export async function openRotatingKeys<Row extends KeyRow, Material>(
   options: RotatingKeysOptions<Row, Material>,
@@ -103,7 +103,7 @@ export async function openRotatingKeys<Row extends KeyRow, Material>(
   const { db, sealer, now, logger, notifications, name, lock, channel, columns, isOfSet, contextOf } = options
   const { table } = columns.id
   let keys: RotatingKey<Material>[] = []
-  /** The last reading of the keys. One at a time: an older answer must never come after a newer one. */
+  /** The latest load of the keys. Loads are serialized: an older result must never replace a newer one. */
   let loading: Promise<void> = Promise.resolve()
 
   const load = (): Promise<void> => (loading = loading.then(readKeys, readKeys))
@@ -130,12 +130,12 @@ export async function openRotatingKeys<Row extends KeyRow, Material>(
     return id
   }
 
-  /** When the key that is due becomes active; undefined when none is due. */
+  /** Returns when the due key becomes active; undefined if none is due. */
   function dueActivation(newest: Date | undefined): Date | undefined {
     const time = now()
     const { last, next } = rotationBoundaries(time)
     if (!newest) return time
-    // No process was running to make the key of the last boundary. It is made now, and active once everyone knows it.
+    // No process was running to create the key of the last boundary. It is created now, and active once everyone knows it.
     if (newest < last) return new Date(time.getTime() + options.lateKeyWaitsMs)
     if (newest < next && time.getTime() >= next.getTime() - MADE_AHEAD_MS) return next
     return undefined
@@ -146,7 +146,7 @@ export async function openRotatingKeys<Row extends KeyRow, Material>(
     return keys.filter(({ retiresAt }) => retiresAt > nowMs)
   }
 
-  /** Returns whether there may be another one due: the first key of all can stand right before a boundary. */
+  /** Returns whether another key may be due: the very first key may be created right before a boundary. */
   async function makeDueKey(): Promise<boolean> {
     const newest = live().at(-1)
     if (!dueActivation(newest && new Date(newest.activatesAt))) return false
@@ -160,7 +160,7 @@ export async function openRotatingKeys<Row extends KeyRow, Material>(
         .limit(1)) as { activatesAt: Date }[]
       const activatesAt = dueActivation(nextKey?.activatesAt)
       if (!activatesAt) return // another process was first
-      // A key that was retired before its activation is in the way: the instant of activation is unique.
+      // A key that was retired before its activation is in the way: activation times are unique.
       await tx.delete(table).where(and(isOfSet, eq(columns.activatesAt, activatesAt)))
       const id = await insertKey(tx, activatesAt, new Date(activatesAt.getTime() + options.overlapMs))
       logger.info({ id, activatesAt }, `${name} key made`)
@@ -195,7 +195,7 @@ export async function openRotatingKeys<Row extends KeyRow, Material>(
     async rotateNow(record) {
       const id = await db.transaction(async (tx) => {
         await tx.execute(sql`select pg_advisory_xact_lock(${lock})`)
-        // A leak of the other keys may include the successor that waits for its boundary. It was never used, so it is deleted.
+        // If other keys leaked, the successor that waits for its boundary may have too. It was never used, so it is deleted.
         await tx.delete(table).where(and(isOfSet, gt(columns.activatesAt, now())))
         const made = await insertKey(tx, now(), now())
         await record?.(tx, made)

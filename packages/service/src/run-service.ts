@@ -10,37 +10,37 @@ import { startupFailure } from './startup-failure.ts'
 
 /** A part of a process: a server, or a worker, which has no port and nothing to drain. */
 export interface Part {
-  /** The ports that it listens on. */
+  /** The ports it listens on. */
   ports?: readonly number[]
   /** False while the part cannot do its work. */
   isHealthy?(): boolean
-  /** From now on its answers close their connections: the process is about to stop. */
+  /** From now on responses close their connections: the process is about to stop. */
   drain?(): void
-  /** Ends it once what is under way is done, after drainMs at the latest. */
+  /** Stops once work in progress is done, at the latest after drainMs. */
   stop(drainMs?: number): Promise<void>
 }
 
-/** What a process needs to know to serve: parts by role. `Deps` is what compose() builds for them. */
+/** How to run a service: its parts by role. `Deps` is what compose() builds for them. */
 interface Service<Config, Deps> {
-  /** As its log lines name it, such as `api`. */
+  /** As log lines name it, for example `api`. */
   name: string
   /** Reads the environment. Throws ConfigError. */
   loadConfig(env: Record<string, string | undefined>): Config
-  /** Brings the database to the schema of this release. */
+  /** Migrates the database to the schema of this release. */
   migrate(config: Config): Promise<void>
   compose(config: Config): Promise<{ deps: Deps; isReady(): Promise<boolean>; close(): Promise<void> }>
-  /** What a process of each role runs, started in this order; `all` is the role of a process that was given none. */
+  /** The parts of each role, started in this order; `all` is the default role. */
   roles: { all: StartRole<Config, Deps> } & Record<string, StartRole<Config, Deps>>
 }
 type StartRole<Config, Deps> = (deps: Deps, config: Config) => Promise<Part[]>
 
 /**
  * Serves the health listener beside the parts of a process. A process without ports is a worker: it is ready only while its
- * parts are healthy. A process with ports stays ready when its jobs fail, so that it is not taken out of the load balancer;
- * the metrics of the jobs show the failure.
+ * parts are healthy. A process with ports stays ready when its jobs fail, so that it stays in the load balancer; the metrics of
+ * the jobs show the failure.
  *
- * stop: readiness fails and the parts drain; after noticeMs they stop. 0 skips the notice, for a process that no load balancer
- * sends requests to.
+ * stop: readiness fails and the parts drain; after noticeMs they stop. 0 skips the notice, for a process behind no load
+ * balancer.
  */
 export async function superviseParts(
   parts: readonly Part[],
@@ -92,8 +92,8 @@ async function start<Config extends ServiceConfig, Deps extends { logger: Logger
 }
 
 /**
- * Runs a service as a process: configuration, migrations, what the role in argv[2] names, health, and an orderly end on
- * SIGTERM. A process that cannot start says why in a sentence on stderr and ends with code 1.
+ * Runs a service as a process: configuration, migrations, the parts of the role in argv[2], health, and an orderly shutdown on
+ * SIGTERM. If it cannot start, it says why in a sentence on stderr and exits with 1.
  */
 export async function runService<Config extends ServiceConfig, Deps extends { logger: Logger }>(
   service: Service<Config, Deps>,

@@ -3,8 +3,8 @@ import { masterKeys } from '@platform/runtime/seal'
 import { z } from 'zod'
 
 /**
- * The variables that every service reads, for the schema that `readConfig` takes. service: its name, as in an example of its
- * database; port, healthPort: what it listens on unless it is told otherwise.
+ * The variables that every service reads, for `readConfig`'s schema. service: its name, as used in example database names;
+ * port, healthPort: the defaults.
  */
 export const serviceVariables = (service: { name: string; port: number; healthPort: number }) => ({
   PUBLIC_URL: origin.describe(
@@ -44,5 +44,5 @@ export const serviceVariables = (service: { name: string; port: number; healthPo
   PLATFORM_PARENT_PIPE: z.enum(['0', '1']).default('0').describe('1 where a launcher holds this process by its stdin'),
 })
 
-/** What those variables say. */
+/** The parsed variables. */
 export type ServiceConfig = z.output<z.ZodObject<ReturnType<typeof serviceVariables>>>

@@ -7,18 +7,18 @@ import { createSealer } from '@platform/runtime/seal'
 import { limiterFallbacks } from './metrics.ts'
 import type { ServiceConfig } from './service-config.ts'
 
-/** What a test may choose for itself. */
+/** Replacements for tests. */
 export interface ResourceOverrides {
   now?: () => Date
   logger?: Logger
 }
 
 /**
- * Opens what every service stands on: its database, the limiter, NOTIFY, the sealer of its secrets, log and clock. Nothing
- * waits for Redis. Close what was built on these before `close`.
+ * Opens the resources that every service needs: its database, the limiter, NOTIFY, the sealer of its secrets, log and clock.
+ * Does not wait for Redis. Close whatever uses these before calling `close`.
  *
- * service: its name in log lines; pool: that of its connections, in Postgres and in metrics; limiterPrefix: sets its counters
- * apart in a shared Redis.
+ * service: its name in log lines; pool: the name of its connections, in Postgres and in metrics; limiterPrefix: separates its
+ * counters from others in a shared Redis.
  */
 export async function openResources(
   config: ServiceConfig,
@@ -50,7 +50,7 @@ export async function openResources(
     notifications,
     limiter,
     clientAddress,
-    /** True while the database answers; says so within a second. */
+    /** True if the database responds; resolves within a second. */
     isReady: () => probe.isAnswering(),
     async close(): Promise<void> {
       await notifications.close()

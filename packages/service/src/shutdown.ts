@@ -3,9 +3,9 @@ import type { Logger } from '@platform/runtime/logger'
 const HARD_LIMIT_MS = 40_000
 
 /**
- * Ends the process in order when it is told to: on SIGTERM and SIGINT, and, for a process that a launcher started with
- * a pipe on stdin and PLATFORM_PARENT_PIPE=1, when that pipe closes, so that nothing outlives a launcher that was
- * killed. A second signal, or 40 s, ends it at once.
+ * Shuts the process down in order on SIGTERM and SIGINT, and, if a launcher started it with a pipe on stdin and
+ * PLATFORM_PARENT_PIPE=1, when that pipe closes, so that the process does not outlive a launcher that was killed. A second
+ * signal, or 40 s, ends it at once.
  */
 export function onShutdown(logger: Logger, stop: () => Promise<void>, withParent: boolean): void {
   let stopping = false

@@ -1,12 +1,12 @@
 import { registerHooks, type ResolveFnOutput } from 'node:module'
 
 /**
- * Makes modules load without a look at package.json for each import: Node reads and parses that file anew every time, and the
- * one of drizzle-orm has 179 kB. A relative import leads where it says, inside the workspace and inside a named package; any
- * other import is found once for each package of the workspace. Measured on the API: the modules load in 0.6 s instead of 0.95,
- * and allocate 47 MB instead of 124.
+ * Loads modules without reading package.json for each import: Node reads and parses that file every time, and drizzle-orm's has
+ * 179 kB. Relative imports resolve as written, in the workspace and in the listed packages; any other import is resolved once
+ * per workspace package. Measured on the API: the modules load in 0.6 s instead of 0.95, and allocate 47 MB instead of 124.
  *
- * packages: names whose files are all ES modules. Call it before anything imports them, so ahead of a dynamic import.
+ * packages: names of packages whose files are all ES modules. Call it before anything imports them, that is, before a dynamic
+ * import.
  */
 export function skipPackageLookups(packages: readonly string[]): void {
   const folders = packages.map((name) => `/node_modules/${name}/`)

@@ -1,14 +1,14 @@
 import { ConfigError } from '@platform/runtime/config'
 import { isUnavailable } from '@platform/runtime/database'
 
-/** The error below drizzle's and other wrappers. */
+/** The error inside the wrappers of drizzle and others. */
 function innermost(error: unknown): unknown {
   let current = error
   while (current instanceof Error && current.cause instanceof Error) current = current.cause
   return current
 }
 
-/** One sentence for the operator of a process that cannot start: the cause and what to change, without a stack. */
+/** Explains a failed start to the operator in one sentence: the cause and what to change, without a stack. */
 export function startupFailure(thrown: unknown): string {
   const error = innermost(thrown)
   if (error instanceof ConfigError) return error.message

@@ -6,14 +6,14 @@ export interface Trace {
   traceId: string
   /** Two hexadecimal digits: whether the caller samples. */
   flags: string
-  /** What tracing systems carry along; passed on unread. */
+  /** Data of tracing systems; passed on unread. */
   state: string | undefined
 }
 
 const ZEROS = /^0+$/
 const STATE_LENGTH_MAX = 512
 
-/** Reads `traceparent` and `tracestate`; undefined without one that is sound, as the standard has it. */
+/** Reads `traceparent` and `tracestate`. Returns undefined unless `traceparent` is valid, as the standard says. */
 export function readTrace(traceparent: string | undefined, tracestate?: string): Trace | undefined {
   if (traceparent === undefined) return undefined
   const parts = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/.exec(traceparent)
@@ -23,7 +23,7 @@ export function readTrace(traceparent: string | undefined, tracestate?: string):
   return { traceId, flags, state: tracestate?.slice(0, STATE_LENGTH_MAX) }
 }
 
-/** The headers that carry a trace on to another service, under a span of its own. */
+/** Returns the headers that propagate a trace to another service, under a span of its own. */
 export function traceHeaders(trace: Trace | undefined): Record<string, string> {
   if (!trace) return {}
   const { traceId, flags, state } = trace

@@ -7,15 +7,15 @@ interface Body {
   body: string
 }
 
-/** A body for `unreadableRequest`: the error in the service's own shape. */
+/** Makes a body for `unreadableRequest`: the error in the service's own shape. */
 export const jsonBody = (error: object): Body => ({
   type: 'application/json; charset=UTF-8', // as Hono spells it
   body: JSON.stringify(error),
 })
 
 /**
- * The answers to requests that are not valid HTTP. Each has a request id, and a line in the log that says what was wrong with
- * it, never what was sent. render: the body of such an answer.
+ * Responds to requests that are not valid HTTP. Each response has a request id, and a log line with the problem but never the
+ * client's bytes. render: makes the body.
  */
 export function unreadableRequest(logger: Logger, render: (requestId: string) => Body) {
   const refuse = (status: number, code: string | undefined, peer?: string) => {
@@ -24,7 +24,7 @@ export function unreadableRequest(logger: Logger, render: (requestId: string) =>
     return { requestId, ...render(requestId) }
   }
   return {
-    /** For requests without a URL, such as `OPTIONS *` or one without a host: the errorHandler of @hono/node-server. */
+    /** For requests without a URL, for example `OPTIONS *` or without a host: the errorHandler of @hono/node-server. */
     errorHandler: () => {
       const { requestId, type, body } = refuse(400, 'NO_URL')
       return new Response(body, { status: 400, headers: { 'content-type': type, 'x-request-id': requestId } })

@@ -21,12 +21,12 @@ export const checksumAlgorithms = Object.keys(digestBytes) as ChecksumAlgorithm[
 
 export const isCrc = (algorithm: ChecksumAlgorithm): boolean => algorithm.startsWith('CRC')
 
-/** `x-amz-checksum-crc32` and its relatives. */
+/** Returns the header name, for example `x-amz-checksum-crc32`. */
 export const checksumHeader = (algorithm: ChecksumAlgorithm): string => `x-amz-checksum-${algorithm.toLowerCase()}`
 
 const byHeader = new Map(checksumAlgorithms.map((algorithm) => [checksumHeader(algorithm), algorithm]))
 
-/** The algorithm whose header or trailer this is. */
+/** Returns the algorithm of a checksum header or trailer. */
 export const algorithmOfHeader = (name: string): ChecksumAlgorithm | undefined => byHeader.get(name)
 
 /** Reads the name of an algorithm in any letter case. Throws InvalidRequest for an unknown one. */
@@ -76,7 +76,7 @@ function ofHash(name: 'sha1' | 'sha256'): Summing {
   return { update: (chunk) => void hash.update(chunk), digest: () => hash.digest() }
 }
 
-/** Starts a checksum. Node lacks CRC-32C and CRC-64/NVME; in WebAssembly they do 2,200 and 1,600 MiB/s. */
+/** Starts a checksum. Node lacks CRC-32C and CRC-64/NVME; in WebAssembly they reach 2,200 and 1,600 MiB/s. */
 export async function startSum(algorithm: ChecksumAlgorithm): Promise<Summing> {
   switch (algorithm) {
     case 'CRC32':

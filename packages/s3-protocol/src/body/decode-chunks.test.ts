@@ -139,7 +139,7 @@ test('half a million chunks of 100 bytes take a time that grows with their numbe
   expect(large).toBeLessThan(small * 40 + 500)
 })
 
-/** Bytes as signed chunks of these lengths, with a signed trailer. */
+/** Encodes bytes as signed chunks of these lengths, with a signed trailer. */
 function encode(chunks: readonly Uint8Array[], seed: StreamSeed): Buffer {
   const digest = (bytes: Uint8Array | string) => createHash('sha256').update(bytes).digest('hex')
   let previous = seed.signature
@@ -176,7 +176,7 @@ test('whatever one byte of a signed body is changed to, it is refused or means t
       const wire = encode(chunks, seed)
       wire[position % wire.length] = (wire[position % wire.length] as number) ^ change
       const options = { seed, hasTrailers: true, decodedLength: bytes.length }
-      // A digit of a length in the other case, or white space at an end: nothing that is signed.
+      // The other case of a digit in a length, or trailing white space: neither is signed.
       const outcome = await decode(wire, options).then(
         (decoded) => decoded.bytes.equals(bytes) && decoded.trailers['x-amz-checksum-crc32'] === 'AAAAAA==',
         (error: { status: number }) => error.status === 400 || error.status === 403,

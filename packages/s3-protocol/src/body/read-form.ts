@@ -1,12 +1,12 @@
 import { s3Failure } from '../wire/s3-failure.ts'
 
-/** The limit of S3 for all fields in front of the file together. */
+/** S3's limit for all fields before the file together. */
 const FIELDS_BYTES_MAX = 20 * 1_024
 const FIELDS_MAX = 100
 
 const malformed = () => s3Failure('MalformedPOSTRequest')
 
-/** The fields of a form, by name in lower case, and the file after them, which is not read before its bytes are taken. */
+/** The fields of a form, by lower-case name, and the file after them, which is only read as its bytes are consumed. */
 export interface UploadForm {
   fields: ReadonlyMap<string, string>
   /** undefined: the form has no file. */
@@ -47,7 +47,7 @@ class Reader {
     }
   }
 
-  /** The same as a stream of any length. Bytes that may be the beginning of the delimiter are held back until that is known. */
+  /** Streams everything before the delimiter, of any length. Holds back bytes that may be the beginning of the delimiter. */
   async *stream(delimiter: Buffer): AsyncGenerator<Buffer> {
     for (;;) {
       const index = this.#rest.indexOf(delimiter)

@@ -138,7 +138,7 @@ function summed(source: AsyncIterable<Buffer>, sum: Summing): AsyncIterable<Buff
   })()
 }
 
-/** The checksum in the trailers. Throws if an announced trailer is missing, or a checksum came that was not announced. */
+/** Returns the checksum in the trailers. Throws if an announced trailer is missing, or an unannounced checksum arrived. */
 function trailerValue(trailers: Trailers, claim: ChecksumClaim | undefined): string | undefined {
   for (const name of trailers.keys()) {
     if (algorithmOfHeader(name) && (!claim || name !== checksumHeader(claim.algorithm)))

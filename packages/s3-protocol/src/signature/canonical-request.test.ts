@@ -13,7 +13,7 @@ interface Example {
   url: string
   headers: Record<string, string>
   payloadHash: string
-  /** The SHA-256 of its canonical request, as the documentation gives it. */
+  /** The SHA-256 of its canonical request, from the documentation. */
   digest: string
 }
 

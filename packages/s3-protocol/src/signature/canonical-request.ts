@@ -19,15 +19,15 @@ function joinQuery(pairs: readonly (readonly [name: string, value: string])[]): 
 const signed = (parameters: readonly QueryParameter[]): QueryParameter[] =>
   parameters.filter(({ name }) => name !== 'X-Amz-Signature')
 
-/** A path and query as they may have been signed. */
+/** A possible path and query of the signature. */
 export interface CanonicalUri {
   path: string
   query: string
 }
 
 /**
- * Yields the ways in which a path and query may have been signed: as they were sent, then in SigV4's own spelling, for clients
- * that sign `%28` and send `(`. Both name the same resource, so accepting either is safe. The second is omitted if it is equal.
+ * Yields the ways in which a path and query may have been signed: as sent, then in SigV4's own spelling, for clients that sign
+ * `%28` and send `(`. Both name the same resource, so accepting either is safe. The second is omitted if it is equal.
  */
 export function* canonicalUris({ rawPath, parameters }: RawTarget): Generator<CanonicalUri> {
   const sent = signed(parameters)
@@ -40,7 +40,7 @@ export function* canonicalUris({ rawPath, parameters }: RawTarget): Generator<Ca
   if (raw.path !== normal.path || raw.query !== normal.query) yield normal
 }
 
-/** A header value as it is signed: trimmed, and each run of white space as one space. */
+/** Normalizes a header value for signing: trimmed, with each run of white space as one space. */
 const canonicalValue = (value: string): string => value.trim().replaceAll(/\s{2,}|[^\S ]/g, ' ')
 
 /** Builds the canonical request (SigV4): latin1 text whose bytes are hashed. host: the host name to try. */

@@ -4,17 +4,17 @@ import { s3Failure } from '../wire/s3-failure.ts'
 const ALGORITHM = 'AWS4-HMAC-SHA256'
 const EXPIRES_MAX_SECONDS = 604_800
 
-/** The signature of a request as the request claims it; nothing of it is verified. */
+/** The signature claimed by a request; nothing of it is verified. */
 export interface SignatureClaim {
   /** The access key id. */
   keyId: string
   /** `YYYYMMDD` of the scope. */
   day: string
   region: string
-  /** `YYYYMMDDTHHMMSSZ`, as it is signed. */
+  /** `YYYYMMDDTHHMMSSZ`, as signed. */
   timestamp: string
   signedAt: Date
-  /** In lower case, in the order they are signed in. */
+  /** In lower case, in signing order. */
   signedHeaders: readonly string[]
   /** 64 hexadecimal digits. */
   signature: string
@@ -26,7 +26,7 @@ type S3AuthFailure = 'AuthorizationHeaderMalformed' | 'AuthorizationQueryParamet
 
 const SIGV2 = 'Signature version 2 is not supported; use AWS4-HMAC-SHA256 (in boto3: Config(signature_version="s3v4"))'
 
-/** Reads `20130524T000000Z`; undefined for anything else, dates that do not exist included. */
+/** Reads `20130524T000000Z`; undefined for anything else, including dates that do not exist. */
 function readTimestamp(text: string): Date | undefined {
   const parts = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(text)
   if (!parts) return undefined
@@ -37,7 +37,7 @@ function readTimestamp(text: string): Date | undefined {
 
 const pad = (value: number): string => String(value).padStart(2, '0')
 
-/** A time as SigV4 writes it. */
+/** Formats a time for SigV4. */
 export const amzTimestamp = (time: Date): string =>
   `${time.getUTCFullYear()}${pad(time.getUTCMonth() + 1)}${pad(time.getUTCDate())}T${pad(time.getUTCHours())}${pad(time.getUTCMinutes())}${pad(time.getUTCSeconds())}Z`
 
@@ -70,7 +70,7 @@ function readSignature(signature: string, failure: S3AuthFailure): string {
   return signature
 }
 
-/** The time of a request that is signed by header: x-amz-date, else Date, which must then be signed. */
+/** Reads the time of a request signed by header: x-amz-date, else Date, which must then be signed. */
 function readHeaderDate(
   headers: ReadonlyMap<string, string>,
   signedHeaders: readonly string[],
@@ -141,7 +141,7 @@ function readQueryClaim({ query }: RawTarget): SignatureClaim {
   }
 }
 
-/** The signature of a form's policy, as the form claims it. */
+/** The signature claimed by a form for its policy. */
 export interface FormClaim extends CredentialScope {
   signature: string
 }
@@ -163,15 +163,15 @@ export function readFormClaim(fields: ReadonlyMap<string, string>): FormClaim {
   return { ...scope, signature: get('x-amz-signature') }
 }
 
-/** Who a request claims to be from; nothing of it is verified. */
+/** The claimed identity of a request; nothing of it is verified. */
 export type AuthClaim =
   | { kind: 'anonymous' }
   | { kind: 'bearer'; token: string }
   | { kind: 'signature'; claim: SignatureClaim }
 
 /**
- * Reads the claim from Authorization or the query (SigV4 "Authenticating requests"). Version 2 is refused with a message
- * that says so, and so is a request that signs in both places.
+ * Reads the claim from Authorization or the query (SigV4 "Authenticating requests"). Rejects signature version 2 with a message that
+ * says so, and a request that signs in both places.
  *
  * Throws AuthorizationHeaderMalformed, AuthorizationQueryParametersError, InvalidRequest, AccessDenied, InvalidArgument.
  */

@@ -15,7 +15,7 @@ const isNotHoisted = (name: string): boolean =>
     'x-amz-sdk-checksum-algorithm',
   ].includes(name)
 
-/** The headers of a request with those that a presigner has moved into the query, where they mean the same. */
+/** Returns a request's headers plus those that a presigner moved into the query, where they mean the same. */
 export function withHoistedHeaders(
   headers: ReadonlyMap<string, string>,
   { parameters, query }: RawTarget,

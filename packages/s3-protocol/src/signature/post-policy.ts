@@ -27,8 +27,8 @@ const isFree = (name: string): boolean =>
   name === 'x-amz-signature' || name === 'file' || name === 'policy' || name.startsWith('x-ignore-')
 
 /**
- * Checks a form against its policy (S3 API "POST policy"): the policy has not expired, every condition holds, and every field
- * is named by a condition. fields: names in lower case, including `bucket`; `key` with the file's name filled in.
+ * Checks a form against its policy (S3 API "POST policy"): the policy has not expired, every condition holds, and every field has
+ * a condition. fields: names in lower case, including `bucket`; `key` with the file's name filled in.
  *
  * Throws AccessDenied; InvalidArgument for a malformed policy.
  */

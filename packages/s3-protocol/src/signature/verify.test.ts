@@ -10,7 +10,7 @@ import { checkSignedHeaders, checkTime, verifySignature } from './verify.ts'
 const secret = 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY'
 const credentials = { accessKeyId: 'AKIAIOSFODNN7EXAMPLE', secretAccessKey: secret }
 
-/** The key of a day, from the secret, by node:crypto alone. */
+/** Derives the key of a day from the secret, using only node:crypto. */
 function keyOf({ day, region }: SignatureClaim): Buffer {
   const step = (key: Buffer | string, text: string) => createHmac('sha256', key).update(text).digest()
   return step(step(step(step(`AWS4${secret}`, day), region), 's3'), 'aws4_request')
@@ -20,7 +20,7 @@ const prefix = { kind: 'prefix', prefix: '/s3' } as const
 
 interface Sent {
   method: string
-  /** The path as signed; the vectors of the documentation know no /s3. */
+  /** The path as signed; the documentation's vectors have no /s3. */
   url: string
   headers: Record<string, string>
 }
@@ -88,7 +88,7 @@ test('the documented presigned URL verifies', () => {
   expect(verify({ method: 'GET', url, headers: { host: 'examplebucket.s3.amazonaws.com' } })).toMatchObject(verified)
 })
 
-/** What the SDK's own signer puts on the wire. */
+/** Returns what the SDK's own signer sends. */
 async function sentBySdk(command: GetObjectCommand | PutObjectCommand | ListObjectsV2Command): Promise<Sent> {
   const client = new S3Client({
     endpoint: 'http://localhost:1234/s3',

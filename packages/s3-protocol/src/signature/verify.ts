@@ -13,7 +13,7 @@ export interface SignedRequest {
   target: RawTarget
   /** By `readRawHeaders`. */
   headers: ReadonlyMap<string, string>
-  /** The names this server may have been called by, likeliest first. */
+  /** The possible host names of this server, likeliest first. */
   hosts: readonly string[]
 }
 
@@ -59,7 +59,7 @@ const hasBody = (headers: ReadonlyMap<string, string>): boolean =>
   headers.has('transfer-encoding') || (headers.get('content-length') ?? '0') !== '0'
 
 /**
- * The payload hash that the signature covers: x-amz-content-sha256; in a URL also the parameter, else UNSIGNED-PAYLOAD. Old
+ * Returns the payload hash covered by the signature: x-amz-content-sha256; in a URL also the parameter, else UNSIGNED-PAYLOAD. Old
  * versions of curl send no header and sign the hash of an empty body.
  *
  * Throws InvalidRequest for a body without a declared hash.
@@ -78,9 +78,9 @@ interface Reading {
 }
 
 /**
- * The ways this request may have been signed: as it came, and below a prefix also without that. s3cmd, told `host_base = H/s3`,
- * signs `host:H/s3` and the path below it; where a proxy maps the root of an origin onto `/s3`, clients sign that origin and
- * the path below.
+ * Yields the ways this request may have been signed: as received, and below a prefix also without the prefix. s3cmd, configured
+ * with `host_base = H/s3`, signs `host:H/s3` and the path below it; if a proxy maps the root of an origin onto `/s3`, clients sign
+ * that origin and the path below.
  */
 function* readings({ target, hosts }: SignedRequest): Generator<Reading> {
   for (const uri of canonicalUris(target)) for (const host of hosts) yield { uri, host }
@@ -114,7 +114,7 @@ export function verifySignature(request: SignedRequest, claim: SignatureClaim, s
   throw s3Failure('SignatureDoesNotMatch')
 }
 
-/** Verifies the signature of a form's policy, which is signed in base64, as it is sent. Throws SignatureDoesNotMatch. */
+/** Verifies the signature of a form's policy, which is signed in base64, as sent. Throws SignatureDoesNotMatch. */
 export function verifyPolicy(policy: string, { signature }: FormClaim, signingKey: KeyObject): void {
   if (!sameSignature(hmac(signingKey, policy), signature)) throw s3Failure('SignatureDoesNotMatch')
 }

@@ -10,7 +10,7 @@ function readConditions(headers: ReadonlyMap<string, string>, among: readonly st
   return { ifMatch, ifNoneMatch, ifModifiedSince, ifUnmodifiedSince }
 }
 
-/** True if a GET or HEAD is to be answered by 304. Throws PreconditionFailed. */
+/** True if a GET or HEAD gets a 304. Throws PreconditionFailed. */
 export function isNotModified(headers: ReadonlyMap<string, string>, object: Validators): boolean {
   const verdict = evaluatePreconditions(readConditions(headers, READING), object)
   if (verdict === 'failed') throw s3Failure('PreconditionFailed')
@@ -42,7 +42,7 @@ export function readWriteCondition(headers: ReadonlyMap<string, string>): WriteC
 }
 
 /**
- * Checks the condition of a write against the present object, so that a body whose condition fails already is never sent.
+ * Checks the condition of a write against the current object, so that a client need not send a body whose condition already fails.
  * Throws PreconditionFailed; NoSuchKey if there is no object to match.
  */
 export function checkWriteCondition(condition: WriteCondition, present: Validators | undefined): void {
@@ -55,19 +55,19 @@ export function checkWriteCondition(condition: WriteCondition, present: Validato
   if (condition.ifMatch !== '*' && condition.ifMatch !== present.etag) throw s3Failure('PreconditionFailed')
 }
 
-/** The properties that an object must have to be deleted; undefined: any. */
+/** Properties that an object must have to be deleted; undefined: any. */
 export interface DeleteCondition {
   /** `*`: any. */
   ifMatch: string | undefined
   size: number | undefined
-  /** unitMs: 1,000 if the client gave whole seconds. */
+  /** unitMs: 1,000 if the client sent whole seconds. */
   lastModified: { ms: number; unitMs: 1 | 1_000 } | undefined
 }
 
 const HTTP_DATE = /^[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/
 const ISO_DATE = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(?:Z|[+-]\d\d:\d\d)$/
 
-/** A time as SDKs write it, or as lists show it, with milliseconds. */
+/** Reads a time as SDKs write it, or as lists show it, with milliseconds. */
 function readLastModified(text: string): DeleteCondition['lastModified'] {
   const iso = ISO_DATE.exec(text)
   const ms = Date.parse(text)
@@ -83,7 +83,7 @@ function readSize(text: string): number {
 
 /**
  * Reads the conditions of a deletion; undefined if there are none (S3 API DeleteObject, DeleteObjects).
- * Throws InvalidArgument for a condition that cannot be read: to ignore it would delete an object that it protects.
+ * Throws InvalidArgument for an unreadable condition: ignoring it would delete an object that it protects.
  */
 export function readDeleteCondition(sent: {
   ifMatch: string | undefined

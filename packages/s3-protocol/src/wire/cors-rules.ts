@@ -9,27 +9,27 @@ const ELEMENTS_MAX = 10_000
 const SECONDS_MAX = 2_147_483_647
 
 const METHODS: ReadonlySet<string> = new Set(['GET', 'PUT', 'HEAD', 'POST', 'DELETE'])
-/** A header's name (RFC 9110 §5.6.2); a pattern may hold a `*`, which is one of its characters anyway. */
+/** A header's name (RFC 9110 §5.6.2); a pattern may contain a `*`, which is a valid character anyway. */
 const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/
 // oxlint-disable-next-line no-control-regex -- what an Origin header cannot carry
 const NOT_IN_ORIGIN = /[^\x21-\x7e]/
 
-/** A rule of a bucket's CORS configuration, as S3 defines it. Origins and headers may hold one `*`, which stands for any text. */
+/** A rule of a bucket's CORS configuration, as S3 defines it. Origins and headers may contain one `*`, which matches any text. */
 export interface CorsRule {
   id?: string
   allowedOrigins: string[]
   allowedMethods: string[]
   allowedHeaders: string[]
   exposeHeaders: string[]
-  /** How long browsers may keep the answer to a preflight. */
+  /** How long browsers may cache the response to a preflight. */
   maxAgeSeconds?: number
 }
 
-/** What a browser asks for: by a preflight, or by the request itself, which names no headers. */
+/** A browser's CORS request: a preflight, or the request itself, which names no headers. */
 export interface CorsRequest {
   origin: string
   method: string
-  /** Names of headers that the page wants to send, as the preflight spells them. */
+  /** Names of headers that the page wants to send, as spelled in the preflight. */
   headers: readonly string[]
 }
 
@@ -103,7 +103,7 @@ export function readCorsDocument(body: Buffer): CorsRule[] {
   return rules
 }
 
-/** Writes a configuration as `readCorsDocument` reads it. */
+/** Writes a configuration in the format of `readCorsDocument`. */
 export const writeCorsDocument = (rules: readonly CorsRule[]): string =>
   writeXml('CORSConfiguration', {
     CORSRule: rules.map((rule) => ({
@@ -116,7 +116,7 @@ export const writeCorsDocument = (rules: readonly CorsRule[]): string =>
     })),
   })
 
-/** True if the text is the pattern, in which one `*` stands for any text, also none. */
+/** True if the text matches the pattern, in which one `*` matches any text, including none. */
 function matches(pattern: string, text: string): boolean {
   const index = pattern.indexOf('*')
   if (index < 0) return pattern === text
@@ -124,7 +124,7 @@ function matches(pattern: string, text: string): boolean {
   return text.length >= index + end.length && text.startsWith(pattern.slice(0, index)) && text.endsWith(end)
 }
 
-/** The first rule that allows the request; undefined: none does. Names of headers have no case, origins do. */
+/** Returns the first rule that allows the request; undefined if none does. Header names are case-insensitive, origins are not. */
 const findRule = (rules: readonly CorsRule[], { origin, method, headers }: CorsRequest): CorsRule | undefined =>
   rules.find(
     (rule) =>
@@ -136,8 +136,8 @@ const findRule = (rules: readonly CorsRule[], { origin, method, headers }: CorsR
   )
 
 /**
- * The headers by which the first rule that allows the request tells a browser so; undefined: no rule does. They are the same
- * for a preflight and for the request itself, except that the latter asks for no headers (S3 API "Enabling CORS").
+ * Returns the response headers for the first rule that allows the request; undefined if no rule does. They are the same for a
+ * preflight and for the request itself, except that the latter asks for no headers (S3 API "Enabling CORS").
  */
 export function corsRuleHeaders(rules: readonly CorsRule[], request: CorsRequest): Record<string, string> | undefined {
   const rule = findRule(rules, request)
@@ -145,7 +145,7 @@ export function corsRuleHeaders(rules: readonly CorsRule[], request: CorsRequest
   const isForAll = rule.allowedOrigins.find((pattern) => matches(pattern, request.origin)) === '*'
   return {
     'access-control-allow-origin': isForAll ? '*' : request.origin,
-    // Browsers hold that against an answer for all origins.
+    // Browsers reject it in combination with a response for all origins.
     ...(!isForAll && { 'access-control-allow-credentials': 'true' }),
     'access-control-allow-methods': rule.allowedMethods.join(', '),
     ...(request.headers.length > 0 && { 'access-control-allow-headers': request.headers.join(', ') }),

@@ -8,9 +8,9 @@ export function readCount(text: string | undefined, name: string, most: number):
   return Math.min(Number(text), most)
 }
 
-/** How a list writes keys: as they are, or percent-encoded, for keys that XML cannot carry (`encoding-type=url`). */
+/** How a list writes keys: unchanged, or percent-encoded, for keys that XML cannot carry (`encoding-type=url`). */
 export interface KeyEncoding {
-  /** The name in the document; undefined: keys are written as they are. */
+  /** The name in the document; undefined: keys are unchanged. */
   name: 'url' | undefined
   write: (text: string) => string
 }

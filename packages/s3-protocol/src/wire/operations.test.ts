@@ -4,7 +4,7 @@ import { readOperation } from './operations.ts'
 import { readTarget } from './raw-target.ts'
 import type { S3Error } from '@platform/errors/s3-error'
 
-/** What a request is read as: the operation, or the message that refuses it. */
+/** Returns the operation of a request, or the message of its rejection. */
 function readAs(method: string, path: string, headers: Record<string, string> = {}): string {
   try {
     return readOperation(
@@ -26,7 +26,7 @@ const modelled = Object.values(sdk as Record<string, unknown>).flatMap((schema) 
   return [{ name, method: http[0], path: http[1] }]
 })
 
-/** What requests carry that their path in the model does not show. */
+/** Query parameters that the paths in the model do not show. */
 const parameters: Readonly<Record<string, string>> = {
   AbortMultipartUpload: 'uploadId=u',
   CompleteMultipartUpload: 'uploadId=u',
@@ -40,7 +40,7 @@ const parameters: Readonly<Record<string, string>> = {
   GetObjectAnnotation: 'annotationName=x',
 }
 
-/** Operations of other endpoints of S3, which no request to this one asks for. */
+/** Operations of other S3 endpoints, which clients never send to this one. */
 const elsewhere = new Set(['ListDirectoryBuckets', 'WriteGetObjectResponse'])
 const here = modelled.filter(({ name }) => !elsewhere.has(name))
 
@@ -66,7 +66,7 @@ test.each(subresources)('?%s is never ignored, by any method, of a bucket or an 
     for (const path of ['/bucket', '/bucket/key']) {
       const read = readAs(method, `${path}?${subresource}`)
       const operation = here.find(({ name }) => read === name || read === `${name} is not implemented`)
-      // Either an operation of S3 that is about this subresource, or nothing that S3 has.
+      // Either an S3 operation on this subresource, or nothing in S3.
       if (operation)
         expect(operation).toMatchObject({ method, path: expect.stringContaining(`?${subresource}`) as string })
       else

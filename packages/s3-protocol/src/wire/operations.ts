@@ -3,11 +3,11 @@ import { s3Failure } from './s3-failure.ts'
 
 type Level = 'service' | 'bucket' | 'object'
 
-/** How an operation is recognized: method, level, and a parameter or header that must be present. */
+/** How to recognize an operation: method, level, and a parameter or header that must be present. */
 interface Rule {
   method: string
   level: Level
-  /** A query parameter; `?uploads` and `?uploads=` are alike. */
+  /** A query parameter; `?uploads` and `?uploads=` are equivalent. */
   marker?: string
   /** A second one. */
   and?: string
@@ -19,7 +19,7 @@ const rule = (on: string, more: Omit<Rule, 'method' | 'level'> = {}): Rule => {
   return { method, level, ...more }
 }
 
-/** The operations that are implemented, and how each is recognized. Of rules with a marker the first that matches wins, then of those without. */
+/** The implemented operations, and how to recognize each. Rules with a marker come first; the first match wins. */
 const operations = {
   ListBuckets: rule('GET service'),
 
@@ -85,7 +85,7 @@ const operations = {
 
 export type OperationName = keyof typeof operations
 
-/** The operations of S3 that are not implemented, which are refused by name. `operations.test.ts` compares the two with an SDK. */
+/** S3 operations that are not implemented; they are rejected by name. `operations.test.ts` compares both lists with an SDK. */
 const absentOperations: Readonly<Record<string, Rule>> = {
   PutBucketAbac: rule('PUT bucket', { marker: 'abac' }),
   GetBucketAbac: rule('GET bucket', { marker: 'abac' }),
@@ -143,10 +143,10 @@ const absentOperations: Readonly<Record<string, Rule>> = {
   GetObjectTorrent: rule('GET object', { marker: 'torrent' }),
 }
 
-/** Parameters that only restrict or shape an operation which is recognized by something else; anything may carry them. */
+/** Parameters that only restrict or shape an operation recognized by something else; any request may have them. */
 const modifiers: ReadonlySet<string> = new Set(['list-type', 'partNumber', 'uploadId'])
 
-/** Parameters that name a part of a bucket or an object. A request with one is never answered as if it had none. */
+/** Parameters that name a part of a bucket or an object. A request with one is never handled as if it had none. */
 const subresources: ReadonlySet<string> = new Set(
   ([...Object.values(operations), ...Object.values(absentOperations)] as Rule[]).flatMap(({ marker }) =>
     marker === undefined || modifiers.has(marker) ? [] : [marker],
@@ -157,7 +157,7 @@ type NamedRule = { rule: Rule } & ({ name: OperationName } | { absent: string })
 
 const implemented = (Object.entries(operations) as [OperationName, Rule][]).map(([name, rule]) => ({ name, rule }))
 const byPlace = new Map<string, NamedRule[]>()
-// Rules without a marker come last, for they match any query.
+// Rules without a marker come last, since they match any query.
 for (const named of [
   ...Object.entries(absentOperations).map(([absent, rule]) => ({ absent, rule })),
   ...implemented.filter(({ rule }) => rule.marker !== undefined),
@@ -173,8 +173,8 @@ const levelOf = ({ bucket, key }: RawTarget): Level =>
   key !== undefined ? 'object' : bucket !== undefined ? 'bucket' : 'service'
 
 /**
- * Reads which operation a request is (S3 API reference). Unknown parameters are ignored; a parameter of an operation that is
- * not implemented is refused.
+ * Determines the operation of a request (S3 API reference). Ignores unknown parameters; rejects a parameter of an operation that is
+ * not implemented.
  *
  * Throws NotImplemented, which names the operation; InvalidArgument for a part with only one of its two parameters.
  */

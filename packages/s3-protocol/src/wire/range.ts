@@ -4,7 +4,7 @@ import { s3Failure } from './s3-failure.ts'
 const invalid = (range: string, length: number) =>
   s3Failure('InvalidRange', undefined, { RangeRequested: range.slice(0, 100), ActualObjectSize: String(length) })
 
-/** The range that a request asks for; undefined: the whole object. Throws InvalidRange for a range outside the object. */
+/** Returns the requested range; undefined: the whole object. Throws InvalidRange for a range outside the object. */
 export function requireRange(header: string | undefined, length: number): ByteRange | undefined {
   const range = readRange(header, length)
   if (range === 'unsatisfiable') throw invalid(header ?? '', length)

@@ -1,6 +1,6 @@
 /**
- * Reads the headers of a request as they were sent, from Node's `rawHeaders`. Names are in lower case; values of a repeated name
- * are joined by a comma, as they are signed (SigV4 canonical headers). Values are latin1, byte for byte.
+ * Reads the headers of a request as sent, from Node's `rawHeaders`. Names are in lower case; repeated values are joined by a comma,
+ * as for signing (SigV4 canonical headers). Values are latin1, byte for byte.
  */
 export function readRawHeaders(raw: readonly string[]): Map<string, string> {
   const headers = new Map<string, string>()

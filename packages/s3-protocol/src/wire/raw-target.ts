@@ -3,27 +3,27 @@ import { s3Failure } from './s3-failure.ts'
 const KEY_BYTES_MAX = 1_024
 
 /**
- * How a request names its bucket: `prefix`, by the path below a prefix such as `/s3`; `root`, by the whole path; `host`, by the
- * first labels of its host, and then the whole path is the key (S3 API "Virtual hosting of buckets").
+ * How a request names its bucket: `prefix`, in the path below a prefix such as `/s3`; `root`, in the whole path; `host`, in the
+ * first labels of its host; then the whole path is the key (S3 API "Virtual hosting of buckets").
  */
 export type Addressing = { kind: 'prefix'; prefix: string } | { kind: 'root' } | { kind: 'host'; bucket: string }
 
-/** One parameter of the query: as it was sent, for the signature, and decoded. */
+/** One query parameter: as sent, for the signature, and decoded. */
 export interface QueryParameter {
   rawName: string
-  /** undefined without `=`; to a signature that is an empty value. */
+  /** undefined without `=`; for the signature that is an empty value. */
   rawValue: string | undefined
   name: string
   value: string
 }
 
-/** The bucket, key and query of a request, read from its URL byte for byte: nothing is folded, collapsed or decoded twice. */
+/** The bucket, key and query of a request, read from its URL byte for byte: no folding, collapsing or double decoding. */
 export interface RawTarget {
   addressing: Addressing
-  /** As it came, with its prefix and without the query. */
+  /** As received, with its prefix and without the query. */
   rawPath: string
   parameters: readonly QueryParameter[]
-  /** The first parameter of a name. */
+  /** The first parameter of each name. */
   query: ReadonlyMap<string, string>
   /** undefined: the service itself. */
   bucket: string | undefined
@@ -35,7 +35,7 @@ export interface RawTarget {
 const escapeHighBytes = (text: string): string =>
   text.replaceAll(/[\u0080-\u00ff]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`)
 
-/** Decodes once. Throws InvalidArgument for a NUL or invalid UTF-8, neither of which a key can hold. */
+/** Decodes once. Throws InvalidArgument for a NUL or invalid UTF-8, which keys cannot contain. */
 export function decodeOnce(text: string, what: string): string {
   let decoded: string
   try {
@@ -71,7 +71,7 @@ function readQuery(text: string): QueryParameter[] {
   return parameters
 }
 
-/** Splits a path into bucket and key; where the host names the bucket, all of it is the key. */
+/** Splits a path into bucket and key; if the host names the bucket, the whole path is the key. */
 function readPath(below: string, addressing: Addressing): { bucket: string | undefined; rawKey: string } {
   if (addressing.kind === 'host') return { bucket: addressing.bucket, rawKey: below }
   if (below === '') return { bucket: undefined, rawKey: '' }
@@ -81,8 +81,8 @@ function readPath(below: string, addressing: Addressing): { bucket: string | und
 }
 
 /**
- * Reads the URL of a request as Node received it. The key is everything after the bucket's slash, decoded once: `..`, `//`,
- * `%2F` and `+` are bytes of it like any others and never a path. In the query `+` is a space, as forms write it.
+ * Reads the URL of a request as Node received it. The key is everything after the bucket's slash, decoded once: `..`, `//`, `%2F`
+ * and `+` are ordinary bytes of it, never path syntax. In the query `+` is a space, as in forms.
  *
  * Throws InvalidArgument for invalid UTF-8 or a NUL, KeyTooLongError beyond 1,024 bytes, InvalidURI for a URL without a path.
  */

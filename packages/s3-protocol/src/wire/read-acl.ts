@@ -3,12 +3,12 @@ import { s3Failure } from './s3-failure.ts'
 
 /** One grant of an access control policy. */
 export interface Grant {
-  /** An owner's id, or a group by its URI. */
+  /** An owner's id, or the URI of a group. */
   grantee: { id: string } | { uri: string }
   permission: string
 }
 
-/** A bucket has an owner and perhaps the public; S3 allows 100 grants. */
+/** Far more than needed: a bucket has an owner and perhaps the public; S3 allows 100 grants. */
 const ELEMENTS_MAX = 1_000
 
 /** The group of everyone (S3 API "Access control list overview"). */

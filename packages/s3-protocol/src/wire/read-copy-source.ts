@@ -3,7 +3,7 @@ import { s3Failure } from './s3-failure.ts'
 
 const malformed = () => s3Failure('InvalidArgument', 'x-amz-copy-source must be /bucket/key, as in a URL')
 
-/** Reads x-amz-copy-source: decoded once, and `+` is a plus. Throws InvalidArgument, NoSuchVersion, KeyTooLongError. */
+/** Reads x-amz-copy-source: decoded once, with `+` as a plus. Throws InvalidArgument, NoSuchVersion, KeyTooLongError. */
 export function readCopySource(header: string): { bucket: string; key: string } {
   const [path = '', query] = header.split('?', 2)
   const version = query === undefined ? undefined : /^versionId=(.*)$/.exec(query)?.[1]

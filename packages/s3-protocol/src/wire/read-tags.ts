@@ -2,13 +2,13 @@ import { headerText } from './raw-headers.ts'
 import { childText, readXml } from './read-xml.ts'
 import { s3Failure } from './s3-failure.ts'
 
-/** The most tags of an object (S3 API PutObjectTagging) and of a bucket (PutBucketTagging). */
+/** Maximum tags of an object (S3 API PutObjectTagging) and of a bucket (PutBucketTagging). */
 const OBJECT_TAGS_MAX = 10
 const BUCKET_TAGS_MAX = 50
 const KEY_LENGTH_MAX = 128
 const VALUE_LENGTH_MAX = 256
 
-/** Throws InvalidTag for too many tags, a key that comes twice, and a tag that is too long. */
+/** Throws InvalidTag for too many tags, a repeated key, and a tag that is too long. */
 function collectTags(
   pairs: Iterable<readonly [key: string, value: string]>,
   of: 'Object' | 'Bucket',
@@ -25,7 +25,7 @@ function collectTags(
   return Object.fromEntries(tags)
 }
 
-/** Reads x-amz-tagging: pairs in the form of a query. Throws InvalidTag. */
+/** Reads x-amz-tagging: pairs in query format. Throws InvalidTag. */
 export function readTagHeader(header: string | undefined): Record<string, string> {
   if (header === undefined || header === '') return {}
   return collectTags(new URLSearchParams(headerText(header)), 'Object')

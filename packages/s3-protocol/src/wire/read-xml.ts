@@ -1,7 +1,7 @@
 import { SaxesParser } from 'saxes'
 import { s3Failure } from './s3-failure.ts'
 
-/** No document of S3 is nested deeper than this. */
+/** No S3 document is nested deeper than this. */
 const DEPTH_MAX = 8
 
 /** An element: its own text, and its children in order. Names have no namespace prefix. */
@@ -14,8 +14,8 @@ export interface XmlNode {
 const localName = (name: string): string => name.slice(name.indexOf(':') + 1)
 
 /**
- * Reads an untrusted document. It must be well-formed and without a document type, so nothing expands and nothing is fetched.
- * elementsMax: the most elements that are accepted. The caller limits the bytes.
+ * Reads an untrusted document. It must be well-formed and without a document type, so nothing is expanded or fetched.
+ * elementsMax: the maximum number of elements. The caller limits the bytes.
  *
  * Throws MalformedXML.
  */
@@ -55,6 +55,6 @@ export function readXml(body: Buffer, root: string, elementsMax: number): XmlNod
   return rootNode
 }
 
-/** The text of the first child with this name, without surrounding white space. */
+/** Returns the text of the first child with this name, without surrounding white space. */
 export const childText = (node: XmlNode, name: string): string | undefined =>
   node.children.find((child) => child.name === name)?.text.trim()

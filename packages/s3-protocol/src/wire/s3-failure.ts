@@ -4,7 +4,7 @@ import { S3Error } from '@platform/errors/s3-error'
 const failures = {
   AccessControlListNotSupported: [400, 'The bucket does not allow ACLs; its visibility decides who may read'],
   AccessDenied: [403, 'Access Denied'],
-  /** As radosgw says it; S3 itself has no quotas. */
+  /** radosgw's code; S3 itself has no quotas. */
   QuotaExceeded: [403, 'The quota is exceeded.'],
   AccessForbidden: [403, 'CORSResponse: This CORS request is not allowed'],
   AuthorizationHeaderMalformed: [400, 'The authorization header is malformed'],
@@ -70,7 +70,7 @@ const failures = {
 
 export type S3Code = keyof typeof failures
 
-/** Makes the error of a code, to be thrown. details: further elements of its document (S3 API "Error responses"). */
+/** Creates the error of a code. details: further elements of its document (S3 API "Error responses"). */
 export function s3Failure(code: S3Code, message?: string, details?: Record<string, string>): S3Error {
   const [status, usual] = failures[code]
   return new S3Error(status, code, message ?? usual, details && { details })

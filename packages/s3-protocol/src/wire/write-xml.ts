@@ -7,9 +7,9 @@ export interface XmlElements {
 const escapes: Readonly<Record<string, string>> = { '<': '&lt;', '>': '&gt;', '&': '&amp;', '"': '&quot;' }
 
 /**
- * Escapes text. Line breaks are written as references, or a parser would normalize them. So are characters that XML 1.0 cannot carry,
- * such as U+0001 in a key: AWS and radosgw write `&#x1;` too. A strict parser refuses such a document, which is better than showing
- * a key that does not exist; its client lists with `encoding-type=url`.
+ * Escapes text. Line breaks are written as references, since a parser would otherwise normalize them. So are characters that XML
+ * 1.0 cannot carry, such as U+0001 in a key: AWS and radosgw write `&#x1;` too. A strict parser rejects such a document, which is
+ * better than showing a key that does not exist; its client can list with `encoding-type=url`.
  */
 export const xmlText = (text: string): string =>
   text

@@ -26,7 +26,7 @@ export function requireAllowedModel(policies: readonly PolicyRules[], model: Pic
 }
 
 /**
- * The model, with the routes that every policy allows. Throws AiError, 403 `provider_not_allowed`, if policies leave none.
+ * Returns the model with the routes that every policy allows. Throws AiError, 403 `provider_not_allowed`, if none is left.
  */
 export function withAllowedRoutes(policies: readonly PolicyRules[], model: Model): Model {
   const routes = model.routes.filter((route) => allowsRoute(policies, route))
@@ -39,13 +39,13 @@ export function withAllowedRoutes(policies: readonly PolicyRules[], model: Model
   return { ...model, routes }
 }
 
-/** The routes that may be tried: the first alone, where a policy allows no other provider to stand in for it. */
+/** Returns the routes to try: only the first if a policy forbids fallbacks. */
 export const withoutFallbacks = (policies: readonly PolicyRules[], routes: KeyedRoute[]): KeyedRoute[] =>
   policies.every(({ allowFallbacks }) => allowFallbacks) ? routes : routes.slice(0, 1)
 
 /**
- * The request with the smallest cap of the policies where it sends none, but not more than the model can, which providers would refuse;
- * operations that have no cap stay as they are. Throws AiError, 403 `output_limit`, for a larger one.
+ * Caps the request at the policies' smallest cap if it sets none, but not above the model's own limit, which providers would
+ * reject; operations without a cap stay as they are. Throws AiError, 403 `output_limit`, if the request's cap is larger.
  */
 export function withPolicyCap(
   policies: readonly PolicyRules[],

@@ -20,17 +20,17 @@ import { recordedCode } from './providers/upstream-failure.ts'
 const MODEL_LENGTH_MAX = 256
 const END_USER_LENGTH_MAX = 255
 
-/** How a call ended, for its usage event. */
+/** The outcome of a call, for its usage event. */
 export interface CallEnd {
   status: 'success' | 'error' | 'cancelled' | 'pending'
   /** undefined: that of the failure. */
   statusCode?: number
   failure?: unknown
-  /** What the provider said; undefined: what follows is an estimate. */
+  /** Usage reported by the provider; undefined: estimate it from `estimate`. */
   usage?: Usage | undefined
-  /** Text to estimate from where the provider told no usage; undefined if no provider did any work. */
+  /** Text to estimate from if the provider reported no usage; undefined if no provider did any work. */
   estimate?: Estimate | undefined
-  /** How much of the answer is known; all, if this is absent. */
+  /** How much of the answer is known; all if omitted. */
   known?: Known
 }
 
@@ -39,7 +39,7 @@ function estimatedUsage({ inputBytes, outputBytes, usageSoFar }: Estimate): Usag
   return { ...input, outputTokens: tokensOfBytes(outputBytes), reasoningTokens: 0, outputAudioTokens: 0 }
 }
 
-/** What a provider charges for the use of a route, and what of it the organization is billed. */
+/** Returns what a provider charges for the use of a route, and how much of that the organization is billed. */
 export function costOf(
   prices: Prices,
   route: KeyedRoute | undefined,
@@ -64,30 +64,30 @@ export class Call {
   readonly operation: InferenceOperation
   readonly outgoing: ServerResponse
   readonly startedAt: Date
-  /** Aborted when nobody waits for an answer any more. */
+  /** Aborted once nobody waits for an answer. */
   readonly signal: AbortSignal
   readonly attempts: ProviderAttempt[] = []
   placement: Placement | undefined
   modelRequested: string | null = null
   modelServed: string | null = null
   isStream = false
-  /** True of an answer that is one document: it is read to its end, whoever waits for it. */
+  /** True if the answer is one document: it is read to its end, even after the client has left. */
   isWhole = true
   metadata: Record<string, string> | null = null
   endUser: string | null = null
-  /** Bytes of the text that the request sends. */
+  /** Bytes of text in the request. */
   textBytes = 0
-  /** Of a text to be spoken: some providers charge by them. */
+  /** Characters of the text to be spoken: some providers charge by them. */
   characters = 0
-  /** The route of the answer, or else of the last request whose outcome is not known. */
+  /** The route of the answer, or else of the last request whose outcome is unknown. */
   route: KeyedRoute | undefined
-  /** True if a request was sent whose outcome is not known. */
+  /** True if the outcome of a sent request is unknown. */
   isLost = false
-  /** Whose key the routes of the call go by, of which all go by the same. */
+  /** Owner of the key, which is the same for all routes of the call. */
   keyOwner: KeyedRoute['keyOwner'] | null = null
-  /** True once a provider was sent a request. */
+  /** True once a request was sent to a provider. */
   wasAsked = false
-  /** What it holds of its budgets; undefined: none limits it. */
+  /** The amount held from its budgets; undefined: no budget limits it. */
   held: HeldBound | undefined
   hasLeft = false
   readonly #controller = new AbortController()
@@ -109,30 +109,30 @@ export class Call {
     this.#total = setTimeout(() => this.abort(new TookTooLong()), deps.ai.timings.totalMs)
   }
 
-  /** Ends what is under way. */
+  /** Aborts the work in progress. */
   readonly abort = (reason: Error): void => this.#controller.abort(reason)
 
   readonly #onClose = (): void => {
     if (this.outgoing.writableFinished) return
     this.hasLeft = true
-    // What a provider does for an answer that is whole is paid for in any case: reading it tells how much it was.
+    // A provider charges for a whole answer in any case: reading it to the end shows how much.
     if (!this.isWhole) this.abort(new ClientLeft())
     else this.#left = setTimeout(() => this.abort(new ClientLeft()), this.exchange.deps.ai.timings.leftMs)
   }
 
-  /** A request was sent along a route, and what became of it is not known. */
+  /** Notes that the outcome of a request sent along a route is unknown. */
   readonly lose = (route: KeyedRoute): void => {
     this.route = route
     this.isLost = true
   }
 
-  /** A provider was sent a request. */
+  /** Notes that a request was sent to a provider. */
   readonly noteAsked = (): void => void (this.wasAsked = true)
 
-  /** True while the client is there. */
+  /** True while the client is connected. */
   readonly isWaitedFor = (): boolean => !this.hasLeft
 
-  /** Nothing is under way any more. */
+  /** Releases listeners and timers at the end of the call. */
   release(): void {
     this.outgoing.off('close', this.#onClose)
     clearTimeout(this.#total)
@@ -140,7 +140,7 @@ export class Call {
     this.#over()
   }
 
-  /** Notes what a body says of its caller, whether or not it is right. */
+  /** Records what a body says about its caller, whether or not the body is valid. */
   describe(body: Readonly<Record<string, unknown>>): void {
     const { model, metadata, user, safety_identifier: safetyIdentifier, stream } = body
     if (typeof model === 'string') this.modelRequested = model.slice(0, MODEL_LENGTH_MAX)
@@ -155,7 +155,7 @@ export class Call {
     }
   }
 
-  /** Notes what a request that is right asks for. */
+  /** Records what a valid request asks for. */
   accept({ operation, body, answer, textBytes }: InferenceRequest): void {
     this.textBytes = textBytes
     this.isStream = answer === 'events'
@@ -164,7 +164,7 @@ export class Call {
     if (operation === 'audio.speech' && typeof input === 'string') this.characters = Array.from(input).length
   }
 
-  /** Leaves the usage event of a call that belongs to an organization (the settlement of docs/ai.md). */
+  /** Records the usage event of a call that belongs to an organization ("settlement" in docs/ai.md). */
   settle({ status, statusCode, failure, usage, estimate, known = 'whole' }: CallEnd): void {
     const { deps } = this.exchange
     if (!this.placement) return
@@ -192,11 +192,11 @@ export class Call {
       latencyMs: Math.round(performance.now() - this.#startedAtMs),
       completedAt: status === 'pending' ? null : deps.now(),
     }
-    // A video holds what it may cost until it is made.
+    // A video keeps its hold until it is made.
     deps.usage.record(event, this.held !== undefined && status !== 'pending')
   }
 
-  /** The event of the call if its process dies before it is settled: as if it had cost all that it holds. */
+  /** Makes the event to use if the process dies before the call is settled: the call counts as if it had used its whole hold. */
   eventIfLost({ bound }: HeldBound, placement: Placement, route: KeyedRoute | undefined): UsageEvent {
     const costNanos = bound?.costNanos ?? 0n
     const first = bound?.routes[0]
@@ -222,7 +222,7 @@ export class Call {
     }
   }
 
-  /** What an event says of whose call it is, and of what was asked for. */
+  /** The event's members on who made the call and what was requested. */
   #event({ organizationId, applicationId }: Placement, route: KeyedRoute | undefined) {
     const { requestId, trace, incoming } = this.exchange
     const { actor } = this

@@ -138,7 +138,7 @@ describe('where a call belongs (D78)', () => {
     const key = await newKey(platform, owner, ['network:ai_gateway:chat'])
     const { organizationId, applicationId } = owner
     expect(await belongs(key.token)).toEqual([200, organizationId, applicationId])
-    // Ids are read in any case (D16).
+    // Ids are accepted in any case (D16).
     for (const name of ['X-Organization-Id', 'OpenAI-Organization'])
       expect(await belongs(key.token, { [name]: organizationId.toUpperCase() })).toEqual([
         200,
@@ -157,7 +157,7 @@ describe('where a call belongs (D78)', () => {
       await belongs(owner.token, { 'x-organization-id': organizationId, 'OpenAI-Organization': other.organizationId }),
     ).toEqual([200, organizationId, null])
     expect((await belongs(owner.token, { 'x-application-id': other.applicationId }))[0]).toBe(404)
-    // The package sends what a developer calls an organization at OpenAI: it counts where nothing else says more.
+    // The package sends the developer's organization at OpenAI: it is used only if nothing more specific is present.
     const openAi = { 'OpenAI-Organization': 'org-abc' }
     expect(await belongs(owner.token, { ...openAi, 'x-organization-id': organizationId })).toEqual([
       200,
@@ -203,7 +203,7 @@ describe('where a call belongs (D78)', () => {
 })
 
 describe('a client that leaves', () => {
-  /** Asks by a connection of its own, to be cut. */
+  /** Sends a request on a connection of its own, for the test to cut. */
   function leaving(body: object) {
     const outgoing = request(`${platform.apiUrl}/ai/v1/chat/completions`, {
       method: 'POST',

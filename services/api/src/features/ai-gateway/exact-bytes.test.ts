@@ -13,7 +13,7 @@ import { type AiAnswer, type AiAsk, aiAsks, aiModel, aiProvidersOf, askAi } from
 import { aiKeys, newEntitledOwner } from '../../../test/ai-providers.ts'
 import { type Owner, unique } from '../../../test/scenario.ts'
 
-/** Good answers of every kind that the mock has. */
+/** Successful answers of every kind that the mock has. */
 const steerings = [
   'plain',
   'split-utf8',
@@ -46,7 +46,7 @@ afterAll(async () => {
   await mock.close()
 })
 
-/** What the mock wrote for a request, before its steering cut it up or put comments between. */
+/** Returns what the mock wrote for a request, before its steering split it or inserted comments. */
 function writtenFor({ id, path, model = '', body = {}, startedAt, file }: MockRequest): MockAnswer {
   const steering = model.slice(model.lastIndexOf('/') + 1)
   const question: MockQuestion = { steering, model, body, created: Math.floor(startedAt.getTime() / 1_000), id }
@@ -62,7 +62,7 @@ function writtenFor({ id, path, model = '', body = {}, startedAt, file }: MockRe
   }
 }
 
-/** Asks, and returns the answer with the frames that the mock had for it. */
+/** Sends a request, and returns the answer with the mock's frames for it. */
 async function askBoth(
   { path, body }: AiAsk,
   steering: string,
@@ -81,7 +81,7 @@ const isUsageAlone = (frame: string): boolean => frame.includes('"choices":[]')
 const asks = (Object.entries(aiAsks) as [string, AiAsk][]).filter(([, { isTranslated }]) => !isTranslated)
 
 describe('an answer is the provider’s, byte by byte', () => {
-  // Bytes that are no events have neither comments nor lines.
+  // Answers other than events have neither comments nor lines.
   const isOfEvents = (steering: string) => steering === 'comments' || steering === 'crlf'
   const cases = asks.flatMap(([name, options]) =>
     steerings

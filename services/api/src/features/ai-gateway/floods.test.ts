@@ -39,7 +39,7 @@ const [JSON_TYPE, SSE] = ['application/json', 'text/event-stream']
 
 const memoryMb = (): number => process.memoryUsage().rss / MIB
 
-/** Sends as fast as the reader takes it, until that leaves. */
+/** Sends as fast as the reader accepts, until the reader leaves. */
 function flood(type: string, start: string, piece: Buffer, bytesMax = Infinity) {
   const closed = Promise.withResolvers<void>()
   const flooded = { sent: 0, closed: closed.promise }
@@ -73,7 +73,7 @@ test.each([
   expect(memoryMb() - before).toBeLessThan(300)
 })
 
-/** Reads nothing, once the answer has begun. */
+/** Stops reading once the answer has begun. */
 async function ignoreAnswer({ apiUrl }: TestPlatform, token: string, path: string, body: object) {
   const { hostname, port } = new URL(apiUrl)
   const text = JSON.stringify(body)
@@ -100,7 +100,7 @@ test.each(endless)('%s wait for a reader that does not read, and end with it', a
     before = sent
     return isStill
   }
-  // Until no more is taken, which never comes where nothing waits for the reader.
+  // Until no more is accepted, which would never happen without backpressure.
   await expect.poll(stands, { interval: 500 }).toBe(true)
   expect(flooded.sent).toBeLessThan(16 * MIB)
   const sinceLeft = startStopwatch()
@@ -119,7 +119,7 @@ test.each(endless)(
     await flooded.closed
     await expect.poll(() => platform.api.ai.calls.size).toBe(0)
     expect(await usageOf(platform, organizationId)).toMatchObject([{ status: 'error', errorCode: 'upstream_timeout' }])
-    // What was written before is still there for a reader that comes back, and then why there is no more.
+    // A reader that resumes still gets what was written before, and then the reason for the end.
     let last = ''
     socket.on('data', (read: Buffer) => (last = (last + read.toString('latin1')).slice(-1_000)))
     await expect.poll(() => socket.closed || last.includes('"upstream_timeout"')).toBe(true)

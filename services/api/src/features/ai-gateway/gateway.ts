@@ -11,10 +11,10 @@ import { openUpstreamClient, type UpstreamClient } from './providers/upstream-cl
 const BODIES_BYTES_MAX = 256 * 1_048_576
 const BODIES_BYTES_OF_CALLER_MAX = 128 * 1_048_576
 
-/** Older prices are warned of at the start. */
+/** Older prices cause a warning at startup. */
 const PRICES_DAYS_MAX = 90
 
-/** The AI gateway of a process: what it offers, and its connections to providers. */
+/** The AI gateway of a process: its catalog, and its connections to providers. */
 export interface AiGateway {
   readonly catalog: Catalog
   readonly prices: Prices
@@ -22,25 +22,25 @@ export interface AiGateway {
   readonly client: UpstreamClient
   readonly circuits: Circuits
   readonly bodies: ByteBudget
-  /** Routes whose model was found to have no /responses, by `routeName`. */
+  /** Routes whose model turned out to have no /responses, by `routeName`. */
   readonly lacksResponses: Set<string>
   readonly calls: RunningCalls
-  /** Reads the operator's file again; one that is not right changes nothing, and is logged. */
+  /** Reloads the operator's file; an invalid file changes nothing and is logged. */
   reload(): Promise<void>
   close(): Promise<void>
 }
 
 export interface GatewayOptions {
-  /** The operator's file of providers and models; undefined: there are only the local ones. */
+  /** The operator's file of providers and models; undefined: local models only. */
   path: string | undefined
-  /** A variable of the environment that the file names. */
+  /** Reads an environment variable that the file names. */
   readVariable: (name: string) => string | undefined
   logger: Logger
   now: () => Date
   timings?: Partial<AiTimings> | undefined
 }
 
-/** Throws WrongProviderFile for a file that is not right. */
+/** Throws WrongProviderFile if the file is invalid. */
 export async function openAiGateway({ path, readVariable, logger, now, timings }: GatewayOptions): Promise<AiGateway> {
   async function read(): Promise<Catalog> {
     const file: ProviderFile | undefined = path === undefined ? undefined : await readProviderFile(path)

@@ -48,7 +48,7 @@ const raw =
   (incoming) =>
     void incoming.on('end', () => incoming.socket.end(text)).resume()
 
-/** Answers that are none. */
+/** Invalid answers. */
 const oddities: Record<string, string> = {
   'no HTTP': 'SSH-2.0-x\r\n',
   nothing: '',
@@ -82,7 +82,7 @@ describe.each(Object.entries(asks))('%s', (name, [path, body]) => {
   test.each(Object.entries(oddities))('%s becomes 503', async (_, text) => {
     provider.play(raw(text))
     const answered = await askAi(platform, owner.token, path, body)
-    // Bytes of sound that are cut off, or are none, cannot be told from a sound.
+    // Audio bytes that are cut off or invalid cannot be told from valid audio.
     const isBytes = name === 'speech' && [0, 200].includes(answered.status)
     expect([answered.status, answered.body]).toEqual(
       isBytes

@@ -34,7 +34,7 @@ const post = (path: string, body: string | Buffer, headers: Record<string, strin
     headers: { 'content-type': 'application/json', ...headers },
     body,
   })
-/** undefined for a failure of the caller's in the shape of the gateway, else what came instead. */
+/** Returns undefined for an error of the caller's in the gateway's format, else what came instead. */
 function oddityOf({ status, body, text, headers }: RawAnswer): unknown {
   const { message, type, param, code } = (body as { error?: Record<string, unknown> } | undefined)?.error ?? {}
   const isShaped =
@@ -184,7 +184,7 @@ describe('bodies', () => {
     expect(oddityOf(await post('/videos', body, { 'idempotency-key': 'k' }))).toBeUndefined()
   })
 
-  // Names of members that differ are what takes longest to parse: a few megabytes of them took seconds.
+  // Distinct member names take longest to parse: a few megabytes of them took seconds.
   const membersOf = (count: number, from = 0) =>
     `{${Array.from({ length: count }, (_, n) => `"a${from + n}":1`).join(',')}}`
   const objectsOf = (count: number, each: number) =>

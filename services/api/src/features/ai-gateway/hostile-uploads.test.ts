@@ -32,7 +32,7 @@ afterAll(async () => {
 })
 
 const MIB = 1_048_576
-/** True if no memory of bodies is held: then all that a process has can be taken. */
+/** True if no memory is held for bodies: then the whole budget of the process can be taken. */
 function isNothingHeld(): boolean {
   const { bodies } = platform.api.ai
   const taken: string[] = []
@@ -57,7 +57,7 @@ async function openFiles(): Promise<string[]> {
   return links.filter((link) => link.includes('platform-audio-'))
 }
 
-/** Whatever became of a request, it leaves nothing behind. */
+/** Whatever the outcome of a request, it leaves nothing behind. */
 afterEach(async () => {
   await vi.waitUntil(async () => isNothingHeld() && (await openFiles()).length === 0, { timeout: 10_000 })
   const [error] = unhandled.splice(0)
@@ -69,7 +69,7 @@ interface RawAnswer {
   body: string
 }
 
-/** Sends pieces as they are, and reads until there is an answer or the connection ends. */
+/** Sends pieces unchanged, and reads until a response arrives or the connection ends. */
 async function sendRaw(
   path: string,
   headers: string[],
@@ -291,7 +291,7 @@ describe('forms', () => {
 
   test('a file that is too large is refused while it comes', async () => {
     const start = chunked(`${model}--B\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n`)
-    // The last piece is read whole: what is left unread when a connection closes may reset it before the answer is there.
+    // The last piece has to be read whole: unread data on a closing connection may reset it before the response arrives.
     const sizes = [...Array<number>(31).fill(MIB), MIB - 1_000, 2_000]
     const pieces = [start, ...sizes.map((bytes) => chunked('x'.repeat(bytes)))]
     expect((await sendRaw(form, [multipart(), 'Transfer-Encoding: chunked'], pieces)).status).toBe(413)

@@ -12,10 +12,10 @@ import { upstreamError } from './providers/upstream-failure.ts'
 import { protocolOf, wiresFor } from './providers/wires.ts'
 import { type Admitted, CLIENT_LEFT, withCall } from './with-call.ts'
 
-/** The largest body that is copied so that head and body go out in one write. */
+/** The largest body that is copied to go out with the head in one write. */
 const JOINED_BYTES_MAX = 16_384
 
-/** Answers with what a provider serves. Resolves with what that told of usage. */
+/** Sends a provider's answer to the client. Resolves with the reported usage. */
 async function relay({ call, placement, request }: Admitted, served: Served): Promise<Told> {
   const { exchange, outgoing } = call
   const { deps } = exchange
@@ -45,13 +45,13 @@ async function relay({ call, placement, request }: Admitted, served: Served): Pr
   await complete(answer)
   if (call.hasLeft) return answer
   outgoing.writeHead(200, { ...headers, 'content-type': contentType, 'content-length': bytes.length })
-  // A string of bytes goes out as one with the head; a buffer would be a second piece.
+  // A latin1 string goes out in one write with the head; a buffer would be a second one.
   if (bytes.length <= JOINED_BYTES_MAX) outgoing.end(bytes.toString('latin1'), 'latin1')
   else outgoing.end(bytes)
   return answer
 }
 
-/** Answers, and settles what the answer used. */
+/** Sends the answer, and settles its usage. */
 async function serve(admitted: Admitted, served: Served): Promise<Sent> {
   const { call, request } = admitted
   call.route = served.route
@@ -68,7 +68,7 @@ async function serve(admitted: Admitted, served: Served): Promise<Sent> {
     const { told, failure } = error
     const { usage, usageSoFar, outputBytes } = told
     const end = { usage, estimate: { inputBytes, usageSoFar, outputBytes } }
-    // A stream that this process broke off was stopped at the provider as if the client had left.
+    // A stream aborted by this process stopped at the provider as if the client had left.
     const isOwnEnd = !failure || failure.code === 'server_shutdown'
     const known = isOwnEnd && told.wasStalled !== true ? 'until left' : 'nothing'
     if (failure) call.settle({ status: 'error', statusCode: 200, failure, known, ...end })
@@ -79,7 +79,7 @@ async function serve(admitted: Admitted, served: Served): Promise<Sent> {
   }
 }
 
-/** Answers one inference call: finds who can answer it, and passes the answer on (docs/ai.md). */
+/** Answers one inference call: finds a route, and relays the answer (docs/ai.md). */
 export function infer(
   on: { exchange: Exchange; actor: Actor },
   operation: InferenceRequest['operation'],
@@ -97,7 +97,7 @@ export function infer(
       signal: call.signal,
       isWaitedFor: call.isWaitedFor,
       isWhole: request.answer === 'whole',
-      // What it holds is for one request.
+      // The hold covers a single request.
       mayRepeatLost: call.held === undefined,
       attempts: call.attempts,
       onAsked: call.noteAsked,

@@ -11,7 +11,7 @@ import { pollVideos } from './videos/poll-videos.ts'
 import { discardResponses } from './stored-responses.ts'
 import { aiResponseItems, aiResponses, aiVideoJobs } from './table.ts'
 
-/** Everything that the mock does, whether or not it is a failure. */
+/** All behaviours of the mock, failures or not. */
 const steerings = [
   'plain set-cookie cached reasoning tools no-usage split-utf8 comments crlf no-done',
   '400 401 402 403 404 413 422 429 500 503',
@@ -29,13 +29,13 @@ const videoSteerings = [
   'video-content-401 video-content-404 video-content-429 video-content-500',
 ].flatMap((names) => names.split(' '))
 
-/** Limits that calls run into which nobody else ends. */
+/** Limits for calls that nothing else would end. */
 const hurried: Record<string, Parameters<typeof hurryAi>[1]> = {
   'hang-headers': { streamFirstByteMs: 1_000, wholeFirstByteMs: 1_000 },
   'stall-mid': { idleMs: 500 },
 }
 
-/** No piece of it is a word. */
+/** Random, so that no piece of it is a word. */
 const operatorKey = `sk-${unique()}${unique()}`
 const lines: string[] = []
 let mock: MockUpstream
@@ -61,14 +61,14 @@ afterAll(async () => {
   await mock.close()
 })
 
-/** A caller whose texts are found wherever they go. */
+/** A caller whose texts are recognizable wherever they appear. */
 interface Walker {
   owner: Owner
-  /** The key that its calls go by. */
+  /** The key that its calls use. */
   key: string
   prompt: string
   headers: Record<string, string>
-  /** What nobody but the API is to see of the caller. */
+  /** Secrets of the caller that only the API may see. */
   secrets: string[]
 }
 
@@ -95,13 +95,13 @@ async function newWalker(owner: Owner, key: string): Promise<Walker> {
   }
 }
 
-/** The request of a walker: its prompt stands wherever the operation takes one. */
+/** Makes a walker's request, with its prompt wherever the operation accepts one. */
 function bodyOf({ body, path }: AiAsk, prompt: string): object {
   if ('messages' in body) return { ...body, messages: [{ role: 'user', content: prompt }] }
   return 'input' in body ? { ...body, input: prompt } : { ...body, ...(path.includes('/') && { prompt }) }
 }
 
-/** A transcription as a form, with the prompt as a field and in the sound. */
+/** Sends a transcription as a form, with the prompt as a field and in the audio. */
 function askByForm({ owner: { token }, prompt, headers }: Walker, model: string): Promise<AiAnswer> {
   const part = (name: string, value: string) =>
     `--walk\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`
@@ -119,7 +119,7 @@ function askByForm({ owner: { token }, prompt, headers }: Walker, model: string)
 }
 
 const pieceLength = 8
-/** Pieces of a key that are of use to whoever reads them. */
+/** Pieces of a key long enough to be useful to an attacker. */
 const piecesOf = (key: string): string[] =>
   Array.from({ length: key.length - pieceLength + 1 }, (_, n) => key.slice(n, n + pieceLength))
 
@@ -136,7 +136,7 @@ const headersSent = new Set([
   'x-api-key',
 ])
 
-/** A caller learns no header of a provider, and no piece of a key. */
+/** Expects no header of a provider, and no piece of a key. */
 function expectNothingOf(walkers: readonly Walker[], steering: string, { headers, bytes }: AiAnswer): void {
   expect([steering, Object.keys(headers).filter((name) => !ownHeaders.has(name))]).toEqual([steering, []])
   const text = JSON.stringify(headers) + bytes.toString()
@@ -254,18 +254,18 @@ test('what is whose, through everything that becomes of a video', async () => {
   for (const { steering, path } of videos) {
     const job = await askAi(platform, token, path, undefined, walker.headers)
     const content = await askAi(platform, token, `${path}/content`, undefined, walker.headers)
-    // The tag of a document of ours.
+    // Our own document's tag.
     const { etag, ...headers } = job.headers
     expect([steering, etag]).toEqual([steering, expect.any(String)])
     for (const answer of [{ ...job, headers }, content]) expectNothingOf([walker], steering, answer)
     statuses.push((job.body as { status: string }).status)
   }
-  // All endings were there.
+  // All outcomes occurred.
   expect(new Set(statuses)).toEqual(new Set(['completed', 'failed', 'cancelled', 'expired']))
 
   const { db } = platform.api
   const jobs = await db.select().from(aiVideoJobs).where(eq(aiVideoJobs.organizationId, organizationId))
-  // Jobs of the callers above are followed too.
+  // Jobs of the callers above are polled too.
   const paths = jobs.map(({ upstreamId }) => `/v1/videos/${upstreamId}`)
   const isOwn = ({ path, raw }: MockRequest) =>
     raw.includes(walker.prompt) || paths.some((each) => path === each || path.startsWith(`${each}/`))
@@ -360,7 +360,7 @@ describe('a response that a provider keeps', () => {
     }
   })
 
-  /** An input that refers to an item in this way, and asks something. */
+  /** Makes an input that refers to an item in this way, and asks something. */
   const inputOf = (item: object) => [item, { role: 'user', content: 'And then?' }]
   const references: [string, (id: string) => object][] = [
     ['a reference', (id) => ({ type: 'item_reference', id })],

@@ -8,7 +8,7 @@ import { newOwner } from '../../../test/scenario.ts'
 
 let platform: TestPlatform
 let provider: Server
-/** Resolves once a request has the beginning of its answer. */
+/** Resolves once a request has received the beginning of its answer. */
 const began = Promise.withResolvers<void>()
 beforeAll(async () => {
   provider = createServer((incoming, outgoing) => {

@@ -20,7 +20,7 @@ afterAll(async () => {
   await mock.close()
 })
 
-/** Sends a body, of which the last byte comes after `ms`. Resolves with the status. */
+/** Sends a body whose last byte comes after `ms`. Resolves with the status. */
 const sendSlowly = (path: string, token: string, body: object, ms: number) =>
   new Promise<number | undefined>((resolve, reject) => {
     const bytes = Buffer.from(JSON.stringify(body))
@@ -38,7 +38,7 @@ const sendSlowly = (path: string, token: string, body: object, ms: number) =>
       incoming.resume()
       resolve(incoming.statusCode)
     })
-    // Never silent for as long as a body may be.
+    // Pauses between pieces stay below the silence limit of bodies.
     const pieces = [bytes.subarray(0, 10), bytes.subarray(10, 20), bytes.subarray(20)]
     void (async () => {
       for (const [n, piece] of pieces.entries()) {

@@ -15,7 +15,7 @@ const usd = (price: Price | undefined, unit: CountedUnit): number | null => {
   return rate === undefined ? null : Number(rate.base) / NANOS_PER_USD
 }
 
-/** What a route costs, in US dollars; null where its price is not known. */
+/** Returns the price of a route in US dollars; null if unknown. */
 function pricingOf({ prices }: Deps['ai'], { price, provider, upstreamModel }: Route, time: Date) {
   if (provider.driver === 'local') return { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, request: 0 }
   const known = price ?? prices.priceOf(provider.id, upstreamModel, time)
@@ -30,7 +30,7 @@ function pricingOf({ prices }: Deps['ai'], { price, provider, upstreamModel }: R
   }
 }
 
-/** A model as callers see it. A listed model has at least one route; its price is the first route's. */
+/** Formats a model for callers. A listed model has at least one route; its price is the first route's. */
 function shownModel(deps: Pick<Deps, 'ai' | 'now'>, { routes, modalities, ...model }: Model) {
   const providers = new Map(routes.map(({ provider }) => [provider.id, provider]))
   const [first] = routes
@@ -53,7 +53,7 @@ function shownModel(deps: Pick<Deps, 'ai' | 'now'>, { routes, modalities, ...mod
   }
 }
 
-/** The models that a call's policies allow and that the organization can call, with the routes that it can take. */
+/** Returns the models that the call's policies allow and the organization can call, with their usable routes. */
 async function usableModels(deps: Pick<Deps, 'ai' | 'db' | 'sealer'>, placement: Placement): Promise<Model[]> {
   const { organizationId, hasKeys, hasPolicies } = placement
   const ownKeys = hasKeys ? await findProviderKeys(deps, organizationId) : new Map<string, string>()
@@ -68,7 +68,7 @@ async function usableModels(deps: Pick<Deps, 'ai' | 'db' | 'sealer'>, placement:
 
 const isFilming = ({ modalities }: Model): boolean => modalities.output.includes('video')
 
-/** The models that the organization of a call can use, in both conventions of lists (wire.md). */
+/** Lists the models that the organization of a call can use, in both list conventions (wire.md). */
 export async function listModels(
   deps: Pick<Deps, 'ai' | 'db' | 'sealer' | 'now'>,
   placement: Placement,
@@ -79,7 +79,7 @@ export async function listModels(
   return { object: 'list' as const, data: items, items, total: items.length }
 }
 
-/** One of them. Throws AiError with `model_not_found`. */
+/** Returns one of them. Throws AiError with `model_not_found`. */
 export async function getModel(deps: Pick<Deps, 'ai' | 'db' | 'sealer' | 'now'>, placement: Placement, id: string) {
   const usableModel = (await usableModels(deps, placement)).find((model) => model.id === id)
   if (usableModel) return shownModel(deps, usableModel)

@@ -2,24 +2,24 @@ import type { ProviderChoice } from '@platform/ai-protocols/fault'
 import type { SentForm } from './requests/audio-form.ts'
 import type { UploadedAudio } from './requests/uploaded-audio.ts'
 
-/** What the gateway can be asked to do, as usage events name it. */
+/** The gateway's inference operations, as usage events name them. */
 export type InferenceOperation = 'chat.completions' | 'responses' | 'audio.speech' | 'audio.transcriptions' | 'videos'
 
-/** How an answer comes: as one document, as events, or as bytes. */
+/** The form of an answer: one document, events, or bytes. */
 export type AnswerKind = 'whole' | 'events' | 'bytes'
 
-/** A checked request: what it asks for, and what the gateway has to know of it. */
+/** A checked request, and what the gateway has to know about it. */
 export interface InferenceRequest {
   operation: InferenceOperation
   model: string
-  /** Members as they came, without `provider`, which is the gateway's own; of a form its texts. */
+  /** The received members, without `provider`, which is the gateway's own; for a form, its texts. */
   body: Readonly<Record<string, unknown>>
-  /** Of a transcription: the file, and the form for a provider. */
+  /** For a transcription: the file, and the form for a provider. */
   audio: { file: UploadedAudio; formFor(model: string): SentForm } | undefined
   answer: AnswerKind
   preferences: ProviderChoice | undefined
-  /** Whose cap of the answer the gateway wrote into the body (output-cap.ts); absent: it is as it came. */
+  /** Origin of the output cap that the gateway wrote into the body (output-cap.ts); absent: the body is unchanged. */
   capFrom?: 'caller' | 'policy' | 'budget'
-  /** Bytes of the text that it sends. */
+  /** Bytes of text in it. */
   textBytes: number
 }

@@ -1,16 +1,16 @@
 import type { InferenceRequest } from './operations.ts'
 
-/** The members that cap an answer, where an operation has any. Those of another operation cap nothing. */
+/** The members that cap an answer, by operation. Members of other operations have no effect. */
 const capMembers: Readonly<Partial<Record<InferenceRequest['operation'], readonly string[]>>> = {
   'chat.completions': ['max_completion_tokens', 'max_tokens'],
   responses: ['max_output_tokens'],
 }
 
-/** True of operations whose requests can cap their answer. */
+/** True for operations whose requests can cap their answer. */
 export const canBeCapped = ({ operation }: Pick<InferenceRequest, 'operation'>): boolean =>
   capMembers[operation] !== undefined
 
-/** The cap that a request sends, in tokens: the largest, where it sends several. undefined: none. */
+/** Returns the request's cap in tokens: the largest if it has several, undefined if it has none. */
 export function capOf({
   operation,
   body,
@@ -23,10 +23,10 @@ export function capOf({
 }
 
 /**
- * The request with this cap, in tokens, in place of its own. Each route is sent it by the name that its provider knows, so that none
- * passes it over.
+ * Returns the request with this cap, in tokens, in place of its own. Each route sends it under the name that its provider knows,
+ * so that no provider ignores it.
  *
- * from: whose it is.
+ * from: the origin of the cap.
  */
 export function withOutputCap(
   request: InferenceRequest,

@@ -32,7 +32,7 @@ export const placementHeaders = z.object({
   }),
 })
 
-/** Of inference: who stands behind the call besides. */
+/** Headers of inference calls: also the end user behind the call. */
 export const inferenceHeaders = z.object({
   ...placementHeaders.shape,
   'X-End-User-Id': text(END_USER_BYTES_MAX)
@@ -47,15 +47,15 @@ export interface Placement {
   organizationId: string
   /** null: a user's call that names no application. */
   applicationId: string | null
-  /** True where the operator decided that the organization may use the operator's provider keys (D111). */
+  /** True if the operator has decided that the organization may use the operator's provider keys (D111). */
   isEntitled: boolean
-  /** True where the operator lets everyone use some of those keys. */
+  /** True if the operator lets everyone use some of those keys. */
   hasAllowance: boolean
-  /** True where the organization has provider keys of its own. */
+  /** True if the organization has provider keys of its own. */
   hasKeys: boolean
-  /** True where a policy of the organization or of the application may forbid something. */
+  /** True if a policy of the organization or application may forbid something. */
   hasPolicies: boolean
-  /** What enabled budgets limit the call in. */
+  /** The limits that enabled budgets set for the call. */
   limits: { any: boolean; cost: boolean; tokens: boolean }
 }
 
@@ -71,9 +71,9 @@ interface AskedFor extends Readonly<Record<string, string | null>> {
 
 const named = alias(applications, 'named_application')
 
-/** What a call names and what its caller is in it: one statement for all calls of a tick. */
+/** Finds what a call names and the caller's access to it: one statement for all calls of a tick. */
 const findPlacement = lazyPrepared((db: Db) => {
-  // At most two: who has more than one organization has to name one.
+  // At most two: members of several organizations have to name one.
   const mine = sql`(select ${members.organizationId} from ${members} where ${members.userId} = ${lookups.columns.userId} limit 2)`
   const only = sql`(select case when count(*) = 1 then (array_agg(organization_id))[1] end from ${mine} as mine)`
   const query = db
@@ -110,7 +110,7 @@ const findPlacement = lazyPrepared((db: Db) => {
   )
 })
 
-/** What the `openai` package sends may be the name of an organization at OpenAI, which is none here. */
+/** The `openai` package may send the name of an organization at OpenAI, which means nothing here. */
 function openAiOrganization({ 'OpenAI-Organization': named }: Headers): string | undefined {
   if (named === undefined) return undefined
   const { data } = id.safeParse(named)
@@ -119,10 +119,10 @@ function openAiOrganization({ 'OpenAI-Organization': named }: Headers): string |
 }
 
 /**
- * The organization and application of a call (D78). A key's or Function's is its application's; a user's is what the headers
- * name, or the only organization there is.
+ * Finds the organization and application of a call (D78). A key or Function belongs to its application; a user's call belongs to
+ * what the headers name, or to the user's only organization.
  *
- * Throws NotFound and Forbidden by D17, BadRequest for a user of several organizations who names none, and Forbidden where the
+ * Throws NotFound and Forbidden by D17, BadRequest for a user of several organizations who names none, and Forbidden if the
  * organization has no access to the product (D91), as AiError.
  */
 export async function placeCall(
@@ -139,7 +139,7 @@ export async function placeCall(
   )
   if (actor.kind !== 'user') {
     if (!row?.organizationId) throw new InvalidToken('The application of this API key no longer exists')
-    // Another than its own is denied, and a missing one missing (D17).
+    // An organization other than its own is denied, and a missing one is not found (D17).
     if (organizationId !== null && organizationId !== row.organizationId)
       await reachOrganization({ deps, actor }, organizationId)
     if (applicationId !== null && applicationId !== actor.applicationId)

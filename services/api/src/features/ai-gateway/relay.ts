@@ -10,36 +10,36 @@ import { BrokenStream, FailedMidway, type StreamProtocol } from './providers/str
 import type { AiTimings } from './providers/timings.ts'
 import { shuttingDown, upstreamError, upstreamTimeout } from './providers/upstream-failure.ts'
 
-/** An answer that is read as a whole may be so large. */
+/** Maximum size of an answer that is read as a whole. */
 const WHOLE_BYTES_MAX = 64 * 1_048_576
-/** How long a stream that has said its last word may take to end. */
+/** How long a stream may take to end after its last event. */
 const TAIL_MS = 1_000
 
-/** What an answer told of its usage, and how much of it there was. */
+/** The usage of an answer as reported, and the amount of text. */
 export interface Told {
   usage: Usage | undefined
-  /** Of an answer that ended early: what had been told until then, of which only the input is sure. */
+  /** For an answer that ended early: the usage reported until then, of which only the input is reliable. */
   usageSoFar?: Usage | undefined
   outputBytes: number
-  /** True if its reader kept it waiting: the provider may have sent more than was seen. */
+  /** True if the client read too slowly: the provider may have sent more than was read. */
   wasStalled?: boolean
-  /** The id under which the provider keeps it. */
+  /** The id under which the provider stores it. */
   responseId: string | undefined
 }
 
-/** What is remembered of an answer that its provider keeps. */
+/** What we record of an answer that its provider stores. */
 export interface KeptAnswer {
   responseId: string | undefined
-  /** Of what it consists of. */
+  /** Ids of its items. */
   itemIds: readonly string[]
   usage: Usage | undefined
 }
 
-/** A stream that did not end as it should, with what had come until then. */
+/** A stream did not end properly; `told` is what had arrived until then. */
 export class EndedEarly extends Error {
   override name = 'EndedEarly'
   readonly told: Told
-  /** What the caller is told; undefined where the caller has left. */
+  /** The failure for the caller; undefined if the caller has left. */
   readonly failure: AiError | undefined
 
   constructor(told: Told, failure: AiError | undefined) {
@@ -50,8 +50,8 @@ export class EndedEarly extends Error {
 }
 
 /**
- * The content type of bytes that go on: the provider's where it is of the expected kind. Anything else, such as a page, would be
- * shown by browsers on the API's own origin.
+ * Returns the content type for forwarded bytes: the provider's if it is of the expected kind. Browsers would show anything else,
+ * such as an HTML page, under the API's own origin.
  */
 const contentTypeOf = ({ contentType }: UpstreamAnswer, kind: 'audio' | 'video'): string => {
   const type = mediaTypeOf(contentType)
@@ -59,11 +59,11 @@ const contentTypeOf = ({ contentType }: UpstreamAnswer, kind: 'audio' | 'video')
   return isOfKind ? type : 'application/octet-stream'
 }
 
-/** True of a page or an error document, which some answer with 200: neither is sound or pictures. */
+/** True for an HTML page or an error document, which some providers send with 200: neither is audio or video. */
 const isDocument = ({ contentType }: UpstreamAnswer): boolean =>
   /^(text\/|application\/([a-z.+-]*\+)?(json|xml)$)/.test(mediaTypeOf(contentType))
 
-/** An answer of bytes, and the way to end it. */
+/** An answer of bytes, and how to end it. */
 export type ServedBytes = Pick<Served, 'answer' | 'abort' | 'signal' | 'route'>
 
 const failureOf = (served: Pick<Served, 'route'>, error: unknown): AiError => {
@@ -75,7 +75,7 @@ const failureOf = (served: Pick<Served, 'route'>, error: unknown): AiError => {
   return upstreamError(served.route, 'cut its answer off')
 }
 
-/** Calls back when a provider was silent for so long. A caller that reads slowly is no silence of the provider. */
+/** Calls back when the provider has been silent for this long. Time spent waiting for a slow reader does not count. */
 function watchSilence(ms: number, onSilence: () => void) {
   let isOthersTurn = false
   const timer = setTimeout(() => {
@@ -95,8 +95,8 @@ function watchSilence(ms: number, onSilence: () => void) {
 }
 
 /**
- * Reads an answer whole. Throws AiError for one that cannot be read, is too large or does not come, ClientLeft where nobody
- * has waited for it for too long, and ShuttingDown.
+ * Reads a whole answer. Throws AiError if it cannot be read, is too large or does not arrive, ClientLeft if the client left too
+ * long ago, and ShuttingDown.
  */
 export async function readWhole(served: Served, timings: AiTimings): Promise<Buffer> {
   const { answer, abort, route } = served
@@ -118,7 +118,7 @@ export async function readWhole(served: Served, timings: AiTimings): Promise<Buf
   return Buffer.concat(chunks)
 }
 
-/** Resolves once more can be written, the reader has left, or nobody waits for the answer any more. */
+/** Resolves once more can be written, the reader has left, or nobody waits for the answer. */
 function drained(outgoing: ServerResponse, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const go = () => {
@@ -132,7 +132,7 @@ function drained(outgoing: ServerResponse, signal: AbortSignal): Promise<void> {
   })
 }
 
-/** Ends an answer with its last bytes; at once where the reader takes none. */
+/** Ends an answer with its last bytes; destroys the connection if the reader is blocked. */
 function endWith(outgoing: ServerResponse, bytes: string): void {
   if (outgoing.writableNeedDrain) outgoing.destroy()
   else outgoing.end(bytes)
@@ -140,7 +140,7 @@ function endWith(outgoing: ServerResponse, bytes: string): void {
 
 const streamHeaders = {
   'cache-control': 'no-store',
-  // For nginx and its like: an event that waits in a buffer is none.
+  // For nginx and similar proxies: they must not buffer events.
   'x-accel-buffering': 'no',
 }
 
@@ -148,15 +148,15 @@ interface EventRelay {
   headers: Record<string, string>
   protocol: StreamProtocol
   timings: AiTimings
-  /** Called with the id of an answer as soon as the provider tells it, before the caller learns it. */
+  /** Called with the id of an answer as soon as the provider reports it, before the caller gets it. */
   keep(responseId: string): Promise<void>
-  /** Called once the answer is whole, before the caller learns that. */
+  /** Called once the answer is complete, before the caller sees that. */
   complete(answer: KeptAnswer): Promise<void>
 }
 
 /**
- * Passes a stream of events on, event by event, with comments where it is silent. A failure in the middle becomes a frame of
- * the protocol. Returns what was told of usage; throws EndedEarly.
+ * Relays a stream of events, event by event, and sends comments while it is silent. A failure in the middle becomes a frame of the
+ * protocol. Returns the reported usage; throws EndedEarly.
  */
 export async function relayEvents(
   served: Served,
@@ -206,7 +206,7 @@ export async function relayEvents(
         }
       }
       if (!reader.isOver) continue
-      // The connection can be used again once the provider has ended the body, which nobody waits for.
+      // The connection becomes reusable once the provider has ended the body; the client need not wait for that.
       outgoing.end()
       tail = setTimeout(() => abort(new TookTooLong()), TAIL_MS)
     }
@@ -228,7 +228,7 @@ export async function relayEvents(
   return told()
 }
 
-/** Passes bytes on as they come. A failure in the middle cuts the connection, so that nobody takes them for whole. */
+/** Relays bytes as they arrive. A failure in the middle cuts the connection, so that the client notices the missing rest. */
 export async function relayBytes(
   served: ServedBytes,
   outgoing: ServerResponse,

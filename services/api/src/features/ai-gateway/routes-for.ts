@@ -14,7 +14,7 @@ import { findStoredItems, findStoredResponse, type StoredResponse } from './stor
 const noPolicies: readonly PolicyRules[] = []
 const noKeys: ReadonlyMap<string, string> = new Map()
 
-/** The response that `previous_response_id` names. Throws AiError for one that is not the caller's (D89). */
+/** Finds the response that `previous_response_id` names. Throws AiError if it is not the caller's (D89). */
 async function findPrevious(
   { exchange: { deps } }: Call,
   placement: Placement,
@@ -35,7 +35,7 @@ async function findPrevious(
   )
 }
 
-/** Members that would make somebody act later, or elsewhere, and those that are known in another case. */
+/** Rejects members that would cause an action later or elsewhere, and known members in another case. */
 function refuseUnpassable({ body }: InferenceRequest): void {
   const otherCase = findOtherCase(body)
   if (otherCase !== undefined) throw unsupportedParameter(otherCase, `${otherCase} is to be written in lower case`)
@@ -45,23 +45,23 @@ function refuseUnpassable({ body }: InferenceRequest): void {
     throw unsupportedParameter('callback_url', 'Nobody is called back: ask for the job instead')
 }
 
-/** Where a call may go. */
+/** The routes of a call. */
 interface RoutesOfCall {
-  /** With the cap of a policy, where it sends none. */
+  /** With a policy's cap if the caller sent none. */
   request: InferenceRequest
   model: Model
-  /** Input and output of the response that the request builds on; null: nobody said how much that was. */
+  /** Input and output tokens of the response that the request builds on; null: unknown. */
   earlierTokens: number | null
   /** In the order to try them. */
   routes: KeyedRoute[]
-  /** Items of the input that a provider has to keep, and which of them each provider keeps for the caller. */
+  /** Input items that the provider has to know, and those that each provider stores for the caller. */
   references: readonly ItemReference[]
   storedItems: ReadonlyMap<string, ReadonlySet<string>>
 }
 
 const noItems: RoutesOfCall['storedItems'] = new Map()
 
-/** The model of a call, and the routes that it may take under the policies that it comes under. Throws AiError. */
+/** Finds the model of a call, and the routes allowed by the policies that apply to it. Throws AiError. */
 export async function routesFor(call: Call, placement: Placement, request: InferenceRequest): Promise<RoutesOfCall> {
   const { deps } = call.exchange
   const knownModel = deps.ai.catalog.models.get(request.model)
@@ -72,7 +72,7 @@ export async function routesFor(call: Call, placement: Placement, request: Infer
     placement.hasKeys ? findProviderKeys(deps, placement.organizationId) : noKeys,
   ])
   requireAllowedModel(policies, knownModel)
-  // Own keys first: a policy that rules them out leads to no key of the operator's.
+  // Own keys first: a policy that excludes them must not lead to one of the operator's keys.
   const model = withAllowedRoutes(policies, { ...knownModel, routes: keyedRoutes(knownModel, ownKeys) })
   const capped = withPolicyCap(policies, request, knownModel)
   refuseUnpassable(request)

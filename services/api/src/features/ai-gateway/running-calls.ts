@@ -1,13 +1,13 @@
 import { ShuttingDown } from './abort-reasons.ts'
 
-/** The calls that are under way in a process. A call goes on after its client has left, until it is settled. */
+/** The calls in progress in a process. A call continues after its client has left, until it is settled. */
 export interface RunningCalls {
   readonly size: number
-  /** end: ends what the call waits for. Returns what tells that the call is over. */
+  /** end: aborts the call. Returns a function to report that the call is over. */
   add(end: (reason: Error) => void): () => void
-  /** Ends the calls that are under way after `ms`, since the process stops then. Returns what takes that back. */
+  /** Aborts the calls still in progress after `ms`, since the process stops then. Returns a function to cancel that. */
   endAfter(ms: number): () => void
-  /** Resolves once no call is under way. */
+  /** Resolves once no call is in progress. */
   over(): Promise<void>
 }
 

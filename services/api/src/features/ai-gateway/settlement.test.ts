@@ -82,11 +82,11 @@ const transcription = (model: string, more: object = {}) => ({
 const streamed = { stream: true }
 
 const settledBy = async (answer: Promise<AiAnswer>) => usageEventOf(platform, (await answer).headers['x-request-id'])
-/** Asks, and returns the event of that. */
+/** Sends a request, and returns its usage event. */
 const settle = (path: string, body: object | string, headers?: Record<string, string>, token = owner.token) =>
   settledBy(askAi(platform, token, path, body, headers))
 
-/** Of the model's only route: an event's cost is what its price makes of its usage. */
+/** With the model's only route, an event's cost is its usage at the route's price. */
 const costing = (nanos: bigint) => ({ providerCostNanos: nanos, billableCostNanos: nanos, priceVersion: 'operator' })
 const succeeded = { status: 'success', statusCode: 200, errorCode: null, errorType: null }
 
@@ -179,7 +179,7 @@ describe('usage that nobody tells is a token for every four bytes', () => {
 describe('a client that leaves', () => {
   const cancelled = { status: 'cancelled', statusCode: 499, errorCode: null, errorType: null }
   const tools = [{ type: 'function', function: { name: 'weather', parameters: { type: 'object' } } }]
-  /** What four of the twenty pieces have. */
+  /** The first four of the twenty pieces. */
   const seen = cutIntoPieces(mockEcho(TEXT), 20).slice(0, 4)
   const seenTokens = Math.ceil(Buffer.byteLength(seen.join('')) / 4)
   const hasSeen = (text: string) => text.split('"delta":{"content":"').length > 4 && text.includes(seen.at(-1) ?? '')
@@ -222,7 +222,7 @@ describe('a client that leaves', () => {
   test('pays for the input that the provider has told by then', async () => {
     // After the start, a ping and the start of the text.
     const hold = mock.hold('mock/held-2', 7)
-    // Estimates count the tools, and the mock does not.
+    // Estimates count the tools; the mock does not.
     const body = chat('anthropic/held-2', { ...streamed, tools })
     const call = openAiRequest(platform, owner.token, '/chat/completions', body)
     await hold.reached()
@@ -256,7 +256,7 @@ describe('a client that leaves', () => {
     const call = openAiRequest(platform, token, '/chat/completions', chat('compat/held-4'))
     const [request] = await hold.reached()
     call.leave()
-    // An exchange of its own, over which the gateway learns that the client has left.
+    // A separate request, so that the gateway learns that the client has left.
     await askAi(platform, token, '/models')
     hold.release()
     const [event] = await eventsOf(organizationId, 1)
@@ -289,7 +289,7 @@ describe('a client that leaves', () => {
   })
 })
 
-/** The events of an organization, once there are so many. */
+/** Returns the events of an organization, once there are `count`. */
 async function eventsOf(organizationId: string, count: number) {
   const { db, usage } = platform.api
   const find = () => db.select().from(aiUsageEvents).where(eq(aiUsageEvents.organizationId, organizationId))
@@ -360,9 +360,9 @@ describe('a failure', () => {
   })
 
   test.each([
-    // Of 23 frames twelve come: the role and eleven pieces of twenty.
+    // Twelve of 23 frames arrive: the role and eleven pieces of twenty.
     ['compat', 12, 11],
-    // Of 26 frames thirteen come: the start, a ping, the start of the text and ten pieces.
+    // Thirteen of 26 frames arrive: the start, a ping, the start of the text and ten pieces.
     ['anthropic', 13, 10],
   ])('in the middle of a stream of %s costs the input and what came', async (provider, _, pieces) => {
     const event = await settle('/chat/completions', chat(`${provider}/error-mid`, streamed))

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { id, shown } from '../../http/fields.ts'
 
-/** Shapes of the wire for the document. Inference bodies are checked by hand, and answers of providers pass as they are. */
+/** Wire shapes for the OpenAPI document. Inference bodies are checked by hand, and providers' answers pass unchanged. */
 const MODEL = 'local/echo'
 const anything = z.unknown()
 const count = (example: number) => z.number().int().openapi({ example })

@@ -23,7 +23,7 @@ afterAll(async () => {
   await mock.close()
 })
 
-/** Starts a server of its own, and what asks it for a chat. */
+/** Starts a server of its own, and returns a function that sends it a chat. */
 async function startServer({ api }: TestPlatform, token: string) {
   const server = await startApi(api, { host: '127.0.0.1', port: 0, s3Port: 0 })
   const ask = (model: string, stream: boolean, signal?: AbortSignal) =>
@@ -47,7 +47,7 @@ test('a process that stops lets streams end, then tells those that have not, and
   await mock.waitFor(({ model, body }) => model === 'held' && body?.['stream'] === false)
   const stopped = server.stop(4_000)
 
-  // One that goes on meanwhile has the time to end.
+  // A call that continues meanwhile has time to end.
   short.release()
   expect(await ending.text()).toMatch(/\[DONE\]\n\n$/)
   const text = await held.text()

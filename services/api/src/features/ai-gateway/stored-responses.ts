@@ -8,7 +8,7 @@ import { aiResponseItems, aiResponses } from './table.ts'
 const KEPT_MS = 30 * 86_400_000
 /** Longer than any provider's ids. */
 const ID_LENGTH_MAX = 512
-/** Items of one answer; further ones cannot be referred to. */
+/** Items of one answer; later ones cannot be referred to. */
 const ITEMS_MAX = 1_000
 
 const isStorable = (id: string): boolean => id.length <= ID_LENGTH_MAX && id.isWellFormed() && !id.includes('\0')
@@ -17,14 +17,14 @@ export type StoredResponse = typeof aiResponses.$inferSelect
 
 type Owner = Pick<Placement, 'organizationId' | 'applicationId'>
 
-/** What belongs to this organization and, as far as a call names one, application. */
+/** Restricts to rows of this organization and, if the call has one, application. */
 const isOf = (table: typeof aiResponses | typeof aiResponseItems, { organizationId, applicationId }: Owner) =>
   and(
     eq(table.organizationId, organizationId),
     applicationId === null ? isNull(table.applicationId) : eq(table.applicationId, applicationId),
   )
 
-/** What is stored of an answer is no reason to break it off: without it the answer cannot be built on, which is said then. */
+/** A failed write does not break off the answer: it only cannot be built on later, and the log says so. */
 async function orWarn({ logger }: Pick<Deps, 'logger'>, stored: Promise<unknown>): Promise<void> {
   try {
     await stored
@@ -33,7 +33,7 @@ async function orWarn({ logger }: Pick<Deps, 'logger'>, stored: Promise<unknown>
   }
 }
 
-/** Remembers whose an answer is, before its caller learns the id. Safe to repeat. */
+/** Records the owner of an answer, before its caller gets the id. Safe to repeat. */
 export async function keepResponse(
   deps: Pick<Deps, 'db' | 'now' | 'logger'>,
   { organizationId, applicationId }: Owner,
@@ -45,16 +45,16 @@ export async function keepResponse(
   await orWarn(deps, deps.db.insert(aiResponses).values(row).onConflictDoNothing())
 }
 
-/** An answer that is whole. */
+/** A complete answer. */
 interface WholeResponse {
   id: string
-  /** Of its output, as the provider made them. */
+  /** Ids of its output items, as the provider made them. */
   itemIds: readonly string[]
-  /** Input and output: what the next answer builds on. undefined: nobody said. */
+  /** Input and output tokens: what the next answer builds on. undefined: unknown. */
   totalTokens: number | undefined
 }
 
-/** Notes what an answer consists of, before its caller learns that. An id that a provider gave to others before is theirs. */
+/** Records the items of an answer, before its caller gets them. An id that the provider already gave to others stays theirs. */
 export async function completeResponse(
   deps: Pick<Deps, 'db' | 'now' | 'logger'>,
   owner: Owner,
@@ -87,7 +87,7 @@ async function noteTokens(
   await orWarn(deps, deps.db.update(aiResponses).set({ totalTokens }).where(isIt))
 }
 
-/** An answer that a provider keeps for this organization and application; undefined for any other, whoever's it is. */
+/** Finds an answer that a provider stores for this organization and application; undefined for anybody else's. */
 export async function findStoredResponse(
   { db }: Pick<Deps, 'db'>,
   owner: Owner,
@@ -101,7 +101,7 @@ export async function findStoredResponse(
   return row
 }
 
-/** Of these items those that providers keep for this organization and application, by provider. */
+/** Returns those of the items that providers store for this organization and application, by provider. */
 export async function findStoredItems(
   { db }: Pick<Deps, 'db'>,
   owner: Owner,
@@ -117,7 +117,7 @@ export async function findStoredItems(
   return new Map([...byProvider].map(([provider, items]) => [provider, new Set(items.map(({ id }) => id))]))
 }
 
-/** Forgets answers that are older than 30 days, which is as long as providers keep them. */
+/** Deletes answers older than 30 days, which is as long as providers keep them. */
 export async function discardResponses({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
   const before = new Date(now().getTime() - KEPT_MS)
   await discardBefore(db, aiResponses.createdAt, before)

@@ -3,7 +3,7 @@ import { sql } from 'drizzle-orm'
 import { bigint, check, index, integer, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core'
 import { organizations } from '../organizations/table.ts'
 
-/** An answer of /responses that its provider keeps, so that `previous_response_id` leads to who made it alone (D89). No content. */
+/** A /responses answer that its provider stores, so that only its owner can use it as `previous_response_id` (D89). No content. */
 export const aiResponses = pgTable(
   'ai_responses',
   {
@@ -16,7 +16,7 @@ export const aiResponses = pgTable(
     /** null: the call of a user who named no application. */
     applicationId: uuid('application_id'),
     upstreamModel: text('upstream_model').notNull(),
-    /** Input and output, once it is whole. */
+    /** Input and output tokens, once complete. */
     totalTokens: bigint('total_tokens', { mode: 'number' }),
     createdAt: instant('created_at').notNull(),
   },
@@ -28,7 +28,7 @@ export const aiResponses = pgTable(
   ],
 )
 
-/** An item of such an answer, so that the ids of an input lead to who was given them alone. No content. */
+/** An item of such an answer, so that only its owner can refer to its id. No content. */
 export const aiResponseItems = pgTable(
   'ai_response_items',
   {
@@ -49,7 +49,7 @@ export const aiResponseItems = pgTable(
   ],
 )
 
-/** What a provider was asked to film. Neither the prompt nor the video is kept. */
+/** A video job at a provider. Neither the prompt nor the video is stored. */
 export const aiVideoJobs = pgTable(
   'ai_video_jobs',
   {
@@ -65,17 +65,17 @@ export const aiVideoJobs = pgTable(
     provider: text().notNull(),
     upstreamModel: text('upstream_model').notNull(),
     keyOwner: text('key_owner').$type<'operator' | 'organization' | 'local'>().notNull(),
-    /** null: the provider has not taken it yet. */
+    /** null: no provider has accepted it yet. */
     upstreamId: text('upstream_id'),
     status: text().$type<'pending' | 'in_progress' | 'completed' | 'failed' | 'cancelled' | 'expired'>().notNull(),
-    /** Seconds, as asked for. */
+    /** Seconds, as requested. */
     duration: integer(),
-    /** Where the provider has the video; null: below the job itself. */
+    /** URL of the video at the provider; null: below the job itself. */
     contentUrl: text('content_url'),
     errorCode: text('error_code'),
     errorMessage: text('error_message'),
     createdAt: instant('created_at').notNull(),
-    /** When the provider is looked at next; null: never again. */
+    /** When to poll the provider next; null: never again. */
     pollAt: instant('poll_at'),
     polls: integer().notNull().default(0),
     expiresAt: instant('expires_at').notNull(),

@@ -8,19 +8,19 @@ import type { ReadRequest } from './requests/read-inference.ts'
 import { ClientLeft, ShuttingDown, TookTooLong } from './abort-reasons.ts'
 import { shuttingDown, tookTooLong, upstreamTimeout } from './providers/upstream-failure.ts'
 
-/** In the log: no client received an answer, since it had left. */
+/** Status in the log for a client that left before it got an answer. */
 export const CLIENT_LEFT = 499
 
-/** A call that may be answered: read, checked and placed. */
+/** An admitted call: read, checked and placed. */
 export interface Admitted {
   call: Call
   placement: Placement
   request: InferenceRequest
-  /** Nobody reads the body again: its memory counts no more. */
+  /** Call when the body is not needed any more: its memory no longer counts. */
   releaseBody(): void
 }
 
-/** What is said of a call that its deadline or the end of the process ended before an answer began. */
+/** Returns the failure of a call that its deadline or the shutdown ended before an answer began. */
 function failureOf(call: Call, error: unknown): unknown {
   if (!call.signal.aborted || error !== call.signal.reason) return error
   if (error instanceof TookTooLong) return call.route ? upstreamTimeout(call.route) : tookTooLong()
@@ -29,10 +29,10 @@ function failureOf(call: Call, error: unknown): unknown {
 }
 
 /**
- * Runs one call: reads and checks the request, finds where it belongs, and leaves a usage event of what failed. `work` leaves the
- * event of what it answers.
+ * Runs one call: reads and checks the request, finds its organization, and records the usage event of a failure. `work` records the
+ * event of its answer.
  *
- * read: what is wrong with the request comes back as its failure, so that its event can be placed all the same.
+ * read: returns an invalid request as a failure instead of throwing, so that its event can be placed all the same.
  */
 export async function withCall(
   { exchange, actor }: { exchange: Exchange; actor: Actor },
@@ -47,7 +47,7 @@ export async function withCall(
   try {
     await using reading = await read(call)
     if (reading.failure) {
-      // Its event belongs to the organization, if there is one; what is wrong with the request is said first.
+      // Its event belongs to the organization, if there is one; the request's own failure takes precedence.
       await place().catch(() => undefined)
       throw reading.failure
     }

@@ -3,7 +3,7 @@ import { and, eq, gte, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { aiUsageSums } from './table.ts'
 
-/** What an organization owes for calls by the operator's keys since the beginning of a UTC day, in millionths of a US dollar, rounded up. */
+/** Returns what an organization owes for calls with the operator's keys since the start of a UTC day, in millionths of a US dollar, rounded up. */
 export async function billableMicrosSince(
   { db }: Pick<Deps, 'db'>,
   organizationId: string,

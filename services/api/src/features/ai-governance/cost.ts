@@ -1,13 +1,13 @@
 import { countedUnits, type CountedUnit, type Price, type Rate } from './prices.ts'
 import type { Usage } from '@platform/ai-protocols/usage'
 
-/** A multiple of each unit's size, so that the parts add up in whole numbers. */
+/** A multiple of each unit's size, so that the parts add up as integers. */
 const SCALE = 3_600_000_000n
 const MICROSECONDS = 1_000_000
-/** What the database can hold: nine billion dollars. */
+/** The largest amount that the database can store: nine billion dollars. */
 const NANOS_MAX = 2n ** 63n - 1n
 
-/** The units that a bucket is charged in: the first that the price has. One that it has none of costs nothing. */
+/** The units of a bucket: the first one that the price has. A bucket without any costs nothing. */
 const unitsOf = {
   inputTokens: ['input_mtok'],
   cacheReadTokens: ['cache_read_mtok', 'input_mtok'],
@@ -24,18 +24,18 @@ const buckets = Object.entries(unitsOf) as [keyof Usage, readonly CountedUnit[]]
 const nanosAt = ({ base, tiers }: Rate, totalInput: number): bigint =>
   tiers.findLast(({ above }) => totalInput > above)?.nanos ?? base
 
-/** How much of a bucket there is, in the whole numbers that `countedUnits` counts in. */
+/** Returns the amount of a bucket, as an integer in the scale of `countedUnits`. */
 function amountOf(bucket: keyof Usage, value: number, { audioSecondsMin }: Price): bigint {
   if (bucket !== 'audioSeconds') return BigInt(value)
   return BigInt(Math.round((value > 0 ? Math.max(value, audioSecondsMin) : 0) * MICROSECONDS))
 }
 
 /**
- * What a request that was answered costs, in nano-USD rounded up once: each bucket at its own rate, the price of the request itself
- * included. Cached, audio and reasoning tokens without a rate cost what plain ones do. Which tier holds is decided by all input tokens.
+ * Returns the cost of an answered request, in nano-USD rounded up once: each bucket at its own rate, plus the price of the request
+ * itself. Cached, audio and reasoning tokens without a rate cost the same as plain ones. The total input tokens select the tier.
  *
- * videoSeconds: of a video that was made.
- * usage: whole numbers, seconds excepted; not less than 0.
+ * videoSeconds: length of a completed video.
+ * usage: integers, except for seconds; at least 0.
  */
 export function costNanos(price: Price, usage: Usage, videoSeconds = 0): bigint {
   const totalInput = usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens + usage.inputAudioTokens

@@ -1,2 +1,2 @@
-/** A provider's key: what a header can carry. */
+/** A provider's key: characters that a header can carry. */
 export const PROVIDER_KEY = /^[\x21-\x7e]{1,4096}$/

@@ -3,7 +3,7 @@ import { and, eq } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { applications } from '../applications/table.ts'
 
-/** Throws NotFound for an application that is none of the organization's (D17). null: none is meant. */
+/** Throws NotFound for an application that does not belong to the organization (D17). null: no application. */
 export async function requireApplication(
   { db }: Pick<Deps, 'db'>,
   organizationId: string,

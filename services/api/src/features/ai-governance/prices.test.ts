@@ -13,7 +13,7 @@ const read = (name: string) => readFileSync(new URL(name, import.meta.url), 'utf
 
 const used = (usage: Partial<Usage>): Usage => ({ ...noUsage, ...usage })
 
-/** Dollars by the package itself, which wants totals where we have disjoint buckets; undefined where it knows no model. */
+/** Computes dollars by the package itself, which expects totals instead of our disjoint buckets; undefined for an unknown model. */
 function dollarsOf(usage: Usage, model: string, providerId: string, timestamp: Date): number | undefined {
   const totals = {
     input_tokens: usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens + usage.inputAudioTokens,
@@ -31,7 +31,7 @@ function dollarsOf(usage: Usage, model: string, providerId: string, timestamp: D
   return calcPrice(totals, model, { providerId, timestamp })?.total_price
 }
 
-/** Names that clauses of a provider match, each in a few spellings. */
+/** Returns names that match a provider's clauses, each in several spellings. */
 function namesIn(match: unknown): string[] {
   if (Array.isArray(match)) return match.flatMap(namesIn)
   if (typeof match === 'object' && match !== null) return Object.values(match).flatMap(namesIn)
@@ -179,7 +179,7 @@ describe('a cost', () => {
         const price = prices.priceOf(providerId, model, time)
         const dollars = dollarsOf(usage, model, providerId, time) ?? 0
         const nanos = price ? Number(costNanos(price, usage)) : 0
-        // A nano for rounding up, some for rates that were rounded up, and the noise of the package's floating point.
+        // One nano for rounding up, some for rates that were rounded up, and the noise of the package's floating point.
         expect(Math.abs(nanos - dollars * 1e9)).toBeLessThanOrEqual(1 + 20 + dollars * 1e9 * 1e-12)
       }),
       { numRuns: 2_000 },

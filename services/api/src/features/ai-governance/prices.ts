@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
 
-/** The units of prices that usage.ts counts, and how many of what is counted one unit has: tokens, characters, requests, microseconds. */
+/** Price units that usage.ts counts, and the size of each in tokens, characters, requests or microseconds. */
 export const countedUnits = {
   input_mtok: 1_000_000n,
   cache_read_mtok: 1_000_000n,
@@ -19,7 +19,7 @@ export const countedUnits = {
 } as const
 export type CountedUnit = keyof typeof countedUnits
 
-/** Units that prices are in and nothing here counts. Whoever lets such use through does not charge for it. */
+/** Price units that nothing here counts. Usage in them is not charged if it is let through. */
 const uncountedUnits = [
   'cache_audio_read_mtok',
   'cache_image_read_mtok',
@@ -36,7 +36,7 @@ const uncountedUnits = [
   'web_searches_kcount',
 ] as const
 
-/** Those of what a request has to ask for by a member of its own. */
+/** Uncounted units that a request uses only if a member of its own asks for it. */
 const optionalUnits: ReadonlySet<string> = new Set<(typeof uncountedUnits)[number]>([
   'cache_audio_read_mtok',
   'cache_image_read_mtok',
@@ -47,22 +47,22 @@ const optionalUnits: ReadonlySet<string> = new Set<(typeof uncountedUnits)[numbe
 
 const counted = Object.keys(countedUnits) as CountedUnit[]
 
-/** Nano-USD (10⁻⁹ of a dollar) for one unit. */
+/** Nano-USD (10⁻⁹ of a dollar) per unit. */
 const nanos = z.int().min(0)
-/** A tier takes the place of the base for the whole request once its input tokens, cached ones and audio included, are more than `above`. */
+/** A tier replaces the base for the whole request if its input tokens, including cached ones and audio, exceed `above`. */
 const fileRate = z.union([
   nanos,
   z.strictObject({ base: nanos, tiers: z.array(z.strictObject({ above: z.int().min(0), nanos })) }),
 ])
 const timeOfDay = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ$/)
 const conditions = {
-  /** Holds from the beginning of this UTC day. */
+  /** Valid from the start of this UTC day. */
   from: z.iso.date().optional(),
-  /** Holds daily between two times in UTC; past midnight where the first is the later one. */
+  /** Valid daily between two UTC times; spans midnight if the first is later. */
   daily: z.strictObject({ from: timeOfDay, to: timeOfDay }).optional(),
 }
 
-/** Which models a price is for. Models are compared in lower case. */
+/** The models of a price. Models are compared in lower case. */
 type Match =
   | { equals: string }
   | { starts_with: string }
@@ -83,21 +83,21 @@ const match: z.ZodType<Match> = z.lazy(() =>
   ]),
 )
 
-/** What prices.json holds (`npm run prices`). */
+/** The contents of prices.json (`npm run prices`). */
 export const PriceFile = z.strictObject({
   priceVersion: z.string(),
-  /** The day that the prices were published. */
+  /** The publication date of the prices. */
   pricesOf: z.iso.date(),
   providers: z.record(
     z.string(),
     z.strictObject({
-      /** Providers whose models this one offers too, at their prices. */
+      /** Providers whose models this one also offers, at their prices. */
       fallbacks: z.array(z.string()),
-      /** The first that matches counts. */
+      /** The first match wins. */
       models: z.array(
         z.strictObject({
           match,
-          /** Of those that hold at a moment the last counts; where none holds, the first. */
+          /** Of several valid prices the last one wins; if none is valid, the first. */
           prices: z
             .array(
               z.strictObject({
@@ -106,7 +106,7 @@ export const PriceFile = z.strictObject({
               }),
             )
             .min(1),
-          /** Shorter audio is charged as this long. */
+          /** Shorter audio is charged as this length. */
           audioSecondsMin: z.number().optional(),
         }),
       ),
@@ -115,21 +115,21 @@ export const PriceFile = z.strictObject({
 })
 type PriceFile = z.output<typeof PriceFile>
 
-/** What one unit costs in nano-USD. The last tier whose `above` is less than the input tokens of the request takes the place of `base`. */
+/** Price of one unit in nano-USD. The last tier whose `above` is less than the request's input tokens replaces `base`. */
 export interface Rate {
   base: bigint
   /** In ascending order. */
   tiers: readonly { above: number; nanos: bigint }[]
 }
 
-/** The price of a model at a moment. A rate that is 0 is free; one that is missing falls back as cost.ts says. */
+/** The price of a model at a time. A rate of 0 is free; a missing one falls back as described in cost.ts. */
 export interface Price {
-  /** Where it comes from: the version of the prices, or `operator`. */
+  /** The source: the version of the prices, or `operator`. */
   version: string
   rates: Readonly<Partial<Record<CountedUnit, Rate>>>
-  /** Shorter audio is charged as this long. */
+  /** Shorter audio is charged as this length. */
   audioSecondsMin: number
-  /** True if it has rates in units that nobody counts, for what any request may send or get: what it costs at most is not known. */
+  /** True if it has rates in uncounted units that any request may use: the maximum cost is unknown. */
   isPartial: boolean
 }
 
@@ -137,24 +137,24 @@ export interface Prices {
   /** For the log and for events. */
   readonly version: string
   /**
-   * The price of a provider's model at a moment; undefined if none is known in units that are counted.
+   * Returns the price of a provider's model at a time; undefined if no price in counted units is known.
    *
-   * providerId: as genai-prices names providers, such as `openai`; upstreamModel: as the provider names it.
+   * providerId: as genai-prices names providers, for example `openai`; upstreamModel: as the provider names it.
    */
   priceOf(providerId: string, upstreamModel: string, time: Date): Price | undefined
-  /** How many whole days ago the prices were published. */
+  /** Returns the age of the prices in whole days. */
   ageDays(now: Date): number
 }
 
 const NANOS_PER_USD = 1e9
-/** What a decimal fraction may be off as a binary one, in nano-dollars. */
+/** Maximum error of a decimal fraction in binary, in nano-dollars. */
 const FRACTION_NOISE = 1e-3
-/** Of one unit, far above any price there is. */
+/** Per unit; far above any real price. */
 const USD_MAX = 1e6
 const DAY_MS = 86_400_000
 const MATCHES_KEPT = 1_000
 
-/** Dollars as nano-dollars, rounded up: what has a price is never free. 0.0375 is 37,500,000, whatever its binary fraction says. */
+/** Converts dollars to nano-dollars, rounded up: nothing with a price becomes free. Corrects binary noise: 0.0375 is 37,500,000. */
 export function nanosOf(usd: number): number {
   const nanos = usd * NANOS_PER_USD
   const rounded = Math.round(nanos)
@@ -164,8 +164,8 @@ export function nanosOf(usd: number): number {
 const usd = z.number().min(0).max(USD_MAX)
 
 /**
- * An operator's own price for a route, in US dollars for a unit: a million tokens (`_mtok`) or characters (`_mchars`), a thousand
- * requests (`_kcount`), an hour of audio. It takes the place of the known price as a whole. An explicit 0 is free.
+ * An operator's own price for a route, in US dollars per unit: a million tokens (`_mtok`) or characters (`_mchars`), a thousand
+ * requests (`_kcount`), an hour of audio. It replaces the known price as a whole. An explicit 0 is free.
  */
 export const PriceOverride = z
   .strictObject(
@@ -174,7 +174,7 @@ export const PriceOverride = z
   .refine((price) => Object.keys(price).length > 0, 'Expected a price for at least one unit')
 export type PriceOverride = z.output<typeof PriceOverride>
 
-/** The price that an operator set. */
+/** Returns the price that an operator set. */
 export function priceFrom(override: PriceOverride): Price {
   const rates: Partial<Record<CountedUnit, Rate>> = {}
   for (const unit of counted) {
@@ -204,7 +204,7 @@ function matcherOf(clause: Match): (model: string) => boolean {
 type FileModel = PriceFile['providers'][string]['models'][number]
 type FilePrice = FileModel['prices'][number]
 
-/** Milliseconds since midnight in UTC, of `hh:mm:ssZ`. */
+/** Returns milliseconds since midnight UTC, for `hh:mm:ssZ`. */
 const timeMs = (text: string): number => Date.parse(`1970-01-01T${text}`)
 
 function conditionOf({ from, daily }: FilePrice): (time: Date) => boolean {
@@ -241,7 +241,7 @@ function priceIn({ rates }: FilePrice, version: string, audioSecondsMin: number)
 
 interface PricedModel {
   matches: (model: string) => boolean
-  /** The one that counts first comes first. */
+  /** The first valid one wins. */
   prices: readonly { holds: (time: Date) => boolean; price: Price | undefined }[]
   otherwise: Price | undefined
 }
@@ -254,7 +254,7 @@ function openModel({ match, prices, audioSecondsMin = 0 }: FileModel, version: s
   return { matches: matcherOf(match), prices: opened.toReversed(), otherwise: opened[0]?.price }
 }
 
-/** `-20260131` as providers write it, of which prices have `-2026-01-31`. */
+/** Converts `-20260131`, as providers write it, to the prices' `-2026-01-31`. */
 const withDashes = (model: string): string =>
   model.replaceAll(/-(20\d{2})(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?=-|:|$)/g, (whole, year, month, day) => {
     const date = `${year}-${month}-${day}`
@@ -262,7 +262,7 @@ const withDashes = (model: string): string =>
     return !Number.isNaN(parsed.getTime()) && parsed.toISOString().startsWith(date) ? `-${date}` : whole
   })
 
-/** Reads the checked-in prices. Throws where the file has another shape. */
+/** Reads the checked-in prices. Throws if the file has another shape. */
 export function openPrices(file: URL = new URL('./prices.json', import.meta.url)): Prices {
   const { priceVersion, pricesOf, providers } = PriceFile.parse(JSON.parse(readFileSync(file, 'utf8')))
   const opened = new Map(
@@ -271,7 +271,7 @@ export function openPrices(file: URL = new URL('./prices.json', import.meta.url)
       { fallbacks, models: models.map((model) => openModel(model, priceVersion)) },
     ]),
   )
-  /** Models are the operator's, so few; each is looked for in up to 700 entries. */
+  /** Models are the operator's, so few; finding one searches up to 700 entries. */
   const modelsById = new LRUCache<string, { model: PricedModel | undefined }>({ max: MATCHES_KEPT })
 
   function findAmong(providerId: string, model: string): PricedModel | undefined {

@@ -11,7 +11,7 @@ import { aiProviderKeys } from './table.ts'
 
 const KEY = 'sk-test-0123456789x9Qe'
 
-/** The operator's file, with providers that nothing is asked of. */
+/** Makes an operator's file with providers that the test does not call. */
 const providersNamed = (...ids: readonly string[]) => ({
   providers: ids.map((id) => ({ id, driver: 'openai-compatible', baseUrl: 'http://127.0.0.1:1/v1' })),
   models: [],

@@ -9,7 +9,7 @@ import type { Deps, UserActor } from '../../deps.ts'
 import type { Organization } from '../organizations/reach.ts'
 import { aiProviderKeys } from './table.ts'
 
-/** A key as the API shows it, without the key. */
+/** A provider key as the API shows it, without the key itself. */
 interface ShownProviderKey {
   provider: string
   last4: string
@@ -28,13 +28,13 @@ const shownColumns = {
 
 const LAST_LENGTH = 4
 
-/** The last four characters of a key, but never more than a third of it: a star stands for each that is not shown. */
+/** Returns the last four characters of a key, but never more than a third of it: hidden ones become stars. */
 function lastOf(key: string): string {
   const length = Math.min(LAST_LENGTH, Math.floor(key.length / 3))
   return key.slice(key.length - length).padStart(LAST_LENGTH, '*')
 }
 
-/** The keys of an organization, by provider. */
+/** Lists an organization's keys, by provider. */
 export const listProviderKeys = (
   { db }: Pick<Deps, 'db'>,
   { id }: Pick<Organization, 'id'>,
@@ -46,8 +46,8 @@ export const listProviderKeys = (
     .orderBy(asc(aiProviderKeys.provider))
 
 /**
- * Sets the key by which an organization's calls go to a provider, in place of one that was set before; that keeps who set the first and
- * when. The change is a line in the log. Throws NotFound for a provider that the operator does not list. Safe to repeat.
+ * Sets the key for an organization's calls to a provider; replacing a key keeps the original creator and creation time. Logs the
+ * change. Throws NotFound for a provider that the operator does not list. Safe to repeat.
  */
 export async function setProviderKey(
   { db, sealer, now, logger, ai }: Pick<Deps, 'db' | 'sealer' | 'now' | 'logger' | 'ai'>,
@@ -70,7 +70,7 @@ export async function setProviderKey(
   return one(rows)
 }
 
-/** Removes a key, also of a provider that the operator lists no more. The change is a line in the log. Throws NotFound. */
+/** Removes a key, also for a provider that the operator no longer lists. Logs the change. Throws NotFound. */
 export async function deleteProviderKey(
   { db, logger }: Pick<Deps, 'db' | 'logger'>,
   by: UserActor,
@@ -87,7 +87,7 @@ export async function deleteProviderKey(
 
 const lookups = keysAsRows({ organizationId: 'uuid' })
 
-/** The sealed keys of organizations: one statement for all requests of a tick. */
+/** Finds the sealed keys of organizations: one statement for all requests of a tick. */
 const findSealedKeys = lazyPrepared((db) => {
   const { id, provider, ciphertext, kekId } = aiProviderKeys
   const query = db
@@ -102,7 +102,7 @@ const findSealedKeys = lazyPrepared((db) => {
   })
 })
 
-/** The keys of an organization by provider, unsealed. Throws when one is sealed under a master key that is not configured. */
+/** Returns an organization's keys by provider, unsealed. Throws if one is sealed under a master key that is not configured. */
 export async function findProviderKeys(
   { db, sealer }: Pick<Deps, 'db' | 'sealer'>,
   organizationId: string,
@@ -111,6 +111,6 @@ export async function findProviderKeys(
   return new Map(rows.map((row) => [row.provider, sealer.open(row, row.id).toString('utf8')]))
 }
 
-/** Seals every key anew that is not under the current master key. Returns how many. Safe to repeat. */
+/** Reseals every key that is not under the current master key. Returns their number. Safe to repeat. */
 export const resealProviderKeys = (deps: Pick<Deps, 'db' | 'sealer'>): Promise<number> =>
   resealRows(deps, aiProviderKeys, (id) => id)

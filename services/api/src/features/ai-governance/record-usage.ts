@@ -13,7 +13,7 @@ import { aiUsageEvents } from './table.ts'
 const BATCH_MS = 100
 const BATCH_MAX = 500
 const WAITING_MAX = 10_000
-/** Of texts that a client or a provider may make as long as it likes, in UTF-16 units. */
+/** Maximum length of texts that clients or providers choose, in UTF-16 units. */
 const TEXT_LENGTH_MAX = 255
 const METADATA_VALUE_LENGTH_MAX = 512
 
@@ -25,12 +25,12 @@ const dropped = new Counter({
 
 type Row = typeof aiUsageEvents.$inferSelect
 /**
- * A request to the AI gateway and what it used. `id` is a UUIDv7 of its start, `startedAt` the moment in it; `completedAt` is null while
+ * A request to the AI gateway and its usage. `id` is a UUIDv7 of its start, `startedAt` the time in it; `completedAt` is null while
  * it is pending.
  */
 export type UsageEvent = Omit<Row, 'createdAt' | 'updatedAt'>
 
-/** An event, and whether a hold of its call is given back where it is stored. */
+/** An event, and whether storing it releases a hold of its call. */
 interface Settlement {
   event: UsageEvent
   isHeld: boolean
@@ -78,35 +78,35 @@ function toRow(event: UsageEvent): Row {
   }
 }
 
-/** The row of an event, by the names of its columns, for who stores it later. */
+/** Returns the row of an event, by column name, to be stored later. */
 export const usageRowOf = (event: UsageEvent): Record<string, unknown> => eventColumns(toRow(event))
 
 export interface UsageRecorder {
   /**
-   * Takes note of an event; returns at once. When 10,000 wait, further ones are dropped and counted. Safe to repeat.
+   * Queues an event; returns at once. When 10,000 are waiting, further ones are dropped and counted. Safe to repeat.
    *
-   * isHeld: the call was admitted by `admitCall`: its hold is given back in the transaction that stores the event, at once.
+   * isHeld: the call was admitted by `admitCall`: the transaction that stores the event releases its hold, without delay.
    */
   record(event: UsageEvent, isHeld?: boolean): void
-  /** Resolves once everything that was recorded so far is stored, was given up, or waits for a database that is away. */
+  /** Resolves once everything recorded so far is stored, dropped, or waiting for an unavailable database. */
   flush(): Promise<void>
-  /** Stores what waits, and takes no more. */
+  /** Stores what is queued, and accepts no more. */
   close(): Promise<void>
 }
 
 /**
- * Collects usage events and stores them in batches, every 100 ms or 500 events; a process that is killed loses those of its last 100 ms.
- * While the database is away they wait; whatever it refuses is dropped, counted and logged without its content. Of an event whose id
- * is stored already nothing is stored.
+ * Collects usage events and stores them in batches, every 100 ms or 500 events; a process that is killed loses those of its last
+ * 100 ms. While the database is unavailable they wait; events it rejects are dropped, counted and logged without their content.
+ * Events whose id is already stored are ignored.
  */
 export function openUsageRecorder(deps: { db: Db; logger: Logger }): UsageRecorder {
   const withPartitions = rememberPartitions(deps, 'ai_usage_events')
 
-  /** Gives holds back and stores all events, in one statement. */
+  /** Releases holds and stores all events, in one statement. */
   async function settle(settlements: readonly Settlement[]): Promise<void> {
     const insert = insertEvents(settlements.map(({ event }) => toRow(event)))
     const held = settlements.flatMap(({ event, isHeld }) => (isHeld ? [event.id] : []))
-    // Of a call that the sweep settled before neither is left to do.
+    // For a call that the sweep has already settled, neither is left to do.
     const statement =
       held.length === 0
         ? insert
@@ -117,7 +117,7 @@ export function openUsageRecorder(deps: { db: Db; logger: Logger }): UsageRecord
     await deps.db.execute(sql`${statement} on conflict do nothing`)
   }
 
-  /** Stores events at once, and halves of them where the database refuses one: events of others are not lost with it. */
+  /** Stores events together; if the database rejects one, splits the batch in halves, so that the others are not lost with it. */
   async function store(events: readonly Settlement[]): Promise<void> {
     try {
       await withPartitions(
@@ -147,7 +147,7 @@ export function openUsageRecorder(deps: { db: Db; logger: Logger }): UsageRecord
     store,
   })
   let isSettling = false
-  /** Stores what came in this tick of the event loop, and what comes while that is stored. */
+  /** Stores the events of this tick of the event loop, and those that arrive meanwhile. */
   const settleSoon = () => {
     if (isSettling) return
     isSettling = true
@@ -167,6 +167,6 @@ export function openUsageRecorder(deps: { db: Db; logger: Logger }): UsageRecord
   }
 }
 
-/** Makes the partitions of this UTC month and of the next. None is dropped: how long usage is kept is not decided here. */
+/** Creates the partitions of this UTC month and of the next. Drops none: retention of usage is not decided here. */
 export const keepUsageMonths = (deps: { db: Db; now: () => Date }): Promise<void> =>
   makePartitionsAhead(deps, 'ai_usage_events')

@@ -19,7 +19,7 @@ import {
 } from 'drizzle-orm/pg-core'
 import { organizations } from '../organizations/table.ts'
 
-/** One try at a provider, in the order of the tries. */
+/** One attempt at a provider, in order. */
 export interface ProviderAttempt {
   provider: string
   error?: string
@@ -31,39 +31,39 @@ const operations = ['chat.completions', 'responses', 'audio.speech', 'audio.tran
 const statuses = ['pending', 'success', 'error', 'cancelled'] as const
 const actorTypes = ['user', 'key', 'function'] as const
 const usageSources = ['provider', 'estimated', 'none'] as const
-/** Whose key a call goes by; `local` needs none. */
+/** The owner of a call's key; `local` needs none. */
 const keyOwners = ['operator', 'organization', 'local'] as const
 const periods = ['day', 'month'] as const
 
 /** UTC days and months. */
 export type Period = (typeof periods)[number]
 
-/** Money in nano-USD that adds up over any number of calls. */
+/** A sum of money in nano-USD, over any number of calls. */
 const sumOfNanos = (name: string) => numeric(name, { mode: 'bigint', precision: 38, scale: 0 })
 
-/** A check of one column by itself, of which tests of migrations read what the column may hold. */
+/** A check of a single column; migration tests read the allowed values from it. */
 const isOneOf = (column: AnyPgColumn, values: readonly string[]): SQL =>
   sql`${column} in (${sql.raw(values.map((value) => `'${value}'`).join(', '))})`
 
 /**
- * One row a request to the AI gateway, in partitions of a UTC month. The id is the request's own, a UUIDv7 of its start, so a partition is
- * a range of ids and a request cannot be counted twice. Holds nothing of prompts and answers but their lengths.
+ * One row per request to the AI gateway, partitioned by UTC month. The id is the request's own, a UUIDv7 of its start, so a
+ * partition is a range of ids and a request cannot be counted twice. Of prompts and answers it holds only lengths.
  */
 export const aiUsageEvents = pgTable(
   'ai_usage_events',
   {
     id: uuid().primaryKey(),
     traceId: text('trace_id'),
-    /** No foreign keys: usage outlives what it was of. */
+    /** No foreign keys: usage outlives its subjects. */
     organizationId: uuid('organization_id').notNull(),
-    /** null: the organization itself is the subject of billing. */
+    /** null: the organization itself is billed. */
     applicationId: uuid('application_id'),
     /** A user's id, or the id of the key or of the Function's credential. */
     actorId: text('actor_id').notNull(),
     actorType: text('actor_type', { enum: actorTypes }).notNull(),
     apiKeyId: uuid('api_key_id'),
     authenticatedUserId: text('authenticated_user_id'),
-    /** As the client names its own user. */
+    /** The client's own name for its user. */
     callerEndUserId: varchar('caller_end_user_id', { length: 255 }),
     modelRequested: varchar('model_requested', { length: 255 }),
     modelServed: varchar('model_served', { length: 255 }),
@@ -74,7 +74,7 @@ export const aiUsageEvents = pgTable(
     statusCode: smallint('status_code').notNull(),
     errorCode: varchar('error_code', { length: 255 }),
     errorType: varchar('error_type', { length: 255 }),
-    // Disjoint: each token is counted in one of them (usage.ts).
+    // Disjoint: each token counts in exactly one of them (usage.ts).
     inputTokens: bigint('input_tokens', { mode: 'number' }).notNull(),
     cacheReadTokens: bigint('cache_read_tokens', { mode: 'number' }).notNull(),
     cacheWriteTokens: bigint('cache_write_tokens', { mode: 'number' }).notNull(),
@@ -89,9 +89,9 @@ export const aiUsageEvents = pgTable(
     providerCostNanos: bigint('provider_cost_nanos', { mode: 'bigint' }).notNull(),
     billableCostNanos: bigint('billable_cost_nanos', { mode: 'bigint' }).notNull(),
     priceVersion: text('price_version'),
-    /** null: nobody was asked. */
+    /** null: no provider was called. */
     keyOwner: text('key_owner', { enum: keyOwners }),
-    // What budgets count: 1 where a provider was asked, and at least what is charged above, more where that is not known for sure.
+    // What budgets count: 1 request if a provider was called, and at least the charges above, more if those are not certain.
     countedRequests: smallint('counted_requests').notNull().default(0),
     countedTokens: bigint('counted_tokens', { mode: 'number' }).notNull().default(0),
     countedCostNanos: bigint('counted_cost_nanos', { mode: 'bigint' })
@@ -132,32 +132,32 @@ ${t.reasoningTokens}, ${t.outputAudioTokens}, ${t.audioSeconds}, ${t.characters}
 )
 
 /**
- * Sums of usage events by hour and by day, so that no summary reads more events than those of two hours. A trigger of `ai_usage_events`
- * keeps them in the transaction that stores an event (migrations/0019): they agree with the events at every moment.
+ * Sums of usage events by hour and by day, so that no summary reads more than two hours of events. A trigger of `ai_usage_events`
+ * updates them in the transaction that stores an event (migrations/0019), so they always agree with the events.
  */
 export const aiUsageSums = pgTable(
   'ai_usage_sums',
   {
     organizationId: uuid('organization_id').notNull(),
     span: text({ enum: ['hour', 'day'] }).notNull(),
-    /** When the UTC hour or day begins. Events lie where they started. */
+    /** Start of the UTC hour or day. Events belong to the hour and day of their start. */
     at: instant('at').notNull(),
     applicationId: uuid('application_id'),
-    /** null: of keys and Functions. */
+    /** null: calls by keys and Functions. */
     userId: text('user_id'),
-    /** As it was served; `unknown` where none was. */
+    /** As served; `unknown` if none was. */
     model: text().notNull(),
-    /** `unknown` where none was found. */
+    /** `unknown` if none was found. */
     provider: text().notNull(),
-    /** True of calls that went by the operator's key. */
+    /** True for calls with the operator's key. */
     isByOperator: boolean('is_by_operator').notNull(),
     requests: bigint({ mode: 'number' }).notNull(),
     successes: bigint({ mode: 'number' }).notNull(),
     errors: bigint({ mode: 'number' }).notNull(),
     cancelled: bigint({ mode: 'number' }).notNull(),
-    /** Cached ones and sound included. */
+    /** Including cached ones and audio. */
     inputTokens: bigint('input_tokens', { mode: 'number' }).notNull(),
-    /** Reasoning and sound included. */
+    /** Including reasoning and audio. */
     outputTokens: bigint('output_tokens', { mode: 'number' }).notNull(),
     latencyMs: bigint('latency_ms', { mode: 'number' }).notNull(),
     providerCostNanos: sumOfNanos('provider_cost_nanos').notNull(),
@@ -174,7 +174,7 @@ export const aiUsageSums = pgTable(
   ],
 )
 
-/** Limits that an organization sets itself: for all its calls, or those of an application, of a user, or of a user in an application. */
+/** Limits that an organization sets for all its calls, or those of an application, a user, or a user in an application. */
 export const aiBudgets = pgTable(
   'ai_budgets',
   {
@@ -182,7 +182,7 @@ export const aiBudgets = pgTable(
     organizationId: uuid('organization_id')
       .notNull()
       .references(() => organizations.id, { onDelete: 'cascade' }),
-    /** No foreign key: applications stay for good, and one more table to lock would stop the release before in the middle of its work. */
+    /** No foreign key: applications are never deleted, and locking one more table would stop the previous release in the middle of its work. */
     applicationId: uuid('application_id'),
     userId: text('user_id'),
     period: text({ enum: periods }).notNull(),
@@ -205,19 +205,19 @@ export const aiBudgets = pgTable(
 )
 
 /**
- * What was spent and is held of an organization, application or user in one UTC day or month, once a budget asked for it; kept whatever
- * becomes of the budget. `spent` is the sum of the counted usage of all matching events (by the trigger of `ai_usage_events`), `held` that of
- * all matching rows of `ai_holds`.
+ * Amounts spent and held by an organization, application or user in one UTC day or month, once a budget has needed them; kept whatever
+ * happens to the budget. `spent` is the sum of the counted usage of all matching events (by the trigger of `ai_usage_events`),
+ * `held` the sum over all matching rows of `ai_holds`.
  */
 export const aiBudgetWindows = pgTable(
   'ai_budget_windows',
   {
-    /** Ascending: everybody locks windows in this order. */
+    /** Everybody locks windows in ascending order. */
     id: bigint({ mode: 'number' }).generatedAlwaysAsIdentity().primaryKey(),
     organizationId: uuid('organization_id')
       .notNull()
       .references(() => organizations.id, { onDelete: 'cascade' }),
-    /** True of the operator's free allowance, in which calls by the operator's key alone count. */
+    /** True for the operator's free allowance, in which only calls with the operator's key count. */
     isAllowance: boolean('is_allowance').notNull(),
     applicationId: uuid('application_id'),
     userId: text('user_id'),
@@ -239,11 +239,11 @@ export const aiBudgetWindows = pgTable(
   ],
 )
 
-/** What a call under way may cost at most. It is deleted where the call's usage event is stored; one that expired has lost its process. */
+/** The maximum cost of a call in progress. Deleted when the call's usage event is stored; if expired, the call's process has died. */
 export const aiHolds = pgTable(
   'ai_holds',
   {
-    /** The call's, and its event's. */
+    /** Id of the call and of its event. */
     id: uuid().primaryKey(),
     /** No foreign keys: each would lock a row for every call. */
     organizationId: uuid('organization_id').notNull(),
@@ -253,7 +253,7 @@ export const aiHolds = pgTable(
     startedAt: instant('started_at').notNull(),
     costNanos: bigint('cost_nanos', { mode: 'bigint' }).notNull(),
     tokens: bigint({ mode: 'number' }).notNull(),
-    /** The usage event that is stored if nobody settles the call: as if it had cost all of the hold. */
+    /** The usage event to store if nobody settles the call: as if it had cost the full hold. */
     event: jsonb().$type<Readonly<Record<string, unknown>>>().notNull(),
     expiresAt: instant('expires_at').notNull(),
   },
@@ -272,7 +272,7 @@ export const aiPolicies = pgTable(
     organizationId: uuid('organization_id')
       .notNull()
       .references(() => organizations.id, { onDelete: 'cascade' }),
-    /** null: the organization's own. */
+    /** null: the organization's own policy. */
     applicationId: uuid('application_id'),
     /** null: all. */
     allowedModels: text('allowed_models').array(),
@@ -293,7 +293,7 @@ export const aiPolicies = pgTable(
 export const aiProviderKeys = pgTable(
   'ai_provider_keys',
   {
-    /** New with each key that is set, so that what was sealed before never opens for it. */
+    /** New with each key, so that an earlier sealed value never opens for it. */
     id: uuid().primaryKey(),
     organizationId: uuid('organization_id')
       .notNull()
@@ -301,7 +301,7 @@ export const aiProviderKeys = pgTable(
     provider: text().notNull(),
     ciphertext: bytea().notNull(),
     kekId: text('kek_id').notNull(),
-    /** What of its end may be shown: four characters, of a short key fewer. */
+    /** The visible end of the key: four characters, fewer for a short key. */
     last4: text().notNull(),
     createdByUserId: text('created_by_user_id').notNull(),
     createdAt: instant('created_at').notNull(),

@@ -9,62 +9,62 @@ import { measureInput, type SentInput } from './input-bound.ts'
 import { recordingSeconds } from './recording-seconds.ts'
 import { unsupportedUnderBudget } from './unsupported-under-budget.ts'
 
-/** What a provider adds to the text of any request, in tokens, and to one with tools. */
+/** Tokens that a provider adds to any request, and to one with tools. */
 const ADDED_TOKENS = 256
 const ADDED_TOOL_TOKENS = 1_024
 const MTOK = 1_000_000n
 const MICROSECONDS = 1_000_000
-/** Larger caps are no caps: no model puts out so much. */
+/** Larger caps do not count as caps: no model outputs that much. */
 const CAP_MAX = 2_147_483_647
-/** A billion dollars, in nano-USD: what costs more is not held. */
+/** A billion dollars, in nano-USD: calls that cost more cannot be held. */
 const COST_NANOS_MAX = 1_000_000_000_000_000_000n
 
 const inputUnits = ['input_mtok', 'cache_read_mtok', 'cache_write_mtok'] as const satisfies CountedUnit[]
 const outputUnits = ['output_mtok', 'output_reasoning_mtok', 'output_audio_mtok'] as const satisfies CountedUnit[]
 
-/** What a call may use along one route at most. */
+/** The most that a call may use along one route. */
 export interface RouteBound {
   route: KeyedRoute
-  /** null: its price is not known. */
+  /** null: unknown. */
   price: Price | null
   inputTokens: number
   outputTokens: number
-  /** Nano-USD; null: its price is not known. */
+  /** Nano-USD; null: the price is unknown. */
   costNanos: bigint | null
-  /** What of that is not for output. */
+  /** The part of it that is not for output. */
   inputCostNanos: bigint
-  /** What each token of output may cost, in nano-USD for a million. */
+  /** Maximum price of output, in nano-USD per million tokens. */
   outputRate: bigint
 }
 
-/** What a call may use at most, whichever route it takes. */
+/** The most that a call may use, whichever route it takes. */
 export interface CallBound {
   routes: readonly RouteBound[]
-  /** null: along some route nobody knows. */
+  /** null: unknown for some route. */
   costNanos: bigint | null
   tokens: number
 }
 
-/** What a call that was admitted holds. */
+/** The hold of an admitted call. */
 export interface HeldBound {
-  /** null: one request, since no maximum wants to know more. */
+  /** null: only the request is counted, since no maximum limits anything else. */
   bound: CallBound | null
-  /** How many answers it asks for at once. */
+  /** Number of answers requested at once. */
   choices: number
 }
 
-/** What a call sends, and how much it may get. */
+/** The contents of a call, and the limits of its output. */
 interface Asked {
   request: InferenceRequest
   model: Model
-  /** Tokens of one choice; null where the operation has no cap. */
+  /** Tokens of one choice; null if the operation has no cap. */
   cap: number | null
   choices: number
-  /** Of the response that the request builds on; null: nobody said how much that was. */
+  /** Tokens of the response that the request builds on; null: unknown. */
   earlierTokens: number | null
 }
 
-/** The dearest rate of some units, of all tiers that so many input tokens may reach. */
+/** Returns the highest rate of some units, over all tiers that this many input tokens may reach. */
 function dearest(price: Price, units: readonly CountedUnit[], inputTokens: number): bigint {
   const rates = units.flatMap((unit): readonly Rate[] => {
     const rate = price.rates[unit]
@@ -77,20 +77,20 @@ function dearest(price: Price, units: readonly CountedUnit[], inputTokens: numbe
   return all.reduce((most, nanos) => (nanos > most ? nanos : most), 0n)
 }
 
-/** What tokens cost at a rate for a million, rounded up. */
+/** Returns the cost of tokens at a rate per million, rounded up. */
 export const nanosOfTokens = (tokens: number, rate: bigint): bigint => (BigInt(tokens) * rate + MTOK - 1n) / MTOK
 
 const hasAny = (price: Price, units: readonly CountedUnit[]): boolean =>
   units.some((unit) => price.rates[unit] !== undefined)
 
-/** Throws for the first part whose kind has no bound on the route. */
+/** Returns the tokens of all parts of a kind. Throws for the first part if the route has no bound for the kind. */
 function partTokens(paths: SentInput['images'], bound: number | undefined, what: string): number {
   const [first] = paths
   if (first && bound === undefined) throw unsupportedUnderBudget(first, `what a ${what} costs at most is not known`)
   return paths.length * (bound ?? 0)
 }
 
-/** Seconds and tokens of a recording that is transcribed, at most; undefined: nobody knows. */
+/** Returns the maximum seconds and tokens of a recording to transcribe; undefined: unknown. */
 async function recordingBound({ request }: Asked, { bounds, keyOwner }: KeyedRoute) {
   if (!request.audio) return { seconds: 0, tokens: 0 }
   if (keyOwner === 'local') return { seconds: 0, tokens: request.audio.file.bytes }
@@ -102,10 +102,10 @@ async function recordingBound({ request }: Asked, { bounds, keyOwner }: KeyedRou
   return { seconds, tokens }
 }
 
-/** True where a recording costs what its length says, and not its tokens. */
+/** True if a recording is charged by its length, not its tokens. */
 const isTimed = (price: Price | null): boolean => price !== null && hasAny(price, ['audio_hours', 'input_audio_hours'])
 
-/** What is sent along a route, in tokens. Throws for a part whose kind has no bound there. */
+/** Returns the tokens sent along a route. Throws for a part whose kind has no bound there. */
 function inputTokensOf(asked: Asked, sent: SentInput, { bounds }: KeyedRoute, recordingTokens: number): number {
   if (asked.earlierTokens === null)
     throw unsupportedUnderBudget(['previous_response_id'], 'how long that response is is not known')
@@ -117,14 +117,14 @@ function inputTokensOf(asked: Asked, sent: SentInput, { bounds }: KeyedRoute, re
   return sent.textBytes + added + parts + recordingTokens
 }
 
-/** What may come back along a route, in tokens. Throws where nobody knows. */
+/** Returns the maximum output tokens along a route. Throws if unknown. */
 function outputTokensOf(
   { request, model, cap, choices }: Asked,
   price: Price | null,
   { keyOwner }: KeyedRoute,
 ): number {
   if (request.operation === 'videos') return 0
-  // Where a request has no cap, no answer is longer than any of the model.
+  // Without a cap in the request, the model's own limit applies.
   const perChoice = cap ?? model.maxOutputTokens
   if (perChoice !== null && perChoice > CAP_MAX)
     throw unsupportedUnderBudget(['model'], `a cap of more than ${CAP_MAX} tokens bounds nothing`)
@@ -159,7 +159,7 @@ async function boundRoute(asked: Asked, sent: SentInput, route: KeyedRoute, pric
 const charactersOf = ({ operation, body }: InferenceRequest): number =>
   operation === 'audio.speech' && typeof body['input'] === 'string' ? Array.from(body['input']).length : 0
 
-/** Seconds of a video that are charged for. */
+/** Returns the billable seconds of a video. */
 function videoSeconds({ operation, body }: InferenceRequest, price: Price): number {
   if (operation !== 'videos' || price.rates.output_video_seconds === undefined) return 0
   const seconds = body['duration'] ?? body['seconds']
@@ -168,10 +168,10 @@ function videoSeconds({ operation, body }: InferenceRequest, price: Price): numb
 }
 
 /**
- * What a call may use at most. Routes along which that cannot be told are left out. Throws AiError, `unsupported_under_budget`, where
- * that leaves none.
+ * Returns the most that a call may use. Leaves out routes without a known bound. Throws AiError, `unsupported_under_budget`, if no
+ * route is left.
  *
- * needsCost: also routes without a price are left out.
+ * needsCost: also leaves out routes without a price.
  */
 export async function boundCall(
   asked: Asked,

@@ -5,7 +5,7 @@ import type { InferenceOperation } from '../operations.ts'
 import type { KeyedRoute } from '../providers/choose-routes.ts'
 import { type HeldBound, nanosOfTokens, type RouteBound } from './bound-call.ts'
 
-/** What a provider may have made beyond what came before the client left, in tokens of one answer. */
+/** Tokens of one answer that a provider may have generated beyond those received before the client left. */
 const UNSEEN_TOKENS = 256
 
 interface Amounts {
@@ -17,27 +17,27 @@ interface Amounts {
 export interface Estimate {
   inputBytes: number
   outputBytes: number
-  /** What was told before the answer ended early. Its input is taken as it is. */
+  /** Usage reported before the answer ended early. Its input is used as is. */
   usageSoFar?: Usage | undefined
 }
 
-/** How much of an answer is known: all, what came until the client left, or not even whether there was one. */
+/** How much of an answer is known: all, what arrived until the client left, or not even whether there was one. */
 export type Known = 'whole' | 'until left' | 'nothing'
 
 interface CountedCall {
   operation: InferenceOperation
-  /** Of the answer, or of the last request. */
+  /** The route of the answer, or of the last request. */
   route: KeyedRoute | undefined
   wasAsked: boolean
   held: HeldBound | undefined
 }
 
-/** How a call ended, as far as budgets want to know. */
+/** The outcome of a call, as far as budgets need it. */
 interface Ending {
-  /** What the event says was used. */
+  /** Usage according to the event. */
   charged: Amounts
   isPending: boolean
-  /** True if the provider told the usage. */
+  /** True if the provider reported the usage. */
   isTold: boolean
   estimate: Estimate | undefined
   known: Known
@@ -51,7 +51,7 @@ const counted = ({ costNanos: nanos, tokens }: Amounts): Counted => ({
   countedCostNanos: nanos,
 })
 
-/** The greater of each, within a hold; what is charged is counted in any case. */
+/** Limits amounts to the hold, but never below the charged amounts. */
 const within = (held: Amounts, amounts: Amounts, charged: Amounts): Amounts => {
   const costWithin = amounts.costNanos < held.costNanos ? amounts.costNanos : held.costNanos
   return {
@@ -60,7 +60,7 @@ const within = (held: Amounts, amounts: Amounts, charged: Amounts): Amounts => {
   }
 }
 
-/** True where sound is charged for by what no text tells: by its length, or by tokens. */
+/** True if audio is charged by something that its text does not show: its length, or tokens. */
 function isSoundUntold(call: CountedCall): boolean {
   if (call.operation !== 'audio.speech' && call.operation !== 'audio.transcriptions') return false
   const bound = call.held?.bound?.routes.find(({ route }) => route === call.route)
@@ -69,7 +69,7 @@ function isSoundUntold(call: CountedCall): boolean {
   return units.some((unit) => unit !== 'input_mchars' && unit !== 'requests_kcount')
 }
 
-/** What an answer may have cost until its client left: its input as told, or else as held, and so much output. */
+/** The maximum cost of an answer until its client left: its input as reported or else as held, plus the given output. */
 function untilLeft(route: RouteBound, outputTokens: number, told: Usage | undefined): Amounts {
   if (told && route.price) {
     const usage = { ...told, outputTokens, reasoningTokens: 0, outputAudioTokens: 0 }
@@ -82,11 +82,11 @@ function untilLeft(route: RouteBound, outputTokens: number, told: Usage | undefi
 }
 
 /**
- * What budgets count of a call that ended: what it is charged where that is known, and otherwise more, up to what it held, so that no budget
- * counts less than a provider may bill. A call that no provider was sent counts nothing.
+ * Returns what budgets count for an ended call: the charge if it is known, and otherwise more, up to the hold, so that no budget
+ * counts less than a provider may bill. A call that was never sent to a provider counts nothing.
  */
 export function countedUsage(call: CountedCall, { charged, isPending, isTold, estimate, known }: Ending): Counted {
-  // A video is counted when it is made; until then its hold stands for it.
+  // A video is counted once it is made; until then its hold represents it.
   if (!call.wasAsked || isPending) return { countedRequests: 0, countedTokens: 0, countedCostNanos: 0n }
   const bound = call.held?.bound
   if (!bound || isTold || !estimate) return counted(charged)

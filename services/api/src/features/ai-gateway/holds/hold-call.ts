@@ -11,37 +11,37 @@ import { canBeCapped, capOf, withOutputCap } from '../output-cap.ts'
 import { unsupportedUnderBudget } from './unsupported-under-budget.ts'
 import { boundCall, type HeldBound, type RouteBound } from './bound-call.ts'
 
-/** What a call may have as output where neither it nor the model nor a policy says less. */
+/** Output tokens held for a call if neither it nor the model nor a policy sets a lower limit. */
 const OUTPUT_TOKENS_DEFAULT = 4_096
 const NANOS_PER_USD = 1e9
 const MTOK = 1_000_000n
-/** How much longer than a call may take its hold is kept. */
+/** How long a hold outlasts the maximum duration of a call. */
 const GRACE_MS = 300_000
 
 interface Holding {
-  /** As it was routed, a policy's cap included. */
+  /** As routed, including a policy's cap. */
   request: InferenceRequest
   model: Model
   routes: readonly KeyedRoute[]
-  /** Items of the input that stand for what the provider keeps. */
+  /** Input items that refer to data kept by the provider. */
   references: readonly ItemReference[]
-  /** Of the response that the request builds on; null: nobody said how much that was. */
+  /** Tokens of the response that the request builds on; null: unknown. */
   earlierTokens: number | null
-  /** How long the hold is kept beyond the longest call: what is made for it later, such as a video, takes its time. */
+  /** Extra lifetime of the hold beyond the longest call, for results that are made later, such as videos. */
   keptMs: number
 }
 
-/** What of a call its budgets want to know. */
+/** What a call's budgets need to know about it. */
 interface Needs {
   cost: boolean
   tokens: boolean
 }
 
-/** A budget of cost or tokens may be set between the look at budgets and the admission. */
+/** A budget of cost or tokens may be created between reading the budgets and the admission. */
 const TRIES_MAX = 3
 
 /**
- * Admits a call under the budgets that match it, and under the operator's allowance; from then on it may use what it holds and no more.
+ * Admits a call under the budgets that match it, and under the operator's allowance; from then on it may use at most its hold.
  * Returns the request with the cap that was held, and the routes that it may take.
  *
  * Throws AiError: 429 `budget_exceeded`, 400 `unsupported_under_budget`.
@@ -72,14 +72,14 @@ export async function holdCall(
 
 const nothingHeld: HeldBound = { bound: null, choices: 1 }
 
-/** The output that a call may have, in tokens: what it asks for, or else the least of the model's, a policy's and 4,096. */
+/** Returns the call's output cap in tokens: its own, or else the least of the model's, a policy's and 4,096. */
 function outputCap(request: InferenceRequest, { maxOutputTokens }: Model): number {
   const tokens = capOf(request)?.tokens
   if (tokens !== undefined && request.capFrom !== 'policy') return tokens
   return Math.min(tokens ?? Infinity, maxOutputTokens ?? Infinity, OUTPUT_TOKENS_DEFAULT)
 }
 
-/** Finds out what a call may use at most. A cap that is missing is set. */
+/** Determines the most that a call may use. Sets a missing cap. */
 async function bind(
   call: Call,
   { request, model, routes, earlierTokens, references }: Holding,
@@ -124,13 +124,13 @@ function newHold(
 
 const dollars = (nanos: bigint): string => `$${(Number(nanos) / NANOS_PER_USD).toFixed(6)}`
 
-/** How much a maximum counts, for people. */
+/** Formats an amount of a maximum for people. */
 function shown({ maximum }: ExceededMaximum, amount: bigint): string {
   if (maximum === 'cost' || maximum === 'request cost') return dollars(amount)
   return `${amount} ${maximum}`
 }
 
-/** The output tokens for one choice with which a call would fit along a route; below 1: none would. */
+/** Returns the output tokens per choice with which a call would fit along a route; below 1: it cannot fit. */
 function fittingTokens({ maximum, remaining }: ExceededMaximum, route: RouteBound, choices: number): number {
   if (maximum === 'requests') return 0
   const most = BigInt(choices)
@@ -140,7 +140,7 @@ function fittingTokens({ maximum, remaining }: ExceededMaximum, route: RouteBoun
   return Number(((remaining - inputCostNanos) * MTOK) / outputRate / most)
 }
 
-/** The 429 of a call that does not fit; nothing of it is made smaller to fit. */
+/** Makes the 429 of a call that does not fit; the gateway never shrinks a call to make it fit. */
 function budgetExceeded(
   exceeded: readonly [ExceededMaximum, ...ExceededMaximum[]],
   { bound, choices }: HeldBound,

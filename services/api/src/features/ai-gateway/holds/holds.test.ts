@@ -178,7 +178,7 @@ describe('a call under a budget', () => {
     const byUser = (headers = {}) => ask(chat('compat/plain'), { headers }).then(({ status }) => status)
     expect(await byKey()).toBe(200)
     expect(await byKey()).toBe(429)
-    // A user's call that names the application comes under its budget, and one that does not comes under the user's.
+    // A user's call that names the application counts towards its budget, any other towards the user's.
     expect(await byUser({ 'x-application-id': applicationId })).toBe(429)
     expect([await byUser(), await byUser(), await byUser()]).toEqual([200, 200, 429])
     expect((await budgetsOf(platform, owner)).map(({ spent }) => spent.requests)).toEqual([3, 1, 2])
@@ -194,7 +194,7 @@ describe('a call under a budget', () => {
     await setBudgets(platform, owner, [{ maxRequests: 7, maxCostMicros: 10_000_000 }])
     const first = await eventBehind(await ask(chat('compat/plain')))
     if (!first) throw new Error('No event')
-    // Another process has calls and connections of its own.
+    // Another process has its own calls and connections.
     const rival = openDatabase(platform.databaseUrl, { name: 'rival', max: 2, prepare: true })
     onTestFinished(() => rival.close())
     const { organizationId } = owner
@@ -243,7 +243,7 @@ describe('a call under a budget', () => {
   })
 
   test('counts in the day and month in which it was sent', async () => {
-    // So that neither the test's day nor its month ends by itself.
+    // So that neither the test's day nor its month ends on its own.
     const time = platform.clock.now()
     platform.clock.advance(Date.UTC(time.getUTCFullYear(), time.getUTCMonth() + 1, 1) - 60_000 - time.getTime())
     owner = await newEntitledOwner(platform)
@@ -377,7 +377,7 @@ describe('what a budget of cost or tokens cannot bound is refused by name', () =
       }),
     ],
     ['model', '/chat/completions', chat('compat/unpriced')],
-    // It makes pictures, which cost twelve times as much as text.
+    // It generates images, which cost twelve times as much as text.
     ['model', '/chat/completions', chat('pictures')],
     ['tools[0]', '/responses', response({ tools: [{ type: 'image_generation' }] })],
     [
@@ -401,7 +401,7 @@ describe('what a budget of cost or tokens cannot bound is refused by name', () =
       '/chat/completions',
       chat('compat/plain', { stream: true, stream_options: { continuous_usage_stats: true } }),
     ],
-    // Only a part of a content is what its type says.
+    // `type` is decisive only in parts of a content.
     [
       'messages[0]',
       '/chat/completions',
@@ -416,7 +416,7 @@ describe('what a budget of cost or tokens cannot bound is refused by name', () =
     expect(errorOf(refused)).toMatchObject({ status: 400, code: 'unsupported_under_budget', param })
     expect(await eventBehind(refused)).toMatchObject({ errorCode: 'unsupported_under_budget', countedRequests: 0 })
     expect(mock.ledger.length).toBe(sent)
-    // A budget of requests has nothing against it.
+    // A budget of requests does not prevent it.
     await setBudgets(platform, owner, [{ maxRequests: 5 }])
     await ask(body, { path })
     expect(mock.ledger.length).toBe(sent + 1)
@@ -428,7 +428,7 @@ describe('what a budget of cost or tokens cannot bound is refused by name', () =
     const { id } = first.body as { id: string }
     const second = await ask(response({ max_output_tokens: 10, previous_response_id: id }), { path: '/responses' })
     expect(second.status).toBe(200)
-    // What an item of it holds is not known.
+    // The contents of its items are unknown.
     const [item] = (first.body as { output: { id: string }[] }).output
     const third = await ask(response({ input: [{ type: 'item_reference', id: item?.id }] }), { path: '/responses' })
     expect(errorOf(third)).toMatchObject({ status: 400, code: 'unsupported_under_budget', param: 'input[0].id' })
@@ -532,7 +532,7 @@ describe('a call whose outcome is not known', () => {
     expect(answer.status).toBe(503)
     expect(arrivals('mock/reset-before')).toBe(before + 1)
     const event = await eventBehind(answer)
-    // Billed is its input; 100 tokens of output and the bytes of the body are what it held.
+    // Its input is billed; it held 100 tokens of output and the bytes of the body.
     expect(event).toMatchObject({ usageSource: 'estimated', providerCostNanos: 20_000n, countedRequests: 1 })
     expect(event?.countedCostNanos).toBeGreaterThan(held(100, 256n * 2_000n))
     expect(await windowsOf(platform, owner)).toMatchObject([
@@ -611,7 +611,7 @@ describe('a call whose outcome is not known', () => {
       return window?.spentCostNanos ?? 0n
     }
     const ofLarge = await left('held-3', 10_000)
-    // The bytes of the body at most, 256 tokens unseen, and what was seen.
+    // At most the bytes of the body, 256 unseen tokens, and the received ones.
     expect(ofLarge).toBeGreaterThan(256n * 8_000n)
     expect(ofLarge).toBeLessThan((256n + 80n) * 8_000n + 600n * 2_000n)
     const ofSmall = (await left('held-4', 20)) - ofLarge
@@ -773,7 +773,7 @@ describe('the operator’s allowance (D111)', () => {
     await platform.call(owner.token, `PUT ${keyPath}`, { key: 'sk-organization-01234567' })
     expect((await ask(chat('compat/plain', { max_completion_tokens: 10_000 }))).status).toBe(200)
     expect(await budgetsOf(platform, owner)).toMatchObject([{ spent: { requests: 0, costMicros: 0 } }])
-    // A budget of the organization’s own counts what its key costs.
+    // The organization's own budget counts the costs of its own key.
     expect(await setBudgets(platform, owner, [{ maxCostMicros: 5_000 }])).toMatchObject([
       { source: 'organization', spent: { requests: 2, costMicros: 164 } },
       { source: 'operator' },

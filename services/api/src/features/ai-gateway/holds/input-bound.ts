@@ -5,18 +5,18 @@ import { unsupportedUnderBudget } from './unsupported-under-budget.ts'
 type Path = readonly (string | number)[]
 type Fields = Readonly<Record<string, unknown>>
 
-/** What a request sends to a model, as far as it is charged. Tokens of text are at most its bytes. */
+/** The billable contents of a request. Tokens of text are at most its bytes. */
 export interface SentInput {
   textBytes: number
-  /** Where pictures, files and sound stand in the body. */
+  /** Paths of images, files and audio in the body. */
   images: readonly Path[]
   files: readonly Path[]
   sounds: readonly Path[]
-  /** True if tools or a schema come along, which providers explain to their models. */
+  /** True if the request has tools or a schema, which providers describe to their models. */
   hasTools: boolean
 }
 
-/** Members that cost nothing beside the tokens that are counted, or are looked at below. Any other may be charged for. */
+/** Members without cost beyond the counted tokens, or checked below. Any other may be charged for. */
 const known: Readonly<Record<InferenceRequest['operation'], ReadonlySet<string>>> = {
   'chat.completions': new Set(
     `model messages stream stream_options max_tokens max_completion_tokens n temperature top_p top_k min_p top_a typical_p
@@ -39,7 +39,7 @@ const known: Readonly<Record<InferenceRequest['operation'], ReadonlySet<string>>
   videos: new Set('model prompt duration seconds size resolution aspect_ratio seed user metadata'.split(' ')),
 }
 
-/** Tools that the caller runs. All others are run by the provider, which charges for some of them. */
+/** Tools that the caller runs. All others run at the provider, which charges for some of them. */
 const callersTools = new Set(['function', 'custom'])
 
 /** Types of parts and items that are text, or calls of the caller's own tools. */
@@ -54,10 +54,10 @@ const isSent = (value: unknown): boolean => value != null
 
 const NULL_BYTES = 4
 
-/** Members of messages and items whose own members are no parts, whatever their type says. */
+/** Members of messages and items whose own members are not parts, whatever their type. */
 const untyped = new Set(['arguments', 'cache_control', 'parameters'])
 
-/** Bytes of a value as JSON. Some tokenizers normalize a text first, which may make it longer. */
+/** Returns the bytes of a value as JSON. Some tokenizers first normalize a text, which may make it longer. */
 function jsonBytes(value: string | number | boolean): number {
   const bytes = Buffer.byteLength(JSON.stringify(value))
   // oxlint-disable-next-line no-control-regex -- ASCII stays as it is
@@ -65,16 +65,16 @@ function jsonBytes(value: string | number | boolean): number {
   return Math.max(bytes, Buffer.byteLength(value.normalize('NFC')), Buffer.byteLength(value.normalize('NFKC')))
 }
 
-/** True of an element of a message's content, or of a tool's output: only there a type says that it is no text. */
+/** True for an element of a message's content, or of a tool's output: only there can a type mark something other than text. */
 const isPart = (path: Path): boolean =>
   typeof path.at(-1) === 'number' && ['content', 'output'].includes(String(path.at(-2)))
 
-/** Members of such parts that are a picture, a file or sound, or name one. Whatever else stands beside them is text. */
+/** Members of such parts that contain an image, a file or audio, or refer to one. All other members are text. */
 const mediaMembers = new Set(['url', 'image_url', 'data', 'file_data', 'file_url'])
 
 /**
- * Measures what a request sends. Throws AiError, `unsupported_under_budget`, for the first member that is or may be charged for
- * beside tokens of text, pictures, files and sound.
+ * Measures the contents of a request. Throws AiError, `unsupported_under_budget`, for the first member that is or may be charged
+ * for beyond tokens of text, images, files and audio.
  */
 export function measureInput({ operation, body }: Pick<InferenceRequest, 'operation' | 'body'>): SentInput {
   for (const [name, value] of Object.entries(body))
@@ -84,16 +84,16 @@ export function measureInput({ operation, body }: Pick<InferenceRequest, 'operat
   const files: Path[] = []
   const sounds: Path[] = []
   let textBytes = 0
-  // Without recursion: a body may be nested deeper than the stack.
+  // Without recursion: a body may be nested deeper than the stack allows.
   const waiting: { value: unknown; path: Path; of: 'content' | 'media' | 'other' }[] = []
   const expect = (value: unknown, path: Path, of: 'content' | 'media' | 'other') => waiting.push({ value, path, of })
   for (const [name, value] of Object.entries(body)) {
     textBytes += jsonBytes(name) + 2
-    // The sound of a transcription is measured where its file is.
+    // The audio of a transcription is measured by its file.
     if (name !== 'input_audio' || operation !== 'audio.transcriptions')
       expect(value, [name], name === 'messages' || name === 'input' ? 'content' : 'other')
   }
-  /** Notes what a part is; text is what is left. */
+  /** Notes the kind of a part; what remains is text. */
   const kindOf = (value: Fields, path: Path): 'content' | 'media' => {
     const { type } = value
     if (type === undefined || (typeof type === 'string' && textTypes.has(type))) return 'content'
@@ -126,12 +126,12 @@ export function measureInput({ operation, body }: Pick<InferenceRequest, 'operat
   return { textBytes, images, files, sounds, hasTools: explained.some((name) => isSent(body[name])) }
 }
 
-/** Throws for members that choose another price. */
+/** Throws for members that select another price. */
 function requireNoPricedOption(body: Fields): void {
   const { service_tier: tier, modalities, tools, stream_options: options, duration, seconds } = body
   if (isSent(tier) && tier !== 'default')
     throw unsupportedUnderBudget(['service_tier'], 'only the tier default has a price that is known')
-  // Of usage that is told in every chunk the last need not be all.
+  // If every chunk reports usage, the last one need not report all of it.
   for (const [name, value] of Object.entries(isRecord(options) ? options : {}))
     if (isSent(value) && name !== 'include_usage' && name !== 'include_obfuscation')
       throw unsupportedUnderBudget(['stream_options', name], 'what it does to the usage is not known')
@@ -146,7 +146,7 @@ function requireNoPricedOption(body: Fields): void {
         throw unsupportedUnderBudget(['tools', n], 'tools that the provider runs have prices of their own')
 }
 
-/** Throws for a file that is kept at the provider, whose size nobody here knows. */
+/** Throws for a file stored at the provider, whose size is unknown here. */
 function requireOwnFile(part: Fields, path: Path, files: Path[]): void {
   const inner = isRecord(part['file']) ? part['file'] : {}
   if (isSent(part['file_id']) || isSent(inner['file_id']))
@@ -154,7 +154,7 @@ function requireOwnFile(part: Fields, path: Path, files: Path[]): void {
   files.push(path)
 }
 
-/** Throws for content that stands elsewhere: pictures that are no parts of their own, files, and earlier spoken answers. */
+/** Throws for content stored elsewhere: images that are not parts of their own, files, and earlier spoken answers. */
 function requireOwnContent(name: string, member: unknown, path: Path): void {
   const isElsewhere =
     typeof member === 'string'
@@ -163,7 +163,7 @@ function requireOwnContent(name: string, member: unknown, path: Path): void {
   if (isElsewhere) throw unsupportedUnderBudget(path, 'what it costs is not known')
 }
 
-/** Throws for a cache that is kept for longer than five minutes: writing it has another price. */
+/** Throws for a cache kept for longer than five minutes, since writing it has another price. */
 function requireShortCache(control: unknown, path: Path): void {
   const ttl = isRecord(control) ? control['ttl'] : undefined
   if (isSent(ttl) && ttl !== '5m')

@@ -1,16 +1,16 @@
 import type { UploadedAudio } from '../requests/uploaded-audio.ts'
 
 const HEAD_BYTES = 36
-/** What the samples of a WAV file are that is not compressed: integers, or floating-point numbers. */
+/** Uncompressed sample formats of WAV files: integers, or floating-point numbers. */
 const PCM = new Set([1, 3])
 const FORMAT_BYTES = new Set([16, 18])
 const CHANNELS_MAX = 8
-/** Of one channel, in hertz. */
+/** Per channel, in hertz. */
 const RATE_MIN = 1_000
 const RATE_MAX = 384_000
 const SAMPLE_BITS = new Set([8, 16, 24, 32, 64])
 
-/** The first bytes of a file. */
+/** Returns the first bytes of a file. */
 async function headOf(file: Pick<UploadedAudio, 'read'>): Promise<Buffer> {
   const chunks: Uint8Array[] = []
   let length = 0
@@ -23,13 +23,13 @@ async function headOf(file: Pick<UploadedAudio, 'read'>): Promise<Buffer> {
 }
 
 /**
- * How long a recording is at most, in seconds; undefined where its file does not say for sure, as compressed ones do not: silence takes
- * next to no bytes.
+ * Returns the maximum length of a recording, in seconds; undefined if its file does not reliably show it. Compressed files do not:
+ * silence needs next to no bytes.
  */
 export async function recordingSeconds(
   file: Pick<UploadedAudio, 'read' | 'bytes' | 'name'>,
 ): Promise<number | undefined> {
-  // Many providers go by the name, and would find something else behind a head that says WAV.
+  // Many providers go by the name, and would find something else behind a WAV header.
   if (!/\.wav$/i.test(file.name)) return undefined
   const head = await headOf(file)
   if (

@@ -1,7 +1,7 @@
 import { paramOf } from '@platform/ai-protocols/fault'
 import { AiError } from '@platform/errors/ai-error'
 
-/** The 400 of what costs something that a budget cannot bound before the call. path: of the member to blame. */
+/** Makes the 400 for a cost that cannot be bounded before the call. path: of the offending member. */
 export const unsupportedUnderBudget = (path: readonly (string | number)[], why: string): AiError => {
   const param = paramOf(path)
   return new AiError(

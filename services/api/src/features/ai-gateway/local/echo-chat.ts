@@ -6,21 +6,21 @@ import type { LocalAnswer, LocalCall } from './local-answer.ts'
 import { instanceOfSchema } from './schema-instance.ts'
 import { cutToTokens, tokensOfBytes } from './token-estimate.ts'
 
-/** Tokens of an answer whose request sets no cap, as large as its question may be. */
+/** Tokens of an answer if its request sets no cap, however long the question. */
 const OUTPUT_TOKENS_DEFAULT = 4_096
-/** Of all choices of an answer together. */
+/** For all choices of an answer together. */
 const OUTPUT_TOKENS_MAX = 100_000
 
 const INTRODUCTION = 'local/echo is no language model; it repeats: '
 
-/** The text of a message; pictures, sound and files have none. */
+/** Returns the text of a message; images, audio and files have none. */
 function textOfMessage(message: ChatMessage | undefined): string {
   const content = message?.content ?? ''
   if (typeof content === 'string') return content
   return content.map((part) => textOf(part, 'text') ?? '').join('')
 }
 
-/** The tool that a request insists on: the one that it names, else its first. */
+/** Returns the tool that a request requires: the named one, else the first. */
 function requiredTool({ tools, tool_choice: choice }: ChatRequest) {
   const functions = (tools ?? []).flatMap((tool) => (tool.function === undefined ? [] : [tool.function]))
   if (choice === 'required') return functions[0]
@@ -28,7 +28,7 @@ function requiredTool({ tools, tool_choice: choice }: ChatRequest) {
   return functions.find((each) => each.name === name)
 }
 
-/** The text up to the first of the sequences that end an answer. */
+/** Returns the text up to the first stop sequence. */
 function cutAtStop(text: string, stop: ChatRequest['stop']): string {
   const sequences = (typeof stop === 'string' ? [stop] : (stop ?? [])).filter((sequence) => sequence !== '')
   const ends = sequences.map((sequence) => text.indexOf(sequence)).filter((end) => end >= 0)
@@ -36,7 +36,7 @@ function cutAtStop(text: string, stop: ChatRequest['stop']): string {
 }
 
 interface Completion {
-  /** The function to call; undefined: the text is the answer itself. */
+  /** The function to call; undefined: `text` is the answer itself. */
   tool: string | undefined
   text: string
   finishReason: 'stop' | 'length' | 'tool_calls'
@@ -65,7 +65,7 @@ function complete(request: ChatRequest): Completion {
   return { tool: tool?.name, text, finishReason }
 }
 
-/** What all documents and chunks of one answer begin with. */
+/** Common first members of all documents and chunks of one answer. */
 const headOf = ({ model }: ChatRequest, { requestId, now }: LocalCall) => ({
   id: `chatcmpl-${requestId}`,
   created: Math.floor(now.getTime() / 1_000),
@@ -111,10 +111,10 @@ function messageOf({ tool, text }: Completion, requestId: string, index: number)
 }
 
 /**
- * Answers a chat completion by repeating the text of the last user message, as a document or as a stream with a chunk for each
- * word. Honoured are `max_tokens`, `max_completion_tokens`, `stop`, `n`, `stream_options.include_usage`, a `tool_choice` that is
+ * Answers a chat completion by repeating the text of the last user message, as a document or as a stream with a chunk per word.
+ * Supports `max_tokens`, `max_completion_tokens`, `stop`, `n`, `stream_options.include_usage`, a `tool_choice` that is
  * `required` or names a function, and `response_format`, with `{ echo }` or an instance of the schema's types. Usage counts a
- * token for each four bytes.
+ * token per four bytes.
  */
 export function answerChat(request: ChatRequest, call: LocalCall): LocalAnswer {
   const completion = complete(request)

@@ -5,7 +5,7 @@ import type { LocalAnswer, LocalCall } from './local-answer.ts'
 import { tokensOfBytes } from './token-estimate.ts'
 import { writeWav } from './wav.ts'
 
-/** Of OpenAI's pcm as well: 24 kHz, one channel, 16 bits, little-endian. */
+/** The format of OpenAI's pcm: 24 kHz, one channel, 16 bits, little-endian. */
 const SAMPLE_RATE = 24_000
 const SAMPLES_PER_CHARACTER = SAMPLE_RATE / 25
 const SAMPLES_MAX = 60 * SAMPLE_RATE
@@ -13,7 +13,7 @@ const LOUDNESS = 6_000
 const EVENT_BYTES = 48_000
 const COMMENT = 'local/echo-speech is no speech synthesis: a tone for each character'
 
-/** A wave for each character: the higher its number, the higher the tone. Spaces are silent. */
+/** Makes a tone for each character: the higher its code point, the higher the tone. Spaces are silent. */
 function tonesOf(text: string, speed: number): Buffer {
   const samplesEach = Math.round(SAMPLES_PER_CHARACTER / speed)
   const characters = Array.from(text.slice(0, 2 * Math.ceil(SAMPLES_MAX / samplesEach)))
@@ -22,7 +22,7 @@ function tonesOf(text: string, speed: number): Buffer {
   for (let offset = 0; offset < length; offset += 1) {
     const character = characters[Math.floor(offset / samplesEach)] ?? ' '
     if (character === ' ') continue
-    // A triangle, whose period is a whole number of samples: from 240 Hz up to 1,000 Hz.
+    // A triangle wave, whose period is a whole number of samples: from 240 Hz up to 1,000 Hz.
     const period = 100 - ((character.codePointAt(0) ?? 0) % 76)
     const phase = (offset % period) / period
     samples.writeInt16LE(Math.round(LOUDNESS * (4 * Math.abs(phase - 0.5) - 1)), 2 * offset)
@@ -41,9 +41,9 @@ function* speechEvents(sound: Buffer, input: string): Generator {
 }
 
 /**
- * Answers a speech request with a tone of 40 ms for each character, at most 60 s in all; `speed` shortens or lengthens them.
+ * Answers a speech request with a tone of 40 ms per character, at most 60 s in all; `speed` shortens or lengthens them.
  *
- * `response_format` is wav, also where the request names none, or pcm. Throws AiError `unsupported_parameter` for any other.
+ * `response_format` is wav, the default, or pcm. Throws AiError `unsupported_parameter` for any other.
  */
 export function answerSpeech(request: SpeechRequest, { signal }: LocalCall): LocalAnswer {
   const format = request.response_format ?? 'wav'

@@ -4,14 +4,14 @@ import type { LocalAnswer, LocalCall } from './local-answer.ts'
 import { tokensOfBytes } from './token-estimate.ts'
 import { readWav, type WavFormat } from './wav.ts'
 
-/** The members of a transcription that count here; of a form they are texts, and empty ones are absent. */
+/** The relevant members of a transcription; in a form they are texts, and empty ones count as absent. */
 export interface LocalTranscriptionRequest {
   model: string
   response_format?: string | null
   stream?: boolean | string | null
 }
 
-/** The sound of a WAV file begins within so many bytes, or its length stays unknown. */
+/** If a WAV file's samples start later than this, its length stays unknown. */
 const HEAD_BYTES_MAX = 65_536
 
 async function headOf(file: NonNullable<LocalCall['file']>): Promise<Buffer> {
@@ -35,7 +35,7 @@ function textAbout(bytes: number, wav: WavFormat | undefined): string {
   return `local/echo-transcribe is no speech recognition; it received ${counted(bytes, 'byte')}, ${sound}.`
 }
 
-/** A time of subtitles: hours:minutes:seconds and milliseconds behind `point`. */
+/** Formats a subtitle time: hours:minutes:seconds, `point`, milliseconds. */
 function timeOf(seconds: number, point: ',' | '.'): string {
   const ms = Math.round(seconds * 1_000)
   const [hours, minutes, rest] = [Math.floor(ms / 3_600_000), Math.floor(ms / 60_000) % 60, Math.floor(ms / 1_000) % 60]
@@ -66,10 +66,10 @@ function* transcriptEvents(text: string, usage: unknown): Generator {
 }
 
 /**
- * Answers a transcription with a sentence on the file: its bytes and, of a WAV file, how long it is and in which format. No word
- * of it is recognized. The answer is json, text, srt, vtt or verbose_json, or a stream of events, whatever the format then.
+ * Answers a transcription with a sentence about the file: its bytes and, for a WAV file, its length and format. Recognizes no
+ * words. The answer is json, text, srt, vtt or verbose_json, or a stream of events, whatever the format.
  *
- * Throws AiError `unsupported_parameter` for diarized_json: there are no speakers to tell apart.
+ * Throws AiError `unsupported_parameter` for diarized_json, since there are no speakers.
  */
 export async function answerTranscription(
   request: LocalTranscriptionRequest,
@@ -85,7 +85,7 @@ export async function answerTranscription(
     const body = writeEvents(transcriptEvents(text, usage), signal)
     return { status: 200, contentType: EVENT_STREAM, body }
   }
-  // Players show a cue that ends as it begins to nobody.
+  // Players do not show a cue of zero length.
   const end = seconds || 1
   switch (request.response_format || 'json') {
     case 'json':

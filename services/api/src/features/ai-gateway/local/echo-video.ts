@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { VideoRequest } from '@platform/ai-protocols/video-request'
 
-/** Key frames of VP8, 64 × 64 pixels of one colour: blue and yellow. */
+/** VP8 key frames, 64 × 64 pixels of one colour: blue and yellow. */
 const frames = [
   'kAMAnQEqQABAAD7RaK9SqCYkIqIIAQAaCWkAABA3U1AFeIW5AAD+7nZ//I7fromO/3vS1wr/RAAAAA==',
   'sAMAnQEqQABAAD7RaK9SqCYkIqIIAQAaCWkA0UQFmusAFeMqtyAA/u0q3/+LQ/ow/laybfrXK1aQl2pUWCbHJ2TuGf24AAAA',
@@ -10,11 +10,11 @@ const frames = [
 const SIDE_PIXELS = 64
 const SECONDS_DEFAULT = 4
 const SECONDS_MAX = 600
-/** A cluster's frames are numbered by 16 bits of milliseconds. */
+/** Frames within a cluster are numbered by 16 bits of milliseconds. */
 const CLUSTER_SECONDS = 30
 const TITLE = 'local/echo-video is no video model: two colours take turns'
 
-/** A job of `local/echo-video`, in the layout that a provider's jobs have. */
+/** A job of `local/echo-video`, in the format of providers' jobs. */
 export interface LocalVideoJob {
   id: string
   status: 'completed'
@@ -23,7 +23,7 @@ export interface LocalVideoJob {
   duration: number
 }
 
-/** Starts a video, which is complete at once. Equal requests have jobs of the same id. */
+/** Starts a video, which is complete at once. Equal requests get the same job id. */
 export function startLocalVideo(request: VideoRequest): LocalVideoJob {
   const seconds = Number(request.duration ?? request.seconds ?? SECONDS_DEFAULT)
   const duration = Math.min(Math.max(1, Math.round(seconds)), SECONDS_MAX)
@@ -44,7 +44,7 @@ function bytesOf(content: Content): Buffer {
   return Buffer.from(hex.padStart(hex.length + (hex.length % 2), '0'), 'hex')
 }
 
-/** An element of EBML (RFC 8794); its id is written in hexadecimal. */
+/** Writes an EBML element (RFC 8794); its id is in hexadecimal. */
 function writeElement([id, content]: Element): Buffer {
   const bytes = bytesOf(content)
   const length = Buffer.alloc(8)
@@ -65,7 +65,7 @@ function clusterAt(second: number, seconds: number): Element {
 }
 
 /**
- * Makes the video of a job: WebM (RFC 9559) with a frame a second, 64 × 64 pixels whatever the request asked for.
+ * Makes the video of a job: WebM (RFC 9559) with a frame per second, 64 × 64 pixels whatever the request asked for.
  *
  * job.duration: whole seconds, at most 600; null: 4.
  */

@@ -4,10 +4,10 @@ import { setImmediate as nextTick } from 'node:timers/promises'
 export const EVENT_STREAM = 'text/event-stream; charset=utf-8'
 
 /**
- * Writes values as Server-Sent Events, each when the one before has been taken and other work of the process had its turn.
- * Fails with the signal's reason once it is aborted.
+ * Writes values as Server-Sent Events, each after the previous one has been consumed and other work of the process has had a
+ * chance to run. Fails with the signal's reason once it is aborted.
  *
- * ending: sent behind the last event as it is.
+ * ending: sent verbatim after the last event.
  */
 export async function* writeEvents(
   events: Iterable<unknown>,
@@ -22,7 +22,7 @@ export async function* writeEvents(
   if (ending !== '') yield Buffer.from(ending)
 }
 
-/** Cuts a text into words, each with the space behind it. */
+/** Splits a text into words, each with the whitespace after it. */
 export function wordsOf(text: string): string[] {
   return text.match(/\S+\s*|\s+/g) ?? []
 }

@@ -6,10 +6,10 @@ import { answerTranscription, type LocalTranscriptionRequest } from './echo-tran
 import type { LocalAnswer, LocalCall } from './local-answer.ts'
 
 /**
- * Answers with one of the models that run in this process. They are deterministic and no language models, and say so.
+ * Answers with one of the models that run in this process. They are deterministic, not language models, and say so.
  *
- * request: a body that the check of its endpoint in packages/ai-protocols takes; of a form its fields.
- * Throws AiError with the code `unsupported_parameter` for a format that is not made here.
+ * request: a body that passed the check of its endpoint in packages/ai-protocols; for a form, its fields.
+ * Throws AiError with the code `unsupported_parameter` for a format that is not supported here.
  */
 export function answerLocally(
   operation: 'chat' | 'speech' | 'transcription',

@@ -1,6 +1,6 @@
 import type { Model, Provider } from '../providers/model.ts'
 
-/** The platform itself, as a provider: it sends nothing anywhere and keeps nothing. */
+/** The platform itself, as a provider: it sends nothing anywhere and stores nothing. */
 export const localProvider: Provider = {
   id: 'local',
   name: 'This platform',
@@ -40,7 +40,7 @@ const localModel = (
   ],
 })
 
-/** The models that are always there. They are deterministic, cost nothing and need no key. */
+/** The models that are always available. They are deterministic, cost nothing and need no key. */
 export const localModels: readonly Model[] = [
   localModel('local/echo', 'Echo', 'Repeats the last message of the user.', {
     modalities: { input: ['text'], output: ['text'] },

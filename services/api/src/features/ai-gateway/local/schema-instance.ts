@@ -1,6 +1,6 @@
 import { isRecord, listOf, memberOf } from '@platform/ai-protocols/record'
 
-/** A schema can ask for instances of any size, by nesting, references and minima; this many values and characters are made. */
+/** Limits of the instance: by nesting, references and minima, a schema can require one of any size. */
 const VALUES_MAX = 1_000
 const CHARACTERS_MAX = 1_000
 
@@ -9,7 +9,7 @@ const numberIn = (schema: Record<string, unknown>, name: string): number => {
   return typeof value === 'number' ? value : 0
 }
 
-/** The type to make, of a schema that names several or none. */
+/** Returns the type to make if a schema names several or none. */
 function typeOf(schema: Record<string, unknown>): unknown {
   const { type } = schema
   if (Array.isArray(type)) return type.find((each) => each !== 'null') ?? 'null'
@@ -18,7 +18,7 @@ function typeOf(schema: Record<string, unknown>): unknown {
   return schema['items'] === undefined ? undefined : 'array'
 }
 
-/** What a reference within the document points at (RFC 6901); undefined for any other. */
+/** Returns the target of a reference within the document (RFC 6901); undefined for any other. */
 function pointedAt(root: unknown, reference: string): unknown {
   if (reference !== '#' && !reference.startsWith('#/')) return undefined
   const names = reference.split('/').slice(1)
@@ -26,9 +26,9 @@ function pointedAt(root: unknown, reference: string): unknown {
 }
 
 /**
- * Makes a small value of the types that a JSON Schema asks for: required members only, the first of alternatives, zero, false and
- * empty text. It minds `const`, `enum`, `$ref` within the schema, `minItems`, `minLength` and `minimum`, and no other rule; where
- * the schema asks for more than 1,000 values, null stands for the rest.
+ * Makes a small value of the types in a JSON Schema: only required members, the first of alternatives, zero, false and empty text.
+ * Respects `const`, `enum`, `$ref` within the schema, `minItems`, `minLength` and `minimum`, and no other rule; if the schema
+ * requires more than 1,000 values, the rest is null.
  */
 export function instanceOfSchema(root: unknown): unknown {
   let values = 0

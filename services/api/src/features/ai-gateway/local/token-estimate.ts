@@ -1,14 +1,13 @@
 const BYTES_PER_TOKEN = 4
 
 /**
- * Tokens of so many UTF-8 bytes, as the local models count and as estimates do: four bytes are one token, and so are the one to three
- * at the end.
+ * Returns the tokens of this many UTF-8 bytes, as local models and estimates count them: one per four bytes, rounded up.
  */
 export function tokensOfBytes(bytes: number): number {
   return Math.ceil(bytes / BYTES_PER_TOKEN)
 }
 
-/** The beginning of a text that has at most so many tokens; it ends between characters. */
+/** Cuts a text to this many tokens, at a character boundary. */
 export function cutToTokens(text: string, tokensMax: number): string {
   const bytes = Buffer.from(text)
   if (tokensOfBytes(bytes.length) <= tokensMax) return text

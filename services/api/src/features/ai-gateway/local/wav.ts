@@ -1,4 +1,4 @@
-/** What a WAV file says of its sound. */
+/** The format and length of a WAV file. */
 export interface WavFormat {
   channels: number
   sampleRate: number
@@ -15,9 +15,9 @@ const chunkOf = (name: string, content: Buffer): Buffer => {
 }
 
 /**
- * Writes a WAV file of one channel of 16-bit samples.
+ * Writes a WAV file with one channel of 16-bit samples.
  *
- * samples: little-endian. comment: ASCII, kept in the file as its ICMT.
+ * samples: little-endian. comment: ASCII, stored in the file as its ICMT.
  */
 export function writeWav(samples: Buffer, sampleRate: number, comment: string): Buffer {
   const format = Buffer.alloc(16)
@@ -33,10 +33,10 @@ export function writeWav(samples: Buffer, sampleRate: number, comment: string): 
 }
 
 /**
- * Reads the head of a WAV file.
+ * Reads the header of a WAV file.
  *
- * head: the first bytes, up to where its sound begins at least. fileBytes: of the whole file; a length beyond it, as of a recording
- * that was streamed, counts up to its end. Returns undefined for anything else than WAV.
+ * head: the first bytes, at least up to the start of the samples. fileBytes: size of the whole file; a length beyond it, as in a
+ * streamed recording, is cut to it. Returns undefined for anything but WAV.
  */
 export function readWav(head: Buffer, fileBytes: number): WavFormat | undefined {
   if (head.toString('latin1', 0, 4) !== 'RIFF' || head.toString('latin1', 8, 12) !== 'WAVE') return undefined

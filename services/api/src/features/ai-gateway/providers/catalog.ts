@@ -4,19 +4,19 @@ import { type ProviderFile, WrongProviderFile } from './provider-file.ts'
 import type { Model, Provider } from './model.ts'
 import { localModels, localProvider } from '../local/local-models.ts'
 
-/** What the operator's file and the platform itself offer. */
+/** The providers and models of the operator's file and of the platform itself. */
 export interface Catalog {
   readonly providers: ReadonlyMap<string, Provider>
   readonly models: ReadonlyMap<string, Model>
-  /** What an organization without an entitlement may use of the operator's keys in a UTC month, in nano-USD; null: nothing (D111). */
+  /** Monthly (UTC) allowance of the operator's keys for organizations without entitlement, in nano-USD; null: none (D111). */
   readonly freeCostNanos: bigint | null
 }
 
 const NANOS_PER_MICRO = 1_000n
 
 /**
- * readVariable: the variable of the environment that a provider's `keyEnv` names. Throws WrongProviderFile for a variable that holds
- * what no header can.
+ * readVariable: reads the environment variable that a provider's `keyEnv` names. Throws WrongProviderFile if its value cannot be
+ * sent in a header.
  */
 export function createCatalog(
   file: ProviderFile | undefined,

@@ -14,21 +14,21 @@ const noReferences = { references: [], storedItems: new Map<string, ReadonlySet<
 const LIVE_MS = 30_000
 const OUTPUT_TOKENS = 16
 
-/** What a route of the operator's file is good for. */
+/** The check result of a route in the operator's file. */
 interface CheckedRoute {
   model: string
   provider: string
   upstreamModel: string
   hasKey: boolean
-  /** Where its price comes from; null: nobody knows it, so its use costs nothing here. */
+  /** The source of its price; null: unknown, so its use costs nothing here. */
   priceVersion: string | null
-  /** Of a live call; null where none was sent. */
+  /** Latency of a live call; null if none was sent. */
   latencyMs: number | null
-  /** null: nothing is wrong, as far as it was tried. */
+  /** null: no error was found, as far as it was tested. */
   error: string | null
 }
 
-/** The smallest chat there is. Routes of models that do not chat are not called. */
+/** The smallest possible chat. Routes of models without chat are not called. */
 const smallChat = ({ id }: Model): InferenceRequest => ({
   operation: 'chat.completions',
   model: id,
@@ -64,7 +64,7 @@ async function callRoute(
   }
   try {
     const context = { requestId, now: now(), model, lacksResponses: ai.lacksResponses, ...noReferences }
-    // Circuits of its own: what one route meets is no reason not to try the next.
+    // Separate circuits: a failing route must not prevent trying the next.
     const served = await dispatch({ ...ai, circuits: createCircuits() }, call, [keyed], (each) =>
       wiresFor(request, each, context),
     )
@@ -77,7 +77,7 @@ async function callRoute(
   }
 }
 
-/** Looks at each route of the operator's file, and with `isLive` sends one small chat along it. */
+/** Checks each route of the operator's file; with `isLive`, also sends one small chat along it. */
 export async function checkProviders(
   deps: Pick<Deps, 'ai' | 'now'>,
   { isLive }: { isLive: boolean },

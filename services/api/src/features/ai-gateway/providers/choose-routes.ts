@@ -3,19 +3,19 @@ import { AiError } from '@platform/errors/ai-error'
 import type { Model, Route } from './model.ts'
 import type { Placement } from '../place-call.ts'
 
-/** A route with the key that calls go by. */
+/** A route with the key to call it with. */
 export interface KeyedRoute extends Route {
   readonly key: string
-  /** Whose key that is. */
+  /** The owner of the key. */
   readonly keyOwner: 'operator' | 'organization' | 'local'
 }
 
-/** What a request asks of whoever answers it, beside the model. */
+/** Requirements of a request besides the model. */
 export interface Demands {
   preferences: ProviderChoice | undefined
-  /** The member that names an address to fetch; undefined: none does. */
+  /** The member with a URL that the provider has to fetch; undefined: none. */
   urlParam: string | undefined
-  /** The provider that keeps what the request builds on. */
+  /** The provider that stores what the request builds on. */
   providerId: string | undefined
 }
 
@@ -23,8 +23,8 @@ export const unknownModel = (model: string): AiError =>
   new AiError(404, 'invalid_request_error', 'model_not_found', `The model ${model} does not exist`, { param: 'model' })
 
 /**
- * The routes of a model that somebody has a key for. Where the organization has keys of its own, calls go by those alone, whatever
- * they ask for.
+ * Returns the routes of a model that have a key. If the organization has keys of its own for the model, calls use only those,
+ * whatever they ask for.
  */
 export function keyedRoutes({ routes }: Pick<Model, 'routes'>, ownKeys: ReadonlyMap<string, string>): KeyedRoute[] {
   const keyed = routes.flatMap((route): KeyedRoute[] => {
@@ -38,18 +38,19 @@ export function keyedRoutes({ routes }: Pick<Model, 'routes'>, ownKeys: Readonly
   return own.length > 0 ? own : keyed
 }
 
-/** The operator's keys serve organizations with an entitlement, and others as far as the operator's allowance goes (D111). */
+/** The operator's keys serve organizations with an entitlement, and others within the operator's allowance (D111). */
 export const mayUse =
   ({ isEntitled, hasAllowance }: Pick<Placement, 'isEntitled' | 'hasAllowance'>) =>
   ({ keyOwner }: KeyedRoute): boolean =>
     keyOwner !== 'operator' || isEntitled || hasAllowance
 
 /**
- * The routes of a model that a call may take, in the order to try them: those that the caller named first, the rest by lot after
- * their weight.
+ * Returns the routes of a model that a call may take, in the order to try them: those named by the caller first, the rest drawn by
+ * weight.
  *
- * draw: a number from 0 to 1, anew at each call.
- * Throws AiError: 503 where nobody has a key, 400 where the wishes leave nothing, 429 where only the operator's key is left.
+ * draw: returns a number from 0 to 1, new at each call.
+ * Throws AiError: 503 if no route has a key, 400 if the preferences exclude all routes, 429 if only operator keys without an
+ * entitlement or allowance are left.
  */
 export function chooseRoutes(
   model: Model,
@@ -97,7 +98,7 @@ export function chooseRoutes(
     )
   const places = new Map(order.map((id, place) => [id, place]))
   const placeOf = ({ provider }: Route) => places.get(provider.id) ?? order.length
-  // Sorting by u^(1/weight) is drawing by weight without putting back.
+  // Sorting by u^(1/weight) is weighted drawing without replacement.
   const drawn = usable.map((route) => ({ route, lot: route.weight === 0 ? 0 : draw() ** (1 / route.weight) }))
   const sorted = drawn
     .toSorted((a, b) => placeOf(a.route) - placeOf(b.route) || b.lot - a.lot)

@@ -1,38 +1,38 @@
 import { LRUCache } from 'lru-cache'
 
-/** Failures in a row that open a circuit. */
+/** Consecutive failures that open a circuit. */
 const FAILURES_MAX = 5
 const OPEN_MS = 10_000
-/** Of those that failed last; one that is forgotten is closed. */
+/** Keeps the circuits that failed last; a forgotten one is closed. */
 const CIRCUITS_MAX = 10_000
 
 interface Circuit {
   failures: number
-  /** Who met the failures. */
+  /** The callers that saw the failures. */
   callers: Set<string>
   openUntil: number
-  /** True while one call tries whether the provider is back. */
+  /** True while one call tests whether the provider is back. */
   isProbing: boolean
 }
 
 export interface Circuits {
-  /** True if a call may go there now. The one that finds the time of an open circuit over tries it out alone. */
+  /** True if a call may use it now. The first call after an open circuit's pause tests it alone. */
   mayCall(key: string): boolean
   succeeded(key: string): void
   /**
-   * A failure of the provider's own, not of the request.
+   * Records a failure of the provider itself, not of the request.
    *
-   * callerId: of one organization alone it opens nothing, unless `isCertain`: a request that makes a provider fail is no
-   * reason to keep others from it.
+   * callerId: failures of a single organization do not open the circuit, unless `isCertain`: one caller's request that makes a
+   * provider fail must not keep others from it.
    */
   failed(key: string, callerId: string, isCertain: boolean): void
-  /** The call ended without telling: its client left. */
+  /** Records a call without a verdict: its client left. */
   forgotten(key: string): void
   /** Forgets all failures. */
   closeAll(): void
 }
 
-/** Remembers which providers fail, so that calls go to another one at once; in this process, for each key by itself. */
+/** Tracks failing providers, so that calls go to another one at once; in this process only, for each key separately. */
 export function createCircuits(now: () => number = () => performance.now()): Circuits {
   const circuits = new LRUCache<string, Circuit>({ max: CIRCUITS_MAX })
   return {

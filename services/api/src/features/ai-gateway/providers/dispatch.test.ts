@@ -13,7 +13,7 @@ let platform: TestPlatform
 let mock: MockUpstream
 let owner: Owner
 
-/** A model along several providers, in this order. */
+/** Makes a model with routes to several providers, in this order. */
 const along = (
   id: string,
   routes: readonly (readonly [provider: string, upstreamModel: string, weight?: number])[],
@@ -109,7 +109,7 @@ afterAll(async () => {
   await platform.close()
   await mock.close()
 })
-// An organization of its own for each test, so that nothing is left of the one before.
+// Each test has an organization of its own, so that no state of earlier tests is left.
 beforeEach(async () => {
   owner = await newEntitledOwner(platform)
 })
@@ -173,7 +173,7 @@ describe('a failure that may pass', () => {
 
 describe('another provider of the model', () => {
   test.each(['500', '401', 'hang', 'refused'])('answers after %s', async (kind) => {
-    // Of the one that hangs; the other has as long to begin.
+    // For the provider that hangs; the other has the same time to begin.
     const wholeFirstByteMs = kind === 'hang' ? 1_500 : platform.api.ai.timings.wholeFirstByteMs
     const answer = await hurryAi(platform, { wholeFirstByteMs }, () => chat(`fallback/${kind}`))
     expect(answer.status).toBe(200)
@@ -205,7 +205,7 @@ describe('another provider of the model', () => {
     expect(await providerOf({ provider: { require_zdr: true } }, 'private')).toEqual(['p2'])
     const none = await chat('three', { provider: { order: ['zero-retention'], restrict_to_order: true } })
     expect(none).toMatchObject({ status: 400, body: { error: { code: 'unsupported_parameter', param: 'provider' } } })
-    // What is the gateway's own is never sent on.
+    // The gateway's own members are never forwarded.
     expect(mock.ledger.every(({ body }) => body === undefined || !('provider' in body))).toBe(true)
   })
 })
@@ -316,7 +316,7 @@ describe('a circuit', () => {
       expect((await chat('broken/500', {}, other)).body.error.message).toContain('left alone')
     expect(triesOf(from)).toHaveLength(19)
     expect((await chat('three', { provider: { order: ['mock'], restrict_to_order: true } }, third)).status).toBe(200)
-    // Reading the file again closes them.
+    // Reloading the file closes them.
     await platform.api.ai.reload()
     expect((await chat('broken/500', {}, third)).body.error.message).toBe('The provider mock answered 500')
   })
@@ -364,7 +364,7 @@ describe('keys', () => {
     })
     const { body: listed } = await platform.call(own.token, 'GET /ai/v1/models/three')
     expect(listed.routingProviders).toEqual(['second'])
-    // Also where nothing of it can be had.
+    // Even if that key's provider fails.
     await platform.call(own.token, `PUT /organizations/${own.organizationId}/ai-gateway/provider-keys/mock`, { key })
     expect((await chat('fallback/500', {}, own)).status).toBe(200)
     expect(mock.ledger.slice(from).every(({ headers }) => headers.authorization === `Bearer ${key}`)).toBe(true)

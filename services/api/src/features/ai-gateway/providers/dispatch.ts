@@ -10,42 +10,42 @@ import { LostAnswer, NotConnected, type UpstreamAnswer, type UpstreamClient } fr
 import { failureOfStatus, recordedCode, upstreamError, upstreamTimeout } from './upstream-failure.ts'
 import type { Wire } from './wires.ts'
 
-/** Repeats at one provider, after the first try. */
+/** Retries at one provider, after the first attempt. */
 const REPEATS_MAX = 2
 const ERROR_BYTES_MAX = 65_536
 const ERROR_BODY_MS = 5_000
 const REPEATED = new Set([429, 500, 502, 503, 504])
-/** What a provider answers at a path that it does not have; a 404 may also be about the model. */
+/** Statuses for a path that a provider does not have; a 404 may also be about the model. */
 const NO_SUCH_PATH = new Set([404, 405, 501])
 
-/** An answer that has begun, and the way to end it. */
+/** An answer that has begun, and how to end it. */
 export interface Served {
   route: KeyedRoute
   wire: Wire
   answer: UpstreamAnswer
   /** Ends the exchange with the provider. Its body fails with the reason. */
   abort(reason: Error): void
-  /** Aborted with it, and when nobody waits for the answer any more. */
+  /** Aborted with the exchange, and once nobody waits for the answer. */
   signal: AbortSignal
-  /** The exchange is over: nothing is left to end. */
+  /** Releases resources when the exchange is over and nothing is left to end. */
   release(): void
 }
 
 export interface Dispatching {
   organizationId: string
-  /** Aborted when nobody waits for an answer any more. */
+  /** Aborted once nobody waits for an answer. */
   signal: AbortSignal
-  /** False once the client has left: what it asked for is not begun any more, whatever becomes of an answer under way. */
+  /** False once the client has left: then no new attempt begins; an answer in progress may continue. */
   isWaitedFor(): boolean
-  /** Of an answer that is whole: it may take longer to begin. */
+  /** True for an answer in one document: it may take longer to begin. */
   isWhole: boolean
-  /** True if a request whose outcome is not known may be sent once more, here or elsewhere. */
+  /** True if a request whose outcome is unknown may be retried, here or elsewhere. */
   mayRepeatLost: boolean
-  /** Where each try is noted. */
+  /** Collects the attempts. */
   attempts: ProviderAttempt[]
-  /** Called when a request was sent, whatever becomes of it. */
+  /** Called when a request was sent, whatever its outcome. */
   onAsked(): void
-  /** Called when a request was sent along a route and its outcome is not known. */
+  /** Called when a request was sent along a route and its outcome is unknown. */
   onLost(route: KeyedRoute): void
 }
 
@@ -53,22 +53,22 @@ interface DispatchDeps {
   client: UpstreamClient
   circuits: Circuits
   timings: AiTimings
-  /** Routes whose model was found to have no /responses, by `routeName`. */
+  /** Routes whose model turned out to have no /responses, by `routeName`. */
   lacksResponses: Set<string>
 }
 
-/** The first byte did not come in time. */
+/** The first byte did not arrive in time. */
 class TooLate extends Error {
   override name = 'TooLate'
 }
 
-/** Whose failure it is: the provider cannot be reached, it failed, or it answers and finds the request or the key wrong. */
+/** What is at fault: the provider is unreachable, it failed, or it works but rejects the request or the key. */
 type Fault = 'unreachable' | 'provider' | 'request'
 
 /**
- * Passes the circuits of a route: of the provider, which may be out of reach, of the model there, which may be broken, and with the
- * operator's key of the organization, whose requests may be what breaks it. Returns what the call has to tell them in the end;
- * undefined where one of them is open.
+ * Checks the circuits of a route: the provider's, which may be unreachable; its model's, which may be broken; and, with an
+ * operator's key, the organization's, whose requests may be what breaks it. Returns functions to report the outcome of the call;
+ * undefined if one of them is open.
  */
 function openCircuit(circuits: Circuits, { provider, keyOwner, upstreamModel }: KeyedRoute, organizationId: string) {
   const isShared = keyOwner !== 'organization'
@@ -103,7 +103,7 @@ function openCircuit(circuits: Circuits, { provider, keyOwner, upstreamModel }: 
   }
 }
 
-/** What one try came to: an answer, or a failure and whether to try once more here or elsewhere. */
+/** The outcome of one attempt: an answer, or a failure and whether to retry here or elsewhere. */
 type Outcome =
   | { kind: 'served'; served: Served }
   | {
@@ -112,7 +112,7 @@ type Outcome =
       next: 'repeat' | 'elsewhere' | 'give up'
       waitMs?: number
       fault: Fault
-      /** The provider may have worked on the request all the same. */
+      /** The provider may have processed the request all the same. */
       isLost?: true
     }
   | { kind: 'no such path'; failure: AiError }
@@ -128,7 +128,7 @@ async function readErrorBody({ body }: UpstreamAnswer, abort: (reason: Error) =>
       if (length >= ERROR_BYTES_MAX) break
     }
   } catch {
-    // What came tells enough.
+    // What arrived is enough.
   } finally {
     clearTimeout(late)
   }
@@ -178,7 +178,7 @@ async function tryOnce(
         fault: 'provider',
         isLost: true,
       }
-    // The provider lacks what the caller speaks, and the request cannot be put another way.
+    // The provider does not support the caller's protocol, and the request cannot be translated.
     if (error instanceof AiError) return { kind: 'failed', failure: error, next: 'elsewhere', fault: 'request' }
     throw error
   } finally {
@@ -210,16 +210,16 @@ async function tryOnce(
     const waitMs = retryAfterSeconds * 1_000
     return { kind: 'failed', failure, next: waitMs <= timings.retryAfterMaxMs ? 'repeat' : 'elsewhere', fault, waitMs }
   }
-  // Elsewhere a request that is wrong is wrong as well; a key is another one.
+  // An invalid request fails elsewhere too; another provider has another key.
   return { kind: 'failed', failure, next: failure.status < 500 ? 'give up' : 'elsewhere', fault }
 }
 
-/** What a route came to, after all its tries. */
+/** The outcome of a route, after all attempts. */
 type RouteOutcome =
   | { kind: 'served'; served: Served }
   | { kind: 'failed'; failure: AiError; isFinal: boolean; fault: Fault }
 
-/** Tries a route until it answers, or it is no use to try once more. note: told of each failure. */
+/** Tries a route until it answers, or retrying is pointless. note: called with each failure. */
 async function tryRoute(
   deps: DispatchDeps,
   call: Dispatching,
@@ -233,7 +233,7 @@ async function tryRoute(
     while (outcome.kind === 'no such path') {
       note(outcome.failure)
       const [next, ...rest] = others
-      // Only 404 may be about the request: the model, or what it names. A provider that answers 405 or 501 works, without this path.
+      // Only 404 may be about the request: the model, or an id in it. With 405 or 501 the provider works, but lacks this path.
       const isFinal = outcome.failure.status < 500
       if (!next) return { kind: 'failed', failure: outcome.failure, isFinal, fault: 'request' }
       wire = next
@@ -255,12 +255,12 @@ async function tryRoute(
 }
 
 /**
- * Sends a request along the routes of a model until one answers. Nothing is repeated once an answer has begun.
+ * Sends a request along the routes of a model until one answers. Never retries once an answer has begun.
  *
- * wiresFor: the ways to ask a route, the next one where the provider has no such path. Throws AiError for a route that cannot
- * pass the request on.
- * Throws AiError for the failure of the last route that was asked, or else of the last one that was not; the signal's reason; and
- * ClientLeft.
+ * wiresFor: returns the protocols for a route; the next one is used if the provider does not have the path. Throws AiError for a
+ * route that cannot carry the request.
+ * Throws AiError with the failure of the last route that was sent the request, or else of the last one that was not; the signal's
+ * reason; and ClientLeft.
  */
 export async function dispatch(
   deps: DispatchDeps,

@@ -1,36 +1,36 @@
 import type { Price } from '../../ai-governance/prices.ts'
 
-/** Somebody who runs models. */
+/** A service that runs models. */
 export interface Provider {
   readonly id: string
   readonly name: string
   readonly driver: 'openai-compatible' | 'anthropic' | 'local'
-  /** Without a slash at its end; undefined of the local one. */
+  /** Without a trailing slash; undefined for the local one. */
   readonly baseUrl: URL | undefined
-  /** The operator's; undefined: only organizations with keys of their own can use it. */
+  /** The operator's key; undefined: only organizations with keys of their own can use it. */
   readonly operatorKey: string | undefined
-  /** True if it keeps nothing of a request. */
+  /** True if it stores nothing of a request. */
   readonly zdr: boolean
-  /** True if it may be sent the addresses that a request names. */
+  /** True if it may be sent the URLs in a request. */
   readonly fetchesUrls: boolean
   readonly streamUsage: 'include' | 'always' | 'never'
-  /** undefined: nobody said whether it has /responses. */
+  /** Whether it has /responses; undefined: unknown. */
   readonly responses: boolean | undefined
   readonly contentHosts: readonly string[]
 }
 
-/** A provider's model behind one of ours. */
+/** A provider's model behind one of our models. */
 export interface Route {
   readonly provider: Provider
   readonly upstreamModel: string
   readonly weight: number
   readonly capParameter: 'max_tokens' | 'max_completion_tokens' | 'max_output_tokens'
-  /** The operator's own; undefined: what is known of the provider's model. */
+  /** The operator's own price; undefined: use the known price of the provider's model. */
   readonly price: Price | undefined
   readonly bounds: RouteBounds
 }
 
-/** The most that one picture, one file and a second of sound may cost as input, in tokens, and how long a recording may be. */
+/** Maximum input tokens of one image, one file and a second of audio, and the maximum length of a recording. */
 interface RouteBounds {
   readonly image?: number | undefined
   readonly file?: number | undefined
@@ -43,7 +43,7 @@ interface RouteBounds {
 export const routeName = ({ provider, upstreamModel }: Pick<Route, 'provider' | 'upstreamModel'>): string =>
   `${provider.id} ${upstreamModel}`
 
-/** A model as callers name it. What its entry does not say is null. */
+/** A model as callers name it. Members missing from its entry are null. */
 export interface Model {
   readonly id: string
   readonly name: string

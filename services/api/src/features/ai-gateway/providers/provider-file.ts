@@ -22,20 +22,20 @@ const provider = z
         return username + password + search + hash === ''
       }, 'Expected a URL without user, query and fragment')
       .transform((url) => new URL(url.replace(/\/+$/, ''))),
-    /** The variable that holds the operator's key. Without one, organizations can use their own keys only. */
+    /** The environment variable with the operator's key. If omitted, organizations can use only keys of their own. */
     keyEnv: z
       .string()
       .regex(/^[A-Za-z_][A-Za-z0-9_]*$/)
       .optional(),
-    /** Keeps nothing of a request. */
+    /** True if it stores nothing of a request. */
     zdr: z.boolean().default(false),
-    /** Fetches the addresses that a request names, safely. */
+    /** True if it safely fetches the URLs in a request. */
     fetchesUrls: z.boolean().default(false),
-    /** Whether streams tell their usage when asked (include), by themselves (always) or not at all (never). */
+    /** Whether streams report usage on request (include), by themselves (always) or never. */
     streamUsage: z.enum(['include', 'always', 'never']).default('include'),
-    /** Whether it has /responses; found out by asking where this is absent. */
+    /** Whether it has /responses; if omitted, found out by trying. */
     responses: z.boolean().optional(),
-    /** Hosts besides its own that videos may be fetched from. */
+    /** Additional hosts that videos may be fetched from. */
     contentHosts: z.array(z.string().regex(/^[a-z0-9.-]+$/)).default([]),
   })
   .readonly()
@@ -44,12 +44,12 @@ const route = z
   .strictObject({
     provider: id,
     upstreamModel: z.string().min(1).max(256),
-    /** Its share of the calls, beside those of the other routes. */
+    /** Its share of the calls, relative to the other routes. */
     weight: z.number().min(0).max(1_000).default(1),
     /** The member that limits the output at this provider. */
     capParameter: z.enum(['max_tokens', 'max_completion_tokens', 'max_output_tokens']).default('max_completion_tokens'),
     price: PriceOverride.optional(),
-    /** The most tokens that one of these may cost as input, and the longest recording that is taken, in seconds. */
+    /** Maximum input tokens of each, and the longest accepted recording, in seconds. */
     bounds: z
       .strictObject({ image: tokens, file: tokens, audioSecond: tokens, fileSeconds: z.number().min(1) })
       .partial()
@@ -83,7 +83,7 @@ const model = z
 
 const providerFile = z
   .strictObject({
-    /** What every organization may use of the operator's keys in a UTC month, in millionths of a US dollar. */
+    /** Monthly (UTC) allowance of the operator's keys for every organization, in millionths of a US dollar. */
     freeCostMicros: z.number().int().min(0).default(0),
     providers: z.array(provider),
     models: z.array(model),
@@ -116,14 +116,14 @@ const providerFile = z
     }
   })
 
-/** The operator's file cannot be used. The message says why, line by line. */
+/** The operator's file is invalid. The message lists the reasons, one per line. */
 export class WrongProviderFile extends Error {
   override name = 'WrongProviderFile'
 }
 
 export type ProviderFile = z.output<typeof providerFile>
 
-/** Reads the operator's file of providers and models. Throws WrongProviderFile with every line that is wrong. */
+/** Reads the operator's file of providers and models. Throws WrongProviderFile with every invalid line. */
 export async function readProviderFile(path: string): Promise<ProviderFile> {
   let value: unknown
   try {

@@ -9,7 +9,7 @@ const piece = (index: number, content: string, finish: string | null = null) =>
   event({ choices: [{ index, delta: { content }, finish_reason: finish }] })
 const usage = event({ choices: [], usage: { prompt_tokens: 3, completion_tokens: 7 } })
 
-/** A reader of chunks for a caller of /responses. */
+/** Opens a reader of chunks for a caller of /responses. */
 const openTranslated = () => {
   const names = { id: 'resp_1', createdAt: 1, newItemId: (prefix: string) => `${prefix}_1` }
   const translator = createResponseEventTranslator({ model: 'm', input: 'x' }, names)
@@ -67,7 +67,7 @@ test.each([
   const failure = caught(() => open().push(Buffer.from(`${first}data: {"choices":[],"x":${json}}\n\n`)))
   expect(failure).toBeInstanceOf(BrokenStream)
   const { message, before } = failure as BrokenStream
-  // What came before it in the same chunk still reaches the caller.
+  // Events before it in the same chunk still reach the caller.
   expect([message, before?.toString()]).toEqual(['An event is too large', first])
 })
 

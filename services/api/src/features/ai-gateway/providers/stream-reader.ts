@@ -10,35 +10,35 @@ import {
   usageOfTranscription,
 } from '@platform/ai-protocols/usage'
 
-/** One event of a stream may be so large: a picture, in base64. */
+/** Maximum size of one event: an image, in base64. */
 const EVENT_BYTES_MAX = 32 * 1_048_576
-/** Text of a stream that is kept for the caller's protocol, whose last events repeat it: many times what models put out. */
+/** Maximum text kept because the last events of the caller's protocol repeat it: many times what models output. */
 const KEPT_TEXT_BYTES_MAX = 8 * 1_048_576
 
-/** The events of an operation's streams. */
+/** The stream protocol of an operation. */
 export interface StreamProtocol {
-  /** What one event tells of the usage, if it does. */
+  /** Returns the usage that an event reports, if any. */
   usageOf(event: Fields): Usage | undefined
-  /** Bytes of the text that one event brings. */
+  /** Returns the bytes of text in an event. */
   textBytesOf(event: Fields): number
-  /** True of an event that says that the provider failed. */
+  /** True if an event reports a failure of the provider. */
   isFailure(event: Fields): boolean
-  /** True of the event behind which nothing belongs to the answer any more. */
+  /** True for the last event of an answer. */
   isLast(event: Fields): boolean
-  /** The id that the provider keeps the answer under. */
+  /** Returns the id under which the provider stores the answer. */
   idOf?(event: Fields): string | undefined
-  /** The ids of what the answer consists of, where an event tells them. */
+  /** Returns the ids of the answer's items, if the event reports them. */
   itemIdsOf?(event: Fields): readonly string[]
-  /** True of an event that is only there because the gateway asked for usage. */
+  /** True for an event that is present only because the gateway requested usage. */
   isUsageAlone?(event: Fields): boolean
   write(event: Fields): string
-  /** What a stream ends with, behind its last event. */
+  /** Ends a stream, after its last event. */
   ending: string
-  /** True where an answer consists of choices. */
+  /** True if an answer consists of choices. */
   hasChoices?: true
-  /** True where an answer ends with its last event only. */
+  /** True if an answer ends only with its last event. */
   endsTyped?: true
-  /** The frame of a failure in the middle. place: how many events came before. */
+  /** Formats a failure in the middle of a stream. place: number of events before it. */
   failure(error: { message: string; type: string; param: string | null; code: string | null }, place: number): string
 }
 
@@ -75,7 +75,7 @@ export const chatStream: StreamProtocol = {
   failure: dataFailure,
 }
 
-/** The ids of the items of a response. */
+/** Returns the ids of a response's items. */
 export const itemIdsOf = (response: unknown): string[] =>
   listOf(response, 'output').flatMap((item) => textOf(item, 'id') ?? [])
 
@@ -117,10 +117,10 @@ export const transcriptionStream: StreamProtocol = {
   failure: typedFailure,
 }
 
-/** The stream is not what the protocol says. */
+/** The stream violates the protocol. */
 export class BrokenStream extends Error {
   override name = 'BrokenStream'
-  /** What of the same chunk goes to the caller all the same: the events before the one that is to blame. */
+  /** Events of the same chunk before the offending one; they still go to the caller. */
   readonly before: Buffer | undefined
 
   constructor(message?: string, before?: Buffer) {
@@ -128,7 +128,7 @@ export class BrokenStream extends Error {
     this.before = before
   }
 
-  /** The same failure, behind these bytes. */
+  /** Returns the same failure with these bytes before it. */
   behind(bytes: Buffer): BrokenStream {
     const before = this.before ? Buffer.concat([bytes, this.before]) : bytes
     return this instanceof FailedMidway
@@ -137,59 +137,59 @@ export class BrokenStream extends Error {
   }
 }
 
-/** The stream says that the provider failed. */
+/** The stream reports that the provider failed. */
 export class FailedMidway extends BrokenStream {
   override name = 'FailedMidway'
 }
 
 export interface StreamReader {
-  /** What of a chunk goes to the caller: whole events. Throws BrokenStream. */
+  /** Returns what to forward of a chunk: whole events. Throws BrokenStream. */
   push(chunk: Uint8Array): Buffer | undefined
-  /** The stream ended: what is still to be sent. Throws BrokenStream where it ended too early. */
+  /** Call when the stream has ended. Returns what is left to send. Throws BrokenStream if it ended too early. */
   end(): Buffer | undefined
-  /** True once the last event was there: what follows is not read. */
+  /** True after the last event: anything after it is ignored. */
   readonly isOver: boolean
   readonly usage: Usage | undefined
-  /** The same where it was told once the text had ended: nothing more can be used. */
+  /** The usage, if it was reported after the end of the text: nothing more can be used. */
   readonly finalUsage: Usage | undefined
-  /** What the provider has told of its usage so far: while the answer goes on, only the input of it is sure. */
+  /** The provider's usage so far: while the answer continues, only its input is reliable. */
   readonly usageSoFar: Usage | undefined
   readonly outputBytes: number
-  /** How many events went to the caller. */
+  /** Number of events forwarded to the caller. */
   readonly events: number
   readonly responseId: string | undefined
-  /** Of what the answer consists of, once it is whole. */
+  /** Ids of the answer's items, once it is complete. */
   readonly itemIds: readonly string[]
 }
 
-/** What a provider's own events are in the chunks of a chat. */
+/** Translates a provider's own events into the chunks of a chat. */
 export interface Source {
   push(event: { data: string | undefined }): readonly unknown[]
   isComplete(): boolean
-  /** Set once the provider has told of a failure, or of something that cannot be read. */
+  /** Set once the provider has reported a failure, or sent something unreadable. */
   failure(): { isUnreadable: boolean } | undefined
-  /** What the provider has told so far. */
+  /** The provider's usage so far. */
   usage(): Usage | undefined
 }
 
-/** What the chunks of a chat are in the caller's protocol. */
+/** Translates the chunks of a chat into the caller's protocol. */
 export interface Target {
   push(chunk: unknown): readonly unknown[]
-  /** What is left to say once the chat has ended as it should. */
+  /** Returns what is left to send once the chat has ended properly. */
   end(): readonly unknown[]
 }
 
 interface ReaderOptions {
   protocol: StreamProtocol
-  /** Of a provider that speaks no chat. */
+  /** For a provider that does not speak chat completions. */
   source?: Source | undefined
-  /** Of a caller that does not. Without both the bytes stay as they are. */
+  /** For a caller that does not speak chat completions. Without source and target the bytes stay unchanged. */
   target?: Target | undefined
-  /** True if usage that nobody asked for is left out. */
+  /** True to remove usage that the caller did not request. */
   dropsUsage: boolean
 }
 
-/** Reads the stream of a provider event by event, forwards it, and notes what it tells of its usage. */
+/** Reads a provider's stream event by event, forwards it, and records its usage. */
 export function openStreamReader({ protocol, source, target, dropsUsage }: ReaderOptions): StreamReader {
   const scanner = createSseScanner({ eventBytesMax: EVENT_BYTES_MAX })
   let isOver = false
@@ -226,7 +226,7 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
   }
   const isDropped = (event: Fields) => dropsUsage && protocol.isUsageAlone?.(event) === true
 
-  /** Events as the caller's protocol has them. */
+  /** Writes events in the caller's protocol. */
   function write(values: readonly unknown[]): string {
     let text = ''
     for (const value of values) {
@@ -243,7 +243,7 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
     return text
   }
 
-  /** What comes behind the provider's last event. */
+  /** Returns what follows the provider's last event. */
   function finish(): string {
     isOver = true
     return (target ? write(target.end()) : '') + protocol.ending
@@ -254,7 +254,7 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
     const failure = source?.failure()
     if (failure)
       throw failure.isUnreadable ? new BrokenStream('An event is not JSON') : new FailedMidway('The provider failed')
-    // What the target makes of them has no choices any more.
+    // The target's events no longer contain the choices.
     if (target)
       for (const value of values) {
         const chunk = fieldsOf(value)
@@ -265,13 +265,13 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
     return source?.isComplete() === true ? text + finish() : text
   }
 
-  /** What of one event goes on; undefined: nothing. */
+  /** Returns what to forward of one event; undefined: nothing. */
   function forward(event: SseEvent): Buffer | undefined {
     const { data, bytes } = event
     if (data === undefined || isOver) return undefined
     if (isExcessive(bytes)) throw new BrokenStream('An event is too large')
     if (data === '[DONE]') {
-      // What speaks no chat ends by an event of its own, and so do typed events. Chunks may lack their reasons, but not their choices.
+      // Other protocols and typed events have an explicit last event. Chat chunks may lack finish reasons, but not choices.
       if (source) throw new BrokenStream('The stream ended early')
       if (target) return Buffer.from(finish())
       if (protocol.endsTyped === true || (protocol.hasChoices === true && !choices.haveBegun))
@@ -307,7 +307,7 @@ export function openStreamReader({ protocol, source, target, dropsUsage }: Reade
     },
     end() {
       if (isOver) return undefined
-      // Some providers close the stream instead of saying that it is done.
+      // Some providers close the stream without sending `[DONE]`.
       if (!choices.areFinished) throw new BrokenStream('The stream ended early')
       return Buffer.from(finish())
     },
@@ -346,7 +346,7 @@ function parse(data: string | undefined): unknown {
   }
 }
 
-/** Follows the choices of a chat, of which `n` may be several at a time. */
+/** Tracks the choices of a chat, of which there may be several (`n`). */
 function followChoices() {
   const begun = new Set<unknown>()
   const finished = new Set<unknown>()
@@ -356,14 +356,14 @@ function followChoices() {
       for (const choice of choices) {
         const { index, finish_reason: reason } = fieldsOf(choice)
         begun.add(index)
-        // Some providers send an empty reason with each chunk.
+        // Some providers send an empty finish reason with each chunk.
         if (reason != null && reason !== '') finished.add(index)
       }
     },
     get haveBegun() {
       return begun.size > 0
     },
-    /** True once each that began has said why it ended. */
+    /** True once every choice that began has a finish reason. */
     get areFinished() {
       return begun.size > 0 && finished.size === begun.size
     },

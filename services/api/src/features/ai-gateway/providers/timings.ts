@@ -1,25 +1,25 @@
-/** How long things may take at the AI gateway, in milliseconds. */
+/** Time limits and intervals of the AI gateway, in milliseconds. */
 export interface AiTimings {
   /** To open a connection to a provider. */
   connectMs: number
   /** From the start of an attempt, connecting and uploading included, to the headers of a stream. */
   streamFirstByteMs: number
-  /** The same of an answer that comes at once, when it is whole. */
+  /** The same for an answer in one document, which is sent once complete. */
   wholeFirstByteMs: number
-  /** Without a byte, once an answer began. */
+  /** Maximum silence of the provider, once an answer has begun. */
   idleMs: number
   totalMs: number
-  /** A stream is silent for so long at most. */
+  /** Maximum silence of a stream towards the client. */
   pingMs: number
-  /** How long an answer that nobody waits for is still read, so that it is settled exactly. */
+  /** How long an answer is still read after the client has left, so that it is settled exactly. */
   leftMs: number
-  /** How long, in all, a reader may keep a stream waiting before more may have come from the provider than was looked at. */
+  /** How long, in total, a slow reader may block a stream; beyond that the provider may have sent more than was read. */
   stalledMs: number
-  /** The longest `Retry-After` that is waited for. */
+  /** The longest `Retry-After` to wait for. */
   retryAfterMaxMs: number
-  /** The first wait before a repeat lasts up to this long, each further one up to twice that. */
+  /** Maximum wait before the first retry; it doubles with each further one. */
   retryMs: number
-  /** To look at a video job. */
+  /** To poll a video job. */
   pollMs: number
 }
 

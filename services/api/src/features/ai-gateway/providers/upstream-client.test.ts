@@ -10,7 +10,7 @@ import { LostAnswer, NotConnected, openUpstreamClient } from './upstream-client.
 
 const never = new AbortController().signal
 
-/** Starts a provider that answers so, and a client that asks it. */
+/** Starts a provider with this listener, and a client for it. */
 async function startProvider(listener: RequestListener) {
   const server = createServer(listener).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -29,7 +29,7 @@ async function startProvider(listener: RequestListener) {
   }
 }
 
-/** Resolves with the provider's side of an exchange that has begun, and goes on. */
+/** Resolves with the provider's side of an exchange that has begun and does not end. */
 async function startEndless() {
   const begun = Promise.withResolvers<ServerResponse>()
   const { ask } = await startProvider((_, outgoing) => {
@@ -59,7 +59,7 @@ test('a connection serves one answer after the other', async () => {
   })
   for (let n = 0; n < 3; n++) {
     expect((await buffer((await ask()).body)).toString()).toBe('{}')
-    // The connection is free once undici has seen the end as well.
+    // The connection is free only after undici has seen the end.
     await nextTurn()
   }
   expect(ports.size).toBe(1)
@@ -149,7 +149,7 @@ test.each([
   ['an hour ago', dateIn(-3_600_000), 0],
   ['soon', () => 'soon', undefined],
 ])('Retry-After may say seconds or a date: %s', async (_, value, seconds) => {
-  // It counts from the answer, which may be long after this file was read.
+  // It counts from the answer, which may be long after this file was loaded.
   const { ask } = await startProvider((_, outgoing) => outgoing.writeHead(429, { 'retry-after': value() }).end())
   expect((await ask()).retryAfterSeconds).toEqual(seconds)
 })

@@ -1,14 +1,14 @@
 import { Readable } from 'node:stream'
 import type { Agent, Dispatcher } from 'undici'
 
-/** What a provider answered: the status and what may be looked at of its headers. */
+/** A provider's answer: the status and the relevant headers. */
 export interface UpstreamAnswer {
   status: number
-  /** The whole header; empty where there is none. */
+  /** The whole header; empty if absent. */
   contentType: string
-  /** Of `Retry-After`, which says seconds or a date. */
+  /** From `Retry-After`, which is in seconds or a date. */
   retryAfterSeconds: number | undefined
-  /** True if the body is compressed, although nobody asked for that. */
+  /** True if the body is compressed, although we did not accept that. */
   isEncoded: boolean
   body: AsyncIterable<Uint8Array>
 }
@@ -22,8 +22,8 @@ export interface UpstreamRequest {
 
 export interface UpstreamClient {
   /**
-   * Asks a provider, and follows no redirect. Rejects with NotConnected where no byte of the request was sent, also if the signal
-   * is the cause; else with the signal's reason if that is aborted, and with LostAnswer otherwise.
+   * Sends a request to a provider; does not follow redirects. Rejects with NotConnected if no byte of the request was sent, also if
+   * the signal is the cause; else with the signal's reason if it is aborted, and with LostAnswer otherwise.
    */
   ask(request: UpstreamRequest, signal: AbortSignal): Promise<UpstreamAnswer>
   close(): Promise<void>
@@ -34,23 +34,23 @@ export class NotConnected extends Error {
   override name = 'NotConnected'
 }
 
-/** The connection ended before the answer began: the provider may have worked on the request. */
+/** The connection ended before the answer began: the provider may have processed the request. */
 export class LostAnswer extends Error {
   override name = 'LostAnswer'
 }
 
 const KEEP_ALIVE_MS = 30_000
-/** So much of an answer may wait for its reader; then the provider does. */
+/** Maximum unread bytes of an answer; beyond that the provider is paused. */
 const WAITING_BYTES_MAX = 65_536
 
 type AnswerStart = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers'>
 
 /**
- * A request, and its answer for whoever reads that. A reader that stops early ends the connection. The stream that undici makes of
- * an answer would cost more than the rest of the exchange: its chunks pass four queues of their own.
+ * A request, and its answer as an iterator. A reader that stops early ends the connection. undici's own stream of an answer would
+ * cost more than the rest of the exchange: its chunks pass through four queues.
  */
 class UpstreamExchange implements Dispatcher.DispatchHandler, AsyncIterableIterator<Buffer, undefined> {
-  /** Resolves once the answer begins. */
+  /** Resolves when the answer begins. */
   readonly started: Promise<AnswerStart>
   readonly #begin: PromiseWithResolvers<AnswerStart>
   readonly #request: UpstreamRequest['body']
@@ -111,7 +111,7 @@ class UpstreamExchange implements Dispatcher.DispatchHandler, AsyncIterableItera
     if (this.#request instanceof Readable) this.#request.on('error', () => {}).destroy(error)
   }
 
-  /** The next bytes. Rejects, once those that came are read, with what ended the answer. */
+  /** Returns the next bytes. After the received ones are read, rejects with the error that ended the answer. */
   async next(): Promise<IteratorResult<Buffer, undefined>> {
     const value = this.#chunks.shift()
     if (value) {
@@ -125,7 +125,7 @@ class UpstreamExchange implements Dispatcher.DispatchHandler, AsyncIterableItera
     return this.#reader.promise
   }
 
-  /** The reader wants no more. */
+  /** Called when the reader stops early. */
   async return(): Promise<IteratorResult<Buffer, undefined>> {
     this.#abort(new LostAnswer('The answer was not read to its end'))
     return { done: true, value: undefined }
@@ -137,7 +137,7 @@ class UpstreamExchange implements Dispatcher.DispatchHandler, AsyncIterableItera
 
   readonly #leave = (): void => this.#abort(this.#signal.reason as Error)
 
-  /** What came and is not read yet goes nowhere either. */
+  /** Also discards received bytes that are not read yet. */
   #abort(reason: Error): void {
     this.#chunks.length = 0
     if (this.#isOver) return
@@ -151,22 +151,22 @@ class UpstreamExchange implements Dispatcher.DispatchHandler, AsyncIterableItera
   }
 }
 
-/** Seconds from now; undefined for what is neither seconds nor a date. */
+/** Returns seconds from now; undefined if the value is neither seconds nor a date. */
 function readRetryAfter(value: string): number | undefined {
   if (/^\d{1,6}$/.test(value)) return Number(value)
   const dateMs = /^[A-Z][a-z]{2},/.test(value) ? Date.parse(value) : Number.NaN
   return Number.isNaN(dateMs) ? undefined : Math.max(0, Math.ceil((dateMs - Date.now()) / 1_000))
 }
 
-/** Opens connections to providers and keeps them. connectMs: how long one may take to open. */
+/** Opens and pools connections to providers. connectMs: how long one may take to open. */
 export function openUpstreamClient({ connectMs }: { connectMs: number }): UpstreamClient {
   let agent: Promise<Agent> | undefined
 
-  /** Loads the client at the first call: it takes 28 MB, and `local/*` models need none. */
+  /** Loads the client at the first call: it takes 28 MB, and `local/*` models do not need it. */
   async function openAgent(): Promise<Agent> {
     const undici = await import('undici')
     const connect = { timeout: connectMs, allowH2: false }
-    // Time is kept by whoever asks: to the millisecond, and from the moment that matters.
+    // The caller enforces the time limits: to the millisecond, and from the right start.
     return new undici.Agent({ connect, headersTimeout: 0, bodyTimeout: 0, keepAliveTimeout: KEEP_ALIVE_MS })
   }
 
@@ -187,7 +187,7 @@ export function openUpstreamClient({ connectMs }: { connectMs: number }): Upstre
           body: exchange,
         }
       } catch (error) {
-        // Among them a key or an address that no request can have.
+        // For example, a key or URL that is invalid in any request.
         if (!exchange.wasSent) throw new NotConnected('Not connected', { cause: error })
         signal.throwIfAborted()
         throw new LostAnswer('The answer was lost', { cause: error })

@@ -6,7 +6,7 @@ const MESSAGE_BYTES_MAX = 1_024
 const RELAYED = new Set([400, 404, 413, 422])
 const noRetry = { 'x-should-retry': 'false' }
 
-/** What of a provider's error document may be shown: what is wrong with the request, in the provider's words. */
+/** The parts of a provider's error document that may be shown: what is wrong with the request, in the provider's words. */
 interface UpstreamError {
   message: string | undefined
   code: string | undefined
@@ -16,7 +16,7 @@ interface UpstreamError {
 const filledText = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined
 
-/** True where the text has the key in it, or enough of it to be of use. */
+/** True if the text contains the key, or enough of it to be useful. */
 function quotesKey(text: string, key: string): boolean {
   const pieceLength = 8
   if (key.length <= pieceLength) return key !== '' && text.includes(key)
@@ -33,7 +33,7 @@ function readError(body: Buffer, key: string): UpstreamError {
   } catch {
     return nothing
   }
-  // OpenAI nests under `error`, Anthropic as well; some say `{ message }`, some `{ error: "text" }`.
+  // OpenAI and Anthropic nest it under `error`; some send `{ message }`, some `{ error: "text" }`.
   const outer = typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
   const inner = typeof outer['error'] === 'object' && outer['error'] !== null ? outer['error'] : outer
   const { message, code, type, param } = inner as Record<string, unknown>
@@ -47,14 +47,14 @@ function readError(body: Buffer, key: string): UpstreamError {
   }
 }
 
-/** Cut at a whole character, within a kilobyte. */
+/** Cuts a text to a kilobyte, at a character boundary. */
 function cut(text: string): string {
   if (Buffer.byteLength(text) <= MESSAGE_BYTES_MAX) return text
   const bytes = Buffer.from(text).subarray(0, MESSAGE_BYTES_MAX - 4)
   return `${bytes.toString('utf8').replace(/\ufffd+$/, '')}…`
 }
 
-/** Codes that OpenAI and Anthropic publish for what is wrong with a request. */
+/** Published codes of OpenAI and Anthropic for errors in a request. */
 const publishedCodes = new Set([
   'content_policy_violation',
   'context_length_exceeded',
@@ -74,10 +74,10 @@ const publishedCodes = new Set([
   'unsupported_value',
 ])
 
-/** A refusal in the provider's own words. They may quote the request, so only its caller may read them. */
+/** A rejection in the provider's own words. They may quote the request, so only its caller may read them. */
 class UpstreamRefusal extends AiError {}
 
-/** The code of a failure as events store it: one that is published, since a provider can put anything there. */
+/** Returns the code of a failure for events: only published ones, since a provider can send anything. */
 export function recordedCode(error: unknown): string | null {
   const { code } = describeAiFailure(error)
   const isPublished = code !== null && publishedCodes.has(code)
@@ -89,7 +89,7 @@ const whose = ({ keyOwner, provider }: KeyedRoute): string =>
     ? `The organization’s own key of the provider ${provider.id}`
     : `The operator’s key of the provider ${provider.id}`
 
-/** The failure that a provider's answer becomes. Its words are shown where they are about the request, and never logged. */
+/** Converts a provider's answer to a failure. Its words are shown if they are about the request, and never logged. */
 export function failureOfStatus(status: number, body: Buffer, route: KeyedRoute): AiError {
   const { provider, key } = route
   if (RELAYED.has(status)) {
@@ -112,7 +112,7 @@ export function failureOfStatus(status: number, body: Buffer, route: KeyedRoute)
   return upstreamError(route, `answered ${status}`)
 }
 
-/** 503: the provider failed in another way. what: a verb and what follows it. */
+/** Makes a 503 for any other failure of the provider. what: the predicate of the sentence. */
 export const upstreamError = ({ provider }: KeyedRoute, what: string): AiError =>
   new AiError(503, 'api_error', 'upstream_error', `The provider ${provider.id} ${what}`)
 

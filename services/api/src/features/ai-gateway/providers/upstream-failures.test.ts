@@ -15,7 +15,7 @@ import { aiKeys, mockProvider, newEntitledOwner } from '../../../../test/ai-prov
 import { hurryAi } from '../../../../test/hurry-ai.ts'
 import type { Owner } from '../../../../test/scenario.ts'
 
-/** What callers learn of a failure, whichever way they asked. */
+/** What callers see of a failure, in every protocol. */
 interface Told {
   status: number
   type: string
@@ -39,7 +39,7 @@ const refused = (status: number, code: string, message = `Mock answers ${status}
   message,
 })
 
-/** Failures before the first byte, by the name of the mock's model. Anthropic's errors have a type and no code. */
+/** Failures before the first byte, by the mock's model name. Anthropic's errors have a type and no code. */
 const beforeTheAnswer = ({ provider }: AiAsk): Record<string, Told> => {
   const code = (plain: string, ofAnthropic: string) => (provider === 'anthropic' ? ofAnthropic : plain)
   const keyRefused = unavailable(`The operator’s key of the provider ${provider} was refused`)
@@ -62,7 +62,7 @@ const beforeTheAnswer = ({ provider }: AiAsk): Record<string, Told> => {
     ...Object.fromEntries(
       [405, 408, 409, 418, 451, 500, 501, 502, 503, 504, 529].map((status) => [`${status}`, answered(status)]),
     ),
-    // A message that has the key in it is not shown, and neither is the rest of it.
+    // If a message contains the key, the whole message is hidden.
     'quotes-key': refused(
       400,
       code('invalid_value', 'invalid_request_error'),
@@ -79,7 +79,7 @@ const beforeTheAnswer = ({ provider }: AiAsk): Record<string, Told> => {
     'reset-before': failed(`The provider ${provider} closed the connection`),
   }
 }
-/** Good statuses whose answer is none. Of bytes, documents alone can be told from sound. */
+/** Success statuses with an invalid answer. Among byte answers, only documents can be told from audio. */
 const inTheAnswer = ({ provider, answer }: AiAsk): Record<string, Told> => {
   const unreadable = failed(`The provider ${provider} sent an answer that cannot be read`)
   const cutOff = failed(`The provider ${provider} cut its answer off`)
@@ -110,7 +110,7 @@ const onTime = ({ provider }: AiAsk): Told => timedOut(`The provider ${provider}
 let mock: MockUpstream
 let platform: TestPlatform
 let owner: Owner
-/** A model for each way to ask, so that the failures of one open no circuit for the next. */
+/** Makes a model per protocol, so that the failures of one open no circuit for the next. */
 const modelOf = ({ path, answer }: AiAsk, steering: string) =>
   `${path.slice(1).replaceAll('/', '-')}-${answer}/${steering}`
 const steerings = [
@@ -159,7 +159,7 @@ function expectOwnHeaders({ headers }: AiAnswer): void {
   expect(headers['x-service-request-id']).toBe(headers['x-request-id'])
 }
 
-/** The whole of a failure that came instead of an answer. */
+/** Returns the failure that came instead of an answer. */
 function toldInstead(answer: AiAnswer): Told {
   expectOwnHeaders(answer)
   expect(answer.headers['content-type']).toBe('application/json; charset=UTF-8')
@@ -170,7 +170,7 @@ function toldInstead(answer: AiAnswer): Told {
   return { status: answer.status, ...told, ...(shouldRetry !== undefined && { shouldRetry: shouldRetry as 'false' }) }
 }
 
-/** The data of each event of a stream, which consists of whole events. */
+/** Returns the data of each event of a stream that consists of whole events. */
 function eventsOf({ bytes }: AiAnswer): unknown[] {
   const text = bytes.toString()
   expect(text.endsWith('\n\n')).toBe(true)
@@ -189,7 +189,7 @@ interface ErrorFrame {
   error: Omit<Told, 'status'> & { param: null }
 }
 
-/** What the last event of a stream tells of a failure. Nothing in it says that the answer is whole. */
+/** Returns the failure in the last event of a stream. No event claims that the answer is complete. */
 function toldMidway(answer: AiAnswer, { path }: AiAsk): Told {
   expectOwnHeaders(answer)
   expect(answer).toMatchObject({
@@ -203,7 +203,7 @@ function toldMidway(answer: AiAnswer, { path }: AiAsk): Told {
   const { error, ...rest } = events.at(-1) as ErrorFrame
   const { param, ...told } = error
   expect(param).toBeNull()
-  // Chat completions know an error by its member alone, the others by a type.
+  // In chat completions an error is recognized by its member alone, in the others by a type.
   const { code, message } = told
   const typed = { type: 'error', sequence_number: events.length - 1, code, message, param }
   expect(rest).toEqual(path === '/chat/completions' ? {} : typed)

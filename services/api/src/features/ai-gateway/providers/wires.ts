@@ -35,30 +35,30 @@ import {
 } from './stream-reader.ts'
 import type { UpstreamAnswer, UpstreamClient, UpstreamRequest } from './upstream-client.ts'
 
-/** Output of a model that has no limit of its own, where a protocol wants one. */
+/** Output cap for a model without a limit of its own, if a protocol requires one. */
 const OUTPUT_TOKENS_DEFAULT = 4_096
 const JSON_TYPE = 'application/json'
 const TEXT_TYPE = 'text/plain; charset=utf-8'
 const ANTHROPIC_VERSION = '2023-06-01'
 
-/** What an answer that was read whole is to the caller. */
+/** A document answer in the caller's protocol. */
 interface WholeAnswer {
   bytes: Buffer
   contentType: string
   usage: Usage | undefined
   outputBytes: number
   responseId: string | undefined
-  /** Of what a response consists of. */
+  /** Ids of a response's items. */
   itemIds: readonly string[]
 }
 
-/** A way to ask a provider, and to read what it answers. */
+/** A protocol to call a provider with, and to read its answers. */
 export interface Wire {
-  /** True if the provider keeps what it answers, under an id of its own. */
+  /** True if the provider stores its answers under ids of its own. */
   readonly keepsAnswers: boolean
   /** Rejects as `UpstreamClient.ask` does. */
   ask(client: UpstreamClient, signal: AbortSignal): Promise<UpstreamAnswer>
-  /** Throws SyntaxError or TypeError for an answer that is not what the protocol says. */
+  /** Throws SyntaxError or TypeError for an answer that violates the protocol. */
   readWhole(body: Buffer): WholeAnswer
   openReader(): StreamReader
 }
@@ -71,7 +71,7 @@ const paths = {
   videos: '/videos',
 } as const
 
-/** The events of each operation's streams; videos have none. */
+/** The stream protocol of each operation; videos have none. */
 const protocols: Readonly<Partial<Record<InferenceRequest['operation'], StreamProtocol>>> = {
   'chat.completions': chatStream,
   responses: responseStream,
@@ -79,7 +79,7 @@ const protocols: Readonly<Partial<Record<InferenceRequest['operation'], StreamPr
   'audio.transcriptions': transcriptionStream,
 }
 
-/** The events of a request's stream. */
+/** Returns the protocol of a request's stream. */
 export function protocolOf({ operation }: Pick<InferenceRequest, 'operation'>): StreamProtocol {
   const protocol = protocols[operation]
   if (!protocol) throw new Error(`${operation} has no streams`)
@@ -88,11 +88,11 @@ export function protocolOf({ operation }: Pick<InferenceRequest, 'operation'>): 
 
 type Fields = Record<string, unknown>
 
-/** The URL of a path at a provider. */
+/** Returns the URL of a path at a provider. */
 export const urlAt = (baseUrl: URL | undefined, path: string): URL =>
   new URL(`${(baseUrl?.href ?? '').replace(/\/$/, '')}${path}`)
 
-/** A document of JSON. Throws SyntaxError or TypeError for anything else: an answer that is no object is none. */
+/** Parses a JSON object. Throws SyntaxError or TypeError for anything else. */
 function parseObject(body: Buffer): Fields {
   if (isExcessive(body)) throw new TypeError('Too much')
   const value = JSON.parse(body.toString('utf8')) as unknown
@@ -100,10 +100,10 @@ function parseObject(body: Buffer): Fields {
   return value as Fields
 }
 
-/** An answer under no name. */
+/** For an answer without ids. */
 const unnamed = { responseId: undefined, itemIds: [] }
 
-/** What a document of an operation tells. Throws TypeError where it is none. */
+/** Reads usage and text from an operation's document. Throws TypeError if it is invalid. */
 function readDocument(
   operation: InferenceRequest['operation'],
   value: Fields,
@@ -129,7 +129,7 @@ function readDocument(
   }
 }
 
-/** Of a transcription that is text: subtitles, or the words alone. */
+/** True for a transcription in plain text: subtitles, or only the words. */
 const isPlainText = ({ operation, body }: InferenceRequest): boolean =>
   operation === 'audio.transcriptions' && ['text', 'srt', 'vtt'].includes(String(body['response_format']))
 
@@ -139,7 +139,7 @@ function readAsItIs(request: InferenceRequest, body: Buffer): WholeAnswer {
   return { bytes: body, contentType: JSON_TYPE, ...readDocument(request.operation, parseObject(body)) }
 }
 
-/** True if the caller wants to know the usage of a stream of chunks. */
+/** True if the caller requested the usage of a stream of chunks. */
 const wantsUsage = ({ operation, body }: InferenceRequest): boolean => {
   const options = body['stream_options'] as Fields | null | undefined
   return operation !== 'chat.completions' || options?.['include_usage'] === true
@@ -148,14 +148,14 @@ const wantsUsage = ({ operation, body }: InferenceRequest): boolean => {
 const readerFor = (request: InferenceRequest, translation: { source?: Source; target?: Target } = {}): StreamReader =>
   openStreamReader({ protocol: protocolOf(request), ...translation, dropsUsage: !wantsUsage(request) })
 
-/** The body for a provider that speaks the caller's protocol. */
+/** Makes the body for a provider that speaks the caller's protocol. */
 function bodyFor({ operation, body, answer }: InferenceRequest, { provider, upstreamModel }: KeyedRoute): Fields {
   const own = { ...body, model: upstreamModel }
   if (operation !== 'chat.completions' || answer !== 'events' || provider.streamUsage !== 'include') return own
   return { ...own, stream_options: { ...(body['stream_options'] as Fields | null | undefined), include_usage: true } }
 }
 
-/** The credential of a request to a provider, as its driver sends it. */
+/** Returns the headers of a request to a provider, with the credential in its driver's form. */
 export function providerHeaders({ driver }: Provider, key: string): Record<string, string> {
   const common = { accept: '*/*', 'accept-encoding': 'identity' }
   return driver === 'anthropic'
@@ -188,7 +188,7 @@ const postForm = (route: KeyedRoute, path: string, form: SentForm): UpstreamRequ
   body: Readable.from(form.body()),
 })
 
-/** A provider that speaks the caller's protocol: the bytes of its answers stay as they are. */
+/** Makes the wire for a provider that speaks the caller's protocol: the bytes of its answers stay unchanged. */
 function sameWire(request: InferenceRequest, route: KeyedRoute): Wire {
   const path = paths[request.operation]
   return {
@@ -205,36 +205,36 @@ function sameWire(request: InferenceRequest, route: KeyedRoute): Wire {
   }
 }
 
-/** What of a call stands in answers that are written here. */
+/** Context of a call for answers that are written here. */
 export interface WireContext {
   requestId: string
   now: Date
   model: Model
   /** By `routeName`. */
   lacksResponses: ReadonlySet<string>
-  /** Items of the input that a provider would have to know. */
+  /** Input items that a provider has to know. */
   references: readonly ItemReference[]
-  /** Which of them it keeps for the caller, by provider. */
+  /** Those that each provider stores for the caller, by provider. */
   storedItems: ReadonlyMap<string, ReadonlySet<string>>
 }
 
-/** Chat completions, whoever asks for them in the end. */
+/** Chat completions with a provider, for callers of any protocol. */
 interface ChatWire {
   ask: Wire['ask']
-  /** The completion in an answer. Throws SyntaxError and TypeError. */
+  /** Returns the completion in an answer. Throws SyntaxError and TypeError. */
   readCompletion(body: Buffer): Fields
   openSource(): Source | undefined
 }
 
 const createdOf = ({ now }: WireContext): number => Math.floor(now.getTime() / 1_000)
 
-/** The cap of a chat that the caller did not write, by the name that the provider knows. */
+/** Renames a cap that the caller did not write to the provider's name for it. */
 function withCapOf({ capParameter }: KeyedRoute, { max_completion_tokens: cap, ...body }: Fields): Fields {
   if (cap == null) return body
   return { ...body, [capParameter === 'max_tokens' ? 'max_tokens' : 'max_completion_tokens']: cap }
 }
 
-/** A chat, asked for by /responses, with a provider that speaks chat completions. */
+/** Makes a chat for a caller of /responses, with a provider that speaks chat completions. */
 const plainChat = (chat: InferenceRequest, route: KeyedRoute): ChatWire => ({
   ask: (client, signal) =>
     client.ask(postJson(route, paths['chat.completions'], withCapOf(route, bodyFor(chat, route))), signal),
@@ -242,7 +242,7 @@ const plainChat = (chat: InferenceRequest, route: KeyedRoute): ChatWire => ({
   openSource: () => undefined,
 })
 
-/** A chat with a provider that speaks Anthropic's messages. */
+/** Makes a chat with a provider that speaks Anthropic's Messages API. */
 function messagesChat(chat: InferenceRequest, route: KeyedRoute, context: WireContext): ChatWire {
   const names = { id: `chatcmpl-${context.requestId}`, created: createdOf(context), model: chat.model }
   const maxTokensDefault = context.model.maxOutputTokens ?? OUTPUT_TOKENS_DEFAULT
@@ -260,14 +260,14 @@ function messagesChat(chat: InferenceRequest, route: KeyedRoute, context: WireCo
   }
 }
 
-/** A chat with a model of the platform's own. */
+/** Makes a chat with one of the platform's own models. */
 const localChat = (chat: InferenceRequest, route: KeyedRoute, context: WireContext): ChatWire => ({
   ask: (_, signal) => askLocally('chat', { ...chat, body: bodyFor(chat, route) }, context, signal),
   readCompletion: parseObject,
   openSource: () => undefined,
 })
 
-/** Runs a translation. Throws AiError for a member that the other protocol does not have. */
+/** Runs a translation. Throws AiError for a member that the other protocol cannot express. */
 function translated<T>(translate: () => T): T {
   try {
     return translate()
@@ -279,7 +279,7 @@ function translated<T>(translate: () => T): T {
 
 const jsonOf = (value: unknown): Buffer => Buffer.from(JSON.stringify(value))
 
-/** The caller speaks chat completions, and the provider something else. */
+/** Makes the wire for a caller that speaks chat completions and a provider that does not. */
 const chatWire = (request: InferenceRequest, chat: ChatWire): Wire => ({
   keepsAnswers: false,
   ask: chat.ask,
@@ -295,7 +295,7 @@ function responseEvents(request: ResponsesRequest, names: ResponseNames): Target
   return { push: (chunk) => translator.pushChunk(chunk), end: () => translator.end() }
 }
 
-/** The caller speaks /responses, and the provider chat completions or what becomes of them. */
+/** Makes the wire for a caller that speaks /responses and a provider of chats. */
 function responsesWire(
   request: InferenceRequest,
   context: WireContext,
@@ -323,7 +323,7 @@ function responsesWire(
   }
 }
 
-/** A model of the platform's own, asked in the protocol that it speaks. */
+/** Calls one of the platform's own models in the protocol that it speaks. */
 async function askLocally(
   kind: 'chat' | 'speech' | 'transcription',
   request: InferenceRequest,
@@ -358,7 +358,7 @@ function localWire(request: InferenceRequest, context: WireContext): Wire {
   }
 }
 
-/** Throws AiError where the model has no such operation. */
+/** Throws AiError if the model does not have the operation. */
 function requireOperation({ operation, model }: InferenceRequest, operations: readonly string[]): void {
   if (!operations.includes(operation)) throw unsupportedParameter('model', `The model ${model} has no ${operation}`)
 }
@@ -371,14 +371,14 @@ const localOperations: Readonly<Record<string, readonly string[]>> = {
   'local/echo-video': ['videos'],
 }
 
-/** Throws AiError for members that name what is kept in an account which many organizations share (D89). */
+/** Throws AiError for members that refer to data in an account that many organizations share (D89). */
 function refuseSharedAccount({ body }: InferenceRequest, { keyOwner }: KeyedRoute): void {
   const param = keyOwner === 'operator' ? findAccountParam(body) : undefined
   if (param !== undefined)
     throw unsupportedParameter(param, 'What is kept at the provider cannot be used with the operator’s key')
 }
 
-/** An item of the input that the provider does not keep for the caller: it may be another organization's (D89). */
+/** Returns an input item that the provider does not store for the caller: it may be another organization's (D89). */
 function findUnknownItem(
   { provider }: KeyedRoute,
   { references, storedItems }: WireContext,
@@ -391,10 +391,10 @@ const itemNotFound = ({ param }: ItemReference): AiError =>
   new AiError(404, 'invalid_request_error', 'item_not_found', 'The item does not exist', { param })
 
 /**
- * The ways to ask a route, in the order to try them: a provider of which it is not known whether it has /responses is asked for
- * chat completions next.
+ * Returns the wires for a route, in the order to try them: if it is unknown whether a provider has /responses, chat completions
+ * come next.
  *
- * Throws AiError for what the provider cannot be sent.
+ * Throws AiError if the request cannot be sent to the provider.
  */
 export function wiresFor(
   request: InferenceRequest,
@@ -426,7 +426,7 @@ export function wiresFor(
   return unknown ? [byChat()] : [sameWire(request, route), lazily(byChat)]
 }
 
-/** A way that is only made out once the first one has failed: it may not be able to pass the request on. */
+/** Opens a wire only when the first one has failed, since opening throws if it cannot carry the request. */
 function lazily(open: () => Wire): Wire {
   let wire: Wire | undefined
   const opened = () => (wire ??= open())
@@ -438,7 +438,7 @@ function lazily(open: () => Wire): Wire {
   }
 }
 
-/** Starts a video. Local ones start by themselves. */
+/** Makes the wire that starts a video. Local videos are started without one. */
 export function videoWire(request: InferenceRequest, route: KeyedRoute): Wire {
   refuseSharedAccount(request, route)
   const { driver } = route.provider

@@ -1,20 +1,20 @@
 import { randomUUID } from 'node:crypto'
 import type { UploadedAudio } from './uploaded-audio.ts'
 
-/** A form on its way to a provider. */
+/** A form to send to a provider. */
 export interface SentForm {
   contentType: string
   bytes: number
-  /** From its start, each time. */
+  /** Starts from the beginning at each call. */
   body(): AsyncIterable<Uint8Array>
 }
 
-/** Text within a quoted parameter, as browsers escape it. */
+/** Escapes text for a quoted parameter, as browsers do. */
 const quoted = (text: string): string => text.replaceAll('"', '%22').replaceAll('\r', '%0D').replaceAll('\n', '%0A')
 
 const printable = (type: string): string => (/^[\x21-\x7e ]{1,100}$/.test(type) ? type : 'application/octet-stream')
 
-/** `multipart/form-data` of texts and a file (RFC 7578). */
+/** Creates `multipart/form-data` from texts and a file (RFC 7578). */
 export function createAudioForm(
   fields: readonly (readonly [name: string, value: string])[],
   file: Pick<UploadedAudio, 'name' | 'type' | 'bytes' | 'read'>,

@@ -7,7 +7,7 @@ test('of bodies that come at the same time and are too many together, the others
   const [first, second, third] = [holdBytes(budget, 'ana'), holdBytes(budget, 'ana'), holdBytes(budget, 'ana')]
   for (const each of [first, second, third]) each.take(30)
   expect(() => third.take(30)).toThrow(Unavailable)
-  // Before anybody else heard of it.
+  // Before anybody else runs.
   for (const each of [first, second]) each.take(20)
   for (const each of [first, second, third]) each.release()
   expect(() => holdBytes(budget, 'ana').take(100)).not.toThrow()

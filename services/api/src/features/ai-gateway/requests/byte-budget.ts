@@ -1,8 +1,8 @@
 import { Unavailable } from '@platform/errors/api-error'
 
-/** Bytes of request bodies that a process holds at once, and how many of them for one caller. */
+/** Limits the bytes of request bodies that a process holds at once, in total and per caller. */
 export interface ByteBudget {
-  /** Counts bytes that arrived. Throws Unavailable where they are one too many. */
+  /** Counts received bytes. Throws Unavailable if they exceed a limit. */
   take(callerId: string, bytes: number): void
   give(callerId: string, bytes: number): void
 }
@@ -28,11 +28,11 @@ export function createByteBudget(max: number, perCallerMax: number): ByteBudget 
   }
 }
 
-/** Bytes of one body. */
+/** The held bytes of one body. */
 export interface HeldBytes {
-  /** Counts more of them. Throws Unavailable where they are too many; then none is held any more. */
+  /** Counts more bytes. Throws Unavailable if they exceed a limit; then all of the body's bytes are released. */
   take(bytes: number): void
-  /** Gives all of them back. Safe to repeat. */
+  /** Releases all of them. Safe to repeat. */
   release(): void
 }
 
@@ -47,7 +47,7 @@ export function holdBytes(budget: ByteBudget, callerId: string): HeldBytes {
       try {
         budget.take(callerId, bytes)
       } catch (error) {
-        // At once: of bodies that are too many together, the others have room by then.
+        // At once, so that of several bodies that exceed the limit together, the others have room.
         release()
         throw error
       }

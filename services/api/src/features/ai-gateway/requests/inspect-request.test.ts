@@ -7,7 +7,7 @@ import { newOwner, type Owner, unique } from '../../../../test/scenario.ts'
 
 let mock: MockUpstream
 let platform: TestPlatform
-/** Of an organization that the operator's keys serve. */
+/** Of an organization served by the operator's keys. */
 let owner: Owner
 /** Of one with a key of its own. */
 let keyed: Owner
@@ -37,7 +37,7 @@ afterAll(async () => {
   await mock.close()
 })
 
-/** Asks with a text of its own, and returns what the provider received, if it received anything. */
+/** Sends a request with a unique text, and returns what the provider received, if anything. */
 async function ask(path: string, body: object, { token } = owner) {
   const user = unique()
   const answer = await askAi(platform, token, path, { ...body, user })
@@ -283,7 +283,7 @@ describe('what an account at the provider keeps', () => {
   })
 })
 
-// The last of them: whatever the tests above asked, the gateway itself went nowhere but to the provider.
+// The last test: in all tests above, the gateway connected to nothing but the provider.
 test('no address of a body was fetched', () => {
   expect(mock.elsewhere.requests).toEqual([])
 })

@@ -1,25 +1,25 @@
 import { paramOf } from '@platform/ai-protocols/fault'
 import { AiError } from '@platform/errors/ai-error'
 
-/** Members of a body in which pictures and videos stand: a text in them that looks like an address is one, whatever it is called. */
+/** Members for images and videos: any text inside that looks like a URL is one, whatever the name of its member. */
 const MEDIA_MEMBERS = new Set(['image', 'images', 'frame_images', 'input_references', 'video'])
-/** Members anywhere whose text is an address if it looks like one. */
+/** Members anywhere whose text is a URL if it looks like one. */
 const CONTENT_MEMBERS = new Set([...MEDIA_MEMBERS, 'audio', 'data', 'file', 'file_data', 'href', 'src'])
 /**
- * Members that hold schemas, whose properties may be called anything, headers of tools, the caller's own notes, and what earlier
- * answers cited and opened: nothing in them is fetched or looked up.
+ * Members with schemas, whose properties may have any name, headers of tools, the caller's own notes, and citations and opened
+ * pages of earlier answers: nothing in them is fetched or looked up.
  */
 const PASSED_OVER = new Set(['parameters', 'input_schema', 'schema', 'headers', 'metadata', 'annotations', 'action'])
 
 type Fields = Readonly<Record<string, unknown>>
 const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null
 
-/** Looks at a member of an object; an item of an array goes by the name of the array. */
+/** Checks a member of an object; an item of an array has the name of the array. */
 type Visit = (name: string, value: unknown, parent: Fields) => boolean
 
 /**
- * Visits each member of JSON, with its name. Stops and returns the path for which `visit` is true, or nothing. Nearly no body has
- * one, so no path is put together before.
+ * Visits each member of JSON, with its name. Stops and returns the path for which `visit` is true; undefined if there is none.
+ * Hardly any body has one, so the path is only built on success.
  */
 function findPath(value: Fields, visit: Visit, name = ''): (string | number)[] | undefined {
   if (Array.isArray(value)) {
@@ -46,19 +46,19 @@ function look(key: string | number, name: string, member: unknown, parent: Field
 const unsupportedUrl = (param: string): AiError =>
   new AiError(400, 'invalid_request_error', 'unsupported_url', 'Expected a data: URL or an https: address', { param })
 
-/** A scheme, behind what clients trim off. Base64 has no colon; behind that of a sentence there is a space, which no address has. */
+/** A scheme, after characters that clients trim. Base64 has no colon; in a sentence a space follows it, which no URL has there. */
 const SCHEME = /^[\0-\x20]*[a-z][a-z0-9+.-]*:(?! )/i
-/** An address without its scheme; sound in base64 also begins with slashes. */
+/** A URL without its scheme; base64 audio may also begin with slashes. */
 const HOST = /^[\0-\x20]*\/\/[^/]*[.:[]/
 const BEGINNING_LENGTH = 300
 
 function looksLikeAddress(text: string): boolean {
-  // Clients leave tabs and ends of lines out, wherever they stand (WHATWG URL).
+  // Clients ignore tabs and line breaks anywhere in a URL (WHATWG URL).
   const beginning = text.slice(0, BEGINNING_LENGTH).replaceAll(/[\t\n\r]/g, '')
   return SCHEME.test(beginning) || HOST.test(beginning)
 }
 
-/** True of a member that names an address: `url`, `image_url`, `file_uri` and their like, and content that is an address instead. */
+/** True for a member with a URL: `url`, `image_url`, `file_uri` and similar names, and content given as a URL. */
 const isAddress = (name: string, value: unknown): value is string =>
   typeof value === 'string' &&
   (/(^|_)ur[il](\[\])?$/.test(name) || (CONTENT_MEMBERS.has(name) && looksLikeAddress(value)))
@@ -67,8 +67,8 @@ const isAnyAddress = (name: string, value: unknown): value is string =>
   isAddress(name, value) || (typeof value === 'string' && looksLikeAddress(value))
 
 /**
- * The first member that names an address which somebody would have to fetch; undefined where all content is in the body.
- * Throws AiError for an address that is neither `data:` nor `https:`.
+ * Returns the first member with a URL that somebody would have to fetch; undefined if the body contains all content.
+ * Throws AiError for a URL that is neither `data:` nor `https:`.
  */
 export function findUrlParam(body: Fields): string | undefined {
   let fetched: string | undefined
@@ -88,7 +88,7 @@ function describePath(part: Fields, visit: Visit): string | undefined {
   return path && paramOf(path)
 }
 
-/** Members that the gateway looks at or sets, wherever they stand. */
+/** Members that the gateway reads or sets, anywhere in a body. */
 const knownMembers = new Set([
   ...CONTENT_MEMBERS,
   ...`model stream stream_options stream_format include_usage n store background callback_url service_tier modalities
@@ -97,12 +97,12 @@ const knownMembers = new Set([
     container voice file_id file_ids vector_store_ids container_id skill_id connector_id`.split(/\s+/),
 ])
 
-/** Letters that become others in lower case; the long s and the sign of Kelvin are among them. */
+/** Letters that lower-casing changes, including the long s and the Kelvin sign. */
 const OTHER_CASE = /[^\0-@[-\x7f]/
 
 /**
- * The first member that is known in another case. Servers in Go take Model for model, and the last of them counts: it would go past
- * the price and every rule.
+ * Returns the first member that is a known one in another case. Servers in Go accept Model for model and use the last of them, so
+ * it would bypass the price and every rule.
  */
 export const findOtherCase = (body: Fields): string | undefined =>
   describePath(body, (member, _, parent) => {
@@ -122,8 +122,8 @@ const ACCOUNT_MEMBERS = new Set([
 ])
 
 /**
- * The first member that names something which is kept in the account at the provider: a file, a store, a container. With the
- * operator's key, which many organizations share, nobody may (D89).
+ * Returns the first member that refers to data in the account at the provider: a file, a store, a container. Not allowed with the
+ * operator's key, which many organizations share (D89).
  */
 export function findAccountParam(body: Fields): string | undefined {
   for (const name of ['conversation', 'prompt'])
@@ -131,7 +131,7 @@ export function findAccountParam(body: Fields): string | undefined {
   return describePath(body, (member, value, parent) => {
     if (value == null) return false
     if (ACCOUNT_MEMBERS.has(member)) return true
-    // An earlier spoken answer of an assistant, or a voice that somebody made, by id.
+    // An earlier spoken answer of an assistant, or a custom voice, by id.
     if ((member === 'audio' || member === 'voice') && isFields(value) && typeof value['id'] === 'string') return true
     return member === 'container' && typeof value === 'string' && parent['type'] === 'code_interpreter'
   })

@@ -2,17 +2,17 @@ import { paramOf } from '@platform/ai-protocols/fault'
 import { isRecord, listOf, textOf } from '@platform/ai-protocols/record'
 import { unsupportedParameter } from './inspect-request.ts'
 
-/** An item of the input that the provider would look up by its id. */
+/** An input item that the provider would look up by its id. */
 export interface ItemReference {
   id: string
-  /** The member that names it, such as `input[3].id`. */
+  /** The path of its member, for example `input[3].id`. */
   param: string
 }
 
-/** Beyond any conversation, and within what one look-up should ask for. */
+/** More than any conversation has, and few enough for one query. */
 const REFERENCES_MAX = 1_000
 
-/** Where an item has its content; an item without it stands for the one that the provider keeps. */
+/** Members with the content of an item; an item without any refers to the one stored at the provider. */
 const contentMembers: Readonly<Record<string, readonly string[]>> = {
   message: ['content'],
   reasoning: ['encrypted_content', 'content'],
@@ -21,7 +21,7 @@ const contentMembers: Readonly<Record<string, readonly string[]>> = {
 }
 const NO_CONTENT = new Set(['id', 'type', 'status'])
 
-/** True of a text that says something, and of a part or an array that holds one. */
+/** True for non-blank text, and for a part or an array that contains some. */
 function hasText(value: unknown): boolean {
   if (typeof value === 'string') return value.trim() !== ''
   if (Array.isArray(value)) return value.some(hasText)
@@ -36,7 +36,7 @@ function isReference(item: Readonly<Record<string, unknown>>): boolean {
   return Object.keys(item).every((name) => NO_CONTENT.has(name))
 }
 
-/** The items of a body of /responses that its provider has to know by their ids. Throws AiError for more than a thousand. */
+/** Returns the items of a /responses body that the provider has to know by id. Throws AiError for more than a thousand. */
 export function findItemReferences(body: Readonly<Record<string, unknown>>): ItemReference[] {
   const references: ItemReference[] = []
   for (const [n, item] of listOf(body, 'input').entries()) {

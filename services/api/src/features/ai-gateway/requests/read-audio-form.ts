@@ -6,10 +6,10 @@ import { openUploadedAudio, type UploadedAudio } from './uploaded-audio.ts'
 
 const FIELDS_MAX = 100
 const FIELD_BYTES_MAX = 65_536
-/** Of a file that is one by its type alone. */
+/** For a part that is a file only by its type. */
 const NAME_DEFAULT = 'file'
 
-/** A form that was read: its texts in their order, and its file. */
+/** A form: its texts in order, and its file. */
 export interface AudioForm {
   fields: readonly (readonly [name: string, value: string])[]
   file: UploadedAudio | undefined
@@ -19,10 +19,10 @@ const malformed = (message: string) =>
   new AiError(400, 'invalid_request_error', 'invalid_multipart', message, { headers: { connection: 'close' } })
 
 /**
- * Reads `multipart/form-data` with one file, which goes to disk. Throws AiError for a form that is malformed, too large or has
- * another file, and what `take` throws; then nothing is left of it.
+ * Reads `multipart/form-data` with one file, which goes to disk. Throws AiError if the form is malformed, too large or has another
+ * file, and whatever `take` throws; then nothing of it is left on disk.
  *
- * take: told of the memory that the fields need, in bytes.
+ * take: called with the memory that the fields need, in bytes.
  */
 export async function readAudioForm(
   incoming: IncomingMessage,
@@ -31,7 +31,7 @@ export async function readAudioForm(
 ): Promise<AudioForm> {
   const fields: [string, string][] = []
   let opening: Promise<UploadedAudio> | undefined
-  /** What is being written: the body is not read faster. */
+  /** The pending write: it limits how fast the body is read. */
   let writing: Promise<unknown> = Promise.resolve()
   let failure: Error | undefined
   const fail = (error: unknown) => void (failure ??= error as Error)
@@ -46,7 +46,7 @@ export async function readAudioForm(
   }
   parser
     .on('field', (name, value, isNameCut, isValueCut) => {
-      // The types of the parser leave out that a part may have no name.
+      // The parser's types ignore that a part may have no name.
       if ((name as string | undefined) === undefined) return fail(malformed('A part of the form has no name'))
       if (isNameCut || isValueCut) return fail(malformed(`A field of the form is longer than ${FIELD_BYTES_MAX} bytes`))
       try {
@@ -58,7 +58,7 @@ export async function readAudioForm(
     })
     .on('fieldsLimit', () => fail(malformed(`The form has more than ${FIELDS_MAX} fields`)))
     .on('file', (name, stream, fileName, _encoding, type) => {
-      // A form that ends within its file: an error that nobody hears would end the process.
+      // If the form ends within its file, an unhandled error would end the process.
       stream.on('error', () => fail(malformed('The form is malformed')))
       if (name !== 'file' || opening) {
         fail(malformed('Expected one file, in the field file'))

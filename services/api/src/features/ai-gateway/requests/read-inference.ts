@@ -10,14 +10,14 @@ import { type HeldBytes, holdBytes } from './byte-budget.ts'
 import { parseJson, receiveBody, requireType } from './read-request.ts'
 
 export const BODY_BYTES_MAX = 32 * 1_048_576
-/** 25 MB of audio in base64, and what stands around it. */
+/** 25 MB of audio in base64, plus the JSON around it. */
 export const AUDIO_JSON_BYTES_MAX = 36 * 1_048_576
 
 export type Fields = Readonly<Record<string, unknown>>
 
-/** A request that was read, or what is wrong with it. Its file and its memory are held until it is disposed of. */
+/** The result of reading a request: the request or its failure. Holds its file and memory until disposed of. */
 export type Reading = AsyncDisposable & {
-  /** Nobody reads the body again: its memory counts no more. */
+  /** Call when the body is not needed any more: its memory no longer counts. */
   release(): void
 } & ({ failure: Error } | { failure: undefined; request: InferenceRequest })
 
@@ -25,7 +25,7 @@ export type ReadRequest = (call: Call) => Promise<Reading>
 
 const MESSAGE_LENGTH_MAX = 1_000
 
-/** The 422 of a body that has not the shape of the operation. */
+/** Makes the 422 of a body without the shape of the operation. */
 export function invalidBody({ path, message }: Fault): ValidationFailed {
   const property = path.map((part) => `/${String(part)}`).join('')
   const where = path.length === 0 ? 'The body' : paramOf(path)
@@ -40,7 +40,7 @@ export function invalidBody({ path, message }: Fault): ValidationFailed {
   ])
 }
 
-/** Runs what reads a request; what it throws is the failure of the reading. */
+/** Runs a function that reads a request; its error becomes the failure of the reading. */
 export async function reading(
   release: () => void,
   dispose: () => Promise<void>,
@@ -60,7 +60,7 @@ export async function reading(
   }
 }
 
-/** Holds the memory of a body for its caller. */
+/** Reserves the memory of a body for its caller. */
 export function holdMemory({ actor, exchange: { deps } }: Call): HeldBytes {
   return holdBytes(deps.ai.bodies, actor.kind === 'user' ? actor.userId : actor.keyId)
 }
@@ -93,11 +93,11 @@ const textKinds = {
   videos: 'video',
 } as const
 
-/** The caller's wishes, which the check of the operation has looked at. */
+/** The caller's preferences, already checked by the operation's check. */
 const preferencesOf = (provider: unknown): ProviderChoice | undefined =>
   typeof provider === 'object' && provider !== null ? provider : undefined
 
-/** The request without what is the gateway's own. */
+/** Makes the request without the gateway's own members. */
 export function requestOf(
   operation: InferenceRequest['operation'],
   { provider, ...body }: Fields,
@@ -116,7 +116,7 @@ export function requestOf(
 
 export const isStream = ({ stream }: Fields): boolean => stream === true || stream === 'true'
 
-/** Reads the JSON body of an operation. check: what is wrong with it; answerOf: how it wants to be answered. */
+/** Reads the JSON body of an operation. check: finds faults in it; answerOf: returns the form of answer that it requests. */
 export function readJsonRequest(
   operation: InferenceRequest['operation'],
   check: (body: unknown) => Fault | undefined,

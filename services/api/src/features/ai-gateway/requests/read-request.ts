@@ -5,17 +5,17 @@ import { BadRequest, PayloadTooLarge, ValidationFailed } from '@platform/errors/
 import { inviteBody } from '@platform/service/http-server'
 import { mediaType } from '@platform/service/read-body'
 
-/** How long a body may be silent, and how long it may take altogether. */
+/** How long a body may be silent, and how long it may take in total. */
 const SILENT_MS = 30_000
 const BODY_MS = 300_000
 
-/** Closes the connection behind the answer, since the rest of the body is not read. */
+/** Closes the connection after the response, since the rest of the body is not read. */
 const closing = { headers: { connection: 'close' } }
 
 const requestTooLarge = (bytesMax: number): AiError =>
   new AiError(413, 'invalid_request_error', 'request_too_large', new PayloadTooLarge(bytesMax).message, closing)
 
-/** Throws the 413 of a body that says it is too large. */
+/** Throws the 413 for a body whose Content-Length is too large. */
 export function requireSize({ headers }: IncomingMessage, bytesMax: number): void {
   if (Number(headers['content-length'] ?? 0) > bytesMax) throw requestTooLarge(bytesMax)
 }
@@ -23,16 +23,16 @@ export function requireSize({ headers }: IncomingMessage, bytesMax: number): voi
 const bodyTooSlow = () =>
   new AiError(408, 'invalid_request_error', 'request_timeout', 'The body did not arrive in time', closing)
 
-/** So much of a body that was refused is still read: clients that find the connection closed while they send do not see why. */
+/** Bytes still read of a rejected body: clients that find the connection closed while sending do not see the reason. */
 const DISCARDED_BYTES_MAX = 96 * 1_048_576
 const DISCARDED_MS = 10_000
-/** A client that sends nothing for so long waits for the answer. */
+/** A client that sends nothing for this long is waiting for the response. */
 const DISCARDED_SILENT_MS = 500
 
 /**
- * Hands over a body chunk by chunk, within the time that bodies of the AI gateway have. Throws what `onChunk` throws, AiError
- * for a body that is too large or too slow, and BadRequest where the client leaves in the middle of it. What is left of a body that is
- * refused is read first, within bounds.
+ * Passes on a body chunk by chunk, within the gateway's time limits for bodies. Throws what `onChunk` throws, AiError if the body
+ * is too large or too slow, and BadRequest if the client disconnects in the middle. The rest of a rejected body is read first,
+ * within limits.
  */
 export async function receiveBody(
   incoming: IncomingMessage,
@@ -40,12 +40,12 @@ export async function receiveBody(
   onChunk: (chunk: Buffer) => void,
 ): Promise<void> {
   const announced = Number(incoming.headers['content-length'] ?? 0)
-  // Who asks first, or has too much left, is refused at once.
+  // A client that sent Expect, or has too much left to send, is rejected at once.
   if (incoming.headers.expect !== undefined || announced > bytesMax + DISCARDED_BYTES_MAX)
     requireSize(incoming, bytesMax)
   inviteBody(incoming)
   if (incoming.complete && !incoming.readableFlowing) {
-    // Most bodies came with their head. Nothing is left to wait for.
+    // Most bodies arrive with their head, and nothing is left to wait for.
     const whole = incoming.read() as Buffer | null
     if (incoming.destroyed) throw new BadRequest('The body ended early')
     if (!whole) return
@@ -93,7 +93,7 @@ export async function receiveBody(
   })
 }
 
-/** Throws the 422 of a content type that the operation does not take. */
+/** Returns the media type. Throws the 422 if the operation does not accept it. */
 export function requireType(incoming: IncomingMessage, types: readonly string[]): string {
   const type = mediaType(incoming)
   if (types.includes(type)) return type
@@ -113,7 +113,7 @@ const excesses: Readonly<Record<keyof typeof jsonMax, string>> = {
   membersOfOne: `has an object of more than ${jsonMax.membersOfOne} members`,
 }
 
-/** The value of a JSON body. Throws AiError with `invalid_json`. */
+/** Parses a JSON body. Throws AiError with `invalid_json`. */
 export function parseJson(body: Buffer): unknown {
   const excess = excessOf(measureJson(body))
   if (excess) throw invalidJson(`The body ${excesses[excess]}`)

@@ -49,7 +49,7 @@ test('sound in JSON is base64, of whatever alphabet, and nothing else', async ()
       input_audio: { data, format: 'wav' },
     })
   for (const data of ['UklGRg==', 'UklGRg', 'Ukl G\nRg== \n', '-_-_']) expect((await ask(data)).status).toBe(200)
-  // The last would keep a pattern busy for hours that looks for its end at every space.
+  // The last one would take hours with a pattern that looks for the end at every space.
   for (const data of ['=', 'UklG!', 'Ukl=GRg', `UklG${' '.repeat(1_000_000)}!`])
     expect(await ask(data)).toMatchObject({ status: 422, body: { error: { param: 'input_audio.data' } } })
 })

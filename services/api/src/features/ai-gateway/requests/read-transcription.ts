@@ -27,7 +27,7 @@ const types = ['multipart/form-data', 'application/json']
 
 type SentFields = readonly (readonly [name: string, value: string])[]
 
-/** Fields by name; of one that was sent several times an array. */
+/** Groups fields by name; a repeated field becomes an array. */
 function byName(fields: SentFields): Record<string, string | string[]> {
   const groups = Map.groupBy(fields, ([name]) => name)
   return Object.fromEntries(
@@ -43,7 +43,7 @@ function withAudio(body: Fields, sent: SentFields, file: UploadedAudio): Inferen
 
 const asText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
-/** Members of a JSON request as a form has them. */
+/** Converts members of a JSON request to form fields. */
 const asFields = (body: Fields): SentFields =>
   Object.entries(body).flatMap(([name, value]): (readonly [string, string])[] => {
     if (value == null || name === 'input_audio' || name === 'metadata') return []
@@ -51,11 +51,11 @@ const asFields = (body: Fields): SentFields =>
     return [[name, asText(value)]]
   })
 
-/** Audio that stood in a JSON body, in base64. Throws the 422 of what is none. */
+/** Decodes the base64 audio of a JSON body. Throws the 422 if it is invalid. */
 function decodedAudio({ input_audio: audio }: Fields): UploadedAudio {
   const { data, format } = audio as { data: string; format: string }
   const bytes = Buffer.from(data, 'base64')
-  // Node decodes what it can and leaves out the rest.
+  // Node decodes what it can and ignores the rest.
   if (bytes.length === 0 || !/^[A-Za-z0-9+/\s_-]*={0,2}$/.test(data.trimEnd()))
     throw invalidBody({ path: ['input_audio', 'data'], message: 'must be base64' })
   if (!/^[A-Za-z0-9]{1,16}$/.test(format))
@@ -72,7 +72,7 @@ function decodedAudio({ input_audio: audio }: Fields): UploadedAudio {
   }
 }
 
-/** Reads a transcription: a form with a file, as every client of this layout sends it, or JSON with base64 (D23). */
+/** Reads a transcription: a form with a file, as all clients of this API send it, or JSON with base64 (D23). */
 export const readTranscription: ReadRequest = (call) => {
   const { incoming } = call.exchange
   const { take, release } = holdMemory(call)
@@ -86,7 +86,7 @@ export const readTranscription: ReadRequest = (call) => {
       if (fault) throw invalidBody(fault)
       return withAudio(body, asFields(body), decodedAudio(body))
     }
-    // Size first, then type (D18). The size of a form is looked at as it comes.
+    // Size first, then type (D18). The size of a form is checked while it arrives.
     if (mediaType(incoming) !== 'multipart/form-data') requireSize(incoming, BODY_BYTES_MAX)
     requireType(incoming, types)
     const form = await readAudioForm(incoming, BODY_BYTES_MAX, take)

@@ -3,15 +3,15 @@ import { type FileHandle, mkdir, open, unlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** A file that a request brought. Its name on the disk is gone already, so nothing is left behind whatever ends the process. */
+/** An uploaded file. Its name on disk is already unlinked, so nothing is left behind however the process ends. */
 export interface UploadedAudio extends AsyncDisposable {
-  /** As the request names it. */
+  /** The name from the request. */
   readonly name: string
   readonly type: string
   readonly bytes: number
-  /** Appends. Chunks are written in their order. */
+  /** Appends. Chunks are written in order. */
   write(chunk: Uint8Array): Promise<void>
-  /** Its content, from the start. */
+  /** Reads its content from the start. */
   read(): AsyncIterable<Uint8Array>
 }
 
@@ -27,7 +27,7 @@ async function* contentOf(handle: FileHandle, bytes: number): AsyncGenerator<Uin
   }
 }
 
-/** An empty file, to be held by `await using`. */
+/** Creates an empty file; hold it by `await using`. */
 export async function openUploadedAudio(name: string, type: string): Promise<UploadedAudio> {
   await mkdir(tmpdir(), { recursive: true })
   const path = join(tmpdir(), `platform-audio-${randomUUID()}`)

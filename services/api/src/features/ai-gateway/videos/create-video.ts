@@ -21,18 +21,18 @@ import { readUpstreamJob, type UpstreamJob } from './video-status.ts'
 import { videoWire } from '../providers/wires.ts'
 import { type Admitted, withCall } from '../with-call.ts'
 
-/** A job that no provider has taken after so long was under way in a process that ended. */
+/** If no provider has accepted a job after this long, its process has died. */
 const DISPATCH_MS_MAX = 1_900_000
 
 const readVideo = readJsonRequest('videos', checkVideoRequest, () => 'whole')
 
-/** Seconds, rounded up, as `duration` and `seconds` say: where they differ, the longer. */
+/** Returns the seconds, rounded up, from `duration` and `seconds`: the longer if they differ. */
 function durationOf({ body }: InferenceRequest): number | null {
   const seconds = [body['duration'], body['seconds']].filter((value) => value != null).map(Number)
   return seconds.length === 0 ? null : Math.ceil(Math.max(...seconds))
 }
 
-/** The job of a call, before any provider has it. */
+/** Creates the job of a call, before any provider has it. */
 function newJob({ call, placement, request }: Admitted, route: KeyedRoute): VideoJob {
   const createdAt = call.startedAt
   const { organizationId, applicationId } = placement
@@ -59,7 +59,7 @@ function newJob({ call, placement, request }: Admitted, route: KeyedRoute): Vide
   }
 }
 
-/** Hands the job to a provider, and notes who has it. */
+/** Submits the job to a provider, and records which one has it. */
 async function startJob(admitted: Admitted, routes: readonly KeyedRoute[], job: VideoJob): Promise<void> {
   const { call, placement, request } = admitted
   const { deps } = call.exchange
@@ -68,7 +68,7 @@ async function startJob(admitted: Admitted, routes: readonly KeyedRoute[], job: 
     signal: call.signal,
     isWaitedFor: call.isWaitedFor,
     isWhole: true,
-    // It would be made, and paid for, twice.
+    // A retry might make, and charge for, a second video.
     mayRepeatLost: false,
     attempts: call.attempts,
     onAsked: call.noteAsked,
@@ -77,7 +77,7 @@ async function startJob(admitted: Admitted, routes: readonly KeyedRoute[], job: 
   const served = await dispatch(deps.ai, dispatching, routes, (route) => [videoWire(request, route)])
   admitted.releaseBody()
   const { route } = served
-  // From here on it has the job, whatever becomes of what it says.
+  // From here on the provider has the job, whatever it answers.
   call.lose(route)
   let upstream: UpstreamJob
   try {
@@ -106,7 +106,7 @@ async function startJob(admitted: Admitted, routes: readonly KeyedRoute[], job: 
 /** The client left, or the process stopped. */
 const interrupted = { code: 'interrupted', message: 'The call ended before the provider had answered' }
 
-/** A provider may have the job all the same: a repeat under the same key is told so, and buys no second video. */
+/** Marks a job that a provider may have all the same: a retry under the same key gets this error, and buys no second video. */
 async function loseJob({ db, now }: Deps, { id }: VideoJob, error: unknown): Promise<void> {
   const { code, message } = error instanceof AiError ? error : interrupted
   await db
@@ -115,7 +115,7 @@ async function loseJob({ db, now }: Deps, { id }: VideoJob, error: unknown): Pro
     .where(eq(aiVideoJobs.id, id))
 }
 
-/** Throws Conflict for a job that is being handed to a provider, or just was not taken by one. */
+/** Throws Conflict if a job is just being submitted to a provider, or none accepted it just now. */
 async function requireStarted({ db }: Deps, id: string): Promise<void> {
   const [job] = await db
     .select({ status: aiVideoJobs.status, upstreamId: aiVideoJobs.upstreamId })
@@ -125,7 +125,7 @@ async function requireStarted({ db }: Deps, id: string): Promise<void> {
     throw new Conflict('The video of this Idempotency-Key is being started')
 }
 
-/** Starts a video: 202 with a job, which the worker follows. Under an Idempotency-Key it is started once. */
+/** Starts a video: 202 with a job, which the worker polls. Under an Idempotency-Key it is started once. */
 export function createVideo(on: { exchange: Exchange; actor: Actor }): Promise<Sent | Reply> {
   const { exchange, actor } = on
   const { deps } = exchange
@@ -164,7 +164,7 @@ export function createVideo(on: { exchange: Exchange; actor: Actor }): Promise<S
       throw error
     }
     call.settle({ status: 'pending', statusCode: 202 })
-    // The end of the job settles the event, so it has to be there.
+    // The end of the job settles the event, so the event has to be stored first.
     await deps.usage.flush()
     return { status: 202, headers, body: answer }
   })

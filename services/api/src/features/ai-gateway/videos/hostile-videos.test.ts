@@ -34,14 +34,14 @@ const jobOf = async (id: string) => {
   return job
 }
 
-/** Starts a video under the provider's id for it. */
+/** Starts a video with the provider's id for it. */
 async function start(upstreamId: string, model = 'film'): Promise<string> {
   provider.say(JSON.stringify({ id: upstreamId, status: 'pending' }))
   const { body } = await askAi(platform, owner.token, '/videos', { model, prompt: 'x' })
   return (body as { id: string }).id
 }
 
-/** Looks at a job, as the worker does. */
+/** Polls a job, as the worker does. */
 async function poll(id: string): Promise<void> {
   await platform.api.db
     .update(aiVideoJobs)
@@ -50,7 +50,7 @@ async function poll(id: string): Promise<void> {
   await pollVideos(platform.api)
 }
 
-/** A video that is there. */
+/** Makes a completed video. */
 async function film(upstreamId: string, more: object = {}): Promise<string> {
   const id = await start(upstreamId)
   provider.say(JSON.stringify({ id: upstreamId, status: 'completed', ...more }))

@@ -21,7 +21,7 @@ const ANSWER_BYTES_MAX = 1_048_576
 
 type PollDeps = Pick<Deps, 'db' | 'now' | 'ai' | 'sealer' | 'logger'>
 
-/** What became of a job. */
+/** The outcome of a job. */
 interface Ending {
   status: 'completed' | 'failed' | 'cancelled' | 'expired'
   contentUrl?: string | undefined
@@ -29,7 +29,7 @@ interface Ending {
   error?: { code: string; message: string }
 }
 
-/** The key that a job was given to its provider with; undefined where it is gone. */
+/** Returns the key that the job was submitted with; undefined if it no longer exists. */
 export async function keyOf(deps: PollDeps, job: VideoJob, provider: Provider): Promise<string | undefined> {
   if (job.keyOwner === 'local') return ''
   if (job.keyOwner === 'operator') return provider.operatorKey
@@ -47,7 +47,7 @@ async function readAnswer(body: AsyncIterable<Uint8Array>): Promise<unknown> {
   return JSON.parse(Buffer.concat(chunks).toString('utf8')) as unknown
 }
 
-/** What a provider says of a job; undefined where it said nothing that can be used. */
+/** Asks a provider about a job; undefined if the answer is not usable. */
 async function ask(deps: PollDeps, job: VideoJob, provider: Provider): Promise<UpstreamJob | Ending | undefined> {
   if (job.upstreamId === null) {
     const error = { code: 'interrupted', message: 'The server stopped while it handed the job over' }
@@ -85,13 +85,13 @@ const routeOf = ({ ai }: PollDeps, job: VideoJob, provider: Provider): KeyedRout
   return route && { ...route, key: '', keyOwner: job.keyOwner }
 }
 
-/** Ends a job and settles its event, once: whoever ended it before has done both. */
+/** Ends a job and settles its event, exactly once: does nothing if the job has already ended. */
 async function endJob(deps: PollDeps, job: VideoJob, provider: Provider | undefined, ending: Ending): Promise<void> {
   const { db, now, ai } = deps
   const completedAt = now()
   const isCompleted = ending.status === 'completed'
   const seconds = ending.duration ?? job.duration ?? 0
-  // Of a call whose process died while it handed the job over the hold stays until it expires: the provider may have the job.
+  // If the process died while submitting the job, the hold stays until it expires: the provider may have the job.
   const isHandedOver = job.upstreamId !== null
   await db.transaction(async (tx) => {
     const ended = await tx
@@ -111,7 +111,7 @@ async function endJob(deps: PollDeps, job: VideoJob, provider: Provider | undefi
     const route = provider && isCompleted ? routeOf(deps, job, provider) : undefined
     const cost = costOf(ai.prices, route, noUsage, job.createdAt, seconds)
     const held = isHandedOver ? await releaseHold(tx, job) : undefined
-    // A provider that did not end it in time, or lost it, may charge for it all the same; and of a route that is gone there is no price.
+    // A provider that lost the job or did not finish in time may charge for it anyway; and a route that is gone has no price.
     const isLost = ending.status === 'expired' || ending.error?.code === 'video_not_found'
     const isUnknown = isLost || (isCompleted && !route)
     await tx
@@ -135,18 +135,18 @@ async function endJob(deps: PollDeps, job: VideoJob, provider: Provider | undefi
   })
 }
 
-/** Gives back what a job's call holds. Returns that cost, in nano-USD; undefined where it holds nothing. */
+/** Releases the hold of a job's call. Returns its cost, in nano-USD; undefined if there is no hold. */
 async function releaseHold(tx: Pick<Db, 'select' | 'execute'>, job: VideoJob): Promise<bigint | undefined> {
   const [hold] = await tx.select().from(aiHolds).where(eq(aiHolds.id, job.eventId))
   if (!hold) return undefined
-  // The event is not there where the process died just when the provider had taken the job.
+  // The event is missing if the process died just after the provider accepted the job.
   const events = await releaseHolds(tx, [hold], [hold.id])
   await tx.execute(sql`insert into ${aiUsageEvents}
     select * from json_populate_recordset(null::${aiUsageEvents}, ${JSON.stringify(events)}::json) on conflict (id) do nothing`)
   return hold.costNanos
 }
 
-/** Looks at a job. onHang: told of a provider that did not answer in time, or could not be reached. */
+/** Polls a job. onHang: called with a provider that did not answer in time, or could not be reached. */
 async function followJob(deps: PollDeps, job: VideoJob, onHang: (provider: string) => void): Promise<void> {
   const provider = deps.ai.catalog.providers.get(job.provider)
   if (job.expiresAt <= deps.now()) {
@@ -166,7 +166,7 @@ async function followJob(deps: PollDeps, job: VideoJob, onHang: (provider: strin
         .where(and(eq(aiVideoJobs.id, job.id), isOpen))
   } catch (error) {
     if (error instanceof NotConnected || (error as Error).name === 'TimeoutError') onHang(provider.id)
-    // The provider, or its answer: what the error says of either may hold what nobody is to read.
+    // The error message of the provider or its answer may contain confidential data, so only the name is logged.
     deps.logger.warn(
       { videoId: job.id, provider: provider.id, error: (error as Error).name },
       'a video could not be looked at',
@@ -175,8 +175,8 @@ async function followJob(deps: PollDeps, job: VideoJob, onHang: (provider: strin
 }
 
 /**
- * Looks at the jobs that are due, each at growing intervals, and settles those that ended. A provider that hangs is not asked again
- * in this round, so that the jobs of others do not wait for it. Safe to run in several processes.
+ * Polls the jobs that are due, each at growing intervals, and settles those that ended. A provider that hangs is not asked again in
+ * this round, so that jobs of other providers do not wait for it. Safe to run in several processes.
  */
 export async function pollVideos(deps: PollDeps): Promise<void> {
   const { db, now } = deps

@@ -15,12 +15,12 @@ import { notReady, reachVideoJob, type VideoJob } from './video-jobs.ts'
 import { providerHeaders, urlAt } from '../providers/wires.ts'
 import { CLIENT_LEFT } from '../with-call.ts'
 
-/** Of the Content-Type of another origin's answer. */
+/** Returns the first value of a header from another origin. */
 const one = (value: string | string[] | undefined): string => (Array.isArray(value) ? value[0] : value) ?? ''
 
 /**
- * Asks for the bytes of a video: at the provider with its key, at another host that its entry lists without any, and there at public
- * addresses alone.
+ * Requests the bytes of a video: from the provider with its key, or from another host listed in its entry without a key and at
+ * public addresses only.
  */
 async function askForContent(
   { deps }: Exchange,
@@ -47,7 +47,7 @@ async function askForContent(
   }
 }
 
-/** Answers with the bytes of a video. Throws NotFound for a job of others, AiError where there is no video. */
+/** Sends the bytes of a video. Throws NotFound for somebody else's job, AiError if there is no video. */
 export async function sendVideoContent(
   { exchange, actor }: { exchange: Exchange; actor: Actor },
   id: string,
@@ -90,7 +90,7 @@ export async function sendVideoContent(
       leave()
       if (answer.status === 404 || answer.status === 410) throw upstreamError(route, 'has no video any more')
       const failure = failureOfStatus(answer.status, Buffer.alloc(0), route)
-      // Nothing else that a provider finds wrong is about the caller's request: that named a job, which is there.
+      // No other error of the provider is about the caller's request, which named an existing job.
       throw failure.type === 'invalid_request_error' ? upstreamError(route, `answered ${answer.status}`) : failure
     }
     const served: ServedBytes = { answer, abort, signal: controller.signal, route }

@@ -8,14 +8,14 @@ import { aiVideoJobs } from '../table.ts'
 
 export type VideoJob = typeof aiVideoJobs.$inferSelect
 
-/** Jobs expire after so long, whatever became of them; expired ones can be read for as long again. */
+/** Jobs expire after this time, whatever their state; expired ones can be read for as long again. */
 export const VIDEO_KEPT_MS = 86_400_000
 
 /** States in which a job may still change. */
 const openStatuses = ['pending', 'in_progress'] as const
 export const isOpen = inArray(aiVideoJobs.status, [...openStatuses])
 
-/** A job of the caller's organization and application. Throws AiError for any other. */
+/** Finds a job of the caller's organization and application. Throws AiError for any other. */
 export async function reachVideoJob(
   { db }: Pick<Deps, 'db'>,
   { organizationId, applicationId }: Placement,
@@ -35,7 +35,7 @@ export async function reachVideoJob(
   return job
 }
 
-/** A job as its caller sees it. */
+/** Formats a job for its caller. */
 export function shownVideoJob({ publicUrl, now }: Pick<Deps, 'publicUrl' | 'now'>, job: VideoJob) {
   const isExpired = job.expiresAt <= now()
   const hasVideo = job.status === 'completed' && !isExpired
@@ -52,7 +52,7 @@ export function shownVideoJob({ publicUrl, now }: Pick<Deps, 'publicUrl' | 'now'
   }
 }
 
-/** Forgets jobs a day after they expired. */
+/** Deletes jobs a day after they expired. */
 export async function discardVideos({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
   await discardBefore(db, aiVideoJobs.expiresAt, new Date(now().getTime() - VIDEO_KEPT_MS))
 }

@@ -3,7 +3,7 @@ import type { Provider } from '../providers/model.ts'
 
 type VideoStatus = 'pending' | 'in_progress' | 'completed' | 'failed' | 'cancelled' | 'expired'
 
-/** What providers call the states of a job, and what the gateway does. */
+/** Providers' names for the states of a job, and the gateway's. */
 const statuses: Readonly<Record<string, VideoStatus>> = {
   pending: 'pending',
   queued: 'pending',
@@ -19,13 +19,13 @@ const statuses: Readonly<Record<string, VideoStatus>> = {
   expired: 'expired',
 }
 
-/** A provider's word on a job. */
+/** A job as its provider describes it. */
 export interface UpstreamJob {
   id: string
   status: VideoStatus
-  /** Where the video may be fetched from; undefined: below the job. */
+  /** URL of the video; undefined: below the job. */
   contentUrl: string | undefined
-  /** Seconds, if it says. */
+  /** Seconds, if reported. */
   duration: number | undefined
 }
 
@@ -34,7 +34,7 @@ const URL_LENGTH_MAX = 8_192
 /** A day. */
 const SECONDS_MAX = 86_400
 
-/** An id that can be stored, and named in a path: as a segment of dots it would lead elsewhere. */
+/** True for an id that can be stored and used as a path segment: a segment of dots would lead elsewhere. */
 const isId = (value: unknown): value is string =>
   typeof value === 'string' &&
   value.length <= ID_LENGTH_MAX &&
@@ -42,12 +42,12 @@ const isId = (value: unknown): value is string =>
   !value.includes('\0') &&
   !/^\.{0,2}$/.test(value)
 
-/** True if a video may be fetched there: from the provider itself, or a host that its entry lists. */
+/** True if a video may be fetched from there: the provider itself, or a host listed in its entry. */
 function mayFetchFrom(url: URL, { baseUrl, contentHosts }: Provider): boolean {
   return url.origin === baseUrl?.origin || (/^https?:$/.test(url.protocol) && contentHosts.includes(url.hostname))
 }
 
-/** Reads a job of a provider. Throws TypeError for what is none. */
+/** Reads a provider's job. Throws TypeError if it is invalid. */
 export function readUpstreamJob(value: unknown, provider: Provider): UpstreamJob {
   if (typeof value !== 'object' || value === null) throw new TypeError('Not a job')
   const { id, status, duration } = value as Record<string, unknown>

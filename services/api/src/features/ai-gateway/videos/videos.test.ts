@@ -64,7 +64,7 @@ const get = (id: string, { token } = owner, headers: Record<string, string> = {}
 const bytesOf = (id: string, { token } = owner) =>
   fetch(`${platform.apiUrl}/ai/v1/videos/${id}/content`, { headers: { authorization: `Bearer ${token}` } })
 
-/** Time passes, and the worker looks at what is due. */
+/** Advances the clock, and lets the worker poll what is due. */
 async function follow(times: number): Promise<void> {
   for (let n = 0; n < times; n++) {
     platform.clock.advance(60_000)
@@ -127,7 +127,7 @@ describe('a job', () => {
     expect([content.status, content.headers.get('content-type')]).toEqual([200, 'video/mp4'])
     const [options] = mock.ledger.slice(-1)
     expect(Buffer.from(await content.arrayBuffer())).toEqual(mockVideo(options?.path.split('/')[3] ?? ''))
-    // Nobody asks the provider about it any more.
+    // The provider is not asked about it any more.
     const { length } = mock.ledger
     await follow(2)
     expect(mock.ledger.length).toBe(length)

@@ -5,46 +5,46 @@ import type { Deps } from '../../../deps.ts'
 import type { UsageScope } from './release-holds.ts'
 import { type BudgetTarget, openWindows } from './windows.ts'
 
-/** More than so many calls wait for the next transaction. */
+/** Further calls wait for the next transaction. */
 const TOGETHER_MAX = 256
-/** A call that was admitted so often without its windows is not admitted at all. */
+/** A call whose windows are still missing after this many tries is rejected. */
 const TRIES_MAX = 5
 
-/** What a call may use at most; null: nobody can say. */
+/** The most that a call may use; null: unknown. */
 export interface Hold extends UsageScope {
-  /** The call's, and its event's. */
+  /** Id of the call and of its event. */
   id: string
   costNanos: bigint | null
   tokens: number | null
-  /** What the operator lets the organization use of its keys in this month; null: the call is not limited by that. */
+  /** The organization's monthly allowance of the operator's keys; null: does not limit the call. */
   allowanceNanos: bigint | null
-  /** The row of the usage event, by the names of its columns, if nobody settles the call. */
+  /** The row of the usage event, by column name, in case nobody settles the call. */
   event: Readonly<Record<string, unknown>>
   expiresAt: Date
 }
 
 type Maximum = 'cost' | 'requests' | 'tokens' | 'request cost'
 
-/** A budget as far as its own call may know it. */
+/** A budget, as far as its own call may know it. */
 type Limit = Pick<BudgetTarget, 'applicationId' | 'userId' | 'period' | 'isAllowance'>
 
 /** A maximum that a call would exceed. */
 export interface ExceededMaximum {
   maximum: Maximum
-  /** Whose budget it is, for people. */
+  /** The owner of the budget, for people. */
   of: string
-  /** What is left of it: nano-USD, requests or tokens; not below 0. */
+  /** The remaining amount: nano-USD, requests or tokens; not below 0. */
   remaining: bigint
 }
 
 export type Admission =
   | { kind: 'admitted' }
   | { kind: 'refused'; exceeded: readonly [ExceededMaximum, ...ExceededMaximum[]] }
-  /** A maximum counts what nobody can say of the call. */
+  /** A maximum counts something that is unknown for the call. */
   | { kind: 'unbounded'; needs: 'cost' | 'tokens' }
 type Outcome = Admission | { kind: 'unopened'; targets: readonly BudgetTarget[] }
 
-/** The window that calls by the operator's key count in. */
+/** Returns the window in which calls with the operator's key count. */
 export const allowanceTarget = (organizationId: string): BudgetTarget => ({
   organizationId,
   applicationId: null,
@@ -60,7 +60,7 @@ function whoseBudget({ isAllowance, applicationId, userId, period }: Limit): str
   return `${period === 'day' ? 'today’s' : 'this month’s'} budget of ${of}`
 }
 
-/** What the function `admit_ai_calls` of the database says of one call (migrations/0019). */
+/** The result of the database function `admit_ai_calls` for one call (migrations/0019). */
 type Answer =
   | { outcome: 'admitted'; details: null }
   | { outcome: 'refused'; details: readonly (Limit & { maximum: Maximum; remaining: string })[] }
@@ -109,7 +109,7 @@ const admitStatement = lazyPrepared((db) =>
     .prepare('admit_ai_calls'),
 )
 
-/** Admits calls one after the other, in one statement, and holds what those that fit may use. */
+/** Admits calls one after the other, in one statement, and holds the maximum use of those that fit. */
 async function admitAll({ db }: Pick<Deps, 'db'>, holds: readonly Hold[]): Promise<(Outcome | undefined)[]> {
   const calls = JSON.stringify(holds.map((hold, index) => columnsOfHold(hold, index + 1)))
   const rows = await admitStatement(db).execute({ calls })
@@ -132,7 +132,7 @@ const admitter = lazyPrepared((db) => {
   let waiting: Waiting[] = []
   let isUnderWay = false
 
-  /** Makes windows that were missing; the calls that want them wait for the next transaction. */
+  /** Creates missing windows; the calls that need them wait for the next transaction. */
   async function openAndRepeat(unopened: readonly (readonly [Waiting, readonly BudgetTarget[]])[]): Promise<void> {
     for (const [one, targets] of unopened) {
       try {
@@ -171,7 +171,7 @@ const admitter = lazyPrepared((db) => {
     }
   }
 
-  /** What the database refuses of one call is no other's failure. */
+  /** Admits calls separately, so that a call that the database rejects does not fail the others. */
   async function admitOneByOne(together: readonly Waiting[], refusal: unknown): Promise<void> {
     if (together.length === 1) return together[0]?.fail(refusal)
     for (const one of together) await admitThese([one])
@@ -196,7 +196,7 @@ const admitter = lazyPrepared((db) => {
 })
 
 /**
- * Admits a call if it fits into every budget that matches it, and then holds what it may use at most, durably. The calls of a tick of
- * the event loop go to Postgres together. What was admitted has to be settled by its usage event (record-usage.ts).
+ * Admits a call if it fits into every budget that matches it, and then durably holds the most that it may use. The calls of a tick
+ * of the event loop go to Postgres together. An admitted call has to be settled by its usage event (record-usage.ts).
  */
 export const admitCall = ({ db }: Pick<Deps, 'db'>, hold: Hold): Promise<Admission> => admitter(db)(hold)

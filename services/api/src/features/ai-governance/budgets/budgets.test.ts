@@ -24,7 +24,7 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 beforeEach(async () => {
-  // One that the operator's allowance is not for: its budgets are all there is.
+  // An entitled organization, which the operator's allowance does not apply to: only its own budgets count.
   owner = await newEntitledOwner(platform)
 })
 
@@ -152,7 +152,7 @@ describe('budgets', () => {
 
   test('are refused where two are of one target and period, or one is of somebody else', async () => {
     const stranger = await newOwner(platform)
-    // Another organization of the same owner has applications that are none of this one's.
+    // Another organization of the same owner has applications of its own.
     const second = await newOwner(platform, owner.person)
     const { applicationId } = owner
     const before = await setBudgets(platform, owner, [{ maxRequests: 3 }])
@@ -215,7 +215,7 @@ describe('budgets', () => {
     const { body } = await get()
     expect(await put(body)).toMatchObject({ status: 200, body: { items: [{ userId: leaver.userId, maxRequests: 1 }] } })
     expect((await put([{ userId: stranger.userId, maxRequests: 1 }])).status).toBe(400)
-    // A foreign application comes before two budgets of one target (D18).
+    // A foreign application is reported before two budgets of one target (D18).
     const { applicationId } = await newOwner(platform)
     expect(
       (

@@ -64,7 +64,7 @@ const targetOf = ({ organizationId, applicationId, userId, period }: BudgetTarge
   isAllowance: false,
 })
 
-/** The budgets of an organization, with what is spent and held of them now, and the operator's allowance where it has one (D90, D111). */
+/** Lists an organization's budgets with the amounts spent and held, and the operator's allowance if it has one (D90, D111). */
 export async function listBudgets(deps: BudgetDeps, { id }: Pick<Organization, 'id'>): Promise<ShownBudget[]> {
   const { db, now, ai } = deps
   const time = now()
@@ -110,7 +110,7 @@ export async function listBudgets(deps: BudgetDeps, { id }: Pick<Organization, '
   return [...own, shownAllowance]
 }
 
-/** The windows of these targets, which are made if this is the first look at them. */
+/** Returns the current windows of these targets, and creates the missing ones. */
 async function presentWindows(
   deps: BudgetDeps,
   organizationId: string,
@@ -126,11 +126,11 @@ async function presentWindows(
 }
 
 /**
- * Replaces all budgets of an organization. One of the same target and period as before stays the same budget. What was spent stays
- * spent. The change is a line in the log. Safe to repeat.
+ * Replaces all budgets of an organization. A budget with the same target and period as before keeps its identity, and spent amounts
+ * stay spent. Logs the change. Safe to repeat.
  *
- * Throws Conflict for two budgets of one target and period, NotFound for an application of others, BadRequest for a user who is no
- * member.
+ * Throws Conflict for two budgets of one target and period, NotFound for somebody else's application, BadRequest for a user who is
+ * not a member.
  */
 export async function replaceBudgets(
   deps: BudgetDeps & Pick<Deps, 'logger'>,
@@ -143,7 +143,7 @@ export async function replaceBudgets(
   const time = now()
   const targets = budgets.map((budget) => targetOf({ ...budget, organizationId, isAllowance: false }))
   await db.transaction(async (tx) => {
-    // Of two that replace the set at once the second finds what the first made.
+    // Of two concurrent replacements the second sees the result of the first.
     await tx
       .select({ id: organizations.id })
       .from(organizations)
@@ -195,7 +195,7 @@ async function requireOwn(
           .select({ id: members.userId })
           .from(members)
           .where(and(eq(members.organizationId, organizationId), inArray(members.userId, userIds)))
-          // Users who left keep their budgets: otherwise the answer of GET could not be sent back.
+          // Users who left keep their budgets: otherwise a client could not send back the response of GET.
           .union(
             db
               .select({ id: sql<string>`${aiBudgets.userId}` })

@@ -2,7 +2,7 @@ import { and, eq } from 'drizzle-orm'
 import type { Deps } from '../../../deps.ts'
 import { entitlements } from '../../products/table.ts'
 
-/** True where the operator decided that an organization may use the operator's provider keys (D111). */
+/** True if the operator has decided that an organization may use the operator's provider keys (D111). */
 export async function isEntitled({ db }: Pick<Deps, 'db'>, organizationId: string): Promise<boolean> {
   const rows = await db
     .select({ id: entitlements.id })

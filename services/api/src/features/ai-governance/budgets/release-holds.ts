@@ -2,19 +2,19 @@ import { arrayLiteral } from '@platform/runtime/batch-per-tick'
 import type { Db } from '@platform/runtime/database'
 import { type SQL, sql } from 'drizzle-orm'
 
-/** What decides which budgets a call counts in. */
+/** Determines which budgets a call counts in. */
 export interface UsageScope {
   organizationId: string
   applicationId: string | null
   userId: string | null
-  /** True if the call goes by the operator's key. */
+  /** True if the call uses the operator's key. */
   isByOperator: boolean
   startedAt: Date
 }
 
 /**
- * SQL: releases the holds of calls, where there are any, and locks every window that the calls count in, with either key. Selects the
- * usage events of the released holds, each at the full hold.
+ * SQL: releases the holds of calls, if any, and locks every window that the calls count in, with either key. Selects the usage
+ * events of the released holds, each at the full hold.
  *
  * scopes: of everything that the transaction is going to count.
  */
@@ -29,7 +29,7 @@ export function released(scopes: readonly Omit<UsageScope, 'isByOperator'>[], id
   return sql`release_ai_holds(${JSON.stringify(calls)}::json, ${arrayLiteral(ids)}::uuid[])`
 }
 
-/** Runs that. Returns the events. */
+/** Runs `released`. Returns the events. */
 export async function releaseHolds(
   tx: Pick<Db, 'execute'>,
   scopes: readonly Omit<UsageScope, 'isByOperator'>[],

@@ -54,7 +54,7 @@ const Budget = z
   })
   .openapi('AiBudget')
 
-/** Members of an answer that a client may send back: they change nothing. */
+/** Members of the response that a client may send back: they are ignored. */
 const ignored = Object.fromEntries(
   ['id', 'organizationId', 'windowStart', 'windowEnd', 'spent', 'held', 'createdAt', 'updatedAt'].map((name) => [
     name,
@@ -82,7 +82,7 @@ const BudgetInput = z
   .openapi('AiBudgetInput', { example: { maxCostMicros: 5_000_000, period: 'month' } })
 
 const list = z.array(BudgetInput).max(BUDGETS_MAX)
-/** The three forms of the body (wire.md). */
+/** The three accepted shapes of the body (wire.md). */
 const Body = z
   .union([list, z.strictObject({ budgets: list }), z.strictObject({ items: list })])
   .openapi({ example: [{ maxCostMicros: 5_000_000, period: 'month' }] })

@@ -7,7 +7,7 @@ import { releaseHolds } from './release-holds.ts'
 
 const SWEPT_AT_ONCE = 100
 
-/** SQL: what the sweep says of a video, whose event is there already. */
+/** SQL: columns that the sweep updates for a video, whose event already exists. */
 const told = sql.raw(
   [
     'status',
@@ -31,8 +31,8 @@ const told = sql.raw(
 )
 
 /**
- * Settles calls whose process died: as if each had cost all that it held. What a process says of such a call later is not counted any
- * more. Safe to run in several processes.
+ * Settles calls whose process died, as if each had cost its full hold. If a process settles such a call later, nothing more is
+ * counted. Safe to run in several processes.
  */
 export async function sweepHolds({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
   const withPartitions = rememberPartitions({ db }, 'ai_usage_events')

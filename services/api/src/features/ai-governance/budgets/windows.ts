@@ -6,24 +6,24 @@ import { and, inArray, sql } from 'drizzle-orm'
 import { aiBudgetWindows, aiHolds, aiUsageSums, type Period } from '../table.ts'
 
 const DAY_MS = 86_400_000
-/** Longer than a month and than any call. */
+/** Longer than a month, and than any call. */
 const KEPT_MS = 70 * DAY_MS
 
-/** Whose usage a budget limits, and over what time. */
+/** The usage that a budget limits, and its period. */
 export interface BudgetTarget {
   organizationId: string
-  /** null: of all applications, and of none. */
+  /** null: all applications, and calls without one. */
   applicationId: string | null
-  /** null: of everybody. */
+  /** null: all users. */
   userId: string | null
   period: Period
-  /** True of the operator's free allowance, in which calls by the operator's key alone count. */
+  /** True for the operator's free allowance, in which only calls with the operator's key count. */
   isAllowance: boolean
 }
 
 export type BudgetWindow = typeof aiBudgetWindows.$inferSelect
 
-/** When the UTC day or month of a moment begins and ends. */
+/** Returns the start and end of the UTC day or month that contains `time`. */
 export function windowAt(period: Period, time: Date): { startsAt: Date; endsAt: Date } {
   if (period === 'day') {
     const startsAt = dayOf(time)
@@ -33,8 +33,8 @@ export function windowAt(period: Period, time: Date): { startsAt: Date; endsAt: 
 }
 
 /**
- * Makes the windows that targets have at a moment, unless they are there: what was spent comes from usage, what is held from the
- * holds of calls under way. All targets are of one organization. Safe to repeat.
+ * Creates the windows of targets at a time unless they exist: the spent amount comes from usage, the held amount from the holds of
+ * calls in progress. All targets belong to one organization. Safe to repeat.
  */
 export async function openWindows({ db }: { db: Db }, targets: readonly BudgetTarget[], time: Date): Promise<void> {
   const [first] = targets
@@ -49,7 +49,7 @@ export async function openWindows({ db }: { db: Db }, targets: readonly BudgetTa
     ends_at: windowAt(period, time).endsAt,
   }))
   await db.transaction(async (tx) => {
-    // Whoever counts usage or holds of this organization has it shared until that is committed, so what is read next is all there is.
+    // Transactions that count usage or holds of this organization share this lock until they commit, so the next read is complete.
     await tx.execute(sql`select pg_advisory_xact_lock(${AI_USAGE_LOCK_CLASS}, ai_usage_lock(${first.organizationId}))`)
     await tx.execute(sql`
       insert into ${aiBudgetWindows} (organization_id, is_allowance, application_id, user_id, period, starts_at, spent_cost_nanos,
@@ -77,7 +77,7 @@ export async function openWindows({ db }: { db: Db }, targets: readonly BudgetTa
   })
 }
 
-/** Names a target within its organization. */
+/** Returns a name for a target, unique within its organization. */
 export const targetName = ({
   applicationId,
   userId,
@@ -85,7 +85,7 @@ export const targetName = ({
   isAllowance,
 }: Omit<BudgetTarget, 'organizationId'>): string => JSON.stringify([applicationId, userId, period, isAllowance])
 
-/** The windows of a moment that an organization has, by `targetName`. */
+/** Returns an organization's windows at a time, by `targetName`. */
 export async function findWindows(
   { db }: { db: Db },
   organizationId: string,
@@ -100,7 +100,7 @@ export async function findWindows(
         inArray(aiBudgetWindows.startsAt, [dayOf(time), monthOf(time)]),
       ),
     )
-  // On the first of a month both begin at once; the period tells them apart.
+  // On the first of a month both kinds of windows begin at once; the period distinguishes them.
   return new Map(
     rows
       .filter(({ period, startsAt }) => startsAt.getTime() === windowAt(period, time).startsAt.getTime())
@@ -108,7 +108,7 @@ export async function findWindows(
   )
 }
 
-/** Forgets windows that ended more than a month ago. What was spent in them stays in the sums of usage. */
+/** Deletes windows that ended more than a month ago. The sums of usage still contain what was spent in them. */
 export async function discardWindows({ db, now }: { db: Db; now: () => Date }): Promise<void> {
   await discardBefore(db, aiBudgetWindows.startsAt, new Date(now().getTime() - KEPT_MS))
 }

@@ -60,7 +60,7 @@ const errorOf = ({ status, body }: AiAnswer) => ({ status, ...(body as { error: 
 const ask = (body: object, path = '/chat/completions', token = owner.token) => askAi(platform, token, path, body)
 const lastSent = () => mock.ledger.at(-1)
 
-/** A member of the owner's organization. */
+/** Creates a member of the owner's organization. */
 async function newMember() {
   const person = await platform.person()
   await setMember(platform.api, owner.organizationId, person.userId, 'MEMBER')
@@ -227,10 +227,10 @@ describe('a call under a policy', () => {
       param: 'max_output_tokens',
     })
     expect((await ask(chatOf('first', { max_completion_tokens: 50 }))).status).toBe(200)
-    // Its provider knows it by another name.
+    // Its provider has another name for it.
     expect(lastSent()?.body).toMatchObject({ max_tokens: 50 })
     expect(lastSent()?.body).not.toHaveProperty('max_completion_tokens')
-    // What caps no chat is no cap.
+    // A member that does not cap chats is not a cap.
     expect((await ask(chatOf('first', { max_output_tokens: 5 }))).status).toBe(200)
     expect(lastSent()?.body).toMatchObject({ max_tokens: 50 })
     expect((await ask(chatOf('first'))).status).toBe(200)
@@ -281,7 +281,7 @@ describe('a call under a policy', () => {
     expect(await codeOf('both')).toMatchObject({ code: 'model_not_allowed' })
     expect(await codeOf('second', { max_tokens: 41 })).toMatchObject({ code: 'output_limit' })
     expect((await ask(chatOf('second', { max_tokens: 40 }), undefined, key.token)).status).toBe(200)
-    // A call outside of the application comes under the organization's alone.
+    // For a call outside of the application, only the organization's policy applies.
     expect((await ask(chatOf('first', { max_tokens: 60 }))).status).toBe(200)
     const models = async (token: string) =>
       ((await askAi(platform, token, '/models')).body as { items: { id: string }[] }).items.map(({ id }) => id)

@@ -8,10 +8,10 @@ import type { Deps, UserActor } from '../../../deps.ts'
 import type { Organization } from '../../organizations/reach.ts'
 import { aiPolicies } from '../table.ts'
 
-/** A policy as it is stored and shown. */
+/** A policy as stored and shown. */
 type PolicyRow = typeof aiPolicies.$inferSelect
 
-/** What an organization lets its calls do, or those of one application. */
+/** What the calls of an organization, or of one application, may do. */
 export type PolicyRules = Pick<
   PolicyRow,
   'allowedModels' | 'allowedProviders' | 'requireZdr' | 'allowFallbacks' | 'maxOutputTokens'
@@ -23,7 +23,7 @@ const isOf = (organizationId: string, applicationId: string | null) =>
     applicationId === null ? isNull(aiPolicies.applicationId) : eq(aiPolicies.applicationId, applicationId),
   )
 
-/** The organization's own policy or, with an application, that one's; undefined: it has none. */
+/** Returns the organization's own policy or, with an application, the application's; undefined if there is none. */
 export async function findPolicy(
   { db }: Pick<Deps, 'db'>,
   { id: organizationId }: Pick<Organization, 'id'>,
@@ -69,13 +69,13 @@ export async function deletePolicy(
 
 const lookups = keysAsRows({ organizationId: 'uuid', applicationId: 'uuid' })
 
-/** Whose policies are asked for; a call of no application comes under the organization's own alone. */
+/** The key of a policy lookup; only the organization's own policy applies to a call without application. */
 interface AskedFor extends Readonly<Record<string, string | null>> {
   organizationId: string
   applicationId: string | null
 }
 
-/** The policies of calls: one statement for all of a tick. */
+/** Finds the policies of calls: one statement for all calls of a tick. */
 const findByTurn = lazyPrepared((db) => {
   const query = db
     .select({ ...getTableColumns(aiPolicies), n: lookups.n })
@@ -95,7 +95,7 @@ const findByTurn = lazyPrepared((db) => {
   })
 })
 
-/** The policies that a call comes under, all of which have to allow it: those of its organization and of its application. */
+/** Returns the policies that apply to a call, all of which have to allow it: its organization's and its application's. */
 export async function policiesOf(
   { db }: Pick<Deps, 'db'>,
   { organizationId, applicationId }: { organizationId: string; applicationId: string | null },

@@ -38,10 +38,10 @@ const Policy = z
   .object({ id, organizationId: id, applicationId, ...rules, createdAt: instant, updatedAt: instant })
   .openapi('AiPolicy')
 
-/** Unnamed within: the document drops the null of a schema that has a name already. */
+/** Wraps the shape, not the named schema: the document drops the null of a schema that already has a name. */
 const PolicyOrNull = z.object(Policy.shape).nullable().openapi('AiPolicyOrNull')
 
-/** A member of the answer that a client may send back: it changes nothing. */
+/** A member of the response that a client may send back: it is ignored. */
 const ignored = z.unknown().optional().openapi({ description: 'Ignored.' })
 
 const PolicyInput = z
@@ -66,7 +66,7 @@ const query = z.object({
     .openapi({ description: 'The application whose policy is meant. Without it, the organization’s own.' }),
 })
 
-/** The organization and, where one is named, its application (D17). */
+/** Reaches the organization and, if named, its application (D17). */
 async function reachSubject(
   call: { deps: Pick<Deps, 'db'>; actor: Actor; params: { id: string } },
   named: string | null | undefined,

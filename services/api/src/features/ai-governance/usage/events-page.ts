@@ -4,12 +4,12 @@ import { readCursor, writeCursor } from '../../../http/pages.ts'
 import { countEvents, type EventFilters, findEvents } from './find-events.ts'
 import { type ShownEvent, shownEvent } from './shown-event.ts'
 
-/** The events of one page, as JSON. */
+/** Maximum size of a page's events, as JSON. */
 const PAGE_BYTES_MAX = 1_048_576 - 4_096
 
 const Position = z.object({ id: z.guid(), total: z.number() })
 
-/** As many of the events as a page may have bytes, at least one. */
+/** Returns as many of the events as fit into a page, at least one. */
 function fitting(events: readonly ShownEvent[]): ShownEvent[] {
   let bytes = 0
   const end = events.findIndex((event) => (bytes += Buffer.byteLength(JSON.stringify(event)) + 1) > PAGE_BYTES_MAX)
@@ -17,8 +17,8 @@ function fitting(events: readonly ShownEvent[]): ShownEvent[] {
 }
 
 /**
- * A page of usage events, newest first; fewer than were asked for where they would be more than 1 MiB. `total` is counted with the first
- * page and travels in the cursor.
+ * Returns a page of usage events, newest first; fewer than requested if they would exceed 1 MiB. `total` is counted with the first
+ * page and carried in the cursor.
  */
 export async function eventsPage(
   deps: Pick<Deps, 'db' | 'now' | 'sealer'>,

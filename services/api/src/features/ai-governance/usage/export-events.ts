@@ -4,10 +4,10 @@ import { type ShownEvent, shownEvent } from './shown-event.ts'
 
 const EVENTS_AT_ONCE_FIRST = 50
 const EVENTS_AT_ONCE_MAX = 500
-/** What the lines of a page aim at: one event may be 27 kB of CSV, and most are 400 bytes. */
+/** Target size of a page's lines: one event may be 27 kB of CSV, and most are 400 bytes. */
 const PAGE_BYTES = 500_000
 
-/** The columns, in their order. */
+/** The columns, in order. */
 const columns = [
   'id',
   'requestId',
@@ -43,10 +43,10 @@ const columns = [
   'updatedAt',
 ] as const satisfies readonly (keyof ShownEvent)[]
 
-/** What spreadsheets take for the beginning of a formula, also behind spaces, and the full-width forms of it. */
+/** What spreadsheets treat as the start of a formula, also after spaces, and its full-width forms. */
 const FORMULA = /^ *[=+\-@\t\r\n＝＋－＠]/
 
-/** A cell (RFC 4180). A text that a spreadsheet would run begins with an apostrophe instead. */
+/** Formats a cell (RFC 4180). A text that a spreadsheet would execute gets an apostrophe in front. */
 function cellOf(value: ShownEvent[keyof ShownEvent]): string {
   if (value === null) return ''
   if (value instanceof Date) return value.toISOString()
@@ -60,8 +60,8 @@ const lineOf = (event: ShownEvent): string => `${columns.map((name) => cellOf(ev
 const header = `${columns.map((name) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)).join(',')}\r\n`
 
 /**
- * All events that pass, newest first, as CSV. They are read as fast as they are asked for, in pages as large as the lines of the page before
- * suggest, so the memory that it needs depends neither on how many there are nor on their size.
+ * Exports all matching events, newest first, as CSV. They are read as fast as they are consumed, in pages sized by the lines of the
+ * page before, so memory use depends neither on their number nor on their size.
  */
 export async function* exportEvents(deps: Pick<Deps, 'db' | 'now'>, filters: EventFilters): AsyncGenerator<Buffer> {
   let head = header

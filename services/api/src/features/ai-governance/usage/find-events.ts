@@ -7,16 +7,16 @@ import { segmentsOf } from './spans.ts'
 import { eventsPassing, idAt, requestsOf, SLACK_MS, startedIn, type UsageFilters, usageIn } from './usage-rows.ts'
 
 const HOUR_MS = 3_600_000
-/** Hours that are searched at once. */
+/** Hours searched at once. */
 const HOURS_AT_ONCE = 48
 
 export type UsageRow = typeof aiUsageEvents.$inferSelect
 
-/** Which events are looked for. */
+/** The events to find. */
 export interface EventFilters extends UsageFilters {
-  /** Their first moment; undefined: as far back as there are any. */
+  /** Inclusive start; undefined: unlimited. */
   from?: Date | undefined
-  /** The first moment that is left out. */
+  /** Exclusive end. */
   to?: Date | undefined
   requestId?: string | undefined
   callerEndUserId?: string | undefined
@@ -24,11 +24,11 @@ export interface EventFilters extends UsageFilters {
 
 const rangeOf = ({ from, to }: EventFilters, now: Date) => ({
   from: Math.max(0, from?.getTime() ?? 0),
-  // A day ahead of this clock: of a machine whose clock is ahead.
+  // Up to a day ahead of this clock, for machines whose clock is ahead.
   to: Math.min(to?.getTime() ?? Infinity, now.getTime() + 24 * HOUR_MS),
 })
 
-/** SQL: what events have to pass, their time included. */
+/** SQL: the conditions on events, including their time. */
 function passing(filters: EventFilters, now: Date): SQL {
   const { requestId, callerEndUserId } = filters
   const conditions = [
@@ -43,11 +43,11 @@ function passing(filters: EventFilters, now: Date): SQL {
   )
 }
 
-/** True where an index leads to the events themselves. */
+/** True if an index leads directly to the events. */
 const isDirect = ({ requestId, callerEndUserId }: EventFilters): boolean =>
   requestId !== undefined || callerEndUserId !== undefined
 
-/** How many events there are: of sums as far as those tell, so that no list counts its rows. */
+/** Counts events: from sums as far as possible, so that no list counts its rows. */
 export async function countEvents({ db, now }: Pick<Deps, 'db' | 'now'>, filters: EventFilters): Promise<number> {
   const time = now()
   const counted = isDirect(filters)
@@ -59,8 +59,8 @@ export async function countEvents({ db, now }: Pick<Deps, 'db' | 'now'>, filters
 }
 
 /**
- * The UTC hours that have such events, newest first, from that of a moment backwards: as many as hold `events` of them, and no more
- * than 48.
+ * Returns the UTC hours that have such events, newest first, backwards from a time: as many as contain `events` of them, and at most
+ * 48.
  */
 async function hoursOf(
   { db, now }: Pick<Deps, 'db' | 'now'>,
@@ -78,13 +78,13 @@ async function hoursOf(
     select extract(epoch from at)::float8 * 1000 as at, sum(${requestsOf(filters.status)})::float8 as events
     from (${usageIn([hours], filters)}) used group by used.at having sum(${requestsOf(filters.status)}) > 0
     order by used.at desc limit ${HOURS_AT_ONCE}`)
-  // The first hour may have them behind the moment, so it does not count.
+  // The events of the first hour may be after that time, so they do not count.
   let known = -(rows[0]?.events ?? 0)
   const enough = rows.findIndex((row) => (known += row.events) >= events)
   return rows.slice(0, enough < 0 ? rows.length : enough + 1).map(({ at: hourMs }) => hourMs)
 }
 
-/** The newest events of these hours: each is searched for as many. */
+/** Returns the newest events of these hours: each hour is searched for the full number. */
 async function newestIn(
   { db, now }: Pick<Deps, 'db' | 'now'>,
   hours: readonly number[],
@@ -112,7 +112,7 @@ async function newestIn(
         passing(filters, now()),
         gte(aiUsageEvents.id, hour.low),
         lt(aiUsageEvents.id, hour.high),
-        // Ids of earlier releases may lie within the hour beside.
+        // Ids from earlier releases may fall into the neighbouring hour.
         sql`${aiUsageEvents.startedAt} >= ${hour.begin} and ${aiUsageEvents.startedAt} < ${hour.begin} + interval '1 hour'`,
         before === undefined ? undefined : lt(aiUsageEvents.id, before),
       ),
@@ -125,8 +125,8 @@ async function newestIn(
 }
 
 /**
- * The newest events that pass, newest first, and older than `before`, which is the id of one. What few events match is looked for
- * where the sums say that it is.
+ * Finds the newest matching events, newest first, older than the event with the id `before`. If few events match, it searches only
+ * the hours that have some according to the sums.
  */
 export async function findEvents(
   deps: Pick<Deps, 'db' | 'now'>,

@@ -138,7 +138,7 @@ const filters = {
     .openapi({ description: 'Calls for this end user of yours (`X-End-User-Id`).', example: 'customer-17' }),
 }
 
-/** The usage that a caller may see: all of an organization, or with the role MEMBER the own (D90). */
+/** The usage that a caller may see: all of an organization, or only their own with the role MEMBER (D90). */
 interface Reached {
   organizationId: string
   userId: string | undefined
@@ -155,7 +155,7 @@ async function reachUsage(call: {
   return { organizationId: organization.id, userId: role === 'MEMBER' ? call.actor.userId : undefined }
 }
 
-/** What is asked for, of what may be seen: null where that is nothing. */
+/** Restricts the filters to what the caller may see; null: nothing. */
 function within<F extends { authenticatedUserId?: string | undefined }>(
   { organizationId, userId }: Reached,
   { authenticatedUserId, ...filters }: F,
@@ -164,7 +164,7 @@ function within<F extends { authenticatedUserId?: string | undefined }>(
   return { ...filters, organizationId, userId: userId ?? authenticatedUserId }
 }
 
-/** An event that nobody has: what may not be seen is answered as what is not there. */
+/** The id of no event: usage that may not be seen looks like usage that does not exist. */
 const NOTHING = '00000000-0000-0000-0000-000000000000'
 
 export const aiUsageEndpoints = [

@@ -1,7 +1,7 @@
 import { microsOf } from '../micros.ts'
 import type { UsageRow } from './find-events.ts'
 
-/** An event as the API shows it: tokens summed up, costs in millionths of a dollar, rounded up. */
+/** Formats an event for the API: tokens summed up, costs in millionths of a dollar, rounded up. */
 export function shownEvent(row: UsageRow) {
   const inputTokens = row.inputTokens + row.cacheReadTokens + row.cacheWriteTokens + row.inputAudioTokens
   const outputTokens = row.outputTokens + row.reasoningTokens + row.outputAudioTokens

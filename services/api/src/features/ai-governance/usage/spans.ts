@@ -1,13 +1,13 @@
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
-/** A span of time, in milliseconds: from its first moment up to the first that is left out. */
+/** A span of time in milliseconds: `from` inclusive, `to` exclusive. */
 interface Range {
   from: number
   to: number
 }
 
-/** A span, and where its usage is read: in sums of whole UTC days or hours, or in the events themselves. */
+/** A span, and the source of its usage: sums of whole UTC days or hours, or the events themselves. */
 export interface Segment extends Range {
   of: 'day' | 'hour' | 'events'
 }
@@ -15,7 +15,7 @@ export interface Segment extends Range {
 const floor = (timeMs: number, ms: number): number => Math.floor(timeMs / ms) * ms
 const ceil = (timeMs: number, ms: number): number => Math.ceil(timeMs / ms) * ms
 
-/** The whole units within a range, and what is left before and behind them. */
+/** Splits a range into the whole units in it, and the rests before and after them. */
 function cut({ from, to }: Range, ms: number): { whole: Range; rest: Range[] } {
   const [start, end] = [ceil(from, ms), floor(to, ms)]
   if (start >= end) return { whole: { from, to: from }, rest: [{ from, to }] }
@@ -29,10 +29,10 @@ function cut({ from, to }: Range, ms: number): { whole: Range; rest: Range[] } {
 }
 
 /**
- * A span in as few rows as there are: whole days, whole hours around them, and events of less than an hour at each end. Empty segments
- * are left out.
+ * Splits a span so that the fewest rows are read: whole days, whole hours around them, and events of less than an hour at each
+ * end. Leaves out empty segments.
  *
- * finest: `hour` where a row must not reach over an hour's end.
+ * finest: `hour` if a row must not extend beyond an hour.
  */
 export function segmentsOf(range: Range, finest: 'day' | 'hour' = 'day'): Segment[] {
   const days = finest === 'hour' ? { whole: { from: range.from, to: range.from }, rest: [range] } : cut(range, DAY_MS)
@@ -44,10 +44,10 @@ export function segmentsOf(range: Range, finest: 'day' | 'hour' = 'day'): Segmen
   ].filter(({ from, to }) => from < to)
 }
 
-/** When the first UTC day that begins at a moment or after it ends. */
+/** Returns the end of the UTC day that contains `time`. */
 export const endOfDay = (time: Date): number => floor(time.getTime(), DAY_MS) + DAY_MS
 
-/** The beginnings of the UTC hours or days that a range touches, ascending. */
+/** Returns the starts of the UTC hours or days that a range touches, ascending. */
 export function beginningsOf({ from, to }: Range, unit: 'hour' | 'day'): number[] {
   const ms = unit === 'hour' ? HOUR_MS : DAY_MS
   const first = floor(from, ms)

@@ -8,9 +8,9 @@ const DAY_MS = 86_400_000
 const SPAN_MS_DEFAULT = 30 * DAY_MS
 const ROWS_MAX = 100
 const POINTS_MAX = 2_500
-/** What stands for whatever is not among the first hundred. */
+/** The label for everything beyond the first hundred. */
 const OTHER = 'other'
-/** The label of calls that no user made: those of keys and Functions. */
+/** The label for calls by keys and Functions. */
 const NO_USER = 'none'
 
 interface BreakdownRow {
@@ -37,7 +37,7 @@ interface UsageSummary {
   byModel: BreakdownRow[]
   byProvider: BreakdownRow[]
   byUser: BreakdownRow[]
-  /** Every hour or day of the span, oldest first. The first and the last may be cut by it. */
+  /** Every hour or day of the span, oldest first. The span may cut the first and the last. */
   series: (Figures & { at: Date })[]
 }
 
@@ -48,11 +48,11 @@ interface SummedRow extends Record<string, unknown> {
   input: number
   output: number
   latency: number
-  /** Rounded up once, over all that is summed. */
+  /** Rounded up once, over the whole sum. */
   micros: number
 }
 
-/** SQL: figures as numbers that JavaScript holds; sums of that size are whole up to nine quadrillion. */
+/** SQL: figures as JavaScript numbers; such sums are exact up to nine quadrillion. */
 const summed = sql`
   coalesce(sum(requests), 0)::float8 as requests, coalesce(sum(successes), 0)::float8 as successes,
   coalesce(sum(errors), 0)::float8 as errors, coalesce(sum(input_tokens), 0)::float8 as input,
@@ -72,14 +72,14 @@ const figuresOf = (row: SummedRow | undefined): Figures => {
   }
 }
 
-/** What `grouping(model, provider, user_id)` says of a row: a bit for each column that it is not grouped by. */
+/** Values of `grouping(model, provider, user_id)` by kind of row: a bit for each column that it is not grouped by. */
 const kinds = { all: 7, byModel: 3, byProvider: 5, byUser: 6 } as const
 
 /**
- * Sums up the usage of an organization: exactly, at both ends, in the time that its sums by day and hour and the events of less than two
- * hours take to read.
+ * Sums up the usage of an organization: exact at both ends, yet reading only its sums by day and hour and less than two hours of
+ * events.
  *
- * from, to: `from ≤ startedAt < to`; the last 30 days unless said. Throws BadRequest for a span with too many intervals.
+ * from, to: `from ≤ startedAt < to`; the last 30 days by default. Throws BadRequest for a span with too many intervals.
  */
 export async function summarizeUsage(
   { db, now }: Pick<Deps, 'db' | 'now'>,
@@ -87,7 +87,7 @@ export async function summarizeUsage(
   span: { from?: Date | undefined; to?: Date | undefined; interval: 'hour' | 'day' },
 ): Promise<UsageSummary> {
   const time = now()
-  // Nothing has started later, so the present day counts as whole.
+  // Nothing has started later, so the current day counts as whole.
   const to = span.to?.getTime() ?? endOfDay(time)
   // There are no events before 1970, and no year 0 in Postgres.
   const from = span.from?.getTime() ?? Math.max(0, Math.min(to, time.getTime()) - SPAN_MS_DEFAULT)

@@ -3,19 +3,19 @@ import { type SQL, sql } from 'drizzle-orm'
 import { aiUsageEvents, aiUsageSums } from '../table.ts'
 import type { Segment } from './spans.ts'
 
-/** Ids of events that earlier releases stored are of a moment close to their start, not of the start itself. */
+/** In events stored by earlier releases, the time in the id is close to their start but not equal. */
 export const SLACK_MS = 1_000
 
 export const statuses = ['pending', 'success', 'error', 'cancelled'] as const
 export type EventStatus = (typeof statuses)[number]
 
-/** What usage is looked at for, beside its time, as far as sums tell it apart. */
+/** Filters of usage besides its time, as far as sums distinguish it. */
 export interface UsageFilters {
   organizationId: string
   applicationId?: string | undefined
-  /** Of calls by this user alone. */
+  /** Only calls by this user. */
   userId?: string | undefined
-  /** As it was served; `unknown` where none was. */
+  /** As served; `unknown` if none was. */
   model?: string | undefined
   provider?: string | undefined
   status?: EventStatus | undefined
@@ -23,7 +23,7 @@ export interface UsageFilters {
 
 const instantOf = (ms: number): SQL => sql`${new Date(ms).toISOString()}::timestamptz`
 
-/** SQL: what of the filters sums have columns for. */
+/** SQL: the filters for which sums have columns. */
 function sumsPassing({ organizationId, applicationId, userId, model, provider }: UsageFilters): SQL {
   const conditions = [
     sql`organization_id = ${organizationId}::uuid`,
@@ -38,7 +38,7 @@ function sumsPassing({ organizationId, applicationId, userId, model, provider }:
   )
 }
 
-/** SQL: the same of events, their status included. */
+/** SQL: the same for events, including their status. */
 export function eventsPassing({ organizationId, applicationId, userId, model, provider, status }: UsageFilters): SQL {
   const conditions = [
     sql`organization_id = ${organizationId}::uuid`,
@@ -54,15 +54,15 @@ export function eventsPassing({ organizationId, applicationId, userId, model, pr
   )
 }
 
-/** The lowest id of a moment; there is none before 1970. */
+/** Returns the lowest id of a time; there are none before 1970. */
 export const idAt = (ms: number): string => firstIdAt(new Date(Math.max(0, ms)))
 
-/** SQL: events that started in a span, by the index on ids. */
+/** SQL: events that started in a span, using the index on ids. */
 export const startedIn = ({ from, to }: { from: number; to: number }): SQL => sql`
   id >= ${idAt(from - SLACK_MS)}::uuid and id < ${idAt(to + SLACK_MS)}::uuid
   and started_at >= ${instantOf(from)} and started_at < ${instantOf(to)}`
 
-/** SQL: how many requests of a sum have a status. */
+/** SQL: the number of requests in a sum with each status. */
 const counted: Record<EventStatus, SQL> = {
   pending: sql.raw('requests - successes - errors - cancelled'),
   success: sql.raw('successes'),
@@ -70,7 +70,7 @@ const counted: Record<EventStatus, SQL> = {
   cancelled: sql.raw('cancelled'),
 }
 
-/** SQL: how many requests of a sum pass a filter of status. */
+/** SQL: the number of requests in a sum that match a status filter. */
 export const requestsOf = (status: EventStatus | undefined): SQL =>
   status === undefined ? sql.raw('requests') : counted[status]
 
@@ -90,8 +90,8 @@ const partOf = (segment: Segment, filters: UsageFilters): SQL =>
         and at >= ${instantOf(segment.from)} and at < ${instantOf(segment.to)}`
 
 /**
- * SQL: the usage of some segments, as rows with `at`, `user_id`, `model`, `provider` and figures that add up. A status is no part of it:
- * `requestsOf` counts one.
+ * SQL: the usage of some segments, as rows with `at`, `user_id`, `model`, `provider` and figures that add up. Does not filter by
+ * status: use `requestsOf` to count one.
  */
 export function usageIn(segments: readonly Segment[], filters: UsageFilters): SQL {
   const parts = segments.length > 0 ? segments : [{ of: 'hour' as const, from: 0, to: 0 }]

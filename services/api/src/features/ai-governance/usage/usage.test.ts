@@ -76,7 +76,7 @@ const tokensOf = (rows: readonly Row[]) =>
 const microsOf = (rows: readonly Row[]) =>
   Number((rows.reduce((sum, row) => sum + row.billableCostNanos, 0n) + 999n) / 1_000n)
 
-/** The same numbers each time. */
+/** A generator of the same numbers each time. */
 function openDice(seed: number) {
   let state = seed
   return (sides: number) => {
@@ -85,7 +85,7 @@ function openDice(seed: number) {
   }
 }
 
-/** A member of the owner's organization who may see its own calls alone. */
+/** Creates a member of the owner's organization, who may see only their own calls. */
 async function newMember() {
   const person = await platform.person()
   await setMember(platform.api, owner.organizationId, person.userId, 'MEMBER')
@@ -162,7 +162,7 @@ describe('a summary', () => {
       })
     })
     await storeEvents(platform, events)
-    // As videos do when they end.
+    // As happens when a video ends.
     await platform.api.db
       .update(aiUsageEvents)
       .set({ status: 'success', billableCostNanos: 77_777n, outputTokens: 3 })
@@ -487,7 +487,7 @@ describe('an export', () => {
   })
 
   test('has a head that is answered once', async () => {
-    // Where a second answer would be reported.
+    // This is where a second response would be reported.
     const complaints = vi.spyOn(console, 'error')
     onTestFinished(() => complaints.mockRestore())
     const url = `${platform.apiUrl}/organizations/${owner.organizationId}/ai-gateway/usage/export`
@@ -498,7 +498,7 @@ describe('an export', () => {
   })
 
   test('that fails in the middle is cut, so that nobody takes it for whole, and logged', async () => {
-    // Far more than the sockets in between hold.
+    // Far more than the sockets in between can buffer.
     const metadata = Object.fromEntries(Array.from({ length: 16 }, (_, n) => [`key-${n}`, 'x'.repeat(512)]))
     await storeEvents(
       platform,
@@ -516,7 +516,7 @@ describe('an export', () => {
           text += Buffer.from(next.value).toString()
       }
       await expect(reading()).rejects.toThrow('terminated')
-      // Before its first byte it is answered as everything else is.
+      // Before its first byte, an error gets the usual response.
       expect(await call('export')).toMatchObject({ status: 500, body: { error: 'Internal error' } })
     } finally {
       await db.execute(sql`alter table sums_away rename to ai_usage_sums`)
