@@ -11,11 +11,13 @@ const READ_BYTES_MAX = 65_536
  */
 export function dismiss(incoming: IncomingMessage, outgoing: ServerResponse): void {
   if (incoming.complete) return
+  // A destroyed request has no socket any more, whatever the types say.
+  const socket = incoming.socket as IncomingMessage['socket'] | null
   const { 'content-length': length } = incoming.headers
   if (length === undefined || Number(length) > READ_BYTES_MAX) outgoing.setHeader('connection', 'close')
   outgoing.once('finish', () => {
     incoming.resume()
-    const cut = setTimeout(() => incoming.socket.destroy(), LINGER_MS).unref()
+    const cut = setTimeout(() => socket?.destroy(), LINGER_MS).unref()
     incoming.once('close', () => clearTimeout(cut))
   })
 }

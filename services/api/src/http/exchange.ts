@@ -36,6 +36,8 @@ export interface Sent {
 export interface Arrival {
   readonly deps: Deps
   readonly incoming: IncomingMessage
+  /** The address at the other end of the connection, read at arrival: a destroyed request has no socket any more. */
+  readonly peer: string | undefined
   /** As sent, without the query. */
   readonly path: string
   /** True for S3, which has paths and hosts of its own. */
@@ -92,11 +94,11 @@ export function header(incoming: IncomingMessage, name: string): string | undefi
  * The rate-limit counter of the caller's address; for a Function, its deployment stands in for the address. One counter serves
  * both caps; S3 and `/files` share a separate one. Chosen before any credential is looked at (A §8, D53, D55).
  */
-function addressBudget({ deps, incoming, path, isS3 }: Arrival): { key: string; max: number } {
+function addressBudget({ deps, incoming, peer, path, isS3 }: Arrival): { key: string; max: number } {
   const deploymentId = readDeploymentAddress(deps.deploymentAddressSigner, header(incoming, DEPLOYMENT_ADDRESS_HEADER))
   const address =
     deploymentId === undefined
-      ? deps.clientAddress(incoming.socket.remoteAddress, header(incoming, 'x-forwarded-for'))
+      ? deps.clientAddress(peer, header(incoming, 'x-forwarded-for'))
       : `deployment:${deploymentId}`
   if (isS3 || isBelow(path, '/files')) return { key: `objects:${address}`, max: ADDRESS_OBJECTS_MAX }
   return { key: `address:${address}`, max: hasBearer(incoming) ? ADDRESS_WITH_BEARER_MAX : ADDRESS_MAX }
@@ -235,7 +237,7 @@ const loggedActor = (actor: Actor | undefined) =>
 
 /** Counts and logs a request once it is answered. */
 export function record(
-  { deps, actor, requestId, trace, incoming, path }: Arrival,
+  { deps, actor, requestId, trace, incoming, peer, path }: Arrival,
   operation: string,
   status: number,
   startedAt: number,
@@ -251,7 +253,7 @@ export function record(
     failure,
     details: {
       path: loggedPath(path),
-      address: deps.clientAddress.exact(incoming.socket.remoteAddress, header(incoming, 'x-forwarded-for')),
+      address: deps.clientAddress.exact(peer, header(incoming, 'x-forwarded-for')),
       ...loggedActor(actor),
     },
   })
@@ -284,7 +286,8 @@ export function exchange(
     const trace = readTrace(header(incoming, 'traceparent'), header(incoming, 'tracestate'))
     const path = pathOf(incoming.url)
     const requestId = isAi(path) ? newIdAt(deps.now()) : requestIdOf(incoming)
-    const current: Exchange = { deps, c, incoming, path, isS3: false, requestId, trace }
+    const peer = incoming.socket.remoteAddress
+    const current: Exchange = { deps, c, incoming, peer, path, isS3: false, requestId, trace }
     let failure: unknown
     let reply: Reply
     try {

@@ -106,6 +106,7 @@ export function createRawListener(
     const exchange: RawExchange = {
       deps,
       incoming,
+      peer: incoming.socket.remoteAddress,
       outgoing,
       url,
       path: pathOf(url),

@@ -88,7 +88,9 @@ export function createApp(deps: Deps, endpoints: readonly Endpoint[], answerMiss
       const requestId = randomUUID() // nothing is sorted by it, and a UUIDv7 costs 8 µs
       c.set('requestId', requestId)
       // Not by c.header: that makes a Headers of them, which costs more than all the rest of this function.
-      const { outgoing } = c.env
+      const { incoming, outgoing } = c.env
+      // Now: a destroyed request has no socket any more.
+      const address = deps.addressOf.exact(incoming.socket.remoteAddress, c.req.header('x-forwarded-for'))
       outgoing.setHeader('x-request-id', requestId)
       for (const [name, value] of common) outgoing.setHeader(name, value)
       let response: Response
@@ -110,7 +112,7 @@ export function createApp(deps: Deps, endpoints: readonly Endpoint[], answerMiss
         details: {
           clientId: c.get('clientId'),
           path: c.req.path,
-          address: deps.addressOf.exact(c.env.incoming.socket.remoteAddress, c.req.header('x-forwarded-for')),
+          address,
         },
       })
       return response
