@@ -5,7 +5,7 @@ import { joinQueries, withoutParameters } from './query.ts'
 import type { RequestState } from './request-state.ts'
 import { type Captures, inHeader, inPath, inQuery } from './template.ts'
 
-/** Sets, appends and deletes what a route's `transforms` name. */
+/** Sets, appends and deletes the targets of a route's `transforms`. */
 export function applyTransforms(
   transforms: CompiledRoute['transforms'],
   captures: Captures,
@@ -28,7 +28,7 @@ type Targeted = Exclude<Transform, { type: 'request.path' }>
 function targetTest({ target: { key } }: Targeted, isHeader: boolean): (name: string) => boolean {
   const cased = (text: string): string => (isHeader ? text.toLowerCase() : text)
   if (typeof key === 'string') return (name) => name === cased(key)
-  // Vercel has no patterns here either; one alone must not stand for every name.
+  // Vercel has no patterns here either; a pattern alone must not match every name.
   return (name) => key.re === undefined && holds(key, name)
 }
 
@@ -62,7 +62,7 @@ function transformHeaders(transform: Targeted, values: readonly string[], state:
   else state.setHeader(name, value)
 }
 
-/** The one name that a target has, where it does not stand for many. */
+/** Returns a target's name if it is a single one. */
 function nameOf(key: string | ValueTest): string | undefined {
   if (typeof key === 'string') return key
   return key.eq === undefined ? undefined : String(key.eq)

@@ -5,7 +5,7 @@ import { isSimplePattern } from './simple-pattern.ts'
 const checker = openPatternChecker()
 afterAll(() => checker.close())
 
-/** Patterns of the routes that Next.js 16, Nitro, SvelteKit and Astro write, and of Vercel's own tools. */
+/** Patterns of routes that Next.js 16, Nitro, SvelteKit and Astro write, and Vercel's own tools. */
 test.each([
   '^/?$',
   '^/(.*)$',

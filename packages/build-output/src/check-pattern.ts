@@ -2,14 +2,14 @@ import { Worker } from 'node:worker_threads'
 import { isNextMatcher } from './next-matcher.ts'
 import { isSimplePattern } from './simple-pattern.ts'
 
-/** What a pattern can cost, or why it cannot be used. */
+/** The worst-case cost of a pattern, or why it cannot be used. */
 export type PatternVerdict =
   | { kind: 'safe' }
   | { kind: 'slow'; complexity: string }
   | { kind: 'unknown'; reason: string }
 
 export interface PatternChecker {
-  /** What matching can cost at worst. Quadratic counts as safe: paths and values are bounded. */
+  /** Returns the worst-case cost of matching. Quadratic counts as safe, since paths and values are bounded. */
   checkPattern(source: string, flags: string): Promise<PatternVerdict>
   close(): Promise<void>
 }
@@ -20,9 +20,9 @@ const TOTAL_MS = 60_000
 const HEAP_MB = 512
 
 /**
- * Judges patterns of strangers by `recheck`, in a thread of its own that is ended when one takes longer than the deadline;
- * once all have taken the total, what is left is not judged any more:
- * the analysis of a pattern can run away just as its matching can.
+ * Opens a checker of untrusted patterns by `recheck`, in a thread that is terminated if a pattern takes longer than the deadline,
+ * since the analysis of a pattern can run away just as its matching can. Once all together have taken the total, the rest is not
+ * checked any more.
  */
 export function openPatternChecker(deadlineMs = DEADLINE_MS, totalMs = TOTAL_MS): PatternChecker {
   const verdicts = new Map<string, Promise<PatternVerdict>>()
@@ -41,7 +41,7 @@ export function openPatternChecker(deadlineMs = DEADLINE_MS, totalMs = TOTAL_MS)
     const startedAt = performance.now()
     worker ??= new Worker(new URL('./pattern-worker.ts', import.meta.url), {
       resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
-      // The analysis itself, in this thread: it would otherwise start a process of its own, which outlives the deadline.
+      // Runs the analysis in this thread: by default it would start a process of its own, which outlives the deadline.
       env: { RECHECK_BACKEND: 'pure', RECHECK_SYNC_BACKEND: 'pure' },
     })
     const asyncWorker = worker

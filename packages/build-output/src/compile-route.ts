@@ -7,9 +7,9 @@ import { compileTemplate, inHeader, type Template } from './template.ts'
 export interface CompiledRoute {
   route: Route
   pattern: RegExp
-  /** Lower-case text that every path that matches begins with; often empty. It saves most patterns from being tried. */
+  /** Lower-case text that every matching path begins with; often empty. It saves trying most patterns. */
   prefix: string
-  /** It is tried on the decoded path, too: middleware, as Next.js does it, and letters that paths only hold encoded. */
+  /** True to also match the decoded path: for middleware, as in Next.js, and for letters that are always encoded in paths. */
   seesDecoded: boolean
   methods: ReadonlySet<string> | undefined
   conditions: ReturnType<typeof compileConditions>
@@ -20,8 +20,8 @@ export interface CompiledRoute {
 }
 
 /**
- * The pattern of a route: from end to end, whichever of the anchors it brings itself, and without regard to case unless the
- * route asks for it. Throws SyntaxError.
+ * Returns the pattern of a route: anchored at both ends, whichever anchors it has itself, and case-insensitive unless the route
+ * says otherwise. Throws SyntaxError.
  */
 export function patternOfRoute({ src = '', caseSensitive }: Route): RegExp {
   const start = src.startsWith('^') ? '' : '^'
@@ -29,7 +29,7 @@ export function patternOfRoute({ src = '', caseSensitive }: Route): RegExp {
   return new RegExp(start + src + end, caseSensitive === true ? '' : 'i')
 }
 
-/** Compiles a route that is no `handle`. Throws SyntaxError for a pattern that is none. */
+/** Compiles a route other than a `handle`. Throws SyntaxError for an invalid pattern. */
 export function compileRoute(route: Route): CompiledRoute {
   const pattern = patternOfRoute(route)
   const groups = (new RegExp(`${pattern.source}|`).exec('')?.length ?? 1) - 1
@@ -73,7 +73,7 @@ function compileDest(dest: string, template: (text: string) => Template): Compil
 }
 
 /**
- * The text that whatever matches a pattern begins with; '' where that is not plain to see.
+ * Returns the text that every match of a pattern begins with; '' if that is not obvious.
  *
  * source: of a pattern that begins with `^`.
  */
@@ -89,9 +89,9 @@ export function literalPrefixOf(source: string): string {
       length = 2
       if (/[A-Za-z0-9]/.test(character)) break
     } else if ('^$.*+?()[]{}|'.includes(character)) break
-    // Paths may hold it encoded.
+    // Other characters may be encoded in paths.
     if (!/[\w\-~/.!$&'()*+,;=:@[\]|]/.test(character)) break
-    // It may be absent, or be there again.
+    // It may be absent, or repeat.
     if ('*?{'.includes(source[index + length] || ' ')) break
     prefix += character
     index += length

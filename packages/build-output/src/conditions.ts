@@ -1,6 +1,6 @@
 import type { Condition, ValueTest } from './manifest.ts'
 
-/** What conditions look at; query and cookies are parsed when first asked for. */
+/** The data for conditions; query and cookies are parsed at first use. */
 export interface Subject {
   host: string
   header(name: string): string | undefined
@@ -8,14 +8,14 @@ export interface Subject {
   query(name: string): string | undefined
 }
 
-/** Longer values match no pattern: what a pattern costs stays bounded. */
+/** Longer values match no pattern, which bounds the cost of patterns. */
 const VALUE_LENGTH_MAX = 4_096
 
 type Check = (subject: Subject, named: Record<string, string>) => boolean
 
 /**
- * Compiles `has` and `missing`: all of the first hold and none of the second. Named groups of `has` patterns are added to
- * `named`, and so is the value itself, by the letters of its key.
+ * Compiles `has` and `missing`: all of the first must hold and none of the second. Adds named groups of `has` patterns to `named`,
+ * and the value itself under the letters of its key.
  */
 export function compileConditions(has: readonly Condition[], missing: readonly Condition[]): Check | undefined {
   if (has.length === 0 && missing.length === 0) return undefined
@@ -25,7 +25,7 @@ export function compileConditions(has: readonly Condition[], missing: readonly C
     required.every((check) => check(subject, named)) && !forbidden.some((check) => check(subject, {}))
 }
 
-/** The names that templates may use of conditions. */
+/** Returns the names from conditions that templates may use. */
 export function namesOf(has: readonly Condition[]): string[] {
   return has.flatMap(({ key, value }) => [
     ...(key === undefined ? [] : [key.replaceAll(/[^A-Za-z]/g, '')]),
@@ -33,7 +33,7 @@ export function namesOf(has: readonly Condition[]): string[] {
   ])
 }
 
-/** The pattern of a condition, which is matched from end to end. */
+/** Returns the pattern of a condition; it has to match the whole value. */
 export function patternOf(value: Condition['value']): string | undefined {
   return typeof value === 'string' ? value : value?.re
 }
@@ -69,7 +69,7 @@ function compileTest(value: Condition['value']): (value: string) => Groups | boo
   return (actual) => holds(value, actual) && matches(actual)
 }
 
-/** Whether a value passes all operations but `re`. Numbers are compared as such; a text that is no number fails them. */
+/** True if a value passes all operations but `re`. Numeric operations fail for a text that is not a number. */
 export function holds(test: ValueTest, value: string): boolean {
   const { eq, neq, inc, ninc, pre, suf, gt, gte, lt, lte } = test
   return (

@@ -1,26 +1,26 @@
 import type { CronExpression } from 'cron-parser'
 
 const FIELDS = 5
-/** Numbers, `*`, lists, ranges and steps, and names of months and days. The parser takes more, such as a random `H`. */
+/** Numbers, `*`, lists, ranges and steps, and names of months and days. The parser accepts more, such as a random `H`. */
 const FIELD = /^(?:[\d*,/-]|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|sun|mon|tue|wed|thu|fri|sat)\b)+$/i
 const MINUTE_MS = 60_000
 
 /** A cron expression, in UTC. */
 export interface CronSchedule {
-  /** Whether it is due in the minute that begins at `minute`. */
+  /** True if it is due in the minute that begins at `minute`. */
   isDueAt(minute: Date): boolean
-  /** The first minute behind `after` in which it is due. */
+  /** Returns the first due minute after `after`. */
   next(after: Date): Date
 }
 
-/** The minute that a moment lies in, as the moment of its beginning. */
+/** Returns the start of the minute that contains `time`. */
 export const minuteOf = (time: Date): Date => new Date(Math.floor(time.getTime() / MINUTE_MS) * MINUTE_MS)
 
 /**
- * Reads a cron expression of five fields: minute, hour, day of the month, month, day of the week. Where both days are restricted, one
- * of them is enough. The parser takes 7 MB and is loaded with the first of them.
+ * Reads a cron expression of five fields: minute, hour, day of the month, month, day of the week. If both days are restricted,
+ * either suffices. The parser takes 7 MB and is loaded at first use.
  *
- * Throws an Error that says what is wrong with it, also for one that is never due.
+ * Throws an Error that explains what is wrong, also for a schedule that is never due.
  */
 export async function readCronSchedule(text: string): Promise<CronSchedule> {
   const fields = text.trim().split(/\s+/)

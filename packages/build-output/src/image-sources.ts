@@ -1,18 +1,18 @@
 import type { ImageRules } from './manifest.ts'
 
-/** What a deployment's `images` allow as the source of an image. */
+/** The image sources that a deployment's `images` allow. */
 export interface ImageSources {
-  /** A path of the deployment itself. search: with its question mark, or empty. */
+  /** True for an allowed path of the deployment itself. search: with its question mark, or empty. */
   allowsLocal(pathname: string, search: string): boolean
-  /** An address elsewhere. */
+  /** True for an allowed URL elsewhere. */
   allowsRemote(url: URL): boolean
 }
 
-/** A pattern matches from end to end, whether or not it says so: `example\.com` must not allow `example.com.attacker.net`. */
+/** Anchors a pattern at both ends, whether or not it is: `example\.com` must not allow `example.com.attacker.net`. */
 const compile = (source: string | undefined): RegExp | undefined =>
   source === undefined ? undefined : new RegExp(`^(?:${source})$`)
 
-/** Compiles the rules. Without any, every path of the deployment is allowed, and nothing else. */
+/** Compiles the rules. Without rules, every path of the deployment is allowed, and nothing else. */
 export function compileImageSources(rules: ImageRules | undefined): ImageSources {
   const domains = new Set(rules?.domains)
   const remote = (rules?.remotePatterns ?? []).map((pattern) => ({

@@ -46,7 +46,7 @@ test.each<[string, object, RegExp]>([
   expect((failure as Error).message).toMatch(sentence)
 })
 
-// What `vercel build` makes of `**` in a path, by picomatch.
+// What `vercel build` makes of `**` in a path, using picomatch.
 const ANY_PATH = String.raw`^(?:(?:(?!(?:^|\/)\.{1,2}(?:\/|$)).)*?)$`
 test.each<[string, object, string[], string[]]>([
   ['nothing', {}, [], ['https://a.test/x', 'http://localhost/x']],

@@ -4,8 +4,8 @@ import type { RequestState } from './request-state.ts'
 import { inHeader } from './template.ts'
 
 /**
- * Where a route's `locale` sends a visitor: the path of the locale that the cookie names, else of the first that
- * Accept-Language asks for. undefined where that is the path that was asked, or none fits.
+ * Returns the path that a route's `locale` redirects a visitor to: that of the locale in the cookie, else of the first match in
+ * Accept-Language. Returns undefined if it equals the requested path, or no locale matches.
  */
 export function redirectByLocale(
   { redirect = {}, cookie }: NonNullable<Route['locale']>,

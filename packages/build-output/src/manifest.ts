@@ -16,13 +16,13 @@ export interface Route {
   transforms?: Transform[]
   middlewarePath?: string
   middlewareRawSrc?: string[]
-  /** The phase that begins here; such an entry has nothing else. */
+  /** The phase that begins here; such an entry has no other members. */
   handle?: Phase
 }
 
 export type Phase = 'filesystem' | 'rewrite' | 'resource' | 'miss' | 'hit' | 'error'
 
-/** Operations on a value; all that are given must hold. */
+/** Operations on a value; all present ones must hold. */
 export interface ValueTest {
   eq?: string | number
   neq?: string
@@ -40,7 +40,7 @@ export interface ValueTest {
 export interface Condition {
   type: 'host' | 'header' | 'cookie' | 'query'
   key?: string
-  /** A pattern, or an operation on the value; absent: the key is there. */
+  /** A pattern, or an operation on the value; absent: the key must be present. */
   value?: string | ValueTest
 }
 
@@ -54,35 +54,35 @@ export type Transform =
   /** Another path that the Function sees. */
   | { type: 'request.path'; op: 'set'; args: string }
 
-/** What answers at a Function's path. */
+/** The Function at a path. */
 interface OutputFunction {
   /** The path of the Function whose folder this is or links to; a key of `Output.functions`. */
   function: string
 }
 
-/** A worker that answers in front of the files (Cloudflare Pages' advanced mode). */
+/** A worker in front of the files (Cloudflare Pages' advanced mode). */
 export interface WorkerRoutes {
-  /** Patterns of paths, in which `*` is any text. A path that one of `exclude` matches is the files'. */
+  /** Patterns of paths, in which `*` matches any text. Paths that match one of `exclude` go to the files. */
   include: string[]
   exclude: string[]
 }
 
-/** What `_redirects`, `_headers` and the files themselves say of a site of plain files. */
+/** Rules of a site of plain files, from `_redirects`, `_headers` and the files themselves. */
 export interface SiteRules {
   redirects: { from: string; to: string; status: number }[]
   headers: { path: string; set: [name: string, value: string][]; unset: string[] }[]
 }
 
-/** What a deployment says of its images (`images` of config.json); patterns are regular expressions that match from end to end. */
+/** A deployment's image rules (`images` of config.json); patterns are regular expressions that must match from end to end. */
 export interface ImageRules {
-  /** Widths that `/_vercel/image` and `/_next/image` make. */
+  /** Widths that `/_vercel/image` and `/_next/image` offer. */
   sizes: number[]
-  /** Hosts, any path of which may be a source. */
+  /** Hosts of which any path may be a source. */
   domains: string[]
   remotePatterns: {
     protocol?: 'http' | 'https'
     hostname: string
-    /** '': the port of the protocol. Absent: any. */
+    /** '': the protocol's default port. Absent: any. */
     port?: string
     pathname?: string
     search?: string
@@ -100,36 +100,36 @@ export interface ImageRules {
   contentDispositionType?: 'inline' | 'attachment'
 }
 
-/** How the answers of a Function are kept (Incremental Static Regeneration). */
+/** How the responses of a Function are cached (Incremental Static Regeneration). */
 export interface PrerenderRules {
-  /** Seconds from its making until a page is made anew. false: never. */
+  /** Seconds after which a page is regenerated. false: never. */
   expiration: number | false
-  /** Seconds from its making after which it is not shown any more. Absent: it is shown while it is made anew, however old. */
+  /** Seconds after which a page is no longer shown. Absent: it is shown while it is regenerated, however old. */
   staleExpiration?: number
-  /** Pages of one number are made anew together. */
+  /** Pages with the same number are regenerated together. */
   group?: number
-  /** SHA-256 of `bypassToken`, in base64url: who knows the token sees pages as they would be made now. */
+  /** SHA-256 of `bypassToken`, in base64url: visitors with the token get uncached pages. */
   bypassTokenHash?: string
-  /** Requests for which one of these holds are answered by the Function itself. */
+  /** Requests that match one of these are answered by the Function itself. */
   bypassFor?: Condition[]
-  /** Parameters of the query that pages may differ by. Absent: all of them. */
+  /** Query parameters that pages may vary by. Absent: all of them. */
   allowQuery?: string[]
-  /** Headers that pages may differ by, in lower case. Absent: none. */
+  /** Headers that pages may vary by, in lower case. Absent: none. */
   allowHeader?: string[]
-  /** The Function gets those parameters in its query; else in `x-now-route-matches`. */
+  /** The Function gets those parameters in its query; otherwise in `x-now-route-matches`. */
   passQuery?: true
-  /** An answer of 500 and more reaches the visitor as it is. */
+  /** Visitors get a response of 500 and above unchanged. */
   exposesErrorBody?: true
-  /** What is shown until a page was made: names one of `Output.fallbacks`. */
+  /** Shown until a page has been generated: names one of `Output.fallbacks`. */
   fallback?: string
   /** Headers of the fallback, names in lower case. */
   initialHeaders: [name: string, value: string][]
   initialStatus?: number
-  /** The Function that has the rest of a page which is kept in part, and the headers that it is asked with. */
+  /** The Function that has the rest of a partially cached page, and the headers to call it with. */
   chain?: { path: string; headers: Record<string, string> }
 }
 
-/** A path that is asked for by the clock. */
+/** A path that is requested on a schedule. */
 export interface Cron {
   /** With its query. */
   path: string
@@ -138,8 +138,8 @@ export interface Cron {
 }
 
 /**
- * How a deployment is served: what is stored with it, as JSON, and compiled by each edge. It names files by their path below the
- * site's root, without a leading slash, and holds no secret.
+ * How to serve a deployment: stored with it as JSON, and compiled by each edge. It names files by their path below the site's root,
+ * without a leading slash, and contains no secrets.
  */
 export interface OutputManifest {
   version: 1
@@ -147,18 +147,18 @@ export interface OutputManifest {
   /** Build Output: in the order of config.json. */
   routes: Route[]
   wildcard: { domain: string; value: string }[]
-  /** static, and the files behind a worker. */
+  /** static, and for the files behind a worker. */
   site: SiteRules | null
-  /** worker: which paths are its. */
+  /** worker: the paths that it handles. */
   worker?: WorkerRoutes
-  /** server: the folder of its files under hashed names, which are no matter of the server. With a slash at its end. */
+  /** server: the folder of its hashed files, which the server itself does not serve. With a trailing slash. */
   staticFolder?: string
-  /** By path without `.func`; of a worker or server the one Function that there is. */
+  /** By path without `.func`; a worker or server has exactly one Function. */
   functions: Record<string, OutputFunction>
-  /** Functions whose answers are kept, by path; keys of `functions`. */
+  /** Functions whose responses are cached, by path; keys of `functions`. */
   prerenders?: Record<string, PrerenderRules>
-  /** Build Output that has `images`, and servers of Next.js. */
+  /** For Build Output with `images`, and servers of Next.js. */
   images?: ImageRules
-  /** Build Output that has `crons`; no two are the same. */
+  /** For Build Output with `crons`; without duplicates. */
   crons?: Cron[]
 }

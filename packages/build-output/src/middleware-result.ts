@@ -5,7 +5,7 @@ import type { RequestState } from './request-state.ts'
 const OVERRIDDEN = 'x-middleware-override-headers'
 const REWRITE = 'x-middleware-rewrite'
 const VALUE_PREFIX = 'x-middleware-request-'
-/** They describe the body of an answer that is not passed on. */
+/** They describe a response body that is not forwarded. */
 const OF_THE_BODY = new Set([
   'content-length',
   'content-encoding',
@@ -16,10 +16,10 @@ const OF_THE_BODY = new Set([
 ])
 
 /**
- * Takes over what a middleware Function decided: the request's headers, a rewrite, and headers for the answer.
+ * Applies the decision of a middleware Function: request headers, a rewrite, and response headers.
  *
- * Returns an answer where it redirects or answers by itself; undefined where routing goes on. It speaks the protocol of
- * `x-middleware-*`, of which nothing is passed on.
+ * Returns an answer if it redirects or responds itself; undefined if routing continues. Implements the protocol of
+ * `x-middleware-*`, none of which is forwarded.
  */
 export function applyMiddleware({ status, headers }: MiddlewareResult, state: RequestState): Answer | undefined {
   const one = (name: string): string | undefined => headers.find(([each]) => each === name)?.[1]
@@ -42,7 +42,7 @@ export function applyMiddleware({ status, headers }: MiddlewareResult, state: Re
   return rewrite === undefined ? undefined : applyRewrite(rewrite, state)
 }
 
-/** The list names all headers that the request still has; their values come one by one. */
+/** The list names all headers that the request keeps; their values are in separate headers. */
 function overrideHeaders(survivors: string, headers: MiddlewareResult['headers'], state: RequestState): void {
   const names = new Set(survivors.split(',').map((name) => name.trim().toLowerCase()))
   for (const name of [...Object.keys(state.request.headers), ...state.requestHeaders.keys()])
@@ -59,7 +59,7 @@ function applyRewrite(rewrite: string, state: RequestState): Answer | undefined 
   const url = URL.parse(encodeText(rewrite), `${base}${state.path}`)
   if (url === null || !/^https?:$/.test(url.protocol)) return { ...state.common(), kind: 'status', status: 500 }
   state.query = url.search.slice(1)
-  // Next.js writes https for its own host, whatever the visitor came by.
+  // Next.js writes https for its own host, whatever the visitor used.
   if (url.host === URL.parse(base)?.host || url.hostname === state.subject.host) {
     state.path = normalizePath(url.pathname)
     state.visiblePath = state.path

@@ -29,7 +29,7 @@ test.each<[string, boolean]>([
   expect(isNextMatcher(source)).toBe(isOne)
 })
 
-/** It brings a program for the processors that have one. */
+/** recheck ships a native program for some processors. */
 const native = `recheck-${process.platform}-${process.arch}/package.json`
 const hasNative = (() => {
   try {

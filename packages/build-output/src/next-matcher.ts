@@ -1,4 +1,4 @@
-/** What Next.js writes before and behind each pattern of a middleware: the forms in which the same page is asked for. */
+/** What Next.js writes before and after each pattern of a middleware: the forms in which the same page is requested. */
 const PREFIX = String.raw`(?:\/(_next\/data\/[^/]{1,}))?`
 const SUFFIXES = [String.raw`(\.json)?[\/#\?]?$`, String.raw`(\.json|\.rsc|\.segments\/.+\.segment\.rsc)?[\/#\?]?$`]
 /** `name`, `:name`, and at the end `:name*` or `:name+`, as path-to-regexp writes them. */
@@ -7,12 +7,12 @@ const PARAMETER = String.raw`(?:\/([^\/#\?]+?))`
 const REST = String.raw`(?:\/((?:[^\/#\?]+?)(?:\/(?:[^\/#\?]+?))*))`
 
 /**
- * Whether a pattern is one that Next.js makes of a `matcher` of names and parameters. Slashes tell its parts apart, so that it is at
- * most quadratic, by its suffix; the analysis says the same and takes up to half a minute for each.
+ * True if Next.js made the pattern from a `matcher` of names and parameters. Its parts are separated by slashes, so it is at most
+ * quadratic, because of its suffix; the analysis comes to the same result and takes up to half a minute for each.
  */
 export function isNextMatcher(source: string): boolean {
   if (!source.startsWith('^')) return false
-  // A base path stands in front of all.
+  // A base path precedes everything else.
   const begin = source.slice(1).replace(/^(?:\\\/[\w-]+)+/, '')
   if (!begin.startsWith(PREFIX)) return false
   let rest = begin.slice(PREFIX.length)

@@ -180,8 +180,8 @@ function askOurs(url: string, host: string, headers: Record<string, string>) {
   }
 }
 
-// One difference is meant: values of conditions are matched from end to end, as Build Output has it, and Next.js tries them
-// unanchored, too.
+// One difference is intended: conditions have to match the whole value, as in Build Output; Next.js also tries them
+// unanchored.
 test('a condition matches the whole value', () => {
   expect(askOurs('/about?v=77', 'a.example', {})).toMatchObject({ found: 'about' })
 })

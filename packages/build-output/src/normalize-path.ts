@@ -1,4 +1,4 @@
-/** What stands in a path unencoded, of printable ASCII. Slash, backslash and percent keep their encoding: decoding them changes the path. */
+/** True for ASCII that is unencoded in a path. Slash, backslash and percent stay encoded: decoding them changes the path. */
 const isPlain = (code: number): boolean =>
   code > 0x20 && code < 0x7f && !'"#%/<>?\\^`{}'.includes(String.fromCharCode(code))
 
@@ -6,11 +6,11 @@ const ENCODED = Array.from({ length: 256 }, (_, code) => `%${code.toString(16).t
 const UNUSUAL = /[^A-Za-z0-9\-_~/.!$&'()*+,;=:@]|\/[/.]/
 
 /**
- * The one spelling of a path that routes, middleware and look-ups see, so that no encoding of it passes one of them by.
+ * Returns the canonical spelling of a path for routes, middleware and look-ups, so that no encoding bypasses one of them.
  *
- * path: as it came, without the query. Returns a path that begins with a slash, without dot segments, repeated slashes or
- * backslashes; printable ASCII that may stand in a path is decoded, everything else encoded in upper case. An encoded slash
- * stays encoded, and never names a folder. Applying it again changes nothing.
+ * path: as received, without the query. Returns a path that begins with a slash, without dot segments, repeated slashes or
+ * backslashes; printable ASCII that is allowed in a path is decoded, everything else encoded in upper case. An encoded slash
+ * stays encoded, and never separates folders. Idempotent.
  */
 export function normalizePath(path: string): string {
   if (path.startsWith('/') && !UNUSUAL.test(path)) return path
@@ -29,7 +29,7 @@ function respell(path: string): string {
       spelled += isPlain(code) ? String.fromCharCode(code) : ENCODED[code]
     } else if (code === 0x2f || code === 0x5c) spelled += '/'
     else if (isPlain(code)) spelled += String.fromCharCode(code)
-    // HTTP hands over a path's bytes, one to a character.
+    // HTTP delivers a path's bytes as one character each.
     else if (code < 0x100) spelled += ENCODED[code]
     else {
       const character = String.fromCodePoint(path.codePointAt(index) ?? code)
@@ -53,8 +53,8 @@ function collapse(path: string): string {
 }
 
 /**
- * The name of a file or Function that a normalized path leads to: decoded, without the slashes around it. undefined where
- * no file can have such a name: an encoded slash, or bytes that are not UTF-8.
+ * Returns the name of the file or Function for a normalized path: decoded, without surrounding slashes. Returns undefined if no
+ * file can have such a name: an encoded slash, or bytes that are not UTF-8.
  */
 export function fileNameOf(path: string): string | undefined {
   const start = path.startsWith('/') ? 1 : 0
@@ -70,17 +70,17 @@ export function fileNameOf(path: string): string | undefined {
   }
 }
 
-/** A path as an author wrote it, in the spelling of `normalizePath`: letters beyond ASCII are text there, not bytes. */
+/** Normalizes a path written by an author, in which letters beyond ASCII are text, not bytes. */
 export function normalizeWrittenPath(path: string): string {
   return normalizePath(encodeText(path))
 }
 
-/** Encodes what is not ASCII, and nothing else. */
+/** Encodes non-ASCII text only. */
 export function encodeText(text: string): string {
   return text.replaceAll(/[^\0-\x7F]+/gu, (letters) => encodeURIComponent(letters.toWellFormed()))
 }
 
-/** A query without what an address cannot hold: spaces, control characters, a fragment. Bytes are encoded, the rest stays. */
+/** Encodes what a URL's query cannot contain: spaces, control characters, `#` and bytes beyond ASCII. */
 export function normalizeQuery(query: string): string {
   if (query === '') return query
   return query.replaceAll(/[^\x21-\x7E]|#/gu, (character) => {

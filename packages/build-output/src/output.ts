@@ -1,56 +1,56 @@
 import type { OutputManifest } from './manifest.ts'
 
-/** A file of an archive. Links are resolved: they appear as what they lead to. */
+/** A file of an archive. Links are resolved to their targets. */
 interface TreeFile {
   bytes: number
-  /** Where the content lies: the same for all paths that links lead to one file by. */
+  /** Location of the content: the same for all paths that link to one file. */
   source?: string
   isExecutable?: boolean
 }
 
-/** The files of an archive, as its reader sees them; paths from the archive's root with `/`, none of them leading out. */
+/** The files of an archive as its reader sees them; paths are relative to the archive's root, with `/`, and never lead outside. */
 export interface Tree {
   files: ReadonlyMap<string, TreeFile>
-  /** Links that a Node server keeps as links, by path, with their targets as they are written. They stay below the tree's root. */
+  /** Links that a Node server keeps, by path, with their targets as written. They stay below the tree's root. */
   links?: ReadonlyMap<string, string>
-  /** Where Next.js' standalone server is, if a build says so: '' or a folder with a slash at its end, and what holds its build there. */
+  /** Next.js' standalone server, if the build names it: its folder, '' or with a trailing slash, and the build's folder in it. */
   nextServer?: { below: string; distDir: string }
-  /** The content of a manifest. Throws for a path that is not in `files`. */
+  /** Reads the content of a manifest. Throws for a path that is not in `files`. */
   read(path: string): Promise<Buffer>
 }
 
-/** A file that is served. */
+/** A served file. */
 export interface Asset {
-  /** Below the site's root, without a leading slash: what routes name. */
+  /** Below the site's root, without a leading slash, as routes name it. */
   path: string
-  /** In the tree. */
+  /** Path in the tree. */
   source: string
   contentType: string
 }
 
-/** How the entry of a Function is called; `handler`: what its module exports decides. */
+/** How the entry of a Function is called; `handler`: determined by its module's exports. */
 type FunctionKind = 'handler' | 'edge' | 'worker' | 'server'
 
 /** Code that answers requests. */
 export interface OutputFunction {
-  /** In the output, without `.func`; of a worker or server its entry. */
+  /** In the output, without `.func`; for a worker or server its entry. */
   path: string
   kind: FunctionKind
-  /** Below the Function's folder: the module to import. Absent: `command` starts it. */
+  /** The module to import, below the Function's folder. Absent: `command` starts it. */
   handler?: string
   /** A start script. */
   command?: string
-  /** Its exports are web handlers, whatever they look like. */
+  /** True if its exports are web handlers, whatever they look like. */
   isWeb: boolean
-  /** Its request and response have Vercel's helpers. */
+  /** True if its request and response have Vercel's helpers. */
   hasHelpers: boolean
-  /** What the output asks for. */
+  /** As requested by the output. */
   memoryMb?: number
   /** Variables that the output sets for it. */
   environment: Record<string, string>
-  /** Its files: where each lies in the tree, by the path below the Function's folder. */
+  /** Its files: path in the tree by path below the Function's folder. */
   files: ReadonlyMap<string, string>
-  /** Links among its files, by the path below its folder: package managers make node_modules of them. */
+  /** Links among its files, by path below its folder: package managers build node_modules from them. */
   links?: ReadonlyMap<string, string>
 }
 
@@ -58,18 +58,18 @@ export interface Output {
   manifest: OutputManifest
   assets: Asset[]
   functions: OutputFunction[]
-  /** What is shown of Prerender Functions before they were called: where each lies, by the path that the manifest names it by. */
+  /** Pages to show for Prerender Functions before their first call: location by path in the manifest. */
   fallbacks: { path: string; source: string }[]
   /** Sentences for the build log: what was left out or ignored, and why. */
   warnings: string[]
 }
 
-/** What was uploaded cannot be deployed; the message is a sentence for its author that names the entry. */
+/** The upload cannot be deployed; the message is a sentence for its author that names the entry. */
 export class UnusableOutput extends Error {
   override name = 'UnusableOutput'
 }
 
-/** Whether a file may be served at a path: no segment begins with a dot, `.well-known` apart. */
+/** True if a file may be served at a path: no segment begins with a dot, except `.well-known`. */
 export function isServable(path: string): boolean {
   return path.split('/').every((segment) => !segment.startsWith('.') || segment === '.well-known')
 }

@@ -10,11 +10,10 @@ const LINE_LENGTH_MAX = 2_000
 type Rule = SiteRules['headers'][number]
 
 /**
- * Reads `_headers` as Cloudflare Pages documents it: a path on a line, then indented `name: value`, or `! name` to take a
- * header away.
+ * Reads `_headers` as Cloudflare Pages documents it: a path on a line, then indented `name: value`, or `! name` to remove a header.
  *
- * Never throws: a line that means nothing is left out, with a sentence that names its number. A rule for another host is
- * left out too: a site does not know its hostnames.
+ * Never throws: an invalid line is skipped with a warning that names its number. So is a rule for another host, since a site does
+ * not know its hostnames.
  */
 export function parseHeaders(text: string): { headers: Rule[]; warnings: string[] } {
   const headers: Rule[] = []

@@ -10,13 +10,13 @@ const LINE_LENGTH_MAX = 2_000
 const STATUSES = new Set([200, 301, 302, 303, 307, 308])
 const STATUS_DEFAULT = '302'
 
-/** Reports a line that is left out. */
+/** Reports a skipped line. */
 export type Warn = (reason: string) => undefined
 
 /**
- * Reads `_redirects` as Cloudflare Pages documents it: `from to [status]` a line, with `*` and `:name` in them.
+ * Reads `_redirects` as Cloudflare Pages documents it: `from to [status]` per line, which may contain `*` and `:name`.
  *
- * Never throws: a line that means nothing is left out, with a sentence that names its number. The first rule of a path counts.
+ * Never throws: an invalid line is skipped with a warning that names its number. The first rule for a path wins.
  */
 export function parseRedirects(text: string): { redirects: SiteRules['redirects']; warnings: string[] } {
   const redirects: SiteRules['redirects'] = []
@@ -74,12 +74,12 @@ function readLine(line: string, warn: Warn): SiteRules['redirects'][number] | un
   return { from: from.split(/[?#]/)[0] ?? from, to, status }
 }
 
-/** Whether `*` and each name are in a path once. */
+/** True if a path contains `*` and each name at most once. */
 export function compiles(path: string): boolean {
   try {
     return compilePath(normalizeWrittenPath(path)) instanceof RegExp
   } catch {
-    // Two groups of one name.
+    // Two groups with the same name.
     return false
   }
 }

@@ -1,4 +1,4 @@
-/** The pairs of a query as they are written, with their decoded names. */
+/** Yields the pairs of a query as written, with their decoded names. */
 function* pairsOf(query: string): Generator<{ name: string; text: string }> {
   for (const text of query.split('&')) {
     if (text === '') continue
@@ -7,13 +7,13 @@ function* pairsOf(query: string): Generator<{ name: string; text: string }> {
   }
 }
 
-/** A query without the parameters whose decoded name matches; what stays is spelled as it came. */
+/** Returns a query without the parameters whose decoded name matches; the rest keeps its spelling. */
 export function withoutParameters(query: string, matches: (name: string) => boolean): string {
   if (query === '') return query
   return [...pairsOf(query)].flatMap(({ name, text }) => (matches(name) ? [] : [text])).join('&')
 }
 
-/** Both queries, where a parameter of the second replaces all of its name in the first. */
+/** Merges two queries; a parameter of the second replaces all with its name in the first. */
 export function mergeQueries(query: string, over: string): string {
   if (query === '' || over === '') return query + over
   const names = new Set([...pairsOf(over)].map(({ name }) => name))
@@ -23,19 +23,19 @@ export function mergeQueries(query: string, over: string): string {
   )
 }
 
-/** One query after the other. */
+/** Concatenates two queries. */
 export function joinQueries(query: string, more: string): string {
   return query === '' || more === '' ? query + more : `${query}&${more}`
 }
 
-/** A path or address with its query. */
+/** Returns a path or URL with its query. */
 export function withQuery(address: string, query: string): string {
   return query === '' ? address : `${address}${address.includes('?') ? '&' : '?'}${query}`
 }
 
 /**
- * The parameters of some names in one order and one spelling, so that addresses that mean the same are the same. names undefined: all
- * of them. Values of one name stay in their order.
+ * Returns the parameters with these names in canonical order and spelling, so that equivalent URLs become equal. names undefined:
+ * all parameters. Values of one name keep their order.
  */
 export function canonicalQuery(query: string, names: readonly string[] | undefined): string {
   if (query === '' || names?.length === 0) return ''

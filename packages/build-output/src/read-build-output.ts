@@ -69,14 +69,14 @@ const config = z.object({
   images: imagesSchema.optional(),
 })
 
-/** Members that are understood, or ask for nothing here. */
+/** Members that are supported, or have no effect here. */
 const KNOWN = new Set([...Object.keys(config.shape), 'cache', 'framework', 'flags', 'deploymentId'])
 const KNOWN_OF_ROUTES = new Set(Object.keys(sourceRoute.shape))
 
 /**
  * Reads Build Output API v3 below `.vercel/output`.
  *
- * root: of the project, from the archive's root. Throws UnusableOutput, also for patterns that do not compile or whose
+ * root: the project's, relative to the archive's root. Throws UnusableOutput, also for patterns that do not compile or whose
  * matching is worse than quadratic.
  */
 export async function readBuildOutput(tree: Tree, root: string): Promise<Output> {
@@ -114,7 +114,7 @@ export async function readBuildOutput(tree: Tree, root: string): Promise<Output>
   }
 }
 
-/** Refuses text that JSON can spell and a database cannot hold: a NUL, and half of a character. */
+/** Rejects text that JSON can represent but a database cannot store: a NUL, and lone surrogates. */
 function requireStorable(value: object, name: string): void {
   const check = (text: string): void => {
     if (text.includes('\0') || !text.isWellFormed())
@@ -135,7 +135,7 @@ function readRoutes(routes: Record<string, unknown>[], name: string, warnings: W
     if (typeof route['destination'] === 'object' && route['destination'] !== null)
       throw new UnusableOutput(`${where} leads to a service, and services are not served here.`)
     const { source: src, destination: dest, statusCode: status, ...written } = route
-    // The names that vercel.json has for them.
+    // The names used in vercel.json.
     const named = {
       ...(src !== undefined && { src }),
       ...(dest !== undefined && { dest }),
@@ -174,7 +174,7 @@ async function checkPatterns(patterns: Iterable<WrittenPattern>, name: string): 
   }
 }
 
-/** A pattern of a manifest. member: where it stands; written: as its author wrote it. */
+/** A pattern of a manifest. member: its location; written: as the author wrote it. */
 interface WrittenPattern {
   member: string
   source: string
@@ -192,7 +192,7 @@ function* patternsOf(
       for (const pattern of patternsOfRoute(route)) yield { member: `routes[${index}]`, ...pattern }
   for (const { member, source } of images ? patternsOfImages(images) : [])
     yield { member: `images.${member}`, source: `^(?:${source})$`, flags: '', written: source }
-  // All pages of a site have the same.
+  // All pages of a site have the same patterns.
   const bypasses = new Set(Object.values(prerenders).flatMap((rules) => [...patternsOfPrerender(rules)]))
   for (const source of bypasses)
     yield { member: 'experimentalBypassFor', source: `^(?:${source})$`, flags: '', written: source }
@@ -204,7 +204,7 @@ function* patternsOfRoute(route: Route): Generator<Omit<WrittenPattern, 'member'
   try {
     source = patternOfRoute(route).source
   } catch {
-    // Not a pattern: its reader says so.
+    // Not a valid pattern: its reader reports that.
   }
   yield { source, flags: caseSensitive === true ? '' : 'i', written: src }
   for (const { value } of [...(route.has ?? []), ...(route.missing ?? [])] satisfies Condition[]) {

@@ -19,7 +19,7 @@ export const valueTest = z.object({
   lte: z.number().optional(),
 })
 
-/** A condition of `has`, `missing` and their like. */
+/** A condition of `has`, `missing` and similar members. */
 export const condition = z.object({
   type: z.enum(['host', 'header', 'cookie', 'query']),
   key: text.optional(),

@@ -89,11 +89,11 @@ describe('a schedule', () => {
     ['* * * * *', '2026-11-25T09:30:59.999', '2026-11-25T09:31:00.000'],
     ['*/15 9-10 * * *', '2026-11-25T10:45:00.000', '2026-11-26T09:00:00.000'],
     ['0 0 29 2 *', '2026-11-25T00:00:00.000', '2028-02-29T00:00:00.000'],
-    // Either day will do, as crontab(5) has it.
+    // Either day suffices, as in crontab(5).
     ['0 0 13 * 5', '2026-11-25T00:00:00.000', '2026-11-27T00:00:00.000'],
     ['0 0 * * 7', '2026-11-25T00:00:00.000', '2026-11-29T00:00:00.000'],
     ['30 8 1 JAN,jul *', '2026-11-25T00:00:00.000', '2027-01-01T08:30:00.000'],
-    // The hour that clocks in Europe leave out.
+    // The hour that is skipped in Europe when daylight saving time begins.
     ['30 2 29 3 *', '2026-03-01T00:00:00.000', '2026-03-29T02:30:00.000'],
   ])('%s is next due, after %s, at %s', async (text, after, next) => {
     const schedule = await readCronSchedule(text)

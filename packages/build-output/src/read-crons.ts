@@ -8,7 +8,7 @@ const CRONS_MAX = 100
 const PATH_BYTES_MAX = 2_048
 const SCHEDULE_LENGTH_MAX = 256
 
-/** `crons` of config.json; each is read by itself, so that an error names it. */
+/** `crons` of config.json; each is parsed separately, so that an error names it. */
 export const cronsSchema = z.array(z.unknown()).max(CRONS_MAX, `a deployment has at most ${CRONS_MAX}`)
 
 const cronSchema = z.object({
@@ -21,9 +21,9 @@ const cronSchema = z.object({
 })
 
 /**
- * The crons of a deployment, schedules with one space between their fields. Two that ask for the same are one.
+ * Reads the crons of a deployment, and normalizes their schedules to one space between fields. Duplicates are merged.
  *
- * name: of the file, for errors. Throws UnusableOutput that names what is wrong.
+ * name: of the file, for errors. Throws UnusableOutput that names the error.
  */
 export async function readCrons(crons: readonly unknown[], name: string): Promise<Cron[]> {
   const read = new Map<string, Cron>()

@@ -7,7 +7,7 @@ import { treePath } from './tree-path.ts'
 import type { Warnings } from './warnings.ts'
 
 const FUNCTIONS_MAX = 1_000
-/** Of all Functions together; each is a row. */
+/** For all Functions together; each file is a row. */
 const FILES_MAX = 200_000
 const CONFIG = '.func/.vc-config.json'
 const PRERENDER = '.prerender-config.json'
@@ -28,19 +28,19 @@ type FunctionConfig = z.infer<typeof functionConfig>
 
 interface Functions {
   functions: OutputFunction[]
-  /** Every path that one answers at. */
+  /** All paths of Functions. */
   byPath: OutputManifest['functions']
-  /** Those whose answers are kept, by path. */
+  /** Functions whose responses are cached, by path. */
   prerenders: NonNullable<OutputManifest['prerenders']>
   fallbacks: Output['fallbacks']
 }
 
 /**
- * Reads the Functions below `functions/`: each path that their manifests name is one of the archive's. A folder that links to
- * another Function's is that Function at one more path.
+ * Reads the Functions below `functions/`: every path in their manifests has to be in the archive. A folder that links to another
+ * Function's folder is an additional path of that Function.
  *
- * root: of the project, which `filePathMap` counts from. Throws UnusableOutput for a path that leads outside or to nothing, and for
- * what is no Node.js Function.
+ * root: the project's, which `filePathMap` is relative to. Throws UnusableOutput for a path that leads outside or does not exist,
+ * and for anything but a Node.js Function.
  */
 export async function readFunctions(tree: Tree, root: string, folder: string, warnings: Warnings): Promise<Functions> {
   const below = `${folder}/functions/`
@@ -83,7 +83,7 @@ export async function readFunctions(tree: Tree, root: string, folder: string, wa
   }
 }
 
-/** The archive's files of each Function's folder, by the Function's path. Of two folders, one within the other, the inner has its files. */
+/** Groups the archive's files by the Function whose folder contains them. Of nested folders, the inner one gets its files. */
 function groupByFunction(tree: Tree, below: string): Map<string, string[]> {
   const groups = new Map<string, string[]>()
   for (const path of tree.files.keys())
@@ -152,11 +152,11 @@ async function readFunction(
   }
 }
 
-/** Files below a folder: an entry of a map may name a linked one. */
+/** Returns the files below a folder: an entry of a map may name a linked one. */
 const below = (tree: Tree, folder: string): string[] =>
   [...tree.files.keys()].filter((path) => path.startsWith(`${folder}/`))
 
-/** Refuses a map in which a path is a file and a folder. */
+/** Rejects a map in which a path is both a file and a folder. */
 function requireTree(files: ReadonlyMap<string, string>, path: string): void {
   for (const target of files.keys())
     for (let slash = target.indexOf('/'); slash !== -1; slash = target.indexOf('/', slash + 1))
@@ -166,7 +166,7 @@ function requireTree(files: ReadonlyMap<string, string>, path: string): void {
         )
 }
 
-/** Leaves out pages that nothing can make, and refuses those whose rest is to come from a Function that is not there. */
+/** Skips pages without a Function, and rejects those whose rest comes from a missing Function. */
 function requireFunctions(
   prerenders: Functions['prerenders'],
   byPath: Functions['byPath'],

@@ -34,8 +34,8 @@ export const imagesSchema = z.object({
 const escaped = (plain: string): string => plain.replaceAll(/[.+?^${}()|[\]\\/-]/g, String.raw`\$&`)
 
 /**
- * The pattern that a written one stands for. `vercel build` writes regular expressions; other adapters pass on what people wrote in their
- * framework's configuration, which is plain text in which `*` is one segment and `**` any number of them.
+ * Converts a written pattern to a regular expression. `vercel build` already writes regular expressions; other adapters pass on the
+ * framework's configuration, in which `*` stands for one segment and `**` for any number of them.
  */
 function patternOf(written: string, segment: string): string {
   if (/^\^|[\\([]|\.\*/.test(written)) return written
@@ -49,7 +49,7 @@ function patternOf(written: string, segment: string): string {
 const HOST_SEGMENT = '[^.]+'
 const PATH_SEGMENT = '[^/]*'
 
-/** Rules for images, as they are stored: every pattern a regular expression, absent members absent. */
+/** Converts image rules to their stored form: every pattern a regular expression, absent members absent. */
 export function readImages({ minimumCacheTTL, ...images }: z.infer<typeof imagesSchema>): ImageRules {
   const withPath = <T extends { pathname?: string | undefined }>(pattern: T): T =>
     pattern.pathname === undefined ? pattern : { ...pattern, pathname: patternOf(pattern.pathname, PATH_SEGMENT) }
@@ -65,7 +65,7 @@ export function readImages({ minimumCacheTTL, ...images }: z.infer<typeof images
   }
 }
 
-/** Every pattern of the rules, with the member that it stands in. */
+/** Yields every pattern of the rules, with its member. */
 export function* patternsOfImages({
   remotePatterns,
   localPatterns = [],

@@ -3,7 +3,7 @@ import { type Tree, UnusableOutput } from './output.ts'
 
 const MANIFEST_BYTES_MAX = 8 * 1024 * 1024
 
-/** Reads and validates a manifest of an archive. Throws UnusableOutput naming it, and the member that is wrong. */
+/** Reads and validates a manifest of an archive. Throws UnusableOutput that names it, and the invalid member. */
 export async function readJson<T extends z.ZodType>(tree: Tree, path: string, schema: T): Promise<z.infer<T>> {
   if ((tree.files.get(path)?.bytes ?? 0) > MANIFEST_BYTES_MAX)
     throw new UnusableOutput(`${path} is larger than ${MANIFEST_BYTES_MAX / 1024 / 1024} MB.`)

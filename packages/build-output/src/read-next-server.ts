@@ -7,12 +7,12 @@ import { imagesSchema, patternsOfImages, readImages } from './read-images.ts'
 import { readJson } from './read-json.ts'
 
 const MODULE_BYTES_MAX = 4 * 1024 * 1024
-/** Next.js writes it into the server of its standalone output. */
+/** Next.js writes this into the server of its standalone output. */
 const MARK = '__NEXT_PRIVATE_STANDALONE_CONFIG'
 const IMAGE_PATH = '/_next/image'
 
 const width = z.int()
-/** What of the build's settings is read; a member of another shape is the server's own affair. */
+/** The settings that we read; members of another shape are ignored. */
 const settings = z.looseObject({
   config: z.looseObject({
     basePath: z.string().catch(''),
@@ -29,18 +29,18 @@ const settings = z.looseObject({
   }),
 })
 
-/** Next.js' standalone output: a Node server with all that it needs. */
+/** Next.js' standalone output: a Node server with everything that it needs. */
 export interface NextServer {
-  /** Its module, in the tree. */
+  /** Path of its module in the tree. */
   module: string
-  /** Where its files under hashed names are asked for, without a leading slash, with one at the end. */
+  /** URL path of its hashed files, without a leading slash, with a trailing one. */
   staticFolder: string
   assets: Asset[]
-  /** undefined: the server makes its images itself. */
+  /** undefined: the server transforms its images itself. */
   images: ImageRules | undefined
 }
 
-/** Finds Next.js' standalone output in a folder: '' or with a slash at its end. distDir: as the project calls it. Throws UnusableOutput. */
+/** Finds Next.js' standalone output in a folder: '' or with a trailing slash. distDir: the project's. Throws UnusableOutput. */
 export async function findNextServer(tree: Tree, below: string, distDir = '.next'): Promise<NextServer | undefined> {
   const module = `${below}server.js`
   const manifest = `${below}${distDir}/required-server-files.json`
@@ -59,7 +59,7 @@ export async function findNextServer(tree: Tree, below: string, distDir = '.next
   return { module, staticFolder, assets, images: await readRules(config.images) }
 }
 
-/** Rules by which an edge makes the images; undefined where they are written in a way that it does not know. */
+/** Returns the image rules for an edge; undefined if they use unsupported settings. */
 async function readRules(images: z.infer<typeof settings>['config']['images']): Promise<ImageRules | undefined> {
   if (images?.path !== IMAGE_PATH || images.loader !== 'default' || images.unoptimized === true) return undefined
   const parsed = imagesSchema.safeParse({ ...images, sizes: [...images.deviceSizes, ...images.imageSizes] })
@@ -69,7 +69,7 @@ async function readRules(images: z.infer<typeof settings>['config']['images']): 
     ...remotePatterns.map(({ hostname }) => hostname),
     ...[...remotePatterns, ...localPatterns].map(({ pathname = '' }) => pathname),
   ]
-  // Of what Next.js takes here, `*` and `**` are known.
+  // Of the pattern syntax of Next.js, only `*` and `**` are supported.
   if (written.some((pattern) => /[[\](){}!?|+@]/.test(pattern))) return undefined
   const rules = readImages(parsed.data)
   const checker = openPatternChecker()

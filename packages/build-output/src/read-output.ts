@@ -28,14 +28,14 @@ const workerRoutes = z
     message: 'has to include a rule, and have at most 100',
   })
   .transform(({ include, exclude }) => ({ include, exclude }))
-/** As many rules as count, of the longest lines that count. */
+/** The maximum number of rules, times the maximum length of a line. */
 const SITE_FILE_BYTES_MAX = 4 * 1024 * 1024
 
 /**
- * Reads what an archive holds below a directory: Build Output, a worker, a Node server, or plain files. It looks at paths and
+ * Reads the contents of an archive below a directory: Build Output, a worker, a Node server, or plain files. It looks at paths and
  * manifests only, so source that has yet to be built is read as what it looks like. rootDirectory: '' for the archive's root.
  *
- * Throws UnusableOutput for what is malformed.
+ * Throws UnusableOutput for malformed contents.
  */
 export async function readOutput(tree: Tree, rootDirectory: string): Promise<Output> {
   const root = treePath(rootDirectory.replace(/^\/+/, ''), '', 'The root directory')
@@ -48,8 +48,8 @@ export async function readOutput(tree: Tree, rootDirectory: string): Promise<Out
 }
 
 /**
- * Reads a worker that stands in front of plain files, with the paths that are its (`_routes.json`, Cloudflare Pages). The
- * folder `_worker.js/` holds a worker of several modules.
+ * Reads a worker in front of plain files, and the paths that it handles (`_routes.json`, Cloudflare Pages). The folder
+ * `_worker.js/` contains a worker of several modules.
  */
 async function readWorker(tree: Tree, below: string, entry: string): Promise<Output> {
   const isFolder = entry.startsWith(`${below}_worker.js/`)
@@ -80,8 +80,8 @@ async function readWorker(tree: Tree, below: string, entry: string): Promise<Out
 }
 
 /**
- * Finds how a folder's Node server is started: by a module (`node <file>` as start script, `server.js`, or Nitro's), or else by
- * the start script. below: '' or a folder with a slash at its end. undefined: there is no server.
+ * Finds how to start a folder's Node server: by a module (`node <file>` as start script, `server.js`, or Nitro's), or else by the
+ * start script. below: '' or a folder with a trailing slash. Returns undefined if there is no server.
  */
 export async function findServer(
   tree: Tree,
@@ -91,7 +91,7 @@ export async function findServer(
   const { scripts = {} } = tree.files.has(path) ? await readJson(tree, path, packageJson) : {}
   const command = typeof scripts['start'] === 'string' ? scripts['start'] : undefined
   const started = /^node\s+(?:\.\/)?([\w@./-]+)$/.exec(command?.trim() ?? '')?.[1]
-  // As Node resolves it: SvelteKit's server is started by `node build`.
+  // Resolved as Node does: SvelteKit's server is started by `node build`.
   const entries = started === undefined ? [] : [started, `${started}.js`, `${started.replace(/\/$/, '')}/index.js`]
   const handler = [...entries, ...(command === undefined ? SERVERS : [NITRO_SERVER])].find((name) =>
     tree.files.has(below + name),
@@ -100,7 +100,7 @@ export async function findServer(
   return command === undefined ? undefined : { handler, command }
 }
 
-/** Reads a Node server, which answers every path. undefined: there is none. */
+/** Reads a Node server, which handles every path. Returns undefined if there is none. */
 async function readServer(tree: Tree, below: string): Promise<Output | undefined> {
   const { below: nextBelow = below, distDir } = tree.nextServer ?? {}
   const next = await findNextServer(tree, nextBelow, distDir)
@@ -140,7 +140,7 @@ async function readServer(tree: Tree, below: string): Promise<Output | undefined
   }
 }
 
-/** Paths of rules whose patterns are worse than quadratic: many names within one segment. */
+/** Returns the rule paths whose patterns are worse than quadratic: many names within one segment. */
 async function findSlowPaths(paths: readonly string[]): Promise<ReadonlySet<string>> {
   const slow = new Set<string>()
   const checker = openPatternChecker()
@@ -155,7 +155,7 @@ async function findSlowPaths(paths: readonly string[]): Promise<ReadonlySet<stri
   return slow
 }
 
-/** A sentence on why `/` answers 404, and what to do; undefined where there is an index page. */
+/** Explains in a sentence why `/` responds with 404, and what to do; undefined if there is an index page. */
 function whyNoIndex(assets: readonly Asset[]): string | undefined {
   const depthOf = ({ path }: Asset) => path.split('/').length
   const pages = assets

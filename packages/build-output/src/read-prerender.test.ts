@@ -138,7 +138,7 @@ describe('the route of a page that is kept', () => {
   test.each([
     ['/?a=1', 'kept index /? []'],
     ['/posts/x?a=1', 'kept posts/[slug] /posts/[slug]?slug=x [slug=x]'],
-    // A visitor's own parameter of that name does not count.
+    // A visitor's own parameter with that name is ignored.
     ['/posts/x?slug=y', 'kept posts/[slug] /posts/[slug]?slug=x [slug=x]'],
     ['/own?b=2&a=1&a=0', 'kept own /own?a=1&a=0&b=2 []'],
     ['/own?a=%31+%20&=x', 'kept own /own?=x&a=1++ []'],

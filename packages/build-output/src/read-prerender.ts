@@ -35,24 +35,24 @@ const prerenderConfig = z.looseObject({
   chain: z.looseObject({ outputPath: z.string(), headers: z.record(z.string(), z.string()).optional() }).nullish(),
 })
 
-/** What `expiration` says: a number of seconds; `true` is none, as for `false`. */
+/** Returns the seconds of `expiration`; `true` means none, like `false`. */
 const secondsOf = (value: number | boolean | null | undefined): number | false =>
   typeof value === 'number' ? value : false
 
-/** The SHA-256 of a token, in base64url, as manifests hold it. */
+/** Returns the SHA-256 of a token, in base64url, as stored in manifests. */
 export const hashToken = (token: string): string => createHash('sha256').update(token).digest('base64url')
 
-/** A fallback's file: its path in the output and where it lies. */
+/** A fallback's file: its path in the output, and its location. */
 interface Fallback {
   path: string
   source: string
 }
 
 /**
- * Reads how the answers of a Prerender Function are kept.
+ * Reads how the responses of a Prerender Function are cached.
  *
- * folder: the output's. path: of its `.prerender-config.json`. Throws UnusableOutput for what is malformed, and a fallback that is not
- * there.
+ * folder: the output's. path: of its `.prerender-config.json`. Throws UnusableOutput for a malformed config, and for a missing
+ * fallback.
  */
 export async function readPrerender(
   tree: Tree,
@@ -83,7 +83,7 @@ export async function readPrerender(
     ...(config.passQuery === true && { passQuery: true as const }),
     ...(config.exposeErrBody === true && { exposesErrorBody: true as const }),
     ...(fallback && { fallback: fallback.path }),
-    // A cookie that everybody gets would be somebody's.
+    // A cached cookie would give all visitors the same one.
     initialHeaders: initial.filter(([name]) => name !== 'set-cookie'),
     ...(typeof initialStatus === 'number' && { initialStatus }),
     ...(chain && { chain: { path: chain.outputPath.replace(/^\//, ''), headers: chain.headers ?? {} } }),
@@ -104,7 +104,7 @@ function readFallback(
   return { path: source.slice(folder.length + 1), source }
 }
 
-/** Patterns that decide which visitors get no kept page. */
+/** Yields the patterns that decide which visitors get uncached pages. */
 export function* patternsOfPrerender({ bypassFor = [] }: PrerenderRules): Generator<string> {
   for (const { value } of bypassFor) {
     const pattern = patternOf(value)

@@ -2,24 +2,24 @@ import { type HeaderPairs, isSettable, type RouteRequest } from './answer.ts'
 import type { Subject } from './conditions.ts'
 import { HEADERS_LENGTH_MAX, PATH_LENGTH_MAX, QUERY_LENGTH_MAX, requireAtMost, RoutingClock } from './routing-limit.ts'
 
-/** What routing knows of a request at one point: where it leads by now, and what was added on the way. */
+/** The routing state of a request: its current path, and everything added on the way. */
 export class RequestState {
   request: RouteRequest
-  /** What a Function is told was asked. */
+  /** The path that a Function sees. */
   visiblePath: string
   status: number | undefined
-  /** Of the answer; the last route wins. */
+  /** Response headers; the last route wins. */
   headers = new Map<string, string>()
   cookies: string[] = []
   important = new Set<string>()
   requestHeaders = new Map<string, string>()
   requestHeadersRemoved = new Set<string>()
   wildcard: string
-  /** Names of what the patterns of routes took from the path and the conditions. */
+  /** Names of values that route patterns captured from the path and the conditions. */
   captured = new Set<string>()
-  /** The last path that nothing was found at. */
+  /** The last path at which nothing was found. */
   missedPath: string | undefined
-  /** Shared with the copies that trials are made on. */
+  /** Shared with the copies made for trials. */
   clock = new RoutingClock()
   #subject: Subject | undefined
   #path = ''
@@ -34,7 +34,7 @@ export class RequestState {
     this.wildcard = wildcard
   }
 
-  /** Normalized. Where look-ups go. */
+  /** Normalized; the path for look-ups. */
   get path(): string {
     return this.#path
   }
@@ -60,7 +60,7 @@ export class RequestState {
     return copy
   }
 
-  /** Takes over all that another state knows. */
+  /** Copies all of another state. */
   assign(other: RequestState): void {
     this.request = other.request
     this.path = other.path
@@ -77,7 +77,7 @@ export class RequestState {
     this.missedPath = other.missedPath
   }
 
-  /** What conditions look at, with the headers that middleware left. */
+  /** The data for conditions, including middleware's changes to the headers. */
   get subject(): Subject {
     return (this.#subject ??= {
       host: this.request.host.replace(/:\d+$/, ''),
@@ -113,7 +113,7 @@ export class RequestState {
     }
   }
 
-  /** The headers of the answer, as every kind of answer carries them. */
+  /** Returns the headers that all kinds of answers carry. */
   common(): { headers: HeaderPairs; important: readonly string[]; unset: string[] } {
     const cookies = this.cookies.map((value): [string, string] => ['set-cookie', value])
     return { headers: [...this.headers, ...cookies], important: [...this.important], unset: [] }

@@ -21,7 +21,7 @@ import { withinLimits } from './routing-limit.ts'
 import { type Captures, inHeader, inPath, inQuery } from './template.ts'
 
 type PhaseName = Phase | 'first'
-/** In the order in which they are run, wherever config.json lists them. `hit` and `error` are run by what was found. */
+/** Phases in execution order, whatever their order in config.json. `hit` and `error` run depending on the result. */
 const ORDER = ['first', 'filesystem', 'rewrite', 'resource', 'miss'] as const
 
 interface Found {
@@ -29,10 +29,10 @@ interface Found {
   path: string
 }
 
-/** Shown where no route of `error` names a page. */
+/** Shown if no `error` route names a page. */
 const NOT_FOUND_PAGES = ['404.html', '404']
 
-/** What the routes of a phase came to: an answer, a file or Function, an end with a status, or nothing yet. */
+/** The result of a phase's routes: an answer, a file or Function, an end with a status, or nothing yet. */
 type Outcome = { answer: Answer } | { found: Found } | { endsWith: number } | undefined
 
 function compilePhases(routes: readonly Route[]): Record<PhaseName, CompiledRoute[]> {
@@ -59,10 +59,10 @@ const withEncodedDest = (route: Route): Route =>
 /**
  * Compiles the routes of Build Output API v3.
  *
- * A request passes the routes before any `handle`, then files and Functions are looked up, then come `filesystem`,
- * `rewrite`, `resource` and `miss`, each followed by a look-up; what is found gets the headers of `hit`, and where nothing
- * is, `error` has its say. Routes of `miss` with `check` are also tried at the first look-up that fails, before a rewrite
- * or a catch-all page can take the path: a missing `/_next/static/` file is no page.
+ * A request passes the routes before any `handle`, then files and Functions are looked up, then come `filesystem`, `rewrite`,
+ * `resource` and `miss`, each followed by a look-up; a result gets the headers of `hit`, and without a result the routes of `error`
+ * apply. Routes of `miss` with `check` are also tried at the first look-up that fails, before a rewrite or a catch-all page can
+ * take the path: a missing `/_next/static/` file is not a page.
  */
 export function routeBuildOutput({ routes, functions, prerenders = {}, wildcard }: OutputManifest): Router {
   const phases = compilePhases(routes)
@@ -76,7 +76,7 @@ export function routeBuildOutput({ routes, functions, prerenders = {}, wildcard 
     if (state.missedPath === state.path) return undefined
     const name = fileNameOf(state.path)
     if (name !== undefined) {
-      // Both spellings of an address lead to a page, as long as no route redirects from one to the other.
+      // Both spellings of a URL lead to a page, unless a route redirects from one to the other.
       const index = name === '' ? 'index' : `${name}/index`
       if (name !== '' && hasFile(name)) return { kind: 'asset', path: name }
       if (hasFile(`${index}.html`)) return { kind: 'asset', path: `${index}.html` }
@@ -87,7 +87,7 @@ export function routeBuildOutput({ routes, functions, prerenders = {}, wildcard 
     state.missedPath = state.path
   }
 
-  /** Applies the routes of one list from an index on. isTrial: only what is found counts, and nothing is re-entered. */
+  /** Applies the routes of one list from an index on. isTrial: only look-up results count, and no phase is re-entered. */
   function run(
     list: readonly CompiledRoute[],
     from: number,
@@ -121,7 +121,7 @@ export function routeBuildOutput({ routes, functions, prerenders = {}, wildcard 
         if (location !== undefined) return { answer: redirect(state, 307, location) }
       }
       if (compiled.location !== undefined && isRedirect(route.status)) {
-        // A redirect ends routing, even where the route says `continue`.
+        // A redirect ends routing, even if the route says `continue`.
         const location = compiled.location(captures, inHeader)
         return { answer: redirect(state, route.status, withOwnQuery(location, state.query)) }
       }
@@ -148,7 +148,7 @@ export function routeBuildOutput({ routes, functions, prerenders = {}, wildcard 
     return foundResource && { found: foundResource }
   }
 
-  /** Looks a rewritten path up among pages with parameters; on failure the state is as it was. */
+  /** Looks up a rewritten path among pages with parameters; on failure the state is unchanged. */
   function lookUpDynamic(state: RequestState, hasFile: HasFile): Found | undefined {
     return tryRoutes(phases.rewrite, 'rewrite', state, hasFile)
   }
@@ -206,7 +206,7 @@ export function routeBuildOutput({ routes, functions, prerenders = {}, wildcard 
       if (outcome !== undefined) {
         if ('answer' in outcome) return outcome.answer
         if ('found' in outcome) return finish(outcome.found, state, hasFile)
-        // Next.js ends `resource` with 404 for everything; `miss` still has its pages for that.
+        // Next.js ends `resource` with 404 for everything; `miss` still has pages for those paths.
         if (phase !== 'resource') return endWith(outcome.endsWith, state, hasFile)
         state.status = outcome.endsWith
       }
@@ -221,7 +221,7 @@ export function routeBuildOutput({ routes, functions, prerenders = {}, wildcard 
   function endWith(status: number, state: RequestState, hasFile: HasFile): Answer {
     state.status = status
     const visiblePath = state.visiblePath
-    // What ended there is not served after all; only another path is looked up.
+    // A file at the path where routing ended is not served; only another path is looked up.
     state.missedPath = state.path
     if (status >= 400) {
       const outcome = run(phases.error, 0, 'error', state, hasFile, true)
@@ -237,7 +237,7 @@ export function routeBuildOutput({ routes, functions, prerenders = {}, wildcard 
     return { ...state.common(), kind: 'status', status }
   }
 
-  /** Adds the headers of `hit`, which go by the path that was found. */
+  /** Adds the headers of `hit`, which match by the path of the result. */
   function finish(resource: Found, state: RequestState, hasFile: HasFile, isError = false): Answer {
     const output = `/${resource.path}`
     for (const compiled of phases.hit) {
@@ -279,7 +279,7 @@ export function routeBuildOutput({ routes, functions, prerenders = {}, wildcard 
 
 type Kept = Pick<Extract<Answer, { kind: 'prerender' }>, 'sharedPath' | 'sharedQuery' | 'sharedMatches' | 'isBypassed'>
 
-/** How the page of a Prerender Function is told from its other pages. */
+/** Compiles what distinguishes a Prerender Function's pages from each other. */
 function compilePrerender({
   allowQuery,
   bypassFor = [],
@@ -330,7 +330,7 @@ function matchRoute(compiled: CompiledRoute, state: RequestState, path = state.p
   return { match, named }
 }
 
-/** A path as it reads. A slash keeps its encoding, so that no redirect comes to lead to another host, but middleware sees all. */
+/** Decodes a path. A slash stays encoded, so that no redirect can lead to another host; middleware sees everything decoded. */
 function decoded(path: string, { route }: CompiledRoute): string {
   try {
     return decodeURIComponent(route.middlewarePath === undefined ? path.replaceAll(/%(?=2f|5c)/gi, '%25') : path)
@@ -340,7 +340,7 @@ function decoded(path: string, { route }: CompiledRoute): string {
   }
 }
 
-/** Follows a route's destination; returns an answer where it leads to another origin. */
+/** Applies a route's destination; returns an answer if it leads to another origin. */
 function applyDest(
   { path, query, isAbsolute }: NonNullable<CompiledRoute['dest']>,
   captures: Captures,

@@ -18,15 +18,15 @@ type Captures = Record<string, string | undefined>
 
 const PLACEHOLDER = /:([A-Za-z]\w*)/g
 const DYNAMIC = /\*|:[A-Za-z]/
-/** A rule that would swallow the page it leads to: it is asked after the files, as its author means it. */
+/** True for a rule that would match its own target page: it applies after the files, as its author intends. */
 export const isPageFallback = (from: string, to: string): boolean =>
   from.endsWith('/*') && /\/(?:index(?:\.html)?)?$/.test(to)
 
 /**
- * The pattern of a path with `*` and `:name`, as `_redirects` and `_headers` have them: case-sensitive, from end to end. A
- * name stands for one segment, `*` for anything, as `:splat`.
+ * Compiles a path with `*` and `:name` from `_redirects` or `_headers` to a pattern: case-sensitive, anchored at both ends. A name
+ * matches one segment, `*` anything, as `:splat`.
  *
- * Throws SyntaxError where a name, or `*`, is there twice.
+ * Throws SyntaxError if a name, or `*`, occurs twice.
  */
 export function compilePath(path: string): RegExp {
   const escaped = path.replaceAll(/[-/\\^$+?.()|[\]{}]/g, String.raw`\$&`).replaceAll('*', '(?<splat>.*)')
@@ -55,7 +55,7 @@ function compileRedirects(rules: SiteRules['redirects']) {
   const fallbacks: typeof patterns = []
   for (const { from, to, status } of rules) {
     const path = normalizeWrittenPath(from)
-    // One that follows a pattern must not overtake it.
+    // A fixed rule after a pattern must not overtake it.
     if (!DYNAMIC.test(path) && patterns.length === 0) {
       if (!fixed.has(path)) fixed.set(path, { to, status })
     } else if (status === 200 && isPageFallback(from, to)) fallbacks.push({ pattern: compilePath(path), to, status })
@@ -100,14 +100,14 @@ function compileHeaders(rules: SiteRules['headers']) {
   }
 }
 
-/** A header that two rules set has both values, as one list; cookies stay apart. */
+/** Adds a header; values that several rules set are joined to one list, except for cookies. */
 function addHeader(headers: HeaderPairs, name: string, value: string): void {
   const earlier = name === 'set-cookie' ? undefined : headers.find(([set]) => set === name)
   if (earlier === undefined) headers.push([name, value])
   else earlier[1] += `, ${value}`
 }
 
-/** Where a redirect leads, with the request's query unless it has one of its own. */
+/** Returns the target of a redirect, with the request's query unless it has one of its own. */
 function locationOf(redirect: Redirect, query: string): string {
   const to = inHeader(fill(redirect.to, redirect.captures))
   const hashAt = to.indexOf('#')
@@ -118,7 +118,7 @@ function locationOf(redirect: Redirect, query: string): string {
 const withQuery = (address: string, query: string): string =>
   query === '' || address.includes('?') ? address : `${address}?${query}`
 
-/** Cloudflare Pages' addresses: `/about` for about.html, `/about/` for about/index.html, and a redirect from any other spelling. */
+/** Cloudflare Pages' URLs: `/about` for about.html, `/about/` for about/index.html, and a redirect from any other spelling. */
 function findPage(path: string, hasFile: HasFile): { file: string } | { location: string } | undefined {
   const name = fileNameOf(path)
   if (name === undefined) return undefined
@@ -139,7 +139,7 @@ function findPage(path: string, hasFile: HasFile): { file: string } | { location
   return hasFile(`${name}/index.html`) ? { location: `${path}/` } : undefined
 }
 
-/** The file that a rewrite leads to, whichever spelling it uses: a visitor never sees the address. */
+/** Returns the file that a rewrite leads to, in any spelling: visitors never see that path. */
 function findRewritten(path: string, hasFile: HasFile): string | undefined {
   const name = fileNameOf(path)
   if (name === undefined) return undefined
@@ -157,7 +157,7 @@ function findNotFoundPage(path: string, hasFile: HasFile): string | undefined {
   }
 }
 
-/** Whether a browser opens a page, rather than loading a part of one. */
+/** True if a browser is opening a page, not loading a part of one. */
 function isNavigation({ headers }: RouteRequest, path: string): boolean {
   if (headers['sec-fetch-mode'] !== undefined) return headers['sec-fetch-mode'] === 'navigate'
   const type = lookup(path)
@@ -167,11 +167,10 @@ function isNavigation({ headers }: RouteRequest, path: string): boolean {
 }
 
 /**
- * Compiles a site of plain files: the addresses and fallbacks that Cloudflare Pages documents, its `_redirects` and
- * `_headers`.
+ * Compiles a site of plain files: the URLs and fallbacks that Cloudflare Pages documents, its `_redirects` and `_headers`.
  *
- * Redirects come before files, and so do rewrites (status 200), apart from those that lead `…/*` to an index page: they
- * are for what has no file. `200.html` answers navigation where the site has no 404.html.
+ * Redirects come before files, and so do rewrites (status 200), except for those from `…/*` to an index page, which apply to
+ * missing files. `200.html` answers navigation if the site has no 404.html.
  */
 export function routeStaticSite(rules: SiteRules): Router {
   const redirects = compileRedirects(rules.redirects)

@@ -15,7 +15,7 @@ function callFunction(path: string, request: RouteRequest): Answer {
   }
 }
 
-/** Routes every request to a server, but for those of files under hashed names in the folder. path: of its Function. */
+/** Routes every request to a server, except for the hashed files in the folder. path: of its Function. */
 export function routeServer(path: string, staticFolder: string | undefined): Router {
   return {
     route(request, hasFile) {
@@ -29,7 +29,7 @@ export function routeServer(path: string, staticFolder: string | undefined): Rou
   }
 }
 
-/** Matches a pattern whose `*` is any text, in time that is linear in the path. */
+/** Compiles a pattern in which `*` matches any text; matching takes time linear in the path. */
 function compile(pattern: string): (path: string) => boolean {
   const [head = '', ...rest] = pattern.split('*')
   const tail = rest.pop()
@@ -46,7 +46,7 @@ function compile(pattern: string): (path: string) => boolean {
   }
 }
 
-/** `/api/*` is also `/api`, as Cloudflare Pages has it. */
+/** `/api/*` also matches `/api`, as in Cloudflare Pages. */
 const compileRule = (pattern: string): ((path: string) => boolean) => {
   const matches = compile(pattern)
   const base = pattern.endsWith('/*') ? compile(pattern.slice(0, -2)) : undefined
@@ -54,8 +54,8 @@ const compileRule = (pattern: string): ((path: string) => boolean) => {
 }
 
 /**
- * Routes by `_routes.json` (Cloudflare Pages): to the worker what `include` has and `exclude` has not, everything else to the
- * files. function: the path of the worker's Function.
+ * Routes by `_routes.json` (Cloudflare Pages): paths in `include` but not in `exclude` go to the worker, all others to the files.
+ * path: of the worker's Function.
  */
 export function routeWorker({ include, exclude }: WorkerRoutes, path: string, files: Router): Router {
   const included = include.map(compileRule)

@@ -8,7 +8,7 @@ import { withinLimits } from './routing-limit.ts'
 
 export type { Answer, HeaderPairs, Router } from './answer.ts'
 
-/** Compiles a manifest; some milliseconds for hundreds of routes. Never throws for a manifest that `readOutput` made. */
+/** Compiles a manifest; takes some milliseconds for hundreds of routes. Never throws for a manifest from `readOutput`. */
 export function compileOutput(manifest: OutputManifest): Router {
   const router = routerOf(manifest)
   return {
@@ -20,7 +20,7 @@ export function compileOutput(manifest: OutputManifest): Router {
   }
 }
 
-/** Compiles what answers when a worker asks for the files of its own deployment (`env.ASSETS`). */
+/** Compiles the router for a worker that requests the files of its own deployment (`env.ASSETS`). */
 export const compileFiles = (manifest: OutputManifest): Router =>
   compileOutput({ ...manifest, kind: 'static', functions: {} })
 

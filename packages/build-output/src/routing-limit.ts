@@ -1,27 +1,27 @@
 import { type Answer, PATH_BYTES_MAX, plain } from './answer.ts'
 
-/** Of a path that routes make, as long as a request's own with every byte encoded: it bounds what the next patterns cost. */
+/** Limit of a path that routes make, equal to a request's own with every byte encoded: it bounds the cost of the next patterns. */
 export const PATH_LENGTH_MAX = 3 * PATH_BYTES_MAX
-/** Of a query that routes make; a request's own is shorter, with every byte encoded. */
+/** Limit of a query that routes make; a request's own is shorter, even with every byte encoded. */
 export const QUERY_LENGTH_MAX = 65_536
-/** Of all headers that routes set on one answer. */
+/** Limit of all headers that routes set on one response. */
 export const HEADERS_LENGTH_MAX = 65_536
-/** What one template takes from a request, however often it names the same. */
+/** Limit of what one template takes from a request, however often it uses the same value. */
 export const EXPANDED_LENGTH_MAX = 16_384
-/** Of one request's routing, which takes microseconds: ten thousand quadratic patterns on a path of 2 KB take minutes. */
+/** Time limit for routing one request, which takes microseconds: ten thousand quadratic patterns on a path of 2 KB take minutes. */
 const ROUTING_MS_MAX = 1_000
-/** How many patterns are tried between two looks at the clock; the slowest takes some 20 ms. */
+/** Number of patterns between two checks of the clock; the slowest takes some 20 ms. */
 const PATTERNS_A_LOOK = 16
 
-/** Routes made more of a request than an address or an answer holds. */
+/** Routes made a URL or response that is too long, or took too much time. */
 class OverLimit extends Error {}
 
-/** Throws what `withinLimits` answers with 414. */
+/** Throws the error that `withinLimits` answers with 414. */
 export function requireAtMost(value: number, valueMax: number): void {
   if (value > valueMax) throw new OverLimit()
 }
 
-/** Counts the patterns that one request is matched with. Its `count` throws what `withinLimits` answers with 414 once they take too long. */
+/** Counts the patterns tried for one request. Once they take too long, `count` throws, and `withinLimits` answers with 414. */
 export class RoutingClock {
   readonly #startedAt = performance.now()
   #patterns = 0
@@ -32,8 +32,7 @@ export class RoutingClock {
 }
 
 /**
- * Routes a request. One whose parts the routes multiply beyond the limits is 414: two routes of 4 KB can make gigabytes of a
- * path of 2 KB.
+ * Routes a request. Returns 414 if routing exceeds a limit: two routes of 4 KB can make gigabytes from a path of 2 KB.
  */
 export function withinLimits(route: () => Answer): Answer {
   try {

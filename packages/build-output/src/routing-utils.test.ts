@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { RouteRequest } from './answer.ts'
 import { buildOutputOf, shortAnswer } from './short-answer.ts'
 
-/** What a project's configuration means, by the routes that Vercel's own tools make of it. */
+/** Builds a project's configuration into the routes that Vercel's own tools make of it. */
 function project(config: Parameters<typeof getTransformedRoutes>[0], files: string[], functions: string[] = []) {
   const { routes, error } = getTransformedRoutes(config)
   if (error !== null) throw new Error(error.message)

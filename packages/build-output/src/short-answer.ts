@@ -2,7 +2,7 @@ import type { Answer, RouteRequest } from './answer.ts'
 import type { OutputManifest, Route } from './manifest.ts'
 import { compileOutput } from './router.ts'
 
-/** An answer in a few words, for tables of tests: what answers, by which path, with which status, and where it leads. */
+/** Summarizes an answer for test tables: its kind, path, status, and target. */
 export function shortAnswer(answer: Answer): string {
   switch (answer.kind) {
     case 'asset':
@@ -26,7 +26,7 @@ export function shortAnswer(answer: Answer): string {
   }
 }
 
-/** A Build Output of these routes, files and Functions, asked by URL. For tests. */
+/** Makes a Build Output of these routes, files and Functions, to be queried by URL. For tests. */
 export function buildOutputOf(
   routes: Route[],
   files: string[] = [],

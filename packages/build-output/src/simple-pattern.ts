@@ -1,16 +1,17 @@
 const REPEATS_MAX = 2
-/** How many ways around the repeats there may be: an optional part doubles them, a group has one for each alternative. */
+/** Maximum number of paths around the repeats: an optional part doubles them, a group has one per alternative. */
 const WAYS_MAX = 16
 
 /**
- * Whether a cheap look at a pattern shows that it is at most quadratic: at most two repeats, each of one character or class, and few optional
- * parts and alternatives. `[^/]+` before a slash cannot backtrack and is not counted. That is most of what frameworks write, and saves seconds of analysis of each.
+ * True if a cheap look at a pattern shows that it is at most quadratic: at most two repeats, each of one character or class, and
+ * few optional parts and alternatives. `[^/]+` before a slash cannot backtrack and is not counted. This covers most patterns of
+ * frameworks, and saves seconds of analysis for each.
  *
- * false: not known. `(a+)+` and patterns with three repeats need the analysis.
+ * false: unknown. `(a+)+` and patterns with three repeats need the analysis.
  */
 export function isSimplePattern(source: string): boolean {
   let repeats = 0
-  /** A part that has one way to match is still read again for each way before it. */
+  /** A part with only one way to match is still scanned again for each way before it. */
   let rescans = 0
   let isSegment = false
   let ways = 1
@@ -19,7 +20,7 @@ export function isSimplePattern(source: string): boolean {
   for (let index = 0; index < source.length; index++) {
     const character = source[index] ?? ''
     if (character === '\\') {
-      // A back reference costs as much as what it refers to is long.
+      // A back reference costs as much as the length of its target.
       if (/[1-9k]/.test(source[index + 1] ?? '')) return false
       index++
       previous = 'character'
@@ -41,7 +42,7 @@ export function isSimplePattern(source: string): boolean {
       alternatives[alternatives.length - 1] = (alternatives.at(-1) ?? 1) + 1
       previous = 'nothing'
     } else if (character === '?') {
-      // After a quantifier it only says which way is tried first.
+      // After a quantifier it only determines which way is tried first.
       if (previous !== 'quantifier') ways *= 2
       previous = 'quantifier'
     } else if ('*+{'.includes(character)) {

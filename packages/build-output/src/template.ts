@@ -1,12 +1,12 @@
 import { EXPANDED_LENGTH_MAX, requireAtMost } from './routing-limit.ts'
 
-/** What a pattern captured: groups by number and by name. Absent ones are empty. */
+/** The captures of a pattern: groups by number and by name. Absent ones are empty. */
 export interface Captures {
   match: RegExpExecArray | null
   named: Readonly<Record<string, string>>
 }
 
-/** How a captured value is written where it lands. */
+/** Encodes a captured value for its destination. */
 type Spelling = (value: string) => string
 
 export type Template = (captures: Captures, spelling: Spelling) => string
@@ -14,10 +14,10 @@ export type Template = (captures: Captures, spelling: Spelling) => string
 const REFERENCE = /\$(\d+|[A-Za-z_]\w*)/g
 
 /**
- * Compiles a text with `$1` and `$name`. A name counts as far as one is known that it begins with; what is not known stays
- * as it is written. What a text takes from a request has a limit (`withinLimits`).
+ * Compiles a text with `$1` and `$name`. The longest known name that the text begins with is used; unknown names stay as written.
+ * The amount of text taken from a request is limited (`withinLimits`).
  *
- * groups: how many the pattern has. names: of the pattern and of conditions.
+ * groups: number of groups in the pattern. names: those of the pattern and of conditions.
  */
 export function compileTemplate(text: string, groups: number, names: ReadonlySet<string>): Template {
   const known = [...names].toSorted((one, other) => other.length - one.length)
@@ -50,22 +50,22 @@ export function compileTemplate(text: string, groups: number, names: ReadonlySet
   }
 }
 
-/** In a path: as it was matched, but what a condition captured may hold anything. */
+/** For a path: as matched, but a condition may have captured anything. */
 export const inPath: Spelling = (value) =>
   value.replaceAll(/[^\w\-.~!$&'()*+,;=:@/%[\]|]/gu, (character) => encodeURIComponent(character.toWellFormed()))
 
-/** In a query: one value, whatever is in it. A path's encoding is undone first. */
+/** For a query: a single value, whatever it contains. Undoes a path's encoding first. */
 export const inQuery: Spelling = (value) => {
   let decoded = value
   try {
     decoded = decodeURIComponent(value)
   } catch {
-    // Not an encoded text: it is taken as it is.
+    // Not an encoded text: used as is.
   }
-  // A slash may stand there, and frameworks compare it.
+  // A slash is allowed in a query, and frameworks compare it.
   return encodeURIComponent(decoded.toWellFormed()).replaceAll('%2F', '/')
 }
 
-/** In a header: no line break, and nothing that a header cannot hold. */
+/** For a header: without line breaks and other characters that a header cannot contain. */
 export const inHeader: Spelling = (value) =>
   value.replaceAll(/[^\t\x20-\x7E]/gu, (character) => encodeURIComponent(character.toWellFormed()))

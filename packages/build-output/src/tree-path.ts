@@ -1,10 +1,10 @@
 import { UnusableOutput } from './output.ts'
 
 /**
- * Resolves a path that a manifest names against the folder it counts from, by text alone.
+ * Resolves a path in a manifest against the folder it is relative to, without looking at files.
  *
- * folder: from the archive's root, '' for the root itself. what: the subject of the error, as `The override`.
- * Returns a path from the archive's root. Throws UnusableOutput for one that is absolute or leads out of `within`.
+ * folder: from the archive's root, '' for the root itself. what: the subject of the error, for example `The override`.
+ * Returns a path from the archive's root. Throws UnusableOutput if the path is absolute or leads out of `within`.
  */
 export function treePath(path: string, folder: string, what: string, within = folder): string {
   const segments = folder === '' ? [] : folder.split('/')

@@ -1,8 +1,8 @@
 const WARNINGS_MAX = 1_000
 
 /**
- * Sentences for a build log. The first thousand are kept and the rest is counted: an archive of a few megabytes can be wrong in
- * millions of places.
+ * Sentences for a build log. Keeps the first thousand and counts the rest: an archive of a few megabytes can have millions of
+ * errors.
  */
 export class Warnings {
   readonly #kept: string[] = []
@@ -13,7 +13,7 @@ export class Warnings {
     else this.#more++
   }
 
-  /** All that were kept, and how many there were besides. */
+  /** Returns the kept warnings, plus a line with the number of further ones. */
   list(): string[] {
     return this.#more === 0 ? this.#kept : [...this.#kept, `And ${this.#more} more warnings.`]
   }

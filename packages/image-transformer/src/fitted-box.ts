@@ -12,8 +12,8 @@ const SIDE_MAX = 16_383
 const whole = (length: number): number => Math.max(1, Math.round(length))
 
 /**
- * Returns the size of the result in pixels, for an upright source. The picture itself is never enlarged: a box that would require it
- * is scaled down in its own proportions.
+ * Returns the size of the result in pixels, for an upright source. The picture itself is never enlarged: a box that would require
+ * it is scaled down in its own proportions.
  */
 export function fittedBox(source: Box, { width, height, fit }: Pick<ImageWish, 'width' | 'height' | 'fit'>): Box {
   if (width === undefined || height === undefined || fit === 'inside') {

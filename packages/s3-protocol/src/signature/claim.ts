@@ -170,8 +170,8 @@ export type AuthClaim =
   | { kind: 'signature'; claim: SignatureClaim }
 
 /**
- * Reads the claim from Authorization or the query (SigV4 "Authenticating requests"). Rejects signature version 2 with a message that
- * says so, and a request that signs in both places.
+ * Reads the claim from Authorization or the query (SigV4 "Authenticating requests"). Rejects signature version 2 with a message
+ * that says so, and a request that signs in both places.
  *
  * Throws AuthorizationHeaderMalformed, AuthorizationQueryParametersError, InvalidRequest, AccessDenied, InvalidArgument.
  */

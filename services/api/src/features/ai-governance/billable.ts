@@ -3,7 +3,10 @@ import { and, eq, gte, sql } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { aiUsageSums } from './table.ts'
 
-/** Returns what an organization owes for calls with the operator's keys since the start of a UTC day, in millionths of a US dollar, rounded up. */
+/**
+ * Returns what an organization owes for calls with the operator's keys since the start of a UTC day, in millionths of a US dollar,
+ * rounded up.
+ */
 export async function billableMicrosSince(
   { db }: Pick<Deps, 'db'>,
   organizationId: string,

@@ -182,7 +182,7 @@ export const aiBudgets = pgTable(
     organizationId: uuid('organization_id')
       .notNull()
       .references(() => organizations.id, { onDelete: 'cascade' }),
-    /** No foreign key: applications are never deleted, and locking one more table would stop the previous release in the middle of its work. */
+    /** No foreign key: applications are never deleted, and locking one more table would stop the previous release in mid-work. */
     applicationId: uuid('application_id'),
     userId: text('user_id'),
     period: text({ enum: periods }).notNull(),
@@ -205,8 +205,8 @@ export const aiBudgets = pgTable(
 )
 
 /**
- * Amounts spent and held by an organization, application or user in one UTC day or month, once a budget has needed them; kept whatever
- * happens to the budget. `spent` is the sum of the counted usage of all matching events (by the trigger of `ai_usage_events`),
+ * Amounts spent and held by an organization, application or user in one UTC day or month, once a budget has needed them; kept
+ * whatever happens to the budget. `spent` is the sum of the counted usage of all matching events (by the trigger of `ai_usage_events`),
  * `held` the sum over all matching rows of `ai_holds`.
  */
 export const aiBudgetWindows = pgTable(
@@ -239,7 +239,7 @@ export const aiBudgetWindows = pgTable(
   ],
 )
 
-/** The maximum cost of a call in progress. Deleted when the call's usage event is stored; if expired, the call's process has died. */
+/** The maximum cost of a call in progress. Deleted when the call's usage event is stored; an expired one has lost its process. */
 export const aiHolds = pgTable(
   'ai_holds',
   {

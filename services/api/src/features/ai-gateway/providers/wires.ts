@@ -438,7 +438,7 @@ function lazily(open: () => Wire): Wire {
   }
 }
 
-/** Makes the wire that starts a video. Local videos are started without one. */
+/** Makes the wire that starts a video. Local videos are started in this process. */
 export function videoWire(request: InferenceRequest, route: KeyedRoute): Wire {
   refuseSharedAccount(request, route)
   const { driver } = route.provider

@@ -34,8 +34,8 @@ export async function findPolicy(
 }
 
 /**
- * Sets the policy of an organization, or of one of its applications, in place of the one before, which keeps its id. The change is a
- * line in the log. Safe to repeat.
+ * Sets the policy of an organization, or of one of its applications; an existing one is replaced and keeps its id. Logs the change.
+ * Safe to repeat.
  */
 export async function setPolicy(
   { db, now, logger }: Pick<Deps, 'db' | 'now' | 'logger'>,
@@ -55,7 +55,7 @@ export async function setPolicy(
   return one(rows)
 }
 
-/** Removes a policy: nothing is limited by it any more. The change is a line in the log. Throws NotFound. */
+/** Removes a policy, and with it all its limits. Logs the change. Throws NotFound. */
 export async function deletePolicy(
   { db, logger }: Pick<Deps, 'db' | 'logger'>,
   by: UserActor,

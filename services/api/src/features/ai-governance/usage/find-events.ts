@@ -59,8 +59,8 @@ export async function countEvents({ db, now }: Pick<Deps, 'db' | 'now'>, filters
 }
 
 /**
- * Returns the UTC hours that have such events, newest first, backwards from a time: as many as contain `events` of them, and at most
- * 48.
+ * Returns the UTC hours that have such events, newest first, backwards from a time: as many as contain `events` of them, and at
+ * most 48.
  */
 async function hoursOf(
   { db, now }: Pick<Deps, 'db' | 'now'>,
