@@ -25,8 +25,8 @@ export interface PendingDevice {
 }
 
 /**
- * The pending device of a user code in the form of readUserCode. Codes are counted before they are looked up, wrong ones
- * against five in ten minutes for an account and twenty for a network. Throws a 429 beyond that, which says how long to wait.
+ * The pending device of a user code in the form of readUserCode. Attempts are counted before the lookup, and wrong ones stay
+ * counted: five in ten minutes for an account, twenty for a network. Throws a 429 beyond that, which says how long to wait.
  */
 export async function findPendingDevice(
   deps: Deps,

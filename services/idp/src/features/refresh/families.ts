@@ -11,7 +11,7 @@ const RACE_MS = 10_000
 export const isReplay = (retiredAt: Date, time: Date): boolean => time.getTime() - retiredAt.getTime() > RACE_MS
 
 /**
- * When the token of an old generation was retired: exact for the last two; for older ones, a time that is not earlier.
+ * When the token of an old generation was retired: exact for the last two; for older ones, an upper bound.
  * Undefined for the current generation.
  */
 export function retiredAt(
