@@ -17,7 +17,7 @@ interface Running {
   stop: () => Promise<void>
 }
 
-/** The platform of this data folder, if it answers where it said that it does. */
+/** Finds the platform of this data folder, if it answers at its recorded address. */
 async function findRunning(): Promise<Running | undefined> {
   // oxlint-disable-next-line node/no-process-env -- the demo's one read of its environment
   const { dataFolder } = readLauncherConfig(process.env, repository)
@@ -37,7 +37,7 @@ async function findRunning(): Promise<Running | undefined> {
   return { baseUrl, idpUrl, demo: { email: demoEmail, password: demoPassword }, stop: async () => {} }
 }
 
-/** Starts one, as `npm start -- --json` does, and waits for the line that it prints once everything answers. */
+/** Starts a platform, as `npm start -- --json` does, and waits for the line that it prints once everything answers. */
 async function startOne(): Promise<Running> {
   const launcher = spawn(process.execPath, [resolve(repository, 'infra/launcher/main.ts'), '--json'], {
     stdio: ['ignore', 'pipe', 'inherit'],

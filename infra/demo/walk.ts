@@ -41,11 +41,11 @@ function say(step: string, ...details: string[]): void {
   process.stdout.write(`\n${step}\n${details.map((line) => `    ${line}\n`).join('')}`)
 }
 
-/** For what is asked again and again. */
+/** For polling. */
 const askQuietly = openAsk()
 const ask = openAsk((line) => process.stdout.write(`    ${line}\n`))
 
-/** Device authorization as a command-line tool does it, with a person at a browser beside it. */
+/** Device authorization as a command-line tool does it, with a person at a browser. */
 async function signIn({ idpUrl, cliClientId, demo }: Where): Promise<string> {
   say('1. The command-line client reads where things are and asks for a device code')
   const { device, poll, approve } = await beginDeviceSignIn(ask, idpUrl, cliClientId, scopes)
@@ -62,7 +62,7 @@ async function signIn({ idpUrl, cliClientId, demo }: Where): Promise<string> {
   return tokens.access_token
 }
 
-/** The platform's main job, as a stranger would do it. Throws at the first answer that is not the documented one. */
+/** The platform's main job, as an outsider would do it. Throws at the first answer that differs from the documentation. */
 export async function walk(where: Where): Promise<void> {
   const { baseUrl } = where
   const token = await signIn(where)
@@ -149,7 +149,7 @@ export async function walk(where: Where): Promise<void> {
   say('All answers were right.')
 }
 
-/** A GET of a URL whose host may not resolve here: names below localhost do in browsers and in curl, not everywhere. */
+/** GETs a URL whose host may not resolve here: names below localhost do in browsers and in curl, but not everywhere. */
 async function open(url: string, status = 200): Promise<Buffer> {
   const { host, hostname, port, pathname, search } = new URL(url)
   const target = hostname.endsWith('.localhost') ? 'localhost' : hostname
@@ -160,7 +160,7 @@ async function open(url: string, status = 200): Promise<Buffer> {
   return buffer(answer)
 }
 
-/** Files: by an S3 client, by a resumable upload, through the trash and back, and out by URL. */
+/** Files: by an S3 client, by a resumable upload, through the trash and back, and downloaded by URL. */
 async function store({ baseUrl }: Where, token: string, applicationId: string): Promise<void> {
   const environment = `${baseUrl}/applications/${applicationId}/environments/production`
 
@@ -239,8 +239,8 @@ async function store({ baseUrl }: Where, token: string, applicationId: string): 
 }
 
 /**
- * A site: deployed, changed and deployed again, rolled back; a page that was loaded before finds its script throughout. Returns its
- * hostname.
+ * A site: deployed, changed and deployed again, rolled back; an already loaded page still finds its script throughout.
+ * Returns its hostname.
  */
 async function deploy({ baseUrl }: Where, token: string, application: { id: string; slug: string }): Promise<string> {
   const api = { baseUrl, token }
@@ -257,7 +257,7 @@ async function deploy({ baseUrl }: Where, token: string, application: { id: stri
   const url = `http://${hostname}`
   await open(`${url}/`, 404)
   const first = await deployFolder(ask, api, application.id, site(1))
-  // Edges hear of a change after it is answered; within a second all of them have.
+  // Edges learn of a change after it is answered; within a second all of them have.
   const shows = async (origin: string, version: 1 | 2) => {
     let page = ''
     for (const deadline = Date.now() + 1_000; !page.includes(`Version ${version}`) && Date.now() < deadline;)
@@ -293,7 +293,7 @@ async function deploy({ baseUrl }: Where, token: string, application: { id: stri
   return hostname
 }
 
-/** A Function: it reads the storage of its own environment with nothing configured, and what it prints can be read. */
+/** A Function: it reads the storage of its own environment without configuration, and its output can be read. */
 async function run({ baseUrl }: Where, token: string, applicationId: string, hostname: string): Promise<void> {
   say('19. A Function takes the place of the site, and answers with a file of the bucket; nothing was configured')
   const folder = resolve(import.meta.dirname, '../sites/demo-function')
@@ -301,7 +301,7 @@ async function run({ baseUrl }: Where, token: string, applicationId: string, hos
   const deployment = `${baseUrl}/deployments/${id}`
   const url = `http://${hostname}/notes/hello.txt`
   let answer = ''
-  // As above: edges hear of a change after it is answered.
+  // As above: edges learn of a change after it is answered.
   for (const deadline = Date.now() + 1_000; answer === '' && Date.now() < deadline;)
     answer = await open(url).then(String, () => '')
   deepStrictEqual(answer, 'Hello, storage')
@@ -327,7 +327,7 @@ async function run({ baseUrl }: Where, token: string, applicationId: string, hos
   interface Functions {
     items: { path: string; slots: number; memoryBytes: number; coldStarts: number; requests: number }[]
   }
-  // An edge tells every five seconds.
+  // An edge reports every five seconds.
   const counted = async () =>
     (await askQuietly<Functions>(`${deployment}/functions`, 200, bearer(token))).items.find(
       (each) => each.requests === 2,
@@ -337,11 +337,11 @@ async function run({ baseUrl }: Where, token: string, applicationId: string, hos
   process.stdout.write(
     `    ${path}: slots ${slots}, ${megabytes} MB, cold starts ${coldStarts}, requests ${requests}\n`,
   )
-  // On a busy machine a second one is started beside the first.
+  // On a busy machine a second slot may have started.
   deepStrictEqual([path, slots > 0, coldStarts > 0], ['_worker.js', true, true])
 }
 
-/** Source: the platform builds it, where the machine has what walls builds in. */
+/** Source: the platform builds it, if the machine can sandbox builds. */
 async function build({ baseUrl }: Where, token: string, applicationId: string): Promise<void> {
   say('22. A project is deployed as source, and the platform builds it')
   const folder = resolve(import.meta.dirname, '../sites/demo-source')
@@ -355,7 +355,7 @@ async function build({ baseUrl }: Where, token: string, applicationId: string): 
   }
 }
 
-/** A model: its words are printed as they come. */
+/** A model: its words are printed as they arrive. */
 async function chat({ baseUrl }: Where, token: string, organizationId: string): Promise<void> {
   say('23. A model answers word by word; this one runs in the platform itself and repeats what it is told')
   const messages = [{ role: 'user', content: 'The words of an answer come one by one.' }]
@@ -382,7 +382,7 @@ async function chat({ baseUrl }: Where, token: string, organizationId: string): 
   deepStrictEqual([said.endsWith('it repeats: The words of an answer come one by one.'), isDone], [true, true])
 }
 
-/** Asks again every half second until there is something. Throws after 20 s. */
+/** Polls every half second until there is a result. Throws after 20 s. */
 async function until<T>(find: () => Promise<T | undefined>): Promise<T> {
   for (const deadline = Date.now() + 20_000; Date.now() < deadline; await sleep(500)) {
     const value = await find()

@@ -10,13 +10,13 @@ export type Addresses = z.output<typeof schema>
 
 const fileOf = (dataFolder: string): string => join(dataFolder, 'addresses.json')
 
-/** Writes where the platform of this folder answers, for other programs that know its folder. undefined: it ends. */
+/** Records where the platform of this folder answers, for programs that know the folder. undefined: it is stopping. */
 export function tellAddresses(dataFolder: string, addresses: Addresses | undefined): void {
   if (addresses === undefined) rmSync(fileOf(dataFolder), { force: true })
   else writeFileSync(fileOf(dataFolder), `${JSON.stringify(schema.parse(addresses))}\n`, { mode: 0o600 })
 }
 
-/** Where the platform of this folder answered last; undefined where none was told. It may have been killed since. */
+/** The last recorded addresses of this folder's platform; undefined if there are none. It may have been killed since. */
 export async function readAddresses(dataFolder: string): Promise<Addresses | undefined> {
   try {
     return schema.parse(JSON.parse(await readFile(fileOf(dataFolder), 'utf8')))

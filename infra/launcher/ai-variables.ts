@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 
-/** What is looked at of the file; the API checks all of it. */
+/** The part of the file that is read here; the API validates all of it. */
 const providerFile = z.object({ providers: z.array(z.object({ keyEnv: z.string().optional() })) })
 
 function readKeyNames(path: string): string[] {
@@ -10,14 +10,14 @@ function readKeyNames(path: string): string[] {
     const { providers } = providerFile.parse(JSON.parse(readFileSync(path, 'utf8')))
     return providers.flatMap(({ keyEnv }) => keyEnv ?? [])
   } catch {
-    // The API says what is wrong with it, and ends.
+    // The API reports what is wrong with the file, and exits.
     return []
   }
 }
 
 /**
- * The variables by which the API finds AI providers: AI_PROVIDERS, whose file counts from the repository, and the keys that the file
- * names. None where AI_PROVIDERS is not given.
+ * The environment variables of AI providers for the API: AI_PROVIDERS, whose path is relative to the repository, and the keys
+ * that this file names. Empty if AI_PROVIDERS is not set.
  */
 export function readAiVariables(env: Record<string, string | undefined>, repository: string): Record<string, string> {
   const { AI_PROVIDERS: configuredPath } = env

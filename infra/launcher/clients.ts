@@ -1,6 +1,6 @@
 /**
- * The clients of the embedded platform. Their ids are the same on every machine, so a script or a document may name
- * them; the one secret among them is random and belongs to the data folder.
+ * The clients of the embedded platform. Their ids are the same on every machine, so scripts and documents may name them; the
+ * only secret is random and stored in the data folder.
  */
 export const clients = {
   cli: {
@@ -12,14 +12,14 @@ export const clients = {
   console: {
     id: '0198c0de-0000-7000-8000-0000000000c2',
     name: 'Platform console',
-    // A web page, since its port is written out (D110).
+    // A web page, since its port is explicit (D110).
     redirectUri: 'http://localhost:4003/callback',
     postLogoutRedirectUri: 'http://localhost:4003/',
   },
   docs: {
     id: '0198c0de-0000-7000-8000-0000000000c4',
     name: 'Platform API reference',
-    /** The page itself, below the origin of the API. */
+    /** The path of the page, below the API's origin. */
     redirectPath: '/docs',
   },
   confidential: {

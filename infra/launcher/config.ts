@@ -48,7 +48,7 @@ const schema = z.object({
     .describe('trace, debug, info, warn, error, fatal or silent'),
 })
 
-/** Ports are as given: 0 where any free one will do. */
+/** Ports as configured: 0 means any free port. */
 export type LauncherConfig = {
   ports: { api: number; idp: number; edge: number; s3: number; postgres: number }
   /** Absolute. */
@@ -56,20 +56,20 @@ export type LauncherConfig = {
   logLevel: string
   functions: {
     sandbox: 'required' | 'auto' | 'none'
-    /** undefined: as closed as this machine can. */
+    /** undefined: as closed as possible on this machine. */
     egress: 'public' | 'none' | 'host' | undefined
     /** Absolute; undefined: one below the temporary folder. */
     folder: string | undefined
-    /** Further variables that the API reads, where they were given. */
+    /** Further variables of the API, if set. */
     variables: Record<string, string>
   }
-  /** undefined: as open as this machine can close the rest. */
+  /** undefined: as open as possible while this machine can close the rest. */
   buildEgress: 'public' | 'registry' | 'none' | undefined
 }
 
 /**
- * Reads what the launcher is told by its environment, the only place that does. A relative DATA_DIR counts from the
- * repository. Throws StartProblem with what to write instead.
+ * Reads the launcher's configuration from the environment; nothing else reads it. A relative DATA_DIR counts from the
+ * repository. Throws StartProblem, which says what to set instead.
  */
 export function readLauncherConfig(env: Record<string, string | undefined>, repository: string): LauncherConfig {
   const variables = parse(env)

@@ -4,10 +4,10 @@ import { DatabaseSync } from 'node:sqlite'
 import { StartProblem } from './start-problem.ts'
 
 /**
- * Makes the data folder, readable by its owner alone, and takes it for this process. The hold is a lock of the
- * operating system on a file (SQLite asks for it), so it ends with the process however that ends.
+ * Creates the data folder, readable only by its owner, and locks it for this process. The lock is an operating system lock on
+ * a file (SQLite takes it), so it ends with the process however that ends.
  *
- * Throws StartProblem when the folder cannot be written or another launcher holds it.
+ * Throws StartProblem if the folder is not writable or another launcher holds it.
  */
 export function holdDataFolder(folder: string): void {
   const pidFile = join(folder, 'launcher.pid')
@@ -43,14 +43,14 @@ export function holdDataFolder(folder: string): void {
 
 const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() ?? false
 
-/** mkdirSync's own `recursive` never returns where a file system makes no folders and says ENOENT, as /proc does. */
+/** mkdirSync's own `recursive` never returns if a file system creates no folders and reports ENOENT, as /proc does. */
 function makeFolder(folder: string): void {
   if (existsSync(folder)) return
   if (!existsSync(dirname(folder))) makeFolder(dirname(folder))
   mkdirSync(folder, { mode: 0o700 })
 }
 
-// Kept from the garbage collector, which would close the file and with it the lock.
+// A reference, so that the garbage collector does not close the file and release the lock.
 let held: DatabaseSync | undefined
 
 function readPid(file: string): string {

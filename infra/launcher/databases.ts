@@ -1,9 +1,9 @@
 import postgres from 'postgres'
 
 /**
- * Gives each service a database of its own and a role that owns it, so neither can read the other's. Safe to repeat.
+ * Gives each service its own database and a role that owns it, so that neither can read the other's. Safe to repeat.
  *
- * passwords: by name of database and role; the characters must be plain (hexadecimal).
+ * passwords: by name of database and role; only plain characters (hexadecimal).
  */
 export async function createDatabases(adminUrl: string, passwords: Record<string, string>): Promise<void> {
   const sql = postgres(adminUrl, { max: 1, onnotice: () => {} })

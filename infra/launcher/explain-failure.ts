@@ -2,7 +2,7 @@ import { PostgresRefused } from '@platform/embedded-postgres/postgres-refused'
 import { statfsSync } from 'node:fs'
 import { StartProblem } from './start-problem.ts'
 
-/** With less than this free, Postgres cannot write a segment of its log, and fails in many ways. */
+/** With less free space than this, Postgres cannot write a WAL segment, and fails in many ways. */
 const FREE_BYTES_MIN = 24 * 1_048_576
 const NO_LOOPBACK = ['ENETUNREACH', 'EHOSTUNREACH', 'EADDRNOTAVAIL']
 
@@ -16,8 +16,8 @@ function freeBytes(folder: string): number {
 }
 
 /**
- * Why the platform ended, as a sentence a person can act on; the stack of what nobody foresaw. A full disk is looked for first, since
- * everything fails on one.
+ * Why the platform ended, as a sentence a person can act on; the stack of an unexpected error. Checks for a full disk first,
+ * since everything fails on one.
  *
  * dataFolder: undefined while none is held.
  */

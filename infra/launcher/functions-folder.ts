@@ -14,18 +14,18 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { StartProblem } from './start-problem.ts'
 
-/** Sockets are made below it, and the address of a socket has 107 bytes. */
+/** Sockets are created below it, and a socket's path has at most 107 bytes. */
 const lengthMax = 41
 const prefix = 'platform-fn-'
-/** Names the data folder that a folder belongs to. */
+/** Contains the path of the data folder that the folder belongs to. */
 const ownerFile = 'data-folder'
 
 /**
- * Makes the folder for the files and sockets of Functions: one for each data folder and user, below the temporary folder, used again
- * at the next start. Functions run as users of their own, so everybody may pass through it and nobody else may list it.
- * Removes those whose data folder is gone.
+ * Creates the folder for files and sockets of Functions: one per data folder and user, below the temporary folder, reused at
+ * the next start. Functions run as separate users, so everybody may traverse it and only its owner may list it. Removes
+ * folders whose data folder is gone.
  *
- * dataFolder: absolute; exists. Throws StartProblem where the folder is somebody else's.
+ * dataFolder: absolute; exists. Throws StartProblem if the folder belongs to somebody else.
  */
 export function makeFunctionsFolder(dataFolder: string): string {
   const below = findTemporaryFolder()
@@ -49,13 +49,13 @@ const refuse = (folder: string, cause: unknown): StartProblem =>
     { cause },
   )
 
-/** The system's may be too long, as on macOS. */
+/** The system's temporary folder, unless its path is too long, as on macOS. */
 function findTemporaryFolder(): string {
   const folder = realpathSync(tmpdir())
   return join(folder, `${prefix}00000000`).length <= lengthMax ? folder : '/tmp'
 }
 
-/** A folder, not a link to one, that another user did not put there. */
+/** True for a folder of ours that is not a link. */
 function isOwn(folder: string): boolean {
   const stats = lstatSync(folder)
   return stats.isDirectory() && stats.uid === process.getuid?.()
@@ -71,7 +71,7 @@ function removeAbandoned(below: string): void {
       if (statSync(dataFolder, { throwIfNoEntry: false }) === undefined)
         rmSync(folder, { recursive: true, force: true })
     } catch {
-      // Another launcher makes or removes it at this moment.
+      // Another launcher is creating or removing it right now.
     }
   }
 }

@@ -20,11 +20,11 @@ interface Named {
 }
 
 /**
- * Deploys a small site of the demo account, so that something answers at a hostname before anyone has deployed anything. It goes the
- * way of any client, once per data folder; what a person does with it afterwards stays. Safe to repeat after a start that was cut short.
+ * Deploys a small site of the demo account, so that something answers at a hostname before any user has deployed. It uses the
+ * public API like any client, once per data folder; later changes by users stay. Safe to repeat after an interrupted start.
  *
- * Returns a sentence on why there is no site, where the demo account could not deploy one, such as after its password was changed: the
- * platform does without, and it is not tried again.
+ * Returns a sentence on why there is no site if the demo account could not deploy one, for example after its password was
+ * changed: the platform runs without it, and does not try again.
  */
 export async function deployHelloSite(
   dataFolder: string,

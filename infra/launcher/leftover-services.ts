@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import type { Service } from './service.ts'
 
 /**
- * Ends the services of a launcher that was killed. They end by themselves, but may take half a minute to finish their
- * work, and hold their ports until then. The caller holds the data folder. Safe to repeat.
+ * Ends the services of a launcher that was killed. They end by themselves, but may take half a minute to finish their work,
+ * and hold their ports until then. The caller must hold the data folder. Safe to repeat.
  */
 export function endLeftoverServices(dataFolder: string): void {
   for (const line of readLines(fileIn(dataFolder))) {
     const [pid, script] = line.split(' ') as [string, string]
-    // The number may belong to another program by now.
+    // By now the pid may belong to another program.
     const { stdout } = spawnSync('ps', ['-o', 'args=', '-p', pid], { encoding: 'utf8' })
     if (!stdout.includes(script)) continue
     try {
@@ -22,7 +22,7 @@ export function endLeftoverServices(dataFolder: string): void {
   rememberServices(dataFolder, [])
 }
 
-/** Writes down what endLeftoverServices is to look for if we are killed; nothing once they have ended. */
+/** Records the services for endLeftoverServices, in case we are killed; an empty list once they have ended. */
 export function rememberServices(dataFolder: string, services: Service[]): void {
   const lines = services.map(({ pid, script }) => `${pid} ${script}\n`)
   writeFileSync(fileIn(dataFolder), lines.join(''), { mode: 0o600 })

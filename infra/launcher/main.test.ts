@@ -49,7 +49,7 @@ function launch(env: Record<string, string> = {}, ...options: string[]) {
   return launcher
 }
 
-/** Runs a launcher that ends by itself, and answers with its exit code and what it wrote. */
+/** Runs a launcher that ends by itself, and returns its exit code and output. */
 async function runToEnd(env: Record<string, string> = {}, ...options: string[]) {
   const launcher = launch(env, ...options)
   const [out, err, [code]] = await Promise.all([
@@ -60,7 +60,7 @@ async function runToEnd(env: Record<string, string> = {}, ...options: string[]) 
   return { code: code as number, out: out.join(''), err: err.join('') }
 }
 
-/** A page by its hostname, which not every resolver finds below localhost. */
+/** Fetches a page by its hostname, which not every resolver resolves below localhost. */
 async function pageAt(url: string): Promise<string> {
   const { host, port, pathname } = new URL(url)
   const [answer] = (await once(get({ host: 'localhost', port, path: pathname, headers: { host } }), 'response')) as [
@@ -136,7 +136,7 @@ describe('a start that cannot work says why in one sentence', () => {
 
     holder.kill('SIGKILL')
     await once(holder, 'exit')
-    // Past the lock, on to the next refusal.
+    // Past the lock, up to the next refusal.
     await writeFile(join(dataFolder, 'secrets.json'), '{')
     expect((await runToEnd()).err).toMatch(/secrets\.json is damaged/)
   })
@@ -264,7 +264,7 @@ describe('a start that works', () => {
     await stop(third.launcher)
   })
 
-  /** Where a browser is sent that signs in from the API's reference as it is configured. */
+  /** The redirect URI of a browser that signs in from the API reference, as configured. */
   async function signInAt({ baseUrl, idpUrl }: { baseUrl: string; idpUrl: string }): Promise<string> {
     const page = await (await fetch(`${baseUrl}/docs`)).text()
     const [, configuration = '{}'] = /<script id="configuration"[^>]*>([^<]*)</.exec(page) ?? []
@@ -282,7 +282,7 @@ describe('a start that works', () => {
     return new URL(answer.headers.get('location') ?? '/none', idpUrl).pathname
   }
 
-  /** As the identity provider itself, in the database of the platform that runs. */
+  /** Runs a query as the identity provider's role, on the running platform's database. */
   async function changeConsole<T>(change: (sql: Sql) => PromiseLike<T>): Promise<T> {
     const lines = (await readFile(join(dataFolder, 'postgres', 'cluster', 'postmaster.pid'), 'utf8')).split('\n')
     const { databasePasswords } = await readSecrets(dataFolder)
@@ -306,7 +306,7 @@ describe('a start that works', () => {
     let out = ''
     launcher.stdout.on('data', (chunk) => (out += chunk))
     await vi.waitFor(() => expect(out).toContain('Ctrl-C stops everything'), { timeout: 60_000, interval: 50 })
-    // No escape codes where it is no terminal.
+    // No escape codes if the output is not a terminal.
     expect(out).toMatch(/^Functions run as plain processes, .*: leave FUNCTION_SANDBOX out for walls\.$/m)
     expect(await stop(launcher)).toBe(0)
     const log = await readFile(join(dataFolder, 'logs', 'api.log'), 'utf8')
@@ -328,7 +328,7 @@ describe('a start that works', () => {
   })
 })
 
-/** A zombie that nobody reaps, as in most containers, has ended all the same. */
+/** A zombie that nobody reaps, as in most containers, counts as ended. */
 function isAlive(pid: number): boolean {
   const state = spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' }).stdout.trim()
   return state !== '' && !state.startsWith('Z')

@@ -33,11 +33,11 @@ const running: { services: Service[]; postgres: Promise<Postgres> | undefined; d
 let stopRequestedAt: number | undefined
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void stopOnRequest())
-// A closed terminal must not keep us from stopping in order.
+// A closed terminal must not prevent an orderly stop.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 
-// npm hands a SIGTERM to the shell it started us from, and that shell keeps it to itself: a parent that is gone is the
-// only sign. Started in another way, we may well be meant to outlive the parent.
+// npm sends a SIGTERM only to the shell that started us, and the shell does not forward it: our only sign is that the parent is
+// gone. If started in another way, we may be meant to outlive the parent.
 // oxlint-disable-next-line node/no-process-env -- see above; not a setting
 if (process.env['npm_lifecycle_event'] !== undefined) {
   const parent = process.ppid
@@ -52,7 +52,7 @@ try {
   if (stopRequestedAt === undefined) await fail(error)
 }
 
-/** Starts everything, says where it is, and returns; what runs then keeps the process alive. */
+/** Starts everything, prints where it is, and returns; the running services keep the process alive. */
 async function start(): Promise<void> {
   const { json: isForPrograms } = readArguments()
   // oxlint-disable-next-line node/no-process-env -- the launcher's one read of its environment
@@ -156,7 +156,7 @@ function readArguments(): { json: boolean } {
   }
 }
 
-/** The services see these variables and no others, so what they do does not depend on the shell of whoever starts. */
+/** The services get only these variables, so their behaviour does not depend on the user's shell. */
 function describeEnvironments({
   env,
   ports,
@@ -227,7 +227,7 @@ function describeEnvironments({
   }
 }
 
-/** Half a platform helps nobody and a restarted one may lose again what it lost: everything stops, and says why. */
+/** Half a platform is useless, and a restarted service may fail again: everything stops, and says why. */
 function stopWhenItEnds(ended: Promise<string>): void {
   void (async () => {
     const why = await ended
@@ -236,7 +236,7 @@ function stopWhenItEnds(ended: Promise<string>): void {
 }
 
 async function stopOnRequest(): Promise<void> {
-  // npm passes on the Ctrl-C that the terminal has sent us already; only a later one is a second.
+  // npm forwards the Ctrl-C that the terminal has already sent us; only a later one is a second request.
   if (stopRequestedAt !== undefined) {
     if (Date.now() - stopRequestedAt > 1000) for (const service of running.services) service.kill()
     return
@@ -254,7 +254,7 @@ async function fail(error: unknown): Promise<void> {
   process.exit(1)
 }
 
-/** The services first: they still write to Postgres while they finish. */
+/** Services first: they still write to Postgres while they finish. */
 async function stopAll(): Promise<void> {
   await Promise.all(running.services.map((service) => service.stop()))
   if (running.dataFolder) {

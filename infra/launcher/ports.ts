@@ -3,16 +3,16 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { StartProblem } from './start-problem.ts'
 
-/** Below what Linux gives to outgoing connections: one of those could take a port before its service listens. */
+/** Below Linux's ephemeral ports: an outgoing connection could take one of those before its service listens. */
 const [ANY_FIRST, ANY_END] = [10_000, 32_768]
 const TRIES = 100
-/** Nobody listens on these yet, so they look free. */
+/** Ports that were chosen but still look free, since nothing listens on them yet. */
 const chosen = new Set<number>()
 
 /**
- * Makes sure that a port is free on localhost, or chooses one for 0.
+ * Checks that a port is free on localhost, or chooses one for 0.
  *
- * name: the variable that moves the port. Throws StartProblem when the port is taken or not ours to use.
+ * name: the variable that sets the port. Throws StartProblem if the port is taken or not permitted.
  */
 export async function claimPort(name: string, wanted: number): Promise<number> {
   for (let tries = 1; ; tries += 1) {
@@ -20,7 +20,7 @@ export async function claimPort(name: string, wanted: number): Promise<number> {
     if (wanted === 0 && chosen.has(port)) continue
     try {
       await probe(name, port, '127.0.0.1')
-      // Browsers try IPv6 first, so a program that has only that address would answer in our place.
+      // Browsers try IPv6 first, so a program that listens only there would answer instead of us.
       await probe(name, port, '::1')
       chosen.add(port)
       return port

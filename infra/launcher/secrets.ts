@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { StartProblem } from './start-problem.ts'
 
 const schema = z.object({
-  /** `<id>:<base64 of 32 bytes>`: seals what the services store, so losing it loses that. */
+  /** `<id>:<base64 of 32 bytes>`: seals data that the services store, which is lost without it. */
   masterKeys: z.string(),
   demoPassword: z.string(),
   confidentialClientSecret: z.string(),
@@ -16,9 +16,9 @@ const schema = z.object({
 export type Secrets = z.output<typeof schema>
 
 /**
- * Reads the secrets of a data folder, made at its first start and readable by its owner alone.
+ * Reads the secrets of a data folder; created at its first start, readable only by its owner.
  *
- * Throws StartProblem when they are damaged, or gone from a folder that holds data sealed with them.
+ * Throws StartProblem if they are damaged, or missing from a folder that holds data sealed with them.
  */
 export async function readSecrets(dataFolder: string): Promise<Secrets> {
   const file = join(dataFolder, 'secrets.json')

@@ -11,24 +11,24 @@ import { StartProblem } from './start-problem.ts'
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 const webGrants = ['authorization_code', 'refresh_token']
 
-/** How far a data folder is; one more for every change that folders from before have to get. */
+/** The seed version of a data folder; incremented with every change that existing folders need. */
 const VERSION = 3
-/** Where the console was in version 1, which only said when the folder was seeded. */
+/** The console's address in version 1, whose marker only said when the folder was seeded. */
 const REDIRECT_URI_OF_VERSION_1 = 'http://localhost:3000/callback'
 
 interface IdentityProvider {
-  /** The script of its own command. */
+  /** The main module of its command. */
   cli: string
   cwd: string
   env: Record<string, string>
 }
 
 /**
- * Gives a new data folder the demo account and the clients, and one from before what has changed about them since, both
- * through the identity provider's own command. Each happens once per folder: what a person changes afterwards stays. Safe
- * to repeat after a start that was cut short.
+ * Seeds a new data folder with the demo account and the clients, and updates an older one with what has changed about them,
+ * both through the identity provider's own command. Each step happens once per folder: later changes by users stay. Safe to
+ * repeat after an interrupted start.
  *
- * Throws StartProblem when the identity provider refuses.
+ * Throws StartProblem if the identity provider refuses.
  */
 export async function bringSeedIntoLine({
   dataFolder,
@@ -48,14 +48,14 @@ export async function bringSeedIntoLine({
   writeFileSync(marker, `${JSON.stringify({ version: VERSION, at: new Date() })}\n`)
 }
 
-/** Undefined for a folder that nothing was given yet. */
+/** Undefined for a folder that has not been seeded. */
 function readVersion(marker: string): number | undefined {
   if (!existsSync(marker)) return undefined
   const [, version = '1'] = /"version":(\d+)/.exec(readFileSync(marker, 'utf8')) ?? []
   return Number(version)
 }
 
-/** Runs a command of the identity provider and answers what it printed. */
+/** Runs a command of the identity provider and returns its output. */
 async function run({ cli, cwd, env }: IdentityProvider, words: string[], stdin = ''): Promise<string> {
   const child = spawn(process.execPath, [cli, ...words], { cwd, env, stdio: ['pipe', 'pipe', 'pipe'] })
   child.stdin.on('error', () => {}) // it ended without reading, and says why on stderr
@@ -79,7 +79,7 @@ async function run({ cli, cwd, env }: IdentityProvider, words: string[], stdin =
 
 const ordinary = { postLogoutRedirectUris: [], scopes: '*', isFirstParty: true }
 
-/** It asks people to sign in again before they manage keys, which no device can do: it has no device flow (D6). */
+/** No device flow: it asks users to sign in again before they manage keys, which a device cannot do (D6). */
 const consoleClient = {
   ...ordinary,
   id: clients.console.id,
@@ -90,7 +90,10 @@ const consoleClient = {
   postLogoutRedirectUris: [clients.console.postLogoutRedirectUri],
 }
 
-/** The client that people sign in with at /docs: of the API's address at the time, since a port of a web page is exact (D110). */
+/**
+ * The client for signing in at /docs. It uses the API's current address, since the port of a web page has to match exactly
+ * (D110).
+ */
 const describeDocsClient = (baseUrl: string) => ({
   ...ordinary,
   id: clients.docs.id,
@@ -143,9 +146,9 @@ const listedClients = z.array(
 const withOne = (list: readonly string[], one: string): string[] => [...new Set([...list, one])]
 
 /**
- * The console's client as the folder has it, with the address of today, and without the device flow (D6, D110). Of its
- * redirect URIs only our own of before goes: many programs take port 3000 by default, and now that no consent is asked for
- * there, any of them could let itself in. What a person added stays.
+ * The console's client as stored in the folder, with the current address, and without the device flow (D6, D110). Of its
+ * redirect URIs only our own previous one is removed: many programs use port 3000 by default, and since consent is no longer
+ * asked for there, any of them could let itself in. URIs that users added stay.
  */
 async function describeConsoleSinceVersion1(idp: IdentityProvider) {
   const listed = listedClients.parse(JSON.parse(await run(idp, ['client', 'list', '--json'])))

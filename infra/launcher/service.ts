@@ -18,20 +18,20 @@ export type ServiceOptions = {
 export type Service = {
   pid: number | undefined
   script: string
-  /** Resolves with one sentence on how it ended, asked to or not. */
+  /** Resolves with one sentence on how it ended, whether or not it was stopped. */
   ended: Promise<string>
-  /** Resolves when the address answers 200. Throws StartProblem when the service ends first or takes over a minute. */
+  /** Resolves once the URL answers 200. Throws StartProblem if the service ends first or takes over a minute. */
   waitUntilAnswers(url: string): Promise<void>
-  /** Lets it finish its work for 30 s, then ends it. Safe to repeat. */
+  /** Gives it 30 s to finish its work, then kills it. Safe to repeat. */
   stop(): Promise<void>
-  /** Ends it and whatever it started, now. */
+  /** Kills it and its child processes at once. */
   kill(): void
 }
 
-// Starting makes much garbage and an idle process never collects it; and buffers of large files are let go of sooner. With this
-// the API keeps some 50 MB less (RSS), and 5 GB through any door 100 MB less.
+// Starting creates much garbage that an idle process never collects; this also frees buffers of large files sooner. With it the
+// API's RSS is some 50 MB smaller, and 100 MB smaller after 5 GB through any listener.
 const youngHeap = '--max-semi-space-size=2'
-// glibc keeps freed memory for each thread apart: two arenas instead of eight a core hold 22 MB less after 300 MB of uploads.
+// glibc caches freed memory per arena: two arenas instead of eight per core save 22 MB after 300 MB of uploads.
 const arenas = { MALLOC_ARENA_MAX: '2' }
 const pollMs = 50
 const startTimeoutMs = 60_000
@@ -39,9 +39,9 @@ const drainTimeoutMs = 30_000
 const logBytesMax = 10 * 1024 * 1024
 
 /**
- * Starts a service as a process of its own. Its output goes to its log file without passing through us. It has its own
- * process group, so Ctrl-C reaches only the launcher; and the pipe on its stdin closes when the launcher dies, however
- * that happens, which tells it to end.
+ * Starts a service as a separate process. It writes its output directly to its log file. It has its own process group, so
+ * Ctrl-C reaches only the launcher; and the pipe on its stdin closes when the launcher dies, however that happens, which
+ * tells it to end.
  */
 export function startService({ name, script, cwd, env, logFile, ...options }: ServiceOptions): Service {
   const log = openLog(logFile)
@@ -52,13 +52,13 @@ export function startService({ name, script, cwd, env, logFile, ...options }: Se
     detached: true,
   })
   closeSync(log.descriptor)
-  // It closed its end; that it ended is reported by itself.
+  // It closed its stdin; its exit is reported separately.
   child.stdin!.on('error', () => {})
 
   const ended = (async () => {
     const how = await waitForEnd(child)
     killGroup(child)
-    // Nobody but the system's memory killer ends a process so without a word.
+    // Only the kernel's OOM killer ends a process like this without a message.
     const hint = how === 'SIGKILL' ? ' Perhaps the machine ran out of memory.' : ''
     return `The ${name} ended (${how}): ${essence(readTail(logFile, log.offset))}${hint} Its log is ${logFile}.`
   })()
@@ -105,7 +105,7 @@ function waitForEnd(child: ChildProcess): Promise<string> {
   })
 }
 
-/** Also ends what the service started and left behind, such as the processes of Functions. */
+/** Also kills processes that the service started and left behind, such as those of Functions. */
 function killGroup(child: ChildProcess): void {
   try {
     if (child.pid) process.kill(-child.pid, 'SIGKILL')
@@ -140,7 +140,7 @@ function readTail(file: string, offset: number): string[] {
 }
 
 /**
- * The sentence that says why a program failed, out of the last lines it wrote: the message of its last JSON log line of
+ * The sentence that explains why a program failed, from its last lines of output: the message of its last JSON log line of
  * level error, else the error that ended it, else its last line.
  */
 export function essence(lines: string[]): string {

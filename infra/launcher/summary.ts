@@ -7,10 +7,10 @@ export type Urls = { baseUrl: string; idpUrl: string; edgeUrl: string; s3Url: st
 const red = '\u001B[31m'
 const plain = '\u001B[39m'
 
-/** Where the site of the demo account answers. */
+/** The URL of the demo account's site. */
 const helloUrl = (edgeUrl: string): string => edgeUrl.replace('://', `://${helloLabel}.`)
 
-/** One line of JSON with all that a program needs to use the platform. */
+/** One line of JSON with everything a program needs to use the platform. */
 export function summarizeForPrograms({ baseUrl, idpUrl, edgeUrl, s3Url }: Urls, secrets: Secrets): string {
   const { cli, console, confidential } = clients
   return JSON.stringify({
@@ -33,7 +33,7 @@ export function summarizeForPrograms({ baseUrl, idpUrl, edgeUrl, s3Url }: Urls, 
 }
 
 /**
- * The same for a person: where things are, how to get in, what to try, how to stop.
+ * The same for people: the URLs, how to sign in, what to try, how to stop.
  *
  * warnings: sentences on what is less safe than it should be; red in a terminal.
  */

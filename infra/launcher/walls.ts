@@ -3,20 +3,20 @@ import { findNetworkObstacle, findObstacle } from '@platform/sandbox/find-obstac
 export type FunctionWalls = {
   sandbox: 'required' | 'auto' | 'none'
   egress: 'public' | 'none' | 'host'
-  /** A sentence for each wall that is missing, with what to install or to set. */
+  /** A sentence for each missing wall, with what to install or set. */
   warnings: string[]
 }
 
 type Wanted = {
   sandbox: FunctionWalls['sandbox']
-  /** undefined: as closed as this machine can. */
+  /** undefined: as closed as possible on this machine. */
   egress: FunctionWalls['egress'] | undefined
 }
 
 type Obstacles = {
-  /** Why bubblewrap does not work; undefined where it does. */
+  /** Why bubblewrap does not work; undefined if it does. */
   files: string | undefined
-  /** Why private addresses cannot be closed; undefined where they can. */
+  /** Why private addresses cannot be closed; undefined if they can. */
   network: string | undefined
 }
 
@@ -27,8 +27,8 @@ export type BuildWalls = {
 }
 
 /**
- * Finds out which walls Functions and builds can have on this machine, and chooses the network that goes with them. Takes some 50 ms.
- * buildEgress undefined: as open as this machine can close the rest.
+ * Finds out which walls Functions and builds can have on this machine, and chooses the matching network. Takes some 50 ms.
+ * buildEgress undefined: as open as possible while this machine can close the rest.
  */
 export async function findWalls(
   wanted: Wanted,
@@ -39,7 +39,10 @@ export async function findWalls(
   return { functions: chooseFunctionWalls(wanted, obstacles), builds: chooseBuildWalls(buildEgress, obstacles) }
 }
 
-/** Chooses the network of builds: what was asked for, else public addresses where the others can be closed, else package registries. */
+/**
+ * Chooses the network of builds: as configured, else public addresses if private ones can be closed, else only package
+ * registries.
+ */
 export function chooseBuildWalls(wanted: BuildWalls['egress'] | undefined, { files, network }: Obstacles): BuildWalls {
   const egress = wanted ?? (network === undefined ? 'public' : 'registry')
   if (files !== undefined)
@@ -64,7 +67,7 @@ export function chooseBuildWalls(wanted: BuildWalls['egress'] | undefined, { fil
   return { egress, warnings: [] }
 }
 
-/** Chooses the walls of Functions: what was asked for, and for the rest the highest that can be had. */
+/** Chooses the walls of Functions: as configured, and otherwise the strongest available. */
 export function chooseFunctionWalls(wanted: Wanted, obstacles: Obstacles): FunctionWalls {
   const isPlain = wanted.sandbox === 'none' || (wanted.sandbox === 'auto' && obstacles.files !== undefined)
   const canCloseNetwork = obstacles.files === undefined && obstacles.network === undefined && !isPlain

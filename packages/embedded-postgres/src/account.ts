@@ -2,14 +2,14 @@ import { spawnSync } from 'node:child_process'
 import { stat } from 'node:fs/promises'
 import { PostgresRefused } from './postgres-refused.ts'
 
-/** Who owns the cluster and runs its server. undefined ids mean: whoever we are. */
+/** The account that owns the cluster and runs its server. undefined: the current user. */
 export type Account = { uid: number; gid: number } | undefined
 
 /**
- * Chooses the account that Postgres runs as. Postgres refuses root, so root lends it to the owner of an existing
- * cluster, else to `postgres`, else to `nobody`; anyone else runs it as themselves.
+ * Chooses the account that Postgres runs as. Postgres refuses to run as root, so root uses the owner of an existing cluster,
+ * else `postgres`, else `nobody`; any other user runs it as themselves.
  *
- * Throws PostgresRefused when root finds neither account.
+ * Throws PostgresRefused if root finds none of these accounts.
  */
 export async function chooseAccount(clusterFolder: string): Promise<Account> {
   if (process.getuid?.() !== 0) return undefined

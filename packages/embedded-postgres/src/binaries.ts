@@ -6,14 +6,14 @@ import { basename, dirname, join, relative } from 'node:path'
 import type { Account } from './account.ts'
 import { PostgresRefused } from './postgres-refused.ts'
 
-/** Where initdb and postgres are, and what to remove when the server has stopped (a copy that nobody can reuse). */
+/** Paths of initdb and postgres, and a folder to remove once the server has stopped (a copy that cannot be reused). */
 export type Binaries = { initdb: string; postgres: string; temporaryFolder: string | undefined }
 
 /**
- * Finds the Postgres of this platform, in a place that `account` can execute it from. Where node_modules is out of its
- * reach (a checkout under /root), the 50 MB are copied once to a temporary folder that only root can write.
+ * Finds the Postgres of this platform, in a place where `account` can execute it. If node_modules is out of its reach (a
+ * checkout under /root), the 50 MB are copied once to a temporary folder that only root can write.
  *
- * Throws PostgresRefused when there is none for the platform, or no folder works.
+ * Throws PostgresRefused if there is none for the platform, or no folder works.
  */
 export async function findBinaries(account: Account): Promise<Binaries> {
   const { folder: installed, version } = await findInstalled()
@@ -42,7 +42,7 @@ export async function findBinaries(account: Account): Promise<Binaries> {
       await rm(copy, { recursive: true, force: true })
       continue
     }
-    // Whoever holds the predictable name already (another start, or someone we do not trust) keeps it.
+    // If the predictable name is taken (by another start, or someone we do not trust), it stays theirs.
     const isKept = await rename(copy, kept).then(
       () => true,
       () => false,
@@ -71,14 +71,14 @@ async function findInstalled(): Promise<{ folder: string; version: string }> {
   }
 }
 
-/** Runs `postgres --version` as the account and answers why it failed, or undefined. */
+/** Runs `postgres --version` as the account. Returns why it failed, or undefined. */
 function tryVersion(postgres: string, account: Account): string | undefined {
   const answer = spawnSync(postgres, ['--version'], { cwd: '/', encoding: 'utf8', ...account })
   if (answer.error) return answer.error.message
   return answer.status === 0 ? undefined : answer.stderr.trim() || `exit code ${answer.status}`
 }
 
-/** A folder under a predictable name in /tmp is anyone's unless root owns it and others cannot write. */
+/** True if the folder is root's and others cannot write to it; otherwise a predictable name in /tmp could be anyone's. */
 async function isOnlyOurs(folder: string): Promise<boolean> {
   const stats = await lstat(folder).catch(() => undefined)
   return stats !== undefined && stats.isDirectory() && stats.uid === 0 && (stats.mode & 0o022) === 0
@@ -92,7 +92,7 @@ async function copyInto(parent: string, installed: string): Promise<string> {
       verbatimSymlinks: true,
       filter: (source) => !source.endsWith('.a') && !['include', 'pkgconfig'].includes(basename(source)),
     })
-    // The links are made by an install script; a copy is sound without it.
+    // An install script makes the links; this way a copy works without it.
     const links = JSON.parse(await readFile(join(installed, 'pg-symlinks.json'), 'utf8').catch(() => '[]')) as {
       source: string
       target: string

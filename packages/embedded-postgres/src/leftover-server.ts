@@ -7,11 +7,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 const pollMs = 25
 
 /**
- * Makes a cluster startable again after its last owner was killed. A server that outlived the owner is shut down
- * cleanly; a lock file whose process id now belongs to a stranger is made harmless.
+ * Makes a cluster startable again after its last owner was killed. Shuts down cleanly a server that outlived its owner, and
+ * neutralises a lock file whose process id now belongs to another program.
  *
- * The caller holds the data folder: a server that someone else supervises would be stopped just the same.
- * Safe to repeat.
+ * The caller must hold the data folder: a server under somebody else's supervision would be stopped just the same. Safe to
+ * repeat.
  */
 export async function stopLeftoverServer(clusterFolder: string, log: (line: string) => void): Promise<void> {
   const lockFile = join(clusterFolder, 'postmaster.pid')
@@ -22,18 +22,19 @@ export async function stopLeftoverServer(clusterFolder: string, log: (line: stri
 
   if (isServerOf(clusterFolder, pid)) {
     log(`Stopping the Postgres that an earlier start left behind (process ${pid})`)
-    // Where nobody reaps orphans (most containers) an ended server stays a zombie: alive by its number, but no server.
+    // Without a process that reaps orphans (most containers), an ended server stays a zombie: its pid exists, but it is no
+    // server.
     await endServer(pid, () => !isServerOf(clusterFolder, pid))
     return
   }
-  // Postgres refuses to start while any process of its account has that number. It does accept a lock that names its
-  // own parent as stale, and then still looks for orphaned backends by the shared memory key further down in the
-  // file, which removing the file would lose.
+  // Postgres refuses to start while any process of its account has that number. But it considers a lock that names its own
+  // parent stale, and then still looks for orphaned backends by the shared memory key further down in the file, which removing
+  // the file would lose.
   log(`The process id in postmaster.pid (${pid}) belongs to another program now`)
   await writeFile(lockFile, content.replace(/^\d+/, String(process.pid)))
 }
 
-/** Ends a server: a fast shutdown, after 10 s an immediate one (recovers at next start), after 5 s more the kernel's. */
+/** Ends a server: a fast shutdown, after 10 s an immediate one (it recovers at the next start), after 5 s more SIGKILL. */
 export async function endServer(pid: number, hasEnded: () => boolean): Promise<void> {
   const steps = [
     ['SIGINT', 10_000],
@@ -60,7 +61,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** A postmaster's working folder is its cluster, whatever path led there. Without /proc its arguments must tell. */
+/** True if the process is the cluster's postmaster: its working folder is the cluster. Without /proc, checks its arguments. */
 function isServerOf(clusterFolder: string, pid: number): boolean {
   if (process.platform !== 'linux') {
     const { stdout } = spawnSync('ps', ['-o', 'command=', '-p', String(pid)], { encoding: 'utf8' })

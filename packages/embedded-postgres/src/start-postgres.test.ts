@@ -14,7 +14,7 @@ import type { Postgres } from './start-postgres.ts'
 let dataFolder: string
 const running: Postgres[] = []
 
-// mkdtemp makes folders that only their owner can enter, so root's runs below are the hard case already.
+// mkdtemp creates folders that only their owner can enter, so runs as root below already test the hard case.
 beforeEach(async () => {
   dataFolder = await mkdtemp(join(tmpdir(), 'platform-postgres-test-'))
 })
@@ -110,7 +110,7 @@ test('a server whose owner is killed shuts down by itself', async () => {
 test('a server that outlived its owner is shut down by the next start, with nothing lost', async () => {
   const { owner, server } = await startOwner()
   await query({ url: () => server.url }, 'create table kept (n int); insert into kept values (42)')
-  // Stopped, the guard cannot act before the next start finds the server.
+  // While stopped, the guard cannot act before the next start finds the server.
   const guard = await findGuard(server.pid)
   process.kill(guard, 'SIGSTOP')
   owner.kill('SIGKILL')
@@ -167,7 +167,7 @@ async function findGuard(serverPid: number): Promise<number> {
   )
 }
 
-/** A zombie that nobody reaps, as in most containers, has ended all the same. */
+/** A zombie that nobody reaps, as in most containers, counts as ended. */
 function isAlive(pid: number): boolean {
   const state = spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' }).stdout.trim()
   return state !== '' && !state.startsWith('Z')

@@ -16,13 +16,13 @@ import { endServer, stopLeftoverServer } from './leftover-server.ts'
 import { PostgresRefused } from './postgres-refused.ts'
 
 export type PostgresOptions = {
-  /** Absolute. Holds `cluster/` and the superuser's password; made if missing. */
+  /** Absolute. Holds `cluster/` and the superuser's password; created if missing. */
   dataFolder: string
-  /** 1–65535; any free port when left out. */
+  /** 1–65535; any free port if omitted. */
   port?: number | undefined
-  /** false gives up durability for speed: for data that nobody will miss. */
+  /** false trades durability for speed: for disposable data. */
   isDurable?: boolean
-  /** Server settings over ours, such as `{ max_connections: '200' }`. */
+  /** Server settings that override ours, such as `{ max_connections: '200' }`. */
   settings?: Record<string, string>
   /** Receives the server's log and ours, line by line. */
   log?: (line: string) => void
@@ -33,7 +33,7 @@ export type Postgres = {
   pid: number
   /** The connection string of a database, as the superuser or as a role with its password. */
   url(database: string, role?: { name: string; password: string }): string
-  /** Resolves when the server ends, asked to or not. */
+  /** Resolves when the server ends, whether or not it was stopped. */
   ended: Promise<void>
   /** Ends open transactions, writes a checkpoint, ends. Safe to repeat. */
   stop(): Promise<void>
@@ -42,7 +42,7 @@ export type Postgres = {
 const startTimeoutMs = 60_000
 const majorVersion = '18'
 
-// One machine, one platform: little memory, no helper processes that nothing here uses.
+// For one machine and one platform: little memory, no unused helper processes.
 const settingsDefault = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
@@ -73,12 +73,12 @@ const settingsForgetful = {
 }
 
 /**
- * Starts a Postgres 18 of our own on 127.0.0.1, in a data folder that it makes when missing, and waits until it
- * answers. A server that a killed owner left in the folder is shut down first, keeping what it had committed. When
- * this process is killed the server notices and shuts down by itself.
+ * Starts our own Postgres 18 on 127.0.0.1, in a data folder that it creates if missing, and waits until it answers. A server
+ * left in the folder by a killed owner is shut down first; its committed data stays. If this process is killed, the server
+ * notices and shuts down by itself.
  *
- * The caller makes sure that nobody else uses the folder. Root may start it even in a folder that others cannot enter.
- * Throws PostgresRefused, with a sentence for a person, when it cannot run here or the port is taken.
+ * The caller ensures that nobody else uses the folder. Root may start it even in a folder that others cannot enter. Throws
+ * PostgresRefused, with a sentence for a person, if it cannot run here or the port is taken.
  */
 export async function startPostgres(options: PostgresOptions): Promise<Postgres> {
   const { dataFolder, isDurable = true, log = () => {} } = options
@@ -130,7 +130,7 @@ function supervise({
 }
 
 /**
- * A shell that waits for our end of a pipe to close, which the kernel does however we die, and then shuts the server
+ * Starts a shell that waits for our end of a pipe to close, which the kernel does however we die, and then shuts the server
  * down. It costs a few hundred kilobytes and leaves no server behind after `kill -9`.
  */
 function guardAgainstOrphan(server: ChildProcess): void {
@@ -171,8 +171,8 @@ async function createCluster({
     throw new PostgresRefused(`${clusterFolder} is not a Postgres data folder: move it away`)
   }
 
-  // Made aside and renamed, so that a start killed half-way leaves nothing that looks finished. Its initdb may live a
-  // moment longer and still be writing, hence a name of our own and the patience.
+  // Made aside and renamed, so that a start killed half-way leaves nothing that looks complete. Its initdb may run a little
+  // longer and still be writing, hence a unique name, and retries.
   for (const name of await readdir(dataFolder)) {
     if (!name.startsWith('cluster.new-')) continue
     await rm(join(dataFolder, name), { recursive: true, force: true, maxRetries: 10, retryDelay: 50 })
@@ -246,7 +246,7 @@ async function startServer({
     }
 
     const text = lines.join('\n')
-    // Another program took the free port first, or backends of a killed server are still on their way out.
+    // Another program took the free port first, or backends of a killed server are still shutting down.
     const isPassing =
       /shared memory block/.test(text) || (portWanted === undefined && /could not (bind|create any TCP)/.test(text))
     if (!isPassing || Date.now() > deadline)
@@ -256,8 +256,8 @@ async function startServer({
 }
 
 /**
- * Spawns a Postgres program on a data folder. On Linux the folder is entered while we are still who we are and named
- * by /proc/self/cwd, so that root's account works in it without the right to walk there.
+ * Spawns a Postgres program on a data folder. On Linux we enter the folder as ourselves and name it /proc/self/cwd, so that
+ * root's chosen account can work in it without access to the folders above.
  */
 function spawnThere(
   program: string,
@@ -268,7 +268,7 @@ function spawnThere(
   const dataFolder = process.platform === 'linux' && account ? '/proc/self/cwd' : folder
   return spawn(program, ['-D', dataFolder, ...how.arguments], {
     cwd: folder,
-    // A group of its own: Ctrl-C is for us to hear, and Postgres is stopped last.
+    // A separate process group: Ctrl-C should reach only us, and Postgres is stopped last.
     detached: true,
     env: { PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' },
     stdio: ['ignore', 'pipe', 'pipe', how.passwordFd ?? 'ignore'],
@@ -276,7 +276,7 @@ function spawnThere(
   })
 }
 
-/** Reads the superuser's password from the data folder; the first time it makes one, readable by the owner alone. */
+/** Reads the superuser's password from the data folder; creates it the first time, readable only by the owner. */
 async function readPassword(dataFolder: string, account: Account): Promise<string> {
   const file = join(dataFolder, 'password')
   const known = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
@@ -286,7 +286,7 @@ async function readPassword(dataFolder: string, account: Account): Promise<strin
   if (known?.trim()) return known.trim()
   const password = randomBytes(24).toString('hex')
   await writeFile(`${file}.new`, `${password}\n`, { mode: 0o600 })
-  // initdb opens it again through its descriptor, as the account.
+  // initdb reopens it through its descriptor, as the account.
   if (account) await chown(`${file}.new`, account.uid >>> 0, account.gid >>> 0)
   await rename(`${file}.new`, file)
   return password
@@ -335,7 +335,7 @@ function readLines(child: ChildProcess, onLine: (line: string) => void): string[
   return lines
 }
 
-/** The line a person needs from a failed start: the last fatal one, without its prefix. */
+/** The relevant line of a failed start: the last fatal one, without its prefix. */
 function essence(lines: string[]): string {
   const telling = lines.findLast((line) => /\b(FATAL|PANIC|error):/i.test(line)) ?? lines.at(-1) ?? 'it said nothing'
   return telling.replace(/^.*?\b(FATAL|PANIC|error):\s*/i, '')
@@ -345,7 +345,7 @@ function hasEnded(child: ChildProcess): boolean {
   return child.exitCode !== null || child.signalCode !== null || child.pid === undefined
 }
 
-/** Resolves once the child has ended and its output is read; also when it could not be spawned. */
+/** Resolves once the child has ended and its output is read; also if it could not be spawned. */
 function waitForEnd(child: ChildProcess): Promise<void> {
   return new Promise((resolve) => {
     child.once('close', () => resolve())

@@ -30,7 +30,7 @@ async function isThere(mode: SandboxMode): Promise<boolean> {
     await (await openDriver(mode)(folder)).close()
     return true
   } catch {
-    // Its reason is an error of the tests in CI, where they are not skipped.
+    // In CI the reason appears as an error of the tests, which are not skipped there.
     return false
   } finally {
     await rm(folder, { recursive: true, force: true })
@@ -73,7 +73,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
   }
   const get = (lease: Lease, path: string, more: Partial<Dispatcher.RequestOptions> = {}) =>
     lease.dispatcher.request({ origin: 'http://slot', path, method: 'GET', ...more })
-  /** What the edge answers when a request broke off. */
+  /** The edge's answer to a request that broke off. */
   const brokenBy = async (fixture: Fixture, source: FunctionSource, path: string) => {
     const lease = await fixture.acquire(source)
     await expect(get(lease, path)).rejects.toThrow(/other side closed|ECONNRESET|socket/)
@@ -401,7 +401,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
       const chunks = answer.body[Symbol.asyncIterator]() as AsyncIterator<Buffer>
       for (let n = 0; n < 3; n += 1) {
         expect(String((await chunks.next()).value)).toBe(`data: ${n}\n\n`)
-        // The next is not there before it is asked for, so nothing waited for the end of the body.
+        // The next chunk is only produced on request, so nothing waited for the end of the body.
         await request(source, '/', { method: 'POST' })
       }
       answer.body.on('error', () => {}).destroy()
@@ -465,7 +465,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
       const lease = await acquire(source)
       const answer = await get(lease, '/')
       let before = -1
-      // Until no more is sent, which without backpressure never comes.
+      // Until sending stops, which without backpressure never happens.
       await expect
         .poll(
           async () => {
@@ -553,7 +553,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
       const answers = await Promise.all(leases.map(async (lease) => (await get(lease, '/')).body.text()))
       expect(new Set(answers).size).toBe(1)
       for (const lease of leases) lease.release()
-      // Safe to repeat: the count would go below nothing.
+      // Safe to repeat: otherwise the count would become negative.
       for (const lease of leases) lease.release()
       expect(await runtime.takeUsage()).toMatchObject([{ slots: 1, coldStarts: 1, requests: 100 }])
       expect((await request(source)).body).toBe(answers[0])
@@ -594,7 +594,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
         { slotsMax: 2 },
       )
       await request(source, '/late')
-      // It is told of late beside the answer, and may be read after it.
+      // The lag message travels separately from the answer, and may be read after it.
       const slotsAfterRequest = async () => {
         await request(source, '/')
         return (await runtime.takeUsage())[0]?.slots
@@ -611,7 +611,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
         { slotsMax: 2 },
       )
       const pinTo = (slot: number) => acquire(source, { slot, forMs: 0 })
-      // The one that was started first is asked first, all else being equal.
+      // All else being equal, the slot that started first is chosen first.
       for (const slot of [0, 1]) (await pinTo(slot)).release()
       const chooseAfterLate = async () => {
         const late = await pinTo(0)
@@ -622,7 +622,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
         if (slot !== 1) lease.release()
         return slot
       }
-      // While both do nothing the one that is late comes last. It is late for two seconds.
+      // While both are idle, the late one comes last. It counts as late for two seconds.
       await expect.poll(chooseAfterLate, patience).toBe(1)
       expect((await acquire(source)).slot).toBe(0)
     })
@@ -744,7 +744,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
     })
 
     test('a trial start is ended when nobody wants it any more, but not under those who wait for it', async () => {
-      // Longer than the test: it is the signal that ends them.
+      // Longer than the test: the signal has to end them.
       const { deploy, acquire, runtime, messages } = await open({ startMs: 3_600_000 })
       const never = await deploy({
         'index.mjs': `console.log('begun'); setInterval(() => {}, 1000); await new Promise(() => {})`,
@@ -796,7 +796,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
       expect(light / heavy).toBeGreaterThan(0.05)
       expect(light / heavy).toBeLessThan(0.2)
 
-      // Beside a stream a request counts whole, and the stream a tenth again once that is over.
+      // Besides a stream, a request counts in full; after it ends, the stream counts a tenth again.
       const beside = await acquire(streams)
       await look()
       busy.clear()
@@ -817,7 +817,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
       const { deploy, request, folder } = await open()
       await request(await deploy(handler))
       const kept = () => readdir(join(folder, 'r', 'cache'), { recursive: true })
-      // Beside the folder of the Function, and that of this version of Node.
+      // Besides the Function's folder, and that of this version of Node.
       await expect.poll(async () => (await kept()).length, patience).toBeGreaterThan(2)
     })
 
@@ -862,7 +862,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
       const failure = await failureOf(acquire(swapped))
       expect(failure.message).toBe('Its socket was taken away or replaced before it was ready.')
       await expect.poll(() => readdir(join(folder, 'r', 'sockets')), patience).toEqual(['1'])
-      // The first went on answering, though its folder now holds a link.
+      // The first slot continued to answer, though its folder now contains a link.
       expect(await request(honest, '/')).toMatchObject({ status: 500 })
       expect((await stat(join(folder, 'r', 'sockets', '1'))).isSocket()).toBe(true)
     })
@@ -874,7 +874,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
     const none = { slot: undefined, forMs: 0 }
     const pinTo = (slot: number) => ({ slot, forMs: 0 })
     const idOf = ({ slot, instance }: Lease) => ({ slot, instance })
-    /** Answers nothing and starts nothing, until the file is there. */
+    /** Blocks every start until the file exists. */
     const slow = {
       'index.mjs': `import { existsSync } from 'node:fs'
         console.log('begun'); while (!existsSync(process.env.GO)) await new Promise((resolve) => setTimeout(resolve, 20))
@@ -1021,7 +1021,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
       expect(await (await get(old, '/')).body.text()).toBe('fine')
       old.release()
       await expect.poll(async () => (await runtime.takeUsage())[0]?.slots, patience).toBe(1)
-      // Those without a number get it too: the plan has no other.
+      // Those without a number get this slot too: the plan has no other.
       runtime.reconcile(() => false)
       const last = await acquire(source)
       expect(last.slot).toBe(0)
@@ -1030,7 +1030,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
     })
 
     test('of another number goes on when a trial start is ended, whose number is free at once', async () => {
-      // Longer than the test: it is the signal that ends the start.
+      // Longer than the test: the signal has to end the start.
       const { deploy, acquire, runtime, messages, sandbox } = await open({ startMs: hourMs })
       const files = await deploy(slow, { slotsMax: 2 })
       const go = join(files.folder, 'go')
@@ -1055,7 +1055,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
       const lowered = { ...plan, slotsMax: 2 }
       const [low, outside] = [await acquire(plan, pinTo(0)), await acquire(plan, pinTo(3))]
       const next = await acquire(lowered, pinTo(1))
-      // It has the fewest requests, and no pin can lead to it any more.
+      // It has the fewest requests, but pins can no longer lead to it.
       outside.release()
       const pinned = [await acquire(lowered, pinTo(3)), await acquire(lowered, none)]
       expect(new Set(pinned.map(({ slot }) => slot))).toEqual(new Set([0, 1]))
@@ -1063,7 +1063,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
       expect(idOf(unpinned)).toEqual(idOf(outside))
       for (const lease of [low, next, unpinned, ...pinned]) lease.release()
 
-      // A plan that was not known yet.
+      // The plan is not known yet.
       const fresh = await deploy(handler, { slotsMax: 2 })
       const leases = await Promise.all([5, 0, 2].map((slot) => acquire(fresh, pinTo(slot))))
       expect(leases.map(({ slot }) => slot)).toEqual([0, 0, 0])
@@ -1108,9 +1108,9 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
       })
       const [unpinned, unchosen] = [await acquire(source), await acquire(source, none)]
       expect([unpinned.slot, unchosen.slot]).toEqual([0, 0])
-      // No third: the other is idle.
+      // No third slot: the other one is idle.
       expect(await runtime.takeUsage()).toMatchObject([{ slots: 2, coldStarts: 2 }])
-      // Another start is nothing to wait for.
+      // A pinned request does not wait for the start of another slot.
       const ended = Promise.withResolvers<void>()
       const load = async () => {
         await ended.promise
@@ -1137,7 +1137,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
       for (const slots of [[0, 1, 2, 3], [0], [1], [2], [3]]) {
         for (const code of await Promise.all(slots.map(fail))) expect(code).toBe('function_crashed')
       }
-      // Four, one and one; then it is left alone.
+      // Four, one and one; then the Function backs off.
       expect(loads).toBe(6)
     })
   })
@@ -1151,7 +1151,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
         const [line] = (await once(owner.stdout, 'data')) as [Buffer]
         const [idle = 0, looping = 0] = JSON.parse(String(line)) as number[]
         const [idleTree, loopingTree] = [await withChildren([idle]), await withChildren([looping])]
-        // The slot and a process that it started, at least.
+        // At least the slot and one process that it started.
         expect(idleTree.length).toBeGreaterThan(1)
         const gone = once(owner, 'exit')
         owner.kill('SIGKILL')
@@ -1160,7 +1160,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
 
         const fixture = await openFixture(openSandbox, {}, folder)
         fixtures.push(fixture)
-        // A loop of plain processes goes on until somebody looks after it.
+        // A loop of plain processes continues until the next start cleans up.
         await expect.poll(() => areGone(loopingTree), patience).toBe(true)
         expect(await readdir(join(folder, 'r', 'sockets'))).toEqual([])
         const source = await fixture.deploy({ 'index.mjs': `export default (req, res) => res.end('again')` })
@@ -1181,7 +1181,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
         pids.push(started.pid)
         return started
       }
-      // Of valid Unicode without NUL, which no environment can hold; the marks make them findable.
+      // Valid Unicode without NUL, which no environment can hold; the markers make the values findable.
       const value = array(
         oneof(
           constantFrom('\n', '$', '"', "'", '`', '\\', '\r', ' ', '=', '${HOME}', '\u001e', '\u001f', '…', '😀'),
@@ -1292,7 +1292,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
     ])('by %s answers %s, says so in its log, and the next request is answered', async (path, code, line) => {
       const { deploy, lines, request } = await open()
       const source = await deploy({ 'index.mjs': crashes }, { memoryMb: 128 })
-      // So that what crashes is a slot that has answered.
+      // So that a slot crashes that has already answered.
       expect(await request(source)).toMatchObject({ body: 'fine' })
       const failure = await brokenBy(fixtures[0]!, source, path)
       expect(failure?.code).toBe(code)
@@ -1301,7 +1301,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
     })
 
     describe('whose heap is nearly full when its loop is blocked', () => {
-      /** Its heap may have 384 MB. It goes on once the file is there, and fills the rest. */
+      /** Its heap is limited to 384 MB. It continues once the file exists, and fills the rest. */
       const full = {
         'index.mjs': `import { existsSync } from 'node:fs'
           import v8 from 'node:v8'
@@ -1310,7 +1310,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
           while (v8.getHeapStatistics().used_heap_size < 330 << 20) for (let n = 0; n < 100; n++) keep()
           export default () => { while (!existsSync(process.env.GO)); for (;;) keep() }`,
       }
-      /** Blocked after a tenth of a second. afterLook: called once the runtime has seen how much memory it has. */
+      /** Blocks after a tenth of a second. afterLook: called once the runtime has measured its memory. */
       const openFull = async (collectMs: number, afterLook: (go: string) => Promise<void>) => {
         const fixture = await open({ pingMs: 20, collectMs })
         const { deploy, sandbox } = fixture
@@ -1333,7 +1333,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
       }
 
       test('has the time to come to the end of its memory, which is the reason then', async () => {
-        // Longer than the test: V8 or the limit of memory ends it.
+        // Longer than the test: V8 or the memory limit has to end it.
         const { fixture, source } = await openFull(3_600_000, (go) => writeFile(go, ''))
         expect(await brokenBy(fixture, source, '/')).toMatchObject({ code: 'function_out_of_memory' })
         expect(fixture.messages().at(-1)).toMatch(/^Stopped: it used more than its 512 MB of memory/)
@@ -1395,7 +1395,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
       const lease = await acquire(await deploy({ 'index.mjs': crashes }))
       await expect(get(lease, '/never')).rejects.toMatchObject({ code: 'UND_ERR_HEADERS_TIMEOUT' })
       expect(await lease.failure()).toBeUndefined()
-      // Past the pool, whose limit is for what never ends.
+      // Bypasses the pool, whose connections are taken by requests that never end.
       const [answer] = (await once(httpGet({ ...lease.connection, path: '/' }), 'response')) as [IncomingMessage]
       expect(await text(answer)).toBe('fine')
       lease.release()
@@ -1461,7 +1461,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
       const victim = join(folder, 'victim')
       await mkdir(victim)
       for (let n = 0; n < 50; n++) await writeFile(join(victim, String(n)), '')
-      // Swaps folders and links as fast as it can while the platform removes them.
+      // Swaps folders and links as fast as possible while the platform removes them.
       const swap = `
         mkdir "/run/cache/many"; for my $n (0..5200) { open(F, ">/run/cache/many/$n"); close F }
         for my $n (0..300) { mkdir "/run/cache/d$n"; open(F, ">/run/cache/d$n/x"); close F; symlink("${victim}", "/run/cache/l$n") }
@@ -1589,7 +1589,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
     test('leaves lines out beyond a thousand a second, and says how many', async () => {
       const { deploy, request, lines, messages } = await open()
       const source = await deploy({
-        // Its loop goes on now and then, or one that waits for the platform to read would count as blocked.
+        // Its loop has to continue now and then, since waiting for the platform to read would count as blocked.
         'index.mjs': `export default async (req, res) => {
           for (let n = 0; n < 200_000; n++) { console.log(req.url + ' ' + n); if (n % 1000 === 0) await new Promise(setImmediate) }
           res.end('fine')
@@ -1608,14 +1608,14 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
 
 const pick = ({ functionId, deploymentId, name }: FunctionSource) => ({ functionId, deploymentId, functionName: name })
 
-/** What a promise is rejected with, from now on without complaint that nobody has seen it. */
+/** The error that a promise rejects with; also prevents an unhandled rejection from now on. */
 const errorOf = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
     () => undefined,
     (error: unknown) => error,
   )
 
-/** What a WebSocket to the slot answers to `hello`. */
+/** The answer of a WebSocket to the slot after `hello`. */
 async function echoed({ connection }: Lease): Promise<string> {
   const address = 'socketPath' in connection ? { path: connection.socketPath } : connection
   const socket = new WebSocket('ws://site.example/', { createConnection: () => connect(address) })

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 const hasGone = (error: unknown): boolean => ['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')
 
 /**
- * Whether the files below the folders exceed a limit in bytes or in number. Files that disappear meanwhile do not count, and links
- * are not followed. A folder that cannot be read exceeds every limit: a program can nest folders deeper than a path can name.
+ * Whether the files below the folders exceed a limit in bytes or in number. Files that disappear meanwhile do not count, and
+ * links are not followed. An unreadable folder exceeds every limit: a program can nest folders deeper than a path can name.
  */
 export async function isLarger(folders: string[], limit: { bytes: number; entries: number }): Promise<boolean> {
   const waiting = [...folders]

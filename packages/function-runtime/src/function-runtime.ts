@@ -1,34 +1,34 @@
 import type { SandboxCapabilities } from '@platform/sandbox/sandbox'
 import type { Dispatcher } from 'undici'
 
-/** How a Function's entry is called. `handler`: whatever the module exports decides between (req, res), http.Server and web handlers. */
+/** How a Function's entry is called. `handler`: the module's exports decide between (req, res), http.Server and web handlers. */
 export type FunctionKind = 'handler' | 'edge' | 'worker' | 'server'
 
-/** All that a slot needs to run. Asked for when one starts, never for a request to a warm one. */
+/** Everything a slot needs to run. Loaded when a slot starts, never for a request to a warm one. */
 export interface FunctionSource {
   functionId: string
   deploymentId: string
-  /** For its log lines. */
+  /** Shown with its log lines. */
   name: string
   kind: FunctionKind
-  /** Absolute, on this machine; its files, which nobody changes. */
+  /** Absolute, on this machine; holds the Function's files, which are immutable. */
   folder: string
-  /** Below `folder`: the module to import. For a server without one: `command`. */
+  /** Below `folder`: the module to import. A server without one has a `command`. */
   handler: string | undefined
   /** A start script, run by a shell in `folder`. */
   command: string | undefined
-  /** The module's exports are web handlers, whatever they look like (`useWebApi`). */
+  /** The module's exports are always treated as web handlers (`useWebApi`). */
   isWeb: boolean
   /** Adds Vercel's helpers to request and response (`shouldAddHelpers`). */
   hasHelpers: boolean
   /** The Function's environment, byte for byte. */
   variables: Readonly<Record<string, string>>
   /**
-   * Absolute; holds the sockets `api.sock` (the platform's API), `assets.sock` (the deployment's files) and `cache.sock` (what its slots
-   * keep together), for this deployment alone. Slots run as users of their own, so the sockets have mode 0666.
+   * Absolute; holds the sockets `api.sock` (the platform's API), `assets.sock` (the deployment's files) and `cache.sock` (the
+   * cache that its slots share), for this deployment alone. Slots run as separate users, so the sockets have mode 0666.
    */
   platformFolder: string
-  /** When the deployment was built, in milliseconds since 1970: its files are no younger. */
+  /** When the deployment was built, in milliseconds since 1970: its files are not newer. */
   builtAt: number
   memoryMb: number
   slotsMax: number
@@ -36,17 +36,17 @@ export interface FunctionSource {
 
 export type LogLevel = 'DEBUG' | 'INFO' | 'WARN' | 'ERROR'
 
-/** A line that a Function printed, or that the platform says of it. */
+/** A line that a Function printed, or that the platform logs about it. */
 export interface FunctionLogLine {
   functionId: string
   deploymentId: string
   functionName: string
   slot: number
-  /** The request that was being answered; undefined outside of one. */
+  /** The request being answered; undefined outside of one. */
   requestId: string | undefined
   level: LogLevel
   message: string
-  /** The line was longer: this is its beginning. */
+  /** The message is the beginning of a longer line. */
   isCut?: true
   at: Date
 }
@@ -58,7 +58,7 @@ export type FunctionFailureCode =
   | 'function_timeout'
   | 'function_out_of_memory'
 
-/** A Function could not answer. The message is a sentence for its author; nothing of it goes to visitors but the code. */
+/** A Function could not answer. The message is a sentence for its author; visitors only see the code. */
 export class FunctionFailure extends Error {
   override name = 'FunctionFailure'
   readonly code: FunctionFailureCode
@@ -70,61 +70,64 @@ export class FunctionFailure extends Error {
 
 /** Keeps the requests of one session on one slot. */
 export interface Pin {
-  /** The number of its slot, from an earlier lease. undefined: none was chosen yet. */
+  /** Slot number from an earlier lease. undefined: none was chosen yet. */
   slot: number | undefined
-  /** Milliseconds from now in which its slot does not end for want of requests. */
+  /** Milliseconds from now during which its slot does not end for lack of requests. */
   forMs: number
 }
 
-/** A slot, held for one request. */
+/** A slot, reserved for one request. */
 export interface Lease {
   /** From 0. */
   readonly slot: number
-  /** A UUID of the slot's process. The next process with this number has another. */
+  /** A UUID of the slot's process. The next process with this number gets a new one. */
   readonly instance: string
-  /** Speaks HTTP/1.1 to the slot; any origin. Its time-outs are the Function's: 60 s to the first byte, 300 s without a byte. */
+  /**
+   * Speaks HTTP/1.1 to the slot, for any origin. Its timeouts are the Function's: 60 s to the first byte, 300 s without a
+   * byte.
+   */
   readonly dispatcher: Dispatcher
   /** For upgrades: options of Node's `http.request`. */
   readonly connection: { socketPath: string } | { host: string; port: number }
-  /** Why the slot has ended, once it has; a request that broke off asks this what to answer. Waits for the end, at most a second. */
+  /** Why the slot has ended, if it has; used to answer a request that broke off. Waits at most a second for the slot's end. */
   failure(): Promise<FunctionFailure | undefined>
-  /** The request is a stream of events or a WebSocket: its time counts a tenth from now on. Safe to repeat. */
+  /** Marks the request as an event stream or WebSocket: from now on a tenth of its time counts. Safe to repeat. */
   countAsStream(): void
-  /** Gives the slot back; call it once the answer is over. Safe to repeat. */
+  /** Releases the slot; call it once the answer is complete. Safe to repeat. */
   release(): void
 }
 
-/** What a Function's slots take on this machine. */
+/** Usage of a Function's slots on this machine. */
 export interface FunctionUsage {
   functionId: string
   slots: number
   memoryBytes: number
-  /** Since the last time it was asked. */
+  /** Since the last call of `takeUsage`. */
   coldStarts: number
   requests: number
-  /** Milliseconds in which a slot had a request under way, summed over slots. Where it had only streams, a tenth of them. */
+  /** Milliseconds during which a slot had a request in flight, summed over slots. Time with only streams counts a tenth. */
   busyMs: number
 }
 
 export interface FunctionRuntime {
   readonly capabilities: SandboxCapabilities
   /**
-   * A slot to answer one request with, started if need be; concurrent callers share one start.
-   * pin: the slot with that number and no other. Without a number, or with one that the plan no longer has, the slot with the fewest
-   * requests is chosen; the lease has its number.
-   * Throws FunctionFailure: the start failed (function_crashed, function_timeout, function_out_of_memory), or no slot has room
-   * (function_overloaded); for a pin, its own slot has none.
+   * Reserves a slot for one request, and starts one if needed; concurrent callers share a start.
+   * pin: use the slot with that number and no other. Without a number, or with one that exceeds the plan's slots, the slot
+   * with the fewest requests is chosen; the lease has its number.
+   * Throws FunctionFailure: the start failed (function_crashed, function_timeout, function_out_of_memory), or no slot has
+   * room (function_overloaded); for a pin, its own slot has none.
    */
   acquire(functionId: string, load: () => Promise<FunctionSource>, pin?: Pin): Promise<Lease>
   /**
    * Starts a slot and leaves it warm, or with `isTrial` ends it. Throws FunctionFailure.
-   * signal: ends the start, unless requests wait for it too; its reason is thrown then.
+   * signal: aborts the start, unless requests wait for it too; then throws the signal's reason.
    */
   start(source: FunctionSource, isTrial?: boolean, signal?: AbortSignal): Promise<void>
-  /** Ends the slots of deployments that are not wanted any more, after what they answer now. */
+  /** Ends the slots of deployments that are no longer wanted, after their current requests. */
   reconcile(isWanted: (deploymentId: string) => boolean): void
-  /** What happened since the last call, for every Function that has slots or had. */
+  /** Usage since the last call, for every Function that has or had slots. */
   takeUsage(): Promise<FunctionUsage[]>
-  /** Answers what is under way for at most drainMs, waitUntil included, then ends every slot. */
+  /** Finishes current requests for at most drainMs, waitUntil included, then ends every slot. */
   close(drainMs: number): Promise<void>
 }

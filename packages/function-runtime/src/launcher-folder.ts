@@ -17,7 +17,7 @@ export async function writeLauncher(folder: string): Promise<string> {
 
 function strip(source: string): string {
   const { emitWarning } = process
-  // It is the operator who would read that a feature of Node is experimental.
+  // The warning about an experimental feature of Node would only reach the operator.
   process.emitWarning = () => {}
   try {
     return stripTypeScriptTypes(source).replaceAll(/(\b(?:from\s+|import\()'\.\/[^']+)\.ts'/g, "$1.mjs'")

@@ -1,4 +1,4 @@
-/** How many lines a slot may print: some at once, and so many a second. What is beyond is counted. */
+/** Limits how many lines a slot may print: a burst, and a rate per second. Counts the lines beyond that. */
 export class LineBudget {
   readonly #perSecond: number
   readonly #atOnce: number
@@ -7,7 +7,7 @@ export class LineBudget {
   #at: number
   #dropped = 0
 
-  /** now: in milliseconds, from any start. */
+  /** now: in milliseconds, from any origin. */
   constructor(perSecond: number, atOnce: number, now: () => number = () => performance.now()) {
     this.#perSecond = perSecond
     this.#atOnce = atOnce
@@ -16,7 +16,7 @@ export class LineBudget {
     this.#at = now()
   }
 
-  /** Whether there is room for a line, which is taken then. */
+  /** Takes room for one line. Returns false if there is none. */
   take(): boolean {
     if (this.#left < 1) this.#refill()
     if (this.#left < 1) {
@@ -27,7 +27,7 @@ export class LineBudget {
     return true
   }
 
-  /** The lines that had no room since the last call. */
+  /** Returns and resets the number of lines that had no room. */
   takeDropped(): number {
     const dropped = this.#dropped
     this.#dropped = 0

@@ -54,7 +54,7 @@ test('a long line is cut, and the next is whole', () => {
   expect(long).toEqual({ ...line('x'.repeat(16 * 1024), 'ERROR', 'r'), isCut: true })
   expect(next).toEqual(line('next'))
   expect(read('z'.repeat(16 * 1024))[0]).toEqual(line('z'.repeat(16 * 1024)))
-  // A character of two bytes whose second is beyond the border.
+  // A two-byte character whose second byte is beyond the limit.
   expect(read(`z${'é'.repeat(16 * 1024)}`)[0]?.message).toBe(`z${'é'.repeat(8 * 1024 - 1)}`)
 })
 

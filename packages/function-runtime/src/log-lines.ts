@@ -1,11 +1,11 @@
 import type { LogLevel } from './function-runtime.ts'
 
-/** A line that a slot printed. requestId: of the request that it was printed in. */
+/** A line that a slot printed. requestId: of the request during which it was printed. */
 export interface PrintedLine {
   level: LogLevel
   requestId: string | undefined
   message: string
-  /** The line was longer: this is its beginning. */
+  /** The message is the beginning of a longer line. */
   isCut?: true
 }
 
@@ -14,14 +14,14 @@ const levels: Record<string, LogLevel> = { D: 'DEBUG', I: 'INFO', W: 'WARN', E: 
 const lineFeed = 10
 const frameStart = 0x1e
 const frameEnd = 0x1f
-/** Of a frame between its two bytes: a letter and a request id. */
+/** The length of a frame between its two delimiters: a letter and a request id. */
 const frameBytesMax = 100
 
 /**
- * Reads the lines of one stream of a slot, which arrive in pieces of any size. A line starts behind a frame that the
- * launcher wrote (`\x1e{D|I|W|E}{request id}\x1f`) or has none, as what children print; a frame also ends the line before
- * it. After a frame with the letter `e`, lines without a frame are errors of that request. Lines are cut at 16 KB; bytes
- * that are no UTF-8 become U+FFFD, NUL is left out, and empty lines are not passed on.
+ * Reads the lines of one stream of a slot, which arrive in chunks of any size. A line starts with a frame that the launcher
+ * wrote (`\x1e{D|I|W|E}{request id}\x1f`), or has none if a child printed it; a frame also ends the previous line. After a
+ * frame with the letter `e`, lines without a frame are errors of that request. Lines are cut at 16 KB; invalid UTF-8 becomes
+ * U+FFFD, NUL is removed, and empty lines are dropped.
  */
 export class LogLines {
   readonly #onLine: (line: PrintedLine) => void
@@ -35,7 +35,7 @@ export class LogLines {
     this.#onLine = onLine
   }
 
-  /** Returns how many lines ended in it, empty ones included. */
+  /** Returns how many lines ended in the chunk, including empty ones. */
   write(chunk: Buffer): number {
     let lines = 0
     for (let start = 0; start < chunk.length;) {
@@ -49,20 +49,20 @@ export class LogLines {
     return lines
   }
 
-  /** The stream is over, so a line without an end is whole. */
+  /** Ends the stream; an unfinished line counts as complete. */
   end(): void {
     this.#finish()
   }
 
   #add(piece: Buffer): void {
-    // Room for the frame; what is beyond is dropped until the line ends.
+    // Includes room for the frame; further bytes are dropped until the line ends.
     const room = lineBytesMax + frameBytesMax - this.#bytes
     if (piece.length > room) this.#isCut = true
     const kept = piece.subarray(0, Math.max(0, room))
     if (kept.length === 0) return
     this.#parts.push(kept)
     this.#bytes += kept.length
-    // Small pieces of a line that never ends are joined, so that they do not hold the chunks they came in.
+    // Joins small pieces of an endless line, so that they do not retain the chunks they came in.
     if (this.#parts.length >= 16) this.#parts = [Buffer.concat(this.#parts)]
   }
 
@@ -89,7 +89,7 @@ export class LogLines {
     const text = frame === undefined ? line : line.subarray(frame.length)
     const isLong = isCut || text.length > lineBytesMax
     const shown = text.subarray(0, lineBytesMax).toString('utf8').replaceAll('\0', '')
-    // The last character may have been cut as well.
+    // The last character may have been cut in half.
     const message = isLong ? shown.replace(/\u{fffd}$/u, '') : shown.replace(/\r$/, '')
     if (message === '') return
     const level = (frame && levels[frame.letter]) ?? this.#unframed.level

@@ -59,14 +59,14 @@ afterEach(async () => {
   await rm(folder, { recursive: true })
 })
 
-/** What Next.js would find in another slot. */
+/** The handlers that Next.js would find in another slot. */
 function openSlot(builtAt?: number, handler = join(folder, 'index.js')): Handlers {
   offerNextCache({ cacheSocketPath: join(folder, 'cache.sock'), handler, builtAt })
   const handlers = (globalThis as Record<symbol, unknown>)[symbol] as Handlers
   delete (globalThis as Record<symbol, unknown>)[symbol]
   return handlers
 }
-/** Does something in a request of its own. */
+/** Runs work within a separate request. */
 const inRequest = <T>(work: () => Promise<T>): Promise<T> =>
   scopes.run(new RequestScope({ headers: {}, rawHeaders: [] } as unknown as IncomingMessage), work)
 
@@ -74,7 +74,7 @@ const FETCH = { kind: 'FETCH' }
 const result = (body: string) => ({ kind: 'FETCH', data: { body, status: 200 }, revalidate: 60 })
 const getFetched = ({ FetchCache: Cache }: Handlers, name: string, more: object = {}) =>
   inRequest(() => new Cache({}).get(name, { ...FETCH, ...more }))
-/** As a request fetches what it does not find. */
+/** Fetches a missing value, as a request does. */
 const fetchAnew = ({ FetchCache: Cache }: Handlers, name: string, body: string, tags: string[] = []) =>
   inRequest(async () => {
     const cache = new Cache({})
@@ -175,7 +175,7 @@ describe('results of fetch', () => {
     await fetchAnew(slot, 'b', 'hello', ['later'])
     await revalidate(slot, 'posts', {})
     await revalidate(slot, 'later', { expire: 60 })
-    // Next.js takes the age for what it is, and its longest lifetime is 2^32 s.
+    // Next.js uses the age as it is, and its longest lifetime is 2^32 s.
     for (const name of ['a', 'b']) {
       const entry = await getFetched(slot, name)
       expect(entry?.value).toEqual(result('hello'))
@@ -361,7 +361,7 @@ describe('pages of a server of its own', () => {
   const cacheControl = { revalidate: 60, expire: 3_600 }
   const PAGE = { kind: 'APP_PAGE', isFallback: false }
 
-  /** An application with pages of its build, and what of Next.js reads them. */
+  /** An application with pages of its build, and the handler of Next.js that reads them. */
   async function writeApplication(version = '16.4.6'): Promise<{ handler: string; serverDistDir: string }> {
     const next = join(folder, 'node_modules/next')
     const inCache = join(next, 'dist/server/lib/incremental-cache')

@@ -16,27 +16,27 @@ import { writeLauncher } from './launcher-folder.ts'
 import type { PrintedLine } from './log-lines.ts'
 import { Slot, type SlotTimings } from './slot.ts'
 
-/** Milliseconds. */
+/** In milliseconds. */
 export interface RuntimeTimings extends SlotTimings {
   /** A slot without requests ends after this time. */
   idleMs: number
-  /** What is under way may take so long when a slot is not wanted any more. */
+  /** How long current requests may take once a slot is no longer wanted. */
   drainMs: number
-  /** How often slots are asked whether they are alive, and idle ones ended. */
+  /** How often slots are pinged, and idle ones ended. */
   pingMs: number
-  /** Before a Function is started again that failed to start three times: doubles up to 30 s. */
+  /** Delay before a Function is restarted after three failed starts: doubles up to 30 s. */
   backOffMs: number
 }
 
 export interface FunctionRuntimeOptions {
   sandbox: Sandbox
-  /** Absolute, writable and short: sockets are made below it, and their paths have 107 bytes at most. */
+  /** Absolute, writable and short: it will hold sockets, whose paths have at most 107 bytes. */
   folder: string
-  /** Of the platform's operator. What a Function prints never goes there. */
+  /** The log of the platform's operator. A Function's output never goes there. */
   logger: { error(fields: object, message: string): void }
   /** Called in the order of printing within a slot; must not throw. */
   onLog(line: FunctionLogLine): void
-  /** The time of log lines. */
+  /** The clock for log lines. */
   now?: () => Date
   timings?: Partial<RuntimeTimings>
 }
@@ -54,28 +54,28 @@ const timingsDefault: RuntimeTimings = {
 }
 const backOffMsMax = 30_000
 const failuresUntilBackOff = 3
-/** With so many requests a slot is full, so another is started. */
+/** With this many requests a slot is full, so another is started. */
 const inFlightFull = 50
-/** Beyond so many a slot takes none while others cannot be started. */
+/** Beyond this many a slot accepts no requests, even if no other slot can be started. */
 const inFlightMax = 200
 const overloadLineMs = 10_000
-/** A request that broke off waits so long for the end of its slot, which says why. */
+/** How long a request that broke off waits for its slot's end, which gives the reason. */
 const failureWaitMs = 1_000
 const ticksAFolderCheck = 5
-/** What the time of a slot counts that has streams of events and WebSockets alone. */
+/** The fraction of its time that counts for a slot with only event streams and WebSockets. */
 const streamShare = 0.1
 const startsAwaitedMax = 3
 const socketPathBytesMax = 107
-/** After its last request a slot is watched a little longer, for what waitUntil does. */
+/** How long a slot is still watched after its last request, because of waitUntil. */
 const watchedAfterUseMs = 30_000
 
-/** A slot on its way. */
+/** A slot that is starting. */
 interface Start {
-  /** Its slot's, and nobody else's meanwhile. */
+  /** The number of its slot, reserved meanwhile. */
   number: number
-  /** Requests that wait for it. */
+  /** Number of requests that wait for it. */
   waiting: number
-  /** Once the Function's source is there. */
+  /** Set once the Function's source is loaded. */
   slot: Slot | undefined
   /** undefined: the plan no longer has this number, so nothing was started. */
   ready: Promise<Slot | undefined>
@@ -88,7 +88,7 @@ interface Member {
   /** At least 1. Infinity: the plan is not known yet. */
   slotsMax: number
   slots: Set<Slot>
-  /** One a number, beside those that are being ended. */
+  /** At most one per number, besides those that are being ended. */
   starts: Set<Start>
   failures: number
   failure: FunctionFailure | undefined
@@ -100,8 +100,8 @@ interface Member {
 }
 
 /**
- * Runs Functions in slots of a sandbox. One is open a folder: what an earlier process left in it is removed, so the sandbox
- * has to have ended that one's processes.
+ * Runs Functions in slots of a sandbox. Only one runtime may use a folder: what an earlier process left in it is removed, so
+ * the sandbox must already have ended that process's commands.
  */
 export async function openFunctionRuntime(options: FunctionRuntimeOptions): Promise<FunctionRuntime> {
   const runtime = new Runtime(options)
@@ -119,7 +119,7 @@ class Runtime implements FunctionRuntime {
   #launcher: Promise<string> | undefined
   #count = 0
   #tickCount = 0
-  /** Takes no more callers. */
+  /** Accepts no more callers. */
   #isClosed = false
   /** Starts nothing any more. */
   #isOver = false
@@ -157,7 +157,7 @@ class Runtime implements FunctionRuntime {
         if (pin !== undefined) keepPinned(slot, member, pin)
         return this.#lease(member, slot)
       }
-      // A trial start that others joined ends its slot, and one that crashed has a reason.
+      // A trial start that others joined ends its slot; a slot that crashed has a reason.
       if (slot?.failure !== undefined) throw slot.failure
     }
     throw new FunctionFailure('function_crashed', 'It was stopped as soon as it had started.')
@@ -191,7 +191,7 @@ class Runtime implements FunctionRuntime {
 
   reconcile(isWanted: (deploymentId: string) => boolean): void {
     for (const slot of this.#allSlots()) {
-      // One that starts answers nobody yet.
+      // A starting slot has no requests to finish.
       if (!isWanted(slot.source.deploymentId)) void slot.drain(slot.isReady ? this.#timings.drainMs : 0)
     }
   }
@@ -215,7 +215,7 @@ class Runtime implements FunctionRuntime {
   async close(drainMs: number): Promise<void> {
     this.#isClosed = true
     const deadline = Date.now() + drainMs
-    // Who waits for a start is answered too, if there is time.
+    // Requests that wait for a start are answered too, if there is time.
     await settledWithin(this.#starts, drainMs)
     this.#isOver = true
     await Promise.all([...this.#allSlots()].map((slot) => slot.drain(Math.max(0, deadline - Date.now()))))
@@ -249,8 +249,8 @@ class Runtime implements FunctionRuntime {
   }
 
   /**
-   * The warm slot with the fewest requests, or that of the pin. When every warm one is busy, another is started beside the request.
-   * Returns undefined when there is a start to wait for.
+   * The warm slot with the fewest requests, or that of the pin. If every warm slot is busy, another is started in the
+   * background. Returns undefined if the request has to wait for a start.
    */
   #findSlot(member: Member, load: () => Promise<FunctionSource>, pin: Pin | undefined): Slot | undefined {
     const now = Date.now()
@@ -265,7 +265,7 @@ class Runtime implements FunctionRuntime {
     const slot = pin === undefined ? lightest : findPinned(member, pin, now)
     if (slot === undefined) return undefined
     const canGrow = member.slots.size < member.slotsMax && member.startableAt <= now && !this.#isClosed
-    // A start that fails leaves its lines in the Function's log, and this request has a slot.
+    // A failed start only writes to the Function's log, since this request has a slot.
     if (isBusy && canGrow && findStart(member) === undefined) this.#startSlot(member, load)
     if (slot.inFlight < inFlightMax) return slot
     const number = numberOf(member, pin)
@@ -273,7 +273,7 @@ class Runtime implements FunctionRuntime {
     return undefined
   }
 
-  /** Returns undefined when the plan no longer has the number of the start that was waited for. */
+  /** Returns undefined if the plan no longer has the number of the awaited start. */
   async #waitForSlot(
     member: Member,
     load: () => Promise<FunctionSource>,
@@ -290,7 +290,7 @@ class Runtime implements FunctionRuntime {
     }
   }
 
-  /** number: of the one slot that the request is pinned to. */
+  /** number: of the slot that the request is pinned to, if any. */
   #overload(member: Member, number: number | undefined): FunctionFailure {
     const now = Date.now()
     const message =
@@ -306,8 +306,8 @@ class Runtime implements FunctionRuntime {
   }
 
   /**
-   * Joins a start that is under way. number: of the slot; undefined: any. isWanted: asked once more before the process is started.
-   * Throws FunctionFailure where none may start now.
+   * Joins a pending start, or begins one. number: of the slot; undefined: any. isWanted: checked again before the process is
+   * started. Throws FunctionFailure if none may start now.
    */
   #startSlot(
     member: Member,
@@ -380,7 +380,7 @@ class Runtime implements FunctionRuntime {
       const failure = error as FunctionFailure
       if (failure.cause !== undefined)
         logger.error({ err: failure.cause, functionId: member.functionId }, failure.message)
-      // Starts that fail side by side count as one.
+      // Concurrent failed starts count as one.
       if (member.failures <= failuresBefore) this.#countFailure(member, failure)
       throw failure
     }
@@ -428,7 +428,7 @@ class Runtime implements FunctionRuntime {
     }
   }
 
-  /** Adds the time up to now in which the slot had requests. Call it before what it has changes. */
+  /** Adds the time up to now during which the slot had requests. Call it before its requests change. */
   #settleBusy(member: Member, slot: Slot): void {
     const used = this.#used.get(slot)
     if (used === undefined) return
@@ -447,7 +447,7 @@ class Runtime implements FunctionRuntime {
       const quietMs = slot.inFlight > 0 ? 0 : now - (this.#used.get(slot)?.lastAt ?? now)
       const isInUse = quietMs < watchedAfterUseMs
       if (isInUse) slot.ping()
-      // One that writes in the background is found a few seconds later.
+      // A slot that writes in the background is detected a few seconds later.
       if (this.capabilities.isIsolated && (isInUse || isFolderTick)) void slot.checkFolders()
       if (quietMs >= this.#timings.idleMs && now >= slot.pinnedUntil) void slot.drain(this.#timings.drainMs)
     }
@@ -464,8 +464,9 @@ const stopping = () => new FunctionFailure('function_overloaded', 'The platform 
 const isWarm = (slot: Slot): boolean => slot.isReady && !slot.isDraining && !slot.hasEnded
 
 /**
- * A slot that is late counts as full, and one that takes no more comes last. One that was late and has answered everybody comes before
- * those that answer somebody: a burst that occupies processors would wait for one process beside others that do nothing.
+ * The load of a slot. A late slot counts as full, and one that accepts nothing more comes last. A late slot that has answered
+ * everything comes before those with requests: otherwise a burst that keeps the CPU busy would pile up on one process beside
+ * idle ones.
  */
 function weightOf(slot: Slot, now: number): number {
   if (slot.inFlight >= inFlightMax) return Infinity
@@ -473,7 +474,7 @@ function weightOf(slot: Slot, now: number): number {
   return slot.inFlight === 0 ? 0.5 : slot.inFlight + inFlightFull
 }
 
-/** One that drains no longer holds its number. */
+/** The lowest free slot number. A draining slot no longer holds its number. */
 function lowestFree({ slots, starts }: Member): number {
   const held = [...slots, ...[...starts].map(({ slot, number }) => slot ?? { number, isDraining: false })]
   const taken = new Set(held.filter(({ isDraining }) => !isDraining).map(({ number }) => number))
@@ -482,7 +483,7 @@ function lowestFree({ slots, starts }: Member): number {
   return number
 }
 
-/** A start that others may join, so none that is being ended. number: of the slot; undefined: any. */
+/** A pending start that others may join, so not one that is being ended. number: of the slot; undefined: any. */
 function findStart({ starts }: Member, number?: number): Start | undefined {
   for (const start of starts) {
     if (start.slot?.isDraining !== true && (number === undefined || start.number === number)) return start
@@ -490,19 +491,19 @@ function findStart({ starts }: Member, number?: number): Start | undefined {
   return undefined
 }
 
-/** The number that a request has to have; undefined when it may have any. */
+/** The slot number that a request must use; undefined for any. */
 function numberOf({ slotsMax }: Member, pin: Pin | undefined): number | undefined {
   return pin?.slot !== undefined && pin.slot < slotsMax ? pin.slot : undefined
 }
 
-/** The warm slot of a pin. Where none was chosen, the one with the fewest requests, and of those the one chosen least often. */
+/** The warm slot of a pin. If none was chosen yet, the one with the fewest requests, and of those the one chosen least often. */
 function findPinned(member: Member, pin: Pin, now: number): Slot | undefined {
   const number = numberOf(member, pin)
   let best: Slot | undefined
   for (const slot of member.slots) {
     if (!isWarm(slot)) continue
     if (slot.number === number) return slot
-    // Not one that outlives a lowered plan: no later request could be pinned to it.
+    // Skips slots that outlive a lowered plan: later requests could not be pinned to them.
     if (number !== undefined || slot.number >= member.slotsMax) continue
     if (best === undefined || weightOf(slot, now) < weightOf(best, now)) best = slot
     else if (weightOf(slot, now) === weightOf(best, now) && slot.pins < best.pins) best = slot
@@ -515,7 +516,7 @@ function keepPinned(slot: Slot, member: Member, pin: Pin): void {
   slot.pinnedUntil = Math.max(slot.pinnedUntil, Date.now() + pin.forMs)
 }
 
-/** Waits until all have settled, or for so many milliseconds. */
+/** Waits until all have settled, at most for the given milliseconds. */
 async function settledWithin(promises: Iterable<Promise<unknown>>, milliseconds: number): Promise<void> {
   const { promise: isOver, resolve } = Promise.withResolvers<void>()
   const timer = setTimeout(resolve, milliseconds)

@@ -2,9 +2,10 @@ import type { SandboxLimits } from '@platform/sandbox/sandbox'
 
 const megabyte = 1024 * 1024
 
-/** How the memory of a Function is parted: V8's heap, and what Buffers and other data may add to it. */
+/** Divides a Function's memory: V8's heap, and the growth allowed for Buffers and other data. */
 export function memoryParts(memoryMb: number): { heapMb: number; growthBytes: number } {
-  // Node itself, its code and stacks take some 40 MB; below V8's limit the heap would abort without a word.
+  // Node itself, its code and stacks take some 40 MB. Memory must not run out before V8's heap limit: Node would abort
+  // silently.
   const heapMb = Math.max(32, Math.min(Math.floor(memoryMb * 0.75), memoryMb - 48))
   return { heapMb, growthBytes: (heapMb + Math.max(256, memoryMb)) * megabyte }
 }
@@ -15,7 +16,7 @@ export function limitsOf(memoryMb: number): SandboxLimits {
     memoryBytes: memoryMb * megabyte,
     processes: 128,
     openFiles: 4_096,
-    // It counts as memory, and a full /tmp shall not be the end of the slot.
+    // /tmp counts as memory, and filling it should not end the slot.
     tmpBytes: Math.floor(memoryMb / 2) * megabyte,
     cpuShare: 100,
   }

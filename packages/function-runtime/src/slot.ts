@@ -11,12 +11,12 @@ import { LineBudget } from './line-budget.ts'
 import { LogLines, type PrintedLine } from './log-lines.ts'
 import { limitsOf, memoryParts } from './slot-limits.ts'
 
-/** Milliseconds. */
+/** In milliseconds. */
 export interface SlotTimings {
   startMs: number
-  /** A slot whose loop was late counts as busy for so long. */
+  /** How long a slot counts as busy after its event loop was late. */
   lagMs: number
-  /** A blocked loop goes on for so long while the heap may be full, so that V8 can end it and say why. */
+  /** How long a blocked loop may continue if the heap may be full, so that V8 can end the process and say why. */
   collectMs: number
   headersTimeoutMs: number
   bodyTimeoutMs: number
@@ -25,9 +25,9 @@ export interface SlotTimings {
 interface SlotFolders {
   /** Holds the launcher's modules. */
   launcher: string
-  /** The slot's own, which it may write: its socket starts here. */
+  /** The slot's own folder, which it may write: its socket is created here. */
   own: string
-  /** Of the Function: compiled code, which it may write. */
+  /** The Function's compile cache, which it may write. */
   cache: string
   /** Where the runtime keeps the socket, out of the slot's reach. */
   socketPath: string
@@ -41,9 +41,9 @@ interface SlotOptions {
   name: string
   folders: SlotFolders
   timings: SlotTimings
-  /** requestId undefined: not printed in a request. */
+  /** requestId undefined: not printed during a request. */
   onLine(line: PrintedLine): void
-  /** For the operator. */
+  /** Receives problems for the operator. */
   onWarning(message: string, error: unknown): void
   onEnd(): void
 }
@@ -51,22 +51,22 @@ interface SlotOptions {
 const megabyte = 1024 * 1024
 const controlLineMax = 64 * 1024
 const linesASecond = 1_000
-/** What a crash prints, all of it, is more than what may go on for long. */
+/** A burst: a complete crash report is more than may be printed continuously. */
 const linesAtOnce = 10_000
 const bytesASecondMax = 16 * megabyte
-/** What a line costs to read beyond its bytes: an empty one takes the platform as long as so many bytes of a long one. */
+/** The cost of reading a line besides its bytes: an empty line costs the platform as much time as this many bytes. */
 const lineOverheadBytes = 200
 const secondMs = 1_000
 const pingsMissedMax = 5
 const lastWordsMs = 500
-/** With so much of what V8's heap may have, all memory counted, the heap may be nearly full. */
+/** If all memory counted reaches this share of V8's heap limit, the heap may be nearly full. */
 const suspectShare = 0.75
-/** Of what a slot keeps outside of /tmp, which is compiled code. */
+/** The limit for compiled code, the only thing a slot keeps outside /tmp. */
 const writableMax = { bytes: 64 * megabyte, entries: 5_000 }
-/** A slot says a few words a second there. */
+/** A slot normally sends only a few words a second on the control channel. */
 const controlBytesASecondMax = 256 * 1024
 
-/** Why a slot ended where its exit does not say: `drained` is the good end. */
+/** Why a slot ended, if its exit does not say: `drained` is a regular end. */
 type Verdict = { kind: 'drained' } | { kind: 'failed'; failure: FunctionFailure; line: string }
 
 /** A process that answers a Function's requests. */
@@ -76,11 +76,11 @@ export class Slot {
   readonly source: FunctionSource
   readonly connection: { socketPath: string }
   readonly startedAt = Date.now()
-  /** Requests that hold it. */
+  /** Requests that hold the slot. */
   inFlight = 0
-  /** How many pins it was chosen for, those that are over included. */
+  /** How many pins chose this slot, including expired ones. */
   pins = 0
-  /** Milliseconds since 1970. Until then it does not end for want of requests. */
+  /** Milliseconds since 1970. Until then it does not end for lack of requests. */
   pinnedUntil = 0
   isDraining = false
   #process: SandboxedProcess | undefined
@@ -90,7 +90,7 @@ export class Slot {
   #hasEnded = false
   #isReady = false
   #pingsMissed = 0
-  /** Milliseconds since 1970: when so many were missed that its loop counts as blocked. */
+  /** Milliseconds since 1970: when the number of missed pings made its loop count as blocked. */
   #blockedSince: number | undefined
   #lateUntil = 0
   #heapExhausted = false
@@ -119,12 +119,12 @@ export class Slot {
     return this.#hasEnded
   }
 
-  /** Resolves once nothing is left of it and its log is complete. */
+  /** Resolves once the slot is gone and its log is complete. */
   get ended(): Promise<void> {
     return this.#ended.promise
   }
 
-  /** Why it ended; undefined while it runs, and after a good end. */
+  /** Why it ended; undefined while it runs, and after a regular end. */
   get failure(): FunctionFailure | undefined {
     return this.#failure
   }
@@ -137,7 +137,7 @@ export class Slot {
     return this.#process?.memoryBytes() ?? Promise.resolve(0)
   }
 
-  /** Throws FunctionFailure when it does not become ready; nothing is left of it then. */
+  /** Starts the slot. Throws FunctionFailure if it does not become ready; then nothing is left of it. */
   async start(): Promise<void> {
     try {
       await this.#launch()
@@ -211,7 +211,7 @@ export class Slot {
     this.#readOutput(started)
     this.#readControl(started)
     void started.exited.then((exit) => this.#onExit(exit))
-    // Nobody wants it any more since it was asked for.
+    // No longer wanted since the start was requested.
     if (this.isDraining) started.kill()
     started.stdin.on('error', () => {})
     started.stdin.end(JSON.stringify(boot))
@@ -247,7 +247,7 @@ export class Slot {
         newSecond()
         bytes += chunk.length + lineOverheadBytes * reader.write(chunk)
         if (bytes <= bytesASecondMax || this.#hasEnded) return
-        // Its writes wait until the second is over.
+        // Its writes block until the second is over.
         stream.pause()
         setTimeout(() => stream.resume(), secondMs - (performance.now() % secondMs)).unref()
       })
@@ -284,7 +284,7 @@ export class Slot {
 
   #onMessage(message: SlotMessage): void {
     if (message.ready === true) void this.#onReady()
-    // The reason comes from the Function itself; the platform says only that it ended.
+    // The reason comes from the Function itself; otherwise the platform only says that it ended.
     if (typeof message.failed === 'string' && this.#pool === undefined) {
       this.#fail('function_crashed', `It could not be started: ${message.failed}`, lastWordsMs)
     }
@@ -309,7 +309,7 @@ export class Slot {
     })
     this.#pool = pool
     try {
-      // Moved first and looked at then: here the slot can swap it no more, and a link is moved as a link.
+      // Moved first, then checked: the slot cannot swap it here, and a link is moved as a link.
       await rename(join(folders.own, 's'), socketPath)
       const stats = await lstat(socketPath)
       if (!stats.isSocket() || stats.nlink !== 1) throw new Error('not a socket of its own')
@@ -322,7 +322,7 @@ export class Slot {
     this.#ready.resolve()
   }
 
-  /** Without control groups an allocation is refused before the sum of all processes is looked at again. */
+  /** Without control groups an allocation is refused before the memory sum is checked again. */
   async #limitGrowth(): Promise<void> {
     try {
       await this.#process?.limitGrowth(memoryParts(this.source.memoryMb).growthBytes)
@@ -343,7 +343,7 @@ export class Slot {
     )
   }
 
-  /** Called each second while requests wait, and for a while after the last. */
+  /** Called each second while requests are pending, and for a while after the last one. */
   ping(): void {
     if (this.#pingsMissed >= pingsMissedMax) {
       void this.#endBlocked()
@@ -354,15 +354,16 @@ export class Slot {
   }
 
   /**
-   * Ends it for its blocked loop. Where its heap may be nearly full, it may be V8 that blocks it: its last collections take many
-   * seconds, and then it gives up with a line that says so. Called with each ping until the loop goes on.
+   * Ends the slot because its loop is blocked. If its heap may be nearly full, V8 itself may be blocking it: its last
+   * collections take many seconds, and then it gives up with a message that says so. Called with each ping until the loop
+   * continues.
    */
   async #endBlocked(): Promise<void> {
     const { memoryMb } = this.source
     const { collectMs } = this.#options.timings
     const since = (this.#blockedSince ??= Date.now())
     const usedMb = Math.round((await this.memoryBytes()) / megabyte)
-    // Its loop went on meanwhile.
+    // The loop has continued meanwhile.
     if (this.#pingsMissed < pingsMissedMax) return
     const isHeapSuspect = usedMb >= memoryParts(memoryMb).heapMb * suspectShare
     if (isHeapSuspect && Date.now() - since < collectMs) return
@@ -374,7 +375,7 @@ export class Slot {
     this.#fail('function_timeout', `It blocked its event loop for ${seconds} s ${when}${advice}.`)
   }
 
-  /** Ends it after the requests that hold it and their waitUntil, or after so many milliseconds. Safe to repeat. */
+  /** Ends the slot after its pending requests and their waitUntil, or after the given milliseconds. Safe to repeat. */
   async drain(milliseconds: number): Promise<void> {
     if (this.isDraining || this.#hasEnded) return this.ended
     this.isDraining = true
@@ -415,9 +416,9 @@ export class Slot {
     return `It used more than its ${memoryMb} MB of memory: keep less in memory at a time, or take a plan with more.`
   }
 
-  /** graceMs: for what it prints before it ends by itself. */
+  /** graceMs: time to print more before it ends by itself. */
   #fail(code: FunctionFailureCode, message: string, graceMs = 0): void {
-    // One that was to end has failed all the same if it abuses its time.
+    // A draining slot that abuses its remaining time counts as failed.
     if (this.#verdict?.kind !== 'failed') {
       const failure = new FunctionFailure(code, message)
       this.#verdict = { kind: 'failed', failure, line: `Stopped: ${lower(message)}` }
@@ -461,7 +462,7 @@ export class Slot {
   async #cleanUp(): Promise<void> {
     const { own, cache, socketPath } = this.#options.folders
     await this.#pool?.destroy().catch(() => {})
-    // Not while it runs: it could put a link in the way of who removes.
+    // Not while it runs: it could place a link where files are being removed.
     const folders = this.#isTooLarge ? [own, socketPath, cache] : [own, socketPath]
     await Promise.all(folders.map((path) => removeFolder(path).catch(() => {})))
   }
@@ -472,7 +473,7 @@ function parseMessage(line: string): SlotMessage {
     const message: unknown = JSON.parse(line)
     return typeof message === 'object' && message !== null ? message : {}
   } catch {
-    // The slot's code can write here too, and it is no more trusted than the rest.
+    // The slot's code can write here too, and it is not trusted.
     return {}
   }
 }

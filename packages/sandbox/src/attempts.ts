@@ -1,23 +1,26 @@
-/** Something that a stranger's code may try, and what comes of it in the sandbox. */
+/** An action that untrusted code may try, and its expected result in the sandbox. */
 export interface Attempt {
   name: string
-  /** Body of a function of JavaScript; what it returns or throws is the answer. In scope: `fs`, `os`, `net`, `run`, `call` and `world`. */
+  /**
+   * Body of a JavaScript function; its return value or error is the answer. In scope: `fs`, `os`, `net`, `run`, `call` and
+   * `world`.
+   */
   code: string
   answer: RegExp
 }
 
-/** What attempts find on the machine, were there no walls. */
+/** Targets of the attempts on the machine, reachable if there were no walls. */
 export interface AttemptWorld {
   /** A file of the machine that everybody may read. */
   hostFile: string
   /** A process of the machine whose environment and arguments hold `marker`. */
   hostPid: number
   marker: string
-  /** Sockets that a process of the machine listens at. */
+  /** Sockets on which a process of the machine listens. */
   hostSocket: string
   hostAbstractSocket: string
   hostPort: number
-  /** Sockets that a command of another deployment listens at. */
+  /** Sockets on which a command of another deployment listens. */
   neighbourAbstractSocket: string
   neighbourPort: number
   /** Numbers of system calls that the filter refuses. */
@@ -26,7 +29,10 @@ export interface AttemptWorld {
   socketPairCall: number
 }
 
-/** Programs of the sandbox in which attempts run: `call` makes a system call by its number and answers with the error's number; `$room` is memory that it may fill. */
+/**
+ * Helpers for attempts in the sandbox: `call` makes a system call by its number and returns the error number; `$room` is
+ * memory that it may write.
+ */
 export const ATTEMPT_PRELUDE = String.raw`
 const fs = require('node:fs'), os = require('node:os'), net = require('node:net')
 const { spawnSync } = require('node:child_process')
@@ -200,7 +206,7 @@ export const ATTEMPTS: Attempt[] = [
   {
     name: 'find open files of the platform',
     code: `return run('/usr/bin/perl', '-e', 'opendir(my $d, "/proc/self/fd"); print join ",", map { readlink "/proc/self/fd/$_" } grep { /^[0-9]+$/ && $_ > 3 } readdir $d')`,
-    // In place of what the platform itself was started with.
+    // Instead of the platform's own command line.
     answer: /^0 (\/dev\/null,?)*$/,
   },
   {

@@ -12,11 +12,11 @@ import { join } from 'node:path'
 import { NAME_SERVER } from './egress-rules.ts'
 import type { Egress, Mount, SandboxLimits } from './sandbox.ts'
 
-/** The user that every command believes to be. */
+/** The user id of every command, as seen inside. */
 const INNER_USER = 1000
 const SHARED_MEMORY_BYTES = 16 * 1024 * 1024
 
-/** Of the machine's /etc, what programs need and nobody minds. */
+/** Files of the machine's /etc that programs need and that reveal nothing. */
 const ETC = [
   '/etc/alternatives',
   '/etc/ca-certificates',
@@ -32,7 +32,7 @@ const ETC = [
   '/etc/ssl/openssl.cnf',
 ]
 
-/** Writes the files that stand for the machine's own in /etc. folder: absolute; made. Returns them as mounts. */
+/** Writes replacements for the machine's files in /etc. folder: absolute; created. Returns them as mounts. */
 export function writeEtc(folder: string, egress: Egress): Mount[] {
   mkdirSync(folder, { recursive: true, mode: 0o755 })
   const resolver =
@@ -55,7 +55,7 @@ export function writeEtc(folder: string, egress: Egress): Mount[] {
   })
 }
 
-/** The machine's programs and libraries, as they lie on it: some are links into /usr. */
+/** The machine's programs and libraries, in the same layout: some are links into /usr. */
 function listSystem(): string[] {
   return [
     '/bin',
@@ -69,7 +69,7 @@ function listSystem(): string[] {
   })
 }
 
-/** What is the same for every command: walls, and the files of the machine that it may read. */
+/** Arguments common to all commands: walls, and the files of the machine that commands may read. */
 export function createBaseArguments(): string[] {
   // prettier-ignore
   return [
@@ -85,9 +85,9 @@ export function createBaseArguments(): string[] {
 export interface CommandArguments {
   base: string[]
   mounts: Mount[]
-  /** A namespace was joined, or the machine's network is shared: bubblewrap makes none of its own. */
+  /** The command has joined a namespace or shares the machine's network, so bubblewrap makes none. */
   hasNetwork: boolean
-  /** File descriptor of the filter of system calls. */
+  /** File descriptor of the system call filter. */
   seccomp: number | undefined
   env: Record<string, string>
   workingDirectory: string
@@ -110,7 +110,7 @@ export function createArguments(command: CommandArguments): string[] {
     ...command.mounts
       .toSorted((a, b) => a.target.length - b.target.length)
       .flatMap(({ source, target, isWritable }) => [isWritable === true ? '--bind' : '--ro-bind', source, target]),
-    // Else the root, which is in memory, could be written to without a limit.
+    // Otherwise the root, which is in memory, could be filled without a limit.
     '--remount-ro',
     '/',
     '--chdir',
@@ -120,7 +120,7 @@ export function createArguments(command: CommandArguments): string[] {
   ]
 }
 
-/** The running Node, where it is not among the machine's own programs. */
+/** Mounts for the running Node, if it is not among the machine's own programs. */
 export function listNodeMounts(): Mount[] {
   const executable = realpathSync(process.execPath)
   const targets = new Set([executable, process.execPath])

@@ -15,22 +15,23 @@ import { NICE, watchProcess } from './sandboxed-process.ts'
 import { createSeccompFilter } from './seccomp-filter.ts'
 
 /**
- * How far above a command's limit that of its user is, where something else than a refused fork tells that the limit is reached: the group,
- * which the kernel asks second, or a count. Processes of the user's last command that have ended count too, until they are reaped.
+ * How far a user's process limit lies above the command's, if something other than a refused fork detects that the command's
+ * limit is reached: the control group, which the kernel checks second, or a count. Ended processes of the user's last command
+ * also count until they are reaped.
  */
 const SPARE_PROCESSES = 64
-/** The longest file that a command may write, where it names no other limit. */
+/** The longest file that a command may write, unless it sets another limit. */
 const FILE_BYTES_MAX = 64 * 1024 * 1024
 
 export interface BubblewrapParts {
-  /** Absolute; made. */
+  /** Absolute; created if missing. */
   folder: string
   capabilities: SandboxCapabilities
   egress: Egress
-  /** Where egress is public. */
+  /** Set if egress is public. */
   hub: NetworkHub | undefined
   groups: ControlGroups | undefined
-  /** Where this process may run commands as other users. */
+  /** Set if this process may run commands as other users. */
   users: UserBlock | undefined
   journal: Journal
 }
@@ -38,10 +39,10 @@ export interface BubblewrapParts {
 const STAGE = join(RUN_FOLDER, 'stage')
 const STAGED_MAX = 40
 const FILTER_DESCRIPTOR = 5
-/** bubblewrap names here its first process inside: once that has gone, so have all others inside. */
+/** bubblewrap reports its first process inside here: once that has gone, so have all others inside. */
 const INFO_DESCRIPTOR = 4
 
-/** Sandbox of bubblewrap: files, processes, users and network of its own. */
+/** A sandbox by bubblewrap: separate files, processes, users and network. */
 export function createBubblewrapSandbox(parts: BubblewrapParts): Sandbox {
   const { folder, capabilities, egress, hub, groups, users, journal } = parts
   const base = createBaseArguments()
@@ -57,11 +58,11 @@ export function createBubblewrapSandbox(parts: BubblewrapParts): Sandbox {
       writeFileSync(join(STAGE, `file-${index}`), '')
     }
 
-  /** Gives a writable folder, and what an earlier command left in it, to the user of the next. */
+  /** Gives a writable folder, and whatever an earlier command left in it, to the user of the next. */
   const giveTo = async (source: string, user: number): Promise<void> => {
     const { uid } = await stat(source)
     if (uid === user) return
-    // chown -R goes by open folders, so a link put in its way leads nowhere.
+    // chown -R walks by open folder descriptors, so a link put in its way leads nowhere.
     if ((await readdir(source)).length > 0) await runScript(`chown -RhP ${user}:${user} ${quote(source)}`)
     else await chown(source, user, user)
   }
@@ -90,7 +91,7 @@ export function createBubblewrapSandbox(parts: BubblewrapParts): Sandbox {
         tmpBytes,
         fileBytes = Math.max(FILE_BYTES_MAX, tmpBytes),
       } = command.limits
-      // Each program becomes the next, so this is one process. It leads into the limits first.
+      // Each program execs the next, so this is one process. It joins the limits first.
       const script = [
         ...(group?.joinFiles ?? []).map((file) => `echo $$ > ${quote(file)}`),
         ...staged,
@@ -99,7 +100,7 @@ export function createBubblewrapSandbox(parts: BubblewrapParts): Sandbox {
           'exec',
           ...(group === undefined ? ['nice', '-n', String(NICE)] : []),
           'prlimit',
-          // Not 0: a program of the machine that collects crashes is started for that all the same, as root. 1 is no file and no program.
+          // Not 0: a crash collector of the machine would still be started, as root. 1 means neither a file nor a program.
           '--core=1',
           `--nofile=${Math.min(openFiles, openFilesMax)}`,
           // Writable mounts are on the machine's disk.
@@ -131,7 +132,7 @@ export function createBubblewrapSandbox(parts: BubblewrapParts): Sandbox {
       })
       const chain = [
         ...(network === undefined ? [] : ['nsenter', `--net=${network.path}`]),
-        // Mounts that only this command needs to see, gone when it ends.
+        // Mounts that only this command sees, gone when it ends.
         ...(staged.length === 0 ? [] : ['unshare', '--mount', '--propagation', 'private']),
         '/bin/sh',
         '-ec',
@@ -204,7 +205,7 @@ export function createBubblewrapSandbox(parts: BubblewrapParts): Sandbox {
   }
 }
 
-/** Whether another user may pass through all folders above a path. */
+/** Whether another user can traverse all folders above a path. */
 function isReachable(path: string): boolean {
   for (let folder = dirname(path); ; folder = dirname(folder)) {
     if ((statSync(folder).mode & 0o001) === 0) return false
@@ -212,16 +213,16 @@ function isReachable(path: string): boolean {
   }
 }
 
-/** The command is below bubblewrap's first process inside, which is below bubblewrap itself. */
+/** The command is a child of bubblewrap's first process inside, which is a child of bubblewrap itself. */
 async function limitGrowth(pid: number, user: number | undefined, bytes: number): Promise<void> {
   const command = listDescendants(pid)[1]
   if (command === undefined) return
-  // Its own user may lower it even where root lacks the right to (CAP_SYS_RESOURCE).
+  // The command's own user may lower the limit even if root lacks the right to (CAP_SYS_RESOURCE).
   const asUser = user === undefined ? '' : `setpriv --reuid ${user} --regid ${user} --clear-groups`
   await runScript(`exec ${asUser} prlimit --pid ${command} --data=${dataBytes(command) + bytes}`)
 }
 
-/** How many files a process may open here at most: a limit can be lowered alone. */
+/** The hard limit of open files for a process here: without privileges a limit can only be lowered. */
 function readOpenFilesMax(): number {
   const [, hard = ''] = /^Max open files\s+\S+\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? []
   return hard === '' ? Number.POSITIVE_INFINITY : Number(hard)

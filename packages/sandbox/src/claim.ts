@@ -2,11 +2,11 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync
 import { join } from 'node:path'
 import { findProcess, isRunning, listDescendants, listProcessGroup, type ProcessIdentity } from './process-tree.ts'
 
-/** Users that commands run as, in blocks: one for each open sandbox. */
+/** User ids for commands, in blocks: one block per open sandbox. */
 const USERS_FROM = 61_000
 const USERS_IN_BLOCK = 100
 const BLOCKS = 40
-/** Machine-wide, since user numbers are. */
+/** Machine-wide, since user ids are. */
 export const RUN_FOLDER = '/run/platform-sandbox'
 
 const isIdentity = (value: unknown): value is ProcessIdentity =>
@@ -17,12 +17,12 @@ function readIdentity(file: string): ProcessIdentity | undefined {
     const value: unknown = JSON.parse(readFileSync(file, 'utf8'))
     return isIdentity(value) ? value : undefined
   } catch {
-    // Not there, or never written to its end.
+    // Missing, or only partly written.
     return undefined
   }
 }
 
-/** The process that a claim names, if it still runs. */
+/** The process named in a claim, if it still runs. */
 function findClaimant(file: string): ProcessIdentity | undefined {
   const identity = readIdentity(file)
   return identity !== undefined && isRunning(identity) ? identity : undefined
@@ -34,7 +34,7 @@ function getOwnIdentity(): ProcessIdentity {
   return identity
 }
 
-/** Writes this process into a file. Throws, naming the process, if another that runs is in it. */
+/** Writes this process into a file. Throws, naming the other process, if a running one has claimed it. */
 export function claim(file: string): void {
   const claimant = findClaimant(file)
   if (claimant !== undefined && claimant.pid !== process.pid)
@@ -43,19 +43,19 @@ export function claim(file: string): void {
   renameSync(`${file}.${process.pid}`, file)
 }
 
-/** Users that no other sandbox of this machine hands out. */
+/** User ids that no other sandbox of this machine hands out. */
 export interface UserBlock {
-  /** Lowest that is free. Throws when all run. */
+  /** Takes the lowest free user id. Throws if all are in use. */
   take(): number
   giveBack(user: number): void
   release(): void
 }
 
-/** Claims a block of users. Throws if the machine has none left, or lets nothing be written below /run. */
+/** Claims a block of user ids. Throws if the machine has none left, or if /run is not writable. */
 export function claimUsers(): UserBlock {
   const folder = join(RUN_FOLDER, 'users')
   mkdirSync(folder, { recursive: true })
-  // Of two that start at once, each looks somewhere else first.
+  // Processes that start at the same time begin their search at different blocks.
   const first = process.pid % BLOCKS
   for (let offset = 0; offset < BLOCKS; offset++) {
     const block = (first + offset) % BLOCKS
@@ -65,7 +65,7 @@ export function claimUsers(): UserBlock {
     try {
       writeFileSync(file, JSON.stringify(getOwnIdentity()), { flag: 'wx' })
     } catch {
-      // Another was faster.
+      // Another process was faster.
       continue
     }
     const from = USERS_FROM + block * USERS_IN_BLOCK
@@ -86,17 +86,17 @@ export function claimUsers(): UserBlock {
   throw new Error('All users of sandboxes are taken on this machine')
 }
 
-/** What runs below a folder, kept so that the next process can end it. */
+/** Records the processes of running commands in a folder, so that the next process can end them. */
 export interface Journal {
   /** name: of the command; pid: its outermost process. */
   add(name: string, pid: number): void
   remove(name: string): void
-  /** Processes of the commands that still run, as far as they are known: the outermost, what descends from it, and its process group. */
+  /** Known processes of commands that still run: the outermost, its descendants, and its process group. */
   listProcesses(): number[]
   clear(): void
 }
 
-/** folder: absolute; made. */
+/** Opens a journal. folder: absolute; created. */
 export function openJournal(folder: string): Journal {
   mkdirSync(folder, { recursive: true })
   return {
@@ -111,7 +111,7 @@ export function openJournal(folder: string): Journal {
         if (identity === undefined) return []
         const { pid } = identity
         if (isRunning(identity)) return [pid, ...listDescendants(pid), ...listProcessGroup(pid)]
-        // No other process gets the number of a group that still has members.
+        // A pid is not reused while its process group still has members.
         return findProcess(pid) === undefined ? listProcessGroup(pid) : []
       }),
     clear: () => {

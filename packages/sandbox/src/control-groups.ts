@@ -19,47 +19,47 @@ import type { SandboxLimits } from './sandbox.ts'
 
 /** Control groups of one command. */
 export interface ControlGroup {
-  /** Files to which a process writes its number to join. */
+  /** Files to which a process writes its pid to join. */
   joinFiles: string[]
-  /** How often the kernel ended a process because the memory was used up. */
+  /** How often the kernel killed a process because the memory limit was reached. */
   memoryKills(): Promise<number>
-  /** How often a process or thread was refused because there were as many as may be. */
+  /** How often a new process or thread was refused at the limit. */
   processRefusals(): Promise<number>
-  /** Anonymous memory and files in memory, in bytes. */
+  /** Anonymous memory and in-memory files, in bytes. */
   memoryBytes(): Promise<number>
   kill(): void
-  /** Kills what is left, waits until it has gone, and removes the groups. */
+  /** Kills remaining processes, waits until they are gone, and removes the groups. */
   remove(): Promise<void>
 }
 
-/** Control groups below this process's own: in each of them one for an owner, which holds one for each of its commands. */
+/** Control groups below this process's own: one per owner, each holding one per command of that owner. */
 export interface ControlGroups {
   version: 'v1' | 'v2'
-  /** What the paths of all groups begin with, for the next process to remove after a kill. */
+  /** Path prefixes of all groups, so that the next process can remove them after a kill. */
   prefixes: string[]
-  /** name: unique among those that exist. owner: its commands together leave a core to others, where there are several. */
+  /** name: unique among existing groups. owner: its commands together leave one core to others, if there are several. */
   create(name: string, limits: SandboxLimits, owner: string): Promise<ControlGroup>
   remove(): Promise<void>
 }
 
-/** What TCP connections may hold beside the memory of a command: this part of it. */
+/** TCP buffers of a command may hold 1/TCP_PART of its memory limit on top. */
 const TCP_PART = 4
-/** What bubblewrap itself needs: its two processes. */
+/** bubblewrap's own two processes. */
 const OWN_PROCESSES = 2
 const CONTROLLERS = ['memory', 'pids', 'cpu'] as const
 type Controller = (typeof CONTROLLERS)[number]
 
-/** Version 2: where this process and its relatives go, beside the groups of commands. */
+/** Version 2: the group for this process and its relatives, beside the groups of commands. */
 const OWN_TASKS = 'platform'
-/** Short, since until the quota of one is used up all cores may be busy with it. */
+/** Short, since an owner may keep all cores busy until its quota is used up. */
 const CPU_PERIOD_US = 10_000
-/** What one owner may use in each period. */
+/** CPU time that one owner may use in each period. */
 const CPU_QUOTA_US = Math.max(1, availableParallelism() - 1) * CPU_PERIOD_US
 const tryWrite = async (file: string, value: number): Promise<void> => {
   try {
     await writeFile(file, String(value))
   } catch {
-    // Kernels without swap accounting have no such file.
+    // The file is missing in kernels without swap accounting.
   }
 }
 
@@ -83,7 +83,7 @@ const readPaths = (): Paths => ({
   mounts: readFileSync('/proc/self/mounts', 'utf8'),
 })
 
-/** Where this process's own group is, of one controller (v1) or of all (v2: undefined). */
+/** The path of this process's own group, for one controller (v1) or for all (v2: undefined). */
 function findOwnGroup(
   { membership, mounts }: Paths,
   controller: Controller | 'cpuacct' | undefined,
@@ -98,7 +98,7 @@ function findOwnGroup(
       const isOwn = controller === undefined ? controllers === '' : controllers.split(',').includes(controller)
       if (!isOwn) continue
       const own = join(mount, path)
-      // In a container the path may be that of the host, while the mount shows the container's own group.
+      // In a container the path may be the host's, while the mount shows the container's own group.
       return existsSync(own) ? own : mount
     }
   }
@@ -106,10 +106,10 @@ function findOwnGroup(
 }
 
 /**
- * Control groups that this process may divide further; undefined where there are none.
+ * Opens control groups that this process may subdivide; undefined if there are none.
  *
- * name: what those that are made begin with. calmMs: see CpuPriorityParts. In version 2 a group that holds processes cannot be
- * divided: this process and its relatives move into a group of their own, unless strangers are in the group too.
+ * name: prefix of the groups it creates. calmMs: see CpuPriorityParts. In version 2 a group that holds processes cannot be
+ * divided: this process and its relatives move into a group of their own, unless unrelated processes are in the group too.
  */
 export async function openControlGroups(name: string, calmMs?: number): Promise<ControlGroups | undefined> {
   if (process.platform !== 'linux') return undefined
@@ -122,7 +122,7 @@ export async function openControlGroups(name: string, calmMs?: number): Promise<
     }
     return groups
   } catch {
-    // Groups that can only be read, or that another divides at this moment: as if there were none.
+    // Read-only groups, or groups that another process is dividing right now: treated as missing.
     return undefined
   }
 }
@@ -134,7 +134,7 @@ function openLegacy(paths: Paths, name: string, calmMs: number | undefined): Con
     if (own === undefined || !isWritable(own)) return undefined
     prefixes[controller] = join(own, name)
   }
-  // Counts what is used; where another has taken it, nobody is put behind others.
+  // Counts CPU time; if another process holds this controller, no owner is deprioritised.
   const accounts = findOwnGroup(paths, 'cpuacct')
   const counted = accounts !== undefined && isWritable(accounts) ? join(accounts, name) : undefined
   const all = [...new Set([...Object.values(prefixes), ...(counted === undefined ? [] : [counted])])]
@@ -146,7 +146,7 @@ function openLegacy(paths: Paths, name: string, calmMs: number | undefined): Con
     usagePerMicrosecond: 1_000,
     idleFile: (owner) => join(`${prefixes.cpu}-${owner}`, 'cpu.idle'),
     divide: async (owner) => {
-      // Older kernels count children with their parent only when told to.
+      // Older kernels add children to their parent's count only if told to.
       await tryWrite(join(`${prefixes.memory}-${owner}`, 'memory.use_hierarchy'), 1)
       await writeFile(join(`${prefixes.cpu}-${owner}`, 'cpu.cfs_period_us'), String(CPU_PERIOD_US))
       await writeFile(join(`${prefixes.cpu}-${owner}`, 'cpu.cfs_quota_us'), String(CPU_QUOTA_US))
@@ -157,7 +157,7 @@ function openLegacy(paths: Paths, name: string, calmMs: number | undefined): Con
         writeFile(join(folder('memory'), 'memory.limit_in_bytes'), String(limits.memoryBytes)).then(() =>
           tryWrite(join(folder('memory'), 'memory.memsw.limit_in_bytes'), limits.memoryBytes),
         ),
-        // In version 1 what TCP connections hold is in no other limit, and the machine has a common one.
+        // In version 1 no other limit covers TCP buffers, and they share a machine-wide limit.
         tryWrite(join(folder('memory'), 'memory.kmem.tcp.limit_in_bytes'), Math.floor(limits.memoryBytes / TCP_PART)),
         writeFile(join(folder('pids'), 'pids.max'), String(limits.processes + OWN_PROCESSES)),
         writeFile(join(folder('cpu'), 'cpu.shares'), String(Math.max(2, Math.round((1024 * limits.cpuShare) / 100)))),
@@ -174,7 +174,7 @@ function openLegacy(paths: Paths, name: string, calmMs: number | undefined): Con
 
 async function openUnified(paths: Paths, name: string, calmMs: number | undefined): Promise<ControlGroups | undefined> {
   let own = findOwnGroup(paths, undefined)
-  // An earlier sandbox of this process, or of one that started it, has divided the group already.
+  // An earlier sandbox of this process, or of a process that started it, has already divided the group.
   if (own !== undefined && basename(own) === OWN_TASKS) own = dirname(own)
   if (own === undefined || !isWritable(join(own, 'cgroup.procs'))) return undefined
   const offered = (await readFile(join(own, 'cgroup.controllers'), 'utf8')).trim().split(' ')
@@ -220,7 +220,7 @@ async function openUnified(paths: Paths, name: string, calmMs: number | undefine
   })
 }
 
-/** Whether a process is this one, above it or below it. */
+/** True if a process is this one, an ancestor or a descendant. */
 function isRelative(pid: number): boolean {
   return pid === process.pid || listDescendants(process.pid).includes(pid) || listDescendants(pid).includes(process.pid)
 }
@@ -235,11 +235,11 @@ interface GroupFiles {
   counted: string[]
 }
 
-/** What the two versions do in different ways. Files of an owner are those of its own group. */
+/** The differences between the two versions. Files of an owner are those of its own group. */
 interface Version extends Pick<ControlGroups, 'version' | 'prefixes'> {
   /** See CpuPriorityParts. */
   calmMs: number | undefined
-  /** Begins with the CPU time used; undefined where it cannot be known. */
+  /** A file that begins with the CPU time used; undefined if unavailable. */
   usageFile(owner: string): string | undefined
   usagePerMicrosecond: number
   idleFile(owner: string): string
@@ -266,7 +266,10 @@ function createGroups({ version, prefixes, calmMs, ...files }: Version): Control
     await files.divide(owner)
     cpuPriority.add(owner)
   }
-  /** Nothing is awaited between the last command's end and the removal, so that the next command finds a whole group or none. */
+  /**
+   * Synchronous between the last command's end and the removal, so that the next command finds the group either complete or
+   * gone.
+   */
   const leave = (owner: string): void => {
     const entry = owners.get(owner)
     if (entry === undefined || --entry.commands > 0) return
@@ -312,11 +315,11 @@ function tryWriteSync(file: string, value: number): void {
   try {
     writeFileSync(file, String(value))
   } catch {
-    // Kernels before 5.15 have no such file.
+    // The file is missing in kernels before 5.15.
   }
 }
 
-/** Reads one number again and again, at the start of a file of the kernel. */
+/** Opens a kernel file for repeated reads of the number at its start. */
 function openUsage(file: string, perMicrosecond: number): UsageReader {
   const descriptor = openSync(file, 'r')
   const buffer = Buffer.alloc(64)
@@ -327,7 +330,7 @@ function openUsage(file: string, perMicrosecond: number): UsageReader {
         const text = buffer.toString('latin1', 0, readSync(descriptor, buffer, 0, buffer.length, 0))
         last = Number(/\d+/.exec(text)?.[0] ?? 0) / perMicrosecond
       } catch {
-        // Somebody else has removed the group: nothing is used in it any more.
+        // The group has been removed by someone else: it uses nothing any more.
       }
       return last
     },
@@ -367,9 +370,9 @@ function listMembers(folders: string[]): number[] {
       for (const pid of readFileSync(join(folder, 'cgroup.procs'), 'utf8').split('\n'))
         if (pid !== '') members.add(Number(pid))
     } catch {
-      // Removed already.
+      // Already removed.
     }
-  // A zombie has ended; its parent has not collected it yet.
+  // A zombie has ended; its parent has not reaped it yet.
   return [...members].filter((pid) => findProcess(pid) !== undefined)
 }
 
@@ -383,7 +386,7 @@ function killGroups(folders: string[]): void {
   for (const pid of listMembers(folders)) killProcess(pid)
 }
 
-/** Gives up after 10 s: what hangs in the kernel that long cannot be killed, and the group stays for the next start to remove. */
+/** Gives up after 10 s: processes that hang in the kernel that long cannot be killed, and the next start removes the group. */
 async function removeGroups(folders: string[]): Promise<void> {
   const until = Date.now() + 10_000
   for (let delayMs = 1; ; delayMs = Math.min(50, delayMs * 2)) {
@@ -402,7 +405,7 @@ function tryRemove(folder: string): boolean {
   }
 }
 
-/** Removes the groups of a sandbox, those in them, and every process of those. prefixes: as `ControlGroups` has them. Safe to repeat. */
+/** Removes the groups of a sandbox, their subgroups and all their processes. prefixes: from `ControlGroups`. Safe to repeat. */
 export async function removeControlGroups(prefixes: string[]): Promise<void> {
   for (const prefix of prefixes) {
     const name = basename(prefix)
@@ -419,13 +422,13 @@ export async function removeControlGroups(prefixes: string[]): Promise<void> {
   }
 }
 
-/** Groups in a group; none if it has been removed. */
+/** Subgroups of a group; none if it has been removed. */
 async function listGroups(folder: string): Promise<string[]> {
   try {
     const entries = await readdir(folder, { withFileTypes: true })
     return entries.filter((each) => each.isDirectory()).map(({ name }) => join(folder, name))
   } catch {
-    // Removed already.
+    // Already removed.
     return []
   }
 }

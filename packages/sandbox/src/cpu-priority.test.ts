@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { CALM_MS, createCpuPriority, LOOK_MS, START_MICROSECONDS } from './cpu-priority.ts'
 
-/** Microseconds that each owner has used. */
+/** Microseconds used by each owner. */
 let used: Record<string, number>
 let idle: string[]
 let open: number
@@ -22,7 +22,7 @@ beforeEach(() => {
 })
 afterEach(() => void vi.useRealTimers())
 
-/** Passes so many looks, in each of which the owner uses a part of a core. */
+/** Runs a number of checks, between each of which the owner uses a fraction of a core. */
 const use = (owner: string, share: number, looks: number): void => {
   for (let look = 0; look < looks; look++) {
     used[owner] = (used[owner] ?? 0) + share * LOOK_MS * 1_000
@@ -89,7 +89,7 @@ test('an owner with an end to meet gets a share every now and then, however busy
   owners.add('a')
   use('a', 1, 2)
   expect(idle).toEqual(['a'])
-  // Idle, it gets nothing.
+  // While idle, it gets no CPU time.
   use('a', 0, 3)
   expect(idle).toEqual([])
   use('a', 1, 3)

@@ -1,51 +1,51 @@
-/** CPU time that an owner's processes have used since their group was made. */
+/** CPU time used by an owner's processes since their group was created. */
 export interface UsageReader {
   microseconds(): number
   close(): void
 }
 
 export interface CpuPriorityParts {
-  /** Milliseconds below the share after which an owner counts as any other again. Default: CALM_MS. */
+  /** Milliseconds below its share after which an owner gets normal priority again. Default: CALM_MS. */
   calmMs?: number | undefined
-  /** undefined where it cannot be known. May throw. */
+  /** undefined if unavailable. May throw. */
   openUsage(owner: string): UsageReader | undefined
-  /** An idle owner runs when nothing else of the machine wants to, and makes way at once. */
+  /** An idle owner runs only while nothing else on the machine wants to, and yields at once. */
   setIdle(owner: string, isIdle: boolean): void
 }
 
 export interface CpuPriority {
-  /** The owner's group has just been made. */
+  /** Call when the owner's group has just been created. */
   add(owner: string): void
-  /** One more of its commands starts, for which it may use more than usual. */
+  /** Call when another of its commands starts; it may then use more than usual. */
   allowStart(owner: string): void
-  /** It goes. An owner that comes back soon is idle from the start. */
+  /** Call when the owner's group goes. An owner that soon returns starts idle. */
   remove(owner: string): void
   close(): void
 }
 
 export const LOOK_MS = 100
-/** Part of a core that an owner may use all the time. */
+/** Fraction of a core that an owner may use continuously. */
 const SHARE = 0.5
 /** CPU time that it may use beyond that, saved up while it uses less. */
 const BURST_MICROSECONDS = 100_000
-/** CPU time that the start of a command may take: Node alone takes 100 ms. */
+/** CPU time allowed for starting a command: Node alone takes 100 ms. */
 export const START_MICROSECONDS = 400_000
-/** After it an owner counts as any other again; long, since one that is idle on a busy machine looks calm. */
+/** Time until an owner gets normal priority again; long, since an idle owner on a busy machine looks calm. */
 export const CALM_MS = 10_000
 
 interface Owner {
-  /** While it has a group. */
+  /** Set while the owner has a group. */
   usage: UsageReader | undefined
   usedMicroseconds: number
-  /** What it may use before it is busy. */
+  /** CPU time that it may use before it counts as busy. */
   leftMicroseconds: number
   isIdle: boolean
   busyAt: number
 }
 
 /**
- * Puts owners that keep a core busy behind all others. Shares and quotas say how much one gets; how long others wait for their turn
- * depends on whether the kernel may interrupt it.
+ * Puts owners that keep a core busy behind all others. Shares and quotas limit how much CPU time each gets; how long others
+ * wait for theirs depends on whether the kernel may preempt it.
  */
 export function createCpuPriority({ openUsage, setIdle, calmMs = CALM_MS }: CpuPriorityParts): CpuPriority {
   const owners = new Map<string, Owner>()
@@ -60,7 +60,7 @@ export function createCpuPriority({ openUsage, setIdle, calmMs = CALM_MS }: CpuP
       if (usage !== undefined) {
         const used = usage.microseconds()
         const left = owner.leftMicroseconds - (used - owner.usedMicroseconds)
-        // A start's allowance is kept until it is used, and nothing is saved up beyond a burst.
+        // A start's allowance is kept until it is used; other savings are capped at a burst.
         owner.leftMicroseconds = Math.max(0, left, Math.min(BURST_MICROSECONDS, left + shareMicroseconds))
         if (left + shareMicroseconds <= 0) {
           owner.busyAt = now

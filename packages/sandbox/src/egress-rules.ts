@@ -1,6 +1,6 @@
 import ipaddr from 'ipaddr.js'
 
-/** A host or range beyond the public ones that commands may reach. */
+/** A host or range that commands may reach besides public ones. */
 export interface EgressAllowance {
   /** IPv4, as `10.0.0.0/8`. */
   range: string
@@ -8,14 +8,14 @@ export interface EgressAllowance {
   port: number | undefined
 }
 
-/** Where commands ask for names; forwarded to the machine's own resolver. An address of documentation: it is nobody's. */
+/** The name server of commands; forwarded to the machine's own resolver. A documentation address, which nobody owns. */
 export const NAME_SERVER = '198.51.100.53'
-/** Links of the hub with each network, and with the outside. Of benchmarking: no network of the machine has it. */
+/** Links between the hub, each network and the outside. A benchmarking range, which no network of the machine uses. */
 const LINKS = '198.18.0.0/15'
 
 /**
- * Everything of IPv4 that is not public. IPv6 is not routed at all: it is neither given to a network nor forwarded.
- * 203.0.113.0/24, documentation, stays open: nobody is there, and tests put their public hosts there.
+ * Every IPv4 range that is not public. IPv6 is not routed at all: networks get no addresses, and nothing is forwarded.
+ * 203.0.113.0/24 (documentation) stays open: nobody is there, and tests put their public hosts there.
  */
 const CLOSED = [
   '0.0.0.0/8',
@@ -49,18 +49,21 @@ export function parseEgressAllowance(text: string): EgressAllowance {
   return { range: whole, port: port === undefined ? undefined : Number(port) }
 }
 
-/** Connections of one network at a time. All networks share the kernel's table of them, and pasta's files: one could fill both. */
+/**
+ * Connections of one network at a time. All networks share the kernel's connection table and pasta's file descriptors: one
+ * network could exhaust both.
+ */
 const CONNECTIONS_MAX = 4_096
 
-/** Interface of the hub to the outside, and the beginning of those to networks. */
+/** The hub's interface to the outside, and the name prefix of those to networks. */
 export const OUTSIDE = 'outside'
 export const INSIDE = 'net'
 
 /**
- * Rules of the hub, for `nft -f`; they replace earlier ones at once. What leaves a network goes to the name server, to what is
- * allowed, or to public hosts that are not this machine; nothing goes from network to network, or to the hub itself.
+ * Rules of the hub, for `nft -f`; they atomically replace earlier ones. Traffic from a network may go to the name server, to
+ * allowed ranges, or to public hosts other than this machine; never to another network, or to the hub itself.
  *
- * They keep no state but the number of connections: answers are let in because nothing else comes in by that interface.
+ * They keep no state but the number of connections: replies are let in because nothing else arrives on that interface.
  * machineAddresses: IPv4 addresses of this machine, which may be public ones.
  */
 export function createEgressRules(machineAddresses: readonly string[], allowances: readonly EgressAllowance[]): string {
@@ -84,7 +87,7 @@ export function createEgressRules(machineAddresses: readonly string[], allowance
     'delete table inet walls',
     'table inet walls {',
     'set connections { type ipv4_addr; size 65535; flags dynamic; }',
-    // At once, where ICMP would be limited to one a second.
+    // A reset answers at once; ICMP is limited to one a second.
     'chain refuse {',
     'meta l4proto tcp reject with tcp reset',
     'reject with icmpx type admin-prohibited',

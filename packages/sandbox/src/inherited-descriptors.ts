@@ -3,7 +3,7 @@ import type { StdioOptions } from 'node:child_process'
 
 const O_CLOEXEC = 0o2000000
 
-/** Descriptors that this process was started with and that every program it starts would inherit; Node closes its own. */
+/** Descriptors that this process was started with and that its children would inherit; Node closes its own. */
 function listInherited(): number[] {
   if (process.platform !== 'linux') return []
   return readdirSync('/proc/self/fd')
@@ -14,7 +14,7 @@ function listInherited(): number[] {
         const [, flags = ''] = /^flags:\s+(\d+)/m.exec(readFileSync(`/proc/self/fdinfo/${descriptor}`, 'latin1')) ?? []
         return (Number.parseInt(flags, 8) & O_CLOEXEC) === 0
       } catch {
-        // It was the listing's own.
+        // The listing's own descriptor.
         return false
       }
     })
@@ -23,8 +23,8 @@ function listInherited(): number[] {
 let inherited: { descriptors: number[]; nothing: number } | undefined
 
 /**
- * Standard input and output and descriptor 3 as pipes, and nothing in place of what this process itself was given: a descriptor of the
- * platform would lead a command past every wall.
+ * Pipes for standard input and output and descriptor 3, and /dev/null in place of each descriptor that this process
+ * inherited: a descriptor of the platform would lead a command past every wall.
  *
  * pipes: further descriptors that are pipes.
  */

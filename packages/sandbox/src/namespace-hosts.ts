@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 
 /**
- * The Internet of the test: runs within its network namespace as a program of its own. Each host counts what arrives at it, by TCP and
- * UDP; an HTTP request with `?to=` is redirected; the name server knows the names it is given. `report` answers with the counts since
+ * The Internet of the test: a separate program in its own network namespace. Each host counts arrivals by TCP and UDP; an
+ * HTTP request with `?to=` is redirected; the name server resolves the names it is given. `report` returns the counts since
  * the last one.
  */
 const [hosts = '[]', nameServer = '', names = '{}'] = process.argv.slice(2)

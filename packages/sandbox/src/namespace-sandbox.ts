@@ -8,8 +8,8 @@ import { idOf, openSandbox, type SandboxOptions } from './open-sandbox.ts'
 import type { SandboxedProcess } from './sandbox.ts'
 
 /**
- * The machine of the test: opens a sandbox within its network namespace, as a program of its own, and does what messages ask. It
- * listens on its loopback and its own address too, and counts what arrives there.
+ * The machine of the test: a separate program that opens a sandbox within its network namespace, and does what messages
+ * request. It listens on its loopback and its own address too, and counts arrivals there.
  */
 export type Request =
   | { kind: 'run'; name: string; networkId: string; code: string; waitsForOutput?: boolean }
@@ -39,7 +39,7 @@ for (const [address, port] of [
   await once(server, 'listening')
 }
 
-/** Those of this sandbox: others may be tested at the same time. */
+/** Prefix of this sandbox's namespaces: others may be tested at the same time. */
 const prefix = `sandbox-${idOf(settings.folder)}-`
 const listNamespaces = (): string[] =>
   readdirSync('/run/netns')

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { createEgressRules, type EgressAllowance, INSIDE, NAME_SERVER, OUTSIDE } from './egress-rules.ts'
 import { quote, runScript, SYSTEM_PATH } from './run-program.ts'
 
-/** A network that a command is part of. */
+/** A network that a command has joined. */
 export interface JoinedNetwork {
   /** A network namespace, for `nsenter --net`. */
   path: string
@@ -14,11 +14,11 @@ export interface JoinedNetwork {
 }
 
 /**
- * Networks of deployments: each a network namespace of its own, behind one hub that lets out to public hosts alone.
- * The hub is started with the first network, and again with all of them should its program end.
+ * Networks of deployments: a separate network namespace for each, behind one hub that only forwards to public hosts. The hub
+ * starts with the first network, and is rebuilt with all of them if its program ends.
  */
 export interface NetworkHub {
-  /** Resolves once the rules hold. Throws where the network cannot be made: then nothing may be started. */
+  /** Resolves once the rules are in force. Throws if the network cannot be created: then nothing may be started. */
   join(networkId: string): Promise<JoinedNetwork>
   close(): Promise<void>
 }
@@ -30,9 +30,9 @@ interface Network {
 }
 
 export interface NetworkHubOptions {
-  /** Short, of `[a-z0-9]`: begins the names of its namespaces. */
+  /** Short, of `[a-z0-9]`: the prefix of its namespaces' names. */
   id: string
-  /** Absolute; where the number of its process is written. */
+  /** Absolute; holds the pid file of its process. */
   folder: string
   allowances: readonly EgressAllowance[]
   /** How long a network outlives its last command, in milliseconds. */
@@ -40,25 +40,25 @@ export interface NetworkHubOptions {
   onWarning: (message: string) => void
 }
 
-/** Four addresses a network, from the first of LINKS up to the hub's own at its end. */
+/** Four addresses per network, from the start of LINKS; the hub's own are at the end. */
 const NETWORKS_MAX = 32_000
 const addressOf = (offset: number): string => `198.${18 + (offset >> 16)}.${(offset >> 8) & 255}.${offset & 255}`
 const HUB_ADDRESS = '198.19.255.2'
 const GATEWAY = '198.19.255.1'
-/** What pasta's own interface has. A smaller one would make it cut what it sends in many pieces. */
+/** The MTU of pasta's own interface. A smaller one would make it split what it sends. */
 const MTU = 65_520
 
 const FOLDER = '/run/netns'
 
-/** Removes the namespaces of a hub with this id, and so its program; for what an earlier process left. */
+/** Removes the namespaces of a hub with this id, and so ends its program: cleans up after an earlier process. */
 export async function removeNetworks(id: string): Promise<void> {
   if (!existsSync(FOLDER)) return
   const names = readdirSync(FOLDER).filter((name) => name.startsWith(`sandbox-${id}-`))
-  // One that was made in another mount namespace is only a file here.
+  // A namespace made in another mount namespace is only a file here.
   for (const name of names) await runScript(`ip netns delete ${quote(name)} || rm -f ${quote(join(FOLDER, name))}`)
 }
 
-/** Starts nothing yet. */
+/** Opens a hub. Nothing is started until the first network is joined. */
 export function openNetworkHub({ id, folder, allowances, idleMs, onWarning }: NetworkHubOptions): NetworkHub {
   const hubName = `sandbox-${id}-hub`
   const nameOf = (index: number): string => `sandbox-${id}-${index}`
@@ -67,7 +67,7 @@ export function openNetworkHub({ id, folder, allowances, idleMs, onWarning }: Ne
   let ruledAddresses: string | undefined
   let isClosed = false
 
-  /** One change of networks at a time: they follow each other, whatever became of the one before. */
+  /** Serialises changes of networks: each follows the one before, whether or not that failed. */
   let last: Promise<unknown> = Promise.resolve()
   const inTurn = <T>(change: () => Promise<T>): Promise<T> => {
     const next = last.then(change, change)
@@ -120,7 +120,7 @@ export function openNetworkHub({ id, folder, allowances, idleMs, onWarning }: Ne
     }
   }
 
-  /** Makes the hub, the rules first, and links every network with it. */
+  /** Creates the hub, rules first, and links every network to it. */
   const build = async (): Promise<void> => {
     const pidFile = join(folder, 'pasta.pid')
     rmSync(pidFile, { force: true })
@@ -131,7 +131,7 @@ export function openNetworkHub({ id, folder, allowances, idleMs, onWarning }: Ne
         `nsenter --net=${quote(join(FOLDER, hubName))} sh -ec '`,
         'nft -f -',
         'echo 1 > /proc/sys/net/ipv4/ip_forward',
-        // Where the kernel has no IPv6 there is nothing to switch off.
+        // A kernel without IPv6 has nothing to switch off.
         'if [ -d /proc/sys/net/ipv6 ]; then for each in all default; do echo 1 > /proc/sys/net/ipv6/conf/$each/disable_ipv6; done; fi',
         `' <<'END'\n${rules}END`,
       ].join('\n'),
@@ -147,7 +147,7 @@ export function openNetworkHub({ id, folder, allowances, idleMs, onWarning }: Ne
     const child = spawn('setpriv', args, { env: { PATH: SYSTEM_PATH }, cwd: '/', stdio: ['ignore', 'ignore', 'pipe'] })
     let said = ''
     child.stderr.on('data', (chunk: Buffer) => {
-      // Where nobody keeps a system log it says so after every line.
+      // Without a system log, pasta complains about that after every line.
       said = `${said}${chunk.toString().replaceAll(/^Failed to send .* syslog$\n?/gm, '')}`.slice(-2000)
     })
     program = child
@@ -206,7 +206,7 @@ export function openNetworkHub({ id, folder, allowances, idleMs, onWarning }: Ne
       const network = networks.get(networkId)
       if (network === undefined || network.members > 0) return
       networks.delete(networkId)
-      // Its end in the hub would go some time after the namespace, and be in the way of the next one of this number.
+      // Its end in the hub would disappear some time after the namespace, and block the next network of this number.
       await runScript(
         `ip -netns ${hubName} link delete ${INSIDE}${network.index} 2> /dev/null || true\nip netns delete ${nameOf(network.index)}`,
       )

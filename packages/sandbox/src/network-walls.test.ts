@@ -64,7 +64,7 @@ describe.skipIf(obstacle !== undefined)('the network of deployments', { timeout:
     expect(await dial('open', open)).toEqual(['I am public', 'I am public', 'I am public', 'connected', 'I am here'])
     expect(await report()).toEqual({ public: 6 })
 
-    // The last datagram follows all the others on their way.
+    // The last datagram arrives after all the others.
     const answers = await dial('closed', [...CLOSED, { udp: [PUBLIC, 80] }])
     expect(answers.slice(0, -1).filter((each) => !each.startsWith('failed'))).toEqual([])
     expect(answers.at(-1)).toBe('I am here')
@@ -72,7 +72,7 @@ describe.skipIf(obstacle !== undefined)('the network of deployments', { timeout:
     expect(await report()).toEqual({ public: 3 })
     expect(await ask({ kind: 'arrivals' })).toBe(0)
 
-    // The counters count: without the rules everything arrives.
+    // Checks the counters: without the rules everything arrives.
     await ask({ kind: 'removeRules' })
     await dial('open-again', ARRIVING)
     expect(await report()).toMatchObject({

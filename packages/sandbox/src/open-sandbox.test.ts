@@ -16,13 +16,13 @@ const OPEN = join(import.meta.dirname, 'open-sandbox.ts')
 let made = 0
 
 describe.skipIf(obstacle !== undefined)('where something is missing', { timeout: 60_000 }, () => {
-  /** What becomes of openSandbox on a machine without a program. */
+  /** The result of openSandbox on a machine that lacks a program. */
   async function openWithout(program: string, options: Omit<SandboxOptions, 'folder'>): Promise<string> {
     made += 1
     const code = `import { openSandbox } from ${JSON.stringify(OPEN)}
       openSandbox(${JSON.stringify({ folder: join(folder, `without-${made}`), ...options })}).then(
         (sandbox) => { console.log(sandbox.egress, JSON.stringify(sandbox.capabilities)); return sandbox.close() }, (error) => console.log(error.message))`
-    // Nobody may execute /dev/null.
+    // /dev/null is not executable.
     const hidden = `mount --bind /dev/null "$(command -v ${program})"; exec "$0" --input-type=module -e "$1"`
     const args = ['--mount', '--net', '--propagation', 'private', 'sh', '-ec', hidden, process.execPath, code]
     const child = spawn('unshare', args, { stdio: ['ignore', 'pipe', 'inherit'] })

@@ -11,36 +11,36 @@ import { createPlainSandbox } from './plain-sandbox.ts'
 import { endProcesses } from './process-tree.ts'
 import type { Egress, Sandbox, SandboxCapabilities } from './sandbox.ts'
 
-/** `auto`: bubblewrap where it works, else plain processes. `required`: bubblewrap or nothing. `none`: plain processes. */
+/** `auto`: bubblewrap if it works, else plain processes. `required`: bubblewrap or an error. `none`: plain processes. */
 export type SandboxMode = 'auto' | 'required' | 'none'
 
 export interface SandboxOptions {
-  /** Absolute, of this sandbox alone; made. What it leaves there lets the next one tidy up. */
+  /** Absolute, used only by this sandbox; created. What it leaves there lets the next one clean up. */
   folder: string
-  /** What it runs, for sentences to the operator, and how to go on without walls. Default: Functions. */
+  /** What the sandbox runs, for messages to the operator, and how to continue without walls. Default: Functions. */
   use?: SandboxUse
   mode: SandboxMode
-  /** Default: public. With plain processes it is always the machine's own. */
+  /** Default: public. Plain processes always use the machine's own network. */
   egress?: Egress
   /** Entries of FUNCTION_EGRESS_ALLOW; see parseEgressAllowance. */
   egressAllow?: readonly string[]
-  /** Default: true, where they can be written. */
+  /** Default: true, if they are writable. */
   hasControlGroups?: boolean
-  /** How long commands that burned the CPU are behind all others, once they got little of it. Default: 10 s. */
+  /** How long commands that used much CPU stay behind all others after they have calmed down. Default: 10 s. */
   cpuCalmMs?: number
   /** How long a network outlives its last command, in milliseconds. */
   networkIdleMs?: number
-  /** Told what went wrong and was put right. */
+  /** Receives problems that were recovered from. */
   onWarning?: (message: string) => void
 }
 
-/** How sentences name what a sandbox runs. */
+/** How messages name what a sandbox runs. */
 interface SandboxUse {
   /** In the plural, at the start of a sentence. */
   name: string
-  /** What an operator may do instead of installing bubblewrap. */
+  /** The operator's alternative to installing bubblewrap. */
   withoutWalls: string
-  /** What an operator may do instead of closing private addresses. */
+  /** The operator's alternative to closing private addresses. */
   withoutNetwork: string
 }
 
@@ -53,15 +53,15 @@ const FUNCTIONS: SandboxUse = {
 const NETWORK_IDLE_MS = 60_000
 const isRoot = process.getuid?.() === 0
 
-/** Names the sandbox of a folder where the machine has one list: namespaces and control groups. */
+/** A short id of a sandbox by its folder, for machine-wide names: namespaces and control groups. */
 export const idOf = (folder: string): string =>
   createHash('sha256').update(realpathSync(folder)).digest('hex').slice(0, 8)
 
 /**
  * Opens the sandbox of a folder, and removes what an earlier process left of it: processes, control groups, networks.
  *
- * Throws an Error for the operator: bubblewrap or what egress needs is missing, and the mode allows nothing less; or another process
- * has the folder. Throws RangeError for an invalid entry of egressAllow.
+ * Throws an Error for the operator if bubblewrap or something that egress needs is missing and the mode requires it, or if
+ * another process holds the folder. Throws RangeError for an invalid entry of egressAllow.
  */
 export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
   const { folder, mode, egress = 'public', use = FUNCTIONS, onWarning = () => undefined } = options
@@ -135,7 +135,7 @@ function tryUsers(): UserBlock | undefined {
   try {
     return claimUsers()
   } catch {
-    // Said as a wall that is missing.
+    // Reported as a missing wall.
     return undefined
   }
 }

@@ -15,7 +15,7 @@ export interface PlainParts {
   journal: Journal
 }
 
-/** Runs commands as plain processes of this machine: no walls, and the limits that hold without them. */
+/** Runs commands as plain processes of this machine: no walls, only the limits that work without them. */
 export function createPlainSandbox({ capabilities, groups, journal }: PlainParts): Sandbox {
   const launch = async (command: SandboxedCommand): Promise<SandboxedProcess> => {
     const group = await groups?.create(command.name, command.limits, command.networkId)
@@ -23,7 +23,7 @@ export function createPlainSandbox({ capabilities, groups, journal }: PlainParts
       const script = [
         ...(group?.joinFiles ?? []).map((file) => `echo $$ > ${quote(file)}`),
         'ulimit -c 0',
-        // A lower limit of the machine's own stays.
+        // If the machine's own limit is lower, it stays.
         `ulimit -n ${command.limits.openFiles} 2> /dev/null || true`,
         group === undefined ? `exec nice -n ${NICE} "$@"` : 'exec "$@"',
       ].join('\n')

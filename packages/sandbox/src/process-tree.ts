@@ -4,19 +4,19 @@ import { readdir, readFile } from 'node:fs/promises'
 
 const isLinux = process.platform === 'linux'
 
-/** A process, told from a later one that got its number. */
+/** Identifies a process, as opposed to a later one with the same pid. */
 export interface ProcessIdentity {
   pid: number
-  /** When it started, as the system spells it. */
+  /** Its start time, in the system's format. */
   startedAt: string
 }
 
-/** Fields of /proc/PID/stat behind the name, which may hold spaces and brackets itself: state, parent, group, … */
+/** Fields of /proc/PID/stat after the name, which may itself hold spaces and parentheses: state, parent, group, … */
 function parseStat(stat: string): string[] {
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ')
 }
 
-/** The process with this number, unless it has ended. A zombie has ended. */
+/** The process with this pid, unless it has ended. A zombie counts as ended. */
 export function findProcess(pid: number): ProcessIdentity | undefined {
   try {
     if (!isLinux) {
@@ -24,7 +24,7 @@ export function findProcess(pid: number): ProcessIdentity | undefined {
       return startedAt === '' ? undefined : { pid, startedAt }
     }
     const fields = parseStat(readFileSync(`/proc/${pid}/stat`, 'latin1'))
-    // A number of ticks since the start of the machine, so the machine's start belongs to it.
+    // The start time counts ticks since boot, so the boot id belongs to it.
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim()
     return fields[0] === 'Z' || fields[0] === 'X' ? undefined : { pid, startedAt: `${boot} ${fields[19]}` }
   } catch {
@@ -33,12 +33,12 @@ export function findProcess(pid: number): ProcessIdentity | undefined {
   }
 }
 
-/** Whether this very process still runs. */
+/** True if this very process still runs. */
 export function isRunning(identity: ProcessIdentity): boolean {
   return findProcess(identity.pid)?.startedAt === identity.startedAt
 }
 
-/** Sends SIGKILL; a process that has ended is no failure. pid: negative for a process group. */
+/** Sends a signal; a process that has already ended is not an error. pid: negative for a process group. */
 export function killProcess(pid: number, signal: NodeJS.Signals = 'SIGKILL'): void {
   try {
     process.kill(pid, signal)
@@ -71,7 +71,7 @@ function listChildren(): Map<number, number[]> {
   return children
 }
 
-/** Processes that descend from one, children first. Those whose parents ended are not found. */
+/** Descendants of a process, children first. Orphans whose parents have ended are not found. */
 export function listDescendants(pid: number): number[] {
   const children = listChildren()
   const pids: number[] = []
@@ -83,7 +83,7 @@ export function listDescendants(pid: number): number[] {
   return pids
 }
 
-/** Threads of a process and of all that descend from it; where /proc is missing, processes. */
+/** Threads of a process and its descendants; processes if /proc is missing. */
 export function countThreads(pid: number): number {
   let threads = 0
   for (const each of [pid, ...listDescendants(pid)])
@@ -95,7 +95,7 @@ export function countThreads(pid: number): number {
   return threads
 }
 
-/** Ends a process and all that descend from it, which it returns. It is stopped first, so that it starts no other meanwhile. */
+/** Kills a process and its descendants. Stops it first, so that it cannot start others meanwhile. Returns them all. */
 export function killTree(pid: number): number[] {
   killProcess(pid, 'SIGSTOP')
   const tree = [pid, ...listDescendants(pid)]
@@ -103,7 +103,7 @@ export function killTree(pid: number): number[] {
   return tree
 }
 
-/** Processes of a process group; those that have ended are none. */
+/** Live processes of a process group. */
 export function listProcessGroup(group: number): number[] {
   if (!isLinux) {
     const lines = execFileSync('ps', ['-A', '-o', 'pid=,pgid=,stat='], { encoding: 'utf8' }).split('\n')
@@ -125,8 +125,8 @@ export function listProcessGroup(group: number): number[] {
 }
 
 /**
- * Memory that a process and its descendants hold, in bytes: what they wrote themselves, and shared memory in each that maps it.
- * Program text is not counted. 0 where they have gone.
+ * Memory of a process and its descendants, in bytes: pages they wrote, and shared memory once per process that maps it.
+ * Program text is not counted. 0 if they have ended.
  */
 export async function treeMemoryBytes(pid: number): Promise<number> {
   if (!isLinux) {
@@ -147,7 +147,7 @@ export async function treeMemoryBytes(pid: number): Promise<number> {
   return sum
 }
 
-/** As listDescendants, for what is asked every second: reads only the processes of the tree. */
+/** As listDescendants, for polling every second: only reads the processes of the tree. */
 async function listDescendantsByTask(pid: number): Promise<number[]> {
   const pids: number[] = []
   const pending = [pid]
@@ -168,7 +168,7 @@ async function listDescendantsByTask(pid: number): Promise<number[]> {
   return pids
 }
 
-/** Size of a process's data segments, in bytes: what RLIMIT_DATA limits. Linux only; 0 once it has ended. */
+/** Size of a process's data segments, in bytes, which RLIMIT_DATA limits. Linux only; 0 once it has ended. */
 export function dataBytes(pid: number): number {
   try {
     return Number(/^VmData:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1] ?? 0) * 1024
@@ -177,7 +177,7 @@ export function dataBytes(pid: number): number {
   }
 }
 
-/** Kills processes until none is left; for at most 10 s, for what hangs in the kernel. */
+/** Kills processes until none is left. Gives up after 10 s on those that hang in the kernel. */
 export async function endProcesses(listLeft: () => number[]): Promise<void> {
   const until = Date.now() + 10_000
   for (let delayMs = 1; Date.now() < until; delayMs = Math.min(50, delayMs * 2)) {

@@ -6,13 +6,13 @@ const run = promisify(execFile)
 const isRoot = process.getuid?.() === 0
 
 /**
- * Removes a folder that a command may have written to, or a file in its place. Safe to repeat, and while others still write to it: Node
- * names files by whole paths, so a link put in the way of one would lead it out of the folder, and folders can nest deeper than a path can name. rm
- * goes by open folders.
+ * Removes a folder that a command may have written to, or a file in its place. Safe to repeat, and while others still write
+ * to it. Uses rm, which walks by open folder descriptors: Node names files by whole paths, so a link put in the way could
+ * lead it out of the folder, and folders can nest deeper than a path can name.
  */
 export async function removeFolder(path: string): Promise<void> {
   if (!(await isThere(path))) return
-  // Root may remove what its owner has no rights to; others give themselves the rights first.
+  // Root may remove files that their owner has no rights to; other users give themselves the rights first.
   if (!isRoot) await run('chmod', ['-R', 'u+rwX', '--', path]).catch(() => undefined)
   await run('rm', ['-rf', '--', path])
 }

@@ -2,10 +2,10 @@ import { execFile } from 'node:child_process'
 import { constants } from 'node:fs'
 import { accessSync } from 'node:fs'
 
-/** Where the system's programs are. Never the platform's own PATH: these run as root. */
+/** The PATH of system programs. Never the platform's own PATH: these run as root. */
 export const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-/** Whether a program of this name is installed. */
+/** True if a program of this name is installed. */
 export function hasProgram(name: string): boolean {
   return SYSTEM_PATH.split(':').some((folder) => {
     try {
@@ -17,7 +17,7 @@ export function hasProgram(name: string): boolean {
   })
 }
 
-/** Runs a shell script to its end and returns what it printed. Its first failing command ends it; throws with what that said. */
+/** Runs a shell script and returns its output. The first failing command ends it; throws with that command's error output. */
 export function runScript(script: string): Promise<string> {
   return new Promise((resolve, reject) => {
     execFile(
@@ -32,7 +32,7 @@ export function runScript(script: string): Promise<string> {
   })
 }
 
-/** A word of a shell script that stands for this text, whatever is in it. */
+/** Quotes any text as one word of a shell script. */
 export function quote(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`
 }

@@ -1,14 +1,14 @@
 import type { SandboxedCommand, SandboxedProcess } from './sandbox.ts'
 
-/** Commands of one sandbox that run: no two of one name, and none once it is closed. */
+/** Running commands of one sandbox: their names are unique, and none starts once it is closed. */
 export interface RunningCommands {
   /** Throws if a command of this name runs, or the sandbox is closed. */
   start(command: SandboxedCommand): Promise<SandboxedProcess>
-  /** Kills them all, starts none any more, and resolves when nothing of them is left. */
+  /** Kills all commands, refuses new ones, and resolves when nothing of them is left. */
   close(): Promise<void>
 }
 
-/** launch: starts the process of a command whose name is free. */
+/** Tracks running commands. launch: starts the process of a command whose name is free. */
 export function createRunningCommands(
   launch: (command: SandboxedCommand) => Promise<SandboxedProcess>,
 ): RunningCommands {

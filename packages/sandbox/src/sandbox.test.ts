@@ -53,7 +53,7 @@ function commandOf(code: string, more: Partial<SandboxedCommand> = {}): Sandboxe
   }
 }
 
-/** Control groups of the sandbox of a folder: one for an owner in each hierarchy, and one for a command in each of those. */
+/** Control groups of the sandbox of a folder: one per owner in each hierarchy, and one per command in each of those. */
 const listGroups = (own: string): string[] =>
   (JSON.parse(readFileSync(join(own, 'groups.json'), 'utf8')) as string[]).flatMap((prefix) =>
     readdirSync(dirname(prefix), { withFileTypes: true })
@@ -126,7 +126,7 @@ for (const { kind, options, needsWalls } of KINDS)
         for (const name of before) fs.appendFileSync(write + '/' + name, 'again')
         fs.writeFileSync(write + '/' + before.length, 'new'); console.log(fs.readFileSync(read + '/file', 'utf8'))`
       const mounts = [read, write]
-      // The second command is another user, and may change what the first one left.
+      // The second command runs as another user, and may change the first one's files.
       for (const _ of [1, 2]) expect(await run(code, { mounts })).toMatchObject({ said: 'contents\n', complained: '' })
       expect(readFileSync(join(source, 'write/0'), 'utf8')).toBe('newagain')
       if (!needsWalls) return
@@ -247,7 +247,7 @@ for (const { kind, options, needsWalls } of KINDS)
       })
     })
 
-    // Plain processes without control groups have no limit that a test may try.
+    // Without control groups, plain processes have no limit that is safe to test.
     test.skipIf(!hasGroups && !needsWalls)('more processes than may be end the command, if it is told so', async () => {
       const argv = ['/usr/bin/perl', '-e', 'defined fork or sleep 60 while 1']
       const limits = { ...LIMITS, endsAtProcesses: true }
@@ -357,7 +357,7 @@ for (const { kind, options, needsWalls } of KINDS)
       const ended = once(owner, 'exit')
       owner.kill('SIGKILL')
       await ended
-      // With bubblewrap they end with their owner, by themselves.
+      // With bubblewrap they end with their owner, on their own.
       if (needsWalls)
         await expect
           .poll(() => processes.filter((each) => each !== undefined && isRunning(each)), { timeout: 10_000 })

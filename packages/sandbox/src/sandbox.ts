@@ -1,25 +1,25 @@
 import type { Duplex, Readable, Writable } from 'node:stream'
 
-/** What may be reached beyond the platform's own sockets. */
+/** What commands may reach besides the platform's own sockets. */
 export type Egress = 'public' | 'none' | 'host'
 
-/** Which walls and limits hold on this machine; the start line names those that do not. */
+/** The walls and limits that hold on this machine; the start line names those that do not. */
 export interface SandboxCapabilities {
-  /** bubblewrap: own file tree, processes and users. */
+  /** bubblewrap: separate file tree, processes and users. */
   isIsolated: boolean
-  /** A network of its own in which private addresses are closed, or none at all. */
+  /** A separate network in which private addresses are closed, or no network at all. */
   isNetworkClosed: boolean
-  /** Control groups that can be written: memory and processes hold over children, and CPU is shared out. */
+  /** Writable control groups: limits of memory and processes cover children, and CPU is shared fairly. */
   cgroups: 'v1' | 'v2' | undefined
-  /** Each process tree runs as a user of its own, so that the limit of processes holds without control groups. */
+  /** Each process tree runs as its own user, so that the process limit works without control groups. */
   hasOwnUsers: boolean
-  /** A sentence for each wall and limit that does not hold, with what to install or to set. */
+  /** A sentence for each missing wall and limit, with what to install or set. */
   missing: string[]
 }
 
 /**
- * A file or folder of this machine as the command sees it. Everybody must be able to read it, since the command may be another user
- * (files 0644, folders 0755, Unix sockets 0666); the folders above it need not be open.
+ * A file or folder of this machine that the command sees. It must be readable for everybody, since the command may run as
+ * another user (files 0644, folders 0755, Unix sockets 0666); the folders above it need not be accessible.
  */
 export interface Mount {
   /** Absolute, on this machine. */
@@ -31,28 +31,28 @@ export interface Mount {
 }
 
 export interface SandboxLimits {
-  /** Of all processes together, files in memory included. */
+  /** Limit for all processes together, including in-memory files. */
   memoryBytes: number
   processes: number
-  /** What happens at the limit of processes: the next cannot be started (default), or the command ends. */
+  /** At the process limit, either the next process cannot be started (default) or the command ends. */
   endsAtProcesses?: boolean
   openFiles: number
-  /** The longest file that may be written. Default: 64 MiB, or the size of /tmp where that is more. */
+  /** The longest file that may be written. Default: 64 MiB, or the size of /tmp if that is more. */
   fileBytes?: number
   /** Size of /tmp, which is in memory. */
   tmpBytes: number
-  /** Share of the CPU when it is contended; 100 is one part. */
+  /** Share of contended CPU time, as a weight; 100 is one part. */
   cpuShare: number
 }
 
 export interface SandboxedCommand {
-  /** Unique on this machine while it runs: of `[a-z0-9-]`, at most 60 characters. Names its control group. */
+  /** Unique on this machine while the command runs: of `[a-z0-9-]`, at most 60 characters. Names its control group. */
   name: string
-  /** Commands with one id share a network: the id of a deployment. */
+  /** Commands with the same id share a network: the id of a deployment. */
   networkId: string
-  /** An absolute program and its arguments, as seen inside (`pathOf`). Never a secret: others can read them. */
+  /** An absolute program path and its arguments, as seen inside (`pathOf`). Never a secret: others can read them. */
   argv: string[]
-  /** All of its environment. Never a secret. */
+  /** The complete environment. Never a secret. */
   env: Record<string, string>
   mounts: Mount[]
   /** Absolute, as seen inside. */
@@ -61,8 +61,8 @@ export interface SandboxedCommand {
 }
 
 /**
- * How a process tree ended. cause 'memory', 'processes': that limit ended it. signal: what ended it, where one did; an exit code of 128 and a
- * signal's number counts as that signal, as shells and bubblewrap report it.
+ * How a process tree ended. cause 'memory', 'processes': that limit ended it. signal: the signal that ended it, if any; an
+ * exit code of 128 plus a signal's number counts as that signal, as shells and bubblewrap report it.
  */
 export interface SandboxExit {
   code: number | null
@@ -76,30 +76,33 @@ export interface SandboxedProcess {
   readonly stdin: Writable
   readonly stdout: Readable
   readonly stderr: Readable
-  /** File descriptor 3 of the command, both ways. */
+  /** File descriptor 3 of the command, in both directions. */
   readonly control: Duplex
-  /** Resolves once every process of the tree has gone and its output was read. Never rejects. */
+  /** Resolves once every process of the tree has ended and its output is read. Never rejects. */
   readonly exited: Promise<SandboxExit>
   /** Ends every process of the tree at once (SIGKILL). Safe to repeat. */
   kill(): void
-  /** What all its processes hold, in bytes; 0 once it has gone. */
+  /** Memory of all its processes, in bytes; 0 once they have ended. */
   memoryBytes(): Promise<number>
-  /** Lowers what the command may allocate from now on: for what needs more to start than to run. bytes: of data segments (RLIMIT_DATA), beyond what it has now. */
+  /**
+   * Limits further allocations of the command, for programs that need more to start than to run. bytes: of data segments
+   * (RLIMIT_DATA), beyond its current size.
+   */
   limitGrowth(bytes: number): Promise<void>
 }
 
-/** Runs commands of strangers. One is open a machine and data folder. */
+/** Runs untrusted commands. At most one is open per machine and data folder. */
 export interface Sandbox {
   readonly capabilities: SandboxCapabilities
   readonly egress: Egress
-  /** Where the command finds a mount: the target, or the source where files are not isolated. */
+  /** The path at which the command finds a mount: the target, or the source if files are not isolated. */
   pathOf(mount: Mount): string
   /**
-   * Prepares a folder so that the command may write below it, whichever user it runs as. The folder is made; mode 0700.
-   * `start` gives it, with all that is in it, to the user of the command, so it belongs to the one that was started last.
+   * Prepares a folder so that the command may write below it, whichever user it runs as. The folder is created with mode
+   * 0700. `start` gives it, with everything in it, to the command's user, so it belongs to the last command that was started.
    */
   makeWritable(folder: string): Promise<void>
   start(command: SandboxedCommand): Promise<SandboxedProcess>
-  /** Kills what still runs, and removes networks and control groups. */
+  /** Kills running commands, and removes networks and control groups. */
   close(): Promise<void>
 }

@@ -10,36 +10,39 @@ export interface ProcessToWatch {
   /** Without one, memory is summed up every second. */
   group: ControlGroup | undefined
   limits: SandboxLimits
-  /** Processes that may outlive the child by a moment, where no control group lists them. */
+  /** Processes that may briefly outlive the child, if no control group lists them. */
   listLeft(): number[]
   limitGrowth(bytes: number): Promise<void>
   /** Called once, when no process is left. */
   onGone(): void
 }
 
-/** Without control groups: how far above its budget the sum may be, since it is taken once a second and counts shared memory twice. */
+/**
+ * Without control groups: the factor by which the sum may exceed its limit, since it is measured once a second and counts
+ * shared memory twice.
+ */
 const TOLERANCE = 1.25
-/** Niceness of commands where no control group shares the CPU out. */
+/** Niceness of commands if no control group distributes the CPU. */
 export const NICE = 5
 const WATCH_MS = 1000
-/** How long output is awaited that a process outside of the tree may keep open. */
+/** How long to wait for output that a process outside the tree may keep open. */
 const OUTPUT_MS = 5000
 
 const SIGNALS = new Map(Object.entries(constants.signals).map(([name, number]) => [number, name as NodeJS.Signals]))
 
-/** How a command ended, if a shell or bubblewrap reports it: a signal as 128 + its number. */
+/** How a command ended, as a shell or bubblewrap reports it: a signal as 128 + its number. */
 function describeExit(code: number | null, signal: NodeJS.Signals | null): Pick<SandboxExit, 'code' | 'signal'> {
   const reported = code !== null && code > 128 ? SIGNALS.get(code - 128) : undefined
   return reported === undefined ? { code, signal } : { code: null, signal: reported }
 }
 
-/** Follows a process tree until nothing of it is left, and ends it when its memory is used up. */
+/** Watches a process tree until nothing of it is left, and ends it at its memory limit. */
 export function watchProcess(watched: ProcessToWatch): SandboxedProcess {
   const { child, group, limits } = watched
   const [stdin, stdout, stderr, control] = child.stdio as unknown as [Writable, Readable, Readable, Duplex]
   const { pid } = child
   if (pid === undefined) throw new Error('The process has not started')
-  // Writing to a process that has ended is no failure of the platform: `exited` tells.
+  // Writing to a process that has ended is not the platform's failure: `exited` reports the end.
   stdin.on('error', () => undefined)
   control.on('error', () => undefined)
 
@@ -55,13 +58,13 @@ export function watchProcess(watched: ProcessToWatch): SandboxedProcess {
     group?.kill()
   }
 
-  /** Which limit was reached. Where a control group holds it, the kernel has refused something. */
+  /** The limit that was reached. With a control group, the kernel has counted what it refused. */
   const findLimit = async (): Promise<'memory' | 'processes' | undefined> => {
     if (group === undefined) {
       if ((await treeMemoryBytes(pid)) > TOLERANCE * limits.memoryBytes) return 'memory'
       return limits.endsAtProcesses === true && countThreads(pid) >= limits.processes ? 'processes' : undefined
     }
-    // The kernel ends one process of a tree; what is left of it is of no use.
+    // The kernel kills one process of the tree; the rest is of no use.
     if ((await group.memoryKills()) > 0) return 'memory'
     return limits.endsAtProcesses === true && (await group.processRefusals()) > 0 ? 'processes' : undefined
   }

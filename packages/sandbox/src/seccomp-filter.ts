@@ -1,9 +1,9 @@
-/** What a filter needs to know of a processor's system calls. */
+/** The system calls of a processor architecture, as a filter needs them. */
 interface Architecture {
   /** AUDIT_ARCH_… of linux/audit.h. */
   audit: number
   denied: Record<string, number>
-  /** Calls that get memory which belongs to no process: only control groups count it. */
+  /** Calls that allocate memory which belongs to no process: only control groups count it. */
   uncounted: Record<string, number>
   clone: number
   clone3: number
@@ -15,11 +15,11 @@ interface Architecture {
   sendto: number
   sendmsg: number
   sendmmsg: number
-  /** Numbers from here on are another ABI of the same processor (x32). */
+  /** Numbers from here on belong to another ABI of the same processor (x32). */
   foreignFrom?: number
 }
 
-/** Calls since Linux 5.1 have one number on every architecture. */
+/** Calls added since Linux 5.1 have the same number on every architecture. */
 const SHARED = {
   io_uring_setup: 425,
   io_uring_enter: 426,
@@ -169,7 +169,7 @@ const ARCHITECTURES: Partial<Record<NodeJS.Architecture, Architecture>> = {
   },
 }
 
-/** Instructions of linux/bpf_common.h, and answers of linux/seccomp.h. */
+/** Instructions of linux/bpf_common.h, and return values of linux/seccomp.h. */
 const LOAD_WORD = 0x20
 const JUMP_IF_EQUAL = 0x15
 const JUMP_IF_AT_LEAST = 0x35
@@ -191,23 +191,26 @@ const argument = (index: number): number => 16 + 8 * index
 
 /** CLONE_NEW… of linux/sched.h: mount, cgroup, uts, ipc, user, pid and network namespaces. */
 const NAMESPACES = 0x20000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
-/** Families of sockets that a program has business with. Not vsock, which reaches a hypervisor past every namespace. */
+/** Socket families that programs legitimately use. Not vsock, which reaches a hypervisor past every namespace. */
 const AF_UNIX = 1
 const AF_INET = 2
 const AF_INET6 = 10
 const AF_NETLINK = 16
-/** Protocols of those: any, ICMP, TCP, UDP and ICMPv6. Others (MPTCP, SCTP, L2TP, …) are rarely used, and loaded when they are asked for. */
+/**
+ * Allowed protocols of those families: any, ICMP, TCP, UDP and ICMPv6. Others (MPTCP, SCTP, L2TP, …) are rare, and the kernel
+ * loads their modules on request.
+ */
 const PROTOCOLS = [0, 1, 6, 17, 58]
-/** Bit of the types RDM, SEQPACKET and DCCP; streams, datagrams and raw sockets lack it. */
+/** A bit that the types RDM, SEQPACKET and DCCP have; streams, datagrams and raw sockets lack it. */
 const RARE_TYPE = 4
 const SOL_TCP = 6
-/** Puts TLS and the like, done by the kernel, on a connection. */
+/** Attaches kernel TLS and the like to a connection. */
 const TCP_ULP = 31
-/** Urgent data of Unix sockets: nobody uses them, and the kernel got them wrong more than once. */
+/** Urgent data of Unix sockets: rarely used, and a repeated source of kernel bugs. */
 const MSG_OOB = 1
-/** Requests that type into a terminal as if its user did, and one that loads another driver for it. */
+/** Requests that inject input into a terminal, and one that loads another driver for it. */
 const TERMINAL_REQUESTS = [0x5412, 0x541c, 0x5423]
-/** Linux, and the question which one is set. */
+/** Linux, and the query for the current one. */
 const PERSONALITIES = [0, 0xffffffff]
 
 /** System calls by name that the filter refuses on this architecture. */
@@ -218,8 +221,8 @@ export function listDeniedCalls(architecture: NodeJS.Architecture): Readonly<Rec
 type Instruction = [code: number, ifTrue: number, ifFalse: number, operand: number]
 
 /**
- * A filter of system calls for `bwrap --seccomp`: what reaches past namespaces, other processes or deep into the kernel fails with
- * EPERM. A call of another architecture's ends the process. undefined for processors that it does not know.
+ * A system call filter for `bwrap --seccomp`: calls that reach past namespaces, other processes or deep into the kernel fail
+ * with EPERM. A call of another architecture ends the process. undefined for unknown processors.
  *
  * isMemoryCounted: control groups limit memory that belongs to no process, such as that of memfd_create.
  *
@@ -230,14 +233,14 @@ export function createSeccompFilter(architecture: NodeJS.Architecture, isMemoryC
   if (known === undefined) return undefined
   const program: Instruction[] = []
   const answer = (value: number): Instruction => [RETURN, 0, 0, value]
-  /** Skips the body unless the call is this one. */
+  /** Runs the body only for this call. */
   const forCall = (number: number, body: Instruction[]): void => {
     program.push([JUMP_IF_EQUAL, 0, body.length, number], ...body)
   }
   program.push([LOAD_WORD, 0, 0, AUDIT], [JUMP_IF_EQUAL, 1, 0, known.audit], answer(KILL_PROCESS))
   program.push([LOAD_WORD, 0, 0, NUMBER])
   if (known.foreignFrom !== undefined) program.push([JUMP_IF_AT_LEAST, 0, 1, known.foreignFrom], answer(KILL_PROCESS))
-  // Its flags are behind a pointer, where no filter sees them. C libraries turn to clone.
+  // clone3's flags are behind a pointer, which a filter cannot read. C libraries fall back to clone.
   forCall(known.clone3, [answer(ENOSYS)])
   const denied = { ...known.denied, ...(isMemoryCounted ? {} : known.uncounted) }
   for (const number of Object.values(denied)) forCall(number, [answer(EPERM)])
@@ -269,13 +272,13 @@ export function createSeccompFilter(architecture: NodeJS.Architecture, isMemoryC
     ...internet,
     [JUMP_IF_EQUAL, 1, 0, AF_NETLINK],
     answer(EAFNOSUPPORT),
-    // Of netlink only routes and addresses (0), which a program lists to know its own.
+    // Netlink only for routes and addresses (0), with which a program lists its own.
     [LOAD_WORD, 0, 0, argument(2)],
     [JUMP_IF_EQUAL, 0, 1, 0],
     answer(ALLOW),
     answer(EAFNOSUPPORT),
   ])
-  // A pair asks for its family as a socket does, whether or not that has pairs.
+  // socketpair names a family like socket, whether or not that family supports pairs.
   forCall(known.socketpair, [
     [LOAD_WORD, 0, 0, argument(0)],
     [JUMP_IF_EQUAL, 0, 1, AF_UNIX],

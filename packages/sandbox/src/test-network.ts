@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { mkdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Of the machine; `PUBLIC` is a host that everybody may reach. */
+/** Address of the machine; `PUBLIC` is a host that every command may reach. */
 export const OWN = '203.0.113.200'
 const GATEWAY = '203.0.113.193'
 const NAME_SERVER = '203.0.113.53'
@@ -21,13 +21,13 @@ const NAMES = { 'public.example': PUBLIC, 'private.example': '10.0.0.1', 'metada
 const ip = (...args: string[]): void => void execFileSync('ip', args, { stdio: 'pipe' })
 
 export interface Dial {
-  /** A URL that is fetched, or host and port that a connection or datagram goes to. */
+  /** A URL to fetch, or the host and port of a connection or datagram. */
   url?: string
   tcp?: [host: string, port: number]
   udp?: [host: string, port: number]
 }
 
-/** Whatever stands for 10.0.0.1, for 169.254.169.254 or for the machine itself. */
+/** Every way to reach 10.0.0.1, 169.254.169.254 or the machine itself. */
 export const CLOSED: Dial[] = [
   ...[
     '10.0.0.1',
@@ -79,7 +79,7 @@ export const CLOSED: Dial[] = [
   { udp: ['::ffff:10.0.0.1', 81] },
 ]
 
-/** Those of them behind which a host listens. */
+/** Those of CLOSED behind which a host listens. */
 export const ARRIVING: Dial[] = [
   ...['10.0.0.1', '[::ffff:10.0.0.1]', '169.254.169.254', 'private.example', OWN].map((host) => ({
     url: `http://${host}/`,
@@ -89,7 +89,10 @@ export const ARRIVING: Dial[] = [
   { udp: ['169.254.169.254', 80] },
 ]
 
-/** Tries them in turn and answers with what each said; ends with a datagram to the public host, which arrives after all before it. */
+/**
+ * A script that tries the dials in turn and reports each result; it ends with a datagram to the public host, which arrives
+ * after all others.
+ */
 export const dialAll = (dials: Dial[]): string => `
   const net = require('node:net'), dgram = require('node:dgram')
   const dial = async ({ url, tcp, udp }) => {
@@ -107,7 +110,7 @@ export const dialAll = (dials: Dial[]): string => `
     console.log(JSON.stringify(answers)); process.exit()
   })()`
 
-/** What a program says next. Throws if it ends instead. */
+/** The next message of a program. Throws if it ends instead. */
 const hear = (program: ChildProcess): Promise<unknown> =>
   new Promise((resolve, reject) => {
     const ended = (): void => reject(new Error('The program of the test has ended'))
@@ -136,27 +139,27 @@ const start = (namespace: string, script: string, args: string[]): ChildProcess 
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
 
-/** A program of the machine, which answers each message with `{ value }` or `{ error }`. */
+/** A program of the machine that answers each message with `{ value }` or `{ error }`. */
 export interface MachineProgram<Request extends object> {
-  /** Throws the error that it answers with. */
+  /** Throws the error if that is the answer. */
   ask(request: Request): Promise<unknown>
-  /** Ends it at once. */
+  /** Ends the program at once. */
   end(): Promise<void>
 }
 
 export interface TestNetwork {
-  /** Starts a program on the machine. script: absolute; it says something once it is ready. */
+  /** Starts a program on the machine. script: absolute; it sends a message once it is ready. */
   startProgram<Request extends object>(script: string, args: string[]): Promise<MachineProgram<Request>>
-  /** Ends the programs that were started. */
+  /** Ends all started programs. */
   endPrograms(): Promise<void>
-  /** What arrived at each host since the last report. */
+  /** Arrivals at each host since the last report. */
   report(): Promise<unknown>
   close(): Promise<void>
 }
 
 /**
- * Makes two namespaces, joined by a cable and by nothing with this machine: a machine, whose uplink the sandbox finds, and an Internet,
- * which holds every host that is not the machine's, private ones included. One is open a process.
+ * Creates two namespaces, connected to each other and not to this machine: a machine, whose uplink the sandbox finds, and an
+ * Internet, which holds every other host, including private ones. At most one is open per process.
  */
 export async function openTestNetwork(): Promise<TestNetwork> {
   const machine = `sandbox-test-machine-${process.pid}`

@@ -4,12 +4,12 @@ import { hasProgram } from './run-program.ts'
 // oxlint-disable-next-line node/no-process-env -- in CI the walls have to be there
 const { CI = '', TEST_SANDBOX = '' } = process.env
 const isCi = !['', '0', 'false'].includes(CI)
-/** True of a run after which another one tests the walls. */
+/** True for a run that skips these tests because another run covers them. */
 export const isSandboxLeftOut = TEST_SANDBOX === 'skip'
 
 /**
- * Why walls cannot be tested here; undefined where they can. Throws in CI.
- * programs: what the test needs besides root on Linux.
+ * Why walls cannot be tested here; undefined if they can. Throws in CI.
+ * programs: requirements of the test besides root on Linux.
  */
 export function findTestObstacle(programs: string[]): string | undefined {
   const missing = programs.filter((program) => !hasProgram(program))

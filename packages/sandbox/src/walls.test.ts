@@ -52,7 +52,7 @@ describe.skipIf(obstacle !== undefined)('the walls of bubblewrap', () => {
   beforeAll(async () => {
     sandbox = await openSandbox({ folder: join(folder, 'sandbox'), mode: 'required', egress: 'none' })
     for (const name of ['work-neighbour', 'work-attempt']) await sandbox.makeWritable(join(folder, name))
-    // Anybody may write here, but for the mount.
+    // World-writable, except for the mount.
     mkdirSync(join(folder, 'code'))
     writeFileSync(join(folder, 'code/index.js'), '')
     chmodSync(join(folder, 'code'), 0o777)

@@ -19,7 +19,7 @@ import { openTestBuilder, type TestBuilder } from './test-builds.ts'
 import { GREETER, greetingProject, shellProject } from './test-projects.ts'
 
 const obstacle = findTestObstacle(['bwrap', 'pasta', 'nft', 'ip', 'nsenter', 'setpriv', 'prlimit', 'unshare'])
-/** Names that a build of plain JavaScript asks by: a request by an absolute address, a tunnel, and a connection of its own. */
+/** Functions for a build in plain JavaScript: a request by an absolute address, a tunnel, and a direct connection. */
 const ASK = `
   const http = require('node:http'), net = require('node:net')
   const proxy = { host: '127.0.0.1', port: 3128 }
@@ -47,7 +47,7 @@ describe.skipIf(obstacle !== undefined)('the network of builds', { timeout: 120_
     let registry: PackageRegistry
     let other: Server
     let arrivals = 0
-    /** A registry that sends to `other` whoever asks for anything but /greeter. */
+    /** A registry that redirects every request except /greeter to `other`. */
     let moving: Server
     let tested: TestBuilder
     beforeAll(async () => {
@@ -168,7 +168,7 @@ describe.skipIf(obstacle !== undefined)('the network of builds', { timeout: 120_
       const { failure, output, ms } = await tested.build(greetingProject(kind, registry))
       expect(failure, output).toMatch(new RegExp(`^\`${command}\` ended with exit code \\d+$`))
       expect(output).toMatch(reason)
-      // Without a word that it is offline each would try for a minute.
+      // Unless told that it is offline, each would retry for a minute.
       expect(ms).toBeLessThan(20_000)
       expect(registry.requests).toEqual([])
     })
@@ -202,7 +202,7 @@ describe.skipIf(obstacle !== undefined)('the network of builds', { timeout: 120_
         'I am public',
       ])
       expect(await network.report()).toEqual({ public: 2 })
-      // The last datagram follows all the others on their way.
+      // The last datagram arrives after all the others.
       const answers = await dial([...CLOSED, { udp: [PUBLIC, 80] }])
       expect(answers.slice(0, -1).filter((each) => !each.startsWith('failed'))).toEqual([])
       expect(answers.at(-1)).toBe('I am here')

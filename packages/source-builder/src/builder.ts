@@ -1,37 +1,37 @@
 import type { BuildPlan } from './plan-build.ts'
 
-/** What a build may reach: public addresses, the operator's package registries alone, or nothing. */
+/** What a build may reach: public addresses, only the operator's package registries, or nothing. */
 export type BuildEgress = 'public' | 'registry' | 'none'
 
-/** The build did not succeed by its author's doing; the message is a sentence for the author. */
+/** The build failed because of its source; the message is a sentence for the author. */
 export class BuildFailure extends Error {
   override name = 'BuildFailure'
 }
 
 export interface BuildLimits {
   memoryMb: number
-  /** Of all that is written below its folder. */
+  /** Limit for everything written below its folder. */
   diskMb: number
-  /** From the first program to the last. */
+  /** From the start of the first program to the end of the last. */
   timeoutMs: number
 }
 
-/** What one build works in. Absolute, and this build's alone; the builder gives it to the user that the build runs as. */
+/** The folder of one build. Absolute, and used only by this build; the builder gives it to the user that the build runs as. */
 interface BuildFolder {
-  /** Holds `project`, which is the source, and gets `home` and `tmp`. */
+  /** Holds `project` with the source; `home` and `tmp` are added. */
   folder: string
 }
 
 export interface BuildRequest extends BuildFolder {
-  /** Unique while it runs: the id of the deployment. */
+  /** Unique while the build runs: the id of the deployment. */
   name: string
   plan: BuildPlan
-  /** Byte for byte; among them secrets. */
+  /** Byte for byte; may include secrets. */
   variables: Record<string, string>
   limits: BuildLimits
-  /** What an earlier `pack` left; absolute. undefined: everything is installed anew. */
+  /** The file of an earlier `pack`; absolute. undefined: everything is installed from scratch. */
   cache: string | undefined
-  /** For the log: what the platform itself says, a command that begins, and what programs print. */
+  /** The build log: messages of the platform, commands as they begin, and output of programs. */
   log: {
     line(type: 'INFO' | 'WARN', text: string): void
     output(stream: 'stdout' | 'stderr', chunk: Buffer): void
@@ -42,24 +42,27 @@ export interface BuildRequest extends BuildFolder {
 interface PackRequest extends BuildFolder {
   name: string
   plan: BuildPlan
-  /** Of what is kept, before compression. */
+  /** Limit for the packed files, before compression. */
   bytesMax: number
   signal: AbortSignal
 }
 
-/** Builds source in the sandbox. One is open a process. */
+/** Builds source in the sandbox. At most one is open per process. */
 export interface Builder {
   readonly egress: BuildEgress
-  /** Why nothing can be built here, as a sentence for whoever deploys and may ask their operator; undefined: it can. */
+  /**
+   * Why nothing can be built here, as a sentence for the deploying user, who may ask their operator; undefined if builds
+   * work.
+   */
   findObstacle(): Promise<string | undefined>
   /**
-   * Installs and builds a project in its folder; what it leaves there is in `project`. When it resolves or rejects, no process of it is
-   * left. Throws BuildFailure, and what the signal was aborted with.
+   * Installs and builds a project in its folder; the result is in `project`. Once it resolves or rejects, no process of the
+   * build is left. Throws BuildFailure, and the signal's abort reason.
    */
   build(request: BuildRequest): Promise<void>
   /**
-   * Packs what the next build of the project may begin with into a file, in the sandbox as well. Returns its absolute path; undefined where there is
-   * nothing to keep or too much.
+   * Packs reusable files for the project's next build into one file, also in the sandbox. Returns its absolute path;
+   * undefined if there is nothing to keep or too much.
    */
   pack(request: PackRequest): Promise<string | undefined>
   close(): Promise<void>

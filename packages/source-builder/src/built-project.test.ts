@@ -29,7 +29,7 @@ interface Project {
   read(more?: Partial<BuiltProjectOptions>): Promise<BuiltProject>
 }
 
-/** A project after its build. Of the source are the files that `source` names; they are older than the build. links: by path, to targets. */
+/** A project after its build. The files in `source` belong to the source and are older than the build. links: targets by path. */
 function project(files: Files, source: readonly string[] = [], links: Record<string, string> = {}): Project {
   const folder = join(all, String((made += 1)), 'project')
   writeFiles(folder, files)
@@ -450,7 +450,7 @@ describe('what is no plain file', () => {
     await expect(read()).rejects.toThrow(new UnusableOutput(sentence))
   })
 
-  /** As deep as only programs can go that go by open folders. */
+  /** So deep that only programs which walk by open folder descriptors can reach it. */
   const dig = (folder: string, name: string, depth: number): void => {
     const code = 'for (1..$ARGV[1]) { mkdir $ARGV[0]; chdir $ARGV[0] or die $! }'
     expect(spawnSync('perl', ['-e', code, name, String(depth)], { cwd: folder }).status).toBe(0)
@@ -518,7 +518,7 @@ describe('limits', () => {
     expect(builtProject.files.get('big/link.bin')?.bytes).toBe(MiB)
     const tight = await read({ bytesMax: 5 * MiB })
     await expect(readOutput(tight, '')).rejects.toThrow(new UnusableOutput('The build left more than 5 MiB to deploy'))
-    // A file full of holes costs the build nothing and the store all of its length.
+    // A sparse file costs the build nothing and the store its full length.
     grow(folder, 'big/0.bin', 257 * MiB)
     await expect(readOutput(await read(), '')).rejects.toThrow(
       /^The build left "big\/0\.bin", which is larger than 256 MiB$/,
@@ -547,7 +547,7 @@ describe('limits', () => {
 describe('Next.js', () => {
   const NEXT_SERVER = 'process.env.__NEXT_PRIVATE_STANDALONE_CONFIG = "{}"'
   const settings = JSON.stringify({ config: {} })
-  /** After `next build` with standalone output, whose site is `below` what was traced. */
+  /** The result of `next build` with standalone output, whose site is `below` the traced folder. */
   const nextBuild = (root: string, distDir = '.next'): Files => {
     const own = root === '' ? '' : `${root}/`
     const standalone = `${own}${distDir}/standalone/`

@@ -7,21 +7,21 @@ import { findServer, type Tree, UnusableOutput, WORKERS } from '@platform/build-
 import { Warnings } from '@platform/build-output/warnings'
 import { pathIn } from './plan-build.ts'
 
-/** What a build left, to be read like an archive. */
+/** The result of a build, readable like an archive. */
 export interface BuiltProject extends Tree {
-  /** Where the output begins: '' or a folder below the project. */
+  /** The root of the output: '' or a folder below the project. */
   root: string
-  /** Of a Node server: links below the project by path, each with its target as it is written. They stay links. */
+  /** For a Node server: links below the project by path, with their targets as written. They stay links. */
   links: ReadonlyMap<string, string>
-  /** Sentences on what was left out. */
+  /** Sentences about omitted files. */
   warnings: string[]
-  /** A file of `files` with the SHA-256 of its content. */
+  /** Returns a file of `files` with the SHA-256 of its content. */
   content(path: string): Promise<BuiltFile & { sha256: Buffer }>
 }
 
 interface BuiltFile {
   bytes: number
-  /** Absolute; no link is on the way. */
+  /** Absolute; no part of it is a link. */
   source: string
   isExecutable: boolean
   /** In milliseconds since 1970. */
@@ -29,13 +29,13 @@ interface BuiltFile {
 }
 
 export interface BuiltProjectOptions {
-  /** Absolute. Nobody writes to it any more. */
+  /** Absolute. Nothing writes to it any more. */
   folder: string
-  /** Where the package.json of the build is, below the project. */
+  /** The folder of the package.json that was built, below the project. */
   root: string
-  /** vercel.json's. */
+  /** From vercel.json. */
   outputDirectory: string | undefined
-  /** Whether the archive held a path. A file that it did not hold, or that changed since, is the build's. */
+  /** Whether the archive contained a path. Files that it did not contain, or that changed since, come from the build. */
   isSource(path: string): boolean
   /** In milliseconds since 1970. */
   builtSince: number
@@ -45,16 +45,16 @@ export interface BuiltProjectOptions {
 const MIB = 1_048_576
 const FILE_BYTES_MAX = 256 * MIB
 const ENTRIES_MAX = 50_000
-/** What is looked through to find the output, node_modules apart. */
+/** Entries that may be scanned to find the output, besides node_modules. */
 const LOOKED_THROUGH_MAX = 200_000
 const DEPTH_MAX = 64
-/** As archives have it. Two of them, and the folder in front, fit into what the system takes. */
+/** The limit of archives. Two such paths and the folder in front of them fit into the system's limit. */
 const PATH_BYTES_MAX = 2_048
-/** Of all paths together, since each is kept in memory. */
+/** Total length of all paths, since each is kept in memory. */
 const PATHS_LENGTH_MAX = 32 * MIB
-/** Kept from one build to the next, and nothing that is served. */
+/** Caches between builds, which are never served. */
 const LEFT_OUT = /(?:^|\/)(?:\.git|node_modules\/\.cache|\.next\/cache|\.yarn\/cache|\.turbo)$/
-/** What frameworks keep there is no site, though there are pages in it. */
+/** Intermediate files of frameworks: they include pages, but are not a site. */
 const INTERMEDIATE = /(?:^|\/)\.(?:next|nuxt|svelte-kit)\//
 const OUTPUT = '.vercel/output'
 
@@ -71,7 +71,7 @@ function requireName(path: string): void {
     throw new UnusableOutput(
       `The build made ${shown(path)}, a name with a backslash or a character that is not printed`,
     )
-  // What is not UTF-8 arrives with this in its place.
+  // Invalid UTF-8 in a name is replaced by this character.
   if (path.includes('\ufffd')) throw new UnusableOutput(`The build made ${shown(path)}, a name that is not UTF-8`)
   if (Buffer.byteLength(path) > PATH_BYTES_MAX)
     throw new UnusableOutput(`The build made ${shown(path)}, a path of more than ${PATH_BYTES_MAX} bytes`)
@@ -79,7 +79,7 @@ function requireName(path: string): void {
     throw new UnusableOutput(`The build made ${shown(path)}, more than ${DEPTH_MAX} folders deep`)
 }
 
-/** Counts what is looked through, so that no build makes the platform look without end or keep paths without end. */
+/** Limits the entries scanned, so that no build can make the platform scan, or keep paths, without end. */
 function openBudget(): { spend(path: string): void } {
   let entries = 0
   let length = 0
@@ -93,20 +93,20 @@ function openBudget(): { spend(path: string): void } {
 }
 
 interface Link {
-  /** As it is written. */
+  /** As written in the link. */
   target: string
-  /** Absolute; no other link is on the way. */
+  /** Absolute; no other part of it is a link. */
   source: string
 }
 
 interface Scan {
-  /** The folder that was looked through, absolute and without links. */
+  /** The scanned folder, absolute and with links resolved. */
   start: string
   files: Map<string, BuiltFile>
   links: Map<string, Link>
 }
 
-/** Where a path below the project really is. undefined: it is not there, or not of the project. */
+/** The real location of a path below the project. undefined if it does not exist, or lies outside the project. */
 async function findReal(folder: string, path: string): Promise<string | undefined> {
   const real = await realpath(join(folder, path)).catch(() => undefined)
   return real === folder || (real !== undefined && isInside(folder, real)) ? real : undefined
@@ -118,8 +118,8 @@ interface ScanOptions {
 }
 
 /**
- * Looks through a folder of the project. below: its path in the project, '' for all of it; links on this way are followed as long as they stay in
- * the project, and all others are listed.
+ * Scans a folder of the project. below: its path in the project, '' for all of it; links in this path are followed if they
+ * stay in the project, all other links are listed.
  */
 async function scan(folder: string, below: string, { hasModules, entriesMax }: ScanOptions): Promise<Scan> {
   const start = await findReal(folder, below)
@@ -158,7 +158,7 @@ const fileOf = (
   changedAt: mtimeMs,
 })
 
-/** Answers a question about a path as it did the first time. */
+/** Memoizes a function of a path. */
 function remember<T>(ask: (source: string) => Promise<T>): (source: string) => Promise<T> {
   const answers = new Map<string, Promise<T>>()
   return (source) => {
@@ -168,11 +168,11 @@ function remember<T>(ask: (source: string) => Promise<T>): (source: string) => P
   }
 }
 
-/** Adds what the links of a folder lead to under the links' own paths, as an uploaded archive has it. */
+/** Adds the targets of a folder's links under the links' own paths, as in an uploaded archive. */
 async function followLinks(folder: string, { files, links }: Scan, warnings: Warnings): Promise<void> {
-  // A few folders that link to each other twice have more paths than could ever be gone through, and perhaps not one file.
+  // A few folders that link to each other twice have more paths than could ever be scanned, perhaps without a single file.
   const budget = openBudget()
-  // The disk is asked once for each link, file and folder, on however many paths they are.
+  // The disk is read once for each link, file and folder, however many paths lead to it.
   const targetOf = remember(async (source) => {
     const real = await realpath(source).catch(() => undefined)
     if (real === undefined) return 'to nothing'
@@ -220,13 +220,13 @@ function requireSize(path: string, bytes: number): void {
 }
 
 /**
- * Files by path; one that is not listed is looked for on the disk, so that a manifest may name any file of the project. Throws UnusableOutput
- * where a file, or all that were asked for together, are too large.
+ * Files by path; a path that is not listed is looked up on the disk, so that a manifest may name any file of the project.
+ * Throws UnusableOutput if a file, or all requested files together, are too large.
  */
 class ProjectFiles extends Map<string, BuiltFile> {
   readonly #folder: string
   readonly #bytesMax: number
-  /** Of the disk, by where they really are: each counts once. */
+  /** Files found on the disk, by their real location, so that each counts once. */
   readonly #found = new Map<string, BuiltFile>()
   #bytes = 0
 
@@ -237,7 +237,7 @@ class ProjectFiles extends Map<string, BuiltFile> {
     for (const [path, file] of files) this.set(path, file)
   }
 
-  /** Checks what is listed against the limits. */
+  /** Checks the listed files against the limits. */
   requireSizes(): void {
     for (const [path, file] of this) {
       requireSize(path, file.bytes)
@@ -279,7 +279,7 @@ class ProjectFiles extends Map<string, BuiltFile> {
       const real = realpathSync(join(this.#folder, path))
       return isInside(this.#folder, real) ? real : undefined
     } catch {
-      // Nothing is there, or a name that no disk takes.
+      // Nothing is there, or the name is invalid for the file system.
       return undefined
     }
   }
@@ -291,15 +291,15 @@ type Choice =
   | ({ kind: 'next-server' } & NextOutput)
   | { kind: 'folder'; folder: string }
 
-/** Next.js' standalone output. */
+/** The standalone output of Next.js. */
 interface NextOutput {
   /** The folder of its build, below the site's. */
   distDir: string
-  /** Where the site's folder is in the standalone output: '' or a path with a slash at its end. */
+  /** The site's folder within the standalone output: '' or a path with a trailing slash. */
   below: string
 }
 
-/** Next.js' standalone output of a site, whatever its build is called. */
+/** Finds the standalone output of a Next.js site, whatever its build folder is called. */
 function findNextOutput(files: Scan['files'], root: string): NextOutput | undefined {
   const before = root === '' ? '' : `${root}/`
   for (const path of files.keys()) {
@@ -311,7 +311,7 @@ function findNextOutput(files: Scan['files'], root: string): NextOutput | undefi
   return undefined
 }
 
-/** The folder with the shallowest page or worker that the build made; of several, the first by name. */
+/** The shallowest folder with a page or worker that the build created; the first by name if there are several. */
 function madeFolder(files: Scan['files'], root: string, isMade: (path: string) => boolean): string | undefined {
   const below = root === '' ? '' : `${root}/`
   const paths = [...files.keys()].flatMap((path) => {
@@ -324,7 +324,7 @@ function madeFolder(files: Scan['files'], root: string, isMade: (path: string) =
   return paths.toSorted((a, b) => a.split('/').length - b.split('/').length || (a < b ? -1 : 1))[0]
 }
 
-/** Whether a path below the project is a folder of it that is not empty. */
+/** Whether a path below the project is a non-empty folder of it. */
 async function holdsSomething(folder: string, path: string): Promise<boolean> {
   const real = await findReal(folder, path)
   return real !== undefined && (await readdir(real).catch(() => [])).length > 0
@@ -335,7 +335,7 @@ async function choose(tree: Tree, scanned: Scan, options: BuiltProjectOptions): 
   const has = (name: string): boolean => tree.files.has(pathIn(root, name))
   if (has(`${OUTPUT}/config.json`)) return { kind: 'output' }
   const next = findNextOutput(scanned.files, root)
-  // People write it of Next.js too, whose folder is no site.
+  // People also set it for Next.js, whose build folder is not a site.
   if (outputDirectory !== undefined && posix.normalize(outputDirectory).replace(/\/$/, '') !== next?.distDir) {
     const folder = posix.normalize(pathIn(root, outputDirectory)).replace(/^\.$|\/$/, '')
     const isOutside = folder === '..' || folder.startsWith('../') || folder.startsWith('/')
@@ -359,26 +359,26 @@ async function choose(tree: Tree, scanned: Scan, options: BuiltProjectOptions): 
   )
 }
 
-/** Links that lead to something of the server's folder, as they are written. */
+/** Links that lead to something within the server's folder, with their targets as written. */
 async function keptLinks({ start, links }: Scan, warnings: Warnings): Promise<Map<string, string>> {
   const kept = new Map<string, string>()
   for (const [path, { target, source }] of links) {
     const real = await realpath(source).catch(() => undefined)
     if (real !== undefined && isInside(start, real) && !target.startsWith('/')) kept.set(path, target)
-    // Programs of packages that were not installed for this machine are many, and nobody's concern.
+    // Packages contain many links to programs for other machines; these need no warning.
     else if (!path.includes('node_modules/'))
       warnings.add(`The link ${shown(path)} leads out of the project or to nothing and was left out`)
   }
   return kept
 }
 
-/** What is kept of a Node server: its files, and its links as links. */
+/** The parts of a Node server: its files, and its links as links. */
 async function readServerFolder(folder: string, below: string, warnings: Warnings) {
   const scanResult = await scan(folder, below, { hasModules: true, entriesMax: ENTRIES_MAX })
   return { found: scanResult, links: await keptLinks(scanResult, warnings) }
 }
 
-/** Puts together the server that Next.js built: its standalone output does without what a server of files would have. */
+/** Assembles the server that Next.js built: its standalone output lacks the files that a file server would serve. */
 async function readNextServer(folder: string, root: string, { distDir, below }: NextOutput, warnings: Warnings) {
   const standalone = pathIn(root, `${distDir}/standalone`)
   const { found: scanResult, links } = await readServerFolder(folder, standalone, warnings)
@@ -390,7 +390,7 @@ async function readNextServer(folder: string, root: string, { distDir, below }: 
     await followLinks(folder, beside, warnings)
     for (const [path, file] of beside.files) files.set(below + (root === '' ? path : path.slice(root.length + 1)), file)
   }
-  // A build that put some of them there itself had its reasons.
+  // If a build already copied some of them there, its own copies win.
   for (const [path, file] of scanResult.files) files.set(inside(path), file)
   if (files.size + links.size > ENTRIES_MAX) throw tooMany()
   return {
@@ -400,13 +400,15 @@ async function readNextServer(folder: string, root: string, { distDir, below }: 
 }
 
 /**
- * Finds what a build left, in this order: Build Output; the folder that vercel.json names; a Node server (a start script `node <file>`, `server.js` or Nitro's); Next.js' standalone output;
- * the shallowest folder with an index.html or worker that the build made; another start script; an index.html beside package.json.
- * Throws UnusableOutput where there is nothing, too much, or what cannot be stored.
+ * Finds the output of a build, in this order: Build Output; the folder that vercel.json names; a Node server (a start script
+ * `node <file>`, `server.js` or Nitro's); the standalone output of Next.js; the shallowest folder with an index.html or
+ * worker that the build created; another start script; an index.html beside package.json.
+ * Throws UnusableOutput if there is no output, too much of it, or something that cannot be stored.
  */
 export async function readBuiltProject(options: BuiltProjectOptions): Promise<BuiltProject> {
   const { root, bytesMax } = options
-  // The folders above are the platform's. This one is the build's, and it could put a link to any folder of the machine in its place.
+  // The folders above are the platform's. This one is the build's, which could replace it by a link to any folder of the
+  // machine.
   const folder = join(await realpath(dirname(options.folder)), basename(options.folder))
   const own = await lstat(folder).catch(() => undefined)
   if (own?.isDirectory() !== true) throw new UnusableOutput('The build removed the folder of its project')
@@ -428,12 +430,12 @@ export async function readBuiltProject(options: BuiltProjectOptions): Promise<Bu
     ;({ found: scanResult, links } = await readNextServer(folder, root, choice, warnings))
   } else {
     const below = choice.kind === 'output' ? pathIn(root, OUTPUT) : choice.folder
-    // Where the project itself is the site, what was installed for its build is not.
+    // If the project itself is the site, exclude the packages that were installed for its build.
     const hasModules = choice.kind === 'output' || below !== root
     scanResult = await scan(folder, below, { hasModules, entriesMax: ENTRIES_MAX })
     await followLinks(folder, scanResult, warnings)
   }
-  // readNextServer has moved the files, so their paths begin at the standalone folder, not at the project's.
+  // readNextServer has moved the files, so their paths start at the standalone folder instead of the project.
   files = new ProjectFiles(choice.kind === 'next-server' ? scanResult.start : folder, scanResult.files, bytesMax)
   files.requireSizes()
   const digests = new Map<string, Promise<Buffer>>()

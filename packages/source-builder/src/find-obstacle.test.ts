@@ -15,7 +15,7 @@ describe.skipIf(obstacle !== undefined)('why nothing can be built', { timeout: 6
   const folder = mkdtempSync(join(tmpdir(), 'obstacle-'))
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-  /** What a builder says in a namespace of mounts in which programs are covered, and once they are no more. */
+  /** The builder's answer in a mount namespace in which programs are covered, and again once they are uncovered. */
   function sayWithout(program: string, egress: string): unknown {
     const code = `
       import { execFileSync } from 'node:child_process'

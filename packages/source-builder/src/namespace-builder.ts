@@ -1,9 +1,9 @@
 import { openTestBuilder } from './test-builds.ts'
 import { shellProject } from './test-projects.ts'
 
-/** The machine of the test: builds what messages ask for within its network namespace, as a program of its own. */
+/** The machine of the test: a separate program that builds what messages request, within its network namespace. */
 export type Request =
-  /** code: what the build runs in Node. */
+  /** code: the build's command, run in Node. */
   { kind: 'build'; code: string } | { kind: 'close' }
 
 const tested = openTestBuilder('public')

@@ -23,7 +23,7 @@ const read = (folder: string, source: string[] = []) =>
     bytesMax: 2 ** 30,
   })
 
-/** The package manager of a project that names version 8 of pnpm, as far as this test needs it. */
+/** A stand-in for the package manager of a project that names version 8 of pnpm, as far as this test needs it. */
 const OLD_PNPM = {
   name: 'pnpm',
   version: '8.15.0',
@@ -289,7 +289,7 @@ describe.skipIf(obstacle !== undefined)('builds', { timeout: 120_000 }, () => {
       }
       const { failure, ms } = await build(shellProject('yes 0123456789012345678901234567890123456789'), options)
       expect(failure).toBe('The build took longer than 2.5 seconds')
-      // What is read before it is first made to wait is a tenth of a second's.
+      // The first pause comes only after a tenth of a second's worth has been read.
       expect(bytes).toBeLessThan(8 * MiB * (ms / 1_000 + 0.2))
       expect(bytes).toBeGreaterThan(MiB)
     })
@@ -298,7 +298,7 @@ describe.skipIf(obstacle !== undefined)('builds', { timeout: 120_000 }, () => {
   describe('the runner', () => {
     test('is not spoken for by what it runs', async () => {
       const lie = JSON.stringify({ step: 0, ok: false, code: 1, signal: null })
-      // bubblewrap names the runner in its arguments too, and has closed what it was given.
+      // bubblewrap's arguments also name the runner, but bubblewrap has closed its descriptors.
       const command = `(echo '${lie}' >&3) 2> /dev/null || echo none
         for file in $(grep -la 'runner/main[.]mts' /proc/[0-9]*/cmdline); do
           for n in 0 3; do echo "try $(readlink $(dirname $file)/fd/$n | tr -d 0-9)"; (echo '${lie}' > $(dirname $file)/fd/$n) && echo spoken; done
@@ -311,12 +311,12 @@ describe.skipIf(obstacle !== undefined)('builds', { timeout: 120_000 }, () => {
     })
 
     test('prints what it runs, also where its output does not wait', async () => {
-      // perl leaves the output that all share full, and such that writing fails instead of waiting.
+      // perl leaves the shared output full and non-blocking, so that writing fails instead of waiting.
       const fill = `perl -e 'use Fcntl; fcntl(STDOUT, F_SETFL, fcntl(STDOUT, F_GETFL, 0) | O_NONBLOCK); 1 while defined syswrite(STDOUT, "x" x 4096)'`
       let isHeld = false
       const { output, failure } = await build(shellProject('true', {}, fill), {
         onOutput: (chunk) => {
-          // Nothing is read until the next program was to begin.
+          // Nothing is read until the next program should have started.
           if (!isHeld && chunk.includes('xxx')) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500)
           isHeld ||= chunk.includes('xxx')
         },
@@ -351,7 +351,7 @@ describe.skipIf(obstacle !== undefined)('builds', { timeout: 120_000 }, () => {
       expect([...builtProject.warnings].toSorted()).toEqual(
         ['etc', 'shadow', 'up'].map((name) => expect.stringContaining(`The link "dist/${name}" leads `)),
       )
-      // What its own user cannot read is not kept.
+      // Files that their own user cannot read are not kept.
       const { signal } = new AbortController()
       expect(await tested.builder.pack({ ...rest, folder, bytesMax: MiB, signal })).toBeUndefined()
       await removeFolder(folder)

@@ -14,15 +14,15 @@ import { readRunnerMessages } from './runner-messages.ts'
 import { watchDisk } from './watch-disk.ts'
 
 export interface BuilderOptions {
-  /** Absolute, of this builder alone; made. */
+  /** Absolute, used only by this builder; created. */
   folder: string
-  /** Called before anything is made there. What it throws is why nothing can be built. */
+  /** Called before anything is created there. If it throws, nothing can be built, and the error is the reason. */
   prepare?: () => Promise<void>
   egress: BuildEgress
-  /** Origins that `registry` reaches. */
+  /** The origins that a `registry` build may reach. */
   registries: readonly URL[]
   hasControlGroups?: boolean
-  /** Told what went wrong and was put right. */
+  /** Receives problems that were recovered from. */
   onWarning: (message: string, error?: unknown) => void
 }
 
@@ -31,12 +31,12 @@ const PROCESSES_MAX = 1_024
 const ENTRIES_MAX = 500_000
 const TMP_BYTES = 256 * MIB
 const OPEN_FILES = 65_536
-/** A build takes what others leave over, and where they leave nothing, a share every now and then: it has a time to end by. */
+/** Builds use spare CPU time, and otherwise get a small share now and then, since they have a deadline. */
 const CPU_SHARE = 25
 const CPU_CALM_MS = 200
 const PACK_MS = 120_000
 const PACK_LIMITS = { memoryMb: 1_024, diskMb: 1_024 }
-/** What a build may print; a faster one waits. */
+/** How much output a build may print per second; a faster one has to wait. */
 const OUTPUT_BYTES_A_SECOND = 8 * MIB
 const PROXY_PORT = 3128
 const COMMON = 'common'
@@ -63,7 +63,10 @@ const USE = {
 
 const inside = (folder: string): string => (folder === '' ? INSIDE.project : `${INSIDE.project}/${folder}`)
 
-/** Writes what builds find in PATH: `common`, and in front of it a folder of the project's own manager, since two are called yarn. */
+/**
+ * Writes the programs in a build's PATH: `common`, and before it a folder for the project's manager, since two are called
+ * yarn.
+ */
 async function writePrograms(folder: string): Promise<void> {
   await rm(folder, { recursive: true, force: true })
   for (const kind of managerKinds) {
@@ -77,7 +80,7 @@ async function writePrograms(folder: string): Promise<void> {
   await symlink(process.execPath, join(folder, COMMON, 'node'))
 }
 
-/** Why a build ended before its time, by the limit that ended it. */
+/** A sentence on why a limit ended a build. */
 function limitSentence(limit: 'time' | 'bytes' | 'entries' | 'memory' | 'processes', limits: BuildLimits): string {
   switch (limit) {
     case 'time':
@@ -95,7 +98,7 @@ function limitSentence(limit: 'time' | 'bytes' | 'entries' | 'memory' | 'process
   }
 }
 
-/** Reads what a process prints, no faster than it may print. */
+/** Reads a process's output, no faster than allowed. */
 async function readOutput(
   stream: Readable,
   budget: { take(bytes: number): Promise<void> },
@@ -107,7 +110,7 @@ async function readOutput(
       await budget.take(chunk.length)
     }
   } catch {
-    // The process was ended, and its output with it.
+    // The process was killed, and its output ended.
   }
 }
 
@@ -127,7 +130,7 @@ function openOutputBudget(): { take(bytes: number): Promise<void> } {
   }
 }
 
-/** Opens nothing yet: the sandbox is opened for the first build, and a proxy for each. */
+/** Opens nothing yet: the first build opens the sandbox, and each build its own proxy. */
 export function openBuilder(options: BuilderOptions): Builder {
   const { folder, egress, onWarning } = options
   let opening: Promise<{ sandbox: Sandbox; mounts: Mount[] }> | undefined
@@ -153,7 +156,7 @@ export function openBuilder(options: BuilderOptions): Builder {
     ]
     return { sandbox, mounts }
   }
-  /** What could not be opened is tried again with the next build: what was missing may have been installed. */
+  /** A failed opening is retried with the next build: the missing program may have been installed. */
   function opened() {
     if (!opening) {
       opening = open()
@@ -178,13 +181,13 @@ export function openBuilder(options: BuilderOptions): Builder {
               'YARN_HTTPS_PROXY',
             ].map((name) => [name, proxyUrl]),
           ),
-          // What a build serves to itself.
+          // For servers of the build itself.
           NO_PROXY: 'localhost,127.0.0.1,::1',
           no_proxy: 'localhost,127.0.0.1,::1',
           NODE_USE_ENV_PROXY: '1',
         }
       : {}
-  // Otherwise each download is tried for a minute.
+  // Otherwise each download would be retried for a minute.
   const offlineEnvironment: Record<string, string> =
     egress === 'none' ? { npm_config_offline: 'true', pnpm_config_offline: 'true', YARN_ENABLE_NETWORK: '0' } : {}
 
@@ -207,13 +210,13 @@ export function openBuilder(options: BuilderOptions): Builder {
       PATH: [
         `${INSIDE.programs}/${plan.manager.kind}`,
         `${INSIDE.programs}/${COMMON}`,
-        // Package managers add them to scripts, and nobody to the commands of vercel.json.
+        // Package managers add these for scripts, but nothing adds them for commands of vercel.json.
         ...[...upwards(plan.root)].map((each) => `${inside(each)}/node_modules/.bin`),
         '/usr/local/bin:/usr/bin:/bin',
       ].join(':'),
       HOME: INSIDE.home,
       TMPDIR: INSIDE.tmp,
-      // V8 would go by the memory of the whole machine.
+      // V8 would otherwise derive its limit from the whole machine's memory.
       NODE_OPTIONS: `--max-old-space-size=${Math.floor(limits.memoryMb * 0.75)} ${options}`.trim(),
     }
   }
@@ -238,14 +241,14 @@ export function openBuilder(options: BuilderOptions): Builder {
     job: Job
     limits: SandboxLimits
     timeoutMs: number
-    /** Of its folder; undefined: nothing grows there. */
+    /** Limit of its folder; undefined if nothing grows there. */
     diskBytesMax: number | undefined
     signal: AbortSignal
     onMessage(message: RunnerMessage): void
     onOutput(stream: 'stdout' | 'stderr', chunk: Buffer): void
   }
 
-  /** Runs a job to its end, or to the first limit. Returns that limit; undefined: it ended by itself. */
+  /** Runs a job to its end, or to the first limit. Returns that limit; undefined if it ended by itself. */
   async function run(
     request: Run,
   ): Promise<{ exit: SandboxExit; limit: Parameters<typeof limitSentence>[0] | undefined }> {
@@ -293,7 +296,7 @@ export function openBuilder(options: BuilderOptions): Builder {
       const exit = await child.exited
       await reading
       if (exit.cause === 'memory' || exit.cause === 'processes') limit ??= exit.cause
-      // A program that may not write any more can end before the next look at the disk.
+      // A program that fails on a full disk can end before the next measurement.
       if (limit === undefined && exit.code !== 0 && !signal.aborted) limit = await disk?.look()
       return { exit, limit }
     } finally {
@@ -326,7 +329,7 @@ export function openBuilder(options: BuilderOptions): Builder {
     async build(request) {
       const { plan, log, limits, signal, cache } = request
       await opened()
-      // Each build has its own, so that none takes the connections of another.
+      // Each build has its own, so that none uses up the connections of another.
       await using proxy =
         egress === 'registry'
           ? await openRegistryProxy(options.registries, join(folder, `registry-${++proxies}.sock`))
@@ -338,7 +341,7 @@ export function openBuilder(options: BuilderOptions): Builder {
         steps.push({ step: { kind: 'restore', file: INSIDE.cache, into: INSIDE.project }, shown: undefined })
       }
       const install = cache === undefined ? plan.install : plan.reinstall
-      // With NODE_ENV=production package managers leave out what builds need.
+      // With NODE_ENV=production package managers skip the packages that builds need.
       if (install) steps.push({ step: runStep(install, ['NODE_ENV']), shown: install.shown })
       steps.push({ step: runStep(plan.build, []), shown: plan.build.shown })
       let failure: Extract<RunnerMessage, { ok: false }> | undefined

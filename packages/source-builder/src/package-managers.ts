@@ -2,20 +2,20 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { major } from 'semver'
 
-/** `yarn`: 1, `berry`: 2 and later. */
+/** `yarn`: version 1; `berry`: 2 and later. */
 export type ManagerKind = 'npm' | 'pnpm' | 'yarn' | 'berry'
 
 interface Pinned {
-  /** On the npm registry. */
+  /** Its name on the npm registry. */
   packageName: string
   version: string
-  /** Its folder on this machine: nothing outside of it is needed. */
+  /** Its folder on this machine; self-contained. */
   folder: string
-  /** Below its folder. */
+  /** Entry point, below its folder. */
   entry: string
-  /** False: it is a program of its own. */
+  /** False if it is a native program. */
   isScript: boolean
-  /** The command that it is called by. */
+  /** The name of its command. */
   command: 'npm' | 'pnpm' | 'yarn'
 }
 
@@ -27,7 +27,7 @@ function pin(packageName: string, command: Pinned['command'], entry: string, isS
   return { packageName, version, folder: dirname(manifest), entry, isScript, command }
 }
 
-/** The package managers that builds use: those of this workspace's lockfile. Found at the first use. */
+/** The package managers of builds: those of this workspace's lockfile. Looked up at first use. */
 const managers: Record<ManagerKind, () => Pinned> = {
   npm: () => pin('npm', 'npm', 'bin/npm-cli.js'),
   pnpm: () => pin('pnpm', 'pnpm', 'pnpm', false),
@@ -44,17 +44,18 @@ export function pinnedManager(kind: ManagerKind): Pinned {
   return manager
 }
 
-/** A package manager as a build calls it. */
+/** A package manager for a build. */
 export interface Manager {
   kind: ManagerKind
   version: string
-  /** True: this version is fetched from the registry at the beginning of the build. */
+  /** True if this version is fetched from the registry at the start of the build. */
   isFetched: boolean
 }
 
 /**
- * The pinned version, unless the project needs another one: of Yarn 2 and later the very one that it names, since each refuses
- * lockfiles of older ones; of the others one of the same major version. version: exact or a major one; undefined: any.
+ * Chooses the pinned version, unless the project needs another one: for Yarn 2 and later exactly the version that the project
+ * names, since each refuses older lockfiles; for the others the same major version suffices. version: exact or major;
+ * undefined: any.
  */
 export function chooseManager(kind: ManagerKind, version: string | undefined): Manager {
   const pinned = pinnedManager(kind)
@@ -64,12 +65,12 @@ export function chooseManager(kind: ManagerKind, version: string | undefined): M
   return isPinned ? { kind, version: pinned.version, isFetched: false } : { kind, version, isFetched: true }
 }
 
-/** What calls a manager inside the sandbox, without arguments for it. */
+/** The command line of a manager inside the sandbox, without further arguments. */
 export function commandOf({ kind, version, isFetched }: Manager): string[] {
   const { packageName, command } = pinnedManager(kind)
-  // npm puts what it fetched in front of everything in PATH, so scripts find the same version.
+  // npm prepends the fetched version to PATH, so scripts find the same one.
   return isFetched ? ['npm', 'exec', '--yes', `--package=${packageName}@${version}`, '--', command] : [command]
 }
 
-/** Where the pinned manager of a kind is inside the sandbox. */
+/** The folder of a kind's pinned manager inside the sandbox. */
 export const insideFolderOf = (kind: ManagerKind): string => join('/opt', kind)

@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { chooseManager, commandOf, type Manager, type ManagerKind, pinnedManager } from './package-managers.ts'
 
 const text = z.string().max(4_096)
-/** A member of another type is what its own tools make of it. */
+/** A member of another type is left to the project's own tools. */
 const optional = <T extends z.ZodType>(schema: T) => schema.optional().catch(undefined)
 const texts = optional(z.record(z.string(), z.unknown()))
 
@@ -24,7 +24,7 @@ const vercelJson = z.looseObject({
   installCommand: text.nullish(),
   outputDirectory: text.nullish(),
 })
-/** Members of vercel.json that ask for nothing here. */
+/** Members of vercel.json that have no effect here. */
 const QUIET = new Set([
   '$schema',
   'version',
@@ -35,7 +35,7 @@ const QUIET = new Set([
   'devCommand',
 ])
 
-/** Lockfiles in the order they count in, where a folder has several and nothing else decides. */
+/** Lockfiles in order of precedence, if a folder has several and nothing else decides. */
 const LOCKFILES: readonly { name: string; managers: readonly ManagerKind[] }[] = [
   { name: 'pnpm-lock.yaml', managers: ['pnpm'] },
   { name: 'yarn.lock', managers: ['yarn', 'berry'] },
@@ -43,7 +43,7 @@ const LOCKFILES: readonly { name: string; managers: readonly ManagerKind[] }[] =
   { name: 'npm-shrinkwrap.json', managers: ['npm'] },
 ]
 const OTHERS = ['bun.lock', 'bun.lockb', 'deno.lock']
-/** Members of package.json that decide what is installed. */
+/** Members of package.json that affect installation. */
 const INSTALLED_BY = [
   'dependencies',
   'devDependencies',
@@ -54,15 +54,15 @@ const INSTALLED_BY = [
   'pnpm',
   'workspaces',
 ] as const
-/** Of the lockfiles that the pinned Yarn writes. */
+/** The format of lockfiles that the pinned Yarn writes. */
 const BERRY_FORMAT = 10
 const LOCKFILE_BYTES_MAX = 32 * 1_048_576
 
-/** A program of a build, with its folder below the project. */
+/** A command of a build, with its working folder below the project. */
 export interface Command {
   argv: string[]
   folder: string
-  /** As the log shows it. */
+  /** As shown in the log. */
   shown: string
 }
 
@@ -72,16 +72,16 @@ export interface BuildPlan {
   manager: Manager
   /** undefined: nothing is installed. */
   install: Command | undefined
-  /** In place of `install`, where node_modules was restored. */
+  /** Used instead of `install` if node_modules was restored. */
   reinstall: Command | undefined
   build: Command
-  /** Its package.json names Next.js. */
+  /** True if package.json names Next.js. */
   usesNext: boolean
-  /** What the build is said to leave its files in; undefined: what is found. */
+  /** The configured output folder; undefined if it has to be detected. */
   outputDirectory: string | undefined
-  /** Projects with equal keys install the same. */
+  /** Projects with the same key install the same packages. */
   cacheKey: string
-  /** Variables that the package manager needs. */
+  /** Environment variables for the package manager. */
   environment: Record<string, string>
   /** Sentences for the build log. */
   warnings: string[]
@@ -90,7 +90,7 @@ export interface BuildPlan {
 /** A path below a folder of the project; '' is its root. */
 export const pathIn = (folder: string, name: string): string => (folder === '' ? name : `${folder}/${name}`)
 
-/** A folder and those above it, up to the archive's root: ''. */
+/** A folder and its parents, up to the archive's root: ''. */
 export function* upwards(folder: string): Generator<string> {
   for (let each = folder; ; each = each.slice(0, Math.max(0, each.lastIndexOf('/')))) {
     yield each
@@ -108,13 +108,13 @@ async function readVercel(tree: Tree, root: string): Promise<z.infer<typeof verc
   return tree.files.has(path) ? readJson(tree, path, vercelJson) : {}
 }
 
-/** Whether what lies in a folder is source that a build has to turn into something that can be served. */
+/** Whether a folder holds source that has to be built before it can be served. */
 export async function needsBuild(tree: Tree, root: string): Promise<boolean> {
   if (tree.files.has(pathIn(root, '.vercel/output/config.json'))) return false
   if (WORKERS.some((name) => tree.files.has(pathIn(root, name)))) return false
   const manifest = await readPackage(tree, root)
   if (manifest === undefined) return false
-  // Next's standalone output: the server with all it needs, and the package.json of its source.
+  // Next.js's standalone output: a complete server, and the package.json of its source.
   if (
     tree.files.has(pathIn(root, 'server.js')) &&
     tree.files.keys().some((path) => path.startsWith(pathIn(root, 'node_modules/')))
@@ -129,7 +129,7 @@ interface Wanted {
   version: string
 }
 
-/** What `packageManager` names (`pnpm@9.1.0+sha512.…`); a sentence where it cannot be followed. */
+/** Parses `packageManager` (`pnpm@9.1.0+sha512.…`). Returns a sentence if it cannot be followed. */
 function readWanted(value: string | undefined): Wanted | string | undefined {
   if (value === undefined) return undefined
   const [, name = '', written = ''] = /^(npm|pnpm|yarn)@([^+]+)/.exec(value) ?? []
@@ -146,9 +146,9 @@ interface Locked {
   /** From the archive's root. */
   path: string
   kind: ManagerKind
-  /** The major version that wrote it, where the pinned one cannot read it. */
+  /** The major version that wrote it, if the pinned one cannot read it. */
   version: string | undefined
-  /** The pinned version reads it, and would write it anew. */
+  /** The pinned version can read it, but would rewrite it. */
   isOlder: boolean
   content: Buffer
 }
@@ -165,11 +165,11 @@ async function readLockfile(tree: Tree, path: string): Promise<Omit<Locked, 'fol
   }
   if (!path.endsWith('pnpm-lock.yaml')) return { ...plain, kind: 'npm' }
   const format = Number(/^lockfileVersion:\s*'?(\d+)/m.exec(head)?.[1] ?? 9)
-  // pnpm reads its own formats and no older ones.
+  // pnpm reads only its own formats, and no older ones.
   return { ...plain, kind: 'pnpm', version: format <= 5 ? '7' : format <= 6 ? '8' : undefined }
 }
 
-/** The lockfile that counts: the nearest, and of several in one folder that of the wanted manager. */
+/** The relevant lockfile: the nearest one; if a folder has several, that of the wanted manager. */
 async function findLockfile(tree: Tree, root: string, wanted: Wanted | undefined): Promise<Locked | undefined> {
   for (const folder of upwards(root)) {
     const here = LOCKFILES.filter(({ name }) => tree.files.has(pathIn(folder, name)))
@@ -204,25 +204,26 @@ function nodeWarning(engines: PackageJson['engines'], nodeVersion: string): stri
   return [`package.json asks for Node ${range.slice(0, 100)}; builds and Functions run on Node ${nodeVersion}.`]
 }
 
-/** Variables that a package manager needs. */
+/** Environment variables for a package manager. */
 async function environmentOf(kind: ManagerKind, tree: Tree, folder: string): Promise<Record<string, string>> {
-  // Its version is chosen already.
+  // The version has already been chosen.
   if (kind === 'pnpm') return { npm_config_manage_package_manager_versions: 'false', npm_config_pm_on_fail: 'ignore' }
   if (kind !== 'berry') return {}
-  // Below the project, where it can be kept.
+  // Below the project, where it can be cached.
   const cache = { YARN_ENABLE_GLOBAL_CACHE: '0', YARN_ENABLE_MIRROR: '0' }
-  // A linker that leaves node_modules, unless the project chose one: that is what can be kept and served.
+  // A linker that creates node_modules, unless the project chose one: only that can be cached and served.
   const path = pathIn(folder, '.yarnrc.yml')
   const settings = tree.files.has(path) ? (await tree.read(path)).toString('utf8') : ''
   return /^nodeLinker:/m.test(settings) ? cache : { ...cache, YARN_NODE_LINKER: 'node-modules' }
 }
 
 /**
- * Reads how a project wants to be built: by which package manager (`packageManager`, else the nearest lockfile, else npm), and by what
- * commands (vercel.json, else the build script).
+ * Plans how to build a project: its package manager (`packageManager`, else the nearest lockfile, else npm), and its commands
+ * (vercel.json, else the build script).
  *
- * root: below the archive, without slashes at its ends. canFetch: another version of the package manager can be had from a registry.
- * Throws UnusableOutput for a manifest that cannot be read.
+ * root: below the archive, without slashes at its ends. canFetch: other versions of the package manager can be fetched from a
+ * registry.
+ * Throws UnusableOutput if a manifest cannot be read.
  */
 export async function planBuild(
   tree: Tree,
@@ -263,7 +264,7 @@ export async function planBuild(
     shown: [pinnedManager(kind).command, ...args].join(' '),
   })
 
-  // A lockfile of another manager than the wanted one says nothing to it.
+  // A manager cannot use another manager's lockfile.
   const isLocked = lock?.kind === kind && (manager.isFetched || !lock.isOlder)
   const folder = lock?.folder ?? root
   const { installCommand, buildCommand, outputDirectory } = settings
@@ -273,7 +274,7 @@ export async function planBuild(
     : typeof installCommand === 'string'
       ? inShell(installCommand, root)
       : call(MODES[kind][isLocked ? 'locked' : 'free'], folder)
-  // `npm ci` begins by removing node_modules; what was restored is what it installed by the same lockfile.
+  // `npm ci` first removes node_modules; the restored one was installed by it, from the same lockfile.
   const reinstall =
     install !== undefined && kind === 'npm' && isLocked && typeof installCommand !== 'string'
       ? call([...MODES.npm.free, '--no-save', '--prefer-offline'], folder)

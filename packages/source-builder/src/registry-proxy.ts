@@ -2,7 +2,7 @@ import { chmod, rm } from 'node:fs/promises'
 import { createServer, request as ask, type IncomingMessage, type ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 
-/** A proxy that lets a build reach package registries and nothing else. Disposing of it ends what goes through it. */
+/** A proxy that lets a build reach only package registries. Disposing of it ends its connections. */
 export interface RegistryProxy extends AsyncDisposable {
   /** Absolute path of its Unix socket. */
   socket: string
@@ -11,17 +11,17 @@ export interface RegistryProxy extends AsyncDisposable {
 const CONNECT_MS = 10_000
 const IDLE_MS = 120_000
 const CONNECTIONS_MAX = 256
-/** Of one connection; they are not for the origin. */
+/** Headers for a single connection, not for the origin. */
 const HOP_BY_HOP = ['connection', 'keep-alive', 'proxy-authorization', 'proxy-connection', 'te', 'trailer', 'upgrade']
 
 const portOf = ({ port, protocol }: URL): string => (port !== '' ? port : protocol === 'http:' ? '80' : '443')
 const placeOf = (url: URL): string => `${url.hostname}:${portOf(url)}`
 
 /**
- * Opens the proxy behind a Unix socket. A registry is reached by CONNECT, so that package managers check its certificate themselves; one of
- * plain http also by requests for it. Every other host and port is refused with 403.
+ * Opens the proxy behind a Unix socket. Registries are reached by CONNECT, so that package managers verify certificates
+ * themselves; a plain http registry also by ordinary proxy requests. Every other host and port is refused with 403.
  *
- * registries: origins. They are the operator's choice and may be private. socket: absolute; replaced.
+ * registries: origins. The operator chose them, and they may be private. socket: absolute; replaced.
  */
 export async function openRegistryProxy(registries: readonly URL[], socket: string): Promise<RegistryProxy> {
   const places = new Set(registries.map(placeOf))
@@ -100,7 +100,7 @@ export async function openRegistryProxy(registries: readonly URL[], socket: stri
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(socket, resolve)
   })
-  // Whichever user builds run as; the folder above is the platform's alone.
+  // Accessible to any user that builds run as; only the platform can enter the folder above.
   await chmod(socket, 0o666)
   server.unref()
   return {

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { readRunnerMessages } from './runner-messages.ts'
 
-/** Steps whose messages were believed, of three; what comes is cut into pieces of a few bytes. */
+/** The accepted steps, of three; the text arrives in chunks of a few thousand bytes. */
 async function hear(text: string): Promise<number[]> {
   const bytes = Buffer.from(text)
   const pieces = Array.from({ length: Math.ceil(bytes.length / 7_777) }, (_, n) =>

@@ -18,8 +18,8 @@ const schema = z.discriminatedUnion('ok', [
 ])
 
 /**
- * Reads what the runner says of a number of steps: each ends once, in order. It runs as the build's own user, who may
- * say anything in its name: what is no message, or not the next one, ends the reading and nothing else.
+ * Reads the runner's messages about a number of steps: each ends once, in order. It runs as the build's own user, who can
+ * forge messages: an invalid or unexpected message ends the reading, and has no other effect.
  */
 export async function readRunnerMessages(
   control: Readable,
@@ -42,6 +42,6 @@ export async function readRunnerMessages(
       if (rest.length > LINE_MAX) return
     }
   } catch {
-    // It was ended in the middle of a line, or says what nobody understands.
+    // It was killed in the middle of a line, or its output is invalid.
   }
 }

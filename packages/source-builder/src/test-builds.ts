@@ -8,21 +8,21 @@ import { removeFolder } from '@platform/sandbox/remove-folder'
 import { type Files, treeOf, writeFiles } from './test-projects.ts'
 
 const LIMITS = { memoryMb: 1_024, diskMb: 1_024, timeoutMs: 60_000 }
-/** Each process of a build has it in its environment. */
+/** A variable in the environment of every process of a build. */
 const MARKER = 'MARKER_OF_TEST'
 
-/** What came of a build. */
+/** The result of a build. */
 interface Outcome {
   name: string
   plan: BuildPlan
   /** Holds `project`. */
   folder: string
   project: string
-  /** Why it failed; undefined: it did not. */
+  /** Why it failed; undefined if it succeeded. */
   failure: string | undefined
-  /** What it printed, both streams as they came. */
+  /** Its output, both streams in order of arrival. */
   output: string
-  /** What the builder itself said. */
+  /** Log lines of the builder itself. */
   lines: string[]
   ms: number
 }
@@ -30,7 +30,7 @@ interface Outcome {
 interface BuildOptions extends Partial<Pick<BuildRequest, 'variables' | 'cache' | 'signal'>> {
   limits?: Partial<BuildRequest['limits']>
   onOutput?: (chunk: Buffer) => void
-  /** Keeps what is printed from being collected. */
+  /** Does not collect the output. */
   isLoud?: boolean
 }
 
@@ -38,14 +38,14 @@ export interface TestBuilder extends AsyncDisposable {
   builder: Builder
   /** Holds the folders of all builds. */
   folder: string
-  /** What went wrong with the builder itself. */
+  /** Problems of the builder itself. */
   warnings: unknown[]
   build(files: Files, options?: BuildOptions): Promise<Outcome>
 }
 
 let made = 0
 
-/** Opens a builder in a folder of its own, which is removed with it. */
+/** Opens a builder in a temporary folder, which is removed with it. */
 export function openTestBuilder(egress: BuildEgress, registries: readonly string[] = []): TestBuilder {
   const folder = mkdtempSync(join(tmpdir(), 'builder-'))
   const warnings: unknown[] = []
@@ -85,7 +85,7 @@ export function openTestBuilder(egress: BuildEgress, registries: readonly string
           signal: signal ?? new AbortController().signal,
         })
       } catch (error) {
-        // The rest is no fate of a build.
+        // Any other error is not a build's failure.
         if (!(error instanceof Error) || error.name !== 'BuildFailure') throw error
         failure = error.message
       }
@@ -100,7 +100,7 @@ export function openTestBuilder(egress: BuildEgress, registries: readonly string
 
 const markerOf = (name: string): string => `${process.pid}-${name}-`
 
-/** Processes of a build of this test, or of all of them, that are left. */
+/** Remaining processes of one build of this test, or of all. */
 export const listLeft = (name?: string): string[] =>
   readdirSync('/proc').filter((pid) => {
     if (!/^\d+$/.test(pid)) return false

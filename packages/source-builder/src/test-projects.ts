@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import type { Tree } from '@platform/build-output/read-output'
 import type { ManagerKind } from './package-managers.ts'
 
-/** A project by the texts of its files. */
+/** A project: file contents by path. */
 export type Files = Record<string, string>
 
 /** The project as an archive. */
@@ -14,7 +14,7 @@ export function treeOf(files: Files): Tree {
   }
 }
 
-/** Writes a project below a folder, which is made. */
+/** Writes a project below a folder, which is created. */
 export function writeFiles(folder: string, files: Files): void {
   mkdirSync(folder, { recursive: true, mode: 0o755 })
   for (const [path, text] of Object.entries(files)) {
@@ -23,7 +23,7 @@ export function writeFiles(folder: string, files: Files): void {
   }
 }
 
-/** Its program `greet` makes dist/index.html. */
+/** A package whose program `greet` makes dist/index.html. */
 export const GREETER = {
   name: 'greeter',
   version: '1.0.0',
@@ -35,14 +35,17 @@ export const GREETER = {
   },
 }
 
-/** Where packages are published; of startPackageRegistry. */
+/** A package registry, from startPackageRegistry. */
 interface Registry {
   url: string
   integrityOf(name: string): string
   tarballOf(name: string): string
 }
 
-/** A project that needs GREETER to be built, as a development dependency, with the lockfile of a manager and what leads to the registry. */
+/**
+ * A project that needs GREETER as a development dependency, with a manager's lockfile and the settings that lead to the
+ * registry.
+ */
 export function greetingProject(kind: ManagerKind, registry: Registry): Files {
   const integrity = registry.integrityOf('greeter')
   const tarball = registry.tarballOf('greeter')
@@ -132,7 +135,7 @@ __metadata:
   }
 }
 
-/** A project that is built by a program of shell, and installs nothing unless told to. */
+/** A project built by a shell command, which installs nothing unless told to. */
 export const shellProject = (buildCommand: string, more: Files = {}, installCommand = ''): Files => ({
   'package.json': '{}',
   'vercel.json': JSON.stringify({ buildCommand, installCommand }),

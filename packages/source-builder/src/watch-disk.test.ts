@@ -43,7 +43,7 @@ describe.skipIf(process.platform !== 'linux')('the watch of a folder', () => {
         for (let n = 0; n < 6; n++) writeFileSync(join(folder, `${n}`), '')
         mkdirSync(join(folder, 'folder'))
         linkSync(join(folder, '0'), join(folder, 'again'))
-        // With the folder itself these are 9.
+        // Including the folder itself these are 9.
         more(folder)
       })
     const within = watchAfter((folder) => linkSync(join(folder, '0'), join(folder, 'once-more')))
@@ -89,7 +89,7 @@ describe.skipIf(process.platform !== 'linux')('the watch of a folder', () => {
   })
 
   test('goes on where du names more missing files than anybody can read', async () => {
-    // As if a build removed thousands of files with long names while du looks: the real one follows.
+    // Simulates a build that removes thousands of files with long names while du runs; then runs the real du.
     const programs = join(all, 'programs')
     mkdirSync(programs)
     const real = execFileSync('/bin/sh', ['-c', 'command -v du'], { encoding: 'utf8' }).trim()

@@ -4,12 +4,12 @@ import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** What a folder takes on its disk. */
+/** What a folder uses on its disk. */
 interface Taken {
   bytes: number
   /** Files, folders and links. */
   entries: number
-  /** Files that have no name any more and are open in processes of the build. */
+  /** Deleted files that processes of the build hold open. */
   nameless: number
 }
 
@@ -18,32 +18,32 @@ export interface DiskLimit {
   folder: string
   bytesMax: number
   entriesMax: number
-  /** Processes that write to it: a file that they removed and hold open takes as much as before. */
+  /** Processes that write to it: a deleted file that they hold open still takes its space. */
   listProcesses(): readonly number[]
-  /** Told once, which limit was passed. */
+  /** Called once with the limit that was exceeded. */
   onFull(limit: 'bytes' | 'entries'): void
-  /** Told once, why the folder could not be measured; it is tried again. */
+  /** Called once if the folder could not be measured; measuring is retried. */
   onWarning(error: unknown): void
 }
 
 export interface DiskWatch {
-  /** Measures now. Returns the limit that is passed. */
+  /** Measures now. Returns the exceeded limit, if any. */
   look(): Promise<'bytes' | 'entries' | undefined>
   stop(): void
 }
 
 const LOOK_MS = 200
-/** A look at every file costs time, so it is taken at most for this part of it. */
+/** Measuring every file takes time; it may take at most this fraction of the time. */
 const PART = 0.2
-/** However little the disk lost. */
+/** Measures at least this often, however little the disk lost. */
 const LOOK_ANYWAY_MS = 30_000
 const BLOCK = 512
-/** Open files without a name: a build has a handful. */
+/** Limit of open deleted files: a build has a handful. */
 const NAMELESS_MAX = 65_536
 
 /**
- * Blocks, not lengths: a file full of holes takes nothing. du goes by open folders, however deep they nest. It names each file that went while it
- * looked, which a build may make happen without end: nobody listens to that.
+ * Counts blocks, not lengths: a sparse file takes no space. du walks by open folder descriptors, however deep they nest. It
+ * reports every file that disappears while it runs, which a build could cause without end: stderr is ignored.
  */
 async function count(folder: string, ...args: string[]): Promise<number> {
   const du = spawn('du', ['-sx', ...args, '--', folder], { stdio: ['ignore', 'pipe', 'ignore'] })
@@ -53,7 +53,7 @@ async function count(folder: string, ...args: string[]): Promise<number> {
   return counted
 }
 
-/** What processes hold open, or mapped, of files that were removed. */
+/** Space of deleted files that processes hold open or mapped. */
 async function countNameless(folder: string, processes: readonly number[]): Promise<{ bytes: number; files: number }> {
   const { dev } = await stat(folder)
   const sizes = new Map<string, number>()
@@ -75,9 +75,10 @@ async function countNameless(folder: string, processes: readonly number[]): Prom
 }
 
 /**
- * Watches what is written below a folder, where no file system limits it. Every 200 ms it asks how much room the whole disk has left, which costs
- * nothing, and looks through the folder once the disk has lost half of what the folder may still grow by. So the limit is passed by
- * what can be written in about a quarter of a second; by as much again as the limit where files are so many that a look takes long.
+ * Watches how much is written below a folder, if no file system limits it. Every 200 ms it reads the free space of the whole
+ * disk, which costs nothing, and measures the folder once the disk has lost half of what the folder may still grow by. So the
+ * limit can be exceeded by what can be written in about a quarter of a second; by as much again as the limit if there are so
+ * many files that measuring is slow.
  */
 export function watchDisk(limit: DiskLimit): DiskWatch {
   const { folder, bytesMax, entriesMax, onFull, onWarning } = limit
@@ -87,7 +88,7 @@ export function watchDisk(limit: DiskLimit): DiskWatch {
   async function measure(): Promise<Taken> {
     const [bytes, entries, nameless] = await Promise.all([
       count(folder, '--block-size=1'),
-      // Each name of a file counts, since each takes time to remove.
+      // Each hard link of a file counts, since each takes time to remove.
       count(folder, '--inodes', '--count-links'),
       countNameless(folder, limit.listProcesses()),
     ])
@@ -106,7 +107,7 @@ export function watchDisk(limit: DiskLimit): DiskWatch {
     let hasWarned = false
     for (; !signal.aborted; await sleep(LOOK_MS, undefined, { signal, ref: false })) {
       const now = await statfs(folder)
-      // What others removed meanwhile does not make up for what the build wrote.
+      // Space freed by others meanwhile must not hide what the build wrote.
       bavail = Math.max(bavail, now.bavail)
       ffree = Math.max(ffree, now.ffree)
       const lostBytes = (bavail - now.bavail) * now.bsize

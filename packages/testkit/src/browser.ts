@@ -1,4 +1,4 @@
-/** A page or redirect that a browser got. */
+/** A page or redirect that the browser received. */
 export interface Visit {
   status: number
   url: string
@@ -27,11 +27,11 @@ export interface ShownForm {
   action: string
   /** Names of its fields and buttons. */
   names: ReadonlySet<string>
-  /** What it sends when nobody touches it: hidden fields, and others that have a value. No button is pressed. */
+  /** The fields that it sends unchanged: hidden fields, and others that have a value. No button is pressed. */
   filledIn: Record<string, string>
 }
 
-/** The forms of a page, in their order. */
+/** The forms of a page, in document order. */
 export const formsOn = (page: Visit): ShownForm[] =>
   [...page.body.matchAll(/<form\b([^>]*)>([\s\S]*?)<\/form>/gi)].map(([, opening = '', inner = '']) => {
     const inputs = [...inner.matchAll(/<(?:input|button|select|textarea)\b[^>]*>/gi)].map(([tag]) => tag)
@@ -48,8 +48,8 @@ export const formsOn = (page: Visit): ShownForm[] =>
   })
 
 /**
- * What a browser does without JavaScript: keeps cookies, follows redirects one at a time, fills in forms. Enough to walk
- * server-rendered pages as a person would, hidden fields and cookies included.
+ * A browser without JavaScript: keeps cookies, follows redirects one at a time, fills in forms. Enough to walk through
+ * server-rendered pages as a person would, including hidden fields and cookies.
  */
 export class Browser {
   readonly #cookies = new Map<string, Map<string, string>>()
@@ -60,7 +60,7 @@ export class Browser {
     this.headers = headers
   }
 
-  /** more: headers that only this request has, such as the Origin of a page that is not of the site. */
+  /** more: headers for this request only, such as the Origin of another site's page. */
   async visit(url: string, form?: Record<string, string>, more: Record<string, string> = {}): Promise<Visit> {
     const target = new URL(url)
     const jar = this.#cookies.get(target.host) ?? new Map<string, string>()
@@ -88,7 +88,7 @@ export class Browser {
     }
   }
 
-  /** Follows redirects while they stay within `origin`. Answers the page, or the redirect that leaves. */
+  /** Follows redirects while they stay within `origin`. Returns the page, or the redirect that leaves. */
   async follow(from: Visit, origin: string): Promise<Visit> {
     let visit = from
     for (let hops = 0; hops < 10; hops++) {
@@ -99,8 +99,8 @@ export class Browser {
   }
 
   /**
-   * Submits the page's form that has the given fields, with its hidden ones. `button`: the name and value of the button
-   * that is pressed. Throws when no form has them.
+   * Submits the page's form that has the given fields, together with its hidden ones. `button`: the name and value of the
+   * pressed button. Throws if no form has them.
    */
   async submit(page: Visit, fields: Record<string, string>, button?: { name: string; value: string }): Promise<Visit> {
     const wanted = [...Object.keys(fields), ...(button ? [button.name] : [])]

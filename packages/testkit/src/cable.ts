@@ -1,21 +1,21 @@
 import { connect, createServer, type Socket } from 'node:net'
 
-/** The way to a server, for tests to break. */
+/** A connection to a server that tests can break. */
 export interface Cable {
-  /** Where the server is reached through it. */
+  /** The server's URL through the cable. */
   url: string
-  /** Breaks what is connected and lets nobody in. */
+  /** Breaks existing connections and refuses new ones. */
   cut(): void
   mend(): Promise<void>
-  /** Keeps the connections and passes nothing on, as a server that was stopped in its tracks does. */
+  /** Keeps the connections open and forwards nothing, like a server that is suspended. */
   hang(): void
-  /** Passes on what is sent to the server, and keeps its answers until `wake`. */
+  /** Forwards what is sent to the server, and holds back its answers until `wake`. */
   holdAnswers(): void
   wake(): void
   close(): void
 }
 
-/** Lays a cable to the host and port of a URL; in place of them it answers on 127.0.0.1. */
+/** Starts a TCP forwarder on 127.0.0.1 to the host and port of a URL. */
 export async function startCable(to: URL): Promise<Cable> {
   const open = new Set<Socket>()
   const fars = new Set<Socket>()

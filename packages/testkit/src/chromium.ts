@@ -16,7 +16,7 @@ function isExecutable(file: string): boolean {
   }
 }
 
-/** The machine's own Chromium: nothing is downloaded for a test run. */
+/** The machine's own Chromium: a test run downloads nothing. */
 const executablePath = (env['PATH'] ?? '')
   .split(delimiter)
   .flatMap((folder) => names.map((name) => join(folder, name)))
@@ -24,12 +24,12 @@ const executablePath = (env['PATH'] ?? '')
 
 type ContextOptions = Parameters<Browser['newContext']>[0]
 
-/** Opens a browser of its own, with cookies of its own, on a page that goes nowhere yet. */
+/** Opens a separate browser context with its own cookies, on a blank page. */
 export type OpenPage = (options?: ContextOptions) => Promise<{ context: BrowserContext; page: Page }>
 
 /**
- * A describe whose tests use a real browser. Where the machine has none they are skipped, and say so; with CI set they
- * fail instead, since there somebody counts on them.
+ * A describe whose tests use a real browser. Without Chromium they are skipped with a notice; with CI set they fail instead,
+ * since CI relies on them.
  */
 export function describeInChromium(name: string, body: (open: OpenPage) => void): void {
   const isMissing = executablePath === undefined
@@ -45,7 +45,7 @@ export function describeInChromium(name: string, body: (open: OpenPage) => void)
       const context = await (browser as Browser).newContext(options)
       context.setDefaultTimeout(10_000)
       const page = await context.newPage()
-      // A click that found nothing says what it looked for, never what it saw.
+      // A failed click reports what it looked for, but not what the page showed.
       onTestFailed(async () => {
         console.error(`the page was ${page.url()}:\n${await page.content()}`)
       })
@@ -56,14 +56,14 @@ export function describeInChromium(name: string, body: (open: OpenPage) => void)
 
 /** A virtual authenticator with a fingerprint reader in the page's browser (CDP WebAuthn). */
 export interface VirtualAuthenticator {
-  /** Whether it answers as soon as it is asked, or lets requests wait. */
+  /** Whether it answers requests at once, or leaves them pending. */
   answerAtOnce(enabled: boolean): Promise<void>
-  /** Whether the fingerprint is right from now on. */
+  /** Whether the fingerprint matches from now on. */
   verifyUser(isVerified: boolean): Promise<void>
   credentials(): Promise<{ isResidentCredential: boolean; rpId?: string; signCount: number }[]>
 }
 
-/** isSecurityKey: a key to plug in, with neither a PIN nor anything else that verifies its user, in place of the device's own. */
+/** isSecurityKey: a plugged-in key without a PIN or any other user verification, instead of the device's own authenticator. */
 export async function addVirtualAuthenticator(
   context: BrowserContext,
   page: Page,

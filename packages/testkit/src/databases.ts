@@ -4,7 +4,7 @@ import postgres from 'postgres'
 import { inject } from 'vitest'
 import './test-servers.ts'
 
-/** What a database starts as, made once in a run: a name, and what brings the empty database there. */
+/** The initial state of a database, made once per run: a name, and the migration that takes an empty database there. */
 export type Template = { name: string; migrate: (url: string) => Promise<void> }
 
 export type TestDatabase = { url: string; drop: () => Promise<void> }
@@ -14,10 +14,10 @@ const inUse = '55006'
 const patienceMs = 10_000
 
 /**
- * Makes a database of one's own: without tables, or as a template has it. The template is migrated by whoever asks first
- * and cloned from then on, in some 50 ms.
+ * Creates a database for one test: empty, or from a template. The first caller migrates the template; later calls clone it in
+ * some 50 ms.
  *
- * Dropping is optional: the run drops what is left. drop() also ends the connections of others, and is safe to repeat.
+ * Dropping is optional: the run drops the rest. drop() also ends other connections, and is safe to repeat.
  * Template names: lower case letters, digits and underscores, at most 20.
  */
 export async function createDatabase(template: 'empty' | Template): Promise<TestDatabase> {
@@ -44,22 +44,22 @@ export async function createDatabase(template: 'empty' | Template): Promise<Test
   }
 }
 
-/** The Redis to test against, or undefined: then a test uses the memory driver. Take a testKeyPrefix() with it. */
+/** The Redis to test against, or undefined: then a test uses the memory driver. Use a testKeyPrefix() with it. */
 export function testRedisUrl(): string | undefined {
   return inject('testServers').redisUrl
 }
 
-/** A prefix for Redis keys that no other test file and no earlier run has, ending in a colon. */
+/** A prefix for Redis keys, unique across test files and runs, ending in a colon. */
 export function testKeyPrefix(): string {
   return `test:${randomBytes(8).toString('hex')}:`
 }
 
-/** Files of the run ask at the same time, from processes of their own: the first migrates while the others wait. */
+/** Several files of the run call this at the same time, from separate processes: the first migrates while the others wait. */
 async function makeTemplate(sql: postgres.Sql, database: string, migrate: Template['migrate']): Promise<void> {
   await sql`select pg_advisory_lock(hashtext(${database}))`
   try {
     if ((await sql`select from pg_database where datname = ${database}`).length > 0) return
-    // Renamed once migrated, so whatever carries the name is complete.
+    // Renamed once migrated, so a database of this name is complete.
     const unfinished = `${database}_new`
     await sql`drop database if exists ${sql(unfinished)} with (force)`
     await sql`create database ${sql(unfinished)} template template0`
@@ -70,7 +70,7 @@ async function makeTemplate(sql: postgres.Sql, database: string, migrate: Templa
   }
 }
 
-/** A connection closed a moment ago still counts as using its database. */
+/** A connection closed just now still counts as using its database. */
 async function whenUnused(statement: () => Promise<unknown>): Promise<void> {
   for (const deadline = Date.now() + patienceMs; ; await sleep(20)) {
     try {

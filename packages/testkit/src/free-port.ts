@@ -1,7 +1,7 @@
 import { createServer } from 'node:net'
 import { randomInt } from 'node:crypto'
 
-/** Below what Linux gives to outgoing connections and to servers that ask for any port, so none of those comes between. */
+/** Below Linux's ephemeral ports, so that neither outgoing connections nor servers on port 0 take one of these. */
 const [FIRST, END] = [10_000, 32_768]
 
 const canListen = (address: { path: string } | { port: number; host: string }, isKept: boolean): Promise<boolean> =>
@@ -12,14 +12,14 @@ const canListen = (address: { path: string } | { port: number; host: string }, i
   })
 
 /**
- * Keeps a port for this process until it ends: other processes of tests look for ports at the same time, and until a port is
- * listened on it looks free to all of them. The name is Linux's own, which forgets it with the process.
+ * Reserves a port for this process until it ends: other test processes look for ports at the same time, and a port looks free
+ * to all of them until something listens on it. The name is an abstract socket of Linux, which disappears with the process.
  */
 const reserve = (port: number): Promise<boolean> =>
   process.platform === 'linux' ? canListen({ path: `\0platform-test-port-${port}` }, true) : Promise.resolve(true)
 
 /**
- * A port that was free a moment ago, and on Linux was given to nobody else who asked here; an issuer has to know its own before it
+ * Returns a port that was free just now, and on Linux was given to no other caller; an issuer has to know its port before it
  * listens. choose: proposes ports until one is free.
  */
 export async function freePort(choose = () => randomInt(FIRST, END)): Promise<number> {

@@ -11,9 +11,9 @@ const folderPrefix = 'platform-test-postgres-'
 const abandonedAfterMs = 3 * 60 * 60 * 1000
 
 /**
- * A vitest globalSetup: one Postgres for the whole run, and Redis if there is one. TEST_DATABASE_URL names a server to
- * use; without it one is started in a temporary folder and removed at the end. Databases of the run are dropped when
- * it ends, and those of runs that never ended after three hours.
+ * A vitest globalSetup: one Postgres for the whole run, and Redis if there is one. TEST_DATABASE_URL names an existing
+ * server; without it, one is started in a temporary folder and removed at the end. Databases of the run are dropped when it
+ * ends, and those of aborted runs after three hours.
  */
 export default async function setUpServers(project: TestProject): Promise<() => Promise<void>> {
   // oxlint-disable-next-line node/no-process-env -- the test run's own configuration, read once, here
@@ -57,7 +57,7 @@ async function dropDatabases(databaseUrl: string, isChosen: (name: string) => bo
   try {
     const rows = await sql<{ datname: string }[]>`select datname from pg_database where datname like 'pt\\_%'`
     const chosen = rows.map(({ datname }) => datname).filter((name) => isChosen(name))
-    // Another run may be clearing the same leftovers, hence `if exists`, and its order is not ours to fail on.
+    // Another run may be dropping the same leftovers, hence `if exists`; a conflict over those must not fail this run.
     await Promise.all(
       chosen.map((name) =>
         sql`drop database if exists ${sql(name)} with (force)`.catch((error: unknown) => {

@@ -15,7 +15,7 @@ afterAll(() => sql.end())
 const begin = (name: string) => sql`insert into counters values (${name}, 0)`
 const current = async (name: string) =>
   (await sql<{ n: number }[]>`select n from counters where name = ${name}`)[0]?.n ?? 0
-/** Reads, and writes later what it has read by then: of two at once one is lost. */
+/** Reads a value and later writes the sum: of two concurrent calls one is lost. */
 const addCarelessly = async (name: string, added: number) => {
   const n = (await current(name)) + added
   await sql`update counters set n = ${n} where name = ${name}`

@@ -5,20 +5,19 @@ const ASKED_EVERY_MS = 5
 const PATIENCE_MS = 10_000
 
 /**
- * Makes racers overlap, provably: a connection of its own takes what they need, each is started once the one before it waits
- * for a lock of Postgres, and then the connection lets go. Returns what the racers return, in the order of the racers.
+ * Makes racers provably overlap: a separate connection locks what they need, each racer starts once the one before waits for
+ * a Postgres lock, and then the connection commits. Returns the racers' results in order.
  *
- * The first racer goes on first. The others follow in their order where they wait for an advisory lock, or for a row that
- * nobody changes; once a row was changed, by `take` or by a racer, Postgres lets all who wait for it go on at once.
+ * The first racer continues first. The others follow in order if they wait for an advisory lock, or for a row that nobody
+ * changes; once a row was changed, by `take` or by a racer, Postgres lets all its waiters continue at once.
  *
  * url: the database that the racers use.
- * take: locks what the racers need, such as `(sql) => sql\`select 1 from users where id = ${id} for update\``. What it
- * changes is committed when the racers are let go, so it can stand for a rival that was faster than all of them.
- * racers: each has to come to wait for `take`'s connection, or for a racer that does. Waiting for anything else does not
- * count. A racer may do other work before it waits.
+ * take: locks what the racers need, such as `(sql) => sql\`select 1 from users where id = ${id} for update\``. Its changes
+ * are committed when the racers are released, so it can act as a rival that was faster than all of them.
+ * racers: each has to wait for `take`'s connection, or for a racer that does. Waiting for anything else does not count. A
+ * racer may do other work before it waits.
  *
- * Throws when a racer ends without waiting, or does not wait within ten seconds: then nothing raced. Throws what a racer
- * throws.
+ * Throws if a racer ends without waiting, or does not wait within ten seconds: then nothing raced. Rethrows a racer's error.
  */
 export async function holding<T extends readonly unknown[] | []>(
   url: string,

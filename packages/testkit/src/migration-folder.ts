@@ -17,14 +17,14 @@ export const migrationTags = async (folder: string): Promise<string[]> =>
 
 const statementsOf = (text: string): string[] => text.split(BREAKPOINT)
 
-/** How many statements the runner sends for a migration. */
+/** The number of statements that the runner sends for a migration. */
 export const countStatements = async (folder: string, tag: string): Promise<number> =>
   statementsOf(await readFile(join(folder, `${tag}.sql`), 'utf8')).length
 
 /**
- * Calls `work` with a copy of a migrations folder that ends with the given one, so that the real runner stops there.
+ * Calls `work` with a copy of a migrations folder that ends with the given migration, so that the real runner stops there.
  *
- * after: a statement to put behind one of the last migration's own, counted from 1.
+ * after: a statement to insert after one of the last migration's statements, counted from 1.
  */
 export async function withMigrationsUpTo<T>(
   folder: string,

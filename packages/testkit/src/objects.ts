@@ -7,8 +7,8 @@ import { inject } from 'vitest'
 import './test-servers.ts'
 
 /**
- * A place for objects of one's own: a bucket of the run's S3 server where there is one (`TEST_S3_URL`), else a folder. A
- * bucket is made by whoever writes first. kind: 'folder' for what looks at files.
+ * Chooses a fresh place for objects: a bucket of the run's S3 server if there is one (`TEST_S3_URL`), else a folder. The
+ * first writer creates the bucket. kind: 'folder' for tests that look at files.
  */
 export async function newObjectsUrl(kind?: 'folder'): Promise<{ url: string; remove(): Promise<void> }> {
   const { s3Url } = inject('testServers')

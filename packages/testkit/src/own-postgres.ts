@@ -6,7 +6,7 @@ import postgres from 'postgres'
 import { freePort } from './free-port.ts'
 
 export interface OwnPostgres {
-  /** The connection string of one of its databases; the same after a new start. */
+  /** The connection string of one of its databases; unchanged after a restart. */
   url(database: string): string
   /** Safe to repeat. */
   stop(): Promise<void>
@@ -17,10 +17,10 @@ export interface OwnPostgres {
 }
 
 /**
- * Starts a Postgres for one test: to stop and start, or to be alone on. The run's server has neighbours, whose
- * transactions keep old row versions alive in every database of it.
+ * Starts a Postgres for one test, which may restart it or needs to be alone on it. The run's shared server has other clients,
+ * whose transactions keep old row versions alive in all its databases.
  *
- * databases: what to create in it, empty.
+ * databases: to create in it, empty.
  * settings: server settings, such as `{ autovacuum: 'off' }`.
  * log: receives the server's log, line by line.
  */

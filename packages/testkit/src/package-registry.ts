@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 
-/** A package to be served: the texts of its files by path, package.json among them, or the folder that it is installed in. */
+/** A package to serve: file contents by path, including package.json, or the folder in which it is installed. */
 export interface PublishedPackage {
   name: string
   version: string
@@ -15,14 +15,14 @@ export interface PublishedPackage {
   folder?: string
 }
 
-/** A package registry on loopback, as npm, pnpm and Yarn know it. */
+/** A package registry on loopback, compatible with npm, pnpm and Yarn. */
 export interface PackageRegistry {
   url: string
-  /** As lockfiles have it: `sha512-…`. */
+  /** In the format of lockfiles: `sha512-…`. */
   integrityOf(name: string): string
-  /** Where lockfiles say that a package is fetched from. */
+  /** The tarball URL of a package, as in lockfiles. */
   tarballOf(name: string): string
-  /** Paths that were asked for, in order. */
+  /** Requested paths, in order. */
   requests: string[]
   close(): Promise<void>
 }
@@ -31,7 +31,7 @@ const BLOCK = 512
 const TARBALL_BYTES_MAX = 256 * 1_048_576
 const HOST = '127.0.0.2'
 
-/** A header of ustar and the content, both filled up to blocks. */
+/** A ustar header and the content, both padded to blocks. */
 function tarEntry(path: string, content: Buffer): Buffer {
   const header = Buffer.alloc(BLOCK)
   header.write(path, 0)
@@ -83,13 +83,13 @@ interface Manifest {
   peerDependencies?: Record<string, string>
 }
 
-/** Packages that are installed here, with all that they depend on. from: a file of the package whose node_modules has them. */
+/** Installed packages with all their dependencies. from: a file of the package whose node_modules holds them. */
 export function installedPackages(names: readonly string[], from: string): PublishedPackage[] {
   const packages = new Map<string, PublishedPackage>()
   const add = (name: string, requiredBy: string): void => {
     const paths = createRequire(requiredBy).resolve.paths(`${name}/package.json`) ?? []
     const installed = paths.map((path) => join(path, name, 'package.json')).find((path) => existsSync(path))
-    // Optional packages are those of other machines, and peers that nobody asked for.
+    // Missing packages are optional ones for other machines, or peers that were not installed.
     if (installed === undefined) return
     const path = realpathSync(installed)
     const manifest = JSON.parse(readFileSync(path, 'utf8')) as Manifest
@@ -103,9 +103,12 @@ export function installedPackages(names: readonly string[], from: string): Publi
   return [...packages.values()]
 }
 
-/** Serves packages on a free port of 127.0.0.2: of Linux's loopback, and yet nothing that programs ask without their proxy. */
+/**
+ * Serves packages on a free port of 127.0.0.2: a loopback address on Linux, yet not one for which programs bypass their
+ * proxy.
+ */
 export async function startPackageRegistry(published: readonly PublishedPackage[]): Promise<PackageRegistry> {
-  /** By name, its versions in the order they were given. */
+  /** Packages by name; versions in the given order. */
   const packages = Map.groupBy(published, ({ name }) => name)
   const tarballs = new Map<PublishedPackage, Buffer>()
   const requests: string[] = []
@@ -127,14 +130,17 @@ export async function startPackageRegistry(published: readonly PublishedPackage[
     `sha512-${createHash('sha512')
       .update(bytesOf(get(name)))
       .digest('base64')}`
-  /** Optional packages of other machines are not here, and lockfiles would miss them. */
+  /** Optional packages for other machines are not installed here, so lockfiles would lack them. */
   const withoutOthers = ({ optionalDependencies = {}, ...manifest }: Partial<Manifest>) => ({
     ...manifest,
     optionalDependencies: Object.fromEntries(
       Object.entries(optionalDependencies).filter(([name]) => packages.has(name)),
     ),
   })
-  /** What a registry says of all versions. Those of a folder have no hash there: it would be of a tarball that nobody wanted yet. */
+  /**
+   * The registry's metadata of all versions. For packages from a folder it has no hash: their tarballs are only built on
+   * request.
+   */
   const packumentOf = (name: string, versions: readonly PublishedPackage[]): string =>
     JSON.stringify({
       name,
@@ -176,7 +182,7 @@ export async function startPackageRegistry(published: readonly PublishedPackage[
     } else outgoing.writeHead(200, { 'content-type': 'application/json' }).end(packumentOf(name, versions))
   })
   await new Promise<void>((resolve) => void server.listen(0, HOST, resolve))
-  // It keeps no process alive.
+  // Does not keep the process alive.
   server.unref()
   url = `http://${HOST}:${(server.address() as AddressInfo).port}`
   return {

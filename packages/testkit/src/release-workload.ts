@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import postgres from 'postgres'
 
-/** As the services set it: what waits longer is a failure for whoever asked. */
+/** As the services set it: a longer wait fails the request. */
 const STATEMENT_TIMEOUT_MS = 5_000
 
 interface Column {
@@ -15,20 +15,20 @@ interface Table {
   name: string
   columns: Column[]
   key: string[]
-  /** By column: what it refers to. */
+  /** By column: the table and column that it refers to. */
   references: Map<string, { table: string; column: string }>
-  /** By column: the values that a check allows. */
+  /** By column: the values that a check constraint allows. */
   choices: Map<string, string>
 }
 
 /** A column of another row of the same family: `{ of: 'applications', column: 'id' }`. */
 type Value = string | null | { of: string; column: string }
-/** What the catalog cannot tell: values of columns that a check ties to each other, by table. */
+/** Values that the catalog cannot provide, by table: those of columns that one check constraint ties together. */
 export type Exceptions = Readonly<Record<string, Readonly<Record<string, Value>>>>
 
 type Row = Map<string, string | null>
 
-/** The tables as the catalog has them now, those that are referred to first. */
+/** Reads the current tables from the catalog, referenced tables first. */
 async function readTables(sql: postgres.Sql): Promise<Table[]> {
   const [columns, constraints] = await Promise.all([
     sql<(Column & { table: string })[]>`
@@ -81,7 +81,7 @@ async function readTables(sql: postgres.Sql): Promise<Table[]> {
 
 let made = 0
 
-/** A value that no other row has, as text that its type reads. */
+/** A unique value, as text that its type accepts. */
 function valueOf(type: string): string {
   made += 1
   if (type === 'uuid') return randomUUID()
@@ -99,7 +99,7 @@ function valueOf(type: string): string {
 const quoted = (name: string): string => `"${name.replaceAll('"', '""')}"`
 const literal = (value: string | null): string => (value === null ? 'null' : `'${value.replaceAll("'", "''")}'`)
 
-/** One row of every table, each referring to those of the same family. */
+/** One row for every table, each referring to rows of the same family. */
 function newFamily(tables: readonly Table[], exceptions: Exceptions): Map<Table, Row> {
   const family = new Map<Table, Row>()
   const member = (table: string, column: string): string | null =>
@@ -131,17 +131,17 @@ async function insertFamily(sql: postgres.Sql, family: ReadonlyMap<Table, Row>):
   })
 }
 
-/** Reads by statements that are prepared once, as the services do, changes what may be changed, and removes. */
+/** Reads with statements that are prepared once, as the services do, then updates and deletes. */
 async function useFamily(sql: postgres.Sql, family: ReadonlyMap<Table, Row>, exceptions: Exceptions): Promise<void> {
   for (const [table, row] of family) {
     const columns = columnList(table.columns.map(({ name }) => name))
-    // Without a key, or with one that the database made, the row cannot be named.
+    // Without a key, or with a generated one, the row cannot be identified.
     if (table.key.length === 0 || !table.key.every((name) => row.has(name))) {
       await sql.unsafe(`select ${columns} from ${quoted(table.name)} limit 10`, [], { prepare: true })
       continue
     }
     const typeOf = (name: string) => table.columns.find((column) => column.name === name)?.type ?? 'text'
-    // As text, since the driver would make other bytes of what stands for bytes.
+    // As text, since the driver would encode text for bytea as other bytes.
     const where = table.key.map((name, n) => `${quoted(name)} = $${n + 1}::text::${typeOf(name)}`).join(' and ')
     const key = table.key.map((name) => row.get(name) ?? null)
     const rows = await sql.unsafe(`select ${columns} from ${quoted(table.name)} where ${where}`, key, {
@@ -166,16 +166,16 @@ async function useFamily(sql: postgres.Sql, family: ReadonlyMap<Table, Row>, exc
 }
 
 export interface Workload {
-  /** Resolves once every worker has gone a whole round that began after the call. */
+  /** Resolves once every worker has completed a round that began after the call. */
   rounds(): Promise<void>
-  /** Ends it. What failed, and how long the slowest round took. */
+  /** Stops the workers. Returns the failures, and the duration of the slowest round. */
   stop(): Promise<{ failures: string[]; slowestMs: number }>
 }
 
 /**
- * Works on a database as the release does whose schema it has now: it goes on with these tables and columns, whatever
- * happens to the schema. Rows of every table are inserted together, in one transaction with those that are referred to
- * first, then read, changed and deleted, by some workers at once.
+ * Uses a database like the release whose schema it has now: it keeps to these tables and columns, whatever happens to the
+ * schema. Several workers insert rows of every table in one transaction, referenced ones first, then read, update and delete
+ * them.
  */
 export async function startWorkload(databaseUrl: string, exceptions: Exceptions, workers = 3): Promise<Workload> {
   const sql = postgres(databaseUrl, {

@@ -1,9 +1,9 @@
 import postgres from 'postgres'
 
 /**
- * The schema of a database as text to compare and to read in a review: tables with their columns and constraints, indexes,
- * triggers, functions and types of the schema public, each sorted by name. Partitions are left out: their parent says what
- * they are like. Not meant to be run.
+ * The schema of a database as text, for comparison and review: tables with their columns and constraints, indexes, triggers,
+ * functions and types of the schema public, each sorted by name. Partitions are omitted, since their parent describes them.
+ * Not meant to be run.
  */
 export async function schemaText(databaseUrl: string): Promise<string> {
   const sql = postgres(databaseUrl, { max: 1, onnotice: () => {} })

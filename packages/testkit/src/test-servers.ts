@@ -1,13 +1,13 @@
-/** The servers of one test run, as the global setup hands them to the test files. */
+/** The servers of one test run, which the global setup passes to the test files. */
 type TestServers = {
   /** The maintenance database; its role may create databases. */
   databaseUrl: string
-  /** Every database of the run carries it in front, so runs that share a server never meet. */
+  /** The name prefix of every database of the run, so that runs sharing a server never collide. */
   databasePrefix: string
-  /** How this server copies a template quickest. */
+  /** The fastest way for this server to copy a template. */
   copyStrategy: 'file_copy' | 'wal_log'
   redisUrl: string | undefined
-  /** An S3 server, as OBJECTS_URL names one; each test takes a bucket of its own. */
+  /** An S3 server, in the format of OBJECTS_URL; each test uses its own bucket. */
   s3Url: string | undefined
 }
 

@@ -4,15 +4,15 @@ import type { Logger } from '@platform/runtime/logger'
 const AT_ONCE = 4
 const WAITING_MAX = 1_000
 
-/** Work that no answer waits for: how long it takes, and whether it fails, shows to nobody outside. */
+/** Work that runs after the answer, so neither its duration nor its failure is visible to the client. */
 export interface AfterAnswer {
-  /** Starts the work, or lets it wait its turn. A failure is logged, as is work beyond the 1,000 that may wait. */
+  /** Starts the work, or queues it. Logs failures, and work that is dropped because 1,000 are queued. */
   run(what: string, work: () => Promise<void>): void
-  /** Resolves once everything that was begun by then, and what that began, is over. */
+  /** Resolves once all work that was started by then, and all that it started, is done. */
   settled(): Promise<void>
 }
 
-/** Runs four pieces of work at a time. What has not run when the process is killed is lost; whoever asked asks again. */
+/** Runs four pieces of work at a time. Work still queued when the process is killed is lost; users then ask again. */
 export function createAfterAnswer(logger: Logger): AfterAnswer {
   const inTurn = createSemaphore({
     kind: 'after_answer',

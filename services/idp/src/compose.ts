@@ -17,7 +17,7 @@ import { openRefreshKeys } from './features/refresh/refresh-keys.ts'
 
 const migrations = fileURLToPath(new URL('../migrations', import.meta.url))
 
-/** Brings the database to the schema of this code. Safe to repeat, and from several processes at once. */
+/** Migrates the database to the schema of this code. Safe to repeat, and to run in several processes at once. */
 export const migrate = (config: Config): Promise<void> => runMigrations(config.DATABASE_URL, migrations)
 
 function openMailer({ MAIL_URL: url, mailFrom: from }: Config, now: () => Date, logger: Logger): Mailer | undefined {
@@ -27,7 +27,7 @@ function openMailer({ MAIL_URL: url, mailFrom: from }: Config, now: () => Date, 
     : createMailSmtp({ url, from })
 }
 
-/** The composition root: opens everything and alone knows which driver stands behind it. Expects the schema of this code. */
+/** The composition root: opens everything, and alone chooses drivers. Expects the schema of this code. */
 export async function compose(
   config: Config,
   overrides: ResourceOverrides = {},

@@ -21,12 +21,12 @@ const schema = z.object({
     .describe('the sender of mail, such as Accounts <no-reply@example.com>'),
 })
 
-/** What the service is told by its environment; every other file gets it from here. */
+/** The service's configuration from the environment; every other file gets it from here. */
 export type Config = z.output<typeof schema> & { accountUrl: string; mailFrom: string }
 
 /**
- * Reads the environment, once. Throws ConfigError with a sentence for every wrong variable.
- * The account site has to share the issuer's origin: authorize could not see its session otherwise.
+ * Reads the environment, once. Throws ConfigError with a sentence for every invalid variable. The account site has to share
+ * the issuer's origin: otherwise authorize could not see its session.
  */
 export function loadConfig(env: Record<string, string | undefined>): Config {
   const config = readConfig(schema, env)

@@ -11,11 +11,11 @@ import type { Passwords } from './features/accounts/passwords.ts'
 import type { Mailer } from './features/mail/mailer.ts'
 import type { RefreshKeys } from './features/refresh/refresh-keys.ts'
 
-/** Everything a feature may ask for; compose.ts makes it, once for each process. */
+/** Everything a feature may need; compose.ts creates it once per process. */
 export interface Deps {
-  /** `{idp_url}`: every URL that leaves this service begins with it. */
+  /** `{idp_url}`: the prefix of every URL that this service hands out. */
   issuer: string
-  /** `{account_url}`, without a slash at its end, and its path (empty when it is the issuer itself). */
+  /** `{account_url}`, without a trailing slash, and its path (empty if it is the issuer itself). */
   accountUrl: string
   accountPath: string
   /** `aud` of access tokens: the configured services and the issuer itself (D5). */
@@ -23,7 +23,7 @@ export interface Deps {
   db: Db
   now: () => Date
   logger: Logger
-  /** Counts each request that was answered and writes its line in the log. */
+  /** Counts an answered request and writes its log line. */
   recordRequest: (request: AnsweredRequest) => void
   keySet: KeySet
   refreshKeys: RefreshKeys
@@ -31,7 +31,7 @@ export interface Deps {
   sealer: Sealer
   limiter: RateLimiter
   addressOf: ClientAddress
-  /** Undefined where the operator has set no MAIL_URL: then people turn to the operator. */
+  /** Undefined if MAIL_URL is not set: then users have to ask the operator. */
   mailer: Mailer | undefined
   afterAnswer: AfterAnswer
   /** Verifies an access token of this issuer (D5). Throws InvalidToken. */

@@ -44,7 +44,7 @@ export const pages: readonly Page[] = [
   ...devicePages,
 ]
 
-/** The whole service: the endpoints of B §4 and the end of sessions, then the account site. */
+/** The whole service: the endpoints of B §4 and sign-out, then the account site. */
 export const listEndpoints = (deps: Deps): Endpoint[] => [
   ...discoveryEndpoints(deps),
   authorizeEndpoint,

@@ -1,5 +1,5 @@
 import { skipPackageLookups } from '@platform/service/skip-package-lookups'
 
-// Everything else is imported afterwards, or it would be loaded already.
+// Everything else is imported afterwards; a static import would load it first.
 skipPackageLookups(['drizzle-orm', 'hono', 'nodemailer'])
 await import('./run.ts')

@@ -1,4 +1,4 @@
-/** Every table of the identity provider's database, for drizzle-kit: a list, since not every table is a feature's. */
+/** Every table of the identity provider's database, for drizzle-kit: a list, since some tables belong to packages. */
 export { signingKeys } from '@platform/auth/signing-keys-table'
 export { auditEvents } from '@platform/service/audit-table'
 export { productWithdrawals, users } from './features/accounts/table.ts'

@@ -1,7 +1,7 @@
-/** What an entry takes beside its bytes. */
+/** Overhead of an entry besides its bytes. */
 const bytesOfEntry = 300
 
-/** Keeps buffers by key, the least recently used making room. An entry without bytes says that there is nothing. */
+/** An LRU cache of buffers by key. An entry without bytes records that there is no value. */
 export class ByteCache {
   readonly #entries = new Map<string, { bytes: Buffer | undefined }>()
   readonly #bytesMax: number

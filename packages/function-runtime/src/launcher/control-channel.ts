@@ -2,7 +2,7 @@ import { writeSync } from 'node:fs'
 import { Socket } from 'node:net'
 import type { SlotCommand, SlotMessage } from './messages.ts'
 
-/** Descriptor 3. When the platform closes it, or is killed, the slot and its children end. */
+/** Opens descriptor 3. When the platform closes it, or is killed, the slot and its children end. */
 export function openControl(onCommand: (command: SlotCommand) => void): (message: SlotMessage) => void {
   const socket = new Socket({ fd: 3, readable: true, writable: true })
   let rest = ''
@@ -19,7 +19,7 @@ export function openControl(onCommand: (command: SlotCommand) => void): (message
   })
   return (message) => {
     const line = `${JSON.stringify(message)}\n`
-    // Whoever says why it ends has no time for more.
+    // A message about a failure is the last one: the process ends right after it, so it is written synchronously.
     if (message.failed === undefined && message.outOfMemory === undefined) socket.write(line)
     else writeSync(3, line)
   }

@@ -4,7 +4,7 @@ import { ByteCache } from './byte-cache.ts'
 import { http } from './node-http.ts'
 import { scopes } from './request-scope.ts'
 
-/** Whoever waits for a page waits no longer than this for what is kept of it. */
+/** A page request waits at most this long for cached data. */
 const readMs = 500
 const writeMs = 5_000
 const memoryBytes = 33_554_432
@@ -12,15 +12,15 @@ const tagsAtOnce = 256
 const expireSecondsMax = 1_000_000_000
 const warnEveryMs = 60_000
 
-/** A value with what decides whether it may be shown. */
+/** A value with the data that decides whether it may be served. */
 export interface Kept {
   value: unknown
   tags: readonly string[]
-  /** When its making began, by the edge's clock. */
+  /** When its computation began, by the edge's clock. */
   begunAt: number
 }
 
-/** stale: it may be shown while it is made anew. */
+/** stale: it may be served while it is regenerated. */
 export type Verdict = 'fresh' | 'stale' | 'expired'
 
 interface Tag {
@@ -41,21 +41,21 @@ interface Answer {
   body: Buffer
 }
 
-/** Where a value is kept: results that any framework keeps, or pages, which may be longer. */
+/** Cache key of a value: framework results, or pages, which may be longer. */
 export const keyOf = (kind: 'data' | 'pages', name: string): string =>
   `${kind}/${createHash('sha256').update(name).digest('hex')}`
 
 /**
- * What all slots of a deployment keep together, at the edge, with 32 MiB of it in this process's memory. Moments are milliseconds since
- * 1970 by the edge's clock, which is never ahead of the truth.
+ * The cache that all slots of a deployment share, at the edge, with up to 32 MiB of it in this process's memory. Times are
+ * milliseconds since 1970 by the edge's clock, which is never ahead of real time.
  */
 export class EdgeCache {
   readonly #socketPath: string
   readonly #agent = new http.Agent({ keepAlive: true, maxSockets: 16 })
-  /** By which the edge's notes tell what this process stored itself. */
+  /** Identifies this process in the edge's change notes, to skip its own writes. */
   readonly #writer = randomBytes(8).toString('hex')
   readonly #memory = new ByteCache(memoryBytes)
-  /** Reads and writes that are under way, by key. */
+  /** Reads and writes in flight, by key. */
   readonly #underWay = new Map<string, Set<{ isOutdated: boolean }>>()
   readonly #reads = new Map<string, Promise<Buffer | undefined>>()
   readonly #tags = new Map<string, Tag>()
@@ -64,9 +64,9 @@ export class EdgeCache {
   #refreshing: Promise<boolean> | undefined
   #refreshingNext: Promise<boolean> | undefined
   #cursor = ''
-  /** What to add to performance.now() for the edge's clock. */
+  /** Offset of the edge's clock from performance.now(). */
   #clock = Date.now() - performance.now()
-  /** Between this machine's clock and the edge's; the same for all moments, so that they keep their order. */
+  /** Offset from the edge's clock to this machine's; constant, so that converted times keep their order. */
   #toWall: number | undefined
   #warnedAt = -Infinity
   /** When this process last revalidated a tag. */
@@ -80,19 +80,19 @@ export class EdgeCache {
     return Math.floor(this.#clock + performance.now())
   }
 
-  /** A moment of the edge's clock by this machine's. */
+  /** Converts a time of the edge's clock to this machine's clock. */
   wallTimeOf(moment: number): number {
     return moment + (this.#toWall ?? 0)
   }
 
-  /** A moment of this machine's clock that has passed, by the edge's. */
+  /** Converts a past time of this machine's clock to the edge's clock. */
   timeOfId(wallTime: number): number {
     return this.now() - Math.max(0, performance.timeOrigin + performance.now() - wallTime)
   }
 
   /**
-   * Learns what was revalidated and stored elsewhere, once a request. Resolves to false where the edge does not answer in time: then
-   * nothing that is kept may be shown.
+   * Fetches what was revalidated and stored elsewhere, once per request. Resolves to false if the edge does not answer in
+   * time: then nothing cached may be served.
    */
   refresh(): Promise<boolean> {
     const scope = scopes.getStore()
@@ -102,7 +102,7 @@ export class EdgeCache {
     return refreshed
   }
 
-  /** An answer to an earlier question may not know of what came since. */
+  /** The answer to an earlier call may miss later changes. */
   #refreshSoon(): Promise<boolean> {
     if (!this.#refreshing) {
       this.#refreshing = this.#askChanges().finally(() => (this.#refreshing = undefined))
@@ -136,7 +136,7 @@ export class EdgeCache {
       for (const key of this.#underWay.keys()) this.#outdate(key)
     }
     for (const [tag, staleAt, expiredAt] of tags)
-      // Answers may overtake each other.
+      // Answers may arrive out of order.
       if ((this.#tags.get(tag)?.staleAt ?? 0) <= staleAt) this.#tags.set(tag, { staleAt, expiredAt })
     for (const [key, writer] of keys) {
       if (writer === this.#writer) continue
@@ -150,7 +150,7 @@ export class EdgeCache {
     this.#reads.delete(key)
   }
 
-  /** What tags say of something whose making began at a moment. */
+  /** The verdict of tags on a value whose computation began at a given time. */
   judge(tags: readonly string[], begunAt: number): Verdict {
     let verdict: Verdict = 'fresh'
     const now = this.now()
@@ -163,12 +163,12 @@ export class EdgeCache {
     return verdict
   }
 
-  /** When a tag was last revalidated; undefined: never. */
+  /** When a tag was last revalidated; undefined if never. */
   tag(name: string): Tag | undefined {
     return this.#tags.get(name)
   }
 
-  /** Reads what is kept. undefined: nothing, or the edge does not answer in time. Never rejects. */
+  /** Reads a cached value. undefined if there is none, or if the edge does not answer in time. Never rejects. */
   async find(key: string): Promise<Kept | undefined> {
     if (!(await this.refresh())) return undefined
     const known = this.#memory.get(key)
@@ -197,7 +197,7 @@ export class EdgeCache {
     })
   }
 
-  /** Keeps in memory what the edge has after a call, unless somebody else stored something meanwhile. */
+  /** Caches the result of a call in memory, unless another process stored a value meanwhile. */
   async #watching<T extends Buffer | undefined>(key: string, call: () => Promise<T>): Promise<T> {
     const watch = { isOutdated: false }
     const watches = this.#underWay.get(key) ?? new Set()
@@ -212,7 +212,7 @@ export class EdgeCache {
     }
   }
 
-  /** Stores a value for all slots. Rejects where the edge does not have it, and then it is not kept here either. */
+  /** Stores a value for all slots. Rejects if the edge cannot store it, and then it is not cached here either. */
   async store(key: string, { value, tags, begunAt }: Kept): Promise<void> {
     this.#memory.delete(key)
     const bytes = serialize({ value, tags, begunAt } satisfies Kept)
@@ -225,8 +225,9 @@ export class EdgeCache {
   }
 
   /**
-   * Makes everything outdated that has one of the tags, in all slots and on all edges. expireSeconds: for how long it may still be shown
-   * while it is made anew; undefined: for as long as that takes. Rejects where the edge did not take it. Safe to repeat.
+   * Invalidates every value with one of the tags, in all slots and on all edges. expireSeconds: how long it may still be
+   * served while it is regenerated; undefined: for as long as that takes. Rejects if the edge did not accept it. Safe to
+   * repeat.
    */
   async revalidate(tags: readonly string[], expireSeconds: number | undefined): Promise<void> {
     const expiry =
@@ -237,7 +238,7 @@ export class EdgeCache {
       await this.#revalidateOnce(JSON.stringify({ tags: tags.slice(n, n + tagsAtOnce), ...expiry }))
   }
 
-  /** A framework says it once for each of its handlers. */
+  /** A framework reports the same revalidation once for each of its handlers. */
   #revalidateOnce(body: string): Promise<void> {
     const before = this.#revalidating.get(body)
     if (before) return before
@@ -292,7 +293,7 @@ export class EdgeCache {
   }
 }
 
-/** The edge closed a connection that had been idle, and did nothing of what it was asked. */
+/** The edge closed an idle connection before it processed the request. */
 class ClosedConnection extends Error {}
 
 function readKept(bytes: Buffer): Kept | undefined {
@@ -309,7 +310,7 @@ function failureOf({ status, body }: Answer): Error {
   try {
     reason = (JSON.parse(body.toString()) as { error: string }).error
   } catch {
-    // The status says what there is to say.
+    // The status says enough.
   }
   return new Error(`The cache of this deployment answered ${status}${reason === '' ? '' : `: ${reason}`}`)
 }

@@ -1,10 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { createRequire } from 'node:module'
 
-/** The modules of Node that Vercel's Edge Runtime has, by these names and with `node:` in front. */
+/** Node modules that Vercel's Edge Runtime provides, under these names and with the prefix `node:`. */
 const MODULES = new Set(['assert', 'async_hooks', 'buffer', 'events', 'util'])
 
-/** Defines the globals that code for the Edge Runtime finds there and not in Node, such as `self`, by which Next.js begins. */
+/** Defines globals of the Edge Runtime that Node lacks, such as `self`, which Next.js uses first. */
 export function offerEdgeGlobals(): void {
   const require = createRequire('/')
   const globals = {

@@ -9,10 +9,10 @@ type Callable = (...args: unknown[]) => unknown
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']
 
-/** What a module answers requests with. */
+/** A module's way of answering requests. */
 export type Entry = { listener: RequestListener; isWeb: boolean } | { server: Server }
 
-/** Finds the entry among a module's exports; undefined when they hold none. env: what a Worker is given. */
+/** Finds the entry among a module's exports; undefined if there is none. env: the environment passed to a Worker. */
 export function findEntry(exports: Exports, { kind, isWeb, hasHelpers }: BootMessage, env: object): Entry | undefined {
   const value = unwrap(exports)
   if (kind === 'worker' || kind === 'edge') {
@@ -31,7 +31,7 @@ export function findEntry(exports: Exports, { kind, isWeb, hasHelpers }: BootMes
 
 const web = (handler: WebHandler): Entry => ({ listener: caught(webListener(handler) as Callable), isWeb: true })
 
-/** import() of CommonJS wraps what it exports, and so do bundlers, more than once. */
+/** import() wraps the exports of CommonJS, and so do bundlers, sometimes several times. */
 function unwrap(exports: Exports): unknown {
   let value: unknown = exports
   for (let depth = 0; depth < 5; depth += 1) {
@@ -72,7 +72,7 @@ function context(): object {
   return { waitUntil, passThroughOnException() {}, props: {}, requestId: scope?.id ?? '' }
 }
 
-/** An error of one request is its own: it is logged and answered, and the others go on. */
+/** An error only fails its own request: it is logged and answered, and the others continue. */
 function caught(handler: Callable): RequestListener {
   return (request, response) => {
     const onError = (error: unknown) => {
@@ -83,7 +83,7 @@ function caught(handler: Callable): RequestListener {
         return
       }
       for (const name of response.getHeaderNames()) response.removeHeader(name)
-      // The edge may have the site's own page for it.
+      // The edge may replace it with the site's own error page.
       response
         .writeHead(500, { 'content-type': 'text/plain', 'x-platform-failure': 'threw' })
         .end('Internal Server Error')
@@ -97,7 +97,7 @@ function caught(handler: Callable): RequestListener {
   }
 }
 
-/** Memory for a Buffer was refused, which the slot does not outlive. */
+/** True if memory for a Buffer was refused, which ends the slot. */
 export function isRefusedAllocation(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   return (

@@ -6,8 +6,8 @@ const levels = { debug: 'D', warn: 'W', error: 'E', trace: 'E', assert: 'E' } as
 let level: string | undefined
 
 /**
- * Replaces process.stdout and process.stderr: each line goes to one pipe, at once, behind its level and request id
- * (`\x1e{D|I|W|E}{id}\x1f`), so that order holds and a crash loses nothing. Children print without.
+ * Replaces process.stdout and process.stderr: each line goes to one pipe, synchronously, after its level and request id
+ * (`\x1e{D|I|W|E}{id}\x1f`), so that order holds and a crash loses nothing. Output of children has no frames.
  */
 export function frameOutput(): void {
   const open: OpenLine = { frame: '', isOpen: false }
@@ -31,13 +31,13 @@ export function frameOutput(): void {
     console[name as keyof typeof levels] = printAtLevel
   }
   process.on('uncaughtExceptionMonitor', () => {
-    // Node itself prints the error next, to the raw descriptor: a small letter marks all lines that follow.
+    // Node itself prints the error next, to the raw descriptor: a lower-case letter marks all following lines.
     if (process.listenerCount('uncaughtException') > 0) return
     writeFully(2, Buffer.from(`\x1ee${scopes.getStore()?.id ?? ''}\x1f`))
   })
 }
 
-/** The last line that was written without an end, by either stream. */
+/** The last line written without a line break, by either stream. */
 interface OpenLine {
   frame: string
   isOpen: boolean
@@ -58,13 +58,13 @@ class FramedStream extends Writable {
   override _write(chunk: Buffer | string, encoding: BufferEncoding, callback: () => void): void {
     const frame = `\x1e${level ?? this.#level}${scopes.getStore()?.id ?? ''}\x1f`
     const text = typeof chunk === 'string' && (encoding === 'utf8' || encoding === ('utf-8' as BufferEncoding))
-    // latin1 keeps every byte of what is no text.
+    // latin1 keeps every byte of binary output.
     const lines = text ? chunk : Buffer.from(chunk as string, encoding).toString('latin1')
     writeFully(1, Buffer.from(this.#framed(frame, lines), text ? 'utf8' : 'latin1'))
     callback()
   }
 
-  /** A frame also ends a line that somebody else began. */
+  /** A frame also ends an unfinished line of another writer. */
   #framed(frame: string, text: string): string {
     if (text === '') return ''
     const open = this.#open
@@ -77,14 +77,14 @@ class FramedStream extends Writable {
   }
 
   override _destroy(_error: Error | null, callback: (error?: Error | null) => void): void {
-    // Like Node's own, they cannot be closed.
+    // Like Node's own streams, they cannot be closed.
     callback()
   }
 }
 
 const pause = new Int32Array(new SharedArrayBuffer(4))
 
-/** Writes all of it, waiting where a child has made the shared pipe non-blocking. */
+/** Writes all bytes, and waits if a child has made the shared pipe non-blocking. */
 function writeFully(fd: number, bytes: Uint8Array): void {
   for (let offset = 0; offset < bytes.length;) {
     try {

@@ -4,7 +4,7 @@ import { scopeRequests } from './request-scope.ts'
 
 const listen = Server.prototype.listen as (this: Server, ...args: unknown[]) => Server
 
-/** Listens at a path whatever is redirected. */
+/** Listens at a path, regardless of redirection. */
 export function listenAt(server: Server, path: string): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject)
@@ -16,8 +16,8 @@ export function listenAt(server: Server, path: string): Promise<void> {
 }
 
 /**
- * From now on the first server that listens on the port listens at the path. Without a port: the first HTTP server,
- * whatever its port. Resolves with it once it listens. others: ports that were listened on in vain.
+ * From now on the first server that listens on the port listens at the path instead. Without a port: the first HTTP server,
+ * whatever its port. Resolves with it once it listens. others: other ports that a server tried to listen on.
  */
 export function redirectListening(
   path: string,
@@ -43,7 +43,7 @@ export function redirectListening(
   return { listening, taken: () => isTaken, others: () => others }
 }
 
-/** The port of the arguments of listen; undefined for a path or a handle. */
+/** The port in the arguments of listen; undefined for a path or a handle. */
 function portOf(first: unknown): number | undefined {
   if (first === undefined || first === null || typeof first === 'function') return 0
   if (typeof first === 'object') {

@@ -20,7 +20,7 @@ import { hasRequests, offerRequestContext, onFirstRequest, scopeRequests, untilI
 const lagCheckMs = 200
 const lagReportedMs = 100
 const compileCacheMs = 2_000
-/** However much of it JSON escapes, a message of this length is a line that the platform reads. */
+/** Even if JSON escapes most of it, a message of this length is a line that the platform reads. */
 const sentenceMax = 10_000
 
 const boot = JSON.parse(readFileSync(0, 'utf8')) as BootMessage
@@ -33,7 +33,7 @@ const say = openControl((command) => {
   else void drain(command.drain)
 })
 
-/** Finishes requests and waitUntil, for at most this many milliseconds, and ends. */
+/** Finishes requests and waitUntil, for at most this many milliseconds, then ends the process. */
 async function drain(milliseconds: number): Promise<void> {
   setTimeout(() => process.exit(0), milliseconds).unref()
   listening?.close()
@@ -55,7 +55,7 @@ function watchLag(): void {
   })
 }
 
-/** The handler's environment is its variables and what every program expects. */
+/** Limits the handler's environment to its variables and those that every program expects. */
 function setEnvironment(variables: Record<string, string>): void {
   // oxlint-disable-next-line node/no-process-env -- it is made here, for the handler
   const { env } = process
@@ -63,7 +63,7 @@ function setEnvironment(variables: Record<string, string>): void {
   Object.assign(env, variables)
 }
 
-/** A port of the slot's own loopback that leads to the platform's API. */
+/** Forwards a port of the slot's own loopback to the platform's API. */
 async function forwardApi(socketPath: string): Promise<string> {
   const server = createTcpServer({ allowHalfOpen: true }, (socket) => {
     relay(socket, connect({ path: socketPath, allowHalfOpen: true }))
@@ -101,11 +101,11 @@ async function start(): Promise<void> {
   listening = boot.kind === 'server' ? await startServer(boot.handler!) : await startHandler(boot.handler!)
 }
 
-/** The deployment's own host, and the one that its application has in production. */
+/** The deployment's own host, and its application's production host. */
 const ownHosts = ({ VERCEL_URL, VERCEL_PROJECT_PRODUCTION_URL }: BootMessage['variables']): string[] =>
   [VERCEL_URL, VERCEL_PROJECT_PRODUCTION_URL].filter((host) => host !== undefined)
 
-/** What a server is told to listen on. */
+/** The port on which a server has to listen. */
 function portOfServer(): number {
   // oxlint-disable-next-line node/no-process-env -- it is made here, for the handler
   return Number((process.env['PORT'] ??= '3000'))
@@ -174,5 +174,5 @@ function sentenceOf(error: unknown): string {
 await start()
 isReady = true
 say({ ready: true })
-// What the first requests load shall be in it too. Node itself writes the cache at exit only, which a kill skips.
+// The cache should include what the first requests load. Node itself writes it only at exit, which a kill skips.
 setTimeout(() => flushCompileCache(), compileCacheMs).unref()

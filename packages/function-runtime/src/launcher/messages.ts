@@ -1,37 +1,37 @@
 import type { FunctionKind } from '../function-runtime.ts'
 
-/** What a slot reads on its standard input: one message of JSON. All paths are as the slot sees them. */
+/** A slot's standard input: one JSON message. All paths are as the slot sees them. */
 export interface BootMessage {
   kind: FunctionKind
   /** The Function's files. */
   folder: string
   /** The module to import. */
   handler?: string
-  /** A start script, in place of a module. */
+  /** A start script, instead of a module. */
   command?: string
   isWeb: boolean
   hasHelpers: boolean
   variables: Record<string, string>
-  /** Where it listens. */
+  /** The Unix socket on which it listens. */
   socketPath: string
   apiSocketPath: string
   assetsSocketPath: string
   cacheSocketPath: string
-  /** Of the deployment, in milliseconds since 1970. */
+  /** When the deployment was built, in milliseconds since 1970. */
   builtAt: number
 }
 
-/** What a slot says on descriptor 3, a line of JSON each. */
+/** Messages of a slot on descriptor 3, one JSON line each. */
 export interface SlotMessage {
   ready?: true
   /** A sentence: why it cannot start. */
   failed?: string
-  /** An allocation was refused, so it ends. */
+  /** An allocation was refused, so the slot ends. */
   outOfMemory?: true
   pong?: number
   /** The event loop was late by this many milliseconds. */
   lag?: number
 }
 
-/** What a slot is told on descriptor 3, a line of JSON each. drain: milliseconds to finish in. */
+/** Commands to a slot on descriptor 3, one JSON line each. drain: milliseconds to finish in. */
 export type SlotCommand = { ping: number } | { drain: number }

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { EdgeCache } from './edge-cache.ts'
 
-/** What Next.js says of the page that it asks for. */
+/** Next.js's description of the page it asks for. */
 export interface PageContext {
   isFallback?: boolean
   isRoutePPREnabled?: boolean
@@ -24,20 +24,20 @@ interface FileSystemCache {
 
 const inNext = 'next/dist/server/lib/incremental-cache'
 
-/** The tags that Next.js gives a page, in a header of it. */
+/** The tags of a page, which Next.js puts into a header of it. */
 export function tagsOfPage(page: unknown): string[] {
   const headers = (page as { headers?: Record<string, unknown> } | null)?.headers
   const tags = headers?.['x-next-cache-tags']
   return typeof tags === 'string' && tags !== '' ? tags.split(',') : []
 }
 
-/** Pages that the build of a Next.js application left in its folder, which Next.js itself reads. */
+/** Pages that the build of a Next.js application left in its folder, as Next.js itself reads them. */
 export class NextBuildPages {
   readonly #files: FileSystemCache
   readonly #staleTags: Map<string, { stale?: number; expired?: number }>
   readonly #builtAt: number
 
-  /** options: what Next.js makes its cache handler with. undefined: there are none, or not of a shape that is known. */
+  /** options: the options of Next.js for its cache handler. undefined if there are none, or their shape is unknown. */
   static of(options: { serverDistDir?: string }, builtAt: number): NextBuildPages | undefined {
     if (options.serverDistDir === undefined) return undefined
     try {
@@ -61,24 +61,24 @@ export class NextBuildPages {
     this.#builtAt = builtAt
   }
 
-  /** A page of the build. undefined: there is none, or what it was made of has expired since. */
+  /** Finds a page of the build. undefined if there is none, or if one of its tags has expired since. */
   async find(cache: EdgeCache, name: string, context: PageContext): Promise<FoundPage | undefined> {
     const page = await this.#files.get(name, context)
     if (!page) return undefined
     const tags = tagsOfPage(page.value)
-    // Whatever was revalidated in a deployment was so after its build.
+    // Every revalidation in a deployment is later than its build.
     const verdict = cache.judge(tags, 0)
     if (verdict === 'expired') return undefined
     if (verdict === 'stale') this.markStale(cache, tags)
-    // Its file is as old as this machine's copy of it.
+    // The file's own time is that of this machine's copy.
     return { ...page, lastModified: this.#builtAt }
   }
 
-  /** Lets Next.js know that pages with these tags are to be made anew while they are shown. */
+  /** Tells Next.js to serve pages with these tags stale and regenerate them. */
   markStale(cache: EdgeCache, tags: readonly string[]): void {
     for (const name of tags) {
       const tag = cache.tag(name)
-      // Next.js compares with less; this counts for what began in the same millisecond.
+      // Next.js compares with less-than; this covers computations that began in the same millisecond.
       if (tag) this.#staleTags.set(name, { stale: cache.wallTimeOf(tag.staleAt) + 1 })
     }
   }

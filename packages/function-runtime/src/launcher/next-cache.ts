@@ -4,7 +4,7 @@ import { EdgeCache, type Kept, keyOf } from './edge-cache.ts'
 import { NextBuildPages, type PageContext, type StoredPage, tagsOfPage } from './next-build-pages.ts'
 import { scopes } from './request-scope.ts'
 
-/** Older than any lifetime of Next.js, whose longest is 2^32 s: it shows such a value while it makes another. */
+/** Older than any lifetime of Next.js, whose longest is 2^32 s: it serves such a value while it regenerates it. */
 const longAgo = -1e16
 const valueBytesMax = 2_097_152
 const majorMin = 16
@@ -38,20 +38,20 @@ interface StoredEntry extends Omit<CacheEntry, 'value' | 'timestamp' | 'tags'> {
   value: Uint8Array
 }
 
-/** When the making of values began that a request found nothing usable of, by key. */
+/** When the computation of each value began that a request did not find usable, by key. */
 type Begun = Map<string, number>
 
 interface Offer {
   cacheSocketPath: string
-  /** The module that is run. */
+  /** The module being run. */
   handler: string
-  /** Where Next.js runs without an edge that keeps its pages: when it was built, in milliseconds since 1970. */
+  /** Set if Next.js runs without an edge that caches its pages: when it was built, in milliseconds since 1970. */
   builtAt: number | undefined
 }
 
 /**
- * Makes Next.js keep results of `fetch` and `use cache` at the edge, and revalidate tags and paths there; a server of its own (`builtAt`)
- * keeps its pages there too. Nothing is opened until it asks.
+ * Makes Next.js cache results of `fetch` and `use cache` at the edge, and revalidate tags and paths there; a standalone
+ * server (`builtAt`) caches its pages there too. Nothing is opened until Next.js asks.
  */
 export function offerNextCache(offer: Offer): void {
   if (!existsSync(offer.cacheSocketPath)) return
@@ -64,7 +64,7 @@ export function offerNextCache(offer: Offer): void {
 
 function openHandlers({ cacheSocketPath, handler, builtAt }: Offer): object {
   const major = majorOf(handler)
-  // Before, its own handlers were of another shape.
+  // Older versions have cache handlers of another shape.
   if (major < majorMin && builtAt !== undefined) return {}
   const cache = new EdgeCache(cacheSocketPath)
   const FetchCache = fetchCacheOf(cache, builtAt)
@@ -73,7 +73,7 @@ function openHandlers({ cacheSocketPath, handler, builtAt }: Offer): object {
   return { FetchCache, DefaultCache: shared, RemoteCache: shared }
 }
 
-/** Of the application's Next.js; a bundle without it is taken for a current one. */
+/** The major version of the application's Next.js; a bundle without it counts as current. */
 function majorOf(handler: string): number {
   try {
     const path = createRequire(handler).resolve('next/package.json')
@@ -83,7 +83,7 @@ function majorOf(handler: string): number {
   }
 }
 
-/** What Next.js calls its incremental cache. */
+/** Next.js's incremental cache. */
 function fetchCacheOf(cache: EdgeCache, builtAt: number | undefined): new (options: HandlerOptions) => object {
   const begunIn = new WeakMap<object, Begun>()
 
@@ -103,7 +103,7 @@ function fetchCacheOf(cache: EdgeCache, builtAt: number | undefined): new (optio
       return begun
     }
 
-    /** A later question of the same request does not make it begin later, unless something was revalidated between them. */
+    /** A repeated lookup in the same request keeps the first start time, unless something was revalidated in between. */
     #begin(key: string): void {
       const before = this.#begun.get(key)
       if (before === undefined || before <= cache.revalidatedAt) this.#begun.set(key, cache.now())
@@ -161,17 +161,17 @@ function revalidate(cache: EdgeCache, tags: readonly string[], durations: Durati
   return revalidating
 }
 
-/** Next.js lets what was revalidated without a profile expire at once. */
+/** Next.js expires tags at once if they are revalidated without a profile. */
 const expireSecondsOf = (durations: Durations | undefined): number | undefined => (durations ? durations.expire : 0)
 
-/** What Next.js calls a cache handler, of `use cache` and `use cache: remote`. */
+/** A Next.js cache handler, for `use cache` and `use cache: remote`. */
 function useCacheOf(cache: EdgeCache): object {
-  /** Whoever asks for what is just being made waits for it. */
+  /** Callers of `get` wait here for a value that is being computed. */
   const pending = new Map<string, Promise<void>>()
 
   async function store(key: string, entry: CacheEntry): Promise<void> {
     const { value: stream, timestamp, tags, ...rest } = entry
-    // It says of itself that it cannot be used again.
+    // The entry itself says that it cannot be reused.
     if (rest.expire === 0) {
       await stream.cancel()
       return
@@ -198,7 +198,7 @@ function useCacheOf(cache: EdgeCache): object {
         value: streamOf(value),
       }
     },
-    /** Never rejects: the page that the value was made for is to be shown all the same. */
+    /** Never rejects: the page that needed the value is served all the same. */
     async set(name: string, entry: Promise<CacheEntry>): Promise<void> {
       const key = keyOf('data', name)
       const storing = (async () => {

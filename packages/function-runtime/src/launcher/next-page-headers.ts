@@ -2,8 +2,8 @@ import type { ServerResponse } from 'node:http'
 import { http } from './node-http.ts'
 
 /**
- * Takes `s-maxage` off pages that Next.js can revalidate: a cache in front of it would keep them and not hear of that. Call it once, before
- * anything wraps an answer.
+ * Removes `s-maxage` from pages that Next.js can revalidate: a cache in front would keep them and not learn of revalidation.
+ * Call it once, before anything wraps a response.
  */
 export function keepPagesHere(): void {
   const { prototype } = http.ServerResponse

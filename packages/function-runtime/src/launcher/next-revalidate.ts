@@ -8,8 +8,8 @@ interface Revalidation {
 }
 
 /**
- * Makes `res.revalidate()` of Next.js ask the edge on this machine for the page to be made anew: its own way leads over the network by
- * https, whatever the platform is served by. Rejects where the page was not made.
+ * Makes `res.revalidate()` of Next.js ask the edge on this machine to regenerate the page: its own way uses https over the
+ * network, even if the platform is not served by https. Rejects if the page was not regenerated.
  */
 export function offerRevalidate(socketPath: string): void {
   const revalidate = async ({ urlPath, headers, opts }: Revalidation): Promise<void> => {
@@ -20,7 +20,7 @@ export function offerRevalidate(socketPath: string): void {
     const isSkipped = status === 404 && opts.unstable_onlyGenerated === true
     if (status !== 200 && cache !== 'REVALIDATED' && !isSkipped) throw new Error(`Invalid response ${status}`)
   }
-  // Next.js puts what its server can do here, by project, and asks for this beside.
+  // Next.js registers its server's functions here, by project, and looks for this one beside them.
   const methods = new Proxy<Record<string | symbol, object>>(
     {},
     {

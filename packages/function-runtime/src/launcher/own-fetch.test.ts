@@ -13,7 +13,7 @@ let edge: Server
 let outside: Server
 let outsideUrl: string
 
-/** Says who answered what. */
+/** Names the server that answered. */
 const serve = (name: string) => createServer((request, response) => void answer(name, request, response))
 
 async function answer(name: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -104,7 +104,7 @@ test('what a request accepts is not compressed, since nobody would take that off
 })
 
 test('what the edge says is not its own goes outside', async () => {
-  // The edge of this test answers 421 for an address that the network knows.
+  // The test's edge answers 421 for a host that exists on the network.
   const answer = await fetch(`${outsideUrl}/a?status=421`, { method: 'POST', body: 'hello' })
   expect(await answer.json()).toMatchObject({ name: 'outside', method: 'POST', path: '/a', body: 'hello' })
 })

@@ -2,24 +2,24 @@ import { scopes } from './request-scope.ts'
 import { fetchBySocket } from './socket-fetch.ts'
 
 const REDIRECTS_MAX = 20
-/** How a server may call itself, by the address that it was told to listen on. */
+/** Hosts by which a server may refer to itself, depending on the address it was told to listen on. */
 const LOCAL_HOSTS = ['localhost', '127.0.0.1', '[::1]', '0.0.0.0', '[::]']
-/** The edge answers it where a hostname is not this deployment's. */
+/** The edge's answer if a hostname does not belong to this deployment. */
 const MISDIRECTED = 421
-/** Headers that a redirect to another origin drops (Fetch §4.4; cookies as undici does). */
+/** Headers that a redirect to another origin drops (Fetch §4.4; cookies as in undici). */
 const CREDENTIALS = ['authorization', 'proxy-authorization', 'cookie']
 
 /**
- * Lets `fetch` reach the deployment itself through the edge on this machine: the network may not lead there, or not be open to Functions.
- * Frameworks read their own pages and pictures so. Hosts: the one that the request under way came by, those given, and plain `localhost`,
- * which Astro asks where it was not told its hosts: nothing else listens there. port: that a Node server believes to listen on; Next.js
- * asks there for the page that a Server Action leads to.
+ * Lets `fetch` reach the deployment itself through the edge on this machine: the network may not lead there, or not be open
+ * to Functions. Frameworks read their own pages and images this way. Hosts: that of the current request, those in `hosts`,
+ * and plain `localhost`, which Astro uses if it was not told its hosts; nothing else listens there. port: on which a Node
+ * server believes to listen; Next.js fetches the target page of a Server Action there.
  */
 export function offerOwnFetch(socketPath: string, hosts: readonly string[], port?: number): void {
   const { fetch: outside } = globalThis
   const local = new Set(['localhost'])
   if (port !== undefined) for (const host of LOCAL_HOSTS) local.add(`${host}:${port}`)
-  /** The Host to ask by; undefined: it is no host of this deployment. */
+  /** The Host header to use; undefined if it is not a host of this deployment. */
   const ownHostOf = ({ protocol, host }: URL): string | undefined => {
     if (!/^https?:$/.test(protocol)) return undefined
     const current = scopes.getStore()?.context().headers['host'] ?? hosts[0]
@@ -28,9 +28,9 @@ export function offerOwnFetch(socketPath: string, hosts: readonly string[], port
   }
 
   async function follow(request: Request, host: string, left: number): Promise<Response> {
-    // Once it is sent it cannot be read again.
+    // Once sent, the body cannot be read again.
     const body = request.body === null ? null : await request.clone().arrayBuffer()
-    // Nobody takes an encoding off again here.
+    // No decompression happens here.
     const more = { 'x-platform-visit': '1', host, 'accept-encoding': 'identity' }
     const answer = await fetchBySocket(socketPath, request, more).catch((error: unknown) => {
       throw new TypeError('fetch failed', { cause: error })
@@ -64,7 +64,7 @@ const restOf = ({ method, headers, redirect, signal }: Request, body: ArrayBuffe
   body,
 })
 
-/** What is asked for after a redirect (Fetch §4.4): only 307 and 308 keep a method with its body. */
+/** The request after a redirect (Fetch §4.4): only 307 and 308 keep the method and body. */
 function redirected(init: RequestInit, status: number): RequestInit {
   const { method = 'GET' } = init
   const becomesGet = status === 303 ? method !== 'HEAD' && method !== 'GET' : status < 303 && method === 'POST'
@@ -74,7 +74,7 @@ function redirected(init: RequestInit, status: number): RequestInit {
   return { ...init, method: 'GET', headers, body: null }
 }
 
-/** A Response that was made by hand does not know where it is from. */
+/** A Response built by hand does not know its URL. */
 function seenAt(answer: Response, url: string, isRedirected: boolean): Response {
   return Object.defineProperties(answer, { url: { value: url }, redirected: { value: isRedirected } })
 }

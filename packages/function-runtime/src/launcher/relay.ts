@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 
-/** Passes bytes both ways until both sides have ended. */
+/** Relays bytes in both directions until both sides have ended. */
 export function relay(near: Socket, far: Socket): void {
   near.pipe(far)
   far.pipe(near)

@@ -5,10 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { scopeRequests, scopes } from './request-scope.ts'
 
-/** A server that answers as it is told; what was held is let go by `release`. */
+/** A server that answers as instructed; `release` releases held answers. */
 async function serve(answer: (response: ServerResponse, work: Promise<void>) => unknown) {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  // It may fail before the request is there.
+  // The server may fail before the request arrives.
   promise.catch(() => {})
   const server = createServer((_, response) => void answer(response, promise))
   scopeRequests(server)

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** A request as the code that answers it can ask for it. */
+/** A request, as the code that answers it can look it up. */
 export class RequestScope {
   readonly id: string
   readonly #request: IncomingMessage
@@ -18,7 +18,10 @@ export class RequestScope {
     this.#response = response
   }
 
-  /** Lets nothing more of the answer out until some work is done, whether or not it succeeds: what the visitor asks next is to see it. */
+  /**
+   * Holds the rest of the answer until some work is done, successfully or not, so that the visitor's next request sees its
+   * effect.
+   */
   holdAnswer(work: Promise<unknown>): void {
     const response = this.#response
     if (!response || response.writableEnded) return
@@ -44,13 +47,13 @@ export class RequestScope {
     })
   }
 
-  /** Waits for what is held by now, and for what came meanwhile. */
+  /** Waits for all held work, including work added meanwhile. */
   async #release(then: () => void): Promise<void> {
     for (let held; held !== this.#held;) await (held = this.#held)
     then()
   }
 
-  /** What `Symbol.for('@vercel/request-context')` gives. */
+  /** The value behind `Symbol.for('@vercel/request-context')`. */
   context(): { waitUntil: typeof waitUntil; headers: Record<string, string>; url: string } {
     const pairs = headerPairs(this.#request).map(([name, value]) => [name.toLowerCase(), value] as const)
     return { waitUntil, headers: Object.fromEntries(pairs), url: urlOf(this.#request) }
@@ -64,7 +67,7 @@ let active = 0
 let onIdle: (() => void) | undefined
 let onBusy: (() => void) | undefined
 
-/** Keeps the slot from ending until a promise has settled. A rejection is a line in the log. */
+/** Keeps the slot alive until a promise has settled. Logs a rejection. */
 export function waitUntil(promise: unknown): void {
   const settled = Promise.resolve(promise)
     .catch((error: unknown) => console.error(error))
@@ -75,14 +78,14 @@ export function waitUntil(promise: unknown): void {
   work.add(settled)
 }
 
-/** Told whenever the first request of several comes. */
+/** Calls the listener whenever the slot becomes busy. */
 export function onFirstRequest(listener: () => void): void {
   onBusy = listener
 }
 
 export const hasRequests = (): boolean => active > 0
 
-/** Resolves once no request and no promise of waitUntil is under way. */
+/** Resolves once no request and no promise of waitUntil is pending. */
 export function untilIdle(): Promise<void> {
   return new Promise((resolve) => {
     onIdle = resolve
@@ -103,7 +106,7 @@ function begin(response: ServerResponse): void {
   })
 }
 
-/** Gives every request and upgrade of a server its scope, whoever made the server. */
+/** Gives every request and upgrade of a server a scope, whoever created the server. */
 export function scopeRequests(server: Server): void {
   const emit = server.emit.bind(server) as (event: string | symbol, ...args: unknown[]) => boolean
   server.emit = (event: string | symbol, ...args: unknown[]): boolean => {
@@ -117,13 +120,13 @@ export function scopeRequests(server: Server): void {
     if (event === 'connection') nameThePeer(args[0] as Socket)
     return emit(event, ...args)
   }
-  // The edge sets the limits of time; a server that closes a quiet connection would break a request that is on its way.
+  // The edge enforces timeouts; a server that closes a quiet connection would break a request on its way.
   server.keepAliveTimeout = 0
   server.requestTimeout = 0
   server.headersTimeout = 0
 }
 
-/** A Unix socket has no peer address, which frameworks take for granted. */
+/** Adds a peer address, which frameworks expect and a Unix socket lacks. */
 function nameThePeer(socket: Socket): void {
   Object.defineProperties(socket, {
     remoteAddress: { value: '127.0.0.1', configurable: true },
@@ -132,7 +135,7 @@ function nameThePeer(socket: Socket): void {
   })
 }
 
-/** The address that the visitor asked for. */
+/** The URL that the visitor requested. */
 export function urlOf(request: IncomingMessage): string {
   const { host = 'localhost', 'x-forwarded-proto': protocol } = request.headers
   const scheme = protocol === 'https' ? 'https' : 'http'
@@ -148,7 +151,7 @@ export function headerPairs({ rawHeaders }: IncomingMessage): [string, string][]
   return pairs
 }
 
-/** What frameworks built for `vercel` look for. */
+/** The request context that frameworks built for `vercel` look for. */
 export function offerRequestContext(): void {
   Object.defineProperty(globalThis, Symbol.for('@vercel/request-context'), {
     value: { get: () => scopes.getStore()?.context() },

@@ -1,10 +1,13 @@
 import { Readable } from 'node:stream'
 import { http } from './node-http.ts'
 
-/** Statuses whose answers have no body. */
+/** Statuses without a response body. */
 const BODILESS = [101, 204, 205, 304]
 
-/** Sends a request to a server behind a Unix socket. more: headers beside its own. Redirects are not followed. Rejects as a socket fails. */
+/**
+ * Sends a request to a server behind a Unix socket. more: additional headers. Does not follow redirects. Rejects if the
+ * socket fails.
+ */
 export function fetchBySocket(
   socketPath: string,
   request: Request,

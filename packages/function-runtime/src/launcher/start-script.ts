@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { listenAt } from './listen-redirect.ts'
 import { relay } from './relay.ts'
 
-/** Starts a script with a PORT of its own, and relays the socket to it once it accepts connections. */
+/** Runs a start script with its own PORT, and relays the socket to it once it accepts connections. */
 export async function runStartScript(
   command: string,
   folder: string,
@@ -33,7 +33,7 @@ async function findFreePort(): Promise<number> {
   return port
 }
 
-/** The loopback address that answers. Waits for as long as it takes: the runtime has the deadline. */
+/** The loopback address that accepts connections. Waits indefinitely: the runtime has the deadline. */
 async function untilAccepted(port: number): Promise<string> {
   for (;;) {
     for (const host of ['127.0.0.1', '::1']) if (await accepts(port, host)) return host

@@ -1,16 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-/** A longer body is answered 413: a handler that takes more reads the stream, without helpers. */
+/** Longer bodies get 413: a handler that accepts more reads the stream, without helpers. */
 const bodyBytesMax = 4_718_592
 
-/** The request cannot be read as its type says. */
+/** The body does not match its content type. */
 class BadBody extends Error {}
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => unknown
 
 /**
- * Adds what Vercel's Node.js runtime adds where the output asks for it (`shouldAddHelpers`): `query`, `cookies` and `body` of the
- * request, `status`, `send`, `json` and `redirect` of the response. The body was read by then, so the stream is empty.
+ * Adds the helpers of Vercel's Node.js runtime if the output asks for them (`shouldAddHelpers`): `query`, `cookies` and
+ * `body` of the request, `status`, `send`, `json` and `redirect` of the response. The body has already been read, so the
+ * stream is empty.
  */
 export function withVercelHelpers(handler: Handler): (...exchange: Parameters<Handler>) => Promise<void> {
   return async (request, response) => {
@@ -30,13 +31,13 @@ export function withVercelHelpers(handler: Handler): (...exchange: Parameters<Ha
   }
 }
 
-/** undefined: it is too long. */
+/** undefined if it is too long. */
 async function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
   const chunks: Buffer[] = []
   let length = 0
   for await (const chunk of request as AsyncIterable<Buffer>) {
     length += chunk.length
-    // The rest is read as well: a connection that is closed in the middle loses the answer.
+    // The rest is read as well: closing the connection in the middle would lose the answer.
     if (length <= bodyBytesMax) chunks.push(chunk)
     else chunks.length = 0
   }
@@ -87,7 +88,7 @@ function parseBody(request: IncomingMessage, body: Buffer): unknown {
   }
 }
 
-/** A property that is worked out when it is first looked at, and may be replaced. */
+/** Defines a property that is computed on first access, and may be replaced. */
 function lazy(target: object, name: string, make: () => unknown): void {
   const set = (value: unknown): void =>
     void Object.defineProperty(target, name, { value, configurable: true, enumerable: true, writable: true })

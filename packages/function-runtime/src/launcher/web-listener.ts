@@ -6,7 +6,7 @@ import { headerPairs, urlOf } from './request-scope.ts'
 export type WebHandler = (request: Request) => unknown
 type Listener = (request: IncomingMessage, response: ServerResponse) => Promise<void>
 
-/** Answers Node's requests by a handler of web requests. request.signal aborts when the client goes. */
+/** Makes a Node request listener from a web handler. request.signal aborts if the client disconnects. */
 export function webListener(handler: WebHandler): Listener {
   return async (incoming, outgoing) => {
     const abort = new AbortController()
@@ -20,7 +20,7 @@ export function webListener(handler: WebHandler): Listener {
 }
 
 function isResponse(value: unknown): value is Response {
-  // By its shape, as a bundle may bring a Response of its own.
+  // Checks the shape, as a bundle may bring its own Response class.
   return typeof value === 'object' && value !== null && 'status' in value && 'headers' in value && 'body' in value
 }
 
@@ -58,7 +58,7 @@ async function sendBody(body: ReadableStream<Uint8Array>, outgoing: ServerRespon
   const reader = body.getReader()
   const onClose = () => void reader.cancel().catch(() => {})
   outgoing.once('close', onClose)
-  // Neither the head nor the first piece waits for a body that is slow.
+  // Neither the head nor the first chunk waits for a slow body.
   const { promise: later, resolve: onLater } = Promise.withResolvers<undefined>()
   const flush = setImmediate(() => {
     outgoing.flushHeaders()
@@ -68,7 +68,7 @@ async function sendBody(body: ReadableStream<Uint8Array>, outgoing: ServerRespon
     const first = await reader.read()
     const second = reader.read()
     second.catch(() => {})
-    // A body of one piece is sent at once, with its length.
+    // A body of one chunk is sent at once, with its length.
     if (!first.done && (await Promise.race([second, later]))?.done === true) {
       outgoing.end(first.value)
       return
@@ -79,7 +79,7 @@ async function sendBody(body: ReadableStream<Uint8Array>, outgoing: ServerRespon
     }
     outgoing.end()
   } catch (error) {
-    // What was sent is not all of it, and the client shall see that.
+    // The answer is incomplete, and the client should notice.
     if (!outgoing.destroyed) console.error(error)
     outgoing.destroy()
   } finally {

@@ -10,14 +10,14 @@ interface CachedAnswer {
   expiresAt: number
 }
 
-/** Reads the files of the deployment that the Function belongs to. */
+/** The binding that reads the files of the Function's deployment. */
 export function openAssets(socketPath: string): {
   fetch(input: Request | string | URL, init?: RequestInit): Promise<Response>
 } {
   return { fetch: (input, init) => fetchBySocket(socketPath, new Request(input, init)) }
 }
 
-/** Defines `caches`: in the memory of the slot, and small. */
+/** Defines `caches`: small, and in the memory of the slot. */
 export function offerCaches(): void {
   const opened = new Map<string, SlotCache>()
   const open = (name: string) => {
@@ -81,7 +81,7 @@ class SlotCache {
   }
 }
 
-/** Refuses modules that only Cloudflare has, with a sentence that names them. */
+/** Rejects imports of modules that only Cloudflare has, with a sentence that names them. */
 export function refuseCloudflareModules(): void {
   registerHooks({
     resolve(specifier, context, next) {

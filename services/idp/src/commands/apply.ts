@@ -63,7 +63,7 @@ export const applyCommand: Command<Deps> = {
     const appliedClients = []
     for (const client of clients) {
       const { isNew, secret } = await ensureClient(deps, client)
-      // A secret that was given is known already; one that was made up is shown here and nowhere else.
+      // The operator knows a given secret; a generated one is shown only here.
       appliedClients.push({ id: client.id, isNew, secret: client.secret === undefined ? (secret ?? null) : null })
     }
     const lines = [

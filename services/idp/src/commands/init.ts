@@ -7,7 +7,7 @@ import { makeResetLink } from '../features/password/reset-password.ts'
 const ordinary = { kind: 'public', scopes: '*', isFirstParty: true } as const
 const webGrants = ['authorization_code', 'refresh_token']
 
-/** The ids are those of the embedded platform, so that a command-line tool knows its own wherever it is pointed at. */
+/** The ids are those of the embedded platform, so that a command-line tool has the same client id at every deployment. */
 const commandLine: NewClient & { id: string } = {
   ...ordinary,
   id: '0198c0de-0000-7000-8000-0000000000c1',
@@ -17,7 +17,7 @@ const commandLine: NewClient & { id: string } = {
   redirectUris: ['http://127.0.0.1/callback'],
 }
 
-/** It asks people to sign in again before they manage keys, which no device can do: it has no device flow (D6). */
+/** No device flow: it asks users to sign in again before they manage keys, which a device cannot do (D6). */
 const consoleAt = (origin: string): NewClient & { id: string } => ({
   ...ordinary,
   id: '0198c0de-0000-7000-8000-0000000000c2',

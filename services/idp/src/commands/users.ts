@@ -9,7 +9,7 @@ import { removeAuthenticator } from '../features/authenticator/authenticator.ts'
 import { removePasskeys } from '../features/passkeys/passkeys.ts'
 import { makeResetLink } from '../features/password/reset-password.ts'
 
-/** A user as the operator names one: by id or by email address. */
+/** Finds the user that the operator named by id or by email address. */
 async function requireUserId(deps: Deps, name: string): Promise<string> {
   if (isUuid(name)) return name.toLowerCase()
   const user = await findUserByEmail(deps, name)

@@ -12,13 +12,13 @@ interface MailFolderOptions {
 }
 
 const dateOf = (time: Date): string => time.toUTCString().replace('GMT', '+0000')
-/** Header fields are ASCII; anything else goes as an encoded word (RFC 2047). */
+/** Header fields are ASCII; other text becomes an encoded word (RFC 2047). */
 const fieldText = (text: string): string =>
   /^[\x20-\x7e]*$/.test(text) ? text : `=?utf-8?B?${Buffer.from(text).toString('base64')}?=`
 
 /**
- * Puts every letter into a folder as an .eml file (RFC 5322), only for the owner to read. Its lines stay as they are, so
- * that a link can be copied from it. The log names the file and nothing of what it holds.
+ * Writes every message to a folder as an .eml file (RFC 5322) that only the owner can read. Lines are not wrapped, so that a
+ * link can be copied. The log names the file, never its content.
  */
 export function createMailFolder({ folder, from, now, logger }: MailFolderOptions): Mailer {
   return {
@@ -38,7 +38,7 @@ export function createMailFolder({ folder, from, now, logger }: MailFolderOption
       ]
       await mkdir(folder, { recursive: true, mode: 0o700 })
       const file = join(folder, `${time.toISOString().replaceAll(/[:.]/g, '-')}-${newId()}.eml`)
-      // Under another name first: who watches the folder sees whole letters only.
+      // Under another name first, so that a program watching the folder only sees complete messages.
       await writeFile(`${file}.part`, lines.join('\r\n'), { mode: 0o600, flag: 'wx' })
       await rename(`${file}.part`, file)
       logger.info({ file }, 'mail written')

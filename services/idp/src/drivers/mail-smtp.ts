@@ -1,16 +1,16 @@
 import { createTransport } from 'nodemailer'
 import type { Mailer } from '../features/mail/mailer.ts'
 
-/** Longer than any server takes that is well; a stop waits this long at most. */
+/** Longer than any healthy server takes; a stop waits at most this long. */
 const STEP_MS = 10_000
 
 interface MailSmtpOptions {
-  /** smtp: (with STARTTLS where the server offers it) or smtps:, credentials and nodemailer's options in its query. */
+  /** smtp: (with STARTTLS if the server offers it) or smtps:, with credentials; nodemailer's options in the query. */
   url: string
   from: string
 }
 
-/** Hands letters to an SMTP server, over a connection for each: they are few. */
+/** Sends messages to an SMTP server, over a connection each, since they are few. */
 export function createMailSmtp({ url, from }: MailSmtpOptions): Mailer {
   const transport = createTransport({
     url,
@@ -23,9 +23,9 @@ export function createMailSmtp({ url, from }: MailSmtpOptions): Mailer {
   })
   return {
     async send({ to, subject, text }) {
-      // As an object: text would be parsed, and a comma in an address would make two of it.
+      // As an object: a string would be parsed, and a comma in an address would split it in two.
       await transport.sendMail({ from, to: { name: '', address: to }, subject, text }).catch((error: unknown) => {
-        // Without the server's own words, which may quote the address: they would be logged.
+        // Without the server's own message, which would be logged and may quote the address.
         const { code, command, responseCode } = error as { code?: string; command?: string; responseCode?: number }
         const what = [code, command, responseCode].filter((part) => part !== undefined).join(' ')
         throw new Error(`The mail server did not take a letter: ${what}`)

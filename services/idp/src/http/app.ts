@@ -19,9 +19,9 @@ interface Env {
   Variables: { requestId: string; clientId: string | undefined; cookieBefore: string | undefined }
 }
 
-/** One request; `clientId` is set once a client is known, for the log, `cookieBefore` by the first form that needs one. */
+/** One request. `clientId` is set once a client is known, for the log; `cookieBefore` by the first form that needs one. */
 export type Ctx = Context<Env>
-/** Answers a request, or throws what is rendered as a failure. */
+/** Answers a request, or throws an error that is rendered as a failure. */
 export type Handle = (c: Ctx, deps: Deps) => Response | Promise<Response>
 
 /** One path of this service and what its methods do; every other method is 405 with Allow (D19). */
@@ -31,7 +31,7 @@ export interface Endpoint {
   cors: boolean
   GET?: Handle
   POST?: Handle
-  /** In the place of GET: what it answers is ready and the same for everybody. Only reads memory, so it never throws. */
+  /** Instead of GET: an answer prepared in advance, the same for everybody. Only reads memory, so it never throws. */
   document?: () => Document
 }
 
@@ -39,10 +39,10 @@ export interface Endpoint {
 export const addressOf = (c: Ctx, deps: Deps): string =>
   deps.addressOf(c.env.incoming.socket.remoteAddress, c.req.header('x-forwarded-for'))
 
-/** A longer name than this is cut. */
+/** Longer values are cut. */
 const USER_AGENT_LENGTH_MAX = 512
 
-/** What the caller calls itself (User-Agent), for its owner to recognise it by. It says what it likes. */
+/** The client's User-Agent, so that the account's owner can recognise it. It can be anything. */
 export const userAgentOf = (c: Ctx): string | null =>
   c.req.header('user-agent')?.slice(0, USER_AGENT_LENGTH_MAX) ?? null
 
@@ -55,10 +55,10 @@ const methodsOf = (endpoint: Endpoint): string[] => [
 const preflight = (c: Ctx, methods: string): Response =>
   c.body(null, 204, preflightHeaders({ methods, headers: 'authorization, content-type', maxAgeSeconds: 86_400 }))
 
-/** A database that hangs is as far away as one that refuses (D66). */
+/** A hanging database counts as unavailable, like one that refuses connections (D66). */
 const tooLate = () => new Unavailable('The request took too long; try again later')
 
-/** The failure behind what was thrown: a database that is away is 503 wherever it was asked (D66). */
+/** The failure to report for an error: an unavailable database is 503 wherever it was queried (D66). */
 const failureOf = (thrown: unknown): unknown => (isUnavailable(thrown) ? new Unavailable(undefined, thrown) : thrown)
 
 function answerFailure(c: Ctx, failure: unknown): Response {
@@ -66,7 +66,10 @@ function answerFailure(c: Ctx, failure: unknown): Response {
   return c.body(body, status as ContentfulStatusCode, headers)
 }
 
-/** A document for whoever spells its path in another way, with a query for example; documents-first.ts answers the rest. */
+/**
+ * Answers with a document if its path is spelled in another way, for example with a query; documents-first.ts answers the
+ * rest.
+ */
 function answerDocument(c: Ctx, document: Document): Response {
   const { status, headers, body } = answerTo(document, c.req.header('if-none-match'))
   const pairs = Array.from({ length: headers.length / 2 }, (_, i) => [headers[2 * i] ?? '', headers[2 * i + 1] ?? ''])
@@ -74,9 +77,9 @@ function answerDocument(c: Ctx, document: Document): Response {
 }
 
 /**
- * The service as one function from Request to Response. Each request runs through one composed handler: request id and
- * CORS headers, the endpoint, its failure in the shape of RFC 6749, the metrics, a line in the log. Queries and bodies are never logged.
- * answerMissing handles paths that no endpoint has.
+ * The service as one function from Request to Response. Each request runs through one composed handler: request id and CORS
+ * headers, the endpoint, failures in the shape of RFC 6749, metrics, a log line. Queries and bodies are never logged.
+ * answerMissing handles paths without an endpoint.
  */
 export function createApp(deps: Deps, endpoints: readonly Endpoint[], answerMissing: Handle): Hono<Env> {
   const app = new Hono<Env>()
@@ -134,7 +137,7 @@ export function createApp(deps: Deps, endpoints: readonly Endpoint[], answerMiss
       OPTIONS: cors ? run(`OPTIONS ${path}`, (c) => preflight(c, allow), cors) : undefined,
     }
     const otherwise = run('unknown', refuse, cors)
-    // One handler for a path: where several match, Hono composes them anew for every request.
+    // One handler per path: if several match, Hono composes them again for every request.
     app.all(path, (c) => (answers[c.req.method] ?? otherwise)(c))
   }
   app.notFound(run('unknown', answerMissing, false))

@@ -3,7 +3,7 @@ import { ApiError, OAuthError } from '@platform/errors/api-error'
 import { mediaType, readBody } from '@platform/service/read-body'
 import type { Ctx } from './app.ts'
 
-/** No request of this service comes near it (D52). */
+/** No legitimate request comes near it (D52). */
 const BODY_BYTES_MAX = 65_536
 
 const invalidRequest = (description: string) => new OAuthError(400, 'invalid_request', description)
@@ -20,13 +20,16 @@ const contentType = (c: Ctx): string => mediaType(c.env.incoming)
 
 const FORM = 'application/x-www-form-urlencoded'
 
-/** The body as form parameters. Throws invalid_request for another content type, a duplicate or a body too large (D23, D72). */
+/**
+ * Reads the body as form parameters. Throws invalid_request for another content type, a duplicate or a body too large (D23,
+ * D72).
+ */
 export async function readForm(c: Ctx): Promise<OAuthForm> {
   if (contentType(c) !== FORM) throw invalidRequest(`The content type has to be ${FORM}`)
   return parseOAuthForm(await readText(c))
 }
 
-/** The same for the two endpoints that take JSON as well (D23). */
+/** Like readForm, for the two endpoints that accept JSON as well (D23). */
 export async function readFormOrJson(c: Ctx): Promise<OAuthForm> {
   const type = contentType(c)
   if (type === FORM) return parseOAuthForm(await readText(c))
@@ -34,16 +37,16 @@ export async function readFormOrJson(c: Ctx): Promise<OAuthForm> {
   throw invalidRequest(`The content type has to be ${FORM} or application/json`)
 }
 
-/** The body as it came, for authorization requests that are sent by POST. */
+/** The unparsed form body, for authorization requests sent by POST. */
 export async function readFormText(c: Ctx): Promise<string> {
   if (contentType(c) !== FORM) throw invalidRequest(`The content type has to be ${FORM}`)
   return readText(c)
 }
 
-/** True when a form, and not something else or nothing, was sent. */
+/** True if the body is a form, rather than something else or empty. */
 export const hasForm = (c: Ctx): boolean => contentType(c) === FORM
 
-/** A parameter that has to be there. Throws invalid_request naming it. */
+/** Returns a required parameter. Throws invalid_request naming it if it is missing. */
 export function requireParameter(form: OAuthForm, name: string): string {
   const value = form.get(name)
   if (value === undefined) throw invalidRequest(`The parameter ${name} is missing`)

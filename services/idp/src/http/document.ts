@@ -2,20 +2,20 @@ import { bareEtag, etagOf, namesEtag } from '@platform/service/entity-tag'
 
 interface Answer {
   status: 200 | 304
-  /** Names and values in turn, as Node writes them fastest. */
+  /** Names and values alternate: the form that Node writes fastest. */
   headers: readonly string[]
   /** Undefined with 304. */
   body: Buffer<ArrayBuffer> | undefined
 }
 
-/** A text that is ready before anybody asks for it and the same for everybody. */
+/** A text prepared in advance, the same for everybody. */
 export interface Document {
   etag: string
   whole: Answer
   notModified: Answer
 }
 
-/** Makes a document. type: its media type; cacheControl: how long it may be kept, letter for letter. */
+/** Makes a document. type: its media type; cacheControl: the Cache-Control header, letter for letter. */
 export function documentOf(text: string, { type, cacheControl }: { type: string; cacheControl: string }): Document {
   const body = Buffer.from(text)
   const etag = etagOf(body)
@@ -28,6 +28,6 @@ export function documentOf(text: string, { type, cacheControl }: { type: string;
   }
 }
 
-/** The whole document, or 304 where the request's If-None-Match names it. */
+/** The whole document, or 304 if If-None-Match names its ETag. */
 export const answerTo = ({ etag, whole, notModified }: Document, ifNoneMatch: string | undefined): Answer =>
   ifNoneMatch !== undefined && namesEtag(ifNoneMatch, bareEtag(etag)) ? notModified : whole

@@ -8,13 +8,13 @@ import { commonHeaders } from './envelope.ts'
 
 type Answer = (incoming: IncomingMessage, outgoing: ServerResponse) => void
 
-/** What a client that is not at odds with HTTP sends. Anything else goes the long way, where it is looked at. */
+/** A Host header of an ordinary client. Anything else takes the general path, where it is checked. */
 const HOST = /^[\w.-]+(?::\d{1,5})?$/
 
 /**
- * Answers the endpoints that are documents at once, and leaves everything else to `otherwise`: a Request, a router, a
- * Response and a promise for each would cost as much again as Node's own part. Request id, headers, metrics and the line in the
- * log are those of every endpoint.
+ * Answers document endpoints directly, and leaves everything else to `otherwise`: a Request, a router, a Response and a
+ * promise per request would cost as much again as Node's own part. Request id, headers, metrics and the log line are those of
+ * every endpoint.
  */
 export function documentsFirst(
   { recordRequest }: Pick<Deps, 'recordRequest'>,

@@ -26,7 +26,7 @@ beforeEach(async () => {
 })
 afterEach(() => idp.close())
 
-/** Puts `count` rows into every table, all of which end at an instant. */
+/** Inserts `count` rows into every table, all of which expire at the given time. */
 async function fill(count: number, end: Date): Promise<void> {
   const rows = sql`(select n, gen_random_uuid() as id, ${end.toISOString()}::timestamptz as at,
       decode(md5(random()::text), 'hex') as hash, ${ana.userId}::uuid as person, (select id from clients limit 1) as client
@@ -60,7 +60,7 @@ async function countRows(): Promise<Record<string, number>> {
 }
 const each = (count: number) => Object.fromEntries(tables.map((table) => [table, count]))
 
-/** Notes how many rows each transaction deletes from here on. */
+/** Records how many rows each transaction deletes from here on. */
 async function noteBatches(names: readonly string[]): Promise<() => Promise<number[]>> {
   await idp.deps.db.execute(sql`create table batches (transaction xid8, rows int)`)
   await idp.deps.db.execute(sql`create function note_batch() returns trigger language plpgsql as $$ begin
@@ -134,7 +134,7 @@ test('an index leads to what is over: no table is read from end to end', async (
   await fill(20_000, new Date(idp.now().getTime() + DAY))
   await fill(1_500, new Date(idp.now().getTime() - DAY - 1_000))
   await idp.deps.db.execute('analyze')
-  // One connection, so that its own statistics are those that are read.
+  // One connection, so that its own statistics are the ones that are read.
   const { db, close } = openDatabase(idp.databaseUrl, { name: 'test', max: 1, prepare: true })
   const readFromEndToEnd = async () => {
     await db.execute('select pg_stat_force_next_flush()')
@@ -174,7 +174,7 @@ test('of several instances one cleans up at a time, and the others do not wait f
     while (!(await isStopped()));
     await Promise.all([discardExpired(idp.deps), discardExpired(idp.deps)])
     expect(await countRows()).toEqual(each(1_200))
-    // Meanwhile people sign in as ever.
+    // Meanwhile users sign in as usual.
     await idp.signedIn(ana)
   })
   await first

@@ -14,8 +14,8 @@ const EVERY_MS = 600_000
 const DAY_MS = 86_400_000
 
 /**
- * Deletes refresh families a day after they expired or were revoked. No index leads to them, since a rotation would pay
- * for it: this walks all of them by id, a thousand at a time. Answers false when another process cleans up.
+ * Deletes refresh families a day after they expired or were revoked. They have no index for this, since every rotation would
+ * pay for it: this scans all of them by id, a thousand at a time. Returns false if another process is cleaning up.
  */
 async function discardFamilies(db: Deps['db'], before: Date): Promise<boolean> {
   for (let after: string | undefined, isDone = false; !isDone;) {
@@ -41,8 +41,8 @@ async function discardFamilies(db: Deps['db'], before: Date): Promise<boolean> {
 }
 
 /**
- * Deletes what nobody can ask for any more: sessions, links and challenges at once, codes and device codes a day after their end
- * (D64). Of several processes one works at a time; another that comes meanwhile leaves it to that one.
+ * Deletes unusable rows: sessions, links and challenges at once, codes and device codes a day after they expired (D64). One
+ * process works at a time; others skip their run.
  */
 export async function discardExpired({ db, now }: Pick<Deps, 'db' | 'now'>): Promise<void> {
   const time = now()
@@ -59,12 +59,12 @@ export async function discardExpired({ db, now }: Pick<Deps, 'db' | 'now'>): Pro
   for (const step of steps) if (!(await step())) return
 }
 
-/** What is cleaned up. auditDays: for how many days audit events are kept; 0 for ever. */
+/** The cleanup jobs. auditDays: for how many days audit events are kept; 0 keeps them for ever. */
 export const housekeepingJobs = (auditDays: number): Jobs<Deps> => ({
   'discard expired rows': discardExpired,
   'discard audit events': (deps) => discardAuditEvents(deps, auditDays),
 })
 
-/** Cleans up every ten minutes, for the first time after ten. */
+/** Cleans up every ten minutes, starting ten minutes from now. */
 export const startHousekeeping = (deps: Deps, auditDays: number): PeriodicJobs =>
   startPeriodicJobs(deps, housekeepingJobs(auditDays), { everyMs: EVERY_MS, isFirstAtOnce: false })

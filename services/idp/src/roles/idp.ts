@@ -8,7 +8,7 @@ import { documentsFirst } from '../http/documents-first.ts'
 
 const unreadableBody = jsonBody({ error: 'invalid_request', error_description: 'The request is not valid HTTP' })
 
-/** Serves the identity provider (port 0: any free one). Rejects when the port is taken. */
+/** Serves the identity provider (port 0: any free one). Rejects if the port is taken. */
 export async function startIdp(deps: Deps, address: { host: string; port: number }): Promise<Listening> {
   const endpoints = listEndpoints(deps)
   const app = createApp(deps, endpoints, answerMissing)

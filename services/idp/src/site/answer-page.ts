@@ -9,7 +9,7 @@ import { stylePath } from './style.ts'
 /** Text that `html` has escaped. */
 export type Markup = ReturnType<typeof html>
 
-/** Features of the browser that pages do without, in the words of Permissions Policy. Unknown ones would be logged by browsers. */
+/** Browser features that pages do not use, in the words of Permissions Policy. Browsers would log unknown ones. */
 const unusedFeatures = [
   'accelerometer',
   'autoplay',
@@ -48,17 +48,18 @@ interface Shown {
   content: Markup
   status?: ContentfulStatusCode
   /**
-   * Where a form of this page may end up by redirects, besides this site (a source of CSP). Such a page may stand in a popup of
-   * the client, which loses sight of it, and of its own callback after it, by any Cross-Origin-Opener-Policy. Other pages have one.
+   * Where redirects after a form of this page may end, besides this site (a CSP source). Such a page may stand in a popup of
+   * the client, so it has no Cross-Origin-Opener-Policy: the client would lose its handle on the popup, and on its own
+   * callback later. Other pages send one.
    */
   formAction?: string | undefined
-  /** The page offers what takes the script: passkeys, a password that can be shown, codes to take along. */
+  /** The page offers something that needs the script: passkeys, a show-password button, saving recovery codes. */
   hasScript?: boolean
 }
 
 /**
- * Answers with a page. A status from 400 on shows in its title, which screen readers say first. It works without scripts (but for
- * what passkeys need), is never framed, never cached, and tells other sites nothing of itself.
+ * Answers with a page. From status 400 on, the title shows the status, since screen readers say it first. The page works
+ * without scripts (except for passkeys), is never framed, never cached, and sends other sites no referrer.
  */
 export async function answerPage(
   c: Ctx,
@@ -91,7 +92,7 @@ export async function answerPage(
         <footer>${new URL(deps.issuer).host}</footer>
       </body>
     </html>`
-  // As in app.ts, not by c.header; and as a plain string, since what `html` makes would become a stream.
+  // As in app.ts, not by c.header; and as a plain string, since the value that `html` makes would become a stream.
   const { outgoing } = c.env
   outgoing.setHeader('content-security-policy', csp.join('; '))
   outgoing.setHeader('referrer-policy', 'same-origin')
@@ -103,8 +104,8 @@ export async function answerPage(
 }
 
 /**
- * A handler whose refusals are shown as a page. A 503 stays the JSON that clients of this service expect wherever the
- * database is away (D66).
+ * Makes a handler show its refusals as a page. A 503 stays the JSON that clients of this service expect when the database is
+ * unavailable (D66).
  */
 export const showRefusals =
   (handle: NonNullable<Endpoint['GET']>): NonNullable<Endpoint['GET']> =>

@@ -3,8 +3,8 @@ import type { Deps } from '../deps.ts'
 import type { Ctx } from '../http/app.ts'
 
 /**
- * `session`: a browser that is signed in. `before`: one that may be about to; CSRF tokens of pages without a session are
- * bound to it. `known`: sealed tickets of the accounts that the browser signed in to before (decision 16).
+ * `session`: a signed-in browser. `before`: a browser without a session; CSRF tokens of its pages are bound to this cookie.
+ * `known`: sealed tickets of the accounts that the browser signed in to before (decision 16).
  */
 type CookieName = 'session' | 'before' | 'known'
 
@@ -14,7 +14,7 @@ const shapes: Record<CookieName, RegExp> = {
   known: /^[\w.~-]{1,4000}$/,
 }
 
-/** `__Host-` keeps subdomains from planting one; it needs https, so on plain http the port sets services apart. */
+/** `__Host-` keeps subdomains from planting a cookie. It needs https, so on plain http the port tells services apart. */
 function fullName(deps: Pick<Deps, 'issuer'>, name: CookieName): string {
   const { protocol, port } = new URL(deps.issuer)
   return protocol === 'https:' ? `__Host-${name}` : `${name}_${port || '80'}`
@@ -23,7 +23,7 @@ function fullName(deps: Pick<Deps, 'issuer'>, name: CookieName): string {
 /** 256 random bits, as text. */
 export const newCookieValue = (): string => randomBytes(32).toString('base64url')
 
-/** The value of a cookie; undefined when it is absent or not of our making. */
+/** The value of a cookie; undefined if it is absent or malformed. */
 export function readCookie(c: Ctx, deps: Pick<Deps, 'issuer'>, name: CookieName): string | undefined {
   const wanted = fullName(deps, name)
   for (const part of (c.req.header('cookie') ?? '').split(';')) {
@@ -35,7 +35,7 @@ export function readCookie(c: Ctx, deps: Pick<Deps, 'issuer'>, name: CookieName)
   return undefined
 }
 
-/** Sets a cookie that scripts and other sites do not get. maxAgeSeconds: undefined lasts as long as the browser, 0 deletes. */
+/** Sets a cookie that scripts and other sites cannot read. maxAgeSeconds: undefined lasts as long as the browser, 0 deletes. */
 export function setCookie(
   c: Ctx,
   deps: Pick<Deps, 'issuer'>,

@@ -6,17 +6,17 @@ import { newCookieValue, readCookie, setCookie } from './cookies.ts'
 import type { Session } from './session.ts'
 
 /**
- * A form's CSRF token is a MAC, under a cookie that only this browser holds, of what the form is for. A page of another
- * site knows neither the cookie nor, therefore, the token; and a token for one transaction is none for another.
+ * A form's CSRF token is a MAC of the form's purpose, keyed with a cookie that only this browser holds. A page of another
+ * site does not know the cookie, so it cannot know the token; a token for one transaction is invalid for another.
  */
 const tokenOf = (cookie: string, purpose: string): string =>
   createHmac('sha256', cookie).update(purpose).digest('base64url')
 
-/** The token of a form of someone who is signed in. */
+/** The CSRF token of a form within a session. */
 export const csrfOfSession = (session: Pick<Session, 'cookie'>, purpose: string): string =>
   tokenOf(session.cookie, purpose)
 
-/** The cookie that forms before a session are bound to; a browser without one is given it, once in an answer. */
+/** The cookie that forms before a session are bound to. Sets it if the browser has none, once per answer. */
 export function cookieBeforeSession(c: Ctx, deps: Pick<Deps, 'issuer'>): string {
   const held = readCookie(c, deps, 'before') ?? c.get('cookieBefore')
   if (held !== undefined) return held
@@ -26,14 +26,14 @@ export function cookieBeforeSession(c: Ctx, deps: Pick<Deps, 'issuer'>): string 
   return cookie
 }
 
-/** The token of a form that comes before a session; gives the browser the cookie it is bound to. */
+/** The CSRF token of a form before a session. Sets the cookie that it is bound to, if missing. */
 export const csrfBeforeSession = (c: Ctx, deps: Pick<Deps, 'issuer'>, purpose: string): string =>
   tokenOf(cookieBeforeSession(c, deps), purpose)
 
 function requireOwnOrigin(c: Ctx, { issuer }: Pick<Deps, 'issuer'>): void {
   const origin = c.req.header('origin')
   const site = c.req.header('sec-fetch-site')
-  // Browsers send both with a form; a program that sends neither holds no cookie of anyone else's.
+  // Browsers send both with a form; a program that sends neither does not hold anybody else's cookie.
   if ((origin !== undefined && origin !== issuer) || (site !== undefined && site !== 'same-origin'))
     throw new Forbidden('This form was not sent by a page of this site')
 }
@@ -47,7 +47,7 @@ function requireToken(token: string, expected: string): void {
 
 interface SentForm {
   token: string | undefined
-  /** What the token is bound to: the session's cookie, or the one before a session. */
+  /** The cookie that the token is bound to: the session's, or the one before a session. */
   cookie: string | undefined
   purpose: string
 }

@@ -1,6 +1,6 @@
 type Names = readonly (readonly [RegExp, string])[]
 
-// In this order: most browsers also call themselves by the names that come later.
+// The order matters: most browsers also carry the names that come later.
 const browsers: Names = [
   [/\bEdg(?:e|A|iOS)?\//, 'Edge'],
   [/\b(?:OPR|Opera)\//, 'Opera'],
@@ -21,12 +21,12 @@ const systems: Names = [
 
 const nameIn = (names: Names, text: string): string | undefined => names.find(([pattern]) => pattern.test(text))?.[1]
 
-/** The product that a program other than a browser begins with: `curl/8.5.0` is curl. */
+/** The product name at the start of a User-Agent of a program other than a browser: `curl` in `curl/8.5.0`. */
 const PROGRAM = /^(?!Mozilla\b)([A-Za-z][\w.-]{0,39})(?:\/|\s|$)/
 
 /**
- * A User-Agent header in the words of its owner, such as `Firefox on Linux`, or the name of a program, such as `curl`. A
- * guess: everybody calls themselves what they like.
+ * Describes a User-Agent header in words that its owner recognises, such as `Firefox on Linux`, or the name of a program,
+ * such as `curl`. A guess: the header can say anything.
  */
 export function describeBrowser(userAgent: string | null): string {
   const name = nameIn(browsers, userAgent ?? '') ?? PROGRAM.exec(userAgent ?? '')?.[1]

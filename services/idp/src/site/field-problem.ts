@@ -2,18 +2,18 @@ import { html } from 'hono/html'
 import type { Markup } from './answer-page.ts'
 
 /**
- * Why a form was refused. With 400 or 401 its field is to be filled in otherwise; someone who has to wait has typed nothing
- * wrong.
+ * Why a form was refused. With 400 or 401 the field has to be corrected; with other statuses, such as a pause, the input was
+ * not wrong.
  */
 interface FieldProblem {
   status: number
 }
 
 /**
- * Attributes of a field that a form was refused for. The page shows the reason under the id `problem`.
+ * Attributes of a field for which a form was refused. The page shows the reason under the id `problem`.
  *
- * problem: undefined where there is none, or it is another field's.
- * hint: the id of what describes the field in any case.
+ * problem: undefined if there is none, or if it concerns another field.
+ * hint: the id of the element that always describes the field.
  */
 export function fieldProblem(problem: FieldProblem | undefined, hint?: string): Markup | '' {
   const describedBy = [...(problem ? ['problem'] : []), ...(hint === undefined ? [] : [hint])].join(' ')

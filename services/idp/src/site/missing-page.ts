@@ -16,8 +16,8 @@ const prefersHtml = (c: Ctx): boolean =>
   'text/html'
 
 /**
- * Answers a path that does not exist. A browser below the account site is shown a page that leads back, or is redirected
- * where only the slash at the end is wrong. Throws NotFound, which is rendered as JSON, for everybody else.
+ * Answers a path that does not exist. Below the account site a browser gets a page that leads back, or a redirect if only the
+ * trailing slash is wrong. Otherwise throws NotFound, which is rendered as JSON.
  */
 export function answerMissingPage(c: Ctx, deps: Deps, pages: readonly Page[]): Response | Promise<Response> {
   const { path } = c.req

@@ -7,7 +7,7 @@ const form = z.object({ name: textField })
 const show = () => new Response()
 const submit = show
 
-// The compiler keeps these: an expected error that is none fails `npm run check`.
+// The compiler checks these: an expected error that does not occur fails `npm run check`.
 test('a form without a guard does not compile', () => {
   expect(page({ path, session: 'any', back: 'email', form, csrf: 'example', submit }).hasForm).toBe(true)
   expect(page({ path, session: 'none', show }).hasForm).toBe(false)

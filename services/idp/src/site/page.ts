@@ -11,43 +11,43 @@ import { type AccountPage, type ReturnTo, returnToPage } from './return-to.ts'
 import type { Session } from './session.ts'
 
 /**
- * Who may use a page. `none`: anybody. `any`: whoever is signed in. `proven`: the second factor was shown too, by users who
- * have one. `fresh`: as `proven`, and the user signed in or showed the factor within the last 15 minutes.
+ * Who may use a page. `none`: anybody. `any`: any signed-in user. `proven`: users who have a second factor must have used it.
+ * `fresh`: as `proven`, and the user signed in or used the factor within the last 15 minutes.
  */
 export type SessionNeed = 'none' | 'any' | 'proven' | 'fresh'
 
-/** What a request carries before anything about it is known. */
+/** A request, before its session is looked up. */
 export interface PageRequest {
   c: Ctx
   deps: Deps
-  /** A field of the form; of the query where the page is only shown. Undefined when it is absent, and when a form has it empty. */
+  /** A field of the form; of the query if the page is only shown. Undefined if it is absent, or empty in a form. */
   field: (name: string) => string | undefined
 }
 
-/** The session where the page needs one; a way to look where it does not. */
+/** The session if the page needs one; otherwise a function that looks it up. */
 type Visitor<S extends SessionNeed> = S extends 'none'
   ? { findSession: () => Promise<Session | undefined> }
   : { session: Session }
 
-/** What `show` and `submit` are given. */
+/** Arguments of `show` and `submit`. */
 export type PageCall<S extends SessionNeed, T = undefined> = PageRequest & Visitor<S> & { target: T }
 
-/** What `submit` is given. */
+/** Arguments of `submit`. */
 export type FormCall<S extends SessionNeed, F extends z.ZodType, T = undefined> = PageCall<S, T> & { form: z.output<F> }
 
 type Soon<R> = R | Promise<R>
 
 /**
- * Where a visitor goes who may not use the page: to sign in or to show a second factor, and back to this place. A page that
- * somebody else sends people to may answer whoever is not signed in itself.
+ * Where visitors who may not use the page lead back to after signing in or using a second factor. A page that other sites
+ * link to may answer visitors without a session itself.
  */
 type Back<S extends SessionNeed> = S extends 'none'
   ? { back?: undefined }
   : { back: AccountPage | ((request: PageRequest) => S extends 'any' ? Soon<ReturnTo | Response> : ReturnTo) }
-/** A page's need and the way back, as `identify` reads them. */
+/** A page's session need and its way back, as `identify` reads them. */
 type Entrance = { session: 'none' } | ({ session: Exclude<SessionNeed, 'none'> } & Back<'any'>)
 
-/** What a page does with a form, if it takes one. A form without a schema or a CSRF token does not compile. */
+/** What a page does with a form, if it accepts one. A form without a schema or a CSRF token does not compile. */
 type Form<S extends SessionNeed, T, F extends z.ZodType> =
   | {
       show: (call: PageCall<S, T>) => Soon<Response>
@@ -56,10 +56,10 @@ type Form<S extends SessionNeed, T, F extends z.ZodType> =
       submit?: undefined
     }
   | {
-      /** Left out where the form is shown by another page. */
+      /** Omitted if another page shows the form. */
       show?: (call: PageCall<S, T>) => Soon<Response>
       form: F
-      /** What the form is for, as the page that shows it said when it made the token. */
+      /** The form's purpose, as in the CSRF token that the page with the form made. */
       csrf: string | ((call: PageCall<S, T>) => string)
       submit: (call: FormCall<S, F, T>) => Soon<Response>
     }
@@ -68,7 +68,7 @@ type Spec<S extends SessionNeed, T, F extends z.ZodType> = {
   /** Below {account_url}. */
   path: `/${string}`
   session: S
-  /** Finds what the request is about, or answers where there is nothing to show or to ask. Changes nothing. */
+  /** Finds the target of the request, or answers if there is nothing to show or submit. Changes nothing. */
   find?: (request: PageRequest & Visitor<S>) => Soon<T | Response>
 } & Back<S> &
   Form<S, T, F>
@@ -81,10 +81,10 @@ export interface Page {
   mount(deps: Pick<Deps, 'accountPath'>, guard: SessionGuard): Endpoint
 }
 
-/** What pages ask of features about a visitor; endpoints.ts hands it in. */
+/** How pages look up a visitor's session and proof; endpoints.ts passes it in. */
 interface SessionGuard {
   findSession: (c: Ctx, deps: Deps) => Promise<Session | undefined>
-  /** The page that has to come first; undefined when the session will do. */
+  /** The page that has to come first; undefined if the session suffices. */
   findMissingProof: (
     deps: Deps,
     session: Session,
@@ -92,7 +92,7 @@ interface SessionGuard {
   ) => Promise<'sign-in' | 'second-factor' | undefined>
 }
 
-/** A text field of a form; the empty text when it is missing. */
+/** A text field of a form; empty if missing. */
 export const textField = z.string().default('')
 
 function parseForm<F extends z.ZodType>(form: F, sent: ReadonlyMap<string, string>): z.output<F> {
@@ -101,7 +101,7 @@ function parseForm<F extends z.ZodType>(form: F, sent: ReadonlyMap<string, strin
   throw new BadRequest(`The field ${parsed.error.issues[0]?.path.join('.')} of the form is not right`)
 }
 
-/** Who is there, or the answer to somebody who may not use the page. */
+/** Returns the visitor, or the answer to one who may not use the page. */
 async function identify(
   request: PageRequest,
   entrance: Entrance,
@@ -121,8 +121,8 @@ async function identify(
 /**
  * Declares a page of the account site. A request passes, in this order: the body's type, size and parameters (400), the
  * session (a redirect that leads back), `find`, origin and CSRF token (403), the form's schema (400), `show` or `submit`.
- * What is refused is shown as a page. `session` is required, and so are `form` and `csrf` beside `submit`, so that a form
- * without a guard does not compile.
+ * Refusals are shown as a page. `session` is required, and so are `form` and `csrf` beside `submit`, so that a form without a
+ * guard does not compile.
  */
 export function page<const S extends SessionNeed, T = undefined, F extends z.ZodType = z.ZodType>(
   spec: Spec<S, T, F>,
@@ -132,7 +132,7 @@ export function page<const S extends SessionNeed, T = undefined, F extends z.Zod
   async function enter(request: PageRequest, guard: SessionGuard): Promise<PageCall<S, T> | Response> {
     const visitor = await identify(request, spec as Entrance, guard)
     if (visitor instanceof Response) return visitor
-    // Which of the two it is goes by `session`, there as in the type.
+    // `session` decides which of the two it is, here as in the type.
     const known = { ...request, ...(visitor as Visitor<S>) }
     const target = await find?.(known)
     return target instanceof Response ? target : { ...known, target: target as T }

@@ -4,12 +4,12 @@ import type { Ctx } from '../http/app.ts'
 import { readFormText } from '../http/body.ts'
 import { redirect } from './navigation.ts'
 
-/** The longest query that is still a request line which everyone takes. */
+/** The longest query that every server accepts in a request line. */
 const QUERY_LENGTH_MAX = 8_192
 
 /**
- * Answers the POST of another site with the same request as a GET: a POST from there carries no session cookie.
- * Throws invalid_request for what is no form, or too long for a URL.
+ * Redirects a POST from another site to the same request as a GET, since such a POST carries no session cookie. Throws
+ * invalid_request if the body is not a form, or is too long for a URL.
  */
 export async function redirectPostAsGet(c: Ctx, { issuer }: Pick<Deps, 'issuer'>, path: string): Promise<Response> {
   const query = new URLSearchParams(await readFormText(c)).toString()

@@ -4,8 +4,8 @@ import type { Deps } from '../deps.ts'
 export const AUTHORIZE_PATH = '/oauth2/authorize'
 
 /**
- * Where a page may lead after it: the authorization request that sent the user here, or an account page. It is rebuilt
- * from its parts, never followed as it came, so nothing leads to another site.
+ * Where a page may lead afterwards: the authorization request that sent the user here, or an account page. The URL is rebuilt
+ * from its parts, never followed as received, so nothing leads to another site.
  */
 export type ReturnTo = { kind: 'authorize'; url: string; search: string } | { kind: 'account'; url: string }
 
@@ -27,7 +27,7 @@ const returnToHome = ({ accountUrl }: Pick<Deps, 'accountUrl'>): ReturnTo => ({
   url: `${accountUrl}/`,
 })
 
-/** Account pages of whoever is signed in, by their path: sign-in leads back to these and no others. */
+/** Paths of the account pages for signed-in users: sign-in leads back to these and no others. */
 const accountPages = [
   'email',
   'password',
@@ -41,7 +41,7 @@ const accountPages = [
 /** The name of a page that sign-in can lead back to. */
 export type AccountPage = (typeof accountPages)[number]
 
-/** An account page that shows nothing without a session. flow: what the page was opened for, and leads on to. */
+/** An account page that needs a session. flow: why the page was opened, and where it leads afterwards. */
 export const returnToPage = (
   { accountUrl }: Pick<Deps, 'accountUrl'>,
   page: AccountPage,
@@ -51,10 +51,10 @@ export const returnToPage = (
   url: `${accountUrl}/${page}${flow ? `?returnTo=${encodeURIComponent(flow.url)}` : ''}`,
 })
 
-/** Pages on which somebody adds a way to sign in, for its own sake or because a flow waits for it. They take a `fresh` session. */
+/** Pages that add a way to sign in, either on their own or because a flow waits for it. They need a `fresh` session. */
 const pagesWithinFlows: readonly AccountPage[] = ['authenticator/add', 'passkeys/add']
 
-/** True for a page that asks for a recent sign-in: whoever is signed in already may be sent to sign in once more for it. */
+/** True for a page that needs a recent sign-in: a user with a session may be sent there to sign in again. */
 export const asksForFreshness = ({ accountUrl }: Pick<Deps, 'accountUrl'>, returnTo: ReturnTo): boolean =>
   pagesWithinFlows.some((page) => new URL(returnTo.url).pathname === new URL(`${accountUrl}/${page}`).pathname)
 
@@ -87,5 +87,5 @@ export function readReturnTo(
   )
 }
 
-/** What a session remembers of the request that it answered. */
+/** The hash by which a session remembers the request that it answered. */
 export const hashRequest = (search: string): Buffer => createHash('sha256').update(search).digest()

@@ -4,13 +4,14 @@ import type { Endpoint } from '../http/app.ts'
 import { documentOf } from '../http/document.ts'
 
 /**
- * The one script. Passkeys need it: it asks the browser for a credential and sends it with an ordinary form. It also adds buttons that
- * show passwords and that take recovery codes along. What needs it is hidden until it is there; everything else works without it.
+ * The only script. Passkeys need it: it asks the browser for a credential and sends it with an ordinary form. It also adds
+ * buttons that show passwords and that copy, save or print recovery codes. Elements that need it are hidden until it runs;
+ * everything else works without it.
  *
- * `form[data-passkey]` is `get` or `create`; `data-options` holds what the browser is asked for, in WebAuthn's JSON.
+ * `form[data-passkey]` is `get` or `create`; `data-options` holds the request to the browser, in WebAuthn's JSON.
  *
- * `[data-take]` is `copy`, `save` or `print`, a button that does so with the list of codes; `data-text` of their group is what
- * a file holds.
+ * `[data-take]` is `copy`, `save` or `print`: a button that does so with the list of codes; `data-text` of their group is the
+ * content of a saved file.
  */
 const js = `
 const toBytes = (text) => Uint8Array.from(atob(text.replace(/-/g, '+').replace(/_/g, '/')), (c) => c.charCodeAt(0))
@@ -152,7 +153,7 @@ for (const group of document.querySelectorAll('[data-text]')) {
 
 const name = createHash('sha256').update(js).digest('hex').slice(0, 16)
 
-/** Where the script is; the name changes with its content, so it may be kept for ever. */
+/** Path of the script; its name changes with its content, so it may be cached for ever. */
 export const scriptPath = ({ accountPath }: Pick<Deps, 'accountPath'>): string => `${accountPath}/script.${name}.js`
 
 const script = documentOf(js, {

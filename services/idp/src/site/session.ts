@@ -1,16 +1,19 @@
-/** A browser that is signed in: its session, its user, and the cookie's value, to which CSRF tokens are bound. */
+/** A signed-in browser: its session, its user, and the cookie's value, to which CSRF tokens are bound. */
 export interface Session {
   /** The `sid` of tokens. */
   id: string
   cookie: string
-  /** When the user signed in, or showed a second factor. */
+  /** When the user signed in, or used a second factor. */
   authTime: Date
-  /** Authentication methods (RFC 8176), with spaces between them. */
+  /** Authentication methods (RFC 8176), separated by spaces. */
   amr: string
-  /** The authorization request (SHA-256 of its query) that the user last answered in it, and what the answer was. */
+  /** The authorization request (SHA-256 of its query) that the user last answered in this session, and the answer. */
   answeredRequest: Buffer | null
   answer: 'signed-in' | 'chose-account' | 'declined-second-factor' | null
-  /** Whether the browser keeps it after it is closed, and the service for 14 days without a visit instead of one. */
+  /**
+   * True: the cookie outlives the browser, and the session lasts 14 days without a visit. False: until the browser closes, or
+   * one day.
+   */
   staysSignedIn: boolean
   user: {
     id: string

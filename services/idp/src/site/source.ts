@@ -2,9 +2,9 @@ import type { Deps } from '../deps.ts'
 import { addressOf, type Ctx, userAgentOf } from '../http/app.ts'
 import { describeBrowser } from './describe-browser.ts'
 
-/** Where a request comes from, as the audit log and letters say it. */
+/** Where a request comes from, as the audit log and mails name it. */
 export interface Source {
-  /** As limits count it. */
+  /** As rate limits count it. */
   address: string
   /** Such as `Firefox on Linux`; a guess. */
   browser: string

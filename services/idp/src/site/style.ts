@@ -169,7 +169,7 @@ ol.codes { margin: 1rem 0; padding: 0.75rem; list-style: none; display: grid; gr
 
 const name = createHash('sha256').update(css).digest('hex').slice(0, 16)
 
-/** Where the one style sheet is; the name changes with its content, so it may be kept for ever. */
+/** Path of the one style sheet; its name changes with its content, so it may be cached for ever. */
 export const stylePath = ({ accountPath }: Pick<Deps, 'accountPath'>): string => `${accountPath}/style.${name}.css`
 
 const style = documentOf(css, {

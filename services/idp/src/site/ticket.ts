@@ -2,7 +2,7 @@ import { openText, sealText } from '@platform/runtime/sealed-text'
 import { z } from 'zod'
 import type { Deps } from '../deps.ts'
 
-/** Of what kind a ticket is, and the cookie of the browser that holds it: for another of either it is none. */
+/** A ticket's purpose and the cookie of the browser that holds it; a ticket is invalid for any other of either. */
 interface TicketOf {
   purpose: string
   cookie: string
@@ -13,16 +13,16 @@ type TicketDeps = Pick<Deps, 'sealer' | 'now'>
 const contextOf = ({ purpose, cookie }: TicketOf): string => `ticket\n${purpose}\n${cookie}`
 
 /**
- * Something that a page gives a browser to bring back with its form, sealed: nobody reads it, changes it, or uses it in
- * another browser, for another purpose or later. It is not single-use by itself. So nothing has to be stored for
- * somebody who has only looked at a page.
+ * Seals a value that a page gives a browser to send back with its form. Nobody can read it, change it, or use it in another
+ * browser, for another purpose or after it expires. It is not single-use by itself. With it, nothing has to be stored for a
+ * user who only looks at a page.
  */
 export function writeTicket(deps: TicketDeps, of: TicketOf, content: object, lifetimeMs: number): string {
   const text = JSON.stringify({ content, until: deps.now().getTime() + lifetimeMs })
   return sealText(deps.sealer, text, contextOf(of), 'plain')
 }
 
-/** The content of a ticket of ours, as it was written; undefined for any other text and for one whose time is over. */
+/** The content of a ticket, as it was written; undefined if it is expired or not one of ours. */
 export function readTicket<T>(deps: TicketDeps, of: TicketOf, shape: z.ZodType<T>, ticket: string): T | undefined {
   const text = openOrRefuse(deps, of, ticket)
   if (text === undefined) return undefined

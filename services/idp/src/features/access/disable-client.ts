@@ -5,7 +5,7 @@ import type { Deps } from '../../deps.ts'
 import { clients } from '../clients/table.ts'
 import { revokeFamiliesOf } from '../refresh/families.ts'
 
-/** Shuts a client out, and ends every grant it holds. Throws NotFound. Safe to repeat. */
+/** Disables a client and ends every grant it holds. Throws NotFound. Safe to repeat. */
 export async function disableClient(
   { db, now }: Pick<Deps, 'db' | 'now'>,
   clientId: string,

@@ -7,19 +7,16 @@ import { authorizationCodes, deviceAuthorizations } from '../grants/table.ts'
 import { revokeFamiliesOf, type UserGrants } from '../refresh/families.ts'
 import { sessions } from '../sessions/table.ts'
 
-/**
- * Ends everything that lets someone in as this user: sessions, and what was granted to clients. Part of the transaction
- * that had the reason.
- */
+/** Ends a user's sessions and the grants of clients. Part of the transaction of the change that requires it. */
 export async function endAllAccess(tx: Pick<Db, 'update' | 'delete'>, time: Date, userId: string): Promise<void> {
   await tx.delete(sessions).where(eq(sessions.userId, userId))
   await endGrants(tx, time, { userId })
 }
 
 /**
- * Ends what a user granted to clients: pending codes, device approvals, refresh families. Part of the transaction that
- * had the reason. The families come last: a code that is being redeemed meanwhile holds its row, and the family it founds
- * is seen by the statement after. Returns how many there were.
+ * Ends what a user granted to clients: pending codes, device approvals, refresh families. Part of the transaction of the
+ * change that requires it. Families come last: redeeming a code holds the code's row, so a family founded meanwhile is seen
+ * by the later statement. Returns the number of grants ended.
  */
 export async function endGrants(tx: Pick<Db, 'update'>, time: Date, grants: UserGrants): Promise<number> {
   const { userId, clientId, sid } = grants
@@ -51,8 +48,8 @@ export async function endGrants(tx: Pick<Db, 'update'>, time: Date, grants: User
 }
 
 /**
- * Ends one session of a user from another, and what was granted in it: the machine may be in the wrong hands, and with it
- * what its programs hold. Signing out in a browser leaves that alone (endSession). Safe to repeat.
+ * Ends one session of a user from another, together with the grants made in it: the machine may be in the wrong hands, and so
+ * may the tokens of its programs. Signing out in a browser leaves grants alone (endSession). Safe to repeat.
  */
 export async function endSessionOf(
   { db, now }: Pick<Deps, 'db' | 'now'>,
@@ -60,9 +57,9 @@ export async function endSessionOf(
 ): Promise<void> {
   const time = now()
   await db.transaction(async (tx) => {
-    // First the user's row: a session that goes on under another cookie has a new row, which this would not see.
+    // The user's row first: a session that continues under another cookie has a new row, which this would not see.
     await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('no key update')
-    // Then the session's: a code or an approval that is under way waits for it, or is waited for.
+    // Then the session's row: a code or an approval in progress waits for it, or is waited for.
     const ended = await tx
       .delete(sessions)
       .where(and(eq(sessions.id, sessionId), eq(sessions.userId, userId)))
@@ -79,8 +76,8 @@ export async function endSessionOf(
 }
 
 /**
- * Ends every session of a user but one, and what was granted in each of them. What was granted in the one that goes on, and in
- * sessions that had ended before, stays. Safe to repeat.
+ * Ends every session of a user but one, and the grants made in each of them. Grants of the remaining session, and of sessions
+ * that had already ended, stay. Safe to repeat.
  */
 export async function endOtherSessions(
   { db, now }: Pick<Deps, 'db' | 'now'>,
@@ -106,13 +103,13 @@ export async function endOtherSessions(
   })
 }
 
-/** Ends everything that lets someone in as this user, at the user's own wish. What clients may have stays agreed to. */
+/** Ends a user's sessions and the grants of clients, at the user's own request. Consents stay. */
 export async function signOutEverywhere({ db, now }: Pick<Deps, 'db' | 'now'>, userId: string): Promise<void> {
   const time = now()
   await db.transaction(async (tx) => {
-    // First the user's row: a sign-in that is under way waits for it, or is waited for.
+    // The user's row first: a sign-in in progress waits for it, or is waited for.
     await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('no key update')
-    // Browsers that were known to the account are not any more (decision 16).
+    // Browsers known to the account are forgotten (decision 16).
     await tx.update(users).set({ updatedAt: time }).where(eq(users.id, userId))
     await endAllAccess(tx, time, userId)
     await recordAudit(tx, time, {

@@ -7,7 +7,7 @@ import { users } from '../accounts/table.ts'
 import { endAllAccess } from './end-access.ts'
 
 /**
- * Makes the user of this email address as described, or brings the one there is into line; safe to repeat. Another
+ * Creates the user of this email address, or updates the existing one to match the description; safe to repeat. A different
  * password ends every session and grant of the user.
  */
 export async function ensureUser(deps: AccountDeps, wanted: NewUser): Promise<{ user: User; isNew: boolean }> {

@@ -6,8 +6,8 @@ import { users } from '../accounts/table.ts'
 import { endAllAccess } from './end-access.ts'
 
 /**
- * Suspends a user: every session, pending code and grant ends with it, and no token is issued from here on (B §5).
- * Throws NotFound. Safe to repeat.
+ * Suspends a user: every session, pending code and grant ends, and no token is issued from then on (B §5). Throws NotFound.
+ * Safe to repeat.
  */
 export async function suspendUser(
   { db, now }: Pick<Deps, 'db' | 'now'>,
@@ -16,7 +16,7 @@ export async function suspendUser(
 ): Promise<void> {
   const time = now()
   await db.transaction(async (tx) => {
-    // First the user's row: a sign-in that is under way waits for it, or is waited for.
+    // The user's row first: a sign-in in progress waits for it, or is waited for.
     const [user] = await tx
       .select({ suspendedAt: users.suspendedAt })
       .from(users)
@@ -31,7 +31,7 @@ export async function suspendUser(
   })
 }
 
-/** Lets a suspended user in again; what ended stays ended. Throws NotFound. Safe to repeat. */
+/** Lifts a suspension; ended sessions and grants stay ended. Throws NotFound. Safe to repeat. */
 export async function restoreUser(
   { db, now }: Pick<Deps, 'db' | 'now'>,
   userId: string,

@@ -12,7 +12,7 @@ test('refusing an email address that is taken leaves it out of the log of Postgr
   const { email } = await idp.person()
   const taken = createUser(idp.deps, { email: email.toUpperCase() })
   await expect(taken).rejects.toThrow(`A user with the email ${email.toUpperCase()} exists already`)
-  // What comes after it in the log shows that the log is read.
+  // A later line in the log proves that the log is being read.
   await idp.deps.db.execute("select 1 / 0 as 'the end'").catch(() => undefined)
   await expect.poll(() => lines.join('\n')).toContain('the end')
   expect(lines.join('\n').toLowerCase()).not.toContain(email)

@@ -15,7 +15,7 @@ export interface NewUser {
   password?: string | undefined
   givenName?: string | undefined
   familyName?: string | undefined
-  /** The operator vouches for the address unless told otherwise. */
+  /** The operator vouches for the address unless this is false. */
   emailVerified?: boolean | undefined
 }
 
@@ -29,7 +29,7 @@ function checkedEmail(email: string): string {
   return trimmed
 }
 
-/** Case does not tell addresses apart. */
+/** Addresses that differ only in case are the same. */
 const userByEmail = lazyPrepared((db) =>
   db
     .select()
@@ -44,7 +44,7 @@ export async function findUserByEmail({ db }: Pick<Deps, 'db'>, email: string): 
   return user
 }
 
-/** Makes a user. Throws Conflict for an address that is taken, BadRequest for one that is none or a password too short. */
+/** Creates a user. Throws Conflict if the address is taken, BadRequest if it is invalid or the password too short. */
 export async function createUser(deps: AccountDeps, user: NewUser, actor: AuditActor = 'operator'): Promise<User> {
   const { db, now, passwords } = deps
   const email = checkedEmail(user.email)
@@ -63,7 +63,7 @@ export async function createUser(deps: AccountDeps, user: NewUser, actor: AuditA
         createdAt: time,
         updatedAt: time,
       })
-      // A unique violation would be logged by Postgres with the address.
+      // Postgres would log a unique violation with the address.
       .onConflictDoNothing()
       .returning()
     if (!row) throw new Conflict(`A user with the email ${email} exists already`)
@@ -72,7 +72,7 @@ export async function createUser(deps: AccountDeps, user: NewUser, actor: AuditA
   })
 }
 
-/** Takes a product from a user, or gives it back (D69). Throws NotFound for a missing user. Safe to repeat. */
+/** Withdraws a product from a user, or restores it (D69). Throws NotFound for a missing user. Safe to repeat. */
 export async function setProductAccess(
   { db, now }: Pick<Deps, 'db' | 'now'>,
   { userId, product, hasAccess }: { userId: string; product: string; hasAccess: boolean },

@@ -1,7 +1,7 @@
 import type { Client } from '../clients/client.ts'
 import { hasSecondFactor } from './authentication-level.ts'
 
-/** What is known of an account when it is decided whether a client may have it. */
+/** The columns of an account that decide whether a client may sign it in. */
 export interface Admissible {
   id: string
   email: string
@@ -10,8 +10,8 @@ export interface Admissible {
 }
 
 /**
- * Why the client's sign-in policy refuses the user, or undefined. Exact domains of a verified email, or listed users;
- * neither given: everyone. Checked at authorize, approval and redemption (B §5).
+ * Why the client's sign-in policy refuses the user, or undefined. The policy lists exact domains of a verified email, or
+ * users; without either it admits everyone. Checked at authorize, approval and redemption (B §5).
  */
 export function policyRefusal(client: Client, user: Admissible): string | undefined {
   const { policyDomains, policyUserIds } = client
@@ -23,7 +23,7 @@ export function policyRefusal(client: Client, user: Admissible): string | undefi
 }
 
 /**
- * True when the client's policy asks for more than was shown. At authorize and approval the person is asked for it then;
+ * True if the client's policy requires a second factor that was not used. At authorize and approval the user is asked for it;
  * a grant without it is not redeemed.
  */
 export const lacksSecondFactor = (client: Client, amr: string): boolean =>
@@ -32,7 +32,7 @@ export const lacksSecondFactor = (client: Client, amr: string): boolean =>
 /**
  * Why tokens may not be issued for the user now, or undefined: suspension, policy, product access (B §5, D60).
  *
- * withdrawnProduct: the client's required product, when it was taken from the user (D69).
+ * withdrawnProduct: the client's required product, if it was withdrawn from the user (D69).
  */
 export function redemptionRefusal(
   client: Client,

@@ -6,13 +6,13 @@ import { nonceOfKnownBrowser, readKnownBrowsers } from '../known-browsers/known-
 import { findUserByEmail } from './accounts.ts'
 import type { HashLane } from './passwords.ts'
 
-/** What came of an email address and a password. */
+/** The result of checking an email address and a password. */
 export type SignIn =
-  /** passwordHash: what the password was held against. */
+  /** passwordHash: the hash that the password was checked against. */
   | { kind: 'proven'; userId: string; passwordHash: string }
   | { kind: 'refused' }
   | { kind: 'suspended' }
-  /** waitSeconds: until another attempt is looked at. */
+  /** waitSeconds: until the next attempt is accepted. */
   | { kind: 'paused'; waitSeconds: number }
 
 /**
@@ -28,23 +28,23 @@ const browserBackOff = pairBackOff
 export interface PasswordAttempt {
   email: string
   password: string
-  /** The network the attempt counts for, and what it is recorded with. */
+  /** The network that the attempt counts against; recorded with it. */
   source: Source
-  /** The cookie of browsers that signed in before, as it came. */
+  /** The raw cookie of browsers that signed in before. */
   knownBrowser: string | undefined
-  /** Whoever tries is signed in already, and confirms that it is them. */
+  /** The user is already signed in and confirms their identity. */
   isSignedIn: boolean
 }
 
 /**
- * Checks an email address and a password. Whether the user exists shows neither in the answer nor in the time it takes;
- * that an account is suspended is told only to who knows its password.
+ * Checks an email address and a password. Neither the answer nor its timing reveals whether the user exists; only a caller
+ * who knows the password learns that the account is suspended.
  *
- * Attempts of a browser that signed in to the account before are counted by themselves, so guesses that strangers make
- * elsewhere never hold it up. During its own pause it is a stranger like them (decision 16). It waits for its hash in the first
- * lane, as does whoever is signed in.
+ * Attempts from a browser that signed in to the account before are counted separately, so guesses by strangers elsewhere
+ * never hold it up. During its own pause it counts as a stranger (decision 16). It waits for its hash in the first lane, as
+ * do users who are signed in.
  *
- * Wrong passwords of an account that exists are recorded (recordRefusal). Throws Unavailable when too many wait for a hash.
+ * Wrong passwords of an existing account are recorded (recordRefusal). Throws Unavailable if too many wait for a hash.
  */
 export async function checkPassword(
   deps: Deps,
@@ -52,9 +52,9 @@ export async function checkPassword(
 ): Promise<SignIn> {
   const account = email.trim().normalize('NFC').toLowerCase()
   const known = readKnownBrowsers(deps, knownBrowser)
-  // Before anything is looked up: where all wait, a stranger's attempt costs no more than this.
+  // Before any lookup: if the queue is full, a stranger's attempt costs no more than this.
   deps.passwords.requireRoom(isSignedIn || known.length > 0 ? 'first' : 'ordinary')
-  // Looked up first for any browser that is known to some account: which one it is known to does not show in the time.
+  // Looked up early for any browser known to some account, so the timing does not reveal which account that is.
   const owner = known.length > 0 ? await findUserByEmail(deps, email) : undefined
   const nonce = nonceOfKnownBrowser(known, owner)
   const byBrowser = nonce === undefined ? undefined : attemptKey('sign-in', 'browser', nonce)
@@ -92,7 +92,7 @@ export async function checkPassword(
     recordRefusal(deps, { userId: user.id, action: 'user.password_refused', guesses, source })
     return { kind: 'refused' }
   }
-  // Where this browser was not held against them, the counts of strangers stay.
+  // If the attempt did not count on the counters of strangers, those stay as they are.
   const own = hurdles.map(({ key }) => key).filter((key) => key !== network)
   await forgetAttempts(deps, byBrowser === undefined ? own : [...own, byBrowser])
   await takeBackAttempt(deps, network)

@@ -1,21 +1,21 @@
 import { constants, setPriority } from 'node:os'
 import { Argon2id } from 'oslo/password'
 
-// A program of its own, started by hashing.ts and spoken to over its channel.
+// The main module of a separate process: hashing.ts starts it and talks to it over the IPC channel.
 
-/** `hash` is absent where one is to be made, as it is of a right password. */
+/** `hash` is present to verify a password, and absent to create its hash. */
 export interface HashRequest {
   id: number
   password: string
   hash: string | undefined
 }
-/** The hash that was made, whether the password fits, or why neither could be told. */
+/** The new hash, whether the password matches, or why the request failed. */
 export type HashAnswer = { id: number; result: string | boolean } | { id: number; failure: string }
 
-// Others who want a core come first, ten to one. At the lowest priority, where it is a hundred to one, a machine that is
-// busy with something else would let nobody sign in. The threads that compute are started later and inherit it.
+// Other processes that need a core get ten times our share. At the lowest priority, where it is a hundred times, nobody could
+// sign in on a machine that is busy with something else. The computing threads start later and inherit the priority.
 setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
-// Sent to the whole group by a terminal; those who wait for a hash at that moment are still answered.
+// A terminal sends these to the whole process group; ignoring them lets pending hashes finish.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => {})
 process.on('disconnect', () => process.exit())
 

@@ -5,15 +5,15 @@ import { fileURLToPath } from 'node:url'
 import { Unavailable } from '@platform/errors/api-error'
 import type { HashAnswer, HashRequest } from './hash-process.ts'
 
-/** Argon2id, in a process of its own at a low priority: a flood of passwords slows itself down first (decision 13). */
+/** Argon2id, in a separate low-priority process: a flood of passwords slows itself down first (decision 13). */
 export interface Hashing {
   hash(password: string): Promise<string>
   verify(hash: string, password: string): Promise<boolean>
-  /** Ends the process. Whoever still waits is told Unavailable. */
+  /** Ends the process. Pending requests fail with Unavailable. */
   close(): void
 }
 
-/** A process with nothing to do takes some 50 MB, and starts again in a tenth of a second. */
+/** An idle process takes some 50 MB, and starts again in a tenth of a second. */
 const IDLE_MS = 60_000
 
 const program = fileURLToPath(new URL('./hash-process.ts', import.meta.url))
@@ -24,8 +24,8 @@ interface Waiting {
 }
 
 /**
- * Starts the process with a password, and ends it after a minute without one. It ends with its service in any case: the
- * channel between them closes even when that is killed. It inherits nothing of the environment, where the secrets are.
+ * Starts the process for the first password, and ends it after a minute without one. It never outlives its service: the
+ * channel between them closes even if the service is killed. It inherits none of the environment, which holds secrets.
  */
 export function createHashing(): Hashing {
   let child: ChildProcess | undefined
@@ -78,7 +78,7 @@ export function createHashing(): Hashing {
   }
 }
 
-/** A command that is done ends, whether the process of its hashes still runs or not. */
+/** Lets a finished command exit, even if the hashing process still runs. */
 function holdOpen(child: ChildProcess, isHeld: boolean): void {
   if (isHeld) {
     child.ref()

@@ -13,7 +13,7 @@ beforeAll(async () => {
 })
 afterAll(() => idp.close())
 
-/** Keeps every slot and the whole queue taken while something else is done. */
+/** Keeps every slot and the whole queue occupied during some work. */
 async function whileFull<T>(work: () => Promise<T>): Promise<T> {
   let isDone = false
   const keepTaken = async (): Promise<void> => {
@@ -70,13 +70,13 @@ describe('a flood of guesses from unknown browsers, while every hash takes for e
   const untilWaiting = (count: number) => vi.waitFor(async () => expect(await waiting()).toBe(count), 10_000)
 
   interface Flood {
-    /** Guesses of strangers that were answered so far. */
+    /** The number of strangers' guesses answered so far. */
     answered: () => number
-    /** Lets hashing go on, and waits until the flood is over. */
+    /** Lets hashing continue, and waits until the flood is over. */
     drain: () => Promise<void>
   }
 
-  /** Stops the process of hashes and fills every slot and the ordinary queue. */
+  /** Stops the hashing process and fills every slot and the ordinary queue. */
   async function flood(): Promise<Flood> {
     await idp.deps.passwords.verify(undefined, 'starts the process', 'ordinary')
     const pid = hasherOf(process.pid)
@@ -111,7 +111,7 @@ describe('a flood of guesses from unknown browsers, while every hash takes for e
 
     const strangers = await flood()
     expect((await signIn(stranger)).status).toBe(503)
-    // Known to another account is known to none here.
+    // A browser known to another account is unknown here.
     expect((await signIn(knownToEve)).status).toBe(503)
     const verify = vi.spyOn(idp.deps.passwords, 'verify')
     onTestFinished(() => verify.mockRestore())
@@ -120,7 +120,7 @@ describe('a flood of guesses from unknown browsers, while every hash takes for e
     const own = verify.mock.results.at(-1)?.value.then(() => strangers.answered())
     const drained = strangers.drain()
     expect((await answer).status).toBe(303)
-    // Those whose hashes were under way before it, and those that other slots did meanwhile; of the queue hardly any.
+    // Hashes that were already running, and those that other slots finished meanwhile; hardly any from the queue.
     expect(await own).toBeLessThan(slots() * 8)
     await drained
   })
@@ -128,7 +128,7 @@ describe('a flood of guesses from unknown browsers, while every hash takes for e
   test('whoever is signed in changes the password', async () => {
     const ana = await idp.person()
     const browser = await idp.signedIn(ana)
-    // Forgets every browser: the session alone counts from here on.
+    // Forgets every browser: only the session counts from here on.
     await idp.deps.db.execute(
       `update users set updated_at = updated_at + interval '1 second' where id = '${ana.userId}'`,
     )

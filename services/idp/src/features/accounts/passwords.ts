@@ -4,33 +4,33 @@ import { createSemaphore } from '@platform/service/semaphore'
 import { createHashing } from './hashing.ts'
 
 /**
- * Who waits for a hash. `first`: whoever has shown something already, a session, a known browser or a mailed link; they are served
- * before all others and have 64 places of their own. `ordinary`: anybody.
+ * Queues for a hash. `first`: callers who have shown a session, a known browser or a mailed link; they are served before all
+ * others and have 64 places of their own. `ordinary`: anybody.
  */
 export type HashLane = 'first' | 'ordinary'
 
 /** Passwords are hashed here and nowhere else (Argon2id, 19 MiB, two passes). */
 export interface Passwords {
-  /** In the first lane, since nobody sets a password without having shown something. Throws Unavailable when too many wait. */
+  /** In the first lane, since everyone who sets a password has proven something. Throws Unavailable if too many wait. */
   hash(password: string): Promise<string>
   /**
-   * True when the password fits. Without a hash (no such user, no password set) it takes as long and answers false.
-   * Throws Unavailable when too many wait.
+   * True if the password matches. Without a hash (no such user, no password set) it takes as long and returns false. Throws
+   * Unavailable if too many wait.
    */
   verify(hash: string | undefined, password: string, lane: HashLane): Promise<boolean>
-  /** Throws Unavailable when too many wait already, so that a flood of guesses costs no more than this question. */
+  /** Throws Unavailable if too many wait already, so that a flood of guesses costs no more than this check. */
   requireRoom(lane: HashLane): void
   close(): void
 }
 
-/** Longer input is cut before hashing and never fits: a megabyte of password would be an hour of work. */
+/** Longer input is cut before hashing and never matches: a megabyte of password would be an hour of work. */
 const PASSWORD_BYTES_MAX = 1_024
 export const PASSWORD_LENGTH_MIN = 8
 const WAITING_MAX = 64
-/** The hash of nothing anyone knows; its parameters are those of real ones, so its check takes as long. */
+/** A hash of no known password; its parameters are those of real ones, so checking it takes as long. */
 const DUMMY_HASH = '$argon2id$v=19$m=19456,t=2,p=1$c29tZXRoaW5nIHNhbHR5IQ$q1rZAiSXTx0XybwlbMq6cA1R2vNe2CxG0MUcJLGgWTk'
 
-/** A password that someone wants to have. Throws BadRequest for one that is too short or too long. */
+/** Returns an acceptable new password. Throws BadRequest if it is too short or too long. */
 export function checkedPassword(password: string): string {
   if (Array.from(password).length < PASSWORD_LENGTH_MIN)
     throw new BadRequest(`A password has at least ${PASSWORD_LENGTH_MIN} characters`)
@@ -39,14 +39,14 @@ export function checkedPassword(password: string): string {
   return password
 }
 
-/** True when too many waited for a hash. A database that is away is something else, and has a cause (D66). */
+/** True if the queue for hashes was full. An unavailable database is a different error, which has a cause (D66). */
 export const isTooBusy = (error: unknown): error is Unavailable =>
   error instanceof Unavailable && error.cause === undefined
 
-/** The threads that the process of hashes has for them. */
+/** The number of threads in the hashing process. */
 const AT_ONCE_MAX = 4
 
-/** Hashing runs beside the rest on all cores but one; whoever would be the 65th to wait in their lane is refused with 503. */
+/** Hashing uses all cores but one; the 65th waiting caller of a lane is refused with 503. */
 export function createPasswords(): Passwords {
   const hashing = createHashing()
   const inTurn = createSemaphore({

@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm'
 import { boolean, pgTable, primaryKey, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core'
 import { instant } from '@platform/runtime/columns'
 
-/** People. The id is the `sub` of every token and is never given out again. */
+/** People. The id is the `sub` of every token and is never reused. */
 export const users = pgTable(
   'users',
   {
@@ -24,7 +24,7 @@ export const users = pgTable(
   (t) => [uniqueIndex('users_email').on(sql`lower(${t.email})`)],
 )
 
-/** Products that were taken from a user; without a row a user has access (D69). */
+/** Products withdrawn from a user; without a row the user has access (D69). */
 export const productWithdrawals = pgTable(
   'product_withdrawals',
   {

@@ -31,12 +31,12 @@ async function signedIn(person: TestPerson, userAgent: string, address: string):
   return browser
 }
 const visit = (browser: Browser, path: string) => browser.visit(`${idp.url}${path}`)
-/** Asks whoever is signed in as well. */
+/** Also asks users who are already signed in. */
 const SIGN_IN_AGAIN = '/sign-in?returnTo=/passkeys/add'
 const isSignedIn = async (browser: Browser) => (await visit(browser, '/')).status === 200
 const itemsOf = (page: Visit) => page.body.split('<li>').slice(1)
 const hiddenOf = (html: string, name: string) => new RegExp(`name="${name}" value="([^"]+)"`).exec(html)?.[1] ?? ''
-/** A code for the client, and tokens, of the session that this browser has. */
+/** A code and tokens for the client, from this browser's session. */
 async function codeIn(browser: Browser, of = client): Promise<string> {
   const url = idp.authorizeUrl(of, { scope: 'openid offline_access' })
   const { location } = await browser.follow(await browser.visit(url), idp.url)
@@ -58,7 +58,7 @@ async function deviceIn(browser: Browser): Promise<{ page: Visit; userCode: stri
   }
 }
 const approve = (browser: Browser, page: Visit) => browser.submit(page, {}, { name: 'decision', value: 'approve' })
-/** The form that ends the session of an iPhone from another browser. */
+/** The form with which another browser ends the session of an iPhone. */
 async function formToEnd(browser: Browser): Promise<Record<string, string>> {
   const item = itemsOf(await visit(browser, '/sessions')).find((text) => text.includes('iPhone')) ?? ''
   return { csrf: hiddenOf(item, 'csrf'), session: hiddenOf(item, 'session') }
@@ -70,7 +70,7 @@ const untilWaiting = (count: number) =>
     )
     expect(waiting).toHaveLength(count)
   }, 10_000)
-/** Lets two requests queue for a row, the first in front, and answers what came of them. */
+/** Lets two requests queue for a row, the first in front, and returns their results. */
 const inLine = <A, B>(row: ReturnType<typeof sql>, first: () => Promise<A>, second: () => Promise<B>) =>
   idp.deps.db
     .transaction(async (tx) => {
@@ -170,7 +170,7 @@ describe('ending all other sessions', () => {
     expect(await refresh(lost.refresh_token)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
     expect((await refresh(hers.refresh_token)).status).toBe(200)
     expect((await refresh(bobs.refresh_token)).status).toBe(200)
-    // Once more, from the page that was left open: there is nothing to end or to record.
+    // Once more, from the old page: there is nothing to end or to record.
     expect((await end()).status).toBe(303)
     const ended = await idp.deps.db.execute(
       sql`select actor from audit_events where subject = ${`user:${ana.userId}`} and action = 'session.ended'`,
@@ -207,7 +207,7 @@ describe('ending one session', () => {
     })
     expect([await isSignedIn(here), await isSignedIn(there), await isSignedIn(third)]).toEqual([true, false, true])
     expect((await refresh(refresh_token)).status).toBe(200)
-    // Again, on a page that was left open: nothing happens, nothing is recorded.
+    // Again, from the old page: nothing happens, nothing is recorded.
     expect((await here.visit(`${idp.url}/sessions/end`, form)).status).toBe(303)
     expect(await idp.changesOf(ana)).toEqual([`user:${ana.userId} session.ended`])
   })
@@ -405,7 +405,7 @@ describe('sign out everywhere', () => {
       return () => browser.visit(`${idp.url}/sessions/end-all`, { csrf })
     }
     const refused = { status: 400, body: { error: 'invalid_grant' } }
-    // What each of the two holds is what signing out waits for, with the user's row in its hands.
+    // Signing out holds the user's row and waits for what each of the two holds.
     const one = await idp.signedIn(await idp.person())
     const device = await deviceIn(one)
     const pending = sql`select 1 from device_authorizations where user_code = ${device.userCode} for update`

@@ -14,7 +14,7 @@ import { endSession, type ListedSession, listSessions, SESSIONS_LISTED_MAX } fro
 
 const END_ALL = 'end-all-sessions'
 const END_OTHERS = 'end-other-sessions'
-/** The others are folded away, so that what ends all of them is not a long way down. */
+/** Further sessions are folded away, so that the button that ends all of them is not far down. */
 const SHOWN_MAX = 10
 const purposeOfEnd = (sessionId: string): string => `end-session\n${sessionId}`
 
@@ -46,13 +46,13 @@ function sessionItem(deps: Deps, current: Session, session: ListedSession): Mark
   </li>`
 }
 
-/** Where the user is signed in. */
+/** Shows where the user is signed in. */
 async function showSessions({ c, deps, session: current }: PageCall<'any'>): Promise<Response> {
   const listed = await listSessions(deps, current.user.id)
   const own = listed.filter(({ id }) => id === current.id)
   const others = listed.filter(({ id }) => id !== current.id)
   const sorted = [...own, ...others]
-  // One more is no longer than the line that would fold it.
+  // One more session is no longer than the line that would fold it.
   const isFolded = sorted.length > SHOWN_MAX + 1
   const [shown, folded] = isFolded ? [sorted.slice(0, SHOWN_MAX), sorted.slice(SHOWN_MAX)] : [sorted, []]
   return answerPage(c, deps, {

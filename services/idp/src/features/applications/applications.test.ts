@@ -168,7 +168,7 @@ describe('each machine that stays connected', () => {
     await idp.signIn(browser, await browser.visit(`${idp.url}/sign-in`), person)
     return browser
   }
-  /** Tokens by a code that this browser gets, which another program redeems from elsewhere. */
+  /** Tokens for a code of this browser, which another program redeems from elsewhere. */
   const tokensIn = async (browser: Browser, client: TestClient) => {
     const url = idp.authorizeUrl(client, { scope: 'openid offline_access' })
     const { location } = await browser.follow(await browser.visit(url), idp.url)
@@ -228,7 +228,7 @@ describe('each machine that stays connected', () => {
     expect((await refresh(client, two.refresh_token)).status).toBe(200)
     const [left, ...others] = machinesOf(await open(browser), 'Tool')
     expect([left?.form.connection, others]).toEqual([newest?.form.connection, []])
-    // Again, on a page that was left open.
+    // Again, from the old page.
     expect((await cutOff(browser, oldest?.form ?? {})).status).toBe(303)
     const rows = await idp.deps.db.execute<{ actor: string; action: string }>(
       `select actor, action from audit_events where subject = 'family:${oldest?.form.connection}'`,
@@ -246,7 +246,7 @@ describe('each machine that stays connected', () => {
     const [hers] = machinesOf(await open(await idp.signedIn(ana)), 'Tool')
     const his = new Browser()
     const signedIn = await idp.signIn(his, await his.visit(`${idp.url}/sign-in`), bob)
-    // Whoever reads their own cookie can write the token of any form.
+    // A user who reads their own cookie can compute the token of any form.
     const cookie = /session_\d+=([\w-]{43})/.exec(signedIn.headers.getSetCookie().join())?.[1] ?? ''
     const answers = []
     for (const connection of [hers?.form.connection ?? '', randomUUID(), 'x']) {

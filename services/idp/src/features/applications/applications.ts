@@ -9,31 +9,31 @@ import { refreshFamilies } from '../refresh/table.ts'
 
 type ApplicationDeps = Pick<Deps, 'db' | 'now'>
 
-/** More than this many connections of a client are not listed; all of them end together. */
+/** Connections of a client beyond this many are not listed; ending the client's access ends them all. */
 const CONNECTIONS_LISTED_MAX = 20
 
 /** One machine or browser in which a client stays connected: a refresh family. */
 export interface Connection {
   familyId: string
-  /** What the browser or device called itself that asked for it, and its network; null in rows older than the columns. */
+  /** User-Agent of the browser or device that made the request, and its network; null in rows older than the columns. */
   userAgent: string | null
   address: string | null
   since: Date
   lastUsedAt: Date
 }
 
-/** A client that the user lets in: by consent, by refresh families, or both. */
+/** A client with access to the account: by consent, by refresh families, or both. */
 export interface Application {
   clientId: string
   name: string
-  /** What it may do at most, in the order of the catalogue. */
+  /** Its scopes at most, in the order of the catalogue. */
   scopes: string[]
   since: Date
-  /** When it last fetched tokens on its own; undefined for one that cannot. */
+  /** When it last fetched tokens on its own; undefined if it cannot. */
   lastUsedAt: Date | undefined
-  /** Those used last, the newest first. */
+  /** The most recently used, newest first. */
   connections: Connection[]
-  /** How many there are, listed or not. */
+  /** The number of connections, listed or not. */
   connectionCount: number
 }
 
@@ -49,7 +49,7 @@ const usedAt = sql`coalesce(${refreshFamilies.rotatedAt}, ${refreshFamilies.crea
 const isLiveFamilyOf = (userId: string, time: Date) =>
   and(eq(refreshFamilies.userId, userId), isNull(refreshFamilies.revokedAt), gt(refreshFamilies.expiresAt, time))
 
-/** The live families of a user by client, the CONNECTIONS_LISTED_MAX of each that were used last. */
+/** The live families of a user by client, at most the CONNECTIONS_LISTED_MAX most recently used of each. */
 async function listConnections({ db, now }: ApplicationDeps, userId: string): Promise<Map<string, Connection[]>> {
   const ranked = db
     .select({
@@ -73,7 +73,7 @@ async function listConnections({ db, now }: ApplicationDeps, userId: string): Pr
   return Map.groupBy(rows, ({ clientId }) => clientId)
 }
 
-/** What is connected to a user's account, the newest first. */
+/** The applications connected to a user's account, newest first. */
 export async function listApplications(deps: ApplicationDeps, userId: string): Promise<Application[]> {
   const { db, now } = deps
   const client = { clientId: clients.id, name: clients.name }
@@ -118,8 +118,8 @@ export async function listApplications(deps: ApplicationDeps, userId: string): P
 }
 
 /**
- * Disconnects a client from a user's account: its consent and all that was granted to it end. Access tokens run out by
- * themselves (B §8). Safe to repeat.
+ * Disconnects a client from a user's account: its consent and grants end. Access tokens expire on their own (B §8). Safe to
+ * repeat.
  */
 export async function disconnectApplication(
   { db, now }: ApplicationDeps,

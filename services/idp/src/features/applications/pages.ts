@@ -13,7 +13,7 @@ import { scopeList } from '../consents/scope-list.ts'
 import { revokeFamily } from '../refresh/families.ts'
 import { type Application, type Connection, disconnectApplication, listApplications } from './applications.ts'
 
-/** A list of more than so many scopes is folded up at first. */
+/** Longer lists of scopes start folded. */
 const SCOPES_OPEN_MAX = 6
 
 const purposeOf = (clientId: string): string => `disconnect\n${clientId}`
@@ -88,7 +88,7 @@ function applicationItem(deps: Deps, session: Session, application: Application)
   </li>`
 }
 
-/** Which clients the user lets in. */
+/** Shows the clients with access to the account. */
 async function showApplications({ c, deps, session }: PageCall<'any'>): Promise<Response> {
   const applications = await listApplications(deps, session.user.id)
   return answerPage(c, deps, {

@@ -6,22 +6,22 @@ import { attempts } from './table.ts'
 
 type AttemptDeps = Pick<Deps, 'db' | 'now'>
 
-/** Whose attempts are counted together. What was typed is not kept: the key is a hash. */
+/** The key under which attempts are counted together. Input is not kept: the key is a hash. */
 export const attemptKey = (...parts: readonly string[]): string =>
   createHash('sha256').update(parts.join('\n')).digest('base64url')
 
 interface BackOff {
-  /** Attempts without a pause between them. */
+  /** Attempts before the first pause. */
   free: number
-  /** The longest pause; each one before is half of the next. */
+  /** The longest pause; each pause is twice as long as the one before. */
   pauseMaxSeconds: number
 }
 
 const HURDLES_MAX = 3
-/** No pause. Not the moment of the attempt: one that was made a millisecond before it but arrives later would wait. */
+/** Epoch = not blocked. Using "now" would block an attempt made 1 ms earlier that arrives later. */
 const NO_PAUSE = new Date(0)
 
-/** One of the counters that an attempt is held against. */
+/** One of the counters that an attempt counts against. */
 interface Hurdle {
   key: string
   backOff: BackOff
@@ -30,12 +30,15 @@ interface Hurdle {
 const stepAt = (place: number) => sql.identifier(`hurdle_${place}`)
 
 /**
- * The commit is not waited for until it is on disk: a crash of Postgres forgets the attempts of its last half second, and a
- * flood of them does not queue before the commits of others. The first step says so for the statement's own transaction.
+ * Does not wait until the commit is on disk: a crash of Postgres forgets the attempts of its last half second, and a flood of
+ * them does not delay the commits of others. The first step sets this for the statement's own transaction.
  */
 const hasNoWait = sql`set_config('synchronous_commit', 'off', true) = 'off'`
 
-/** Counts on the hurdle of this place, if the one before it let the attempt through; has a row, the count, where it does so itself. */
+/**
+ * Counts the attempt on the hurdle at this index if the one before let it through; returns the count if this one does, else
+ * no row.
+ */
 function upsert(place: number): SQL {
   const parameter = (name: string) => sql.placeholder(`${name}${place}`)
   const now = sql`${sql.placeholder('now')}::timestamptz`
@@ -73,14 +76,14 @@ const admissions = Array.from({ length: HURDLES_MAX }, (_, last) =>
   }),
 )
 
-/** What came of counting an attempt. */
+/** The result of counting an attempt. */
 export type Admission =
-  /** counts: of each hurdle in their order, this attempt included. */
+  /** counts: of each hurdle in order, including this attempt. */
   | { kind: 'admitted'; counts: readonly number[] }
-  /** waitSeconds: until no hurdle has a pause any more. by: the first that has one; undefined if it ended this instant. */
+  /** waitSeconds: until no hurdle is paused. by: the first paused one; undefined if its pause ended this instant. */
   | { kind: 'paused'; waitSeconds: number; by: string | undefined }
 
-/** The pauses that an attempt ran into, by key. */
+/** The active pauses of the given keys. */
 const pausesOf = lazyPrepared((db) =>
   db
     .select({ key: attempts.key, blockedUntil: attempts.blockedUntil })
@@ -98,11 +101,11 @@ const pausesOf = lazyPrepared((db) =>
 )
 
 /**
- * Counts an attempt before it is made, so that a thousand at once are not a thousand free ones. Answers `paused`, and for how
- * long, during the pause after earlier attempts. Such an attempt does not prolong the pause, and is not counted on the
- * hurdles behind the one that stopped it. A day without attempts forgets them.
+ * Counts an attempt before it is made, so that a thousand at once are not a thousand free ones. During the pause after
+ * earlier attempts it returns `paused` and the time left. A paused attempt neither prolongs the pause nor counts on the
+ * hurdles after the one that stopped it. A day without attempts resets the count.
  *
- * hurdles: 1 to 3. Callers that share some of them give those in the same order.
+ * hurdles: 1 to 3. Callers that share some of them pass those in the same order.
  * An admitted attempt costs one statement and one commit; a second statement reads how long a pause lasts.
  */
 export async function admitAttempt({ db, now }: AttemptDeps, hurdles: readonly Hurdle[]): Promise<Admission> {
@@ -127,8 +130,8 @@ export async function admitAttempt({ db, now }: AttemptDeps, hurdles: readonly H
 }
 
 /**
- * Counts one more in a window that opens with the first. Answers `paused` beyond `max`, with the seconds until another window
- * may open; those that are refused count as well.
+ * Counts one more attempt in a window that opens with the first one. Returns `paused` beyond `max`, with the seconds until
+ * another window may open; refused attempts count as well.
  */
 export async function admitInWindow(
   { db, now }: AttemptDeps,
@@ -155,12 +158,12 @@ export async function admitInWindow(
   return { kind: 'paused', waitSeconds: Math.max(1, Math.ceil(waitMs / 1_000)) }
 }
 
-/** Forgets what was counted: the attempt was a success. */
+/** Resets the counts after a successful attempt. */
 export async function forgetAttempts({ db }: Pick<Deps, 'db'>, keys: readonly string[]): Promise<void> {
   await db.delete(attempts).where(inArray(attempts.key, [...keys]))
 }
 
-/** Takes back one attempt that turned out to be none. */
+/** Takes back an attempt that turned out not to be a guess. */
 export async function takeBackAttempt({ db }: Pick<Deps, 'db'>, key: string): Promise<void> {
   await db
     .update(attempts)

@@ -10,17 +10,17 @@ const isRecorded = (guesses: number): boolean => (guesses & (guesses - 1)) === 0
 interface Refusal {
   userId: string
   action: 'user.password_refused' | 'user.second_factor_refused'
-  /** What the counter of the account, or of its known browser, stands at with this guess. */
+  /** The count of the account, or of its known browser, including this guess. */
   guesses: number
   source: Source
 }
 
 /**
- * Records wrong guesses at an account that exists, with how many there were and where the last one came from. Only those whose
- * number doubles: a day of guesses that all are looked at makes a dozen rows for an account, however many addresses they come
- * from. Success, and a day without guesses, begin the count anew.
+ * Records wrong guesses at an existing account, with their number and the source of the latest. Only counts that double are
+ * recorded: a day of admitted guesses makes a dozen rows for an account, however many addresses they come from. Success, or a
+ * day without guesses, restarts the count.
  *
- * It is written after the answer, so that an account that exists takes no longer than one that does not.
+ * It is written after the answer, so that an existing account takes no longer than a missing one.
  */
 export function recordRefusal(
   { db, now, afterAnswer }: Pick<Deps, 'db' | 'now' | 'afterAnswer'>,

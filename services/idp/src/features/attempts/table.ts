@@ -1,7 +1,7 @@
 import { index, integer, pgTable, text } from 'drizzle-orm/pg-core'
 import { instant } from '@platform/runtime/columns'
 
-/** Guesses at passwords and user codes. The key is a hash: what was typed is not kept. */
+/** Counters of guesses at passwords and user codes. The key is a hash: input is not kept. */
 export const attempts = pgTable(
   'attempts',
   {

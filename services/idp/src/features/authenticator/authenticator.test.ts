@@ -19,12 +19,12 @@ beforeAll(async () => {
 })
 afterAll(() => idp.close())
 
-/** The secret of a page, as one would type it into an app. */
+/** The secret on a page, as typed into an app. */
 function secretOn(page: Visit): Uint8Array {
   const text = /class="secret">([^<]+)</.exec(page.body)?.[1] ?? ''
   return base32.decode(text.replaceAll(' ', ''), { strict: false })
 }
-/** The code that the app shows, so many steps from now. */
+/** The app's code, a number of steps from now. */
 const codeOf = (secret: Uint8Array, steps = 0) =>
   generateHOTP(secret, Math.floor(idp.now().getTime() / STEP_MS) + steps)
 const codesOn = (page: Visit) => [...page.body.matchAll(/<li>([0-9A-Z-]{19})<\/li>/g)].map(([, code = '']) => code)
@@ -36,7 +36,7 @@ interface Enrolled {
   recoveryCodes: string[]
 }
 
-/** Someone with an app. Its code of this step is taken, and time has gone on to the next. */
+/** A user with an app. The code of that step is used, and the clock is at the next step. */
 async function enrolled(): Promise<Enrolled> {
   const person = await idp.person()
   const browser = await idp.signedIn(person)
@@ -44,12 +44,12 @@ async function enrolled(): Promise<Enrolled> {
   const secret = secretOn(page)
   const done = await browser.submit(page, { code: await codeOf(secret) })
   expect(done.status).toBe(200)
-  // To the beginning of a step, so that none ends within the test.
+  // To the start of a step, so that no step ends within the test.
   idp.advance(2 * STEP_MS - (idp.now().getTime() % STEP_MS))
   return { person, browser, secret, recoveryCodes: codesOn(done) }
 }
 
-/** The page that asks for the code, after the right password. */
+/** The page that asks for the code, after a correct password. */
 async function afterPassword(person: TestPerson, at = `${idp.url}/sign-in`) {
   networks++
   const browser = new Browser({ 'x-forwarded-for': `10.40.${networks >> 8}.${networks & 255}` })
@@ -231,7 +231,7 @@ describe('signing in with a second factor', () => {
     }
     const right = await codeOf(secret)
     const wrong = right === '000000' ? '000001' : '000000'
-    // The password is given before, since checking it may take longer than the first pause.
+    // The password comes first, since checking it may take longer than the first pause.
     const { browser, page } = await afterPassword(person)
     for (let i = 0; i < 5; i++) expect(await guess(wrong)).toBe(401)
     expect((await browser.submit(page, { code: right })).status).toBe(429)

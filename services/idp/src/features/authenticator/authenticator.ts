@@ -11,12 +11,12 @@ import { readRecoveryCode, replaceRecoveryCodes, useRecoveryCode } from './recov
 import { authenticators, recoveryCodes } from './table.ts'
 import { findTotpStep } from './totp.ts'
 
-/** Guesses count for the account: whoever makes them has its password already. Never a lock (identity.md). */
+/** Guesses count against the account: someone who makes them already has its password. Never a lockout (identity.md). */
 const backOff = { free: 5, pauseMaxSeconds: 900 }
 
 const contextOf = (userId: string): string => `authenticator:${userId}`
 
-/** When the user added an authenticator app; undefined without one. */
+/** When the user added an authenticator app; undefined if there is none. */
 export async function findAuthenticator(
   { db }: Pick<Deps, 'db'>,
   userId: string,
@@ -29,8 +29,8 @@ export async function findAuthenticator(
 }
 
 /**
- * Adds an authenticator app, once a code shows that it works, with ten recovery codes, which are returned here and kept
- * nowhere. The code is taken by it: it does not sign in as well. Of several at once one wins.
+ * Adds an authenticator app, once a code shows that it works, and returns ten recovery codes, which are stored only as
+ * hashes. The code is consumed, so it cannot be used to sign in as well. Of several concurrent calls one wins.
  */
 export async function addAuthenticator(
   deps: Deps,
@@ -60,7 +60,7 @@ export async function addAuthenticator(
   return { kind: 'added', recoveryCodes: codes }
 }
 
-/** True when the code is the app's and of a step that was not taken yet; it is taken by this (RFC 6238 §5.2). */
+/** True if the code is the app's and its time step is unused; consumes the step (RFC 6238 §5.2). */
 async function takeTotpCode(
   { db, now, sealer }: Pick<Deps, 'db' | 'now' | 'sealer'>,
   userId: string,
@@ -84,14 +84,14 @@ async function takeTotpCode(
   return taken.length > 0
 }
 
-/** What came of a code. waitSeconds: until another one is looked at. */
+/** The result of checking a code. waitSeconds: until the next attempt is accepted. */
 export type CheckedCode =
   | { kind: 'right'; way: 'code' | 'recovery-code' }
   | { kind: 'wrong' }
   | { kind: 'paused'; waitSeconds: number }
 
 /**
- * Checks a code of the user's app, or a recovery code, and uses it up. Guesses are slowed down by account, and recorded
+ * Checks a code of the user's app, or a recovery code, and consumes it. Guesses are slowed down by account, and recorded
  * (recordRefusal).
  */
 export async function checkSecondFactor(
@@ -119,7 +119,7 @@ export async function checkSecondFactor(
   return { kind: 'right', way }
 }
 
-/** Ten new recovery codes in place of the old; undefined when the user has no app that they would stand in for. */
+/** Replaces the recovery codes with ten new ones; undefined if the user has no app that they would stand in for. */
 export async function renewRecoveryCodes(
   { db, now }: Pick<Deps, 'db' | 'now'>,
   userId: string,
@@ -142,11 +142,11 @@ export async function renewRecoveryCodes(
   })
 }
 
-/** Takes the app and the recovery codes away: the password alone signs in again. Safe to repeat. */
+/** Removes the app and the recovery codes: the password alone signs in again. Safe to repeat. */
 export async function removeAuthenticator(deps: Deps, userId: string, actor: AuditActor): Promise<void> {
   const { db, now } = deps
   const isRemoved = await db.transaction(async (tx) => {
-    // First the user's row, as everywhere: an app that is being added meanwhile is waited for.
+    // The user's row first, as everywhere: it waits for an app that is being added.
     await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('update')
     const removed = await tx
       .delete(authenticators)
@@ -160,7 +160,7 @@ export async function removeAuthenticator(deps: Deps, userId: string, actor: Aud
   if (isRemoved) notifySecurityChange(deps, userId, { kind: 'authenticator-removed' })
 }
 
-/** Seals every secret anew that is not under the current master key. Returns how many. Safe to repeat. */
+/** Reseals every secret that is not under the current master key. Returns their number. Safe to repeat. */
 export const resealAuthenticators = (deps: Pick<Deps, 'db' | 'sealer'>): Promise<number> =>
   resealRows(
     deps,

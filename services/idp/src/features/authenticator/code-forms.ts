@@ -4,13 +4,13 @@ import { fieldProblem } from '../../site/field-problem.ts'
 
 interface CodeForms {
   action: string
-  /** Fields that both forms carry. */
+  /** Hidden fields of both forms. */
   hidden: Markup
   /** Whether the page shows what went wrong, under the id `problem`. */
   hasProblem: boolean
 }
 
-/** Two forms with one field `code`: for the code of the app, and for a recovery code. */
+/** Two forms with one field `code`: for the app's code, and for a recovery code. */
 export function codeForms({ action, hidden, hasProblem }: CodeForms): Markup {
   return html`<form method="post" action="${action}">
       ${hidden}

@@ -35,7 +35,7 @@ const RENEW = 'renew-recovery-codes'
 const REMOVE = 'remove-authenticator'
 const ADD_MS = 30 * 60_000
 const ticketShape = z.object({ secret: z.base64url() })
-/** From here on the page says that it is time for new ones. */
+/** At this number or below, the page suggests making new ones. */
 const CODES_FEW = 3
 
 interface Problem {
@@ -58,7 +58,7 @@ function answerAbsent(c: Ctx, deps: Deps): Promise<Response> {
   })
 }
 
-/** The page of a user who has an app. `failed`: which of its forms has a problem. */
+/** The page for users who have an app. `failed`: which of its forms has a problem. */
 async function answerPresent(
   c: Ctx,
   deps: Deps,
@@ -125,7 +125,7 @@ async function showAuthenticator({ c, deps, session }: PageCall<'any'>): Promise
 
 const ticketOf = (session: Session) => ({ purpose: ADD, cookie: session.cookie })
 
-/** What waits for the app. */
+/** The flow that waits for the app. */
 type Flow = ReturnTo | undefined
 
 interface Adding {
@@ -179,7 +179,7 @@ async function answerAdd(c: Ctx, deps: Deps, { session, secret, flow, problem }:
   })
 }
 
-/** A new secret at every look; nothing is stored before a code shows that it arrived. */
+/** Makes a new secret every time it is shown; nothing is stored before a code proves that the app has it. */
 async function showAdd({ c, deps, session, target: flow }: PageCall<'fresh', Flow>): Promise<Response> {
   if (await findAuthenticator(deps, session.user.id))
     return redirect(c, flow?.url ?? `${deps.accountUrl}/authenticator`)
@@ -193,7 +193,7 @@ interface NewCodes {
   flow?: Flow
 }
 
-/** What a file with the codes holds, so that it says in a year what it is. */
+/** The text of a file with the codes; it says what it is, since it may be read a year later. */
 const fileOf = ({ issuer, now }: Deps, { email }: Session['user'], codes: readonly string[]): string =>
   `Recovery codes of ${email} at ${new URL(issuer).host}
 Made on ${now().toISOString().slice(0, 10)}. Each signs you in once, in place of your authenticator app.
@@ -228,7 +228,7 @@ async function answerCodes(c: Ctx, deps: Deps, { title, session, codes, flow }: 
 
 const firstCode = z.object({ ticket: textField, code: textField })
 
-/** The session has shown a second factor by it, and goes on as one that has. */
+/** The code counts as a second factor, so the session is upgraded. */
 async function add({
   c,
   deps,
@@ -256,16 +256,17 @@ async function add({
   return answerCodes(c, deps, { title: 'Your app is set up', session, codes: added.recoveryCodes, flow })
 }
 
-/** Whether what was typed shows once more who this is: a code of the app, a recovery code, or the password. */
+/** Verifies the user's identity once more: by a code of the app, a recovery code, or the password. */
 async function prove(c: Ctx, deps: Deps, session: Session, text: string): Promise<Problem | undefined> {
   const { id, email } = session.user
-  // A password has eight characters at least, so six digits are never one.
+  // A password has at least eight characters, so six digits are never one.
   if (/^\s*\d{3}\s?\d{3}\s*$/.test(text)) {
     const checked = await checkSecondFactor(deps, id, text, sourceOf(c, deps))
     if (checked.kind === 'paused') return paused(c, checked.waitSeconds)
     return checked.kind === 'right' ? undefined : { text: 'This code is not right.', status: 401 }
   }
-  // A password may look like one, so what is none goes on. Nobody guesses 80 random bits: they need no back-off.
+  // A password may look like a recovery code, so a wrong code falls through. 80 random bits cannot be guessed: no back-off
+  // needed.
   const recoveryCode = readRecoveryCode(text)
   if (recoveryCode !== undefined && (await useRecoveryCode(deps, id, recoveryCode))) return undefined
   try {

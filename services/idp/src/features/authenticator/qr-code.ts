@@ -2,7 +2,7 @@ import { html } from 'hono/html'
 import { encode } from 'uqr'
 import type { Markup } from '../../site/answer-page.ts'
 
-/** The white margin that scanners want, in modules. */
+/** The white margin that scanners need, in modules. */
 const MARGIN = 4
 
 /** A QR code as one path, dark on light in either colour scheme: many scanners do not read inverted ones. */

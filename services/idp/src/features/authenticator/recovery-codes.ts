@@ -10,14 +10,14 @@ import { recoveryCodes } from './table.ts'
 const CODES = 10
 const LENGTH = 16
 
-/** A recovery code as it was typed; undefined for what cannot be one. */
+/** Normalises a typed recovery code; undefined if it cannot be one. */
 export const readRecoveryCode = (text: string): string | undefined => readCrockford(text, LENGTH)
 
 const hashCode = (userId: string, code: string): Buffer => createHash('sha256').update(`${userId}\n${code}`).digest()
 
 /**
- * Gives a user ten recovery codes in place of those before, as part of the transaction that had the reason. They are
- * returned here, as people write them, and kept nowhere.
+ * Replaces a user's recovery codes with ten new ones, as part of the transaction of the change that requires it. Returns them
+ * as people write them; only hashes are stored.
  */
 export async function replaceRecoveryCodes(
   tx: Pick<Db, 'insert' | 'delete'>,
@@ -37,7 +37,7 @@ export async function countRecoveryCodes({ db }: { db: Pick<Db, 'select'> }, use
   return row?.left ?? 0
 }
 
-/** Uses a recovery code up, and mails its owner how many are left; of any number that try, one is right. */
+/** Consumes a recovery code, and mails its owner how many are left; of several concurrent calls one succeeds. */
 export async function useRecoveryCode(deps: Deps, userId: string, code: string): Promise<boolean> {
   const { db, now } = deps
   const left = await db.transaction(async (tx) => {

@@ -2,23 +2,23 @@ import { index, integer, pgTable, text, uuid } from 'drizzle-orm/pg-core'
 import { bytea, instant } from '@platform/runtime/columns'
 import { users } from '../accounts/table.ts'
 
-/** Apps that make one-time codes (RFC 6238), one for a user. The secret is sealed for its row. */
+/** Apps that make one-time codes (RFC 6238), one per user. The secret is sealed for its row. */
 export const authenticators = pgTable('authenticators', {
   userId: uuid('user_id')
     .primaryKey()
     .references(() => users.id, { onDelete: 'cascade' }),
   ciphertext: bytea().notNull(),
   kekId: text('kek_id').notNull(),
-  /** The newest time step whose code was taken: it and those before it are never taken again. */
+  /** The newest time step that was used: it and earlier ones are never accepted again. */
   lastStep: integer('last_step').notNull(),
   createdAt: instant('created_at').notNull(),
 })
 
-/** Codes for the day the app is gone. Only hashes are kept; a used one is gone. */
+/** Codes for users who have lost their app. Only hashes are kept; used codes are deleted. */
 export const recoveryCodes = pgTable(
   'recovery_codes',
   {
-    /** SHA-256 of user and code: 80 random bits need no slower one. */
+    /** SHA-256 of user and code: 80 random bits do not need a slow hash. */
     codeHash: bytea('code_hash').primaryKey(),
     userId: uuid('user_id')
       .notNull()

@@ -8,18 +8,18 @@ const SECRET_BYTES = 20
 
 export const newTotpSecret = (): Buffer => randomBytes(SECRET_BYTES)
 
-/** The secret as an app takes it by hand, in groups of four. */
+/** The secret for typing into an app, in groups of four. */
 export const formatTotpSecret = (secret: Buffer): string =>
   base32.encode(secret, { includePadding: false }).replaceAll(/.{4}(?=.)/g, '$& ')
 
-/** What an app reads from a QR code. */
+/** The URI that an app reads from a QR code. */
 export const totpUri = (secret: Buffer, { issuer, email }: { issuer: string; email: string }): string =>
   createTOTPKeyURI(new URL(issuer).hostname, email, secret)
 
 /**
- * The time step whose code this is: the present one, or one to either side, since clocks differ and people are slow
- * (RFC 6238 §5.2). The caller sees to it that a step is taken once: oslo's own controller would take a code as often as
- * it comes, and reads a clock that is not ours.
+ * The time step of a code: the current one, or one to either side, since clocks differ and people are slow (RFC 6238 §5.2).
+ * The caller ensures that a step is used once: oslo's own controller would accept a code repeatedly, and reads the system
+ * clock instead of ours.
  */
 export async function findTotpStep(secret: Buffer, code: string, at: Date): Promise<number | undefined> {
   const now = Math.floor(at.getTime() / STEP_MS)

@@ -5,11 +5,11 @@ import { readReturnTo, type ReturnTo } from '../../site/return-to.ts'
 /** The authorization request that a page asks its user about. */
 export type RequestInReturnTo = Extract<ReturnTo, { kind: 'authorize' }>
 
-/** Whatever is not ready for the question of a page starts again where it is decided that there is one. */
+/** Redirects to `returnTo`: if the page is not needed, or not yet, authorize decides again what comes next. */
 export const backToRequest = ({ c, deps, field }: PageRequest): Response =>
   redirect(c, readReturnTo(deps, field('returnTo')).url)
 
-/** What pages share that ask the user about an authorization request, as `returnTo` names it. */
+/** Common settings of pages that ask the user about the authorization request in `returnTo`. */
 export const aboutRequest = {
   session: 'any',
   back: backToRequest,

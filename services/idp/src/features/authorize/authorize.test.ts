@@ -269,7 +269,7 @@ describe('the way through sign-in (B §4 point 4)', () => {
     const { body } = await idp.token(idp.codeForm(client, code))
     const { auth_time, iat } = claimsOf(body.id_token) as { auth_time: number; iat: number }
     expect(iat - auth_time).toBeLessThan(5)
-    // The answer is spent: the very same request asks again.
+    // The answer is used up: the very same request asks again.
     expect((await browser.visit(url)).location).toContain('/sign-in?')
   })
 
@@ -431,7 +431,7 @@ describe('consent', () => {
     const browser = await idp.signedIn(ana)
     const done = await browser.visit(idp.authorizeUrl(page, { redirect_uri: uri }))
     expect(done.location?.startsWith(`${uri}?code=`)).toBe(true)
-    // Its port is written out, and no other is good.
+    // Its port is explicit, and no other matches.
     const elsewhere = await browser.visit(idp.authorizeUrl(page, { redirect_uri: 'http://localhost:4004/cb' }))
     expect(elsewhere.status).toBe(400)
   })

@@ -10,9 +10,9 @@ import { type AuthorizeParameters, readAuthorizeParameters } from './parameters.
 const prompts = ['none', 'login', 'consent', 'select_account'] as const
 type Prompt = (typeof prompts)[number]
 
-/** An authorization request whose client, redirect URI and state hold: from here on a refusal can be sent there. */
+/** An authorization request with a valid client, redirect URI and state: further refusals can be sent to that URI. */
 export interface AuthorizeRequest {
-  /** The query it came with, `?` included: what a sign-in page returns to. */
+  /** The query of the request, including `?`; the sign-in page returns to it. */
   search: string
   client: Client
   redirectUri: string
@@ -22,7 +22,7 @@ export interface AuthorizeRequest {
   nonce: string | undefined
   prompt: ReadonlySet<Prompt>
   maxAgeSeconds: number | undefined
-  /** What `acr_values` prefers, of what there is; a wish, not a condition (OIDC Core §5.5.1.1). */
+  /** The preferred known value of `acr_values`; a preference, not a requirement (OIDC Core §5.5.1.1). */
   acr: ReturnType<typeof readAcrValues>
   /** The user that id_token_hint names. */
   hintedUserId: string | undefined
@@ -42,7 +42,7 @@ export class AuthorizeRefusal extends Error {
 
 const badRequest = (error: string, description: string) => new OAuthError(400, error, description)
 
-/** Refuses one of the four parameters that cannot be answered by a redirect when it is sent twice or is no text (D58). */
+/** Refuses the four parameters whose errors cannot be sent by a redirect, if they are repeated or not valid text (D58). */
 function requireSingle(parameters: AuthorizeParameters, name: string): string | undefined {
   if (parameters.isDuplicate(name)) throw badRequest('invalid_request', `The parameter ${name} is sent more than once`)
   if (!parameters.isText(name)) throw badRequest('invalid_request', `The parameter ${name} is not text`)
@@ -83,7 +83,7 @@ interface Asked {
   refuse: (error: string, description: string) => AuthorizeRefusal
 }
 
-/** One rule: throws what `refuse` makes, or writes what it read into the request. */
+/** One rule: throws `refuse()`, or writes the values it read into the request. */
 type Check = (request: Asked) => void | Promise<void>
 
 const refuseDuplicates: Check = ({ parameters, refuse }) => {
@@ -119,7 +119,7 @@ const readScope: Check = ({ request, parameters, refuse }) => {
   request.scopes = scopes
 }
 
-/** Public clients send an S256 challenge; plain, which a missing method means, is refused to everyone (B §4, §5). */
+/** Public clients send an S256 challenge; plain, the default if the method is missing, is refused for every client (B §4, §5). */
 const readCodeChallenge: Check = ({ request, parameters, refuse }) => {
   const challenge = parameters.get('code_challenge')
   const method = parameters.get('code_challenge_method')
@@ -183,8 +183,8 @@ const checks: readonly Check[] = [
 ]
 
 /**
- * Judges an authorization request by everything but the session, which comes last.
- * Throws OAuthError for what is answered here (JSON 400), AuthorizeRefusal for what the client is told by redirect.
+ * Checks everything about an authorization request except the session, which comes last. Throws OAuthError if the request is
+ * answered here (JSON 400), AuthorizeRefusal if the client is told by a redirect.
  */
 export async function checkAuthorizeRequest(deps: Deps, search: string): Promise<AuthorizeRequest> {
   const parameters = readAuthorizeParameters(search)

@@ -7,27 +7,30 @@ import { isNativeRedirectUri } from '../clients/redirect-uri.ts'
 import { hasConsent } from '../consents/consents.ts'
 import { AuthorizeRefusal, type AuthorizeRequest } from './checks.ts'
 
-/** What has to happen before a code may be issued; `issue` when nothing has. */
+/** What has to happen before a code may be issued; `issue` if nothing has to. */
 export type Decision =
   | { next: 'sign-in' }
   | { next: 'choose-account'; session: Session }
-  /** isRequired: by the client's policy; otherwise the user may go on without. */
+  /** isRequired: by the client's policy; otherwise the user may skip it. */
   | { next: 'second-factor'; session: Session; isRequired: boolean }
   | { next: 'consent'; session: Session }
   | { next: 'issue'; session: Session }
 
-/** How the user answered this very request on the way here; a repeat of the same request is answered anew. */
+/** How the user answered this very request on the way here; a repeated request is asked anew. */
 function answerTo(request: AuthorizeRequest, session: Session): Session['answer'] {
   return session.answeredRequest?.equals(hashRequest(request.search)) ? session.answer : null
 }
 
-/** True when the session is too old, or of the wrong kind, for the request. A sign-in made for it is always right, so nothing loops. */
+/**
+ * True if the session is too old for the request, or of the wrong kind. A sign-in made for this request always passes, so
+ * nothing loops.
+ */
 function needsSignIn(request: AuthorizeRequest, session: Session, now: Date): boolean {
   const answer = answerTo(request, session)
   if (answer === 'signed-in') return false
   const { prompt, maxAgeSeconds, hintedUserId } = request
   const isOlderThan = (seconds: number): boolean => now.getTime() - session.authTime.getTime() > seconds * 1_000
-  // A second factor is asked for after the sign-in, so who declined it has signed in; how long ago still counts.
+  // The second factor comes after the sign-in, so a user who declined it has signed in; the age of the sign-in still counts.
   if (answer === 'declined-second-factor') return Boolean(maxAgeSeconds) && isOlderThan(maxAgeSeconds ?? 0)
   if (prompt.has('login')) return true
   if (hintedUserId !== undefined && hintedUserId !== session.user.id) return true
@@ -36,8 +39,8 @@ function needsSignIn(request: AuthorizeRequest, session: Session, now: Date): bo
 }
 
 /**
- * True when the session is to show a second factor first. `prompt=none` is not refused for what `acr_values` wishes, and
- * neither is anyone who said no to it.
+ * True if the session needs a second factor first. `acr_values` is only a preference, so it does not fail `prompt=none`, nor
+ * does it ask again a user who has declined.
  */
 function needsSecondFactor(request: AuthorizeRequest, session: Session): boolean {
   if (hasSecondFactor(session.amr)) return false
@@ -50,7 +53,7 @@ function needsSecondFactor(request: AuthorizeRequest, session: Session): boolean
 async function needsConsent(deps: Deps, request: AuthorizeRequest, session: Session): Promise<boolean> {
   const { client, redirectUri, scopes, prompt } = request
   if (prompt.has('consent')) return true
-  // Any program of the user's machine may stand behind these, so nothing is granted without a click (RFC 8252 §8.6).
+  // Any program on the user's machine may receive these redirects, so nothing is granted without a click (RFC 8252 §8.6).
   if (client.kind === 'public' && isNativeRedirectUri(redirectUri, client)) return true
   if (client.isFirstParty) return false
   return !(await hasConsent(deps, { userId: session.user.id, clientId: client.id, scopes }))
@@ -58,7 +61,7 @@ async function needsConsent(deps: Deps, request: AuthorizeRequest, session: Sess
 
 /**
  * Decides what comes next for a request that passed its checks, by the session and the user's answers so far (B §4).
- * isConsented: the user has just clicked. Throws AuthorizeRefusal where the client is to be told no.
+ * isConsented: the user has just clicked. Throws AuthorizeRefusal if the client has to be refused.
  */
 export async function decideAuthorize(
   deps: Deps,
@@ -82,7 +85,7 @@ export async function decideAuthorize(
   if (refusal !== undefined) throw refuse('access_denied', refusal)
 
   if (needsSecondFactor(request, session)) {
-    // Not login_required: the user is signed in, and may even have to set the factor up (OIDC Core §3.1.2.6).
+    // Not login_required: the user is signed in, and may even have to set up a second factor (OIDC Core §3.1.2.6).
     if (isSilent) throw refuse('interaction_required', 'The user has to show a second factor')
     return { next: 'second-factor', session, isRequired: lacksSecondFactor(request.client, session.amr) }
   }

@@ -1,7 +1,7 @@
 import { compactVerify, decodeProtectedHeader } from 'jose'
 import type { Deps } from '../../deps.ts'
 
-/** What an ID token of ours says of a sign-in. */
+/** The claims of an ID token of ours about a sign-in. */
 export interface IdTokenHint {
   userId: string
   clientId: string
@@ -10,8 +10,8 @@ export interface IdTokenHint {
 }
 
 /**
- * Who an ID token of this issuer speaks of, expired or not, and of which client; undefined for anything else. Keys that
- * left the JWKS still count: a hint may be old.
+ * Reads an ID token of this issuer, expired or not: its user, session and client; undefined for anything else. Keys that left
+ * the JWKS still count, since a hint may be old.
  */
 export async function readIdTokenHint(
   { issuer, keySet }: Pick<Deps, 'issuer' | 'keySet'>,

@@ -11,8 +11,8 @@ import type { AuthorizeRequest } from './checks.ts'
 const CODE_MS = 600_000
 
 /**
- * Inserts the code for as long as its session is there. Whoever ends all access of a user deletes the sessions first and
- * the codes after them, so a code either waits for that and is not made, or is there to be ended too.
+ * Inserts the code if its session still exists. Ending all access of a user deletes the sessions first and the codes after
+ * them, so a code either waits for that and is not inserted, or is there to be ended too.
  */
 const insertCode = lazyPrepared((db) => {
   const live = db.$with('live').as(
@@ -51,8 +51,9 @@ const insertCode = lazyPrepared((db) => {
 })
 
 /**
- * Issues a code for a request that everything speaks for: 256 random bits, good for 10 minutes and one use (B §2), kept
- * as a hash. What the user answered for this request is spent with it, so the same request asks again. Undefined when the session has ended meanwhile.
+ * Issues a code for a request that passed every check: 256 random bits, valid for 10 minutes and one use (B §2), stored as a
+ * hash. The user's answer to this request is used up, so the same request asks again. Returns undefined if the session has
+ * ended meanwhile.
  */
 export async function issueCode(
   { db, now }: Deps,

@@ -1,4 +1,4 @@
-/** Parameters of an authorization request as they came; which of them may repeat is decided check by check (D58). */
+/** Raw parameters of an authorization request; each check decides which of them may repeat (D58). */
 export interface AuthorizeParameters {
   /** The value; undefined when absent or empty (RFC 6749 §3.1). */
   get(name: string): string | undefined
@@ -6,7 +6,7 @@ export interface AuthorizeParameters {
   isDuplicate(name: string): boolean
   /** Names of everything sent more than once. */
   duplicates: readonly string[]
-  /** Holds NUL or broken UTF-16, which no parameter does and Postgres refuses. */
+  /** False if the parameter holds NUL or broken UTF-16, which Postgres refuses. */
   isText(name: string): boolean
   names: readonly string[]
 }

@@ -6,7 +6,7 @@ import type { Session } from '../../site/session.ts'
 import { AuthorizeRefusal, type AuthorizeRequest } from './checks.ts'
 import { issueCode } from './issue-code.ts'
 
-/** Answers to the client's redirect URI carry `iss` (RFC 9207), and tell its pages nothing of where the user was. */
+/** Redirects to the client carry `iss` (RFC 9207), and no referrer that would tell its pages where the user was. */
 function redirectToClient(
   c: Ctx,
   { issuer }: Pick<Deps, 'issuer'>,
@@ -23,7 +23,7 @@ function redirectToClient(
 export const redirectRefusal = (c: Ctx, deps: Deps, { request, error, message }: AuthorizeRefusal): Response =>
   redirectToClient(c, deps, request, { error, error_description: message })
 
-/** Issues a code and sends it to the client; where the session has ended meanwhile, it is as if there had been none. */
+/** Issues a code and sends it to the client; if the session has ended meanwhile, it continues as without a session. */
 export async function redirectWithCode(
   c: Ctx,
   deps: Deps,

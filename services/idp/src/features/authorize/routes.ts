@@ -8,7 +8,10 @@ import { AuthorizeRefusal, checkAuthorizeRequest } from './checks.ts'
 import { decideAuthorize } from './decide.ts'
 import { redirectRefusal, redirectWithCode } from './redirects.ts'
 
-/** GET /oauth2/authorize (B §4): the parameters, then the session, then a code or the page that comes before it. */
+/**
+ * GET /oauth2/authorize (B §4): checks the parameters, then the session, then sends a code or shows the page that comes
+ * first.
+ */
 async function authorize(c: Ctx, deps: Deps): Promise<Response> {
   const { search } = new URL(c.req.url)
   try {

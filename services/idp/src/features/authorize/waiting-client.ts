@@ -4,7 +4,7 @@ import { type Client, findClient, namedClient } from '../clients/client.ts'
 import { formActionSource, isRegisteredRedirectUri } from '../clients/redirect-uri.ts'
 import { readAuthorizeParameters } from './parameters.ts'
 
-/** The client that waits behind the sign-in, where the request names a real one and its URI. */
+/** The client that requested the sign-in, if the request names an existing one and its redirect URI. */
 export async function findWaitingClient(
   deps: Deps,
   returnTo: ReturnTo,
@@ -18,12 +18,12 @@ export async function findWaitingClient(
   return { client, redirectUri }
 }
 
-/** Where the redirects after a form of the sign-in may end, as a source of CSP. */
+/** Where redirects after a form of the sign-in may end, as a CSP source. */
 export async function formActionOf(deps: Deps, returnTo: ReturnTo): Promise<string | undefined> {
   const waiting = await findWaitingClient(deps, returnTo)
   return waiting && formActionSource(waiting.redirectUri)
 }
 
-/** The authorization request that a sign-in answers, as the session remembers it. */
+/** The hash of the authorization request that a sign-in answers; null for an account page. */
 export const answeredRequestOf = (returnTo: ReturnTo): Buffer | null =>
   returnTo.kind === 'authorize' ? hashRequest(returnTo.search) : null

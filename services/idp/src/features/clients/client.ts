@@ -7,10 +7,10 @@ import { lazyPrepared } from '@platform/runtime/lazy-prepared'
 import type { Deps } from '../../deps.ts'
 import { clientSecrets, clients } from './table.ts'
 
-/** A client as the flows see it. A disabled one is never loaded, so to everyone it is unknown. */
+/** A client as the flows see it. Disabled clients are never loaded, so they look unknown to everyone. */
 export type Client = typeof clients.$inferSelect
 
-/** The client of a request before it has shown who it is; `authenticateClient` and `presentedClient` open it. */
+/** The client of a request before authentication; `authenticateClient` and `presentedClient` return it. */
 export interface UnprovenClient {
   client: Client
   secretHashes: readonly string[]
@@ -25,9 +25,9 @@ export const grantTypes = [
 export type GrantType = (typeof grantTypes)[number]
 
 /**
- * SHA-256 of the client's live secrets in hex, as JSON: arrays are read from columns alone. For selects that read a
- * client along with something else. The columns are spelled out with their tables: drizzle drops the table from a column
- * of a select without joins, and then `id` would be the secret's.
+ * SHA-256 of the client's live secrets in hex, as JSON: arrays are decoded from columns only. For selects that read a client
+ * along with other tables. Columns are spelled out with their tables: drizzle drops the table from a column of a select
+ * without joins, and `id` would be the secret's.
  */
 export const liveSecretHashes = sql<string[]>`array_to_json(array(
   select encode(${clientSecrets}.secret_hash, 'hex') from ${clientSecrets}
@@ -45,7 +45,7 @@ const clientById = lazyPrepared((db) =>
     .prepare('client_by_id'),
 )
 
-/** The enabled client of this id; undefined for a disabled, unknown or malformed one. */
+/** The enabled client with this id; undefined if it is disabled, unknown or malformed. */
 export async function findClient(
   deps: Pick<Deps, 'db' | 'now'>,
   clientId: string,
@@ -61,8 +61,8 @@ function isLiveSecret({ secretHashes }: UnprovenClient, secret: string): boolean
 }
 
 /**
- * The client, once it has shown its credentials (B §5, D11): a public one shows its id and no secret, a confidential one
- * its secret. Throws invalid_client otherwise, with the same words for an unknown client and a wrong secret.
+ * The client, once it is authenticated (B §5, D11): a public one by its id and no secret, a confidential one by its secret.
+ * Throws invalid_client otherwise, with the same words for an unknown client and a wrong secret.
  */
 export function authenticateClient(unproven: UnprovenClient | undefined, credentials: ClientCredentials): Client {
   const { secret, method } = credentials
@@ -73,7 +73,7 @@ export function authenticateClient(unproven: UnprovenClient | undefined, credent
   return unproven.client
 }
 
-/** The client of a device authorization: its id is enough, credentials are checked if it sends them (D11). */
+/** The client of a device authorization: its id suffices; credentials are checked if it sends them (D11). */
 export function presentedClient(unproven: UnprovenClient | undefined, credentials: ClientCredentials): Client {
   if (unproven && credentials.secret === undefined) return unproven.client
   return authenticateClient(unproven, credentials)
@@ -82,15 +82,15 @@ export function presentedClient(unproven: UnprovenClient | undefined, credential
 /** The client for a request without credentials, such as an authorization request. */
 export const namedClient = (unproven: UnprovenClient | undefined): Client | undefined => unproven?.client
 
-/** True when the client may be granted the scope; offline_access needs the grant that uses it (D70). */
+/** True if the client may be granted the scope; offline_access needs the refresh_token grant (D70). */
 export function mayHoldScope(client: Client, scope: Scope): boolean {
   if (scope === 'offline_access' && !client.grants.includes('refresh_token')) return false
   return client.scopes === null || client.scopes.includes(scope)
 }
 
 /**
- * Scopes of a request, in its order, each once. Returns undefined when it names none, one outside the catalogue or one
- * that the client may not hold (D70).
+ * Scopes of a request, in its order, each once. Returns undefined if there are none, or if one is outside the catalogue or
+ * not allowed for the client (D70).
  */
 export function readScopes(client: Client, text: string): Scope[] | undefined {
   const names = [...new Set(text.split(' ').filter((name) => name !== ''))]

@@ -15,12 +15,12 @@ type ClientDeps = Pick<Deps, 'db' | 'now'>
 
 /** A client as the operator describes it. */
 export interface NewClient {
-  /** A UUID; made up when absent. */
+  /** A UUID; random if absent. */
   id?: string | undefined
   name: string
   requester?: string | undefined
   kind: 'public' | 'confidential'
-  /** Of a confidential client; made up when absent. At least 16 characters: it is hashed once, not slowly. */
+  /** For a confidential client; random if absent. At least 16 characters, since it is hashed with a fast hash. */
   secret?: string | undefined
   redirectUris: readonly string[]
   postLogoutRedirectUris?: readonly string[] | undefined
@@ -35,7 +35,7 @@ const SECRET_LENGTH_MIN = 16
 const hashSecret = (secret: string): Buffer => createHash('sha256').update(secret).digest()
 const newSecret = (): string => `idp_secret_${randomBytes(32).toString('base64url')}`
 
-/** The row of a description. Throws BadRequest for what cannot be. */
+/** The row for a description. Throws BadRequest if it is invalid. */
 function checkedClient(client: NewClient): Omit<typeof clients.$inferInsert, 'createdAt' | 'updatedAt'> {
   const id = client.id ?? randomUUID()
   if (!isUuid(id)) throw new BadRequest('A client id is a UUID')
@@ -73,7 +73,7 @@ async function insertSecret(tx: Pick<Db, 'insert'>, time: Date, clientId: string
   await tx.insert(clientSecrets).values({ id: newId(), clientId, secretHash: hashSecret(secret), createdAt: time })
 }
 
-/** Makes a client. The secret of a confidential one is shown here and nowhere else. Throws BadRequest, Conflict. */
+/** Creates a client. Returns the secret of a confidential one, which is shown only here. Throws BadRequest, Conflict. */
 export async function createClient(
   { db, now }: ClientDeps,
   client: NewClient,
@@ -106,9 +106,9 @@ export async function createClient(
 }
 
 /**
- * Makes the client of this id as described, or brings the one there is into line; safe to repeat. A secret that is given
- * is from then on the only one; without one the secrets stay, and so does what the description leaves out. A disabled
- * client stays disabled.
+ * Creates the client with this id, or updates the existing one to match the description; safe to repeat. A given secret
+ * replaces all others; without one, the secrets stay, as does everything that the description omits. A disabled client stays
+ * disabled.
  */
 export async function ensureClient(
   deps: ClientDeps,
@@ -147,13 +147,13 @@ export async function ensureClient(
   return { isNew: false, secret: undefined }
 }
 
-/** All clients, oldest first, disabled ones too. */
+/** All clients, oldest first, including disabled ones. */
 export const listClients = ({ db }: Pick<Deps, 'db'>): Promise<Client[]> =>
   db.select().from(clients).orderBy(asc(clients.createdAt), asc(clients.id))
 
 /**
- * Gives a confidential client a new secret. The newest old one works for `overlapMs` more, the rest end at once, so two
- * at most are valid. Returns the secret, which is kept nowhere. Throws NotFound, BadRequest for a public client.
+ * Gives a confidential client a new secret. The newest old one works for `overlapMs` more, the rest end at once, so at most
+ * two are valid. Returns the secret, which is stored only as a hash. Throws NotFound, and BadRequest for a public client.
  */
 export async function rotateClientSecret(
   { db, now }: ClientDeps,
@@ -197,7 +197,7 @@ interface Policy {
   requiredProduct?: string | null | undefined
 }
 
-/** Says who may sign in to a client (B §5). What is undefined stays. Throws NotFound, BadRequest. */
+/** Sets who may sign in to a client (B §5). Undefined fields stay. Throws NotFound, BadRequest. */
 export async function setClientPolicy(
   { db, now }: ClientDeps,
   { clientId, policy }: { clientId: string; policy: Policy },

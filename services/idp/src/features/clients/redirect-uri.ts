@@ -4,8 +4,8 @@ const LOOPBACK = /^(http:\/\/(?:127\.0\.0\.1|\[::1\])):[1-9]\d{0,4}(?=[/?]|$)/
 const loopbackHosts = new Set(['127.0.0.1', '[::1]', 'localhost'])
 
 /**
- * True when the URI of a request is one of the registered: equal character for character, except that the port of
- * http://127.0.0.1 and http://[::1] is free, since native apps take whichever they get (RFC 8252 §7.3).
+ * True if the URI of a request is registered: equal character for character, except that the port of http://127.0.0.1 and
+ * http://[::1] is free, since native apps use whichever port they get (RFC 8252 §7.3).
  */
 export function isRegisteredRedirectUri(registered: readonly string[], uri: string): boolean {
   if (registered.includes(uri)) return true
@@ -16,8 +16,8 @@ export function isRegisteredRedirectUri(registered: readonly string[], uri: stri
 }
 
 /**
- * True for loopback and custom schemes: any program of the machine may stand there (RFC 8252 §8.6). Not for
- * http://localhost with its port written out, of a first-party client: there the operator runs a web page (D110).
+ * True for loopback and custom schemes: any program on the machine may receive the redirect (RFC 8252 §8.6). False for
+ * http://localhost with an explicit port, of a first-party client: there the operator runs a web page (D110).
  */
 export function isNativeRedirectUri(uri: string, { isFirstParty }: { isFirstParty: boolean }): boolean {
   const { protocol, hostname } = new URL(uri)
@@ -26,8 +26,8 @@ export function isNativeRedirectUri(uri: string, { isFirstParty }: { isFirstPart
 }
 
 /**
- * Why a URI cannot be registered, or undefined. https anywhere; http on loopback; a custom scheme for public clients
- * only, and only one made from a domain name (RFC 8252 §7.1), which leaves out javascript:, data: and their like.
+ * Why a URI cannot be registered, or undefined. Allowed: https anywhere; http on loopback; for public clients, a custom
+ * scheme made from a domain name (RFC 8252 §7.1), which excludes javascript:, data: and the like.
  */
 export function redirectUriFlaw(uri: string, kind: 'public' | 'confidential'): string | undefined {
   // eslint-disable-next-line no-control-regex
@@ -42,7 +42,7 @@ export function redirectUriFlaw(uri: string, kind: 'public' | 'confidential'): s
   return protocol.includes('.') ? undefined : 'uses a scheme that is not made from a domain name'
 }
 
-/** The source that a Content-Security-Policy needs in form-action, so that a chain of redirects may end at the URI. */
+/** The CSP source that form-action needs, so that a chain of redirects may end at the URI. */
 export function formActionSource(uri: string): string {
   const { protocol, origin, hostname } = new URL(uri)
   // A custom scheme has no origin, and an IPv6 address is no host-source.

@@ -1,17 +1,17 @@
 import { boolean, index, pgTable, text, uuid } from 'drizzle-orm/pg-core'
 import { bytea, instant } from '@platform/runtime/columns'
 
-/** The applications that an operator lets in; there is no other way to become one (B §1). */
+/** The applications that an operator registered; there is no other way to register one (B §1). */
 export const clients = pgTable('clients', {
   id: uuid().primaryKey(),
   name: text().notNull(),
-  /** Whom the operator made it for. */
+  /** The person or organization that the operator registered it for. */
   requester: text(),
   kind: text().$type<'public' | 'confidential'>().notNull(),
   redirectUris: text('redirect_uris').array().notNull(),
   postLogoutRedirectUris: text('post_logout_redirect_uris').array().notNull(),
   grants: text().array().notNull(),
-  /** Null: the whole catalogue, whatever it grows to. */
+  /** Null: the whole catalogue, including scopes added later. */
   scopes: text().array(),
   isFirstParty: boolean('is_first_party').notNull(),
   /** A product that a user must have access to at redemption (D69). */
@@ -33,7 +33,7 @@ export const clientSecrets = pgTable(
     clientId: uuid('client_id')
       .notNull()
       .references(() => clients.id, { onDelete: 'cascade' }),
-    /** SHA-256: the secret is random, so there is nothing to slow down. */
+    /** SHA-256: the secret is random, so it does not need a slow hash. */
     secretHash: bytea('secret_hash').notNull(),
     createdAt: instant('created_at').notNull(),
     expiresAt: instant('expires_at'),

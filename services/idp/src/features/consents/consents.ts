@@ -12,7 +12,7 @@ const consentOf = lazyPrepared((db) =>
     .prepare('consent_of'),
 )
 
-/** True when the user has let the client have all of these scopes before. */
+/** True if the user has consented to all of these scopes for the client. */
 export async function hasConsent(
   { db }: Pick<Deps, 'db'>,
   { userId, clientId, scopes }: { userId: string; clientId: string; scopes: readonly string[] },
@@ -21,7 +21,7 @@ export async function hasConsent(
   return row !== undefined && scopes.every((scope) => row.scopes.includes(scope))
 }
 
-/** Adds scopes to what the user lets the client have. Safe to repeat. */
+/** Adds scopes to the user's consent for the client. Safe to repeat. */
 export async function grantConsent(
   { db, now }: Pick<Deps, 'db' | 'now'>,
   { userId, clientId, scopes }: { userId: string; clientId: string; scopes: readonly string[] },

@@ -5,7 +5,7 @@ import { describeInChromium } from '@platform/testkit/chromium'
 import { startTestIdp, type TestIdp } from '../../../test/start.ts'
 
 const PHONE = { width: 390, height: 844 }
-/** What is harmless first, as somebody would ask who has something to hide. */
+/** Harmless scopes first: the order that an attacker would request. */
 const WORST_ORDER = scopeCatalogue.toReversed().toSorted((a, b) => Number(isActing(a)) - Number(isActing(b)))
 function isActing(scope: string): boolean {
   return /:(?:write|delete|trigger|chat|budgets|policies)$|^offline_access$/.test(scope)
@@ -21,11 +21,11 @@ interface Line {
   scopes: string
   top: number
   isVisible: boolean
-  /** What around it scrolls, or would if it were fuller. */
+  /** Ancestors that scroll, or would with more content. */
   scrolledBy: string[]
 }
 
-// Text for the browser: this package has no types of the DOM.
+// As text for the browser, since this package has no DOM types.
 const linesOf = (page: Page) =>
   page.evaluate<Line[]>(`[...document.querySelectorAll('ul.scopes li')].map((line) => {
     const scrolledBy = []

@@ -16,14 +16,14 @@ interface Line {
   words: string
 }
 
-/** A scope that has left the catalogue counts as one that changes something: nobody knows what it does. */
+/** A scope that has left the catalogue counts as a change, since nobody knows its effect. */
 const lineOf = (scope: string): Line => {
   const [effect, words] = isScope(scope) ? scopeWords[scope] : (['changes', scope] as const)
   return { scope, effect, words }
 }
 
 const resourceOf = (scope: string): string => scope.slice(0, scope.lastIndexOf(':') + 1)
-/** In the order of the catalogue; what OpenID Connect names is of no resource and comes last. */
+/** In the order of the catalogue; OpenID Connect scopes belong to no resource and come last. */
 const resources = [...new Set([...apiScopes.map(resourceOf), ''])]
 const effects: readonly ScopeEffect[] = ['deletes', 'changes', 'spends', 'stays', 'reads', 'identity']
 
@@ -57,9 +57,9 @@ const section = (heading: string, lines: readonly Line[]): Markup | '' =>
         </ul>`
 
 /**
- * Scopes as a list for people. The request has no say in the order: first what changes or deletes something, each line marked,
- * then what only reads, and at the end one line for who the user is. Nothing is folded up or scrolled away. Each line carries
- * the scope's name.
+ * Lists scopes for people. The request does not affect the order: first scopes that change or delete something, each line
+ * marked, then those that only read, and finally one line for the user's identity. Nothing is folded or scrolled away. Each
+ * line carries the scope's name.
  */
 export function scopeList(scopes: readonly string[]): Markup {
   const held = new Set(scopes)

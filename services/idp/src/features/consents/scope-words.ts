@@ -1,12 +1,12 @@
 import type { Scope } from '@platform/auth/scopes'
 
 /**
- * What a client does with a scope. `identity`: it learns who the user is; `stays`: it comes back without asking. All but
- * `identity` and `reads` change something, so they are shown first and say so.
+ * What a client does with a scope. `identity`: it learns who the user is; `stays`: it keeps access without asking again. All
+ * but `identity` and `reads` change something, so they are shown first and marked.
  */
 export type ScopeEffect = 'deletes' | 'changes' | 'spends' | 'stays' | 'reads' | 'identity'
 
-/** What a scope lets a client do, in words for the person who is asked. Those of `identity` go on after "See". */
+/** What a scope lets a client do, in words for the user. Those of `identity` continue the word "See". */
 export const scopeWords: Record<Scope, readonly [effect: ScopeEffect, words: string]> = {
   openid: ['identity', 'which account is yours'],
   profile: ['identity', 'your name and picture'],

@@ -3,7 +3,7 @@ import { instant } from '@platform/runtime/columns'
 import { users } from '../accounts/table.ts'
 import { clients } from '../clients/table.ts'
 
-/** What a user has let a client have. */
+/** Scopes that a user has consented to, per client. */
 export const consents = pgTable(
   'consents',
   {

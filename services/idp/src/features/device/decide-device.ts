@@ -13,20 +13,20 @@ const GUESS_WINDOW_MS = 600_000
 const GUESSES_OF_ACCOUNT = 5
 const GUESSES_OF_NETWORK = 20
 
-/** A device that waits for someone's decision. */
+/** A device that waits for a user's decision. */
 export interface PendingDevice {
   userCode: string
   client: Client
   scopes: string[]
-  /** Where it asked from, as limits count addresses, and what it calls itself. */
+  /** The device's network, as rate limits count addresses, and its User-Agent. */
   address: string
   userAgent: string | null
   createdAt: Date
 }
 
 /**
- * The pending device of a user code, as readUserCode gives it. Wrong codes are counted before they are looked up: five
- * in ten minutes for an account, twenty for a network. Throws a 429 beyond, which says how long to wait.
+ * The pending device of a user code in the form of readUserCode. Attempts are counted before the lookup, and wrong ones stay
+ * counted: five in ten minutes for an account, twenty for a network. Throws a 429 beyond that, which says how long to wait.
  */
 export async function findPendingDevice(
   deps: Deps,
@@ -66,9 +66,9 @@ export async function findPendingDevice(
 }
 
 /**
- * Writes the user's decision, with its audit row; the first one stands. `too-late` after another decision or the end of
- * the code's time, `signed-out` when the session has ended meanwhile. Whoever ends a session deletes its row first, so an
- * approval either waits for that and is not given, or is there to be ended too.
+ * Records the user's decision, with its audit row; the first decision stands. `too-late` after another decision or the code's
+ * expiry, `signed-out` if the session has ended meanwhile. Ending a session deletes its row first, so an approval either
+ * waits for that and is not given, or is there to be ended too.
  */
 export async function decideDevice(
   { db, now }: Pick<Deps, 'db' | 'now'>,

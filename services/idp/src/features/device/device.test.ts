@@ -27,7 +27,7 @@ beforeAll(async () => {
   ana = await idp.person()
 })
 afterAll(() => idp.close())
-// Starts and guesses of one network count together: each test comes from its own.
+// Starts and guesses from one network count together: each test uses its own.
 beforeEach(() => {
   networks++
   address = `172.16.${networks >> 8}.${networks & 255}`
@@ -299,7 +299,7 @@ describe('approval', () => {
         [...body.matchAll(/<dt>(.*?)<\/dt>\s*<dd>(.*?)<\/dd>/gs)].map(([, term, text]) => [words(term), words(text)]),
       )
     const WARNING = 'started from another network'
-    /** The page that somebody at `here` sees of a device that asked from `there`. */
+    /** The page shown at `here` for a device that made its request from `there`. */
     const seen = async (here: string, there: string, headers: Record<string, string> = {}, by = client) => {
       const form = { client_id: by.id, scope: 'openid' }
       const from = { ...JSON_BODY, 'x-forwarded-for': there, ...headers }

@@ -53,8 +53,8 @@ function answerEntry(c: Ctx, deps: Deps, typed: string, problem?: string): Promi
 }
 
 /**
- * What to think of a device that asked from another network than the one that is to approve it: somebody else may have
- * sent the code (RFC 8628 §5.4). Addresses are compared as limits count them, IPv6 by its /64.
+ * A warning if the device is on another network than the browser that would approve it: somebody else may have sent the code
+ * (RFC 8628 §5.4). Addresses are compared as rate limits count them, IPv6 by its /64.
  */
 function otherNetwork({ address }: PendingDevice, here: string): Markup | '' {
   if (address === here) return ''
@@ -107,7 +107,7 @@ function answerApproval(c: Ctx, deps: Deps, session: Session, device: PendingDev
   })
 }
 
-/** Enter a code, or see who asks with the one in the query (B §2). Nothing is approved by looking. */
+/** Shows the field for a code, or the device whose code is in the query (B §2). Looking approves nothing. */
 async function showDevice({ c, deps, session, field }: PageCall<'any'>): Promise<Response> {
   const typed = field('user_code') ?? ''
   if (typed === '') return answerEntry(c, deps, '')
@@ -118,7 +118,7 @@ async function showDevice({ c, deps, session, field }: PageCall<'any'>): Promise
 
 const answer = z.object({ user_code: textField, decision: textField })
 
-/** The click. The account has to be one that the client's policy permits (B §5). */
+/** Handles the decision. The client's policy has to permit the account (B §5). */
 async function decide({ c, deps, session, form }: FormCall<'any', typeof answer>): Promise<Response> {
   const userCode = readUserCode(form.user_code)
   const device = userCode && (await findPendingDevice(deps, { userCode, session, address: addressOf(c, deps) }))

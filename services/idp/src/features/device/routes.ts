@@ -9,7 +9,7 @@ import { startDevice } from './start-device.ts'
 
 const STARTS_PER_MINUTE = 30
 
-/** The client that names itself; its secret is checked if it sends one (D11). */
+/** The client named in the request; its secret is checked if it sends one (D11). */
 async function readClient(c: Ctx, deps: Deps, form: OAuthForm): Promise<Client> {
   const authorization = c.req.header('authorization')
   if (authorization === undefined) requireParameter(form, 'client_id')
@@ -17,7 +17,7 @@ async function readClient(c: Ctx, deps: Deps, form: OAuthForm): Promise<Client> 
   return presentedClient(await findClient(deps, credentials.clientId), credentials)
 }
 
-/** POST /oauth2/device_authorization, form or JSON (B §4, D23), 30 a minute for a client and an address (D57). */
+/** POST /oauth2/device_authorization, form or JSON (B §4, D23), 30 a minute per client and address (D57). */
 async function deviceAuthorization(c: Ctx, deps: Deps): Promise<Response> {
   const form = await readFormOrJson(c)
   const client = await readClient(c, deps, form)

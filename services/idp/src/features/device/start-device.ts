@@ -9,10 +9,10 @@ import { formatUserCode, newUserCode } from './user-code.ts'
 
 const LIFETIME_SECONDS = 600
 const INTERVAL_SECONDS = 5
-/** Two of 2^40 codes are equal so seldom that a third try means something else is wrong. */
+/** Two of 2^40 codes collide so rarely that a third collision means something else is wrong. */
 const TRIES = 3
 
-/** Starts a device authorization (B §2). The device code has 256 random bits and is kept as a hash. */
+/** Starts a device authorization (B §2). The device code has 256 random bits and is stored as a hash. */
 export async function startDevice(
   { db, now, accountUrl }: Pick<Deps, 'db' | 'now' | 'accountUrl'>,
   {

@@ -6,7 +6,7 @@ import { headerOf, startTestIdp, type TestIdp } from '../../../test/start.ts'
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
 const DAY = 86_400_000
-/** A process reads what the others made this often. */
+/** How often a process reads the keys that others made. */
 const RELOAD = MINUTE
 
 let instances: TestIdp[] = []
@@ -28,7 +28,7 @@ const maintain = async ({ deps }: TestIdp): Promise<void> => {
   await deps.refreshKeys.maintain()
 }
 
-/** A client that keeps the JWKS for as long as its Cache-Control lets it, stale but valid while it is being renewed. */
+/** A client that caches the JWKS for as long as Cache-Control allows, including stale-while-revalidate. */
 function cachingClient(n: number) {
   let held: { jwks: JSONWebKeySet; until: number } | undefined
   return async (token: string): Promise<void> => {
@@ -43,7 +43,7 @@ function cachingClient(n: number) {
 }
 
 test('three instances, and clients that cache the JWKS, cross the boundary without one failure (B §2, §5)', async () => {
-  // Wherever the year stands: the first boundary whose key is not made yet.
+  // Whatever the date: the next boundary whose key does not exist yet.
   const year = instance(0).now().getUTCFullYear()
   const boundaries = [Date.UTC(year, 6, 1), Date.UTC(year + 1, 0, 1), Date.UTC(year + 1, 6, 1)]
   const boundary = boundaries.find((timeMs) => timeMs > now() + 15 * DAY) ?? Number.NaN
@@ -54,7 +54,7 @@ test('three instances, and clients that cache the JWKS, cross the boundary witho
   const clients = Array.from({ length: 9 }, (_, n) => cachingClient(n))
   const signers: { kid: unknown; at: number }[] = []
 
-  /** A refresh at one instance; all the clients and the userinfo of the next instance take what it answers. */
+  /** Refreshes at one instance; all clients, and userinfo at the next instance, accept the tokens. */
   async function turn(n: number): Promise<void> {
     const { status, body } = await instance(n).token({
       grant_type: 'refresh_token',
@@ -68,7 +68,7 @@ test('three instances, and clients that cache the JWKS, cross the boundary witho
     const authorization = `Bearer ${body.access_token}`
     expect((await instance(n + 1).send('GET /oauth2/userinfo', undefined, { authorization })).status).toBe(200)
   }
-  /** Goes from one moment to another; each instance reads the keys once a minute, at a time of its own. */
+  /** Advances from one time to another; each instance reads the keys once a minute, at its own offset. */
   async function live(from: number, to: number, step: number): Promise<void> {
     advance(from - now())
     for (let n = 0; now() < to; n++, advance(step)) {
@@ -83,7 +83,7 @@ test('three instances, and clients that cache the JWKS, cross the boundary witho
   }
   const before = await kids()
   expect(before).toHaveLength(1)
-  // The successor is published 14 days ahead, and every cache that lacks it has run out long before it signs.
+  // The successor is published 14 days ahead; every cache without it expires long before it signs.
   await live(boundary - 14 * DAY - 5 * MINUTE, boundary - 14 * DAY + 20 * MINUTE, RELOAD / 3)
   const after = await kids()
   expect(after).toHaveLength(2)
@@ -94,7 +94,7 @@ test('three instances, and clients that cache the JWKS, cross the boundary witho
   const next = after.find((kid) => kid !== old)
   for (const { kid, at } of signers) expect({ kid, at }).toEqual({ kid: at < boundary ? old : next, at })
   expect(await kids()).toEqual([old, next])
-  // A day later the old key is out of the JWKS of every instance, whatever they have read.
+  // A day later the old key is gone from every instance's JWKS, whenever they last read.
   advance(boundary + DAY + SECOND - now())
   for (let n = 0; n < 3; n++) {
     const { body } = await instance(n).send('GET /.well-known/jwks.json')

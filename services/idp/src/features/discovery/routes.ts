@@ -5,7 +5,7 @@ import type { Endpoint } from '../../http/app.ts'
 import { type Document, documentOf } from '../../http/document.ts'
 import { grantTypes } from '../clients/client.ts'
 
-/** Of the discovery document and the JWKS, letter for letter (B §2). */
+/** The header of the discovery document and the JWKS, letter for letter (B §2). */
 const CACHE_CONTROL = 'public, max-age=300, stale-while-revalidate=600'
 
 const jsonDocument = (value: object): Document =>

@@ -14,7 +14,7 @@ import { mailVerification, verifyEmail } from './verify-email.ts'
 const ASK = 'verify-email'
 const purposeOf = (token: string): string => `verify-email\n${token}`
 
-/** Whether the address is confirmed, and a way to have it so. */
+/** Shows whether the address is confirmed, and offers to confirm it. */
 function showEmail({ c, deps, session }: PageCall<'any'>): Promise<Response> {
   const { email, emailVerified } = session.user
   const back = html`<p class="back"><a href="${deps.accountUrl}/">Back to your account</a></p>`
@@ -41,7 +41,7 @@ function showEmail({ c, deps, session }: PageCall<'any'>): Promise<Response> {
   })
 }
 
-/** Mails a link. */
+/** Mails a confirmation link. */
 async function ask({ c, deps, session }: PageCall<'any'>): Promise<Response> {
   if (session.user.emailVerified || !deps.mailer) return redirect(c, returnToPage(deps, 'email').url)
   const mailed = await mailVerification(deps, deps.mailer, session.user)
@@ -74,7 +74,7 @@ function answerGone(c: Ctx, deps: Deps): Promise<Response> {
   })
 }
 
-/** Where a mailed link leads. It only asks, since mail scanners open links too. */
+/** The target of a mailed link. It only shows a button, since mail scanners open links too. */
 async function showVerify({ c, deps, field }: PageCall<'none'>): Promise<Response> {
   const token = field('token') ?? ''
   const owner = await findLinkOwner(deps, 'verify-email', token)
@@ -115,7 +115,7 @@ export const emailPages = [
   }),
   page({
     path: '/verify-email',
-    // The link alone shows that the mail arrived.
+    // The link itself proves that the mail arrived.
     session: 'none',
     show: showVerify,
     form: link,

@@ -9,7 +9,7 @@ import { makeLink, useLink } from '../links/one-time-links.ts'
 const HOUR_MS = 3_600_000
 const LINKS_IN_HOUR = 5
 
-/** Mails a link that confirms the user's address. Answers `paused` beyond five in an hour. */
+/** Mails a link that confirms the user's address. Returns `paused` beyond five in an hour. */
 export async function mailVerification(
   deps: Deps,
   mailer: Mailer,
@@ -38,8 +38,8 @@ The link works once, and for 24 hours. If you did not ask for it, do nothing.
 }
 
 /**
- * Confirms the address that a link was mailed to, if it still is the user's. Answers false for a link that is unknown,
- * used or too old.
+ * Confirms the address that a link was mailed to, if it is still the user's. Returns false if the link is unknown, used or
+ * expired.
  */
 export async function verifyEmail({ db, now }: Pick<Deps, 'db' | 'now'>, token: string): Promise<boolean> {
   const time = now()

@@ -3,7 +3,7 @@ import { bytea, instant } from '@platform/runtime/columns'
 import { users } from '../accounts/table.ts'
 import { clients } from '../clients/table.ts'
 
-/** Authorization codes (B §2). A used one stays for a day, so that its replay is noticed (D61). */
+/** Authorization codes (B §2). A used one stays for a day, so that its replay is detected (D61). */
 export const authorizationCodes = pgTable(
   'authorization_codes',
   {
@@ -15,7 +15,7 @@ export const authorizationCodes = pgTable(
       .notNull()
       .references(() => users.id, { onDelete: 'cascade' }),
     redirectUri: text('redirect_uri').notNull(),
-    /** Granted scopes with spaces between them, as the token will say them. */
+    /** Granted scopes separated by spaces, as in the token. */
     scope: text().notNull(),
     nonce: text(),
     codeChallenge: text('code_challenge'),
@@ -24,7 +24,7 @@ export const authorizationCodes = pgTable(
     sid: uuid().notNull(),
     /** The refresh family that redemption founds; null without offline_access. */
     familyId: uuid('family_id'),
-    /** The browser that asked, as in sessions; what the code founds is known to the user by it. Null in older rows. */
+    /** The requesting browser, as in sessions; the user recognises the connection by it. Null in older rows. */
     userAgent: text('user_agent'),
     address: text(),
     expiresAt: instant('expires_at').notNull(),
@@ -37,7 +37,7 @@ export const authorizationCodes = pgTable(
   ],
 )
 
-/** Device authorizations (RFC 8628). Rows stay a day past expiry, so that `expired_token` can be said (D64). */
+/** Device authorizations (RFC 8628). Rows stay a day past expiry, so that polls can be answered with `expired_token` (D64). */
 export const deviceAuthorizations = pgTable(
   'device_authorizations',
   {
@@ -50,10 +50,10 @@ export const deviceAuthorizations = pgTable(
     scope: text().notNull(),
     /** Where the request came from; the approval page shows it. */
     address: text().notNull(),
-    /** What the program that asked calls itself; null when it does not say, and in rows older than the column. */
+    /** User-Agent of the requesting program; null if it sent none, and in rows older than the column. */
     userAgent: text('user_agent'),
     decision: text().$type<'approved' | 'denied'>(),
-    /** Who decided, and how they were signed in; null while nobody has. */
+    /** Who decided, and how they were signed in; null until then. */
     userId: uuid('user_id').references(() => users.id, { onDelete: 'cascade' }),
     authTime: instant('auth_time'),
     amr: text(),

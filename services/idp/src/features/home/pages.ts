@@ -35,7 +35,7 @@ function showHome({ c, deps, session }: PageCall<'any'>): Promise<Response> {
 export const homePage = page({
   path: '/',
   session: 'any',
-  // Sign-in leads here unless it is told otherwise.
+  // Sign-in leads here by default.
   back: ({ c, deps }) => redirect(c, `${deps.accountUrl}/sign-in`),
   show: showHome,
 })

@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => idp.close())
 
-/** Every attempt from a network of its own, unless told otherwise: addresses cost a stranger nothing. */
+/** Each attempt comes from a new network by default: addresses cost an attacker nothing. */
 let networks = 0
 const freshAddress = () => {
   networks++
@@ -29,12 +29,12 @@ async function openForm() {
   return { csrf: /name="csrf" value="([^"]+)"/.exec(text)?.[1] ?? '', before }
 }
 
-/** The last value that an answer gives the cookie, as a request sends it; undefined when it gives none. */
+/** The last value that an answer sets for the cookie, in request format; undefined if it sets none. */
 const knownIn = (lines: readonly string[]) => lines.findLast((line) => line.startsWith('known_'))?.split(';')[0]
 
 interface From {
   address?: string
-  /** The cookie of a known browser, as a request sends it. */
+  /** The cookie of a known browser, in request format. */
   known?: string | undefined
 }
 
@@ -51,14 +51,14 @@ async function attempt({ email, password }: TestPerson, { address = freshAddress
 
 const guess = (person: TestPerson, from: From = {}) => attempt({ ...person, password: WRONG }, from)
 
-/** Signs in and answers the cookie by which the browser is known. */
+/** Signs in and returns the cookie by which the browser is known. */
 async function knownTo(person: TestPerson, known?: string): Promise<string> {
   const done = await attempt(person, { known })
   if (done.known === undefined) throw new Error(`Sign-in answered ${done.status} and no cookie`)
   return done.known
 }
 
-/** As if a counter had just let an attempt through and began its pause of a minute. */
+/** Simulates a counter that has just admitted an attempt and begun its pause of a minute. */
 async function pause(...counter: readonly string[]): Promise<void> {
   const time = idp.now()
   const row = { count: 40, since: time, blockedUntil: new Date(time.getTime() + 60_000), updatedAt: time }
@@ -68,7 +68,7 @@ async function pause(...counter: readonly string[]): Promise<void> {
     .onConflictDoUpdate({ target: attempts.key, set: row })
 }
 
-/** Where a guess a second puts an account. */
+/** The state of an account under one guess a second. */
 const besiege = ({ email }: TestPerson) => pause('account', email.toLowerCase())
 
 describe('guesses of strangers do not keep the owner of an account out', () => {
@@ -150,7 +150,7 @@ describe('a known browser has a back-off of its own', () => {
     const stolen = await knownTo(ana)
     await besiege(ana)
     for (let i = 0; i < 5; i++) expect((await guess(ana, { known: stolen })).status).toBe(401)
-    // On to a pause that does not end while the test runs.
+    // Continues to a pause that does not end during the test.
     for (let taken = 0; taken < 8;) {
       await besiege(ana)
       if ((await guess(ana, { known: stolen })).status === 401) taken++
@@ -159,7 +159,7 @@ describe('a known browser has a back-off of its own', () => {
     await besiege(ana)
     const paused = await attempt(ana, { known: stolen })
     expect(paused.status).toBe(429)
-    // Its own pause is longer, but as a stranger it may come back before.
+    // Its own pause is longer, but as a stranger it may try again sooner.
     expect(Number(paused.retryAfter)).toBeLessThanOrEqual(60)
   })
 
@@ -289,7 +289,7 @@ describe('the cookie', () => {
     for (const person of people) known = await knownTo(person, known)
     expect((known ?? '').length).toBeLessThan(2_000)
     const [first, ...others] = people as [TestPerson, ...TestPerson[]]
-    // Each success makes its account the last: the cookie of before is used for all of them.
+    // Each success moves its account to the end: the previous cookie is used for all of them.
     for (const person of others) {
       await besiege(person)
       expect((await attempt(person, { known })).status).toBe(303)

@@ -5,21 +5,21 @@ import type { Ctx } from '../../http/app.ts'
 import { readCookie, setCookie } from '../../site/cookies.ts'
 import { readTicket, writeTicket } from '../../site/ticket.ts'
 
-/** Longer than any session lasts, so whoever comes back regularly stays known. */
+/** Longer than any session lasts, so browsers that return regularly stay known. */
 const LIFETIME_MS = 180 * 86_400_000
-/** How many accounts one browser is known to; the one that signed in longest ago goes first. */
+/** The number of accounts that one browser can be known to; the least recently signed in is dropped first. */
 const ACCOUNTS_MAX = 5
-/** Stands in no ticket and in no cookie's way. */
+/** Occurs in no ticket, and is allowed in cookies. */
 const SEPARATOR = '~'
 
-/** The ticket is no form's and of no other cookie: the browser that holds it is all that it is bound to. */
+/** The ticket belongs to no form and no other cookie: it is bound only to the browser that holds it. */
 const ticketOf = { purpose: 'known-browser', cookie: '' }
 const shape = z.object({ userId: z.string(), nonce: z.string(), stamp: z.string() })
 
 /** A browser that signed in to an account before, as its cookie proves (decision 16). */
 type KnownBrowser = z.output<typeof shape>
 
-/** The columns of an account that a known browser is bound to. */
+/** The columns that a known browser's ticket is bound to. */
 interface Account {
   id: string
   passwordHash: string | null
@@ -27,8 +27,8 @@ interface Account {
 }
 
 /**
- * Changes with the password, and with everything else that changes the account's row: signing out everywhere moves its
- * `updated_at` for this. So browsers are forgotten without a list of them.
+ * Changes with the password, and with every other change of the account's row: signing out everywhere updates `updated_at`
+ * for this. So browsers are forgotten without a list of them.
  */
 const stampOf = ({ passwordHash, updatedAt }: Account): string =>
   createHash('sha256')
@@ -37,18 +37,18 @@ const stampOf = ({ passwordHash, updatedAt }: Account): string =>
 
 const ticketsIn = (cookie: string | undefined): string[] => (cookie ?? '').split(SEPARATOR, ACCOUNTS_MAX)
 
-/** What the cookie proves, by account; what is forged, expired or of another service is left out. */
+/** The known browsers that the cookie proves, one per account; skips tickets that are forged, expired or of another service. */
 export const readKnownBrowsers = (deps: Pick<Deps, 'sealer' | 'now'>, cookie: string | undefined): KnownBrowser[] =>
   ticketsIn(cookie).flatMap((ticket) => readTicket(deps, ticketOf, shape, ticket) ?? [])
 
 /**
- * The name under which this browser's attempts at the account are counted, 128 random bits; undefined for a browser that
- * did not sign in to it since its password or anything else of it changed.
+ * The name under which this browser's attempts at the account are counted, 128 random bits; undefined if the browser has not
+ * signed in to it since the account or its password last changed.
  */
 export const nonceOfKnownBrowser = (known: readonly KnownBrowser[], account: Account | undefined): string | undefined =>
   account && known.find(({ userId, stamp }) => userId === account.id && stamp === stampOf(account))?.nonce
 
-/** Lets the browser prove from now on that it signed in to this account, and still to the others that it could. */
+/** Marks the browser as known to this account; accounts that it was known to before stay. */
 export function rememberBrowser(c: Ctx, deps: Pick<Deps, 'sealer' | 'now' | 'issuer'>, account: Account): void {
   const nonce = randomBytes(16).toString('base64url')
   const known: KnownBrowser = { userId: account.id, nonce, stamp: stampOf(account) }

@@ -15,13 +15,13 @@ const hashToken = (token: string): Buffer => createHash('sha256').update(token).
 interface NewLink {
   purpose: Purpose
   userId: string
-  /** Null when it is shown to the operator instead. */
+  /** Null if the link is shown to the operator instead. */
   mailedTo: string | null
 }
 
 /**
- * Makes a link: `{account_url}/<purpose>?token=…`. It is returned here and kept nowhere; earlier ones go on until one of
- * them is used, so that asking again does not break the link that is already in somebody's mail.
+ * Makes a link: `{account_url}/<purpose>?token=…`. Returns it; only its hash is stored. Earlier links work until one of them
+ * is used, so that asking again does not break the link that is already in a mailbox.
  */
 export async function makeLink(
   tx: Pick<Db, 'insert'>,
@@ -44,7 +44,7 @@ export async function makeLink(
 const isLive = (purpose: Purpose, token: string, time: Date) =>
   and(eq(oneTimeLinks.tokenHash, hashToken(token)), eq(oneTimeLinks.purpose, purpose), gt(oneTimeLinks.expiresAt, time))
 
-/** Whose link it is, while it works. Looking does not use it up: mail scanners look first. */
+/** The owner of a working link. This does not use it up: mail scanners open links first. */
 export async function findLinkOwner(
   { db, now }: Pick<Deps, 'db' | 'now'>,
   purpose: Purpose,
@@ -59,8 +59,8 @@ export async function findLinkOwner(
 }
 
 /**
- * Uses a link up, and with it all others of its kind that the user has: of any number that try, one gets it back. Part of
- * the transaction that does what the link is for.
+ * Consumes a link, and all others of its kind that the user has: of several concurrent calls one gets it. Part of the
+ * transaction that does what the link is for.
  */
 export async function useLink(
   tx: Pick<Db, 'select' | 'delete'>,
@@ -68,7 +68,7 @@ export async function useLink(
   purpose: Purpose,
   token: string,
 ): Promise<{ userId: string; mailedTo: string | null } | undefined> {
-  // First the user's row: two links of one user would otherwise wait for each other.
+  // The user's row first: two links of one user would otherwise wait for each other.
   await tx
     .select({ id: users.id })
     .from(oneTimeLinks)

@@ -2,7 +2,7 @@ import { index, pgTable, text, uuid } from 'drizzle-orm/pg-core'
 import { bytea, instant } from '@platform/runtime/columns'
 import { users } from '../accounts/table.ts'
 
-/** Links that let their holder do one thing, once. Only the hash of what makes one is kept; a used one is gone. */
+/** Links that let their holder do one thing, once. Only the token's hash is stored; used links are deleted. */
 export const oneTimeLinks = pgTable(
   'one_time_links',
   {
@@ -11,7 +11,7 @@ export const oneTimeLinks = pgTable(
     userId: uuid('user_id')
       .notNull()
       .references(() => users.id, { onDelete: 'cascade' }),
-    /** The address that it was mailed to; null when the operator was shown it. */
+    /** The address that it was mailed to; null if it was shown to the operator. */
     mailedTo: text('mailed_to'),
     createdAt: instant('created_at').notNull(),
     expiresAt: instant('expires_at').notNull(),

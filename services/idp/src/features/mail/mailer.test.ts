@@ -14,7 +14,7 @@ const from = 'Accounts <no-reply@example.com>'
 const link = `https://id.example.com/account/verify-email?token=${'t'.repeat(43)}`
 const letter = { to: 'ana@example.com', subject: 'A subject', text: `Hello,\n\n${link}\n\nBye – now.\n` }
 
-/** A driver, and what has arrived through it: envelope recipients and the message. */
+/** A driver, and the messages that arrived through it: envelope recipients and content. */
 interface Post {
   mailer: Mailer
   arrived(): Promise<{ to: string[]; message: string }[]>

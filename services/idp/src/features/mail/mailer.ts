@@ -1,14 +1,14 @@
-/** A message to one person. The text may hold links that are keys: it is never logged. */
+/** A message to one person. The text may hold links that grant access, so it is never logged. */
 interface Letter {
-  /** An address as accounts hold it. */
+  /** An address in the form that accounts store. */
   to: string
   subject: string
-  /** Lines as they are to be read; no HTML. */
+  /** Plain text lines; no HTML. */
   text: string
 }
 
-/** Hands letters on. Which driver stands behind it is compose.ts's business. */
+/** Sends mail. compose.ts chooses the driver. */
 export interface Mailer {
-  /** Resolves once the letter is out of our hands. Rejects when it could not be handed on; it may have been all the same. */
+  /** Resolves once the message is handed on. Rejects if that fails; the message may have been sent all the same. */
   send(letter: Letter): Promise<void>
 }

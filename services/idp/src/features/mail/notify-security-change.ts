@@ -3,13 +3,13 @@ import type { Deps } from '../../deps.ts'
 import type { Source } from '../../site/source.ts'
 import { users } from '../accounts/table.ts'
 
-/** What changes who can get into an account, or tells of somebody who got in. */
+/** A change of the ways into an account, or an unusual sign-in. */
 type SecurityChange =
   | {
       kind: 'password-changed' | 'authenticator-added' | 'authenticator-removed' | 'passkey-added' | 'passkey-removed'
     }
   | { kind: 'new-browser'; source: Source }
-  /** left: how many codes the account still has. */
+  /** left: the number of unused codes. */
   | { kind: 'recovery-code-used'; left: number }
 
 const subjects: Record<SecurityChange['kind'], string> = {
@@ -22,12 +22,12 @@ const subjects: Record<SecurityChange['kind'], string> = {
   'recovery-code-used': 'A recovery code of your account was used',
 }
 
-/** What the owner has to know of it besides, with an empty line after it; empty where nothing is. */
+/** Further facts for the owner, followed by an empty line; empty if there are none. */
 function factsOf(change: SecurityChange): string {
   switch (change.kind) {
     case 'new-browser': {
       const { browser, address } = change.source
-      // A program calls itself what it likes, and mail programs make links of names with dots.
+      // A User-Agent can be anything, and mail programs turn names with dots into links.
       return `Browser: ${browser.replaceAll('.', ' ')}
 Address: ${address}
 
@@ -48,8 +48,8 @@ A browser that you used before counts as new once your account has changed since
 }
 
 /**
- * Mails the owner of an account that a way into it has changed, or that somebody got in by an unusual one, so that somebody
- * else's doing does not go unseen. After the change is committed, and after the answer; without mail nothing happens.
+ * Mails the owner that a way into the account has changed, or that someone signed in by an unusual one, so that an intruder
+ * does not go unnoticed. Runs after the commit and after the answer; does nothing without a mailer.
  */
 export function notifySecurityChange(
   { db, mailer, afterAnswer, accountUrl, now }: Pick<Deps, 'db' | 'mailer' | 'afterAnswer' | 'accountUrl' | 'now'>,

@@ -78,7 +78,7 @@ async function showPasskeys({ c, deps, session }: PageCall<'any'>): Promise<Resp
   })
 }
 
-/** What waits for the passkey. */
+/** The flow that waits for the passkey. */
 type Flow = ReturnTo | undefined
 
 interface Adding {
@@ -141,8 +141,8 @@ const problems = {
 const newPasskey = z.object({ credential: textField, name: textField })
 
 /**
- * Takes the credential that the browser made, put into the form by the script. The session has shown a second factor by it,
- * and goes on as one that has.
+ * Adds the credential that the browser created; the script puts it into the form. It counts as a second factor, so the
+ * session is upgraded.
  */
 async function add({
   c,
@@ -163,7 +163,7 @@ async function add({
 
 const chosen = z.object({ passkey: textField, name: textField })
 
-// Forms of one passkey; those of other people are left alone, without a word.
+// Forms of one passkey; those of other users are silently ignored.
 
 async function rename({ c, deps, session, form }: FormCall<'any', typeof chosen>): Promise<Response> {
   const { passkey: passkeyId, name } = form

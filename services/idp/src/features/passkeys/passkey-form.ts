@@ -4,12 +4,12 @@ import type { Markup } from '../../site/answer-page.ts'
 interface PasskeyForm {
   action: string
   hidden: Markup
-  /** What the browser is asked for, as describePasskeyRequest gives it. */
+  /** Options for the browser, from describePasskeyRequest. */
   options: string
   button: string
 }
 
-/** The form by which the script sends what an authenticator signed; hidden until the script is there. */
+/** The form by which the script sends the authenticator's signature; hidden until the script is loaded. */
 export const passkeyForm = ({ action, hidden, options, button }: PasskeyForm): Markup =>
   html`<form method="post" action="${action}" data-passkey="get" data-options="${options}" hidden>
     ${hidden}

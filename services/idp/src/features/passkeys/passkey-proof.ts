@@ -5,18 +5,18 @@ import type { Proof } from '../sessions/proof.ts'
 import { useChallenge } from './challenge.ts'
 import { passkeys } from './table.ts'
 
-/** A signature by a passkey that was found right. */
+/** A verified signature by a passkey. */
 interface Assertion {
   passkeyId: string
-  /** Of the authenticator, with this signature. */
+  /** The authenticator's counter with this signature. */
   counter: number
-  /** In base64url, as it was signed. */
+  /** In base64url, as signed. */
   challenge: string
 }
 
 /**
- * An assertion as the proof that a session starts with: its challenge is used up, the passkey has to be there still, and its
- * counter to go on. One that goes back comes from a copy: that is refused, and written down.
+ * An assertion as the proof that a session starts with: its challenge is consumed, the passkey has to exist still, and its
+ * counter has to advance. A counter that goes back comes from a cloned authenticator: it is refused and recorded.
  */
 export const passkeyProof =
   (assertion: Assertion): Proof =>

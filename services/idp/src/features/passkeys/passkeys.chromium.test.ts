@@ -25,7 +25,7 @@ async function addPasskey(page: Page, name: string): Promise<void> {
   await page.getByLabel('Name').fill(name)
   await page.getByRole('button', { name: 'Add a passkey' }).click()
 }
-/** Signs out by forgetting, as another visit to the same browser would find it. */
+/** Signs out by deleting cookies, like another visit with the same browser. */
 const forget = (page: Page) => page.context().clearCookies()
 
 describeInChromium('passkeys, end to end (identity.md)', (open) => {
@@ -37,7 +37,7 @@ describeInChromium('passkeys, end to end (identity.md)', (open) => {
     await page.getByRole('heading', { name: 'Work laptop' }).waitFor()
     expect(await authenticator.credentials()).toMatchObject([{ isResidentCredential: true, rpId: 'localhost' }])
     await forget(page)
-    // Chromium's virtual authenticator takes the offer up by itself.
+    // Chromium's virtual authenticator accepts the offer automatically.
     await page.goto(`${idp.url}/sign-in?returnTo=${encodeURIComponent('/passkeys')}`)
     await page.waitForURL(`${idp.url}/passkeys`)
     expect(await page.getByText('Never').count()).toBe(0)
@@ -51,7 +51,7 @@ describeInChromium('passkeys, end to end (identity.md)', (open) => {
     await addPasskey(page, 'Token')
     await page.getByRole('heading', { name: 'Token' }).waitFor()
     await forget(page)
-    // The finger is wrong before the page offers passkeys by itself, so that the offer signs nobody in meanwhile.
+    // The fingerprint is wrong before the page offers passkeys, so that the offer signs nobody in meanwhile.
     await authenticator.answerAtOnce(false)
     await authenticator.verifyUser(false)
     await page.goto(`${idp.url}/sign-in`)

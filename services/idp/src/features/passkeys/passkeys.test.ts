@@ -33,8 +33,8 @@ async function signIn(authenticator: SoftAuthenticator, flaws: Flaws = {}, brows
 }
 const isSignedIn = async (browser: Browser) => (await browser.visit(`${idp.url}/`)).status === 200
 /**
- * What came of passkeys that one session adds at once. The first goes on under another cookie, so the others are refused, or
- * sent to sign in where they come so late that the session they name is gone.
+ * The results of adding several passkeys at once in one session. The first moves the session to another cookie, so the others
+ * are refused, or redirected to sign-in if they arrive so late that their session is gone.
  */
 const outcomesOf = (answers: readonly { status: number; location?: string | undefined }[]): string[] =>
   answers

@@ -26,12 +26,12 @@ const supportedAlgorithmIDs = [-8, -7, -257]
 
 type PasskeyDeps = Pick<Deps, 'db' | 'now' | 'sealer' | 'issuer'>
 
-/** Loaded when a passkey is first checked: with all that it needs for attestations it is 0.24 s of a start. */
+/** Loaded when a passkey is first checked: with its dependencies for attestations it would add 0.24 s to the start. */
 const library = () => import('@simplewebauthn/server')
 
-/** The domain that passkeys are for: the issuer's host, which no port belongs to. */
+/** The domain of passkeys: the issuer's host, without its port. */
 const rpIdOf = (issuer: string): string => new URL(issuer).hostname
-/** What the authenticator keeps beside a passkey, and hands back: the user, without a word about them. */
+/** The user handle, which the authenticator stores with a passkey and returns: the user's id, nothing personal. */
 const userHandleOf = (userId: string): Buffer<ArrayBuffer> => Buffer.from(userId.replaceAll('-', ''), 'hex')
 
 const asBytes = (challenge: string): string => Buffer.from(challenge).toString('base64url')
@@ -64,7 +64,7 @@ const usedCredential = credential(
   }),
 )
 
-/** What the browser sent, in the given shape; undefined for anything else. */
+/** Parses JSON that the browser sent; undefined if it does not match the shape. */
 function parse<T>(shape: z.ZodType<T>, text: string): T | undefined {
   try {
     return shape.safeParse(JSON.parse(text)).data
@@ -73,13 +73,13 @@ function parse<T>(shape: z.ZodType<T>, text: string): T | undefined {
   }
 }
 
-/** What was signed for, as the browser says it; the library has checked that it was. */
+/** The challenge that was signed, as the browser states it; the library has verified the signature. */
 const challengeOf = (clientDataJson: string): string =>
   z.object({ challenge: z.string() }).parse(JSON.parse(Buffer.from(clientDataJson, 'base64url').toString())).challenge
 
 export type Passkey = Pick<typeof passkeys.$inferSelect, 'id' | 'name' | 'isSynced' | 'createdAt' | 'lastUsedAt'>
 
-/** The user's passkeys, the newest first. */
+/** The user's passkeys, newest first. */
 export function listPasskeys({ db }: Pick<Deps, 'db'>, userId: string): Promise<Passkey[]> {
   return db
     .select({
@@ -94,7 +94,7 @@ export function listPasskeys({ db }: Pick<Deps, 'db'>, userId: string): Promise<
     .orderBy(desc(passkeys.id))
 }
 
-/** What `navigator.credentials.create` needs to make a passkey for this user in this session, as JSON. */
+/** Options for `navigator.credentials.create`, as JSON, to create a passkey for this user in this session. */
 export async function describeNewPasskey(deps: PasskeyDeps, session: Session): Promise<string> {
   const { user, cookie } = session
   const held = await deps.db
@@ -131,7 +131,7 @@ const readName = (text: string, otherwise: string): string => {
     .join('')
 }
 
-/** The name, or with the lowest number from 2 on that sets it apart from those that the user has. Never longer than a name may be. */
+/** The name, with the lowest number from 2 on if the user already has one of this name. Stays within the length limit. */
 function distinctName(name: string, taken: readonly string[]): string {
   const isTaken = (name: string) => taken.some((other) => other.toLowerCase() === name.toLowerCase())
   for (let number = 2, distinct = name; ; number++) {
@@ -146,18 +146,18 @@ function distinctName(name: string, taken: readonly string[]): string {
 interface NewPasskey {
   /** The credential as the browser's script sent it. */
   answer: string
-  /** Empty for one that is named after its provider. */
+  /** Empty: named after its provider. */
   name: string
-  /** For a passkey that was given no name, and whose provider is not known. */
+  /** For an unnamed passkey whose provider is unknown. */
   nameOtherwise: string
 }
 
-/** RFC 8176: a key that was proven, in hardware or copied between devices, and someone who was verified to its device: two factors. */
+/** RFC 8176: proof of possession of a hardware or synced key, and a user verified by their device: two factors. */
 const amrOf = (isSynced: boolean): string => `${isSynced ? 'swk' : 'hwk'} user mfa`
 
 /**
- * Adds a passkey to the user of the session. Answers how it went: one is not taken twice, and twenty are the most. A name that
- * another passkey of the user has is numbered. amr: what making it has shown.
+ * Adds a passkey to the session's user. Returns the result: a passkey is added only once, and a user has at most twenty. If
+ * the user has another passkey of that name, a number is appended. amr: the methods that creating it has proven.
  */
 export async function addPasskey(
   deps: Deps,
@@ -221,7 +221,7 @@ export async function addPasskey(
   }
 }
 
-/** Gives one of the user's passkeys another name; an empty one leaves it. Safe to repeat. */
+/** Renames one of the user's passkeys; an empty name changes nothing. Safe to repeat. */
 export async function renamePasskey(
   { db }: Pick<Deps, 'db'>,
   { userId, passkeyId, name }: { userId: string; passkeyId: string; name: string },
@@ -234,7 +234,7 @@ export async function renamePasskey(
     .where(and(eq(passkeys.id, passkeyId), eq(passkeys.userId, userId)))
 }
 
-/** Takes passkeys from a user, one or all: they sign nobody in from here on. Safe to repeat. */
+/** Removes passkeys of a user, one or all: they sign nobody in from then on. Safe to repeat. */
 export async function removePasskeys(
   deps: Deps,
   { userId, passkeyId }: { userId: string; passkeyId?: string },
@@ -258,13 +258,13 @@ export async function removePasskeys(
   if (removed.length > 0) notifySecurityChange(deps, userId, { kind: 'passkey-removed' })
 }
 
-/** What a passkey is asked for, and the cookie of the browser that asks. */
+/** The purpose of a passkey request, and the cookie of the requesting browser. */
 interface Asked {
   purpose: Exclude<Purpose, 'passkey-add'>
   cookie: string
 }
 
-/** What `navigator.credentials.get` needs to ask for any passkey of ours, as JSON. */
+/** Options for `navigator.credentials.get`, as JSON, to ask for any passkey of ours. */
 export function describePasskeyRequest(
   deps: Pick<Deps, 'sealer' | 'now' | 'issuer'>,
   { purpose, cookie }: Asked,
@@ -279,8 +279,8 @@ export function describePasskeyRequest(
 }
 
 /**
- * Who used a passkey, from what the browser's script sent; undefined for a passkey that is unknown, another
- * browser's challenge, or any flaw. Whether it was used before shows when the session starts, by the proof.
+ * The user of a passkey, from what the browser's script sent; undefined if the passkey is unknown, the challenge belongs to
+ * another browser, or anything else is wrong. The proof detects a replay when the session starts.
  */
 export async function findPasskeyUser(
   deps: PasskeyDeps,
@@ -302,7 +302,7 @@ export async function findPasskeyUser(
     expectedOrigin: issuer,
     expectedRPID: rpIdOf(issuer),
     requireUserVerification: true,
-    // The counter is compared where the session starts, together with everything that must happen once.
+    // The counter is compared when the session starts, together with everything that must happen once.
     credential: { id: response.id, publicKey: new Uint8Array(row.publicKey), counter: 0 },
   }).catch(() => undefined) // whatever the library objects to
   if (!verified?.verified) return undefined

@@ -1,7 +1,6 @@
 /**
- * Who keeps a passkey, by the AAGUID that comes with it: the common ones of github.com/passkeydeveloper/passkey-authenticator-aaguids,
- * and of Yubico's list of AAGUIDs for its keys. A name for people, and proof of nothing: without an attestation anybody may send
- * any AAGUID.
+ * Providers of passkeys by AAGUID: the common ones of github.com/passkeydeveloper/passkey-authenticator-aaguids, and those of
+ * Yubico's list of AAGUIDs for its keys. A name for people, not proof: without an attestation anybody may send any AAGUID.
  */
 const providers: Readonly<Record<string, string>> = {
   'fbfc3007-154e-4ecc-8c0b-6e020557d7bd': 'iCloud Keychain',
@@ -34,5 +33,5 @@ const providers: Readonly<Record<string, string>> = {
   '24673149-6c86-42e7-98d9-433fb5b73296': 'YubiKey 5Ci',
 }
 
-/** The product that keeps a passkey; undefined for an AAGUID that is not listed, such as the zeros of many browsers. */
+/** The provider of a passkey; undefined if the AAGUID is not listed, such as the zeros that many browsers send. */
 export const providerOf = (aaguid: string): string | undefined => providers[aaguid.toLowerCase()]

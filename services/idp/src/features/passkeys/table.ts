@@ -13,13 +13,13 @@ export const passkeys = pgTable(
     credentialId: bytea('credential_id').notNull(),
     /** COSE_Key. */
     publicKey: bytea('public_key').notNull(),
-    /** The authenticator's signature counter when it was used last; 0 for one that does not count. */
+    /** The authenticator's signature counter at its last use; 0 for authenticators that do not count. */
     counter: bigint({ mode: 'number' }).notNull(),
     /** How the browser reaches it, in the words of WebAuthn. */
     transports: text().array().notNull(),
-    /** Copied between the devices of its owner, as opposed to bound to one. */
+    /** Synced between its owner's devices, as opposed to bound to one. */
     isSynced: boolean('is_synced').notNull(),
-    /** What its owner calls it. */
+    /** The name that its owner chose. */
     name: text().notNull(),
     createdAt: instant('created_at').notNull(),
     lastUsedAt: instant('last_used_at'),
@@ -27,7 +27,7 @@ export const passkeys = pgTable(
   (t) => [uniqueIndex('passkeys_credential').on(t.credentialId), index('passkeys_by_user').on(t.userId)],
 )
 
-/** Challenges that were answered, until they would expire: none is taken twice. */
+/** Used challenges, until they would expire: none is accepted twice. */
 export const usedChallenges = pgTable(
   'used_challenges',
   { challengeHash: bytea('challenge_hash').primaryKey(), expiresAt: instant('expires_at').notNull() },

@@ -9,24 +9,24 @@ import { users } from '../accounts/table.ts'
 import { notifySecurityChange } from '../mail/notify-security-change.ts'
 import { checkedNewPassword } from './new-password.ts'
 
-/** passwordHash: the new one. */
+/** passwordHash: of the new password. */
 type Changed = { kind: 'changed'; passwordHash: string } | { kind: 'refused' } | { kind: 'paused'; waitSeconds: number }
 
 interface Change {
   user: { id: string; email: string; givenName: string | null; familyName: string | null }
   currentPassword: string
   newPassword: string
-  /** The network and the known browser that guesses at the current password are counted for. */
+  /** The network and the known browser that guesses at the current password count against. */
   source: Source
   knownBrowser: string | undefined
 }
 
 /**
- * Gives a user another password, for the current one. Every session, pending code and grant of the user ends with it;
- * the caller starts the session that goes on. Guesses at the current password count like those at sign-in. Of several
- * changes at once one stands, and the others are refused.
+ * Changes a user's password, given the current one. Every session, pending code and grant of the user ends; the caller starts
+ * a new session. Guesses at the current password count like those at sign-in. Of several concurrent changes one succeeds, the
+ * others are refused.
  *
- * Throws BadRequest for a new password that is against the rules, Unavailable when too many wait for a hash.
+ * Throws BadRequest if the new password breaks the rules, Unavailable if too many wait for a hash.
  */
 export async function changePassword(
   deps: Deps,
@@ -47,7 +47,7 @@ export async function changePassword(
   const passwordHash = await deps.passwords.hash(newPassword)
   const time = deps.now()
   const changed = await deps.db.transaction(async (tx): Promise<Changed> => {
-    // Only in place of the very hash that was proven. The row stays locked, so a sign-in that is under way waits.
+    // Only replaces the hash that was verified. The row stays locked, so a sign-in in progress waits.
     const changed = await tx
       .update(users)
       .set({ passwordHash, updatedAt: time })

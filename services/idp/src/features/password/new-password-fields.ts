@@ -4,8 +4,8 @@ import { fieldProblem } from '../../site/field-problem.ts'
 import { PASSWORD_LENGTH_MIN } from '../accounts/passwords.ts'
 
 /**
- * The fields `new` and `again` of a form that sets a password. Without scripts nothing can be shown, so it is typed twice.
- * problem: why they were refused.
+ * The fields `new` and `again` of a form that sets a password: without scripts a password cannot be shown, so it is typed
+ * twice. problem: why they were refused.
  */
 export const newPasswordFields = (problem?: { status: number }): Markup => html`
   <label>

@@ -3,13 +3,13 @@ import type { Deps } from '../../deps.ts'
 import { checkedPassword, PASSWORD_LENGTH_MIN } from '../accounts/passwords.ts'
 import { commonPasswords } from './common-passwords.ts'
 
-/** The name that pages and mail give this service. */
+/** The name of this service in pages and mail. */
 const PRODUCT = 'Platform account'
-/** A word with up to this many digits and signs around it is still that word: a year and an exclamation mark. */
+/** A word with up to this many digits and signs around it still counts as that word: a year and an exclamation mark. */
 const DECORATION_MAX = 5
 const WORD_LENGTH_MIN = 3
 
-// Read in circles, forwards and backwards: the alphabet, the digits, and the rows of the usual keyboards.
+// Read as cycles, forwards and backwards: the alphabet, the digits, and the rows of common keyboards.
 const rows = [
   'abcdefghijklmnopqrstuvwxyz',
   '1234567890',
@@ -27,10 +27,10 @@ interface Owner {
   familyName: string | null
 }
 
-/** As passwords are compared: neither case nor the way a character is written tells two apart. */
+/** Normalises passwords for comparison: ignores case and Unicode spelling. */
 const fold = (text: string): string => text.normalize('NFKC').toLowerCase()
 
-/** The part whose repetition makes up the text, such as `victim` of `victimvictim`; the text itself where nothing repeats. */
+/** The part whose repetition makes up the text, such as `victim` of `victimvictim`; the text itself if nothing repeats. */
 function repeatedPart(text: string): string {
   for (let length = 1; length <= text.length / 2; length++) {
     const part = text.slice(0, length)
@@ -45,11 +45,11 @@ function isSequence(text: string): boolean {
   return circles.some((circle) => circle.includes(text) || circle.includes(backwards))
 }
 
-/** The words that somebody would try first for this user here: of their names and email address, and of this site. */
+/** The words that an attacker would try first for this user: from their names and email address, and from this site. */
 function wordsOf({ email, givenName, familyName }: Owner, issuer: string): string[] {
   const position = email.lastIndexOf('@')
   const hosts = [email.slice(position + 1), new URL(issuer).hostname]
-  // Without the last label, which half of the world shares.
+  // Without the top-level domain, which is too common.
   const labels = hosts.flatMap((host) => (host.includes('.') ? host.split('.').slice(0, -1) : [host]))
   return [email.slice(0, position), givenName ?? '', familyName ?? '', PRODUCT, ...labels]
     .flatMap((text) => [fold(text), ...(fold(text).match(/\p{L}+/gu) ?? [])])
@@ -57,13 +57,13 @@ function wordsOf({ email, givenName, familyName }: Owner, issuer: string): strin
     .toSorted((a, b) => b.length - a.length)
 }
 
-/** True when nothing is left of the password without the words but a few digits and signs. */
+/** True if the password without the words leaves only a few digits and signs. */
 function isMadeOf(words: readonly string[], text: string): boolean {
   const left = words.reduce((left, word) => left.replaceAll(word, ''), text)
   return left !== text && left.length <= DECORATION_MAX && !/\p{L}/u.test(left)
 }
 
-/** Why the password is guessed early, whoever guesses; undefined for one that is not. */
+/** Why the password is easy to guess; undefined if it is not. */
 async function weaknessOf(text: string, words: readonly string[]): Promise<string | undefined> {
   if ((await commonPasswords()).has(text)) return 'is one of those that many people use and attackers try first'
   if (isSequence(text)) return 'follows the alphabet, the digits or the keyboard'
@@ -75,11 +75,11 @@ async function weaknessOf(text: string, words: readonly string[]): Promise<strin
 }
 
 /**
- * A password that this user may have from now on. The whole of it is held against what attackers try first, in the way of
- * NIST SP 800-63B-4 §3.1.1.2: common passwords, and words of this user and site with a little around them. What the
- * operator sets at the command line is not: that may be the known password of a demonstration.
+ * Returns an acceptable new password for this user. The whole password is compared with what attackers try first, as in NIST
+ * SP 800-63B-4 §3.1.1.2: common passwords, and words of this user and site with a few characters around them. Passwords that
+ * the operator sets at the command line are exempt: they may be the known password of a demonstration.
  *
- * Throws BadRequest, which says what is wrong and what to do, for one that is against the rules.
+ * Throws BadRequest, which says what is wrong and what to do, if it breaks the rules.
  */
 export async function checkedNewPassword(
   { issuer }: Pick<Deps, 'issuer'>,

@@ -60,7 +60,7 @@ function answerForm(c: Ctx, deps: Deps, session: Session, problem?: Problem): Pr
 
 const passwords = z.object({ current: textField, new: textField, again: textField })
 
-/** The one session that goes on is a new one, under a new cookie. */
+/** All sessions end; this browser continues in a new one, under a new cookie. */
 async function change({ c, deps, session, form }: FormCall<'any', typeof passwords>): Promise<Response> {
   if (form.new !== form.again)
     return answerForm(c, deps, session, { text: 'The new password and its repetition are not the same.', status: 400 })
@@ -88,7 +88,7 @@ async function change({ c, deps, session, form }: FormCall<'any', typeof passwor
   const started = await startSession(c, deps, {
     userId: session.user.id,
     proof: passwordProof(passwordStampOf(passwordHash)),
-    // A second factor that was shown at sign-in was shown then, not now.
+    // A second factor used at sign-in was proven then, not now.
     amr: session.amr,
     ways: undefined,
     authTime: session.authTime,

@@ -16,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => idp.close())
 
-/** From a network of its own, since guesses of one network count together. */
+/** From a separate network, since guesses from one network count together. */
 async function signedIn(person: TestPerson): Promise<Browser> {
   networks++
   const browser = new Browser({ 'x-forwarded-for': `10.20.${networks >> 8}.${networks & 255}` })
@@ -78,7 +78,7 @@ describe('changing the password', () => {
     const refresh = { grant_type: 'refresh_token', client_id: client.id, refresh_token: tokens.refresh_token ?? '' }
     expect(await idp.token(refresh)).toMatchObject(refused)
     expect(await idp.token(idp.codeForm(client, code))).toMatchObject(refused)
-    // The page that was left open belongs to a session that is gone.
+    // The old page belongs to a session that is gone.
     expect((await here.submit(page, { current: NEW, new: ana.password, again: ana.password })).status).toBe(403)
   })
 
@@ -169,7 +169,7 @@ describe('changing the password', () => {
   test('guesses at the current password are slowed down like those at sign-in', async () => {
     const ana = await idp.person()
     const browser = await signedIn(ana)
-    // Five for the browser, which is known, and five for its network; a slow machine fits one or two more in between.
+    // Five for the browser, which is known, and five for its network; a slow machine may fit one or two more in between.
     const answers: number[] = []
     while (answers.at(-1) !== 429 && answers.length < 20)
       answers.push((await change(browser, 'wrong password', NEW)).status)
@@ -195,7 +195,7 @@ describe('changing the password', () => {
     const here = await signedIn(ana)
     const [late, page] = [new Browser({ 'x-forwarded-for': '10.21.0.1' }), await open(here)]
     const signInPage = await late.visit(`${idp.url}/sign-in`)
-    // Both have proven the old password and wait for the user's row, the change in front.
+    // Both have proven the old password and wait for the user's row, the change first.
     const [changing, signingIn] = await holding(
       idp.databaseUrl,
       (sql) => sql`select from users where id = ${ana.userId} for update`,

@@ -39,7 +39,7 @@ function showForgot({ c, deps }: PageCall<'none'>): Promise<Response> {
   })
 }
 
-/** The same answer to everyone, before anything has been looked up. */
+/** Gives everyone the same answer, before anything is looked up. */
 async function ask(call: FormCall<'none', typeof address>): Promise<Response> {
   const { c, deps, form } = call
   if (!deps.mailer) return showForgot(call)
@@ -95,14 +95,14 @@ function answerForm(
   })
 }
 
-/** Where a link leads, mailed or handed over by the operator. */
+/** The target of a link that was mailed, or handed over by the operator. */
 async function showSetPassword({ c, deps, field }: PageCall<'none'>): Promise<Response> {
   const token = field('token') ?? ''
   const owner = await findLinkOwner(deps, 'set-password', token)
   return owner ? answerForm(c, deps, { token, email: owner.email }) : answerGone(c, deps)
 }
 
-/** Nobody is signed in by it: a second factor is asked for where there is one. */
+/** Does not sign in: users with a second factor still have to use it. */
 async function setPassword({ c, deps, form }: FormCall<'none', typeof newPassword>): Promise<Response> {
   const { token } = form
   const owner = await findLinkOwner(deps, 'set-password', token)
@@ -121,7 +121,7 @@ async function setPassword({ c, deps, form }: FormCall<'none', typeof newPasswor
     return again(`${error.message}.`, 503)
   }
   if (!account) return answerGone(c, deps)
-  // The way in for someone whom the guesses of strangers hold up.
+  // So that guesses by strangers do not hold the owner up.
   rememberBrowser(c, deps, account)
   return answerPage(c, deps, {
     title: 'Password saved',

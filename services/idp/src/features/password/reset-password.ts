@@ -17,9 +17,9 @@ const LETTERS_IN_HOUR = 5
 const ASKED_BY_NETWORK_MAX = 30
 
 /**
- * Mails a link to whoever has this email address, if anyone does. All that depends on it happens after the answer, so
- * neither its words nor its time tell who has an account. Beyond five letters in an hour an address gets no more, while
- * those that it got work on. Answers `paused` only for a network that asks for too many.
+ * Mails a link to the user of this email address, if there is one. Everything that depends on that happens after the answer,
+ * so neither its words nor its timing reveal whether an account exists. An address gets at most five mails in an hour, whose
+ * links keep working. Returns `paused` only for a network that asks too often.
  */
 export async function askForReset(
   deps: Deps,
@@ -52,7 +52,7 @@ The link works once, and for 30 minutes. If you did not ask for it, do nothing: 
   return admission
 }
 
-/** A link with which a user sets a password, for the operator to hand over. Throws NotFound. */
+/** Makes a link with which a user sets a password, for the operator to hand over. Throws NotFound. */
 export async function makeResetLink(deps: Pick<Deps, 'db' | 'now' | 'accountUrl'>, userId: string): Promise<string> {
   const time = deps.now()
   return deps.db.transaction(async (tx) => {
@@ -65,15 +65,15 @@ export async function makeResetLink(deps: Pick<Deps, 'db' | 'now' | 'accountUrl'
 }
 
 /**
- * Gives the owner of a link a new password. The link is used up, and every session, pending code and grant of the user
- * ends. Returns the account as it is now, or undefined for a link that is unknown, used or too old.
+ * Gives the owner of a link a new password. The link is consumed, and every session, pending code and grant of the user ends.
+ * Returns the updated account, or undefined if the link is unknown, used or expired.
  *
- * Throws BadRequest for a password that is against the rules, which leaves the link as it is, and Unavailable when too
- * many wait for a hash.
+ * Throws BadRequest if the password breaks the rules, which leaves the link unused, and Unavailable if too many wait for a
+ * hash.
  */
 export async function resetPassword(deps: Deps, token: string, newPassword: string): Promise<User | undefined> {
   const { db, now, passwords } = deps
-  // Only who holds a link makes us hash.
+  // Only holders of a link can make us hash.
   const owner = await findLinkOwner(deps, 'set-password', token)
   if (!owner) return undefined
   const passwordHash = await passwords.hash(await checkedNewPassword(deps, newPassword, owner))

@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => idp.close())
 
-/** From a network of its own, since those who ask from one network count together. */
+/** From a separate network, since requests from one network count together. */
 function stranger(): Browser {
   networks++
   return new Browser({ 'x-forwarded-for': `10.30.${networks >> 8}.${networks & 255}` })

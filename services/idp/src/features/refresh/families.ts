@@ -4,15 +4,15 @@ import { and, eq, isNull, sql, type SQLWrapper } from 'drizzle-orm'
 import type { Deps } from '../../deps.ts'
 import { refreshFamilies } from './table.ts'
 
-/** Who comes second within this time lost a race; who comes later replays (D61). */
+/** A second use within this time lost a race; a later one is a replay (D61). */
 const RACE_MS = 10_000
 
-/** True when what was retired at `retiredAt` comes again so late that it must have been copied (D61). */
+/** True if a token retired at `retiredAt` is used again so late that it must have been copied (D61). */
 export const isReplay = (retiredAt: Date, time: Date): boolean => time.getTime() - retiredAt.getTime() > RACE_MS
 
 /**
- * When the token of an old generation was retired: exactly for the last two, and for older ones no later than the
- * answer. Undefined for the generation that is valid.
+ * When the token of an old generation was retired: exact for the last two; for older ones, an upper bound.
+ * Undefined for the current generation.
  */
 export function retiredAt(
   family: Pick<typeof refreshFamilies.$inferSelect, 'generation' | 'rotatedAt' | 'rotatedBeforeAt'>,
@@ -34,8 +34,8 @@ type FoundingColumn =
   | 'address'
 
 /**
- * The first row of a family, selected from the code or device code that the same statement consumes. Takes the
- * placeholders `now` and `refreshExpiresAt`.
+ * The first row of a family, selected from the code or device code that the same statement consumes. Needs the placeholders
+ * `now` and `refreshExpiresAt`.
  */
 export const foundedFamily = (consumed: Record<FoundingColumn, SQLWrapper>) => ({
   id: sql<string>`${consumed.familyId}`.as('id'),
@@ -55,14 +55,14 @@ export const foundedFamily = (consumed: Record<FoundingColumn, SQLWrapper>) => (
   revokedAt: sql<null>`null::timestamptz`.as('revoked_at'),
 })
 
-/** What a user granted: everything, to one client, or in one session. */
+/** Selects a user's grants: all, those to one client, or those of one session. */
 export interface UserGrants {
   userId: string
   clientId?: string | undefined
   sid?: string | undefined
 }
 
-/** Ends one grant of offline access, if it is this client's or this user's. Safe to repeat. */
+/** Ends one grant of offline access, if it belongs to this client or user. Safe to repeat. */
 export async function revokeFamily(
   { db, now }: Pick<Deps, 'db' | 'now'>,
   { familyId, ...owner }: { familyId: string } & ({ clientId: string } | { userId: string }),
@@ -93,7 +93,7 @@ export async function revokeFamily(
 
 /**
  * Ends every grant of a client, or of a user: all of them, those to one client, or those of one session. Part of the
- * transaction that had the reason. Returns how many there were.
+ * transaction of the change that requires it. Returns the number of grants ended.
  */
 export async function revokeFamiliesOf(
   tx: Pick<Db, 'update'>,

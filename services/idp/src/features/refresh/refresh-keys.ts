@@ -11,11 +11,11 @@ import { refreshKeys } from './table.ts'
 /** A refresh token lives 30 days (B §2); its key outlives it. */
 const KEPT_MS = 31 * 86_400_000
 
-/** The keys that authenticate refresh tokens; they rotate on the days that signing keys do, with an overlap of 31 days. */
+/** The keys that authenticate refresh tokens; they rotate on the same days as signing keys, with an overlap of 31 days. */
 export interface RefreshKeys extends Pick<RotatingKeys<unknown>, 'maintain' | 'rotateNow' | 'reencrypt' | 'close'> {
-  /** The key that makes tokens now. MACs are base64url, 43 characters. */
+  /** The key for new tokens. MACs are base64url, 43 characters. */
   current(): { id: string; mac(text: string): string }
-  /** The MAC that the named key would give; undefined for a key that is unknown or retired. */
+  /** The MAC under the named key; undefined if the key is unknown or retired. */
   mac(id: string, text: string): string | undefined
 }
 
@@ -29,7 +29,7 @@ interface RefreshKeysOptions {
 
 const macBy = (secret: KeyObject, text: string): string => createHmac('sha256', secret).update(text).digest('base64url')
 
-/** Opens the keys of refresh tokens; makes the first where there is none. `rotateNow` ends all refresh tokens. */
+/** Opens the keys of refresh tokens; creates the first if there is none. `rotateNow` invalidates all refresh tokens. */
 export async function openRefreshKeys(options: RefreshKeysOptions): Promise<RefreshKeys> {
   const keys = await openRotatingKeys({
     ...options,
@@ -39,10 +39,10 @@ export async function openRefreshKeys(options: RefreshKeysOptions): Promise<Refr
     columns: refreshKeys,
     contextOf: (id) => `refresh-key:${id}`,
     overlapMs: KEPT_MS,
-    // The processes of this service alone have to know a key.
+    // Only the processes of this service have to know a key.
     lateKeyWaitsMs: 2 * RELOAD_MS,
     read: (db) => db.select().from(refreshKeys).orderBy(asc(refreshKeys.activatesAt)),
-    // A KeyObject: from the bytes each MAC would cost five times as much (measured, 15 µs against 3).
+    // A KeyObject: with raw bytes each MAC would cost five times as much (measured, 15 µs against 3).
     open: (_, secret) => createSecretKey(secret),
     async insert(tx, activatesAt, seal) {
       const id = randomBytes(6).toString('base64url')

@@ -4,8 +4,8 @@ import { users } from '../accounts/table.ts'
 import { clients } from '../clients/table.ts'
 
 /**
- * One row for each grant of offline access, however often its token is rotated. Nothing that a rotation changes may be
- * indexed: then Postgres rewrites the row in place (HOT) and the table does not grow.
+ * One row per grant of offline access, however often its token is rotated. Columns that a rotation changes must not be
+ * indexed: only then does Postgres update the row in place (HOT), and the table does not grow.
  */
 export const refreshFamilies = pgTable(
   'refresh_families',
@@ -22,13 +22,13 @@ export const refreshFamilies = pgTable(
     amr: text().notNull(),
     sid: uuid().notNull(),
     createdAt: instant('created_at').notNull(),
-    /** Who asked for the grant, a browser or a device, and from which network; null in rows older than the columns. */
+    /** The requesting browser or device, and its network; null in rows older than the columns. */
     userAgent: text('user_agent'),
     address: text(),
-    /** Number of the token that is valid now. */
+    /** The generation of the current token. */
     generation: integer().notNull(),
     expiresAt: instant('expires_at').notNull(),
-    /** When the previous token was retired, and the one before it: a replay is judged by them (D61). */
+    /** When the previous token was retired, and the one before it: replays are detected by these (D61). */
     rotatedAt: instant('rotated_at'),
     rotatedBeforeAt: instant('rotated_before_at'),
     revokedAt: instant('revoked_at'),
@@ -42,6 +42,6 @@ export const refreshKeys = pgTable('refresh_keys', {
   ciphertext: bytea().notNull(),
   kekId: text('kek_id').notNull(),
   activatesAt: instant('activates_at').notNull().unique('refresh_keys_activates_at'),
-  /** When the last token it made has expired; set by the arrival of its successor. */
+  /** When the last token it made has expired; set when its successor is created. */
   retiresAt: instant('retires_at'),
 })

@@ -81,7 +81,7 @@ test('a client that does not show who it is gets 401 invalid_client (B §5, D11)
   const basicRefused = await revoke({ token }, { authorization: basic(server.id, 'wrong') })
   expect(basicRefused).toMatchObject(refused)
   expect(basicRefused.headers['www-authenticate']).toBe('Basic realm="oauth2"')
-  // A wrong Basic never falls back on a body that is right.
+  // Invalid Basic credentials never fall back on valid ones in the body.
   const right = { token, client_id: server.id, client_secret: server.secret ?? '' }
   expect(await revoke(right, { authorization: basic(server.id, 'wrong') })).toMatchObject(refused)
   expect((await refresh(token, server)).status).toBe(200)

@@ -7,8 +7,8 @@ import { revokeFamily } from '../refresh/families.ts'
 import { readRefreshToken } from '../refresh/refresh-token.ts'
 
 /**
- * POST /oauth2/revoke, form or JSON (B §4, RFC 7009). Any token this service wrote for the client ends its family, an old
- * one as well; whatever else is sent, the answer is the same 200 (D62).
+ * POST /oauth2/revoke, form or JSON (B §4, RFC 7009). Any token that this service wrote for the client ends its family,
+ * including old ones; every other input gets the same 200 (D62).
  */
 async function revoke(c: Ctx, deps: Deps): Promise<Response> {
   const form = await readFormOrJson(c)

@@ -9,8 +9,8 @@ const HOUR_MS = 3_600_000
 const LETTERS_IN_HOUR = 5
 
 /**
- * True when the log, which has the making of the account still, has one sign-in. Where the retention has taken that away, an
- * account is old enough to be told.
+ * True if the audit log still has the account's creation and exactly one sign-in. If retention has removed the creation, the
+ * account is old enough to be notified.
  */
 async function isFirstSignIn({ db }: Pick<Deps, 'db'>, userId: string): Promise<boolean> {
   const ofUser = eq(auditEvents.subject, `user:${userId}`)
@@ -25,8 +25,8 @@ async function isFirstSignIn({ db }: Pick<Deps, 'db'>, userId: string): Promise<
 }
 
 /**
- * Mails the owner of an account that a browser signed in which the account does not know (decision 16), once that is recorded.
- * Not at the first sign-in of all, and five times an hour at most: a program that signs in without cookies is new each time.
+ * Mails the owner of an account after a sign-in from an unknown browser (decision 16), once that is recorded. Skips the first
+ * sign-in ever, and mails at most five times an hour: a program that signs in without cookies is new each time.
  */
 export function notifyNewBrowser(deps: Deps, userId: string, source: Source): void {
   if (!deps.mailer) return

@@ -20,17 +20,17 @@ import { sessions } from './table.ts'
 
 const DAY_MS = 86_400_000
 const IDLE_MS = 14 * DAY_MS
-/** Of a session whose user did not want to stay signed in. */
+/** For sessions whose user did not choose to stay signed in. */
 const IDLE_SHORT_MS = DAY_MS
 const ABSOLUTE_MS = 90 * DAY_MS
-/** How old `last_seen_at` may be before a page is worth a write. */
+/** How old `last_seen_at` has to be before a page view updates it. */
 const TOUCH_MS = 3_600_000
-/** More than this many sessions are not listed; all of them end together. */
+/** Sessions beyond this many are not listed; ending all sessions ends them too. */
 export const SESSIONS_LISTED_MAX = 100
 
 const hashCookie = (cookie: string): Buffer => createHash('sha256').update(cookie).digest()
 
-/** Visited lately, as long as its user wanted to stay signed in. */
+/** True if the session was visited recently enough, by its user's choice to stay signed in. */
 const isInUse = (idleSince: Date | SQL, idleShortSince: Date | SQL) =>
   or(gt(sessions.lastSeenAt, idleShortSince), and(sessions.staysSignedIn, gt(sessions.lastSeenAt, idleSince)))
 
@@ -68,7 +68,7 @@ const liveSession = lazyPrepared((db) =>
     .prepare('live_session'),
 )
 
-/** The session of a request's cookie; undefined without one that is live, or when its user is suspended. */
+/** The session of a request's cookie; undefined if there is no live one, or if its user is suspended. */
 export async function findSession(c: Ctx, deps: Deps): Promise<Session | undefined> {
   const cookie = readCookie(c, deps, 'session')
   if (cookie === undefined) return undefined
@@ -85,33 +85,33 @@ export async function findSession(c: Ctx, deps: Deps): Promise<Session | undefin
   return { ...row, cookie }
 }
 
-/** What somebody showed, as the audit log says it. */
+/** The method of a sign-in, as in the audit log. */
 type SignInWay = 'password' | 'passkey' | 'code' | 'recovery-code'
 
 interface NewSession {
   userId: string
   proof: Proof
-  /** When the user signed in; now unless said. */
+  /** When the user signed in; now if omitted. */
   authTime?: Date
-  /** RFC 8176 names with spaces between them. */
+  /** RFC 8176 names, separated by spaces. */
   amr: string
-  /** What is recorded of it; undefined where nobody signs in, such as after a changed password. */
+  /** Methods to record; undefined if nobody signs in, such as after a password change. */
   ways: readonly SignInWay[] | undefined
-  /** The authorization request that this sign-in answers, hashed. */
+  /** Hash of the authorization request that this sign-in answers. */
   answeredRequest: Buffer | null
-  /** Whether the browser is to keep the session after it is closed. */
+  /** Whether the browser keeps the session after it is closed. */
   staysSignedIn: boolean
 }
 
-/** How long a session lasts in any case. */
+/** How long a session lasts at most. */
 interface Span {
   createdAt: Date
   expiresAt: Date
 }
 
 /**
- * Makes what a user granted in sessions that are gone part of the one that took their place in the same browser, so that
- * ending it ends that too; what others granted in them stays theirs. In the order of endGrants, for the same reason.
+ * Moves what a user granted in sessions that have ended to the session that replaced them in the same browser, so that ending
+ * it ends those grants too; grants of other users in them stay unchanged. In the order of endGrants, for the same reason.
  */
 async function carryGrants(
   tx: Pick<Db, 'update'>,
@@ -126,8 +126,8 @@ async function carryGrants(
 }
 
 /**
- * Ends a session that is upgraded, and answers its span, which the session in its place keeps: to show a second factor
- * prolongs nothing. Undefined when it had ended before.
+ * Ends a session that is being upgraded, and returns its span, which the new session keeps: a second factor does not prolong
+ * it. Undefined if it has already ended.
  */
 async function takeSpan(tx: Pick<Db, 'delete'>, sessionId: string): Promise<Span | undefined> {
   const [ended] = await tx
@@ -140,7 +140,7 @@ async function takeSpan(tx: Pick<Db, 'delete'>, sessionId: string): Promise<Span
 interface Replacement {
   userId: string
   proof: Proof | undefined
-  /** The session that goes on in the new one, under the same id. */
+  /** The session that the new one continues, under the same id. */
   upgraded: Session | undefined
   authTime: Date
   amr: string
@@ -151,9 +151,9 @@ interface Replacement {
 }
 
 /**
- * Puts a session into the browser under a new cookie. The session that it had is gone, what the same user granted in it belongs
- * to the new one, and the account knows the browser from now on. Answers otherwise when the user was suspended or the proof
- * does not hold any more: the row lock makes one of the two see the other.
+ * Starts a session in the browser under a new cookie. The browser's previous session ends, what the same user granted in it
+ * moves to the new one, and the browser becomes known to the account. Returns another result if the user was suspended or the
+ * proof no longer holds: the row lock makes one of the two see the other.
  */
 async function replaceSession(
   c: Ctx,
@@ -164,7 +164,7 @@ async function replaceSession(
   const cookie = newCookieValue()
   const before = readCookie(c, deps, 'session')
   const source = sourceOf(c, deps)
-  // A session that goes on keeps its id, and with it what was granted in it.
+  // A session that continues keeps its id, and with it the grants made in it.
   const id = upgraded?.id ?? newId()
   const started = await deps.db.transaction(
     async (tx): Promise<'suspended' | 'outdated' | (Parameters<typeof rememberBrowser>[2] & Span)> => {
@@ -222,8 +222,8 @@ async function replaceSession(
 }
 
 /**
- * Signs a browser in, in the place of whatever session it had. `suspended`: the user may not. `outdated`: the proof does not hold
- * any more, such as after another password was set.
+ * Signs a browser in, replacing any session it had. `suspended`: the user is suspended. `outdated`: the proof no longer
+ * holds, for example after a password change.
  */
 export function startSession(
   c: Ctx,
@@ -245,19 +245,19 @@ export function startSession(
 }
 
 interface Upgrade {
-  /** What was shown. */
+  /** The methods that were used. */
   amr: string
-  /** Now, when it was shown in this moment. */
+  /** Now, if they were used just now. */
   authTime: Date
-  /** What is recorded of it; undefined where the reason for it is recorded already. */
+  /** Methods to record; undefined if the reason is already recorded. */
   ways: readonly SignInWay[] | undefined
-  /** Undefined for what was used up when it was checked. */
+  /** Undefined if the check already consumed it. */
   proof?: Proof | undefined
 }
 
 /**
- * Lets a session that has shown more go on as one that has, under another cookie: a copy of the old one is left behind.
- * Its id, its span and what the user answered in it stay. `outdated`: it has ended meanwhile, or the proof holds no more.
+ * Upgrades a session that has proven more, under another cookie, so that a copy of the old cookie is worthless. Its id, its
+ * span and the user's answers in it stay. `outdated`: it has ended meanwhile, or the proof no longer holds.
  */
 export function upgradeSession(
   c: Ctx,
@@ -278,7 +278,7 @@ export function upgradeSession(
   })
 }
 
-/** Notes how the user answered an authorization request, hashed. */
+/** Records how the user answered an authorization request, by its hash. */
 export async function noteAnswer(
   { db }: Pick<Deps, 'db'>,
   sessionId: string,
@@ -288,7 +288,7 @@ export async function noteAnswer(
   await db.update(sessions).set({ answeredRequest, answer }).where(eq(sessions.id, sessionId))
 }
 
-/** Ends the session of this browser, if there is one. What clients hold goes on until it expires. */
+/** Ends the session of this browser, if there is one. Clients keep their tokens until those expire. */
 export async function endSession(c: Ctx, deps: Deps): Promise<void> {
   const cookie = readCookie(c, deps, 'session')
   if (cookie === undefined) return
@@ -296,7 +296,7 @@ export async function endSession(c: Ctx, deps: Deps): Promise<void> {
   setCookie(c, deps, 'session', '', 0)
 }
 
-/** A session as its owner sees it. */
+/** A session as shown to its owner. */
 export interface ListedSession {
   id: string
   userAgent: string | null
@@ -306,7 +306,7 @@ export interface ListedSession {
   lastSeenAt: Date
 }
 
-/** The user's live sessions, those used last first; SESSIONS_LISTED_MAX at most. */
+/** The user's live sessions, most recently used first; at most SESSIONS_LISTED_MAX. */
 export async function listSessions({ db, now }: Pick<Deps, 'db' | 'now'>, userId: string): Promise<ListedSession[]> {
   const time = now()
   return db

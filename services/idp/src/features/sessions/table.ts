@@ -2,7 +2,7 @@ import { boolean, index, pgTable, text, uniqueIndex, uuid } from 'drizzle-orm/pg
 import { bytea, instant } from '@platform/runtime/columns'
 import { users } from '../accounts/table.ts'
 
-/** A browser that is signed in. The id is the `sid` of tokens; the cookie holds another value, kept here as its hash. */
+/** A signed-in browser. The id is the `sid` of tokens; the cookie holds another value, stored here as its hash. */
 export const sessions = pgTable(
   'sessions',
   {
@@ -12,17 +12,20 @@ export const sessions = pgTable(
       .notNull()
       .references(() => users.id, { onDelete: 'cascade' }),
     authTime: instant('auth_time').notNull(),
-    /** Authentication methods (RFC 8176), with spaces between them. */
+    /** Authentication methods (RFC 8176), separated by spaces. */
     amr: text().notNull(),
     createdAt: instant('created_at').notNull(),
     lastSeenAt: instant('last_seen_at').notNull(),
     expiresAt: instant('expires_at').notNull(),
-    /** False where the user did not want to stay signed in: the cookie goes with the browser, the session with a day without a visit. */
+    /**
+     * False if the user did not choose to stay signed in: the cookie ends with the browser, the session after a day without a
+     * visit.
+     */
     staysSignedIn: boolean('stays_signed_in').notNull().default(true),
-    /** What the browser called itself at sign-in, and the network it came from; null in rows older than the columns. */
+    /** The browser's User-Agent at sign-in, and its network; null in rows older than the columns. */
     userAgent: text('user_agent'),
     address: text(),
-    /** The authorization request (SHA-256 of its query) that the user last answered here, and what the answer was. */
+    /** The authorization request (SHA-256 of its query) that the user last answered here, and the answer. */
     answeredRequest: bytea('answered_request'),
     answer: text().$type<'signed-in' | 'chose-account' | 'declined-second-factor'>(),
   },

@@ -11,22 +11,22 @@ import { describePasskeyRequest } from '../passkeys/passkeys.ts'
 
 export interface Form {
   email: string
-  /** What was chosen the last time; at first what the session there is has, or else to stay. */
+  /** The choice of the last attempt; at first that of the current session, or else to stay. */
   staysSignedIn?: boolean
-  /** What went wrong the last time. */
+  /** Why the last attempt failed. */
   problem?: string
   status?: 200 | 401 | 403 | 429 | 503
 }
 
-/** What the CSRF tokens of the page's forms are for. */
+/** The purpose of the CSRF tokens of the page's forms. */
 export const signInPurpose = (returnTo: ReturnTo): string => `sign-in\n${returnTo.url}`
 
 export const SUSPENDED = 'This account is suspended. Ask whoever runs this service.'
 
-/** The checkbox `Stay signed in`, which a browser leaves out when it is not ticked. */
+/** The checkbox `Stay signed in`; browsers omit it if it is not ticked. */
 export const staysField = textField.transform((value) => value === 'on')
 
-/** The sign-in page: a password, or a passkey, which the script offers where the browser knows them. */
+/** The sign-in page: a password, or a passkey, which the script offers if the browser supports them. */
 export async function answerSignIn(
   { c, deps, target: returnTo, findSession }: PageCall<'none', ReturnTo>,
   { email, staysSignedIn, problem, status = 200 }: Form,
@@ -86,7 +86,7 @@ export async function answerSignIn(
       </form>
       ${passkeyForm({
         action: `${deps.accountUrl}/sign-in/passkey`,
-        // The script puts the choice of the form above into it.
+        // The script copies the choice of the form above into it.
         hidden: html`${hidden}<input type="hidden" name="stay" value="${stays ? 'on' : ''}" />`,
         options: describePasskeyRequest(deps, { purpose: 'passkey-sign-in', cookie: cookieBeforeSession(c, deps) }),
         button: 'Sign in with a passkey',

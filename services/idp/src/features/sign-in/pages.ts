@@ -18,7 +18,7 @@ import { passkeySignInPage } from './passkey.ts'
 import { askForSecondFactor, secondFactorPages } from './second-factor.ts'
 
 /**
- * Shows the form. Someone who is signed in is led on, unless a page needs a recent sign-in or a client waits: its request may
+ * Shows the form. A signed-in user is redirected, unless a page needs a recent sign-in or a client waits: its request may
  * demand another sign-in, and its pages offer another account.
  */
 async function showSignIn(call: PageCall<'none', ReturnTo>): Promise<Response> {
@@ -29,7 +29,7 @@ async function showSignIn(call: PageCall<'none', ReturnTo>): Promise<Response> {
   return answerSignIn(call, { email: (hint ?? '').slice(0, 320) })
 }
 
-/** What guesses of strangers do not hold up. Who chose a new password by mail is known by it, whatever browser it was in. */
+/** Ways to sign in that guesses by strangers do not hold up. Setting a new password by mail makes the browser known. */
 const otherWays = ({ mailer }: Pick<Deps, 'mailer'>): string =>
   mailer
     ? 'A passkey signs you in at once, and after choosing a new password by mail you can use that at once.'

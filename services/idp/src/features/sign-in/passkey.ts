@@ -13,7 +13,7 @@ const REFUSED =
 
 const usedPasskey = z.object({ credential: textField, stay: staysField })
 
-/** Takes what the browser's script got from an authenticator. It is both factors. */
+/** Signs in with the passkey assertion that the browser's script sent. It counts as both factors. */
 async function signInByPasskey(call: FormCall<'none', typeof usedPasskey, ReturnTo>): Promise<Response> {
   const { c, deps, target: returnTo, form } = call
   const passkeyUser = await findPasskeyUser(
@@ -41,7 +41,7 @@ export const passkeySignInPage = page({
   path: '/sign-in/passkey',
   session: 'none',
   find: ({ deps, field }) => readReturnTo(deps, field('returnTo')),
-  // To the page that has the form.
+  // Redirects to the page with the form.
   show: ({ c, deps }) => redirectToSignIn(c, deps, readReturnTo(deps, undefined)),
   form: usedPasskey,
   csrf: ({ target }) => signInPurpose(target),

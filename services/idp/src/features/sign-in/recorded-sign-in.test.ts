@@ -21,11 +21,11 @@ afterAll(() => idp.close())
 
 const firefoxAt = (address: string) => new Browser({ 'user-agent': FIREFOX, 'x-forwarded-for': address })
 const signIn = async (browser: Browser, person: TestPerson) =>
-  // Asks whoever is signed in as well.
+  // Also asks users who are already signed in.
   idp.signIn(browser, await browser.visit(`${idp.url}/sign-in?returnTo=/passkeys/add`), person)
 const guess = (browser: Browser, person: TestPerson) => signIn(browser, { ...person, password: WRONG })
 
-/** What the log says of somebody, as `audit tail --subject user:ID` shows it, without what they set up. */
+/** The audit log of a user, as `audit tail --subject user:ID` shows it, without the set-up events. */
 async function logOf({ userId }: TestPerson) {
   await idp.deps.afterAnswer.settled()
   const events = await idp.deps.db
@@ -38,7 +38,7 @@ async function logOf({ userId }: TestPerson) {
 const actionsOf = async (person: TestPerson) => (await logOf(person)).map(({ action }) => action)
 const subjectsTo = async (person: TestPerson) =>
   (await idp.allLetters(person)).map((letter) => /^Subject: (.+?)\r$/m.exec(letter)?.[1])
-/** A letter as it reads: sent with soft line breaks. */
+/** The text of a mail without its soft line breaks. */
 const textOf = (letter: string | undefined) => (letter ?? '').replaceAll('=\r\n', '').replaceAll(/\r?\n/g, ' ')
 
 async function withApp() {

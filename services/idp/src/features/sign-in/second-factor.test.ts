@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => idp.close())
 
-/** Someone with an app, and with a passkey in `authenticator` if wanted. */
+/** A user with an app, and with a passkey in `authenticator` if wanted. */
 async function enrolled(options: { withPasskey: boolean } = { withPasskey: true }) {
   const person = await idp.person()
   const browser = await idp.signedIn(person)

@@ -22,18 +22,18 @@ import { startSession } from '../sessions/sessions.ts'
 import { lostFactors } from '../step-up/lost-factors.ts'
 import { SUSPENDED } from './form.ts'
 
-/** Whose password was proven, and which: another one set meanwhile makes it worth nothing. */
+/** The user whose password was proven, and the stamp of that password: setting another one meanwhile makes this worthless. */
 const passwordProven = z.object({
   userId: z.string(),
   passwordStamp: z.string(),
-  // Tickets of the release before have no such choice.
+  // Tickets of the previous release lack this choice.
   staysSignedIn: z.boolean().default(true),
 })
 
 const NO_PASSKEY =
   'This passkey is not one of your account, or the page was open for too long. Try again, or enter a code.'
 
-/** How long after the password the code or the passkey may come. */
+/** How long after the password the code or the passkey may follow. */
 const CODE_MS = 10 * 60_000
 const purposeOf = (returnTo: ReturnTo): string => `second-factor\n${returnTo.url}`
 
@@ -92,7 +92,10 @@ async function answerForm(
   })
 }
 
-/** Asks for the second factor of someone whose password was proven. No session yet: what was proven is in the form, sealed. */
+/**
+ * Asks for the second factor after a correct password. There is no session yet: the form carries a sealed ticket of that
+ * proof.
+ */
 export function askForSecondFactor(
   c: Ctx,
   deps: Deps,
@@ -105,7 +108,7 @@ export function askForSecondFactor(
 
 const code = z.object({ ticket: textField, code: textField })
 
-/** The session starts here, once both are shown. */
+/** The session starts here, once both factors are proven. */
 async function checkCode({
   c,
   deps,
@@ -137,7 +140,7 @@ async function checkCode({
 
 const passkey = z.object({ ticket: textField, credential: textField })
 
-/** A passkey of the very user whose password was proven, used with this page. */
+/** Accepts a passkey of the very user whose password was proven, used with this page. */
 async function checkPasskey({
   c,
   deps,
@@ -166,7 +169,7 @@ async function checkPasskey({
   return started === 'started' ? redirect(c, returnTo.url) : again(NO_PASSKEY, 401)
 }
 
-/** What both forms of the page go through. Looked at without them it leads to the beginning: what they add to is missing. */
+/** Guards of both forms on the page. A plain GET redirects to the start, since it lacks the proof that the forms add to. */
 const guard = {
   session: 'none',
   find: ({ deps, field }: PageRequest) => readReturnTo(deps, field('returnTo')),

@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => idp.close())
 
-/** From a network of its own, since attempts of one network count together. */
+/** From a separate network, since attempts from one network count together. */
 const from = (address: string) => new Browser({ 'x-forwarded-for': address })
 const openForm = (browser: Browser, returnTo?: string) =>
   browser.visit(`${idp.url}/sign-in${returnTo === undefined ? '' : `?returnTo=${encodeURIComponent(returnTo)}`}`)
@@ -78,7 +78,7 @@ describe('the sign-in page of somebody who is signed in', () => {
 
 describe('without staying signed in', () => {
   const HOUR = 3_600_000
-  /** Off, as a browser sends a box that is not ticked. */
+  /** Off: browsers omit a box that is not ticked. */
   const leaving = async (browser: Browser, person: TestPerson) => {
     const page = await openForm(browser)
     return browser.submit(page, { email: person.email, password: person.password, stay: '' })
@@ -111,7 +111,7 @@ describe('without staying signed in', () => {
     expect(refused.body).not.toMatch(/name="stay" value="on"\s+checked/)
     const browser = from('10.13.0.2')
     await leaving(browser, bob)
-    // And so does a form that asks once more in the session.
+    // So does a form that asks again within the session.
     expect((await openForm(browser, '/passkeys/add')).body).not.toMatch(/name="stay" value="on"\s+checked/)
   })
 

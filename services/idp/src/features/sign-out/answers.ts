@@ -8,10 +8,10 @@ import type { Session } from '../../site/session.ts'
 import { formActionSource } from '../clients/redirect-uri.ts'
 import type { LogoutRequest } from './logout-request.ts'
 
-/** What the CSRF token of the question is for. */
+/** The purpose of the CSRF token of the question. */
 export const purposeOf = ({ search }: LogoutRequest): string => `sign-out\n${search}`
 
-/** Where a browser that is signed out goes: back to the client that asked, or to a page of ours. */
+/** Answers a browser that is signed out: a redirect to the requesting client, or a page of ours. */
 export async function answerSignedOut(c: Ctx, deps: Deps, { redirectUri }: LogoutRequest): Promise<Response> {
   if (redirectUri !== undefined) {
     c.header('referrer-policy', 'no-referrer')
@@ -24,7 +24,7 @@ export async function answerSignedOut(c: Ctx, deps: Deps, { redirectUri }: Logou
   })
 }
 
-/** Asks whether the session is to end. The form carries the request on, and its token is good for no other. */
+/** Asks whether to end the session. The form carries the request, and its token is valid for no other. */
 export function answerQuestion(c: Ctx, deps: Deps, session: Session, request: LogoutRequest): Promise<Response> {
   const { client, redirectUri, search } = request
   return answerPage(c, deps, {

@@ -4,9 +4,9 @@ import { type IdTokenHint, readIdTokenHint } from '../authorize/id-token-hint.ts
 import { type AuthorizeParameters, readAuthorizeParameters } from '../authorize/parameters.ts'
 import { type Client, findClient, namedClient } from '../clients/client.ts'
 
-/** What a client asks for when it sends a browser here to be signed out, or what the account site asks for: nothing. */
+/** A client's request to sign its user out, or an empty one from the account site. */
 export interface LogoutRequest {
-  /** The query it came with, `?` included; empty when no client stands behind it. */
+  /** The query of the request, including `?`; empty without a client. */
   search: string
   client: Client | undefined
   hint: IdTokenHint | undefined
@@ -14,7 +14,7 @@ export interface LogoutRequest {
   redirectUri: string | undefined
 }
 
-/** What is read. Anything else is ignored, logout_hint and ui_locales too: there is one session and one language. */
+/** Parameters that are read. Others are ignored, including logout_hint and ui_locales: there is one session and one language. */
 const read = ['id_token_hint', 'client_id', 'post_logout_redirect_uri', 'state']
 
 function refuseWhatIsUnclear(parameters: AuthorizeParameters): void {
@@ -30,8 +30,8 @@ function withState(uri: string, state: string | undefined): string {
 }
 
 /**
- * Judges a request of a client to sign its user out (OpenID Connect RP-Initiated Logout 1.0 §2, §3). An ID token of ours
- * counts however old it is. Throws BadRequest for whatever is wrong: such a request ends no session and leads nowhere.
+ * Checks a client's request to sign its user out (OpenID Connect RP-Initiated Logout 1.0 §2, §3). An ID token of ours counts
+ * however old it is. Throws BadRequest if anything is wrong: such a request ends no session and redirects nowhere.
  *
  * search: the query with its `?`; empty for a request of our own pages.
  */

@@ -21,7 +21,7 @@ const queryOf = (parameters: Parameters) => `?${new URLSearchParams(parameters).
 const logoutUrl = (parameters: Parameters = {}) => `${idp.url}/oauth2/logout${queryOf(parameters)}`
 const isSignedIn = async (browser: Browser) => (await browser.visit(`${idp.url}/`)).status === 200
 
-/** A browser that is signed in, and the ID token that the client got there. */
+/** A signed-in browser, and the ID token that the client received there. */
 async function withIdToken(person = ana, by = client): Promise<{ browser: Browser; idToken: string }> {
   const browser = await idp.signedIn(person)
   const { location } = await browser.follow(await browser.visit(idp.authorizeUrl(by)), idp.url)
@@ -127,7 +127,7 @@ describe('otherwise it takes a click', () => {
     const done = await browser.submit(page, {})
     expect(done).toMatchObject({ status: 303, location: `${AFTER}?state=s` })
     expect(await isSignedIn(browser)).toBe(false)
-    // A second click on a page that was left open has nothing left to do.
+    // A second click on the old page has nothing left to do.
     expect(await browser.submit(page, {})).toMatchObject({ status: 303, location: `${AFTER}?state=s` })
   })
 
@@ -206,7 +206,7 @@ describe('what is wrong is a page: no session ends and nothing leads away (RP-In
     await disableClient(idp.deps, gone.id)
     const refused = await browser.visit(logoutUrl({ id_token_hint: idToken, post_logout_redirect_uri: AFTER }))
     expect(refused).toMatchObject({ status: 400, location: undefined })
-    // Its user can leave all the same.
+    // Its user can still sign out.
     await browser.visit(logoutUrl({ id_token_hint: idToken }))
     expect(await isSignedIn(browser)).toBe(false)
   })

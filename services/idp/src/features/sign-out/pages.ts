@@ -4,7 +4,7 @@ import { endSession } from '../sessions/sessions.ts'
 import { answerQuestion, answerSignedOut, purposeOf } from './answers.ts'
 import { checkLogoutRequest, type LogoutRequest } from './logout-request.ts'
 
-/** The request of a client, which the form carries on from /oauth2/logout; whoever comes by a link has none. */
+/** The client's request, which the form carries over from /oauth2/logout; empty if the user came by a link. */
 const findRequest = ({ c, deps, field }: PageRequest): Promise<LogoutRequest> =>
   checkLogoutRequest(deps, c.req.method === 'POST' ? (field('request') ?? '') : '')
 

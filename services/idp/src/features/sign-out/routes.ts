@@ -9,11 +9,14 @@ import { checkLogoutRequest, type LogoutRequest } from './logout-request.ts'
 
 const LOGOUT_PATH = '/oauth2/logout'
 
-/** True when the client shows that it holds the user's sign-in in this very session: then nobody has to be asked. */
+/** True if the client proves that it holds the user's sign-in of this very session: then no question is needed. */
 const isOfSession = ({ hint }: LogoutRequest, session: Session): boolean =>
   hint?.userId === session.user.id && hint.sid === session.id
 
-/** GET /oauth2/logout: a client's user leaves (OpenID Connect RP-Initiated Logout 1.0). Refusals are pages, never redirects. */
+/**
+ * GET /oauth2/logout: signs a client's user out (OpenID Connect RP-Initiated Logout 1.0). Refusals are pages, never
+ * redirects.
+ */
 async function logout(c: Ctx, deps: Deps): Promise<Response> {
   const request = await checkLogoutRequest(deps, new URL(c.req.url).search)
   c.set('clientId', request.client?.id)

@@ -2,7 +2,7 @@ import type { Deps } from '../../deps.ts'
 import { findAuthenticator } from '../authenticator/authenticator.ts'
 import { listPasskeys } from '../passkeys/passkeys.ts'
 
-/** What a user could prove besides the password. */
+/** The second factors that a user has. */
 export async function findHeldFactors(
   deps: Pick<Deps, 'db'>,
   userId: string,

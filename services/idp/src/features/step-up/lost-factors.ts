@@ -1,6 +1,6 @@
 import { html } from 'hono/html'
 
-/** The way on for whoever has nothing left to show; what an operator does then is `user reset --second-factor`. */
+/** Help for users who have lost every second factor; the operator then runs `user reset --second-factor`. */
 export const lostFactors = html`<details>
   <summary>Lost all of these?</summary>
   <p class="soft">

@@ -3,13 +3,13 @@ import type { Session } from '../../site/session.ts'
 import { hasSecondFactor } from '../accounts/authentication-level.ts'
 import { findHeldFactors } from './held-factors.ts'
 
-/** How long after signing in a new way to sign in may be added: a browser that was left open is not enough for it. */
+/** How long after signing in a new way to sign in may be added: a browser that was left open must not suffice. */
 const FRESH_MS = 15 * 60_000
 
 /**
- * The page that has to come before a change of how its user signs in; undefined when the session may make it. A user who has a
- * second factor must have shown it: otherwise a stolen password could enrol a factor of its own and pass for two. Adding one
- * takes a browser that signed in, or showed a second factor, just now besides.
+ * The page that has to come before a change of how a user signs in; undefined if the session suffices. Users with a second
+ * factor must have used it: otherwise a stolen password could enrol its own factor and pass for two. Adding a factor also
+ * needs a sign-in or a second factor within the last 15 minutes.
  */
 export async function findMissingProof(
   deps: Pick<Deps, 'db' | 'now'>,

@@ -24,21 +24,21 @@ import { noteAnswer, upgradeSession } from '../sessions/sessions.ts'
 import { findHeldFactors } from './held-factors.ts'
 import { lostFactors } from './lost-factors.ts'
 
-/** A session that is to show a second factor, and for what. */
+/** A session that needs a second factor, and the reason. */
 interface StepUp {
   session: Session
   returnTo: ReturnTo
-  /** The authorization request that waits for it; undefined for a page of the account site, such as a device's. */
+  /** The authorization request that waits for it; undefined for a page of the account site, such as the device page. */
   request: AuthorizeRequest | undefined
-  /** Nothing goes on without it. */
+  /** Cannot be skipped. */
   isRequired: boolean
 }
 
 const purposeOf = (returnTo: ReturnTo): string => `second-factor\n${returnTo.url}`
 
 /**
- * What a request of the page is about. Whatever needs no second factor, any more or yet, is led back to where that is
- * decided: authorize and this page ask the same question, so neither sends anyone back and forth.
+ * The target of a request to this page. If a second factor is no longer needed, or not yet, redirects to where that is
+ * decided: authorize and this page use the same test, so they do not redirect to each other in a loop.
  */
 async function findStepUp({ c, deps, field, session }: PageRequest & { session: Session }): Promise<StepUp | Response> {
   const returnTo = readReturnTo(deps, field('returnTo'))
@@ -120,13 +120,13 @@ function setUp(deps: Deps, returnTo: ReturnTo): Markup {
 
 const answer = z.object({ decision: textField, code: textField })
 
-/** Takes a code, or the answer that there will be none. */
+/** Accepts a code, or the user's choice to skip it. */
 async function takeCode({ c, deps, target: stepUp, form }: FormCall<'any', typeof answer, StepUp>): Promise<Response> {
   const { session, returnTo, request } = stepUp
   if (request && form.decision === 'cancel')
     return redirectRefusal(c, deps, new AuthorizeRefusal(request, 'access_denied', 'The user showed no second factor'))
   if (request && form.decision === 'decline') {
-    // Where a policy wants one, the answer changes nothing: authorize asks again.
+    // If a policy requires one, this choice changes nothing: authorize asks again.
     await noteAnswer(deps, session.id, hashRequest(request.search), 'declined-second-factor')
     return redirect(c, returnTo.url)
   }
@@ -144,7 +144,7 @@ async function takeCode({ c, deps, target: stepUp, form }: FormCall<'any', typeo
 
 const usedPasskey = z.object({ credential: textField })
 
-/** Takes a passkey of the very user who is signed in. */
+/** Accepts a passkey of the very user who is signed in. */
 async function takePasskey({
   c,
   deps,
@@ -169,7 +169,7 @@ async function takePasskey({
   })
 }
 
-/** What both forms of the page go through. Whoever is not signed in is led back to where that is decided, too. */
+/** Guards of both forms on the page. Visitors without a session are redirected to authorize as well. */
 const guard = {
   session: 'any',
   back: backToRequest,
@@ -177,7 +177,7 @@ const guard = {
   csrf: ({ target }: { target: StepUp }) => purposeOf(target.returnTo),
 } as const
 
-/** Proves more of a session that is there, or sets up what it would prove. */
+/** Pages that prove a second factor in an existing session, or set one up. */
 export const stepUpPages = [
   page({
     path: '/second-factor',

@@ -20,7 +20,7 @@ const STEP_MS = 30_000
 const MINUTE_MS = 60_000
 
 let idp: TestIdp
-/** Lets nobody in without a second factor. */
+/** A client that requires a second factor. */
 let strict: TestClient
 let open: TestClient
 beforeAll(async () => {
@@ -33,9 +33,9 @@ afterAll(() => idp.close())
 
 interface Enrolled {
   person: TestPerson
-  /** Signed in by password before there was a second factor. */
+  /** Signed in by password before a second factor existed. */
   browser: Browser
-  /** Of that browser, as a request sends it. */
+  /** The cookie of that browser, in request format. */
   cookie: string
   secret: Uint8Array
   recoveryCodes: string[]
@@ -46,7 +46,7 @@ const secretOn = (page: Visit): Uint8Array =>
 const codeOf = (secret: Uint8Array) => generateHOTP(secret, Math.floor(idp.now().getTime() / STEP_MS))
 const field = (on: Visit, name: string) => new RegExp(`name="${name}" value="([^"]+)"`).exec(on.body)?.[1] ?? ''
 
-/** Someone who set an app up in one browser while another was signed in by password alone. */
+/** A user who set up an app in one browser while another was signed in by password alone. */
 async function withApp(): Promise<Enrolled> {
   const person = await idp.person()
   const browser = new Browser()
@@ -56,7 +56,7 @@ async function withApp(): Promise<Enrolled> {
   const page = await other.visit(`${idp.url}/authenticator/add`)
   const secret = secretOn(page)
   const done = await other.submit(page, { code: await codeOf(secret) })
-  // To the beginning of a step whose code was not taken.
+  // To the start of a step whose code is unused.
   idp.advance(2 * STEP_MS - (idp.now().getTime() % STEP_MS))
   return {
     person,
@@ -80,7 +80,7 @@ async function withPasskey(options: { isSynced?: boolean } = {}) {
 const ask = async (browser: Browser, client: TestClient, parameters: Record<string, string> = {}) =>
   browser.follow(await browser.visit(idp.authorizeUrl(client, parameters)), idp.url)
 const answerOf = (visit: Visit) => new URL(visit.location ?? 'x:').searchParams
-/** The claims of the ID token for the code that a flow ended with. */
+/** The claims of the ID token for the code at the end of a flow. */
 async function claimsAt(visit: Visit, client: TestClient) {
   const code = answerOf(visit).get('code')
   if (code === null) throw new Error(`No code: ${visit.status} ${visit.location} ${visit.body}`)
@@ -103,7 +103,7 @@ describe('a client whose policy wants a second factor leads to it', () => {
     const after = await claimsAt(await browser.follow(proven, idp.url), strict)
     expect(after).toMatchObject({ acr: 'aal2', amr: ['pwd', 'otp', 'mfa'], sid: before.sid })
     expect(Number(after.auth_time) - Number(before.auth_time)).toBeGreaterThanOrEqual(300)
-    // Shown once: it is not asked for again.
+    // Used once: it is not asked for again.
     expect(await claimsAt(await ask(browser, strict), strict)).toMatchObject({ acr: 'aal2' })
   })
 
@@ -391,7 +391,7 @@ describe('nothing counts as a second factor but one', () => {
     expect(await isAtAal2(ana.browser)).toBe(false)
     const credential = ana.authenticator.get(options)
     expect((await ana.browser.submit(page, { credential })).status).toBe(303)
-    // What was signed for here signs nobody in.
+    // An assertion for this page does not sign anyone in.
     const visitor = new Browser()
     expect((await visitor.submit(await visitor.visit(`${idp.url}/sign-in`), { credential })).status).toBe(401)
   })
@@ -426,7 +426,7 @@ describe('a password alone changes no second factor that is there', () => {
     const remove = /action="([^"]+remove)">\s*<input type="hidden" name="csrf" value="([^"]+)"/.exec(list.body)
     const form = { csrf: remove?.[2] ?? '', passkey: field(list, 'passkey') }
     expect((await thief.visit(remove?.[1] ?? '', form)).location).toBe(stepUpTo('passkeys'))
-    // Its owner goes on after showing it.
+    // Its owner continues after using it.
     const page = await thief.visit(stepUpTo('passkeys'))
     await thief.submit(page, { credential: authenticator.get(passkeyOptionsOn(page)) })
     const later = await thief.visit(`${idp.url}/passkeys`)

@@ -199,7 +199,7 @@ describe('a code works once (B §2, D61)', () => {
     const next = await refresh(body.refresh_token)
     expect(next.status).toBe(200)
     idp.advance(10_500)
-    // Without the verifier it is not the client's: nothing ends.
+    // Without the verifier it cannot be the client: nothing ends.
     expect((await idp.token({ ...form, code_verifier: 'b'.repeat(43) })).body.error).toBe('invalid_grant')
     const again = await refresh(next.body.refresh_token)
     expect(again.status).toBe(200)

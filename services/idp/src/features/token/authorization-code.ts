@@ -42,7 +42,7 @@ const isLive = and(
 )
 const consumedNow = { consumedAt: sql`${sql.placeholder('now')}::timestamptz` }
 
-/** Of any number that try to consume a code, one gets the row back (B §2). */
+/** Consumes a code: of several concurrent calls one gets the row back (B §2). */
 const consumeCode = lazyPrepared((db) =>
   db
     .update(authorizationCodes)
@@ -52,7 +52,7 @@ const consumeCode = lazyPrepared((db) =>
     .prepare('consume_code'),
 )
 
-/** The same, and the refresh family that was promised is founded by the same statement. */
+/** Like consumeCode, and founds the promised refresh family in the same statement. */
 const consumeCodeForFamily = lazyPrepared((db) => {
   const consumed = db.$with('consumed').as(
     db.update(authorizationCodes).set(consumedNow).where(isLive).returning({
@@ -75,7 +75,7 @@ const consumeCodeForFamily = lazyPrepared((db) => {
     .prepare('consume_code_for_family')
 })
 
-/** PKCE (RFC 7636 §4.6): with a challenge the right verifier, without one none. */
+/** PKCE (RFC 7636 §4.6): a challenge needs the right verifier; without a challenge there must be no verifier. */
 function isVerified({ codeChallenge }: Code, verifier: string | undefined): boolean {
   if (codeChallenge === null || verifier === undefined) return codeChallenge === null && verifier === undefined
   if (!/^[\w.~-]{43,128}$/.test(verifier)) return false
@@ -83,7 +83,7 @@ function isVerified({ codeChallenge }: Code, verifier: string | undefined): bool
   return derived.length === codeChallenge.length && timingSafeEqual(Buffer.from(derived), Buffer.from(codeChallenge))
 }
 
-/** Ends what a code founded when it comes again after so long that somebody must have copied it (D61). */
+/** Ends what a code founded if it is used again so late that somebody must have copied it (D61). */
 async function revokeOnReplay(deps: Deps, code: Code): Promise<void> {
   if (code.familyId === null || code.consumedAt === null || !isReplay(code.consumedAt, deps.now())) return
   await revokeFamily(
@@ -95,8 +95,8 @@ async function revokeOnReplay(deps: Deps, code: Code): Promise<void> {
 }
 
 /**
- * Redeems an authorization code. Everything is checked first and consumed last: a request that is refused leaves the
- * code as it was (B §3, D60).
+ * Redeems an authorization code. Everything is checked first and the code consumed last: a refused request leaves the code
+ * unused (B §3, D60).
  */
 export const redeemAuthorizationCode: RedeemGrant = async ({ deps, form, clientId, admit }) => {
   const time = deps.now()

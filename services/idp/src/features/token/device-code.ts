@@ -16,7 +16,7 @@ import { accountColumns, isClientOfRequest, isWithdrawn } from './redeemable.ts'
 
 type Device = typeof deviceAuthorizations.$inferSelect
 
-/** What a poll that came too soon adds to the interval, for good (RFC 8628 §3.5). */
+/** Seconds that a poll which came too soon adds to the interval, permanently (RFC 8628 §3.5). */
 const SLOW_DOWN_SECONDS = 5
 
 const deviceOfClient = lazyPrepared((db) =>
@@ -50,7 +50,7 @@ const isRedeemable = and(
 )
 const consumedNow = { consumedAt: sql`${sql.placeholder('now')}::timestamptz` }
 
-/** Of any number that poll an approved code, one gets the row back. */
+/** Consumes an approved code: of several concurrent polls one gets the row back. */
 const consumeDeviceCode = lazyPrepared((db) =>
   db
     .update(deviceAuthorizations)
@@ -60,7 +60,7 @@ const consumeDeviceCode = lazyPrepared((db) =>
     .prepare('consume_device_code'),
 )
 
-/** The same, and the refresh family that was promised is founded by the same statement. */
+/** Like consumeDeviceCode, and founds the promised refresh family in the same statement. */
 const consumeDeviceCodeForFamily = lazyPrepared((db) => {
   const consumed = db.$with('consumed').as(
     db.update(deviceAuthorizations).set(consumedNow).where(isRedeemable).returning({
@@ -86,7 +86,7 @@ const consumeDeviceCodeForFamily = lazyPrepared((db) => {
 const isTooSoon = sql`${deviceAuthorizations.polledAt} is not null and
   ${deviceAuthorizations.polledAt} + make_interval(secs => ${deviceAuthorizations.intervalSeconds}) > ${sql.placeholder('now')}::timestamptz`
 
-/** Notes a poll. Returns whether it came before its time; then the interval has grown (D64). The first poll is free. */
+/** Records a poll. Returns whether it came too early; the interval then grows (D64). The first poll is free. */
 const notePoll = lazyPrepared((db) =>
   db
     .update(deviceAuthorizations)
@@ -101,7 +101,7 @@ const notePoll = lazyPrepared((db) =>
 
 const poll = (error: string, description: string): OAuthError => new OAuthError(400, error, description)
 
-/** The answer to a poll that has nothing to redeem yet. */
+/** Answers a poll while the request is pending. */
 async function refusePending(deps: Deps, device: Device): Promise<never> {
   const { deviceCodeHash, intervalSeconds } = device
   const [noted] = await notePoll(deps.db).execute({ deviceCodeHash, now: deps.now().toISOString() })
@@ -111,8 +111,8 @@ async function refusePending(deps: Deps, device: Device): Promise<never> {
 }
 
 /**
- * Answers the poll of a device. What has been decided is told at once, however fast the device polls; only a pending
- * request is slowed down (B §3, D64).
+ * Answers the poll of a device. A decision is reported at once, however fast the device polls; only a pending request is
+ * slowed down (B §3, D64).
  */
 export const redeemDeviceCode: RedeemGrant = async ({ deps, form, clientId, admit }) => {
   const time = deps.now()

@@ -12,7 +12,7 @@ const TOKEN_SECONDS = 300
 /** Lifetime of each refresh token of a grant (B §2). */
 export const REFRESH_MS = 30 * 86_400_000
 
-/** What was granted, to whom, and how they were signed in. `scope` is the granted list as text. */
+/** The granted scopes, the user, and how they were signed in. `scope` is the granted list as text. */
 export interface Grant {
   userId: string
   scope: string
@@ -31,10 +31,10 @@ export interface TokenResponse {
   id_token?: string
 }
 
-/** A code, device code or refresh token that is not good, for whatever reason: which one is nobody's business. */
+/** The error for an invalid code, device code or refresh token, without the reason. */
 export const invalidGrant = (description: string): OAuthError => new OAuthError(400, 'invalid_grant', description)
 
-/** Throws `invalid_request` carrying access_denied when the account may not be redeemed for (B §3, D60). */
+/** Throws `invalid_request` carrying access_denied if the account may not be redeemed for (B §3, D60). */
 export function requireRedeemable(
   client: Client,
   user: Admissible,
@@ -48,8 +48,8 @@ export function requireRedeemable(
 const hasScope = (scope: string, wanted: Scope): boolean => scope.split(' ').includes(wanted)
 
 /**
- * Signs the tokens of one answer: an access token always, an ID token with `openid`, a refresh token for `refresh`
- * (B §2). What the operator has taken from the client since the grant is left out. Nothing is stored.
+ * Signs the tokens of one answer: an access token always, an ID token with `openid`, a refresh token for `refresh` (B §2).
+ * Omits scopes that the operator has withdrawn from the client since the grant. Stores nothing.
  *
  * nonce: of the authorization request; a refreshed ID token has none.
  */

@@ -2,7 +2,7 @@ import { and, eq, isNull, sql } from 'drizzle-orm'
 import { productWithdrawals, users } from '../accounts/table.ts'
 import { clients } from '../clients/table.ts'
 
-/** What redemption asks of the account (B §5); read along with the grant. */
+/** Columns of the account that redemption checks (B §5); read along with the grant. */
 export const accountColumns = {
   id: users.id,
   email: users.email,

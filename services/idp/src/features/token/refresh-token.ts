@@ -14,7 +14,7 @@ import type { RedeemGrant } from './grant-request.ts'
 import { invalidGrant, issueTokens, REFRESH_MS, requireRedeemable } from './issue-tokens.ts'
 import { accountColumns, isWithdrawn } from './redeemable.ts'
 
-/** What a refresh needs of its family. Each column costs something to decode, at the endpoint that is asked most. */
+/** Columns of a family that a refresh needs. Each column costs time to decode, at the busiest endpoint. */
 const familyColumns = {
   id: refreshFamilies.id,
   clientId: refreshFamilies.clientId,
@@ -31,7 +31,7 @@ const familyColumns = {
 }
 type Family = Pick<typeof refreshFamilies.$inferSelect, keyof typeof familyColumns>
 
-/** Small, so that some are signed for while the database works on the next. */
+/** Small, so that tokens of one batch are signed while the database works on the next. */
 const BATCH_MAX = 16
 
 interface Asked {
@@ -43,7 +43,7 @@ interface Asked {
 
 const lookups = keysAsRows({ clientId: 'uuid', familyId: 'uuid' })
 
-/** What the refreshes of one turn of the event loop are about, in the order they came. */
+/** Reads the families for all refreshes of one event loop tick, in order of arrival. */
 const findFamily = lazyPrepared((db) => {
   const query = db
     .select({
@@ -79,8 +79,8 @@ interface Rotation {
 const rotated = keysAsRows({ familyId: 'uuid', generation: 'int' })
 
 /**
- * Compare-and-swap on the generation: of any number that hold the same token, one moves the family on (B §2). Of two in one
- * turn, too: the statement updates a row once, and says for which of them.
+ * Compare-and-swap on the generation: of several holders of the same token, one advances the family (B §2). This holds within
+ * a tick as well: the statement updates a row once, and says for which request.
  */
 const rotate = lazyPrepared((db) => {
   const query = db
@@ -104,7 +104,7 @@ const rotate = lazyPrepared((db) => {
     .prepare('rotate_families')
   return batchPerTick(async (rotations: readonly Rotation[]) => {
     const time = rotations[0]?.at ?? new Date()
-    // In the order of their ids, so that two batches never wait for each other in a circle.
+    // Ordered by id, so that two batches never deadlock.
     const order = rotations.toSorted((a, b) => (a.familyId < b.familyId ? -1 : 1))
     const rows = await query.execute({
       ...rotated.parameters(order),
@@ -116,14 +116,14 @@ const rotate = lazyPrepared((db) => {
   }, BATCH_MAX)
 })
 
-/** Ends the family when a token of it comes again after so long that somebody must have copied it (D61). */
+/** Ends the family if an old token of it is used again so late that somebody must have copied it (D61). */
 async function revokeOnReplay(deps: Deps, family: Family, generation: number): Promise<void> {
   const retired = retiredAt(family, generation)
   if (retired && family.revokedAt === null && isReplay(retired, deps.now()))
     await revokeFamily(deps, { familyId: family.id, clientId: family.clientId }, 'system', 'refresh token replayed')
 }
 
-/** The scope of the answer: the granted one, or a part of it that the request names (D67). */
+/** The scope of the answer: the granted one, or the part of it that the request names (D67). */
 function narrowedScope(family: Family, requested: string | undefined): string {
   if (requested === undefined) return family.scope
   const granted = family.scope.split(' ')
@@ -135,8 +135,8 @@ function narrowedScope(family: Family, requested: string | undefined): string {
 }
 
 /**
- * Rotates a refresh token. Only what this service wrote gets as far as the database, and everything is checked before
- * the one statement that retires the token (B §3, D60, D61, D67).
+ * Rotates a refresh token. Only tokens that this service wrote reach the database, and everything is checked before the one
+ * statement that retires the token (B §3, D60, D61, D67).
  */
 export const redeemRefreshToken: RedeemGrant = async ({ deps, form, clientId, admit }) => {
   const time = deps.now()

@@ -18,7 +18,7 @@ const grants: Record<GrantType, RedeemGrant> = {
 }
 const isGrantType = (name: string): name is GrantType => Object.hasOwn(grants, name)
 
-/** No client has it, and Postgres takes it for an id. */
+/** No client has this id, and Postgres accepts it as a UUID. */
 const NIL_UUID = '00000000-0000-0000-0000-000000000000'
 
 /** POST /oauth2/token (B §4). Order: encoding and duplicates, grant type, client, the client's grants, the rest (D72). */

@@ -10,7 +10,7 @@ import { users } from '../accounts/table.ts'
 
 const lookups = keysAsRows({ id: 'uuid' })
 
-/** The subjects of all tokens that a turn of the event loop brings. */
+/** Looks up the subjects of all tokens that arrive in one event loop tick. */
 const findSubject = lazyPrepared((db) => {
   const query = db
     .select({
@@ -35,7 +35,7 @@ const findSubject = lazyPrepared((db) => {
 
 type Subject = NonNullable<Awaited<ReturnType<ReturnType<typeof findSubject>>>>
 
-/** The claims that the scopes open (OpenID Connect Core §5.4); what is not known is left out. */
+/** The claims that the scopes permit (OpenID Connect Core §5.4); unknown values are omitted. */
 function claimsOf(user: Subject, scopes: ReadonlySet<string>): Record<string, unknown> {
   const name = [user.givenName, user.familyName].filter((part) => part !== null).join(' ')
   const profile = {
@@ -53,7 +53,7 @@ function claimsOf(user: Subject, scopes: ReadonlySet<string>): Record<string, un
   return Object.fromEntries(Object.entries(claims).filter(([, value]) => value !== null))
 }
 
-/** The bearer token of the header, or of a POSTed form where there is no header (RFC 6750 §2). */
+/** The bearer token of the header, or of a POSTed form if there is no header (RFC 6750 §2). */
 async function readBearer(c: Ctx): Promise<string> {
   const authorization = c.req.header('authorization')
   const [, bearer] = /^bearer +([^ ]+) *$/i.exec(authorization ?? '') ?? []
@@ -69,7 +69,7 @@ const insufficientScope = () =>
       'Bearer error="insufficient_scope", error_description="The token lacks the scope openid", scope="openid"',
   })
 
-/** GET and POST /oauth2/userinfo (B §4, D63). The token may be remembered, the subject is looked up each time. */
+/** GET and POST /oauth2/userinfo (B §4, D63). Token verification may be cached; the subject is looked up each time. */
 async function userinfo(c: Ctx, deps: Deps): Promise<Response> {
   const token = await deps.verifyAccessToken(await readBearer(c))
   c.set('clientId', token.clientId)
