@@ -23,6 +23,7 @@ import { Upload } from 'tus-js-client'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { untilStatus } from '@platform/testing/service-process'
+import { setQuota } from '../src/features/products/quotas.ts'
 import { blobs } from '../src/features/storage/table.ts'
 import { requireClientProgram, findClients } from './client-process.ts'
 import { logOf, newDeployment, untilEnded } from './deployments.ts'
@@ -259,9 +260,16 @@ describe.each(kinds)('behind $command, as infra/proxy configures it,', (kind) =>
 
   test('sites are found by their host, stream, and speak WebSocket', async (context) => {
     requireClientProgram(context, kind.command, found)
+    // One process, so that both requests reach the same one.
+    await setQuota(platform.api, owner.organizationId, 'function_slots', 1)
     const code = webSocketEcho(`
+      if (req.url === '/release') {
+        globalThis.release()
+        return res.end()
+      }
+      const released = new Promise((done) => { globalThis.release = done })
       res.write('first')
-      await new Promise((done) => setTimeout(done, 1_500))
+      await released
       res.end('second')`)
     const archive = buildOutput({ index: { code } }, { routes: [{ src: '/.*', dest: '/' }] })
     const { id } = await newDeployment(platform, owner, { archive })
@@ -272,8 +280,13 @@ describe.each(kinds)('behind $command, as infra/proxy configures it,', (kind) =>
     sent.end()
     const [answer] = (await once(sent, 'response')) as [IncomingMessage]
     const [first] = (await once(answer, 'data')) as [Buffer]
-    // What buffers answers would send both at once.
     expect([answer.statusCode, first.toString()]).toEqual([200, 'first'])
+    // 'second' is sent only after 'first' has arrived: a proxy that buffers answers would send neither.
+    const release = request(`${proxy.edge}/release`, { headers: { host } })
+    release.end()
+    const [releasing] = (await once(release, 'response')) as [IncomingMessage]
+    releasing.resume()
+    expect(releasing.statusCode).toBe(200)
     expect((await buffer(answer)).toString()).toBe('second')
 
     const socket = new WebSocket(`${proxy.edge.replace('http', 'ws')}/chat`, { headers: { host } })
