@@ -195,7 +195,8 @@ async function sendFile(
   } catch (failure) {
     if (!outgoing.headersSent) throw failure
     // The request's log line says 200, so only this one explains why the file is incomplete.
-    if (!outgoing.destroyed) deps.logger.error({ err: failure, operation, requestId }, 'an answer broke off')
+    const hasLeft = outgoing.destroyed || outgoing.req.socket.destroyed
+    if (!hasLeft) deps.logger.error({ err: failure, operation, requestId }, 'an answer broke off')
     outgoing.destroy()
   }
   return { sent: 200 }
