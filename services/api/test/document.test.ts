@@ -6,10 +6,11 @@ import spectral, { type RulesetDefinition } from '@stoplight/spectral-core'
 import spectralRulesets from '@stoplight/spectral-rulesets'
 import { endpoints } from '../src/endpoints.ts'
 import { createDocument } from '../src/http/document.ts'
+import { name } from '../src/http/fields.ts'
 import { faultsOf } from './answer-check.ts'
 import { exampleOf } from './example-of.ts'
 import { currentDocument, goldenDocument } from './golden-document.ts'
-import { document, operations, type Schema } from './operations.ts'
+import { document, operations, resolved, type Schema } from './operations.ts'
 
 let platform: TestPlatform
 beforeAll(async () => {
@@ -34,6 +35,17 @@ test('the document is valid OpenAPI 3.0.3, needs no credential and names its ser
 test('the document is the one last agreed on; a new one has a new version (A §9): `npm run golden` writes it', () => {
   expect(currentDocument()).toEqual(goldenDocument())
 })
+
+test.each(['Acme', ' x ', '日本', '', '   ', '\u00a0', '\tTab', 'a\u0085', 'a\nb', '\ufeff', '\u200b'])(
+  'the pattern of names says of %j what the service says (D95)',
+  (text) => {
+    const create = operations.find(({ method, path }) => method === 'POST' && path === '/organizations')
+    const body = create?.requestBody?.content['application/json']?.schema
+    const pattern = body && resolved(body).properties?.name?.pattern
+    if (!pattern) throw new Error('The document has no pattern of names')
+    expect(new RegExp(pattern, 'u').test(text)).toBe(name.safeParse(text).success)
+  },
+)
 
 test('every operation has an id of its own, a tag, a summary and its failures', async () => {
   const { body } = await platform.call(null, 'GET /docs/json')

@@ -8,6 +8,7 @@ export interface Schema {
   format?: string
   nullable?: boolean
   enum?: unknown[]
+  pattern?: string
   properties?: Record<string, Schema>
   required?: string[]
   items?: Schema
