@@ -279,15 +279,15 @@ describe.each(kinds)('behind $command, as infra/proxy configures it,', (kind) =>
     const sent = request(`${proxy.edge}/`, { headers: { host } })
     sent.end()
     const [answer] = (await once(sent, 'response')) as [IncomingMessage]
-    const [first] = (await once(answer, 'data')) as [Buffer]
-    expect([answer.statusCode, first.toString()]).toEqual([200, 'first'])
+    const pieces = answer[Symbol.asyncIterator]() as AsyncIterableIterator<Buffer>
+    expect([answer.statusCode, String((await pieces.next()).value)]).toEqual([200, 'first'])
     // 'second' is sent only after 'first' has arrived: a proxy that buffers answers would send neither.
     const release = request(`${proxy.edge}/release`, { headers: { host } })
     release.end()
     const [releasing] = (await once(release, 'response')) as [IncomingMessage]
     releasing.resume()
     expect(releasing.statusCode).toBe(200)
-    expect((await buffer(answer)).toString()).toBe('second')
+    expect(Buffer.concat(await Array.fromAsync(pieces)).toString()).toBe('second')
 
     const socket = new WebSocket(`${proxy.edge.replace('http', 'ws')}/chat`, { headers: { host } })
     await once(socket, 'open')

@@ -261,7 +261,8 @@ describe('who is silent for too long', () => {
   test('of an answer is cut off, and it is a line in its log; events may be silent', async () => {
     const following = ask(host, { path: '/events' }).end()
     const [events] = (await once(following, 'response')) as [IncomingMessage]
-    expect(String((await once(events, 'data'))[0])).toBe('data: 0\n\n')
+    const pieces = events[Symbol.asyncIterator]()
+    expect(String((await pieces.next()).value)).toBe('data: 0\n\n')
     const silent = await ends(ask(host, { path: '/silent' }).end())
     expect(silent.statusCode).toBe(200)
     const lines = await linesOf(id)
@@ -278,7 +279,7 @@ describe('who is silent for too long', () => {
     )
     // They were silent for longer than that answer took.
     expect((await visit(platform, host, '/tell')).text).toBe('told')
-    expect(String((await once(events, 'data'))[0])).toBe('data: 1\n\n')
+    expect(String((await pieces.next()).value)).toBe('data: 1\n\n')
     following.destroy()
   })
 
@@ -374,9 +375,10 @@ describe('a middleware that answers by itself', () => {
     const sent = ask(host, { path: '/events' }).end()
     const [answer] = (await once(sent, 'response')) as [IncomingMessage]
     expect(answer.headers['content-type']).toBe('text/event-stream')
-    expect(String((await once(answer, 'data'))[0])).toBe('data: 0\n\n')
+    const pieces = answer[Symbol.asyncIterator]()
+    expect(String((await pieces.next()).value)).toBe('data: 0\n\n')
     expect((await visit(platform, host, '/tell')).text).toBe('told')
-    expect(String((await once(answer, 'data'))[0])).toBe('data: 1\n\n')
+    expect(String((await pieces.next()).value)).toBe('data: 1\n\n')
     sent.destroy()
   })
 
