@@ -1,5 +1,8 @@
-import { connect } from 'node:net'
 import { createHmac, createPublicKey, randomBytes, randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
+import { connect } from 'node:net'
+import { buffer } from 'node:stream/consumers'
 import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq } from 'drizzle-orm'
 import { profiles } from '../src/features/profiles/table.ts'
@@ -518,6 +521,20 @@ test('an operation without a body ignores the one it is sent, and its type (D18)
     'content-type': 'text/plain',
   })
   expect(answer.status).toBe(404)
+})
+
+test('a large answer arrives whole although its request has a large body, which nobody reads', async () => {
+  const { text: document } = await platform.call(null, 'GET /docs/json')
+  const { port } = new URL(platform.apiUrl)
+  const sendWithBody = async () => {
+    const sent = request({ port, host: 'localhost', path: '/docs/json', agent: false })
+    sent.setHeader('content-length', 200_000)
+    sent.end(Buffer.alloc(200_000))
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+    expect(answer.headers.connection).toBe('close')
+    return (await buffer(answer)).toString() === document
+  }
+  expect(await Promise.all(Array.from({ length: 20 }, sendWithBody))).not.toContain(false)
 })
 
 test('a refusal long before the body leaves the connection usable or closes it, and never hangs', async () => {

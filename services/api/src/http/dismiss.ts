@@ -6,18 +6,28 @@ const LINGER_MS = 2_000
 const READ_BYTES_MAX = 65_536
 
 /**
- * Stops receiving a body that we answer early. Call it before writing the answer. The client can still read the answer; the
+ * Stops receiving a body that we answer early. Call it before writing the answer. The client can still read the whole answer; the
  * connection is then closed if the body is large, or if the rest of a small one does not arrive within 2 s.
  */
 export function dismiss(incoming: IncomingMessage, outgoing: ServerResponse): void {
   if (incoming.complete) return
   // A destroyed request has no socket any more, whatever the types say.
   const socket = incoming.socket as IncomingMessage['socket'] | null
+  if (!socket) return
   const { 'content-length': length } = incoming.headers
-  if (length === undefined || Number(length) > READ_BYTES_MAX) outgoing.setHeader('connection', 'close')
+  const closes = length === undefined || Number(length) > READ_BYTES_MAX
+  if (closes) {
+    outgoing.setHeader('connection', 'close')
+    // After its last answer Node closes a connection even if bytes have arrived that nobody has read. The kernel then resets it,
+    // and what it has not yet sent of the answer is lost. So we only end our half, and go on reading (RFC 9112 §9.6).
+    socket.destroySoon = () => void socket.end()
+  }
   outgoing.once('finish', () => {
     incoming.resume()
-    const cut = setTimeout(() => socket?.destroy(), LINGER_MS).unref()
-    incoming.once('close', () => clearTimeout(cut))
+    const cut = setTimeout(() => socket.destroy(), LINGER_MS).unref()
+    incoming.once('close', () => {
+      clearTimeout(cut)
+      if (closes) socket.destroy()
+    })
   })
 }
