@@ -13,21 +13,20 @@ export function dismiss(incoming: IncomingMessage, outgoing: ServerResponse): vo
   if (incoming.complete) return
   // A destroyed request has no socket any more, whatever the types say.
   const socket = incoming.socket as IncomingMessage['socket'] | null
-  if (!socket) return
   const { 'content-length': length } = incoming.headers
   const closes = length === undefined || Number(length) > READ_BYTES_MAX
   if (closes) {
     outgoing.setHeader('connection', 'close')
     // After its last answer Node closes a connection even if bytes have arrived that nobody has read. The kernel then resets it,
     // and what it has not yet sent of the answer is lost. So we only end our half, and go on reading (RFC 9112 §9.6).
-    socket.destroySoon = () => void socket.end()
+    if (socket) socket.destroySoon = () => void socket.end()
   }
   outgoing.once('finish', () => {
     incoming.resume()
-    const cut = setTimeout(() => socket.destroy(), LINGER_MS).unref()
+    const cut = setTimeout(() => socket?.destroy(), LINGER_MS).unref()
     incoming.once('close', () => {
       clearTimeout(cut)
-      if (closes) socket.destroy()
+      if (closes) socket?.destroy()
     })
   })
 }
