@@ -131,15 +131,18 @@ export function openDataLog({
       .select({ tag: isrTags.tag, staleAt: isrTags.staleAt, expiredAt: isrTags.expiredAt })
       .from(isrTags)
       .where(and(eq(isrTags.deploymentId, deploymentId), isLoaded ? inArray(isrTags.tag, [...outdated]) : undefined))
-    known.version += 1
-    for (const { tag, staleAt, expiredAt } of rows) {
-      if (!known.tags.has(tag)) known.bytes += tag.length + BYTES_OF_TAG
-      known.tags.set(tag, {
-        staleAt: staleAt.getTime(),
-        expiredAt: expiredAt?.getTime() ?? null,
-        version: known.version,
+    // A change of this process has often been read before its notification arrives, which must not tell of it again.
+    const changed = rows
+      .map(({ tag, ...at }) => ({ tag, staleAt: at.staleAt.getTime(), expiredAt: at.expiredAt?.getTime() ?? null }))
+      .filter(({ tag, staleAt, expiredAt }) => {
+        const before = known.tags.get(tag)
+        return before?.staleAt !== staleAt || before.expiredAt !== expiredAt
       })
-      learnTime(staleAt.getTime())
+    if (!isLoaded || changed.length > 0) known.version += 1
+    for (const { tag, staleAt, expiredAt } of changed) {
+      if (!known.tags.has(tag)) known.bytes += tag.length + BYTES_OF_TAG
+      known.tags.set(tag, { staleAt, expiredAt, version: known.version })
+      learnTime(staleAt)
     }
     known.isLoaded = true
     // Set again, since its size may have grown.

@@ -150,6 +150,8 @@ test('a tag that was revalidated is told with its moments, once to each cursor',
   expect(after).toMatchObject({ isWhole: false, tags: [told] })
   expect(after.now).toBeGreaterThan(Number(staleAt))
   expect(await changes(id, after.cursor)).toMatchObject({ isWhole: false, tags: [], cursor: after.cursor })
+  // The notification of a change, which may arrive long after its process has read it.
+  await platform.api.db.execute(sql`select pg_notify('isr_tags', ${`${id}["posts"]`})`)
   await revalidate(id, { tags: ['later'], expireSeconds: 60 })
   await revalidate(id, { tags: ['shown'] })
   const { tags } = await changes(id, after.cursor)
