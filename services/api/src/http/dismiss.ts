@@ -17,8 +17,8 @@ export function dismiss(incoming: IncomingMessage, outgoing: ServerResponse): vo
   const closes = length === undefined || Number(length) > READ_BYTES_MAX
   if (closes) {
     outgoing.setHeader('connection', 'close')
-    // After its last answer Node closes a connection even if bytes have arrived that nobody has read. The kernel then resets it,
-    // and what it has not yet sent of the answer is lost. So we only end our half, and go on reading (RFC 9112 §9.6).
+    // Node would close the connection right after the answer. If bytes of the body are unread then, the kernel resets the
+    // connection and drops the unsent rest of the answer. So we end only our half, and read on (RFC 9112 §9.6).
     if (socket) socket.destroySoon = () => void socket.end()
   }
   outgoing.once('finish', () => {
