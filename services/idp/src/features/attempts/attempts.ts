@@ -154,7 +154,8 @@ export async function admitInWindow(
     })
     .returning({ count: attempts.count, since: attempts.since })
   if (!row || row.count <= max) return { kind: 'admitted' }
-  const waitMs = row.since.getTime() + windowMs - time.getTime()
+  // An attempt at the same moment may have opened the window by a later reading of the clock.
+  const waitMs = Math.min(row.since.getTime() - time.getTime(), 0) + windowMs
   return { kind: 'paused', waitSeconds: Math.max(1, Math.ceil(waitMs / 1_000)) }
 }
 
