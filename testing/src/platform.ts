@@ -310,7 +310,7 @@ export async function startPlatform(
       await idpServer.stop(0)
       await api.close()
       await idp.close()
-      await rm(functionsFolder, { recursive: true, force: true })
+      await rm(functionsFolder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
       await objects.remove()
     },
   }

@@ -67,7 +67,8 @@ async function startEdgeProcess() {
   onTestFinished(async () => {
     child.kill('SIGKILL')
     await ended
-    await rm(folder, { recursive: true, force: true })
+    // Functions end with their edge, and may write until then.
+    await rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
   })
   await untilStatus(`http://localhost:${own['HEALTH_PORT']}/ready`, 200)
   return { edgeUrl: `http://localhost:${port}`, child, ended }

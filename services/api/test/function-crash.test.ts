@@ -28,7 +28,8 @@ beforeAll(async () => {
 afterAll(async () => {
   await platform.close()
   await objects.remove()
-  await rm(folder, { recursive: true, force: true })
+  // Functions end with their edge, and may write until then.
+  await rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
 })
 
 /** Every process, with its parent and with the time it started at, which tells it from a later one of the same number. */
