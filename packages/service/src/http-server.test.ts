@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { Agent, get, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { listen } from './http-server.ts'
 
@@ -61,6 +62,28 @@ test('what comes while a drained listener closes is answered, and nobody gets in
   letSlowAnswer()
   expect((await slow).text).toBe('/slow')
   await stopped
+})
+
+test('a drained listener answers on connections that were kept open after it refuses new ones', async () => {
+  const { server, ask } = await start()
+  expect(await ask('/1')).toMatchObject({ connection: 'keep-alive' })
+  server.drain()
+  const closing = server.refuseConnections()
+  const isRefused = async () => {
+    const socket = connect(server.port, '127.0.0.1')
+    try {
+      return await once(socket, 'connect').then(
+        () => false,
+        () => true,
+      )
+    } finally {
+      socket.destroy()
+    }
+  }
+  while (!(await isRefused())) await sleep(2)
+  expect(await ask('/2')).toEqual({ text: '/2', connection: 'close', isReused: true })
+  await closing
+  await server.stop()
 })
 
 test('what takes longer than it may is cut', async () => {

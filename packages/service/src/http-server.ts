@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse, STATUS_CODES } from 'node:http'
-import { type AddressInfo, Socket } from 'node:net'
+import { type AddressInfo, Server as SocketServer, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 
@@ -41,12 +41,16 @@ interface ListenOptions {
   isUpgrade?: (incoming: IncomingMessage) => boolean
 }
 
-/** While a drained listener closes, requests are held until none has arrived for this long. */
-const QUIET_MS = 50
-/** Maximum time to hold requests. */
+/** A drained listener closes its socket, and then its open connections, when it has looked so often in vain for a request. */
+const QUIET_LOOKS = 10
+/** Time between two looks. */
+const LOOK_MS = 5
+/** Maximum time to hold requests, and then again to look for a tick in which no connection arrives. */
 const HELD_MS_MAX = 500
-/** A tick of the event loop this short had nothing to do: no connection is waiting to be accepted. */
-const IDLE_TURN_MS = 0.1
+/** Maximum time to wait for quiet on open connections, after the socket is closed. */
+const KEPT_OPEN_MS_MAX = 5_000
+/** A tick of the event loop this short had nothing to do, so what it saw of the queue of connections is still true. */
+const IDLE_TICK_MS = 0.1
 
 const waiting = new WeakMap<IncomingMessage, ServerResponse>()
 /** The response to the last request of each connection. */
@@ -93,7 +97,8 @@ export async function listen(
     keepAliveTimeout: 65_000,
   }
   let isDraining = false
-  let arrivedAt = 0
+  /** Requests since the last look. */
+  let arrived = 0
   let held: (() => void)[] | undefined
   let closing: Promise<void> | undefined
   /** Resolves when the last connection of the closed server has ended. */
@@ -106,9 +111,9 @@ export async function listen(
   }
   const server = createServer(options, (incoming, outgoing) => {
     if (refusal) answers.set(incoming.socket, outgoing)
+    arrived++
     if (isDraining) outgoing.shouldKeepAlive = false
     if (!held) return listener(incoming, outgoing)
-    arrivedAt = performance.now()
     held.push(() => listener(incoming, outgoing))
   })
   if (isBodyInvited)
@@ -139,24 +144,46 @@ export async function listen(
   })
 
   /**
+   * Waits until no request has arrived for 50 ms, for at most maxMs. Looks are counted, not time: a process that did not get the CPU
+   * for 50 ms has not looked.
+   */
+  async function untilQuiet(maxMs: number): Promise<void> {
+    const until = performance.now() + maxMs
+    for (let looks = 0; looks < QUIET_LOOKS && performance.now() < until;) {
+      arrived = 0
+      await sleep(LOOK_MS)
+      // The timer is due before the event loop has read what arrived meanwhile.
+      await setImmediate()
+      looks = arrived > 0 ? 0 : looks + 1
+    }
+  }
+
+  /**
    * On close the kernel resets connections that it has accepted but Node has not yet, and their requests are lost. So a drained
-   * listener first holds new requests, which makes a proxy prefer a less busy server, and then closes in a tick of the event loop
-   * in which no connection arrived.
+   * listener first holds new requests, which makes a proxy prefer a less busy server, and then closes its socket in a tick of the
+   * event loop in which no connection arrived. Connections that a proxy keeps open are closed only afterwards: a request may be on
+   * its way on one of them until a refused connection has told the proxy that this server is down. Each response closes one.
    */
   async function closeQuietly(): Promise<void> {
     if (isDraining) {
       held = []
-      const until = (arrivedAt = performance.now()) + HELD_MS_MAX
-      const isQuiet = () => performance.now() - arrivedAt >= QUIET_MS || performance.now() >= until
-      while (!isQuiet()) await sleep(QUIET_MS / 10)
-      for (let before = performance.now(); before < until + HELD_MS_MAX; before = performance.now()) {
+      await untilQuiet(HELD_MS_MAX)
+      const until = performance.now() + HELD_MS_MAX
+      // Node accepts one connection in each tick, however many are waiting.
+      let accepted = 0
+      server.on('connection', () => accepted++)
+      for (let before = performance.now(); before < until; before = performance.now()) {
+        accepted = 0
         await setImmediate()
-        if (performance.now() - before <= IDLE_TURN_MS) break
+        if (accepted === 0 && performance.now() - before <= IDLE_TICK_MS) break
       }
     }
-    ended = new Promise((resolve) => server.close(() => resolve()))
+    // http.Server's own close would first close the idle connections, one after the other.
+    ended = new Promise((resolve) => SocketServer.prototype.close.call(server, () => resolve()))
     for (const serve of held?.splice(0) ?? []) serve()
     held = undefined
+    if (isDraining) await untilQuiet(KEPT_OPEN_MS_MAX)
+    server.close()
   }
 
   const { port: listensOn } = server.address() as AddressInfo

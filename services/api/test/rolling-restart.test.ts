@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { Agent, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -31,8 +31,8 @@ const APPLICATIONS = 4
 
 const nginxFound = await findClients(['nginx'], ['-v'])
 
-/** nginx as docs/operating.md configures it, before these ports; it ends with the test. */
-async function startNginx(port: number, upstreams: readonly number[]): Promise<void> {
+/** nginx as docs/operating.md configures it, before these ports; it ends with the test. Returns what reads its log of errors. */
+async function startNginx(port: number, upstreams: readonly number[]): Promise<() => Promise<string>> {
   const folder = await mkdtemp(join(tmpdir(), 'platform-nginx-'))
   const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
     (name) => `${name}_temp_path ${folder}/${name};`,
@@ -71,6 +71,7 @@ async function startNginx(port: number, upstreams: readonly number[]): Promise<v
     await rm(folder, { recursive: true, force: true })
   })
   await untilStatus(`http://127.0.0.1:${port}/.well-known/jwks.json`, 200)
+  return () => readFile(join(folder, 'error.log'), 'utf8')
 }
 
 /** Two processes of the API on one database, an application with keys, and what addresses them through nginx. */
@@ -118,8 +119,8 @@ async function startTwo() {
     await expect.poll(isServing, { timeout: 20_000 }).toBe(true)
   }
   const processes = [await start(0), await start(1)]
-  await startNginx(port, ports)
   return {
+    readErrors: await startNginx(port, ports),
     deps,
     port,
     applicationOf,
@@ -145,7 +146,7 @@ test(
   { timeout: 600_000 },
   async (context) => {
     requireClientProgram(context, 'nginx', nginxFound)
-    const { deps, port, applicationOf, keys, restart } = await startTwo()
+    const { readErrors, deps, port, applicationOf, keys, restart } = await startTwo()
     const agent = new Agent({ keepAlive: true, maxSockets: 200 })
     onTestFinished(() => agent.destroy())
 
@@ -248,7 +249,7 @@ test(
     clearInterval(pacing)
     await Promise.all(underWay)
 
-    expect(failures).toEqual([])
+    expect(failures, await readErrors()).toEqual([])
     expect(created).toBeGreaterThan((sentCount / 4) * 0.9)
     const [stored] = await deps.db.execute<{ count: number }>(sql`select count(*)::int as count from env_vars`)
     expect(stored?.count).toBe(created)
