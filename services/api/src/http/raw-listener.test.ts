@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { listen } from '@platform/service/http-server'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
@@ -12,10 +13,13 @@ beforeAll(async () => {
 })
 afterAll(() => platform.close())
 
-/** Starts a listener that checks for silence ten times a second, and connects to it. */
-async function open(handle: (exchange: RawExchange) => Promise<void>): Promise<Socket> {
+/**
+ * Starts a listener that checks for silence ten times a second, and connects to it. A test whose client is not to be silent takes a
+ * longer watchMs, since on a busy machine 100 ms may pass between two of its lines.
+ */
+async function open(handle: (exchange: RawExchange) => Promise<void>, watchMs = 100): Promise<Socket> {
   const allow = { methods: 'PUT', headers: 'Content-Type' }
-  const listener = createRawListener(platform.api, { name: 'test', exposedHeaders: '', allow, watchMs: 100, handle })
+  const listener = createRawListener(platform.api, { name: 'test', exposedHeaders: '', allow, watchMs, handle })
   const server = await listen(listener, '127.0.0.1', 0, undefined, { requestTimeoutMs: 0, isBodyInvited: true })
   onTestFinished(() => server.stop(0))
   const socket = connect(server.port, '127.0.0.1').on('error', () => {})
@@ -74,18 +78,19 @@ test('a client that stops reading is let go, and the reading for it ends, in its
 })
 
 test('a client that keeps up is not, nor one that the platform is busy for', async () => {
+  const watchMs = 1_000
   const socket = await open(async (exchange) => {
     let length = 0
     for await (const chunk of bodyOf(exchange)) length += chunk.length
     exchange.isWorking = true
-    await new Promise((resolve) => setTimeout(resolve, 500))
+    await sleep(2.5 * watchMs)
     exchange.outgoing.end(String(length))
-  })
+  }, watchMs)
   const answered = once(socket, 'data') as Promise<[Buffer]>
-  socket.write(head(100_000))
-  for (let n = 0; n < 5; n++) {
+  socket.write(head(25 * 20_000))
+  for (let n = 0; n < 25; n++) {
     socket.write(Buffer.alloc(20_000))
-    await new Promise((resolve) => setTimeout(resolve, 60))
+    await sleep(watchMs / 10)
   }
   expect((await answered)[0].toString()).toContain('200 OK')
 })
@@ -94,13 +99,13 @@ test('a body is asked for when it is wanted, and not before a refusal (RFC 9110 
   const expecting = head(4, 'Expect: 100-continue\r\n')
   const refused = await open(async (exchange) => {
     exchange.outgoing.writeHead(403).end()
-  })
+  }, 5_000)
   refused.write(expecting)
   expect(((await once(refused, 'data')) as [Buffer])[0].toString()).toMatch(/^HTTP\/1\.1 403 /)
   const taken = await open(async (exchange) => {
     for await (const chunk of bodyOf(exchange)) expect(chunk.toString()).toBe('body')
     exchange.outgoing.end()
-  })
+  }, 5_000)
   taken.write(expecting)
   expect(((await once(taken, 'data')) as [Buffer])[0].toString()).toMatch(/^HTTP\/1\.1 100 /)
   taken.write('body')
