@@ -48,7 +48,7 @@ const LOOK_MS = 5
 /** Maximum time to hold requests, and then again to look for a tick in which no connection arrives. */
 const HELD_MS_MAX = 500
 /** Maximum time to wait for quiet on open connections, after the socket is closed. */
-const KEPT_OPEN_MS_MAX = 5_000
+const KEPT_OPEN_MS_MAX = 2_000
 /** A tick of the event loop this short had nothing to do, so what it saw of the queue of connections is still true. */
 const IDLE_TICK_MS = 0.1
 
