@@ -425,6 +425,36 @@ describe('workers', () => {
     expect(claimed.filter(Boolean)).toHaveLength(1)
     await platform.api.db.delete(deployments).where(inArray(deployments.id, ids))
   })
+
+  test('leave a deployment alone that was cancelled while they claimed it', async () => {
+    const bob = await newOwner(platform)
+    const { id } = await newDeployment(platform, bob, { status: 'PENDING' })
+    await platform.api.db.update(deployments).set({ status: 'QUEUED' }).where(eq(deployments.id, id))
+    const cancel = (sql: TransactionSql) =>
+      sql`update deployments set status = 'FAILED', failure_reason = 'It was cancelled' where id = ${id}`
+    const [claimed] = await holding(platform.databaseUrl, cancel, [() => claimDeployment(platform.api, id)])
+    expect(claimed).toBeUndefined()
+    expect(await deploymentOf(platform, id)).toMatchObject({ status: 'FAILED', attempt: 0, leaseUntil: null })
+  })
+
+  test('leave a deployment alone whose worker renewed its lapsed lease while they claimed it', async () => {
+    const { id } = await newDeployment(platform, ana, { status: 'BUILDING' })
+    // The lease lapses by the claim's clock alone: by the shared one, this file's worker would claim the deployment first.
+    const leaseUntil = new Date(platform.api.now().getTime() + 60_000)
+    const renewedUntil = new Date(leaseUntil.getTime() + 60_000)
+    await platform.api.db.update(deployments).set({ attempt: 1, leaseUntil }).where(eq(deployments.id, id))
+    const later = { ...platform.api, now: () => new Date(leaseUntil.getTime() + 1) }
+    const renew = (sql: TransactionSql) => sql`update deployments set lease_until = ${renewedUntil} where id = ${id}`
+    const [claimed] = await holding(platform.databaseUrl, renew, [() => claimDeployment(later, id)])
+    expect(claimed).toBeUndefined()
+    expect(await deploymentOf(platform, id)).toMatchObject({
+      status: 'BUILDING',
+      attempt: 1,
+      interruptions: 0,
+      leaseUntil: renewedUntil,
+    })
+    await platform.api.db.delete(deployments).where(eq(deployments.id, id))
+  })
 })
 
 describe('the sweep', () => {

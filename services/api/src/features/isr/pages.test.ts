@@ -1,16 +1,19 @@
 import { newId } from '@platform/runtime/new-id'
+import type { Notifications } from '@platform/runtime/notifications'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
-import { eq, sql } from 'drizzle-orm'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { eq, type SQL, sql } from 'drizzle-orm'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { deploy } from '../../../test/deploy.ts'
 import { newOwner, type Owner } from '../../../test/scenario.ts'
 import { retireDeployment } from '../deployments/retirement.ts'
 import { collectGarbage } from '../storage/maintenance/collect-garbage.ts'
 import { blobs } from '../storage/table.ts'
 import { discardPages } from './discard-pages.ts'
-import { type NewPage, pageKey } from './pages.ts'
+import { openIsrPages } from './open-pages.ts'
+import { type Found, type NewPage, pageKey } from './pages.ts'
 import { storePages } from './store-pages.ts'
 import { isrPages, isrTotals } from './table.ts'
+import { openIsrTags } from './tags.ts'
 
 let platform: TestPlatform
 let ana: Owner
@@ -105,6 +108,64 @@ test('pages go with their deployment, and their bytes with them', async () => {
   expect(await pathsOf(id)).toEqual([])
   await collectGarbage(platform.api)
   expect(await stateOf()).toBe('dead')
+})
+
+describe('a page that was being looked up', () => {
+  /** Hears at once, and nothing: only what this process does itself can outdate a look-up. */
+  const notifications: Notifications = { listen: (_, { onListening }) => onListening(), close: async () => {} }
+
+  /** Pages of one process, whose look-up of 'a' has read the page and is not told before `answer` is called. */
+  async function lookUpSlowly(id: string) {
+    const hasRead = Promise.withResolvers<void>()
+    const isHeld = Promise.withResolvers<void>()
+    const db = Object.create(platform.api.db, {
+      execute: {
+        value: async (query: SQL) => {
+          const rows = await platform.api.db.execute(query)
+          hasRead.resolve()
+          await isHeld.promise
+          return rows
+        },
+      },
+    }) as typeof platform.api.db
+    const tags = openIsrTags({ db: platform.api.db, notifications })
+    const pages = openIsrPages({ ...platform.api, db, notifications, tags })
+    const lookUp = pages.find(id, pageKey(['a']), undefined)
+    await hasRead.promise
+    return { pages, tags, lookUp, answer: isHeld.resolve }
+  }
+  const textOf = (found: Found | undefined) => found?.page?.body?.toString()
+
+  test('is kept if nothing happened meanwhile', async () => {
+    const { id } = await deploy(platform, ana, { files: { 'index.html': '' } })
+    await store(id, at(1), [{ ...page('a'), body: Buffer.from('first') }])
+    const { pages, lookUp, answer } = await lookUpSlowly(id)
+    answer()
+    expect(textOf(await lookUp)).toBe('first')
+    expect(textOf(pages.peek(id, pageKey(['a'])))).toBe('first')
+  })
+
+  test('is not kept if a newer one was stored meanwhile', async () => {
+    const { id } = await deploy(platform, ana, { files: { 'index.html': '' } })
+    await store(id, at(1), [{ ...page('a'), body: Buffer.from('first') }])
+    const { pages, lookUp, answer } = await lookUpSlowly(id)
+    await pages.store(id, [{ ...page('a'), begunAt: at(2), body: Buffer.from('second') }])
+    answer()
+    await lookUp
+    expect(pages.peek(id, pageKey(['a']))).toBeUndefined()
+    expect(textOf(await pages.find(id, pageKey(['a']), undefined))).toBe('second')
+  })
+
+  test('is not kept as fresh if its tag was revalidated meanwhile', async () => {
+    const { id } = await deploy(platform, ana, { files: { 'index.html': '' } })
+    await store(id, new Date(0), [page('a')])
+    const { pages, tags, lookUp, answer } = await lookUpSlowly(id)
+    await tags.revalidate(id, ['tag'], undefined)
+    answer()
+    expect(await lookUp).toMatchObject({ freshUntil: Infinity })
+    expect(pages.peek(id, pageKey(['a']))).toBeUndefined()
+    expect(await pages.find(id, pageKey(['a']), undefined)).toMatchObject({ freshUntil: 0 })
+  })
 })
 
 test('one claims a page until it has ended, and nobody for a while after a failure', async () => {

@@ -1,8 +1,10 @@
 import { startOwnPostgres, type OwnPostgres } from '@platform/testkit/own-postgres'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
+import { eq, sql } from 'drizzle-orm'
 import { register } from 'prom-client'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { newOwner, type Owner, servedRequest } from '../../../test/scenario.ts'
+import { requestCounts, requestLogs, requestPlaceCounts, requestSummaries } from './table.ts'
 import { openRequestLog } from './write.ts'
 
 /** The writer's documented limit of waiting requests. */
@@ -75,6 +77,32 @@ test('of more than 10,000 that wait the later ones are dropped and counted, and 
   log.write(served(owner, '/afterwards'))
   await log.close()
   expect(await countStored(owner, '/afterwards')).toBe(1)
+})
+
+test.each([
+  ['their rows', requestLogs],
+  ['their counts', requestCounts],
+  ['their places', requestPlaceCounts],
+  ['their sums', requestSummaries],
+])('a batch that Postgres refuses at the commit for %s stores neither rows nor counts', async (_, refused) => {
+  const owner = await newOwner(platform)
+  const log = openRequestLog(platform.api)
+  const count = (of: typeof refused) => platform.api.db.$count(of, eq(of.applicationId, owner.applicationId))
+  const countAll = () => Promise.all([requestLogs, requestCounts, requestPlaceCounts, requestSummaries].map(count))
+  // Fires with the COMMIT, after all statements of the batch.
+  await platform.api.db.execute(sql`
+    create function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused'; end $$`)
+  await platform.api.db.execute(sql`
+    create constraint trigger refuse after insert or update on ${refused} deferrable initially deferred
+    for each row execute function refuse()`)
+  onTestFinished(async () => void (await platform.api.db.execute(sql`drop function if exists refuse cascade`)))
+  log.write(served(owner, '/refused'))
+  await log.flush()
+  expect(await countAll()).toEqual([0, 0, 0, 0])
+  await platform.api.db.execute(sql`drop function refuse cascade`)
+  log.write(served(owner, '/stored'))
+  await log.close()
+  expect([await countStored(owner, '/'), await countStored(owner, '/stored')]).toEqual([1, 1])
 })
 
 test('what waits when the writer is closed while the database is away is given up and counted', async () => {

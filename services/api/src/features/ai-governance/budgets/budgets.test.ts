@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto'
+import { AI_USAGE_LOCK_CLASS } from '@platform/runtime/advisory-locks'
 import { holding } from '@platform/testkit/holding'
 import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/platform'
-import { eq } from 'drizzle-orm'
+import { eq, sql } from 'drizzle-orm'
+import type { TransactionSql } from 'postgres'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { askAi } from '../../../../test/ai-asks.ts'
 import { type BudgetInput, budgetsOf, setBudgets, type ShownBudget, windowsOf } from '../../../../test/ai-budgets.ts'
@@ -9,6 +11,7 @@ import { chatOf, newEntitledOwner } from '../../../../test/ai-providers.ts'
 import { newKey, newOwner, type Owner } from '../../../../test/scenario.ts'
 import { setMember } from '../../organizations/members.ts'
 import { members } from '../../organizations/table.ts'
+import { openWindows } from './windows.ts'
 
 const FREE_MICROS = 250_000
 const scope = ['network:ai_gateway:budgets']
@@ -261,6 +264,27 @@ describe('what is spent', () => {
     await echo({ 'x-application-id': applicationId })
     await platform.api.usage.flush()
     expect(requestsOf(await setBudgets(platform, owner, budgets))).toEqual([3, 2, 3])
+  })
+
+  test('contains a call whose usage is committed while the window opens', async () => {
+    await echo()
+    await platform.api.usage.flush()
+    const { organizationId } = owner
+    // The transaction that counts usage takes the lock, as the trigger of the usage events does.
+    const count = async (tx: TransactionSql) => {
+      await tx`select pg_advisory_xact_lock_shared(${AI_USAGE_LOCK_CLASS}, ai_usage_lock(${organizationId}))`
+      await tx`update ai_usage_sums set counted_requests = counted_requests + 1 where organization_id = ${organizationId}`
+    }
+    const target = { organizationId, applicationId: null, userId: null, period: 'month', isAllowance: false } as const
+    const open = async () => {
+      await openWindows(platform.api, [target], platform.clock.now())
+      // Waits here if the window did not: then the test fails by the window's sums.
+      await platform.api.db.execute(
+        sql`select pg_advisory_xact_lock(${AI_USAGE_LOCK_CLASS}, ai_usage_lock(${organizationId}))`,
+      )
+    }
+    await holding(platform.databaseUrl, count, [open])
+    expect(await windowsOf(platform, owner)).toMatchObject([{ spentRequests: 2 }])
   })
 
   test('is shown in micro-dollars, rounded up', async () => {
