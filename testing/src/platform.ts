@@ -20,6 +20,7 @@ import { loadConfig as loadIdpConfig } from '../../services/idp/src/config.ts'
 import { createUser } from '../../services/idp/src/features/accounts/accounts.ts'
 import { createClient } from '../../services/idp/src/features/clients/clients.ts'
 import { startIdp } from '../../services/idp/src/roles/idp.ts'
+import { createCheapHashing } from '../../services/idp/test/cheap-hashing.ts'
 import { signIn } from './oauth-flow.ts'
 import { createServiceDatabase } from './service-databases.ts'
 
@@ -161,7 +162,11 @@ export async function startPlatform(
     AUDIENCES: apiUrl,
   })
   await migrateIdp(idpConfig)
-  const idp = await composeIdp(idpConfig, { now: clock.now, logger: createLogger('idp', 'silent') })
+  const idp = await composeIdp(idpConfig, {
+    now: clock.now,
+    logger: createLogger('idp', 'silent'),
+    hashing: createCheapHashing(),
+  })
   const idpServer = await startIdp(idp.deps, { host: 'localhost', port: idpPort })
 
   const aiProvidersPath = join(functionsFolder, 'ai-providers.json')

@@ -11,6 +11,7 @@ import type { Config } from './config.ts'
 import type { Deps } from './deps.ts'
 import { createMailFolder } from './drivers/mail-folder.ts'
 import { createMailSmtp } from './drivers/mail-smtp.ts'
+import { createHashing, type Hashing } from './features/accounts/hashing.ts'
 import { createPasswords } from './features/accounts/passwords.ts'
 import type { Mailer } from './features/mail/mailer.ts'
 import { openRefreshKeys } from './features/refresh/refresh-keys.ts'
@@ -27,17 +28,22 @@ function openMailer({ MAIL_URL: url, mailFrom: from }: Config, now: () => Date, 
     : createMailSmtp({ url, from })
 }
 
+/** Replacements for tests; no variable of the environment reaches them. */
+interface Overrides extends ResourceOverrides {
+  hashing?: Hashing
+}
+
 /** The composition root: opens everything, and alone chooses drivers. Expects the schema of this code. */
 export async function compose(
   config: Config,
-  overrides: ResourceOverrides = {},
+  overrides: Overrides = {},
 ): Promise<{ deps: Deps; isReady(): Promise<boolean>; close(): Promise<void> }> {
   const resources = await openResources(config, { service: 'idp', pool: 'idp', limiterPrefix: 'idp:' }, overrides)
   const { now, logger, db, sealer, notifications, limiter } = resources
   const keySet = await openKeySet({ db, alg: 'RS256', sealer, now, logger, notifications })
   const refreshKeys = await openRefreshKeys({ db, sealer, now, logger, notifications })
   const afterAnswer = createAfterAnswer(logger)
-  const passwords = createPasswords()
+  const passwords = createPasswords(overrides.hashing ?? createHashing())
   const issuer = config.PUBLIC_URL
 
   return {

@@ -1,13 +1,18 @@
 import { freePort } from '@platform/testkit/free-port'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { createCheapHashing } from './cheap-hashing.ts'
 import { startTestIdp, type TestIdp } from './start.ts'
 
+const passwordHashing = createCheapHashing()
 let idp: TestIdp
 let metricsUrl = ''
 beforeAll(async () => {
   const [HEALTH_PORT, closed] = [String(await freePort()), await freePort()]
   metricsUrl = `http://127.0.0.1:${HEALTH_PORT}/metrics`
-  idp = await startTestIdp({ HEALTH_PORT, BUILD_COMMIT: 'abc1234', REDIS_URL: `redis://127.0.0.1:${closed}` })
+  idp = await startTestIdp(
+    { HEALTH_PORT, BUILD_COMMIT: 'abc1234', REDIS_URL: `redis://127.0.0.1:${closed}` },
+    { hashing: passwordHashing },
+  )
 })
 afterAll(() => idp.close())
 
@@ -56,14 +61,19 @@ test('a limit that is counted here because Redis is away', async () => {
 })
 
 test('passwords that are hashed and that wait for it, and queries of the pool', async () => {
+  const gate = Promise.withResolvers<boolean>()
+  const verify = vi.spyOn(passwordHashing, 'verify').mockReturnValue(gate.promise)
+  onTestFinished(() => verify.mockRestore())
   const hashing = Array.from({ length: 20 }, () => idp.deps.passwords.verify(undefined, 'wrong password', 'ordinary'))
   const during = await scrape()
   const [running = 0, waiting = 0] = ['running', 'waiting'].map((state) =>
     during.get(`work_under_way{kind="password_hash",state="${state}"}`),
   )
+  expect(running).toBe(verify.mock.calls.length)
   expect(running).toBeGreaterThan(0)
   expect(waiting).toBeGreaterThan(0)
-  expect(running + waiting).toBeLessThanOrEqual(20)
+  expect(running + waiting).toBe(20)
+  gate.resolve(false)
   await Promise.all(hashing)
 
   const queries = async () => (await scrape()).get('database_queries{pool="idp"}')

@@ -15,10 +15,12 @@ import request from 'supertest'
 import { compose, migrate } from '../src/compose.ts'
 import { loadConfig } from '../src/config.ts'
 import type { Deps } from '../src/deps.ts'
+import type { Hashing } from '../src/features/accounts/hashing.ts'
 import { createUser } from '../src/features/accounts/accounts.ts'
 import { createClient, type NewClient } from '../src/features/clients/clients.ts'
 import { startHousekeeping } from '../src/roles/housekeeping.ts'
 import { startIdp } from '../src/roles/idp.ts'
+import { createCheapHashing } from './cheap-hashing.ts'
 
 export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 /** First-party over https, so nothing stands between signing in and a code. */
@@ -81,10 +83,18 @@ export interface TestIdp {
   close(): Promise<void>
 }
 
-/** Starts the real service on a free port, with a database of its own and a clock that the test moves. */
+/**
+ * Starts the real service on a free port, with a database of its own and a clock that the test moves.
+ *
+ * hashing: how passwords are hashed; cheaply, unless a test wants the real thing.
+ */
 export async function startTestIdp(
   env: Record<string, string> = {},
-  { accountPath = '', logTo }: { accountPath?: string; logTo?: { write(line: string): void } } = {},
+  {
+    accountPath = '',
+    logTo,
+    hashing = createCheapHashing(),
+  }: { accountPath?: string; logTo?: { write(line: string): void }; hashing?: Hashing } = {},
 ): Promise<TestIdp> {
   let offset = 0
   const now = () => new Date(Date.now() + offset)
@@ -108,6 +118,7 @@ export async function startTestIdp(
   await migrate(config)
   const { deps, isReady, close } = await compose(config, {
     now,
+    hashing,
     logger: createLogger('idp', logTo ? 'info' : 'silent', logTo),
   })
   const server = await startIdp(deps, { host: config.HOST, port })

@@ -1,5 +1,6 @@
 import { constants, setPriority } from 'node:os'
 import { Argon2id } from 'oslo/password'
+import { HASH_COST } from './hash-cost.ts'
 
 // The main module of a separate process: hashing.ts starts it and talks to it over the IPC channel.
 
@@ -19,7 +20,7 @@ setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => {})
 process.on('disconnect', () => process.exit())
 
-const argon2id = new Argon2id()
+const argon2id = new Argon2id({ memorySize: HASH_COST.memoryKiB, iterations: HASH_COST.passes, parallelism: 1 })
 const answer = (message: HashAnswer): void => void process.send?.(message)
 process.on('message', ({ id, password, hash }: HashRequest) => {
   const work: Promise<string | boolean> = hash === undefined ? argon2id.hash(password) : argon2id.verify(hash, password)

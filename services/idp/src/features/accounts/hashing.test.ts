@@ -7,6 +7,8 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { childrenOf, hasherOf } from '../../../test/hasher.ts'
 import { createHashing } from './hashing.ts'
 
+// The real cost, process and priority.
+
 test('a hash fits its password, normalised, and no other; one that is none fails by itself', async () => {
   const hashing = createHashing()
   onTestFinished(() => hashing.close())

@@ -3,10 +3,13 @@ import { getCompileCacheDir } from 'node:module'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Unavailable } from '@platform/errors/api-error'
+import { HASH_COST, type HashCost } from './hash-cost.ts'
 import type { HashAnswer, HashRequest } from './hash-process.ts'
 
-/** Argon2id, in a separate low-priority process: a flood of passwords slows itself down first (decision 13). */
+/** Hashes passwords with Argon2id. */
 export interface Hashing {
+  /** The cost of each hash that it creates. */
+  cost: HashCost
   hash(password: string): Promise<string>
   verify(hash: string, password: string): Promise<boolean>
   /** Ends the process. Pending requests fail with Unavailable. */
@@ -24,6 +27,8 @@ interface Waiting {
 }
 
 /**
+ * Hashes in a separate low-priority process: a flood of passwords slows itself down first (decision 13).
+ *
  * Starts the process for the first password, and ends it after a minute without one. It never outlives its service: the
  * channel between them closes even if the service is killed. It inherits none of the environment, which holds secrets.
  */
@@ -72,6 +77,7 @@ export function createHashing(): Hashing {
     })
 
   return {
+    cost: HASH_COST,
     hash: async (password) => (await ask({ password, hash: undefined })) as string,
     verify: async (hash, password) => (await ask({ password, hash })) as boolean,
     close: end,

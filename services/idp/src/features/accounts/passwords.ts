@@ -1,7 +1,8 @@
 import { availableParallelism } from 'node:os'
 import { BadRequest, Unavailable } from '@platform/errors/api-error'
 import { createSemaphore } from '@platform/service/semaphore'
-import { createHashing } from './hashing.ts'
+import type { HashCost } from './hash-cost.ts'
+import type { Hashing } from './hashing.ts'
 
 /**
  * Queues for a hash. `first`: callers who have shown a session, a known browser or a mailed link; they are served before all
@@ -28,7 +29,8 @@ const PASSWORD_BYTES_MAX = 1_024
 export const PASSWORD_LENGTH_MIN = 8
 const WAITING_MAX = 64
 /** A hash of no known password; its parameters are those of real ones, so checking it takes as long. */
-const DUMMY_HASH = '$argon2id$v=19$m=19456,t=2,p=1$c29tZXRoaW5nIHNhbHR5IQ$q1rZAiSXTx0XybwlbMq6cA1R2vNe2CxG0MUcJLGgWTk'
+const dummyHash = ({ memoryKiB, passes }: HashCost) =>
+  `$argon2id$v=19$m=${memoryKiB},t=${passes},p=1$c29tZXRoaW5nIHNhbHR5IQ$q1rZAiSXTx0XybwlbMq6cA1R2vNe2CxG0MUcJLGgWTk`
 
 /** Returns an acceptable new password. Throws BadRequest if it is too short or too long. */
 export function checkedPassword(password: string): string {
@@ -46,9 +48,9 @@ export const isTooBusy = (error: unknown): error is Unavailable =>
 /** The number of threads in the hashing process. */
 const AT_ONCE_MAX = 4
 
-/** Hashing uses all cores but one; the 65th waiting caller of a lane is refused with 503. */
-export function createPasswords(): Passwords {
-  const hashing = createHashing()
+/** Hashing uses all cores but one; the 65th waiting caller of a lane is refused with 503. Closes `hashing` with itself. */
+export function createPasswords(hashing: Hashing): Passwords {
+  const ofNobody = dummyHash(hashing.cost)
   const inTurn = createSemaphore({
     kind: 'password_hash',
     slots: Math.max(1, Math.min(AT_ONCE_MAX, availableParallelism() - 1)),
@@ -62,9 +64,9 @@ export function createPasswords(): Passwords {
     hash: (password) => inTurn.first(() => hashing.hash(password)),
     async verify(hash, password, lane) {
       const fits = Buffer.byteLength(password) <= PASSWORD_BYTES_MAX
-      const isRight = await lanes[lane](() => hashing.verify(hash ?? DUMMY_HASH, fits ? password : ''))
+      const isRight = await lanes[lane](() => hashing.verify(hash ?? ofNobody, fits ? password : ''))
       return isRight && fits && hash !== undefined
     },
-    close: hashing.close,
+    close: () => hashing.close(),
   }
 }

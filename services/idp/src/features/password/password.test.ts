@@ -182,8 +182,20 @@ describe('changing the password', () => {
   test('of several changes at once one stands', async () => {
     const ana = await idp.person()
     const browsers = await Promise.all([signedIn(ana), signedIn(ana), signedIn(ana)])
+    const pages = await Promise.all(browsers.map(open))
     const wanted = browsers.map((_, i) => `${NEW} ${i}`)
-    await Promise.all(browsers.map((browser, i) => change(browser, ana.password, wanted[i] ?? '')))
+    const submit = (i: number) => () => {
+      const [browser, page, password = ''] = [browsers[i], pages[i], wanted[i]]
+      if (!browser || !page) throw new Error(`No browser ${i}`)
+      return browser.submit(page, { current: ana.password, new: password, again: password })
+    }
+    // All have proven the current password and wait for the user's row.
+    const done = await holding(idp.databaseUrl, (sql) => sql`select from users where id = ${ana.userId} for update`, [
+      submit(0),
+      submit(1),
+      submit(2),
+    ])
+    expect(done.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 401, 401])
     expect(await idp.changesOf(ana)).toHaveLength(1)
     const signIns = []
     for (const password of wanted) signIns.push(await trySignIn(ana, password))
