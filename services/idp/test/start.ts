@@ -56,6 +56,8 @@ export interface TestIdp {
   databaseUrl: string
   /** Moves the service's clock. */
   advance(ms: number): void
+  /** Stops the service's clock until the returned function is called; `advance` moves it still. */
+  holdClock(): () => void
   now(): Date
   client(description?: Partial<NewClient>): Promise<TestClient>
   person(description?: { emailVerified?: boolean }): Promise<TestPerson>
@@ -97,7 +99,8 @@ export async function startTestIdp(
   }: { accountPath?: string; logTo?: { write(line: string): void }; hashing?: Hashing } = {},
 ): Promise<TestIdp> {
   let offset = 0
-  const now = () => new Date(Date.now() + offset)
+  let heldAt: number | undefined
+  const now = () => new Date((heldAt ?? Date.now()) + offset)
   const port = await freePort()
   const url = `http://localhost:${port}`
   const database = env.DATABASE_URL ?? (await createServiceDatabase('idp')).url
@@ -142,6 +145,10 @@ export async function startTestIdp(
     deps,
     databaseUrl: database,
     advance: (ms) => void (offset += ms),
+    holdClock() {
+      heldAt = Date.now()
+      return () => void (heldAt = undefined)
+    },
     now,
     send,
     async client(description = {}) {

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { raceFifty } from '../../../test/race-fifty.ts'
 import {
   basic,
   claimsOf,
@@ -207,10 +208,15 @@ describe('a code works once (B §2, D61)', () => {
     expect((await refresh(again.body.refresh_token)).body.error).toBe('invalid_grant')
   })
 
-  test('of 1,200 at once, one wins, and its refresh token is good', async () => {
+  test('of fifty uses of a code at once, one wins, and its refresh token is good', async () => {
     const code = await idp.code(client, ana, { scope: 'openid offline_access' })
     const form = idp.codeForm(client, code)
-    const answers = await Promise.all(Array.from({ length: 1_200 }, () => idp.token(form)))
+    const codeHash = createHash('sha256').update(code).digest()
+    const answers = await raceFifty(
+      idp,
+      (sql) => sql`select from authorization_codes where code_hash = ${codeHash} for update`,
+      () => idp.token(form),
+    )
     const won = answers.filter(({ status }) => status === 200)
     expect(won).toHaveLength(1)
     const lost = new Set(
@@ -223,7 +229,7 @@ describe('a code works once (B §2, D61)', () => {
       refresh_token: won[0]?.body.refresh_token,
     })
     expect(status).toBe(200)
-  }, 60_000)
+  })
 })
 
 describe('who may not be redeemed for (B §3, §5, D60)', () => {

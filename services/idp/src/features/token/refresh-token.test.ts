@@ -1,6 +1,7 @@
 import { holding } from '@platform/testkit/holding'
 import { rotationBoundaries } from '@platform/service/rotating-keys'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { raceFifty } from '../../../test/race-fifty.ts'
 import { claimsOf, startTestIdp, type TestClient, type TestIdp, type TestPerson } from '../../../test/start.ts'
 import { deleteUser } from '../access/delete-user.ts'
 import { disableClient } from '../access/disable-client.ts'
@@ -160,16 +161,21 @@ describe('replay (D61)', () => {
     expect((await refresh(won.body.refresh_token)).status).toBe(200)
   })
 
-  test('of 1,200 at once, one wins, and what it won is good', async () => {
+  test('of fifty uses of a refresh token at once, one wins, and what it won is good', async () => {
     const token = await newToken()
-    const answers = await Promise.all(Array.from({ length: 1_200 }, () => refresh(token)))
+    const familyId = token.split('.')[2] ?? ''
+    const answers = await raceFifty(
+      idp,
+      (sql) => sql`select from refresh_families where id = ${familyId} for update`,
+      () => refresh(token),
+    )
     const won = answers.filter(({ status }) => status === 200)
     expect(won).toHaveLength(1)
     expect(new Set(answers.filter(({ status }) => status !== 200).map(({ body }) => body.error))).toEqual(
       new Set(['invalid_grant']),
     )
     expect((await refresh(won[0]?.body.refresh_token)).status).toBe(200)
-  }, 60_000)
+  })
 
   test('fifty rotations leave one row', async () => {
     let token = await newToken()
