@@ -4,25 +4,21 @@ import { type FileHandle, mkdir, open, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { crc32, inflateRawSync } from 'node:zlib'
 import { type Tree, UnusableOutput } from '@platform/build-output/read-output'
-import { Warnings } from '@platform/build-output/warnings'
 import { type Entry, fromRandomAccessReaderPromise, getFileNameLowLevel, type ZipFile } from 'yauzl'
 import { ArchiveReader } from './archive-reader.ts'
+import { followLinks } from './follow-links.ts'
+import { DEPTH_MAX, ENTRIES_MAX, refuse, shown } from './refuse-entry.ts'
 
 const MIB = 1_048_576
-const ENTRIES_MAX = 50_000
 const FILE_BYTES_MAX = 100 * MIB
 /** Maximum ratio of unpacked to packed bytes; content below a mebibyte may have any ratio. */
 const RATIO_MAX = 200
 const RATIO_FREE_BYTES = MIB
-const DEPTH_MAX = 64
 const NAME_BYTES_MAX = 255
 const PATH_BYTES_MAX = 2_048
 const LINK_BYTES_MAX = 4_096
 /** The signature of a header in the central directory. */
 const LISTED = Buffer.from('PK\x01\x02')
-const LINKS_FOLLOWED_MAX = 40
-/** Limit of path segments walked while following all links: fifty for each possible entry. */
-const LINK_STEPS_MAX = 2_500_000
 /** Limit for names, comments and extra fields of all entries, which stay in memory. */
 const LIST_BYTES_MAX = 32 * MIB
 const UNPACK_MS = 120_000
@@ -49,14 +45,6 @@ export interface Unpacked extends Tree {
   /** Sentences about links that were skipped. */
   warnings: string[]
 }
-
-/** A path quoted for a sentence, without control characters and cut to a limit. */
-const shown = (path: string): string => {
-  const text = JSON.stringify(path)
-  return text.length > 200 ? `${text.slice(0, 200)}…"` : text
-}
-const refuse = (path: string, why: string): UnusableOutput =>
-  new UnusableOutput(`The archive's entry ${shown(path)} ${why}`)
 
 /** A validated entry, before its content is read. */
 interface Checked {
@@ -291,101 +279,6 @@ async function readLink(content: AsyncIterable<Buffer>, path: string): Promise<s
   }
 }
 
-const tooLarge = (): UnusableOutput => new UnusableOutput('The archive becomes too large once its links are followed')
-
-/**
- * Creates a function that follows links among the archive's entries, as a file system would. takeSteps: called with the number of
- * names walked.
- */
-function createLinkResolver(links: ReadonlyMap<string, string>, places: Places, takeSteps: (steps: number) => void) {
-  /** Resolves a path to its target, or to the reason why it has none. */
-  return (path: string): { target: string } | { why: string } => {
-    const rest = path.split('/').toReversed()
-    const segments: string[] = []
-    for (let followed = 0; rest.length > 0;) {
-      const segment = rest.pop() ?? ''
-      if (segment === '' || segment === '.') continue
-      if (segment === '..') {
-        if (segments.length === 0) return { why: 'leads out of the archive' }
-        segments.pop()
-        continue
-      }
-      segments.push(segment)
-      takeSteps(segments.length)
-      const target = links.get(segments.join('/'))
-      if (target === undefined) continue
-      if (++followed > LINKS_FOLLOWED_MAX) return { why: 'leads in a circle' }
-      if (target.startsWith('/') || target.includes('\\') || target.includes('\0'))
-        return { why: 'leads out of the archive' }
-      segments.pop()
-      rest.push(...target.split('/').toReversed())
-    }
-    const target = segments.join('/')
-    return places.has(target) ? { target } : { why: 'leads to nothing' }
-  }
-}
-
-/** Adds the targets of links under the links' own paths. Linked folders that hold links are expanded as well. */
-function materialize(
-  files: Map<string, UnpackedFile>,
-  links: ReadonlyMap<string, string>,
-  places: Places,
-  bytesMax: number,
-): string[] {
-  const warnings = new Warnings()
-  let steps = 0
-  // A few folders that link to each other twice have more paths than can ever be walked, perhaps without a single file.
-  const takeSteps = (taken: number): void => {
-    steps += taken
-    if (steps > LINK_STEPS_MAX) throw tooLarge()
-  }
-  const resolve = createLinkResolver(links, places, takeSteps)
-  /** Entries of each folder, links included, by the folder's path. */
-  const inFolder = new Map<string, Set<string>>()
-  for (const path of [...files.keys(), ...links.keys()]) {
-    for (let child = path; child !== ''; child = child.includes('/') ? dirname(child) : '') {
-      const folder = child.includes('/') ? dirname(child) : ''
-      const known = inFolder.get(folder)
-      if (!known) inFolder.set(folder, new Set([child]))
-      else if (known.has(child)) break
-      else known.add(child)
-    }
-  }
-  let bytes = 0
-  for (const file of files.values()) bytes += file.bytes
-  /** open: the folders being expanded, to detect one that contains itself. */
-  function add(path: string, linkPath: string, open: readonly string[]): void {
-    takeSteps(1)
-    const resolution = links.has(linkPath) ? resolve(linkPath) : { target: linkPath }
-    if ('why' in resolution) {
-      warnings.add(`The link ${shown(path)} ${resolution.why} and was left out`)
-      return
-    }
-    const file = files.get(resolution.target)
-    if (file) {
-      if (!files.has(path)) bytes += file.bytes
-      files.set(path, file)
-      if (files.size > ENTRIES_MAX || bytes > bytesMax) throw tooLarge()
-      return
-    }
-    if (open.includes(resolution.target) || resolution.target === '') {
-      warnings.add(`The link ${shown(path)} leads to a folder that holds it and was left out`)
-      return
-    }
-    if (path.split('/').length > DEPTH_MAX)
-      throw refuse(path, `lies more than ${DEPTH_MAX} folders deep once links are followed`)
-    for (const child of inFolder.get(resolution.target) ?? [])
-      add(`${path}/${child.slice(resolution.target.length + 1)}`, child, [...open, resolution.target])
-  }
-  const parents = (path: string): string[] =>
-    path
-      .split('/')
-      .map((_, n, segments) => segments.slice(0, n).join('/'))
-      .slice(1)
-  for (const path of links.keys()) add(path, path, parents(path))
-  return warnings.list()
-}
-
 const damaged = (error: unknown): UnusableOutput =>
   error instanceof UnusableOutput
     ? error
@@ -450,7 +343,7 @@ export async function unpackArchive(
     const opened = zip
     const outcomes = await Promise.allSettled(Array.from({ length: WRITTEN_AT_ONCE }, () => unpackNext(opened)))
     for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
-    const warnings = materialize(files, links, places, unpackedBytesMax)
+    const warnings = await followLinks(files, links, { places, bytesMax: unpackedBytesMax, signal })
     const content = async (path: string): Promise<UnpackedFile> => {
       const unpackedFile = files.get(path)
       if (!unpackedFile) throw new Error(`The archive has no file ${shown(path)}`)
