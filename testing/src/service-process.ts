@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { inspect } from 'node:util'
 import { freePort } from '@platform/testkit/free-port'
 import { compileCache } from '@platform/testkit/test-environment'
 import { onTestFinished } from 'vitest'
@@ -27,6 +28,14 @@ export async function serviceEnvironment(
   }
 }
 
+interface Ended {
+  code: number | null
+  stderr: string
+}
+
+/** The processes that were started last, by the ports they were told to listen on. */
+const endOf = new Map<string, Promise<Ended>>()
+
 /** Starts `main` with this environment and no other, for one test: if it still runs after that it is killed. */
 export function startServiceProcess(main: URL, env: Record<string, string>, argument?: string) {
   const child = spawn(process.execPath, [main.pathname, ...(argument ? [argument] : [])], {
@@ -35,10 +44,14 @@ export function startServiceProcess(main: URL, env: Record<string, string>, argu
   })
   onTestFinished(() => void child.kill('SIGKILL'))
   child.stdout.resume()
-  const ended = Promise.all([once(child, 'exit'), text(child.stderr)]).then(([[code], stderr]) => ({
+  const ended = Promise.all([once(child, 'exit'), text(child.stderr)]).then(([[code], stderr]): Ended => ({
     code: code as number | null,
     stderr,
   }))
+  for (const name of ['PORT', 'HEALTH_PORT', 'EDGE_PORT', 'S3_PORT']) {
+    const port = env[name]
+    if (port !== undefined && port !== '0') endOf.set(port, ended)
+  }
   return { child, ended }
 }
 
@@ -49,12 +62,24 @@ export const statusOf = (url: string): Promise<number> =>
     () => 0,
   )
 
-/** Asks until the status comes, for at most 20 s. */
-export async function untilStatus(url: string, status: number): Promise<void> {
+/**
+ * Asks until the status comes, for as long as the process lives that should answer: the test's timeout is the only limit of time.
+ *
+ * ended: settles with the end of that process; may be left out for one of `startServiceProcess`.
+ * Throws with what the process wrote to stderr if it ends before.
+ */
+export async function untilStatus(
+  url: string,
+  status: number,
+  ended: Promise<unknown> | undefined = endOf.get(new URL(url).port),
+): Promise<void> {
   let last = 0
-  for (const deadline = Date.now() + 20_000; Date.now() < deadline; await sleep(50)) {
-    last = await statusOf(url)
+  const gone = ended?.then((end) => {
+    throw new Error(`${url} answered ${last || 'nothing'} and not ${status} until its process ended: ${inspect(end)}`)
+  })
+  gone?.catch(() => {}) // it may end later, when nobody asks any more
+  for (; ; await sleep(50)) {
+    last = await Promise.race([statusOf(url), ...(gone ? [gone] : [])])
     if (last === status) return
   }
-  throw new Error(`${url} did not come to answer ${status}; at last it answered ${last || 'nothing'}`)
 }

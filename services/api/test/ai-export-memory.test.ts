@@ -1,3 +1,4 @@
+// engines: none, memory of an export is that of the process
 import { randomBytes } from 'node:crypto'
 import { freePort } from '@platform/testkit/free-port'
 import { newObjectsUrl } from '@platform/testkit/objects'
@@ -45,12 +46,9 @@ test(
       NODE_OPTIONS: '--max-semi-space-size=2',
       MALLOC_ARENA_MAX: '2',
     })
-    const { child, ended } = startServiceProcess(new URL('../src/main.ts', import.meta.url), env, 'api')
+    const { child } = startServiceProcess(new URL('../src/main.ts', import.meta.url), env, 'api')
     const url = `http://localhost:${port}/organizations/${organizationId}/ai-gateway/usage/export`
-    await Promise.race([
-      untilStatus(url, 401),
-      ended.then(({ stderr }) => Promise.reject(new Error(`The API did not start: ${stderr}`))),
-    ])
+    await untilStatus(url, 401)
     const growth = watchMemory(child.pid ?? 0)
     const sizes = Array.from({ length: EXPORTS }, async () => {
       const { body } = await fetch(url, { headers: { authorization: `Bearer ${token}` } })

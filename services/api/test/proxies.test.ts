@@ -113,7 +113,7 @@ async function startProxy(kind: Kind, to: Record<Name, number>): Promise<Proxy> 
   const ended = once(child, 'exit').then(() => {
     throw new Error(`${kind.command} ended: ${said}`)
   })
-  await Promise.race([ended, untilStatus(`${url(api)}/.well-known/jwks.json`, 200)])
+  await untilStatus(`${url(api)}/.well-known/jwks.json`, 200, ended)
   ended.catch(() => {})
   return {
     api: url(api),

@@ -70,7 +70,7 @@ async function startNginx(port: number, upstreams: readonly number[]): Promise<(
     if (child.exitCode === null) await once(child, 'exit')
     await rm(folder, { recursive: true, force: true })
   })
-  await untilStatus(`http://127.0.0.1:${port}/.well-known/jwks.json`, 200)
+  await untilStatus(`http://127.0.0.1:${port}/.well-known/jwks.json`, 200, once(child, 'exit'))
   return () => readFile(join(folder, 'error.log'), 'utf8')
 }
 

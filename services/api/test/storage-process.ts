@@ -70,10 +70,7 @@ export async function storageProcess(objectsUrl: string, { now = () => new Date(
     s3,
     async start() {
       const service = startServiceProcess(main, env, 'all')
-      await Promise.race([
-        untilStatus(`${origin}/.well-known/jwks.json`, 200),
-        service.ended.then(({ stderr }) => Promise.reject(new Error(`The API did not start: ${stderr}`))),
-      ])
+      await untilStatus(`${origin}/.well-known/jwks.json`, 200)
       return service
     },
     /** A token of the key. */
