@@ -22,6 +22,13 @@ const wish = (partialWish: Partial<ImageWish> = {}): ImageWish => ({
   ...partialWish,
 })
 
+/** A picture that takes longer than any deadline of these tests to become an AVIF; made once. */
+let slowPicture: Promise<Buffer> | undefined
+const slow = (): Promise<Buffer> => (slowPicture ??= picture(6_000, 6_000).toBuffer())
+
+/** Creates a picture of one colour, which costs little to read and write. */
+const plain = (width: number, height: number) => sharp({ create: { width, height, channels: 3, background: '#7a5' } })
+
 /** Creates a picture with detail everywhere. */
 function picture(width: number, height: number, format: keyof FormatEnum | 'avif' = 'jpeg') {
   const pixels = Buffer.alloc(64 * 64 * 3)
@@ -57,6 +64,18 @@ function childPids(): number[] {
     })
 }
 const isLinux = process.platform === 'linux'
+
+/** Returns what all children together have worked, whatever else the machine does. */
+function childCpuSeconds(): number {
+  const ticks = childPids().map((pid) => {
+    // After the name in parentheses: 11 more fields, then user and system time in hundredths of a second (proc(5)).
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+      .replace(/^.*\) /, '')
+      .split(' ')
+    return Number(fields[11]) + Number(fields[12])
+  })
+  return ticks.reduce((sum, each) => sum + each, 0) / 100
+}
 
 test.each<[string, [number, number], Pick<ImageWish, 'width' | 'height' | 'fit'>, [number, number]]>([
   ['nothing', [400, 200], { fit: 'inside' }, [400, 200]],
@@ -103,9 +122,9 @@ describe('an image', () => {
     const { exif, orientation, icc } = await sharp(made.content).metadata()
     expect([exif, orientation, icc]).toEqual([undefined, undefined, undefined])
     expect(source.includes('secret place')).toBe(true)
-    const plain = await imageOf(transform(await picture(80, 40).toBuffer(), wish()))
+    const whole = await imageOf(transform(await picture(80, 40).toBuffer(), wish()))
     const smaller = await imageOf(transform(await picture(80, 40).toBuffer(), wish({ width: 79 })))
-    expect([plain.isSourceAlike, smaller.isSourceAlike]).toEqual([true, false])
+    expect([whole.isSourceAlike, smaller.isSourceAlike]).toEqual([true, false])
   })
 
   test('keeps its transparency, and is white below it as a JPEG', async () => {
@@ -148,7 +167,7 @@ describe('an image', () => {
 
   test('of many pixels becomes a WebP where AVIF would take seconds', { timeout: 30_000 }, async () => {
     const { transform } = open()
-    const source = await picture(2_100, 2_000).toBuffer()
+    const source = await plain(2_100, 2_000).jpeg().toBuffer()
     const kindOf = async (partialWish: Partial<ImageWish>) =>
       sniffImage((await imageOf(transform(source, wish({ format: 'avif', quality: 10, ...partialWish })))).content)
     expect(
@@ -191,18 +210,14 @@ test.each<[string, () => Promise<Buffer> | Buffer, string]>([
   ['a TIFF', () => picture(20, 20, 'tiff').toBuffer(), 'not_an_image'],
   ['half a JPEG', async () => (await picture(200, 200).toBuffer()).subarray(0, 5_000), 'not_an_image'],
 ])('%s is refused', async (_, source, code) => {
-  const startedAt = performance.now()
   expect(await codeOf(open().transform(await source(), wish({ width: 16, format: 'webp' })))).toBe(code)
-  expect(performance.now() - startedAt).toBeLessThan(4_000)
+  if (isLinux) expect(childCpuSeconds()).toBeLessThan(4)
 })
 
 test('one that takes too long is killed at its deadline, and the next one is made', { timeout: 30_000 }, async () => {
   const { transform } = open({ deadlineMs: 400, atOnce: 1 })
   // Longer than the deadline on any machine, and no encoder stops by itself.
-  const slow = await picture(6_000, 6_000).toBuffer()
-  const startedAt = performance.now()
-  expect(await codeOf(transform(slow, wish({ format: 'avif', quality: 100 })))).toBe('too_slow')
-  expect(performance.now() - startedAt).toBeLessThan(3_000)
+  expect(await codeOf(transform(await slow(), wish({ format: 'avif', quality: 100 })))).toBe('too_slow')
   if (isLinux) await expect.poll(childPids).toEqual([])
   const patient = open()
   expect((await imageOf(patient.transform(await picture(20, 20).toBuffer(), wish()))).width).toBe(20)
@@ -212,7 +227,7 @@ test.runIf(isLinux)('one that needs too much memory is refused, and the next one
   const { transform } = open({ memoryBytes: 720 * 1_024 * 1_024, atOnce: 1 })
   const small = await picture(20, 20).toBuffer()
   expect((await imageOf(transform(small, wish()))).width).toBe(20)
-  const large = await picture(6_300, 6_300, 'png').rotate(0).toBuffer()
+  const large = await plain(6_300, 6_300).png().toBuffer()
   expect(await codeOf(transform(large, wish({ format: 'avif' })))).toBe('too_large')
   expect((await imageOf(transform(small, wish()))).width).toBe(20)
 })
@@ -223,10 +238,10 @@ test.runIf(isLinux)('a child that is killed over an image fails that one alone',
   const small = await picture(20, 20).toBuffer()
   await transform(small, wish())
   const [pid] = childPids()
-  const slow = transform(await picture(6_000, 6_000).toBuffer(), wish({ format: 'avif' }))
+  const killed = transform(await slow(), wish({ format: 'avif' }))
   const next = transform(small, wish())
   process.kill(pid ?? 0, 'SIGKILL')
-  expect(await codeOf(slow)).toBe('too_large')
+  expect(await codeOf(killed)).toBe('too_large')
   expect((await imageOf(next)).width).toBe(20)
   expect(childPids()).not.toContain(pid)
 })
@@ -253,21 +268,21 @@ test.runIf(isLinux)('children start with the first image, see no environment, an
 test('two are made at a time, so many wait, and more are refused at once', { timeout: 30_000 }, async () => {
   if (isLinux) await expect.poll(childPids).toEqual([])
   const { transform, close } = open({ waitingMax: 3 })
-  const slow = await picture(6_000, 6_000).toBuffer()
-  const outcomes = Array.from({ length: 7 }, () => codeOf(transform(slow, wish({ format: 'avif' }))))
+  const source = await slow()
+  const outcomes = Array.from({ length: 7 }, () => codeOf(transform(source, wish({ format: 'avif' }))))
   expect(await Promise.all(outcomes.slice(5))).toEqual(['busy', 'busy'])
   // Until a child has become the program, /proc shows it under its parent's name.
   if (isLinux) await expect.poll(childPids).toHaveLength(2)
   close()
   expect(await Promise.all(outcomes)).toEqual(Array.from({ length: 7 }, () => 'busy'))
-  expect(await codeOf(transform(slow, wish()))).toBe('busy')
+  expect(await codeOf(transform(source, wish()))).toBe('busy')
 })
 
 test('one that waits too long is refused', async () => {
   const { transform, close } = open({ atOnce: 1, waitMs: 1 })
-  const slow = await picture(6_000, 6_000).toBuffer()
-  const first = codeOf(transform(slow, wish({ format: 'avif' })))
-  expect(await codeOf(transform(slow, wish()))).toBe('busy')
+  const source = await slow()
+  const first = codeOf(transform(source, wish({ format: 'avif' })))
+  expect(await codeOf(transform(source, wish()))).toBe('busy')
   close()
   await first
 })
