@@ -1,8 +1,9 @@
-import { argv, env, exit, stderr, stdin, stdout } from 'node:process'
+import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
 import { ApiError } from '@platform/errors/api-error'
 import { createLogger, type Logger } from '@platform/runtime/logger'
+import type { Call } from './run-process.ts'
 import { startupFailure } from './startup-failure.ts'
 
 /** Words and options after the command's name, parsed by parseArgs. */
@@ -115,6 +116,7 @@ function readArguments(
   { usage, wordCount, options: ownOptions }: Description,
   rest: string[],
   prints: 'text' | 'json',
+  stdin: Readable,
 ): Arguments {
   const options = Object.entries({ ...ownOptions, ...(prints === 'text' && { json: 'switch' }) }).map(
     ([name, kind]) => [name, kind === 'switch' ? { type: 'boolean' } : { type: 'string', multiple: true }],
@@ -137,10 +139,10 @@ function readArguments(
 /** Composes the service, runs a command on it and prints the result. */
 async function runCommand<Config extends { MIGRATE_ON_START: boolean }, Deps>(
   program: Program<Config, Deps>,
-  words: string[],
+  { words, env, stdin, stdout, stderr }: Call,
 ): Promise<void> {
   const { command, rest } = findCommand(program.commands, words)
-  const args = readArguments(command, rest, program.prints)
+  const args = readArguments(command, rest, program.prints, stdin)
   const print = ({ json, text }: Output): void => {
     const isJson = program.prints === 'json' || args.isSet('json') || text === undefined
     stdout.write(`${isJson ? JSON.stringify(json) : text}\n`)
@@ -160,27 +162,30 @@ async function runCommand<Config extends { MIGRATE_ON_START: boolean }, Deps>(
 }
 
 /**
- * Runs the command in argv: migrates the database unless MIGRATE_ON_START is false, composes the service, prints what the
- * command returns. Every program has the command `migrate`.
+ * Runs a command: migrates the database unless MIGRATE_ON_START is false, composes the service, prints what the command
+ * returns. Every program has the command `migrate`.
  *
- * Exits with 1 if the command fails and with 2 if it was called incorrectly; both explain themselves on stderr.
+ * Returns the exit code: 0, 1 if the command failed, 2 if it was called incorrectly; both explain themselves on stderr. A
+ * service that failed to start or to close may keep handles open.
  */
 export async function runCli<Config extends { MIGRATE_ON_START: boolean }, Deps>(
   program: Program<Config, Deps>,
-): Promise<void> {
-  const words = argv.slice(2)
+  call: Call,
+): Promise<number> {
+  const { words, stdout, stderr } = call
   if (words.includes('--help') || (words.length === 0 && program.prints === 'text')) {
     stdout.write(helpOf(program))
-    return
+    return 0
   }
   try {
-    await runCommand(program, words)
+    await runCommand(program, call)
+    return 0
   } catch (error) {
     if (error instanceof UsageError) {
       stderr.write(program.prints === 'json' ? helpOf(program) : `${error.message}. See --help.\n`)
-      exit(2)
+      return 2
     }
     stderr.write(`${error instanceof ApiError ? error.message : startupFailure(error)}\n`)
-    exit(1)
+    return 1
   }
 }

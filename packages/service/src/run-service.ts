@@ -1,9 +1,9 @@
-import { argv, env, exit, stderr } from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ConfigError } from '@platform/runtime/config'
 import type { Logger } from '@platform/runtime/logger'
 import { type BuildInfo, readBuildInfo } from './build-info.ts'
 import { startHealth } from './health.ts'
+import type { Call } from './run-process.ts'
 import type { ServiceConfig } from './service-config.ts'
 import { onShutdown } from './shutdown.ts'
 import { startupFailure } from './startup-failure.ts'
@@ -66,7 +66,7 @@ export async function superviseParts(
 
 async function start<Config extends ServiceConfig, Deps extends { logger: Logger }>(
   { name, loadConfig, migrate, compose, roles }: Service<Config, Deps>,
-  role: string,
+  { words: [role = 'all'], env }: Call,
 ): Promise<void> {
   const startRole = Object.hasOwn(roles, role) ? roles[role] : undefined
   if (!startRole) throw new ConfigError(`There is no role ${role}; choose one of ${Object.keys(roles).join(', ')}`)
@@ -92,16 +92,21 @@ async function start<Config extends ServiceConfig, Deps extends { logger: Logger
 }
 
 /**
- * Runs a service as a process: configuration, migrations, the parts of the role in argv[2], health, and an orderly shutdown on
- * SIGTERM. If it cannot start, it says why in a sentence on stderr and exits with 1.
+ * Starts a service: configuration, migrations, the parts of the role that the first word names, health, and an orderly shutdown
+ * on SIGTERM.
+ *
+ * Returns the exit code: 0 once it has started; 1 if it cannot, and then it says why in a sentence on stderr and may keep
+ * handles open.
  */
 export async function runService<Config extends ServiceConfig, Deps extends { logger: Logger }>(
   service: Service<Config, Deps>,
-): Promise<void> {
+  call: Call,
+): Promise<number> {
   try {
-    await start(service, argv[2] ?? 'all')
+    await start(service, call)
+    return 0
   } catch (error) {
-    stderr.write(`${startupFailure(error)}\n`)
-    exit(1)
+    call.stderr.write(`${startupFailure(error)}\n`)
+    return 1
   }
 }

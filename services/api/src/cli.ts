@@ -2,4 +2,6 @@ import { skipPackageLookups } from '@platform/service/skip-package-lookups'
 
 // Imported after the hook is installed: a static import would load it before.
 skipPackageLookups(['drizzle-orm', 'hono'])
-await import('./commands/run.ts')
+const { runProcess } = await import('@platform/service/run-process')
+const { runCommandLine } = await import('./commands/run.ts')
+await runProcess(runCommandLine)

@@ -2,4 +2,6 @@ import { skipPackageLookups } from '@platform/service/skip-package-lookups'
 
 // Imported after the hook is installed: a static import would load it before.
 skipPackageLookups(['drizzle-orm', 'hono'])
-await import('./run.ts')
+const { runProcess } = await import('@platform/service/run-process')
+const { run } = await import('./run.ts')
+await runProcess(run)

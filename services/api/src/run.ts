@@ -1,4 +1,5 @@
 import { type Part, runService } from '@platform/service/run-service'
+import type { Call } from '@platform/service/run-process'
 import { compose, migrate } from './compose.ts'
 import { type Config, loadConfig } from './config.ts'
 import type { Deps } from './deps.ts'
@@ -41,23 +42,28 @@ const withFunctions =
     return parts
   }
 
-await runService({
-  name: 'api',
-  loadConfig,
-  migrate,
-  async compose(config) {
-    const composed = await compose(config)
-    reloadOnHangup(composed.deps)
-    return composed
-  },
-  roles: {
-    all: withFunctions(async (deps, config) => [
-      worker(deps, config),
-      await api(deps, config),
-      await edge(deps, config),
-    ]),
-    api: async (deps, config) => [await api(deps, config)],
-    worker: withFunctions(async (deps, config) => [worker(deps, config)]),
-    edge: withFunctions(async (deps, config) => [await edge(deps, config)]),
-  },
-})
+/** Starts the service and returns its exit code. */
+export const run = (call: Call): Promise<number> =>
+  runService(
+    {
+      name: 'api',
+      loadConfig,
+      migrate,
+      async compose(config) {
+        const composed = await compose(config)
+        reloadOnHangup(composed.deps)
+        return composed
+      },
+      roles: {
+        all: withFunctions(async (deps, config) => [
+          worker(deps, config),
+          await api(deps, config),
+          await edge(deps, config),
+        ]),
+        api: async (deps, config) => [await api(deps, config)],
+        worker: withFunctions(async (deps, config) => [worker(deps, config)]),
+        edge: withFunctions(async (deps, config) => [await edge(deps, config)]),
+      },
+    },
+    call,
+  )

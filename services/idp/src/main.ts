@@ -2,4 +2,6 @@ import { skipPackageLookups } from '@platform/service/skip-package-lookups'
 
 // Everything else is imported afterwards; a static import would load it first.
 skipPackageLookups(['drizzle-orm', 'hono', 'nodemailer'])
-await import('./run.ts')
+const { runProcess } = await import('@platform/service/run-process')
+const { run } = await import('./run.ts')
+await runProcess(run)

@@ -1,18 +1,24 @@
 import { runService } from '@platform/service/run-service'
+import type { Call } from '@platform/service/run-process'
 import { compose, migrate } from './compose.ts'
 import { loadConfig } from './config.ts'
 import { startHousekeeping } from './roles/housekeeping.ts'
 import { startIdp } from './roles/idp.ts'
 
-await runService({
-  name: 'idp',
-  loadConfig,
-  migrate,
-  compose,
-  roles: {
-    all: async (deps, { HOST: host, PORT: port, AUDIT_RETENTION_DAYS }) => [
-      await startIdp(deps, { host, port }),
-      startHousekeeping(deps, AUDIT_RETENTION_DAYS),
-    ],
-  },
-})
+/** Starts the service and returns its exit code. */
+export const run = (call: Call): Promise<number> =>
+  runService(
+    {
+      name: 'idp',
+      loadConfig,
+      migrate,
+      compose,
+      roles: {
+        all: async (deps, { HOST: host, PORT: port, AUDIT_RETENTION_DAYS }) => [
+          await startIdp(deps, { host, port }),
+          startHousekeeping(deps, AUDIT_RETENTION_DAYS),
+        ],
+      },
+    },
+    call,
+  )

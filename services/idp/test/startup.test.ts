@@ -4,9 +4,14 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
+import { Browser } from '@platform/testkit/browser'
+import { callProgram } from '@platform/testkit/call-program'
 import { createDatabase } from '@platform/testkit/databases'
 import { serviceEnvironment, startServiceProcess, untilStatus } from '@platform/testing/service-process'
+import postgres from 'postgres'
 import { expect, onTestFinished, test } from 'vitest'
+import { runCommandLine } from '../src/commands/run.ts'
+import { run } from '../src/run.ts'
 
 const main = new URL('../src/main.ts', import.meta.url)
 const cli = new URL('../src/cli.ts', import.meta.url).pathname
@@ -24,8 +29,9 @@ test.each([
   [{ TRUSTED_PROXIES: 'nonsense' }, 'nonsense is not an address or a CIDR range'],
   [{ DATABASE_URL: 'postgres://localhost:1/idp' }, 'The database of DATABASE_URL cannot be reached'],
 ])('a start with %j ends with a sentence and exit code 1', async (wrong, sentence) => {
-  const { ended } = start(await environment(wrong))
-  const { code, stderr } = await ended
+  const env = await environment(wrong)
+  // A process only where the environment is not refused by itself: what was open by then has to end with it.
+  const { code, stderr } = 'DATABASE_URL' in wrong ? await start(env).ended : await callProgram(run, { words: [], env })
   expect(code).toBe(1)
   expect(stderr).toContain(sentence)
   expect(stderr.trimEnd().split('\n')).toHaveLength(1)
@@ -53,6 +59,22 @@ test('SIGTERM: readiness fails first while requests are still answered, then the
   const last = await fetch(`http://127.0.0.1:${env.PORT}/.well-known/openid-configuration`)
   expect([last.status, last.headers.get('connection')]).toEqual([200, 'close'])
   expect((await ended).code).toBe(0)
+})
+
+test('a service that main.ts has started hashes passwords at their real cost', async () => {
+  const env = await environment()
+  start(env)
+  await untilStatus(`http://127.0.0.1:${env.HEALTH_PORT}/ready`, 200)
+  const command = (...words: string[]) => callProgram(runCommandLine, { words, env })
+  await command('user', 'create', '--email', 'ana@example.com')
+  const { link } = JSON.parse((await command('user', 'reset', 'ana@example.com', '--json')).stdout) as { link: string }
+  const browser = new Browser()
+  const password = 'a new and longer password'
+  expect((await browser.submit(await browser.visit(link), { new: password, again: password })).status).toBe(200)
+  const sql = postgres(env.DATABASE_URL ?? '', { max: 1 })
+  onTestFinished(() => sql.end())
+  const [user] = await sql`select password_hash from users`
+  expect(user?.password_hash).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
 })
 
 test('a process whose launcher is gone ends by itself', async () => {

@@ -1,5 +1,6 @@
 import { auditCommand } from '@platform/service/audit'
 import { runCli } from '@platform/service/cli'
+import type { Call } from '@platform/service/run-process'
 import { compose, migrate } from '../compose.ts'
 import { loadConfig } from '../config.ts'
 import { quotaNames } from '../features/products/registry.ts'
@@ -10,23 +11,28 @@ import { productCommands } from './products.ts'
 import { quotaCommands } from './quotas.ts'
 import { storageCommands } from './storage.ts'
 
-await runCli({
-  name: 'api',
-  commands: [
-    ...memberCommands,
-    ...productCommands,
-    ...quotaCommands,
-    ...storageCommands,
-    ...keyCommands,
-    ...aiCommands,
-    auditCommand,
-  ],
-  notes: [
-    `Products are network, storage and ai-gateway; plans are free and pro; quotas are ${quotaNames.join(', ')}.`,
-    'Prints a line of JSON.',
-  ],
-  prints: 'json',
-  loadConfig,
-  migrate,
-  compose,
-})
+/** The command line of the service, as a function: runs a command and returns its exit code. */
+export const runCommandLine = (call: Call): Promise<number> =>
+  runCli(
+    {
+      name: 'api',
+      commands: [
+        ...memberCommands,
+        ...productCommands,
+        ...quotaCommands,
+        ...storageCommands,
+        ...keyCommands,
+        ...aiCommands,
+        auditCommand,
+      ],
+      notes: [
+        `Products are network, storage and ai-gateway; plans are free and pro; quotas are ${quotaNames.join(', ')}.`,
+        'Prints a line of JSON.',
+      ],
+      prints: 'json',
+      loadConfig,
+      migrate,
+      compose,
+    },
+    call,
+  )

@@ -1,5 +1,6 @@
 import { auditCommand } from '@platform/service/audit'
 import { runCli } from '@platform/service/cli'
+import type { Call } from '@platform/service/run-process'
 import { compose, migrate } from '../compose.ts'
 import { loadConfig } from '../config.ts'
 import { applyCommand } from './apply.ts'
@@ -8,12 +9,17 @@ import { initCommand } from './init.ts'
 import { keyCommands } from './keys.ts'
 import { userCommands } from './users.ts'
 
-await runCli({
-  name: 'idp',
-  commands: [initCommand, applyCommand, ...userCommands, ...clientCommands, ...keyCommands, auditCommand],
-  notes: [],
-  prints: 'text',
-  loadConfig,
-  migrate,
-  compose,
-})
+/** The command line of the service, as a function: runs a command and returns its exit code. */
+export const runCommandLine = (call: Call): Promise<number> =>
+  runCli(
+    {
+      name: 'idp',
+      commands: [initCommand, applyCommand, ...userCommands, ...clientCommands, ...keyCommands, auditCommand],
+      notes: [],
+      prints: 'text',
+      loadConfig,
+      migrate,
+      compose,
+    },
+    call,
+  )
