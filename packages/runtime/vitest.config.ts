@@ -1,10 +1,4 @@
+import { testSettings } from '@platform/test-runner/settings'
 import { defineConfig } from 'vitest/config'
 
-export default defineConfig({
-  test: {
-    include: ['src/**/*.test.ts'],
-    globalSetup: ['@platform/testkit/global-setup'],
-    hookTimeout: 60_000,
-    testTimeout: 30_000,
-  },
-})
+export default defineConfig({ test: testSettings({ globalSetup: ['@platform/testkit/global-setup'] }) })

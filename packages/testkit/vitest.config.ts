@@ -1,5 +1,6 @@
+import { testSettings } from '@platform/test-runner/settings'
 import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
-  test: { globalSetup: '@platform/testkit/global-setup', testTimeout: 60_000 },
+  test: testSettings({ globalSetup: ['@platform/testkit/global-setup'], testTimeout: 60_000 }),
 })

@@ -1,3 +1,4 @@
+// engines: redis
 import { testKeyPrefix, testRedisUrl } from '@platform/testkit/databases'
 import { Redis } from 'ioredis'
 import { afterEach, describe, expect, test } from 'vitest'

@@ -1,3 +1,4 @@
+// engines: postgres
 import { expect, test } from 'vitest'
 import * as locks from './advisory-locks.ts'
 

@@ -1,3 +1,4 @@
+// engines: postgres
 import { createDatabase } from '@platform/testkit/databases'
 import { holding } from '@platform/testkit/holding'
 import { eq, ne } from 'drizzle-orm'

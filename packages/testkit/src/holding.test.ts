@@ -1,3 +1,4 @@
+// engines: postgres
 import postgres from 'postgres'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createDatabase } from './databases.ts'

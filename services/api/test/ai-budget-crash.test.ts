@@ -1,3 +1,4 @@
+// engines: postgres, s3
 import { randomBytes } from 'node:crypto'
 import { startMockUpstream } from '@platform/testing/mock-ai-upstream'
 import { startPlatform } from '@platform/testing/platform'

@@ -1,3 +1,4 @@
+// engines: postgres, s3
 import { createHash, randomBytes, randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { readdir, rm } from 'node:fs/promises'

@@ -1,3 +1,4 @@
+// engines: postgres
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isUnavailable, openDatabase, openDatabaseProbe } from '@platform/runtime/database'

@@ -1,3 +1,4 @@
+// engines: none, what a killed edge leaves behind is not in an engine
 import { randomBytes } from 'node:crypto'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

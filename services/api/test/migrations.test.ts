@@ -1,3 +1,4 @@
+// engines: postgres
 import { fileURLToPath } from 'node:url'
 import { runMigrations } from '@platform/runtime/migrate'
 import { createServiceDatabase } from '@platform/testing/service-databases'

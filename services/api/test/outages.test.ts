@@ -1,3 +1,4 @@
+// engines: redis
 import { createServer, type Server, type Socket, connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startCable } from '@platform/testkit/cable'

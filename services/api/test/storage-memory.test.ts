@@ -1,3 +1,4 @@
+// engines: s3
 import { once } from 'node:events'
 import { rm } from 'node:fs/promises'
 import { type IncomingMessage, request } from 'node:http'

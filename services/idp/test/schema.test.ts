@@ -1,3 +1,4 @@
+// engines: postgres
 import { createServiceDatabase } from '@platform/testing/service-databases'
 import { schemaText } from '@platform/testkit/schema-text'
 import { getTableName } from 'drizzle-orm'

@@ -1,3 +1,4 @@
+// engines: postgres
 import { openDatabase } from '@platform/runtime/database'
 import { newIdAt } from '@platform/runtime/new-id'
 import { auditEvents } from '@platform/service/audit-table'

@@ -1,3 +1,4 @@
+// engines: s3
 import { randomBytes, randomUUID } from 'node:crypto'
 import { type FileHandle, mkdtemp, open, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'

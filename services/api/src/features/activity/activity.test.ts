@@ -1,3 +1,4 @@
+// engines: postgres
 import { randomUUID } from 'node:crypto'
 import { connect } from 'node:net'
 import { NotFound } from '@platform/errors/api-error'

@@ -1,3 +1,4 @@
+// engines: s3
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { deploy } from '../../../test/deploy.ts'

@@ -1,3 +1,4 @@
+// engines: postgres
 import { minuteOf } from '@platform/build-output/cron-schedule'
 import { newId } from '@platform/runtime/new-id'
 import { holding } from '@platform/testkit/holding'

@@ -1,3 +1,4 @@
+// engines: postgres
 import { createHash, hash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'

@@ -1,3 +1,4 @@
+// engines: postgres
 import { createHash, randomUUID } from 'node:crypto'
 import { firstIdAt } from '@platform/runtime/new-id'
 import { holding } from '@platform/testkit/holding'

@@ -1,3 +1,4 @@
+// engines: postgres
 import { holding } from '@platform/testkit/holding'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { and, eq, sql } from 'drizzle-orm'

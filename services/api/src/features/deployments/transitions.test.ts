@@ -1,3 +1,4 @@
+// engines: postgres
 import { newId } from '@platform/runtime/new-id'
 import { holding } from '@platform/testkit/holding'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'

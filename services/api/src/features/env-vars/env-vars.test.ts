@@ -1,3 +1,4 @@
+// engines: postgres
 import { randomUUID } from 'node:crypto'
 import { holding } from '@platform/testkit/holding'
 import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/platform'

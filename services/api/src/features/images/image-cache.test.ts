@@ -1,3 +1,4 @@
+// engines: postgres, s3
 import { randomBytes } from 'node:crypto'
 import { openGuardedFetch } from '@platform/guarded-fetch/guarded-fetch'
 import { openDatabase } from '@platform/runtime/database'

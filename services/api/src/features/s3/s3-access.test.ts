@@ -1,3 +1,4 @@
+// engines: s3
 import { CreateBucketCommand, GetObjectCommand, ListObjectsV2Command, PutObjectCommand } from '@aws-sdk/client-s3'
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
 import type { OperationName } from '@platform/s3-protocol/wire/operations'

@@ -1,3 +1,4 @@
+// engines: s3
 import {
   CreateBucketCommand,
   GetBucketAclCommand,

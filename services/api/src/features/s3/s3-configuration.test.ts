@@ -1,3 +1,4 @@
+// engines: postgres, s3
 import {
   CreateBucketCommand,
   DeleteBucketCommand,

@@ -1,3 +1,4 @@
+// engines: s3
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { once } from 'node:events'

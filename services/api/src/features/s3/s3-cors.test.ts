@@ -1,3 +1,4 @@
+// engines: s3
 import { randomUUID } from 'node:crypto'
 import { CreateBucketCommand, GetObjectCommand, PutBucketCorsCommand, PutObjectCommand } from '@aws-sdk/client-s3'
 import { createPresignedPost } from '@aws-sdk/s3-presigned-post'

@@ -1,3 +1,4 @@
+// engines: postgres, s3
 import { CreateBucketCommand, PutObjectCommand } from '@aws-sdk/client-s3'
 import { holding } from '@platform/testkit/holding'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'

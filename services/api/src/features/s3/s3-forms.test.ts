@@ -1,3 +1,4 @@
+// engines: s3
 import { createHash, randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'

@@ -1,3 +1,4 @@
+// engines: s3
 import { createHash, randomBytes } from 'node:crypto'
 import {
   AbortMultipartUploadCommand,

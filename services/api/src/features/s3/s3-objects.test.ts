@@ -1,3 +1,4 @@
+// engines: s3
 import { randomBytes } from 'node:crypto'
 import {
   CopyObjectCommand,

@@ -1,3 +1,4 @@
+// engines: s3
 import { lookup } from 'node:dns'
 import { once } from 'node:events'
 import { Agent, createServer, request } from 'node:http'

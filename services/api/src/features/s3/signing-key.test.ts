@@ -1,3 +1,4 @@
+// engines: s3
 import { createHmac } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { createSigningState } from '../api-keys/signing-state.ts'

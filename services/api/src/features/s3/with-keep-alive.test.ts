@@ -1,3 +1,4 @@
+// engines: s3
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { s3Failure } from '@platform/s3-protocol/wire/s3-failure'

@@ -1,3 +1,4 @@
+// engines: postgres
 import { randomBytes } from 'node:crypto'
 import { one } from '@platform/runtime/database'
 import { newId } from '@platform/runtime/new-id'

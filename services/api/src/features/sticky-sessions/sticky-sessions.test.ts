@@ -1,3 +1,4 @@
+// engines: postgres
 import { createHash } from 'node:crypto'
 import { newId } from '@platform/runtime/new-id'
 import { holding } from '@platform/testkit/holding'

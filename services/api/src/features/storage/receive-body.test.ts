@@ -1,3 +1,4 @@
+// engines: s3
 import { randomBytes } from 'node:crypto'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { inArray } from 'drizzle-orm'

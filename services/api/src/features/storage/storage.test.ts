@@ -1,3 +1,4 @@
+// engines: postgres, s3
 import { createHash } from 'node:crypto'
 import { buffer } from 'node:stream/consumers'
 import { PutObjectCommand } from '@aws-sdk/client-s3'

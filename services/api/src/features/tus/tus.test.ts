@@ -1,3 +1,4 @@
+// engines: postgres, s3
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'

@@ -1,3 +1,4 @@
+// engines: s3
 import { createHash } from 'node:crypto'
 import { buffer } from 'node:stream/consumers'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'

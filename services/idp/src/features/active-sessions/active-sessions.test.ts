@@ -1,3 +1,4 @@
+// engines: postgres
 import { Browser, type Visit } from '@platform/testkit/browser'
 import { sql } from 'drizzle-orm'
 import { base32 } from 'oslo/encoding'

@@ -1,3 +1,4 @@
+// engines: postgres
 import { Browser, type Visit } from '@platform/testkit/browser'
 import { holding } from '@platform/testkit/holding'
 import { eq } from 'drizzle-orm'

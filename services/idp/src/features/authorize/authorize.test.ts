@@ -1,3 +1,4 @@
+// engines: postgres
 import { Browser } from '@platform/testkit/browser'
 import { holding } from '@platform/testkit/holding'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

@@ -1,3 +1,4 @@
+// engines: postgres
 import { createHash } from 'node:crypto'
 import { Browser } from '@platform/testkit/browser'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'

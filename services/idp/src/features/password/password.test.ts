@@ -1,3 +1,4 @@
+// engines: postgres
 import { randomBytes } from 'node:crypto'
 import { Browser } from '@platform/testkit/browser'
 import { holding } from '@platform/testkit/holding'

@@ -1,3 +1,4 @@
+// engines: postgres
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { raceFifty } from '../../../test/race-fifty.ts'

@@ -1,3 +1,4 @@
+// engines: postgres
 import { holding } from '@platform/testkit/holding'
 import { rotationBoundaries } from '@platform/service/rotating-keys'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

@@ -1,3 +1,4 @@
+// engines: postgres
 import { type MockUpstream, startMockUpstream } from '@platform/testing/mock-ai-upstream'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { openDatabase } from '@platform/runtime/database'

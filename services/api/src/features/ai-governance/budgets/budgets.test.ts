@@ -1,3 +1,4 @@
+// engines: postgres
 import { randomUUID } from 'node:crypto'
 import { AI_USAGE_LOCK_CLASS } from '@platform/runtime/advisory-locks'
 import { holding } from '@platform/testkit/holding'

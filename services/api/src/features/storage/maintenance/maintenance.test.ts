@@ -1,3 +1,4 @@
+// engines: postgres, s3
 import { createHash, randomBytes } from 'node:crypto'
 import { readdir, rm, truncate } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,0 +1,55 @@
+// engines: none, it tells of engines and asks none
+import { pathToFileURL } from 'node:url'
+import { expect, test } from 'vitest'
+import { findQuarantineFault, type QuarantineEntry, readFromFolder, readQuarantine } from './quarantine.ts'
+import { repository } from './workspace.ts'
+
+const entry: QuarantineEntry = {
+  file: 'services/api/src/features/images/images.test.ts',
+  test: 'images > an image is made once',
+  firstSeen: '2026-03-01',
+  until: '2026-03-08',
+  failedRun: 'AssertionError: expected 2 to be 1',
+  passedRun: '1 passed',
+  cause: 'a timer of 50 ms',
+}
+const today = '2026-03-02'
+const faultOf = (more: Partial<QuarantineEntry>, text = '') => findQuarantineFault({ ...entry, ...more }, today, text)
+
+test('testing/quarantine.json holds what may be let through, and nothing that has ended', () => {
+  const read = readFromFolder(pathToFileURL(`${repository}/`))
+  expect(() => readQuarantine(read, new Date().toISOString().slice(0, 10))).not.toThrow()
+})
+
+test('a test is let through for seven days with both runs and the cause', () => {
+  expect(faultOf({})).toBeUndefined()
+  expect(findQuarantineFault(entry, '2026-03-08', '')).toBeUndefined()
+  expect(findQuarantineFault(entry, '2026-03-09', '')).toBe('it ended on 2026-03-08: mend the test')
+  expect(faultOf({ until: '2026-03-09' })).toBe('until is at most 7 days after firstSeen')
+  expect(faultOf({ until: 'some day' })).toBe('until is at most 7 days after firstSeen')
+  for (const field of ['file', 'test', 'failedRun', 'passedRun', 'cause'])
+    expect(faultOf({ [field]: ' ' })).toBe('it needs file, test, failedRun, passedRun and cause')
+})
+
+test.each([
+  'services/api/src/features/ai-governance/budgets/budgets.test.ts',
+  'services/api/src/features/ai-gateway/holds/holds.test.ts',
+  'services/api/src/features/ai-gateway/settlement.test.ts',
+  'services/api/src/features/tokens/tokens.test.ts',
+  'services/idp/src/features/sign-in/sign-in.test.ts',
+  'packages/auth/src/key-set.test.ts',
+  'services/api/test/edges-crash.test.ts',
+  'services/api/test/rolling-restart.test.ts',
+])('money, sign-in and crashes are never let through: %s', (file) => {
+  expect(faultOf({ file })).toBe('money, sign-in and crashes are never let through')
+})
+
+test('races are never let through', () => {
+  expect(faultOf({}, 'await holding(url, take, racers)')).toBe('races are never let through')
+  expect(faultOf({}, "test('one of 100 concurrent copies wins', …)")).toBe('races are never let through')
+})
+
+test('the quarantine holds five tests at most', () => {
+  const read = (path: string) => (path === 'testing/quarantine.json' ? JSON.stringify(Array(6).fill(entry)) : '')
+  expect(() => readQuarantine(read, today)).toThrow('holds at most 5 tests')
+})

@@ -1,0 +1,25 @@
+import { fileURLToPath } from 'node:url'
+import type { TestUserConfig } from 'vitest/node'
+import { testFilesWithoutEngines } from './engines.ts'
+import { readTestRun } from './test-run.ts'
+
+/**
+ * The settings that all packages share, for `test` of a vitest configuration.
+ *
+ * Patience, not a bound: a machine that is busy with other suites needs far more than the defaults, and a test that waits for an
+ * event ends with the event. In the run of what an engine can change, files without a line of engines are left out.
+ */
+export function testSettings({ setupFiles = [], ...more }: TestUserConfig = {}): TestUserConfig {
+  const { scope, isWhole } = readTestRun()
+  const here = (name: string) => fileURLToPath(new URL(name, import.meta.url))
+  return {
+    hookTimeout: 60_000,
+    testTimeout: 30_000,
+    expect: { poll: { timeout: 10_000 } },
+    setupFiles: [here('./measure-cpu.ts'), ...[setupFiles].flat()],
+    reporters: [isWhole ? 'minimal' : 'default', here('./report-tests.ts')],
+    include: ['**/*.test.ts'],
+    exclude: ['**/node_modules/**', ...(scope === 'engines' ? testFilesWithoutEngines(process.cwd()) : [])],
+    ...more,
+  }
+}
