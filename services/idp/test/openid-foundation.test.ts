@@ -29,6 +29,8 @@ let ana: TestPerson
 let browser: Browser
 beforeAll(async () => {
   idp = await startTestIdp()
+  // Time passes when a test says so, and not while a busy machine is at it.
+  idp.holdClock()
   client = await idp.client({ kind: 'confidential' })
   ana = await idp.person()
 })
@@ -181,7 +183,7 @@ describe('Basic OP', () => {
     const second = await tokens({ max_age: '1' })
     expect(second.hasSignedIn).toBe(true)
     expect(second.claims.auth_time).toBeGreaterThan(first.claims.auth_time)
-    expect(idp.now().getTime() / 1_000 - second.claims.auth_time).toBeLessThan(10)
+    expect(second.claims.auth_time).toBe(Math.floor(idp.now().getTime() / 1_000))
   })
 
   test('oidcc-max-age-10000: the session is young enough, auth_time is there and the same', async () => {

@@ -76,13 +76,13 @@ test('a database that hangs is answered for within 30 s, by 503 too (D66)', { ti
   const userinfo = () => idp.send('GET /oauth2/userinfo', undefined, { authorization: `Bearer ${tokens.access_token}` })
   expect((await userinfo()).status).toBe(200)
   cable.hang()
-  const startedAt = Date.now()
-  const answers = await Promise.all([
+  const answering = Promise.all([
     userinfo(),
     idp.token({ grant_type: 'refresh_token', client_id: client.id, refresh_token: tokens.refresh_token ?? '' }),
   ])
-  expect(Date.now() - startedAt).toBeLessThan(32_000)
-  for (const answer of answers)
+  const answers = await Promise.race([answering, sleep(32_000, undefined, { ref: false })])
+  expect(answers).toHaveLength(2)
+  for (const answer of answers ?? [])
     expect(answer).toMatchObject({ status: 503, body: { error: 'temporarily_unavailable' } })
   cable.wake()
   expect((await userinfo()).status).toBe(200)

@@ -146,8 +146,9 @@ export async function startTestIdp(
     databaseUrl: database,
     advance: (ms) => void (offset += ms),
     holdClock() {
-      heldAt = Date.now()
-      return () => void (heldAt = undefined)
+      const before = heldAt
+      heldAt ??= Date.now()
+      return () => void (heldAt = before)
     },
     now,
     send,

@@ -25,6 +25,8 @@ let networks = 0
 let address = ''
 beforeAll(async () => {
   idp = await startTestIdp()
+  // Pauses, limits and lifetimes end when a test says so, and not while a busy machine is at it.
+  idp.holdClock()
   client = await idp.client({ name: 'Command line' })
   narrow = await idp.client({ scopes: ['openid'] })
   ana = await idp.person()
@@ -254,7 +256,6 @@ describe('polling (B §3, RFC 8628 §3.5, D64)', () => {
 
   test('of a hundred polls at once of a pending code, one is on time', async () => {
     const { device_code } = (await start()).body
-    onTestFinished(idp.holdClock())
     const answers = await Promise.all(Array.from({ length: 100 }, () => poll(device_code)))
     const counts = answers.map(({ body }) => body.error as string)
     expect(counts.filter((name) => name === 'authorization_pending')).toHaveLength(1)
@@ -460,7 +461,7 @@ describe('approval', () => {
     for (let i = 0; i < 5; i++) expect((await look(`0000-000${i}`)).status).toBe(400)
     const refused = await look('0000-0005')
     expect(refused.status).toBe(429)
-    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(500)
+    expect(refused.headers.get('retry-after')).toBe('600')
     expect(refused.body).toContain('Wait 10 minutes')
     expect((await look((await start()).body.user_code)).status).toBe(429)
     idp.advance(601_000)

@@ -10,6 +10,8 @@ let lines: string[]
 beforeAll(async () => {
   lines = []
   idp = await startTestIdp({}, { logTo: { write: (line) => void lines.push(line) } })
+  // Pauses, limits and lifetimes end when a test says so, and not while a busy machine is at it.
+  idp.holdClock()
 })
 afterAll(() => idp.close())
 
@@ -150,7 +152,7 @@ describe('asking for a link', () => {
     const answers = await Promise.all(Array.from({ length: 6 }, () => browser.submit(page, {})))
     expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 200, 200, 200, 200, 429])
     const refused = answers.find(({ status }) => status === 429)
-    expect(Number(refused?.headers.get('retry-after'))).toBeGreaterThan(3_500)
+    expect(refused?.headers.get('retry-after')).toBe('3600')
     expect(refused?.body).toContain('Wait 60 minutes')
     expect(await idp.letters(ana)).toHaveLength(5)
     idp.advance(-2_000)

@@ -12,6 +12,8 @@ let idp: TestIdp
 let form: { csrf: string; before: string }
 beforeAll(async () => {
   idp = await startTestIdp()
+  // Pauses, limits and lifetimes end when a test says so, and not while a busy machine is at it.
+  idp.holdClock()
   form = await openForm()
 })
 afterAll(() => idp.close())
@@ -175,7 +177,7 @@ describe('a known browser has a back-off of its own', () => {
     const known = await knownTo(ana)
     await besiege(ana)
     const answers = await Promise.all(Array.from({ length: 60 }, () => guess(ana, { known })))
-    expect(answers.filter(({ status }) => status === 401).length).toBeLessThanOrEqual(10)
+    expect(answers.filter(({ status }) => status === 401)).toHaveLength(5)
   })
 
   test('success forgets its wrong ones, and none of those that strangers made', async () => {
@@ -264,6 +266,7 @@ describe('a cookie gives nothing', () => {
     const page = await browser.visit(`${idp.url}/sessions`)
     expect((await browser.visit(`${idp.url}/sessions/end-all`, { csrf: 'x' })).status).toBe(403)
     expect(await isExempt(ana, known)).toBe(true)
+    idp.advance(1) // what the cookie is bound to is the moment when the account last changed
     const csrf = /action="[^"]+end-all">\s*<input type="hidden" name="csrf" value="([^"]+)"/.exec(page.body)?.[1] ?? ''
     expect((await browser.visit(`${idp.url}/sessions/end-all`, { csrf })).body).toContain('signed out everywhere')
     expect(await isExempt(ana, known)).toBe(false)

@@ -16,6 +16,8 @@ let networks = 0
 const lines: string[] = []
 beforeAll(async () => {
   idp = await startTestIdp({}, { logTo: { write: (line) => void lines.push(line) } })
+  // Pauses, limits and lifetimes end when a test says so, and not while a busy machine is at it.
+  idp.holdClock()
   client = await idp.client()
 })
 afterAll(() => idp.close())
@@ -247,7 +249,7 @@ describe('asking is limited', () => {
     )
     expect(sorted(answers)).toEqual([...Array<number>(30).fill(200), 429])
     const refused = answers.find(({ status }) => status === 429)
-    expect(Number(refused?.headers.get('retry-after'))).toBeGreaterThan(3_500)
+    expect(refused?.headers.get('retry-after')).toBe('3600')
     expect(refused?.body).toContain('Wait 60 minutes')
     idp.advance(60 * MINUTE_MS)
     expect((await browser.submit(page, { email: 'nobody@example.com' })).status).toBe(200)

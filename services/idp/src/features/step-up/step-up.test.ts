@@ -26,6 +26,8 @@ let strict: TestClient
 let open: TestClient
 beforeAll(async () => {
   idp = await startTestIdp()
+  // Pauses, limits and lifetimes end when a test says so, and not while a busy machine is at it.
+  idp.holdClock()
   strict = await idp.client({ name: 'Strict application' })
   await setClientPolicy(idp.deps, { clientId: strict.id, policy: { requiresSecondFactor: true } })
   open = await idp.client()
@@ -334,11 +336,9 @@ describe('nothing counts as a second factor but one', () => {
     const wrong = await browser.submit(page, { code: '000000' })
     expect(wrong).toMatchObject({ status: 401, body: expect.stringContaining('role="alert"') })
     const answers = [wrong]
-    while (answers.at(-1)?.status !== 429 && answers.length < 20)
-      answers.push(await browser.submit(wrong, { code: '000000' }))
-    expect(answers.slice(0, 5).map(({ status }) => status)).toEqual(Array(5).fill(401))
-    expect(answers.at(-1)?.status).toBe(429)
-    expect(Number(answers.at(-1)?.headers.get('retry-after'))).toBeGreaterThan(0)
+    while (answers.length < 6) answers.push(await browser.submit(wrong, { code: '000000' }))
+    expect(answers.map(({ status }) => status)).toEqual([...Array<number>(5).fill(401), 429])
+    expect(answers.at(-1)?.headers.get('retry-after')).toBe('1')
     expect(await isAtAal2(browser)).toBe(false)
   })
 
