@@ -197,7 +197,7 @@ describe.skipIf(obstacle !== undefined)('source', { timeout: BUILD_MS }, () => {
       await tx.execute(sql`lock table upload_blobs in access exclusive mode`)
       await db.update(deployments).set({ status: 'QUEUED' }).where(eq(deployments.id, id))
       await builds.enqueue(db, id)
-      await vi.waitFor(async () => expect(await db.execute(isWaiting)).not.toEqual([]), 4_000)
+      await expect.poll(() => db.execute(isWaiting)).not.toEqual([])
       const replaced = await platform.call(owner.token, `PATCH ${path}/${made.body.id}`, { value: after })
       expect(replaced.status).toBe(200)
     })

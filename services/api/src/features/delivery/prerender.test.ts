@@ -191,7 +191,7 @@ describe('an old page', () => {
     platform.clock.advance(61_000)
     await site.control({ status: '500' })
     expect((await site.page('/page')).cache).toBe('STALE')
-    await vi.waitFor(async () => expect(await site.control({ status: '500' })).toBeGreaterThan(good.n + 2))
+    await expect.poll(() => site.control({ status: '500' })).toBeGreaterThan(good.n + 2)
     expect(await site.page('/page')).toMatchObject({ status: 200, cache: 'STALE', seen: { n: good.n } })
   })
 
