@@ -1,8 +1,11 @@
 // oxlint-disable-next-line node/no-process-env -- what tests ask of it stands here
-const { CI = '', NODE_COMPILE_CACHE, TEST_FRAMEWORKS, TEST_FRAMEWORKS_SOURCE } = process.env
+const { CI = '', DRILL = '', NODE_COMPILE_CACHE, TEST_FRAMEWORKS, TEST_FRAMEWORKS_SOURCE } = process.env
 
 /** If true, a test fails instead of being skipped if the machine lacks something, and tests run at full size. */
 export const isCi = !['', '0', 'false'].includes(CI)
+
+/** If true, tests also run what CI cannot afford each time, such as every version of a client that the machine has. */
+export const isDrill = !['', '0', 'false'].includes(DRILL)
 
 /** For processes that tests start: they use the compile cache, as under the launcher. */
 export const compileCache: Record<string, string> = NODE_COMPILE_CACHE ? { NODE_COMPILE_CACHE } : {}

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import { isCi } from '@platform/testkit/test-environment'
+import { isCi, isDrill } from '@platform/testkit/test-environment'
 import type { TestContext } from 'vitest'
 
 const run = promisify(execFile)
@@ -25,14 +25,15 @@ export async function runClient(
 }
 
 /**
- * Those of the commands that answer to `args`, one of each version: a machine may have a current one and its
- * distribution's.
+ * The first of the commands that answers to `args`. In a drill all that do, one of each version: a machine may have a current
+ * one and its distribution's.
  */
 export async function findClients(commands: readonly string[], args: readonly string[]): Promise<string[]> {
   const byVersion = new Map<string, string>()
   for (const command of commands) {
     const version = await runClient(command, args, {}).catch(() => undefined)
     if (version !== undefined && !byVersion.has(version)) byVersion.set(version, command)
+    if (byVersion.size > 0 && !isDrill) break
   }
   return [...byVersion.values()]
 }

@@ -80,7 +80,7 @@ test('the SDK’s lib-storage uploads a stream of unknown length in parts, and i
   expect((await ana.client.send(new HeadObjectCommand({ Bucket, Key: 'shared' }))).ContentLength).toBe(1)
 })
 
-const awsCommands = await findClients(['aws', '/usr/bin/aws'], ['--version'])
+const awsCommands = await findClients(['/usr/bin/aws', 'aws'], ['--version'])
 
 test.for(awsCommands.length > 0 ? awsCommands : ['aws'])(
   `%s copies ${LARGE_MB} MB, syncs a tree, presigns and removes`,
@@ -221,7 +221,7 @@ test('s3cmd, told a host with a path, puts, lists, syncs, copies and deletes', {
   await s3cmd('rb', `s3://${bucket}`)
 })
 
-const pythons = await findClients(['python3', '/usr/bin/python3'], ['-c', 'import boto3; print(boto3.__version__)'])
+const pythons = await findClients(['/usr/bin/python3', 'python3'], ['-c', 'import boto3; print(boto3.__version__)'])
 
 /** Where S3 is, and how boto3 is told to name a bucket there. */
 const places = [
