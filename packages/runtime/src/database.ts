@@ -1,3 +1,4 @@
+import { channel } from 'node:diagnostics_channel'
 import { Unavailable } from '@platform/errors/api-error'
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import postgres from 'postgres'
@@ -27,6 +28,12 @@ interface Waiting {
   isInTransaction: boolean
 }
 const pools = new Set<Pool>()
+
+/**
+ * Publishes each statement that a pool sends, as `{ pool, text }` with the pool's name; values are not in it. Nothing is built while
+ * nobody subscribes.
+ */
+const statements = channel('platform:database:statement')
 
 // oxlint-disable-next-line no-new -- it registers itself
 new Gauge({
@@ -92,6 +99,7 @@ export function openDatabase(
     let isUnhurried = false
     return (text, args, options) => {
       if (waiting.size >= IN_FLIGHT_MAX) throw new Unavailable('Too many requests are waiting for the database')
+      if (statements.hasSubscribers) statements.publish({ pool: name, text })
       const query = unsafe(text, args, { ...options, prepare: prepare && options?.prepare === true })
       // A transaction that raises its statement timeout is exempt from the answer timeout too.
       if (/^set local statement_timeout/i.test(text)) isUnhurried = true

@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import type { TestUserConfig } from 'vitest/node'
 import { testFilesWithoutEngines } from './engines.ts'
+import { keptWorker } from './kept-worker.ts'
 import { readTestRun } from './test-run.ts'
 
 /**
@@ -10,7 +11,7 @@ import { readTestRun } from './test-run.ts'
  * event ends with the event. In the run of what an engine can change, files without a line of engines are left out.
  */
 export function testSettings({ setupFiles = [], ...more }: TestUserConfig = {}): TestUserConfig {
-  const { scope, isWhole } = readTestRun()
+  const { scope, isWhole, isWatched } = readTestRun()
   const here = (name: string) => fileURLToPath(new URL(name, import.meta.url))
   return {
     hookTimeout: 60_000,
@@ -21,5 +22,6 @@ export function testSettings({ setupFiles = [], ...more }: TestUserConfig = {}):
     include: ['**/*.test.ts'],
     exclude: ['**/node_modules/**', ...(scope === 'engines' ? testFilesWithoutEngines(process.cwd()) : [])],
     ...more,
+    ...(isWatched && { pool: keptWorker, isolate: false, maxWorkers: 1 }),
   }
 }

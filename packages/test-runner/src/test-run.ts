@@ -6,6 +6,8 @@ export interface TestRun {
   scope: 'all' | 'engines'
   /** True under `npm test`, which prints a summary of all packages itself. */
   isWhole: boolean
+  /** True under `npm run test:watch`. */
+  isWatched: boolean
   /** Where the report of a package goes, relative to its folder. */
   reportFile: string
 }
@@ -18,6 +20,7 @@ export function readTestRun(env: Record<string, string | undefined> = environmen
   return {
     scope: env['TEST_SCOPE'] === 'engines' ? 'engines' : 'all',
     isWhole: env['TEST_RUN'] === 'whole',
+    isWatched: env['TEST_RUN'] === 'watch',
     reportFile: env['TEST_REPORT_FILE'] ?? REPORT_FILE,
   }
 }
