@@ -36,9 +36,13 @@ describe.each(['cut', 'hang'] as const)('a database whose connections %s', (faul
     cable[fault]()
     expect((await site.who(path, edge)).instance).toBe(instance)
     await expect.poll(() => edge.api.membership.term(), lapsed).toBeUndefined()
-    const askedAt = performance.now()
-    expect(await site.who(path, edge)).toMatchObject({ instance, isRestarted: false })
-    expect(performance.now() - askedAt).toBeLessThan(5_000)
+    const answer = site.who(path, edge)
+    if (fault === 'hang') {
+      // The database hangs until the end of this test; a query of the edge's pool waits for it until it gives up.
+      const query = edge.api.db.execute('select 1').catch(() => 'the query gave up')
+      await expect(Promise.race([answer, query])).resolves.toMatchObject({ instance })
+    }
+    expect(await answer).toMatchObject({ instance, isRestarted: false })
     expect((await site.who(path, edge)).instance).toBe(instance)
   })
 

@@ -47,7 +47,7 @@ const siteByLabel = lazyPrepared((db) =>
 
 interface Known {
   site: Site | undefined
-  /** By performance.now(), before the look-up. */
+  /** By `monotonicMs`, before the look-up. */
   askedAt: number
 }
 
@@ -62,7 +62,16 @@ interface LookUp {
  * Caches what hostnames serve, and forgets it when Postgres announces a change. While the connection for notifications is down,
  * an answer is valid for 5 s; if it cannot be renewed, it stays in use, so that sites survive a database outage.
  */
-export function openSiteDirectory({ db, notifications }: { db: Db; notifications: Notifications }): SiteDirectory {
+export function openSiteDirectory({
+  db,
+  notifications,
+  monotonicMs = () => performance.now(),
+}: {
+  db: Db
+  notifications: Notifications
+  /** The clock for the age of answers; it never goes back. */
+  monotonicMs?: () => number
+}): SiteDirectory {
   const labelsOf = new Map<string, Set<string>>()
   const known = new LRUCache<string, Known>({
     max: LABELS_MAX,
@@ -92,7 +101,7 @@ export function openSiteDirectory({ db, notifications }: { db: Db; notifications
   }
 
   async function ask(label: string, lookUp: Omit<LookUp, 'answer'>): Promise<Site | undefined> {
-    const askedAt = performance.now()
+    const askedAt = monotonicMs()
     const [site] = await siteByLabel(db).execute({ label })
     const isNewsTo = site ? lookUp.changed.has(site.applicationId) : lookUp.changed.size > 0
     if (!lookUp.isOutdated && !isNewsTo) keep(label, site, askedAt)
@@ -119,7 +128,7 @@ export function openSiteDirectory({ db, notifications }: { db: Db; notifications
     try {
       return await withDeadline(PATIENCE_MS, () => new Error('The answer comes late'), lookUpOf(label).answer)
     } catch {
-      entry.askedAt = performance.now()
+      entry.askedAt = monotonicMs()
       return entry.site
     }
   }
@@ -147,7 +156,7 @@ export function openSiteDirectory({ db, notifications }: { db: Db; notifications
     async find(label) {
       const entry = known.get(label) ?? unknown.get(label)
       if (!entry) return lookUpOf(label).answer
-      if (isListening || performance.now() - entry.askedAt < ASK_AGAIN_MS) return entry.site
+      if (isListening || monotonicMs() - entry.askedAt < ASK_AGAIN_MS) return entry.site
       return renew(label, entry)
     },
   }

@@ -48,7 +48,7 @@ export async function readEpoch(db: Db, deploymentId: string, source: string): P
 
 interface Known {
   epoch: Epoch
-  /** By performance.now(), before the look-up. */
+  /** By `monotonicMs`, before the look-up. */
   askedAt: number
 }
 
@@ -59,7 +59,16 @@ interface Known {
  * onPurge: called with the purged deployment.
  */
 export function openImageEpochs(
-  { db, notifications }: { db: Db; notifications: Notifications },
+  {
+    db,
+    notifications,
+    monotonicMs = () => performance.now(),
+  }: {
+    db: Db
+    notifications: Notifications
+    /** The clock for the age of epochs; it never goes back. */
+    monotonicMs?: () => number
+  },
   onPurge: (deploymentId: string) => void,
 ): ImageEpochs {
   const known = new LRUCache<string, Known>({ max: KNOWN_MAX })
@@ -73,7 +82,7 @@ export function openImageEpochs(
     const key = keyOf(deploymentId, source)
     const before = current.get(key)
     if (before) return before
-    const askedAt = performance.now()
+    const askedAt = monotonicMs()
     const asking = readEpoch(db, deploymentId, source)
     current.set(key, asking)
     const over = (epoch?: Epoch) => {
@@ -90,7 +99,7 @@ export function openImageEpochs(
     try {
       return await withDeadline(PATIENCE_MS, () => new Error('The epoch comes late'), ask(deploymentId, source))
     } catch {
-      entry.askedAt = performance.now()
+      entry.askedAt = monotonicMs()
       return entry.epoch
     }
   }
@@ -117,7 +126,7 @@ export function openImageEpochs(
     async find(deploymentId, source) {
       const entry = known.get(keyOf(deploymentId, source))
       if (!entry) return ask(deploymentId, source)
-      if (isListening || performance.now() - entry.askedAt < ASK_AGAIN_MS) return entry.epoch
+      if (isListening || monotonicMs() - entry.askedAt < ASK_AGAIN_MS) return entry.epoch
       return renew(deploymentId, source, entry)
     },
     forget,

@@ -167,13 +167,11 @@ test.each([
   'http://private.example/x.png',
   'http://user@photos.example/x.png',
 ])('%s is not asked, even where every host is allowed', async (url) => {
-  const startedAt = performance.now()
   const got = await ask(url, trusting)
   expect(errorOf(got)).toEqual(failed)
   expect(guarded).toContain(new URL(url).href)
   // The message reveals nothing about the network.
   expect(got.text).not.toMatch(/127\.|10\.0|resolve|ENOTFOUND|ECONNREFUSED/)
-  expect(performance.now() - startedAt).toBeLessThan(5_000)
 })
 
 test.each(['http://unknown.example/x.png', 'http://photos.example:1/x.png'])(
