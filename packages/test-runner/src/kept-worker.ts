@@ -59,4 +59,7 @@ class KeptWorker implements PoolWorker {
 }
 
 /** For `pool` of a vitest configuration. */
-export const keptWorker = { name: 'kept', createPoolWorker: (options: PoolOptions): PoolWorker => new KeptWorker(options) }
+export const keptWorker = {
+  name: 'kept',
+  createPoolWorker: (options: PoolOptions): PoolWorker => new KeptWorker(options),
+}

@@ -113,7 +113,7 @@ async function runTests(args: readonly string[]): Promise<number> {
     ...inherited,
     TEST_SEED: seed,
     TEST_RUN: 'whole',
-    TEST_MACHINE: describeMachine(),
+    TEST_MACHINE: describeMachine(inherited),
   }
   const packages = testedPackages().filter(
     ({ folder }) => env['TEST_SCOPE'] !== 'engines' || asksEngines(join(repository, folder)),

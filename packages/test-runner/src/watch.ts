@@ -9,7 +9,9 @@ import { locateTestFile, repository } from './workspace.ts'
 const [path, ...more] = process.argv.slice(2)
 const located = path === undefined ? undefined : locateTestFile(path)
 if (located === undefined) {
-  process.stderr.write(`${path ?? 'Nothing'} is not a test file: npm run test:watch -- services/api/test/conventions.test.ts\n`)
+  process.stderr.write(
+    `${path ?? 'Nothing'} is not a test file: npm run test:watch -- services/api/test/conventions.test.ts\n`,
+  )
   process.exitCode = 2
 } else {
   const folder = join(repository, located.folder)

@@ -1,5 +1,5 @@
 // engines: postgres, s3
-import { createHash, randomBytes, randomInt } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { readdir, rm } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -14,14 +14,15 @@ import {
   UploadPartCommand,
 } from '@aws-sdk/client-s3'
 import { newObjectsUrl } from '@platform/testkit/objects'
+import { isDrill } from '@platform/testkit/test-environment'
 import { expect, onTestFinished, test } from 'vitest'
 import { collectGarbage } from '../src/features/storage/maintenance/collect-garbage.ts'
 import { blobs } from '../src/features/storage/table.ts'
 import { verifyStorage } from '../src/features/storage/maintenance/verify-storage.ts'
+import { openDice } from './dice.ts'
 import { storageProcess } from './storage-process.ts'
 
-// oxlint-disable-next-line node/no-process-env -- a few in CI, 200 by `npm run crash`
-const ROUNDS = Number(process.env.CRASH_ROUNDS ?? 6)
+const ROUNDS = isDrill ? 200 : 6
 const WORKERS = 6
 
 /** What a key may hold: the hash of its content, or nothing. */
@@ -60,8 +61,9 @@ test(
       Object.assign(state, { told: content, asked: [] })
     }
     const Bucket = bucket.name
-    const small = () => randomBytes(randomInt(1, 9_000))
-    const large = () => randomBytes(randomInt(17_000, 400_000))
+    const dice = openDice()
+    const small = () => randomBytes(dice.integer(1, 9_000))
+    const large = () => randomBytes(dice.integer(17_000, 400_000))
 
     const put = (name: string, Body: Buffer) =>
       change(name, hashOf(Body), () => s3.send(new PutObjectCommand({ Bucket, Key: name, Body })))
@@ -129,15 +131,15 @@ test(
       const bearer = await token()
       while (!over.aborted) {
         // Names of one length, so that none is the prefix of another.
-        const name = `${worker}/${randomInt(10, 20)}`
+        const name = `${worker}/${dice.integer(10, 20)}`
         // A key that nobody has answered for is left alone until it was looked at.
         if (of(name).asked.length > 0) continue
-        const dice = randomInt(10)
-        if (dice < 4) await put(name, small())
-        else if (dice < 6) await put(name, large())
-        else if (dice < 7) await multipart(name)
-        else if (dice < 8) await resumable(name, bearer)
-        else if (dice < 9) await restore(name, bearer)
+        const choice = dice.integer(0, 10)
+        if (choice < 4) await put(name, small())
+        else if (choice < 6) await put(name, large())
+        else if (choice < 7) await multipart(name)
+        else if (choice < 8) await resumable(name, bearer)
+        else if (choice < 9) await restore(name, bearer)
         else await remove(name)
       }
     }
@@ -182,7 +184,7 @@ test(
       await look()
       const over = new AbortController()
       const working = Array.from({ length: WORKERS }, (_, n) => work(n, over.signal).catch(() => {}))
-      await sleep(randomInt(200, 1_200))
+      await sleep(dice.integer(200, 1_200))
       service.child.kill('SIGKILL')
       await once(service.child, 'exit')
       over.abort()

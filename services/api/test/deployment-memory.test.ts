@@ -10,14 +10,14 @@ import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { newObjectsUrl } from '@platform/testkit/objects'
+import { isDrill } from '@platform/testkit/test-environment'
 import { expect, onTestFinished, test } from 'vitest'
 import { ZipFile } from 'yazl'
 import { activatePlan } from '../src/features/products/products.ts'
 import { watchMemory } from './peak-memory.ts'
 import { storageProcess } from './storage-process.ts'
 
-// oxlint-disable-next-line node/no-process-env -- a little in CI, 500 MB by `npm run memory`
-const BYTES = Math.min(500_000_000, Number(process.env.MEMORY_BYTES ?? 120_000_000))
+const BYTES = isDrill ? 500_000_000 : 120_000_000
 const FILE_BYTES = 95_000_000
 const PART_BYTES = 10_000_000
 /** Above what the process holds before: 23 to 31 MB here, 40 of 500 MB. */

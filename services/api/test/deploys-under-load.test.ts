@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startPlatform, type TestEdge, type TestPlatform } from '@platform/testing/platform'
 import { and, eq, gt, inArray } from 'drizzle-orm'
+import { isDrill } from '@platform/testkit/test-environment'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { functionIdOf } from '../src/features/functions/functions.ts'
 import { functionSlots } from '../src/features/functions/table.ts'
@@ -10,10 +11,7 @@ import { buildOutput } from './functions.ts'
 import { newOwner, type Owner } from './scenario.ts'
 import { openEvents, openSocket } from './sticky-site.ts'
 
-// oxlint-disable-next-line node/no-process-env -- a little in CI, more by `npm run load`
-const { LOAD_DEPLOYS = '5', LOAD_REQUESTS = '2000' } = process.env
-const DEPLOYS = Number(LOAD_DEPLOYS)
-const REQUESTS = Number(LOAD_REQUESTS)
+const [DEPLOYS, REQUESTS] = isDrill ? [100, 50_000] : [5, 2_000]
 const REQUESTS_A_SECOND = 200
 /** Of each kind. */
 const STREAMS = 20

@@ -2,6 +2,7 @@ import { hash, randomInt, randomUUID } from 'node:crypto'
 import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/platform'
 import * as fc from 'fast-check'
 import { decodeJwt } from 'jose'
+import { isDrill } from '@platform/testkit/test-environment'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { setMember } from '../src/features/organizations/members.ts'
 import { setQuota } from '../src/features/products/quotas.ts'
@@ -14,8 +15,8 @@ import { type Key, newKey, newOwner, type Owner } from './scenario.ts'
 import { openSender, type RawRequest } from './send.ts'
 
 // oxlint-disable-next-line node/no-process-env -- how long to look, and where to look again
-const { FUZZ_CASES = '5000', FUZZ_SEED = String(randomInt(2 ** 31)), FUZZ_PATH } = process.env
-const cases = Math.ceil(Number(FUZZ_CASES) / operations.length)
+const { FUZZ_SEED = String(randomInt(2 ** 31)), FUZZ_PATH } = process.env
+const cases = Math.ceil((isDrill ? 100_000 : 5_000) / operations.length)
 const seed = Number(FUZZ_SEED)
 
 let platform: TestPlatform

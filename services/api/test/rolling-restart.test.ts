@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from '@platform/testkit/free-port'
 import { serviceEnvironment, startServiceProcess, statusOf, untilStatus } from '@platform/testing/service-process'
-import { isCi } from '@platform/testkit/test-environment'
+import { isDrill } from '@platform/testkit/test-environment'
 import { sql } from 'drizzle-orm'
 import { expect, onTestFinished, test } from 'vitest'
 import { compose } from '../src/compose.ts'
@@ -21,7 +21,7 @@ import { requireClientProgram, findClients } from './client-process.ts'
 const main = new URL('../src/main.ts', import.meta.url)
 const REQUESTS_A_SECOND = 200
 /** Restarts of each of the two processes. */
-const ROUNDS = isCi ? 10 : 1
+const ROUNDS = isDrill ? 10 : 1
 const NOTICE_MS = 500
 /** How long nginx leaves a server alone that refused a connection; it counts whole seconds, so up to twice as long. */
 const FAIL_TIMEOUT_MS = 1_000

@@ -9,15 +9,15 @@ import { Upload } from '@aws-sdk/lib-storage'
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
 import { Client } from 'minio'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
-import { isCi } from '@platform/testkit/test-environment'
+import { isDrill } from '@platform/testkit/test-environment'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { requireClientProgram, findClients, runClient } from './client-process.ts'
 import { bucketName, newS3User, type S3User, startS3, type TestS3 } from './s3.ts'
 
 const MIB = 1_024 ** 2
 const LONG = 600_000
-const LARGE_MB = isCi ? 200 : 40
-const FOLDERS = isCi ? 100 : 10
+const LARGE_MB = isDrill ? 200 : 40
+const FOLDERS = isDrill ? 100 : 10
 const FILES_EACH = 100
 const FILES = FOLDERS * FILES_EACH
 let platform: TestPlatform

@@ -7,12 +7,12 @@ import { pipeline } from 'node:stream/promises'
 import { fileURLToPath } from 'node:url'
 import { GetObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3'
 import { newObjectsUrl } from '@platform/testkit/objects'
+import { isDrill } from '@platform/testkit/test-environment'
 import { expect, onTestFinished, test } from 'vitest'
 import { watchMemory } from './peak-memory.ts'
 import { storageProcess } from './storage-process.ts'
 
-// oxlint-disable-next-line node/no-process-env -- a little in CI, 5 GB by `npm run memory`
-const BYTES = Number(process.env.MEMORY_BYTES ?? 300_000_000)
+const BYTES = isDrill ? 5_000_000_000 : 300_000_000
 /** Above what the process holds before: 12 to 25 MB here, of 300 MB as of 2 GB. */
 const GROWTH_BYTES_MAX = 60_000_000
 const CHUNK = Buffer.alloc(1_000_000, 'flat memory ')

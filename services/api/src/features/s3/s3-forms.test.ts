@@ -1,13 +1,14 @@
 // engines: s3
-import { createHash, randomInt } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { CreateBucketCommand, GetObjectCommand, HeadObjectCommand } from '@aws-sdk/client-s3'
 import { createPresignedPost, type PresignedPostOptions } from '@aws-sdk/s3-presigned-post'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
-import { isCi } from '@platform/testkit/test-environment'
+import { isDrill } from '@platform/testkit/test-environment'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openDice } from '../../../test/dice.ts'
 import { bucketName, newS3User, type S3User, startS3, type TestS3 } from '../../../test/s3.ts'
 
 let platform: TestPlatform
@@ -26,17 +27,6 @@ afterAll(async () => {
 })
 
 const BOUNDARY = '----form-boundary-0123456789'
-
-/** Pseudo-random numbers from 0 to below 1, determined by the seed (mulberry32). */
-function random(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
 
 /** A file in blocks that contain partial boundaries. */
 function* fileOf(size: number, next: () => number): Generator<Buffer> {
@@ -105,14 +95,13 @@ async function postForm({
 const fieldsOf = async (Key: string, options: Partial<PresignedPostOptions> = {}): Promise<Record<string, string>> =>
   (await createPresignedPost(ana.client, { Bucket, Key, ...options })).fields
 
-const LARGE = isCi ? 100_000_000 : 8_000_000
+const LARGE = isDrill ? 100_000_000 : 8_000_000
 
 test.each([15_000, 30_000, 1_000_000, LARGE])(
   'a file of %s bytes arrives whole, wherever its form is cut',
   { timeout: 120_000 },
   async (size) => {
-    const seed = randomInt(2 ** 31)
-    const next = random(seed)
+    const next = openDice().fraction
     // Pieces of any size up to 64 KiB, small ones as often as large ones; and one form whose fields are not cut.
     const anywhere = () => Math.ceil(2 ** (next() * 16))
     const cuts = size < LARGE ? [anywhere, anywhere, anywhere, () => 65_536] : [() => anywhere() + 1_000]
@@ -126,9 +115,9 @@ test.each([15_000, 30_000, 1_000_000, LARGE])(
         }
       }
       const answer = await postForm({ fields: await fieldsOf(Key), file: file(), sizeOf })
-      expect(answer, `seed ${seed}`).toEqual({ status: 204, text: '' })
+      expect(answer).toEqual({ status: 204, text: '' })
       const row = await ana.client.send(new HeadObjectCommand({ Bucket, Key }))
-      expect(row, `seed ${seed}`).toMatchObject({ ContentLength: size, ETag: `"${md5.digest('hex')}"` })
+      expect(row).toMatchObject({ ContentLength: size, ETag: `"${md5.digest('hex')}"` })
     }
   },
 )

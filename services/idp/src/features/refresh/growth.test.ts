@@ -1,11 +1,11 @@
 import { sql } from 'drizzle-orm'
 import { startOwnPostgres, type OwnPostgres } from '@platform/testkit/own-postgres'
-import { isCi } from '@platform/testkit/test-environment'
+import { isDrill } from '@platform/testkit/test-environment'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startTestIdp, type TestIdp } from '../../../test/start.ts'
 
 /** In CI more than a month of them, one every five minutes. */
-const ROTATIONS = isCi ? 10_000 : 2_000
+const ROTATIONS = isDrill ? 10_000 : 2_000
 const MEGABYTE = 1_048_576
 
 /*
