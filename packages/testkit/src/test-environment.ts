@@ -1,5 +1,5 @@
 // oxlint-disable-next-line node/no-process-env -- what tests ask of it stands here
-const { CI = '', DRILL = '', NODE_COMPILE_CACHE, TEST_FRAMEWORKS, TEST_FRAMEWORKS_SOURCE } = process.env
+const { CI = '', DRILL = '', NODE_COMPILE_CACHE, TEST_FRAMEWORKS, TEST_FRAMEWORKS_SOURCE, TEST_SEED } = process.env
 
 /** If true, a test fails instead of being skipped if the machine lacks something, and tests run at full size. */
 export const isCi = !['', '0', 'false'].includes(CI)
@@ -15,3 +15,6 @@ export const frameworksFolder: string | undefined = TEST_FRAMEWORKS === '' ? und
 
 /** Whether the platform also builds them from source. */
 export const buildsFrameworks = !['', '0', 'false', undefined].includes(TEST_FRAMEWORKS_SOURCE)
+
+/** The seed of what tests choose at random; undefined: another one each time, which a failing test prints. */
+export const testSeed: number | undefined = TEST_SEED ? Number(TEST_SEED) : undefined

@@ -4,6 +4,7 @@ import { and, eq, inArray, lt } from 'drizzle-orm'
 import postgres from 'postgres'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { environmentOf, newDeployment } from '../../../test/deployments.ts'
+import { openDice } from '../../../test/dice.ts'
 import { newOwner, type Owner, unique } from '../../../test/scenario.ts'
 import { deploymentFiles } from '../artifacts/table.ts'
 import { deployments } from '../deployments/table.ts'
@@ -33,8 +34,9 @@ test('connections that break at any moment cost time, and no deployment', { time
   await platform.api.db.update(deployments).set({ status: 'QUEUED' }).where(inArray(deployments.id, ids))
   for (const id of ids) await platform.api.builds.enqueue(platform.api.db, id)
   const sql = postgres(platform.databaseUrl, { max: 1, onnotice: () => {} })
+  const dice = openDice()
   let broken = 0
-  for (const end = Date.now() + 3_000; Date.now() < end; await sleep(20 + Math.random() * 60)) {
+  for (const end = Date.now() + 3_000; Date.now() < end; await sleep(dice.integer(20, 80))) {
     const ended = await sql`
       select pg_terminate_backend(pid) from pg_stat_activity
       where datname = current_database() and pid <> pg_backend_pid() and application_name like 'platform-%' and state <> 'idle'`

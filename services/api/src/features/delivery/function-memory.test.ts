@@ -7,6 +7,7 @@ import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { visit } from '../../../test/deploy.ts'
 import { logOf, newDeployment, untilEnded } from '../../../test/deployments.ts'
+import { openDice } from '../../../test/dice.ts'
 import { buildOutput, handler } from '../../../test/functions.ts'
 import { newOwner, type Owner } from '../../../test/scenario.ts'
 
@@ -180,6 +181,7 @@ test('thousands of requests whose clients leave hold nothing', async () => {
       if (req.url === '/upload') req.resume()`),
   })
   await visit(platform, host, '/')
+  const dice = openDice()
   const leave = async (head: string, isAnswered: boolean): Promise<void> => {
     const client = await deafClient(`${head} HTTP/1.1\r\nHost: ${host}\r\n`)
     if (isAnswered) {
@@ -187,7 +189,7 @@ test('thousands of requests whose clients leave hold nothing', async () => {
       client.resume()
       await once(client, 'data')
     } else client.write(head.startsWith('POST') ? 'Content-Length: 100000\r\n\r\nsome of it' : '\r\n')
-    await new Promise((resolve) => setTimeout(resolve, Math.random() * 20))
+    await new Promise((resolve) => setTimeout(resolve, dice.integer(0, 20)))
     client.destroy()
   }
   const heads = [

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { openDice } from '../../../test/dice.ts'
 import { createRedaction } from './redact.ts'
 
 const encodings: Record<string, (value: string) => string> = {
@@ -39,12 +40,13 @@ test('1,000 secrets are replaced in every encoding, wherever a border between tw
             .replaceAll(/[\r\n]/g, 'x'),
   )
   const redaction = createRedaction(values)
+  const dice = openDice()
   for (const [n, value] of values.entries())
     for (const [name, encode] of Object.entries(encodings)) {
       const encoded = encode(value)
       const text = `before ${encoded} after`
       // Every border for some texts, a random one for the others.
-      const borders = n % 50 === 0 ? text.split('').keys() : [Math.floor(Math.random() * text.length)]
+      const borders = n % 50 === 0 ? text.split('').keys() : [dice.integer(0, text.length)]
       for (const border of borders) {
         const out = redactedInTwo(redaction, text, border)
         expect(out.startsWith('before ') && out.endsWith(' after'), `${name}, cut at ${border}: ${out}`).toBe(true)

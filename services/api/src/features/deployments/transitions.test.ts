@@ -7,6 +7,7 @@ import postgres from 'postgres'
 import { drizzle } from 'drizzle-orm/postgres-js'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { deploymentOf, environmentOf, newDeployment } from '../../../test/deployments.ts'
+import { openDice } from '../../../test/dice.ts'
 import { newOwner, type Owner, unique } from '../../../test/scenario.ts'
 import { activities } from '../activity/table.ts'
 import { deploymentCounts, deployments } from './table.ts'
@@ -140,7 +141,8 @@ test('1,000 activations in any order over 8 connections never demote the newest'
     begin insert into served (seq) values (new.current_seq); return null; end $$;
     create trigger note_served after update of current_seq on environments for each row execute function note_served()`)
   const db = drizzle(sql)
-  const queue = rows.toSorted(() => Math.random() - 0.5).values()
+  const dice = openDice()
+  const queue = rows.toSorted(() => dice.fraction() - 0.5).values()
   let current = 0
   await Promise.all(
     Array.from({ length: 8 }, async () => {
