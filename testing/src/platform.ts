@@ -20,7 +20,7 @@ import { loadConfig as loadIdpConfig } from '../../services/idp/src/config.ts'
 import { createUser } from '../../services/idp/src/features/accounts/accounts.ts'
 import { createClient } from '../../services/idp/src/features/clients/clients.ts'
 import { startIdp } from '../../services/idp/src/roles/idp.ts'
-import { createCheapHashing } from '../../services/idp/test/cheap-hashing.ts'
+import { createCheapHashing } from './cheap-hashing.ts'
 import { signIn } from './oauth-flow.ts'
 import { createServiceDatabase } from './service-databases.ts'
 

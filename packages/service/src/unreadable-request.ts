@@ -25,7 +25,7 @@ export function unreadableRequest(logger: Logger, render: (requestId: string) =>
   }
   return {
     /** For requests without a URL, for example `OPTIONS *` or without a host: the errorHandler of @hono/node-server. */
-    errorHandler: () => {
+    errorHandler: (): Response => {
       const { requestId, type, body } = refuse(400, 'NO_URL')
       return new Response(body, { status: 400, headers: { 'content-type': type, 'x-request-id': requestId } })
     },

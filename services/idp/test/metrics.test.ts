@@ -1,6 +1,6 @@
 import { freePort } from '@platform/testkit/free-port'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
-import { createCheapHashing } from './cheap-hashing.ts'
+import { createCheapHashing } from '@platform/testing/cheap-hashing'
 import { startTestIdp, type TestIdp } from './start.ts'
 
 const passwordHashing = createCheapHashing()

@@ -20,7 +20,7 @@ import { createUser } from '../src/features/accounts/accounts.ts'
 import { createClient, type NewClient } from '../src/features/clients/clients.ts'
 import { startHousekeeping } from '../src/roles/housekeeping.ts'
 import { startIdp } from '../src/roles/idp.ts'
-import { createCheapHashing } from './cheap-hashing.ts'
+import { createCheapHashing } from '@platform/testing/cheap-hashing'
 
 export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 /** First-party over https, so nothing stands between signing in and a code. */

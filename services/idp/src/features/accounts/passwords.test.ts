@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os'
 import { workUnderWay } from '@platform/service/metrics'
 import { Browser } from '@platform/testkit/browser'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { createCheapHashing } from '../../../test/cheap-hashing.ts'
+import { createCheapHashing } from '@platform/testing/cheap-hashing'
 import { startTestIdp, type TestIdp } from '../../../test/start.ts'
 import { createHashing } from './hashing.ts'
 

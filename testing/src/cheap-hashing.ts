@@ -1,5 +1,5 @@
 import { Argon2id } from 'oslo/password'
-import type { Hashing } from '../src/features/accounts/hashing.ts'
+import type { Hashing } from '../../services/idp/src/features/accounts/hashing.ts'
 
 /**
  * Hashes with Argon2id in this process, at next to no cost: most tests need a password that fits, and not one that is hard to
