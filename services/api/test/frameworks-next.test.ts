@@ -137,9 +137,7 @@ describeFramework('Next.js', { build, variables }, (deploy, isSource) => {
       })
 
       test('go on after their answer', async () => {
-        const startedAt = performance.now()
         expect((await get('/api/after')).text).toBe('answered')
-        expect(performance.now() - startedAt).toBeLessThan(5_000)
         const path = `GET /deployments/${site.id}/runtime-logs`
         await expect
           .poll(async () => (await site.platform.call(site.owner.token, path)).text, { timeout: 20_000 })

@@ -21,7 +21,7 @@ export interface BuildWorker {
  * Works on queued deployments, four at a time besides source builds, and compresses the files of active ones. NOTIFY wakes it;
  * it also polls every 3 s in case a notification is lost.
  */
-export function startBuildWorker(deps: RunDeps): BuildWorker {
+export function startBuildWorker(deps: RunDeps, pollMs = POLL_MS): BuildWorker {
   const { builds, logger } = deps
   const stopping = new AbortController()
   const underWay = new Set<Promise<void>>()
@@ -58,7 +58,7 @@ export function startBuildWorker(deps: RunDeps): BuildWorker {
   })
 
   builds.listen(wake)
-  const timer = setInterval(wake, POLL_MS).unref()
+  const timer = setInterval(wake, pollMs).unref()
   return {
     async stop() {
       clearInterval(timer)

@@ -22,6 +22,7 @@ import { deployments } from '../deployments/table.ts'
 import { setQuota } from '../products/quotas.ts'
 import { verifyStorage } from '../storage/maintenance/verify-storage.ts'
 import { blobs, uploads } from '../storage/table.ts'
+import { startBuildWorker } from './build-worker.ts'
 import { claimDeployment } from './claim.ts'
 import { runDeployment } from './run-deployment.ts'
 import type { RunDeps } from './run.ts'
@@ -76,15 +77,17 @@ describe('an archive', () => {
     expect(activity).toMatchObject({ actor: { type: 'platform', id: 'platform' }, subject: { id, isCurrent: true } })
   })
 
-  test('of 100 files is served within a second of being queued', { timeout: 60_000 }, async () => {
-    let bestMs = Infinity
-    // The best of several tries: other tests may keep the processors busy, but every try that waits for the poll takes longer.
-    for (let tries = 0; tries < 10 && bestMs >= 1_000; tries++) {
-      const { id, createdAt } = await newDeployment(platform, ana, { archive: site(100) })
-      const { activatedAt } = await untilEnded(platform, id)
-      bestMs = Math.min(bestMs, (activatedAt?.getTime() ?? Infinity) - createdAt.getTime())
+  test('is taken up because its job is announced, without waiting for the next look at the queue', async () => {
+    const idle = await startPlatform()
+    onTestFinished(() => idle.close())
+    const worker = startBuildWorker(idle.api, 3_600_000)
+    onTestFinished(() => worker.stop())
+    const bob = await newOwner(idle)
+    // The first may be found when the worker begins to listen; the second comes to a worker that waits.
+    for (let n = 0; n < 2; n++) {
+      const { id } = await newDeployment(idle, bob, { archive: site(100) })
+      expect((await untilEnded(idle, id)).status).toBe('ACTIVE')
     }
-    expect(bestMs).toBeLessThan(1_000)
   })
 
   test('of 5,000 files that were deployed before stores nothing', { timeout: 60_000 }, async () => {
