@@ -6,12 +6,15 @@ import { get, type IncomingMessage } from 'node:http'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
+import { unless } from '@platform/test-runner/task-meta'
 import { compileCache } from '@platform/testkit/test-environment'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import postgres, { type Sql } from 'postgres'
 import { clients, demoEmail } from './clients.ts'
+import { explainFailure } from './explain-failure.ts'
+import { prepareStart } from './prepare-start.ts'
 import { readSecrets } from './secrets.ts'
 
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
@@ -31,6 +34,9 @@ afterEach(async () => {
   await rm(dataFolder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
 })
 
+const repository = resolve(import.meta.dirname, '../..')
+/** Patience for three starts of the whole platform on a busy machine. */
+const STARTS_MS = 240_000
 const anyPorts = { API_PORT: '0', IDP_PORT: '0', EDGE_PORT: '0', S3_PORT: '0' }
 
 function launch(env: Record<string, string> = {}, ...options: string[]) {
@@ -47,6 +53,15 @@ function launch(env: Record<string, string> = {}, ...options: string[]) {
   })
   launchers.push(launcher)
   return launcher
+}
+
+/** Why a start cannot work, as the launcher reports it, without a process. */
+async function refusalOf(env: Record<string, string>): Promise<string> {
+  const started = prepareStart([], { DATA_DIR: dataFolder, ...anyPorts, ...env }, repository)
+  return started.then(
+    () => '',
+    (error: unknown) => `${explainFailure(error, undefined)}\n`,
+  )
 }
 
 /** Runs a launcher that ends by itself, and returns its exit code and output. */
@@ -88,9 +103,12 @@ describe('a start that cannot work says why in one sentence', () => {
     [{ DATA_DIR: '/dev/null/platform' }, /^DATA_DIR \/dev\/null\/platform cannot be written \(ENOTDIR\): .*\.\n$/],
     [{ DATA_DIR: '/proc/platform' }, /^DATA_DIR \/proc\/platform cannot be written \(\w+\): .*\.\n$/],
   ])('%j', async (env, message) => {
-    const { code, out, err } = await runToEnd(env)
-    expect(err).toMatch(message)
-    expect({ code, out }).toEqual({ code: 1, out: '' })
+    expect(await refusalOf(env)).toMatch(message)
+  })
+
+  test('a process prints it on stderr alone, and ends with 1', async () => {
+    const env = { API_PORT: '4oo0' }
+    expect(await runToEnd(env)).toEqual({ code: 1, out: '', err: await refusalOf(env) })
   })
 
   test('a file of AI providers that is not right, which the API gets', async () => {
@@ -109,10 +127,9 @@ describe('a start that cannot work says why in one sentence', () => {
 
   test.each(['API_PORT', 'IDP_PORT', 'EDGE_PORT', 'S3_PORT'])('a taken %s', async (name) => {
     const { port, free } = await takePort()
-    const { code, err } = await runToEnd({ [name]: port })
+    const refusal = await refusalOf({ [name]: port })
     free()
-    expect(err).toBe(`Port ${port} is taken by another program: stop it, or set ${name} to a free port.\n`)
-    expect(code).toBe(1)
+    expect(refusal).toBe(`Port ${port} is taken by another program: stop it, or set ${name} to a free port.\n`)
   })
 
   test('a taken POSTGRES_PORT', async () => {
@@ -141,15 +158,19 @@ describe('a start that cannot work says why in one sentence', () => {
     expect((await runToEnd()).err).toMatch(/secrets\.json is damaged/)
   })
 
-  test.skipIf(process.getuid?.() === 0)('a data folder that may not be written', async () => {
-    await chmod(dataFolder, 0o500)
-    const { code, err } = await runToEnd()
-    expect(err).toContain(`DATA_DIR ${dataFolder} cannot be written (EACCES)`)
-    expect(code).toBe(1)
-  })
+  test(
+    'a data folder that may not be written',
+    unless(process.getuid?.() === 0 ? 'root may write everywhere' : undefined),
+    async () => {
+      await chmod(dataFolder, 0o500)
+      const { code, err } = await runToEnd()
+      expect(err).toContain(`DATA_DIR ${dataFolder} cannot be written (EACCES)`)
+      expect(code).toBe(1)
+    },
+  )
 })
 
-describe('a start that works', () => {
+describe('a start that works', { timeout: STARTS_MS }, () => {
   async function start(env?: Record<string, string>) {
     const launcher = launch(env, '--json')
     let err = ''
@@ -166,7 +187,7 @@ describe('a start that works', () => {
       helloUrl: string
       demo: { email: string; password: string }
     }
-    return { launcher, platform, readErr: () => err }
+    return { launcher, platform }
   }
 
   async function stop(launcher: ChildProcess): Promise<number> {
@@ -175,51 +196,28 @@ describe('a start that works', () => {
     return code
   }
 
-  test('tells programs in one line what they need, and stops without a trace', async () => {
-    const { launcher, platform } = await start()
-    expect(platform).toMatchObject({
+  test('tells programs what they need, keeps everything over kill -9, brings an older console up to date once, and stops without a trace', async () => {
+    const first = await start()
+    expect(first.platform).toMatchObject({
       demo: { email: demoEmail },
       clients: {
         cli: { id: clients.cli.id, redirectUri: 'http://127.0.0.1/callback' },
         console: { id: clients.console.id, redirectUri: 'http://localhost:4003/callback' },
       },
     })
-    const discovery = await fetch(`${platform.idpUrl}/.well-known/openid-configuration`)
-    expect(await discovery.json()).toMatchObject({ issuer: platform.idpUrl })
-    expect(await (await fetch(platform.s3Url)).text()).toContain('<Code>AccessDenied</Code>')
-    expect(await pageAt(platform.helloUrl)).toContain('It works')
-    expect(await signInAt(platform)).toBe('/sign-in')
+    const discovery = await fetch(`${first.platform.idpUrl}/.well-known/openid-configuration`)
+    expect(await discovery.json()).toMatchObject({ issuer: first.platform.idpUrl })
+    expect(await (await fetch(first.platform.s3Url)).text()).toContain('<Code>AccessDenied</Code>')
+    expect(await pageAt(first.platform.helloUrl)).toContain('It works')
+    expect(await signInAt(first.platform)).toBe('/sign-in')
     expect((await stat(join(dataFolder, 'secrets.json'))).mode & 0o777).toBe(0o600)
-    expect(await stop(launcher)).toBe(0)
-    await expect(fetch(platform.baseUrl)).rejects.toThrow('fetch failed')
-    await expect(stat(join(dataFolder, 'postgres', 'cluster', 'postmaster.pid'))).rejects.toThrow('ENOENT')
-  })
-
-  test('keeps its secrets, data and ports over kill -9, and leaves no process behind', async () => {
-    const first = await start()
-    const { port: API_PORT } = new URL(first.platform.baseUrl)
-    const { port: IDP_PORT } = new URL(first.platform.idpUrl)
-    const serverPid = Number.parseInt(
-      await readFile(join(dataFolder, 'postgres', 'cluster', 'postmaster.pid'), 'utf8'),
-      10,
-    )
-    first.launcher.kill('SIGKILL')
-    await once(first.launcher, 'exit')
-    const second = await start({ API_PORT, IDP_PORT })
-    expect(second.platform.demo).toEqual(first.platform.demo)
-    expect(isAlive(serverPid)).toBe(false)
-    expect(await stop(second.launcher)).toBe(0)
-  })
-
-  test('gives a folder from before the console of today, once, and leaves alone what a person changed', async () => {
-    const first = await start()
-    const { port: API_PORT } = new URL(first.platform.baseUrl)
-    const { port: IDP_PORT } = new URL(first.platform.idpUrl)
     expect(await readConsole()).toMatchObject({
       redirect_uris: ['http://localhost:4003/callback'],
       post_logout_redirect_uris: ['http://localhost:4003/'],
       grants: ['authorization_code', 'refresh_token'],
     })
+
+    // As a folder from before the console of today has it, with what a person changed in it.
     await changeConsole((sql) => sql`delete from clients where id = ${clients.docs.id}`)
     await changeConsole((sql) => {
       const redirectUris = ['http://localhost:3000/callback', 'https://own.example.com/callback']
@@ -227,10 +225,16 @@ describe('a start that works', () => {
       return sql`update clients set ${sql({ name: 'My console', redirect_uris: redirectUris, post_logout_redirect_uris: ['https://own.example.com/'], grants, requires_second_factor: true })}
         where id = ${clients.console.id}`
     })
-    await stop(first.launcher)
     await writeFile(join(dataFolder, 'seeded'), `${new Date().toISOString()}\n`)
 
+    const serverPid = await postgresPid()
+    first.launcher.kill('SIGKILL')
+    await once(first.launcher, 'exit')
+    const { port: API_PORT } = new URL(first.platform.baseUrl)
+    const { port: IDP_PORT } = new URL(first.platform.idpUrl)
     const second = await start({ API_PORT, IDP_PORT })
+    expect(second.platform.demo).toEqual(first.platform.demo)
+    expect(isAlive(serverPid)).toBe(false)
     expect(await readConsole()).toEqual({
       name: 'My console',
       redirect_uris: ['https://own.example.com/callback', 'http://localhost:4003/callback'],
@@ -241,8 +245,7 @@ describe('a start that works', () => {
       requires_second_factor: true,
     })
     expect(await signInAt(second.platform)).toBe('/sign-in')
-    const { idpUrl } = second.platform
-    const started = await fetch(`${idpUrl}/oauth2/device_authorization`, {
+    const started = await fetch(`${second.platform.idpUrl}/oauth2/device_authorization`, {
       method: 'POST',
       body: new URLSearchParams({ client_id: clients.console.id, scope: 'openid' }),
     })
@@ -258,11 +261,17 @@ describe('a start that works', () => {
     expect(preflight.headers.get('access-control-allow-origin')).toBe('http://localhost:4003')
 
     await changeConsole((sql) => sql`update clients set redirect_uris = '{}' where id = ${clients.console.id}`)
-    await stop(second.launcher)
+    expect(await stop(second.launcher)).toBe(0)
+    await expect(fetch(second.platform.baseUrl)).rejects.toThrow('fetch failed')
+    await expect(stat(join(dataFolder, 'postgres', 'cluster', 'postmaster.pid'))).rejects.toThrow('ENOENT')
+
     const third = await start({ API_PORT, IDP_PORT })
     expect((await readConsole())?.redirect_uris).toEqual([])
-    await stop(third.launcher)
+    expect(await stop(third.launcher)).toBe(0)
   })
+
+  const postgresPid = async () =>
+    Number.parseInt(await readFile(join(dataFolder, 'postgres', 'cluster', 'postmaster.pid'), 'utf8'), 10)
 
   /** The redirect URI of a browser that signs in from the API reference, as configured. */
   async function signInAt({ baseUrl, idpUrl }: { baseUrl: string; idpUrl: string }): Promise<string> {
@@ -301,30 +310,27 @@ describe('a start that works', () => {
       return row
     })
 
-  test('says in its summary that Functions have no walls where it was told so', async () => {
+  test('says in its summary that Functions have no walls where it was told so, and stops everything when a part dies', async () => {
     const launcher = launch({ FUNCTION_SANDBOX: 'none' })
-    let out = ''
+    let [out, err] = ['', '']
     launcher.stdout.on('data', (chunk) => (out += chunk))
+    launcher.stderr.on('data', (chunk) => (err += chunk))
     await vi.waitFor(() => expect(out).toContain('Ctrl-C stops everything'), { timeout: 60_000, interval: 50 })
     // No escape codes if the output is not a terminal.
     expect(out).toMatch(/^Functions run as plain processes, .*: leave FUNCTION_SANDBOX out for walls\.$/m)
-    expect(await stop(launcher)).toBe(0)
-    const log = await readFile(join(dataFolder, 'logs', 'api.log'), 'utf8')
-    expect(log).toMatch(/"isIsolated":false,"isNetworkClosed":false,.*"msg":"Functions can run"/)
-    expect(log).toContain('Functions run as plain processes')
-  })
+    const readLog = () => readFile(join(dataFolder, 'logs', 'api.log'), 'utf8')
+    await expect
+      .poll(readLog, { timeout: 60_000 })
+      .toMatch(/"isIsolated":false,"isNetworkClosed":false,.*"msg":"Functions can run"/)
+    expect(await readLog()).toContain('Functions run as plain processes')
+    const baseUrl = /http:\/\/localhost:\d+/.exec(out)?.[0] ?? ''
+    expect((await fetch(`${baseUrl}/.well-known/jwks.json`)).status).toBe(200)
 
-  test('stops everything when a part dies', async () => {
-    const { launcher, platform, readErr } = await start()
-    const serverPid = Number.parseInt(
-      await readFile(join(dataFolder, 'postgres', 'cluster', 'postmaster.pid'), 'utf8'),
-      10,
-    )
-    process.kill(serverPid, 'SIGKILL')
-    const [code] = (await once(launcher, 'exit')) as [number]
-    expect(code).toBe(1)
-    expect(readErr()).toContain('Postgres ended.')
-    await expect(fetch(platform.baseUrl)).rejects.toThrow('fetch failed')
+    const exit = once(launcher, 'exit')
+    process.kill(await postgresPid(), 'SIGKILL')
+    expect(await exit).toEqual([1, null])
+    expect(err).toContain('Postgres ended.')
+    await expect(fetch(baseUrl)).rejects.toThrow('fetch failed')
   })
 })
 

@@ -4,18 +4,15 @@ import { createWriteStream } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { parseArgs } from 'node:util'
 import { tellAddresses } from './addresses.ts'
 import { readAiVariables } from './ai-variables.ts'
 import { clients } from './clients.ts'
-import { readLauncherConfig } from './config.ts'
-import { holdDataFolder } from './data-folder.ts'
 import { createDatabases } from './databases.ts'
 import { explainFailure } from './explain-failure.ts'
 import { findWalls, type FunctionWalls } from './walls.ts'
 import { makeFunctionsFolder } from './functions-folder.ts'
-import { endLeftoverServices, rememberServices } from './leftover-services.ts'
-import { claimPort } from './ports.ts'
+import { rememberServices } from './leftover-services.ts'
+import { prepareStart } from './prepare-start.ts'
 import { readSecrets } from './secrets.ts'
 import { deployHelloSite } from './hello-site.ts'
 import { bringSeedIntoLine } from './seed.ts'
@@ -54,19 +51,14 @@ try {
 
 /** Starts everything, prints where it is, and returns; the running services keep the process alive. */
 async function start(): Promise<void> {
-  const { json: isForPrograms } = readArguments()
   // oxlint-disable-next-line node/no-process-env -- the launcher's one read of its environment
   const env = process.env
-  const { ports: wanted, dataFolder, logLevel, functions, buildEgress } = readLauncherConfig(env, repository)
-  holdDataFolder(dataFolder)
-  running.dataFolder = dataFolder
-  endLeftoverServices(dataFolder)
-  const ports = {
-    api: await claimPort('API_PORT', wanted.api),
-    idp: await claimPort('IDP_PORT', wanted.idp),
-    edge: await claimPort('EDGE_PORT', wanted.edge),
-    s3: await claimPort('S3_PORT', wanted.s3),
-  }
+  const { isForPrograms, ports, postgresPort, dataFolder, logLevel, functions, buildEgress } = await prepareStart(
+    process.argv.slice(2),
+    env,
+    repository,
+    (held) => (running.dataFolder = held),
+  )
   const secrets = await readSecrets(dataFolder)
   const functionsFolder = functions.folder ?? makeFunctionsFolder(dataFolder)
 
@@ -76,7 +68,7 @@ async function start(): Promise<void> {
   const postgresLog = createWriteStream(postgresLogFile, { flags: 'a', mode: 0o600 })
   running.postgres = startPostgres({
     dataFolder: join(dataFolder, 'postgres'),
-    port: wanted.postgres || undefined,
+    port: postgresPort || undefined,
     log: (line) => postgresLog.write(`${line}\n`),
   })
   const postgres = await running.postgres
@@ -145,14 +137,6 @@ async function start(): Promise<void> {
     await idp.waitUntilAnswers(`${urls.idpUrl}/.well-known/openid-configuration`)
     const cli = 'services/idp/src/cli.ts'
     await bringSeedIntoLine({ dataFolder, secrets, baseUrl: urls.baseUrl, cli, cwd: repository, env: environment.idp })
-  }
-}
-
-function readArguments(): { json: boolean } {
-  try {
-    return { json: parseArgs({ options: { json: { type: 'boolean' } } }).values.json ?? false }
-  } catch (error) {
-    throw new StartProblem(`${(error as Error).message}. The only option is --json: npm start --silent -- --json`)
   }
 }
 
