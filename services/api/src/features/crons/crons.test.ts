@@ -292,7 +292,7 @@ describe('an edge', () => {
     const runId = await createManualRun(platform.api, cronId)
     await platform.api.crons.dispatch(runId, AbortSignal.abort())
     await expect
-      .poll(async () => (await runsOf(platform, ana, id)).items, { timeout: 5_000 })
+      .poll(async () => (await runsOf(platform, ana, id)).items)
       .toMatchObject([{ id: runId, outcome: 'succeeded' }])
   })
 

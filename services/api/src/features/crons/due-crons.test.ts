@@ -149,9 +149,9 @@ test('a worker queues and runs what is due, by the clock', { timeout: 20_000 }, 
   const workers = [startCronWorker(platform.api), startCronWorker(platform.api)]
   onTestFinished(async () => void (await Promise.all(workers.map((worker) => worker.stop()))))
   const ended = async () => (await runsOf(platform, ana, id)).items.map(({ outcome }) => outcome)
-  await expect.poll(ended, { timeout: 8_000 }).toEqual(['succeeded'])
+  await expect.poll(ended).toEqual(['succeeded'])
   nextMinute()
-  await expect.poll(ended, { timeout: 8_000 }).toEqual(['succeeded', 'succeeded'])
+  await expect.poll(ended).toEqual(['succeeded', 'succeeded'])
 })
 
 test('what waited for ten minutes has failed and does not run', async () => {

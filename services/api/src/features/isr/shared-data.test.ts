@@ -60,7 +60,7 @@ afterAll(() => platform.close())
 
 const ask = async (path: string) => (await visit(platform, host, path)).text
 const askThere = async (path: string) => (await visit(second, host, path)).text
-const soon = { timeout: 1_000, interval: 5 }
+const soon = { interval: 5 }
 
 test('what one Function stores is found by another, on each edge', async () => {
   expect(await ask('/other/get/a')).toBe('nothing')

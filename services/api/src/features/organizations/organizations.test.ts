@@ -135,7 +135,7 @@ test('members are listed whole, with what userinfo says of them once their token
   })
   const open = await who.token(['openid', 'email', 'profile', 'platform:organizations:read'])
   await expect
-    .poll(async () => (await membersOf(open, body.id as string)).items[0], { timeout: 5_000 })
+    .poll(async () => (await membersOf(open, body.id as string)).items[0])
     .toMatchObject({ email: who.email, givenName: 'Ana', familyName: 'Test' })
   // A token with fewer scopes also triggers a fetch, and removes nothing.
   const learnedAt = async () =>
@@ -143,7 +143,7 @@ test('members are listed whole, with what userinfo says of them once their token
   const before = await learnedAt()
   const less = await who.token(['openid', 'platform:organizations:read'])
   await platform.call(less, 'GET /organizations')
-  await expect.poll(learnedAt, { timeout: 5_000 }).not.toBe(before)
+  await expect.poll(learnedAt).not.toBe(before)
   expect((await membersOf(less, body.id as string)).items[0]).toMatchObject({ email: who.email, givenName: 'Ana' })
 })
 
