@@ -14,6 +14,9 @@ const ACQUIRE_TIMEOUT_MS = 5_000
 /** Covers waiting for a connection and the statement's own limit, with a margin: after that no answer will come. */
 const ANSWER_TIMEOUT_MS = 12_000
 const IN_FLIGHT_MAX = 5_000
+const SWEEP_MS = 250
+/** A sweep that comes later than this by so much says that the process stood still, and read no answers. */
+const STOOD_STILL_MS = 1_000
 /** A load balancer that checks readiness gets its answer within a second, whatever Postgres does. */
 const PROBE_TIMEOUT_MS = 800
 
@@ -71,7 +74,8 @@ interface DriverQuery {
 /**
  * Opens a pool of connections to one database; nothing connects until the first query. Queries fail after 5 s of execution,
  * after 5 s of waiting for a connection, and after 12 s without any answer; with 5,000 in flight, further ones are rejected:
- * postgres.js itself would queue without limit and wait for ever. `isUnavailable` is true for all four errors.
+ * postgres.js itself would queue without limit and wait for ever. `isUnavailable` is true for all four errors. Time in which the
+ * process stood still does not count as waiting.
  */
 export function openDatabase(
   url: string,
@@ -140,8 +144,13 @@ export function openDatabase(
     return withDeadline(ANSWER_TIMEOUT_MS, notAnswering, whole)
   }
   sql.begin = watchedBegin as typeof sql.begin
+  let sweptAt = Date.now()
   const sweep = setInterval(() => {
     const now = Date.now()
+    const lateMs = now - sweptAt - SWEEP_MS
+    sweptAt = now
+    // Answers that came meanwhile are still unread. Without this, a pause of the process fails every query that it had sent.
+    if (lateMs > STOOD_STILL_MS) for (const entry of waiting.values()) entry.since = Math.min(now, entry.since + lateMs)
     for (const [query, { since, isInTransaction }] of waiting) {
       if (now - since < ACQUIRE_TIMEOUT_MS) break // insertion order is time order
       const driverQuery = query as unknown as DriverQuery
@@ -152,7 +161,7 @@ export function openDatabase(
       else continue
       waiting.delete(query)
     }
-  }, 250).unref()
+  }, SWEEP_MS).unref()
 
   return {
     db: drizzle(sql),

@@ -7,7 +7,7 @@ import { startCable } from '@platform/testkit/cable'
 import { createDatabase } from '@platform/testkit/databases'
 import { sql } from 'drizzle-orm'
 import postgres from 'postgres'
-import { describe, expect, onTestFinished, type TestContext, test } from 'vitest'
+import { describe, expect, onTestFinished, type TestContext, test, vi } from 'vitest'
 
 const HOUR_SECONDS = 3_600
 
@@ -173,6 +173,19 @@ test.each([97, 98, 99, 100, 101, 102])(
     expect(await db.execute(sql`select n from written`)).toEqual([{ n: 2 }])
   },
 )
+
+test('time in which the process stood still does not count as waiting for the database', async () => {
+  const { db } = await open(1)
+  await db.execute(sql`select 1`)
+  const clock = vi.spyOn(Date, 'now')
+  onTestFinished(() => clock.mockRestore())
+  // One query is under way and one waits for its connection.
+  const queries = [sql`select pg_sleep(1)`, sql`select 1`].map((query) => outcome(db.execute(query)))
+  await new Promise(setImmediate)
+  // As after a pause of a minute.
+  clock.mockImplementation(() => performance.timeOrigin + performance.now() + 60_000)
+  expect(await Promise.all(queries)).toEqual(['done', 'done'])
+})
 
 /** A pool behind a cable; both end with the test. */
 async function openBehindCable(max: number, context: TestContext) {
