@@ -33,7 +33,11 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-const { include = [], exclude = [], ...settings } = testSettings({
+const {
+  include = [],
+  exclude = [],
+  ...settings
+} = testSettings({
   setupFiles: ['@platform/testkit/record-statements', '@platform/testkit/replace-metrics'],
   // Half the CPU of a run: files share what was imported and compiled, and with it what modules keep, such as metrics.
   isolate: false,

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { crc32 } from 'node:zlib'
+import { unless } from '@platform/test-runner/task-meta'
 import sharp, { type FormatEnum } from 'sharp'
 import { afterEach, describe, expect, test } from 'vitest'
 import { fittedBox } from './fitted-box.ts'
@@ -63,7 +64,7 @@ function childPids(): number[] {
       }
     })
 }
-const isLinux = process.platform === 'linux'
+const notLinux = process.platform === 'linux' ? undefined : 'it reads /proc of Linux'
 
 /** Returns what all children together have worked, whatever else the machine does. */
 function childCpuSeconds(): number {
@@ -211,19 +212,19 @@ test.each<[string, () => Promise<Buffer> | Buffer, string]>([
   ['half a JPEG', async () => (await picture(200, 200).toBuffer()).subarray(0, 5_000), 'not_an_image'],
 ])('%s is refused', async (_, source, code) => {
   expect(await codeOf(open().transform(await source(), wish({ width: 16, format: 'webp' })))).toBe(code)
-  if (isLinux) expect(childCpuSeconds()).toBeLessThan(4)
+  if (notLinux === undefined) expect(childCpuSeconds()).toBeLessThan(4)
 })
 
 test('one that takes too long is killed at its deadline, and the next one is made', { timeout: 30_000 }, async () => {
   const { transform } = open({ deadlineMs: 400, atOnce: 1 })
   // Longer than the deadline on any machine, and no encoder stops by itself.
   expect(await codeOf(transform(await slow(), wish({ format: 'avif', quality: 100 })))).toBe('too_slow')
-  if (isLinux) await expect.poll(childPids).toEqual([])
+  if (notLinux === undefined) await expect.poll(childPids).toEqual([])
   const patient = open()
   expect((await imageOf(patient.transform(await picture(20, 20).toBuffer(), wish()))).width).toBe(20)
 })
 
-test.runIf(isLinux)('one that needs too much memory is refused, and the next one is made', async () => {
+test('one that needs too much memory is refused, and the next one is made', unless(notLinux), async () => {
   const { transform } = open({ memoryBytes: 720 * 1_024 * 1_024, atOnce: 1 })
   const small = await picture(20, 20).toBuffer()
   expect((await imageOf(transform(small, wish()))).width).toBe(20)
@@ -232,7 +233,7 @@ test.runIf(isLinux)('one that needs too much memory is refused, and the next one
   expect((await imageOf(transform(small, wish()))).width).toBe(20)
 })
 
-test.runIf(isLinux)('a child that is killed over an image fails that one alone', async () => {
+test('a child that is killed over an image fails that one alone', unless(notLinux), async () => {
   await expect.poll(childPids).toEqual([])
   const { transform } = open({ atOnce: 1 })
   const small = await picture(20, 20).toBuffer()
@@ -246,33 +247,37 @@ test.runIf(isLinux)('a child that is killed over an image fails that one alone',
   expect(childPids()).not.toContain(pid)
 })
 
-test.runIf(isLinux)('children start with the first image, see no environment, and end when they are idle', async () => {
-  // The children of the previous test are killed, and disappear shortly after.
-  await expect.poll(childPids).toEqual([])
-  const { transform } = open({ idleMs: 1 })
-  expect(childPids()).toEqual([])
-  const lasting = open()
-  await lasting.transform(await picture(20, 20).toBuffer(), wish())
-  const [pid] = childPids()
-  const names = readFileSync(`/proc/${pid}/environ`, 'utf8')
-    .split('\0')
-    .flatMap((entry) => (entry === '' ? [] : [entry.split('=')[0]]))
-  // The shell adds its own variables.
-  expect(names.filter((name) => !['PWD', 'OLDPWD', 'SHLVL', '_'].includes(name ?? ''))).toEqual(['MALLOC_ARENA_MAX'])
-  lasting.close()
-  await expect.poll(childPids).toEqual([])
-  await transform(await picture(20, 20).toBuffer(), wish())
-  await expect.poll(childPids).toEqual([])
-})
+test(
+  'children start with the first image, see no environment, and end when they are idle',
+  unless(notLinux),
+  async () => {
+    // The children of the previous test are killed, and disappear shortly after.
+    await expect.poll(childPids).toEqual([])
+    const { transform } = open({ idleMs: 1 })
+    expect(childPids()).toEqual([])
+    const lasting = open()
+    await lasting.transform(await picture(20, 20).toBuffer(), wish())
+    const [pid] = childPids()
+    const names = readFileSync(`/proc/${pid}/environ`, 'utf8')
+      .split('\0')
+      .flatMap((entry) => (entry === '' ? [] : [entry.split('=')[0]]))
+    // The shell adds its own variables.
+    expect(names.filter((name) => !['PWD', 'OLDPWD', 'SHLVL', '_'].includes(name ?? ''))).toEqual(['MALLOC_ARENA_MAX'])
+    lasting.close()
+    await expect.poll(childPids).toEqual([])
+    await transform(await picture(20, 20).toBuffer(), wish())
+    await expect.poll(childPids).toEqual([])
+  },
+)
 
 test('two are made at a time, so many wait, and more are refused at once', { timeout: 30_000 }, async () => {
-  if (isLinux) await expect.poll(childPids).toEqual([])
+  if (notLinux === undefined) await expect.poll(childPids).toEqual([])
   const { transform, close } = open({ waitingMax: 3 })
   const source = await slow()
   const outcomes = Array.from({ length: 7 }, () => codeOf(transform(source, wish({ format: 'avif' }))))
   expect(await Promise.all(outcomes.slice(5))).toEqual(['busy', 'busy'])
   // Until a child has become the program, /proc shows it under its parent's name.
-  if (isLinux) await expect.poll(childPids).toHaveLength(2)
+  if (notLinux === undefined) await expect.poll(childPids).toHaveLength(2)
   close()
   expect(await Promise.all(outcomes)).toEqual(Array.from({ length: 7 }, () => 'busy'))
   expect(await codeOf(transform(source, wish()))).toBe('busy')

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { unless } from '@platform/test-runner/task-meta'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { Request } from './namespace-sandbox.ts'
 import type { SandboxOptions } from './open-sandbox.ts'
@@ -19,7 +20,7 @@ import { findTestObstacle } from './test-obstacle.ts'
 
 const obstacle = findTestObstacle(['bwrap', 'pasta', 'nft', 'ip', 'nsenter', 'setpriv', 'prlimit'])
 
-describe.skipIf(obstacle !== undefined)('the network of deployments', { timeout: 120_000 }, () => {
+describe('the network of deployments', { ...unless(obstacle), timeout: 120_000 }, () => {
   const folder = mkdtempSync(join(tmpdir(), 'network-walls-'))
   let network: TestNetwork
   let made = 0

@@ -3,6 +3,7 @@ import { mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { unless } from '@platform/test-runner/task-meta'
 import { afterAll, describe, expect, test } from 'vitest'
 import { parseEgressAllowance } from './egress-rules.ts'
 import { openSandbox, type SandboxOptions } from './open-sandbox.ts'
@@ -15,7 +16,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 const OPEN = join(import.meta.dirname, 'open-sandbox.ts')
 let made = 0
 
-describe.skipIf(obstacle !== undefined)('where something is missing', { timeout: 60_000 }, () => {
+describe('where something is missing', { ...unless(obstacle), timeout: 60_000 }, () => {
   /** The result of openSandbox on a machine that lacks a program. */
   async function openWithout(program: string, options: Omit<SandboxOptions, 'folder'>): Promise<string> {
     made += 1

@@ -5,6 +5,7 @@ import { createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { unless } from '@platform/test-runner/task-meta'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ATTEMPT_PRELUDE, ATTEMPTS, type AttemptWorld } from './attempts.ts'
 import { openSandbox } from './open-sandbox.ts'
@@ -16,7 +17,7 @@ const obstacle = findTestObstacle(['bwrap', 'setpriv', 'prlimit', 'perl', 'unsha
 const MARKER = `secret-of-the-machine-${process.pid}`
 const limits = { memoryBytes: 256 * 2 ** 20, processes: 100, openFiles: 1024, tmpBytes: 2 ** 20, cpuShare: 100 }
 
-describe.skipIf(obstacle !== undefined)('the walls of bubblewrap', () => {
+describe('the walls of bubblewrap', unless(obstacle), () => {
   const folder = mkdtempSync(join(tmpdir(), 'walls-'))
   const servers: Server[] = []
   let sandbox: Sandbox

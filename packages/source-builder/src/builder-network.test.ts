@@ -12,6 +12,7 @@ import {
   type TestNetwork,
 } from '@platform/sandbox/test-network'
 import { findTestObstacle } from '@platform/sandbox/test-obstacle'
+import { unless } from '@platform/test-runner/task-meta'
 import { type PackageRegistry, startPackageRegistry } from '@platform/testkit/package-registry'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Request } from './namespace-builder.ts'
@@ -42,7 +43,7 @@ async function listen(server: Server, host: string): Promise<Server> {
   return server
 }
 
-describe.skipIf(obstacle !== undefined)('the network of builds', { timeout: 120_000 }, () => {
+describe('the network of builds', { ...unless(obstacle), timeout: 120_000 }, () => {
   describe('registry', () => {
     let registry: PackageRegistry
     let other: Server

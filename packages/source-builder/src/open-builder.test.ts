@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { unless } from '@platform/test-runner/task-meta'
 import { type PackageRegistry, startPackageRegistry } from '@platform/testkit/package-registry'
 import { removeFolder } from '@platform/sandbox/remove-folder'
 import { findTestObstacle } from '@platform/sandbox/test-obstacle'
@@ -35,7 +36,7 @@ const OLD_PNPM = {
   },
 }
 
-describe.skipIf(obstacle !== undefined)('builds', { timeout: 120_000 }, () => {
+describe('builds', { ...unless(obstacle), timeout: 120_000 }, () => {
   let registry: PackageRegistry
   let tested: TestBuilder
   const build: TestBuilder['build'] = (...args) => tested.build(...args)

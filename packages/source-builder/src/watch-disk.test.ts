@@ -3,6 +3,7 @@ import { linkSync, mkdirSync, mkdtempSync, rmSync, truncateSync, unlinkSync, wri
 import { once } from 'node:events'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { unless } from '@platform/test-runner/task-meta'
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type DiskLimit, type DiskWatch, watchDisk } from './watch-disk.ts'
 
@@ -29,7 +30,7 @@ function open(limit: Partial<DiskLimit> = {}, prepare: (folder: string) => void 
   return { folder, watch: watchDisk({ ...defaults, ...limit }), full, warnings }
 }
 
-describe.skipIf(process.platform !== 'linux')('the watch of a folder', () => {
+describe('the watch of a folder', unless(process.platform === 'linux' ? undefined : 'it is of Linux'), () => {
   test('tells of too many bytes as they are written', async () => {
     const { folder, full, watch } = open()
     for (let n = 0; n < 9; n++) writeFileSync(join(folder, `${n}`), Buffer.alloc(MiB, 1))

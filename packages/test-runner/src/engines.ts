@@ -2,7 +2,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** Engines that a production platform brings and that `npm test` replaces by embedded ones. */
-export const ENGINES = ['postgres', 'redis', 's3'] as const
+const ENGINES = ['postgres', 'redis', 's3'] as const
 export type Engine = (typeof ENGINES)[number]
 
 const LINE = /^\/\/ engines: (.*)$/m

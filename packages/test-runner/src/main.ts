@@ -127,7 +127,12 @@ async function runTests(args: readonly string[]): Promise<number> {
   const code = await run(
     'turbo',
     [
-      ...['run', 'test', '--concurrency=2', '--continue=always', '--output-logs=new-only', '--summarize'],
+      'run',
+      'test',
+      '--concurrency=2',
+      '--continue=always',
+      '--output-logs=new-only',
+      '--summarize',
       ...(isFiltered ? [] : packages.map(({ name }) => `--filter=${name}`)),
       ...turbo,
       ...(vitest.length > 0 ? ['--', ...vitest] : []),

@@ -55,7 +55,7 @@ function secondRunLines({ path, first, alone, hasPassed, isLetThrough }: SecondR
 const section = (title: string, lines: readonly string[]): string[] => (lines.length > 0 ? ['', title, ...lines] : [])
 
 /** The last line of a run: what ran here and now, without packages that were not run. */
-export function countLine(results: readonly PackageResult[]): string {
+function countLine(results: readonly PackageResult[]): string {
   const files = results.filter(({ isCached }) => !isCached).flatMap(({ report }): FileReport[] => report?.files ?? [])
   return (['passed', 'failed', 'skipped'] as const).map((state) => `${countTests(files, state)} ${state}`).join(', ')
 }

@@ -1,6 +1,7 @@
 import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { env } from 'node:process'
+import { unless } from '@platform/test-runner/task-meta'
 import { type Browser, type BrowserContext, type CDPSession, chromium, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, onTestFailed } from 'vitest'
 import { isCi } from './test-environment.ts'
@@ -28,13 +29,13 @@ type ContextOptions = Parameters<Browser['newContext']>[0]
 export type OpenPage = (options?: ContextOptions) => Promise<{ context: BrowserContext; page: Page }>
 
 /**
- * A describe whose tests use a real browser. Without Chromium they are skipped with a notice; with CI set they fail instead,
- * since CI relies on them.
+ * A describe whose tests use a real browser. Without Chromium they are skipped; with CI set they fail instead, since CI relies on
+ * them.
  */
 export function describeInChromium(name: string, body: (open: OpenPage) => void): void {
   const isMissing = executablePath === undefined
-  const where = isMissing ? `needs ${names.join(' or ')} in the PATH` : 'in Chromium'
-  describe.skipIf(isMissing && !isCi)(`${name} (${where})`, () => {
+  const obstacle = isMissing && !isCi ? `no ${names.join(' or ')} in the PATH` : undefined
+  describe(`${name} (in Chromium)`, unless(obstacle), () => {
     let browser: Browser | undefined
     beforeAll(async () => {
       if (isMissing) throw new Error(`CI is set, and there is no ${names.join(' or ')} in the PATH`)

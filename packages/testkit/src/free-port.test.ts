@@ -1,10 +1,12 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
+import { unless } from '@platform/test-runner/task-meta'
 import { expect, test } from 'vitest'
 import { freePort } from './free-port.ts'
 
-test.skipIf(process.platform !== 'linux')(
+test(
   'a port that a process was given is given to no other and not twice, though nobody listens on it',
+  unless(process.platform === 'linux' ? undefined : 'it is of Linux'),
   async () => {
     const ports = [await freePort(), await freePort()]
     const more = Array.from({ length: 50 }, (_, n) => 10_000 + n)

@@ -5,6 +5,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findTestObstacle } from '@platform/sandbox/test-obstacle'
+import { unless } from '@platform/test-runner/task-meta'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { serviceEnvironment, startServiceProcess, untilStatus } from '@platform/testing/service-process'
 import { freePort } from '@platform/testkit/free-port'
@@ -59,8 +60,9 @@ function keysBelow(pid: number): string[] {
 // Without walls a child that detached itself belongs to nobody.
 const obstacle = findTestObstacle(['bwrap'])
 
-test.skipIf(obstacle)(
+test(
   'an edge that is killed leaves no process, and one that takes its place serves Functions at once',
+  unless(obstacle),
   async () => {
     const ana = await newOwner(platform)
     const { id } = await newDeployment(platform, ana, {

@@ -7,6 +7,7 @@ import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { unless } from '@platform/test-runner/task-meta'
 import { DeleteObjectsCommand, GetObjectCommand, ListObjectsV2Command, PutObjectCommand } from '@aws-sdk/client-s3'
 import { newObjectsUrl } from '@platform/testkit/objects'
 import { expect, inject, onTestFinished, test } from 'vitest'
@@ -37,8 +38,9 @@ const statusOf = (sent: Promise<unknown>): Promise<number> =>
     (error: { $metadata?: { httpStatusCode?: number } }) => error.$metadata?.httpStatusCode ?? 0,
   )
 
-test.runIf(canMount)(
+test(
   'a full disk is a 502, loses nothing, and is over when there is room again (D22)',
+  unless(canMount ? undefined : 'mounting needs root'),
   async (context) => {
     const folder = mountSmall()
     if (folder === undefined) return context.skip('this system lets nobody mount')
@@ -133,8 +135,9 @@ async function cuttable(target: URL) {
   }
 }
 
-test.runIf(inject('testServers').s3Url !== undefined)(
+test(
   'with the S3 server stopped under load answers are 502, and right again once it is back (D22)',
+  unless(inject('testServers').s3Url === undefined ? 'no S3 server: TEST_S3_URL' : undefined),
   async () => {
     const url = new URL((await newObjectsUrl()).url)
     const way = await cuttable(new URL(url.searchParams.get('endpoint') ?? ''))

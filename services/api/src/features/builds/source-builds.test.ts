@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { findTestObstacle } from '@platform/sandbox/test-obstacle'
+import { unless } from '@platform/test-runner/task-meta'
 import { installedPackages, type PackageRegistry, startPackageRegistry } from '@platform/testkit/package-registry'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq, sql } from 'drizzle-orm'
@@ -112,7 +113,7 @@ const untilKept = (environmentId: string) =>
 const cachesOf = (environmentId: string) =>
   platform.api.db.select().from(buildCaches).where(eq(buildCaches.environmentId, environmentId))
 
-describe.skipIf(obstacle !== undefined)('source', { timeout: BUILD_MS }, () => {
+describe('source', { ...unless(obstacle), timeout: BUILD_MS }, () => {
   beforeAll(async () => {
     const { resolve } = createRequire(import.meta.url)
     registry = await startPackageRegistry([
