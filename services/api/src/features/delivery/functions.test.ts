@@ -950,8 +950,9 @@ test('fetch() of its own host is a visit through the edge of its machine, whatev
   expect(await ask('/a.txt')).toBe('200 a file')
   expect(await ask('/other')).toBe(`200 asked as ${host}`)
   expect(await ask('/gone')).toMatch(/^404 /)
-  await vi.waitFor(async () => {
+  const paths = async () => {
     const rows = await platform.api.db.select().from(requestLogs).where(eq(requestLogs.deploymentId, id))
-    expect(rows.map(({ path }) => path).toSorted()).toEqual(['/a.txt', '/ask', '/ask', '/ask', '/gone', '/other'])
-  })
+    return rows.map(({ path }) => path).toSorted()
+  }
+  await expect.poll(paths).toEqual(['/a.txt', '/ask', '/ask', '/ask', '/gone', '/other'])
 })

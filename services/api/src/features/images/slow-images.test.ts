@@ -29,10 +29,10 @@ test('an AVIF that takes too long is 504 at its deadline, and is not tried again
   onTestFinished(() => reading.mockRestore())
   for (const isFirst of [true, false]) {
     reading.mockClear()
-    const startedAt = performance.now()
+    const deadline = Date.now() + DEADLINE_MS
     const { status, headers } = await askImage(platform, site, slow)
     expect([status, headers['x-platform-error'], headers['cache-control']]).toEqual([504, 'image_timeout', 'no-store'])
-    if (isFirst) expect(performance.now() - startedAt).toBeGreaterThanOrEqual(DEADLINE_MS)
+    if (isFirst) expect(Date.now()).toBeGreaterThanOrEqual(deadline)
     // Another try would begin with the source.
     expect(reading.mock.calls.length > 0).toBe(isFirst)
   }

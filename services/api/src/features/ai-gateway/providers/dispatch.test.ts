@@ -139,9 +139,9 @@ describe('a failure that may pass', () => {
   )
 
   test('Retry-After is waited for up to two seconds, and a longer one not at all', async () => {
-    const startedAt = performance.now()
+    const retryAt = Date.now() + 1_000
     expect((await chat('mock/429-once-retry-after-1')).status).toBe(200)
-    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(1_000)
+    expect(Date.now()).toBeGreaterThanOrEqual(retryAt)
     const from = mock.ledger.length
     expect(await chat('mock/429-retry-after-3')).toMatchObject({
       status: 429,
