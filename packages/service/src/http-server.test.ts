@@ -1,8 +1,11 @@
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { Agent, get, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, onTestFinished, test } from 'vitest'
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
+import { unless } from '@platform/test-runner/task-meta'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { listen } from './http-server.ts'
 
 /** A listener that responds with the path; `/slow` responds only when told to. */
@@ -85,6 +88,88 @@ test('a drained listener answers on connections that were kept open after it ref
   await closing
   await server.stop()
 })
+
+test('connections that wait for a process without CPU are accepted before it closes', async () => {
+  const { server } = await start()
+  server.drain()
+  // Each look at the clock is a second later, as for a process that seldom runs.
+  let ms = performance.now()
+  vi.spyOn(performance, 'now').mockImplementation(() => (ms += 1_000))
+  onTestFinished(() => void vi.restoreAllMocks())
+  // The kernel completes all of them at once, and Node accepts one in each tick.
+  const sockets = Array.from({ length: 50 }, () => connect(server.port, '127.0.0.1').setEncoding('utf8'))
+  for (const socket of sockets) socket.write('POST /1 HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n')
+  await Promise.all(sockets.map((socket) => once(socket, 'connect')))
+  const closing = server.refuseConnections()
+  const answers = await Promise.all(sockets.map(async (socket) => (await socket.toArray()).join('')))
+  expect(answers.filter((answer) => !answer.startsWith('HTTP/1.1 200 OK'))).toEqual([])
+  await closing
+})
+
+/** Two connections to a listener that are kept open, in a process of its own that is stopped as it closes the first. */
+const CLOSING = (module: string) => `
+  import { Socket } from 'node:net'
+  import { listen } from ${JSON.stringify(module)}
+  const { destroy } = Socket.prototype
+  const server = await listen((incoming, outgoing) => outgoing.end(incoming.url), '127.0.0.1', 0)
+  process.once('message', async () => {
+    server.drain()
+    await server.refuseConnections()
+    process.disconnect()
+  })
+  Socket.prototype.destroy = function (...args) {
+    const isAccepted = this.localPort === server.port
+    destroy.apply(this, args)
+    if (!isAccepted) return this
+    Socket.prototype.destroy = destroy
+    // In the next microtask, when the loop over the others is over if there is one.
+    queueMicrotask(() => process.kill(process.pid, 'SIGSTOP'))
+    return this
+  }
+  process.send(server.port)`
+
+test(
+  'a request on a kept connection is answered although it comes while others are being closed',
+  unless(process.platform === 'linux' ? undefined : 'it reads /proc of Linux'),
+  async () => {
+    const script = CLOSING(import.meta.resolve('./http-server.ts'))
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', script], {
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    })
+    onTestFinished(() => void child.kill('SIGKILL'))
+    const [port] = (await once(child, 'message')) as [number]
+    const kept = await Promise.all(
+      Array.from({ length: 2 }, async () => {
+        const socket = connect(port, '127.0.0.1').setEncoding('utf8')
+        onTestFinished(() => void socket.destroy())
+        socket.write('GET /before HTTP/1.1\r\nHost: x\r\n\r\n')
+        await once(socket, 'data')
+        return socket
+      }),
+    )
+    const ends = kept.map((socket) => once(socket, 'end').then(() => socket))
+    const closed = Promise.all(
+      kept.map((socket) =>
+        once(
+          socket.on('error', () => {}),
+          'close',
+        ).catch(() => {}),
+      ),
+    )
+    child.send('close')
+    const first = await Promise.race(ends)
+    const other = kept.find((socket) => socket !== first)
+    const isStopped = () => /^State:\s+T/m.test(readFileSync(`/proc/${child.pid}/status`, 'utf8'))
+    while (!isStopped()) await sleep(5)
+    let answer = ''
+    other?.on('data', (piece: string) => (answer += piece))
+    other?.write('POST /while HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n')
+    await setImmediate()
+    child.kill('SIGCONT')
+    await closed
+    expect(answer).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*Connection: close[^]*\/while$/)
+  },
+)
 
 test('what takes longer than it may is cut', async () => {
   const { server, ask, slowCame } = await start()

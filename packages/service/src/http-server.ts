@@ -45,10 +45,14 @@ interface ListenOptions {
 const QUIET_LOOKS = 10
 /** Time between two looks. */
 const LOOK_MS = 5
-/** Maximum time to hold requests, and then again to look for a tick in which no connection arrives. */
+/**
+ * Maximum time to hold requests, and then again to look for a tick in which no connection arrives. Here and below the time of a look
+ * or tick counts up to PAUSE_MS: while the process was stopped, or had no CPU, it has looked at nothing, and connections wait.
+ */
 const HELD_MS_MAX = 500
 /** Maximum time to wait for quiet on open connections, after the socket is closed. */
 const KEPT_OPEN_MS_MAX = 2_000
+const PAUSE_MS = 20
 /** A tick of the event loop this short had nothing to do, so what it saw of the queue of connections is still true. */
 const IDLE_TICK_MS = 0.1
 
@@ -121,6 +125,11 @@ export async function listen(
       waiting.set(incoming, outgoing)
       server.emit('request', incoming, outgoing)
     })
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
   const upgraded = new Set<Duplex>()
   if (onUpgrade)
     server.on('upgrade', (incoming: IncomingMessage, socket: Socket, head: Buffer) => {
@@ -143,46 +152,66 @@ export async function listen(
     })
   })
 
-  /**
-   * Waits until no request has arrived for 50 ms, for at most maxMs. Looks are counted, not time: a process that did not get the CPU
-   * for 50 ms has not looked.
-   */
+  /** Waits until no request has arrived in ten looks in a row, 5 ms apart, for at most maxMs. */
   async function untilQuiet(maxMs: number): Promise<void> {
-    const until = performance.now() + maxMs
-    for (let looks = 0; looks < QUIET_LOOKS && performance.now() < until;) {
+    let spentMs = 0
+    for (let looks = 0; looks < QUIET_LOOKS && spentMs < maxMs;) {
       arrived = 0
+      const before = performance.now()
       await sleep(LOOK_MS)
       // The timer is due before the event loop has read what arrived meanwhile.
       await setImmediate()
+      spentMs += Math.min(performance.now() - before, PAUSE_MS)
       looks = arrived > 0 ? 0 : looks + 1
     }
+  }
+
+  /** Closes one connection that waits for a request; false if none does. http.Server knows which do, and closes all of them. */
+  function closeOneIdle(): boolean {
+    let isClosed = false
+    for (const socket of sockets)
+      socket.destroy = () => {
+        if (isClosed) return socket
+        isClosed = true
+        return Socket.prototype.destroy.call(socket)
+      }
+    server.closeIdleConnections()
+    for (const socket of sockets) socket.destroy = Socket.prototype.destroy
+    return isClosed
   }
 
   /**
    * On close the kernel resets connections that it has accepted but Node has not yet, and their requests are lost. So a drained
    * listener first holds new requests, which makes a proxy prefer a less busy server, and then closes its socket in a tick of the
    * event loop in which no connection arrived. Connections that a proxy keeps open are closed only afterwards: a request may be on
-   * its way on one of them until a refused connection has told the proxy that this server is down. Each response closes one.
+   * its way on one of them until a refused connection has told the proxy that this server is down. Each response closes one. The others
+   * are closed one in each tick, since closing all of them takes milliseconds in which nobody looks for requests.
    */
   async function closeQuietly(): Promise<void> {
     if (isDraining) {
       held = []
       await untilQuiet(HELD_MS_MAX)
-      const until = performance.now() + HELD_MS_MAX
       // Node accepts one connection in each tick, however many are waiting.
       let accepted = 0
       server.on('connection', () => accepted++)
-      for (let before = performance.now(); before < until; before = performance.now()) {
+      for (let spentMs = 0; spentMs < HELD_MS_MAX;) {
         accepted = 0
+        const before = performance.now()
         await setImmediate()
-        if (accepted === 0 && performance.now() - before <= IDLE_TICK_MS) break
+        const tickMs = performance.now() - before
+        if (accepted === 0 && tickMs <= IDLE_TICK_MS) break
+        spentMs += Math.min(tickMs, PAUSE_MS)
       }
     }
     // http.Server's own close would first close the idle connections, one after the other.
     ended = new Promise((resolve) => SocketServer.prototype.close.call(server, () => resolve()))
     for (const serve of held?.splice(0) ?? []) serve()
     held = undefined
-    if (isDraining) await untilQuiet(KEPT_OPEN_MS_MAX)
+    if (isDraining) {
+      await untilQuiet(KEPT_OPEN_MS_MAX)
+      do await setImmediate()
+      while (closeOneIdle())
+    }
     server.close()
   }
 
