@@ -39,8 +39,6 @@ const {
   ...settings
 } = testSettings({
   setupFiles: ['@platform/testkit/record-statements', '@platform/testkit/replace-metrics'],
-  // Half the CPU of a run: files share what was imported and compiled, and with it what modules keep, such as metrics.
-  isolate: false,
 })
 /** Sites of frameworks take minutes of npm and bundlers: they are tests of a run that names a folder for them. */
 const frameworks = frameworksFolder === undefined ? ['test/frameworks-*.test.ts'] : []

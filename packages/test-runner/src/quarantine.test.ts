@@ -50,6 +50,7 @@ test('races are never let through', () => {
 })
 
 test('the quarantine holds five tests at most', () => {
-  const read = (path: string) => (path === 'testing/quarantine.json' ? JSON.stringify(Array.from({ length: 6 }, () => entry)) : '')
+  const read = (path: string) =>
+    path === 'testing/quarantine.json' ? JSON.stringify(Array.from({ length: 6 }, () => entry)) : ''
   expect(() => readQuarantine(read, today)).toThrow('holds at most 5 tests')
 })
