@@ -62,6 +62,10 @@ interface DatabaseOptions {
 const notAnswering = () =>
   Object.assign(new Error(`The database has not answered for ${ANSWER_TIMEOUT_MS} ms`), { code: 'ETIMEDOUT' })
 
+/** With Postgres' own code for too many connections: drizzle wraps the error, which hides its class from `isUnavailable`. */
+const tooManyWaiting = () =>
+  Object.assign(new Unavailable('Too many requests are waiting for the database'), { code: '53300' })
+
 /** Members of the driver's queries that its types leave out. */
 interface DriverQuery {
   /** null until the query is assigned to a connection. */
@@ -102,7 +106,7 @@ export function openDatabase(
   const watch = (unsafe: typeof sql.unsafe, isInTransaction: boolean): typeof sql.unsafe => {
     let isUnhurried = false
     return (text, args, options) => {
-      if (waiting.size >= IN_FLIGHT_MAX) throw new Unavailable('Too many requests are waiting for the database')
+      if (waiting.size >= IN_FLIGHT_MAX) throw tooManyWaiting()
       if (statements.hasSubscribers) statements.publish({ pool: name, text })
       const query = unsafe(text, args, { ...options, prepare: prepare && options?.prepare === true })
       // A transaction that raises its statement timeout is exempt from the answer timeout too.

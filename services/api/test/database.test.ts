@@ -174,6 +174,13 @@ test.each([97, 98, 99, 100, 101, 102])(
   },
 )
 
+test('5,000 queries may wait for the database; one more is refused at once, as unavailable', async () => {
+  const { db } = await open(10)
+  const outcomes = await Promise.all(Array.from({ length: 5_001 }, () => reason(db.execute(sql`select 1`))))
+  expect(outcomes.slice(0, 5_000).filter((each) => each !== 'done')).toEqual([])
+  expect(outcomes[5_000]).toBe('unavailable: 53300, Too many requests are waiting for the database')
+})
+
 test('time in which the process stood still does not count as waiting for the database', async () => {
   const { db } = await open(1)
   await db.execute(sql`select 1`)
