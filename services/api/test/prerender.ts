@@ -10,7 +10,10 @@ export interface PrerenderSource {
   fallback?: string
 }
 
-/** A Function that says how often it was called, for what, and as whom; and lets a test choose how it answers, by the query of `/control`. */
+/**
+ * A Function that says how often it was called, for what, and as whom; and lets a test choose how it answers, by the query of `/control`: what is
+ * `held` answers once `/control` is asked without it.
+ */
 const counting = handler(`
   globalThis.calls = (globalThis.calls ?? 0) + 1
   const url = new URL(req.url, 'http://page')
@@ -26,9 +29,11 @@ const counting = handler(`
   }
   if (url.pathname === '/control') {
     globalThis.wanted = Object.fromEntries(url.searchParams)
+    if (!url.searchParams.has('held')) for (const open of globalThis.gates?.splice(0) ?? []) open()
     res.end(String(globalThis.calls))
     return
   }
+  if (wanted.held) await new Promise((open) => (globalThis.gates ??= []).push(open))
   await new Promise((done) => setTimeout(done, Number(wanted.wait ?? 0)))
   res.statusCode = Number(wanted.status ?? 200)
   if (wanted.control) res.setHeader('cache-control', wanted.control)

@@ -307,7 +307,13 @@ function makeOnce(deliverer: PageDeliverer, visit: Visit, site: DeployedSite, sh
 /**
  * Regenerates a page while it is being shown, unless somebody else does. Never throws: after a failure the page stays as it is.
  */
-async function renew(deliverer: PageDeliverer, site: DeployedSite, shared: SharedRequest, key: string): Promise<void> {
+async function renew(
+  deliverer: PageDeliverer,
+  site: DeployedSite,
+  shared: SharedRequest,
+  shown: { key: string; begunAt: number | undefined },
+): Promise<void> {
+  const { key } = shown
   const { pages, caller, renewing } = deliverer
   const ofSite = renewing.get(site.id) ?? new Set()
   // One placeholder stands for any number of pages, and visitors may request all of them.
@@ -315,7 +321,7 @@ async function renew(deliverer: PageDeliverer, site: DeployedSite, shared: Share
   renewing.set(site.id, ofSite.add(key))
   const told = { deploymentId: site.id, path: shared.path }
   try {
-    const claim = await pages.claim(site.id, groupKeyOf(site, shared))
+    const claim = await pages.claim(site.id, groupKeyOf(site, shared), shown)
     if (!claim) return
     let outcome: 'made' | 'failed' = 'failed'
     try {
@@ -390,7 +396,7 @@ export async function deliverPrerender(
     const begunAt = entry.page?.begunAt ?? prerender.fallback?.builtAt
     const page = ready.get(entry) ?? (await readyPage(deliverer, entry, prerender))
     const sent = sendPage(deliverer, visit, site, answer, page, isFresh ? 'hit' : 'stale', begunAt)
-    if (!isFresh) void renew(deliverer, site, shared, key)
+    if (!isFresh) void renew(deliverer, site, shared, { key, begunAt: entry.page?.begunAt })
     await sent
     return
   }

@@ -242,11 +242,14 @@ export function openIsrPages({ db, now, blobs: store, logger, notifications, tag
       const [row] = await db.execute<{ at: Date }>(sql`select clock_timestamp() as at`)
       return new Date(row?.at ?? now())
     },
-    async claim(deploymentId, key) {
-      const bytes = sql`decode(${key}, 'hex')`
+    async claim(deploymentId, groupKey, { key, begunAt }) {
+      const bytes = sql`decode(${groupKey}, 'hex')`
       const until = (ms: number) => sql`clock_timestamp() + ${`${ms} milliseconds`}::interval`
       const [row] = await db.execute<{ at: Date }>(sql`
-        insert into ${isrClaims} as c (deployment_id, key, until) values (${deploymentId}, ${bytes}, ${until(CLAIM_MS)})
+        insert into ${isrClaims} as c (deployment_id, key, until) select ${deploymentId}::uuid, ${bytes}, ${until(CLAIM_MS)}
+        where not exists (
+          select from ${isrPages} p where p.deployment_id = ${deploymentId} and p.key = decode(${key}, 'hex')
+            and p.begun_at > coalesce(${begunAt === undefined ? null : new Date(begunAt).toISOString()}::timestamptz, '-infinity'))
         on conflict (deployment_id, key) do update set until = excluded.until where c.until < clock_timestamp()
         returning clock_timestamp() as at`)
       if (!row) return undefined

@@ -1,5 +1,7 @@
+// engines: postgres
 import { newId } from '@platform/runtime/new-id'
 import type { Notifications } from '@platform/runtime/notifications'
+import { holding } from '@platform/testkit/holding'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq, type SQL, sql } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -89,6 +91,17 @@ test('two that store the same pages at the same time store them once', async () 
   expect(await totalsOf(id)).toMatchObject({ pages: 4, pageBytes: 40 })
 })
 
+test('two that store different pages at the same time are both counted', async () => {
+  const { id } = await deploy(platform, ana, { files: { 'index.html': '' } })
+  await store(id, at(0), [page('a')])
+  await holding(platform.databaseUrl, (held) => held`select from isr_totals where deployment_id = ${id} for update`, [
+    () => store(id, at(1), [page('b')]),
+    () => store(id, at(1), [page('c')]),
+  ])
+  expect(await pathsOf(id)).toEqual(['a', 'b', 'c'])
+  expect(await totalsOf(id)).toMatchObject({ pages: 3, pageBytes: 30 })
+})
+
 test('a deployment that is gone takes none', async () => {
   await expect(store(newId(), at(0), [page('a')])).resolves.toBeUndefined()
 })
@@ -168,15 +181,40 @@ describe('a page that was being looked up', () => {
   })
 })
 
+test('a page that has expired is not shown again after a gentler revalidation of its tag', async () => {
+  const { id } = await deploy(platform, ana, { files: { 'index.html': '' } })
+  await store(id, new Date(0), [page('a')])
+  const shownUntil = async () => (await platform.api.isrPages.find(id, pageKey(['a']), undefined))?.staleUntil
+  await platform.api.isrTags.revalidate(id, ['tag'], undefined)
+  expect(await shownUntil()).toBe(Infinity)
+  for (const expireSeconds of [0, undefined]) {
+    await platform.api.isrTags.revalidate(id, ['tag'], expireSeconds)
+    expect(await shownUntil()).toBeLessThanOrEqual(platform.clock.now().getTime())
+  }
+})
+
+test('an edge that shows a page which another has made anew meanwhile does not claim it', async () => {
+  const { id } = await deploy(platform, ana, { files: { 'index.html': '' } })
+  const key = pageKey(['a'])
+  const claim = (begunAt: number | undefined) => platform.api.isrPages.claim(id, key, { key, begunAt })
+  const first = await claim(undefined)
+  await store(id, at(5), [page('a')])
+  await first?.end('made')
+  expect(await claim(undefined)).toBeUndefined()
+  expect(await claim(at(4).getTime())).toBeUndefined()
+  expect(await claim(at(5).getTime())).toBeDefined()
+})
+
 test('one claims a page until it has ended, and nobody for a while after a failure', async () => {
   const { id } = await deploy(platform, ana, { files: { 'index.html': '' } })
   const key = pageKey(['a'])
-  const claims = await Promise.all(Array.from({ length: 5 }, () => platform.api.isrPages.claim(id, key)))
+  const old = { key, begunAt: undefined }
+  const claims = await Promise.all(Array.from({ length: 5 }, () => platform.api.isrPages.claim(id, key, old)))
   expect(claims.filter(Boolean)).toHaveLength(1)
   await claims.find(Boolean)?.end('made')
-  const second = await platform.api.isrPages.claim(id, key)
+  const second = await platform.api.isrPages.claim(id, key, old)
   await second?.end('failed')
-  expect(await platform.api.isrPages.claim(id, key)).toBeUndefined()
+  expect(await platform.api.isrPages.claim(id, key, old)).toBeUndefined()
   await platform.api.db.execute(
     sql`update isr_claims set until = clock_timestamp() - interval '1 second' where deployment_id = ${id}`,
   )

@@ -50,8 +50,15 @@ export interface IsrPages {
   store(deploymentId: string, pages: readonly NewPage[]): Promise<void>
   /** The current time, by the clock that decides whether a page was begun before its tags were revalidated. */
   begin(): Promise<Date>
-  /** Lets one caller among all edges regenerate a page; undefined if another one does, or failed recently. */
-  claim(deploymentId: string, key: string): Promise<Claim | undefined>
+  /**
+   * Lets one caller among all edges regenerate a page; undefined if another one does, or failed recently, or has stored one since.
+   * groupKey: the page that stands for its group. shown: the page that the caller found to be old, and when that was begun.
+   */
+  claim(
+    deploymentId: string,
+    groupKey: string,
+    shown: { key: string; begunAt: number | undefined },
+  ): Promise<Claim | undefined>
 }
 
 /** A generated page. */
