@@ -33,7 +33,13 @@ function reportTest(test: TestCase): TestReport {
   }
 }
 
-const messageOf = ({ message, stack }: SerializedError): string => stack?.split('\n').slice(0, 4).join('\n') ?? message
+/** The message, and where in the repository it comes from. */
+const messageOf = ({ message, stack }: SerializedError): string =>
+  stack
+    ?.split('\n')
+    .filter((line) => !line.includes('/node_modules/'))
+    .slice(0, 12)
+    .join('\n') ?? message
 
 function reportFile(module: TestModule, root: string): FileReport {
   const tests = [...module.children.allTests()]
