@@ -67,7 +67,7 @@ test('a racer that ends without waiting is named, also where somebody else waits
       return thrown
     },
   ])
-  expect(outcome).toBe('Error: Racer 2 ended without waiting for what is held')
+  expect(outcome).toBe('AssertionError [ERR_ASSERTION]: Racer 2 ended without waiting for what is held')
   expect(await current('held')).toBe(1)
 })
 

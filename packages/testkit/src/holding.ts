@@ -1,3 +1,4 @@
+import { AssertionError } from 'node:assert'
 import { setTimeout as sleep } from 'node:timers/promises'
 import postgres from 'postgres'
 
@@ -17,7 +18,8 @@ const PATIENCE_MS = 10_000
  * racers: each has to wait for `take`'s connection, or for a racer that does. Waiting for anything else does not count. A
  * racer may do other work before it waits.
  *
- * Throws if a racer ends without waiting, or does not wait within ten seconds: then nothing raced. Rethrows a racer's error.
+ * Throws an AssertionError if a racer ends without waiting: what was to make it wait is missing. Throws if a racer does not wait
+ * within ten seconds: then nothing raced. Rethrows a racer's error.
  */
 export async function holding<T extends readonly unknown[] | []>(
   url: string,
@@ -42,7 +44,8 @@ export async function holding<T extends readonly unknown[] | []>(
   async function untilWaiting(holderPid: number, isOver: () => boolean): Promise<void> {
     for (const deadline = Date.now() + PATIENCE_MS; ; await sleep(ASKED_EVERY_MS)) {
       if ((await countWaiting(holderPid)) >= started.length) return
-      if (isOver()) throw new Error(`Racer ${started.length} ended without waiting for what is held`)
+      if (isOver())
+        throw new AssertionError({ message: `Racer ${started.length} ended without waiting for what is held` })
       if (Date.now() > deadline) throw new Error(`Racer ${started.length} did not come to wait for what is held`)
     }
   }
