@@ -80,17 +80,25 @@ async function newWorkers() {
 }
 type Workers = Awaited<ReturnType<typeof newWorkers>>
 
-/** Runs `work` while a worker waits for what `lock` takes, in another job than the sum of stored bytes. */
-async function whileWaiting(workers: Workers, lock: string, work: () => Promise<unknown>): Promise<void> {
+/**
+ * Runs `work` while a worker waits for what `lock` takes, in another job than the sum of stored bytes. Jobs that read the same tables
+ * may wait for it before the deployment does: `isThere` says whether the deployment has come so far.
+ */
+async function whileWaiting(
+  workers: Workers,
+  lock: string,
+  isThere: () => Promise<boolean>,
+  work: () => Promise<unknown>,
+): Promise<void> {
   const { sql } = workers
   await sql.begin(async (tx) => {
     await tx.unsafe(lock)
     const [self] = await tx<{ pid: number }[]>`select pg_backend_pid() as pid`
-    for (const deadline = Date.now() + 15_000; ; await sleep(10)) {
+    for (const deadline = Date.now() + 40_000; ; await sleep(10)) {
       const waiting = await sql`select 1 from pg_stat_activity
         where ${self?.pid ?? 0} = any(pg_blocking_pids(pid)) and application_name like 'platform-%'
           and query not like '%insert into "stored_bytes"%'`
-      if (waiting.length > 0) break
+      if (waiting.length > 0 && (await isThere())) break
       if (Date.now() > deadline) throw new Error(`No worker came to wait for ${lock}`)
     }
     await work()
@@ -113,8 +121,8 @@ test.each([
     const { platform } = workers
     const { id, environmentId } = await workers.deploy()
     const first = await workers.start()
-    await whileWaiting(workers, lock(id, environmentId), async () => {
-      expect((await deploymentOf(platform, id)).status).toBe(status)
+    const isThere = async () => (await deploymentOf(platform, id)).status === status
+    await whileWaiting(workers, lock(id, environmentId), isThere, async () => {
       first.child.kill('SIGKILL')
       await first.ended
     })
@@ -139,7 +147,8 @@ test(
     const { platform } = workers
     const { id } = await workers.deploy(500)
     const first = await workers.start()
-    await whileWaiting(workers, 'lock table artifacts in access exclusive mode', async () => {
+    const isBuilding = async () => (await deploymentOf(platform, id)).status === 'BUILDING'
+    await whileWaiting(workers, 'lock table artifacts in access exclusive mode', isBuilding, async () => {
       first.child.kill('SIGTERM')
       await untilStatus(first.readyUrl, 503)
     })
