@@ -2,7 +2,7 @@ import { newId } from '@platform/runtime/new-id'
 import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { cronOf, cronsOf, runsOf, type ShownRun } from '../../../test/crons.ts'
+import { cronOf, cronsOf, deployCrons, runsOf, type ShownRun } from '../../../test/crons.ts'
 import { deploy, giveHostname, visit } from '../../../test/deploy.ts'
 import { logOf, newDeployment, untilEnded } from '../../../test/deployments.ts'
 import { buildOutput, handler } from '../../../test/functions.ts'
@@ -12,7 +12,7 @@ import { deployments } from '../deployments/table.ts'
 import { edges } from '../edges/table.ts'
 import { requestLogs } from '../request-logs/table.ts'
 import { runtimeLogs } from '../runtime-logs/table.ts'
-import { createManualRun } from './runs.ts'
+import { createManualRun, sweepCronRuns } from './runs.ts'
 
 /** Never due while a test runs. */
 const SCHEDULE = '0 0 29 2 *'
@@ -283,6 +283,18 @@ describe('an edge', () => {
     expect(answers.filter(({ status }) => status === 421)).toHaveLength(2)
     expect((await send(message)).status).toBe(421)
     expect(await printed(id)).toEqual(['asked'])
+  })
+
+  test('does not make a run that has ended while it waited', async () => {
+    const ana = await newOwner(platform)
+    const { id } = await deployCrons(platform, ana, [{ path: '/job', schedule: SCHEDULE }])
+    const runId = await createManualRun(platform.api, (await cronOf(platform, ana, id)).id)
+    platform.clock.advance(61_000)
+    await sweepCronRuns(platform.api)
+    expect((await send(messageOf(runId))).status).toBe(421)
+    expect((await runsOf(platform, ana, id)).items).toMatchObject([
+      { id: runId, startedAt: null, error: 'No edge took it up in time' },
+    ])
   })
 
   test('goes on with a run whose worker is gone', async () => {

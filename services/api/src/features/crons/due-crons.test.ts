@@ -4,7 +4,7 @@ import { newId } from '@platform/runtime/new-id'
 import { holding } from '@platform/testkit/holding'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { count, eq, sql } from 'drizzle-orm'
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { cronOf, deployCrons, runMinute, runsOf, runWaiting } from '../../../test/crons.ts'
 import { makeCurrent } from '../../../test/deploy.ts'
 import { newOwner, type Owner } from '../../../test/scenario.ts'
@@ -13,7 +13,7 @@ import { edges } from '../edges/table.ts'
 import { openBoss } from '../queues/boss.ts'
 import { queueDueCrons, startCronWorker, takeDueCron } from './cron-worker.ts'
 import { findDueCrons } from './due-crons.ts'
-import { discardCronRuns, sweepCronRuns } from './runs.ts'
+import { createManualRun, discardCronRuns, sweepCronRuns, takeRun } from './runs.ts'
 import { cronRuns, deploymentCrons } from './table.ts'
 
 let platform: TestPlatform
@@ -183,6 +183,16 @@ test('a run that nobody takes, or whose edge was killed, does not stay under way
   ])
 })
 
+test('a run that has ended is not ended again when its lease would have lapsed', async () => {
+  const { id } = await deployCrons(platform, ana, [everyMinute])
+  await runMinute(platform)
+  const { items } = await runsOf(platform, ana, id)
+  expect(items).toMatchObject([{ outcome: 'succeeded' }])
+  platform.clock.advance(120_000)
+  await sweepCronRuns(platform.api)
+  expect((await runsOf(platform, ana, id)).items).toEqual(items)
+})
+
 test('an edge that is gone is passed over; the run is made by another', async () => {
   const { db } = platform.api
   const gone = newId()
@@ -201,16 +211,31 @@ test('an edge that is gone is passed over; the run is made by another', async ()
   expect(items.map(({ lastRun }) => lastRun.outcome)).toEqual(items.map(() => 'succeeded'))
 })
 
-test('without any edge a run has failed, with a sentence', async () => {
-  const alone = await startPlatform()
-  onTestFinished(() => alone.close())
-  const owner = await newOwner(alone)
-  const { id } = await deployCrons(alone, owner, [everyMinute])
-  await alone.api.membership.leave()
-  await runMinute(alone)
-  expect((await runsOf(alone, owner, id)).items).toMatchObject([
-    { outcome: 'failed', error: 'No edge was there to make the request', status: null },
-  ])
+describe('without any edge', () => {
+  let alone: TestPlatform
+  let owner: Owner
+  beforeAll(async () => {
+    alone = await startPlatform()
+    owner = await newOwner(alone)
+    await alone.api.membership.leave()
+  })
+  afterAll(() => alone.close())
+
+  test('a run has failed, with a sentence', async () => {
+    const { id } = await deployCrons(alone, owner, [everyMinute])
+    await runMinute(alone)
+    expect((await runsOf(alone, owner, id)).items).toMatchObject([
+      { outcome: 'failed', error: 'No edge was there to make the request', status: null },
+    ])
+  })
+
+  test('a run that an edge took before stays under way, though it is handed out again', async () => {
+    const { id } = await deployCrons(alone, owner, [everyMinute])
+    const runId = await createManualRun(alone.api, (await cronOf(alone, owner, id)).id)
+    await takeRun(alone.api, runId, newId())
+    await alone.api.crons.dispatch(runId, never)
+    expect((await runsOf(alone, owner, id)).items).toMatchObject([{ id: runId, completedAt: null, outcome: null }])
+  })
 })
 
 test('the last hundred runs of a cron are kept, and none beyond the logs', async () => {
