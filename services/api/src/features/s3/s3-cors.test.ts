@@ -5,8 +5,10 @@ import { createPresignedPost } from '@aws-sdk/s3-presigned-post'
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq } from 'drizzle-orm'
+import type { PreparedQueryConfig } from 'drizzle-orm/pg-core'
+import { PostgresJsPreparedQuery } from 'drizzle-orm/postgres-js'
 import postgres from 'postgres'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import {
   bucketName,
   newS3User,
@@ -151,6 +153,36 @@ test('rules hold from the answer that set them to the one that deletes them', as
   expect(await read()).toEqual(byRule)
   await send({ method: 'DELETE', path: `/s3/${Bucket}?cors` })
   expect(await read()).toEqual({})
+})
+
+test('rules that are replaced while they are looked up do not hold for the next request', async () => {
+  const Bucket = await newBucket()
+  const get = { path: `/s3/${Bucket}/key` }
+  await allow(Bucket)
+  const hasRead = Promise.withResolvers<void>()
+  const isHeld = Promise.withResolvers<void>()
+  const { execute } = PostgresJsPreparedQuery.prototype
+  const slow = vi.spyOn(PostgresJsPreparedQuery.prototype, 'execute').mockImplementation(async function (
+    this: PostgresJsPreparedQuery<PreparedQueryConfig>,
+    values,
+  ) {
+    const rows: unknown = await execute.call(this, values)
+    if (this.getQuery().sql.startsWith('select "cors" from')) {
+      hasRead.resolve()
+      await isHeld.promise
+    }
+    return rows
+  })
+  onTestFinished(() => slow.mockRestore())
+  const before = send(get, APP)
+  await hasRead.promise
+  await allow(
+    Bucket,
+    CORSRules.map((rule) => ({ ...rule, AllowedOrigins: [OTHER] })),
+  )
+  isHeld.resolve()
+  expect(corsOf(await before)).toEqual(byRule)
+  expect(corsOf(await send(get, APP))).toEqual({})
 })
 
 test('rules that another process has set are heard of within seconds', { timeout: 30_000 }, async () => {

@@ -1,5 +1,5 @@
 // engines: s3
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { text } from 'node:stream/consumers'
@@ -7,9 +7,12 @@ import { CreateBucketCommand, GetObjectCommand, HeadObjectCommand } from '@aws-s
 import { createPresignedPost, type PresignedPostOptions } from '@aws-sdk/s3-presigned-post'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { isDrill } from '@platform/testkit/test-environment'
+import { eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openDice } from '../../../test/dice.ts'
-import { bucketName, newS3User, type S3User, startS3, type TestS3 } from '../../../test/s3.ts'
+import { bucketName, newS3User, type S3User, startS3, statusOf, storageScopes, type TestS3 } from '../../../test/s3.ts'
+import { apiKeys } from '../api-keys/table.ts'
+import { environments } from '../applications/table.ts'
 
 let platform: TestPlatform
 let s3: TestS3
@@ -143,4 +146,23 @@ test('the name of the file stands in the key before the policy is held against i
   expect(await post('foo', 'some/folder/foo2.txt')).toBe(204)
   for (const Key of ['foo.txt', 'foo2.txt'])
     expect(await (await ana.client.send(new GetObjectCommand({ Bucket, Key }))).Body?.transformToString()).toMatch(Key)
+})
+
+test('a form that a Function signed stores into buckets of its own environment alone (D9)', async () => {
+  const { db } = platform.api
+  const all = await db.select().from(environments).where(eq(environments.applicationId, ana.owner.applicationId))
+  const postFrom = async (slug: string) => {
+    const environmentId = all.find((environment) => environment.slug === slug)?.id ?? null
+    const { key, client } = await newS3User(s3, storageScopes, ana.owner)
+    const ofFunction = { deploymentId: randomUUID(), environmentId, createdByUserId: null }
+    await db.update(apiKeys).set(ofFunction).where(eq(apiKeys.id, key.id))
+    const { fields } = await createPresignedPost(client, { Bucket, Key: `of-${slug}` })
+    return postForm({ fields, file: [Buffer.from(slug)], sizeOf: () => 65_536 })
+  }
+  expect(await postFrom('production')).toEqual({ status: 204, text: '' })
+  expect(await postFrom('preview')).toMatchObject({
+    status: 403,
+    text: expect.stringContaining('<Code>AccessDenied</Code>'),
+  })
+  expect(await statusOf(ana.client.send(new HeadObjectCommand({ Bucket, Key: 'of-preview' })))).toBe(404)
 })
