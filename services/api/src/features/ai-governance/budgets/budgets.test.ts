@@ -199,12 +199,13 @@ describe('budgets', () => {
     const { organizationId, applicationId } = owner
     await setBudgets(platform, owner, [{ maxRequests: 1 }])
     const sets: BudgetInput[][] = [
-      [{ maxRequests: 2 }, { applicationId, maxRequests: 2 }],
-      [{ maxRequests: 3 }, { userId: owner.person.userId, maxRequests: 3, period: 'day' }],
+      [{ applicationId, maxRequests: 2 }],
+      [{ userId: owner.person.userId, maxRequests: 3, period: 'day' }],
     ]
+    // Both replace the budget that is held. They have no target in common, where one would wait for the other anyway.
     const [first, second] = await holding(
       platform.databaseUrl,
-      (sql) => sql`select from organizations where id = ${organizationId} for update`,
+      (sql) => sql`select from ai_budgets where organization_id = ${organizationId} for update`,
       [() => put(sets[0]), () => put(sets[1])],
     )
     expect([first.status, second.status]).toEqual([200, 200])
