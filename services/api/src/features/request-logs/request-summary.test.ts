@@ -1,4 +1,6 @@
 // engines: postgres
+import type { Db } from '@platform/runtime/database'
+import { newId } from '@platform/runtime/new-id'
 import { holding } from '@platform/testkit/holding'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq, sql } from 'drizzle-orm'
@@ -6,9 +8,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventsIn, type ServerSentEvent } from '../../../test/events.ts'
 import { newOwner, type Owner, servedRequest } from '../../../test/scenario.ts'
 import { openStreams } from '../streams/table.ts'
-import { discardFollowed } from './follow.ts'
+import { discardFollowed, noteFollowed } from './follow.ts'
 import { discardSummaries } from './request-summary.ts'
 import { bucketOf, percentileOf } from './summary-buckets.ts'
+import { followedRequests } from './table.ts'
 import { openRequestLog } from './write.ts'
 
 let platform: TestPlatform
@@ -296,6 +299,32 @@ test('a reader that is far behind is shown the newest and told what it missed', 
   expect(first).toMatchObject({ event: 'gap', data: { missed: 2_500 - 199 } })
   for (let n = 0; n < 199; n++) expect((await next(events)).event).toBe('request')
   await events.return(undefined)
+})
+
+test('no request appears below one that a follower may have read: writers of one application number one after the other', async () => {
+  const { db, now } = platform.api
+  const owner = await newOwner(platform)
+  const events = follow(owner)
+  await next(events)
+  await events.return(undefined)
+  const [first, second] = [newId(), newId()]
+  const note = (tx: Db, id: string) =>
+    noteFollowed(tx, [{ id, applicationId: owner.applicationId, completedAt: now() }])
+  // The first has its number and is held before its commit.
+  await holding(platform.databaseUrl, (held) => held`select pg_advisory_xact_lock(1)`, [
+    () =>
+      db.transaction(async (tx) => {
+        await note(tx, first)
+        await tx.execute(sql`select pg_advisory_xact_lock(1)`)
+      }),
+    () => db.transaction((tx) => note(tx, second)),
+  ])
+  const rows = await db
+    .select({ id: followedRequests.requestId })
+    .from(followedRequests)
+    .where(eq(followedRequests.applicationId, owner.applicationId))
+    .orderBy(followedRequests.number)
+  expect(rows.map(({ id }) => id)).toEqual([first, second])
 })
 
 test('the order of requests is kept while somebody may resume, and where nobody follows not at all', async () => {
