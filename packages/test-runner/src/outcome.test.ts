@@ -74,7 +74,7 @@ test('the summary counts by package, names what was dear, left out and failed, a
     '',
     'Packages',
     '  @platform/api                1 passed, 1 failed, 1 skipped',
-    '  @platform/errors             1 passed, not run: it passed before with the same inputs',
+    '  @platform/errors             1 passed, not run: it passed with the same files, packages, lockfile, Node and engines',
     '',
     'The dearest tests',
     '  4.0 s CPU, 9.0 s  services/api/test/a.test.ts > a > holds',

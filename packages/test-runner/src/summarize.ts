@@ -12,7 +12,7 @@ function packageLine({ name, report, isCached, hasFailed }: PackageResult): stri
     .map((state) => [countTests(report.files, state), state] as const)
     .filter(([count, state]) => count > 0 || state === 'passed')
     .map(([count, state]) => `${number(count)} ${state}`)
-  const more = isCached ? ', not run: it passed before with the same inputs' : ''
+  const more = isCached ? ', not run: it passed with the same files, packages, lockfile, Node and engines' : ''
   return `  ${name.padEnd(28)} ${counts.join(', ')}${more}`
 }
 

@@ -88,20 +88,21 @@ interface Building {
   variables?: Record<string, string>
 }
 
-/** Has a fixture built by its framework, unless that was done of the same sources. Answers the folder. */
+/** Has a fixture built by its framework, unless that was done with the same sources, lockfiles and Node. Answers the folder. */
 export async function buildFixture(name: string, { vercel, variables = {} }: Building = {}): Promise<string> {
-  const print = await fingerprint(name, { vercel, variables })
+  const cli = vercel === undefined ? undefined : await fingerprint('vercel', {})
+  const print = await fingerprint(name, { vercel, cli, variables, node: process.version })
   const stamp = resolve(frameworksFolder ?? '', name, '.built')
   if (existsSync(stamp) && (await readFile(stamp, 'utf8')) === print) return resolve(frameworksFolder ?? '', name)
   const folder = await install(name)
   if (vercel === undefined) await run(folder, 'npm', ['run', 'build'], variables)
   else {
-    const cli = join(await install('vercel'), 'node_modules/vercel/dist/index.js')
+    const program = join(await install('vercel'), 'node_modules/vercel/dist/index.js')
     await mkdir(join(folder, '.vercel'))
     // As `vercel link` leaves it; nobody is asked whether there is such a project.
     const project = { projectId: 'prj_fixture', orgId: 'team_fixture', settings: { framework: vercel } }
     await writeFile(join(folder, '.vercel/project.json'), JSON.stringify(project))
-    await run(folder, 'node', [cli, 'build', '--prod', '--yes'], variables)
+    await run(folder, 'node', [program, 'build', '--prod', '--yes'], variables)
   }
   await writeFile(stamp, print)
   return folder
