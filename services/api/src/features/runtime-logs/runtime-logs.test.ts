@@ -316,12 +316,17 @@ describe('a stream', () => {
     const early = platform.clock.now()
     const other = openRuntimeLog(platform.api)
     // The line printed first is stored last: its transaction waits while the other commits.
-    other.write(lineOf(site, 'printed first', { at: early }))
     let stored: Promise<void> | undefined
     await holding(
       platform.databaseUrl,
       (held) => held`select pg_advisory_xact_lock(7150113, hashtext(${site.applicationId}))`,
-      [() => (stored = other.flush())],
+      // Written here, since a batch is stored by itself after a while.
+      [
+        () => {
+          other.write(lineOf(site, 'printed first', { at: early }))
+          return (stored = other.flush())
+        },
+      ],
     )
     await stored
     const { last } = await stream.next(1)
@@ -342,12 +347,16 @@ describe('a stream', () => {
     await print(lineOf(site, 'first'))
     const stream = await follow(site, ofDeployment(site))
     const other = openRuntimeLog(platform.api)
-    other.write(lineOf(site, 'waits'))
     let flushed: Promise<void> | undefined
     await holding(
       platform.databaseUrl,
       (held) => held`select pg_advisory_xact_lock(7150113, hashtext(${site.applicationId}))`,
-      [() => (flushed = other.flush())],
+      [
+        () => {
+          other.write(lineOf(site, 'waits'))
+          return (flushed = other.flush())
+        },
+      ],
     )
     await flushed
     expect((await stream.next(1)).messages).toEqual(['waits'])
