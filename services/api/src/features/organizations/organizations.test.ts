@@ -1,9 +1,12 @@
+// engines: postgres
 import { randomUUID } from 'node:crypto'
+import { holding } from '@platform/testkit/holding'
 import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { and, eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { newOwner } from '../../../test/scenario.ts'
 import { profiles } from '../profiles/table.ts'
+import { changeRole, removeMember, setMember } from './members.ts'
 import { members } from './table.ts'
 
 let platform: TestPlatform
@@ -162,4 +165,21 @@ test('members join at the end of the list, and a member may read it', async () =
     [owner.person.userId, 'OWNER'],
     [mia.who.userId, 'MEMBER'],
   ])
+})
+
+test.each([
+  ['leave', (organizationId: string, userId: string) => removeMember(platform.api, organizationId, userId)],
+  ['step down', (organizationId: string, userId: string) => changeRole(platform.api, organizationId, userId, 'MEMBER')],
+])('of two owners who %s at the same time one stays an owner', async (_, change) => {
+  const { organizationId, person } = await newOwner(platform)
+  const other = await platform.person()
+  await setMember(platform.api, organizationId, other.userId, 'OWNER')
+  const outcomes = await holding(
+    platform.databaseUrl,
+    (held) => held`select from organization_members where organization_id = ${organizationId} for update`,
+    [() => change(organizationId, person.userId), () => change(organizationId, other.userId)],
+  )
+  expect(outcomes).toEqual(['done', 'last-owner'])
+  const owners = and(eq(members.organizationId, organizationId), eq(members.role, 'OWNER'))
+  expect(await platform.api.db.$count(members, owners)).toBe(1)
 })
