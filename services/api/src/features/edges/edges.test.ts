@@ -1,7 +1,8 @@
+import { setImmediate as untilNextTurn } from 'node:timers/promises'
 import { newId } from '@platform/runtime/new-id'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq, inArray, sql } from 'drizzle-orm'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { startWorker } from '../../roles/worker.ts'
 import { openMembership } from './membership.ts'
 import { edges } from './table.ts'
@@ -74,4 +75,23 @@ test('a lease is renewed for as long as its edge lives', { timeout: 15_000 }, as
   const first = (await until()) ?? new Date(Number.NaN)
   await expect.poll(async () => (await until())?.getTime()).toBeGreaterThan(first.getTime() + 3_000)
   expect(member.term()).toBe(1)
+})
+
+test('a lease counts from before its renewal, and whoever renews it too late has lost what they owned', async () => {
+  // Only this test says when time passes and when an edge renews its lease.
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const member = newMember()
+  await member.join('http://10.0.0.7:4003')
+  vi.advanceTimersByTime(5_999) // a renewal was asked for after 2 s, and is not answered yet
+  expect(member.term()).toBe(1)
+  vi.advanceTimersByTime(1)
+  expect(member.term()).toBeUndefined()
+  // A poll would let time pass.
+  while (member.term() === undefined) await untilNextTurn()
+  expect(member.term()).toBe(2)
+  vi.advanceTimersByTime(1_999)
+  expect(member.term()).toBe(2)
+  vi.advanceTimersByTime(1)
+  expect(member.term()).toBeUndefined()
 })
