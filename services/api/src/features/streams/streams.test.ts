@@ -1,3 +1,5 @@
+// engines: postgres
+import { holding } from '@platform/testkit/holding'
 import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { and, eq } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
@@ -5,6 +7,7 @@ import { newDeployment } from '../../../test/deployments.ts'
 import { newOwner, type Owner } from '../../../test/scenario.ts'
 import { setMember } from '../organizations/members.ts'
 import { members } from '../organizations/table.ts'
+import { openStreamSlots } from './stream-slots.ts'
 
 let platform: TestPlatform
 beforeAll(async () => {
@@ -81,4 +84,18 @@ describe.each([
     expect(answer.status).toBe(422)
     expect(await answer.json()).toMatchObject({ on: 'headers', property: '/Last-Event-ID' })
   })
+})
+
+test('of two streams that are opened at the same time one takes the last slot, whichever processes they are of', async () => {
+  const { applicationId } = await newOwner(platform)
+  const processes = [openStreamSlots(platform.api), openStreamSlots(platform.api)] as const
+  onTestFinished(async () => void (await Promise.all(processes.map((slots) => slots.close()))))
+  for (let n = 0; n < 19; n++) await processes[0].take(applicationId)
+  const outcomeOf = (taken: Promise<unknown>) => taken.then(() => 'taken', String)
+  // Both may read how many are open; nobody writes.
+  const outcomes = await holding(platform.databaseUrl, (held) => held`lock table open_streams in share mode`, [
+    () => outcomeOf(processes[0].take(applicationId)),
+    () => outcomeOf(processes[1].take(applicationId)),
+  ])
+  expect(outcomes).toEqual(['taken', expect.stringContaining('TooManyStreams')])
 })
