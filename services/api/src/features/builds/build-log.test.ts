@@ -1,4 +1,6 @@
+// engines: postgres
 import { newId } from '@platform/runtime/new-id'
+import { holding } from '@platform/testkit/holding'
 import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { asc, eq } from 'drizzle-orm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -93,6 +95,18 @@ test('what an attempt writes after it was taken over, or after the end, is dropp
   expect(await insertLines(platform.api.db, { id, attempt: attempt + 1 }, [line])).toBe(false)
   expect(await insertLines(platform.api.db, { id: newId(), attempt: 0 }, [line])).toBe(false)
   expect((await rowsOf(id)).map(({ message }) => message)).toEqual(['kept'])
+})
+
+test('what an attempt writes while it is taken over is dropped', async () => {
+  const { id, attempt } = await newLog()
+  const line = { at: platform.clock.now().getTime(), type: 'INFO', text: 'late' } as const
+  const written = await holding(
+    platform.databaseUrl,
+    (held) => held`update deployments set attempt = attempt + 1 where id = ${id}`,
+    [() => platform.api.db.transaction((tx) => insertLines(tx, { id, attempt }, [line]))],
+  )
+  expect(written).toEqual([false])
+  expect(await rowsOf(id)).toEqual([])
 })
 
 test('a stream is cut into lines after its secrets are gone, and long lines end with a mark', async () => {
