@@ -129,17 +129,39 @@ test.each(['link', 'collect'])(
           throw error
         },
       )
-    const collecting = async () => {
-      await collect(1)
-      return ''
-    }
+    const collecting = () => collect(1).then(() => 'swept', String)
     const outcomes = await holding(
       platform.databaseUrl,
       async (sql) => sql`select 1 from artifacts where sha256 = ${file.sha256} for update`,
       first === 'link' ? [linking, collecting] : [collecting, linking],
     )
+    expect(outcomes).toContain('swept')
     const linked = outcomes.includes('linked')
     expect(await hasArtifact(file)).toBe(linked)
     expect(await platform.api.db.$count(deploymentFiles, eq(deploymentFiles.deploymentId, id))).toBe(linked ? 1 : 0)
   },
 )
+
+test('a deployment takes its artifacts in the order of the collector, so that neither waits for the other', async () => {
+  const { id } = await newDeployment(platform, ana, { status: 'BUILDING' })
+  const [first, second] = [await newFile(), await newFile()].toSorted((a, b) => Buffer.compare(a.sha256, b.sha256)) as [
+    FileContent,
+    FileContent,
+  ]
+  await storeFiles(platform.api, [first, second], never)
+  const lock = (file: FileContent) => platform.api.db.select().from(artifacts).where(eq(artifacts.sha256, file.sha256))
+  const [, free] = await holding(
+    platform.databaseUrl,
+    (sql) => sql`select from artifacts where sha256 = ${first.sha256} for update`,
+    [
+      () =>
+        platform.api.db.transaction((tx) => linkFiles(tx, id, { served: [served(second, 'a'), served(first, 'b')] })),
+      async () => {
+        const rows = await lock(second).for('update', { skipLocked: true })
+        await lock(first).for('update')
+        return rows
+      },
+    ],
+  )
+  expect(free).toHaveLength(1)
+})
