@@ -1,4 +1,7 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { auditEvents } from '@platform/service/audit-table'
+import { eq } from 'drizzle-orm'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { refuseCommits } from '../../../test/refuse-commit.ts'
 import { basic, startTestIdp, type TestClient, type TestIdp, type TestPerson } from '../../../test/start.ts'
 
 let idp: TestIdp
@@ -33,6 +36,19 @@ test('an active refresh token of the client is revoked with 200 and no body (B Â
   expect(answer.headers['cache-control']).toBe('no-store')
   expect(await refresh(token)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
   expect(await revoke({ client_id: client.id, token })).toMatchObject(done)
+})
+
+test('a revocation that Postgres refuses at the commit is not on record, and the token still works', async () => {
+  const bob = await idp.person()
+  const token = (await idp.tokens(client, bob)).refresh_token ?? ''
+  const recorded = () => idp.deps.db.$count(auditEvents, eq(auditEvents.action, 'family.revoked'))
+  const before = await recorded()
+  const accept = await refuseCommits(idp, 'refresh_families', 'user_id', bob.userId)
+  onTestFinished(accept)
+  expect((await revoke({ client_id: client.id, token })).status).toBe(500)
+  expect(await recorded()).toBe(before)
+  await accept()
+  expect((await refresh(token)).status).toBe(200)
 })
 
 test('JSON works as the form does (D23)', async () => {

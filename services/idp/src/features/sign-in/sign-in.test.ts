@@ -1,9 +1,12 @@
+// engines: postgres
 import { Browser } from '@platform/testkit/browser'
+import { holding } from '@platform/testkit/holding'
 import { eq } from 'drizzle-orm'
 import { base32 } from 'oslo/encoding'
 import { generateHOTP } from 'oslo/otp'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createCheapHashing } from '@platform/testing/cheap-hashing'
+import { refuseCommits } from '../../../test/refuse-commit.ts'
 import { startTestIdp, type TestIdp, type TestPerson } from '../../../test/start.ts'
 import { deleteUser } from '../access/delete-user.ts'
 import { restoreUser, suspendUser } from '../access/suspend-user.ts'
@@ -352,6 +355,24 @@ describe('the end of sessions', () => {
       if (day === 10) expect((await idle.visit(`${idp.url}/`)).status).toBe(302)
     }
     expect((await busy.visit(`${idp.url}/`)).status).toBe(302)
+  })
+
+  test('of two who suspend an account at the same time one is on record', async () => {
+    const bob = await idp.person()
+    const suspend = () => suspendUser(idp.deps, bob.userId)
+    await holding(idp.databaseUrl, (sql) => sql`select from users where id = ${bob.userId} for no key update`, [
+      suspend,
+      suspend,
+    ])
+    expect(await idp.changesOf(bob)).toEqual(['operator user.suspended'])
+  })
+
+  test('a suspension that Postgres refuses at the commit is not on record', async () => {
+    const bob = await idp.person()
+    const accept = await refuseCommits(idp, 'users', 'id', bob.userId)
+    onTestFinished(accept)
+    await expect(suspendUser(idp.deps, bob.userId)).rejects.toThrow('refused')
+    expect(await idp.changesOf(bob)).toEqual([])
   })
 
   test('suspension ends every session; the right password is told so, the wrong one is not', async () => {
