@@ -1,6 +1,7 @@
 // engines: postgres
 import { createHash } from 'node:crypto'
 import { Browser } from '@platform/testkit/browser'
+import { holding } from '@platform/testkit/holding'
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { raceFifty } from '../../../test/race-fifty.ts'
 import {
@@ -428,6 +429,35 @@ describe('approval', () => {
     const late = await there.submit(page, {}, { name: 'decision', value: 'approve' })
     expect(late.status).toBe(400)
     expect(await poll(device_code)).toMatchObject(error('access_denied'))
+  })
+
+  test('of two decisions at the same time the first stands', async () => {
+    const { device_code, user_code } = (await start()).body
+    const [here, there] = [await signedIn(), await signedIn()]
+    const submit = async (browser: Browser, value: string) => {
+      const page = await browser.visit(`${idp.url}/device?user_code=${user_code}`)
+      return () => browser.submit(page, {}, { name: 'decision', value })
+    }
+    const decisions = [await submit(here, 'deny'), await submit(there, 'approve')]
+    const answers = await holding(
+      idp.databaseUrl,
+      (sql) => sql`select from device_authorizations where user_code = ${readUserCode(user_code) ?? ''} for update`,
+      decisions,
+    )
+    expect(answers.map(({ status }) => status)).toEqual([200, 400])
+    expect(await poll(device_code)).toMatchObject(error('access_denied'))
+  })
+
+  test('a session that ends while it approves approves nothing', async () => {
+    const { device_code, user_code } = (await start()).body
+    const bob = await idp.person()
+    const browser = await signedIn(bob)
+    const page = await browser.visit(`${idp.url}/device?user_code=${user_code}`)
+    const [answer] = await holding(idp.databaseUrl, (sql) => sql`delete from sessions where user_id = ${bob.userId}`, [
+      () => browser.submit(page, {}, { name: 'decision', value: 'approve' }),
+    ])
+    expect(answer.location?.split('?')[0]).toBe(`${idp.url}/sign-in`)
+    expect(await poll(device_code)).toMatchObject(error('authorization_pending'))
   })
 
   test('an expired code cannot be approved', async () => {
