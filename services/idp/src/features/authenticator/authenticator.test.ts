@@ -8,6 +8,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { claimsOf, startTestIdp, type TestIdp, type TestPerson } from '../../../test/start.ts'
 import { users } from '../accounts/table.ts'
 import { setClientPolicy } from '../clients/clients.ts'
+import { removeAuthenticator, renewRecoveryCodes } from './authenticator.ts'
+import { countRecoveryCodes } from './recovery-codes.ts'
+import { authenticators } from './table.ts'
 
 const STEP_MS = 30_000
 const MINUTE_MS = 60_000
@@ -320,6 +323,20 @@ describe('recovery codes', () => {
     expect(await idp.changesOf(person)).toContain(`user:${person.userId} user.recovery_codes_renewed`)
   })
 
+  test('of two who renew them at the same time the second ends those of the first', async () => {
+    const { person } = await enrolled()
+    const renew = () => renewRecoveryCodes(idp.deps, person.userId)
+    const [first, second] = await holding(
+      idp.databaseUrl,
+      (held) => held`select from recovery_codes where user_id = ${person.userId} for update`,
+      [renew, renew],
+    )
+    expect(await countRecoveryCodes(idp.deps, person.userId)).toBe(10)
+    const { browser, page } = await afterPassword(person)
+    expect((await browser.submit(page, { code: first?.[0] ?? '' })).status).toBe(401)
+    expect((await browser.submit(page, { code: second?.[0] ?? '' })).status).toBe(303)
+  })
+
   test('new ones take a form of this site, of this session and for this purpose (CSRF); otherwise the old stay', async () => {
     const { person, browser, secret, recoveryCodes } = await enrolled()
     const { browser: other, page: asked } = await afterPassword(person)
@@ -385,6 +402,17 @@ describe('removing the app', () => {
     const passwordHash = await idp.deps.passwords.hash(password)
     await idp.deps.db.update(users).set({ passwordHash }).where(eq(users.id, person.userId))
     expect((await browser.submit(page, { 'proof-remove': password })).status).toBe(303)
+  })
+
+  test('waits for an app that is being set up, and removes it', async () => {
+    const [{ person: ana }, bob] = [await enrolled(), await idp.person()]
+    await holding(
+      idp.databaseUrl,
+      (held) => held`insert into authenticators (user_id, ciphertext, kek_id, last_step, created_at)
+        select ${bob.userId}, ciphertext, kek_id, last_step, created_at from authenticators where user_id = ${ana.userId}`,
+      [() => removeAuthenticator(idp.deps, bob.userId, 'operator')],
+    )
+    expect(await idp.deps.db.$count(authenticators, eq(authenticators.userId, bob.userId))).toBe(0)
   })
 
   test('of two forms at once with one recovery code one is taken', async () => {
