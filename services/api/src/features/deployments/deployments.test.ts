@@ -3,11 +3,12 @@ import { createHash, randomUUID } from 'node:crypto'
 import { firstIdAt } from '@platform/runtime/new-id'
 import { holding } from '@platform/testkit/holding'
 import { everyScope, startPlatform, type TestPlatform } from '@platform/testing/platform'
-import { eq } from 'drizzle-orm'
+import { and, eq, sql } from 'drizzle-orm'
 import type { TransactionSql } from 'postgres'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { eventsIn } from '../../../test/events.ts'
 import { newKey, newOwner, type Owner } from '../../../test/scenario.ts'
+import { activities } from '../activity/table.ts'
 import { setMember } from '../organizations/members.ts'
 import { setBillingCap, setEntitlement } from '../products/products.ts'
 import { setQuota } from '../products/quotas.ts'
@@ -580,6 +581,25 @@ describe('promote and cancel', () => {
         .map(({ type, active: answers }) => `${type} ${answers}`)
         .toSorted(),
     ).toEqual(['APP true', 'BRANCH false', 'DEPLOYMENT true', 'DEPLOYMENT true'])
+  })
+
+  test('a promotion that Postgres refuses at the commit is none, and no activity either', async () => {
+    const owner = await newOwner(platform)
+    const id = await active(owner)
+    const { db } = platform.api
+    await db.execute(sql`
+      create function refuse_commit() returns trigger language plpgsql as $$ begin raise exception 'refused'; end $$`)
+    onTestFinished(async () => void (await db.execute(sql`drop function refuse_commit cascade`)))
+    await db.execute(sql`
+      create constraint trigger refuse_commit after update on environments deferrable initially deferred
+      for each row when (new.application_id = ${sql.raw(`'${owner.applicationId}'`)}) execute function refuse_commit()`)
+    expect((await step(id, 'promote', undefined, owner)).status).toBe(500)
+    expect(await current(owner)).toEqual([])
+    const promotions = and(
+      eq(activities.applicationId, owner.applicationId),
+      eq(activities.type, 'deployment.promoted'),
+    )
+    expect(await db.$count(activities, promotions)).toBe(0)
   })
 
   test('one that was retired is not promoted, even when it is retired meanwhile (D83)', async () => {
