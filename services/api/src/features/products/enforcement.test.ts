@@ -198,3 +198,19 @@ test('an organization that stores as much as it may stores no more through any d
   await sumStoredBytes(platform.api)
   expect(await outcome(object())).toEqual([200])
 })
+
+test('bytes of an upload under way count as stored until it is given up (D77)', async () => {
+  const { owner, client } = await newS3User(s3)
+  const Bucket = bucketName()
+  await client.send(new CreateBucketCommand({ Bucket }))
+  const upload = { Bucket, Key: 'parts' }
+  const { UploadId } = await client.send(new CreateMultipartUploadCommand(upload))
+  await client.send(new UploadPartCommand({ ...upload, UploadId, PartNumber: 1, Body: 'content' }))
+  await setQuota(platform.api, owner.organizationId, 'stored_bytes', 7)
+  const put = () => outcome(client.send(new PutObjectCommand({ Bucket, Key: 'new', Body: 'x' })))
+  await sumStoredBytes(platform.api)
+  expect(await put()).toEqual([403, expect.stringContaining('stored_bytes')])
+  await client.send(new AbortMultipartUploadCommand({ ...upload, UploadId }))
+  await sumStoredBytes(platform.api)
+  expect(await put()).toEqual([200])
+})
