@@ -1,6 +1,6 @@
 // engines: postgres
 import { Browser, type Visit } from '@platform/testkit/browser'
-import { sql } from 'drizzle-orm'
+import { eq, sql } from 'drizzle-orm'
 import { base32 } from 'oslo/encoding'
 import { generateHOTP } from 'oslo/otp'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -13,6 +13,8 @@ import {
   type TestPerson,
 } from '../../../test/start.ts'
 import { describeBrowser } from '../../site/describe-browser.ts'
+import { endSessionOf } from '../access/end-access.ts'
+import { sessions } from '../sessions/table.ts'
 
 let idp: TestIdp
 let client: TestClient
@@ -211,6 +213,17 @@ describe('ending one session', () => {
     // Again, from the old page: nothing happens, nothing is recorded.
     expect((await here.visit(`${idp.url}/sessions/end`, form)).status).toBe(303)
     expect(await idp.changesOf(ana)).toEqual([`user:${ana.userId} session.ended`])
+  })
+
+  test('ends none of somebody else, whatever names it', async () => {
+    const [ana, eve] = [await idp.person(), await idp.person()]
+    const browser = await idp.signedIn(ana)
+    const [session] = await idp.deps.db.select().from(sessions).where(eq(sessions.userId, ana.userId))
+    await endSessionOf(idp.deps, { userId: eve.userId, sessionId: session?.id ?? '' })
+    expect(await isSignedIn(browser)).toBe(true)
+    expect(await idp.changesOf(eve)).toEqual([])
+    await endSessionOf(idp.deps, { userId: ana.userId, sessionId: session?.id ?? '' })
+    expect(await isSignedIn(browser)).toBe(false)
   })
 
   test('ends what was granted in it: refresh tokens, pending codes and approvals, and nothing of other sessions', async () => {

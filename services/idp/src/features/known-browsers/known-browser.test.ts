@@ -291,6 +291,7 @@ describe('the cookie', () => {
     let known: string | undefined
     for (const person of people) known = await knownTo(person, known)
     expect((known ?? '').length).toBeLessThan(2_000)
+    expect(known?.split('~')).toHaveLength(5)
     const [first, ...others] = people as [TestPerson, ...TestPerson[]]
     // Each success moves its account to the end: the previous cookie is used for all of them.
     for (const person of others) {
