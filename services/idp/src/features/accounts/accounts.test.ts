@@ -13,7 +13,7 @@ test('refusing an email address that is taken leaves it out of the log of Postgr
   const taken = createUser(idp.deps, { email: email.toUpperCase() })
   await expect(taken).rejects.toThrow(`A user with the email ${email.toUpperCase()} exists already`)
   // A later line in the log proves that the log is being read.
-  await idp.deps.db.execute("select 1 / 0 as 'the end'").catch(() => undefined)
+  await idp.deps.db.execute('select 1 / 0 as "the end"').catch(() => undefined)
   await expect.poll(() => lines.join('\n')).toContain('the end')
   expect(lines.join('\n').toLowerCase()).not.toContain(email)
 })
