@@ -13,7 +13,7 @@ import {
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { basename, dirname, join } from 'node:path'
-import { createCpuPriority, type UsageReader } from './cpu-priority.ts'
+import { type CpuTuning, createCpuPriority, type UsageReader } from './cpu-priority.ts'
 import { findProcess, killProcess, listDescendants } from './process-tree.ts'
 import type { SandboxLimits } from './sandbox.ts'
 
@@ -108,14 +108,14 @@ function findOwnGroup(
 /**
  * Opens control groups that this process may subdivide; undefined if there are none.
  *
- * name: prefix of the groups it creates. calmMs: see CpuPriorityParts. In version 2 a group that holds processes cannot be
+ * name: prefix of the groups it creates. cpu: see CpuTuning. In version 2 a group that holds processes cannot be
  * divided: this process and its relatives move into a group of their own, unless unrelated processes are in the group too.
  */
-export async function openControlGroups(name: string, calmMs?: number): Promise<ControlGroups | undefined> {
+export async function openControlGroups(name: string, cpu: CpuTuning = {}): Promise<ControlGroups | undefined> {
   if (process.platform !== 'linux') return undefined
   try {
     const paths = readPaths()
-    const groups = (await openUnified(paths, name, calmMs)) ?? openLegacy(paths, name, calmMs)
+    const groups = (await openUnified(paths, name, cpu)) ?? openLegacy(paths, name, cpu)
     for (const prefix of groups?.prefixes ?? []) {
       mkdirSync(`${prefix}-trial`, { recursive: true })
       rmdirSync(`${prefix}-trial`)
@@ -127,7 +127,7 @@ export async function openControlGroups(name: string, calmMs?: number): Promise<
   }
 }
 
-function openLegacy(paths: Paths, name: string, calmMs: number | undefined): ControlGroups | undefined {
+function openLegacy(paths: Paths, name: string, cpu: CpuTuning): ControlGroups | undefined {
   const prefixes = {} as Record<Controller, string>
   for (const controller of CONTROLLERS) {
     const own = findOwnGroup(paths, controller)
@@ -139,7 +139,7 @@ function openLegacy(paths: Paths, name: string, calmMs: number | undefined): Con
   const counted = accounts !== undefined && isWritable(accounts) ? join(accounts, name) : undefined
   const all = [...new Set([...Object.values(prefixes), ...(counted === undefined ? [] : [counted])])]
   return createGroups({
-    calmMs,
+    cpu,
     version: 'v1',
     prefixes: all,
     usageFile: (owner) => (counted === undefined ? undefined : join(`${counted}-${owner}`, 'cpuacct.usage')),
@@ -172,7 +172,7 @@ function openLegacy(paths: Paths, name: string, calmMs: number | undefined): Con
   })
 }
 
-async function openUnified(paths: Paths, name: string, calmMs: number | undefined): Promise<ControlGroups | undefined> {
+async function openUnified(paths: Paths, name: string, cpu: CpuTuning): Promise<ControlGroups | undefined> {
   let own = findOwnGroup(paths, undefined)
   // An earlier sandbox of this process, or of a process that started it, has already divided the group.
   if (own !== undefined && basename(own) === OWN_TASKS) own = dirname(own)
@@ -191,7 +191,7 @@ async function openUnified(paths: Paths, name: string, calmMs: number | undefine
   }
   const prefix = join(own, name)
   return createGroups({
-    calmMs,
+    cpu,
     version: 'v2',
     prefixes: [prefix],
     usageFile: (owner) => join(`${prefix}-${owner}`, 'cpu.stat'),
@@ -238,7 +238,7 @@ interface GroupFiles {
 /** The differences between the two versions. Files of an owner are those of its own group. */
 interface Version extends Pick<ControlGroups, 'version' | 'prefixes'> {
   /** See CpuPriorityParts. */
-  calmMs: number | undefined
+  cpu: CpuTuning
   /** A file that begins with the CPU time used; undefined if unavailable. */
   usageFile(owner: string): string | undefined
   usagePerMicrosecond: number
@@ -249,11 +249,11 @@ interface Version extends Pick<ControlGroups, 'version' | 'prefixes'> {
   limit(owner: string, command: string, limits: SandboxLimits): Promise<GroupFiles>
 }
 
-function createGroups({ version, prefixes, calmMs, ...files }: Version): ControlGroups {
+function createGroups({ version, prefixes, cpu, ...files }: Version): ControlGroups {
   const owners = new Map<string, { commands: number; made: Promise<void> }>()
   const foldersOf = (owner: string): string[] => prefixes.map((prefix) => `${prefix}-${owner}`)
   const cpuPriority = createCpuPriority({
-    calmMs,
+    ...cpu,
     openUsage: (owner) => {
       const file = files.usageFile(owner)
       return file === undefined ? undefined : openUsage(file, files.usagePerMicrosecond)

@@ -4,9 +4,15 @@ export interface UsageReader {
   close(): void
 }
 
-export interface CpuPriorityParts {
+/** When an owner counts as busy. */
+export interface CpuTuning {
+  /** Fraction of a core that an owner may use continuously. Default: SHARE. */
+  share?: number | undefined
   /** Milliseconds below its share after which an owner gets normal priority again. Default: CALM_MS. */
   calmMs?: number | undefined
+}
+
+export interface CpuPriorityParts extends CpuTuning {
   /** undefined if unavailable. May throw. */
   openUsage(owner: string): UsageReader | undefined
   /** An idle owner runs only while nothing else on the machine wants to, and yields at once. */
@@ -24,7 +30,6 @@ export interface CpuPriority {
 }
 
 export const LOOK_MS = 100
-/** Fraction of a core that an owner may use continuously. */
 const SHARE = 0.5
 /** CPU time that it may use beyond that, saved up while it uses less. */
 const BURST_MICROSECONDS = 100_000
@@ -47,13 +52,18 @@ interface Owner {
  * Puts owners that keep a core busy behind all others. Shares and quotas limit how much CPU time each gets; how long others
  * wait for theirs depends on whether the kernel may preempt it.
  */
-export function createCpuPriority({ openUsage, setIdle, calmMs = CALM_MS }: CpuPriorityParts): CpuPriority {
+export function createCpuPriority({
+  openUsage,
+  setIdle,
+  share = SHARE,
+  calmMs = CALM_MS,
+}: CpuPriorityParts): CpuPriority {
   const owners = new Map<string, Owner>()
   let lookedAt = performance.now()
 
   const look = (): void => {
     const now = performance.now()
-    const shareMicroseconds = (now - lookedAt) * 1_000 * SHARE
+    const shareMicroseconds = (now - lookedAt) * 1_000 * share
     lookedAt = now
     for (const [name, owner] of owners) {
       const { usage } = owner

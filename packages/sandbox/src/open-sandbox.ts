@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { createBubblewrapSandbox } from './bubblewrap-sandbox.ts'
 import { claim, claimUsers, openJournal, type UserBlock } from './claim.ts'
 import { type ControlGroups, openControlGroups, removeControlGroups } from './control-groups.ts'
+import type { CpuTuning } from './cpu-priority.ts'
 import { parseEgressAllowance } from './egress-rules.ts'
 import { findNetworkObstacle, findObstacle } from './find-obstacles.ts'
 import { openNetworkHub, removeNetworks } from './network-hub.ts'
@@ -26,8 +27,8 @@ export interface SandboxOptions {
   egressAllow?: readonly string[]
   /** Default: true, if they are writable. */
   hasControlGroups?: boolean
-  /** How long commands that used much CPU stay behind all others after they have calmed down. Default: 10 s. */
-  cpuCalmMs?: number
+  /** Which commands stay behind all others since they use much CPU, and for how long. */
+  cpu?: CpuTuning
   /** How long a network outlives its last command, in milliseconds. */
   networkIdleMs?: number
   /** Receives problems that were recovered from. */
@@ -97,8 +98,7 @@ export async function openSandbox(options: SandboxOptions): Promise<Sandbox> {
       `${use.name} cannot be kept from private addresses: ${networkObstacle}. Install the packages passt, nftables and iproute2 and run as root, or ${use.withoutNetwork}`,
     )
 
-  const groups =
-    options.hasControlGroups === false ? undefined : await openControlGroups(`sandbox-${id}`, options.cpuCalmMs)
+  const groups = options.hasControlGroups === false ? undefined : await openControlGroups(`sandbox-${id}`, options.cpu)
   writeFileSync(groupsFile, JSON.stringify(groups?.prefixes ?? []))
   const users = isIsolated && userObstacle === undefined ? tryUsers() : undefined
   const capabilities: SandboxCapabilities = {

@@ -74,8 +74,8 @@ for (const { kind, options, needsWalls } of KINDS)
     const opened = join(folder, `open-${kind.replaceAll(' ', '-')}`)
     let sandbox: Sandbox
     beforeAll(async () => {
-      // Whoever was busy stays behind for longer than any machine takes to start the next command.
-      sandbox = await openSandbox({ folder: opened, ...options, cpuCalmMs: 600_000 })
+      // A busy machine leaves nobody half a core, and takes its time to start the next command.
+      sandbox = await openSandbox({ folder: opened, ...options, cpu: { share: 0.01, calmMs: 600_000 } })
     }, OPEN_MS)
     afterAll(() => sandbox?.close(), OPEN_MS)
 

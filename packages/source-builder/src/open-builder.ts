@@ -142,7 +142,7 @@ export function openBuilder(options: BuilderOptions): Builder {
       folder: join(folder, 's'),
       use: USE,
       mode: 'required',
-      cpuCalmMs: CPU_CALM_MS,
+      cpu: { calmMs: CPU_CALM_MS },
       egress: egress === 'public' ? 'public' : 'none',
       ...(options.hasControlGroups === undefined ? {} : { hasControlGroups: options.hasControlGroups }),
       onWarning: (message) => onWarning(message),

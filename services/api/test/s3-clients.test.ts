@@ -66,19 +66,23 @@ async function newBucket(): Promise<string> {
   return Bucket
 }
 
-test('the SDK’s lib-storage uploads a stream of unknown length in parts, and its presigner shares it', async () => {
-  const Bucket = await newBucket()
-  const bytes = randomBytes(17 * MIB)
-  const pieces = Array.from({ length: 17 }, (_, i) => bytes.subarray(i * MIB, (i + 1) * MIB))
-  const upload = new Upload({ client: ana.client, params: { Bucket, Key: 'large', Body: Readable.from(pieces) } })
-  const made = await upload.done()
-  expect(made.ETag).toMatch(/^"[0-9a-f]{32}-4"$/)
-  const url = await getSignedUrl(ana.client, new GetObjectCommand({ Bucket, Key: 'large' }))
-  expect(md5(Buffer.from(await (await fetch(url)).arrayBuffer()))).toBe(md5(bytes))
-  const put = await getSignedUrl(ana.client, new PutObjectCommand({ Bucket, Key: 'shared', ContentType: 'a/b' }))
-  expect((await fetch(put, { method: 'PUT', body: 'x', headers: { 'content-type': 'a/b' } })).status).toBe(200)
-  expect((await ana.client.send(new HeadObjectCommand({ Bucket, Key: 'shared' }))).ContentLength).toBe(1)
-})
+test(
+  'the SDK’s lib-storage uploads a stream of unknown length in parts, and its presigner shares it',
+  { timeout: LONG },
+  async () => {
+    const Bucket = await newBucket()
+    const bytes = randomBytes(17 * MIB)
+    const pieces = Array.from({ length: 17 }, (_, i) => bytes.subarray(i * MIB, (i + 1) * MIB))
+    const upload = new Upload({ client: ana.client, params: { Bucket, Key: 'large', Body: Readable.from(pieces) } })
+    const made = await upload.done()
+    expect(made.ETag).toMatch(/^"[0-9a-f]{32}-4"$/)
+    const url = await getSignedUrl(ana.client, new GetObjectCommand({ Bucket, Key: 'large' }))
+    expect(md5(Buffer.from(await (await fetch(url)).arrayBuffer()))).toBe(md5(bytes))
+    const put = await getSignedUrl(ana.client, new PutObjectCommand({ Bucket, Key: 'shared', ContentType: 'a/b' }))
+    expect((await fetch(put, { method: 'PUT', body: 'x', headers: { 'content-type': 'a/b' } })).status).toBe(200)
+    expect((await ana.client.send(new HeadObjectCommand({ Bucket, Key: 'shared' }))).ContentLength).toBe(1)
+  },
+)
 
 const awsCommands = await findClients(['/usr/bin/aws', 'aws'], ['--version'])
 
@@ -333,7 +337,7 @@ test(
 
 const curls = await findClients(['curl'], ['--version'])
 
-test('curl signs what it sends and reads, as the guide shows', async (context) => {
+test('curl signs what it sends and reads, as the guide shows', { timeout: LONG }, async (context) => {
   requireClientProgram(context, 'curl', curls)
   const bucket = await newBucket()
   const { path, hash } = await newFile('by curl.bin', 300_000)
