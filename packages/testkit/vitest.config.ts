@@ -1,6 +1,4 @@
 import { testSettings } from '@platform/test-runner/settings'
 import { defineConfig } from 'vitest/config'
 
-export default defineConfig({
-  test: testSettings({ globalSetup: ['@platform/testkit/global-setup'], testTimeout: 60_000 }),
-})
+export default defineConfig({ test: testSettings({ globalSetup: ['@platform/testkit/global-setup'] }) })

@@ -16,8 +16,8 @@ export function testSettings({ setupFiles = [], ...more }: TestUserConfig = {}):
   return {
     // Half the CPU of a run: files share what was imported and compiled, and with it what modules keep, such as metrics.
     isolate: false,
-    hookTimeout: 60_000,
-    testTimeout: 30_000,
+    hookTimeout: 120_000,
+    testTimeout: 60_000,
     expect: { poll: { timeout: 10_000 } },
     setupFiles: [here('./measure-cpu.ts'), ...[setupFiles].flat()],
     reporters: [isWhole ? 'minimal' : 'default', here('./report-tests.ts')],
