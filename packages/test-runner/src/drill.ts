@@ -79,7 +79,7 @@ const steps: Record<string, (files: readonly string[]) => Promise<boolean>> = {
 const [name, ...files] = process.argv.slice(2)
 const chosen = name === undefined ? Object.entries(steps) : Object.entries(steps).filter(([step]) => step === name)
 if (chosen.length === 0) {
-  process.stderr.write(`${name} is none of the steps ${Object.keys(steps).join(', ')}\n`)
+  process.stderr.write(`${name} is not one of the steps ${Object.keys(steps).join(', ')}\n`)
   process.exitCode = 2
 }
 for (const [step, drill] of chosen) {

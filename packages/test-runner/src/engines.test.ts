@@ -38,9 +38,9 @@ test.each(['storage', 's3', 'tus', 'uploads', 'artifacts', 'drivers/objects'])(
 test('a file may say why no engine changes what it shows', () => {
   const text = 'const objects = await newObjectsUrl()'
   expect(enginesNotNamed('test/new.test.ts', `// engines: none, it cuts the store off\n${text}`)).toEqual([])
-  expect(() => enginesOf('// engines: none\n')).toThrow('"none" is none of the engines')
+  expect(() => enginesOf('// engines: none\n')).toThrow('"none" is not one of the engines')
 })
 
 test('an engine that does not exist is refused', () => {
-  expect(() => enginesOf('// engines: postgres, mysql\n')).toThrow('"mysql" is none of the engines postgres, redis, s3')
+  expect(() => enginesOf('// engines: postgres, mysql\n')).toThrow('"mysql" is not one of the engines postgres, redis, s3')
 })

@@ -23,14 +23,14 @@ const STORED = /\/(storage|s3|tus|uploads|artifacts|drivers\/objects)\//
 /**
  * The engines that can change what a test file shows, as its line `// engines: postgres, s3` names them; none for
  * `// engines: none, REASON`, and undefined for a file without a line.
- * Throws on a name that is none of ENGINES, and on `none` without a reason.
+ * Throws on a name that is not in ENGINES, and on `none` without a reason.
  */
 export function enginesOf(text: string): Engine[] | undefined {
   const line = LINE.exec(text)?.[1]
   if (line === undefined || /^none, \w/.test(line)) return line === undefined ? undefined : []
   return line.split(', ').map((name) => {
     const engine = ENGINES.find((each) => each === name)
-    if (engine === undefined) throw new Error(`"${name}" is none of the engines ${ENGINES.join(', ')}`)
+    if (engine === undefined) throw new Error(`"${name}" is not one of the engines ${ENGINES.join(', ')}`)
     return engine
   })
 }

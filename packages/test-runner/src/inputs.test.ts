@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { covers, declaredInputs, pathsOutside } from './inputs.ts'
 import { testedPackages } from './workspace.ts'
 
-test('what a package reads outside of itself is an input of its result', () => {
+test('a package declares what it reads outside of itself', () => {
   const faults = testedPackages().flatMap(({ folder }) => {
     const declared = declaredInputs(folder)
     return [...pathsOutside(folder)].flatMap(([path, file]) => {
