@@ -151,7 +151,7 @@ test('who is turned away while connecting is unavailable at once, and the pool g
   const { db, close } = openDatabase(door.url, { name: 'test', max: 1, prepare: true })
   onTestFinished(close)
   door.setShut(true)
-  // Not cancelled, as whoever waits in vain for a connection is.
+  // Not cancelled, unlike a query that waits in vain for a connection.
   expect(await reason(db.execute(sql`select 1`))).toMatch(/^unavailable: (CONNECTION_|ECONN)/)
   door.setShut(false)
   expect(await outcome(db.execute(sql`select 1`))).toBe('done')

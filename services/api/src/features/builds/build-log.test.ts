@@ -97,7 +97,7 @@ test('what an attempt writes after it was taken over, or after the end, is dropp
   expect((await rowsOf(id)).map(({ message }) => message)).toEqual(['kept'])
 })
 
-test('what an attempt writes while it is taken over is dropped', async () => {
+test('an attempt that is taken over writes no more lines', async () => {
   const { id, attempt } = await newLog()
   const line = { at: platform.clock.now().getTime(), type: 'INFO', text: 'late' } as const
   const written = await holding(
