@@ -42,5 +42,7 @@ test('a file may say why no engine changes what it shows', () => {
 })
 
 test('an engine that does not exist is refused', () => {
-  expect(() => enginesOf('// engines: postgres, mysql\n')).toThrow('"mysql" is not one of the engines postgres, redis, s3')
+  expect(() => enginesOf('// engines: postgres, mysql\n')).toThrow(
+    '"mysql" is not one of the engines postgres, redis, s3',
+  )
 })
