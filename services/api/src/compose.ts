@@ -147,7 +147,7 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
   const usage = openUsageRecorder({ db, logger })
   const uploadLeases = openLeases({ db, notifications })
   const { PUBLIC_URL: publicUrl, IDP_URL: idpUrl } = config
-  const document = Buffer.from(JSON.stringify(createDocument(endpoints, publicUrl, idpUrl)))
+  let document: Buffer | undefined
   const idp = discoverIssuer(idpUrl, config.IDP_INTERNAL_URL ?? idpUrl, now)
   const tokens = createTokenVerifier(
     [
@@ -227,7 +227,9 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
       s3Region: config.S3_REGION,
       consoleClientIds: new Set(config.CONSOLE_CLIENT_IDS),
       corsOrigins: new Set(config.CORS_ORIGINS),
-      document: encodedContent(async () => document),
+      document: encodedContent(
+        async () => (document ??= Buffer.from(JSON.stringify(createDocument(endpoints, publicUrl, idpUrl)))),
+      ),
       docsClientId: config.DOCS_CLIENT_ID,
     },
     isReady: resources.isReady,
