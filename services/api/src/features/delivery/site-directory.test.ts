@@ -60,6 +60,8 @@ async function openDirectory({ onTestFinished }: TestContext) {
   const notifications = openNotifications(listening.url, createLogger('test', 'silent'))
   let elapsedMs = 0
   const sites = openSiteDirectory({ db, notifications, monotonicMs: () => elapsedMs })
+  const heard = new Set<string>()
+  notifications.listen('heard', { onMessage: (marker) => heard.add(marker), onListening: () => {} })
   onTestFinished(async () => {
     for (const cable of [reading, listening]) cable.wake()
     await notifications.close()
@@ -68,7 +70,7 @@ async function openDirectory({ onTestFinished }: TestContext) {
   })
   const current = async (label: string) => (await sites.find(label))?.deployment?.id
   const pass = (ms: number) => void (elapsedMs += ms)
-  return { sites, current, reading, listening, db, pass }
+  return { sites, current, reading, listening, db, pass, heard }
 }
 
 /** True if an answer is there without a look-up. */
@@ -92,7 +94,7 @@ async function newSite() {
 
 /** Waits until the directory has heard of all changes so far: they arrive in the order of their commits. */
 async function untilAllHeard(
-  { current }: Pick<Awaited<ReturnType<typeof openDirectory>>, 'current'>,
+  { current, heard }: Pick<Awaited<ReturnType<typeof openDirectory>>, 'current' | 'heard'>,
   { expect }: TestContext,
 ): Promise<void> {
   const { label, first, second } = await newSite()
@@ -100,6 +102,14 @@ async function untilAllHeard(
     await makeCurrent(platform, next)
     await expect.poll(() => current(label)).toBe(next.id)
   }
+  // A look-up may have shown the last change before it was heard.
+  const marker = unique()
+  await expect
+    .poll(async () => {
+      await platform.api.db.execute(sql`select pg_notify('heard', ${marker})`)
+      return heard
+    })
+    .toContain(marker)
 }
 
 test('a label is looked up once, and again when Postgres says that it changed', async (context) => {
