@@ -147,6 +147,7 @@ export async function compose(config: Config, overrides: Overrides = {}): Promis
   const usage = openUsageRecorder({ db, logger })
   const uploadLeases = openLeases({ db, notifications })
   const { PUBLIC_URL: publicUrl, IDP_URL: idpUrl } = config
+  /** Made for the first who asks, and kept: answers that are not compressed read it each time. */
   let document: Buffer | undefined
   const idp = discoverIssuer(idpUrl, config.IDP_INTERNAL_URL ?? idpUrl, now)
   const tokens = createTokenVerifier(
