@@ -166,7 +166,7 @@ test('an emergency rotation in one process is known to the others at once', asyn
   clockTime = new Date(clockTime.getTime() + DAY)
   const kid = await rotating.rotateNow()
   // Without the notification it would take a minute, until the keys are reloaded.
-  await expect.poll(() => kidOf(sign(listening)), { timeout: 10_000 }).toBe(kid)
+  await expect.poll(() => kidOf(sign(listening))).toBe(kid)
   expect(listening.publicKey(leaked)).toBeUndefined()
 })
 

@@ -153,7 +153,7 @@ describe('the network of deployments', { ...unless(obstacle), timeout: 120_000 }
     expect(await namespaces()).toEqual([])
     await dial('one', [{ url: `http://${PUBLIC}/` }])
     expect(await namespaces()).toHaveLength(2)
-    await expect.poll(namespaces, { timeout: 20_000 }).toEqual([])
+    await expect.poll(namespaces).toEqual([])
     expect(await dial('two', [{ url: `http://${PUBLIC}/` }])).toEqual(['I am public'])
     await ask({ kind: 'close' })
     expect(await namespaces()).toEqual([])
@@ -163,15 +163,15 @@ describe('the network of deployments', { ...unless(obstacle), timeout: 120_000 }
     const { ask, dial } = await startMachine()
     const code = `console.log('up'); setInterval(() => fetch('http://${PUBLIC}/').then(() => {}, () => {}), 50)`
     await ask({ kind: 'run', name: 'steady', networkId: 'steady', code, waitsForOutput: true })
-    await expect.poll(report, { timeout: 20_000 }).toHaveProperty('public')
+    await expect.poll(report).toHaveProperty('public')
     await ask({ kind: 'endHub' })
-    await expect.poll(() => ask({ kind: 'networks' }), { timeout: 20_000 }).toHaveProperty('warnings.length', 1)
+    await expect.poll(() => ask({ kind: 'networks' })).toHaveProperty('warnings.length', 1)
     expect(await dial('next', [{ url: `http://${PUBLIC}/` }, { url: 'http://10.0.0.1/' }])).toEqual([
       'I am public',
       expect.stringMatching(/^failed/),
     ])
     await report()
-    await expect.poll(report, { timeout: 20_000 }).toHaveProperty('public')
+    await expect.poll(report).toHaveProperty('public')
     await ask({ kind: 'stop', name: 'steady' })
     await ask({ kind: 'close' })
   })

@@ -372,9 +372,7 @@ for (const { kind, options, needsWalls } of KINDS)
       await ended
       // With bubblewrap they end with their owner, on their own.
       if (needsWalls)
-        await expect
-          .poll(() => processes.filter((each) => each !== undefined && isRunning(each)), { timeout: 10_000 })
-          .toEqual([])
+        await expect.poll(() => processes.filter((each) => each !== undefined && isRunning(each))).toEqual([])
       const next = await openSandbox({ folder: own, ...options })
       expect(processes.filter((each) => each !== undefined && isRunning(each))).toEqual([])
       expect(listGroups(own)).toEqual([])

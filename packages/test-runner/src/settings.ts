@@ -18,7 +18,7 @@ export function testSettings({ setupFiles = [], ...more }: TestUserConfig = {}):
     isolate: false,
     hookTimeout: 120_000,
     testTimeout: 60_000,
-    expect: { poll: { timeout: 10_000 } },
+    expect: { poll: { timeout: 30_000 } },
     setupFiles: [here('./measure-cpu.ts'), ...[setupFiles].flat()],
     reporters: [isWhole ? 'minimal' : 'default', here('./report-tests.ts')],
     include: ['**/*.test.ts'],

@@ -294,7 +294,7 @@ describe.concurrent('what takes its time', () => {
       const ended = await Promise.all(
         Object.entries(scenarios).map(async ([name, run]) => {
           const works = await run()
-          await expect.poll(async () => new Set(await works()), { timeout: 20_000 }).toEqual(new Set(['done']))
+          await expect.poll(async () => new Set(await works())).toEqual(new Set(['done']))
           return name
         }),
       )
@@ -351,7 +351,7 @@ test('whoever listens hears again after the connection broke, and is told to loo
   await expect.poll(() => heard).toEqual(['first'])
   cable.cut()
   await cable.mend()
-  await expect.poll(() => listened, { timeout: 10_000 }).toBe(2)
+  await expect.poll(() => listened).toBe(2)
   await administrator`select pg_notify('news', 'second')`
   await expect.poll(() => heard).toEqual(['first', 'second'])
 })

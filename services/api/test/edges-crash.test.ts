@@ -134,7 +134,7 @@ async function growToTwo(edge: { edgeUrl: string }, host: string): Promise<void>
     await Promise.all([ask(), ask(), ask(), ask()])
     return instances.size
   }
-  await expect.poll(grow, { timeout: 20_000, interval: 10 }).toBeGreaterThanOrEqual(2)
+  await expect.poll(grow, { interval: 10 }).toBeGreaterThanOrEqual(2)
 }
 
 const instancesOf = (answers: readonly Sent[]): string[] => [
@@ -194,8 +194,7 @@ async function startLoad() {
   const held = await site.mint({ key: 'held', endpoint: '/held' })
   const hold = await site.mint({ key: 'held', endpoint: '/hold' })
   const release = await site.mint({ key: 'held', endpoint: '/release' })
-  const untilHeld = () =>
-    expect.poll(async () => (await visit(left, site.host, held)).text, { timeout: 25_000 }).toBe('1')
+  const untilHeld = () => expect.poll(async () => (await visit(left, site.host, held)).text).toBe('1')
   await visit(fell, site.host, held)
   const holding = visit(left, site.host, hold)
   await untilHeld()
@@ -208,7 +207,7 @@ async function startLoad() {
   for (const { path } of pins) there.start(path)
   // A third of what is asked cannot be repeated.
   const byPin = pins.map((pin) => ({ ...pin, answers: here.start(pin.path, ['GET', 'GET', 'POST']) }))
-  await expect.poll(() => byPin.every(({ answers }) => answers.length >= 3), { timeout: 20_000 }).toBe(true)
+  await expect.poll(() => byPin.every(({ answers }) => answers.length >= 3)).toBe(true)
   expect(here.sent.concat(there.sent).filter(({ status }) => status !== 200)).toEqual([])
 
   return {
@@ -293,7 +292,7 @@ test('the run of a cron that a killed edge had has failed, and is made by no oth
   const taken = await fetch(other.internalUrl + CRON_RUNS_PATH, { method: 'POST', body: message, headers })
   expect(taken.status).toBe(202)
   const begun = () => db.$count(runtimeLogs, eq(runtimeLogs.deploymentId, id))
-  await expect.poll(begun, { timeout: 10_000 }).toBe(1)
+  await expect.poll(begun).toBe(1)
   edge.child.kill('SIGKILL')
   await edge.ended
   await expect(taken.text()).rejects.toThrow('terminated')
@@ -301,7 +300,7 @@ test('the run of a cron that a killed edge had has failed, and is made by no oth
   expect((await runsOf(platform, owner, id)).items).toMatchObject([{ completedAt: null }])
   platform.clock.advance(31_000)
   await expect
-    .poll(async () => (await runsOf(platform, owner, id)).items, { timeout: 15_000 })
+    .poll(async () => (await runsOf(platform, owner, id)).items)
     .toMatchObject([{ id: runId, outcome: 'failed', error: 'The edge that made the request fell silent' }])
   expect(await begun()).toBe(1)
 })

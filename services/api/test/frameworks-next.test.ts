@@ -140,7 +140,7 @@ describeFramework('Next.js', { build, variables }, (deploy, isSource) => {
         expect((await get('/api/after')).text).toBe('answered')
         const path = `GET /deployments/${site.id}/runtime-logs`
         await expect
-          .poll(async () => (await site.platform.call(site.owner.token, path)).text, { timeout: 20_000 })
+          .poll(async () => (await site.platform.call(site.owner.token, path)).text)
           .toContain('after the answer')
       })
     })

@@ -239,13 +239,13 @@ describe.each(kinds)('behind $command, as infra/proxy configures it,', (kind) =>
     sending.write(Buffer.alloc(1_000_000))
     // A proxy that buffers requests passes on none of it. Bytes that arrived have a blob, pending until the request is over.
     const pending = () => platform.api.db.select().from(blobs).where(eq(blobs.state, 'pending'))
-    await expect.poll(pending, { timeout: 10_000 }).not.toEqual([])
+    await expect.poll(pending).not.toEqual([])
     sending.destroy()
     const offset = async () => {
       const answer = await fetch(`${proxy.api}${pathname}`, { method: 'HEAD', headers: { 'tus-resumable': '1.0.0' } })
       return Number(answer.headers.get('upload-offset'))
     }
-    await expect.poll(offset, { timeout: 10_000 }).toBeGreaterThan(0)
+    await expect.poll(offset).toBeGreaterThan(0)
 
     const stream = await fetch(`${proxy.api}/applications/${owner.applicationId}/activity/stream`, {
       headers: { authorization: `Bearer ${owner.token}` },

@@ -116,7 +116,7 @@ async function startTwo() {
     const metrics = `http://127.0.0.1:${environments[n]?.HEALTH_PORT}/metrics`
     const isServing = async () =>
       /^http_request_duration_seconds_count\{.*\} [1-9]/m.test(await (await fetch(metrics)).text())
-    await expect.poll(isServing, { timeout: 20_000 }).toBe(true)
+    await expect.poll(isServing).toBe(true)
   }
   const processes = [await start(0), await start(1)]
   return {
@@ -260,7 +260,7 @@ test(
         )
       )[0]?.n,
     )
-    await expect.poll(() => numbers.at(-1), { timeout: 10_000 }).toBe(last)
+    await expect.poll(() => numbers.at(-1)).toBe(last)
     following.abort()
     await followed
     expect(numbers).toEqual(Array.from({ length: last }, (_, n) => n + 1))

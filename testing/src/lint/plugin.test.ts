@@ -26,8 +26,8 @@ const snippets: Record<string, [code: string, rules: string[]]> = {
   'a waitFor with the default of vitest': ['await vi.waitFor(() => expect(start).toBe(1))', [impatient]],
   'a waitFor with an interval alone': ['await vi.waitFor(() => start, { interval: 20 })', [impatient]],
   'an impatient waitFor': ['await vi.waitFor(() => start, 4_000)', [impatient]],
-  'an impatient waitUntil': ['await vi.waitUntil(() => start, { timeout: 9_999 })', [impatient]],
-  'a patient waitUntil': ['await vi.waitUntil(() => start, { timeout: 10_000 })', []],
+  'an impatient waitUntil': ['await vi.waitUntil(() => start, { timeout: 29_999 })', [impatient]],
+  'a patient waitUntil': ['await vi.waitUntil(() => start, { timeout: 30_000 })', []],
 }
 
 /** The rules of this project's own plugin that refused a snippet, by its number. */

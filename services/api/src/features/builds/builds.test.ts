@@ -289,7 +289,7 @@ describe('workers', () => {
     const builds = { ...platform.api.builds, enqueue: () => Promise.resolve() }
     const ended = runDeployment({ ...platform.api, builds }, id, stop.signal)
     await vi.waitFor(async () => expect(await logOf(platform, id)).toContain('index: begun'), {
-      timeout: 15_000,
+      timeout: 30_000,
       interval: 20,
     })
     stop.abort()

@@ -109,7 +109,7 @@ const greeting = (then = ''): string => page(`require('greeter')('site')`, then)
 const fetched = (): number => registry.requests.filter((path) => path === '/greeter/-/greeter-1.0.0.tgz').length
 /** The cache of the last build is stored only after its deployment is ACTIVE. */
 const untilKept = (environmentId: string) =>
-  vi.waitFor(async () => expect(await cachesOf(environmentId)).not.toEqual([]), { timeout: 20_000, interval: 20 })
+  vi.waitFor(async () => expect(await cachesOf(environmentId)).not.toEqual([]), { timeout: 30_000, interval: 20 })
 const cachesOf = (environmentId: string) =>
   platform.api.db.select().from(buildCaches).where(eq(buildCaches.environmentId, environmentId))
 
@@ -291,7 +291,7 @@ describe('source', { ...unless(obstacle), timeout: BUILD_MS }, () => {
           for (const { key } of await cachesOf(environmentId)) seen.add(key)
           expect(seen.size).toBe(n)
         },
-        { timeout: 20_000, interval: 20 },
+        { timeout: 30_000, interval: 20 },
       )
       platform.clock.advance(1)
     }
@@ -442,7 +442,7 @@ describe('source', { ...unless(obstacle), timeout: BUILD_MS }, () => {
       expect(await untilEnded(platform, id)).toMatchObject({ status: 'FAILED', failureReason: 'Cancelled' })
     }
     // Their worker learns of it at the next heartbeat.
-    await vi.waitFor(() => expect(running()).toBe(0), { timeout: 20_000, interval: 100 })
+    await vi.waitFor(() => expect(running()).toBe(0), { timeout: 30_000, interval: 100 })
   })
 
   // Must be last, since it moves the clock.

@@ -142,7 +142,7 @@ describe('the request of a cron', () => {
     expect(await printed(id)).toEqual(['asked', 'asked'])
   })
 
-  test('answers as it is after 25 seconds, and goes on', { timeout: 20_000 }, async () => {
+  test('answers as it is after 25 seconds, and goes on', async () => {
     const ana = await newOwner(platform)
     const { id } = await deployJob(ana, `setTimeout(() => res.end(), 1_500)`)
     const soon = vi.spyOn(AbortSignal, 'timeout').mockImplementationOnce(() => AbortSignal.abort())
@@ -151,7 +151,7 @@ describe('the request of a cron', () => {
     expect(soon).toHaveBeenCalledWith(25_000)
     expect(run).toMatchObject({ completedAt: null, outcome: null, status: null })
     await expect
-      .poll(async () => (await runsOf(platform, ana, id)).items, { timeout: 10_000 })
+      .poll(async () => (await runsOf(platform, ana, id)).items)
       .toMatchObject([{ id: run.id, outcome: 'succeeded', status: 200 }])
     const [ended] = (await runsOf(platform, ana, id)).items
     expect(ended?.durationMs).toBeGreaterThanOrEqual(1_400)
@@ -326,7 +326,7 @@ describe('an edge', () => {
       await second.api.runtimeLog.flush()
       return other.api.db.$count(runtimeLogs, eq(runtimeLogs.deploymentId, id))
     }
-    await expect.poll(begun, { timeout: 10_000 }).toBe(1)
+    await expect.poll(begun).toBe(1)
     await second.stop()
     expect((await runsOf(other, ana, id)).items).toMatchObject([
       { outcome: 'failed', error: 'The edge that made the request was stopped' },
@@ -334,11 +334,11 @@ describe('an edge', () => {
   })
 })
 
-test('crons run by the clock, with the worker that is there', { timeout: 20_000 }, async () => {
+test('crons run by the clock, with the worker that is there', async () => {
   const ana = await newOwner(platform)
   const { id } = await deployJob(ana, `res.end()`, '* * * * *')
   platform.clock.advance(60_000)
   await expect
-    .poll(async () => (await runsOf(platform, ana, id)).items, { timeout: 10_000 })
+    .poll(async () => (await runsOf(platform, ana, id)).items)
     .toMatchObject([{ trigger: 'schedule', outcome: 'succeeded', status: 200 }])
 })

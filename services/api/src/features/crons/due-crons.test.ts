@@ -144,7 +144,7 @@ test('crons of a preview and of a retired deployment do not run', async () => {
   }
 })
 
-test('a worker queues and runs what is due, by the clock', { timeout: 20_000 }, async () => {
+test('a worker queues and runs what is due, by the clock', async () => {
   const { id } = await deployCrons(platform, ana, [everyMinute])
   const workers = [startCronWorker(platform.api), startCronWorker(platform.api)]
   onTestFinished(async () => void (await Promise.all(workers.map((worker) => worker.stop()))))

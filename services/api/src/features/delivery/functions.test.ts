@@ -62,7 +62,7 @@ const lastLog = (deploymentId: string) =>
       if (!row) throw new Error('Nothing was logged yet')
       return row
     },
-    { timeout: 10_000, interval: 20 },
+    { timeout: 30_000, interval: 20 },
   )
 
 describe('a Function', () => {
@@ -252,7 +252,7 @@ describe('a Function', () => {
     }
     expect(received).toMatch(/^data: 0\n\ndata: 1\n\n/)
     sent.destroy()
-    await vi.waitFor(async () => expect((await visit(platform, host, '/left')).text).toBe('1'), { timeout: 10_000 })
+    await vi.waitFor(async () => expect((await visit(platform, host, '/left')).text).toBe('1'), { timeout: 30_000 })
   })
 
   test('HEAD has the head alone, and 304 no body', async () => {
@@ -407,7 +407,7 @@ describe('what is kept of answers', () => {
     const path = address(shared)
     for (const cacheStatus of ['miss', 'hit']) {
       await visit(platform, host, path)
-      await vi.waitFor(async () => expect(await lastLog(id)).toMatchObject({ cacheStatus }), { timeout: 10_000 })
+      await vi.waitFor(async () => expect(await lastLog(id)).toMatchObject({ cacheStatus }), { timeout: 30_000 })
     }
   })
 
@@ -490,7 +490,7 @@ describe('what is kept of answers', () => {
         expect(answer.headers['x-cache']).toBe('STALE')
         return answer
       },
-      { timeout: 10_000, interval: 100 },
+      { timeout: 30_000, interval: 100 },
     )
     expect(stale.text).toBe(first.text)
     await vi.waitFor(
@@ -499,7 +499,7 @@ describe('what is kept of answers', () => {
         expect(renewed.text).not.toBe(first.text)
         expect(renewed.text).not.toContain('other')
       },
-      { timeout: 10_000 },
+      { timeout: 30_000 },
     )
   })
 })
@@ -512,7 +512,7 @@ test('a stale answer whose renewal may not be kept is shown no more', async () =
   )
   expect((await visit(platform, host, '/')).text).toBe('1')
   await vi.waitFor(async () => expect((await visit(platform, host, '/')).headers['x-cache']).toBe('BYPASS'), {
-    timeout: 10_000,
+    timeout: 30_000,
     interval: 50,
   })
 })
@@ -545,7 +545,8 @@ describe('a Function that fails', () => {
     expect(answer).toMatchObject({ status, headers: { 'x-platform-error': code, 'cache-control': 'no-store' } })
     expect(answer.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/)
     expect(answer.text).toContain('<h1>')
-    expect(await visit(platform, host, '/ok')).toMatchObject({ status: 200, text: 'ok' })
+    // A loop can outlast the answer; the slot that it blocks is ended then.
+    await expect.poll(() => visit(platform, host, '/ok')).toMatchObject({ status: 200, text: 'ok' })
   })
 
   test('to take more requests is a 503 that says when to come again, and those that it has are answered', async () => {
@@ -571,7 +572,7 @@ describe('a Function that fails', () => {
           answers.push(answer)
           waits.delete(each)
         })
-    await vi.waitFor(() => expect(answers).toHaveLength(5), { timeout: 15_000, interval: 20 })
+    await vi.waitFor(() => expect(answers).toHaveLength(5), { timeout: 30_000, interval: 20 })
     for (const { statusCode, headers: received } of answers)
       expect([statusCode, received['x-platform-error'], received['retry-after']]).toEqual([
         503,
@@ -587,7 +588,7 @@ describe('a Function that fails', () => {
     }
     // Only now has the Function seen the client that will leave.
     await vi.waitFor(async () => expect(await logged()).toContainEqual(['INFO', '200 wait']), {
-      timeout: 15_000,
+      timeout: 30_000,
       interval: 20,
     })
     expect(await logged()).toEqual([
@@ -595,7 +596,7 @@ describe('a Function that fails', () => {
       ['WARN', 'Refused a request', ' Each of its 1 slots has 200 requests under way'],
     ])
     waits.values().next().value?.destroy()
-    await vi.waitFor(() => expect(answers).toHaveLength(204), { timeout: 15_000, interval: 20 })
+    await vi.waitFor(() => expect(answers).toHaveLength(204), { timeout: 30_000, interval: 20 })
     expect(answers.slice(5).every(({ statusCode }) => statusCode === 200)).toBe(true)
     for (const each of clientRequest) each.destroy()
   })
@@ -669,7 +670,7 @@ describe('other ways to answer', () => {
     expect(plain.text).toBe('plain')
     expect(plain.headers).not.toHaveProperty('x-worker')
     expect((await visit(platform, host, '/later')).text).toBe('soon')
-    await vi.waitFor(async () => expect((await visit(platform, host, '/done')).text).toBe('done'), { timeout: 10_000 })
+    await vi.waitFor(async () => expect((await visit(platform, host, '/done')).text).toBe('done'), { timeout: 30_000 })
   })
 
   test('a worker that needs what only Cloudflare has is refused by name', async () => {
@@ -805,7 +806,7 @@ describe('the platform from inside', () => {
         expect(items).toHaveLength(2)
         return items
       },
-      { timeout: 10_000, interval: 50 },
+      { timeout: 30_000, interval: 50 },
     )
     expect(lines[0]).toMatchObject({ message: 'listed 403', functionName: 'index', slot: 0, level: 'INFO' })
     await vi.waitFor(async () => {
@@ -814,7 +815,7 @@ describe('the platform from inside', () => {
         status: 200,
         body: { deploymentFunction: { name: 'index' } },
       })
-    }, 10_000)
+    }, 30_000)
     const all = await platform.call(ana.token, `GET /deployments/${id}/runtime-logs?requestId=${lines[0]?.requestId}`)
     expect((all.body as { items: { message: string }[] }).items.map(({ message }) => message)).toContain('[redacted]')
     const functions = await vi.waitFor(
@@ -824,7 +825,7 @@ describe('the platform from inside', () => {
         expect(items[0]?.requests).toBe(2)
         return items
       },
-      { timeout: 15_000, interval: 100 },
+      { timeout: 30_000, interval: 100 },
     )
     expect(functions).toMatchObject([{ path: 'index', slots: 1, coldStarts: 1 }])
   })
@@ -840,7 +841,7 @@ describe('the platform from inside', () => {
         if (!line) throw new Error('Nothing was printed yet')
         return line
       },
-      { timeout: 10_000, interval: 20 },
+      { timeout: 30_000, interval: 20 },
     )
     expect(message).toMatch(/^(\[redacted\])+ … \(cut\)$/)
   })
@@ -865,7 +866,7 @@ describe('the platform from inside', () => {
         }
         expect(lines.filter((line) => /^line \d+$/.test(line))).toHaveLength(2000)
       },
-      { timeout: 20_000, interval: 200 },
+      { timeout: 30_000, interval: 200 },
     )
   })
 })
@@ -887,7 +888,7 @@ test('the processes of a deployment end when that is retired (D83)', async () =>
     },
     { timeout: 30_000, interval: 50 },
   )
-  await vi.waitFor(async () => expect((await visit(platform, host, '/')).status).toBe(410), { timeout: 10_000 })
+  await vi.waitFor(async () => expect((await visit(platform, host, '/')).status).toBe(410), { timeout: 30_000 })
 })
 
 describe('a machine on which Functions cannot run', () => {

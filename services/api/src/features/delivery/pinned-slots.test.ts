@@ -33,7 +33,7 @@ async function growTo(options: typeof site, slots: number): Promise<Set<string>>
         await Promise.all(Array.from({ length: slots * 2 }, askBusy))
         return instances.size
       },
-      { timeout: 25_000, interval: 10 },
+      { interval: 10 },
     )
     .toBeGreaterThanOrEqual(slots)
   return instances

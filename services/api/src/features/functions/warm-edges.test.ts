@@ -53,7 +53,7 @@ const untilKnown = (deploymentId: string, { api }: { api: TestPlatform['api'] })
             gt(functionSlots.slots, 0),
           ),
         ),
-      { timeout: 15_000 },
+      { timeout: 30_000 },
     )
     .toBe(1)
 

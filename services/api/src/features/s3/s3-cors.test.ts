@@ -198,7 +198,7 @@ test('rules that another process has set are heard of within seconds', { timeout
   await platform.api.db
     .insert(bucketConfigurations)
     .values({ bucketId: row?.id ?? '', cors: rules?.cors ?? null, updatedAt: platform.clock.now() })
-  await vi.waitFor(async () => expect(await read()).toEqual(byRule), { timeout: 20_000, interval: 200 })
+  await vi.waitFor(async () => expect(await read()).toEqual(byRule), { timeout: 30_000, interval: 200 })
 })
 
 test('a preflight of a presigned URL gets the headers of the rule that allows it', async () => {

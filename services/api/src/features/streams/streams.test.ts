@@ -49,7 +49,7 @@ describe.each([
     const other = await newOwner(platform)
     expect((await open(await pathOf(other), other.token)).answer.status).toBe(200)
     streams[0]?.close()
-    await expect.poll(async () => (await open(path, owner.token)).answer.status, { timeout: 10_000 }).toBe(200)
+    await expect.poll(async () => (await open(path, owner.token)).answer.status).toBe(200)
   })
 
   test('ends for a member who was removed, with when to come back, and then is a 404 (D86)', async () => {
@@ -67,7 +67,7 @@ describe.each([
         text += Buffer.from(chunk).toString()
     })()
     // Its authority is checked at every fourth beat.
-    await expect.poll(beats, { timeout: 20_000 }).toBeGreaterThan(8)
+    await expect.poll(beats).toBeGreaterThan(8)
     const isMia = and(eq(members.organizationId, owner.organizationId), eq(members.userId, mia.userId))
     await platform.api.db.delete(members).where(isMia)
     const atRemoval = beats()
