@@ -13,8 +13,8 @@ import {
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { basename, dirname, join } from 'node:path'
-import { type CpuTuning, createCpuPriority, type UsageReader } from './cpu-priority.ts'
-import { findProcess, killProcess, listDescendants } from './process-tree.ts'
+import { type CpuTuning, createCpuPriority } from './cpu-priority.ts'
+import { killProcess, listDescendants } from './process-tree.ts'
 import type { SandboxLimits } from './sandbox.ts'
 
 /** Control groups of one command. */
@@ -143,6 +143,7 @@ function openLegacy(paths: Paths, name: string, cpu: CpuTuning): ControlGroups |
     version: 'v1',
     prefixes: all,
     usageFile: (owner) => (counted === undefined ? undefined : join(`${counted}-${owner}`, 'cpuacct.usage')),
+    processesFile: (owner) => join(`${prefixes.pids}-${owner}`, 'pids.current'),
     usagePerMicrosecond: 1_000,
     idleFile: (owner) => join(`${prefixes.cpu}-${owner}`, 'cpu.idle'),
     divide: async (owner) => {
@@ -195,6 +196,7 @@ async function openUnified(paths: Paths, name: string, cpu: CpuTuning): Promise<
     version: 'v2',
     prefixes: [prefix],
     usageFile: (owner) => join(`${prefix}-${owner}`, 'cpu.stat'),
+    processesFile: (owner) => join(`${prefix}-${owner}`, 'pids.current'),
     usagePerMicrosecond: 1,
     idleFile: (owner) => join(`${prefix}-${owner}`, 'cpu.idle'),
     divide: async (owner) => {
@@ -242,6 +244,8 @@ interface Version extends Pick<ControlGroups, 'version' | 'prefixes'> {
   /** A file that begins with the CPU time used; undefined if unavailable. */
   usageFile(owner: string): string | undefined
   usagePerMicrosecond: number
+  /** A file that holds the number of an owner's processes and threads. */
+  processesFile(owner: string): string
   idleFile(owner: string): string
   /** Prepares an owner's new group. */
   divide(owner: string): Promise<void>
@@ -256,7 +260,16 @@ function createGroups({ version, prefixes, cpu, ...files }: Version): ControlGro
     ...cpu,
     openUsage: (owner) => {
       const file = files.usageFile(owner)
-      return file === undefined ? undefined : openUsage(file, files.usagePerMicrosecond)
+      if (file === undefined) return undefined
+      const [usage, processes] = [file, files.processesFile(owner)].map(openNumber)
+      return {
+        microseconds: () => usage!.read() / files.usagePerMicrosecond,
+        processes: () => processes!.read(),
+        close: () => {
+          usage!.close()
+          processes!.close()
+        },
+      }
     },
     setIdle: (owner, isIdle) => tryWriteSync(files.idleFile(owner), isIdle ? 1 : 0),
   })
@@ -293,6 +306,10 @@ function createGroups({ version, prefixes, cpu, ...files }: Version): ControlGro
         const group = createGroup(folders, await files.limit(owner, command, limits))
         return {
           ...group,
+          kill: () => {
+            cpuPriority.allowEnd(owner)
+            killGroups(folders)
+          },
           remove: async () => {
             await removeGroups(folders)
             leave(owner)
@@ -320,17 +337,17 @@ function tryWriteSync(file: string, value: number): void {
 }
 
 /** Opens a kernel file for repeated reads of the number at its start. */
-function openUsage(file: string, perMicrosecond: number): UsageReader {
+function openNumber(file: string): { read(): number; close(): void } {
   const descriptor = openSync(file, 'r')
   const buffer = Buffer.alloc(64)
   let last = 0
   return {
-    microseconds: () => {
+    read: () => {
       try {
         const text = buffer.toString('latin1', 0, readSync(descriptor, buffer, 0, buffer.length, 0))
-        last = Number(/\d+/.exec(text)?.[0] ?? 0) / perMicrosecond
+        last = Number(/\d+/.exec(text)?.[0] ?? 0)
       } catch {
-        // The group has been removed by someone else: it uses nothing any more.
+        // The group has been removed by someone else: nothing changes any more.
       }
       return last
     },
@@ -341,7 +358,7 @@ function openUsage(file: string, perMicrosecond: number): UsageReader {
 function createGroup(
   folders: string[],
   { killsFile, refusalsFile, statistics, counted }: GroupFiles,
-): Omit<ControlGroup, 'remove'> {
+): Omit<ControlGroup, 'kill' | 'remove'> {
   const readNumbers = async (file: string): Promise<Map<string, number>> => {
     try {
       const lines = (await readFile(file, 'utf8')).trim().split('\n')
@@ -359,7 +376,6 @@ function createGroup(
       const numbers = await readNumbers(statistics)
       return counted.reduce((sum, name) => sum + (numbers.get(name) ?? 0), 0)
     },
-    kill: () => killGroups(folders),
   }
 }
 
@@ -372,8 +388,7 @@ function listMembers(folders: string[]): number[] {
     } catch {
       // Already removed.
     }
-  // A zombie has ended; its parent has not reaped it yet.
-  return [...members].filter((pid) => findProcess(pid) !== undefined)
+  return [...members]
 }
 
 function killGroups(folders: string[]): void {

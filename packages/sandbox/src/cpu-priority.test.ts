@@ -1,15 +1,16 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { CALM_MS, createCpuPriority, LOOK_MS, START_MICROSECONDS } from './cpu-priority.ts'
+import { CALM_MS, createCpuPriority, CROWD, LOOK_MS, START_MICROSECONDS } from './cpu-priority.ts'
 
 /** Microseconds used by each owner. */
 let used: Record<string, number>
+let processes: number
 let idle: string[]
 let open: number
 const priority = () =>
   createCpuPriority({
     openUsage: (owner) => {
       open += 1
-      return { microseconds: () => used[owner] ?? 0, close: () => (open -= 1) }
+      return { microseconds: () => used[owner] ?? 0, processes: () => processes, close: () => (open -= 1) }
     },
     setIdle: (owner, isIdle) => (idle = isIdle ? [...idle, owner] : idle.filter((each) => each !== owner)),
   })
@@ -17,6 +18,7 @@ const priority = () =>
 beforeEach(() => {
   vi.useFakeTimers()
   used = {}
+  processes = 1
   idle = []
   open = 0
 })
@@ -83,7 +85,7 @@ test('an owner whose group goes and comes back is idle from the start, or forgot
 test('an owner with an end to meet gets a share every now and then, however busy the others are', () => {
   const owners = createCpuPriority({
     calmMs: 2 * LOOK_MS,
-    openUsage: (owner) => ({ microseconds: () => used[owner] ?? 0, close: () => {} }),
+    openUsage: (owner) => ({ microseconds: () => used[owner] ?? 0, processes: () => processes, close: () => {} }),
     setIdle: (owner, isIdle) => (idle = isIdle ? [owner] : []),
   })
   owners.add('a')
@@ -93,6 +95,39 @@ test('an owner with an end to meet gets a share every now and then, however busy
   use('a', 0, 3)
   expect(idle).toEqual([])
   use('a', 1, 3)
+  expect(idle).toEqual(['a'])
+  owners.close()
+})
+
+test('an owner with a crowd of processes is not idle, however busy', () => {
+  const owners = priority()
+  owners.add('a')
+  processes = CROWD + 1
+  use('a', 1, 5)
+  expect(idle).toEqual([])
+  processes = CROWD
+  use('a', 1, 1)
+  expect(idle).toEqual(['a'])
+  processes = CROWD + 1
+  use('a', 1, 1)
+  expect(idle).toEqual([])
+  owners.close()
+})
+
+test('an idle owner has normal priority while a command of its is killed, and is idle from the start if it returns', () => {
+  const owners = priority()
+  owners.add('a')
+  use('a', 1, 2)
+  expect(idle).toEqual(['a'])
+  owners.allowEnd('a')
+  expect(idle).toEqual([])
+  use('a', 1, 10)
+  expect(idle).toEqual([])
+  use('a', 1, 11)
+  expect(idle).toEqual(['a'])
+  owners.allowEnd('a')
+  owners.remove('a')
+  owners.add('a')
   expect(idle).toEqual(['a'])
   owners.close()
 })

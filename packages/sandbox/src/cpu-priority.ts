@@ -1,6 +1,8 @@
-/** CPU time used by an owner's processes since their group was created. */
-export interface UsageReader {
+interface UsageReader {
+  /** CPU time used by an owner's processes since their group was created. */
   microseconds(): number
+  /** How many processes and threads it has. */
+  processes(): number
   close(): void
 }
 
@@ -24,6 +26,8 @@ export interface CpuPriority {
   add(owner: string): void
   /** Call when another of its commands starts; it may then use more than usual. */
   allowStart(owner: string): void
+  /** Call when one of its commands is killed: it has to run to end. */
+  allowEnd(owner: string): void
   /** Call when the owner's group goes. An owner that soon returns starts idle. */
   remove(owner: string): void
   close(): void
@@ -38,14 +42,25 @@ export const START_MICROSECONDS = 400_000
 /** Time until an owner gets normal priority again; long, since an idle owner on a busy machine looks calm. */
 export const CALM_MS = 10_000
 
+/**
+ * With more processes and threads than this an owner is never idle. A process interrupted in a fork may hold a lock that every
+ * other fork needs, such as that of the mappings of libc; among a thousand idle ones it holds it for seconds, and the machine waits.
+ */
+export const CROWD = 256
+/** How long an owner has normal priority to end a command. */
+const END_MS = 2_000
+
 interface Owner {
   /** Set while the owner has a group. */
   usage: UsageReader | undefined
   usedMicroseconds: number
   /** CPU time that it may use before it counts as busy. */
   leftMicroseconds: number
-  isIdle: boolean
+  isBusy: boolean
   busyAt: number
+  /** Until then it is not idle, though busy. */
+  endsUntil: number
+  isIdle: boolean
 }
 
 /**
@@ -61,6 +76,12 @@ export function createCpuPriority({
   const owners = new Map<string, Owner>()
   let lookedAt = performance.now()
 
+  const prioritise = (name: string, owner: Owner, now: number): void => {
+    const isIdle = owner.isBusy && now >= owner.endsUntil && (owner.usage?.processes() ?? 0) <= CROWD
+    if (isIdle !== owner.isIdle) setIdle(name, isIdle)
+    owner.isIdle = isIdle
+  }
+
   const look = (): void => {
     const now = performance.now()
     const shareMicroseconds = (now - lookedAt) * 1_000 * share
@@ -74,15 +95,13 @@ export function createCpuPriority({
         owner.leftMicroseconds = Math.max(0, left, Math.min(BURST_MICROSECONDS, left + shareMicroseconds))
         if (left + shareMicroseconds <= 0) {
           owner.busyAt = now
-          if (!owner.isIdle) setIdle(name, true)
-          owner.isIdle = true
+          owner.isBusy = true
         }
         owner.usedMicroseconds = used
       }
-      if (now - owner.busyAt <= calmMs) continue
-      if (owner.isIdle && usage !== undefined) setIdle(name, false)
-      owner.isIdle = false
-      if (usage === undefined) owners.delete(name)
+      if (now - owner.busyAt > calmMs) owner.isBusy = false
+      if (usage !== undefined) prioritise(name, owner, now)
+      else if (!owner.isBusy) owners.delete(name)
     }
   }
   const timer = setInterval(look, LOOK_MS)
@@ -92,19 +111,34 @@ export function createCpuPriority({
     add: (name) => {
       const usage = openUsage(name)
       if (usage === undefined) return
-      const { isIdle = false, busyAt = Number.NEGATIVE_INFINITY } = owners.get(name) ?? {}
-      const leftMicroseconds = BURST_MICROSECONDS
-      owners.set(name, { usage, usedMicroseconds: usage.microseconds(), leftMicroseconds, isIdle, busyAt })
-      if (isIdle) setIdle(name, true)
+      const { isBusy = false, busyAt = Number.NEGATIVE_INFINITY } = owners.get(name) ?? {}
+      const owner = {
+        usage,
+        usedMicroseconds: usage.microseconds(),
+        leftMicroseconds: BURST_MICROSECONDS,
+        isBusy,
+        busyAt,
+        endsUntil: Number.NEGATIVE_INFINITY,
+        isIdle: false,
+      }
+      owners.set(name, owner)
+      prioritise(name, owner, performance.now())
     },
     allowStart: (name) => {
       const owner = owners.get(name)
       if (owner !== undefined) owner.leftMicroseconds += START_MICROSECONDS
     },
+    allowEnd: (name) => {
+      const owner = owners.get(name)
+      if (owner?.usage === undefined) return
+      const now = performance.now()
+      owner.endsUntil = now + END_MS
+      prioritise(name, owner, now)
+    },
     remove: (name) => {
       const owner = owners.get(name)
       owner?.usage?.close()
-      if (owner?.isIdle === true) owner.usage = undefined
+      if (owner?.isBusy === true) owner.usage = undefined
       else owners.delete(name)
     },
     close: () => {

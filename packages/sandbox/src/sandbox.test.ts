@@ -325,6 +325,8 @@ for (const { kind, options, needsWalls } of KINDS)
           await expect.poll(() => idleOf('busy'), { timeout: 60_000 }).toEqual(['1'])
           expect(idleOf('calm')).toEqual(['0'])
           busy.kill()
+          // Among busy others it could not end.
+          expect(idleOf('busy')).toEqual(['0'])
           await busy.exited
           expect(idleOf('busy')).toEqual([])
           const next = await sandbox.start(commandOf(`setInterval(() => {}, 1000)`, { networkId: 'busy' }))

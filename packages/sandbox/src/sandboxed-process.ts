@@ -53,9 +53,10 @@ export function watchProcess(watched: ProcessToWatch): SandboxedProcess {
   const kill = (why: 'memory' | 'processes' | 'killed'): void => {
     if (isOver) return
     if (cause === 'exit') cause = why
+    // First, since it reads nothing of processes, which many at once can delay.
+    group?.kill()
     killed.push(...killTree(pid), ...watched.listLeft())
     for (const each of killed) killProcess(each)
-    group?.kill()
   }
 
   /** The limit that was reached. With a control group, the kernel has counted what it refused. */
