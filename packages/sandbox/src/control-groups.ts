@@ -261,13 +261,14 @@ function createGroups({ version, prefixes, cpu, ...files }: Version): ControlGro
     openUsage: (owner) => {
       const file = files.usageFile(owner)
       if (file === undefined) return undefined
-      const [usage, processes] = [file, files.processesFile(owner)].map(openNumber)
+      const usage = openNumber(file)
+      const processes = openNumber(files.processesFile(owner))
       return {
-        microseconds: () => usage!.read() / files.usagePerMicrosecond,
-        processes: () => processes!.read(),
+        microseconds: () => usage.read() / files.usagePerMicrosecond,
+        processes: () => processes.read(),
         close: () => {
-          usage!.close()
-          processes!.close()
+          usage.close()
+          processes.close()
         },
       }
     },
