@@ -1402,13 +1402,21 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
     // What follows lies above the sandbox, so that one driver shows it.
     if (mode !== 'none') return
 
-    test('by a loop after the last request says that no request waited', async () => {
-      const { deploy, messages, request } = await open()
+    test('by a loop after the last request comes after CPU to answer with, and says that no request waited', async () => {
+      const { deploy, messages, request, sandbox } = await open()
+      const seen: string[] = []
+      const start = sandbox.start.bind(sandbox)
+      sandbox.start = async (command) => {
+        const started = await start(command)
+        void started.exited.then(() => seen.push('ended'))
+        return { ...started, allowAnswer: () => void seen.push('given CPU') }
+      }
       const source = await deploy({ 'index.mjs': crashes })
       expect(await request(source, '/later')).toMatchObject({ body: 'answered' })
       await expect
         .poll(messages, patience)
         .toEqual([expect.stringMatching(/^Stopped: it blocked its event loop for 5 s after its last request: /)])
+      expect(seen.slice(-2)).toEqual(['given CPU', 'ended'])
     })
   })
 

@@ -349,6 +349,8 @@ export class Slot {
       void this.#endBlocked()
       return
     }
+    // Among the platform's last where others want every core, it may have got none to answer with.
+    if (this.#pingsMissed > 0) this.#process?.allowAnswer()
     this.#pingsMissed += 1
     this.#tell({ ping: this.#pingsMissed })
   }

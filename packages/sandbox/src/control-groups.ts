@@ -27,6 +27,8 @@ export interface ControlGroup {
   processRefusals(): Promise<number>
   /** Anonymous memory and in-memory files, in bytes. */
   memoryBytes(): Promise<number>
+  /** See SandboxedProcess. */
+  allowAnswer(): void
   kill(): void
   /** Kills remaining processes, waits until they are gone, and removes the groups. */
   remove(): Promise<void>
@@ -307,11 +309,14 @@ function createGroups({ version, prefixes, cpu, ...files }: Version): ControlGro
         const group = createGroup(folders, await files.limit(owner, command, limits))
         return {
           ...group,
+          allowAnswer: () => cpuPriority.allowAnswer(owner),
           kill: () => {
             cpuPriority.allowEnd(owner)
             killGroups(folders)
           },
           remove: async () => {
+            // What the first process has left behind is killed only now.
+            if (listMembers(folders).size > 0) cpuPriority.allowEnd(owner)
             await removeGroups(folders)
             leave(owner)
           },
@@ -359,7 +364,7 @@ function openNumber(file: string): { read(): number; close(): void } {
 function createGroup(
   folders: string[],
   { killsFile, refusalsFile, statistics, counted }: GroupFiles,
-): Omit<ControlGroup, 'kill' | 'remove'> {
+): Omit<ControlGroup, 'allowAnswer' | 'kill' | 'remove'> {
   const readNumbers = async (file: string): Promise<Map<string, number>> => {
     try {
       const lines = (await readFile(file, 'utf8')).trim().split('\n')
@@ -380,7 +385,7 @@ function createGroup(
   }
 }
 
-function listMembers(folders: string[]): number[] {
+function listMembers(folders: string[]): Set<number> {
   const members = new Set<number>()
   for (const folder of folders)
     try {
@@ -389,7 +394,7 @@ function listMembers(folders: string[]): number[] {
     } catch {
       // Already removed.
     }
-  return [...members]
+  return members
 }
 
 function killGroups(folders: string[]): void {

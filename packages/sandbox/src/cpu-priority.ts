@@ -28,6 +28,8 @@ export interface CpuPriority {
   allowStart(owner: string): void
   /** Call when one of its commands is killed: it has to run to end. */
   allowEnd(owner: string): void
+  /** Call when one of its commands does not answer: it may have had no CPU to answer with. Nothing for an owner that has its share. */
+  allowAnswer(owner: string): void
   /** Call when the owner's group goes. An owner that soon returns starts idle. */
   remove(owner: string): void
   close(): void
@@ -47,8 +49,10 @@ export const CALM_MS = 10_000
  * other fork needs, such as that of the mappings of libc; among a thousand idle ones it holds it for seconds, and the machine waits.
  */
 export const CROWD = 256
-/** How long an owner has normal priority to end a command. */
-const END_MS = 2_000
+/** How long an owner has normal priority to end a command, or to have it answer. */
+const TURN_MS = 2_000
+/** An owner that used less than its share for this long may be waiting for the CPU. */
+const STARVED_MS = 1_000
 
 interface Owner {
   /** Set while the owner has a group. */
@@ -59,7 +63,7 @@ interface Owner {
   isBusy: boolean
   busyAt: number
   /** Until then it is not idle, though busy. */
-  endsUntil: number
+  turnUntil: number
   isIdle: boolean
 }
 
@@ -77,7 +81,7 @@ export function createCpuPriority({
   let lookedAt = performance.now()
 
   const prioritise = (name: string, owner: Owner, now: number): void => {
-    const isIdle = owner.isBusy && now >= owner.endsUntil && (owner.usage?.processes() ?? 0) <= CROWD
+    const isIdle = owner.isBusy && now >= owner.turnUntil && (owner.usage?.processes() ?? 0) <= CROWD
     if (isIdle !== owner.isIdle) setIdle(name, isIdle)
     owner.isIdle = isIdle
   }
@@ -104,6 +108,15 @@ export function createCpuPriority({
       else if (!owner.isBusy) owners.delete(name)
     }
   }
+  /** minMs: only if it used less than its share for so long. */
+  const allowTurn = (name: string, minMs = 0): void => {
+    const owner = owners.get(name)
+    const now = performance.now()
+    if (owner?.usage === undefined || now - owner.busyAt < minMs) return
+    owner.turnUntil = now + TURN_MS
+    prioritise(name, owner, now)
+  }
+
   const timer = setInterval(look, LOOK_MS)
   timer.unref()
 
@@ -118,7 +131,7 @@ export function createCpuPriority({
         leftMicroseconds: BURST_MICROSECONDS,
         isBusy,
         busyAt,
-        endsUntil: Number.NEGATIVE_INFINITY,
+        turnUntil: Number.NEGATIVE_INFINITY,
         isIdle: false,
       }
       owners.set(name, owner)
@@ -128,13 +141,8 @@ export function createCpuPriority({
       const owner = owners.get(name)
       if (owner !== undefined) owner.leftMicroseconds += START_MICROSECONDS
     },
-    allowEnd: (name) => {
-      const owner = owners.get(name)
-      if (owner?.usage === undefined) return
-      const now = performance.now()
-      owner.endsUntil = now + END_MS
-      prioritise(name, owner, now)
-    },
+    allowEnd: (name) => allowTurn(name),
+    allowAnswer: (name) => allowTurn(name, STARVED_MS),
     remove: (name) => {
       const owner = owners.get(name)
       owner?.usage?.close()

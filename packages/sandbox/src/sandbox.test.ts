@@ -331,6 +331,8 @@ for (const { kind, options, needsWalls } of KINDS)
           expect(idleOf('busy')).toEqual([])
           const next = await sandbox.start(commandOf(`setInterval(() => {}, 1000)`, { networkId: 'busy' }))
           expect(idleOf('busy')).toEqual(['1'])
+          // It has done nothing for a while.
+          await expect.poll(() => (next.allowAnswer(), idleOf('busy'))).toEqual(['0'])
           for (const each of [calm, next]) {
             each.kill()
             await each.exited

@@ -82,6 +82,11 @@ export interface SandboxedProcess {
   readonly exited: Promise<SandboxExit>
   /** Ends every process of the tree at once (SIGKILL). Safe to repeat. */
   kill(): void
+  /**
+   * For a process that does not answer: has its owner run at normal priority for two seconds, however busy it has been, unless
+   * it gets CPU anyway. One that gets none cannot be told from one that hangs.
+   */
+  allowAnswer(): void
   /** Memory of all its processes, in bytes; 0 once they have ended. */
   memoryBytes(): Promise<number>
   /**

@@ -106,6 +106,7 @@ export function watchProcess(watched: ProcessToWatch): SandboxedProcess {
     control,
     exited,
     kill: () => kill('killed'),
+    allowAnswer: () => group?.allowAnswer(),
     memoryBytes: async () => {
       if (isOver) return 0
       return group === undefined ? treeMemoryBytes(pid) : group.memoryBytes()
