@@ -12,11 +12,11 @@ export interface AfterAnswer {
   settled(): Promise<void>
 }
 
-/** Runs four pieces of work at a time. Work still queued when the process is killed is lost; users then ask again. */
-export function createAfterAnswer(logger: Logger): AfterAnswer {
+/** atOnce: how many pieces of work run at a time. Work still queued when the process is killed is lost; users then ask again. */
+export function createAfterAnswer(logger: Logger, atOnce = AT_ONCE): AfterAnswer {
   const inTurn = createSemaphore({
     kind: 'after_answer',
-    slots: AT_ONCE,
+    slots: atOnce,
     queueMax: WAITING_MAX,
     refuse: () => new Error('Too much is waiting already'),
   })

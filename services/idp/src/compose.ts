@@ -31,6 +31,8 @@ function openMailer({ MAIL_URL: url, mailFrom: from }: Config, now: () => Date, 
 /** Replacements for tests; no variable of the environment reaches them. */
 interface Overrides extends ResourceOverrides {
   hashing?: Hashing
+  /** See createAfterAnswer. */
+  afterAnswerAtOnce?: number
 }
 
 /** The composition root: opens everything, and alone chooses drivers. Expects the schema of this code. */
@@ -42,7 +44,7 @@ export async function compose(
   const { now, logger, db, sealer, notifications, limiter } = resources
   const keySet = await openKeySet({ db, alg: 'RS256', sealer, now, logger, notifications })
   const refreshKeys = await openRefreshKeys({ db, sealer, now, logger, notifications })
-  const afterAnswer = createAfterAnswer(logger)
+  const afterAnswer = createAfterAnswer(logger, overrides.afterAnswerAtOnce)
   const passwords = createPasswords(overrides.hashing ?? createHashing())
   const issuer = config.PUBLIC_URL
 

@@ -122,6 +122,8 @@ export async function startTestIdp(
   const { deps, isReady, close } = await compose(config, {
     now,
     hashing,
+    // So that letters and records come in the order of what caused them.
+    afterAnswerAtOnce: 1,
     logger: createLogger('idp', logTo ? 'info' : 'silent', logTo),
   })
   const server = await startIdp(deps, { host: config.HOST, port })
