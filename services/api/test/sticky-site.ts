@@ -11,11 +11,12 @@ import type { Owner } from './scenario.ts'
 const site = `
 import { createServer } from 'node:http'
 import { randomUUID } from 'node:crypto'
-import { existsSync, writeFileSync } from 'node:fs'
+import { fstatSync, openSync, writeSync } from 'node:fs'
 import { getCompileCacheDir } from 'node:module'
 // No start after a visit of /break succeeds. Its reason is text that no URL can hold.
-const broken = getCompileCacheDir() + '/broken'
-if (existsSync(broken)) throw new Error('\\ud800')
+// Opened by each slot, since the folder belongs to the slot that started last.
+const broken = openSync(getCompileCacheDir() + '/broken', 'a+')
+if (fstatSync(broken).size > 0) throw new Error('\\ud800')
 const instance = randomUUID()
 let visits = 0
 let streams = 0
@@ -85,7 +86,7 @@ export default createServer(async (req, res) => {
       held.clear()
       return res.end()
     case '/break':
-      writeFileSync(broken, '')
+      writeSync(broken, 'broken')
       process.exit(1)
     case '/exit':
       process.exit(1)
