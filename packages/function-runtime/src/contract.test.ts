@@ -1402,7 +1402,7 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
     // What follows lies above the sandbox, so that one driver shows it.
     if (mode !== 'none') return
 
-    test('by a loop after the last request comes after CPU to answer with, and says that no request waited', async () => {
+    test('a slot that loops after its last request is given CPU to answer with, then ended, and its log says that no request waited', async () => {
       const { deploy, messages, request, sandbox } = await open()
       const seen: string[] = []
       const start = sandbox.start.bind(sandbox)
