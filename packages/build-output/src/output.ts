@@ -1,4 +1,5 @@
 import type { OutputManifest } from './manifest.ts'
+import type { StartScript } from './start-script.ts'
 
 /** A file of an archive. Links are resolved to their targets. */
 interface TreeFile {
@@ -15,6 +16,11 @@ export interface Tree {
   links?: ReadonlyMap<string, string>
   /** Next.js' standalone server, if the build names it: its folder, '' or with a trailing slash, and the build's folder in it. */
   nextServer?: { below: string; distDir: string }
+  /**
+   * For a Node server: the folder whose files are its, where it shares packages with others; '' or with a trailing slash. Default: its
+   * own.
+   */
+  serverFolder?: string
   /** Reads the content of a manifest. Throws for a path that is not in `files`. */
   read(path: string): Promise<Buffer>
 }
@@ -40,6 +46,8 @@ export interface OutputFunction {
   handler?: string
   /** A start script. */
   command?: string
+  /** Where a server runs, below the Function's folder. Default: that folder. */
+  workingFolder?: string
   /** True if its exports are web handlers, whatever they look like. */
   isWeb: boolean
   /** True if its request and response have Vercel's helpers. */
@@ -60,6 +68,10 @@ export interface Output {
   functions: OutputFunction[]
   /** Pages to show for Prerender Functions before their first call: location by path in the manifest. */
   fallbacks: { path: string; source: string }[]
+  /** The script of package.json that starts a server. */
+  start?: StartScript
+  /** Sentences for the build log: how it is started. */
+  notes: string[]
   /** Sentences for the build log: what was left out or ignored, and why. */
   warnings: string[]
 }

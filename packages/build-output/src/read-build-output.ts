@@ -110,6 +110,7 @@ export async function readBuildOutput(tree: Tree, root: string): Promise<Output>
     assets,
     functions,
     fallbacks,
+    notes: [],
     warnings: warnings.list(),
   }
 }

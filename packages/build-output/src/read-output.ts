@@ -9,6 +9,7 @@ import { readBuildOutput } from './read-build-output.ts'
 import { readJson } from './read-json.ts'
 import { findNextServer } from './read-next-server.ts'
 import { compilePath } from './route-static-site.ts'
+import { chooseStart, type ChosenStart } from './start-script.ts'
 import { treePath } from './tree-path.ts'
 
 export { type Output, type Tree, UnusableOutput } from './output.ts'
@@ -16,7 +17,21 @@ export { type Output, type Tree, UnusableOutput } from './output.ts'
 /** Next's standalone server, and Nitro's. */
 const NITRO_SERVER = '.output/server/index.mjs'
 const SERVERS = ['server.js', NITRO_SERVER]
-const packageJson = z.looseObject({ scripts: z.record(z.string(), z.unknown()).optional() })
+/** Where frameworks' adapters leave a server that nobody wrote a script for, by the package of the adapter. */
+const ADAPTER_SERVERS: Readonly<Record<string, string>> = {
+  '@astrojs/node': 'dist/server/entry.mjs',
+  '@sveltejs/adapter-node': 'build/index.js',
+}
+/** Variables without which a framework's server refuses its visitors: the edge has already checked the host. */
+const SERVER_VARIABLES: Readonly<Record<string, Record<string, string>>> = {
+  '@angular/ssr': { NG_ALLOWED_HOSTS: '*', NG_TRUST_PROXY_HEADERS: 'x-forwarded-host,x-forwarded-proto' },
+}
+const packages = z.record(z.string(), z.unknown()).optional().catch(undefined)
+const packageJson = z.looseObject({
+  scripts: z.record(z.string(), z.unknown()).optional(),
+  dependencies: packages,
+  devDependencies: packages,
+})
 export const WORKERS = ['_worker.js', '_worker.js/index.js']
 const SITE_FILES = new Set(['_redirects', '_headers'])
 const isOfWorker = (path: string): boolean => path === '_routes.json' || /^_worker\.js(?:\/|$)/.test(path)
@@ -79,38 +94,66 @@ async function readWorker(tree: Tree, below: string, entry: string): Promise<Out
   }
 }
 
+/** How a folder's Node server is started: by a module, or by a command. */
+export interface FoundServer {
+  handler: string | undefined
+  command: string | undefined
+  /** The script of package.json; undefined: the module is known by its name. */
+  script: ChosenStart | undefined
+  /** Variables that its framework needs here. */
+  environment: Record<string, string>
+}
+
 /**
- * Finds how to start a folder's Node server: by a module (`node <file>` as start script, `server.js`, or Nitro's), or else by the
- * start script. below: '' or a folder with a trailing slash. Returns undefined if there is no server.
+ * Finds how to start a folder's Node server: by a script of package.json whose program is there, by `server.js`, Nitro's module or that
+ * of a framework's adapter, or else by the start script. below: '' or a folder with a trailing slash. Returns undefined if there is no
+ * server.
  */
-export async function findServer(
-  tree: Tree,
-  below: string,
-): Promise<{ handler: string } | { handler: undefined; command: string } | undefined> {
+export async function findServer(tree: Tree, below: string): Promise<FoundServer | undefined> {
   const path = `${below}package.json`
-  const { scripts = {} } = tree.files.has(path) ? await readJson(tree, path, packageJson) : {}
-  const command = typeof scripts['start'] === 'string' ? scripts['start'] : undefined
-  const started = /^node\s+(?:\.\/)?([\w@./-]+)$/.exec(command?.trim() ?? '')?.[1]
-  // Resolved as Node does: SvelteKit's server is started by `node build`.
-  const entries = started === undefined ? [] : [started, `${started}.js`, `${started.replace(/\/$/, '')}/index.js`]
-  const handler = [...entries, ...(command === undefined ? SERVERS : [NITRO_SERVER])].find((name) =>
-    tree.files.has(below + name),
-  )
-  if (handler !== undefined) return { handler }
-  return command === undefined ? undefined : { handler, command }
+  const manifest = tree.files.has(path) ? await readJson(tree, path, packageJson) : {}
+  const { scripts = {}, dependencies = {}, devDependencies = {} } = manifest
+  const uses = (name: string): boolean => Object.hasOwn(dependencies, name) || Object.hasOwn(devDependencies, name)
+  const namesOf = <T>(known: Readonly<Record<string, T>>): T[] =>
+    Object.entries(known).flatMap(([name, value]) => (uses(name) ? [value] : []))
+  const has = (name: string): boolean => tree.files.has(below + name)
+  const environment: Record<string, string> = Object.assign({}, ...namesOf(SERVER_VARIABLES))
+  const script = chooseStart(scripts, has)
+  if (script?.file !== undefined)
+    return script.isPlain
+      ? { handler: script.file, command: undefined, script, environment }
+      : { handler: undefined, command: script.command, script, environment }
+  const modules = [...namesOf(ADAPTER_SERVERS), ...(typeof scripts['start'] === 'string' ? [NITRO_SERVER] : SERVERS)]
+  const handler = modules.find(has)
+  if (handler !== undefined) return { handler, command: undefined, script: undefined, environment }
+  return script && { handler: undefined, command: script.command, script, environment }
+}
+
+/** Says by what a server is started, and which scripts were passed over. */
+function describeStart(server: FoundServer): string {
+  const { script, handler } = server
+  if (script === undefined) return `Started by the module ${handler}`
+  const passed = script.passedOver.map(({ name, command }) => `${name} (${command.slice(0, 100)})`)
+  const over = passed.length === 0 ? '' : `; passed over, as no program that is there: ${passed.join(', ')}`
+  return `Started by the script ${script.name}: ${script.command.slice(0, 200)}${over}`
 }
 
 /** Reads a Node server, which handles every path. Returns undefined if there is none. */
 async function readServer(tree: Tree, below: string): Promise<Output | undefined> {
   const { below: nextBelow = below, distDir } = tree.nextServer ?? {}
+  // Its files are those of the folder that holds all that it shares.
+  const base = tree.serverFolder ?? below
+  const inBase = below.slice(base.length)
   const next = await findNextServer(tree, nextBelow, distDir)
-  const server = next ? { handler: next.module.slice(below.length) } : await findServer(tree, below)
+  const server: FoundServer | undefined = next
+    ? { handler: next.module.slice(below.length), command: undefined, script: undefined, environment: {} }
+    : await findServer(tree, below)
   if (server === undefined) return undefined
   const files = new Map<string, string>()
-  for (const source of tree.files.keys()) if (source.startsWith(below)) files.set(source.slice(below.length), source)
+  for (const source of tree.files.keys()) if (source.startsWith(base)) files.set(source.slice(base.length), source)
   const links = new Map<string, string>()
-  for (const [path, target] of tree.links ?? []) if (path.startsWith(below)) links.set(path.slice(below.length), target)
-  const entry = server.handler ?? 'package.json'
+  for (const [path, target] of tree.links ?? []) if (path.startsWith(base)) links.set(path.slice(base.length), target)
+  const entry = inBase + (server.handler ?? 'package.json')
   return {
     manifest: {
       version: 1,
@@ -128,14 +171,17 @@ async function readServer(tree: Tree, below: string): Promise<Output | undefined
       {
         path: entry,
         kind: 'server',
-        ...('command' in server ? { command: server.command } : { handler: server.handler }),
+        ...(server.command === undefined ? { handler: entry } : { command: server.command }),
+        ...(inBase !== '' && { workingFolder: inBase.slice(0, -1) }),
         isWeb: false,
         hasHelpers: false,
-        environment: {},
+        environment: server.environment,
         files,
         links,
       },
     ],
+    notes: [describeStart(server)],
+    ...(server.script && { start: server.script }),
     warnings: [],
   }
 }
@@ -220,6 +266,7 @@ async function readPlainFiles(tree: Tree, below: string, hasWorker = false): Pro
     assets,
     functions: [],
     fallbacks: [],
+    notes: [],
     warnings: [...warnings, ...redirects.warnings, ...headers.warnings],
   }
 }

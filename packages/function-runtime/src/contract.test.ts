@@ -327,14 +327,46 @@ describe.each(drivers)('in $driver', { timeout: 120_000 }, ({ mode, open: openSa
       await expect.poll(messages, patience).toContain('port 3000')
     })
 
-    test('that listens on another port is told which', async () => {
+    test.each([
+      [
+        'by its module',
+        { kind: 'server' },
+        /it listens on 0 and not on PORT \(3000\): let it listen on process\.env\.PORT/,
+      ],
+      [
+        'by a start script',
+        {
+          kind: 'server',
+          handler: undefined,
+          command: 'true && node server.mjs',
+          variables: { PATH: process.execPath.replace(/\/node$/, '') },
+        },
+        /it listens on \d+ and not on PORT \(\d+\): let it listen on process\.env\.PORT/,
+      ],
+    ] as const)('%s that listens on another port is told which', async (_, how, sentence) => {
       const { deploy, acquire } = await open()
       const source = await deploy(
         { 'server.mjs': `import http from 'node:http'; http.createServer(() => {}).listen(0)` },
-        { kind: 'server' },
+        how,
       )
       const failure = await failureOf(acquire(source))
-      expect(failure.message).toContain('it listens on 0 and not on PORT (3000)')
+      expect(failure.message).toMatch(sentence)
+    })
+
+    test('runs in its working folder, and finds the programs of packages there and above it', async () => {
+      const { deploy, request } = await open()
+      const answer = `require('node:child_process').execFileSync('hello', { encoding: 'utf8' })`
+      const source = await deploy(
+        {
+          'node_modules/.bin/hello': '#!/bin/sh\necho hello from above',
+          'apps/api/node_modules/.keep': '',
+          'apps/api/index.js': `require('node:http').createServer((req, res) => res.end(process.cwd().split('/').slice(-2) + ' ' + ${answer})).listen(process.env.PORT)`,
+        },
+        { kind: 'server', handler: 'apps/api/index.js', workingFolder: 'apps/api' },
+      )
+      const { chmodSync } = await import('node:fs')
+      chmodSync(`${source.folder}/node_modules/.bin/hello`, 0o755)
+      expect(await request(source)).toMatchObject({ status: 200, body: 'apps,api hello from above\n' })
     })
 
     test('by a start script is reached over a port of its own, WebSockets too', async () => {

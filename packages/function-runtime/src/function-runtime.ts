@@ -15,8 +15,10 @@ export interface FunctionSource {
   folder: string
   /** Below `folder`: the module to import. A server without one has a `command`. */
   handler: string | undefined
-  /** A start script, run by a shell in `folder`. */
+  /** A start script, run by a shell. */
   command: string | undefined
+  /** Below `folder`: where it runs. Default: `folder`. */
+  workingFolder?: string
   /** The module's exports are always treated as web handlers (`useWebApi`). */
   isWeb: boolean
   /** Adds Vercel's helpers to request and response (`shouldAddHelpers`). */

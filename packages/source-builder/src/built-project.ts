@@ -5,7 +5,8 @@ import { basename, dirname, join, posix } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { findServer, type Tree, UnusableOutput, WORKERS } from '@platform/build-output/read-output'
 import { Warnings } from '@platform/build-output/warnings'
-import { pathIn } from './plan-build.ts'
+import { explainLeftOut, explainNothing, findMadeServers, type Made } from './made-files.ts'
+import { pathIn, readPackage, upwards } from './manifests.ts'
 
 /** The result of a build, readable like an archive. */
 export interface BuiltProject extends Tree {
@@ -13,8 +14,12 @@ export interface BuiltProject extends Tree {
   root: string
   /** For a Node server: links below the project by path, with their targets as written. They stay links. */
   links: ReadonlyMap<string, string>
-  /** Sentences about omitted files. */
+  /** A sentence: what was taken, and by which rule. */
+  note: string
+  /** Sentences about omitted files, and about what else the build made. */
   warnings: string[]
+  /** Files of the build that look like servers, below the site. */
+  madeServers: string[]
   /** Returns a file of `files` with the SHA-256 of its content. */
   content(path: string): Promise<BuiltFile & { sha256: Buffer }>
 }
@@ -33,6 +38,8 @@ export interface BuiltProjectOptions {
   folder: string
   /** The folder of the package.json that was built, below the project. */
   root: string
+  /** Folders of the packages of its workspace that the site needs. */
+  needed?: readonly string[]
   /** From vercel.json. */
   outputDirectory: string | undefined
   /** Whether the archive contained a path. Files that it did not contain, or that changed since, come from the build. */
@@ -285,11 +292,13 @@ class ProjectFiles extends Map<string, BuiltFile> {
   }
 }
 
-type Choice =
+/** What is taken of a build, and by which rule. */
+type Choice = { rule: string } & (
   | { kind: 'output' }
   | { kind: 'server' }
   | ({ kind: 'next-server' } & NextOutput)
-  | { kind: 'folder'; folder: string }
+  | { kind: 'folder'; folder: string; others: string[] }
+)
 
 /** The standalone output of Next.js. */
 interface NextOutput {
@@ -311,8 +320,8 @@ function findNextOutput(files: Scan['files'], root: string): NextOutput | undefi
   return undefined
 }
 
-/** The shallowest folder with a page or worker that the build created; the first by name if there are several. */
-function madeFolder(files: Scan['files'], root: string, isMade: (path: string) => boolean): string | undefined {
+/** Folders with a page or worker that the build created, the shallowest first, then by name; none within another. */
+function madeFolders(files: Scan['files'], root: string, isMade: (path: string) => boolean): string[] {
   const below = root === '' ? '' : `${root}/`
   const paths = [...files.keys()].flatMap((path) => {
     if (!path.startsWith(below)) return []
@@ -321,7 +330,10 @@ function madeFolder(files: Scan['files'], root: string, isMade: (path: string) =
     const folder = path.slice(0, -name.length - 1)
     return folder.length > below.length ? [folder] : []
   })
-  return paths.toSorted((a, b) => a.split('/').length - b.split('/').length || (a < b ? -1 : 1))[0]
+  const sorted = paths.toSorted((a, b) => a.split('/').length - b.split('/').length || (a < b ? -1 : 1))
+  const chosen = new Set<string>()
+  for (const path of sorted) if (!upwards(path).some((folder) => chosen.has(folder))) chosen.add(path)
+  return [...chosen]
 }
 
 /** Whether a path below the project is a non-empty folder of it. */
@@ -330,10 +342,32 @@ async function holdsSomething(folder: string, path: string): Promise<boolean> {
   return real !== undefined && (await readdir(real).catch(() => [])).length > 0
 }
 
-async function choose(tree: Tree, scanned: Scan, options: BuiltProjectOptions): Promise<Choice> {
-  const { root, outputDirectory, isSource, builtSince } = options
+/** What the build made, for sentences. */
+async function lookThrough(
+  tree: Tree,
+  { files }: Scan,
+  root: string,
+  isMade: (path: string) => boolean,
+): Promise<Made> {
+  const below = root === '' ? '' : `${root}/`
+  const paths = [...files.keys()]
+    .filter((path) => path.startsWith(below) && isMade(path))
+    .map((path) => path.slice(below.length))
+  const servers = await findMadeServers(paths, (path) => files.get(below + path)?.source ?? '')
+  return { paths, servers, manifest: (await readPackage(tree, root)) ?? {}, root }
+}
+
+async function choose(
+  tree: Tree,
+  scanned: Scan,
+  { root, outputDirectory }: BuiltProjectOptions,
+  made: Made,
+  isMade: (path: string) => boolean,
+): Promise<Choice> {
   const has = (name: string): boolean => tree.files.has(pathIn(root, name))
-  if (has(`${OUTPUT}/config.json`)) return { kind: 'output' }
+  const placeOf = (path: string): string => (path === '' ? 'the project' : path)
+  if (has(`${OUTPUT}/config.json`))
+    return { kind: 'output', rule: `Took ${pathIn(root, OUTPUT)}: Build Output comes before all else` }
   const next = findNextOutput(scanned.files, root)
   // People also set it for Next.js, whose build folder is not a site.
   if (outputDirectory !== undefined && posix.normalize(outputDirectory).replace(/\/$/, '') !== next?.distDir) {
@@ -343,40 +377,121 @@ async function choose(tree: Tree, scanned: Scan, options: BuiltProjectOptions): 
       throw new UnusableOutput(
         `vercel.json names the output directory ${shown(outputDirectory)}, and the build left nothing there`,
       )
-    return { kind: 'folder', folder }
+    return { kind: 'folder', folder, others: [], rule: `Took ${placeOf(folder)}: the outputDirectory of vercel.json` }
   }
   const server = await findServer(tree, root === '' ? '' : `${root}/`)
-  const isOwn = next === undefined || server?.handler?.startsWith(`${next.distDir}/`) === false
-  if (server?.handler !== undefined && isOwn) return { kind: 'server' }
-  if (next) return { kind: 'next-server', ...next }
-  const isMade = (path: string): boolean => !isSource(path) || (scanned.files.get(path)?.changedAt ?? 0) >= builtSince
-  const folder = madeFolder(scanned.files, root, isMade)
-  if (folder !== undefined) return { kind: 'folder', folder }
-  if (server !== undefined) return { kind: 'server' }
-  if (has('index.html') || WORKERS.some(has)) return { kind: 'folder', folder: root }
-  throw new UnusableOutput(
-    'The build succeeded, and left nothing to deploy: neither .vercel/output, nor a folder with an index.html, nor a server that package.json has a start script for. vercel.json can name the folder: { "outputDirectory": "…" }',
-  )
+  const program = server?.handler ?? server?.script?.file
+  const isOwn = next === undefined || program?.startsWith(`${next.distDir}/`) === false
+  if (program !== undefined && isOwn)
+    return { kind: 'server', rule: `Took ${placeOf(root)} as a Node server: what starts it is there` }
+  if (next)
+    return {
+      kind: 'next-server',
+      ...next,
+      rule: `Took ${pathIn(root, `${next.distDir}/standalone`)}: the server that Next.js made`,
+    }
+  const [folder, ...others] = madeFolders(scanned.files, root, isMade)
+  if (folder !== undefined)
+    return {
+      kind: 'folder',
+      folder,
+      others,
+      rule: `Took ${folder}: the folder nearest to the top with a page that the build made`,
+    }
+  if (server !== undefined)
+    return {
+      kind: 'server',
+      rule: `Took ${placeOf(root)} as a Node server: it has a start script, and the build made no page`,
+    }
+  if (has('index.html') || WORKERS.some(has))
+    return {
+      kind: 'folder',
+      folder: root,
+      others: [],
+      rule: `Took ${placeOf(root)}: its own index.html, since the build made no other`,
+    }
+  throw new UnusableOutput(explainNothing(made))
 }
 
-/** Links that lead to something within the server's folder, with their targets as written. */
-async function keptLinks({ start, links }: Scan, warnings: Warnings): Promise<Map<string, string>> {
+/** Links among what is taken: a package of a workspace, or one in a node_modules. */
+const PACKAGE_LINK = /(?:^|\/)node_modules\/(?:@[^/]+\/)?[^./@][^/]*$/
+
+/** Links that lead to something that the server has, with their targets as written. taken: its folders, absolute. */
+async function keptLinks(
+  { links }: Scan,
+  folder: string,
+  taken: readonly string[],
+  warnings: Warnings,
+): Promise<Map<string, string>> {
   const kept = new Map<string, string>()
   for (const [path, { target, source }] of links) {
     const real = await realpath(source).catch(() => undefined)
-    if (real !== undefined && isInside(start, real) && !target.startsWith('/')) kept.set(path, target)
-    // Packages contain many links to programs for other machines; these need no warning.
-    else if (!path.includes('node_modules/'))
+    const isTaken = real !== undefined && taken.some((each) => real === each || isInside(each, real))
+    if (isTaken && !target.startsWith('/')) kept.set(path, target)
+    // Packages contain many links to programs for other machines; these need no warning, nor do packages that the site does not need.
+    else if (
+      !path.includes('node_modules/') ||
+      (PACKAGE_LINK.test(path) && (real === undefined || !isInside(folder, real)))
+    )
       warnings.add(`The link ${shown(path)} leads out of the project or to nothing and was left out`)
   }
   return kept
 }
 
-/** The parts of a Node server: its files, and its links as links. */
-async function readServerFolder(folder: string, below: string, warnings: Warnings) {
-  const scanResult = await scan(folder, below, { hasModules: true, entriesMax: ENTRIES_MAX })
-  return { found: scanResult, links: await keptLinks(scanResult, warnings) }
+interface ServerFolder {
+  found: Scan
+  links: Map<string, string>
+  /** The folder whose files are the server's: its own, or the project if it shares packages with others. */
+  serverFolder: string
 }
+
+/** The parts of a Node server: its files, and its links as links. */
+async function readServerFolder(
+  folder: string,
+  below: string,
+  warnings: Warnings,
+): Promise<Omit<ServerFolder, 'serverFolder'>> {
+  const found = await scan(folder, below, { hasModules: true, entriesMax: ENTRIES_MAX })
+  return { found, links: await keptLinks(found, found.start, [found.start], warnings) }
+}
+
+/**
+ * The parts of a server of a workspace: its own folder, those of the packages that it needs, and every node_modules that Node looks
+ * into from there.
+ */
+async function readWorkspaceServer(
+  folder: string,
+  root: string,
+  needed: readonly string[],
+  warnings: Warnings,
+): Promise<ServerFolder> {
+  const own = [root, ...needed].filter((each, n, all) => !all.some((other, m) => m !== n && isBelow(other, each)))
+  const shared = new Set<string>()
+  for (const each of own)
+    for (const above of upwards(each)) {
+      const modules = pathIn(above, 'node_modules')
+      if (!own.some((other) => other === above || isBelow(other, above)) && (await holdsSomething(folder, modules)))
+        shared.add(modules)
+    }
+  if (own.length === 1 && shared.size === 0)
+    return { ...(await readServerFolder(folder, root, warnings)), serverFolder: root }
+  const files: Scan['files'] = new Map()
+  const links: Scan['links'] = new Map()
+  const taken: string[] = []
+  for (const below of [...own, ...shared]) {
+    const found = await scan(folder, below, { hasModules: true, entriesMax: ENTRIES_MAX })
+    taken.push(found.start)
+    for (const [path, file] of found.files) files.set(path, file)
+    for (const [path, link] of found.links) links.set(path, link)
+    if (files.size + links.size > ENTRIES_MAX) throw tooMany()
+  }
+  const found: Scan = { start: folder, files, links }
+  return { found, links: await keptLinks(found, folder, taken, warnings), serverFolder: '' }
+}
+
+/** Whether a path below the project is inside a folder of it. */
+const isBelow = (folder: string, path: string): boolean =>
+  path !== folder && (folder === '' || path.startsWith(`${folder}/`))
 
 /** Assembles the server that Next.js built: its standalone output lacks the files that a file server would serve. */
 async function readNextServer(folder: string, root: string, { distDir, below }: NextOutput, warnings: Warnings) {
@@ -400,8 +515,8 @@ async function readNextServer(folder: string, root: string, { distDir, below }: 
 }
 
 /**
- * Finds the output of a build, in this order: Build Output; the folder that vercel.json names; a Node server (a start script
- * `node <file>`, `server.js` or Nitro's); the standalone output of Next.js; the shallowest folder with an index.html or
+ * Finds the output of a build, in this order: Build Output; the folder that vercel.json names; a Node server (a start script whose
+ * program is there, `server.js` or Nitro's); the standalone output of Next.js; the shallowest folder with an index.html or
  * worker that the build created; another start script; an index.html beside package.json.
  * Throws UnusableOutput if there is no output, too much of it, or something that cannot be stored.
  */
@@ -420,12 +535,20 @@ export async function readBuiltProject(options: BuiltProjectOptions): Promise<Bu
   }
   const source = await scan(folder, '', { hasModules: false, entriesMax: LOOKED_THROUGH_MAX })
   let files = new ProjectFiles(folder, source.files, bytesMax)
-  const choice = await choose({ files, read }, source, options)
+  const isMade = (path: string): boolean =>
+    !options.isSource(path) || (source.files.get(path)?.changedAt ?? 0) >= options.builtSince
+  const made = await lookThrough({ files, read }, source, root, isMade)
+  const choice = await choose({ files, read }, source, options, made, isMade)
 
   let scanResult: Scan
   let links: ReadonlyMap<string, string> = new Map()
+  let serverFolder: string | undefined
   if (choice.kind === 'server') {
-    ;({ found: scanResult, links } = await readServerFolder(folder, root, warnings))
+    ;({
+      found: scanResult,
+      links,
+      serverFolder,
+    } = await readWorkspaceServer(folder, root, options.needed ?? [], warnings))
   } else if (choice.kind === 'next-server') {
     ;({ found: scanResult, links } = await readNextServer(folder, root, choice, warnings))
   } else {
@@ -434,6 +557,8 @@ export async function readBuiltProject(options: BuiltProjectOptions): Promise<Bu
     const hasModules = choice.kind === 'output' || below !== root
     scanResult = await scan(folder, below, { hasModules, entriesMax: ENTRIES_MAX })
     await followLinks(folder, scanResult, warnings)
+    if (choice.kind === 'folder' && options.outputDirectory === undefined)
+      for (const sentence of explainLeftOut(made, choice.folder, choice.others)) warnings.add(sentence)
   }
   // readNextServer has moved the files, so their paths start at the standalone folder instead of the project.
   files = new ProjectFiles(choice.kind === 'next-server' ? scanResult.start : folder, scanResult.files, bytesMax)
@@ -444,6 +569,9 @@ export async function readBuiltProject(options: BuiltProjectOptions): Promise<Bu
     read,
     root: choice.kind === 'folder' ? choice.folder : choice.kind === 'next-server' ? '' : root,
     links,
+    ...(serverFolder !== undefined && { serverFolder: serverFolder === '' ? '' : `${serverFolder}/` }),
+    note: choice.rule,
+    madeServers: made.servers.filter(({ listens }) => listens).map(({ path }) => path),
     ...(choice.kind === 'next-server' && { nextServer: { below: choice.below, distDir: choice.distDir } }),
     warnings: warnings.list(),
     async content(path) {

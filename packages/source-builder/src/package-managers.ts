@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { major } from 'semver'
+import { major, valid } from 'semver'
 
 /** `yarn`: version 1; `berry`: 2 and later. */
 export type ManagerKind = 'npm' | 'pnpm' | 'yarn' | 'berry'
@@ -65,11 +65,21 @@ export function chooseManager(kind: ManagerKind, version: string | undefined): M
   return isPinned ? { kind, version: pinned.version, isFetched: false } : { kind, version, isFetched: true }
 }
 
-/** The command line of a manager inside the sandbox, without further arguments. */
-export function commandOf({ kind, version, isFetched }: Manager): string[] {
+/** Where a build installs another version of its manager, inside the sandbox. */
+const FETCHED_FOLDER = '/build/manager'
+/** The programs that are installed there: first in PATH, so that everything finds the project's own version. */
+export const FETCHED_PROGRAMS = `${FETCHED_FOLDER}/node_modules/.bin`
+
+/**
+ * The command line that installs a manager that has to be fetched, by the .npmrc of the folder in which it runs, and prints its version
+ * if the project does not name it to the last digit.
+ */
+export function fetchCommandOf({ kind, version }: Manager): string[] {
   const { packageName, command } = pinnedManager(kind)
-  // npm prepends the fetched version to PATH, so scripts find the same one.
-  return isFetched ? ['npm', 'exec', '--yes', `--package=${packageName}@${version}`, '--', command] : [command]
+  const flags = ['--no-save', '--no-audit', '--no-fund', '--userconfig=.npmrc', `--prefix=${FETCHED_FOLDER}`]
+  const install = ['npm', 'install', ...flags, `${packageName}@${version}`]
+  if (valid(version) !== null) return install
+  return ['/bin/sh', '-c', `"$@" && echo "${command} $(${command} --version)"`, 'sh', ...install]
 }
 
 /** The folder of a kind's pinned manager inside the sandbox. */

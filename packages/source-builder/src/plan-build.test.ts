@@ -1,16 +1,20 @@
 import { UnusableOutput } from '@platform/build-output/read-output'
 import { describe, expect, test } from 'vitest'
 import { pinnedManager } from './package-managers.ts'
-import { needsBuild, planBuild } from './plan-build.ts'
+import { type BuildPlan, isSource, planBuild } from './plan-build.ts'
 import { type Files, treeOf } from './test-projects.ts'
 
 const NODE = '24.5.0'
 const plan = (files: Files, root = '', canFetch = true) =>
   planBuild(treeOf(files), root, { nodeVersion: NODE, canFetch })
+/** What its author has to know of a plan. */
+const warningsOf = ({ notes }: BuildPlan): string[] =>
+  notes.flatMap(({ type, text }) => (type === 'WARN' ? [text] : []))
 const json = (value: object): string => JSON.stringify(value)
 const built = (more: object = {}): string => json({ scripts: { build: 'x' }, ...more })
 const YARN_1 = '# yarn lockfile v1\n\n\n'
 const yarnOf = (version: number): string => `# This file is generated\n\n__metadata:\n  version: ${version}\n`
+const server = (scripts: object): string => json({ scripts, dependencies: { a: '1' } })
 const NPM_LOCK = '{"lockfileVersion":3}'
 const PNPM_LOCK = "lockfileVersion: '9.0'\n"
 const pinned = { kind: expect.any(String), isFetched: false }
@@ -18,7 +22,7 @@ const versionOf = (kind: Parameters<typeof pinnedManager>[0]) => pinnedManager(k
 const NO_LOCKFILE =
   'There is no lockfile of npm, pnpm or yarn, so the newest versions that package.json allows are installed.'
 
-describe('what has to be built', () => {
+describe('what has to be installed or built', () => {
   test.each<[string, Files, boolean]>([
     ['a build script', { 'package.json': built() }, true],
     ['no package.json', { 'index.html': '' }, false],
@@ -42,13 +46,23 @@ describe('what has to be built', () => {
       false,
     ],
     ['a server without what it needs', { 'package.json': built(), 'server.js': '' }, true],
+    ['a server whose packages are not there', { 'package.json': server({ start: 'node index.js' }) }, true],
+    ['a server that is started by another script', { 'package.json': server({ 'start:prod': 'node index.js' }) }, true],
+    ['a server without a script', { 'package.json': server({}), 'server.js': '' }, true],
+    [
+      'a server with its packages',
+      { 'package.json': server({ start: 'node index.js' }), 'node_modules/a/package.json': '{}' },
+      false,
+    ],
+    ['a server without dependencies', { 'package.json': json({ scripts: { start: 'node index.js' } }) }, false],
+    ['dependencies and nothing that starts', { 'package.json': server({}) }, false],
     ['a script of the prototype', { 'package.json': '{"scripts":{"__proto__":{"build":"x"}}}' }, false],
     ['a member of the prototype', { 'package.json': '{"__proto__":{"scripts":{"build":"x"}}}' }, false],
   ])('%s', async (_, files, expected) => {
-    expect(await needsBuild(treeOf(files), '')).toBe(expected)
+    expect(await isSource(treeOf(files), '')).toBe(expected)
     const below = Object.fromEntries(Object.entries(files).map(([path, text]) => [`apps/web/${path}`, text]))
-    expect(await needsBuild(treeOf(below), 'apps/web')).toBe(expected)
-    expect(await needsBuild(treeOf(below), '')).toBe(false)
+    expect(await isSource(treeOf(below), 'apps/web')).toBe(expected)
+    expect(await isSource(treeOf(below), '')).toBe(false)
   })
 })
 
@@ -98,73 +112,46 @@ describe('the package manager', () => {
     expect(manager).toEqual({ ...pinned, version: versionOf(manager.kind), ...expected })
   })
 
-  test.each<[string, Files, string, string[]]>([
-    ['the same major version is the pinned one', { manager: 'npm@11.0.0' }, versionOf('npm'), ['npm']],
-    [
-      'another major version is fetched',
-      { manager: 'npm@9.8.1' },
-      '9.8.1',
-      ['npm', 'exec', '--yes', '--package=npm@9.8.1', '--', 'npm'],
-    ],
-    [
-      'so is another of pnpm',
-      { manager: 'pnpm@8.15.0+sha256.0' },
-      '8.15.0',
-      ['npm', 'exec', '--yes', '--package=pnpm@8.15.0', '--', 'pnpm'],
-    ],
-    ['Yarn 1 is always the pinned one', { manager: 'yarn@1.0.2' }, versionOf('yarn'), ['yarn']],
-    [
-      'Yarn 4 is the very one that is named',
-      { manager: 'yarn@4.0.1' },
-      '4.0.1',
-      ['npm', 'exec', '--yes', '--package=@yarnpkg/cli-dist@4.0.1', '--', 'yarn'],
-    ],
-    ['or the pinned one', { manager: `yarn@${versionOf('berry')}` }, versionOf('berry'), ['yarn']],
-    [
-      'pnpm of a lockfile of format 5.4',
-      { 'pnpm-lock.yaml': 'lockfileVersion: 5.4\n' },
-      '7',
-      ['npm', 'exec', '--yes', '--package=pnpm@7', '--', 'pnpm'],
-    ],
-    [
-      'pnpm of a lockfile of format 6.0',
-      { 'pnpm-lock.yaml': "lockfileVersion: '6.0'\n" },
-      '8',
-      ['npm', 'exec', '--yes', '--package=pnpm@8', '--', 'pnpm'],
-    ],
+  test.each<[string, Files, string, string, string?]>([
+    ['the same major version is the pinned one', { manager: 'npm@11.0.0' }, versionOf('npm'), 'npm'],
+    ['another major version is fetched', { manager: 'npm@9.8.1' }, '9.8.1', 'npm', 'npm@9.8.1'],
+    ['so is another of pnpm', { manager: 'pnpm@8.15.0+sha256.0' }, '8.15.0', 'pnpm', 'pnpm@8.15.0'],
+    ['Yarn 1 is always the pinned one', { manager: 'yarn@1.0.2' }, versionOf('yarn'), 'yarn'],
+    ['Yarn 4 is the very one that is named', { manager: 'yarn@4.0.1' }, '4.0.1', 'yarn', '@yarnpkg/cli-dist@4.0.1'],
+    ['or the pinned one', { manager: `yarn@${versionOf('berry')}` }, versionOf('berry'), 'yarn'],
+    ['pnpm of a lockfile of format 5.4', { 'pnpm-lock.yaml': 'lockfileVersion: 5.4\n' }, '7', 'pnpm', 'pnpm@7'],
+    ['pnpm of a lockfile of format 6.0', { 'pnpm-lock.yaml': "lockfileVersion: '6.0'\n" }, '8', 'pnpm', 'pnpm@8'],
     [
       'a named version before that of the lockfile',
       { manager: 'pnpm@7.1.0', 'pnpm-lock.yaml': "lockfileVersion: '6.0'\n" },
       '7.1.0',
-      ['npm', 'exec', '--yes', '--package=pnpm@7.1.0', '--', 'pnpm'],
+      'pnpm',
+      'pnpm@7.1.0',
     ],
-    [
-      'a version is written as registries know it',
-      { manager: 'npm@ v9.8.1 ' },
-      '9.8.1',
-      ['npm', 'exec', '--yes', '--package=npm@9.8.1', '--', 'npm'],
-    ],
-  ])('%s', async (_, { manager: named, ...files }, version, command) => {
-    const { manager, build, warnings } = await plan({
-      'package-lock.json': NPM_LOCK,
+    ['a version is written as registries know it', { manager: 'npm@ v9.8.1 ' }, '9.8.1', 'npm', 'npm@9.8.1'],
+  ])('%s', async (_, { manager: named, ...files }, version, command, fetched) => {
+    const buildPlan = await plan({
+      ...('pnpm-lock.yaml' in files ? {} : { 'package-lock.json': NPM_LOCK }),
       ...files,
       'package.json': built(named === undefined ? {} : { packageManager: named }),
     })
+    const { manager, fetch, builds } = buildPlan
     expect(manager.version).toBe(version)
-    expect(manager.isFetched).toBe(command.length > 1)
-    expect(build.argv).toEqual([...command, 'run', 'build'])
-    expect(build.shown).toBe(`${command.at(-1)} run build`)
-    expect(warnings).toEqual([])
+    expect(manager.isFetched).toBe(fetched !== undefined)
+    expect(fetch?.shown).toBe(fetched && `npm install ${command}@${version}`)
+    expect(fetch?.argv.at(-1)).toBe(fetched)
+    expect(builds.map(({ argv }) => argv)).toEqual([[command, 'run', 'build']])
+    expect(warningsOf(buildPlan)).toEqual([])
   })
 
   test('a version that cannot be fetched is said, and the pinned one used', async () => {
-    const { manager, warnings } = await plan(
+    const buildPlan = await plan(
       { 'package.json': built({ packageManager: 'pnpm@8.15.0' }), 'pnpm-lock.yaml': PNPM_LOCK },
       '',
       false,
     )
-    expect(manager).toEqual({ kind: 'pnpm', version: versionOf('pnpm'), isFetched: false })
-    expect(warnings).toEqual([
+    expect(buildPlan.manager).toEqual({ kind: 'pnpm', version: versionOf('pnpm'), isFetched: false })
+    expect(warningsOf(buildPlan)).toEqual([
       `The project wants pnpm 8.15.0, which cannot be fetched here: ${versionOf('pnpm')} is used.`,
     ])
   })
@@ -179,9 +166,9 @@ describe('the package manager', () => {
     'npm@9.0.0; touch /tmp/x',
     '',
   ])('packageManager %j is said to be left out', async (packageManager) => {
-    const { manager, warnings } = await plan({ 'package.json': built({ packageManager }), 'yarn.lock': YARN_1 })
-    expect(manager.kind).toBe('yarn')
-    expect(warnings).toEqual([
+    const buildPlan = await plan({ 'package.json': built({ packageManager }), 'yarn.lock': YARN_1 })
+    expect(buildPlan.manager.kind).toBe('yarn')
+    expect(warningsOf(buildPlan)).toEqual([
       `package.json names the package manager ${JSON.stringify(packageManager)}, which is not npm, pnpm or yarn with a version: its lockfile decides.`,
     ])
   })
@@ -192,7 +179,7 @@ describe('the package manager', () => {
     expect((await plan(berry)).environment).toEqual({ ...cache, YARN_NODE_LINKER: 'node-modules' })
     expect((await plan({ ...berry, '.yarnrc.yml': 'a: b\nnodeLinker: pnp\n' })).environment).toEqual(cache)
     const pnpm = await plan({ 'package.json': built(), 'pnpm-lock.yaml': PNPM_LOCK })
-    expect(pnpm.environment).toMatchObject({ npm_config_manage_package_manager_versions: 'false' })
+    expect(pnpm.environment).toMatchObject({ pnpm_config_pm_on_fail: 'ignore' })
   })
 })
 
@@ -245,7 +232,11 @@ describe('commands', () => {
 
   test('a workspace is installed where its lockfile is, and built where its package is', async () => {
     const buildPlan = await plan({ 'pnpm-lock.yaml': PNPM_LOCK, 'apps/web/package.json': built() }, 'apps/web')
-    expect([buildPlan.root, buildPlan.install?.folder, buildPlan.build.folder]).toEqual(['apps/web', '', 'apps/web'])
+    expect([buildPlan.root, buildPlan.install?.folder, buildPlan.builds[0]?.folder]).toEqual([
+      'apps/web',
+      '',
+      'apps/web',
+    ])
   })
 
   test('vercel.json names commands and the output directory', async () => {
@@ -260,12 +251,12 @@ describe('commands', () => {
       }),
     })
     const shell = (script: string) => ({ argv: ['/bin/sh', '-c', script], folder: '', shown: script })
-    expect([buildPlan.install, buildPlan.reinstall, buildPlan.build]).toEqual([
+    expect([buildPlan.install, buildPlan.reinstall, ...buildPlan.builds]).toEqual([
       shell('a && b'),
       shell('a && b'),
       shell("c 'd'"),
     ])
-    expect([buildPlan.outputDirectory, buildPlan.warnings]).toEqual(['site', []])
+    expect([buildPlan.outputDirectory, warningsOf(buildPlan)]).toEqual(['site', []])
   })
 
   test('an empty installCommand installs nothing; other empty or missing members say nothing', async () => {
@@ -278,36 +269,80 @@ describe('commands', () => {
   })
 
   test('members of vercel.json that are not read are named', async () => {
-    const { warnings } = await plan({
+    const buildPlan = await plan({
       'package.json': built(),
       'package-lock.json': NPM_LOCK,
       'vercel.json': `{"$schema":"x","version":2,"rewrites":[],"__proto__":{"buildCommand":"evil"},"${'x'.repeat(200)}":1}`,
     })
-    expect(warnings).toEqual(['vercel.json: `rewrites` is ignored.', `vercel.json: \`${'x'.repeat(100)}\` is ignored.`])
+    expect(warningsOf(buildPlan)).toEqual([
+      'vercel.json: `rewrites` is ignored.',
+      `vercel.json: \`${'x'.repeat(100)}\` is ignored.`,
+    ])
   })
 })
 
 describe('sentences', () => {
-  test.each([
-    ['24.x', true],
-    ['>=20', true],
-    ['^22 || ^24', true],
-    ['22.x', false],
-    ['<24', false],
-    ['what?', false],
-  ])('engines.node %s', async (node, isRight) => {
-    const { warnings } = await plan({ 'package.json': built({ engines: { node } }), 'package-lock.json': NPM_LOCK })
-    expect(warnings).toEqual(
-      isRight ? [] : [`package.json asks for Node ${node}; builds and Functions run on Node ${NODE}.`],
-    )
-  })
-
   test('a missing lockfile is said, and one that nobody reads', async () => {
-    expect((await plan({ 'package.json': built() })).warnings).toEqual([NO_LOCKFILE])
-    expect((await plan({ 'package.json': built(), 'bun.lock': '' })).warnings).toEqual([
+    expect(warningsOf(await plan({ 'package.json': built() }))).toEqual([NO_LOCKFILE])
+    expect(warningsOf(await plan({ 'package.json': built(), 'bun.lock': '' }))).toEqual([
       NO_LOCKFILE.replace('yarn,', 'yarn (bun.lock is not read),'),
     ])
   })
+})
+
+describe('a project that is only installed', () => {
+  test('has its packages installed, and no build', async () => {
+    const buildPlan = await plan({ 'package.json': server({ start: 'node index.js' }), 'package-lock.json': NPM_LOCK })
+    expect([buildPlan.install?.shown, buildPlan.builds]).toEqual(['npm ci --include=dev --no-audit --no-fund', []])
+    expect(buildPlan.notes[0]?.text).toBe(
+      'Found a server whose packages are installed: package.json has dependencies and no build script',
+    )
+  })
+
+  test('with packages above its folder, in the archive, is left alone', async () => {
+    const files = { 'node_modules/a/package.json': '{}', 'apps/api/package.json': server({ start: 'node index.js' }) }
+    expect(await isSource(treeOf(files), 'apps/api')).toBe(false)
+  })
+})
+
+describe('pnpm 9 and 10', () => {
+  const strictness = { pnpm_config_strict_dep_builds: 'false' }
+
+  test('wrote lockfiles whose install scripts may be left out, where no package manager is named', async () => {
+    const files = { 'package.json': built(), 'pnpm-lock.yaml': PNPM_LOCK }
+    expect((await plan(files)).environment).toMatchObject(strictness)
+    const named = { ...files, 'package.json': built({ packageManager: `pnpm@${versionOf('pnpm')}` }) }
+    expect((await plan(named)).environment).not.toMatchObject(strictness)
+  })
+
+  test.each<[string, Files]>([
+    ['package.json', { 'package.json': built({ pnpm: { overrides: { a: '1' } } }) }],
+    ['pnpm-workspace.yaml', { 'package.json': built(), 'pnpm-workspace.yaml': 'onlyBuiltDependencies: [esbuild]\n' }],
+  ])('read settings of %s that later ones do not: pnpm 10 is fetched', async (_, files) => {
+    const { manager, fetch } = await plan({ ...files, 'pnpm-lock.yaml': PNPM_LOCK })
+    expect([manager.version, fetch?.shown]).toEqual(['10', 'npm install pnpm@10'])
+  })
+})
+
+test('lockfiles of two managers are said, with the one that is used', async () => {
+  const lockfiles = { 'package.json': built(), 'package-lock.json': NPM_LOCK, 'yarn.lock': YARN_1 }
+  expect(warningsOf(await plan(lockfiles))).toEqual([
+    'There are lockfiles of several package managers: yarn.lock is used, package-lock.json not. Remove what is out of use, or name the manager in "packageManager" of package.json.',
+  ])
+})
+
+test('the log says what was found, then the package manager and who names it, then Node, then what is wrong', async () => {
+  const { notes } = await plan({
+    'package.json': built({ engines: { node: '20.x' } }),
+    'package-lock.json': NPM_LOCK,
+    'vercel.json': '{"rewrites":[]}',
+  })
+  expect(notes).toEqual([
+    { type: 'INFO', text: 'Found source, built by the build script in package.json' },
+    { type: 'INFO', text: `Package manager: npm ${versionOf('npm')}, by package-lock.json` },
+    { type: 'WARN', text: `package.json (engines.node) asks for Node 20.x; builds and Functions run on Node ${NODE}.` },
+    { type: 'WARN', text: 'vercel.json: `rewrites` is ignored.' },
+  ])
 })
 
 describe('what an earlier build kept', () => {

@@ -1,29 +1,13 @@
 import { createHash } from 'node:crypto'
-import { readJson } from '@platform/build-output/read-json'
-import { type Tree, UnusableOutput, WORKERS } from '@platform/build-output/read-output'
-import { satisfies, valid, validRange } from 'semver'
-import { z } from 'zod'
-import { chooseManager, commandOf, type Manager, type ManagerKind, pinnedManager } from './package-managers.ts'
+import { listStartScripts } from '@platform/build-output/start-script'
+import { type Tree, WORKERS } from '@platform/build-output/read-output'
+import { major, valid } from 'semver'
+import { findLockfile, type Lockfile, warnOfLockfile } from './lockfile.ts'
+import { dependsOn, type PackageJson, pathIn, readPackage, readVercel, readYaml, upwards } from './manifests.ts'
+import { checkNodeVersion } from './node-version.ts'
+import { chooseManager, fetchCommandOf, type Manager, type ManagerKind, pinnedManager } from './package-managers.ts'
+import { findNeeds, findWorkspace, findWorkspaceTool, hasScript, type WorkspacePackage } from './workspace.ts'
 
-const text = z.string().max(4_096)
-/** A member of another type is left to the project's own tools. */
-const optional = <T extends z.ZodType>(schema: T) => schema.optional().catch(undefined)
-const texts = optional(z.record(z.string(), z.unknown()))
-
-const packageJson = z.looseObject({
-  packageManager: optional(text),
-  engines: optional(z.looseObject({ node: optional(text) })),
-  scripts: texts,
-  dependencies: texts,
-  devDependencies: texts,
-})
-type PackageJson = z.infer<typeof packageJson>
-
-const vercelJson = z.looseObject({
-  buildCommand: text.nullish(),
-  installCommand: text.nullish(),
-  outputDirectory: text.nullish(),
-})
 /** Members of vercel.json that have no effect here. */
 const QUIET = new Set([
   '$schema',
@@ -34,15 +18,6 @@ const QUIET = new Set([
   'outputDirectory',
   'devCommand',
 ])
-
-/** Lockfiles in order of precedence, if a folder has several and nothing else decides. */
-const LOCKFILES: readonly { name: string; managers: readonly ManagerKind[] }[] = [
-  { name: 'pnpm-lock.yaml', managers: ['pnpm'] },
-  { name: 'yarn.lock', managers: ['yarn', 'berry'] },
-  { name: 'package-lock.json', managers: ['npm'] },
-  { name: 'npm-shrinkwrap.json', managers: ['npm'] },
-]
-const OTHERS = ['bun.lock', 'bun.lockb', 'deno.lock']
 /** Members of package.json that affect installation. */
 const INSTALLED_BY = [
   'dependencies',
@@ -54,9 +29,9 @@ const INSTALLED_BY = [
   'pnpm',
   'workspaces',
 ] as const
-/** The format of lockfiles that the pinned Yarn writes. */
-const BERRY_FORMAT = 10
-const LOCKFILE_BYTES_MAX = 32 * 1_048_576
+/** The last major version of pnpm that reads settings of package.json, and names packages whose install scripts run one by one. */
+const PNPM_OF_PACKAGE_JSON = '10'
+const PNPM_10_SETTINGS = ['onlyBuiltDependencies', 'neverBuiltDependencies', 'ignoredBuiltDependencies']
 
 /** A command of a build, with its working folder below the project. */
 export interface Command {
@@ -66,15 +41,24 @@ export interface Command {
   shown: string
 }
 
-/** How a project is built. Folders are below the project, '' for its root. */
+/** How a project is installed and built. Folders are below the project, '' for its root. */
 export interface BuildPlan {
   root: string
   manager: Manager
+  /** What decides on the manager: a file, or a member of one. */
+  managerBy: string
+  /** Installs the manager that the project names, unless the platform has it. */
+  fetch: Command | undefined
   /** undefined: nothing is installed. */
   install: Command | undefined
   /** Used instead of `install` if node_modules was restored. */
   reinstall: Command | undefined
-  build: Command
+  /** In their order; none if the project is only installed. */
+  builds: Command[]
+  /** Folders of the packages of its workspace that the site needs. */
+  needed: string[]
+  /** The lockfile that is installed as it is, from the archive's root; undefined if versions are chosen anew. */
+  lockfile: string | undefined
   /** True if package.json names Next.js. */
   usesNext: boolean
   /** The configured output folder; undefined if it has to be detected. */
@@ -83,45 +67,44 @@ export interface BuildPlan {
   cacheKey: string
   /** Environment variables for the package manager. */
   environment: Record<string, string>
-  /** Sentences for the build log. */
-  warnings: string[]
+  /** Sentences for the build log, in their order: what was found, the package manager, Node. */
+  notes: { type: 'INFO' | 'WARN'; text: string }[]
+  /** A sentence to repeat with each failure: what is asked of Node. */
+  caveat: string | undefined
 }
 
-/** A path below a folder of the project; '' is its root. */
-export const pathIn = (folder: string, name: string): string => (folder === '' ? name : `${folder}/${name}`)
-
-/** A folder and its parents, up to the archive's root: ''. */
-export function* upwards(folder: string): Generator<string> {
-  for (let each = folder; ; each = each.slice(0, Math.max(0, each.lastIndexOf('/')))) {
-    yield each
-    if (each === '') return
-  }
+/** Whether there are packages at a folder of the archive, or above it. */
+function bringsModules(tree: Tree, root: string): boolean {
+  const places = new Set([...upwards(root)].map((folder) => pathIn(folder, 'node_modules/')))
+  return tree.files.keys().some((path) => {
+    const end = path.indexOf('node_modules/')
+    return end !== -1 && places.has(path.slice(0, end + 'node_modules/'.length))
+  })
 }
 
-const readPackage = async (tree: Tree, folder: string): Promise<PackageJson | undefined> =>
-  tree.files.has(pathIn(folder, 'package.json'))
-    ? readJson(tree, pathIn(folder, 'package.json'), packageJson)
-    : undefined
+const hasDependencies = ({ dependencies, devDependencies, optionalDependencies }: PackageJson): boolean =>
+  [dependencies, devDependencies, optionalDependencies].some((each) => Object.keys(each ?? {}).length > 0)
 
-async function readVercel(tree: Tree, root: string): Promise<z.infer<typeof vercelJson>> {
-  const path = pathIn(root, 'vercel.json')
-  return tree.files.has(path) ? readJson(tree, path, vercelJson) : {}
+/** The command of a build, unless vercel.json says that there is none: its own, or the build script. */
+async function buildOf(tree: Tree, root: string, manifest: PackageJson): Promise<string | undefined> {
+  const { buildCommand } = await readVercel(tree, root)
+  const command = buildCommand ?? manifest.scripts?.['build']
+  return typeof command === 'string' && command !== '' ? command : undefined
 }
 
-/** Whether a folder holds source that has to be built before it can be served. */
-export async function needsBuild(tree: Tree, root: string): Promise<boolean> {
+/** Whether a folder holds source: its packages have to be installed, or it has to be built, before it can be served. */
+export async function isSource(tree: Tree, root: string): Promise<boolean> {
   if (tree.files.has(pathIn(root, '.vercel/output/config.json'))) return false
   if (WORKERS.some((name) => tree.files.has(pathIn(root, name)))) return false
   const manifest = await readPackage(tree, root)
   if (manifest === undefined) return false
+  const hasServer = tree.files.has(pathIn(root, 'server.js'))
+  const hasModules = bringsModules(tree, root)
   // Next.js's standalone output: a complete server, and the package.json of its source.
-  if (
-    tree.files.has(pathIn(root, 'server.js')) &&
-    tree.files.keys().some((path) => path.startsWith(pathIn(root, 'node_modules/')))
-  )
-    return false
-  const { buildCommand } = await readVercel(tree, root)
-  return buildCommand === '' ? false : typeof (buildCommand ?? manifest.scripts?.['build']) === 'string'
+  if (hasServer && hasModules) return false
+  if ((await buildOf(tree, root, manifest)) !== undefined) return true
+  const isServer = hasServer || listStartScripts(manifest.scripts ?? {}).length > 0
+  return isServer && !hasModules && hasDependencies(manifest)
 }
 
 interface Wanted {
@@ -130,8 +113,7 @@ interface Wanted {
 }
 
 /** Parses `packageManager` (`pnpm@9.1.0+sha512.…`). Returns a sentence if it cannot be followed. */
-function readWanted(value: string | undefined): Wanted | string | undefined {
-  if (value === undefined) return undefined
+function readWanted(value: string): Wanted | string {
   const [, name = '', written = ''] = /^(npm|pnpm|yarn)@([^+]+)/.exec(value) ?? []
   const version = valid(written)
   if (version === null)
@@ -139,47 +121,6 @@ function readWanted(value: string | undefined): Wanted | string | undefined {
   const kind =
     name === 'yarn' ? (version.startsWith('1.') || version.startsWith('0.') ? 'yarn' : 'berry') : (name as ManagerKind)
   return { kind, version }
-}
-
-interface Locked {
-  folder: string
-  /** From the archive's root. */
-  path: string
-  kind: ManagerKind
-  /** The major version that wrote it, if the pinned one cannot read it. */
-  version: string | undefined
-  /** The pinned version can read it, but would rewrite it. */
-  isOlder: boolean
-  content: Buffer
-}
-
-async function readLockfile(tree: Tree, path: string): Promise<Omit<Locked, 'folder' | 'path'>> {
-  if ((tree.files.get(path)?.bytes ?? 0) > LOCKFILE_BYTES_MAX)
-    throw new UnusableOutput(`${path} is larger than ${LOCKFILE_BYTES_MAX / 1_048_576} MiB`)
-  const content = await tree.read(path)
-  const head = content.toString('latin1', 0, 1_000)
-  const plain = { version: undefined, isOlder: false, content }
-  if (path.endsWith('yarn.lock')) {
-    const format = /^__metadata:\s+version:\s*(\d+)/m.exec(head)?.[1]
-    return { ...plain, kind: format === undefined ? 'yarn' : 'berry', isOlder: Number(format) < BERRY_FORMAT }
-  }
-  if (!path.endsWith('pnpm-lock.yaml')) return { ...plain, kind: 'npm' }
-  const format = Number(/^lockfileVersion:\s*'?(\d+)/m.exec(head)?.[1] ?? 9)
-  // pnpm reads only its own formats, and no older ones.
-  return { ...plain, kind: 'pnpm', version: format <= 5 ? '7' : format <= 6 ? '8' : undefined }
-}
-
-/** The relevant lockfile: the nearest one; if a folder has several, that of the wanted manager. */
-async function findLockfile(tree: Tree, root: string, wanted: Wanted | undefined): Promise<Locked | undefined> {
-  for (const folder of upwards(root)) {
-    const here = LOCKFILES.filter(({ name }) => tree.files.has(pathIn(folder, name)))
-    const chosen = here.find(({ managers }) => wanted !== undefined && managers.includes(wanted.kind)) ?? here[0]
-    if (chosen) {
-      const path = pathIn(folder, chosen.name)
-      return { folder, path, ...(await readLockfile(tree, path)) }
-    }
-  }
-  return undefined
 }
 
 const MODES = {
@@ -198,58 +139,67 @@ const inShell = (script: string, folder: string): Command => ({
   shown: script,
 })
 
-function nodeWarning(engines: PackageJson['engines'], nodeVersion: string): string[] {
-  const range = engines?.node
-  if (range === undefined || (validRange(range) !== null && satisfies(nodeVersion, range))) return []
-  return [`package.json asks for Node ${range.slice(0, 100)}; builds and Functions run on Node ${nodeVersion}.`]
-}
-
-/** Environment variables for a package manager. */
-async function environmentOf(kind: ManagerKind, tree: Tree, folder: string): Promise<Record<string, string>> {
-  // The version has already been chosen.
-  if (kind === 'pnpm') return { npm_config_manage_package_manager_versions: 'false', npm_config_pm_on_fail: 'ignore' }
+/** Environment variables for a package manager. isNamed: package.json names it, so it does what it does at its author's. */
+async function environmentOf(
+  { kind, isFetched }: Manager,
+  isNamed: boolean,
+  tree: Tree,
+  folder: string,
+): Promise<Record<string, string>> {
+  if (kind === 'pnpm' && !isFetched)
+    return {
+      // The version has already been chosen.
+      pnpm_config_pm_on_fail: 'ignore',
+      // It has just installed what its scripts need.
+      pnpm_config_verify_deps_before_run: 'false',
+      // pnpm 9 and 10 wrote the same lockfiles, and went on without these scripts.
+      ...(!isNamed && { pnpm_config_strict_dep_builds: 'false' }),
+    }
   if (kind !== 'berry') return {}
   // Below the project, where it can be cached.
   const cache = { YARN_ENABLE_GLOBAL_CACHE: '0', YARN_ENABLE_MIRROR: '0' }
   // A linker that creates node_modules, unless the project chose one: only that can be cached and served.
-  const path = pathIn(folder, '.yarnrc.yml')
-  const settings = tree.files.has(path) ? (await tree.read(path)).toString('utf8') : ''
-  return /^nodeLinker:/m.test(settings) ? cache : { ...cache, YARN_NODE_LINKER: 'node-modules' }
+  const settings = await readYaml(tree, pathIn(folder, '.yarnrc.yml'))
+  return settings['nodeLinker'] === undefined ? { ...cache, YARN_NODE_LINKER: 'node-modules' } : cache
 }
 
-/**
- * Plans how to build a project: its package manager (`packageManager`, else the nearest lockfile, else npm), and its commands
- * (vercel.json, else the build script).
- *
- * root: below the archive, without slashes at its ends. canFetch: other versions of the package manager can be fetched from a
- * registry.
- * Throws UnusableOutput if a manifest cannot be read.
- */
-export async function planBuild(
-  tree: Tree,
-  root: string,
-  { nodeVersion = process.versions.node, canFetch }: { nodeVersion?: string; canFetch: boolean },
-): Promise<BuildPlan> {
-  const manifest = (await readPackage(tree, root)) ?? {}
-  const settings = await readVercel(tree, root)
-  const warnings = nodeWarning(manifest.engines, nodeVersion)
-  for (const name of Object.keys(settings))
-    if (!QUIET.has(name)) warnings.push(`vercel.json: \`${name.slice(0, 100)}\` is ignored.`)
+/** The major version of pnpm that a project without `packageManager` was made with, if its settings tell. */
+async function findPnpmVersion(tree: Tree, { folder }: Lockfile): Promise<string | undefined> {
+  const manifest = await readPackage(tree, folder)
+  const settings = await readYaml(tree, pathIn(folder, 'pnpm-workspace.yaml'))
+  const isOld = manifest?.['pnpm'] !== undefined || PNPM_10_SETTINGS.some((name) => settings[name] !== undefined)
+  return isOld ? PNPM_OF_PACKAGE_JSON : undefined
+}
 
-  let named: string | undefined
-  for (const folder of upwards(root)) named ??= (await readPackage(tree, folder))?.packageManager
-  const read = readWanted(named)
+interface Chosen {
+  manager: Manager
+  /** What decided. */
+  by: string
+  isNamed: boolean
+  lock: Lockfile | undefined
+  warnings: string[]
+}
+
+/** Chooses the package manager: `packageManager` of the nearest package.json, else the nearest lockfile's, else npm. */
+async function choosePackageManager(tree: Tree, root: string, canFetch: boolean): Promise<Chosen> {
+  const warnings: string[] = []
+  let named: { value: string; path: string } | undefined
+  for (const folder of upwards(root)) {
+    const value = (await readPackage(tree, folder))?.packageManager
+    if (value !== undefined) named ??= { value, path: pathIn(folder, 'package.json') }
+  }
+  const read = named && readWanted(named.value)
   if (typeof read === 'string') warnings.push(read)
   const wanted = typeof read === 'string' ? undefined : read
-  const lock = await findLockfile(tree, root, wanted)
-  const others = OTHERS.filter((name) => tree.files.has(pathIn(root, name)))
-  if (lock === undefined)
-    warnings.push(
-      `There is no lockfile of npm, pnpm or yarn${others.length > 0 ? ` (${others.join(', ')} is not read)` : ''}, so the newest versions that package.json allows are installed.`,
-    )
-
+  const lock = await findLockfile(tree, root, wanted?.kind)
+  warnings.push(...warnOfLockfile(tree, root, lock))
   const kind = wanted?.kind ?? lock?.kind ?? 'npm'
-  let manager = chooseManager(kind, wanted?.version ?? (lock?.kind === kind ? lock.version : undefined))
+  const version =
+    wanted?.version ??
+    (lock?.kind === kind
+      ? (lock.version ?? (kind === 'pnpm' ? await findPnpmVersion(tree, lock) : undefined))
+      : undefined)
+  let manager = chooseManager(kind, version)
   if (manager.isFetched && !canFetch) {
     const pinned = pinnedManager(kind)
     warnings.push(
@@ -257,17 +207,98 @@ export async function planBuild(
     )
     manager = { kind, version: pinned.version, isFetched: false }
   }
-  const command = commandOf(manager)
-  const call = (args: string[], folder: string): Command => ({
-    argv: [...command, ...args],
+  const by =
+    wanted !== undefined ? `packageManager in ${named?.path}` : (lock?.path ?? 'default, since nothing names one')
+  return { manager, by, isNamed: wanted !== undefined, lock, warnings }
+}
+
+/** Commands that build a site, and before it what it needs of its workspace. */
+async function planCommands(
+  tree: Tree,
+  site: WorkspacePackage,
+  needed: readonly WorkspacePackage[],
+  run: (folder: string) => Command,
+): Promise<{ builds: Command[]; found: string; environment: Record<string, string>; warnings: string[] }> {
+  const { folder: root, manifest } = site
+  const path = pathIn(root, 'package.json')
+  const { buildCommand } = await readVercel(tree, root)
+  const plain = { environment: {}, warnings: [] }
+  if (typeof buildCommand === 'string' && buildCommand !== '')
+    return {
+      ...plain,
+      builds: [inShell(buildCommand, root)],
+      found: `source, built by buildCommand in ${pathIn(root, 'vercel.json')}`,
+    }
+  const isBuilt = buildCommand !== '' && hasScript(site, 'build')
+  const ordered = [...needed.filter((each) => hasScript(each, 'build')), ...(isBuilt ? [site] : [])]
+  const found = isBuilt
+    ? `source, built by the build script in ${path}`
+    : `a server whose packages are installed: ${path} has dependencies and no build script`
+  const tool = ordered.length === 0 ? undefined : await findWorkspaceTool(tree, root)
+  if (tool?.isInstalled === true && manifest.name !== undefined) {
+    const file = pathIn(tool.folder, tool.file)
+    const argv =
+      tool.name === 'turbo'
+        ? ['turbo', 'run', 'build', `--filter=${manifest.name}...`, '--env-mode=loose', '--output-logs=full']
+        : ['nx', 'run', `${await nxNameOf(tree, site)}:build`]
+    return {
+      builds: [{ argv, folder: tool.folder, shown: argv.join(' ') }],
+      found: `source in a workspace, built by ${tool.name} for ${file}`,
+      environment:
+        tool.name === 'turbo'
+          ? { TURBO_DANGEROUSLY_DISABLE_PACKAGE_MANAGER_CHECK: 'true', TURBO_TELEMETRY_DISABLED: '1' }
+          : { NX_DAEMON: 'false', NX_NO_CLOUD: 'true', NX_TUI: 'false' },
+      warnings: [],
+    }
+  }
+  const warnings =
+    tool === undefined
+      ? []
+      : [
+          tool.isInstalled
+            ? `${path} has no name, so ${tool.name} is not asked to build it: the packages that it needs are built in order.`
+            : `${pathIn(tool.folder, tool.file)} is there, and ${pathIn(tool.folder, 'package.json')} does not have ${tool.name} among its dependencies: the packages that the site needs are built in order.`,
+        ]
+  return { ...plain, builds: ordered.map(({ folder }) => run(folder)), found, warnings }
+}
+
+async function nxNameOf(tree: Tree, { folder, manifest }: WorkspacePackage): Promise<string> {
+  const path = pathIn(folder, 'project.json')
+  const project = tree.files.has(path) ? await readYaml(tree, path) : {}
+  return typeof project['name'] === 'string' ? project['name'] : (manifest.name ?? '')
+}
+
+/**
+ * Plans how to install and build a project: its package manager (`packageManager`, else the nearest lockfile, else npm), and its
+ * commands (vercel.json, else the build script, after those of the packages that it needs of its workspace).
+ *
+ * root: below the archive, without slashes at its ends. canFetch: other versions of the package manager can be fetched from a
+ * registry.
+ * Throws UnusableOutput if a manifest cannot be read, or the project needs a newer Node.
+ */
+export async function planBuild(
+  tree: Tree,
+  root: string,
+  { nodeVersion = process.versions.node, canFetch }: { nodeVersion?: string; canFetch: boolean },
+): Promise<BuildPlan> {
+  const manifest = (await readPackage(tree, root)) ?? {}
+  const site: WorkspacePackage = { folder: root, manifest }
+  const node = await checkNodeVersion(tree, root, nodeVersion)
+  const settings = await readVercel(tree, root)
+  const { manager, by, isNamed, lock, warnings: managerWarnings } = await choosePackageManager(tree, root, canFetch)
+  const { kind } = manager
+  const { command } = pinnedManager(kind)
+  const call = (args: string[], folder: string, where = ''): Command => ({
+    argv: [command, ...args],
     folder,
-    shown: [pinnedManager(kind).command, ...args].join(' '),
+    shown: [command, ...args].join(' ') + where,
   })
 
   // A manager cannot use another manager's lockfile.
   const isLocked = lock?.kind === kind && (manager.isFetched || !lock.isOlder)
-  const folder = lock?.folder ?? root
-  const { installCommand, buildCommand, outputDirectory } = settings
+  const workspace = await findWorkspace(tree, root, kind)
+  const folder = lock?.folder ?? workspace?.folder ?? root
+  const { installCommand, outputDirectory } = settings
   const skipsInstall = installCommand === ''
   const install = skipsInstall
     ? undefined
@@ -279,12 +310,27 @@ export async function planBuild(
     install !== undefined && kind === 'npm' && isLocked && typeof installCommand !== 'string'
       ? call([...MODES.npm.free, '--no-save', '--prefer-offline'], folder)
       : install
-  const build =
-    typeof buildCommand === 'string' && buildCommand !== '' ? inShell(buildCommand, root) : call(['run', 'build'], root)
+  const fetch: Command | undefined = manager.isFetched
+    ? { argv: fetchCommandOf(manager), folder, shown: `npm install ${command}@${manager.version}` }
+    : undefined
+
+  const needs = await findNeeds(tree, site, workspace, kind)
+  const commands = await planCommands(tree, site, needs.packages, (each) =>
+    call(['run', 'build'], each, each === root ? '' : ` (${each})`),
+  )
+  const warnings = [
+    ...Object.keys(settings).flatMap((name) =>
+      QUIET.has(name) ? [] : [`vercel.json: \`${name.slice(0, 100)}\` is ignored.`],
+    ),
+    ...managerWarnings,
+    ...(workspace?.warnings ?? []),
+    ...needs.warnings,
+    ...commands.warnings,
+  ]
 
   const key = createHash('sha256')
   const add = (part: string | Buffer): void => void key.update(`${part.length}\n`).update(part)
-  add(`${kind}@${manager.version.split('.', 1)[0]} node@${nodeVersion.split('.', 1)[0]} ${folder}`)
+  add(`${kind}@${manager.version.split('.', 1)[0]} node@${major(nodeVersion)} ${folder}`)
   add(lock?.content ?? '')
   for (const each of new Set([folder, root])) {
     const own = await readPackage(tree, each)
@@ -293,13 +339,23 @@ export async function planBuild(
   return {
     root,
     manager,
+    managerBy: by,
+    fetch,
     install,
     reinstall,
-    build,
-    usesNext: [manifest.dependencies, manifest.devDependencies].some((each) => each?.['next'] !== undefined),
+    builds: commands.builds,
+    needed: needs.packages.map((each) => each.folder),
+    lockfile: isLocked && typeof installCommand !== 'string' ? lock.path : undefined,
+    usesNext: dependsOn(manifest, 'next'),
     outputDirectory: typeof outputDirectory === 'string' && outputDirectory !== '' ? outputDirectory : undefined,
     cacheKey: key.digest('hex'),
-    environment: await environmentOf(kind, tree, folder),
-    warnings,
+    environment: { ...(await environmentOf(manager, isNamed, tree, folder)), ...commands.environment },
+    notes: [
+      { type: 'INFO', text: `Found ${commands.found}` },
+      { type: 'INFO', text: `Package manager: ${command} ${manager.version}, by ${by}` },
+      { type: node.isOther ? 'WARN' : 'INFO', text: node.note },
+      ...warnings.map((text) => ({ type: 'WARN' as const, text })),
+    ],
+    caveat: node.caveat,
   }
 }

@@ -4,9 +4,14 @@ import type { RunnerMessage } from './runner/messages.ts'
 
 const LINE_MAX = 64 * 1_024
 const TEXT_MAX = 1_000
+const IGNORED_MAX = 50
 
 const schema = z.discriminatedUnion('ok', [
-  z.object({ step: z.int(), ok: z.literal(true) }),
+  z.object({
+    step: z.int(),
+    ok: z.literal(true),
+    ignored: z.array(z.string().max(TEXT_MAX)).max(IGNORED_MAX).optional(),
+  }),
   z.object({
     step: z.int(),
     ok: z.literal(false),

@@ -195,3 +195,21 @@ export async function deployFunctions(
   if (rows.length > 0) await platform.api.db.insert(deploymentFunctions).values(rows)
   return { deploymentId, ids: rows.map(({ id }) => id) }
 }
+
+/** A file of an archive; an object is written as JSON. */
+export const sourceFile = (name: string, content: string | object): ZipEntry => ({
+  name,
+  content: typeof content === 'string' ? content : JSON.stringify(content),
+})
+
+/** Deploys source and returns the ended deployment, with its log and its host. */
+export async function buildSource(
+  platform: TestPlatform,
+  place: Pick<Owner, 'organizationId' | 'applicationId'>,
+  more: NewDeployment,
+  patienceMs: number,
+) {
+  const { id } = await newDeployment(platform, place, more)
+  const ended = await until(platform, id, ({ status }) => status === 'ACTIVE' || status === 'FAILED', patienceMs)
+  return { ...ended, log: await logOf(platform, id), host: `${ended.label}.${platform.api.appsUrl.host}` }
+}

@@ -450,6 +450,7 @@ create table deployment_functions (
   memory_mb integer,
   path text not null,
   requests bigint not null default 0,
+  working_folder text not null default ''::text,
   constraint deployment_functions_deployment_id_deployments_id_fk FOREIGN KEY (deployment_id) REFERENCES deployments(id) ON DELETE CASCADE,
   constraint deployment_functions_entry CHECK (((handler IS NOT NULL) OR (command IS NOT NULL))),
   constraint deployment_functions_kind CHECK ((kind = ANY (ARRAY['handler'::text, 'edge'::text, 'worker'::text, 'server'::text]))),

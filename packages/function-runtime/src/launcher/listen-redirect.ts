@@ -4,6 +4,12 @@ import { scopeRequests } from './request-scope.ts'
 
 const listen = Server.prototype.listen as (this: Server, ...args: unknown[]) => Server
 
+/** After this time a server that listens on another port is taken for one that listens on no other. */
+export const otherPortMs = 3_000
+
+export const otherPortSentence = (others: readonly number[], port: number): string =>
+  `it listens on ${others.join(', ')} and not on PORT (${port}): let it listen on process.env.PORT`
+
 /** Listens at a path, regardless of redirection. */
 export function listenAt(server: Server, path: string): Promise<void> {
   return new Promise((resolve, reject) => {

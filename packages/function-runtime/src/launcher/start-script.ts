@@ -2,21 +2,31 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { listenAt } from './listen-redirect.ts'
+import { listenAt, otherPortMs, otherPortSentence } from './listen-redirect.ts'
+import { portsOf } from './listening-ports.ts'
 import { relay } from './relay.ts'
 
-/** Runs a start script with its own PORT, and relays the socket to it once it accepts connections. */
+/**
+ * Runs a start script with its own PORT, and relays the socket to it once it accepts connections. onOtherPort: called if it listens
+ * elsewhere instead, with a sentence.
+ */
 export async function runStartScript(
   command: string,
   folder: string,
   socketPath: string,
+  onOtherPort: (sentence: string) => void,
 ): Promise<{ server: Server; child: ChildProcess }> {
   const port = await findFreePort()
   // oxlint-disable-next-line node/no-process-env -- the script's own environment
   const env = { ...process.env, PORT: String(port) }
   const child = spawn('/bin/sh', ['-c', command], { cwd: folder, env, stdio: ['ignore', 1, 2] })
   child.once('exit', (code, signal) => process.exit(code ?? (signal === 'SIGKILL' ? 137 : 1)))
+  const looking = setTimeout(() => {
+    const others = portsOf(child.pid ?? 0)
+    if (others.length > 0) onOtherPort(otherPortSentence(others, port))
+  }, otherPortMs)
   const host = await untilAccepted(port)
+  clearTimeout(looking)
   const server = createServer({ allowHalfOpen: true }, (socket) =>
     relay(socket, connect({ port, host, allowHalfOpen: true })),
   )

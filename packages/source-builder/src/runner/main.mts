@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createReadStream, createWriteStream, existsSync, writeSync } from 'node:fs'
-import { readdir, rm, statfs } from 'node:fs/promises'
+import { readdir, readFile, rm, statfs } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
 import { join, relative } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -13,7 +13,7 @@ import type { Job, RunnerMessage, Step } from './messages.ts'
 // Runs inside the sandbox, as the same user as what it runs: nothing it says is believed beyond the build's own fate.
 
 type Outcome =
-  | { ok: true }
+  | { ok: true; ignored?: string[] }
   | { ok: false; code: number | null; signal: string | null; isTmpFull?: boolean; message?: string }
 
 const OUTPUT = 1
@@ -24,6 +24,7 @@ const FULL_BYTES = 65_536
 const MESSAGE_MAX = 1_000
 /** Workspaces nest their packages a few folders deep. */
 const WORKSPACE_DEPTH = 6
+const IGNORED_MAX = 50
 
 const report = (message: RunnerMessage): void => void writeSync(CONTROL, `${JSON.stringify(message)}\n`)
 
@@ -57,8 +58,19 @@ function print(line: string): void {
     }
 }
 
+/** The packages whose install scripts pnpm did not run, as it notes them: in JSON, and in YAML before pnpm 10. */
+async function listIgnored(modules: string): Promise<string[]> {
+  const written = await readFile(modules, 'utf8').catch(() => '')
+  const [, listed = ''] =
+    /^\s*"?ignoredBuilds"?:\s*(?:\[([^\]]*)\]|\n((?:\s+- .*\n)+))/m
+      .exec(written)
+      ?.filter((part) => part !== undefined) ?? []
+  const names = listed.match(/[\w@./+-]+@[\w.+-]+/g) ?? []
+  return names.slice(0, IGNORED_MAX)
+}
+
 async function run(
-  { argv, shown, folder, unset }: Extract<Step, { kind: 'run' }>,
+  { argv, shown, folder, unset, modules }: Extract<Step, { kind: 'run' }>,
   environment: Job['environment'],
 ): Promise<Outcome> {
   const [program = '', ...args] = argv
@@ -69,6 +81,7 @@ async function run(
     // What it starts has nothing to say on descriptor 3, where this program reports.
     const child = spawn(program, args, { cwd: folder, env, stdio: ['ignore', 'inherit', 'inherit', 'ignore'] })
     const [code, signal] = (await once(child, 'exit')) as [number | null, string | null]
+    if (code === 0 && modules !== undefined) return { ok: true, ignored: await listIgnored(modules) }
     return code === 0 ? { ok: true } : { ok: false, code, signal, isTmpFull: await isFull('/tmp') }
   } catch (error) {
     return failed(error)

@@ -1,7 +1,10 @@
 /** One part of a job. Paths are as seen inside the sandbox. */
 export type Step =
-  /** Runs a program to its end, and first prints its command. unset: variables to remove from its environment. */
-  | { kind: 'run'; argv: string[]; shown: string; folder: string; unset: string[] }
+  /**
+   * Runs a program to its end, and first prints its command. unset: variables to remove from its environment. modules: the file in
+   * which pnpm leaves what it did not do.
+   */
+  | { kind: 'run'; argv: string[]; shown: string; folder: string; unset: string[]; modules?: string }
   /** Unpacks a file made by `pack`. If that fails, nothing of it is left. */
   | { kind: 'restore'; file: string; into: string }
   /**
@@ -18,7 +21,10 @@ export interface Job {
   proxy?: { socket: string; port: number }
 }
 
-/** A line of JSON on file descriptor 3. message: why a step could not be started. isTmpFull: the state after the step. */
+/**
+ * A line of JSON on file descriptor 3. message: why a step could not be started. isTmpFull: the state after the step. ignored: packages
+ * whose install scripts pnpm did not run.
+ */
 export type RunnerMessage =
-  | { step: number; ok: true }
+  | { step: number; ok: true; ignored?: string[] }
   | { step: number; ok: false; code: number | null; signal: string | null; isTmpFull?: boolean; message?: string }

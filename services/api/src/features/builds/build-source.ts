@@ -4,7 +4,7 @@ import { UnusableOutput } from '@platform/build-output/read-output'
 import { createSemaphore } from '@platform/service/semaphore'
 import { BuildFailure } from '@platform/source-builder/builder'
 import { type BuiltProject, readBuiltProject } from '@platform/source-builder/built-project'
-import { needsBuild, planBuild } from '@platform/source-builder/plan-build'
+import { type BuildPlan, isSource, planBuild } from '@platform/source-builder/plan-build'
 import { and, eq } from 'drizzle-orm'
 import { environments } from '../applications/table.ts'
 import { hostnames } from '../applications/hostnames-table.ts'
@@ -79,26 +79,32 @@ async function environmentOf({ deps, deployment, variables }: Run): Promise<Reco
 }
 
 /**
- * Builds an archive if it holds source: installs its packages and runs its build in the sandbox, at most two at a time. The build
- * gets the minutes, memory and disk of the organization's plan, the variables of its environment, and the last build's cache.
- *
- * folder: belongs to this attempt; the archive's files are in its `files` and are moved away. root: the site's, below the
- * archive's. Returns undefined if there is nothing to build. Throws UnusableOutput for errors that the author has to fix.
+ * Plans how to build an archive if it holds source, and says so in the log. root: the site's, below the archive's. Returns undefined if
+ * there is nothing to install or build. Throws UnusableOutput for errors that the author has to fix.
  */
-export async function buildSource(
-  run: Run,
-  folder: string,
-  unpacked: Unpacked,
-  root: string,
-): Promise<BuiltSource | undefined> {
-  const { deps, deployment, log, signal } = run
-  const { builder } = deps
-  if (!(await needsBuild(unpacked, root))) return undefined
+export async function planSource(run: Run, unpacked: Unpacked, root: string): Promise<BuildPlan | undefined> {
+  const { builder } = run.deps
+  if (!(await isSource(unpacked, root))) return undefined
   const obstacle = await builder.findObstacle()
   if (obstacle !== undefined)
     throw new UnusableOutput(`This is source that has to be built, and builds cannot run here. ${obstacle}`)
   const plan = await planBuild(unpacked, root, { canFetch: builder.egress !== 'none' })
-  for (const warning of plan.warnings) log.line('WARN', warning)
+  for (const { type, text } of plan.notes) run.log.line(type, text)
+  run.caveat = plan.caveat
+  return plan
+}
+
+/**
+ * Installs a project's packages and runs its build in the sandbox, at most two at a time. The build gets the minutes, memory and disk
+ * of the organization's plan, the variables of its environment, and the last build's cache.
+ *
+ * folder: belongs to this attempt; the archive's files are in its `files` and are moved away. Throws UnusableOutput for errors that the
+ * author has to fix.
+ */
+export async function buildSource(run: Run, folder: string, unpacked: Unpacked, plan: BuildPlan): Promise<BuiltSource> {
+  const { deps, deployment, log, signal } = run
+  const { builder } = deps
+  const { root } = plan
   const quotas = await quotasOf(deps, deployment.organizationId)
   const limits = {
     memoryMb: quotas.build_memory_mb,
@@ -125,12 +131,8 @@ export async function buildSource(
       await rm(cache, { force: true })
       return undefined
     })
-    const { kind, version } = plan.manager
     const begun = kept === undefined ? 'nothing kept of an earlier build' : `${sizeOf(kept)} kept of an earlier build`
-    log.line(
-      'INFO',
-      `Building with ${kind === 'berry' ? 'yarn' : kind} ${version} and Node ${process.versions.node}, with ${begun}`,
-    )
+    log.line('INFO', `It begins with ${begun}`)
     const output = { stdout: log.stream('INFO'), stderr: log.stream('WARN') }
     const startedAt = performance.now()
     builtSince = Date.now()
@@ -151,17 +153,22 @@ export async function buildSource(
     } finally {
       for (const stream of Object.values(output)) stream.end()
     }
-    log.line('INFO', `Built in ${((performance.now() - startedAt) / 1_000).toFixed(1)} s`)
+    log.line(
+      'INFO',
+      `${plan.builds.length > 0 ? 'Built' : 'Installed'} in ${((performance.now() - startedAt) / 1_000).toFixed(1)} s`,
+    )
   }, signal).finally(() => underWay--)
 
   const built = await readBuiltProject({
     folder: project,
     root,
+    needed: plan.needed,
     outputDirectory: plan.outputDirectory,
     isSource: (path) => unpacked.files.has(path),
     builtSince,
     bytesMax: quotas.unpacked_bytes,
   })
+  log.line('INFO', built.note)
   for (const warning of built.warnings) log.line('WARN', warning)
   return {
     ...built,

@@ -2,6 +2,7 @@ import { open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Output, readOutput, UnusableOutput } from '@platform/build-output/read-output'
 import { compileOutput } from '@platform/build-output/router'
+import { explainStart } from '@platform/build-output/start-script'
 import { FunctionFailure } from '@platform/function-runtime/function-runtime'
 import { storableLine } from '@platform/runtime/storable-text'
 import { eq } from 'drizzle-orm'
@@ -23,7 +24,7 @@ import { functionIdOf, type PrintedLine } from '../functions/functions.ts'
 import { quotaOf } from '../products/quotas.ts'
 import { openUpload } from '../storage/read-object.ts'
 import { type BuildLog, insertLines, openBuildLog, sizeOf } from './build-log.ts'
-import { type BuiltSource, buildSource } from './build-source.ts'
+import { type BuiltSource, buildSource, planSource } from './build-source.ts'
 import {
   claimDeployment,
   deadlineMs,
@@ -46,6 +47,8 @@ const LINK_TRIES = 3
 const TRIED_MAX = 3
 /** A Function that is not warm by then starts with its first request. */
 const WARM_MS = 5_000
+/** Lines of a Function that are looked at for the reason why it did not start. */
+const PRINTED_MAX = 1_000
 
 const countOf = (n: number, one: string): string => `${n} ${one}${n === 1 ? '' : 's'}`
 
@@ -66,7 +69,8 @@ async function fetchArchive({ deps, deployment: { uploadId }, signal }: Run, pat
   return length
 }
 
-async function unpack(run: Run, folder: string): Promise<Unpacked> {
+/** Unpacks the archive. Returns it with its length in bytes. */
+async function unpack(run: Run, folder: string): Promise<{ unpacked: Unpacked; archiveBytes: number }> {
   const { deps, deployment, log, signal } = run
   const startedAt = performance.now()
   const archive = join(folder, 'archive.zip')
@@ -80,8 +84,7 @@ async function unpack(run: Run, folder: string): Promise<Unpacked> {
     `Unpacked ${countOf(unpacked.files.size, 'file')} from an archive of ${sizeOf(archiveBytes)} in ${ms} ms`,
   )
   for (const warning of unpacked.warnings) log.line('WARN', warning)
-  await run.enter('STARTING', 'BUILDING', { archiveBytes })
-  return unpacked
+  return { unpacked, archiveBytes }
 }
 
 /** The site's root, without leading or trailing slashes. Throws UnusableOutput if the archive has nothing there. */
@@ -100,7 +103,7 @@ async function rootOf({ deps, deployment }: Run, { files }: Unpacked): Promise<s
   return root
 }
 
-function describe(log: BuildLog, { manifest, assets, functions, warnings }: Output): void {
+function describe(log: BuildLog, { manifest, assets, functions, notes, warnings }: Output): void {
   const files = countOf(assets.length, 'asset')
   const crons = manifest.crons ? `, ${countOf(manifest.crons.length, 'cron')}` : ''
   const descriptions = {
@@ -110,6 +113,7 @@ function describe(log: BuildLog, { manifest, assets, functions, warnings }: Outp
     server: `a Node server: ${functions[0]?.command ?? functions[0]?.handler}`,
   }
   log.line('INFO', `Found ${descriptions[manifest.kind]}`)
+  for (const note of notes) log.line('INFO', note)
   for (const warning of warnings) log.line('WARN', warning)
 }
 
@@ -180,19 +184,30 @@ function functionsToTry({ manifest, assets }: Output): string[] {
 /**
  * Starts what the first visitors will need, so that a Function that cannot start fails its deployment instead of their requests.
  */
-async function tryFunctions({ deps, deployment, log, signal }: Run, output: Output): Promise<void> {
+async function tryFunctions(
+  { deps, deployment, log, signal }: Run,
+  output: Output,
+  madeServers: readonly string[],
+): Promise<void> {
   const paths = functionsToTry(output)
   if (output.functions.length === 0) return
   const { obstacle } = await deps.functions.probe()
   if (obstacle !== undefined) throw new UnusableOutput(`Functions cannot run here: ${obstacle}`)
   for (const path of paths) {
     const startedAt = performance.now()
-    const onLine = ({ level, message }: PrintedLine): void => log.line(level, `${path}: ${message}`)
+    const printed: string[] = []
+    const onLine = ({ level, message }: PrintedLine): void => {
+      if (printed.length < PRINTED_MAX) printed.push(message)
+      log.line(level, `${path}: ${message}`)
+    }
     try {
       await deps.functions.tryOut(deployment.id, path, { onLine, signal })
     } catch (error) {
       if (!(error instanceof FunctionFailure)) throw error
-      throw new UnusableOutput(`The Function ${path} cannot be started. ${error.message}`)
+      const why = output.start && explainStart(output.start, printed, madeServers)
+      throw new UnusableOutput(
+        `The Function ${path} cannot be started. ${error.message}${why === undefined ? '' : ` ${why}`}`,
+      )
     }
     log.line('INFO', `Started the Function ${path} in ${Math.round(performance.now() - startedAt)} ms`)
   }
@@ -213,9 +228,11 @@ async function warmEdges({ deps, deployment, log }: Run): Promise<void> {
 async function work(run: Run, folder: string, startedAt: number): Promise<BuiltSource['keep'] | undefined> {
   const { deps, deployment, log } = run
   const { db, now } = deps
-  const unpacked = await unpack(run, folder)
+  const { unpacked, archiveBytes } = await unpack(run, folder)
   const root = await rootOf(run, unpacked)
-  const built = await buildSource(run, folder, unpacked, root)
+  const plan = await planSource(run, unpacked, root)
+  await run.enter('STARTING', 'BUILDING', { archiveBytes })
+  const built = plan && (await buildSource(run, folder, unpacked, plan))
   const tree: Deployable = built ?? unpacked
   const output = await readOutput(tree, built?.root ?? root)
   run.signal.throwIfAborted()
@@ -224,7 +241,7 @@ async function work(run: Run, folder: string, startedAt: number): Promise<BuiltS
   const credential = await createFunctionCredential(deps, deployment)
   const provisioned = await provisionVariables(deps, deployment, credential)
   await run.enter('PROVISIONING', 'PROVISIONING', provisioned, (tx) => storeFunctionCredential(tx, now(), credential))
-  await tryFunctions(run, output)
+  await tryFunctions(run, output, built?.madeServers ?? [])
   if (output.functions.length > 0) await warmEdges(run)
   log.line('INFO', `Ready in ${((performance.now() - startedAt) / 1_000).toFixed(2)} s`)
   await log.flush()
@@ -234,10 +251,12 @@ async function work(run: Run, folder: string, startedAt: number): Promise<BuiltS
   return built?.keep
 }
 
+const ended = (sentence: string): string => (/[.!?}]$/.test(sentence) ? sentence : `${sentence}.`)
+
 /** Fails a deployment that cannot be deployed; the reason becomes the last line of its log. */
-async function failWith({ deps: { db, now }, deployment, log, redact }: Run, sentence: string): Promise<void> {
+async function failWith({ deps: { db, now }, deployment, log, redact, caveat }: Run, sentence: string): Promise<void> {
   // The reason may quote the author's input: names of files, patterns, folders.
-  const reason = storableLine(redact(sentence))
+  const reason = storableLine(redact(caveat === undefined ? sentence : `${ended(sentence)} ${caveat}`))
   await log.close()
   await db.transaction(async (tx) => {
     const time = now()
@@ -312,6 +331,7 @@ export async function runDeployment(deps: RunDeps, id: string, stop: AbortSignal
       deployment,
       variables,
       log,
+      caveat: undefined,
       redact(text) {
         const redactor = redaction()
         return redactor.write(text) + redactor.end()

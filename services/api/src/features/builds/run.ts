@@ -31,6 +31,8 @@ export interface Run {
   /** As of the start of the run. */
   variables: BuildVariables
   log: BuildLog
+  /** A sentence that each failure repeats: what the project asks for and does not get. */
+  caveat: string | undefined
   /** Replaces the values of sensitive variables. */
   redact(text: string): string
   /** Aborted with the reason to stop: LostHold, Stopping, or UnusableOutput for a missed deadline. */

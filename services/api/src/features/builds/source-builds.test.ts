@@ -10,7 +10,15 @@ import { startPlatform, type TestPlatform } from '@platform/testing/platform'
 import { eq, sql } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { visit } from '../../../test/deploy.ts'
-import { deploymentOf, logOf, newDeployment, until, untilEnded } from '../../../test/deployments.ts'
+import {
+  buildSource,
+  deploymentOf,
+  logOf,
+  newDeployment,
+  sourceFile as file,
+  until,
+  untilEnded,
+} from '../../../test/deployments.ts'
 import { newOwner, type Owner, unique } from '../../../test/scenario.ts'
 import { LINK, type ZipEntry } from '../../../test/zip.ts'
 import type { EnvironmentSlug } from '../applications/table.ts'
@@ -51,25 +59,16 @@ const listArguments = (): string[] =>
 type Place = Pick<Owner, 'organizationId' | 'applicationId'>
 
 /** Deploys source and returns the ended deployment. */
-async function build(
+const build = (
   archive: readonly ZipEntry[],
   { place = ana, environment = 'production' }: { place?: Place; environment?: EnvironmentSlug } = {},
-) {
-  const { id } = await newDeployment(platform, place, { archive, environment })
-  const ended = await until(platform, id, ({ status }) => status === 'ACTIVE' || status === 'FAILED', BUILD_MS)
-  return { ...ended, log: await logOf(platform, id), host: `${ended.label}.${platform.api.appsUrl.host}` }
-}
+) => buildSource(platform, place, { archive, environment }, BUILD_MS)
 
 async function deploy(...options: Parameters<typeof build>) {
   const built = await build(...options)
   if (built.status !== 'ACTIVE') throw new Error(`${built.failureReason}\n${built.log}`)
   return built
 }
-
-const file = (name: string, content: string | object): ZipEntry => ({
-  name,
-  content: typeof content === 'string' ? content : JSON.stringify(content),
-})
 
 /** A project that depends on greeter, with npm's lockfile. */
 function npmProject(script: string, more: readonly ZipEntry[] = [], scripts: Record<string, string> = {}): ZipEntry[] {
@@ -175,7 +174,7 @@ describe('source', { ...unless(obstacle), timeout: BUILD_MS }, () => {
     expect(log).toMatch(/^INFO the token is \[redacted\]$/m)
     expect(log).toMatch(/^WARN careful$/m)
     expect(log).toMatch(
-      /INFO Building with npm 11\.[\d.]+ and Node 24\.[\d.]+, with nothing kept of an earlier build\nINFO Running npm ci/,
+      /INFO Found source.*\nINFO Package manager: npm 11\.[\d.]+, by package-lock\.json\nINFO Node is 24\.[\d.]+.*\nINFO .* nothing kept of an earlier build\nINFO Running npm ci[^]*\nINFO Took dist: /,
     )
     expect(log).toMatch(/^INFO Found plain files: 1 asset$/m)
     // The source itself is not served.
@@ -337,7 +336,7 @@ describe('source', { ...unless(obstacle), timeout: BUILD_MS }, () => {
       ),
     ])
     expect(output).toMatchObject({ kind: 'server' })
-    expect(log).toContain('Building with pnpm 12.')
+    expect(log).toContain('INFO Package manager: pnpm 12.')
     expect((await visit(platform, host, '/you')).text).toBe('Hello, /you true')
   })
 

@@ -175,6 +175,8 @@ export const deploymentFunctions = pgTable(
     handler: text(),
     /** A start script. */
     command: text(),
+    /** Where it runs, relative to the Function's files. */
+    workingFolder: pathText('working_folder').notNull().default(''),
     isWeb: boolean('is_web').notNull(),
     hasHelpers: boolean('has_helpers').notNull(),
     /** What the output requests; null: the plan's maximum. */

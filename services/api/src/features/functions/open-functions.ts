@@ -221,6 +221,7 @@ export function openFunctions(options: Options): Functions {
       folder: files,
       handler: fn.handler ?? undefined,
       command: fn.command ?? undefined,
+      workingFolder: fn.workingFolder,
       isWeb: fn.isWeb,
       hasHelpers: fn.hasHelpers,
       variables: {

@@ -1,0 +1,121 @@
+import { describe, expect, test } from 'vitest'
+import { chooseStart, explainStart } from './start-script.ts'
+
+const chosenOf = (scripts: Record<string, unknown>, files: readonly string[]) => {
+  const chosen = chooseStart(scripts, (path) => files.includes(path))
+  return chosen && [chosen.name, chosen.file, chosen.isPlain]
+}
+
+describe('the script that starts a server is', () => {
+  test.each<[string, Record<string, unknown>, unknown]>([
+    [
+      'start, if its file is there',
+      { start: 'node dist/main.js', 'start:prod': 'node dist/main' },
+      ['start', 'dist/main.js', true],
+    ],
+    ['start, by the name without its ending', { start: 'node ./dist/main' }, ['start', 'dist/main.js', true]],
+    [
+      'start:prod, if start is no such command',
+      { start: 'nest start', 'start:prod': 'node dist/main' },
+      ['start:prod', 'dist/main.js', true],
+    ],
+    [
+      'start:prod, if the file of start is not there',
+      { start: 'node src/main.js', 'start:prod': 'node dist/main' },
+      ['start:prod', 'dist/main.js', true],
+    ],
+    [
+      'start:production',
+      { start: 'vite', 'start:production': 'node dist/main' },
+      ['start:production', 'dist/main.js', true],
+    ],
+    [
+      'serve:ssr:… of Angular',
+      { start: 'ng serve', 'serve:ssr:shop': 'node dist/main.js' },
+      ['serve:ssr:shop', 'dist/main.js', true],
+    ],
+    [
+      'a command with variables and flags',
+      { start: 'tsx src', 'start:prod': 'NODE_ENV=production node --enable-source-maps dist/main.js' },
+      ['start:prod', 'dist/main.js', false],
+    ],
+    [
+      'start, whatever it is, if no other runs a file',
+      { start: 'nest start', 'start:prod': 'node gone.js' },
+      ['start', undefined, false],
+    ],
+    ['none without a script', {}, undefined],
+    ['none if start:prod is no text', { 'start:prod': ['node', 'dist/main.js'] }, undefined],
+    ['none if the file of start:prod is not there, and there is no start', { 'start:prod': 'node gone.js' }, undefined],
+    ['not one that watches', { start: 'node --watch dist/main.js' }, ['start', undefined, false]],
+    ['not one that does more than to run a file', { start: 'tsc && node dist/main.js' }, ['start', undefined, false]],
+    [
+      'not one of the prototype',
+      { start: 'x', ['__proto__']: { 'start:prod': 'node dist/main' } },
+      ['start', undefined, false],
+    ],
+  ])('%s', (_, scripts, expected) => {
+    expect(chosenOf(scripts, ['dist/main.js'])).toEqual(expected)
+  })
+
+  test('the first one, and those before it are named', () => {
+    const scripts = { start: 'nest start', 'start:prod': 'node gone', 'start:production': 'node dist/main' }
+    expect(chooseStart(scripts, (path) => path === 'dist/main.js')?.passedOver).toEqual([
+      { name: 'start', command: 'nest start' },
+      { name: 'start:prod', command: 'node gone' },
+    ])
+  })
+})
+
+describe('a start script that cannot work', () => {
+  test.each([
+    'ng serve',
+    'vite',
+    'vite --port 3000',
+    'next dev',
+    'nodemon src/index.js',
+    'tsx watch src/index.ts',
+    'react-scripts start',
+    'nest start --watch',
+    'webpack serve',
+    'node --watch index.js',
+    'docusaurus start',
+  ])('is a development server: %s', (command) => {
+    expect(explainStart({ name: 'start', command }, [])).toContain(
+      `\`npm start\` ran \`${command}\`, which is a development server`,
+    )
+  })
+
+  test.each(['tsc && node dist/main.js', 'nest start', 'npm run build && node dist/main.js', 'rimraf dist && tsc'])(
+    'compiles: %s',
+    (command) => {
+      expect(explainStart({ name: 'start:prod', command }, [])).toContain(
+        `\`npm run start:prod\` ran \`${command}\`, which compiles when it starts`,
+      )
+    },
+  )
+
+  test('is known by what it printed', () => {
+    const line = "Error: EROFS: read-only file system, mkdir '/var/task/cache'"
+    expect(explainStart({ name: 'start', command: 'run-it' }, ['starting', line])).toBe(
+      '`npm start` ran `run-it`, which writes files below its own folder. The files of a deployment cannot be changed: let the build script compile, and add a script that only starts what it made, "start:prod": "node <file that listens on PORT>".',
+    )
+  })
+
+  test.each([
+    'node index.js',
+    'next start',
+    'vite preview',
+    'fastify start app.js',
+    'remix-serve build',
+    'tsx src/index.ts',
+  ])('is another matter: %s', (command) => {
+    expect(explainStart({ name: 'start', command }, ['Error: no database'])).toBeUndefined()
+  })
+
+  test('is told the file that the build made, else the one that it would have run', () => {
+    const start = { name: 'start', command: 'tsc && node dist/main.js' }
+    expect(explainStart(start, [], ['dist/server.js'])).toContain('"start:prod": "node dist/server.js"')
+    expect(explainStart(start, [])).toContain('"start:prod": "node dist/main.js"')
+  })
+})

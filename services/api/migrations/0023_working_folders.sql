@@ -1,0 +1,1 @@
+ALTER TABLE "deployment_functions" ADD COLUMN "working_folder" text collate "C" DEFAULT '' NOT NULL;
