@@ -168,7 +168,9 @@ function describeEnvironments({
 }): { idp: Record<string, string>; api: Record<string, string> } {
   const both = {
     ...Object.fromEntries(
-      ['PATH', 'HOME', 'TZ', 'LANG', 'NODE_COMPILE_CACHE'].flatMap((name) => (env[name] ? [[name, env[name]]] : [])),
+      ['PATH', 'HOME', 'TZ', 'LANG', 'NODE_COMPILE_CACHE', 'NODE_EXTRA_CA_CERTS'].flatMap((name) =>
+        env[name] ? [[name, env[name]]] : [],
+      ),
     ),
     NODE_ENV: 'production',
     HOST: '127.0.0.1',

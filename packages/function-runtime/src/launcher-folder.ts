@@ -1,18 +1,21 @@
 import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { stripTypeScriptTypes } from 'node:module'
 import { join } from 'node:path'
+import type { Mount } from '@platform/sandbox/sandbox'
 
 const sources = join(import.meta.dirname, 'launcher')
 
-/** Writes the launcher's modules as JavaScript, once, so that no slot pays for stripping types. Returns the one to run. */
-export async function writeLauncher(folder: string): Promise<string> {
+/** How slots see the launcher's folder. */
+export const mountLauncher = (folder: string): Mount => ({ source: folder, target: '/run/launcher' })
+
+/** Writes the launcher's modules as JavaScript, once, so that no slot pays for stripping types. */
+export async function writeLauncher(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o755 })
   for (const name of await readdir(sources)) {
     const target = join(folder, name.replace(/\.ts$/, '.mjs'))
     if (!name.endsWith('.ts')) await cp(join(sources, name), target)
     else await writeFile(target, strip(await readFile(join(sources, name), 'utf8')), { mode: 0o644 })
   }
-  return 'main.mjs'
 }
 
 function strip(source: string): string {

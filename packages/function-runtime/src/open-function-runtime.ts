@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { writeCertificates } from '@platform/sandbox/certificates'
 import type { Sandbox } from '@platform/sandbox/sandbox'
 import {
   FunctionFailure,
@@ -12,7 +13,7 @@ import {
   type Pin,
 } from './function-runtime.ts'
 import { removeFolder } from '@platform/sandbox/remove-folder'
-import { writeLauncher } from './launcher-folder.ts'
+import { mountLauncher, writeLauncher } from './launcher-folder.ts'
 import type { PrintedLine } from './log-lines.ts'
 import { Slot, type SlotTimings } from './slot.ts'
 
@@ -38,6 +39,8 @@ export interface FunctionRuntimeOptions {
   onLog(line: FunctionLogLine): void
   /** The clock for log lines. */
   now?: () => Date
+  /** A file of certificates that Functions trust. Default: that of this process's NODE_EXTRA_CA_CERTS. */
+  extraCertificates?: string
   timings?: Partial<RuntimeTimings>
 }
 
@@ -116,7 +119,8 @@ class Runtime implements FunctionRuntime {
   readonly #members = new Map<string, Member>()
   readonly #used = new WeakMap<Slot, { lastAt: number; busySince: number; streams: number }>()
   readonly #starts = new Set<Promise<unknown>>()
-  #launcher: Promise<string> | undefined
+  /** Resolves to the variables of certificates. */
+  #launcher: Promise<Record<string, string>> | undefined
   #count = 0
   #tickCount = 0
   /** Accepts no more callers. */
@@ -344,8 +348,8 @@ class Runtime implements FunctionRuntime {
     const source = await load()
     member.source = source
     member.slotsMax = Math.max(1, source.slotsMax)
-    this.#launcher ??= writeLauncher(join(folder, 'launcher'))
-    await this.#launcher
+    this.#launcher ??= this.#writeLauncher()
+    const certificates = await this.#launcher
     if (this.#isOver || !isWanted(start)) throw stopping()
     if (number >= member.slotsMax) return undefined
     this.#count += 1
@@ -353,6 +357,7 @@ class Runtime implements FunctionRuntime {
     const slot = new Slot({
       sandbox,
       source,
+      certificates,
       number,
       name: `slot-${process.pid}-${short}`,
       folders: {
@@ -388,6 +393,19 @@ class Runtime implements FunctionRuntime {
     member.failure = undefined
     this.#used.get(slot)!.lastAt = Date.now()
     return slot
+  }
+
+  /** Certificates lie beside the launcher, so that no slot needs a mount more. */
+  async #writeLauncher(): Promise<Record<string, string>> {
+    const { sandbox, logger, extraCertificates } = this.#options
+    const folder = join(this.#options.folder, 'launcher')
+    await writeLauncher(folder)
+    return writeCertificates({
+      folder: join(folder, 'certificates'),
+      inside: join(sandbox.pathOf(mountLauncher(folder)), 'certificates'),
+      extraFile: extraCertificates,
+      onWarning: (message) => logger.error({}, message),
+    })
   }
 
   #countFailure(member: Member, failure: FunctionFailure): void {

@@ -7,6 +7,7 @@ import { Pool } from 'undici'
 import { FunctionFailure, type FunctionFailureCode, type FunctionSource } from './function-runtime.ts'
 import type { BootMessage, SlotCommand, SlotMessage } from './launcher/messages.ts'
 import { isLarger } from './folder-size.ts'
+import { mountLauncher } from './launcher-folder.ts'
 import { LineBudget } from './line-budget.ts'
 import { LogLines, type PrintedLine } from './log-lines.ts'
 import { limitsOf, memoryParts } from './slot-limits.ts'
@@ -36,6 +37,8 @@ interface SlotFolders {
 interface SlotOptions {
   sandbox: Sandbox
   source: FunctionSource
+  /** Variables that name files of certificates, as the slot sees them. */
+  certificates: Record<string, string>
   number: number
   /** Unique on this machine. */
   name: string
@@ -65,6 +68,14 @@ const suspectShare = 0.75
 const writableMax = { bytes: 64 * megabyte, entries: 5_000 }
 /** A slot normally sends only a few words a second on the control channel. */
 const controlBytesASecondMax = 256 * 1024
+
+/** Where packages leave their programs, for a working folder and those above it. */
+function programFolders(workingFolder: string): string[] {
+  const segments = workingFolder.split('/').filter(Boolean)
+  return [...segments.keys(), segments.length]
+    .toReversed()
+    .map((length) => join(...segments.slice(0, length), 'node_modules/.bin'))
+}
 
 /** Why a slot ended, if its exit does not say: `drained` is a regular end. */
 type Verdict = { kind: 'drained' } | { kind: 'failed'; failure: FunctionFailure; line: string }
@@ -166,10 +177,10 @@ export class Slot {
   }
 
   async #launch(): Promise<void> {
-    const { sandbox, source, folders, name } = this.#options
+    const { sandbox, source, certificates, folders, name } = this.#options
     await Promise.all([sandbox.makeWritable(folders.own), sandbox.makeWritable(folders.cache)])
     const mounts = {
-      launcher: { source: folders.launcher, target: '/run/launcher' },
+      launcher: mountLauncher(folders.launcher),
       files: { source: source.folder, target: '/var/task' },
       platform: { source: source.platformFolder, target: '/run/platform' },
       own: { source: folders.own, target: '/run/slot', isWritable: true },
@@ -177,24 +188,31 @@ export class Slot {
     }
     const path = (mount: keyof typeof mounts, ...rest: string[]) => join(sandbox.pathOf(mounts[mount]), ...rest)
     const { heapMb } = memoryParts(source.memoryMb)
+    const { workingFolder = '' } = source
+    const working = path('files', workingFolder)
     const command: SandboxedCommand = {
       name,
       networkId: source.deploymentId,
       argv: [process.execPath, `--max-old-space-size=${heapMb}`, path('launcher', 'main.mjs')],
       env: {
-        PATH: `${path('files', 'node_modules', '.bin')}:${dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin`,
+        PATH: [
+          ...programFolders(workingFolder).map((folder) => path('files', folder)),
+          dirname(process.execPath),
+          '/usr/local/bin:/usr/bin:/bin',
+        ].join(':'),
         HOME: '/tmp',
         TMPDIR: '/tmp',
         LANG: 'C.UTF-8',
         NODE_COMPILE_CACHE: path('cache'),
+        ...certificates,
       },
       mounts: Object.values(mounts),
-      workingDirectory: path('files'),
+      workingDirectory: working,
       limits: limitsOf(source.memoryMb),
     }
     const boot: BootMessage = {
       kind: source.kind,
-      folder: path('files'),
+      folder: working,
       ...(source.handler !== undefined && { handler: path('files', source.handler) }),
       ...(source.command !== undefined && { command: source.command }),
       isWeb: source.isWeb,

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import type { Sandbox } from '@platform/sandbox/sandbox'
 import type { FunctionLogLine, FunctionRuntime, FunctionSource, Lease, Pin } from '../src/function-runtime.ts'
-import { openFunctionRuntime, type RuntimeTimings } from '../src/open-function-runtime.ts'
+import { type FunctionRuntimeOptions, openFunctionRuntime, type RuntimeTimings } from '../src/open-function-runtime.ts'
 
 /** A runtime over a sandbox, with what tests need around it. */
 export interface Fixture {
@@ -41,6 +41,7 @@ export async function openFixture(
   open: (folder: string) => Promise<Sandbox>,
   timings: Partial<RuntimeTimings> = {},
   existing?: string,
+  options: Pick<FunctionRuntimeOptions, 'extraCertificates'> = {},
 ): Promise<Fixture> {
   const folder = existing ?? (await mkdtemp(join(base, 'fr-')))
   const sandbox = await open(join(folder, 'x'))
@@ -51,6 +52,7 @@ export async function openFixture(
     logger: { error: (fields, message) => console.error(message, fields) },
     onLog: (line) => lines.push(line),
     timings: { ...timingsDefault, ...timings },
+    ...options,
   })
   let count = existing === undefined ? 0 : 100
   const acquire = (source: FunctionSource, pin?: Pin) => runtime.acquire(source.functionId, async () => source, pin)

@@ -416,7 +416,7 @@ describe('builds', { ...unless(obstacle), timeout: 120_000 }, () => {
       root: ['build', 'opt', 'run'],
       build: ['home', 'project', 'tmp'],
       opt: ['berry', 'build', 'npm', 'pnpm', 'yarn'],
-      own: ['programs', 'runner'],
+      own: ['certificates', 'programs', 'runner'],
       run: ['registry.sock'],
       programs: ['berry', 'common', 'npm', 'pnpm', 'yarn'],
       project: ['build.cjs', 'package.json', 'vercel.json'],

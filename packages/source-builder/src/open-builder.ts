@@ -1,13 +1,17 @@
-import { chmod, lstat, mkdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { chmod, lstat, mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Readable } from 'node:stream'
+import { writeCertificates } from '@platform/sandbox/certificates'
 import { openSandbox } from '@platform/sandbox/open-sandbox'
 import { listDescendants } from '@platform/sandbox/process-tree'
+import { quote } from '@platform/sandbox/run-program'
 import type { Mount, Sandbox, SandboxedProcess, SandboxExit, SandboxLimits } from '@platform/sandbox/sandbox'
 import { BuildFailure, type Builder, type BuildEgress, type BuildLimits, type BuildRequest } from './builder.ts'
-import { insideFolderOf, managerKinds, pinnedManager } from './package-managers.ts'
-import { type Command, upwards } from './plan-build.ts'
+import { explainInstallFailure, warnOfIgnoredBuilds } from './install-failure.ts'
+import { pathIn, upwards } from './manifests.ts'
+import { FETCHED_PROGRAMS, insideFolderOf, managerKinds, pinnedManager, PNPM_ENVIRONMENT } from './package-managers.ts'
+import type { Command } from './plan-build.ts'
 import { openRegistryProxy, type RegistryProxy } from './registry-proxy.ts'
 import type { Job, RunnerMessage, Step } from './runner/messages.ts'
 import { readRunnerMessages } from './runner-messages.ts'
@@ -22,6 +26,8 @@ export interface BuilderOptions {
   /** The origins that a `registry` build may reach. */
   registries: readonly URL[]
   hasControlGroups?: boolean
+  /** A file of certificates that builds trust. Default: that of this process's NODE_EXTRA_CA_CERTS. */
+  extraCertificates?: string
   /** Receives problems that were recovered from. */
   onWarning: (message: string, error?: unknown) => void
 }
@@ -39,6 +45,8 @@ const PACK_LIMITS = { memoryMb: 1_024, diskMb: 1_024 }
 /** How much output a build may print per second; a faster one has to wait. */
 const OUTPUT_BYTES_A_SECOND = 8 * MIB
 const PROXY_PORT = 3128
+/** How much of what a build printed last is looked at for a reason. */
+const PRINTED_KEPT = 16_384
 const COMMON = 'common'
 
 const INSIDE = {
@@ -47,6 +55,7 @@ const INSIDE = {
   home: '/build/home',
   tmp: '/build/tmp',
   programs: '/opt/build/programs',
+  certificates: '/opt/build/certificates',
   runner: '/opt/build/runner',
   nextAdapter: '/opt/build/runner/next-adapter.mts',
   registry: '/run/registry.sock',
@@ -65,19 +74,21 @@ const inside = (folder: string): string => (folder === '' ? INSIDE.project : `${
 
 /**
  * Writes the programs in a build's PATH: `common`, and before it a folder for the project's manager, since two are called
- * yarn.
+ * yarn. They set `variables` once more where these are missing: of all variables turbo passes on PATH and few others.
  */
-async function writePrograms(folder: string): Promise<void> {
+async function writePrograms(folder: string, variables: Record<string, string>): Promise<void> {
   await rm(folder, { recursive: true, force: true })
+  const settings = Object.entries(variables).map(([name, value]) => `export ${name}="\${${name}-${value}}"\n`)
+  const begin = `#!/bin/sh\n${settings.join('')}`
   for (const kind of managerKinds) {
     const { entry, isScript, command } = pinnedManager(kind)
-    const script = `#!/bin/sh\nexec ${isScript ? 'node ' : ''}${insideFolderOf(kind)}/${entry} "$@"\n`
+    const script = `${begin}exec ${isScript ? 'node ' : ''}${insideFolderOf(kind)}/${entry} "$@"\n`
     for (const to of kind === 'berry' ? [kind] : [kind, COMMON]) {
       await mkdir(join(folder, to), { recursive: true, mode: 0o755 })
       await writeFile(join(folder, to, command), script, { mode: 0o755 })
     }
   }
-  await symlink(process.execPath, join(folder, COMMON, 'node'))
+  await writeFile(join(folder, COMMON, 'node'), `${begin}exec ${quote(process.execPath)} "$@"\n`, { mode: 0o755 })
 }
 
 /** A sentence on why a limit ended a build. */
@@ -133,7 +144,7 @@ function openOutputBudget(): { take(bytes: number): Promise<void> } {
 /** Opens nothing yet: the first build opens the sandbox, and each build its own proxy. */
 export function openBuilder(options: BuilderOptions): Builder {
   const { folder, egress, onWarning } = options
-  let opening: Promise<{ sandbox: Sandbox; mounts: Mount[] }> | undefined
+  let opening: Promise<{ sandbox: Sandbox; mounts: Mount[]; certificates: Record<string, string> }> | undefined
   let proxies = 0
 
   async function open() {
@@ -147,14 +158,26 @@ export function openBuilder(options: BuilderOptions): Builder {
       ...(options.hasControlGroups === undefined ? {} : { hasControlGroups: options.hasControlGroups }),
       onWarning: (message) => onWarning(message),
     })
-    const programs = join(folder, 'programs')
-    await writePrograms(programs)
+    const [programs, trusted] = [join(folder, 'programs'), join(folder, 'certificates')]
+    const certificates = await writeCertificates({
+      folder: trusted,
+      inside: INSIDE.certificates,
+      extraFile: options.extraCertificates,
+      onWarning: (message) => onWarning(message),
+    })
+    await writePrograms(programs, {
+      ...certificates,
+      ...proxyEnvironment,
+      ...offlineEnvironment,
+      ...PNPM_ENVIRONMENT,
+    })
     const mounts: Mount[] = [
       { source: programs, target: INSIDE.programs },
+      { source: trusted, target: INSIDE.certificates },
       { source: join(import.meta.dirname, 'runner'), target: INSIDE.runner },
       ...managerKinds.map((kind) => ({ source: pinnedManager(kind).folder, target: insideFolderOf(kind) })),
     ]
-    return { sandbox, mounts }
+    return { sandbox, mounts, certificates }
   }
   /** A failed opening is retried with the next build: the missing program may have been installed. */
   function opened() {
@@ -191,7 +214,10 @@ export function openBuilder(options: BuilderOptions): Builder {
   const offlineEnvironment: Record<string, string> =
     egress === 'none' ? { npm_config_offline: 'true', pnpm_config_offline: 'true', YARN_ENABLE_NETWORK: '0' } : {}
 
-  function environmentOf({ variables, plan, limits }: BuildRequest): Record<string, string> {
+  function environmentOf(
+    { variables, plan, limits }: BuildRequest,
+    certificates: Record<string, string>,
+  ): Record<string, string> {
     const options = variables['NODE_OPTIONS'] ?? ''
     return {
       LANG: 'C.UTF-8',
@@ -204,10 +230,12 @@ export function openBuilder(options: BuilderOptions): Builder {
       npm_config_update_notifier: 'false',
       ...(plan.usesNext && { NEXT_ADAPTER_PATH: INSIDE.nextAdapter }),
       ...plan.environment,
+      ...certificates,
       ...proxyEnvironment,
       ...offlineEnvironment,
       ...variables,
       PATH: [
+        ...(plan.manager.isFetched ? [FETCHED_PROGRAMS] : []),
         `${INSIDE.programs}/${plan.manager.kind}`,
         `${INSIDE.programs}/${COMMON}`,
         // Package managers add these for scripts, but nothing adds them for commands of vercel.json.
@@ -306,12 +334,16 @@ export function openBuilder(options: BuilderOptions): Builder {
     }
   }
 
-  const runStep = ({ argv, shown, folder: below }: Command, unset: string[]): Step => ({
+  const runStep = (
+    { argv, shown, folder: below }: Command,
+    more: { unset?: string[]; modules?: string } = {},
+  ): Step => ({
     kind: 'run',
     argv,
     shown,
     folder: inside(below),
-    unset,
+    unset: [],
+    ...more,
   })
   const proxyOf = (proxy: RegistryProxy | undefined): Pick<Job, 'proxy'> =>
     proxy === undefined ? {} : { proxy: { socket: INSIDE.registry, port: PROXY_PORT } }
@@ -328,22 +360,39 @@ export function openBuilder(options: BuilderOptions): Builder {
     },
     async build(request) {
       const { plan, log, limits, signal, cache } = request
-      await opened()
+      const { certificates } = await opened()
       // Each build has its own, so that none uses up the connections of another.
       await using proxy =
         egress === 'registry'
           ? await openRegistryProxy(options.registries, join(folder, `registry-${++proxies}.sock`))
           : undefined
       for (const name of ['home', 'tmp']) await mkdir(join(request.folder, name), { recursive: true, mode: 0o700 })
-      const steps: { step: Step; shown: string | undefined }[] = []
+      const { fetch, manager } = plan
+      const steps: { step: Step; shown: string | undefined; explain?: () => string | undefined }[] = []
       if (cache !== undefined) {
         await chmod(cache, 0o644)
         steps.push({ step: { kind: 'restore', file: INSIDE.cache, into: INSIDE.project }, shown: undefined })
       }
       const install = cache === undefined ? plan.install : plan.reinstall
-      // With NODE_ENV=production package managers skip the packages that builds need.
-      if (install) steps.push({ step: runStep(install, ['NODE_ENV']), shown: install.shown })
-      steps.push({ step: runStep(plan.build, []), shown: plan.build.shown })
+      if (fetch)
+        steps.push({
+          step: runStep(fetch),
+          shown: fetch.shown,
+          explain: () =>
+            `The project's package manager, ${pinnedManager(manager.kind).command} ${manager.version}, cannot be installed (${plan.managerBy})`,
+        })
+      let printed = ''
+      if (install)
+        steps.push({
+          // With NODE_ENV=production package managers skip the packages that builds need.
+          step: runStep(install, {
+            unset: ['NODE_ENV'],
+            ...(manager.kind === 'pnpm' && { modules: inside(pathIn(install.folder, 'node_modules/.modules.yaml')) }),
+          }),
+          shown: install.shown,
+          explain: () => plan.lockfile && explainInstallFailure(manager.kind, plan.lockfile, printed),
+        })
+      for (const build of plan.builds) steps.push({ step: runStep(build), shown: build.shown })
       let failure: Extract<RunnerMessage, { ok: false }> | undefined
       const { exit, limit } = await run({
         name: `build-${request.name}`,
@@ -353,23 +402,35 @@ export function openBuilder(options: BuilderOptions): Builder {
           ...(cache === undefined ? [] : [{ source: cache, target: INSIDE.cache }]),
           ...(proxy === undefined ? [] : [{ source: proxy.socket, target: INSIDE.registry }]),
         ],
-        job: { environment: environmentOf(request), steps: steps.map(({ step }) => step), ...proxyOf(proxy) },
+        job: {
+          environment: environmentOf(request, certificates),
+          steps: steps.map(({ step }) => step),
+          ...proxyOf(proxy),
+        },
         limits: limitsOf(limits),
         timeoutMs: limits.timeoutMs,
         diskBytesMax: limits.diskMb * MIB,
         signal,
         onMessage(message) {
-          if (message.ok) return
+          if (message.ok) {
+            const { ignored = [] } = message
+            if (ignored.length > 0)
+              log.line('WARN', warnOfIgnoredBuilds(ignored, Number(manager.version.split('.', 1)[0])))
+            return
+          }
           failure = message
           if (steps[message.step]?.step.kind === 'restore')
             log.line('WARN', 'What an earlier build kept could not be unpacked, and is left out')
         },
-        onOutput: log.output,
+        onOutput(stream, chunk) {
+          printed = (printed + chunk.toString('latin1')).slice(-PRINTED_KEPT)
+          log.output(stream, chunk)
+        },
       })
       signal.throwIfAborted()
       if (limit !== undefined) throw new BuildFailure(limitSentence(limit, limits))
       if (exit.code === 0) return
-      const shown = failure && steps[failure.step]?.shown
+      const { shown, explain } = steps[failure?.step ?? -1] ?? {}
       if (failure === undefined || shown === undefined)
         throw new BuildFailure(
           `The build ended ${exit.signal === null ? `with exit code ${exit.code}` : `by ${exit.signal}`}`,
@@ -377,8 +438,9 @@ export function openBuilder(options: BuilderOptions): Builder {
       const { message, signal: by, code, isTmpFull } = failure
       const ended = by === null ? `ended with exit code ${code}` : `was ended by ${by}`
       const hint = isTmpFull === true ? `. /tmp is full: it holds ${tmpBytesOf(limits) / MIB} MB, TMPDIR more` : ''
+      const because = explain?.()
       throw new BuildFailure(
-        `\`${shown}\` ${message === undefined ? ended : `could not be started: ${message}`}${hint}`,
+        `${because === undefined ? '' : `${because}. `}\`${shown}\` ${message === undefined ? ended : `could not be started: ${message}`}${hint}`,
       )
     },
     async pack({ name, folder: own, plan, bytesMax, signal }) {

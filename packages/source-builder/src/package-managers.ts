@@ -82,5 +82,13 @@ export function fetchCommandOf({ kind, version }: Manager): string[] {
   return ['/bin/sh', '-c', `"$@" && echo "${command} $(${command} --version)"`, 'sh', ...install]
 }
 
+/** Variables of every build with the pinned pnpm. */
+export const PNPM_ENVIRONMENT: Readonly<Record<string, string>> = {
+  // The version has already been chosen.
+  pnpm_config_pm_on_fail: 'ignore',
+  // It has just installed what its scripts need.
+  pnpm_config_verify_deps_before_run: 'false',
+}
+
 /** The folder of a kind's pinned manager inside the sandbox. */
 export const insideFolderOf = (kind: ManagerKind): string => join('/opt', kind)

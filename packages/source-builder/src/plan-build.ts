@@ -5,7 +5,14 @@ import { major, valid } from 'semver'
 import { findLockfile, type Lockfile, warnOfLockfile } from './lockfile.ts'
 import { dependsOn, type PackageJson, pathIn, readPackage, readVercel, readYaml, upwards } from './manifests.ts'
 import { checkNodeVersion } from './node-version.ts'
-import { chooseManager, fetchCommandOf, type Manager, type ManagerKind, pinnedManager } from './package-managers.ts'
+import {
+  chooseManager,
+  fetchCommandOf,
+  type Manager,
+  type ManagerKind,
+  pinnedManager,
+  PNPM_ENVIRONMENT,
+} from './package-managers.ts'
 import { findNeeds, findWorkspace, findWorkspaceTool, hasScript, type WorkspacePackage } from './workspace.ts'
 
 /** Members of vercel.json that have no effect here. */
@@ -148,10 +155,7 @@ async function environmentOf(
 ): Promise<Record<string, string>> {
   if (kind === 'pnpm' && !isFetched)
     return {
-      // The version has already been chosen.
-      pnpm_config_pm_on_fail: 'ignore',
-      // It has just installed what its scripts need.
-      pnpm_config_verify_deps_before_run: 'false',
+      ...PNPM_ENVIRONMENT,
       // pnpm 9 and 10 wrote the same lockfiles, and went on without these scripts.
       ...(!isNamed && { pnpm_config_strict_dep_builds: 'false' }),
     }

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { BuildEgress, BuildRequest, Builder } from './builder.ts'
-import { openBuilder } from './open-builder.ts'
+import { type BuilderOptions, openBuilder } from './open-builder.ts'
 import { type BuildPlan, planBuild } from './plan-build.ts'
 import { removeFolder } from '@platform/sandbox/remove-folder'
 import { type Files, treeOf, writeFiles } from './test-projects.ts'
@@ -46,13 +46,18 @@ export interface TestBuilder extends AsyncDisposable {
 let made = 0
 
 /** Opens a builder in a temporary folder, which is removed with it. */
-export function openTestBuilder(egress: BuildEgress, registries: readonly string[] = []): TestBuilder {
+export function openTestBuilder(
+  egress: BuildEgress,
+  registries: readonly string[] = [],
+  options: Pick<BuilderOptions, 'extraCertificates'> = {},
+): TestBuilder {
   const folder = mkdtempSync(join(tmpdir(), 'builder-'))
   const warnings: unknown[] = []
   const builder = openBuilder({
     folder: join(folder, 'own'),
     egress,
     registries: registries.map((url) => new URL(url)),
+    ...options,
     onWarning: (...warning) => void warnings.push(warning),
   })
   return {

@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
-import { createServer } from 'node:http'
+import { createServer, type RequestListener } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
@@ -105,9 +106,12 @@ export function installedPackages(names: readonly string[], from: string): Publi
 
 /**
  * Serves packages on a free port of 127.0.0.2: a loopback address on Linux, yet not one for which programs bypass their
- * proxy.
+ * proxy. tls: the certificate of an https registry and its key, as PEM.
  */
-export async function startPackageRegistry(published: readonly PublishedPackage[]): Promise<PackageRegistry> {
+export async function startPackageRegistry(
+  published: readonly PublishedPackage[],
+  tls?: { cert: string; key: string },
+): Promise<PackageRegistry> {
   /** Packages by name; versions in the given order. */
   const packages = Map.groupBy(published, ({ name }) => name)
   const tarballs = new Map<PublishedPackage, Buffer>()
@@ -167,7 +171,7 @@ export async function startPackageRegistry(published: readonly PublishedPackage[
         ]),
       ),
     })
-  const server = createServer((incoming, outgoing) => {
+  const answer: RequestListener = (incoming, outgoing) => {
     const path = decodeURIComponent(incoming.url ?? '')
     requests.push(path)
     const [, name = '', file] = /^\/((?:@[^/]+\/)?[^/]+)(?:\/-\/(.+\.tgz))?$/.exec(path) ?? []
@@ -180,11 +184,12 @@ export async function startPackageRegistry(published: readonly PublishedPackage[
       outgoing.writeHead(200, { 'content-type': 'application/octet-stream', 'content-length': tarball.length })
       outgoing.end(tarball)
     } else outgoing.writeHead(200, { 'content-type': 'application/json' }).end(packumentOf(name, versions))
-  })
+  }
+  const server = tls === undefined ? createServer(answer) : createTlsServer(tls, answer)
   await new Promise<void>((resolve) => void server.listen(0, HOST, resolve))
   // Does not keep the process alive.
   server.unref()
-  url = `http://${HOST}:${(server.address() as AddressInfo).port}`
+  url = `${tls === undefined ? 'http' : 'https'}://${HOST}:${(server.address() as AddressInfo).port}`
   return {
     url,
     integrityOf,
