@@ -107,11 +107,28 @@ describe('the network of builds', { ...unless(obstacle), timeout: 120_000 }, () 
       expect(arrivals).toBe(0)
     })
 
+    test('connections beyond those that the proxy takes wait for their turn, and none is dropped', async () => {
+      const code = `let held = []
+        const ask = () => new Promise((resolve) => {
+          const socket = net.connect(proxy).on('error', () => {}).once('close', () => resolve('dropped'))
+          socket.write('CONNECT 127.0.0.4:${portOf(moving)} HTTP/1.1\\r\\n\\r\\n')
+          socket.once('data', (head) => {
+            resolve(String(head).slice(9, 12))
+            held.push(socket)
+            if (held.length === 200) for (const each of held.splice(0)) each.destroy()
+          })
+        })
+        answer([...new Set(await Promise.all(Array.from({ length: 600 }, ask)))])`
+      const { output, failure } = await tested.build(inNode(code))
+      expect(failure, output).toBeUndefined()
+      expect(answersOf({ output })).toEqual(['200'])
+    })
+
     test('one that takes all connections of its proxy takes none of another’s', async () => {
       const held = Promise.withResolvers<void>()
       const controller = new AbortController()
-      const code = `for (let n = 0; n < 1000; n++) net.connect(proxy).on('error', () => {})
-        const last = net.connect(proxy).on('close', () => console.log('held')).on('error', () => {})`
+      const code = `for (let n = 0; n < 1000; n++) net.connect('/run/registry.sock').on('error', () => {})
+        const last = net.connect('/run/registry.sock').on('close', () => console.log('held')).on('error', () => {})`
       const greedy = tested.build(inNode(code), {
         signal: controller.signal,
         onOutput: (chunk) => void (chunk.includes('held') && held.resolve()),

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createReadStream, createWriteStream, existsSync, writeSync } from 'node:fs'
 import { readdir, readFile, rm, statfs } from 'node:fs/promises'
-import { connect, createServer } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 import { join, relative } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { Transform } from 'node:stream'
@@ -24,16 +24,34 @@ const FULL_BYTES = 65_536
 const MESSAGE_MAX = 1_000
 /** Workspaces nest their packages a few folders deep. */
 const WORKSPACE_DEPTH = 6
+/** Fewer connections than the proxy takes. */
+const PROXIED_MAX = 200
 const IGNORED_MAX = 50
 
 const report = (message: RunnerMessage): void => void writeSync(CONTROL, `${JSON.stringify(message)}\n`)
 
-/** Offers the proxy behind a Unix socket on a port of this network, which has nothing else. */
+/**
+ * Offers the proxy behind a Unix socket on a port of this network, which has nothing else. Connections beyond what the proxy takes wait
+ * for their turn: pnpm asks about every package of a lockfile at once.
+ */
 async function offerProxy({ socket, port }: NonNullable<Job['proxy']>): Promise<void> {
-  const server = createServer((incoming) => {
+  let open = 0
+  const waiting: Socket[] = []
+  const begin = (incoming: Socket): void => {
+    open++
     const outgoing = connect(socket)
     incoming.on('error', () => outgoing.destroy()).pipe(outgoing)
     outgoing.on('error', () => incoming.destroy()).pipe(incoming)
+    outgoing.once('close', () => {
+      open--
+      // Some have given up meanwhile.
+      const next = waiting.splice(0, waiting.findIndex(({ destroyed }) => !destroyed) + 1).at(-1)
+      if (next) begin(next)
+    })
+  }
+  const server = createServer((incoming) => {
+    if (open < PROXIED_MAX) begin(incoming)
+    else waiting.push(incoming)
   })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(port, '127.0.0.1', resolve)
