@@ -1,6 +1,6 @@
 import { describeInChromium } from '@platform/testkit/chromium'
-import { describe, expect, test } from 'vitest'
-import type { Got } from './deploy.ts'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { giveHostname, type Got, visit } from './deploy.ts'
 import {
   arrivalOf,
   becomesNewer,
@@ -181,6 +181,77 @@ describeFramework('Next.js', { build, variables }, (deploy, isSource) => {
         const seen = await get('/visitor')
         expect(seen.headers['x-proxy']).toBe('passed')
         expect(seen.text).toContain('<p id="proxy">seen</p>')
+      })
+    })
+
+    describe('the address of a visitor', () => {
+      let hosts: string[]
+      beforeAll(async () => {
+        hosts = [site.host, await giveHostname(site.platform, site.owner.applicationId)]
+      })
+
+      describe.each(['http', 'https'])('by %s', (scheme) => {
+        /** The site by the deployment's hostname and by its application's. */
+        let sites: Pick<Site, 'get' | 'url'>[]
+        beforeAll(async () => {
+          const { platform } = site
+          const edge = scheme === 'http' ? platform : await platform.addEdge({ APPS_URL: 'https://apps.example.net' })
+          sites = hosts.map((known) => {
+            const host = known.replace(platform.api.appsUrl.host, edge.api.appsUrl.host)
+            return {
+              url: `${scheme}://${host}`,
+              get: (path, headers = {}, method = 'GET', body) =>
+                visit(edge, host, path, { method, headers, ...(body !== undefined && { body }) }),
+            }
+          })
+        })
+
+        test('is what every part of the site sees', async () => {
+          for (const { get, url } of sites) {
+            const wanted = { host: new URL(url).host, forwarded: url, wrong: [] }
+            for (const path of ['/api/address?a=1', '/edge/address?a=1', '/proxy/address?a=1']) {
+              const seen = JSON.parse((await get(path)).text) as object
+              expect(seen, path).toEqual({ ...wanted, url: url + path, nextUrl: url + path })
+            }
+            const legacy = '/api/legacy-address'
+            expect(JSON.parse((await get(legacy)).text)).toEqual({ ...wanted, url: legacy })
+            const page = (await get('/address')).text
+            expect(JSON.parse(decode(/<p id="page">(.*?)<\/p>/.exec(page)?.[1] ?? ''))).toEqual(wanted)
+            const { status, headers } = await submit({ get, url }, '/address', formOf(page, 'report'))
+            const { origin, pathname, searchParams } = new URL(headers.location ?? '', url)
+            expect([status, origin, pathname]).toEqual([303, url, '/address'])
+            expect(JSON.parse(searchParams.get('action') ?? '')).toEqual(wanted)
+          }
+        })
+
+        test('is where every part of the site leads', async () => {
+          for (const { get, url } of sites) {
+            for (const path of [
+              '/api/address',
+              '/edge/address',
+              '/proxy/redirect',
+              '/address',
+              '/api/legacy-address',
+            ]) {
+              const { status, headers } = await get(`${path}?to=/docs`)
+              const { origin, pathname } = new URL(headers.location ?? '', url)
+              expect([status, origin, pathname], path).toEqual([307, url, '/docs'])
+            }
+            expect((await get('/proxy/rewrite')).text).toContain('Topic <!-- -->proxy<!-- --> <!-- -->rewritten')
+          }
+        })
+
+        test('is where an action finds the page that it leads to', async () => {
+          for (const { get, url } of sites) {
+            const [name = ''] = Object.keys(formOf((await get('/address')).text, 'report'))
+            const action = { 'next-action': name.replace('$ACTION_ID_', ''), accept: RSC, origin: url }
+            const headers = { ...action, 'content-type': 'text/plain;charset=UTF-8' }
+            const answer = await get('/address', headers, 'POST', '[]')
+            expect(answer.headers['content-type']).toBe(RSC)
+            expect(answer.headers['x-action-redirect']).toMatch(`${url}/address?`)
+            expect(answer.text).toContain('"children":"Address"')
+          }
+        })
       })
     })
 
@@ -591,10 +662,12 @@ describeFramework('Next.js', { build, variables }, (deploy, isSource) => {
   })
 })
 
+/** A text out of HTML. */
+const decode = (text: string): string => text.replaceAll('&quot;', '"').replaceAll('&amp;', '&')
+
 /** The hidden fields of a form by its id. */
 function formOf(page: string, id: string): Record<string, string> {
   const form = new RegExp(`<form[^>]*id="${id}"[^>]*>(.*?)</form>`, 's').exec(page)?.[1] ?? ''
-  const decode = (text: string) => text.replaceAll('&quot;', '"').replaceAll('&amp;', '&')
   return Object.fromEntries(
     [...form.matchAll(/<input type="hidden" name="([^"]*)"(?: value="([^"]*)")?/g)].map(([, name = '', value = '']) => [
       decode(name),
@@ -604,7 +677,12 @@ function formOf(page: string, id: string): Record<string, string> {
 }
 
 /** Sends a form as a browser without a script does. */
-function submit(site: Site, path: string, fields: Record<string, string>, origin = site.url): Promise<Got> {
+function submit(
+  site: Pick<Site, 'get' | 'url'>,
+  path: string,
+  fields: Record<string, string>,
+  origin = site.url,
+): Promise<Got> {
   const boundary = `----${unique()}`
   const body = Object.entries(fields)
     .map(([name, value]) => `--${boundary}\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`)

@@ -7,8 +7,9 @@ import { pathToFileURL } from 'node:url'
 import { openControl } from './control-channel.ts'
 import { findEntry, isRefusedAllocation } from './find-listener.ts'
 import { frameOutput } from './framed-output.ts'
-import { listenAt, redirectListening } from './listen-redirect.ts'
+import { listenAt, otherPortMs, otherPortSentence, redirectListening } from './listen-redirect.ts'
 import type { BootMessage } from './messages.ts'
+import { giveNextHandlersAddress, giveNextServerAddress } from './next-address.ts'
 import { offerNextCache } from './next-cache.ts'
 import { keepPagesHere } from './next-page-headers.ts'
 import { offerRevalidate } from './next-revalidate.ts'
@@ -55,11 +56,12 @@ function watchLag(): void {
   })
 }
 
-/** Limits the handler's environment to its variables and those that every program expects. */
+/** Limits the handler's environment to its variables and those that every program expects, or reads for certificates. */
 function setEnvironment(variables: Record<string, string>): void {
+  const kept = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'NODE_EXTRA_CA_CERTS', 'SSL_CERT_FILE', 'GIT_SSL_CAINFO']
   // oxlint-disable-next-line node/no-process-env -- it is made here, for the handler
   const { env } = process
-  for (const name of Object.keys(env)) if (!['PATH', 'HOME', 'TMPDIR', 'LANG'].includes(name)) delete env[name]
+  for (const name of Object.keys(env)) if (!kept.includes(name)) delete env[name]
   Object.assign(env, variables)
 }
 
@@ -79,16 +81,29 @@ async function start(): Promise<void> {
   process.env['PLATFORM_API_URL'] = await forwardApi(boot.apiSocketPath)
   if (boot.command !== undefined) {
     const { runStartScript } = await import('./start-script.ts')
-    const { server, child } = await runStartScript(boot.command, boot.folder, boot.socketPath)
+    const { server, child } = await runStartScript(boot.command, boot.folder, boot.socketPath, (sentence) =>
+      say({ failed: sentence }),
+    )
     listening = server
     stopScript = () => child.kill('SIGTERM')
     return
   }
+  const { NODE_EXTRA_CA_CERTS: certificates } = boot.variables
+  if (certificates !== undefined) {
+    const { trustOwnCertificates } = await import('./own-certificates.ts')
+    trustOwnCertificates(certificates, boot.variables)
+  }
   frameOutput()
   offerRequestContext()
   offerOwnFetch(boot.assetsSocketPath, ownHosts(boot.variables), boot.kind === 'server' ? portOfServer() : undefined)
-  if (boot.kind === 'handler') offerRevalidate(boot.assetsSocketPath)
-  if (boot.kind === 'server') keepPagesHere()
+  if (boot.kind === 'handler') {
+    offerRevalidate(boot.assetsSocketPath)
+    giveNextHandlersAddress()
+  }
+  if (boot.kind === 'server') {
+    keepPagesHere()
+    giveNextServerAddress(boot.handler!)
+  }
   if (boot.kind !== 'worker') {
     const builtAt = boot.kind === 'server' ? boot.builtAt : undefined
     offerNextCache({ cacheSocketPath: boot.cacheSocketPath, handler: boot.handler!, builtAt })
@@ -116,9 +131,8 @@ async function startServer(path: string): Promise<Server> {
   const port = portOfServer()
   const { listening, others } = redirectListening(boot.socketPath, port)
   setTimeout(() => {
-    if (!isReady && others().length > 0)
-      say({ failed: `it listens on ${others().join(', ')} and not on PORT (${port})` })
-  }, 3_000).unref()
+    if (!isReady && others().length > 0) say({ failed: otherPortSentence(others(), port) })
+  }, otherPortMs).unref()
   process.argv = [process.execPath, path]
   Module.runMain()
   return listening

@@ -3,7 +3,7 @@ import type { FunctionKind } from '../function-runtime.ts'
 /** A slot's standard input: one JSON message. All paths are as the slot sees them. */
 export interface BootMessage {
   kind: FunctionKind
-  /** The Function's files. */
+  /** Where it runs. */
   folder: string
   /** The module to import. */
   handler?: string

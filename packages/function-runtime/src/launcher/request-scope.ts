@@ -7,6 +7,7 @@ export class RequestScope {
   readonly id: string
   readonly #request: IncomingMessage
   readonly #response: ServerResponse | undefined
+  #origin: URL | undefined
   #held: Promise<unknown> = Promise.resolve()
   #isHeld = false
 
@@ -16,6 +17,11 @@ export class RequestScope {
     this.id = typeof id === 'string' ? id : ''
     this.#request = request
     this.#response = response
+  }
+
+  /** The origin that the visitor requested. */
+  get origin(): URL {
+    return (this.#origin ??= new URL(originOf(this.#request)))
   }
 
   /**
@@ -137,10 +143,15 @@ function nameThePeer(socket: Socket): void {
 
 /** The URL that the visitor requested. */
 export function urlOf(request: IncomingMessage): string {
-  const { host = 'localhost', 'x-forwarded-proto': protocol } = request.headers
-  const scheme = protocol === 'https' ? 'https' : 'http'
+  const origin = originOf(request)
   const target = request.url ?? '/'
-  return target.startsWith('/') ? `${scheme}://${host}${target}` : new URL(target, `${scheme}://${host}`).href
+  return target.startsWith('/') ? origin + target : new URL(target, origin).href
+}
+
+/** Scheme and host of the URL that the visitor requested. */
+export function originOf({ headers }: IncomingMessage): string {
+  const { host = 'localhost', 'x-forwarded-proto': protocol } = headers
+  return `${protocol === 'https' ? 'https' : 'http'}://${host}`
 }
 
 export function headerPairs({ rawHeaders }: IncomingMessage): [string, string][] {

@@ -1,0 +1,3 @@
+export const runtime = 'edge'
+
+export { GET } from '../../api/address/route'
