@@ -29,6 +29,7 @@ import { functionScaling } from './suites/function-scaling.ts'
 import { frameworkStart, functionStart } from './suites/function-start.ts'
 import { neighbourChildren, neighbourLoops, neighbourMemory } from './suites/neighbour.ts'
 import { pinned, pinnedElsewhere } from './suites/pinned.ts'
+import { plan } from './suites/plan.ts'
 import { read } from './suites/read.ts'
 import { requestSummary } from './suites/request-summary.ts'
 import { requestLogs } from './suites/request-logs.ts'
@@ -64,6 +65,7 @@ const suites: readonly Suite[] = [
   imageMemory,
   deploy,
   build,
+  plan,
   functions,
   functionSockets,
   functionStreams,

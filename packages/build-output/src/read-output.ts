@@ -22,8 +22,12 @@ const ADAPTER_SERVERS: Readonly<Record<string, string>> = {
   '@astrojs/node': 'dist/server/entry.mjs',
   '@sveltejs/adapter-node': 'build/index.js',
 }
-/** Variables without which a framework's server refuses its visitors: the edge has already checked the host. */
+/**
+ * Variables without which a framework's server refuses visitors, or their forms: that it stands behind an edge, which has checked the
+ * host and sets these headers.
+ */
 const SERVER_VARIABLES: Readonly<Record<string, Record<string, string>>> = {
+  '@sveltejs/adapter-node': { PROTOCOL_HEADER: 'x-forwarded-proto', HOST_HEADER: 'x-forwarded-host' },
   '@angular/ssr': { NG_ALLOWED_HOSTS: '*', NG_TRUST_PROXY_HEADERS: 'x-forwarded-host,x-forwarded-proto' },
 }
 const packages = z.record(z.string(), z.unknown()).optional().catch(undefined)

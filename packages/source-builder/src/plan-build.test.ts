@@ -324,6 +324,13 @@ describe('pnpm 9 and 10', () => {
   })
 })
 
+test('a script that is no text is said', async () => {
+  const scripts = { build: 'x', 'start:prod': ['node', 'dist/main.js'] }
+  expect(warningsOf(await plan({ 'package.json': json({ scripts }), 'package-lock.json': NPM_LOCK }))).toEqual([
+    'package.json: scripts: "start:prod" is no text, and is left out.',
+  ])
+})
+
 test('lockfiles of two managers are said, with the one that is used', async () => {
   const lockfiles = { 'package.json': built(), 'package-lock.json': NPM_LOCK, 'yarn.lock': YARN_1 }
   expect(warningsOf(await plan(lockfiles))).toEqual([

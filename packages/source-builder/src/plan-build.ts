@@ -322,7 +322,13 @@ export async function planBuild(
   const commands = await planCommands(tree, site, needs.packages, (each) =>
     call(['run', 'build'], each, each === root ? '' : ` (${each})`),
   )
+  const path = pathIn(root, 'package.json')
   const warnings = [
+    ...Object.entries(manifest.scripts ?? {}).flatMap(([name, script]) =>
+      typeof script === 'string'
+        ? []
+        : [`${path}: scripts: ${JSON.stringify(name.slice(0, 100))} is no text, and is left out.`],
+    ),
     ...Object.keys(settings).flatMap((name) =>
       QUIET.has(name) ? [] : [`vercel.json: \`${name.slice(0, 100)}\` is ignored.`],
     ),
