@@ -27,7 +27,7 @@ const OTHER_FLAGS =
  * The files that a command may mean, as Node resolves them, if all it does is to run one by Node (`node dist/main`, with variables
  * and flags before it); none otherwise. isPlain: nothing but the file.
  */
-export function filesOfCommand(command: string): { files: string[]; isPlain: boolean } {
+function filesOfCommand(command: string): { files: string[]; isPlain: boolean } {
   const trimmed = command.trim()
   const [, flags = '', file = ''] = NODE_COMMAND.exec(trimmed) ?? []
   if (file === '' || OTHER_FLAGS.test(`${flags} `)) return { files: [], isPlain: false }
@@ -109,4 +109,4 @@ export function explainStart(
 }
 
 /** A script as people type it. */
-export const scriptCall = (name: string): string => (name === 'start' ? '`npm start`' : `\`npm run ${name}\``)
+const scriptCall = (name: string): string => (name === 'start' ? '`npm start`' : `\`npm run ${name}\``)
