@@ -58,7 +58,7 @@ export function createBubblewrapSandbox(parts: BubblewrapParts): Sandbox {
       writeFileSync(join(STAGE, `file-${index}`), '')
     }
 
-  /** Gives a writable folder, and whatever an earlier command left in it, to the user of the next. */
+  /** Gives a folder, and whatever an earlier command left in it, to the user of the next. */
   const giveTo = async (source: string, user: number): Promise<void> => {
     const { uid } = await stat(source)
     if (uid === user) return
@@ -74,7 +74,8 @@ export function createBubblewrapSandbox(parts: BubblewrapParts): Sandbox {
       network = await hub?.join(command.networkId)
       const mounts = [...node, ...etc, ...command.mounts]
       if (user !== undefined)
-        for (const { source, isWritable } of command.mounts) if (isWritable === true) await giveTo(source, user)
+        for (const { source, isWritable, isGiven } of command.mounts)
+          if (isWritable === true || isGiven === true) await giveTo(source, user)
       const staged: string[] = []
       const reachable = mounts.map((mount): Mount => {
         if (user === undefined || isReachable(mount.source)) return mount

@@ -136,6 +136,16 @@ for (const { kind, options, needsWalls } of KINDS)
       expect(complained).toMatch(/EROFS/)
     })
 
+    test.runIf(needsWalls)('a folder that is given is read, whoever owned it, and not written to', async () => {
+      const source = join(mkdtempSync(join(folder, 'given-')), 'own')
+      mkdirSync(source, { mode: 0o700 })
+      writeFileSync(join(source, 'file'), 'for its owner', { mode: 0o600 })
+      const code = `const fs = require('node:fs'); console.log(fs.readFileSync('/own/file', 'utf8')); fs.writeFileSync('/own/new', '')`
+      const { said, complained } = await run(code, { mounts: [{ source, target: '/own', isGiven: true }] })
+      expect(said, complained).toBe('for its owner\n')
+      expect(complained).toMatch(/EROFS/)
+    })
+
     test('a Unix socket in a writable folder is reached from outside', async () => {
       const source = join(mkdtempSync(join(folder, 'socket-')), 'slot')
       await sandbox.makeWritable(source)

@@ -28,6 +28,11 @@ export interface Mount {
   target: string
   /** Default: read-only. */
   isWritable?: boolean
+  /**
+   * True to give it to the command's user, with everything in it, as a writable one is: a read-only folder in which files are for
+   * their owner alone.
+   */
+  isGiven?: boolean
 }
 
 export interface SandboxLimits {

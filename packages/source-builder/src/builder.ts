@@ -47,6 +47,14 @@ interface PackRequest extends BuildFolder {
   signal: AbortSignal
 }
 
+interface TraceRequest extends BuildFolder {
+  name: string
+  plan: BuildPlan
+  /** The module that starts the server, below the project. */
+  entry: string
+  signal: AbortSignal
+}
+
 /** Builds source in the sandbox. At most one is open per process. */
 export interface Builder {
   readonly egress: BuildEgress
@@ -65,5 +73,11 @@ export interface Builder {
    * undefined if there is nothing to keep or too much.
    */
   pack(request: PackRequest): Promise<string | undefined>
+  /**
+   * Lists what a module of the built project reaches, by paths below the project: files, and links on the way. It runs in the sandbox
+   * as the build's user and cannot change the project, but what the build left may make it list anything. Returns undefined if it
+   * fails or takes too long.
+   */
+  trace(request: TraceRequest): Promise<string[] | undefined>
   close(): Promise<void>
 }

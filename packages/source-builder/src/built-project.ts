@@ -7,6 +7,7 @@ import { findServer, type Tree, UnusableOutput, WORKERS } from '@platform/build-
 import { Warnings } from '@platform/build-output/warnings'
 import { explainLeftOut, explainNothing, findMadeServers, type Made } from './made-files.ts'
 import { pathIn, readPackage, upwards } from './manifests.ts'
+import { findTraced, type TracedPlace } from './traced-files.ts'
 
 /** The result of a build, readable like an archive. */
 export interface BuiltProject extends Tree {
@@ -47,6 +48,13 @@ export interface BuiltProjectOptions {
   /** In milliseconds since 1970. */
   builtSince: number
   bytesMax: number
+  /** Limit of files and links that are deployed. Default: 50,000. */
+  entriesMax?: number
+  /**
+   * Lists what a module of a server reaches, if the server as a whole is over a limit. entry and paths: below the project. Returns
+   * undefined if that cannot be told; if it is absent, such a server is refused.
+   */
+  trace?: (entry: string) => Promise<readonly string[] | undefined>
 }
 
 const MIB = 1_048_576
@@ -66,11 +74,21 @@ const INTERMEDIATE = /(?:^|\/)\.(?:next|nuxt|svelte-kit)\//
 const OUTPUT = '.vercel/output'
 
 const shown = (path: string): string => JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path)
-const tooMany = (): UnusableOutput => new UnusableOutput(`The build left more than ${ENTRIES_MAX} files to deploy`)
+
+/** More than may be deployed. amount: the limit with its unit. */
+class OverLimit extends UnusableOutput {
+  constructor(amount: string) {
+    super(`The build left more than ${amount} to deploy`)
+  }
+}
 const tooMuch = (): UnusableOutput =>
   new UnusableOutput(
     `The build left too much to look through: ${LOOKED_THROUGH_MAX} files, folders and links beside node_modules, and paths of ${PATHS_LENGTH_MAX / MIB} MiB together, are allowed`,
   )
+
+function requireCount(entries: number, entriesMax = ENTRIES_MAX): void {
+  if (entries > entriesMax) throw new OverLimit(`${entriesMax} files`)
+}
 
 function requireName(path: string): void {
   // oxlint-disable-next-line no-control-regex -- these are what is looked for
@@ -149,7 +167,7 @@ async function scan(folder: string, below: string, { hasModules, entriesMax }: S
       if (entry.isDirectory()) waiting.push({ path, place: source })
       else if (entry.isSymbolicLink()) links.set(path, { target: await readlink(source), source })
       else if (entry.isFile()) files.set(path, fileOf(source, await lstat(source)))
-      if (files.size + links.size > entriesMax) throw tooMany()
+      requireCount(files.size + links.size, entriesMax)
     }
   }
   return { start, files, links }
@@ -214,7 +232,7 @@ async function followLinks(folder: string, { files, links }: Scan, warnings: War
     else if (entry.isDirectory())
       for (const child of await entriesOf(source))
         await add(pathIn(path, child.name), join(source, child.name), child, open)
-    if (files.size > ENTRIES_MAX) throw tooMany()
+    requireCount(files.size)
   }
   for (const [path, { source }] of links) await follow(path, source, [dirname(source)])
 }
@@ -262,8 +280,7 @@ class ProjectFiles extends Map<string, BuiltFile> {
 
   #count(bytes: number): void {
     this.#bytes += bytes
-    if (this.#bytes > this.#bytesMax)
-      throw new UnusableOutput(`The build left more than ${Math.floor(this.#bytesMax / MIB)} MiB to deploy`)
+    if (this.#bytes > this.#bytesMax) throw new OverLimit(`${Math.floor(this.#bytesMax / MIB)} MiB`)
   }
 
   #find(path: string): BuiltFile | undefined {
@@ -295,7 +312,8 @@ class ProjectFiles extends Map<string, BuiltFile> {
 /** What is taken of a build, and by which rule. */
 type Choice = { rule: string } & (
   | { kind: 'output' }
-  | { kind: 'server' }
+  /** program: the module that starts it, below the project; undefined if that is not all that starts it. */
+  | { kind: 'server'; program: string | undefined }
   | ({ kind: 'next-server' } & NextOutput)
   | { kind: 'folder'; folder: string; others: string[] }
 )
@@ -335,6 +353,9 @@ function madeFolders(files: Scan['files'], root: string, isMade: (path: string) 
   for (const path of sorted) if (!upwards(path).some((folder) => chosen.has(folder))) chosen.add(path)
   return [...chosen]
 }
+
+/** Flags by which Node loads other modules before the program. */
+const PRELOADING = /--(?:require|import|loader|experimental-loader)=/
 
 /** Whether a path below the project is a non-empty folder of it. */
 async function holdsSomething(folder: string, path: string): Promise<boolean> {
@@ -383,7 +404,11 @@ async function choose(
   const program = server?.handler ?? server?.script?.file
   const isOwn = next === undefined || program?.startsWith(`${next.distDir}/`) === false
   if (program !== undefined && isOwn)
-    return { kind: 'server', rule: `Took ${placeOf(root)} as a Node server: what starts it is there` }
+    return {
+      kind: 'server',
+      program: PRELOADING.test(server?.script?.command ?? '') ? undefined : posix.join(root, program),
+      rule: `Took ${placeOf(root)} as a Node server: what starts it is there`,
+    }
   if (next)
     return {
       kind: 'next-server',
@@ -401,6 +426,7 @@ async function choose(
   if (server !== undefined)
     return {
       kind: 'server',
+      program: undefined,
       rule: `Took ${placeOf(root)} as a Node server: it has a start script, and the build made no page`,
     }
   if (has('index.html') || WORKERS.some(has))
@@ -455,16 +481,15 @@ async function readServerFolder(
   return { found, links: await keptLinks(found, found.start, [found.start], warnings) }
 }
 
-/**
- * The parts of a server of a workspace: its own folder, those of the packages that it needs, and every node_modules that Node looks
- * into from there.
- */
-async function readWorkspaceServer(
-  folder: string,
-  root: string,
-  needed: readonly string[],
-  warnings: Warnings,
-): Promise<ServerFolder> {
+/** The folders of a server of a workspace, below the project. */
+interface ServerFolders {
+  /** Its own, and those of the packages that it needs; none is within another. */
+  own: string[]
+  /** Every node_modules that Node looks into from there, outside of these. */
+  shared: string[]
+}
+
+async function listServerFolders(folder: string, root: string, needed: readonly string[]): Promise<ServerFolders> {
   const own = [root, ...needed].filter((each, n, all) => !all.some((other, m) => m !== n && isBelow(other, each)))
   const shared = new Set<string>()
   for (const each of own)
@@ -473,20 +498,88 @@ async function readWorkspaceServer(
       if (!own.some((other) => other === above || isBelow(other, above)) && (await holdsSomething(folder, modules)))
         shared.add(modules)
     }
-  if (own.length === 1 && shared.size === 0)
-    return { ...(await readServerFolder(folder, root, warnings)), serverFolder: root }
+  return { own, shared: [...shared] }
+}
+
+interface ServerScan extends Omit<Scan, 'start'> {
+  /** The scanned folders, absolute. */
+  taken: string[]
+}
+
+/** Scans all files of a server. */
+async function scanServer(folder: string, { own, shared }: ServerFolders, entriesMax: number): Promise<ServerScan> {
+  const all: ServerScan = { files: new Map(), links: new Map(), taken: [] }
+  for (const below of [...own, ...shared]) {
+    const found = await scan(folder, below, { hasModules: true, entriesMax })
+    all.taken.push(found.start)
+    for (const [path, file] of found.files) all.files.set(path, file)
+    for (const [path, link] of found.links) all.links.set(path, link)
+    requireCount(all.files.size + all.links.size, entriesMax)
+  }
+  return all
+}
+
+/** Scans a server's own folders, and takes of every node_modules what a trace names. */
+async function scanTracedServer(
+  folder: string,
+  { own, shared }: ServerFolders,
+  entriesMax: number,
+  traced: readonly string[],
+): Promise<ServerScan & { tracedFiles: number }> {
   const files: Scan['files'] = new Map()
   const links: Scan['links'] = new Map()
-  const taken: string[] = []
-  for (const below of [...own, ...shared]) {
-    const found = await scan(folder, below, { hasModules: true, entriesMax: ENTRIES_MAX })
-    taken.push(found.start)
-    for (const [path, file] of found.files) files.set(path, file)
-    for (const [path, link] of found.links) links.set(path, link)
-    if (files.size + links.size > ENTRIES_MAX) throw tooMany()
+  const places: TracedPlace[] = []
+  for (const path of own) {
+    const found = await scan(folder, path, { hasModules: false, entriesMax })
+    places.push({ path, start: found.start })
+    for (const [each, file] of found.files) files.set(each, file)
+    for (const [each, link] of found.links) links.set(each, link)
+    requireCount(files.size + links.size, entriesMax)
   }
-  const found: Scan = { start: folder, files, links }
-  return { found, links: await keptLinks(found, folder, taken, warnings), serverFolder: '' }
+  for (const path of shared) {
+    const start = await findReal(folder, path)
+    if (start !== undefined) places.push({ path, start })
+  }
+  const before = files.size
+  for await (const { path, source, stats } of findTraced(folder, places, traced)) {
+    requireName(path)
+    if ([...upwards(path)].some((each) => LEFT_OUT.test(each))) continue
+    if (stats.isFile()) files.set(path, fileOf(source, stats))
+    else links.set(path, { target: await readlink(source), source })
+    requireCount(files.size + links.size, entriesMax)
+  }
+  return { files, links, taken: places.map(({ start }) => start), tracedFiles: files.size - before }
+}
+
+/**
+ * The parts of a server of a workspace: its own folder, those of the packages that it needs, and every node_modules that Node looks
+ * into from there. If these are over a limit, only what its program reaches is taken of any node_modules.
+ */
+async function readServer(
+  folder: string,
+  program: string | undefined,
+  { root, needed = [], bytesMax, entriesMax = ENTRIES_MAX, trace }: BuiltProjectOptions,
+  warnings: Warnings,
+): Promise<ServerFolder> {
+  const folders = await listServerFolders(folder, root, needed)
+  let server: ServerScan
+  try {
+    server = await scanServer(folder, folders, entriesMax)
+    new ProjectFiles(folder, server.files, bytesMax).requireSizes()
+  } catch (error) {
+    if (!(error instanceof OverLimit) || program === undefined) throw error
+    const traced = await trace?.(program)
+    if (traced === undefined) throw error
+    const reached = await scanTracedServer(folder, folders, entriesMax, traced)
+    warnings.add(
+      `${error.message}, so node_modules was traced from ${program}: the server gets ${reached.tracedFiles} files of it, and may lack what it loads by names that it computes`,
+    )
+    server = reached
+  }
+  const { files, links, taken } = server
+  const isAlone = taken.length === 1
+  const found: Scan = { start: (isAlone ? taken[0] : undefined) ?? folder, files, links }
+  return { found, links: await keptLinks(found, found.start, taken, warnings), serverFolder: isAlone ? root : '' }
 }
 
 /** Whether a path below the project is inside a folder of it. */
@@ -507,7 +600,7 @@ async function readNextServer(folder: string, root: string, { distDir, below }: 
   }
   // If a build already copied some of them there, its own copies win.
   for (const [path, file] of scanResult.files) files.set(inside(path), file)
-  if (files.size + links.size > ENTRIES_MAX) throw tooMany()
+  requireCount(files.size + links.size)
   return {
     found: { ...scanResult, files },
     links: new Map([...links].map(([path, target]) => [inside(path), target])),
@@ -544,11 +637,7 @@ export async function readBuiltProject(options: BuiltProjectOptions): Promise<Bu
   let links: ReadonlyMap<string, string> = new Map()
   let serverFolder: string | undefined
   if (choice.kind === 'server') {
-    ;({
-      found: scanResult,
-      links,
-      serverFolder,
-    } = await readWorkspaceServer(folder, root, options.needed ?? [], warnings))
+    ;({ found: scanResult, links, serverFolder } = await readServer(folder, choice.program, options, warnings))
   } else if (choice.kind === 'next-server') {
     ;({ found: scanResult, links } = await readNextServer(folder, root, choice, warnings))
   } else {

@@ -82,6 +82,25 @@ describe('builds', { ...unless(obstacle), timeout: 120_000 }, () => {
         expect(output).toContain(`pnpm 8 was called with ${args}\n`)
     })
 
+    test('another version of one is what the commands of vercel.json and their children find', async () => {
+      const manifest = JSON.stringify({ packageManager: 'pnpm@8.15.0' })
+      const vercel = JSON.stringify({ installCommand: 'pnpm own', buildCommand: `sh -c 'pnpm run ours'` })
+      const files = { 'package.json': manifest, 'vercel.json': vercel, '.npmrc': `registry=${registry.url}\n` }
+      const { output, failure } = await build(files)
+      expect(failure, output).toBeUndefined()
+      for (const args of ['own', 'run ours', 'other']) expect(output).toContain(`pnpm 8 was called with ${args}\n`)
+    })
+
+    test('the version of one of which only the major is known is printed', async () => {
+      const files = {
+        'package.json': JSON.stringify({ scripts: { build: 'x' } }),
+        'pnpm-lock.yaml': "lockfileVersion: '6.0'\n",
+      }
+      const { output, failure } = await build({ ...files, '.npmrc': `registry=${registry.url}\n` })
+      expect(failure, output).toBeUndefined()
+      expect(output).toMatch(/^pnpm pnpm 8 was called with --version$/m)
+    })
+
     test('the pinned one is not replaced by the one that packageManager names', async () => {
       const files = greetingProject('pnpm', registry)
       const manifest = { ...(JSON.parse(files['package.json'] ?? '') as object), packageManager: 'pnpm@12.0.0' }

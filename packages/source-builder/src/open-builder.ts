@@ -8,6 +8,7 @@ import { listDescendants } from '@platform/sandbox/process-tree'
 import { quote } from '@platform/sandbox/run-program'
 import type { Mount, Sandbox, SandboxedProcess, SandboxExit, SandboxLimits } from '@platform/sandbox/sandbox'
 import { BuildFailure, type Builder, type BuildEgress, type BuildLimits, type BuildRequest } from './builder.ts'
+import { copyPackage } from './copy-package.ts'
 import { explainInstallFailure, warnOfIgnoredBuilds } from './install-failure.ts'
 import { pathIn, upwards } from './manifests.ts'
 import { FETCHED_PROGRAMS, insideFolderOf, managerKinds, pinnedManager, PNPM_ENVIRONMENT } from './package-managers.ts'
@@ -15,6 +16,7 @@ import type { Command } from './plan-build.ts'
 import { openRegistryProxy, type RegistryProxy } from './registry-proxy.ts'
 import type { Job, RunnerMessage, Step } from './runner/messages.ts'
 import { readRunnerMessages } from './runner-messages.ts'
+import { readTrace, TRACE_BYTES_MAX } from './traced-files.ts'
 import { watchDisk } from './watch-disk.ts'
 
 export interface BuilderOptions {
@@ -42,6 +44,9 @@ const CPU_SHARE = 25
 const CPU_CALM_MS = 200
 const PACK_MS = 120_000
 const PACK_LIMITS = { memoryMb: 1_024, diskMb: 1_024 }
+/** A server that reaches 8,000 files takes half a minute of CPU time and 0.9 GB. */
+const TRACE_MS = 240_000
+const TRACE_LIMITS = { memoryMb: 2_048, diskMb: 1 }
 /** How much output a build may print per second; a faster one has to wait. */
 const OUTPUT_BYTES_A_SECOND = 8 * MIB
 const PROXY_PORT = 3128
@@ -58,6 +63,7 @@ const INSIDE = {
   certificates: '/opt/build/certificates',
   runner: '/opt/build/runner',
   nextAdapter: '/opt/build/runner/next-adapter.mts',
+  tracer: '/opt/build/tracer',
   registry: '/run/registry.sock',
   cache: '/cache.tar.zst',
   kept: '/kept',
@@ -69,6 +75,9 @@ const USE = {
   withoutNetwork:
     'set BUILD_EGRESS=registry to let them reach package registries alone, or BUILD_EGRESS=none to let them reach nothing',
 }
+
+/** V8 would otherwise derive its limit from the whole machine's memory. */
+const heapOption = (memoryMb: number): string => `--max-old-space-size=${Math.floor(memoryMb * 0.75)}`
 
 const inside = (folder: string): string => (folder === '' ? INSIDE.project : `${INSIDE.project}/${folder}`)
 
@@ -187,6 +196,16 @@ export function openBuilder(options: BuilderOptions): Builder {
     }
     return opening
   }
+  let tracer: Promise<string> | undefined
+  /** The folder of nft, which few builds need. */
+  function openTracer(): Promise<string> {
+    if (!tracer) {
+      const own = join(folder, 'tracer')
+      tracer = copyPackage('@vercel/nft', own).then(() => own)
+      tracer.catch(() => (tracer = undefined))
+    }
+    return tracer
+  }
 
   const proxyUrl = `http://127.0.0.1:${PROXY_PORT}`
   const proxyEnvironment: Record<string, string> =
@@ -244,8 +263,7 @@ export function openBuilder(options: BuilderOptions): Builder {
       ].join(':'),
       HOME: INSIDE.home,
       TMPDIR: INSIDE.tmp,
-      // V8 would otherwise derive its limit from the whole machine's memory.
-      NODE_OPTIONS: `--max-old-space-size=${Math.floor(limits.memoryMb * 0.75)} ${options}`.trim(),
+      NODE_OPTIONS: `${heapOption(limits.memoryMb)} ${options}`.trim(),
     }
   }
 
@@ -265,6 +283,8 @@ export function openBuilder(options: BuilderOptions): Builder {
     name: string
     networkId: string
     folder: string
+    /** True if the job changes nothing there: what was read of it before the job holds after it. */
+    isReadOnly?: boolean
     mounts: Mount[]
     job: Job
     limits: SandboxLimits
@@ -288,8 +308,16 @@ export function openBuilder(options: BuilderOptions): Builder {
       name: request.name,
       networkId: request.networkId,
       argv: [`${INSIDE.programs}/${COMMON}/node`, `${INSIDE.runner}/main.mts`],
-      env: { PATH: '/usr/bin:/bin', HOME: INSIDE.home },
-      mounts: [...mounts, { source: request.folder, target: INSIDE.build, isWritable: true }, ...request.mounts],
+      env: {
+        PATH: '/usr/bin:/bin',
+        HOME: INSIDE.home,
+        NODE_OPTIONS: heapOption(request.limits.memoryBytes / MIB),
+      },
+      mounts: [
+        ...mounts,
+        { source: request.folder, target: INSIDE.build, isGiven: true, isWritable: request.isReadOnly !== true },
+        ...request.mounts,
+      ],
       workingDirectory: INSIDE.project,
       limits: request.limits,
     })
@@ -471,6 +499,38 @@ export function openBuilder(options: BuilderOptions): Builder {
       signal.throwIfAborted()
       if (exit.code !== 0 || limit !== undefined) return undefined
       return (await lstat(file)).isFile() ? file : undefined
+    },
+    async trace({ name, folder: own, plan, entry, signal }) {
+      const chunks: Buffer[] = []
+      let bytes = 0
+      const step: Step = {
+        kind: 'trace',
+        project: INSIDE.project,
+        folder: inside(plan.root),
+        entry: inside(entry),
+        tracer: INSIDE.tracer,
+      }
+      const { exit, limit } = await run({
+        name: `trace-${name}`,
+        networkId: name,
+        folder: own,
+        isReadOnly: true,
+        mounts: [{ source: await openTracer(), target: INSIDE.tracer }],
+        job: { environment: {}, steps: [step] },
+        limits: limitsOf(TRACE_LIMITS),
+        timeoutMs: TRACE_MS,
+        diskBytesMax: undefined,
+        signal,
+        onMessage: () => {},
+        onOutput: (stream, chunk) => {
+          if (stream !== 'stdout') return
+          bytes += chunk.length
+          if (bytes <= TRACE_BYTES_MAX) chunks.push(chunk)
+        },
+      })
+      signal.throwIfAborted()
+      if (exit.code !== 0 || limit !== undefined || bytes > TRACE_BYTES_MAX) return undefined
+      return readTrace(Buffer.concat(chunks))
     },
     async close() {
       const now = await opening?.catch(() => undefined)

@@ -9,6 +9,7 @@ import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { constants, createZstdCompress, createZstdDecompress } from 'node:zlib'
 import type { Job, RunnerMessage, Step } from './messages.ts'
+import { trace } from './trace.mts'
 
 // Runs inside the sandbox, as the same user as what it runs: nothing it says is believed beyond the build's own fate.
 
@@ -65,9 +66,9 @@ async function isFull(folder: string): Promise<boolean> {
   return bavail * bsize < FULL_BYTES || ffree === 0
 }
 
-/** Prints a line to its end, also where programs that share this output made it one that never waits. */
-function print(line: string): void {
-  for (let rest = Buffer.from(`${line}\n`); rest.length > 0;)
+/** Prints a text to its end, also where programs that share this output made it one that never waits. */
+function print(output: string): void {
+  for (let rest = Buffer.from(output); rest.length > 0;)
     try {
       rest = rest.subarray(writeSync(OUTPUT, rest))
     } catch (error) {
@@ -94,7 +95,7 @@ async function run(
   const [program = '', ...args] = argv
   const env = Object.fromEntries(Object.entries(environment).filter(([name]) => !unset.includes(name)))
   // Here and not by a message, so that it stands before what the program prints.
-  print(`Running ${shown}`)
+  print(`Running ${shown}\n`)
   try {
     // What it starts has nothing to say on descriptor 3, where this program reports.
     const child = spawn(program, args, { cwd: folder, env, stdio: ['ignore', 'inherit', 'inherit', 'ignore'] })
@@ -177,13 +178,32 @@ async function pack({ project, root, file, bytesMax }: Extract<Step, { kind: 'pa
   }
 }
 
+async function printTrace(step: Extract<Step, { kind: 'trace' }>): Promise<Outcome> {
+  try {
+    print((await trace(step)).map((path) => `${path}\0`).join(''))
+    return { ok: true }
+  } catch (error) {
+    return failed(error)
+  }
+}
+
+function perform(step: Step, environment: Job['environment']): Promise<Outcome> {
+  switch (step.kind) {
+    case 'run':
+      return run(step, environment)
+    case 'restore':
+      return restore(step)
+    case 'pack':
+      return pack(step)
+    case 'trace':
+      return printTrace(step)
+  }
+}
+
 const job = JSON.parse(await text(process.stdin)) as Job
 if (job.proxy) await offerProxy(job.proxy)
 for (const [n, step] of job.steps.entries()) {
-  const outcome =
-    step.kind === 'run'
-      ? await run(step, job.environment)
-      : await (step.kind === 'restore' ? restore(step) : pack(step))
+  const outcome = await perform(step, job.environment)
   report({ step: n, ...outcome })
   // A cache that cannot be restored is none.
   if (!outcome.ok && step.kind !== 'restore') process.exit(1)

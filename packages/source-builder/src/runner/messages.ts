@@ -12,6 +12,11 @@ export type Step =
    * compression.
    */
   | { kind: 'pack'; project: string; root: string; file: string; bytesMax: number }
+  /**
+   * Prints the files and links below the project that a module reaches, each with a NUL behind it. folder: where the module runs.
+   * tracer: a folder with nft among its packages.
+   */
+  | { kind: 'trace'; project: string; folder: string; entry: string; tracer: string }
 
 /** The runner's standard input. It may hold secrets, so it is never in argv or a file. */
 export interface Job {

@@ -46,6 +46,14 @@ const packInTurn = createSemaphore({
   refuse: () => new Error('There is always room to wait'),
 })
 
+/** One at a time, for its memory. */
+const traceInTurn = createSemaphore({
+  kind: 'trace',
+  slots: 1,
+  queueMax: Number.POSITIVE_INFINITY,
+  refuse: () => new Error('There is always room to wait'),
+})
+
 let underWay = 0
 /** Source builds that this process runs, or that are queued with their files unpacked. */
 export const countBuilds = (): number => underWay
@@ -167,6 +175,8 @@ export async function buildSource(run: Run, folder: string, unpacked: Unpacked, 
     isSource: (path) => unpacked.files.has(path),
     builtSince,
     bytesMax: quotas.unpacked_bytes,
+    trace: (entry) =>
+      traceInTurn(() => builder.trace({ name: deployment.id, folder: workspace, plan, entry, signal }), signal),
   })
   log.line('INFO', built.note)
   for (const warning of built.warnings) log.line('WARN', warning)

@@ -7,6 +7,7 @@ import { visit } from '../../../test/deploy.ts'
 import { buildSource, sourceFile as file } from '../../../test/deployments.ts'
 import { newOwner, type Owner } from '../../../test/scenario.ts'
 import type { ZipEntry } from '../../../test/zip.ts'
+import { setQuota } from '../products/quotas.ts'
 
 const obstacle = findTestObstacle(['bwrap', 'setpriv', 'prlimit'])
 const BUILD_MS = 120_000
@@ -151,6 +152,25 @@ describe('a project of Node', { ...unless(obstacle), timeout: BUILD_MS }, () => 
     expect(failureReason).toBe(
       "The project's package manager, pnpm 99.0.0, cannot be installed (packageManager in package.json). `npm install pnpm@99.0.0` ended with exit code 1",
     )
+  })
+
+  test('whose packages are more than can be deployed gets those that it reaches, and the log says so', async () => {
+    const owner = await newOwner(platform)
+    await setQuota(platform.api, owner.organizationId, 'unpacked_bytes', 1_048_576)
+    const archive = [
+      npmrc(),
+      file('package.json', {
+        scripts: { build: 'node make.js', start: 'node index.js' },
+        dependencies: { greeter: '1.0.0' },
+      }),
+      file('make.js', `require('node:fs').writeFileSync('node_modules/large.bin', Buffer.alloc(2 ** 21))`),
+      file('index.js', serving(`require('greeter')(require('node:fs').readdirSync('node_modules'))`)),
+    ]
+    const { host, log } = await buildSource(platform, owner, { archive }, BUILD_MS)
+    expect(log).toContain(
+      'WARN The build left more than 1 MiB to deploy, so node_modules was traced from index.js: the server gets 2 files of it, and may lack what it loads by names that it computes',
+    )
+    expect(await answerOf(host)).toBe('Hello, greeter')
   })
 
   describe('in a workspace', () => {
